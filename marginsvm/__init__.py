@@ -1,0 +1,24 @@
+"""Maximum-margin classifiers for scikit-learn in which every fit comes with a proof."""
+
+from marginsvm.algorithms.baselines import BatchPerceptron
+from marginsvm.algorithms.momentum import MomentumMarginClassifier
+from marginsvm.certificate import CertificateCheck, MarginCertificate, check_certificate
+from marginsvm.display import MarginPathDisplay
+from marginsvm.dual_state import DualStateMixin
+from marginsvm.kernel_matrix import KernelMatrixAdapter
+from marginsvm.schedules import NesterovSchedule, PowerSchedule
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "BatchPerceptron",
+    "CertificateCheck",
+    "DualStateMixin",
+    "KernelMatrixAdapter",
+    "MarginCertificate",
+    "MarginPathDisplay",
+    "MomentumMarginClassifier",
+    "NesterovSchedule",
+    "PowerSchedule",
+    "check_certificate",
+]

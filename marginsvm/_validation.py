@@ -1,0 +1,125 @@
+"""What fit is given, checked once and made ready: labels, weights, kernels."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.metrics.pairwise import PAIRWISE_KERNEL_FUNCTIONS, pairwise_kernels
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import _check_sample_weight, validate_data
+
+from marginsvm._typing import Array
+from marginsvm.kernel_matrix.rows import Rows, make_rows
+
+KERNELS = {*PAIRWISE_KERNEL_FUNCTIONS, "precomputed"}
+_PREDICTION_BLOCK = 1024
+
+
+@dataclass(frozen=True)
+class TrainingSet:
+    """Validated training data: the examples of positive weight, and their rows."""
+
+    X: Any
+    rows: Rows
+    classes: Array
+    kept: Array  # which of the given examples these are
+    n_given: int
+    gamma: float
+
+    def embed(self, q: Array) -> sp.csr_array:
+        """Weights on the rows, as a sparse array over all the examples that were given."""
+        dense = np.zeros((self.n_given, q[0].size))
+        dense[self.kept] = np.maximum(q.reshape(len(q), -1), 0.0)
+        return sp.csr_array(dense)
+
+    def support_vectors(self, support: Array, kernel: Any) -> Any:
+        """Examples that a kernel predictor needs; as in SVC, none if precomputed."""
+        return np.empty((0, 0)) if kernel == "precomputed" else self.X[support]
+
+
+def training_set(estimator: Any, X: Any, y: Any, sample_weight: Any) -> TrainingSet:
+    """Validate what fit is given, before any work."""
+    X, y = validate_data(estimator, X, y, accept_sparse="csr", dtype=[np.float64, np.float32])
+    check_classification_targets(y)
+    if estimator.kernel == "precomputed":
+        _check_gram(X)
+    weight = None
+    kept = np.arange(len(y))
+    if sample_weight is not None:
+        weight = _check_sample_weight(
+            sample_weight, X, dtype=np.float64, ensure_non_negative=True
+        )
+        kept = np.flatnonzero(weight)
+    if kept.size < len(y):
+        X = X[kept][:, kept] if estimator.kernel == "precomputed" else X[kept]
+    classes, codes = np.unique(y[kept], return_inverse=True)
+    if len(classes) < 2:
+        raise ValueError(
+            f"fit needs at least 2 classes among the examples of positive weight, but got "
+            f"{len(classes)} class: {classes.tolist()}"
+        )
+    if weight is not None:
+        weight = weight[kept] if np.any(weight[kept] != 1.0) else None
+    rows = make_rows(codes, len(classes), balanced=estimator.fit_intercept, weights=weight)
+    gamma = _gamma(estimator.gamma, X) if estimator.kernel != "precomputed" else 0.0
+    return TrainingSet(X, rows, classes, kept, len(y), gamma)
+
+
+def _check_gram(K: Any) -> None:
+    if sp.issparse(K):
+        raise TypeError("a precomputed kernel must be dense, but a sparse matrix was passed")
+    n, m = K.shape
+    if n != m:
+        raise ValueError(
+            f"a precomputed kernel must be a square matrix, one row and one column an example, "
+            f"but it has shape {K.shape}"
+        )
+    tolerance = 1e-4 if K.dtype == np.float32 else 1e-8
+    scale = max(float(np.abs(np.diagonal(K)).max()), 1e-300)
+    for i in range(0, n, 512):
+        off = float(np.abs(K[i : i + 512] - K[:, i : i + 512].T).max())
+        if off > tolerance * scale:
+            raise ValueError(
+                f"a precomputed kernel must be symmetric, but entries differ by {off:.3g} from "
+                "their mirror images; pass (K + K.T) / 2 if that is what you mean"
+            )
+
+
+def _gamma(gamma: str | float, X: Any) -> float:
+    """``gamma`` as SVC understands it."""
+    if isinstance(gamma, str):
+        if gamma == "auto":
+            return 1.0 / X.shape[1]
+        if sp.issparse(X):
+            variance = X.multiply(X).mean() - X.mean() ** 2
+        else:
+            variance = X.var()
+        return 1.0 / (X.shape[1] * float(variance)) if variance > 0 else 1.0
+    return gamma
+
+
+def kernel_function(estimator: Any) -> Callable[[Any, Any], Array]:
+    """``kernel(X, Y)`` of an estimator: a callable is given both sets at once, as in SVC."""
+    params = estimator.kernel_params or {}
+    if callable(estimator.kernel):
+        return partial(estimator.kernel, **params)
+    return partial(
+        pairwise_kernels,
+        metric=estimator.kernel,
+        filter_params=True,
+        gamma=estimator._gamma,
+        degree=estimator.degree,
+        coef0=estimator.coef0,
+        **params,
+    )
+
+
+def blocks_of(X: Any) -> Iterator[Any]:
+    """Blocks of rows, so that no kernel matrix of a whole test set is held."""
+    for i in range(0, X.shape[0], _PREDICTION_BLOCK):
+        yield X[i : i + _PREDICTION_BLOCK]

@@ -1,0 +1,215 @@
+"""Ji, Srebro, Telgarsky: Fast Margin Maximization via Dual Acceleration (ICML 2021), Algorithm 1."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from numbers import Real
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.utils._param_validation import Interval, StrOptions
+
+from marginsvm._typing import Array
+from marginsvm.dual_state import Candidate, DualStateMixin
+from marginsvm.kernel_matrix import KernelMatrixAdapter
+from marginsvm.responses import Response, logistic, softmax
+from marginsvm.schedules import MOMENTA, STEPS, Schedule, momentum_at, resolve, step_at
+
+LOSSES: dict[str, Response] = {"exponential": softmax, "logistic": logistic}
+
+
+@dataclass(frozen=True)
+class MomentumState:
+    """``w`` and ``g`` with their masses after round ``t``, and what the round saw of ``w``."""
+
+    t: int
+    w: Array
+    g: Array
+    mass_w: float = 0.0
+    mass_g: float = 0.0
+    seen: Candidate | None = None
+
+
+class MomentumMarginClassifier(DualStateMixin, BaseEstimator):
+    """Maximum-margin classifier by momentum on an exponentially-tailed loss.
+
+    Gradient descent on the exponential or logistic loss, with normalized gradients and
+    a momentum found by duality, maximises the margin at the rate O(log t / t^2).
+
+    Parameters
+    ----------
+    C : float, default=inf
+        Soft margin (dimensionless): the problem of ``LinearSVC(loss="squared_hinge")``,
+        with an unpenalised intercept. inf asks for a separator.
+    kernel : str or callable, default="linear"
+        ``"linear"``, ``"precomputed"``, a name known to
+        ``sklearn.metrics.pairwise.pairwise_kernels``, or ``kernel(X, Y) -> matrix``.
+    gamma : {"scale", "auto"} or float, default="scale"
+        Kernel coefficient, as in SVC.
+    degree : float, default=3
+        Degree of the polynomial kernel.
+    coef0 : float, default=0.0
+        Constant of the polynomial and sigmoid kernels.
+    kernel_params : dict, default=None
+        More parameters of the kernel.
+    fit_intercept : bool, default=True
+        Whether to fit an intercept; it is not penalised.
+    loss : {"exponential", "logistic"}, default="exponential"
+        Loss whose smoothed margin is ascended.
+    step : {"constant", "inv_sqrt"}, float or callable, default="constant"
+        theta_t as a multiple of the paper's step (dimensionless): a name, a number, a
+        function of t, or a schedule object whose parameters a grid search can reach.
+    momentum : {"nesterov", "none"}, float or callable, default="nesterov"
+        beta_t in [0, 1], given likewise. ``"none"`` with the constant step is
+        normalized gradient descent (O(1/t)), with ``"inv_sqrt"`` the method of Nacson
+        et al. (O(1/sqrt t)).
+    normalize_gradient : bool, default=True
+        False multiplies the step by the size of the loss's own gradient: plain
+        gradient descent, whose margin grows with log t only.
+    stopping : {"gap", "separation"}, default="gap"
+        Stop at the certified relative gap ``tol``, or at any separator.
+    tol : float, default=1e-3
+        Relative gap between the certified bounds (dimensionless).
+    max_iter : int, default=10000
+        Rounds in all, those before a warm start included.
+    warm_start : bool, default=False
+        Go on from where the previous fit on the same data ended, bit for bit.
+    verbose : bool or int, default=False
+        Print the gap now and then.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+    coef_, intercept_ : ndarray of shape (1, n_features), (1,) or (n_classes, ...)
+        Linear predictor, scaled so that the closest training examples get decision
+        values +-1 (more classes: the smallest difference of scores is 1).
+    support_, support_vectors_, dual_coef_, intercept_ : ndarray
+        Kernel predictor: indices, examples and coefficients (one row a class; one row
+        in all for two classes).
+    margin_, margin_bound_ : float
+        Certified lower and upper bound on the best margin (margin units: those of X).
+    gap_ : float
+        Their relative gap (dimensionless).
+    separable_ : bool or None
+        Whether the classes can be separated with a margin above ``tol`` times the radius
+        of the data; None where the bounds do not say.
+    status_ : str
+        ``certified``, ``separated``, ``no_margin``, ``max_iter``, ``stopped`` or
+        ``interrupted``.
+    n_iter_ : int
+        Rounds played.
+    certificate_ : MarginCertificate
+        All of this and the weights that prove the upper bound.
+    history_ : dict of ndarray
+        ``n_iter``, ``n_passes``, ``seconds``, ``margin``, ``margin_bound``: the best bounds
+        after each round.
+    n_features_in_ : int
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+
+    See Also
+    --------
+    marginsvm.check_certificate : Compute the bounds again from the data alone.
+
+    Notes
+    -----
+    ====================  =====================================================
+    paper                 code
+    ====================  =====================================================
+    :math:`z_i`           minus a row of the data, divided by the radius
+    :math:`q_t`           ``data.respond(w)``: weights of the data player
+    :math:`-Z^T q_t`      ``p``
+    :math:`g_t`, m_g      ``-g``, ``mass_g``
+    :math:`w_t`, m_w      ``w``, ``mass_w``
+    :math:`\\theta_t`      ``theta`` (``step``)
+    :math:`\\beta_t`       ``beta`` (``momentum``)
+    ====================  =====================================================
+
+    Every vector is a non-negative combination of rows, so that ``norm(g) / mass_g`` and
+    ``norm(w) / mass_w`` bound the margin from above; Theorem 3.1 uses ``2 norm(g_t) / t``.
+
+    References
+    ----------
+    Z. Ji, N. Srebro, M. Telgarsky. Fast Margin Maximization via Dual Acceleration.
+    ICML 2021. Algorithm 1, Theorem 3.1, Theorem 5.1.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from marginsvm import MomentumMarginClassifier
+    >>> X, y = load_iris(return_X_y=True)
+    >>> clf = MomentumMarginClassifier().fit(X[:100], y[:100])
+    >>> clf.status_, bool(clf.margin_ <= 0.8175566 <= clf.margin_bound_)
+    ('certified', True)
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **DualStateMixin._parameter_constraints,
+        "loss": [StrOptions(set(LOSSES))],
+        "step": [StrOptions(set(STEPS)), Interval(Real, 0.0, None, closed="neither"), callable],
+        "momentum": [StrOptions(set(MOMENTA)), Interval(Real, 0.0, 1.0, closed="both"), callable],
+        "normalize_gradient": ["boolean"],
+    }
+
+    def __init__(
+        self,
+        *,
+        C: float = np.inf,
+        kernel: str | Callable[..., Array] = "linear",
+        gamma: str | float = "scale",
+        degree: float = 3,
+        coef0: float = 0.0,
+        kernel_params: dict[str, Any] | None = None,
+        fit_intercept: bool = True,
+        loss: str = "exponential",
+        step: Schedule = "constant",
+        momentum: Schedule = "nesterov",
+        normalize_gradient: bool = True,
+        stopping: str = "gap",
+        tol: float = 1e-3,
+        max_iter: int = 10_000,
+        warm_start: bool = False,
+        verbose: bool | int = False,
+    ) -> None:
+        self.C = C
+        self.kernel = kernel
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.kernel_params = kernel_params
+        self.fit_intercept = fit_intercept
+        self.loss = loss
+        self.step = step
+        self.momentum = momentum
+        self.normalize_gradient = normalize_gradient
+        self.stopping = stopping
+        self.tol = tol
+        self.max_iter = max_iter
+        self.warm_start = warm_start
+        self.verbose = verbose
+
+    def _start(self, data: KernelMatrixAdapter) -> MomentumState:
+        return MomentumState(t=0, w=data.zeros(), g=data.zeros())
+
+    def _round(self, data: KernelMatrixAdapter, state: MomentumState) -> MomentumState:
+        t, w, g = state.t, state.w, state.g
+        theta = step_at(resolve(self.step, STEPS), t)
+        beta = momentum_at(resolve(self.momentum, MOMENTA), t)
+        answer = data.respond(w, 1.0, LOSSES[self.loss])
+        p, mass = answer.vector, answer.mass
+        if not self.normalize_gradient:
+            p, mass = p * (answer.weights.gradient_mass / mass), answer.weights.gradient_mass
+        g = beta * (g + p)
+        mass_g = beta * (state.mass_g + mass)
+        w = w + theta * (g + p)
+        mass_w = state.mass_w + theta * (mass_g + mass)
+        weights = answer.weights
+        seen = Candidate(state.w, state.mass_w, weights.worst, weights.offsets)
+        return MomentumState(t + 1, w, g, mass_w, mass_g, seen)
+
+    def _candidates(self, data: KernelMatrixAdapter, state: MomentumState) -> Iterator[Candidate]:
+        yield state.seen
+        yield Candidate(state.w, state.mass_w)
+        if state.mass_g > 0:
+            yield Candidate(state.g, state.mass_g)

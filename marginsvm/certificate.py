@@ -1,0 +1,236 @@
+"""The proof that comes with every fit, and a check of it that shares no code with the fit."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted
+
+from marginsvm._typing import Array
+
+
+@dataclass(frozen=True)
+class MarginCertificate:
+    """Two bounds on the best possible margin, and what proves them.
+
+    Attributes
+    ----------
+    margin : float
+        Margin that the fitted predictor reaches: a lower bound (margin units, those
+        of X; for a soft margin, of X with one slack coordinate a row).
+    margin_bound : float
+        No predictor has a larger margin: the norm of ``A^T q`` (margin units).
+    status : str
+        How the fit ended: ``certified``, ``separated``, ``no_margin``, ``max_iter``,
+        ``stopped`` or ``interrupted``.
+    separable : bool or None
+        Whether the classes can be separated; None where the bounds do not say.
+    weights : csr_array of shape (n_samples, 1) or (n_samples, n_classes)
+        The distribution q that proves the upper bound. More than two classes: entry
+        ``(i, j)`` belongs to example i held against class j.
+    radius : float
+        Largest norm of a row (about the mean, with an intercept): the scale of margins.
+    """
+
+    margin: float
+    margin_bound: float
+    status: str
+    separable: bool | None
+    weights: sp.csr_array
+    radius: float
+
+    @property
+    def gap(self) -> float:
+        """Relative gap between the bounds (dimensionless)."""
+        return relative_gap(self.margin, self.margin_bound)
+
+    def __str__(self) -> str:
+        return (
+            f"{self.status}: {self.margin:.6g} <= best margin <= {self.margin_bound:.6g} "
+            f"(relative gap {self.gap:.2g}), separable: {self.separable}"
+        )
+
+
+def relative_gap(lower: float, upper: float) -> float:
+    """``(upper - lower) / upper``; 0 where they meet, also at zero."""
+    difference = max(upper - lower, 0.0)
+    if difference == 0.0:
+        return 0.0
+    return difference / upper if upper > 0 else float("inf")
+
+
+@dataclass(frozen=True)
+class CertificateCheck:
+    """What :func:`check_certificate` found; true if the certificate holds.
+
+    Attributes
+    ----------
+    margin, margin_bound : float
+        Both bounds, computed again.
+    valid : bool
+        Whether the claimed bounds are no better than these, up to rounding.
+    reason : str
+        What is wrong, or an empty string.
+    """
+
+    margin: float
+    margin_bound: float
+    valid: bool
+    reason: str
+
+    def __bool__(self) -> bool:
+        return self.valid
+
+
+def check_certificate(
+    estimator: Any, X: Any, y: Any, sample_weight: Any = None, *, rtol: float = 1e-7
+) -> CertificateCheck:
+    """Compute both bounds of a fitted estimator again, from the data alone.
+
+    The lower bound comes from the predictor's decision values and its norm, the upper
+    bound from the certificate's weights; nothing of the fit is used.
+
+    Parameters
+    ----------
+    estimator : fitted estimator of this package
+    X : array-like or sparse matrix of shape (n_samples, n_features)
+        Training data (a precomputed kernel: the kernel matrix).
+    y : array-like of shape (n_samples,)
+    sample_weight : array-like of shape (n_samples,), default=None
+        As in fit; they matter for a soft margin.
+    rtol : float, default=1e-7
+        Rounding allowed, relative to the radius of the data.
+
+    Returns
+    -------
+    CertificateCheck
+
+    References
+    ----------
+    Ji et al., Lemma A.1 (duality); Ramdas and Pena, Theorem 2 (Gordan).
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from marginsvm import MomentumMarginClassifier, check_certificate
+    >>> X, y = load_iris(return_X_y=True)
+    >>> X, y = X[:100], y[:100]
+    >>> bool(check_certificate(MomentumMarginClassifier().fit(X, y), X, y))
+    True
+    """
+    check_is_fitted(estimator, "certificate_")
+    problem = _Problem(estimator, X, y, sample_weight)
+    claim = estimator.certificate_
+    lower = problem.lower_bound()
+    upper = problem.upper_bound(claim.weights)
+    slack = rtol * problem.radius
+    reasons = []
+    if claim.margin > lower + slack:
+        reasons.append(f"the predictor's margin is {lower!r}, not {claim.margin!r}")
+    if claim.margin_bound < upper - slack:
+        reasons.append(f"the weights prove {upper!r}, not {claim.margin_bound!r}")
+    if claim.weights.data.min(initial=0.0) < 0 or abs(claim.weights.sum() - 1.0) > 1e-9:
+        reasons.append("the weights are no distribution")
+    return CertificateCheck(lower, upper, not reasons, "; ".join(reasons))
+
+
+class _Problem:
+    """The rows of ALGORITHMS.md, section 1, spelled out plainly for a check."""
+
+    def __init__(self, estimator: Any, X: Any, y: Any, sample_weight: Any) -> None:
+        weight = _check_sample_weight(sample_weight, X, dtype=np.float64)
+        self._kept = np.flatnonzero(weight > 0)
+        self._codes = np.searchsorted(estimator.classes_, np.asarray(y)[self._kept])
+        self._examples = np.arange(self._kept.size)
+        self._k = len(estimator.classes_)
+        self._unit = 1.0 if self._k == 2 else float(np.sqrt(2.0))
+        self._balanced = bool(estimator.fit_intercept)
+        self._slack = 0.5 / (estimator.C * weight[self._kept])  # zero where C is infinite
+        space = _Linear if hasattr(estimator, "coef_") else _Kernel
+        self._space = space(estimator, X, self._kept)
+        self._mean = np.full(self._kept.size, 1.0 / self._kept.size) if self._balanced else None
+        self.radius = float(np.sqrt((self._space.squared_norms(self._mean) + self._slack).max()))
+        self.radius *= self._unit
+
+    def lower_bound(self) -> float:
+        """Margin of the predictor; a soft margin counts its cheapest slacks."""
+        F, squared = self._space.scores(), self._space.squared_norm()
+        if self._k == 2:
+            margins = np.where(self._codes == 1, F, -F)[:, None]
+        else:
+            margins = F[self._examples, self._codes][:, None] - F
+            margins[self._examples, self._codes] = np.inf
+        if self._slack.any():  # decision values are scaled to a margin of 1
+            violation = np.maximum(0.0, 1.0 - margins) ** 2
+            squared += float(np.sum(violation / (self._unit**2 * self._slack[:, None])))
+            return float(1.0 / np.sqrt(squared))
+        return float(margins.min() / np.sqrt(squared)) if squared > 0 else 0.0
+
+    def upper_bound(self, weights: sp.csr_array) -> float:
+        """Norm of ``A^T q``, and a surcharge for weights that are not quite balanced."""
+        q = weights.toarray()[self._kept]
+        if self._k == 2:
+            V = np.where(self._codes == 1, 1.0, -1.0)[:, None] * q
+        else:
+            V = -np.sqrt(0.5) * q
+            V[self._examples, self._codes] += np.sqrt(0.5) * q.sum(axis=1)
+        squared = self._space.squared_norm_of(V, self._mean) + float(np.sum(self._slack[:, None] * q**2))
+        bound = self._unit * float(np.sqrt(max(squared, 0.0)))
+        imbalance = float(np.abs(V.sum(axis=0)).sum()) if self._balanced else 0.0
+        return bound + self.radius * imbalance
+
+
+class _Linear:
+    def __init__(self, estimator: Any, X: Any, kept: Array) -> None:
+        X = sp.csr_array(X) if sp.issparse(X) else np.asarray(X)
+        self._X = (X if kept.size == X.shape[0] else X[kept]).astype(np.float64, copy=False)
+        self._coef = estimator.coef_.astype(np.float64)
+        self._intercept = estimator.intercept_
+
+    def scores(self) -> Array:
+        F = self._X @ self._coef.T + self._intercept
+        return F[:, 0] if len(self._coef) == 1 else F
+
+    def squared_norm(self) -> float:
+        return float(np.sum(self._coef**2))
+
+    def squared_norms(self, mean: Array | None) -> Array:
+        squared = np.asarray((self._X * self._X).sum(axis=1)).ravel()
+        if mean is not None:
+            centre = mean @ self._X
+            squared = squared - 2.0 * (self._X @ centre) + centre @ centre
+        return squared
+
+    def squared_norm_of(self, V: Array, mean: Array | None) -> float:
+        if mean is not None:  # V sums to zero, but for rounding
+            V = V - np.outer(mean, V.sum(axis=0))
+        return float(np.sum((V.T @ self._X) ** 2))
+
+
+class _Kernel:
+    def __init__(self, estimator: Any, X: Any, kept: Array) -> None:
+        K = estimator._kernel_matrix(X, X) if estimator.kernel != "precomputed" else np.asarray(X)
+        self._K = K[np.ix_(kept, kept)].astype(np.float64, copy=False)
+        self._V = np.zeros((K.shape[0], len(estimator.dual_coef_)))
+        self._V[estimator.support_] = estimator.dual_coef_.T
+        self._V = self._V[kept]
+        self._intercept = estimator.intercept_
+
+    def scores(self) -> Array:
+        F = self._K @ self._V + self._intercept
+        return F[:, 0] if F.shape[1] == 1 else F
+
+    def squared_norm(self) -> float:
+        return self.squared_norm_of(self._V, None)
+
+    def squared_norms(self, mean: Array | None) -> Array:
+        squared = np.diagonal(self._K)
+        return squared if mean is None else squared - 2.0 * (self._K @ mean) + mean @ self._K @ mean
+
+    def squared_norm_of(self, V: Array, mean: Array | None) -> float:
+        if mean is not None:
+            V = V - np.outer(mean, V.sum(axis=0))
+        return float(np.sum(V * (self._K @ V)))

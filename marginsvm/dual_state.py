@@ -1,0 +1,403 @@
+"""DualStateMixin: the life of a fit. The only loop of the package is here."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from abc import abstractmethod
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import partial
+from numbers import Integral, Real
+from typing import Any, ClassVar
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.base import ClassifierMixin, _fit_context
+from sklearn.callback import CallbackSupportMixin, with_callbacks
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from marginsvm._typing import Array
+from marginsvm._validation import KERNELS, blocks_of, kernel_function, training_set
+from marginsvm.certificate import MarginCertificate, relative_gap
+from marginsvm.kernel_matrix import GramAdapter, KernelMatrixAdapter, LinearAdapter
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A vector of the game and what it may prove.
+
+    Attributes
+    ----------
+    vector : ndarray
+    mass : float
+        Sum of its coefficients; positive: it carries an upper bound.
+    worst : float or None
+        Its worst margin, if known: it carries a lower bound, and may become the model.
+    offsets : ndarray or None
+        An intercept for it where it does not separate.
+    """
+
+    vector: Array
+    mass: float = 0.0
+    worst: float | None = None
+    offsets: Array | None = None
+
+
+@dataclass(frozen=True)
+class Progress:
+    """Where a fit stands after a round: replaced whole, so no interrupt sees half of it."""
+
+    state: Any
+    n_iter: int = 0
+    lower: float = -np.inf
+    upper: float = np.inf
+    best: Candidate | None = None  # reached ``lower``
+    last: Candidate | None = None  # the latest predictor
+    proof: Array | None = None  # reached ``upper``
+    seconds: float = 0.0
+    n_passes: float = 0.0
+    next_confirmation: int = 0
+    history: tuple[list[tuple[float, ...]], ...] = ([],)
+
+
+class DualStateMixin(CallbackSupportMixin, ClassifierMixin):
+    """The life of a fit: validate, play rounds, certify, stop, publish.
+
+    An algorithm supplies ``_start(data)`` (its state: a dataclass of arrays and
+    numbers), ``_round(data, state)`` (the paper's lines; gives a new state and leaves
+    the old one alone) and ``_candidates(data, state)`` (what may be certified).
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "C": [Interval(Real, 0.0, None, closed="right")],
+        "kernel": [StrOptions(KERNELS), callable],
+        "gamma": [StrOptions({"scale", "auto"}), Interval(Real, 0.0, None, closed="left")],
+        "degree": [Interval(Real, 0.0, None, closed="left")],
+        "coef0": [Interval(Real, None, None, closed="neither")],
+        "kernel_params": [dict, None],
+        "fit_intercept": ["boolean"],
+        "tol": [Interval(Real, 0.0, None, closed="left")],
+        "max_iter": [Interval(Integral, 1, None, closed="left")],
+        "stopping": [StrOptions({"gap", "separation"})],
+        "warm_start": ["boolean"],
+        "verbose": ["verbose"],
+    }
+
+    @abstractmethod
+    def _start(self, data: KernelMatrixAdapter) -> Any:
+        """State before the first round."""
+
+    @abstractmethod
+    def _round(self, data: KernelMatrixAdapter, state: Any) -> Any:
+        """State after one round more; the old one stays as it was."""
+
+    @abstractmethod
+    def _candidates(self, data: KernelMatrixAdapter, state: Any) -> Iterator[Candidate]:
+        """Vectors that carry bounds after a round."""
+
+    @with_callbacks
+    @_fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
+        """Play rounds until the margin is certified.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Training data, or the kernel matrix of shape (n_samples, n_samples) if
+            ``kernel="precomputed"``. float32 stays float32; a memory map stays one.
+        y : array-like of shape (n_samples,)
+            Class labels.
+        sample_weight : array-like of shape (n_samples,), default=None
+            A weight m counts like m copies; 0 leaves the example out.
+
+        Returns
+        -------
+        self
+            The fitted estimator.
+
+        Raises
+        ------
+        ValueError
+            If the data or a parameter cannot be used; the text says what to do.
+        """
+        training = training_set(self, X, y, sample_weight)
+        data = self._adapter(training)
+        try:
+            progress = self._resume(data, training.classes) or Progress(self._start(data))
+            context = self._init_callback_context(
+                max_subtasks=max(0, self.max_iter - progress.n_iter)
+            )
+            context.call_on_fit_task_begin(estimator=self, X=X, y=y)
+            status = self._play(data, training, progress, context, X, y)
+            context.call_on_fit_task_end(estimator=self, X=X, y=y)
+        finally:
+            data.close()
+        self._warn(status)
+        return self
+
+    def _adapter(self, training: Any) -> KernelMatrixAdapter:
+        if self.kernel == "linear":
+            return LinearAdapter(training.X, training.rows, self.C)
+        kernel = None
+        if self.kernel != "precomputed":
+            self._gamma = training.gamma
+            kernel = self._kernel_matrix
+        return GramAdapter(kernel, training.X, training.rows, self.C)
+
+    def _kernel_matrix(self, X: Any, Y: Any) -> Array:
+        return kernel_function(self)(X, Y)
+
+    # The loop.
+
+    def _play(
+        self, data: Any, training: Any, progress: Progress, context: Any, X: Any, y: Any
+    ) -> str:
+        publish = partial(self._results, data, training)
+        status = None
+        try:
+            while status is None and progress.n_iter < self.max_iter:
+                progress = self._advance(data, progress)
+                status, progress = self._verdict(data, progress)
+                self._report(progress)
+                if self._told_to_stop(context, X, y, partial(publish, progress, "stopped")):
+                    status = status or "stopped"
+        except KeyboardInterrupt:
+            if progress.last is not None:
+                vars(self).update(publish(progress, "interrupted"))
+            raise
+        vars(self).update(publish(progress, status or "max_iter"))
+        return self.status_
+
+    def _advance(self, data: KernelMatrixAdapter, progress: Progress) -> Progress:
+        """Play one round and keep the best bounds."""
+        begin, passes = time.perf_counter(), data.n_passes
+        state = self._round(data, progress.state)
+        found: dict[str, Any] = {}
+        lower, upper = progress.lower, progress.upper
+        for candidate in self._candidates(data, state):
+            norm = data.norm(candidate.vector)
+            if candidate.worst is not None:
+                found["last"] = candidate
+                if norm > 0 and candidate.worst / norm > lower:
+                    lower, found["best"] = candidate.worst / norm, candidate
+            if candidate.mass > 0 and norm / candidate.mass < upper:
+                upper, found["proof"] = norm / candidate.mass, candidate.vector
+        progress = replace(
+            progress,
+            state=state,
+            n_iter=progress.n_iter + 1,
+            lower=lower,
+            upper=upper,
+            seconds=progress.seconds + time.perf_counter() - begin,
+            n_passes=progress.n_passes + data.n_passes - passes,
+            **found,
+        )
+        del progress.history[0][progress.n_iter - 1 :]  # an interrupt may have left a line
+        line = (progress.n_iter, progress.n_passes, progress.seconds, lower, upper)
+        progress.history[0].append(line)
+        return progress
+
+    def _verdict(
+        self, data: KernelMatrixAdapter, progress: Progress
+    ) -> tuple[str | None, Progress]:
+        """Name the reason to stop, if there is one and exact bounds confirm it.
+
+        The bounds of a round carry its rounding (float32's, too); bounds to stop on
+        are computed again in float64, now and then if they disagree.
+        """
+        status = self._reason(progress.lower, progress.upper)
+        if status is None or progress.n_iter < progress.next_confirmation:
+            return None, progress
+        lower = data.lower_bound(progress.best.vector)[0] if progress.best else -np.inf
+        upper = data.upper_bound(data.refresh(progress.proof))
+        later = progress.n_iter + 1 + progress.n_iter // 10
+        return self._reason(lower, upper), replace(progress, next_confirmation=later)
+
+    def _reason(self, lower: float, upper: float) -> str | None:
+        if self.stopping == "separation" and lower > 0:
+            return "separated"
+        if lower > 0 and relative_gap(lower, upper) <= self.tol:
+            return "certified"
+        if lower <= 0 and upper <= self.tol and np.isinf(self.C):
+            return "no_margin"
+        return None
+
+    def _report(self, progress: Progress) -> None:
+        n = progress.n_iter
+        if self.verbose and (n & (n - 1) == 0 or n % 1000 == 0):
+            gap = relative_gap(progress.lower, progress.upper)
+            print(f"[{type(self).__name__}] round {n}: relative gap {gap:.3g}")
+
+    def _told_to_stop(self, context: Any, X: Any, y: Any, attributes: Any) -> bool:
+        if not getattr(self, "_skl_callbacks", None):
+            return False
+        task = context.subcontext(task_name="round")
+        task.call_on_fit_task_begin(estimator=self, X=X, y=y)
+        return bool(
+            task.call_on_fit_task_end(
+                estimator=self, X=X, y=y, reconstruction_attributes=attributes
+            )
+        )
+
+    def _resume(self, data: KernelMatrixAdapter, classes: Array) -> Progress | None:
+        if not self.warm_start or not hasattr(self, "_progress"):
+            return None
+        if self._progress.best is None and self._progress.proof is None:
+            return None
+        vector = self._progress.last.vector
+        if not np.array_equal(classes, self.classes_) or vector.shape != data.zeros().shape:
+            raise ValueError(
+                "warm_start=True continues the previous fit, but this data has another shape "
+                "or other classes; fit a clone, or set warm_start=False"
+            )
+        return self._progress
+
+    # The results.
+
+    def _results(
+        self, data: KernelMatrixAdapter, training: Any, progress: Progress, status: str
+    ) -> dict[str, Any]:
+        """Fitted attributes; bounds are computed again, in float64 and from coefficients."""
+        scale = data.radius * data.rows.unit
+        lower, offsets = -np.inf, None
+        if progress.best is not None:
+            model = progress.best.vector
+            lower, offsets = data.lower_bound(model)
+        if lower <= 0:
+            model = progress.last.vector
+            lower, offsets = data.lower_bound(model, progress.last.offsets)
+        proof = data.refresh(progress.proof)
+        upper = max(data.upper_bound(proof), lower, 0.0)
+        q = data.coefficients(proof) / data.mass(proof)
+        certificate = MarginCertificate(
+            margin=float(lower * scale),
+            margin_bound=float(upper * scale),
+            status=status,
+            separable=self._separable(data, model, lower, upper, offsets),
+            weights=training.embed(q),
+            radius=data.radius,
+        )
+        return {
+            **self._model(data, training, model, lower, offsets),
+            "classes_": training.classes,
+            "certificate_": certificate,
+            "margin_": certificate.margin,
+            "margin_bound_": certificate.margin_bound,
+            "gap_": certificate.gap,
+            "separable_": certificate.separable,
+            "status_": status,
+            "n_iter_": progress.n_iter,
+            "history_": self._history(progress, scale),
+            "_progress": progress if self.warm_start or status == "interrupted" else None,
+        }
+
+    def _separable(
+        self, data: KernelMatrixAdapter, model: Array, lower: float, upper: float, offsets: Any
+    ) -> bool | None:
+        if np.isfinite(self.C):  # the bounds are of the soft margin, which is always positive
+            return data.separates(model, offsets) or None
+        if lower > 0:
+            return True
+        return False if upper <= self.tol else None
+
+    def _history(self, progress: Progress, scale: float) -> dict[str, Array]:
+        table = np.array(progress.history[0][: progress.n_iter], dtype=np.float64).reshape(-1, 5)
+        return {
+            "n_iter": table[:, 0].astype(int),
+            "n_passes": table[:, 1],
+            "seconds": table[:, 2],
+            "margin": table[:, 3] * scale,
+            "margin_bound": table[:, 4] * scale,
+        }
+
+    def _model(
+        self, data: KernelMatrixAdapter, training: Any, model: Array, lower: float, offsets: Array
+    ) -> dict[str, Any]:
+        """Predictor scaled so that the closest examples get 1 (no separator: unit norm)."""
+        norm = data.norm(model)
+        smallest = lower * norm * data.rows.unit if lower > 0 else norm / data.radius
+        coef, intercept = data.predictor(model, offsets)
+        scale = 1.0 / smallest if smallest > 0 else 1.0
+        coef, intercept = np.atleast_2d(coef) * scale, np.atleast_1d(intercept) * scale
+        if self.kernel == "linear":
+            return {"coef_": coef, "intercept_": intercept}
+        support = np.flatnonzero(coef.any(axis=0))
+        return {
+            "support_": training.kept[support],
+            "support_vectors_": training.support_vectors(support, self.kernel),
+            "dual_coef_": coef[:, support],
+            "intercept_": intercept,
+        }
+
+    def _warn(self, status: str) -> None:
+        bounds = f"{self.margin_:.6g} <= best margin <= {self.margin_bound_:.6g}"
+        if status == "max_iter":
+            warnings.warn(
+                f"{type(self).__name__} ended after max_iter={self.max_iter} rounds with the bounds "
+                f"{bounds}, a relative gap of {self.gap_:.3g} > tol={self.tol}. Increase max_iter, "
+                "scale the features, or set C < inf if the classes overlap.",
+                ConvergenceWarning,
+                stacklevel=5,  # the caller of fit, past two decorators
+            )
+        elif status == "no_margin":
+            warnings.warn(
+                f"No predictor has a margin above {self.margin_bound_:.3g} (certificate_.weights "
+                "is the proof): the classes cannot be separated. C < inf gives a soft margin.",
+                ConvergenceWarning,
+                stacklevel=5,  # the caller of fit, past two decorators
+            )
+
+    # Prediction.
+
+    def decision_function(self, X: Any) -> Array:
+        """Signed distance to the boundary, in units of the closest training example's.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Precomputed kernels: of shape (n_samples, n_training_samples).
+
+        Returns
+        -------
+        ndarray of shape (n_samples,) or (n_samples, n_classes)
+            Two classes: positive means ``classes_[1]``. Divide by ``norm(coef_)`` for
+            distances in the units of X.
+        """
+        check_is_fitted(self)
+        X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False)
+        if self.kernel == "linear":
+            F = X @ self.coef_.T + self.intercept_
+        else:
+            F = np.concatenate([self._kernel_scores(block) for block in blocks_of(X)])
+        return F[:, 0] if len(self.classes_) == 2 else F
+
+    def _kernel_scores(self, X: Any) -> Array:
+        if self.kernel == "precomputed":
+            K = X[:, self.support_]
+        else:
+            K = self._kernel_matrix(X, self.support_vectors_)
+        return K @ self.dual_coef_.T + self.intercept_
+
+    def predict(self, X: Any) -> Array:
+        """Predict class labels.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+        """
+        F = self.decision_function(X)
+        winner = (F > 0).astype(int) if F.ndim == 1 else F.argmax(axis=1)
+        return self.classes_[winner]
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.input_tags.pairwise = self.kernel == "precomputed"
+        return tags

@@ -1,0 +1,195 @@
+"""KernelMatrixAdapter: all that an algorithm may ask of the data."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+
+import numpy as np
+
+from marginsvm._typing import Array
+from marginsvm.kernel_matrix.rows import Rows
+from marginsvm.responses import Response, Weights, softmax
+
+
+@dataclass(frozen=True)
+class Answer:
+    """The data's answer to a predictor: ``vector = A^T q`` and what came with it."""
+
+    vector: Array
+    weights: Weights
+
+    @property
+    def mass(self) -> float:
+        """Sum of the weights in ``vector``."""
+        return self.weights.mass
+
+
+class KernelMatrixAdapter(ABC):
+    """The rows ``a_r`` of a problem, scaled by the largest of their norms.
+
+    A *vector* is ``A^T c`` for coefficients c >= 0 on the rows, held as one float64
+    array: its image (in feature space; with kernels, its scores on all examples),
+    followed by the coefficients. Both parts are linear in c, so vectors may be added
+    and scaled at will, and each brings the weights that prove an upper bound along.
+
+    Parameters
+    ----------
+    rows : Rows
+    C : float
+        Soft margin: each row has its own extra coordinate ``1 / sqrt(2 C)``.
+    image_shape : tuple of int
+        Shape of the first part of a vector.
+
+    Attributes
+    ----------
+    n_rows : int
+    radius : float
+        Largest norm of a row in the user's units; about the mean where the rows are
+        balanced. Everything else here is in units of it.
+    n_passes : float
+        Passes over the data so far; with kernels, products with the Gram matrix.
+    """
+
+    radius: float
+
+    def __init__(self, rows: Rows, C: float, image_shape: tuple[int, ...]) -> None:
+        self.rows = rows
+        self.n_rows = rows.n_rows
+        self.n_passes = 0.0
+        self._image_shape = image_shape
+        self._cut = int(np.prod(image_shape))
+        self._slack = self._squared_slack(C)
+
+    def _squared_slack(self, C: float) -> Array | None:
+        """Squares of the rows' extra coordinates, user's units; copies share a weight's C."""
+        if np.isinf(C):
+            return None
+        weights = self.rows.weights
+        slack = 0.5 / (C * (np.ones(self.rows.n_examples) if weights is None else weights))
+        return self.rows.per_example(slack)
+
+    def _set_radius(self, squared_norms: Array) -> None:
+        squared = self.rows.per_example(squared_norms)
+        if self._slack is not None:
+            squared = squared + self._slack
+        self.radius = float(np.sqrt(max(squared.max(), 0.0))) or 1.0
+        if self._slack is not None:
+            self._slack = self._slack / self.radius**2
+
+    # What the geometry provides.
+
+    @abstractmethod
+    def _scores(self, image: Array, precise: bool) -> Array:
+        """Scores of all examples; float64 throughout where ``precise``."""
+
+    @abstractmethod
+    def _pull(self, V: Array, precise: bool) -> Array:
+        """Image of coefficients on the examples."""
+
+    @abstractmethod
+    def _inner(self, w: Array, u: Array) -> float:
+        """Inner product without the slack coordinates."""
+
+    @abstractmethod
+    def _kernel_block(self, i: Array, j: Array) -> Array:
+        """Inner products of the examples i with the examples j."""
+
+    @abstractmethod
+    def predictor(self, w: Array, offsets: Array) -> tuple[Array, Array]:
+        """``w`` as the user applies it: coefficients and intercept, user's units of x."""
+
+    # Vectors.
+
+    def image(self, w: Array) -> Array:
+        """First part of a vector, a view."""
+        return w[: self._cut].reshape(self._image_shape)
+
+    def coefficients(self, w: Array) -> Array:
+        """Coefficients on the rows, a view with the shape of the margins."""
+        return w[self._cut :].reshape(self.rows.shape)
+
+    def _vector(self, image: Array, q: Array) -> Array:
+        return np.concatenate([image.ravel(), q.ravel()])
+
+    def zeros(self) -> Array:
+        """Give the zero vector."""
+        return np.zeros(self._cut + int(np.prod(self.rows.shape)))
+
+    def combine(self, q: Array, *, precise: bool = False) -> Array:
+        """``A^T q``."""
+        q = q.reshape(self.rows.shape)
+        return self._vector(self._pull(self.rows.signed(q), precise), q)
+
+    def row(self, r: int) -> Array:
+        """One row, as a vector."""
+        q = np.zeros(self.rows.shape)
+        q.flat[r] = 1.0
+        return self.combine(q)
+
+    def refresh(self, w: Array) -> Array:
+        """Compute a vector again from its coefficients, free of accumulated rounding."""
+        return self.combine(self.coefficients(w), precise=True)
+
+    def mass(self, w: Array) -> float:
+        """Sum of the coefficients."""
+        return float(w[self._cut :].sum())
+
+    def dot(self, w: Array, u: Array) -> float:
+        """Inner product in the geometry of the problem."""
+        product = self._inner(w, u)
+        if self._slack is not None:
+            product += float(np.sum(self._slack * self.coefficients(w) * self.coefficients(u)))
+        return product
+
+    def norm(self, w: Array) -> float:
+        """Norm in the geometry of the problem; rounding below zero is clipped."""
+        return float(np.sqrt(max(self.dot(w, w), 0.0)))
+
+    def gram(self, rows: Array, others: Array) -> Array:
+        """A block of ``A A^T``; rows are named by their flat indices."""
+        examples, signs = self.rows.locate(rows)
+        other_examples, other_signs = self.rows.locate(others)
+        G = self._kernel_block(examples, other_examples) * (signs @ other_signs.T)
+        if self._slack is not None:
+            slack = np.broadcast_to(self._slack, self.rows.shape).ravel()[rows]
+            G += slack[:, None] * (rows[:, None] == others)
+        return G
+
+    # The game.
+
+    def margins(self, w: Array, *, precise: bool = False) -> Array:
+        """Margins ``<a_r, w>`` of all rows."""
+        margins = self.rows.margins(self._scores(self.image(w), precise))
+        return margins if self._slack is None else margins + self._slack * self.coefficients(w)
+
+    def respond(self, w: Array, mu: float = 1.0, response: Response = softmax) -> Answer:
+        """Let the data player answer ``w``: one pass over the data."""
+        weights = response(self.rows, self.margins(w), mu)
+        return Answer(self.combine(weights.q), weights)
+
+    # Bounds.
+
+    def lower_bound(self, w: Array, offsets: Array | None = None) -> tuple[float, Array]:
+        """Margin that ``w`` reaches with these class offsets, or else with the best ones."""
+        norm = self.norm(w)
+        low = self.rows.group_min(self.margins(w, precise=True))
+        offsets = self.rows.best_offsets(low) if offsets is None else offsets
+        return self.rows.worst_at(low, offsets) / norm if norm > 0 else 0.0, offsets
+
+    def separates(self, w: Array, offsets: Array) -> bool:
+        """Whether ``w`` separates the examples themselves, slack left out."""
+        margins = self.rows.margins(self._scores(self.image(w), precise=True))
+        return self.rows.worst_at(self.rows.group_min(margins), offsets) > 0
+
+    def upper_bound(self, vector: Array) -> float:
+        """Bound proved by the distribution ``coefficients / mass``.
+
+        Weights that are balanced only up to rounding pay for it: where the margin is
+        positive, the intercepts of two classes differ by at most twice the radius.
+        """
+        q = self.coefficients(vector)
+        return (self.norm(vector) + self.rows.imbalance(q)) / float(q.sum())
+
+    def close(self) -> None:
+        """Release what a fit held."""

@@ -1,0 +1,114 @@
+"""Kernel predictors: vectors are coefficients on the examples, with their scores beside."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from marginsvm._typing import Array
+from marginsvm.kernel_matrix.adapter import KernelMatrixAdapter
+from marginsvm.kernel_matrix.rows import Rows
+
+_MAX_STORED_BYTES = 2**31  # a larger Gram matrix is computed anew for every product
+_STRIP_BYTES = 2**26
+
+
+class GramAdapter(KernelMatrixAdapter):
+    """Rows in the feature space of a kernel, known by inner products only.
+
+    The image of a vector is its scores ``K V``. Scores are linear in the coefficients,
+    so a round costs the one product that ``combine`` makes; norms and margins are free.
+
+    Parameters
+    ----------
+    kernel : callable or None
+        ``kernel(X, Y)`` gives a block of the kernel matrix; None: X is that matrix.
+    X : array-like
+        Examples, or their kernel matrix.
+    rows : Rows
+    C : float
+    """
+
+    def __init__(
+        self, kernel: Callable[[Any, Any], Array] | None, X: Any, rows: Rows, C: float = np.inf
+    ) -> None:
+        super().__init__(rows, C, rows.score_shape)
+        self._X = X
+        self._kernel = kernel
+        self._K = X if kernel is None else None
+        self._set_radius(self._squared_norms())
+
+    def _squared_norms(self) -> Array:
+        weights = self.rows.weights
+        squared = self._diagonal().astype(np.float64)
+        if self.rows.balanced:  # about the mean, as balanced rows do not see a shift
+            v = np.ones(self.rows.n_examples) if weights is None else weights
+            v = v / v.sum()
+            from_mean = self._product(v, precise=True)
+            squared = squared - 2.0 * from_mean + v @ from_mean
+        return np.maximum(squared, 0.0)
+
+    def _diagonal(self) -> Array:
+        if self._kernel is None:
+            return np.diagonal(self._X)
+        n = self.rows.n_examples
+        if (K := self._stored()) is not None:
+            return np.diagonal(K)
+        size = 256
+        return np.concatenate(
+            [np.diagonal(self._block(slice(i, i + size), slice(i, i + size))) for i in range(0, n, size)]
+        )
+
+    def _block(self, i: Any, j: Any) -> Array:
+        """Entries of the kernel matrix for two selections of the examples."""
+        if self._K is not None:
+            return self._K[i][:, j]
+        assert self._kernel is not None
+        return self._kernel(self._X[i], self._X[j])
+
+    def _stored(self) -> Array | None:
+        """The whole kernel matrix, if it may be kept."""
+        n = self.rows.n_examples
+        if self._K is None and n * n * self._X.dtype.itemsize <= _MAX_STORED_BYTES:
+            self._K = self._block(slice(None), slice(None))
+        return self._K
+
+    def _product(self, V: Array, precise: bool) -> Array:
+        """``K V``, from the stored matrix or strip by strip."""
+        n = self.rows.n_examples
+        K = self._stored()
+        if K is not None and (K.dtype == np.float64 or not precise):
+            return (K @ V.astype(K.dtype, copy=False)).astype(np.float64, copy=False)
+        size = max(1, _STRIP_BYTES // (8 * n))
+        product = np.empty(V.shape)
+        for i in range(0, n, size):
+            strip = slice(i, i + size)
+            product[strip] = self._block(strip, slice(None)).astype(np.float64) @ V
+        return product
+
+    def _pull(self, V: Array, precise: bool) -> Array:
+        few = np.flatnonzero(V if V.ndim == 1 else V.any(axis=1))
+        if few.size < 0.05 * len(V):
+            self.n_passes += few.size / len(V)
+            columns = self._block(slice(None), few)
+            return (columns.astype(np.float64) @ V[few]) / self.radius**2
+        self.n_passes += 1
+        return self._product(V, precise) / self.radius**2
+
+    def _scores(self, image: Array, precise: bool) -> Array:
+        return image
+
+    def _inner(self, w: Array, u: Array) -> float:
+        return float(np.sum(self.rows.signed(self.coefficients(w)) * self.image(u)))
+
+    def lower_bound(self, w: Array, offsets: Array | None = None) -> tuple[float, Array]:
+        return super().lower_bound(self.refresh(w), offsets)
+
+    def _kernel_block(self, i: Array, j: Array) -> Array:
+        return self._block(i, j).astype(np.float64) / self.radius**2
+
+    def predictor(self, w: Array, offsets: Array) -> tuple[Array, Array]:
+        V = self.rows.signed(self.coefficients(w)) / self.radius**2
+        return V.T, np.asarray(self.rows.score_offsets(offsets))

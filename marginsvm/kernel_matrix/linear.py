@@ -1,0 +1,220 @@
+"""Linear predictors: X is walked through in blocks, dense or as a whole where sparse."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, TypeVar
+
+import numpy as np
+import scipy.sparse as sp
+
+from marginsvm._threads import n_threads, ordered_map
+from marginsvm._typing import Array
+from marginsvm.kernel_matrix.adapter import Answer, KernelMatrixAdapter
+from marginsvm.kernel_matrix.rows import Rows
+from marginsvm.responses import Response, softmax
+
+T = TypeVar("T")
+Block = tuple[slice, Any]
+
+_BLOCK_BYTES = 2**21  # a block stays in cache between its two products
+_MAX_CHUNKS = 8  # what threads share; fixed, so that sums do not depend on their number
+
+
+class LinearAdapter(KernelMatrixAdapter):
+    """Rows of a design matrix, dense or CSR; vectors live in feature space.
+
+    X is never copied. A dense ``respond`` reads it once: the scores of a block and its
+    part of ``A^T q`` are computed while the block is in cache, and parts merge by
+    rescaling to the smaller margin. A sparse X, which cannot be sliced for free, and
+    responses that need all the margins at once take two products.
+
+    Parameters
+    ----------
+    X : ndarray or CSR matrix or array of shape (n_examples, n_features)
+    rows : Rows
+    C : float
+    """
+
+    def __init__(self, X: Any, rows: Rows, C: float = np.inf) -> None:
+        n, d = X.shape
+        super().__init__(rows, C, (*rows.score_shape[1:], d))
+        self._X = X
+        self._blocks = _blocks(X)
+        per_chunk = -(-len(self._blocks) // _MAX_CHUNKS)
+        self._chunks = [
+            self._blocks[i : i + per_chunk] for i in range(0, len(self._blocks), per_chunk)
+        ]
+        workers = min(n_threads(), len(self._chunks))
+        self._pool = ThreadPoolExecutor(workers) if workers > 1 else None
+        self._absent = None
+        if rows.balanced and rows.n_classes == 2:
+            self._absent = np.where(rows.codes == np.arange(2)[:, None], 0.0, np.inf)
+        many_groups = rows.balanced and rows.n_classes > 2  # their balance needs all margins
+        self._merges = len(self._blocks) > 1 and not many_groups
+        self._measure()
+
+    def _map(self, work: Callable[[list[Block]], T]) -> list[T]:
+        return ordered_map(work, self._chunks, self._pool)
+
+    def _measure(self) -> None:
+        """Mean and radius. Balanced rows do not see a shift of x: they are centred."""
+        weights = self.rows.weights
+        self._mean = None
+        if self.rows.balanced:
+            v = np.ones(self.rows.n_examples) if weights is None else weights
+            self._mean = self._accumulate(v / v.sum(), precise=True)
+        self._set_radius(np.concatenate(self._map(self._squared_norms)))
+
+    def _squared_norms(self, blocks: list[Block]) -> Array:
+        norms = []
+        for _, X in blocks:
+            if sp.issparse(X):
+                squared = np.asarray(X.multiply(X).sum(axis=1), dtype=np.float64).ravel()
+                if self._mean is not None:
+                    squared = squared - 2.0 * (X @ self._mean) + self._mean @ self._mean
+            else:
+                X = self._centred(X)
+                squared = np.einsum("ij,ij->i", X, X)
+            norms.append(squared)
+        return np.concatenate(norms)
+
+    def _centred(self, X: Array) -> Array:
+        """One dense block in float64, about the mean."""
+        return X.astype(np.float64) if self._mean is None else X - self._mean
+
+    def _accumulate(self, V: Array, precise: bool) -> Array:
+        """``V^T X`` in user's units, summed in float64 over the blocks."""
+        dtype = np.float64 if precise else self._X.dtype
+
+        def work(blocks: list[Block]) -> Array:
+            return sum(V[block].astype(dtype, copy=False).T @ X for block, X in blocks)
+
+        return sum(self._map(work)).astype(np.float64, copy=False)
+
+    def _pull(self, V: Array, precise: bool) -> Array:
+        self.n_passes += 1
+        few = np.flatnonzero(V if V.ndim == 1 else V.any(axis=1))
+        if few.size < 0.05 * len(V):
+            image = np.asarray(V[few].T @ self._X[few], dtype=np.float64)
+        else:
+            image = self._accumulate(V, precise)
+        if self._mean is not None:
+            image = image - np.multiply.outer(V.sum(axis=0), self._mean)
+        return image / self.radius
+
+    def _weights(self, image: Array, precise: bool) -> tuple[Array, Array | float]:
+        """Coefficients in units of x, and what the mean adds to every score."""
+        W = image / self.radius
+        shift = 0.0 if self._mean is None else W @ self._mean
+        return W.astype(np.float64 if precise else self._X.dtype, copy=False), shift
+
+    def _scores(self, image: Array, precise: bool) -> Array:
+        self.n_passes += 1
+        W, shift = self._weights(image, precise)
+
+        def work(blocks: list[Block]) -> None:
+            for block, X in blocks:
+                if precise and not sp.issparse(X):
+                    F[block] = self._centred(X) @ W.T
+                else:
+                    F[block] = X @ W.T - shift
+
+        F = np.empty(self.rows.score_shape)
+        self._map(work)
+        return F
+
+    def _inner(self, w: Array, u: Array) -> float:
+        return float(w[: self._cut] @ u[: self._cut])
+
+    def respond(self, w: Array, mu: float = 1.0, response: Response = softmax) -> Answer:
+        passes = self.n_passes
+        if response is softmax and self._merges:
+            margins, image = self._respond_in_one_pass(w, mu)
+            weights = response(self.rows, margins, mu)
+            answer = Answer(self._vector(image, weights.q), weights)
+        else:
+            answer = super().respond(w, mu, response)
+        self.n_passes = passes + 1
+        return answer
+
+    def _respond_in_one_pass(self, w: Array, mu: float) -> tuple[Array, Array]:
+        """Margins of all rows and ``A^T softmax(-margins / mu)``, X read once."""
+        W, shift = self._weights(self.image(w), precise=False)
+        extra = None if self._slack is None else self._slack * self.coefficients(w)
+        prior = self.rows.prior
+        margins = np.empty(self.rows.shape)
+        groups = range(1 if self._absent is None else len(self._absent))
+
+        def work(blocks: list[Block]) -> list[_Sum]:
+            sums = [_Sum() for _ in groups]
+            for block, X in blocks:
+                M = self.rows.margins(X @ W.T - shift, block)
+                if extra is not None:
+                    M += extra[block]
+                margins[block] = M
+                for g in groups:
+                    own = M if self._absent is None else M + self._absent[g, block]
+                    low = own.min()
+                    if low == np.inf:  # no row of this group in the block
+                        continue
+                    e = np.exp((low - own) * (1.0 / mu))
+                    if isinstance(prior, np.ndarray):
+                        e *= prior[block]
+                    V = self.rows.signed(e, block).astype(X.dtype, copy=False)
+                    sums[g].add(low / mu, e.sum(), V.T @ X)
+            return sums
+
+        total = [_Sum() for _ in groups]
+        for part in self._map(work):
+            for g in groups:
+                if part[g].low < np.inf:
+                    total[g].add(*part[g].parts)
+        image = sum(each.image / each.mass for each in total) / len(total)
+        return margins, image / self.radius
+
+    def _kernel_block(self, i: Array, j: Array) -> Array:
+        left, right = self._examples(i), self._examples(j)
+        return left @ right.T
+
+    def _examples(self, index: Array) -> Array:
+        X = self._X[index]
+        X = X.toarray() if sp.issparse(X) else X
+        return self._centred(X) / self.radius
+
+    def predictor(self, w: Array, offsets: Array) -> tuple[Array, Array]:
+        W, shift = self._weights(self.image(w), precise=True)
+        return W, self.rows.score_offsets(offsets) - shift
+
+    def close(self) -> None:
+        if self._pool is not None:
+            self._pool.shutdown()
+
+
+class _Sum:
+    """``sum_r exp(low - margin_r) a_r`` and its mass, relative to the smallest margin."""
+
+    def __init__(self) -> None:
+        self.low, self.mass, self.image = np.inf, 0.0, np.float64(0.0)
+
+    @property
+    def parts(self) -> tuple[float, float, Any]:
+        return self.low, self.mass, self.image
+
+    def add(self, low: float, mass: float, image: Any) -> None:
+        """Merge with another sum, at the smaller of the two margins."""
+        if low < self.low:
+            fade = np.exp(low - self.low)
+            self.low, self.mass, self.image = low, self.mass * fade, self.image * fade
+        grow = np.exp(self.low - low)
+        self.mass += mass * grow
+        self.image = self.image + image * grow
+
+
+def _blocks(X: Any) -> list[Block]:
+    n, d = X.shape
+    if sp.issparse(X):
+        return [(slice(0, n), X)]
+    size = max(1, _BLOCK_BYTES // max(1, d * X.itemsize))
+    return [(slice(i, min(i + size, n)), X[i : i + size]) for i in range(0, n, size)]

@@ -1,0 +1,250 @@
+"""Labels become rows: the signed examples whose worst margin the game maximises.
+
+A row belongs to a *group* ``(c, j)``: an example of class ``c`` held against class
+``j``. An unpenalised intercept shifts all the margins of a group together, by
+``beta[c] - beta[j]``; so everything about intercepts is said in k x k tables of groups.
+Without an intercept there is a single group, and the tables are 1 x 1.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from itertools import pairwise
+
+import numpy as np
+
+from marginsvm._typing import Array
+
+
+class Rows(ABC):
+    """The rows of a labelled data set, never formed.
+
+    Scores ``F`` are what a linear predictor says of every example; ``margins(F)`` are
+    the margins of the rows, and ``signed(q)`` carries weights on the rows back to
+    coefficients on the examples: the two maps are adjoint.
+
+    Parameters
+    ----------
+    codes : ndarray of shape (n_examples,)
+        Class of each example, in ``0..n_classes-1``.
+    n_classes : int
+    balanced : bool
+        True for an unpenalised intercept: the data player keeps to weights with
+        ``signed(q).sum(axis=0) == 0``.
+    weights : ndarray of shape (n_examples,) or None
+        Sample weights; the prior of a response is proportional to them.
+    """
+
+    shape: tuple[int, ...]  # of margins and of weights on the rows
+    n_rows: int
+    score_shape: tuple[int, ...]  # of F, and of coefficients on the examples
+    unit: float  # what a margin of 1 is in the user's terms
+
+    def __init__(
+        self, codes: Array, n_classes: int, *, balanced: bool, weights: Array | None = None
+    ) -> None:
+        self.codes = codes
+        self.n_classes = n_classes
+        self.balanced = balanced
+        self.weights = weights
+        self._order = np.argsort(codes, kind="stable")
+        self._starts = np.searchsorted(codes[self._order], np.arange(n_classes))
+
+    @property
+    def n_examples(self) -> int:
+        return self.codes.size
+
+    @property
+    def prior(self) -> float | Array:
+        """Distribution over the rows before any data is seen; broadcasts to ``shape``."""
+        if self.weights is None:
+            return 1.0 / self.n_rows
+        prior = self.weights / (self.weights.sum() * self.n_rows / self.n_examples)
+        return self.per_example(prior)
+
+    def per_example(self, values: Array) -> Array:
+        """Give a value of each example a shape that broadcasts against the rows."""
+        return values.reshape((-1,) + (1,) * (len(self.shape) - 1))
+
+    @abstractmethod
+    def margins(self, F: Array, block: slice = slice(None)) -> Array:
+        """Margins of the rows of the examples in ``block``, from their scores."""
+
+    @abstractmethod
+    def signed(self, q: Array, block: slice = slice(None)) -> Array:
+        """Coefficients on the examples of ``block`` from weights on their rows."""
+
+    @abstractmethod
+    def expand(self, table: Array) -> Array | float:
+        """Each row's entry of a table of groups; broadcasts against the rows."""
+
+    @abstractmethod
+    def locate(self, rows: Array) -> tuple[Array, Array]:
+        """Examples of the rows with these flat indices, and their coefficients on the scores."""
+
+    @abstractmethod
+    def _table(self, reduced: Array, diagonal: float) -> Array:
+        """Arrange what was reduced class by class as a table of groups."""
+
+    @abstractmethod
+    def score_offsets(self, beta: Array) -> Array | float:
+        """What the class offsets ``beta`` add to the scores."""
+
+    def group_min(self, margins: Array) -> Array:
+        """Smallest margin of each group (infinite where there is no row)."""
+        if not self.balanced:
+            return np.full((1, 1), margins.min())
+        reduced = np.minimum.reduceat(margins[self._order], self._starts, axis=0)
+        return self._table(reduced, np.inf)
+
+    def group_argmin(self, margins: Array, c: int, j: int) -> int:
+        """Flat index of the row of group (c, j) with the smallest margin."""
+        if not self.balanced:
+            return int(margins.argmin())
+        examples = np.flatnonzero(self.codes == c)
+        own = margins[examples] if margins.ndim == 1 else margins[examples, j]
+        return int(np.ravel_multi_index((examples[own.argmin()], j)[: margins.ndim], margins.shape))
+
+    def group_sum(self, values: Array) -> Array:
+        """Sum over each group."""
+        if not self.balanced:
+            return np.full((1, 1), values.sum())
+        return self._table(np.add.reduceat(values[self._order], self._starts, axis=0), 0.0)
+
+    def worst(self, low: Array) -> float:
+        """Worst margin once the best intercept is added, from each group's minimum."""
+        if not self.balanced:
+            return float(low[0, 0])
+        if len(low) == 2:
+            return 0.5 * float(low[0, 1] + low[1, 0])
+        return min_cycle(low)[0]
+
+    def best_offsets(self, low: Array) -> Array:
+        """Class offsets that reach ``worst(low)``: the midpoint, for two classes."""
+        if not self.balanced:
+            return np.zeros(self.n_classes)
+        cost = low - self.worst(low)
+        beta = np.zeros(len(low))
+        for _ in range(len(low)):  # Bellman-Ford: beta_j <= beta_c + cost_cj for all pairs
+            beta = np.minimum(beta, (beta[:, None] + cost).min(axis=0))
+        return beta
+
+    def worst_at(self, low: Array, beta: Array) -> float:
+        """Worst margin at given class offsets."""
+        return float((low + beta[:, None] - beta).min() if self.balanced else low[0, 0])
+
+    def imbalance(self, q: Array) -> float:
+        """How far weights are from the balanced set, as a sum of absolute values."""
+        return float(np.abs(self.signed(q).sum(axis=0)).sum()) if self.balanced else 0.0
+
+
+class BinaryRows(Rows):
+    """One row an example: ``y_i phi(x_i)`` with ``y_i = 1`` for class 1, else -1."""
+
+    unit = 1.0
+
+    def __init__(
+        self, codes: Array, n_classes: int, *, balanced: bool, weights: Array | None = None
+    ) -> None:
+        super().__init__(codes, n_classes, balanced=balanced, weights=weights)
+        self.shape = self.score_shape = (codes.size,)
+        self.n_rows = codes.size
+        self._y = np.where(codes == 1, 1.0, -1.0)
+
+    def margins(self, F: Array, block: slice = slice(None)) -> Array:
+        return self._y[block] * F
+
+    signed = margins  # a diagonal of signs is its own adjoint
+
+    def locate(self, rows: Array) -> tuple[Array, Array]:
+        return rows, self._y[rows, None]
+
+    def expand(self, table: Array) -> Array | float:
+        if not self.balanced:
+            return table[0, 0]
+        return np.where(self._y > 0, table[1, 0], table[0, 1])
+
+    def _table(self, reduced: Array, diagonal: float) -> Array:
+        return np.array([[diagonal, reduced[0]], [reduced[1], diagonal]])
+
+    def score_offsets(self, beta: Array) -> float:
+        return float(beta[1] - beta[0])
+
+
+class MulticlassRows(Rows):
+    """Ji's section 5.2: row ``(i, j)`` is ``phi(x_i) (e_{c_i} - e_j)^T / sqrt(2)``, j != c_i.
+
+    Arrays over the rows are n_examples x k; an example's own class is no row: its
+    margin is infinite and its weight zero.
+    """
+
+    unit = np.sqrt(2.0)
+
+    def __init__(
+        self, codes: Array, n_classes: int, *, balanced: bool, weights: Array | None = None
+    ) -> None:
+        super().__init__(codes, n_classes, balanced=balanced, weights=weights)
+        self.shape = self.score_shape = (codes.size, n_classes)
+        self.n_rows = codes.size * (n_classes - 1)
+        self._examples = np.arange(codes.size)
+
+    def _own(self, F: Array, block: slice) -> tuple[Array, Array]:
+        return self._examples[: len(F)], self.codes[block]
+
+    def margins(self, F: Array, block: slice = slice(None)) -> Array:
+        own = self._own(F, block)
+        margins = (F[own][:, None] - F) * np.sqrt(0.5)
+        margins[own] = np.inf
+        return margins
+
+    def signed(self, q: Array, block: slice = slice(None)) -> Array:
+        V = q * -np.sqrt(0.5)
+        V[self._own(q, block)] = q.sum(axis=1) * np.sqrt(0.5)
+        return V
+
+    def locate(self, rows: Array) -> tuple[Array, Array]:
+        examples, j = np.divmod(rows, self.n_classes)
+        identity = np.eye(self.n_classes) * np.sqrt(0.5)
+        return examples, identity[self.codes[examples]] - identity[j]
+
+    def expand(self, table: Array) -> Array | float:
+        return table[self.codes] if self.balanced else table[0, 0]
+
+    def _table(self, reduced: Array, diagonal: float) -> Array:
+        return reduced
+
+    def score_offsets(self, beta: Array) -> Array:
+        return np.sqrt(2.0) * beta
+
+
+def make_rows(
+    codes: Array, n_classes: int, *, balanced: bool, weights: Array | None = None
+) -> Rows:
+    """Two classes always take the binary rows."""
+    kind = BinaryRows if n_classes == 2 else MulticlassRows
+    return kind(codes, n_classes, balanced=balanced, weights=weights)
+
+
+def min_cycle(cost: Array) -> tuple[float, list[tuple[int, int]]]:
+    """Cycle of smallest mean cost, and that mean (Karp): the best that offsets can do.
+
+    Offsets cancel along a cycle, so no intercept lifts the worst margin above the mean
+    of a cycle of groups; the cheapest cycle is the data player's best response.
+    """
+    k = len(cost)
+    walks = np.zeros((k + 1, k))  # walks[m, v]: the cheapest walk of m edges that ends in v
+    parent = np.zeros((k + 1, k), dtype=int)
+    for m in range(k):
+        through = walks[m][:, None] + cost
+        parent[m + 1] = through.argmin(axis=0)
+        walks[m + 1] = through.min(axis=0)
+    means = ((walks[k] - walks[:k]) / (k - np.arange(k))[:, None]).max(axis=0)
+    path = [int(means.argmin())]
+    for m in range(k, 0, -1):  # k edges over k classes: somewhere a class comes again
+        node = int(parent[m, path[-1]])
+        if node in path:
+            cycle = [*path[path.index(node) :], node][::-1]
+            break
+        path.append(node)
+    edges = list(pairwise(cycle))
+    return float(np.mean([cost[edge] for edge in edges])), edges
