@@ -1,8 +1,7 @@
-"""Types that every room uses."""
+"""The array type that every room uses."""
 
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
-Array = NDArray[np.floating[Any]] | NDArray[Any]
+Array: TypeAlias = np.ndarray[Any, Any]

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.metrics.pairwise import PAIRWISE_KERNEL_FUNCTIONS, pairwise_kernels
+from sklearn.metrics.pairwise import PAIRWISE_KERNEL_FUNCTIONS
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
@@ -17,7 +15,6 @@ from marginsvm._typing import Array
 from marginsvm.kernel_matrix.rows import Rows, make_rows
 
 KERNELS = {*PAIRWISE_KERNEL_FUNCTIONS, "precomputed"}
-_PREDICTION_BLOCK = 1024
 
 
 @dataclass(frozen=True)
@@ -51,9 +48,7 @@ def training_set(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Training
     weight = None
     kept = np.arange(len(y))
     if sample_weight is not None:
-        weight = _check_sample_weight(
-            sample_weight, X, dtype=np.float64, ensure_non_negative=True
-        )
+        weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
         kept = np.flatnonzero(weight)
     if kept.size < len(y):
         X = X[kept][:, kept] if estimator.kernel == "precomputed" else X[kept]
@@ -66,7 +61,7 @@ def training_set(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Training
     if weight is not None:
         weight = weight[kept] if np.any(weight[kept] != 1.0) else None
     rows = make_rows(codes, len(classes), balanced=estimator.fit_intercept, weights=weight)
-    gamma = _gamma(estimator.gamma, X) if estimator.kernel != "precomputed" else 0.0
+    gamma = 0.0 if estimator.kernel in ("linear", "precomputed") else _gamma(estimator.gamma, X)
     return TrainingSet(X, rows, classes, kept, len(y), gamma)
 
 
@@ -95,31 +90,6 @@ def _gamma(gamma: str | float, X: Any) -> float:
     if isinstance(gamma, str):
         if gamma == "auto":
             return 1.0 / X.shape[1]
-        if sp.issparse(X):
-            variance = X.multiply(X).mean() - X.mean() ** 2
-        else:
-            variance = X.var()
+        variance = X.multiply(X).mean() - X.mean() ** 2 if sp.issparse(X) else X.var()
         return 1.0 / (X.shape[1] * float(variance)) if variance > 0 else 1.0
     return gamma
-
-
-def kernel_function(estimator: Any) -> Callable[[Any, Any], Array]:
-    """``kernel(X, Y)`` of an estimator: a callable is given both sets at once, as in SVC."""
-    params = estimator.kernel_params or {}
-    if callable(estimator.kernel):
-        return partial(estimator.kernel, **params)
-    return partial(
-        pairwise_kernels,
-        metric=estimator.kernel,
-        filter_params=True,
-        gamma=estimator._gamma,
-        degree=estimator.degree,
-        coef0=estimator.coef0,
-        **params,
-    )
-
-
-def blocks_of(X: Any) -> Iterator[Any]:
-    """Blocks of rows, so that no kernel matrix of a whole test set is held."""
-    for i in range(0, X.shape[0], _PREDICTION_BLOCK):
-        yield X[i : i + _PREDICTION_BLOCK]

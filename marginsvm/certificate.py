@@ -177,7 +177,9 @@ class _Problem:
         else:
             V = -np.sqrt(0.5) * q
             V[self._examples, self._codes] += np.sqrt(0.5) * q.sum(axis=1)
-        squared = self._space.squared_norm_of(V, self._mean) + float(np.sum(self._slack[:, None] * q**2))
+        squared = self._space.squared_norm_of(V, self._mean) + float(
+            np.sum(self._slack[:, None] * q**2)
+        )
         bound = self._unit * float(np.sqrt(max(squared, 0.0)))
         imbalance = float(np.abs(V.sum(axis=0)).sum()) if self._balanced else 0.0
         return bound + self.radius * imbalance

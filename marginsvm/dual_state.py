@@ -12,17 +12,17 @@ from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
-import scipy.sparse as sp
 from sklearn.base import ClassifierMixin, _fit_context
 from sklearn.callback import CallbackSupportMixin, with_callbacks
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.validation import check_is_fitted, validate_data
 
+from marginsvm._prediction import PredictorMixin
 from marginsvm._typing import Array
-from marginsvm._validation import KERNELS, blocks_of, kernel_function, training_set
+from marginsvm._validation import KERNELS, TrainingSet, training_set
 from marginsvm.certificate import MarginCertificate, relative_gap
 from marginsvm.kernel_matrix import GramAdapter, KernelMatrixAdapter, LinearAdapter
+from marginsvm.responses import softmax
 
 
 @dataclass(frozen=True)
@@ -35,14 +35,17 @@ class Candidate:
     mass : float
         Sum of its coefficients; positive: it carries an upper bound.
     worst : float or None
-        Its worst margin, if known: it carries a lower bound, and may become the model.
+        Its worst margin, if known: it carries a lower bound.
+    fallback : bool
+        Whether it is the model where nothing separates.
     offsets : ndarray or None
-        An intercept for it where it does not separate.
+        Its intercept in that case; None: the one of the exponential loss.
     """
 
     vector: Array
     mass: float = 0.0
     worst: float | None = None
+    fallback: bool = False
     offsets: Array | None = None
 
 
@@ -54,8 +57,8 @@ class Progress:
     n_iter: int = 0
     lower: float = -np.inf
     upper: float = np.inf
-    best: Candidate | None = None  # reached ``lower``
-    last: Candidate | None = None  # the latest predictor
+    best: Array | None = None  # reached ``lower``
+    last: Candidate | None = None  # the model where nothing separates
     proof: Array | None = None  # reached ``upper``
     seconds: float = 0.0
     n_passes: float = 0.0
@@ -63,7 +66,7 @@ class Progress:
     history: tuple[list[tuple[float, ...]], ...] = ([],)
 
 
-class DualStateMixin(CallbackSupportMixin, ClassifierMixin):
+class DualStateMixin(PredictorMixin, CallbackSupportMixin, ClassifierMixin):
     """The life of a fit: validate, play rounds, certify, stop, publish.
 
     An algorithm supplies ``_start(data)`` (its state: a dataclass of arrays and
@@ -138,7 +141,7 @@ class DualStateMixin(CallbackSupportMixin, ClassifierMixin):
         self._warn(status)
         return self
 
-    def _adapter(self, training: Any) -> KernelMatrixAdapter:
+    def _adapter(self, training: TrainingSet) -> KernelMatrixAdapter:
         if self.kernel == "linear":
             return LinearAdapter(training.X, training.rows, self.C)
         kernel = None
@@ -147,13 +150,10 @@ class DualStateMixin(CallbackSupportMixin, ClassifierMixin):
             kernel = self._kernel_matrix
         return GramAdapter(kernel, training.X, training.rows, self.C)
 
-    def _kernel_matrix(self, X: Any, Y: Any) -> Array:
-        return kernel_function(self)(X, Y)
-
     # The loop.
 
     def _play(
-        self, data: Any, training: Any, progress: Progress, context: Any, X: Any, y: Any
+        self, data: Any, training: TrainingSet, progress: Progress, context: Any, X: Any, y: Any
     ) -> str:
         publish = partial(self._results, data, training)
         status = None
@@ -166,23 +166,23 @@ class DualStateMixin(CallbackSupportMixin, ClassifierMixin):
                     status = status or "stopped"
         except KeyboardInterrupt:
             if progress.last is not None:
-                vars(self).update(publish(progress, "interrupted"))
+                self._publish(publish(progress, "interrupted"))
             raise
-        vars(self).update(publish(progress, status or "max_iter"))
+        self._publish(publish(progress, status or "max_iter"))
         return self.status_
 
     def _advance(self, data: KernelMatrixAdapter, progress: Progress) -> Progress:
         """Play one round and keep the best bounds."""
-        begin, passes = time.perf_counter(), data.n_passes
+        begin, data.n_passes = time.perf_counter(), progress.n_passes
         state = self._round(data, progress.state)
         found: dict[str, Any] = {}
         lower, upper = progress.lower, progress.upper
         for candidate in self._candidates(data, state):
             norm = data.norm(candidate.vector)
-            if candidate.worst is not None:
+            if candidate.fallback:
                 found["last"] = candidate
-                if norm > 0 and candidate.worst / norm > lower:
-                    lower, found["best"] = candidate.worst / norm, candidate
+            if candidate.worst is not None and norm > 0 and candidate.worst / norm > lower:
+                lower, found["best"] = candidate.worst / norm, candidate.vector
             if candidate.mass > 0 and norm / candidate.mass < upper:
                 upper, found["proof"] = norm / candidate.mass, candidate.vector
         progress = replace(
@@ -192,7 +192,7 @@ class DualStateMixin(CallbackSupportMixin, ClassifierMixin):
             lower=lower,
             upper=upper,
             seconds=progress.seconds + time.perf_counter() - begin,
-            n_passes=progress.n_passes + data.n_passes - passes,
+            n_passes=data.n_passes,
             **found,
         )
         del progress.history[0][progress.n_iter - 1 :]  # an interrupt may have left a line
@@ -211,7 +211,8 @@ class DualStateMixin(CallbackSupportMixin, ClassifierMixin):
         status = self._reason(progress.lower, progress.upper)
         if status is None or progress.n_iter < progress.next_confirmation:
             return None, progress
-        lower = data.lower_bound(progress.best.vector)[0] if progress.best else -np.inf
+        lower = data.lower_bound(progress.best)[0] if progress.best is not None else -np.inf
+        assert progress.proof is not None
         upper = data.upper_bound(data.refresh(progress.proof))
         later = progress.n_iter + 1 + progress.n_iter // 10
         return self._reason(lower, upper), replace(progress, next_confirmation=later)
@@ -243,11 +244,9 @@ class DualStateMixin(CallbackSupportMixin, ClassifierMixin):
         )
 
     def _resume(self, data: KernelMatrixAdapter, classes: Array) -> Progress | None:
-        if not self.warm_start or not hasattr(self, "_progress"):
+        if not self.warm_start or getattr(self, "_progress", None) is None:
             return None
-        if self._progress.best is None and self._progress.proof is None:
-            return None
-        vector = self._progress.last.vector
+        vector = self._progress.proof
         if not np.array_equal(classes, self.classes_) or vector.shape != data.zeros().shape:
             raise ValueError(
                 "warm_start=True continues the previous fit, but this data has another shape "
@@ -257,18 +256,17 @@ class DualStateMixin(CallbackSupportMixin, ClassifierMixin):
 
     # The results.
 
+    def _publish(self, attributes: dict[str, Any]) -> None:
+        for name, value in attributes.items():
+            setattr(self, name, value)
+
     def _results(
-        self, data: KernelMatrixAdapter, training: Any, progress: Progress, status: str
+        self, data: KernelMatrixAdapter, training: TrainingSet, progress: Progress, status: str
     ) -> dict[str, Any]:
         """Fitted attributes; bounds are computed again, in float64 and from coefficients."""
         scale = data.radius * data.rows.unit
-        lower, offsets = -np.inf, None
-        if progress.best is not None:
-            model = progress.best.vector
-            lower, offsets = data.lower_bound(model)
-        if lower <= 0:
-            model = progress.last.vector
-            lower, offsets = data.lower_bound(model, progress.last.offsets)
+        model, lower, offsets = self._best_model(data, progress)
+        assert progress.proof is not None
         proof = data.refresh(progress.proof)
         upper = max(data.upper_bound(proof), lower, 0.0)
         q = data.coefficients(proof) / data.mass(proof)
@@ -294,6 +292,19 @@ class DualStateMixin(CallbackSupportMixin, ClassifierMixin):
             "_progress": progress if self.warm_start or status == "interrupted" else None,
         }
 
+    def _best_model(
+        self, data: KernelMatrixAdapter, progress: Progress
+    ) -> tuple[Array, float, Array]:
+        """Vector, exact margin and offsets of the best separator, or of the fallback."""
+        if progress.best is not None:
+            lower, offsets = data.lower_bound(progress.best)
+            if lower > 0:
+                return progress.best, lower, offsets
+        assert progress.last is not None
+        model, own = progress.last.vector, progress.last.offsets
+        own = softmax(data.rows, data.margins(model)).offsets if own is None else own
+        return model, *data.lower_bound(model, own)
+
     def _separable(
         self, data: KernelMatrixAdapter, model: Array, lower: float, upper: float, offsets: Any
     ) -> bool | None:
@@ -314,7 +325,12 @@ class DualStateMixin(CallbackSupportMixin, ClassifierMixin):
         }
 
     def _model(
-        self, data: KernelMatrixAdapter, training: Any, model: Array, lower: float, offsets: Array
+        self,
+        data: KernelMatrixAdapter,
+        training: TrainingSet,
+        model: Array,
+        lower: float,
+        offsets: Array,
     ) -> dict[str, Any]:
         """Predictor scaled so that the closest examples get 1 (no separator: unit norm)."""
         norm = data.norm(model)
@@ -336,9 +352,9 @@ class DualStateMixin(CallbackSupportMixin, ClassifierMixin):
         bounds = f"{self.margin_:.6g} <= best margin <= {self.margin_bound_:.6g}"
         if status == "max_iter":
             warnings.warn(
-                f"{type(self).__name__} ended after max_iter={self.max_iter} rounds with the bounds "
-                f"{bounds}, a relative gap of {self.gap_:.3g} > tol={self.tol}. Increase max_iter, "
-                "scale the features, or set C < inf if the classes overlap.",
+                f"{type(self).__name__} ended after max_iter={self.max_iter} rounds with the "
+                f"bounds {bounds}, a relative gap of {self.gap_:.3g} > tol={self.tol}. "
+                "Increase max_iter, scale the features, or set C < inf if the classes overlap.",
                 ConvergenceWarning,
                 stacklevel=5,  # the caller of fit, past two decorators
             )
@@ -349,55 +365,3 @@ class DualStateMixin(CallbackSupportMixin, ClassifierMixin):
                 ConvergenceWarning,
                 stacklevel=5,  # the caller of fit, past two decorators
             )
-
-    # Prediction.
-
-    def decision_function(self, X: Any) -> Array:
-        """Signed distance to the boundary, in units of the closest training example's.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-            Precomputed kernels: of shape (n_samples, n_training_samples).
-
-        Returns
-        -------
-        ndarray of shape (n_samples,) or (n_samples, n_classes)
-            Two classes: positive means ``classes_[1]``. Divide by ``norm(coef_)`` for
-            distances in the units of X.
-        """
-        check_is_fitted(self)
-        X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False)
-        if self.kernel == "linear":
-            F = X @ self.coef_.T + self.intercept_
-        else:
-            F = np.concatenate([self._kernel_scores(block) for block in blocks_of(X)])
-        return F[:, 0] if len(self.classes_) == 2 else F
-
-    def _kernel_scores(self, X: Any) -> Array:
-        if self.kernel == "precomputed":
-            K = X[:, self.support_]
-        else:
-            K = self._kernel_matrix(X, self.support_vectors_)
-        return K @ self.dual_coef_.T + self.intercept_
-
-    def predict(self, X: Any) -> Array:
-        """Predict class labels.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-        """
-        F = self.decision_function(X)
-        winner = (F > 0).astype(int) if F.ndim == 1 else F.argmax(axis=1)
-        return self.classes_[winner]
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        tags.input_tags.pairwise = self.kernel == "precomputed"
-        return tags

@@ -6,12 +6,12 @@ intercept on its way: the class offsets ``beta`` at which its weights are balanc
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
-from scipy.special import logsumexp
+from scipy.optimize import minimize
+from scipy.special import expit, logsumexp
 
 from marginsvm._typing import Array
 from marginsvm.kernel_matrix.rows import Rows, min_cycle
@@ -65,7 +65,7 @@ def softmax(rows: Rows, margins: Array, mu: float = 1.0) -> Weights:
     e = e * prior if isinstance(prior, np.ndarray) else e
     with np.errstate(divide="ignore"):
         table = np.log(rows.group_sum(e)) - finite / mu
-    beta = balance(lambda b: (np.exp(_shifted(table, b) - _peak(table, b)),) * 2, len(table))
+    beta = balance(table)
     shifted = _shifted(table, beta)
     log_total = logsumexp(shifted)
     q = e * rows.expand(np.exp(_shifted(-finite / mu, beta) - log_total))
@@ -85,17 +85,25 @@ def logistic(rows: Rows, margins: Array, mu: float = 1.0) -> Weights:
     weight = rows.per_example(rows.weights) if rows.weights is not None else 1.0
     xi = margins / -mu
 
-    def sigmoid(beta: Array) -> Array:
-        return weight / (1.0 + np.exp(-(xi - _row_shift(rows, beta))))
+    def gap(beta: Array) -> Array:
+        return xi - rows.expand(beta[:, None] - beta)
 
-    def sums(beta: Array) -> tuple[Array, Array]:
-        s = sigmoid(beta)
-        return rows.group_sum(s), rows.group_sum(s * (1.0 - s / weight))
+    def risk(beta: Array) -> tuple[float, Array]:
+        s = weight * expit(gap(beta))
+        table = rows.group_sum(s)
+        return float(np.sum(weight * np.logaddexp(0.0, gap(beta)))), _excess(table)
 
-    with np.errstate(over="ignore"):  # exp(-xi) = inf is a weight of zero
-        beta = balance(sums, len(start.offsets), start.offsets / mu)
-        q = sigmoid(beta)
-    S = float(np.sum(weight * np.logaddexp(0.0, xi - _row_shift(rows, beta))))
+    def curvature(beta: Array) -> Array:
+        s = expit(gap(beta))
+        table = rows.group_sum(weight * s * (1.0 - s))
+        return np.diag(table.sum(axis=0) + table.sum(axis=1)) - table - table.T
+
+    beta = start.offsets / mu
+    if rows.balanced:
+        beta = minimize(risk, beta, jac=True, hess=curvature, method="trust-exact").x
+    q = weight * expit(gap(beta))
+    q = q * rows.expand(_rebalancing(rows.group_sum(q)))
+    S = float(np.sum(weight * np.logaddexp(0.0, gap(beta))))
     n = float(np.sum(np.broadcast_to(weight, rows.shape))) * rows.n_rows / np.prod(rows.shape)
     total = float(q.sum())
     q = q / -np.expm1(-S)
@@ -103,59 +111,48 @@ def logistic(rows: Rows, margins: Array, mu: float = 1.0) -> Weights:
 
 
 def worst_row(rows: Rows, margins: Array, mu: float = 0.0) -> Weights:
-    """Limit of the responses as mu vanishes: all the weight on the worst row.
+    """Limit of the softmax as mu vanishes: all the weight on the worst row.
 
     With an intercept, on the worst row of each group along the worst cycle of groups:
-    for two classes, half on the worst row of either class.
+    for two classes, half on the worst row of either class. Ties share as in the limit.
     """
     low = rows.group_min(margins)
-    q = np.zeros(margins.size)
-    edges = min_cycle(low)[1] if rows.balanced else [(0, 0)]
-    for c, j in edges:
-        q[rows.group_argmin(margins, c, j)] += 1.0 / len(edges)
-    worst, offsets = rows.worst(low), rows.best_offsets(low)
-    return Weights(q.reshape(margins.shape), 1.0, worst, offsets, -worst, 1.0)
+    share = np.zeros_like(low)
+    for edge in min_cycle(low)[1] if rows.balanced else [(0, 0)]:
+        share[edge] += 1.0
+    e = (margins == rows.expand(np.where(np.isfinite(low), low, 0.0))) * rows.prior
+    q = e * rows.expand(share / share.sum() / np.maximum(rows.group_sum(e), 1e-300))
+    worst = rows.worst(low)
+    return Weights(q, 1.0, worst, rows.best_offsets(low), -worst, 1.0)
 
 
-def balance(
-    sums: Callable[[Array], tuple[Array, Array]],
-    k: int,
-    beta: Array | None = None,
-    *,
-    tol: float = 1e-13,
-    max_iter: int = 100,
-) -> Array:
-    """Class offsets at which the weights of each class, as c and as j, have equal sums.
+def balance(table: Array, *, tol: float = 1e-13, max_iter: int = 100) -> Array:
+    """Class offsets that balance a table of groups: row and column sums become equal.
 
     Parameters
     ----------
-    sums : callable
-        ``sums(beta)`` gives two k x k tables: the groups' weights, and their
-        derivatives with respect to a group's own shift (with sign reversed).
-    k : int
-        Number of classes; 1 means that there is no intercept.
-    beta : ndarray of shape (k,) or None
-        Where to start.
+    table : ndarray of shape (k, k)
+        Logarithms of the groups' weights; an offset multiplies group ``(c, j)`` by
+        ``exp(beta[j] - beta[c])``. A 1 x 1 table has no intercept.
 
     Notes
     -----
-    The weights are the gradient of a convex function of ``beta``, whose minimiser is
-    sought. Far from it, damped simultaneous steps of Osborne's matrix balancing, which
-    solve two classes in one step; near it, Newton's steps.
+    The offsets minimise a convex function. Far from it, damped simultaneous steps of
+    Osborne's matrix balancing, which solve two classes in one step; near it, Newton's.
     """
-    beta = np.zeros(k) if beta is None else beta
-    if k == 1:
-        return beta
-    for _ in range(max_iter):
-        weight, slope = sums(beta)
+    k = len(table)
+    beta = np.zeros(k)
+    for _ in range(max_iter if k > 1 else 0):
+        shifted = _shifted(table, beta)
+        weight = np.exp(shifted - shifted.max())
         out, into = weight.sum(axis=1), weight.sum(axis=0)
         off = np.abs(out - into).sum() / weight.sum()
         if off <= tol:
             break
         if off > 0.1 or k == 2:
-            step = 0.25 * (np.log(np.maximum(out, 1e-300)) - np.log(np.maximum(into, 1e-300)))
+            step = 0.25 * (logsumexp(shifted, axis=1) - logsumexp(shifted, axis=0))
         else:
-            hessian = np.diag(slope.sum(axis=0) + slope.sum(axis=1)) - slope - slope.T
+            hessian = np.diag(out + into) - weight - weight.T
             step = np.linalg.lstsq(hessian, out - into)[0]
         beta = beta + step
     return beta - beta.mean()
@@ -169,9 +166,13 @@ def _shifted(table: Array, beta: Array) -> Array:
     return shifted
 
 
-def _peak(table: Array, beta: Array) -> float:
-    return float(_shifted(table, beta).max())
+def _excess(table: Array) -> Array:
+    """Gradient of the risk with respect to the class offsets."""
+    return table.sum(axis=0) - table.sum(axis=1)
 
 
-def _row_shift(rows: Rows, beta: Array) -> Array | float:
-    return rows.expand(beta[:, None] - beta)
+def _rebalancing(table: Array) -> Array:
+    """Factors of the groups that take the last rounding out of nearly balanced weights."""
+    with np.errstate(divide="ignore"):
+        beta = balance(np.log(table))
+    return np.exp(beta - beta[:, None])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from numbers import Real
 
 from sklearn.base import BaseEstimator
 
@@ -69,17 +68,13 @@ MOMENTA: dict[str, Callable[[int], float]] = {
 }
 
 
-def resolve(
-    schedule: Schedule, names: dict[str, Callable[[int], float]]
-) -> Callable[[int], float]:
+def resolve(schedule: Schedule, names: dict[str, Callable[[int], float]]) -> Callable[[int], float]:
     """Make a function of the round of a name, a number or a callable."""
     if isinstance(schedule, str):
         if schedule not in names:
             raise ValueError(f"unknown schedule {schedule!r}; the names are {sorted(names)}")
         return names[schedule]
-    if isinstance(schedule, Real):
-        return PowerSchedule(scale=float(schedule))
-    return schedule
+    return schedule if callable(schedule) else PowerSchedule(scale=float(schedule))
 
 
 def step_at(schedule: Callable[[int], float], t: int) -> float:
@@ -96,7 +91,5 @@ def momentum_at(schedule: Callable[[int], float], t: int) -> float:
     """Evaluate a momentum schedule, which must lie in [0, 1]."""
     value = float(schedule(t))
     if not 0.0 <= value <= 1.0:
-        raise ValueError(
-            f"momentum must lie in [0, 1], but its schedule gave {value} at round {t}"
-        )
+        raise ValueError(f"momentum must lie in [0, 1], but its schedule gave {value} at round {t}")
     return value

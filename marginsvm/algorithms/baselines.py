@@ -17,9 +17,10 @@ from marginsvm.responses import worst_row
 
 @dataclass(frozen=True)
 class PerceptronState:
-    """``w``, its mass, and what the last round saw of it."""
+    """``w``, its mass, the average of all w, and what the last round saw of w."""
 
     w: Array
+    average: Array
     mass: float = 0.0
     seen: Candidate | None = None
 
@@ -27,7 +28,8 @@ class PerceptronState:
 class BatchPerceptron(DualStateMixin, BaseEstimator):
     """Batch perceptron: supergradient ascent on the worst margin.
 
-    Every round adds the row that the predictor is worst at.
+    Every round adds the row that the predictor is worst at. Where nothing separates, the
+    iterates wander about the origin, and their average is the model.
 
     Parameters
     ----------
@@ -95,14 +97,16 @@ class BatchPerceptron(DualStateMixin, BaseEstimator):
         self.verbose = verbose
 
     def _start(self, data: KernelMatrixAdapter) -> PerceptronState:
-        return PerceptronState(data.zeros())
+        return PerceptronState(data.zeros(), data.zeros())
 
     def _round(self, data: KernelMatrixAdapter, state: PerceptronState) -> PerceptronState:
         answer = data.respond(state.w, response=worst_row)
-        weights = answer.weights
-        seen = Candidate(state.w, state.mass, weights.worst, weights.offsets)
-        return PerceptronState(state.w + answer.vector, state.mass + 1.0, seen)
+        seen = Candidate(state.w, worst=answer.weights.worst)
+        w, mass = state.w + answer.vector, state.mass + 1.0
+        return PerceptronState(w, state.average + (w - state.average) / mass, mass, seen)
 
     def _candidates(self, data: KernelMatrixAdapter, state: PerceptronState) -> Iterator[Candidate]:
+        assert state.seen is not None
         yield state.seen
         yield Candidate(state.w, state.mass)
+        yield Candidate(state.average, fallback=True)

@@ -1,4 +1,4 @@
-"""Ji, Srebro, Telgarsky: Fast Margin Maximization via Dual Acceleration (ICML 2021), Algorithm 1."""
+"""Ji, Srebro, Telgarsky (ICML 2021): Fast Margin Maximization via Dual Acceleration, Alg. 1."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ class MomentumState:
     g: Array
     mass_w: float = 0.0
     mass_g: float = 0.0
-    seen: Candidate | None = None
+    seen: Candidate | None = None  # w_t, which the round's pass measured
 
 
 class MomentumMarginClassifier(DualStateMixin, BaseEstimator):
-    """Maximum-margin classifier by momentum on an exponentially-tailed loss.
+    r"""Maximum-margin classifier by momentum on an exponentially-tailed loss.
 
     Gradient descent on the exponential or logistic loss, with normalized gradients and
     a momentum found by duality, maximises the margin at the rate O(log t / t^2).
@@ -122,8 +122,8 @@ class MomentumMarginClassifier(DualStateMixin, BaseEstimator):
     :math:`-Z^T q_t`      ``p``
     :math:`g_t`, m_g      ``-g``, ``mass_g``
     :math:`w_t`, m_w      ``w``, ``mass_w``
-    :math:`\\theta_t`      ``theta`` (``step``)
-    :math:`\\beta_t`       ``beta`` (``momentum``)
+    :math:`\theta_t`      ``theta`` (``step``)
+    :math:`\beta_t`       ``beta`` (``momentum``)
     ====================  =====================================================
 
     Every vector is a non-negative combination of rows, so that ``norm(g) / mass_g`` and
@@ -197,18 +197,18 @@ class MomentumMarginClassifier(DualStateMixin, BaseEstimator):
         theta = step_at(resolve(self.step, STEPS), t)
         beta = momentum_at(resolve(self.momentum, MOMENTA), t)
         answer = data.respond(w, 1.0, LOSSES[self.loss])
-        p, mass = answer.vector, answer.mass
+        p, mass, weights = answer.vector, answer.mass, answer.weights
         if not self.normalize_gradient:
-            p, mass = p * (answer.weights.gradient_mass / mass), answer.weights.gradient_mass
+            p, mass = p * (weights.gradient_mass / mass), weights.gradient_mass
         g = beta * (g + p)
         mass_g = beta * (state.mass_g + mass)
         w = w + theta * (g + p)
         mass_w = state.mass_w + theta * (mass_g + mass)
-        weights = answer.weights
-        seen = Candidate(state.w, state.mass_w, weights.worst, weights.offsets)
+        seen = Candidate(state.w, worst=weights.worst, fallback=True, offsets=weights.offsets)
         return MomentumState(t + 1, w, g, mass_w, mass_g, seen)
 
     def _candidates(self, data: KernelMatrixAdapter, state: MomentumState) -> Iterator[Candidate]:
+        assert state.seen is not None
         yield state.seen
         yield Candidate(state.w, state.mass_w)
         if state.mass_g > 0:

@@ -59,23 +59,21 @@ class KernelMatrixAdapter(ABC):
         self.n_passes = 0.0
         self._image_shape = image_shape
         self._cut = int(np.prod(image_shape))
-        self._slack = self._squared_slack(C)
-
-    def _squared_slack(self, C: float) -> Array | None:
-        """Squares of the rows' extra coordinates, user's units; copies share a weight's C."""
-        if np.isinf(C):
-            return None
-        weights = self.rows.weights
-        slack = 0.5 / (C * (np.ones(self.rows.n_examples) if weights is None else weights))
-        return self.rows.per_example(slack)
+        self._C = C
+        self._slack: Array | None = None  # squares of the rows' extra coordinates
 
     def _set_radius(self, squared_norms: Array) -> None:
-        squared = self.rows.per_example(squared_norms)
-        if self._slack is not None:
-            squared = squared + self._slack
-        self.radius = float(np.sqrt(max(squared.max(), 0.0))) or 1.0
-        if self._slack is not None:
-            self._slack = self._slack / self.radius**2
+        """Scale by the largest row, given the squared norms of the examples.
+
+        A weight m stands for m rows, each with an extra coordinate of its own: their sum
+        moves like one row whose coordinate is smaller, but the rows are as long as ever.
+        """
+        weights = np.ones(1) if self.rows.weights is None else self.rows.weights
+        slack = 0.5 / (self._C * np.minimum(weights, 1.0))
+        self.radius = float(np.sqrt(max((squared_norms + slack).max(), 0.0))) or 1.0
+        if np.isfinite(self._C):
+            slack = 0.5 / (self._C * weights * self.radius**2)
+            self._slack = self.rows.per_example(slack)
 
     # What the geometry provides.
 
@@ -191,5 +189,5 @@ class KernelMatrixAdapter(ABC):
         q = self.coefficients(vector)
         return (self.norm(vector) + self.rows.imbalance(q)) / float(q.sum())
 
-    def close(self) -> None:
+    def close(self) -> None:  # noqa: B027 - most adapters hold nothing
         """Release what a fit held."""

@@ -58,7 +58,10 @@ class GramAdapter(KernelMatrixAdapter):
             return np.diagonal(K)
         size = 256
         return np.concatenate(
-            [np.diagonal(self._block(slice(i, i + size), slice(i, i + size))) for i in range(0, n, size)]
+            [
+                np.diagonal(self._block(slice(i, i + size), slice(i, i + size)))
+                for i in range(0, n, size)
+            ]
         )
 
     def _block(self, i: Any, j: Any) -> Array:

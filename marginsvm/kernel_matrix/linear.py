@@ -38,8 +38,7 @@ class LinearAdapter(KernelMatrixAdapter):
     """
 
     def __init__(self, X: Any, rows: Rows, C: float = np.inf) -> None:
-        n, d = X.shape
-        super().__init__(rows, C, (*rows.score_shape[1:], d))
+        super().__init__(rows, C, (*rows.score_shape[1:], X.shape[1]))
         self._X = X
         self._blocks = _blocks(X)
         per_chunk = -(-len(self._blocks) // _MAX_CHUNKS)
@@ -89,9 +88,9 @@ class LinearAdapter(KernelMatrixAdapter):
         dtype = np.float64 if precise else self._X.dtype
 
         def work(blocks: list[Block]) -> Array:
-            return sum(V[block].astype(dtype, copy=False).T @ X for block, X in blocks)
+            return np.asarray(sum(V[block].astype(dtype, copy=False).T @ X for block, X in blocks))
 
-        return sum(self._map(work)).astype(np.float64, copy=False)
+        return np.asarray(sum(self._map(work)), dtype=np.float64)
 
     def _pull(self, V: Array, precise: bool) -> Array:
         self.n_passes += 1
@@ -171,7 +170,7 @@ class LinearAdapter(KernelMatrixAdapter):
             for g in groups:
                 if part[g].low < np.inf:
                     total[g].add(*part[g].parts)
-        image = sum(each.image / each.mass for each in total) / len(total)
+        image = np.asarray(sum(each.image / each.mass for each in total)) / len(total)
         return margins, image / self.radius
 
     def _kernel_block(self, i: Array, j: Array) -> Array:
@@ -185,7 +184,7 @@ class LinearAdapter(KernelMatrixAdapter):
 
     def predictor(self, w: Array, offsets: Array) -> tuple[Array, Array]:
         W, shift = self._weights(self.image(w), precise=True)
-        return W, self.rows.score_offsets(offsets) - shift
+        return W, np.asarray(self.rows.score_offsets(offsets) - shift)
 
     def close(self) -> None:
         if self._pool is not None:

@@ -97,14 +97,6 @@ class Rows(ABC):
         reduced = np.minimum.reduceat(margins[self._order], self._starts, axis=0)
         return self._table(reduced, np.inf)
 
-    def group_argmin(self, margins: Array, c: int, j: int) -> int:
-        """Flat index of the row of group (c, j) with the smallest margin."""
-        if not self.balanced:
-            return int(margins.argmin())
-        examples = np.flatnonzero(self.codes == c)
-        own = margins[examples] if margins.ndim == 1 else margins[examples, j]
-        return int(np.ravel_multi_index((examples[own.argmin()], j)[: margins.ndim], margins.shape))
-
     def group_sum(self, values: Array) -> Array:
         """Sum over each group."""
         if not self.balanced:
@@ -120,14 +112,17 @@ class Rows(ABC):
         return min_cycle(low)[0]
 
     def best_offsets(self, low: Array) -> Array:
-        """Class offsets that reach ``worst(low)``: the midpoint, for two classes."""
+        """Class offsets that reach ``worst(low)``: the midpoint, for two classes.
+
+        With these, ``low[c, j] + beta[c] - beta[j] >= worst`` for all pairs. The distances
+        from any class are such potentials, and so are those to any class, negated; where
+        there is room left, their average treats all classes alike.
+        """
         if not self.balanced:
-            return np.zeros(self.n_classes)
-        cost = low - self.worst(low)
-        beta = np.zeros(len(low))
-        for _ in range(len(low)):  # Bellman-Ford: beta_j <= beta_c + cost_cj for all pairs
-            beta = np.minimum(beta, (beta[:, None] + cost).min(axis=0))
-        return beta
+            return np.zeros(1)
+        distance = _distances(low - self.worst(low))
+        beta = 0.5 * (distance.mean(axis=0) - distance.mean(axis=1))
+        return beta - beta.mean()
 
     def worst_at(self, low: Array, beta: Array) -> float:
         """Worst margin at given class offsets."""
@@ -154,7 +149,8 @@ class BinaryRows(Rows):
     def margins(self, F: Array, block: slice = slice(None)) -> Array:
         return self._y[block] * F
 
-    signed = margins  # a diagonal of signs is its own adjoint
+    def signed(self, q: Array, block: slice = slice(None)) -> Array:
+        return self._y[block] * q
 
     def locate(self, rows: Array) -> tuple[Array, Array]:
         return rows, self._y[rows, None]
@@ -167,8 +163,8 @@ class BinaryRows(Rows):
     def _table(self, reduced: Array, diagonal: float) -> Array:
         return np.array([[diagonal, reduced[0]], [reduced[1], diagonal]])
 
-    def score_offsets(self, beta: Array) -> float:
-        return float(beta[1] - beta[0])
+    def score_offsets(self, beta: Array) -> Array | float:
+        return float(beta[1] - beta[0]) if self.balanced else 0.0
 
 
 class MulticlassRows(Rows):
@@ -213,8 +209,8 @@ class MulticlassRows(Rows):
     def _table(self, reduced: Array, diagonal: float) -> Array:
         return reduced
 
-    def score_offsets(self, beta: Array) -> Array:
-        return np.sqrt(2.0) * beta
+    def score_offsets(self, beta: Array) -> Array | float:
+        return np.sqrt(2.0) * beta if self.balanced else np.zeros(self.n_classes)
 
 
 def make_rows(
@@ -223,6 +219,15 @@ def make_rows(
     """Two classes always take the binary rows."""
     kind = BinaryRows if n_classes == 2 else MulticlassRows
     return kind(codes, n_classes, balanced=balanced, weights=weights)
+
+
+def _distances(cost: Array) -> Array:
+    """Shortest paths between all pairs of classes (Floyd-Warshall; no negative cycles)."""
+    distance = cost.copy()
+    np.fill_diagonal(distance, 0.0)
+    for c in range(len(cost)):
+        distance = np.minimum(distance, distance[:, c, None] + distance[c])
+    return distance
 
 
 def min_cycle(cost: Array) -> tuple[float, list[tuple[int, int]]]:

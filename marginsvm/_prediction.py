@@ -1,0 +1,89 @@
+"""What a fitted predictor does: the same for every estimator, linear or kernel."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.metrics.pairwise import pairwise_kernels
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from marginsvm._typing import Array
+
+_BLOCK = 1024  # rows of a test set whose kernel values are held at once
+
+
+class PredictorMixin:
+    """decision_function and predict, from ``coef_`` or ``dual_coef_``."""
+
+    kernel: Any
+    gamma: Any
+    degree: float
+    coef0: float
+    kernel_params: dict[str, Any] | None
+    classes_: Array
+    coef_: Array
+    intercept_: Array
+    support_: Array
+    support_vectors_: Any
+    dual_coef_: Array
+    _gamma: float
+
+    def _kernel_matrix(self, X: Any, Y: Any) -> Array:
+        """Kernel of all pairs; a callable is given both sets at once, as in SVC."""
+        params = self.kernel_params or {}
+        if callable(self.kernel):
+            return self.kernel(X, Y, **params)
+        named = {"gamma": self._gamma, "degree": self.degree, "coef0": self.coef0, **params}
+        return pairwise_kernels(X, Y, metric=self.kernel, filter_params=True, **named)
+
+    def decision_function(self, X: Any) -> Array:
+        """Signed distance to the boundary, in units of the closest training example's.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Precomputed kernels: of shape (n_samples, n_training_samples).
+
+        Returns
+        -------
+        ndarray of shape (n_samples,) or (n_samples, n_classes)
+            Two classes: positive means ``classes_[1]``. Divide by ``norm(coef_)`` for
+            distances in the units of X.
+        """
+        check_is_fitted(self)
+        X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False)
+        if self.kernel == "linear":
+            F = X @ self.coef_.T + self.intercept_
+        else:
+            starts = range(0, X.shape[0], _BLOCK)
+            F = np.concatenate([self._kernel_scores(X[i : i + _BLOCK]) for i in starts])
+        return F[:, 0] if len(self.classes_) == 2 else F
+
+    def _kernel_scores(self, X: Any) -> Array:
+        if self.kernel == "precomputed":
+            K = X[:, self.support_]
+        else:
+            K = self._kernel_matrix(X, self.support_vectors_)
+        return K @ self.dual_coef_.T + self.intercept_
+
+    def predict(self, X: Any) -> Array:
+        """Predict class labels.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+        """
+        F = self.decision_function(X)
+        winner = (F > 0).astype(int) if F.ndim == 1 else F.argmax(axis=1)
+        return self.classes_[winner]
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()  # type: ignore[misc]
+        tags.input_tags.sparse = True
+        tags.input_tags.pairwise = self.kernel == "precomputed"
+        return tags

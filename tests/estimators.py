@@ -1,0 +1,54 @@
+"""Discovery: a new estimator gets the whole battery without new test code."""
+
+import inspect
+import warnings
+from contextlib import contextmanager
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.exceptions import ConvergenceWarning
+
+import marginsvm
+from marginsvm import DualStateMixin
+
+ESTIMATORS = [
+    value
+    for _, value in sorted(vars(marginsvm).items())
+    if inspect.isclass(value)
+    and issubclass(value, DualStateMixin)
+    and issubclass(value, BaseEstimator)
+]
+
+
+def parameters(cls):
+    return inspect.signature(cls).parameters
+
+
+def make(cls, **wanted):
+    """An instance with those of the wanted parameters that the class has."""
+    return cls(**{name: value for name, value in wanted.items() if name in parameters(cls)})
+
+
+@contextmanager
+def quiet():
+    """Within it, fits may end without a certificate; anything else still is an error."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        yield
+
+
+def fit(estimator, *args, **kwargs):
+    with quiet():
+        return estimator.fit(*args, **kwargs)
+
+
+def separable(rng, n=60, d=5, k=2, margin=0.3):
+    """Random examples of k classes that a known predictor separates."""
+    centres = 2.0 * np.eye(k, d)
+    y = np.arange(n) % k
+    X = rng.uniform(-1, 1, (n, d)) * (1.0 - margin) + centres[y]
+    return X, y
+
+
+def overlapping(rng, n=60, d=3, k=2):
+    return rng.standard_normal((n, d)), np.arange(n) % k

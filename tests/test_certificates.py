@@ -1,0 +1,153 @@
+"""No bound is ever wrong, and every fit ends."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from estimators import ESTIMATORS, fit, make, overlapping, separable
+from hypothesis import HealthCheck, given, note, settings
+from hypothesis import strategies as st
+from oracle import best_margin
+from sklearn.datasets import load_iris
+
+from marginsvm import MomentumMarginClassifier, check_certificate
+
+each = pytest.mark.parametrize("cls", ESTIMATORS, ids=lambda cls: cls.__name__)
+
+
+@st.composite
+def problems(draw):
+    """Small data with duplicates, zeros, huge and tiny scales, contradictory labels."""
+    n = draw(st.integers(2, 14))
+    d = draw(st.integers(1, 4))
+    k = draw(st.integers(2, min(3, n)))
+    values = st.sampled_from([0.0, 1.0, -1.0, 2.0, 0.5, 1e-3, -3.0])
+    X = np.array(draw(st.lists(st.lists(values, min_size=d, max_size=d), min_size=n, max_size=n)))
+    y = np.array(
+        [*range(k), *draw(st.lists(st.integers(0, k - 1), min_size=n - k, max_size=n - k))]
+    )
+    return X * draw(st.sampled_from([1.0, 1e-8, 1e8, 1e-100, 1e100])), y
+
+
+@each
+@settings(max_examples=40, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+@given(problem=problems(), fit_intercept=st.booleans(), C=st.sampled_from([np.inf, 1.0]))
+def test_bounds_bracket_the_optimum(cls, problem, fit_intercept, C):
+    X, y = problem
+    C = C if np.isinf(C) else C / max(np.abs(X).max(), 1e-300) ** 2
+    estimator = fit(make(cls, max_iter=60, fit_intercept=fit_intercept, C=C), X, y)
+    best = best_margin(X, y, fit_intercept=fit_intercept, C=C)
+    note(f"{estimator.margin_} <= {best} <= {estimator.margin_bound_}")
+    radius = estimator.certificate_.radius
+    history = estimator.history_
+    assert estimator.margin_ <= best + 1e-6 * radius
+    assert best <= estimator.margin_bound_ + 1e-6 * radius
+    assert np.all(history["margin"] <= best + 1e-6 * radius)
+    assert np.all(best <= history["margin_bound"] + 1e-6 * radius)
+    assert check_certificate(estimator, X, y)
+    assert np.isfinite(estimator.decision_function(X)).all()
+    if estimator.separable_ is not None and np.isinf(C) and best > 2e-3 * radius:
+        assert estimator.separable_
+
+
+@each
+@pytest.mark.parametrize("k", [2, 3])
+@pytest.mark.parametrize("fit_intercept", [True, False])
+@pytest.mark.parametrize("kernel", ["linear", "rbf"])
+def test_the_check_confirms_honest_fits_and_finds_false_ones(cls, k, fit_intercept, kernel, rng):
+    X, y = separable(rng, k=k)
+    for C in (np.inf, 1.0):
+        params = {"max_iter": 80, "fit_intercept": fit_intercept, "kernel": kernel, "C": C}
+        estimator = fit(make(cls, **params), X, y)
+        check = check_certificate(estimator, X, y)
+        assert check, check.reason
+        claim = estimator.certificate_
+        for lie in (
+            {"margin": claim.margin_bound * 1.01},
+            {"margin_bound": claim.margin * 0.99},
+            {"weights": claim.weights * 1.01},
+            {"weights": -claim.weights},
+        ):
+            estimator.certificate_ = type(claim)(**{**vars(claim), **lie})
+            found = check_certificate(estimator, X, y)
+            assert not found
+            assert found.reason
+
+
+@each
+def test_nothing_separates(cls):
+    X, y = load_iris(return_X_y=True)
+    X, y = X[50:], y[50:]
+    with pytest.warns(UserWarning, match="C < inf"):
+        estimator = make(cls).fit(X, y)
+    assert estimator.separable_ is False
+    assert estimator.status_ == "no_margin"
+    assert check_certificate(estimator, X, y)
+    assert estimator.score(X, y) > 0.9
+
+
+@each
+def test_contradictory_duplicates(cls):
+    X = np.array([[0.0, 1.0], [0.0, 1.0], [3.0, 4.0], [-3.0, 1.0]])
+    estimator = fit(make(cls), X, [0, 1, 0, 1])
+    assert estimator.separable_ is False
+    assert check_certificate(estimator, X, [0, 1, 0, 1])
+
+
+@each
+@pytest.mark.parametrize("fit_intercept", [True, False])
+def test_degenerate_data_ends(cls, fit_intercept):
+    cases = [
+        (np.zeros((4, 2)), [0, 1, 0, 1]),
+        (np.ones((4, 1)), [0, 1, 2, 1]),
+        (np.array([[1.0], [2.0]]), [1, 0]),
+        (np.eye(5) * 1e-150, [0, 1, 1, 1, 1]),
+        (np.eye(5) * 1e150, [0, 1, 2, 3, 4]),
+        (sp.csr_array((6, 3)), [0, 1, 0, 1, 0, 1]),
+    ]
+    for X, y in cases:
+        estimator = fit(make(cls, max_iter=200, fit_intercept=fit_intercept), X, y)
+        assert np.isfinite(estimator.decision_function(X)).all()
+        assert estimator.margin_ <= estimator.margin_bound_
+        assert np.isfinite([estimator.margin_, estimator.margin_bound_]).all()
+
+
+@each
+def test_separation_stops_early(cls, rng):
+    X, y = separable(rng, n=200)
+    estimator = fit(make(cls, stopping="separation", max_iter=100_000), X, y)
+    assert estimator.status_ == "separated"
+    assert estimator.separable_ is True
+    assert estimator.score(X, y) == 1.0
+
+
+@each
+def test_soft_margin_is_linear_svcs(cls, rng):
+    from sklearn.svm import LinearSVC
+
+    X, y = overlapping(rng)
+    ours = fit(make(cls, C=0.5, fit_intercept=False, max_iter=3000, tol=1e-3), X, y)
+    peer = LinearSVC(C=0.5, fit_intercept=False, tol=1e-12, max_iter=100_000).fit(X, y)
+    w = peer.coef_.ravel()
+    slack = np.maximum(0, 1 - np.where(y == 1, 1, -1) * (X @ w))
+    best = 1 / np.sqrt(w @ w + 2 * 0.5 * slack @ slack)
+    assert ours.margin_ <= best * (1 + 1e-9)
+    assert best <= ours.margin_bound_ * (1 + 1e-9)
+    assert ours.gap_ < 0.02
+    # objective is strongly convex: a relative gap bounds the distance of the predictors
+    distance = np.linalg.norm(ours.coef_ - peer.coef_)
+    assert distance <= np.sqrt(4 * ours.gap_ + 1e-9) / ours.margin_
+
+
+def test_iris_setosa_is_svcs():
+    from sklearn.svm import SVC
+
+    X, y = load_iris(return_X_y=True)
+    X, y = X[:100], y[:100]
+    peer = SVC(kernel="linear", C=np.inf, tol=1e-10).fit(X, y)
+    best = 1 / np.linalg.norm(peer.coef_)
+    ours = MomentumMarginClassifier(tol=1e-5, max_iter=50_000).fit(X, y)
+    assert ours.margin_ <= best * (1 + 1e-8)
+    assert best <= ours.margin_bound_ * (1 + 1e-8)
+    np.testing.assert_allclose(ours.coef_, peer.coef_, atol=5e-3)
+    np.testing.assert_allclose(ours.intercept_, peer.intercept_, atol=5e-3)
+    np.testing.assert_allclose(best, best_margin(X, y), rtol=1e-5)

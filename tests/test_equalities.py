@@ -1,0 +1,114 @@
+"""Different ways to say the same thing give the same fit, for every estimator."""
+
+import joblib
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from estimators import ESTIMATORS, fit, make, overlapping, parameters, separable
+
+pytestmark = pytest.mark.parametrize("cls", ESTIMATORS, ids=lambda cls: cls.__name__)
+
+
+def assert_same(a, b, *, rtol=1e-7, X=None):
+    assert a.n_iter_ == b.n_iter_
+    assert a.status_ == b.status_
+    scale = abs(a.margin_bound_)
+    np.testing.assert_allclose(a.margin_bound_, b.margin_bound_, rtol=rtol, atol=rtol * scale)
+    np.testing.assert_allclose(a.margin_, b.margin_, rtol=rtol, atol=rtol * scale)
+    if X is not None:
+        Fa, Fb = a.decision_function(X), b.decision_function(X)
+        np.testing.assert_allclose(Fa, Fb, rtol=1e-6, atol=100 * rtol * np.abs(Fa).max())
+
+
+@pytest.mark.parametrize("k", [2, 4])
+@pytest.mark.parametrize("C", [np.inf, 1.0])
+@pytest.mark.parametrize("fit_intercept", [True, False])
+def test_containers(cls, k, C, fit_intercept, rng, tmp_path):
+    X, y = separable(rng, n=64, k=k)
+    X[np.abs(X) < 0.3] = 0.0
+    estimator = make(cls, max_iter=30, C=C, fit_intercept=fit_intercept)
+    dense = fit(estimator, X, y)
+    joblib.dump(X, tmp_path / "X")
+    mapped = joblib.load(tmp_path / "X", mmap_mode="r")
+    for same in (np.asfortranarray(X), sp.csr_matrix(X), sp.csr_array(X), sp.coo_array(X), mapped):
+        assert_same(dense, fit(make(cls, **estimator.get_params()), same, y), X=X)
+
+
+@pytest.mark.parametrize("k", [2, 3])
+@pytest.mark.parametrize("C", [np.inf, 2.0])
+@pytest.mark.parametrize("fit_intercept", [True, False])
+def test_linear_kernels(cls, k, C, fit_intercept, rng):
+    if "kernel" not in parameters(cls):
+        pytest.skip("has no kernel form")
+    X, y = separable(rng, k=k)
+    params = {"max_iter": 25, "C": C, "fit_intercept": fit_intercept}
+    linear = fit(make(cls, **params), X, y)
+    precomputed = fit(make(cls, kernel="precomputed", **params), X @ X.T, y)
+    called = fit(make(cls, kernel=lambda A, B: A @ B.T, **params), X, y)
+    named = fit(make(cls, kernel="poly", degree=1, gamma=1.0, **params), X, y)
+    for other in (precomputed, called, named):
+        assert_same(linear, other, rtol=1e-6)
+    F = linear.decision_function(X)
+    tolerance = 1e-5 * np.abs(F).max()
+    np.testing.assert_allclose(precomputed.decision_function(X @ X.T), F, atol=tolerance)
+    np.testing.assert_allclose(called.decision_function(X), F, atol=tolerance)
+
+
+def test_float32_stays_close(cls, rng):
+    X, y = separable(rng)
+    X = X.astype(np.float32)
+    single = fit(make(cls, max_iter=50), X, y)
+    double = fit(make(cls, max_iter=50), X.astype(np.float64), y)
+    assert abs(single.margin_ - double.margin_) < 1e-3 * double.margin_bound_
+    assert abs(single.margin_bound_ - double.margin_bound_) < 1e-3 * double.margin_bound_
+
+
+@pytest.mark.parametrize("C", [np.inf, 1.0])
+def test_integer_weights_are_copies(cls, C, rng):
+    X, y = overlapping(rng) if np.isfinite(C) else separable(rng)
+    weight = rng.integers(0, 4, len(y))
+    weight[:2] = 1
+    weighted = fit(make(cls, max_iter=30, C=C), X, y, sample_weight=weight)
+    copies = fit(make(cls, max_iter=30, C=C), np.repeat(X, weight, axis=0), np.repeat(y, weight))
+    assert_same(weighted, copies, X=X)
+
+
+def test_order_of_examples_does_not_matter(cls, rng):
+    X, y = separable(rng, k=3)
+    order = rng.permutation(len(y))
+    a = fit(make(cls, max_iter=30), X, y)
+    assert_same(a, fit(make(cls, max_iter=30), X[order], y[order]), X=X)
+
+
+def test_scale_rotation_and_shift(cls, rng):
+    X, y = separable(rng)
+    Q = np.linalg.qr(rng.standard_normal((X.shape[1], X.shape[1])))[0]
+    a = fit(make(cls, max_iter=30), X, y)
+    b = fit(make(cls, max_iter=30), 1e3 * X @ Q + 5e3, y)
+    assert a.n_iter_ == b.n_iter_
+    np.testing.assert_allclose(1e3 * a.margin_, b.margin_, rtol=1e-6)
+    np.testing.assert_allclose(1e3 * a.margin_bound_, b.margin_bound_, rtol=1e-6)
+
+
+@pytest.mark.parametrize("kernel", ["linear", "rbf"])
+def test_stop_and_resume(cls, kernel, rng):
+    X, y = overlapping(rng, k=3)
+    params = {"kernel": kernel, "tol": 0.0, "C": 1.0, "random_state": 0}
+    whole = fit(make(cls, max_iter=40, **params), X, y)
+    parts = make(cls, max_iter=13, warm_start=True, **params)
+    fit(parts, X, y)
+    assert parts.n_iter_ == 13
+    fit(parts.set_params(max_iter=40), X, y)
+    assert parts.n_iter_ == whole.n_iter_
+    assert parts.margin_ == whole.margin_
+    assert parts.margin_bound_ == whole.margin_bound_
+    np.testing.assert_array_equal(parts.decision_function(X), whole.decision_function(X))
+    for column in ("n_iter", "n_passes", "margin", "margin_bound"):
+        np.testing.assert_array_equal(parts.history_[column], whole.history_[column])
+
+
+def test_resuming_on_other_data_is_refused(cls, rng):
+    X, y = separable(rng)
+    estimator = fit(make(cls, max_iter=5, warm_start=True), X, y)
+    with pytest.raises(ValueError, match="warm_start"):
+        fit(estimator.set_params(max_iter=9), X[:20], y[:20])

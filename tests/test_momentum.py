@@ -1,0 +1,219 @@
+"""Ji's theorems, round by round."""
+
+import numpy as np
+import pytest
+from estimators import fit, overlapping, separable
+from oracle import best_margin
+
+from marginsvm import (
+    BatchPerceptron,
+    MomentumMarginClassifier,
+    NesterovSchedule,
+    PowerSchedule,
+)
+from marginsvm.kernel_matrix import LinearAdapter, make_rows
+from marginsvm.responses import softmax
+
+
+def rounds(estimator, data, n):
+    state = estimator._start(data)
+    for _ in range(n):
+        state = estimator._round(data, state)
+        yield state
+
+
+@pytest.mark.parametrize("balanced", [True, False])
+@pytest.mark.parametrize("k", [2, 4])
+def test_theorem_3_1_and_5_1(balanced, k, rng):
+    X, y = separable(rng, n=48, k=k, d=6)
+    data = LinearAdapter(X, make_rows(y, k, balanced=balanced))
+    best = best_margin(X, y, fit_intercept=balanced) / data.radius / data.rows.unit
+    n = data.n_rows
+    for state in rounds(MomentumMarginClassifier(), data, 400):
+        t = state.t - 1  # state.seen is w_t
+        if t >= 1:
+            w = state.seen.vector
+            margin = data.lower_bound(w)[0]
+            bound = 4 * (1 + np.log(n)) * (1 + 2 * np.log(t + 1)) / (best * (t + 1) ** 2)
+            assert margin >= best - bound
+            assert margin <= best * (1 + 1e-5)
+            upper = 2 * data.norm(state.g) / t
+            np.testing.assert_allclose(state.mass_g, t / 2)
+            assert best**2 <= upper**2 * (1 + 1e-5)
+            assert upper**2 - 8 * np.log(n) / (t + 1) ** 2 <= best**2 * (1 + 1e-5)
+
+
+@pytest.mark.parametrize("balanced", [True, False])
+def test_upper_bound_of_theorem_3_1_on_overlapping_data(balanced, rng):
+    X, y = overlapping(rng, n=80)
+    data = LinearAdapter(X, make_rows(y, 2, balanced=balanced))
+    best = best_margin(X, y, fit_intercept=balanced) / data.radius
+    assert best < 1e-6
+    for state in rounds(MomentumMarginClassifier(), data, 300):
+        t = state.t - 1
+        if t >= 1:
+            squared = 4 * data.norm(state.g) ** 2 / t**2
+            assert squared - 8 * np.log(data.n_rows) / (t + 1) ** 2 <= 1e-9
+
+
+@pytest.mark.parametrize("balanced", [True, False])
+@pytest.mark.parametrize("k", [2, 3])
+def test_primal_iterates_are_the_dual_forms(balanced, k, rng):
+    """Section 3.2: nu, q and mu with lambda_t = 2 / (t + 2) give the same w (eq. 3.3)."""
+    X, y = separable(rng, n=30, k=k)
+    data = LinearAdapter(X, make_rows(y, k, balanced=balanced))
+    q = data.coefficients(data.respond(data.zeros()).vector)
+    mu, dual_w = q, data.zeros()
+    for state in rounds(MomentumMarginClassifier(), data, 60):
+        lam = 2.0 / (state.t - 1 + 2.0)
+        nu = (1 - lam) * mu + lam * q
+        dual_w = dual_w + data.combine(nu) / lam
+        q = softmax(data.rows, data.margins(dual_w)).q
+        mu = (1 - lam) * mu + lam * q
+        np.testing.assert_allclose(state.w, dual_w, rtol=1e-9, atol=1e-9)
+
+
+def test_momentum_is_the_papers_recursion(rng):
+    """g and w spelled out on explicit rows, without an intercept."""
+    X, y = separable(rng, n=40)
+    sign = np.where(y == 1, 1.0, -1.0)
+    A = sign[:, None] * X / np.linalg.norm(X, axis=1).max()
+    w, g = np.zeros(X.shape[1]), np.zeros(X.shape[1])
+    data = LinearAdapter(X, make_rows(y, 2, balanced=False))
+    for state in rounds(MomentumMarginClassifier(), data, 50):
+        t = state.t - 1
+        q = np.exp(-A @ w)
+        p = A.T @ (q / q.sum())
+        g = t / (t + 1) * (g + p)
+        w = w + g + p
+        np.testing.assert_allclose(data.image(state.w), w, rtol=1e-9)
+        np.testing.assert_allclose(data.image(state.g), g, rtol=1e-9)
+
+
+def test_logistic_gradient_is_psis(rng):
+    """Numerical derivative of psi(xi) = ell^{-1}(sum ell(xi)), Ji eq. (2.1)."""
+    from marginsvm.responses import logistic
+
+    rows = make_rows(np.arange(6) % 2, 2, balanced=False)
+    xi = rng.standard_normal(6)
+
+    def psi(xi):
+        return np.log(np.expm1(np.sum(np.logaddexp(0, xi))))
+
+    step = 1e-6
+    derivative = [(psi(xi + step * e) - psi(xi - step * e)) / (2 * step) for e in np.eye(6)]
+    np.testing.assert_allclose(logistic(rows, -xi, 1.0).q, derivative, rtol=1e-7)
+
+
+@pytest.mark.parametrize("fit_intercept", [True, False])
+@pytest.mark.parametrize("k", [2, 3])
+def test_logistic_loss_maximises_the_margin_too(fit_intercept, k, rng):
+    X, y = separable(rng, k=k)
+    best = best_margin(X, y, fit_intercept=fit_intercept)
+    clf = MomentumMarginClassifier(loss="logistic", fit_intercept=fit_intercept, tol=1e-2)
+    clf.fit(X, y)
+    assert clf.status_ == "certified"
+    assert clf.margin_ <= best * (1 + 1e-5)
+    assert best <= clf.margin_bound_ * (1 + 1e-5)
+
+
+def slope(clf, best):
+    history = clf.history_
+    gap = best - history["margin"]
+    late = (history["n_iter"] > 1000) & (gap > 1e-7 * best)
+    return np.polyfit(np.log(history["n_iter"][late]), np.log(gap[late]), 1)[0]
+
+
+def test_rates(rng):
+    """Log gap against log t: the momentum's slope is 2, normalized descent's 1, or steeper."""
+    X, y = separable(rng, n=60, d=5, margin=0.5)
+    best = best_margin(X, y, fit_intercept=False)
+    params = {"fit_intercept": False, "tol": 0.0, "max_iter": 5000}
+    fast = fit(MomentumMarginClassifier(**params), X, y)
+    descent = fit(MomentumMarginClassifier(momentum="none", **params), X, y)
+    nacson = fit(MomentumMarginClassifier(momentum="none", step="inv_sqrt", **params), X, y)
+    assert slope(fast, best) < -1.6
+    assert slope(descent, best) < -0.8
+    assert slope(nacson, best) < -0.4
+    assert slope(fast, best) < slope(descent, best) < slope(nacson, best)
+
+
+def test_plain_gradient_descent_is_the_risks(rng):
+    X, y = separable(rng, n=40)
+    sign = np.where(y == 1, 1.0, -1.0)
+    A = sign[:, None] * X / np.linalg.norm(X, axis=1).max()
+    w = np.zeros(X.shape[1])
+    plain = {"momentum": "none", "normalize_gradient": False}
+    data = LinearAdapter(X, make_rows(y, 2, balanced=False))
+    for state in rounds(MomentumMarginClassifier(step=0.5, **plain), data, 30):
+        w = w + 0.5 * A.T @ np.exp(-A @ w) / len(A)
+        np.testing.assert_allclose(data.image(state.w), w, rtol=1e-10)
+    w = np.zeros(X.shape[1])
+    logistic = MomentumMarginClassifier(step=0.5, loss="logistic", **plain)
+    for state in rounds(logistic, data, 30):
+        w = w + 0.5 * A.T @ (1 / (1 + np.exp(A @ w))) / len(A)
+        np.testing.assert_allclose(data.image(state.w), w, rtol=1e-10)
+
+
+def test_batch_perceptron_adds_the_worst_row(rng):
+    X, y = separable(rng, n=40)
+    A = np.where(y == 1, 1.0, -1.0)[:, None] * X / np.linalg.norm(X, axis=1).max()
+    data = LinearAdapter(X, make_rows(y, 2, balanced=False))
+    w = A.mean(axis=0)  # at w = 0 all rows are equally bad
+    states = rounds(BatchPerceptron(), data, 40)
+    next(states)
+    for state in states:
+        w = w + A[np.argmin(A @ w)]
+        np.testing.assert_allclose(data.image(state.w), w, rtol=1e-10)
+
+
+@pytest.mark.parametrize(
+    ("step", "momentum"),
+    [
+        ("inv_sqrt", "none"),
+        (0.5, 0.3),
+        (lambda t: 1 / (t + 1), lambda t: 0.5),
+        (PowerSchedule(scale=2.0, power=0.25), NesterovSchedule(delay=3)),
+    ],
+)
+def test_any_schedule_gives_sound_bounds(step, momentum, rng):
+    X, y = separable(rng, k=3)
+    best = best_margin(X, y)
+    clf = fit(MomentumMarginClassifier(step=step, momentum=momentum, max_iter=200), X, y)
+    assert clf.margin_ <= best * (1 + 1e-5)
+    assert best <= clf.margin_bound_ * (1 + 1e-5)
+
+
+@pytest.mark.parametrize(
+    ("params", "text"),
+    [
+        ({"step": "fast"}, "step"),
+        ({"step": -1.0}, "step"),
+        ({"step": lambda t: 1 - t}, "gave 0.0 at round 1"),
+        ({"momentum": 1.5}, "momentum"),
+        ({"momentum": lambda t: -1.0}, "gave -1.0 at round 0"),
+        ({"C": 0}, "'C'"),
+        ({"C": -1}, "'C'"),
+        ({"kernel": "gaussian"}, "rbf"),
+        ({"loss": "hinge"}, "logistic"),
+        ({"tol": -1}, "tol"),
+        ({"max_iter": 0}, "max_iter"),
+    ],
+)
+def test_errors_say_what_to_do(params, text, rng):
+    X, y = separable(rng)
+    with pytest.raises(ValueError, match=text):
+        MomentumMarginClassifier(**params).fit(X, y)
+
+
+def test_bad_kernels_are_refused(rng):
+    X, y = separable(rng)
+    clf = MomentumMarginClassifier(kernel="precomputed")
+    with pytest.raises(ValueError, match="square"):
+        clf.fit(X, y)
+    K = X @ X.T
+    K[0, 1] += 1.0
+    with pytest.raises(ValueError, match="symmetric"):
+        clf.fit(K, y)
+    with pytest.raises(ValueError, match="1 class"):
+        MomentumMarginClassifier().fit(X, np.zeros(len(X)))

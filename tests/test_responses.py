@@ -1,0 +1,164 @@
+"""Rows, responses and intercepts, each against something plain."""
+
+import numpy as np
+import pytest
+from oracle import explicit_rows
+from scipy.optimize import linprog
+
+from marginsvm.kernel_matrix import BinaryRows, LinearAdapter, MulticlassRows, make_rows
+from marginsvm.kernel_matrix.rows import min_cycle
+from marginsvm.responses import balance, logistic, softmax, worst_row
+
+RESPONSES = [softmax, logistic, worst_row]
+
+
+def problem(rng, k, balanced, weighted=False):
+    n = 30
+    codes = np.r_[np.arange(k), rng.integers(0, k, n - k)]
+    weights = rng.uniform(0.5, 3.0, n) if weighted else None
+    rows = make_rows(codes, k, balanced=balanced, weights=weights)
+    return rows, rng.standard_normal(rows.score_shape)
+
+
+@pytest.mark.parametrize("k", [2, 5])
+def test_margins_and_signed_are_adjoint(k, rng):
+    rows, F = problem(rng, k, True)
+    q = rng.uniform(size=rows.shape)
+    if k > 2:
+        q[np.arange(len(q)), rows.codes] = 0.0
+    margins = np.where(q > 0, rows.margins(F), 0.0)
+    np.testing.assert_allclose(np.sum(margins * q), np.sum(F * rows.signed(q)))
+
+
+@pytest.mark.parametrize("k", [2, 5])
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("scale", [1.0, 30.0, 1000.0])
+@pytest.mark.parametrize("response", RESPONSES)
+def test_responses_are_balanced(k, weighted, scale, response, rng):
+    rows, F = problem(rng, k, True, weighted)
+    F = scale * F
+    answer = response(rows, rows.margins(F), 1.0)
+    assert np.all(answer.q >= 0)
+    np.testing.assert_allclose(answer.q.sum(), answer.mass, rtol=1e-12)
+    assert answer.mass >= 1.0 - 1e-12
+    assert rows.imbalance(answer.q) <= 1e-10 * answer.mass
+
+
+@pytest.mark.parametrize("k", [2, 4])
+@pytest.mark.parametrize("balanced", [True, False])
+def test_softmax_minimises_over_the_balanced_simplex(k, balanced, rng):
+    rows, F = problem(rng, k, balanced, weighted=True)
+    mu = 0.7
+    answer = softmax(rows, rows.margins(F), mu)
+    prior = np.broadcast_to(rows.prior, rows.shape)
+
+    def value(q):
+        own = q > 0
+        kl = np.sum(q[own] * np.log(q[own] / prior[own]))
+        return np.sum(rows.margins(F)[own] * q[own]) + mu * kl
+
+    np.testing.assert_allclose(value(answer.q), -mu * answer.log_risk, rtol=1e-10)
+    for _ in range(20):
+        other = softmax(rows, rows.margins(F + rng.standard_normal(F.shape)), mu).q
+        between = 0.9 * answer.q + 0.1 * other
+        assert value(between) >= value(answer.q) - 1e-12
+
+
+@pytest.mark.parametrize("k", [2, 3, 6])
+def test_worst_margin_is_the_linear_programs(k, rng):
+    rows, F = problem(rng, k, True)
+    margins = rows.margins(F)
+    low = rows.group_min(margins)
+    # maximise t subject to low[c, j] + b_c - b_j >= t
+    pairs = [(c, j) for c in range(k) for j in range(k) if c != j]
+    A = np.zeros((len(pairs), k + 1))
+    for r, (c, j) in enumerate(pairs):
+        A[r, [c, j, k]] = -1.0, 1.0, 1.0
+    limits = [(0, 0), *[(None, None)] * k]
+    found = linprog(np.r_[np.zeros(k), -1.0], A, [low[p] for p in pairs], bounds=limits)
+    worst = rows.worst(low)
+    np.testing.assert_allclose(worst, -found.fun, atol=1e-9)
+    np.testing.assert_allclose(rows.worst_at(low, rows.best_offsets(low)), worst, atol=1e-12)
+    answer = worst_row(rows, margins)
+    own = answer.q > 0
+    np.testing.assert_allclose(np.sum(answer.q[own] * margins[own]), worst, atol=1e-12)
+
+
+def test_min_cycle_by_hand():
+    cost = np.array([[np.inf, 1.0, 9.0], [9.0, np.inf, 1.0], [1.0, 9.0, np.inf]])
+    mean, edges = min_cycle(cost)
+    assert mean == 1.0
+    assert sorted(edges) == [(0, 1), (1, 2), (2, 0)]
+
+
+def test_balance_survives_wild_tables(rng):
+    for _ in range(200):
+        k = rng.integers(2, 7)
+        table = rng.uniform(-300, 300, (k, k))
+        np.fill_diagonal(table, -np.inf)
+
+        beta = balance(table)
+        shifted = table - beta[:, None] + beta
+        weight = np.exp(shifted - shifted.max())
+        off = np.abs(weight.sum(axis=0) - weight.sum(axis=1)).sum() / weight.sum()
+        assert off <= 1e-12
+
+
+@pytest.mark.parametrize("balanced", [True, False])
+@pytest.mark.parametrize("C", [np.inf, 0.7])
+@pytest.mark.parametrize("response", RESPONSES)
+def test_two_classes_as_multiclass_are_binary(balanced, C, response, rng):
+    X = rng.standard_normal((40, 3))
+    codes = np.arange(40) % 2
+    binary = LinearAdapter(X, BinaryRows(codes, 2, balanced=balanced), C)
+    multi = LinearAdapter(X, MulticlassRows(codes, 2, balanced=balanced), C)
+    assert binary.radius == pytest.approx(multi.radius)
+    w, u = binary.zeros(), multi.zeros()
+    for _ in range(10):
+        a, b = binary.respond(w, 1.0, response), multi.respond(u, 1.0, response)
+        np.testing.assert_allclose(a.weights.worst, b.weights.worst, atol=1e-12)
+        np.testing.assert_allclose(a.mass, b.mass)
+        w, u = w + a.vector, u + b.vector
+        np.testing.assert_allclose(binary.norm(w), multi.norm(u))
+        np.testing.assert_allclose(binary.lower_bound(w)[0], multi.lower_bound(u)[0], atol=1e-12)
+        np.testing.assert_allclose(binary.upper_bound(w), multi.upper_bound(u))
+
+
+@pytest.mark.parametrize("k", [2, 3])
+@pytest.mark.parametrize("balanced", [True, False])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_one_pass_equals_two_products(k, balanced, dtype, rng, monkeypatch):
+    from marginsvm.kernel_matrix import linear
+
+    X = rng.standard_normal((300, 7)).astype(dtype)
+    X[:, 0] += 100.0
+    rows = make_rows(rng.permutation(np.arange(300) % k), k, balanced=balanced)
+    whole = LinearAdapter(X, rows)
+    monkeypatch.setattr(linear, "_BLOCK_BYTES", 1000)
+    blocks = LinearAdapter(X, rows)
+    assert len(blocks._blocks) > 8
+    w = whole.zeros()
+    for _ in range(5):
+        a, b = whole.respond(w), blocks.respond(w)
+        tolerance = 1e-12 if dtype == np.float64 else 1e-4
+        np.testing.assert_allclose(a.vector, b.vector, atol=tolerance)
+        np.testing.assert_allclose(a.weights.worst, b.weights.worst, atol=tolerance)
+        w = w + 30.0 * a.vector
+    assert blocks.n_passes == whole.n_passes
+    blocks.close()
+
+
+@pytest.mark.parametrize("k", [2, 3])
+@pytest.mark.parametrize("C", [np.inf, 0.5])
+def test_adapter_against_explicit_rows(k, C, rng):
+    X = rng.standard_normal((12, 4))
+    y = np.arange(12) % k
+    data = LinearAdapter(X, make_rows(y, k, balanced=False), C)
+    A, _, _ = explicit_rows(X, y, C=C)
+    A = A / np.sqrt((A**2).sum(axis=1)).max()
+    index = np.flatnonzero(np.isfinite(data.margins(data.zeros()).ravel()))
+    np.testing.assert_allclose(data.gram(index, index), A @ A.T, atol=1e-12)
+    w = data.row(index[3]) + 2.0 * data.row(index[7])
+    v = A[3] + 2.0 * A[7]
+    np.testing.assert_allclose(data.margins(w).ravel()[index], A @ v, atol=1e-12)
+    np.testing.assert_allclose(data.norm(w), np.linalg.norm(v))

@@ -1,0 +1,258 @@
+"""Users' lives, for every estimator."""
+
+import pickle
+import subprocess
+import sys
+import textwrap
+import time
+import warnings
+
+import joblib
+import numpy as np
+import pandas as pd
+import pytest
+import sklearn
+from estimators import ESTIMATORS, fit, make, parameters, quiet, separable
+from sklearn.base import clone
+from sklearn.calibration import CalibratedClassifierCV
+from sklearn.callback import ProgressBar
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from marginsvm import (
+    MarginPathDisplay,
+    MomentumMarginClassifier,
+    NesterovSchedule,
+    PowerSchedule,
+    check_certificate,
+)
+
+each = pytest.mark.parametrize("cls", ESTIMATORS, ids=lambda cls: cls.__name__)
+
+
+@each
+@pytest.mark.parametrize("kernel", ["linear", "rbf", "precomputed"])
+@pytest.mark.parametrize("k", [2, 3])
+def test_pickles(cls, kernel, k, rng, tmp_path):
+    if "kernel" not in parameters(cls) and kernel != "linear":
+        pytest.skip("has no kernel form")
+    X, y = separable(rng, k=k)
+    X = X @ X.T if kernel == "precomputed" else X
+    estimator = fit(make(cls, max_iter=20, kernel=kernel, warm_start=True), X, y)
+    F = estimator.decision_function(X)
+    joblib.dump(estimator, tmp_path / "model")
+    for copy in (pickle.loads(pickle.dumps(estimator)), joblib.load(tmp_path / "model")):
+        np.testing.assert_array_equal(copy.decision_function(X), F)
+        assert check_certificate(copy, X, y)
+        resumed = fit(copy.set_params(max_iter=30), X, y)
+        assert resumed.n_iter_ >= 20
+    assert not hasattr(clone(estimator), "coef_")
+
+
+@each
+def test_pipelines_and_searches(cls, rng):
+    X, y = separable(rng, n=90)
+    with quiet():
+        pipeline = make_pipeline(StandardScaler(), make(cls, max_iter=50))
+        assert cross_val_score(pipeline, X, y).mean() > 0.9
+        grid = {f"{cls.__name__.lower()}__tol": [1e-1, 1e-3]}
+        assert GridSearchCV(pipeline, grid).fit(X, y).best_score_ > 0.9
+        calibrated = CalibratedClassifierCV(make(cls, max_iter=50)).fit(X, y)
+        assert calibrated.predict_proba(X).shape == (90, 2)
+
+
+def test_search_over_schedules(rng):
+    X, y = separable(rng, n=60)
+    grid = [
+        {"step": ["constant", "inv_sqrt", 0.5], "momentum": ["nesterov", "none", 0.5]},
+        {"step": [PowerSchedule()], "step__power": [0.0, 0.25], "momentum": [NesterovSchedule()]},
+    ]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # also in the workers, which inherit the filter
+        clf = MomentumMarginClassifier(max_iter=50, tol=0.5)
+        search = GridSearchCV(clf, grid, n_jobs=2, cv=3).fit(X, y)
+    assert search.best_score_ > 0.9
+    assert len(search.cv_results_["params"]) == 11
+
+
+@each
+def test_data_frames(cls, rng):
+    X, y = separable(rng)
+    frame = pd.DataFrame(X, columns=list("abcde"))
+    labels = pd.Series(np.where(y == 1, "yes", "no"))
+    estimator = fit(make(cls, max_iter=50), frame, labels)
+    assert list(estimator.feature_names_in_) == list("abcde")
+    assert set(estimator.predict(frame)) <= {"yes", "no"}
+
+
+@each
+def test_metadata_routing(cls, rng):
+    X, y = separable(rng)
+    with sklearn.config_context(enable_metadata_routing=True), quiet():
+        routed = make(cls, max_iter=30).set_fit_request(sample_weight=True)
+        routed.set_score_request(sample_weight=True)
+        search = GridSearchCV(routed, {"tol": [1e-2]}, cv=2)
+        search.fit(X, y, sample_weight=np.ones(len(y)))
+    assert search.best_score_ > 0.5
+
+
+class StopAfter:
+    """An early-stopping callback: tells the fit to stop, and keeps what it was shown."""
+
+    max_propagation_depth = None
+
+    def __init__(self, n):
+        self.n = n
+        self.seen = []
+
+    def setup(self, estimator, context):
+        pass
+
+    def on_fit_task_begin(self, estimator, context):
+        pass
+
+    def on_fit_task_end(self, estimator, context, *, X, y, fitted_estimator):
+        if context.task_name == "round" and context.task_id + 1 == self.n:
+            self.seen.append(fitted_estimator.score(X, y))
+            return True
+        return False
+
+    def teardown(self, estimator, context):
+        pass
+
+
+@each
+def test_callbacks_stop_a_fit(cls, rng):
+    X, y = separable(rng)
+    callback = StopAfter(3)
+    estimator = make(cls, tol=0.0).set_callbacks(callback).fit(X, y)
+    assert estimator.status_ == "stopped"
+    assert estimator.n_iter_ == 3
+    assert len(callback.seen) == 1
+    assert check_certificate(estimator, X, y)
+    search = GridSearchCV(make(cls, tol=0.0), {"fit_intercept": [True, False]}, cv=2)
+    search.set_callbacks(StopAfter(4)).fit(X, y)
+    assert search.best_estimator_.n_iter_ == 4
+
+
+@each
+def test_progress_bars(cls, rng, capsys):
+    X, y = separable(rng)
+    with quiet():
+        make(cls, max_iter=5).set_callbacks(ProgressBar()).fit(X, y)
+        search = GridSearchCV(make(cls, max_iter=5), {"tol": [1e-2]}, cv=2, n_jobs=2)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            search.set_callbacks(ProgressBar()).fit(X, y)
+    assert cls.__name__ in capsys.readouterr().out
+
+
+@each
+def test_warnings_point_at_the_caller(cls, rng):
+    X, y = separable(rng)
+    with pytest.warns(ConvergenceWarning, match="max_iter") as caught:
+        make(cls, max_iter=2).fit(X, y)
+    assert caught[0].filename == __file__
+
+
+@each
+def test_verbose(cls, rng, capsys):
+    X, y = separable(rng)
+    fit(make(cls, max_iter=4, verbose=1), X, y)
+    assert "relative gap" in capsys.readouterr().out
+
+
+@each
+def test_display(cls, rng):
+    import matplotlib.pyplot as plt
+
+    X, y = separable(rng)
+    estimator = fit(make(cls, max_iter=30), X, y)
+    display = MarginPathDisplay.from_estimator(estimator, x="n_iter")
+    assert display.line_.get_label() == cls.__name__
+    assert display.ax_.get_xlabel() == "rounds"
+    with pytest.raises(ValueError, match="seconds"):
+        display.plot(x="time")
+    plt.close("all")
+
+
+INTERRUPT = """
+    import _thread, pickle, sys, threading, time, warnings
+    import numpy as np
+    from sklearn.exceptions import ConvergenceWarning
+    from sklearn.utils.validation import check_is_fitted
+    import marginsvm
+    warnings.simplefilter("ignore", ConvergenceWarning)
+    name, seed = sys.argv[1], int(sys.argv[2])
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((200, 5))
+    y = np.arange(200) % 2
+    cls = getattr(marginsvm, name)
+    params = dict(C=1.0, tol=0.0, warm_start=True)
+    start = time.perf_counter()
+    cls(max_iter=300, **params).fit(X, y)
+    whole = time.perf_counter() - start
+    caught = 0
+    for delay in rng.uniform(0.05, 0.9, 10) * whole:
+        clf = cls(max_iter=300, **params)
+        timer = threading.Timer(delay, _thread.interrupt_main)
+        timer.start()
+        try:
+            clf.fit(X, y)
+            timer.join()
+            time.sleep(0.01)
+        except KeyboardInterrupt:
+            if not hasattr(clf, "status_"):
+                continue  # before the first round: nothing to keep
+            caught += clf.status_ == "interrupted"
+            assert clf.predict(X).shape == (200,)
+            assert marginsvm.check_certificate(clf, X, y)
+        clf.fit(X, y)
+        reference = cls(max_iter=300, **params).fit(X, y)
+        assert clf.n_iter_ == reference.n_iter_ == 300
+        assert np.array_equal(clf.coef_, reference.coef_)
+        assert clf.margin_ == reference.margin_ and clf.margin_bound_ == reference.margin_bound_
+        assert len(clf.history_["margin"]) == 300
+    print("caught", caught)
+"""
+
+
+@each
+def test_interrupts(cls, rng):
+    script = textwrap.dedent(INTERRUPT)
+    seed = str(rng.integers(1000))
+    done = subprocess.run(
+        [sys.executable, "-c", script, cls.__name__, seed],
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert int(done.stdout.split()[-1]) >= 1
+
+
+def test_import_is_light():
+    code = (
+        "import time, sys, sklearn.base, sklearn.utils.validation, sklearn.metrics.pairwise;"
+        "before = set(sys.modules); t = time.perf_counter();"
+        "import marginsvm; print(time.perf_counter() - t);"
+        "print(sorted({'numba', 'matplotlib', 'pandas'} & (set(sys.modules) - before)))"
+    )
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    seconds, heavy = out.stdout.splitlines()
+    assert heavy == "[]"
+    assert float(seconds) > 0  # printed for the eye; timings are not asserted
+
+
+def test_every_fit_ends(rng):
+    """versicolor against virginica: SVC(C=inf) does not come back from it."""
+    from sklearn.datasets import load_iris
+
+    X, y = load_iris(return_X_y=True)
+    start = time.perf_counter()
+    clf = fit(MomentumMarginClassifier(), X[50:], y[50:])
+    print(f"{time.perf_counter() - start:.2f} s")
+    assert clf.status_ == "no_margin"
