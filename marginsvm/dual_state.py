@@ -6,7 +6,7 @@ import time
 import warnings
 from abc import abstractmethod
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from numbers import Integral, Real
 from typing import Any, ClassVar
@@ -63,7 +63,7 @@ class Progress:
     seconds: float = 0.0
     n_passes: float = 0.0
     next_confirmation: int = 0
-    history: tuple[list[tuple[float, ...]], ...] = ([],)
+    history: list[tuple[float, ...]] = field(default_factory=list)
 
 
 class DualStateMixin(PredictorMixin, CallbackSupportMixin, ClassifierMixin):
@@ -195,9 +195,9 @@ class DualStateMixin(PredictorMixin, CallbackSupportMixin, ClassifierMixin):
             n_passes=data.n_passes,
             **found,
         )
-        del progress.history[0][progress.n_iter - 1 :]  # an interrupt may have left a line
+        del progress.history[progress.n_iter - 1 :]  # an interrupt may have left a line
         line = (progress.n_iter, progress.n_passes, progress.seconds, lower, upper)
-        progress.history[0].append(line)
+        progress.history.append(line)
         return progress
 
     def _verdict(
@@ -315,7 +315,7 @@ class DualStateMixin(PredictorMixin, CallbackSupportMixin, ClassifierMixin):
         return False if upper <= self.tol else None
 
     def _history(self, progress: Progress, scale: float) -> dict[str, Array]:
-        table = np.array(progress.history[0][: progress.n_iter], dtype=np.float64).reshape(-1, 5)
+        table = np.array(progress.history[: progress.n_iter], dtype=np.float64).reshape(-1, 5)
         return {
             "n_iter": table[:, 0].astype(int),
             "n_passes": table[:, 1],

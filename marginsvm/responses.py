@@ -11,7 +11,7 @@ from typing import Protocol
 
 import numpy as np
 from scipy.optimize import minimize
-from scipy.special import expit, logsumexp
+from scipy.special import expit
 
 from marginsvm._typing import Array
 from marginsvm.kernel_matrix.rows import Rows, min_cycle
@@ -67,7 +67,7 @@ def softmax(rows: Rows, margins: Array, mu: float = 1.0) -> Weights:
         table = np.log(rows.group_sum(e)) - finite / mu
     beta = balance(table)
     shifted = _shifted(table, beta)
-    log_total = logsumexp(shifted)
+    log_total = float(_logsumexp(shifted.ravel()))
     q = e * rows.expand(np.exp(_shifted(-finite / mu, beta) - log_total))
     log_risk = log_total if isinstance(prior, np.ndarray) else log_total + np.log(prior)
     return Weights(q, 1.0, rows.worst(low), mu * beta, log_risk, float(np.exp(min(log_risk, 700))))
@@ -150,7 +150,7 @@ def balance(table: Array, *, tol: float = 1e-13, max_iter: int = 100) -> Array:
         if off <= tol:
             break
         if off > 0.1 or k == 2:
-            step = 0.25 * (logsumexp(shifted, axis=1) - logsumexp(shifted, axis=0))
+            step = 0.25 * (_logsumexp(shifted.T) - _logsumexp(shifted))
         else:
             hessian = np.diag(out + into) - weight - weight.T
             step = np.linalg.lstsq(hessian, out - into)[0]
@@ -164,6 +164,12 @@ def _shifted(table: Array, beta: Array) -> Array:
     if len(beta) > 1:
         np.fill_diagonal(shifted, -np.inf)
     return shifted
+
+
+def _logsumexp(a: Array) -> Array:
+    """Over the first axis; on k x k tables SciPy's own spends 0.1 ms on generality."""
+    peak = a.max(axis=0)
+    return peak + np.log(np.exp(a - peak).sum(axis=0))
 
 
 def _excess(table: Array) -> Array:

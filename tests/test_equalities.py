@@ -107,6 +107,16 @@ def test_stop_and_resume(cls, kernel, rng):
         np.testing.assert_array_equal(parts.history_[column], whole.history_[column])
 
 
+def test_fits_keep_apart(cls, rng):
+    X, y = separable(rng)
+    first = fit(make(cls, max_iter=5, tol=0.0, warm_start=True), X, y)
+    fit(make(cls, max_iter=8, tol=0.0), X, y)
+    fit(first.set_params(max_iter=7), X, y)
+    np.testing.assert_array_equal(first.history_["n_iter"], np.arange(1, 8))
+    alone = fit(make(cls, max_iter=7, tol=0.0), X, y)
+    np.testing.assert_array_equal(first.history_["margin"], alone.history_["margin"])
+
+
 def test_resuming_on_other_data_is_refused(cls, rng):
     X, y = separable(rng)
     estimator = fit(make(cls, max_iter=5, warm_start=True), X, y)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
@@ -18,7 +19,7 @@ from marginsvm.responses import Response, softmax
 T = TypeVar("T")
 Block = tuple[slice, Any]
 
-_BLOCK_BYTES = 2**21  # a block stays in cache between its two products
+_BLOCK_BYTES = 2**22  # a block stays in cache between its two products
 _MAX_CHUNKS = 8  # what threads share; fixed, so that sums do not depend on their number
 
 
@@ -49,7 +50,7 @@ class LinearAdapter(KernelMatrixAdapter):
         self._pool = ThreadPoolExecutor(workers) if workers > 1 else None
         self._absent = None
         if rows.balanced and rows.n_classes == 2:
-            self._absent = np.where(rows.codes == np.arange(2)[:, None], 0.0, np.inf)
+            self._absent = np.where(rows.codes == np.arange(2)[:, None], 0.0, -np.inf)
         many_groups = rows.balanced and rows.n_classes > 2  # their balance needs all margins
         self._merges = len(self._blocks) > 1 and not many_groups
         self._measure()
@@ -141,36 +142,33 @@ class LinearAdapter(KernelMatrixAdapter):
     def _respond_in_one_pass(self, w: Array, mu: float) -> tuple[Array, Array]:
         """Margins of all rows and ``A^T softmax(-margins / mu)``, X read once."""
         W, shift = self._weights(self.image(w), precise=False)
-        extra = None if self._slack is None else self._slack * self.coefficients(w)
+        slack = None if self._slack is None else self._slack * self.coefficients(w)
         prior = self.rows.prior
         margins = np.empty(self.rows.shape)
-        groups = range(1 if self._absent is None else len(self._absent))
+        groups = [None] if self._absent is None else list(self._absent)
 
         def work(blocks: list[Block]) -> list[_Sum]:
             sums = [_Sum() for _ in groups]
             for block, X in blocks:
                 M = self.rows.margins(X @ W.T - shift, block)
-                if extra is not None:
-                    M += extra[block]
+                if slack is not None:
+                    M += slack[block]
                 margins[block] = M
-                for g in groups:
-                    own = M if self._absent is None else M + self._absent[g, block]
-                    low = own.min()
-                    if low == np.inf:  # no row of this group in the block
+                for absent, total in zip(groups, sums, strict=True):
+                    a = -M if absent is None else absent[block] - M
+                    high = float(a.max())
+                    if high == -np.inf:  # no row of this group in the block
                         continue
-                    e = np.exp((low - own) * (1.0 / mu))
+                    a -= high
+                    e = np.exp(a * (1.0 / mu), out=a)
                     if isinstance(prior, np.ndarray):
                         e *= prior[block]
                     V = self.rows.signed(e, block).astype(X.dtype, copy=False)
-                    sums[g].add(low / mu, e.sum(), V.T @ X)
+                    total.add(high / mu, float(e.sum()), V.T @ X)
             return sums
 
-        total = [_Sum() for _ in groups]
-        for part in self._map(work):
-            for g in groups:
-                if part[g].low < np.inf:
-                    total[g].add(*part[g].parts)
-        image = np.asarray(sum(each.image / each.mass for each in total)) / len(total)
+        parts = list(zip(*self._map(work), strict=True))
+        image = np.mean([_merged(part).average() for part in parts], axis=0)
         return margins, image / self.radius
 
     def _kernel_block(self, i: Array, j: Array) -> Array:
@@ -192,23 +190,30 @@ class LinearAdapter(KernelMatrixAdapter):
 
 
 class _Sum:
-    """``sum_r exp(low - margin_r) a_r`` and its mass, relative to the smallest margin."""
+    """``sum_r exp(-margin_r - high) a_r`` and its mass, relative to the largest exponent."""
 
     def __init__(self) -> None:
-        self.low, self.mass, self.image = np.inf, 0.0, np.float64(0.0)
+        self.high, self.mass, self.image = -np.inf, 0.0, np.float64(0.0)
 
-    @property
-    def parts(self) -> tuple[float, float, Any]:
-        return self.low, self.mass, self.image
-
-    def add(self, low: float, mass: float, image: Any) -> None:
-        """Merge with another sum, at the smaller of the two margins."""
-        if low < self.low:
-            fade = np.exp(low - self.low)
-            self.low, self.mass, self.image = low, self.mass * fade, self.image * fade
-        grow = np.exp(self.low - low)
+    def add(self, high: float, mass: float, image: Any) -> None:
+        """Merge with another sum: both at the larger of the two exponents."""
+        if high > self.high:
+            fade = math.exp(self.high - high)
+            self.high, self.mass, self.image = high, self.mass * fade, self.image * fade
+        grow = math.exp(high - self.high)
         self.mass += mass * grow
         self.image = self.image + image * grow
+
+    def average(self) -> Array:
+        return np.asarray(self.image / self.mass)
+
+
+def _merged(parts: Sequence[_Sum]) -> _Sum:
+    total = _Sum()
+    for part in parts:
+        if part.mass > 0:
+            total.add(part.high, part.mass, part.image)
+    return total
 
 
 def _blocks(X: Any) -> list[Block]:

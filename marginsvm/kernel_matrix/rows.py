@@ -94,14 +94,14 @@ class Rows(ABC):
         """Smallest margin of each group (infinite where there is no row)."""
         if not self.balanced:
             return np.full((1, 1), margins.min())
-        reduced = np.minimum.reduceat(margins[self._order], self._starts, axis=0)
+        reduced = np.minimum.reduceat(margins.take(self._order, axis=0), self._starts, axis=0)
         return self._table(reduced, np.inf)
 
     def group_sum(self, values: Array) -> Array:
         """Sum over each group."""
         if not self.balanced:
             return np.full((1, 1), values.sum())
-        return self._table(np.add.reduceat(values[self._order], self._starts, axis=0), 0.0)
+        return self._table(np.add.reduceat(values.take(self._order, axis=0), self._starts, axis=0), 0.0)
 
     def worst(self, low: Array) -> float:
         """Worst margin once the best intercept is added, from each group's minimum."""
@@ -144,7 +144,8 @@ class BinaryRows(Rows):
         super().__init__(codes, n_classes, balanced=balanced, weights=weights)
         self.shape = self.score_shape = (codes.size,)
         self.n_rows = codes.size
-        self._y = np.where(codes == 1, 1.0, -1.0)
+        self._positive = codes == 1
+        self._y = np.where(self._positive, 1.0, -1.0)
 
     def margins(self, F: Array, block: slice = slice(None)) -> Array:
         return self._y[block] * F
@@ -158,7 +159,7 @@ class BinaryRows(Rows):
     def expand(self, table: Array) -> Array | float:
         if not self.balanced:
             return table[0, 0]
-        return np.where(self._y > 0, table[1, 0], table[0, 1])
+        return np.where(self._positive, table[1, 0], table[0, 1])
 
     def _table(self, reduced: Array, diagonal: float) -> Array:
         return np.array([[diagonal, reduced[0]], [reduced[1], diagonal]])
@@ -204,7 +205,7 @@ class MulticlassRows(Rows):
         return examples, identity[self.codes[examples]] - identity[j]
 
     def expand(self, table: Array) -> Array | float:
-        return table[self.codes] if self.balanced else table[0, 0]
+        return table.take(self.codes, axis=0) if self.balanced else table[0, 0]
 
     def _table(self, reduced: Array, diagonal: float) -> Array:
         return reduced
