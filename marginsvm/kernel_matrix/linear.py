@@ -19,7 +19,7 @@ from marginsvm.responses import Response, softmax
 T = TypeVar("T")
 Block = tuple[slice, Any]
 
-_BLOCK_BYTES = 2**22  # a block stays in cache between its two products
+_BLOCK_BYTES = 2**22  # a block stays in cache between its products; less, and threads wait in line
 _MAX_CHUNKS = 8  # what threads share; fixed, so that sums do not depend on their number
 
 
@@ -91,18 +91,21 @@ class LinearAdapter(KernelMatrixAdapter):
         def work(blocks: list[Block]) -> Array:
             return np.asarray(sum(V[block].astype(dtype, copy=False).T @ X for block, X in blocks))
 
-        return np.asarray(sum(self._map(work)), dtype=np.float64)
+        return np.array(sum(self._map(work)), dtype=np.float64)
 
     def _pull(self, V: Array, precise: bool) -> Array:
         self.n_passes += 1
         few = np.flatnonzero(V if V.ndim == 1 else V.any(axis=1))
         if few.size < 0.05 * len(V):
-            image = np.asarray(V[few].T @ self._X[few], dtype=np.float64)
+            image = np.array(V[few].T @ self._X[few], dtype=np.float64)
         else:
             image = self._accumulate(V, precise)
         if self._mean is not None:
-            image = image - np.multiply.outer(V.sum(axis=0), self._mean)
-        return image / self.radius
+            rest = V.sum(axis=0)
+            if precise or np.abs(rest).max() > 1e-12 * np.abs(V).max():  # else it is rounding
+                image -= np.multiply.outer(rest, self._mean)
+        image /= self.radius
+        return image
 
     def _weights(self, image: Array, precise: bool) -> tuple[Array, Array | float]:
         """Coefficients in units of x, and what the mean adds to every score."""

@@ -101,7 +101,9 @@ class Rows(ABC):
         """Sum over each group."""
         if not self.balanced:
             return np.full((1, 1), values.sum())
-        return self._table(np.add.reduceat(values.take(self._order, axis=0), self._starts, axis=0), 0.0)
+        return self._table(
+            np.add.reduceat(values.take(self._order, axis=0), self._starts, axis=0), 0.0
+        )
 
     def worst(self, low: Array) -> float:
         """Worst margin once the best intercept is added, from each group's minimum."""
