@@ -35,6 +35,8 @@ class Weights:
         Logarithm of the average loss at ``offsets`` (prior as weights).
     gradient_mass : float
         Sum of the weights in the gradient of the average loss.
+    smoothness : float
+        Ji's rho of the loss: its psi is rho-smooth in the maximum norm.
     """
 
     q: Array
@@ -43,6 +45,7 @@ class Weights:
     offsets: Array
     log_risk: float
     gradient_mass: float
+    smoothness: float = 1.0
 
 
 class Response(Protocol):
@@ -107,7 +110,8 @@ def logistic(rows: Rows, margins: Array, mu: float = 1.0) -> Weights:
     n = float(np.sum(np.broadcast_to(weight, rows.shape))) * rows.n_rows / np.prod(rows.shape)
     total = float(q.sum())
     q = q / -np.expm1(-S)
-    return Weights(q, float(q.sum()), start.worst, mu * beta, np.log(S / n), total / n)
+    log_risk = float(np.log(S / n))
+    return Weights(q, float(q.sum()), start.worst, mu * beta, log_risk, total / n, n)
 
 
 def worst_row(rows: Rows, margins: Array, mu: float = 0.0) -> Weights:

@@ -105,6 +105,18 @@ def test_logistic_gradient_is_psis(rng):
     np.testing.assert_allclose(logistic(rows, -xi, 1.0).q, derivative, rtol=1e-7)
 
 
+def test_the_theorys_step_is_psis_gradient_over_n(rng):
+    from marginsvm.responses import logistic
+
+    X, y = separable(rng, n=20)
+    data = LinearAdapter(X, make_rows(y, 2, balanced=False))
+    q = logistic(data.rows, np.zeros(20)).q
+    state = next(rounds(MomentumMarginClassifier(loss="logistic", gradient="theory"), data, 1))
+    np.testing.assert_allclose(state.w, data.combine(q) / 20)
+    state = next(rounds(MomentumMarginClassifier(loss="logistic"), data, 1))
+    np.testing.assert_allclose(state.w, data.combine(q / q.sum()))
+
+
 @pytest.mark.parametrize("fit_intercept", [True, False])
 @pytest.mark.parametrize("k", [2, 3])
 def test_logistic_loss_maximises_the_margin_too(fit_intercept, k, rng):
@@ -143,7 +155,7 @@ def test_plain_gradient_descent_is_the_risks(rng):
     sign = np.where(y == 1, 1.0, -1.0)
     A = sign[:, None] * X / np.linalg.norm(X, axis=1).max()
     w = np.zeros(X.shape[1])
-    plain = {"momentum": "none", "normalize_gradient": False}
+    plain = {"momentum": "none", "gradient": "plain"}
     data = LinearAdapter(X, make_rows(y, 2, balanced=False))
     for state in rounds(MomentumMarginClassifier(step=0.5, **plain), data, 30):
         w = w + 0.5 * A.T @ np.exp(-A @ w) / len(A)

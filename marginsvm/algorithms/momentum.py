@@ -14,7 +14,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from marginsvm._typing import Array
 from marginsvm.dual_state import Candidate, DualStateMixin
 from marginsvm.kernel_matrix import KernelMatrixAdapter
-from marginsvm.responses import Response, logistic, softmax
+from marginsvm.responses import Response, Weights, logistic, softmax
 from marginsvm.schedules import MOMENTA, STEPS, Schedule, momentum_at, resolve, step_at
 
 LOSSES: dict[str, Response] = {"exponential": softmax, "logistic": logistic}
@@ -65,9 +65,11 @@ class MomentumMarginClassifier(DualStateMixin, BaseEstimator):
         beta_t in [0, 1], given likewise. ``"none"`` with the constant step is
         normalized gradient descent (O(1/t)), with ``"inv_sqrt"`` the method of Nacson
         et al. (O(1/sqrt t)).
-    normalize_gradient : bool, default=True
-        False multiplies the step by the size of the loss's own gradient: plain
-        gradient descent, whose margin grows with log t only.
+    gradient : {"normalized", "theory", "plain"}, default="normalized"
+        How the loss's gradient is scaled: its weights on the rows sum to 1; they are those
+        of the paper's psi, divided by its smoothness (the exponential loss: the same;
+        logistic: 1/n of them, safe and slow); or not at all, which is plain gradient
+        descent, whose margin grows with log t only.
     stopping : {"gap", "separation"}, default="gap"
         Stop at the certified relative gap ``tol``, or at any separator.
     tol : float, default=1e-3
@@ -126,6 +128,10 @@ class MomentumMarginClassifier(DualStateMixin, BaseEstimator):
     :math:`\beta_t`       ``beta`` (``momentum``)
     ====================  =====================================================
 
+    With the logistic loss, weights that sum to 1 certified a smaller gap after 1000 rounds
+    than the raw gradient of psi on MNIST 3/5 and USPS 3/5 without intercept (12 % against
+    24 % and 2 % against 10 %) and about the same elsewhere; the theory's step is far behind.
+
     Every vector is a non-negative combination of rows, so that ``norm(g) / mass_g`` and
     ``norm(w) / mass_w`` bound the margin from above; Theorem 3.1 uses ``2 norm(g_t) / t``.
 
@@ -149,7 +155,7 @@ class MomentumMarginClassifier(DualStateMixin, BaseEstimator):
         "loss": [StrOptions(set(LOSSES))],
         "step": [StrOptions(set(STEPS)), Interval(Real, 0.0, None, closed="neither"), callable],
         "momentum": [StrOptions(set(MOMENTA)), Interval(Real, 0.0, 1.0, closed="both"), callable],
-        "normalize_gradient": ["boolean"],
+        "gradient": [StrOptions({"normalized", "theory", "plain"})],
     }
 
     def __init__(
@@ -165,7 +171,7 @@ class MomentumMarginClassifier(DualStateMixin, BaseEstimator):
         loss: str = "exponential",
         step: Schedule = "constant",
         momentum: Schedule = "nesterov",
-        normalize_gradient: bool = True,
+        gradient: str = "normalized",
         stopping: str = "gap",
         tol: float = 1e-3,
         max_iter: int = 10_000,
@@ -182,7 +188,7 @@ class MomentumMarginClassifier(DualStateMixin, BaseEstimator):
         self.loss = loss
         self.step = step
         self.momentum = momentum
-        self.normalize_gradient = normalize_gradient
+        self.gradient = gradient
         self.stopping = stopping
         self.tol = tol
         self.max_iter = max_iter
@@ -197,15 +203,20 @@ class MomentumMarginClassifier(DualStateMixin, BaseEstimator):
         theta = step_at(resolve(self.step, STEPS), t)
         beta = momentum_at(resolve(self.momentum, MOMENTA), t)
         answer = data.respond(w, 1.0, LOSSES[self.loss])
-        p, mass, weights = answer.vector, answer.mass, answer.weights
-        if not self.normalize_gradient:
-            p, mass = p * (weights.gradient_mass / mass), weights.gradient_mass
+        weights = answer.weights
+        mass = self._gradient_mass(weights)
+        p = answer.vector if mass == weights.mass else answer.vector * (mass / weights.mass)
         g = beta * (g + p)
         mass_g = beta * (state.mass_g + mass)
         w = w + theta * (g + p)
         mass_w = state.mass_w + theta * (mass_g + mass)
         seen = Candidate(state.w, worst=weights.worst, fallback=True, offsets=weights.offsets)
         return MomentumState(t + 1, w, g, mass_w, mass_g, seen)
+
+    def _gradient_mass(self, weights: Weights) -> float:
+        if self.gradient == "plain":
+            return weights.gradient_mass
+        return 1.0 if self.gradient == "normalized" else weights.mass / weights.smoothness
 
     def _candidates(self, data: KernelMatrixAdapter, state: MomentumState) -> Iterator[Candidate]:
         assert state.seen is not None
