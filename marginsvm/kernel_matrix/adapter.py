@@ -191,3 +191,8 @@ class KernelMatrixAdapter(ABC):
 
     def close(self) -> None:  # noqa: B027 - most adapters hold nothing
         """Release what a fit held."""
+
+
+def support_of(V: Array) -> Array:
+    """Examples with a coefficient other than zero."""
+    return np.flatnonzero(V if V.ndim == 1 else V.any(axis=1))

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from marginsvm._typing import Array
-from marginsvm.kernel_matrix.adapter import KernelMatrixAdapter
+from marginsvm.kernel_matrix.adapter import KernelMatrixAdapter, support_of
 from marginsvm.kernel_matrix.rows import Rows
 
 _MAX_STORED_BYTES = 2**31  # a larger Gram matrix is computed anew for every product
@@ -92,8 +92,8 @@ class GramAdapter(KernelMatrixAdapter):
         return product
 
     def _pull(self, V: Array, precise: bool) -> Array:
-        few = np.flatnonzero(V if V.ndim == 1 else V.any(axis=1))
-        if few.size < 0.05 * len(V):
+        if np.count_nonzero(V) < 0.05 * V.size:
+            few = support_of(V)
             self.n_passes += few.size / len(V)
             columns = self._block(slice(None), few)
             return (columns.astype(np.float64) @ V[few]) / self.radius**2
@@ -105,6 +105,16 @@ class GramAdapter(KernelMatrixAdapter):
 
     def _inner(self, w: Array, u: Array) -> float:
         return float(np.sum(self.rows.signed(self.coefficients(w)) * self.image(u)))
+
+    def norm(self, w: Array) -> float:
+        squared = self.dot(w, w)
+        if squared < -1e-5 * self.mass(w) ** 2:  # rows are no longer than 1: not rounding
+            raise ValueError(
+                "the kernel is not positive semidefinite on these examples (a squared norm is "
+                f"{squared:.3g}): it is no inner product, and margins mean nothing. Choose other "
+                "kernel parameters, or fit_intercept=True if it is conditionally so"
+            )
+        return float(np.sqrt(max(squared, 0.0)))
 
     def lower_bound(self, w: Array, offsets: Array | None = None) -> tuple[float, Array]:
         return super().lower_bound(self.refresh(w), offsets)

@@ -12,7 +12,7 @@ import scipy.sparse as sp
 
 from marginsvm._threads import n_threads, ordered_map
 from marginsvm._typing import Array
-from marginsvm.kernel_matrix.adapter import Answer, KernelMatrixAdapter
+from marginsvm.kernel_matrix.adapter import Answer, KernelMatrixAdapter, support_of
 from marginsvm.kernel_matrix.rows import Rows
 from marginsvm.responses import Response, softmax
 
@@ -20,6 +20,7 @@ T = TypeVar("T")
 Block = tuple[slice, Any]
 
 _BLOCK_BYTES = 2**22  # a block stays in cache between its products; less, and threads wait in line
+_CENTRED_BYTES = 2**19  # held beside X where float64 and the mean matter
 _MAX_CHUNKS = 8  # what threads share; fixed, so that sums do not depend on their number
 
 
@@ -75,13 +76,17 @@ class LinearAdapter(KernelMatrixAdapter):
                 if self._mean is not None:
                     squared = squared - 2.0 * (X @ self._mean) + self._mean @ self._mean
             else:
-                X = self._centred(X)
-                squared = np.einsum("ij,ij->i", X, X)
+                squared = self._centred_map(lambda A: np.einsum("ij,ij->i", A, A), X)
             norms.append(squared)
         return np.concatenate(norms)
 
+    def _centred_map(self, work: Callable[[Array], Array], X: Array) -> Array:
+        """Apply ``work`` to a dense block, in float64 and about the mean, a few rows at a time."""
+        size = max(1, _CENTRED_BYTES // (8 * max(1, X.shape[1])))
+        parts = (self._centred(X[i : i + size]) for i in range(0, len(X), size))
+        return np.concatenate([work(part) for part in parts])
+
     def _centred(self, X: Array) -> Array:
-        """One dense block in float64, about the mean."""
         return X.astype(np.float64) if self._mean is None else X - self._mean
 
     def _accumulate(self, V: Array, precise: bool) -> Array:
@@ -89,14 +94,16 @@ class LinearAdapter(KernelMatrixAdapter):
         dtype = np.float64 if precise else self._X.dtype
 
         def work(blocks: list[Block]) -> Array:
-            return np.asarray(sum(V[block].astype(dtype, copy=False).T @ X for block, X in blocks))
+            return np.asarray(
+                sum(_product(V[block].astype(dtype, copy=False), X) for block, X in blocks)
+            )
 
         return np.array(sum(self._map(work)), dtype=np.float64)
 
     def _pull(self, V: Array, precise: bool) -> Array:
         self.n_passes += 1
-        few = np.flatnonzero(V if V.ndim == 1 else V.any(axis=1))
-        if few.size < 0.05 * len(V):
+        if np.count_nonzero(V) < 0.05 * V.size:
+            few = support_of(V)
             image = np.array(V[few].T @ self._X[few], dtype=np.float64)
         else:
             image = self._accumulate(V, precise)
@@ -120,7 +127,7 @@ class LinearAdapter(KernelMatrixAdapter):
         def work(blocks: list[Block]) -> None:
             for block, X in blocks:
                 if precise and not sp.issparse(X):
-                    F[block] = self._centred(X) @ W.T
+                    F[block] = self._centred_map(lambda A: A @ W.T, X)
                 else:
                     F[block] = X @ W.T - shift
 
@@ -225,3 +232,11 @@ def _blocks(X: Any) -> list[Block]:
         return [(slice(0, n), X)]
     size = max(1, _BLOCK_BYTES // max(1, d * X.itemsize))
     return [(slice(i, min(i + size, n)), X[i : i + size]) for i in range(0, n, size)]
+
+
+def _product(V: Array, X: Any) -> Array:
+    """``V^T X``, float64 if V is; a float32 block is then widened a few rows at a time."""
+    if sp.issparse(X) or V.dtype == X.dtype:
+        return V.T @ X
+    size = max(1, _CENTRED_BYTES // (8 * max(1, X.shape[1])))
+    return np.asarray(sum(V[i : i + size].T @ X[i : i + size] for i in range(0, len(X), size)))

@@ -1,0 +1,58 @@
+"""Numbers of ALGORITHMS.md, on scikit-learn's data and on the real sets if they are there."""
+
+import numpy as np
+import pytest
+from estimators import fit
+from sklearn.datasets import load_digits, load_iris
+from sklearn.metrics.pairwise import PAIRWISE_KERNEL_FUNCTIONS
+
+from marginsvm import BatchPerceptron, MomentumMarginClassifier, check_certificate
+
+
+def test_iris_setosa_versicolor():
+    X, y = load_iris(return_X_y=True)
+    clf = MomentumMarginClassifier(max_iter=400).fit(X[:100], y[:100])
+    assert clf.status_ == "certified"
+    assert clf.margin_ <= 0.8175566 <= clf.margin_bound_
+
+
+@pytest.mark.parametrize(
+    ("fit_intercept", "low", "high"), [(True, 0.7634, 0.7661), (False, 0.7321, 0.7385)]
+)
+def test_ten_digits(fit_intercept, low, high):
+    X, y = load_digits(return_X_y=True)
+    clf = fit(MomentumMarginClassifier(fit_intercept=fit_intercept, max_iter=5000), X, y)
+    assert clf.margin_ <= high
+    assert clf.margin_bound_ >= low
+    assert clf.gap_ <= 0.01
+    assert check_certificate(clf, X, y)
+
+
+def test_mnist_zero_one(shared_data):
+    z = shared_data("mnist")
+    kept = z["y_train"] <= 1
+    X = z["X_train"].reshape(60000, -1)[kept] / 255.0
+    y = z["y_train"][kept]
+    params = {"fit_intercept": False, "max_iter": 1000}
+    momentum = fit(MomentumMarginClassifier(**params), X, y)
+    assert 0.3607 <= momentum.margin_ <= 0.364146 <= momentum.margin_bound_ <= 0.3661
+    descent = fit(MomentumMarginClassifier(momentum="none", **params), X, y)
+    assert descent.margin_ < 0
+    perceptron = fit(BatchPerceptron(**params), X, y)
+    assert 0.29 < perceptron.margin_ < 0.33
+
+
+@pytest.mark.parametrize("kernel", sorted(set(PAIRWISE_KERNEL_FUNCTIONS) - {"sigmoid"}))
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_every_kernel_of_scikit_learn(kernel, dtype):
+    X, y = load_digits(return_X_y=True)
+    X, y = X[:200].astype(dtype) / 16, y[:200] % 3
+    clf = fit(MomentumMarginClassifier(kernel=kernel, max_iter=300), X, y)
+    assert clf.score(X, y) > 0.6
+    assert check_certificate(clf, X, y, rtol=1e-5 if dtype == np.float32 else 1e-7)
+
+
+def test_an_indefinite_kernel_is_refused():
+    X, y = load_digits(return_X_y=True)
+    with pytest.raises(ValueError, match="positive semidefinite"):
+        fit(MomentumMarginClassifier(kernel=lambda A, B: -A @ B.T), X[:50], y[:50])
