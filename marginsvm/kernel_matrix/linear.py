@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import reduce
 from typing import Any, TypeVar
 
 import numpy as np
@@ -57,6 +58,8 @@ class LinearAdapter(KernelMatrixAdapter):
         self._measure()
 
     def _map(self, work: Callable[[list[Block]], T]) -> list[T]:
+        if sp.issparse(self._X):  # no BLAS to confine
+            return [work(chunk) for chunk in self._chunks]
         return ordered_map(work, self._chunks, self._pool)
 
     def _measure(self) -> None:
@@ -94,11 +97,9 @@ class LinearAdapter(KernelMatrixAdapter):
         dtype = np.float64 if precise else self._X.dtype
 
         def work(blocks: list[Block]) -> Array:
-            return np.asarray(
-                sum(_product(V[block].astype(dtype, copy=False), X) for block, X in blocks)
-            )
+            return _total(_product(V[block].astype(dtype, copy=False), X) for block, X in blocks)
 
-        return np.array(sum(self._map(work)), dtype=np.float64)
+        return _total(self._map(work)).astype(np.float64, copy=False)
 
     def _pull(self, V: Array, precise: bool) -> Array:
         self.n_passes += 1
@@ -239,4 +240,8 @@ def _product(V: Array, X: Any) -> Array:
     if sp.issparse(X) or V.dtype == X.dtype:
         return V.T @ X
     size = max(1, _CENTRED_BYTES // (8 * max(1, X.shape[1])))
-    return np.asarray(sum(V[i : i + size].T @ X[i : i + size] for i in range(0, len(X), size)))
+    return _total(V[i : i + size].T @ X[i : i + size] for i in range(0, len(X), size))
+
+
+def _total(parts: Iterable[Array]) -> Array:
+    return reduce(np.add, parts)

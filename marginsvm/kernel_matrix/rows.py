@@ -146,8 +146,7 @@ class BinaryRows(Rows):
         super().__init__(codes, n_classes, balanced=balanced, weights=weights)
         self.shape = self.score_shape = (codes.size,)
         self.n_rows = codes.size
-        self._positive = codes == 1
-        self._y = np.where(self._positive, 1.0, -1.0)
+        self._y = np.where(codes == 1, 1.0, -1.0)
 
     def margins(self, F: Array, block: slice = slice(None)) -> Array:
         return self._y[block] * F
@@ -161,7 +160,7 @@ class BinaryRows(Rows):
     def expand(self, table: Array) -> Array | float:
         if not self.balanced:
             return table[0, 0]
-        return np.where(self._positive, table[1, 0], table[0, 1])
+        return np.array([table[0, 1], table[1, 0]]).take(self.codes)
 
     def _table(self, reduced: Array, diagonal: float) -> Array:
         return np.array([[diagonal, reduced[0]], [reduced[1], diagonal]])
