@@ -1,6 +1,8 @@
 """Maximum-margin classifiers for scikit-learn in which every fit comes with a proof."""
 
 from marginsvm.algorithms.baselines import BatchPerceptron
+from marginsvm.algorithms.dual_lp import DualLpPerceptron
+from marginsvm.algorithms.lp_baselines import LpPerceptron, PrimalMirrorDescent
 from marginsvm.algorithms.momentum import MomentumMarginClassifier
 from marginsvm.certificate import CertificateCheck, MarginCertificate, check_certificate
 from marginsvm.display import MarginPathDisplay
@@ -13,12 +15,15 @@ __version__ = "0.1.0"
 __all__ = [
     "BatchPerceptron",
     "CertificateCheck",
+    "DualLpPerceptron",
     "DualStateMixin",
     "KernelMatrixAdapter",
+    "LpPerceptron",
     "MarginCertificate",
     "MarginPathDisplay",
     "MomentumMarginClassifier",
     "NesterovSchedule",
     "PowerSchedule",
+    "PrimalMirrorDescent",
     "check_certificate",
 ]

@@ -12,7 +12,14 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
 from marginsvm._typing import Array
-from marginsvm.kernel_matrix.rows import Rows, make_rows
+from marginsvm.kernel_matrix import (
+    GramAdapter,
+    KernelMatrixAdapter,
+    LinearAdapter,
+    LpNorm,
+    Rows,
+    make_rows,
+)
 
 KERNELS = {*PAIRWISE_KERNEL_FUNCTIONS, "precomputed"}
 
@@ -27,6 +34,18 @@ class TrainingSet:
     kept: Array  # which of the given examples these are
     n_given: int
     gamma: float
+
+    def adapter(self, estimator: Any) -> KernelMatrixAdapter:
+        """Choose how the game sees the data."""
+        constant = (estimator.intercept_scaling or 0.0) if estimator.fit_intercept else 0.0
+        norm = LpNorm.named(estimator.p, self.X.shape[1])
+        if estimator.kernel == "linear":
+            return LinearAdapter(self.X, self.rows, estimator.C, norm, constant)
+        kernel = None
+        if estimator.kernel != "precomputed":
+            estimator._gamma = self.gamma
+            kernel = estimator._kernel_matrix
+        return GramAdapter(kernel, self.X, self.rows, estimator.C, norm, constant)
 
     def embed(self, q: Array) -> sp.csr_array:
         """Weights on the rows, as a sparse array over all the examples that were given."""
@@ -60,7 +79,8 @@ def training_set(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Training
         )
     if weight is not None:
         weight = weight[kept] if np.any(weight[kept] != 1.0) else None
-    rows = make_rows(codes, len(classes), balanced=estimator.fit_intercept, weights=weight)
+    balanced = estimator.fit_intercept and estimator.intercept_scaling is None
+    rows = make_rows(codes, len(classes), balanced=balanced, weights=weight)
     gamma = 0.0 if estimator.kernel in ("linear", "precomputed") else _gamma(estimator.gamma, X)
     return TrainingSet(X, rows, classes, kept, len(y), gamma)
 

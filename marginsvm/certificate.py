@@ -147,10 +147,11 @@ class _Problem:
         self._examples = np.arange(self._kept.size)
         self._k = len(estimator.classes_)
         self._unit = 1.0 if self._k == 2 else float(np.sqrt(2.0))
-        self._balanced = bool(estimator.fit_intercept)
+        self._constant = (estimator.intercept_scaling or 0.0) if estimator.fit_intercept else 0.0
+        self._balanced = bool(estimator.fit_intercept) and self._constant == 0.0
         self._slack = 0.5 / (estimator.C * weight[self._kept])  # zero where C is infinite
         space = _Linear if hasattr(estimator, "coef_") else _Kernel
-        self._space = space(estimator, X, self._kept)
+        self._space = space(estimator, X, self._kept, self._constant)
         self._mean = np.full(self._kept.size, 1.0 / self._kept.size) if self._balanced else None
         self.radius = float(np.sqrt((self._space.squared_norms(self._mean) + self._slack).max()))
         self.radius *= self._unit
@@ -186,21 +187,31 @@ class _Problem:
 
 
 class _Linear:
-    def __init__(self, estimator: Any, X: Any, kept: Array) -> None:
+    def __init__(self, estimator: Any, X: Any, kept: Array, constant: float) -> None:
         X = sp.csr_array(X) if sp.issparse(X) else np.asarray(X)
         self._X = (X if kept.size == X.shape[0] else X[kept]).astype(np.float64, copy=False)
         self._coef = estimator.coef_.astype(np.float64)
         self._intercept = estimator.intercept_
+        self._p = float(estimator.p) if estimator.p != "sparse" else _sparse_p(self._X.shape[1])
+        self._q = self._p / (self._p - 1.0)
+        if constant:  # a feature that is the same for all; its coefficient is in the intercept
+            column = np.full((kept.size, 1), constant)
+            self._X = (sp.hstack if sp.issparse(X) else np.hstack)([self._X, column])
+            self._coef = np.hstack([self._coef, self._intercept[:, None] / constant])
+            self._intercept = np.zeros_like(self._intercept)
 
     def scores(self) -> Array:
         F = self._X @ self._coef.T + self._intercept
         return F[:, 0] if len(self._coef) == 1 else F
 
     def squared_norm(self) -> float:
-        return float(np.sum(self._coef**2))
+        return _norm(self._coef, self._p) ** 2
 
     def squared_norms(self, mean: Array | None) -> Array:
-        squared = np.asarray((self._X * self._X).sum(axis=1)).ravel()
+        X = abs(self._X)
+        top = float(X.max()) or 1.0
+        powers = (X / top).power(self._q) if sp.issparse(X) else (X / top) ** self._q
+        squared = top**2 * np.asarray(powers.sum(axis=1)).ravel() ** (2.0 / self._q)
         if mean is not None:
             centre = mean @ self._X
             squared = squared - 2.0 * (self._X @ centre) + centre @ centre
@@ -209,30 +220,44 @@ class _Linear:
     def squared_norm_of(self, V: Array, mean: Array | None) -> float:
         if mean is not None:  # V sums to zero, but for rounding
             V = V - np.outer(mean, V.sum(axis=0))
-        return float(np.sum((V.T @ self._X) ** 2))
+        return _norm(V.T @ self._X, self._q) ** 2
+
+
+def _sparse_p(d: int) -> float:
+    return 1.0 + 1.0 / max(float(np.log(d)), 1.0)
+
+
+def _norm(x: Array, p: float) -> float:
+    top = float(np.abs(x).max(initial=0.0))
+    return top * float(np.sum(np.abs(x / top) ** p) ** (1.0 / p)) if top > 0 else 0.0
 
 
 class _Kernel:
-    def __init__(self, estimator: Any, X: Any, kept: Array) -> None:
+    def __init__(self, estimator: Any, X: Any, kept: Array, constant: float) -> None:
         K = estimator._kernel_matrix(X, X) if estimator.kernel != "precomputed" else np.asarray(X)
         self._K = K[np.ix_(kept, kept)].astype(np.float64, copy=False)
         self._V = np.zeros((K.shape[0], len(estimator.dual_coef_)))
         self._V[estimator.support_] = estimator.dual_coef_.T
         self._V = self._V[kept]
         self._intercept = estimator.intercept_
+        self._constant = constant
 
     def scores(self) -> Array:
         F = self._K @ self._V + self._intercept
         return F[:, 0] if F.shape[1] == 1 else F
 
     def squared_norm(self) -> float:
-        return self.squared_norm_of(self._V, None)
+        squared = float(np.sum(self._V * (self._K @ self._V)))
+        if self._constant:  # a feature like any other, of which the intercept is a multiple
+            squared += float(np.sum((self._intercept / self._constant) ** 2))
+        return squared
 
     def squared_norms(self, mean: Array | None) -> Array:
-        squared = np.diagonal(self._K)
+        squared = np.diagonal(self._K) + self._constant**2
         return squared if mean is None else squared - 2.0 * (self._K @ mean) + mean @ self._K @ mean
 
     def squared_norm_of(self, V: Array, mean: Array | None) -> float:
         if mean is not None:
             V = V - np.outer(mean, V.sum(axis=0))
-        return float(np.sum(V * (self._K @ V)))
+        constant = float(np.sum((self._constant * V.sum(axis=0)) ** 2))
+        return float(np.sum(V * (self._K @ V))) + constant

@@ -21,7 +21,7 @@ from marginsvm._prediction import PredictorMixin
 from marginsvm._typing import Array
 from marginsvm._validation import KERNELS, TrainingSet, training_set
 from marginsvm.certificate import MarginCertificate, relative_gap
-from marginsvm.kernel_matrix import GramAdapter, KernelMatrixAdapter, LinearAdapter
+from marginsvm.kernel_matrix import KernelMatrixAdapter
 from marginsvm.responses import softmax
 
 
@@ -74,6 +74,12 @@ class DualStateMixin(PredictorMixin, CallbackSupportMixin, ClassifierMixin):
     the old one alone) and ``_candidates(data, state)`` (what may be certified).
     """
 
+    # What an estimator has unless it has a parameter of that name.
+    C: float = np.inf
+    kernel: Any = "linear"
+    p: float | str = 2.0
+    intercept_scaling: float | None = None  # None: the intercept is not penalised
+
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "C": [Interval(Real, 0.0, None, closed="right")],
         "kernel": [StrOptions(KERNELS), callable],
@@ -101,6 +107,11 @@ class DualStateMixin(PredictorMixin, CallbackSupportMixin, ClassifierMixin):
     def _candidates(self, data: KernelMatrixAdapter, state: Any) -> Iterator[Candidate]:
         """Vectors that carry bounds after a round."""
 
+    @property
+    def _negligible(self) -> float:
+        """A bound this small (units of the radius) proves that nothing separates."""
+        return self.tol
+
     @with_callbacks
     @_fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
@@ -127,7 +138,7 @@ class DualStateMixin(PredictorMixin, CallbackSupportMixin, ClassifierMixin):
             If the data or a parameter cannot be used; the text says what to do.
         """
         training = training_set(self, X, y, sample_weight)
-        data = self._adapter(training)
+        data = training.adapter(self)
         try:
             progress = self._resume(data, training.classes) or Progress(self._start(data))
             context = self._init_callback_context(
@@ -140,15 +151,6 @@ class DualStateMixin(PredictorMixin, CallbackSupportMixin, ClassifierMixin):
             data.close()
         self._warn(status)
         return self
-
-    def _adapter(self, training: TrainingSet) -> KernelMatrixAdapter:
-        if self.kernel == "linear":
-            return LinearAdapter(training.X, training.rows, self.C)
-        kernel = None
-        if self.kernel != "precomputed":
-            self._gamma = training.gamma
-            kernel = self._kernel_matrix
-        return GramAdapter(kernel, training.X, training.rows, self.C)
 
     # The loop.
 
@@ -222,7 +224,7 @@ class DualStateMixin(PredictorMixin, CallbackSupportMixin, ClassifierMixin):
             return "separated"
         if lower > 0 and relative_gap(lower, upper) <= self.tol:
             return "certified"
-        if lower <= 0 and upper <= self.tol and np.isinf(self.C):
+        if lower <= 0 and upper <= self._negligible and np.isinf(self.C):
             return "no_margin"
         return None
 
@@ -312,7 +314,7 @@ class DualStateMixin(PredictorMixin, CallbackSupportMixin, ClassifierMixin):
             return data.separates(model, offsets) or None
         if lower > 0:
             return True
-        return False if upper <= self.tol else None
+        return False if upper <= self._negligible else None
 
     def _history(self, progress: Progress, scale: float) -> dict[str, Array]:
         table = np.array(progress.history[: progress.n_iter], dtype=np.float64).reshape(-1, 5)

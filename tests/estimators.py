@@ -24,8 +24,14 @@ def parameters(cls):
     return inspect.signature(cls).parameters
 
 
+def draws(cls):
+    """Whether fits are random: equal only as far as their bounds say."""
+    return "random_state" in parameters(cls)
+
+
 def make(cls, **wanted):
-    """An instance with those of the wanted parameters that the class has."""
+    """An instance with those of the wanted parameters that the class has; draws repeat."""
+    wanted = {"random_state": 0, **wanted}
     return cls(**{name: value for name, value in wanted.items() if name in parameters(cls)})
 
 

@@ -30,6 +30,15 @@ def explicit_rows(X, y, *, C=np.inf, sample_weight=None):
     return A, np.array(groups, dtype=float), (1.0 if k == 2 else np.sqrt(2.0))
 
 
+def best_margin_of(estimator, X, y):
+    """Exact optimum of the problem that an estimator with p = 2 is set to solve."""
+    fit_intercept, C = estimator.fit_intercept, estimator.C
+    if fit_intercept and estimator.intercept_scaling is not None:  # a feature like any other
+        constant = np.full((len(X), 1), estimator.intercept_scaling)
+        X, fit_intercept = np.hstack([X, constant]), False
+    return best_margin(X, y, fit_intercept=fit_intercept, C=C)
+
+
 def best_margin(X, y, *, fit_intercept=True, C=np.inf, sample_weight=None):
     """Distance from the origin to the hull of the rows (balanced: a slice of it), exactly."""
     X = np.asarray(X, dtype=float)

@@ -1,12 +1,22 @@
 """scikit-learn's own checks, over all estimators."""
 
 import pytest
-from estimators import ESTIMATORS
+from estimators import ESTIMATORS, draws
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
 
-@parametrize_with_checks([cls() for cls in ESTIMATORS])
+def expected_failures(estimator):
+    """Draws cannot be the same for copies as for weights; test_equalities tests what must be."""
+    if not draws(type(estimator)):
+        return {}
+    reason = "draws are random; equal at convergence (test_integer_weights_are_copies)"
+    return {
+        f"check_sample_weight_equivalence_on_{form}_data": reason for form in ("dense", "sparse")
+    }
+
+
+@parametrize_with_checks([cls() for cls in ESTIMATORS], expected_failed_checks=expected_failures)
 def test_scikit_learn_checks(estimator, check):
     check(estimator)

@@ -1,16 +1,20 @@
 """The data as the game sees it."""
 
 from marginsvm.kernel_matrix.adapter import Answer, KernelMatrixAdapter
+from marginsvm.kernel_matrix.flat import FlatRows
 from marginsvm.kernel_matrix.gram import GramAdapter
 from marginsvm.kernel_matrix.linear import LinearAdapter
+from marginsvm.kernel_matrix.norms import LpNorm
 from marginsvm.kernel_matrix.rows import BinaryRows, MulticlassRows, Rows, make_rows
 
 __all__ = [
     "Answer",
     "BinaryRows",
+    "FlatRows",
     "GramAdapter",
     "KernelMatrixAdapter",
     "LinearAdapter",
+    "LpNorm",
     "MulticlassRows",
     "Rows",
     "make_rows",

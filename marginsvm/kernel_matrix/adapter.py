@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from marginsvm._typing import Array
+from marginsvm.kernel_matrix.flat import FlatRows
+from marginsvm.kernel_matrix.norms import LpNorm
 from marginsvm.kernel_matrix.rows import Rows
 from marginsvm.responses import Response, Weights, softmax
 
@@ -40,6 +43,10 @@ class KernelMatrixAdapter(ABC):
         Soft margin: each row has its own extra coordinate ``1 / sqrt(2 C)``.
     image_shape : tuple of int
         Shape of the first part of a vector.
+    norm : LpNorm
+        Of the predictors, which are the mirror images of the vectors.
+    constant : float
+        A constant feature that every example has (units of x): a penalised intercept.
 
     Attributes
     ----------
@@ -53,13 +60,22 @@ class KernelMatrixAdapter(ABC):
 
     radius: float
 
-    def __init__(self, rows: Rows, C: float, image_shape: tuple[int, ...]) -> None:
+    def __init__(
+        self,
+        rows: Rows,
+        C: float,
+        image_shape: tuple[int, ...],
+        norm: LpNorm = LpNorm(),  # noqa: B008 - frozen
+        constant: float = 0.0,
+    ) -> None:
         self.rows = rows
         self.n_rows = rows.n_rows
         self.n_passes = 0.0
         self._image_shape = image_shape
         self._cut = int(np.prod(image_shape))
         self._C = C
+        self._norm = norm
+        self._constant = constant
         self._slack: Array | None = None  # squares of the rows' extra coordinates
 
     def _set_radius(self, squared_norms: Array) -> None:
@@ -71,6 +87,7 @@ class KernelMatrixAdapter(ABC):
         weights = np.ones(1) if self.rows.weights is None else self.rows.weights
         slack = 0.5 / (self._C * np.minimum(weights, 1.0))
         self.radius = float(np.sqrt(max((squared_norms + slack).max(), 0.0))) or 1.0
+        self._lengths = squared_norms / self.radius**2
         if np.isfinite(self._C):
             slack = 0.5 / (self._C * weights * self.radius**2)
             self._slack = self.rows.per_example(slack)
@@ -92,6 +109,10 @@ class KernelMatrixAdapter(ABC):
     @abstractmethod
     def _kernel_block(self, i: Array, j: Array) -> Array:
         """Inner products of the examples i with the examples j."""
+
+    @abstractmethod
+    def flat(self) -> FlatRows:
+        """Lay the rows out for compiled loops, which move images in place."""
 
     @abstractmethod
     def predictor(self, w: Array, offsets: Array) -> tuple[Array, Array]:
@@ -133,8 +154,12 @@ class KernelMatrixAdapter(ABC):
         """Sum of the coefficients."""
         return float(w[self._cut :].sum())
 
+    def mirrored(self, theta: Array) -> Array:
+        """Vector whose image's mirror image is ``theta``; it has no coefficients."""
+        return self._vector(self._norm.mirrored(theta), np.zeros(self.rows.shape))
+
     def dot(self, w: Array, u: Array) -> float:
-        """Inner product in the geometry of the problem."""
+        """Inner product in the geometry of the problem (p != 2: of w with u's mirror image)."""
         product = self._inner(w, u)
         if self._slack is not None:
             product += float(np.sum(self._slack * self.coefficients(w) * self.coefficients(u)))
@@ -153,6 +178,23 @@ class KernelMatrixAdapter(ABC):
             slack = np.broadcast_to(self._slack, self.rows.shape).ravel()[rows]
             G += slack[:, None] * (rows[:, None] == others)
         return G
+
+    def _flat_rows(self, form: int, values: Array, **layout: Any) -> FlatRows:
+        """Add to a layout of the data what all layouts share."""
+        # with more than two classes, two share a row: (x, -x) / sqrt(2)
+        lengths = self._lengths * self.rows.unit ** (4.0 / self._norm.q - 2.0)
+        curvature = self.rows.per_example((self._norm.q - 1.0) * lengths)
+        slack = np.broadcast_to(0.0 if self._slack is None else self._slack, self.rows.shape)
+        return FlatRows(
+            form=form,
+            values=values,
+            codes=self.rows.codes,
+            n_classes=self.rows.n_classes,
+            slack=slack.ravel(),
+            curvature=(curvature + slack).ravel(),
+            q=self._norm.q,
+            **layout,
+        )
 
     # The game.
 

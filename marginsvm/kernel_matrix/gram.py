@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from marginsvm._typing import Array
 from marginsvm.kernel_matrix.adapter import KernelMatrixAdapter, support_of
+from marginsvm.kernel_matrix.flat import GRAM, FlatRows
+from marginsvm.kernel_matrix.norms import LpNorm
 from marginsvm.kernel_matrix.rows import Rows
 
 _MAX_STORED_BYTES = 2**31  # a larger Gram matrix is computed anew for every product
@@ -29,12 +32,27 @@ class GramAdapter(KernelMatrixAdapter):
         Examples, or their kernel matrix.
     rows : Rows
     C : float
+    norm : LpNorm
+        Of p = 2, as a kernel knows no other.
+    constant : float
+        Its square is added to all kernel values.
     """
 
     def __init__(
-        self, kernel: Callable[[Any, Any], Array] | None, X: Any, rows: Rows, C: float = np.inf
+        self,
+        kernel: Callable[[Any, Any], Array] | None,
+        X: Any,
+        rows: Rows,
+        C: float = np.inf,
+        norm: LpNorm = LpNorm(),  # noqa: B008 - frozen
+        constant: float = 0.0,
     ) -> None:
-        super().__init__(rows, C, rows.score_shape)
+        if norm.p != 2.0:
+            raise ValueError(
+                f"p={norm.p:.4g} needs the features themselves, which a kernel does not give; "
+                "use kernel='linear', or p=2"
+            )
+        super().__init__(rows, C, rows.score_shape, norm, constant)
         self._X = X
         self._kernel = kernel
         self._K = X if kernel is None else None
@@ -48,7 +66,7 @@ class GramAdapter(KernelMatrixAdapter):
             v = v / v.sum()
             from_mean = self._product(v, precise=True)
             squared = squared - 2.0 * from_mean + v @ from_mean
-        return np.maximum(squared, 0.0)
+        return np.maximum(squared, 0.0) + self._constant**2
 
     def _diagonal(self) -> Array:
         if self._kernel is None:
@@ -95,10 +113,11 @@ class GramAdapter(KernelMatrixAdapter):
         if np.count_nonzero(V) < 0.05 * V.size:
             few = support_of(V)
             self.n_passes += few.size / len(V)
-            columns = self._block(slice(None), few)
-            return (columns.astype(np.float64) @ V[few]) / self.radius**2
-        self.n_passes += 1
-        return self._product(V, precise) / self.radius**2
+            product = self._block(slice(None), few).astype(np.float64) @ V[few]
+        else:
+            self.n_passes += 1
+            product = self._product(V, precise)
+        return (product + self._constant**2 * V.sum(axis=0)) / self.radius**2
 
     def _scores(self, image: Array, precise: bool) -> Array:
         return image
@@ -120,8 +139,34 @@ class GramAdapter(KernelMatrixAdapter):
         return super().lower_bound(self.refresh(w), offsets)
 
     def _kernel_block(self, i: Array, j: Array) -> Array:
-        return self._block(i, j).astype(np.float64) / self.radius**2
+        return (self._block(i, j).astype(np.float64) + self._constant**2) / self.radius**2
+
+    @cached_property
+    def _flat(self) -> FlatRows:
+        K, none = self._stored(), np.empty(0, np.int32)
+        if K is None:
+            raise ValueError(
+                f"the kernel matrix of {self.rows.n_examples} examples would take more than "
+                f"{_MAX_STORED_BYTES / 2**30:.0f} GiB, and coordinate ascent needs all of it; "
+                "use fewer examples, or another estimator"
+            )
+        return self._flat_rows(
+            form=GRAM,
+            values=np.asarray(K, order="C").reshape(-1),
+            indices=none,
+            indptr=none,
+            n_columns=len(K),
+            read=1.0,
+            push=1.0 / self.radius**2,
+            constant=self._constant**2,
+            block=1,
+            stride=int(np.prod(self.rows.score_shape[1:])),
+        )
+
+    def flat(self) -> FlatRows:
+        return self._flat
 
     def predictor(self, w: Array, offsets: Array) -> tuple[Array, Array]:
         V = self.rows.signed(self.coefficients(w)) / self.radius**2
-        return V.T, np.asarray(self.rows.score_offsets(offsets))
+        intercept = self.rows.score_offsets(offsets) + self._constant**2 * V.sum(axis=0)
+        return V.T, np.asarray(intercept)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from functools import reduce
+from functools import cached_property, reduce
 from typing import Any, TypeVar
 
 import numpy as np
@@ -14,6 +14,8 @@ import scipy.sparse as sp
 from marginsvm._threads import n_threads, ordered_map
 from marginsvm._typing import Array
 from marginsvm.kernel_matrix.adapter import Answer, KernelMatrixAdapter, support_of
+from marginsvm.kernel_matrix.flat import DENSE, SPARSE, FlatRows
+from marginsvm.kernel_matrix.norms import LpNorm
 from marginsvm.kernel_matrix.rows import Rows
 from marginsvm.responses import Response, softmax
 
@@ -38,10 +40,21 @@ class LinearAdapter(KernelMatrixAdapter):
     X : ndarray or CSR matrix or array of shape (n_examples, n_features)
     rows : Rows
     C : float
+    norm : LpNorm
+    constant : float
+        The last entry of every image belongs to it, unless it is 0.
     """
 
-    def __init__(self, X: Any, rows: Rows, C: float = np.inf) -> None:
-        super().__init__(rows, C, (*rows.score_shape[1:], X.shape[1]))
+    def __init__(
+        self,
+        X: Any,
+        rows: Rows,
+        C: float = np.inf,
+        norm: LpNorm = LpNorm(),  # noqa: B008 - frozen
+        constant: float = 0.0,
+    ) -> None:
+        width = X.shape[1] + (constant != 0.0)
+        super().__init__(rows, C, (*rows.score_shape[1:], width), norm, constant)
         self._X = X
         self._blocks = _blocks(X)
         per_chunk = -(-len(self._blocks) // _MAX_CHUNKS)
@@ -69,17 +82,18 @@ class LinearAdapter(KernelMatrixAdapter):
         if self.rows.balanced:
             v = np.ones(self.rows.n_examples) if weights is None else weights
             self._mean = self._accumulate(v / v.sum(), precise=True)
-        self._set_radius(np.concatenate(self._map(self._squared_norms)))
+        squared = np.concatenate(self._map(self._squared_norms))
+        self._set_radius(self._norm.longer(squared, self._constant))
 
     def _squared_norms(self, blocks: list[Block]) -> Array:
         norms = []
         for _, X in blocks:
-            if sp.issparse(X):
-                squared = np.asarray(X.multiply(X).sum(axis=1), dtype=np.float64).ravel()
-                if self._mean is not None:
-                    squared = squared - 2.0 * (X @ self._mean) + self._mean @ self._mean
-            else:
-                squared = self._centred_map(lambda A: np.einsum("ij,ij->i", A, A), X)
+            if not sp.issparse(X):
+                norms.append(self._centred_map(self._norm.squared_lengths, X))
+                continue
+            squared = self._norm.squared_lengths(X)
+            if self._mean is not None:
+                squared = squared - 2.0 * (X @ self._mean) + self._mean @ self._mean
             norms.append(squared)
         return np.concatenate(norms)
 
@@ -112,13 +126,20 @@ class LinearAdapter(KernelMatrixAdapter):
             rest = V.sum(axis=0)
             if precise or np.abs(rest).max() > 1e-12 * np.abs(V).max():  # else it is rounding
                 image -= np.multiply.outer(rest, self._mean)
-        image /= self.radius
-        return image
+        return self._with_constant(image, V) / self.radius
+
+    def _with_constant(self, image: Array, V: Array) -> Array:
+        """``V^T (X, constant)`` from ``V^T X``."""
+        if self._constant == 0.0:
+            return image
+        return np.append(image, self._constant * V.sum(axis=0)[..., None], axis=-1)
 
     def _weights(self, image: Array, precise: bool) -> tuple[Array, Array | float]:
-        """Coefficients in units of x, and what the mean adds to every score."""
-        W = image / self.radius
+        """Predictor in units of x, and what mean and constant take from every score."""
+        W = self._norm.mirror(image) / self.radius
         shift = 0.0 if self._mean is None else W @ self._mean
+        if self._constant != 0.0:
+            W, shift = W[..., :-1], -self._constant * W[..., -1]
         return W.astype(np.float64 if precise else self._X.dtype, copy=False), shift
 
     def _scores(self, image: Array, precise: bool) -> Array:
@@ -127,8 +148,10 @@ class LinearAdapter(KernelMatrixAdapter):
 
         def work(blocks: list[Block]) -> None:
             for block, X in blocks:
-                if precise and not sp.issparse(X):
-                    F[block] = self._centred_map(lambda A: A @ W.T, X)
+                if precise and not sp.issparse(X):  # about the mean: it takes nothing more
+                    F[block] = self._centred_map(lambda A: A @ W.T, X) - (
+                        shift if self._mean is None else 0.0
+                    )
                 else:
                     F[block] = X @ W.T - shift
 
@@ -137,21 +160,22 @@ class LinearAdapter(KernelMatrixAdapter):
         return F
 
     def _inner(self, w: Array, u: Array) -> float:
-        return float(w[: self._cut] @ u[: self._cut])
+        return float(w[: self._cut] @ self._norm.mirror(u[: self._cut]))
 
     def respond(self, w: Array, mu: float = 1.0, response: Response = softmax) -> Answer:
         passes = self.n_passes
         if response is softmax and self._merges:
             margins, image = self._respond_in_one_pass(w, mu)
             weights = response(self.rows, margins, mu)
-            answer = Answer(self._vector(image, weights.q), weights)
+            image = self._with_constant(image, self.rows.signed(weights.q))
+            answer = Answer(self._vector(image / self.radius, weights.q), weights)
         else:
             answer = super().respond(w, mu, response)
         self.n_passes = passes + 1
         return answer
 
     def _respond_in_one_pass(self, w: Array, mu: float) -> tuple[Array, Array]:
-        """Margins of all rows and ``A^T softmax(-margins / mu)``, X read once."""
+        """Margins of all rows and ``V^T X`` of their softmax weights, X read once."""
         W, shift = self._weights(self.image(w), precise=False)
         slack = None if self._slack is None else self._slack * self.coefficients(w)
         prior = self.rows.prior
@@ -180,16 +204,35 @@ class LinearAdapter(KernelMatrixAdapter):
 
         parts = list(zip(*self._map(work), strict=True))
         image = np.mean([_merged(part).average() for part in parts], axis=0)
-        return margins, image / self.radius
+        return margins, image
 
     def _kernel_block(self, i: Array, j: Array) -> Array:
         left, right = self._examples(i), self._examples(j)
-        return left @ right.T
+        return left @ right.T + (self._constant / self.radius) ** 2
 
     def _examples(self, index: Array) -> Array:
         X = self._X[index]
         X = X.toarray() if sp.issparse(X) else X
         return self._centred(X) / self.radius
+
+    @cached_property
+    def _flat(self) -> FlatRows:
+        X, sparse, none = self._X, sp.issparse(self._X), np.empty(0, np.int32)
+        return self._flat_rows(
+            form=SPARSE if sparse else DENSE,
+            values=X.data if sparse else np.asarray(X, order="C").reshape(-1),
+            indices=X.indices if sparse else none,
+            indptr=X.indptr if sparse else none,
+            n_columns=X.shape[1],
+            read=1.0 / self.radius,
+            push=1.0 / self.radius,
+            constant=self._constant,
+            block=self._image_shape[-1],
+            stride=1,
+        )
+
+    def flat(self) -> FlatRows:
+        return self._flat  # X in Fortran's order is copied, once
 
     def predictor(self, w: Array, offsets: Array) -> tuple[Array, Array]:
         W, shift = self._weights(self.image(w), precise=True)

@@ -54,6 +54,10 @@ class Rows(ABC):
     def n_examples(self) -> int:
         return self.codes.size
 
+    def flat_indices(self) -> Array:
+        """Flat indices of the rows: an example has none against its own class."""
+        return np.flatnonzero(np.isfinite(self.margins(np.zeros(self.score_shape))))
+
     @property
     def prior(self) -> float | Array:
         """Distribution over the rows before any data is seen; broadcasts to ``shape``."""

@@ -1,0 +1,237 @@
+"""What Raj and Bach compare with: primal mirror descent and the lp perceptron."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn.base import BaseEstimator
+
+from marginsvm._typing import Array
+from marginsvm.algorithms.dual_lp import DualLpPerceptron, draw, draw_seed
+from marginsvm.dual_state import Candidate, DualStateMixin
+from marginsvm.kernel_matrix import KernelMatrixAdapter
+
+
+@dataclass(frozen=True)
+class OnlineState:
+    """``u`` and the sum of its mirror images after ``t`` epochs.
+
+    ``pocket`` is the model that misjudged the fewest rows, for where nothing separates.
+    """
+
+    seed: int
+    u: Array
+    total: Array
+    origin: Array  # u when t was last a power of two
+    t: int = 0
+    pocket: Array | None = None
+    mistakes: float = np.inf
+    seen: tuple[Candidate, ...] = ()
+
+
+class _OnlineLp(DualStateMixin):
+    """Epochs of single rows, drawn uniformly, on the image ``u`` of ``theta``."""
+
+    random_state: Any
+
+    @abstractmethod
+    def _pass(self, data: KernelMatrixAdapter, order: Array, u: Array, total: Array) -> Array:
+        """Go along the rows in ``order``, changing u and total in place; give the model."""
+
+    def _start(self, data: KernelMatrixAdapter) -> OnlineState:
+        u = data.zeros()
+        return OnlineState(draw_seed(self.random_state), u, np.zeros(data.image(u).size), u)
+
+    def _round(self, data: KernelMatrixAdapter, state: OnlineState) -> OnlineState:
+        u, total, t = state.u.copy(), state.total.copy(), state.t
+        order = draw(state.seed, t, data.rows.flat_indices(), data.n_rows, "uniform")
+        model = self._pass(data, order, u, total)
+        margins = data.margins(model)
+        late = u - state.origin  # rows added lately: where u settles, the smaller bound
+        pocket, mistakes = state.pocket, float(np.count_nonzero(margins <= 0.0))
+        if mistakes < state.mistakes:
+            pocket = model
+        assert pocket is not None
+        return OnlineState(
+            state.seed,
+            u,
+            total,
+            origin=u if t & (t - 1) == 0 else state.origin,
+            t=t + 1,
+            pocket=pocket,
+            mistakes=min(mistakes, state.mistakes),
+            seen=(
+                Candidate(model, worst=float(margins.min())),
+                Candidate(late, data.mass(late)),
+                Candidate(pocket, fallback=True),
+            ),
+        )
+
+    def _candidates(self, data: KernelMatrixAdapter, state: OnlineState) -> Iterator[Candidate]:
+        yield from state.seen
+
+
+_SHARED: dict[str, list[Any]] = {
+    name: DualLpPerceptron._parameter_constraints[name]
+    for name in (
+        "p",
+        "fit_intercept",
+        "intercept_scaling",
+        "stopping",
+        "tol",
+        "max_iter",
+        "warm_start",
+        "random_state",
+        "verbose",
+    )
+}
+
+
+class LpPerceptron(_OnlineLp, BaseEstimator):
+    """Online perceptron with a p-norm: a row that is misjudged is added.
+
+    It stops changing at the first separator, whose margin may be small;
+    ``stopping="separation"`` stops there. Where nothing separates, the model is that
+    of the epoch after which the fewest rows were misjudged.
+
+    Parameters
+    ----------
+    p : float in (1, 2] or "sparse", default=2.0
+        Norm of the predictor (dimensionless); 2 is Rosenblatt's perceptron.
+    fit_intercept, intercept_scaling, stopping, tol, max_iter, warm_start, random_state, verbose
+        As in :class:`marginsvm.DualLpPerceptron`.
+
+    Attributes
+    ----------
+    coef_, intercept_, margin_, margin_bound_, certificate_, ... : see
+        :class:`marginsvm.DualLpPerceptron`.
+
+    References
+    ----------
+    A. J. Grove, N. Littlestone, D. Schuurmans. General Convergence Results for Linear
+    Discriminant Updates. Machine Learning 43, 2001. A. Raj, F. Bach (2020), Appendix B.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from marginsvm import LpPerceptron
+    >>> X, y = load_iris(return_X_y=True)
+    >>> clf = LpPerceptron(stopping="separation", random_state=0)
+    >>> clf.fit(X[:100], y[:100]).status_
+    'separated'
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = _SHARED
+
+    def __init__(
+        self,
+        *,
+        p: float | str = 2.0,
+        fit_intercept: bool = True,
+        intercept_scaling: float = 1.0,
+        stopping: str = "gap",
+        tol: float = 1e-3,
+        max_iter: int = 10_000,
+        warm_start: bool = False,
+        random_state: Any = None,
+        verbose: bool | int = False,
+    ) -> None:
+        self.p = p
+        self.fit_intercept = fit_intercept
+        self.intercept_scaling = intercept_scaling
+        self.stopping = stopping
+        self.tol = tol
+        self.max_iter = max_iter
+        self.warm_start = warm_start
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def _pass(self, data: KernelMatrixAdapter, order: Array, u: Array, total: Array) -> Array:
+        from marginsvm.algorithms import _coordinates as loops
+
+        loops.ascend(data, order, u, loops.PERCEPTRON)
+        return u
+
+
+class PrimalMirrorDescent(_OnlineLp, BaseEstimator):
+    r"""Stochastic mirror descent on the squared hinge loss, with the step of Theorem 1.
+
+    Parameters
+    ----------
+    p : float in (1, 2] or "sparse", default=2.0
+        Norm of the predictor (dimensionless); 2 is stochastic gradient descent.
+    average : bool, default=False
+        Whether the model is the average of all predictors, of which Theorem 1 speaks;
+        the last one is better in practice.
+    fit_intercept, intercept_scaling, stopping, tol, max_iter, warm_start, random_state, verbose
+        As in :class:`marginsvm.DualLpPerceptron`.
+
+    Attributes
+    ----------
+    coef_, intercept_, margin_, margin_bound_, certificate_, ... : see
+        :class:`marginsvm.DualLpPerceptron`.
+
+    Notes
+    -----
+    ================================  =============================================
+    paper                             code
+    ================================  =============================================
+    :math:`\psi'(\theta^{(t)})`       ``u``
+    :math:`\gamma`                    1 / largest ``data.flat().curvature``
+    :math:`t \bar\theta_t`            ``total``
+    ================================  =============================================
+
+    References
+    ----------
+    A. Raj, F. Bach. Explicit Regularization of Stochastic Gradient Methods through
+    Duality. arXiv:2003.13807, 2020. Eq. (10) and Theorem 1.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from marginsvm import PrimalMirrorDescent
+    >>> X, y = load_iris(return_X_y=True)
+    >>> clf = PrimalMirrorDescent(stopping="separation", random_state=0)
+    >>> clf.fit(X[:100], y[:100]).status_
+    'separated'
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {**_SHARED, "average": ["boolean"]}
+
+    def __init__(
+        self,
+        *,
+        p: float | str = 2.0,
+        average: bool = False,
+        fit_intercept: bool = True,
+        intercept_scaling: float = 1.0,
+        stopping: str = "gap",
+        tol: float = 1e-3,
+        max_iter: int = 10_000,
+        warm_start: bool = False,
+        random_state: Any = None,
+        verbose: bool | int = False,
+    ) -> None:
+        self.p = p
+        self.average = average
+        self.fit_intercept = fit_intercept
+        self.intercept_scaling = intercept_scaling
+        self.stopping = stopping
+        self.tol = tol
+        self.max_iter = max_iter
+        self.warm_start = warm_start
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def _pass(self, data: KernelMatrixAdapter, order: Array, u: Array, total: Array) -> Array:
+        from marginsvm.algorithms import _coordinates as loops
+
+        if not self.average:
+            loops.ascend(data, order, u, loops.DESCENT)
+            return u
+        loops.ascend(data, order, u, loops.DESCENT, total)
+        return data.mirrored(total)

@@ -1,0 +1,59 @@
+"""The rows of a problem as plain arrays: what a compiled loop over coordinates is given."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from marginsvm._typing import Array
+
+DENSE, SPARSE, GRAM = 0, 1, 2
+
+
+class FlatRows(NamedTuple):
+    """Where each row lies in memory, and how it moves the image of a vector.
+
+    One type for dense, CSR and Gram matrices, so that one compiled loop serves all. Rows
+    have flat indices into the margins: i for two classes, else ``i k + j`` (example i
+    held against class j).
+
+    Attributes
+    ----------
+    form : int
+        ``DENSE``, ``SPARSE`` or ``GRAM``.
+    values, indices, indptr : ndarray
+        Dense, Gram: the C-ordered matrix, flattened, and two empty arrays; or the CSR.
+    n_columns : int
+        Columns of that matrix.
+    codes : ndarray of int64
+        Class of each example.
+    n_classes : int
+    read, push : float
+        Factors of a row's inner product with an image, and of what it adds to one.
+    constant : float
+        The constant feature (Gram: its square, added to all kernel values).
+    block, stride : int
+        An image's entry j for class c is at ``c * block + j * stride``.
+    slack : ndarray
+        Square of each row's own extra coordinate; zeros without a soft margin.
+    curvature : ndarray
+        Largest second derivative of half a vector's squared norm along each row's
+        coordinate, ``(q - 1) |a_r|_q^2 + slack_r``.
+    q : float
+        Exponent of the dual norm: predictors are mirror images unless it is 2.
+    """
+
+    form: int
+    values: Array
+    indices: Array
+    indptr: Array
+    n_columns: int
+    codes: Array
+    n_classes: int
+    read: float
+    push: float
+    constant: float
+    block: int
+    stride: int
+    slack: Array
+    curvature: Array
+    q: float

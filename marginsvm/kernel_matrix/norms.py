@@ -1,0 +1,76 @@
+"""The norm of the predictors, its dual norm for the vectors, and the map between them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from marginsvm._typing import Array
+
+
+@dataclass(frozen=True)
+class LpNorm:
+    """``|theta|_p`` for predictors, ``|u|_q`` for vectors ``u = A^T c``, 1/p + 1/q = 1.
+
+    Parameters
+    ----------
+    p : float, default=2.0
+        In (1, 2].
+    """
+
+    p: float = 2.0
+
+    @classmethod
+    def named(cls, p: float | str, n_features: int) -> LpNorm:
+        """Norm with this exponent; ``"sparse"`` is 1 + 1 / ln d, at most 2."""
+        if p == "sparse":
+            return cls(1.0 + 1.0 / float(np.log(max(n_features, np.e))))
+        return cls(float(p))
+
+    @property
+    def q(self) -> float:
+        """Exponent of the dual norm."""
+        return self.p / (self.p - 1.0)
+
+    def mirror(self, u: Array) -> Array:
+        """Predictor ``theta(u)``, the gradient of ``|u|_q^2 / 2``; u itself for p = 2."""
+        return _gradient(u, self.q)
+
+    def mirrored(self, theta: Array) -> Array:
+        """Vector whose mirror image is ``theta``: the gradient of ``|theta|_p^2 / 2``."""
+        return _gradient(theta, self.p)
+
+    def squared_lengths(self, X: Any) -> Array:
+        """``|x|_q^2`` of every row of X, in float64."""
+        if self.p == 2.0:
+            if sp.issparse(X):
+                return np.asarray(X.multiply(X).sum(axis=1), dtype=np.float64).ravel()
+            X = X.astype(np.float64, copy=False)
+            return np.einsum("ij,ij->i", X, X)
+        X = abs(X).astype(np.float64)
+        if sp.issparse(X):
+            X.sum_duplicates()
+        top = float(X.max()) or 1.0
+        powers = (X / top).power(self.q) if sp.issparse(X) else (X / top) ** self.q
+        return top**2 * np.asarray(powers.sum(axis=1)).ravel() ** (2.0 / self.q)
+
+    def longer(self, squared: Array, constant: float) -> Array:
+        """Squared lengths of rows that gain one entry more, ``constant``."""
+        if constant == 0.0:
+            return squared
+        top = np.maximum(np.sqrt(squared), abs(constant))
+        powers = (np.sqrt(squared) / top) ** self.q + (abs(constant) / top) ** self.q
+        return top**2 * powers ** (2.0 / self.q)
+
+
+def _gradient(u: Array, r: float) -> Array:
+    """Gradient of ``|u|_r^2 / 2``; divided by the largest entry first, so nothing overflows."""
+    top = float(np.abs(u).max(initial=0.0))
+    if r == 2.0 or top == 0.0:
+        return u
+    x = np.abs(u) / top
+    phi = x ** (r - 1.0)
+    return np.copysign(phi, u) * (top * float(np.sum(x * phi)) ** ((2.0 - r) / r))

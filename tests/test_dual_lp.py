@@ -1,0 +1,455 @@
+"""Raj and Bach's algorithms: the loops against plain NumPy, the theorems, numba's manners."""
+
+import os
+import pickle
+import subprocess
+import sys
+import textwrap
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from estimators import fit, separable
+from oracle import best_margin, best_margin_of, explicit_rows
+from scipy.optimize import linprog
+from sklearn.feature_selection import SelectFromModel
+
+from marginsvm import (
+    DualLpPerceptron,
+    LpPerceptron,
+    MomentumMarginClassifier,
+    PrimalMirrorDescent,
+    check_certificate,
+)
+from marginsvm.algorithms import _coordinates as loops
+from marginsvm.algorithms.dual_lp import before
+from marginsvm.kernel_matrix import GramAdapter, LinearAdapter, LpNorm, make_rows
+
+# The reference: explicit rows, nothing incremental.
+
+
+def theta(u, q):
+    norm = np.linalg.norm(u, q)
+    return np.zeros_like(u) if norm == 0 else norm ** (2 - q) * np.abs(u) ** (q - 1) * np.sign(u)
+
+
+def reference_ascend(A, order, q, rule, L, slack):
+    alpha, total = np.zeros(len(A)), np.zeros(A.shape[1])
+    for r in order:
+        t = theta(A.T @ alpha, q)
+        total += t
+        m = A[r] @ t + slack[r] * alpha[r]
+        if rule == loops.DUAL:
+            alpha[r] = max(0.0, alpha[r] + (1 - m) / L[r])
+        elif rule == loops.DESCENT:
+            alpha[r] += max(0.0, 1 - m) / L.max()
+        else:
+            alpha[r] += m <= 0
+    return alpha, total
+
+
+def reference_accelerate(A, order, q, L, slack):
+    """Algorithm 2 as listed, in three sequences."""
+    n = len(A)
+    zeta = v = y = np.zeros(n)
+    gamma = 1 / n
+    for r in order:
+        residual = 1 - A[r] @ theta(A.T @ y, q) - slack[r] * y[r]
+        new = zeta.copy()
+        new[r] = max(0.0, zeta[r] + residual / (n * gamma * L[r]))
+        v = y + n * gamma * (new - zeta)
+        gamma = 0.5 * (np.sqrt(gamma**4 + 4 * gamma**2) - gamma**2)
+        y = (1 - gamma) * v + gamma * new
+        zeta = new
+    return zeta, v
+
+
+def game(form, k, rng, *, p=2.0, C=np.inf, dtype=np.float64, constant=0.7):
+    """An adapter, its rows written out, their flat indices and a sequence of draws."""
+    n, d = 14, 9
+    X = (rng.standard_normal((n, d)) * (rng.random((n, d)) < 0.6)).astype(dtype)
+    y = np.arange(n) % k
+    rows = make_rows(y, k, balanced=False)
+    if form == "gram":
+        data = GramAdapter(None, X @ X.T, rows, C, constant=constant)
+    else:
+        container = {"dense": np.asarray, "fortran": np.asfortranarray, "csr": sp.csr_array}
+        data = LinearAdapter(container[form](X), rows, C, LpNorm(p), constant)
+    A = explicit_rows(np.c_[X, np.full(n, constant)], y)[0] / data.radius
+    return data, A, data.rows.flat_indices(), rng.integers(len(A), size=400)
+
+
+FORMS = [(f, k, p) for f in ("dense", "fortran", "csr") for k in (2, 4) for p in (2.0, 1.5, 1.3)]
+FORMS += [("dense", 2, 1.1), ("gram", 2, 2.0), ("gram", 4, 2.0)]
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("C", [np.inf, 0.3])
+@pytest.mark.parametrize(("form", "k", "p"), FORMS)
+def test_loops_equal_the_reference(form, k, p, C, dtype, rng):
+    data, A, index, order = game(form, k, rng, p=p, C=C, dtype=dtype)
+    q, loose = p / (p - 1), 1e-8 if dtype == np.float64 else 1e-4
+    slack = np.full(len(A), 0.5 / (C * data.radius**2))
+    L = np.linalg.norm(A, q, axis=1) ** 2 / (p - 1) + slack
+    if dtype == np.float64:
+        np.testing.assert_allclose(data.flat().curvature[index], L, rtol=1e-12)
+    for rule in (loops.DUAL, loops.DESCENT, loops.PERCEPTRON):
+        alpha, mean = data.zeros(), np.zeros(data.image(data.zeros()).size)
+        loops.ascend(data, index[order], alpha, rule, None if form == "gram" else mean)
+        expected, total = reference_ascend(A, order, q, rule, L, slack)
+        found = data.coefficients(alpha).ravel()[index]
+        np.testing.assert_allclose(found, expected, rtol=loose, atol=loose * expected.max())
+        np.testing.assert_allclose(alpha, data.refresh(alpha), atol=loose * np.abs(alpha).max())
+        if form != "gram":
+            np.testing.assert_allclose(mean, total, atol=loose * np.abs(total).max())
+    zeta, s = data.zeros(), data.zeros()
+    gamma = loops.accelerate(data, index[order], len(A), zeta, s, 1 / len(A))
+    expected, answer = reference_accelerate(A, order, q, L, slack)
+    v = data.coefficients(zeta + before(gamma) * s).ravel()[index]
+    np.testing.assert_allclose(v, answer, atol=loose * answer.max())
+    zeta = data.coefficients(zeta).ravel()[index]
+    np.testing.assert_allclose(zeta, expected, atol=loose * expected.max())
+
+
+@pytest.mark.parametrize(("k", "p"), [(2, 2.0), (4, 2.0), (2, 1.3), (4, 1.3)])
+def test_norms_and_margins_of_the_adapter(k, p, rng):
+    data, A, index, _ = game("dense", k, rng, p=p)
+    q, c = p / (p - 1), rng.random(len(A))
+    alpha = np.zeros(data.rows.shape)
+    alpha.flat[index] = c
+    w = data.combine(alpha)
+    t = theta(A.T @ c, q)
+    np.testing.assert_allclose(data.margins(w).ravel()[index], A @ t, rtol=1e-10, atol=1e-12)
+    np.testing.assert_allclose(data.norm(w), np.linalg.norm(t, p), rtol=1e-12)
+    np.testing.assert_allclose(data.norm(w), np.linalg.norm(A.T @ c, q), rtol=1e-12)
+    again = data.mirrored(LpNorm(p).mirror(data.image(w)))
+    np.testing.assert_allclose(data.image(again), data.image(w), rtol=1e-10)
+
+
+@pytest.mark.parametrize("scale", [1.0, 1e-150, 1e150])
+@pytest.mark.parametrize("q", [2.0, 3.0, 4.6, 8.6009, 17.1])
+def test_mirror_maps(q, scale, rng):
+    tiny = 10.0 ** -rng.integers(1, 15, 50)
+    u = np.r_[rng.standard_normal(2000), tiny, 1.0, np.sqrt(0.5), 0.5, 0.0]
+    expected = theta(u, q) * scale
+    phi = u * scale if q == 2.0 else np.empty_like(u)
+    factor = loops._mirror(u * scale, q, phi)
+    negligible = 1e-100 * np.abs(expected).max()
+    np.testing.assert_allclose(factor * phi, expected, rtol=1e-11, atol=negligible)
+    mirrored = LpNorm(q / (q - 1.0)).mirror(u * scale)
+    np.testing.assert_allclose(mirrored, expected, rtol=1e-11, atol=negligible)
+    for zero in (loops._mirror(np.zeros(3), 3.0, np.ones(3)), LpNorm(1.5).mirror(np.zeros(3))):
+        assert not np.any(zero)
+
+
+# The theorems.
+
+
+def optimum(data, X, y, p):
+    """Dual optimum alpha*, in units of the radius."""
+    clf = DualLpPerceptron(p=p, fit_intercept=False, tol=1e-9, random_state=0, max_iter=200_000)
+    fit(clf, X, y)
+    return clf.certificate_.weights.toarray().ravel() * (data.radius / clf.margin_bound_) ** 2
+
+
+@pytest.mark.parametrize("p", [2.0, 1.5, 1.2])
+def test_proposition_1_and_the_rate_of_eq_8(p, rng):
+    """Bregman divergence <= dual gap at every epoch; mean gap within the rate of Algorithm 2.
+
+    With the steps counted as Lin, Lu and Xiao count them, the factor is (2n / (2n + t))^2.
+    """
+    X, y = separable(rng, n=30, d=12)
+    n, q = len(X), p / (p - 1)
+    data = LinearAdapter(X, make_rows(y, 2, balanced=False), norm=LpNorm(p))
+    A = explicit_rows(X, y)[0] / data.radius
+    best = optimum(data, X, y, p)
+
+    def dual(alpha):
+        return alpha.sum() - 0.5 * np.linalg.norm(A.T @ alpha, q) ** 2
+
+    star, gaps = theta(A.T @ best, q), []
+    for seed in range(20):
+        draws, zeta, s = np.random.default_rng(seed), data.zeros(), data.zeros()
+        gamma, path = 1 / n, []
+        for _ in range(60):
+            gamma = loops.accelerate(data, draws.integers(n, size=n), n, zeta, s, gamma)
+            v = data.coefficients(zeta + before(gamma) * s)
+            assert (v >= -1e-13 * v.max()).all()
+            t, short = theta(A.T @ v, q), dual(best) - dual(v)
+            divergence = 0.5 * np.linalg.norm(star, p) ** 2 - 0.5 * np.linalg.norm(t, p) ** 2
+            divergence -= (A.T @ v) @ (star - t)  # psi'(theta(v)) = A'v
+            assert divergence <= short + 1e-6 * dual(best)
+            path.append(short)
+        gaps.append(path)
+    t = n * np.arange(1, 61)
+    weighted = dual(best) + 0.5 * (best**2 * data.flat().curvature).sum()
+    bound = (2 * n / (2 * n + t)) ** 2 * weighted
+    assert (np.mean(gaps, axis=0) <= bound + 1e-6 * dual(best)).all()
+
+
+@pytest.mark.parametrize("p", [2.0, 1.5])
+def test_theorem_1_for_the_average(p, rng):
+    X, y = separable(rng, n=30, d=12)
+    q, epochs = p / (p - 1), 100
+    data = LinearAdapter(X, make_rows(y, 2, balanced=False), norm=LpNorm(p))
+    A = explicit_rows(X, y)[0] / data.radius
+    psi = 0.5 * np.linalg.norm(A.T @ optimum(data, X, y, p), q) ** 2
+    losses = []
+    for seed in range(10):
+        clf = PrimalMirrorDescent(p=p, average=True, random_state=seed)
+        state = clf._start(data)
+        for _ in range(epochs):
+            state = clf._round(data, state)
+        mean = state.total / (30 * epochs)
+        losses.append(0.5 * np.mean(np.maximum(0, 1 - A @ mean) ** 2))
+    assert np.mean(losses) <= data.flat().curvature.max() * psi / (30 * epochs)
+
+
+@pytest.mark.parametrize(
+    ("form", "k", "p"), [("dense", 2, 2.0), ("csr", 3, 2.0), ("dense", 2, 1.3)]
+)
+def test_vectors_do_not_drift(form, k, p, rng):
+    """1000 epochs, never computed again."""
+    X, y = separable(rng, n=60, d=20, k=k)
+    X = sp.csr_array(X) if form == "csr" else X
+    data = LinearAdapter(X, make_rows(y, k, balanced=False), np.inf, LpNorm(p), 1.0)
+    zeta, s, index = data.zeros(), data.zeros(), data.rows.flat_indices()
+    order = rng.choice(index, size=1000 * index.size)
+    gamma = loops.accelerate(data, order, index.size, zeta, s, 1 / index.size)
+    for w in (zeta, s, zeta + before(gamma) * s):
+        again = data.refresh(w)
+        assert np.linalg.norm(w - again) <= 1e-10 * np.linalg.norm(data.image(again))
+
+
+# Agreement with others.
+
+WAYS = [
+    {},
+    {"sampling": "uniform"},
+    {"restart": False},
+    {"shrinking": False},
+    {"sampling": "uniform", "restart": False, "shrinking": False},
+    {"accelerated": False},
+]
+
+
+@pytest.mark.parametrize("k", [2, 3])
+@pytest.mark.parametrize("how", WAYS)
+def test_agrees_with_nnls_and_with_momentum(how, k, rng):
+    X, y = separable(rng, n=80, d=15, k=k)
+    ours = DualLpPerceptron(tol=1e-4, random_state=0, max_iter=50_000, **how).fit(X, y)
+    assert ours.status_ == "certified"
+    best = best_margin_of(ours, X, y)
+    assert ours.margin_ <= best * (1 + 1e-6)
+    assert best <= ours.margin_bound_ * (1 + 1e-6)
+    peer = MomentumMarginClassifier(fit_intercept=False, tol=1e-3, max_iter=50_000)
+    peer = fit(peer, np.c_[X, np.ones(len(X))], y)
+    assert max(ours.margin_, peer.margin_) <= min(ours.margin_bound_, peer.margin_bound_)
+    coef = np.c_[ours.coef_, ours.intercept_]
+    apart = np.linalg.norm(coef - peer.coef_) * ours.margin_
+    assert apart <= 2 * np.sqrt(2 * (ours.gap_ + peer.gap_))
+
+
+@pytest.mark.parametrize("C", [0.01, 1.0, 100.0])
+def test_soft_margin_with_an_intercept_is_linear_svcs(C, rng):
+    from sklearn.svm import LinearSVC
+
+    X, y = rng.standard_normal((120, 6)), np.arange(120) % 2
+    peer = LinearSVC(C=C, intercept_scaling=2.0, tol=1e-12, max_iter=10**6).fit(X, y)
+    clf = DualLpPerceptron(C=C, intercept_scaling=2.0, tol=1e-9, max_iter=10**5, random_state=0)
+    clf.fit(X, y)
+    # the decision values of LinearSVC are those of the objective, ours have margins of 1
+    scale = peer.coef_.ravel() @ clf.coef_.ravel() / (clf.coef_.ravel() @ clf.coef_.ravel())
+    np.testing.assert_allclose(clf.coef_ * scale, peer.coef_, atol=1e-4 * np.abs(peer.coef_).max())
+    np.testing.assert_allclose(clf.intercept_ * scale, peer.intercept_, atol=1e-3)
+    assert check_certificate(clf, X, y)
+
+
+def test_small_p_approaches_the_l1_margin(rng):
+    """|w|_p <= |w|_1 <= d^(1 - 1/p) |w|_p: the lp margin is at most that much above l1's."""
+    X, y = separable(rng, n=40, d=30)
+    A, (n, d) = explicit_rows(X, y)[0], X.shape
+    best = 1 / linprog(np.ones(2 * d), A_ub=-np.c_[A, -A], b_ub=-np.ones(n)).fun
+    ratios = []
+    for p in (1.5, 1.2, 1.05):
+        clf = DualLpPerceptron(p=p, fit_intercept=False, random_state=0, max_iter=50_000)
+        clf.fit(X, y)
+        assert clf.status_ == "certified"
+        assert check_certificate(clf, X, y)
+        assert best <= clf.margin_bound_ * (1 + 1e-9)
+        assert clf.margin_ <= best * d ** (1 - 1 / p) * (1 + 1e-9)
+        ratios.append(clf.margin_ / best)
+        l1 = (np.sign(y - 0.5) * clf.decision_function(X)).min() / np.abs(clf.coef_).sum()
+        assert l1 <= best * (1 + 1e-9)
+    assert ratios == sorted(ratios, reverse=True)
+    assert l1 > 0.8 * best
+
+
+@pytest.mark.parametrize("k", [2, 3])
+@pytest.mark.parametrize("C", [np.inf, 1.0])
+@pytest.mark.parametrize("p", [1.5, "sparse"])
+@pytest.mark.parametrize("fit_intercept", [True, False])
+@pytest.mark.parametrize("sparse", [True, False])
+def test_certificates_of_other_norms(k, C, p, fit_intercept, sparse, rng):
+    X, y = separable(rng, k=k, d=8)
+    X = sp.csr_array(X) if sparse else X
+    clf = DualLpPerceptron(p=p, C=C, fit_intercept=fit_intercept, random_state=0)
+    clf.fit(X, y)
+    assert clf.status_ == "certified"
+    assert check_certificate(clf, X, y)
+    claim = clf.certificate_
+    for lie in ({"margin": claim.margin_bound * 1.01}, {"margin_bound": claim.margin * 0.99}):
+        clf.certificate_ = type(claim)(**{**vars(claim), **lie})
+        assert not check_certificate(clf, X, y)
+
+
+@pytest.mark.parametrize("cls", [DualLpPerceptron, LpPerceptron, PrimalMirrorDescent])
+@pytest.mark.parametrize("p", [2.0, "sparse"])
+def test_fits_without_a_separator_say_so(cls, p, rng):
+    X, y = rng.standard_normal((80, 4)), np.arange(80) % 2
+    X[0] = 0.0
+    for fit_intercept in (True, False):
+        clf = cls(p=p, fit_intercept=fit_intercept, random_state=0, max_iter=20_000)
+        with pytest.warns(UserWarning, match="C < inf"):
+            clf.fit(X, y)
+        assert clf.separable_ is False
+        assert check_certificate(clf, X, y)
+
+
+def test_the_l2_perceptron_is_rosenblatts(rng):
+    X, y = separable(rng)
+    data = LinearAdapter(X, make_rows(y, 2, balanced=False))
+    A, w = explicit_rows(X, y)[0] / data.radius, np.zeros(X.shape[1])
+    clf = LpPerceptron(random_state=0)
+    state = clf._round(data, clf._start(data))
+    alpha = np.rint(data.coefficients(state.u))
+    np.testing.assert_allclose(data.coefficients(state.u), alpha)
+    np.testing.assert_allclose(data.image(state.u), w + A.T @ alpha, rtol=1e-10)
+    assert fit(LpPerceptron(stopping="separation"), X, y).status_ == "separated"
+
+
+def test_average_of_mirror_descent_separates_too(rng):
+    X, y = separable(rng)
+    for p in (2.0, "sparse"):
+        clf = PrimalMirrorDescent(p=p, average=True, stopping="separation", random_state=0)
+        assert fit(clf, X, y).status_ == "separated"
+
+
+def test_selects_features(rng):
+    X, y = separable(rng, n=80, d=200)
+    selected = fit(SelectFromModel(DualLpPerceptron(p="sparse", random_state=0)), X, y)
+    assert selected.transform(X).shape[1] < 60
+    assert selected.get_support()[:2].all()
+
+
+@pytest.mark.parametrize(
+    ("params", "text"),
+    [
+        ({"p": 1.0}, "'p'"),
+        ({"p": 2.5}, "'p'"),
+        ({"p": "dense"}, "sparse"),
+        ({"p": 1.5, "kernel": "rbf"}, "kernel='linear'"),
+        ({"sampling": "cyclic"}, "permutation"),
+        ({"intercept_scaling": 0.0}, "intercept_scaling"),
+        ({"C": 0.0}, "'C'"),
+    ],
+)
+def test_errors_say_what_to_do(params, text, rng):
+    X, y = separable(rng)
+    with pytest.raises(ValueError, match=text):
+        DualLpPerceptron(**params).fit(X, y)
+
+
+def test_a_kernel_matrix_that_cannot_be_held_is_refused(rng, monkeypatch):
+    X, y = separable(rng)
+    monkeypatch.setattr("marginsvm.kernel_matrix.gram._MAX_STORED_BYTES", 100)
+    with pytest.raises(ValueError, match="kernel matrix of 60 examples"):
+        DualLpPerceptron(kernel="rbf").fit(X, y)
+
+
+# numba's manners.
+
+
+def run(code, **environment):
+    """Run code in a new process; NUMBA_CACHE_DIR only if it is given."""
+    environ = {k: v for k, v in os.environ.items() if k != "NUMBA_CACHE_DIR"} | environment
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(code)],
+        capture_output=True,
+        text=True,
+        check=False,
+        env=environ,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout.split()
+
+
+def test_numba_comes_with_the_first_fit_that_needs_it():
+    code = """
+        import sys, numpy as np, marginsvm
+        X, y = np.eye(4), [0, 1, 0, 1]
+        marginsvm.MomentumMarginClassifier().fit(X, y)
+        print("numba" in sys.modules)
+        marginsvm.DualLpPerceptron().fit(X, y)
+        print("numba" in sys.modules)
+    """
+    assert run(code) == ["False", "True"]
+
+
+def test_processes_share_the_cache(tmp_path):
+    code = """
+        import warnings; warnings.simplefilter("ignore")
+        import numpy as np
+        from sklearn.model_selection import GridSearchCV
+        from marginsvm import DualLpPerceptron
+        X, y = np.random.default_rng(0).standard_normal((40, 4)), np.arange(40) % 2
+        clf = DualLpPerceptron(C=1.0, max_iter=5)
+        GridSearchCV(clf, {"p": [2.0, 1.5]}, n_jobs=2, cv=2).fit(X, y)
+        clf.fit(X, y)
+        from marginsvm.algorithms import _coordinates as loops
+        print(sum(loops._accelerate.stats.cache_hits.values()))
+        print(sum(loops._accelerate.stats.cache_misses.values()))
+    """
+    for _ in range(2):  # this process never compiles: it finds what the workers left
+        assert run(code, NUMBA_CACHE_DIR=str(tmp_path)) == ["1", "0"]
+    assert len(list(tmp_path.rglob("*_accelerate*.nbc"))) == 1
+
+
+@pytest.mark.parametrize("writable_home", [True, False])
+def test_a_read_only_installation(writable_home, tmp_path):
+    """numba falls back to the user's cache; where that cannot be either, there is none."""
+    refusing = ["InTreeCacheLocator"] + ([] if writable_home else ["UserWideCacheLocator"])
+    code = f"""
+        import numba.core.caching as caching
+        def refuse(self): raise OSError("read-only")
+        for name in {refusing}: getattr(caching, name).ensure_cache_path = refuse
+        import numpy as np
+        from marginsvm import DualLpPerceptron
+        print(DualLpPerceptron().fit(np.eye(2), [0, 1]).status_)
+    """
+    assert run(code, HOME=str(tmp_path), XDG_CACHE_HOME=str(tmp_path)) == ["certified"]
+    assert bool(list(tmp_path.rglob("*.nbc"))) == writable_home
+
+
+def test_private_option_of_numba_still_means_the_same():
+    """No reference counts in the loops: a row of text would take four times as long."""
+    assert loops._accelerate.targetoptions["_nrt"] is False
+    data = LinearAdapter(np.eye(2), make_rows(np.arange(2), 2, balanced=False))
+    loops.ascend(data, np.arange(2), data.zeros())  # compiles, so numba knows the option
+
+
+@pytest.mark.parametrize("cls", [DualLpPerceptron, LpPerceptron, PrimalMirrorDescent])
+def test_models_hold_plain_arrays(cls, rng):
+    X, y = separable(rng)
+    clf = fit(cls(warm_start=True, random_state=0, max_iter=20), X, y)
+    assert b"numba" not in pickle.dumps(clf)
+    state = vars(clf._progress.state)
+    for value in [*vars(clf).values(), *state.values()]:
+        assert not isinstance(value, np.ndarray) or type(value) is np.ndarray
+
+
+def test_best_margin_without_an_intercept_is_the_same_problem(rng):
+    X, y = separable(rng)
+    clf = DualLpPerceptron(fit_intercept=False, tol=1e-6, random_state=0).fit(X, y)
+    assert clf.margin_ <= best_margin(X, y, fit_intercept=False) * (1 + 1e-6)
+    assert not clf.intercept_.any()
