@@ -65,7 +65,7 @@ print(f"no classifier has an l1 margin above {min(bounds):.4f}")
 ax.axhline(0.99, color="grey", linewidth=0.5)
 ax.set(xlabel="genes, largest weights first", ylabel="share of |w|$_1$")
 ax.set_title(f"Golub leukemia: no l1 margin is above {min(bounds):.3f} (certified)")
-ax.legend(loc="lower right", fontsize="small")
+fig.legend(loc="outside lower center", fontsize="small")
 
 # %%
 # Selection as a step of a pipeline.

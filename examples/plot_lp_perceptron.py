@@ -57,6 +57,8 @@ for row, (p, last) in zip(axes, [(2.0, 60), ("sparse", 150)], strict=True):
         print(f"p = {p}, {label}: {train[-1]} mistakes in training, {test[-1]} in the test")
     for ax, which in zip(row, ("training", "test"), strict=True):
         ax.set(xlabel="epochs (1000 steps)", ylabel=f"{which} mistakes", title=f"p = {p}")
+        ax.yaxis.set_major_formatter("{x:g}")
+        ax.yaxis.set_minor_formatter("{x:g}" if which == "test" else "")
     row[0].set_yticks([0.5, 1, 10, 100], ["0", "1", "10", "100"])
 axes[0, 0].legend()
 if len(sys.argv) > 1:
