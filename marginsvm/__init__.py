@@ -3,6 +3,7 @@
 from marginsvm.algorithms.baselines import BatchPerceptron
 from marginsvm.algorithms.dual_lp import DualLpPerceptron
 from marginsvm.algorithms.lp_baselines import LpPerceptron, PrimalMirrorDescent
+from marginsvm.algorithms.max_margin import MaxMarginClassifier
 from marginsvm.algorithms.momentum import MomentumMarginClassifier
 from marginsvm.certificate import CertificateCheck, MarginCertificate, check_certificate
 from marginsvm.display import MarginPathDisplay
@@ -21,6 +22,7 @@ __all__ = [
     "LpPerceptron",
     "MarginCertificate",
     "MarginPathDisplay",
+    "MaxMarginClassifier",
     "MomentumMarginClassifier",
     "NesterovSchedule",
     "PowerSchedule",

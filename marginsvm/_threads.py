@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import cache
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from threadpoolctl import ThreadpoolController
 
@@ -21,32 +21,32 @@ R = TypeVar("R")
 
 _lock = threading.Lock()
 _inside = 0  # how many passes run now; the limits belong to the process, not to a pass
-_limits: object = None
+_before: list[int] = []  # threads of each library outside of them
 
 
 @cache
-def _controller() -> ThreadpoolController:
-    return ThreadpoolController()
+def _blas() -> list[Any]:
+    """The BLAS libraries in this process; finding them costs milliseconds."""
+    import scipy.linalg.blas  # noqa: F401 - brings a BLAS of its own, which must be found, too
+
+    return ThreadpoolController().select(user_api="blas").lib_controllers
 
 
 def n_threads() -> int:
     """Threads that BLAS would take: our passes take as many (joblib's workers limit it)."""
-    if _inside:
-        return _allowed
-    return max([1, *(lib["num_threads"] for lib in _controller().select(user_api="blas").info())])
-
-
-_allowed = 1
+    with _lock:
+        now = _before if _inside else [lib.get_num_threads() for lib in _blas()]
+        return max([1, *now])
 
 
 @contextmanager
 def single_threaded_blas() -> Iterator[None]:
     """Confine BLAS to one thread; safe to enter from several threads at once."""
-    global _inside, _limits, _allowed
+    global _inside, _before
     with _lock:
         if _inside == 0:
-            _allowed = n_threads()
-            _limits = _controller().limit(limits=1, user_api="blas")
+            _before = [lib.get_num_threads() for lib in _blas()]
+            _set_threads(_before, [1] * len(_before))
         _inside += 1
     try:
         yield
@@ -54,7 +54,13 @@ def single_threaded_blas() -> Iterator[None]:
         with _lock:
             _inside -= 1
             if _inside == 0:
-                _limits.restore_original_limits()  # type: ignore[attr-defined]
+                _set_threads([1] * len(_before), _before)
+
+
+def _set_threads(now: list[int], numbers: list[int]) -> None:
+    for lib, old, new in zip(_blas(), now, numbers, strict=True):
+        if old != new:
+            lib.set_num_threads(new)
 
 
 def ordered_map(

@@ -45,7 +45,8 @@ class TrainingSet:
         if estimator.kernel != "precomputed":
             estimator._gamma = self.gamma
             kernel = estimator._kernel_matrix
-        return GramAdapter(kernel, self.X, self.rows, estimator.C, norm, constant)
+        whole = estimator._whole_kernel
+        return GramAdapter(kernel, self.X, self.rows, estimator.C, norm, constant, whole)
 
     def embed(self, q: Array) -> sp.csr_array:
         """Weights on the rows, as a sparse array over all the examples that were given."""

@@ -6,7 +6,7 @@ import time
 import warnings
 from abc import abstractmethod
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import partial
 from numbers import Integral, Real
 from typing import Any, ClassVar
@@ -22,48 +22,11 @@ from marginsvm._typing import Array
 from marginsvm._validation import KERNELS, TrainingSet, training_set
 from marginsvm.certificate import MarginCertificate, relative_gap
 from marginsvm.kernel_matrix import KernelMatrixAdapter
+from marginsvm.nearest_point import shortest_proof
+from marginsvm.progress import Candidate, Exact, Progress
 from marginsvm.responses import softmax
 
-
-@dataclass(frozen=True)
-class Candidate:
-    """A vector of the game and what it may prove.
-
-    Attributes
-    ----------
-    vector : ndarray
-    mass : float
-        Sum of its coefficients; positive: it carries an upper bound.
-    worst : float or None
-        Its worst margin, if known: it carries a lower bound.
-    fallback : bool
-        Whether it is the model where nothing separates.
-    offsets : ndarray or None
-        Its intercept in that case; None: the one of the exponential loss.
-    """
-
-    vector: Array
-    mass: float = 0.0
-    worst: float | None = None
-    fallback: bool = False
-    offsets: Array | None = None
-
-
-@dataclass(frozen=True)
-class Progress:
-    """Where a fit stands after a round: replaced whole, so no interrupt sees half of it."""
-
-    state: Any
-    n_iter: int = 0
-    lower: float = -np.inf
-    upper: float = np.inf
-    best: Array | None = None  # reached ``lower``
-    last: Candidate | None = None  # the model where nothing separates
-    proof: Array | None = None  # reached ``upper``
-    seconds: float = 0.0
-    n_passes: float = 0.0
-    next_confirmation: int = 0
-    history: list[tuple[float, ...]] = field(default_factory=list)
+_ROUNDING = 1e-15  # of the bounds themselves: tol=0 asks for all rounds
 
 
 class DualStateMixin(PredictorMixin, CallbackSupportMixin, ClassifierMixin):
@@ -95,6 +58,8 @@ class DualStateMixin(PredictorMixin, CallbackSupportMixin, ClassifierMixin):
         "verbose": ["verbose"],
     }
 
+    _whole_kernel: ClassVar[bool] = True  # whether rounds take products with all of K
+
     @abstractmethod
     def _start(self, data: KernelMatrixAdapter) -> Any:
         """State before the first round."""
@@ -107,9 +72,8 @@ class DualStateMixin(PredictorMixin, CallbackSupportMixin, ClassifierMixin):
     def _candidates(self, data: KernelMatrixAdapter, state: Any) -> Iterator[Candidate]:
         """Vectors that carry bounds after a round."""
 
-    @property
-    def _negligible(self) -> float:
-        """A bound this small (units of the radius) proves that nothing separates."""
+    def _negligible(self, data: KernelMatrixAdapter) -> float:
+        """Upper bound (in radii) at which a fit without a separator gives up."""
         return self.tol
 
     @with_callbacks
@@ -195,6 +159,7 @@ class DualStateMixin(PredictorMixin, CallbackSupportMixin, ClassifierMixin):
             upper=upper,
             seconds=progress.seconds + time.perf_counter() - begin,
             n_passes=data.n_passes,
+            exact=None,
             **found,
         )
         del progress.history[progress.n_iter - 1 :]  # an interrupt may have left a line
@@ -210,21 +175,29 @@ class DualStateMixin(PredictorMixin, CallbackSupportMixin, ClassifierMixin):
         The bounds of a round carry its rounding (float32's, too); bounds to stop on
         are computed again in float64, now and then if they disagree.
         """
-        status = self._reason(progress.lower, progress.upper)
+        status = self._reason(data, progress.lower, progress.upper)
+        if status == "no_margin":
+            progress = self._sharpened(data, progress)
         if status is None or progress.n_iter < progress.next_confirmation:
             return None, progress
-        lower = data.lower_bound(progress.best)[0] if progress.best is not None else -np.inf
-        assert progress.proof is not None
-        upper = data.upper_bound(data.refresh(progress.proof))
+        exact = self._exact(data, progress)
         later = progress.n_iter + 1 + progress.n_iter // 10
-        return self._reason(lower, upper), replace(progress, next_confirmation=later)
+        progress = replace(progress, next_confirmation=later, exact=exact)
+        return self._reason(data, exact.lower, exact.upper), progress
 
-    def _reason(self, lower: float, upper: float) -> str | None:
-        if self.stopping == "separation" and lower > 0:
+    def _sharpened(self, data: KernelMatrixAdapter, progress: Progress) -> Progress:
+        """Move a proof that next to nothing separates to rounding level, if it can be."""
+        assert progress.proof is not None
+        proof = shortest_proof(data, data.coefficients(progress.proof))
+        return progress if proof is None else replace(progress, proof=proof)
+
+    def _reason(self, data: KernelMatrixAdapter, lower: float, upper: float) -> str | None:
+        separated = lower > data.resolution
+        if self.stopping == "separation" and separated:
             return "separated"
-        if lower > 0 and relative_gap(lower, upper) <= self.tol:
+        if separated and relative_gap(lower, upper) + _ROUNDING <= self.tol:
             return "certified"
-        if lower <= 0 and upper <= self._negligible and np.isinf(self.C):
+        if not separated and upper <= self._negligible(data) and np.isinf(self.C):
             return "no_margin"
         return None
 
@@ -267,11 +240,10 @@ class DualStateMixin(PredictorMixin, CallbackSupportMixin, ClassifierMixin):
     ) -> dict[str, Any]:
         """Fitted attributes; bounds are computed again, in float64 and from coefficients."""
         scale = data.radius * data.rows.unit
-        model, lower, offsets = self._best_model(data, progress)
-        assert progress.proof is not None
-        proof = data.refresh(progress.proof)
-        upper = max(data.upper_bound(proof), lower, 0.0)
-        q = data.coefficients(proof) / data.mass(proof)
+        exact = progress.exact or self._exact(data, progress)
+        model, lower, offsets = exact.model, exact.lower, exact.offsets
+        upper = max(exact.upper, lower, 0.0)
+        q = data.coefficients(exact.proof) / data.mass(exact.proof)
         certificate = MarginCertificate(
             margin=float(lower * scale),
             margin_bound=float(upper * scale),
@@ -294,13 +266,18 @@ class DualStateMixin(PredictorMixin, CallbackSupportMixin, ClassifierMixin):
             "_progress": progress if self.warm_start or status == "interrupted" else None,
         }
 
+    def _exact(self, data: KernelMatrixAdapter, progress: Progress) -> Exact:
+        assert progress.proof is not None
+        proof = data.refresh(progress.proof)
+        return Exact(*self._best_model(data, progress), proof, data.upper_bound(proof))
+
     def _best_model(
         self, data: KernelMatrixAdapter, progress: Progress
     ) -> tuple[Array, float, Array]:
         """Vector, exact margin and offsets of the best separator, or of the fallback."""
         if progress.best is not None:
             lower, offsets = data.lower_bound(progress.best)
-            if lower > 0:
+            if lower > data.resolution:
                 return progress.best, lower, offsets
         assert progress.last is not None
         model, own = progress.last.vector, progress.last.offsets
@@ -312,9 +289,9 @@ class DualStateMixin(PredictorMixin, CallbackSupportMixin, ClassifierMixin):
     ) -> bool | None:
         if np.isfinite(self.C):  # the bounds are of the soft margin, which is always positive
             return data.separates(model, offsets) or None
-        if lower > 0:
+        if lower > data.resolution:
             return True
-        return False if upper <= self._negligible else None
+        return False if upper <= data.resolution else None
 
     def _history(self, progress: Progress, scale: float) -> dict[str, Array]:
         table = np.array(progress.history[: progress.n_iter], dtype=np.float64).reshape(-1, 5)
@@ -336,7 +313,8 @@ class DualStateMixin(PredictorMixin, CallbackSupportMixin, ClassifierMixin):
     ) -> dict[str, Any]:
         """Predictor scaled so that the closest examples get 1 (no separator: unit norm)."""
         norm = data.norm(model)
-        smallest = lower * norm * data.rows.unit if lower > 0 else norm / data.radius
+        separated = lower > data.resolution
+        smallest = lower * norm * data.rows.unit if separated else norm / data.radius
         coef, intercept = data.predictor(model, offsets)
         scale = 1.0 / smallest if smallest > 0 else 1.0
         coef, intercept = np.atleast_2d(coef) * scale, np.atleast_1d(intercept) * scale

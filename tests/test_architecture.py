@@ -14,11 +14,12 @@ ORDER = [  # a room may import from those after it, and from its own folder
     "certificate",
     "_validation",
     "_prediction",
+    "nearest_point",
     "kernel_matrix",
     "responses",
     "kernel_matrix.rows",
 ]
-FREE = {"schedules", "_threads", "_typing", "display"}
+FREE = {"schedules", "_threads", "_typing", "_nearest_loops", "progress", "display"}
 FILES = sorted(ROOT.rglob("*.py"))
 
 

@@ -40,7 +40,7 @@ def test_pickles(cls, kernel, k, rng, tmp_path):
         pytest.skip("has no kernel form")
     X, y = separable(rng, k=k)
     X = X @ X.T if kernel == "precomputed" else X
-    estimator = fit(make(cls, max_iter=20, kernel=kernel, warm_start=True), X, y)
+    estimator = fit(make(cls, max_iter=20, tol=0.0, kernel=kernel, warm_start=True), X, y)
     F = estimator.decision_function(X)
     joblib.dump(estimator, tmp_path / "model")
     for copy in (pickle.loads(pickle.dumps(estimator)), joblib.load(tmp_path / "model")):
@@ -153,7 +153,7 @@ def test_progress_bars(cls, rng, capsys):
 def test_warnings_point_at_the_caller(cls, rng):
     X, y = separable(rng)
     with pytest.warns(ConvergenceWarning, match="max_iter") as caught:
-        make(cls, max_iter=2).fit(X, y)
+        make(cls, max_iter=2, tol=0.0).fit(X, y)
     assert caught[0].filename == __file__
 
 
@@ -200,8 +200,8 @@ INTERRUPT = """
     for delay in rng.uniform(0.05, 0.9, 10) * whole:
         clf = cls(max_iter=300, **params)
         timer = threading.Timer(delay, _thread.interrupt_main)
-        timer.start()
         try:
+            timer.start()
             clf.fit(X, y)
             timer.join()
             time.sleep(0.01)

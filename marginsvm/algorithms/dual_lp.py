@@ -190,8 +190,7 @@ class DualLpPerceptron(DualStateMixin, BaseEstimator):
         self.random_state = random_state
         self.verbose = verbose
 
-    @property
-    def _negligible(self) -> float:
+    def _negligible(self, data: KernelMatrixAdapter) -> float:
         return 0.1 * self.tol  # acceleration soon gets here, and text has margins below tol
 
     def _start(self, data: KernelMatrixAdapter) -> DualLpState:

@@ -59,6 +59,8 @@ class KernelMatrixAdapter(ABC):
     """
 
     radius: float
+    resolution = 1e-12  # a margin or norm this small cannot be told from 0
+    cheap_sums = True  # whether a sum over all rows costs no more than a pass
 
     def __init__(
         self,
@@ -172,7 +174,9 @@ class KernelMatrixAdapter(ABC):
     def gram(self, rows: Array, others: Array) -> Array:
         """A block of ``A A^T``; rows are named by their flat indices."""
         examples, signs = self.rows.locate(rows)
-        other_examples, other_signs = self.rows.locate(others)
+        other_examples, other_signs = (
+            (examples, signs) if others is rows else self.rows.locate(others)
+        )
         G = self._kernel_block(examples, other_examples) * (signs @ other_signs.T)
         if self._slack is not None:
             slack = np.broadcast_to(self._slack, self.rows.shape).ravel()[rows]
@@ -195,6 +199,34 @@ class KernelMatrixAdapter(ABC):
             q=self._norm.q,
             **layout,
         )
+
+    @property
+    def slack(self) -> Array | None:
+        """Squares of the rows' extra coordinates, as many as margins; None: a hard margin."""
+        return None if self._slack is None else np.broadcast_to(self._slack, self.rows.shape)
+
+    @property
+    def width(self) -> float:
+        """Length of a row that is written out, slack left out; infinite: it cannot be."""
+        return np.inf
+
+    @property
+    def csr(self) -> Any:
+        """The examples in the user's units if they are a CSR matrix, or None."""
+        return None
+
+    def examples(self, index: Array) -> Array:
+        """Examples written out in float64, about the mean, in units of the radius."""
+        raise NotImplementedError("the examples of a kernel have no finite form")
+
+    def points(self, rows: Array) -> Array:
+        """Rows written out one below the other, as images, slack left out."""
+        examples, signs = self.rows.locate(rows)
+        x = self.examples(examples)
+        if signs.shape[1] == 1:
+            x *= signs
+            return x
+        return (signs[:, :, None] * x[:, None, :]).reshape(len(rows), -1)
 
     # The game.
 

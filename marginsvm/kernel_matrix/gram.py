@@ -36,7 +36,12 @@ class GramAdapter(KernelMatrixAdapter):
         Of p = 2, as a kernel knows no other.
     constant : float
         Its square is added to all kernel values.
+    whole : bool
+        Whether rounds need products with the whole matrix; False: only with columns of
+        it, which are computed when asked for and kept.
     """
+
+    resolution = 1e-7  # norms are square roots of sums that cancel
 
     def __init__(
         self,
@@ -46,6 +51,7 @@ class GramAdapter(KernelMatrixAdapter):
         C: float = np.inf,
         norm: LpNorm = LpNorm(),  # noqa: B008 - frozen
         constant: float = 0.0,
+        whole: bool = True,
     ) -> None:
         if norm.p != 2.0:
             raise ValueError(
@@ -56,12 +62,18 @@ class GramAdapter(KernelMatrixAdapter):
         self._X = X
         self._kernel = kernel
         self._K = X if kernel is None else None
+        self.cheap_sums = whole or kernel is None
+        self._batches: list[Array] = []  # columns of the matrix, as they were asked for
+        self._batch_of = np.full(rows.n_examples, -1)
+        self._place = np.zeros(rows.n_examples, int)
         self._set_radius(self._squared_norms())
 
     def _squared_norms(self) -> Array:
         weights = self.rows.weights
         squared = self._diagonal().astype(np.float64)
-        if self.rows.balanced:  # about the mean, as balanced rows do not see a shift
+        if (
+            self.rows.balanced and self.cheap_sums
+        ):  # about the mean, as balanced rows do not see a shift
             v = np.ones(self.rows.n_examples) if weights is None else weights
             v = v / v.sum()
             from_mean = self._product(v, precise=True)
@@ -72,7 +84,7 @@ class GramAdapter(KernelMatrixAdapter):
         if self._kernel is None:
             return np.diagonal(self._X)
         n = self.rows.n_examples
-        if (K := self._stored()) is not None:
+        if self.cheap_sums and (K := self._stored()) is not None:
             return np.diagonal(K)
         size = 256
         return np.concatenate(
@@ -110,14 +122,44 @@ class GramAdapter(KernelMatrixAdapter):
         return product
 
     def _pull(self, V: Array, precise: bool) -> Array:
-        if np.count_nonzero(V) < 0.05 * V.size:
+        if not self.cheap_sums or np.count_nonzero(V) < 0.05 * V.size:
             few = support_of(V)
             self.n_passes += few.size / len(V)
-            product = self._block(slice(None), few).astype(np.float64) @ V[few]
+            product = self._column_sum(few, V[few])
         else:
             self.n_passes += 1
             product = self._product(V, precise)
         return (product + self._constant**2 * V.sum(axis=0)) / self.radius**2
+
+    def _column_sum(self, few: Array, V: Array) -> Array:
+        """``K[:, few] V``."""
+        if self._K is not None:
+            return self._K[few].astype(np.float64, copy=False).T @ V
+        total = np.zeros((self.rows.n_examples, *V.shape[1:]))
+        if not self._cached(few):
+            size = max(1, _STRIP_BYTES // (8 * self.rows.n_examples))
+            for i in range(0, len(few), size):
+                strip = self._block(few[i : i + size], slice(None)).astype(np.float64)
+                total += strip.T @ V[i : i + size]
+            return total
+        for k, batch in enumerate(self._batches):
+            mine = np.flatnonzero(self._batch_of[few] == k)
+            if len(mine):
+                scattered = np.zeros((len(batch), *V.shape[1:]))
+                scattered[self._place[few[mine]]] = V[mine]
+                total += batch.T @ scattered
+        return total
+
+    def _cached(self, examples: Array) -> bool:
+        """Keep the columns of these examples, or say that there is no room."""
+        new = np.unique(examples[self._batch_of[examples] < 0])
+        stored = sum(len(batch) for batch in self._batches)
+        if (stored + len(new)) * self.rows.n_examples * 8 > _MAX_STORED_BYTES:
+            return False
+        if len(new):
+            self._batch_of[new], self._place[new] = len(self._batches), np.arange(len(new))
+            self._batches.append(self._block(new, slice(None)).astype(np.float64, copy=False))
+        return True
 
     def _scores(self, image: Array, precise: bool) -> Array:
         return image
@@ -139,7 +181,15 @@ class GramAdapter(KernelMatrixAdapter):
         return super().lower_bound(self.refresh(w), offsets)
 
     def _kernel_block(self, i: Array, j: Array) -> Array:
-        return (self._block(i, j).astype(np.float64) + self._constant**2) / self.radius**2
+        if self.cheap_sums or not self._cached(i):
+            return (self._block(i, j).astype(np.float64) + self._constant**2) / self.radius**2
+        K = np.empty((len(i), len(j)))
+        for k in np.unique(self._batch_of[i]):
+            mine = np.flatnonzero(self._batch_of[i] == k)
+            K[mine] = self._batches[k][self._place[i[mine]][:, None], j]
+        K += self._constant**2
+        K /= self.radius**2
+        return K
 
     @cached_property
     def _flat(self) -> FlatRows:

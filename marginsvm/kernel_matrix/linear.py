@@ -24,6 +24,7 @@ Block = tuple[slice, Any]
 
 _BLOCK_BYTES = 2**22  # a block stays in cache between its products; less, and threads wait in line
 _CENTRED_BYTES = 2**19  # held beside X where float64 and the mean matter
+_FAR = 8.0  # a mean this many radii away would cost digits if it were subtracted late
 _MAX_CHUNKS = 8  # what threads share; fixed, so that sums do not depend on their number
 
 
@@ -82,29 +83,38 @@ class LinearAdapter(KernelMatrixAdapter):
         if self.rows.balanced:
             v = np.ones(self.rows.n_examples) if weights is None else weights
             self._mean = self._accumulate(v / v.sum(), precise=True)
+        self._far = self._mean is not None and self._norm.p != 2.0
         squared = np.concatenate(self._map(self._squared_norms))
+        if self._mean is not None and not self._far:
+            self._far = bool(squared.max() * _FAR**2 < self._mean @ self._mean)
+            if self._far:
+                squared = np.concatenate(self._map(self._squared_norms))
+        squared = np.maximum(squared, 0.0)
         self._set_radius(self._norm.longer(squared, self._constant))
 
     def _squared_norms(self, blocks: list[Block]) -> Array:
         norms = []
         for _, X in blocks:
-            if not sp.issparse(X):
-                norms.append(self._centred_map(self._norm.squared_lengths, X))
-                continue
-            squared = self._norm.squared_lengths(X)
-            if self._mean is not None:
+            if sp.issparse(X):
+                squared = self._norm.squared_lengths(X)
+            else:
+                squared = self._in_float64(self._norm.squared_lengths, X)
+            if self._mean is not None and (sp.issparse(X) or not self._far):
                 squared = squared - 2.0 * (X @ self._mean) + self._mean @ self._mean
             norms.append(squared)
         return np.concatenate(norms)
 
-    def _centred_map(self, work: Callable[[Array], Array], X: Array) -> Array:
-        """Apply ``work`` to a dense block, in float64 and about the mean, a few rows at a time."""
-        size = max(1, _CENTRED_BYTES // (8 * max(1, X.shape[1])))
-        parts = (self._centred(X[i : i + size]) for i in range(0, len(X), size))
-        return np.concatenate([work(part) for part in parts])
+    def _in_float64(self, work: Callable[[Array], Array], X: Array) -> Array:
+        """Apply ``work`` to a dense block, about the mean if that is far from the origin.
 
-    def _centred(self, X: Array) -> Array:
-        return X.astype(np.float64) if self._mean is None else X - self._mean
+        Where this takes a copy, it is of a few rows at a time.
+        """
+        if X.dtype == np.float64 and not self._far:
+            return work(X)
+        size = max(1, _CENTRED_BYTES // (8 * max(1, X.shape[1])))
+        shift = self._mean if self._far and self._mean is not None else 0.0
+        parts = (X[i : i + size].astype(np.float64) - shift for i in range(0, len(X), size))
+        return np.concatenate([work(part) for part in parts])
 
     def _accumulate(self, V: Array, precise: bool) -> Array:
         """``V^T X`` in user's units, summed in float64 over the blocks."""
@@ -148,10 +158,9 @@ class LinearAdapter(KernelMatrixAdapter):
 
         def work(blocks: list[Block]) -> None:
             for block, X in blocks:
-                if precise and not sp.issparse(X):  # about the mean: it takes nothing more
-                    F[block] = self._centred_map(lambda A: A @ W.T, X) - (
-                        shift if self._mean is None else 0.0
-                    )
+                if precise and not sp.issparse(X):
+                    shifted = self._in_float64(lambda A: A @ W.T, X)
+                    F[block] = shifted if self._far else shifted - shift
                 else:
                     F[block] = X @ W.T - shift
 
@@ -207,13 +216,27 @@ class LinearAdapter(KernelMatrixAdapter):
         return margins, image
 
     def _kernel_block(self, i: Array, j: Array) -> Array:
-        left, right = self._examples(i), self._examples(j)
-        return left @ right.T + (self._constant / self.radius) ** 2
+        left = self.examples(i)
+        right = left if i is j else self.examples(j)
+        return left @ right.T
 
-    def _examples(self, index: Array) -> Array:
+    @property
+    def width(self) -> float:
+        return self._cut
+
+    @property
+    def csr(self) -> Any:
+        return self._X if sp.issparse(self._X) else None
+
+    def examples(self, index: Array) -> Array:
         X = self._X[index]
-        X = X.toarray() if sp.issparse(X) else X
-        return self._centred(X) / self.radius
+        X = (X.toarray() if sp.issparse(X) else X).astype(np.float64, copy=False)
+        if self._mean is not None:
+            X -= self._mean
+        if self._constant != 0.0:
+            X = np.column_stack([X, np.full(len(X), self._constant)])
+        X /= self.radius
+        return X
 
     @cached_property
     def _flat(self) -> FlatRows:

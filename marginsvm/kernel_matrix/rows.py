@@ -87,6 +87,19 @@ class Rows(ABC):
         """Examples of the rows with these flat indices, and their coefficients on the scores."""
 
     @abstractmethod
+    def group(self, rows: Array) -> Array:
+        """Number of the group that each row, named by its flat index, belongs to."""
+
+    def balance(self, rows: Array) -> Array:
+        """Conditions on weights q on these rows: ``balance(rows).T @ q == 0``."""
+        signs = self.locate(rows)[1]
+        return signs[:, : max(1, signs.shape[1] - 1) if self.balanced else 0]
+
+    @abstractmethod
+    def balance_offsets(self, b: Array) -> Array:
+        """Class offsets that add ``balance(rows) @ b`` to the margins."""
+
+    @abstractmethod
     def _table(self, reduced: Array, diagonal: float) -> Array:
         """Arrange what was reduced class by class as a table of groups."""
 
@@ -161,6 +174,12 @@ class BinaryRows(Rows):
     def locate(self, rows: Array) -> tuple[Array, Array]:
         return rows, self._y[rows, None]
 
+    def group(self, rows: Array) -> Array:
+        return self.codes[rows]
+
+    def balance_offsets(self, b: Array) -> Array:
+        return np.array([-0.5, 0.5]) * b
+
     def expand(self, table: Array) -> Array | float:
         if not self.balanced:
             return table[0, 0]
@@ -208,6 +227,13 @@ class MulticlassRows(Rows):
         examples, j = np.divmod(rows, self.n_classes)
         identity = np.eye(self.n_classes) * np.sqrt(0.5)
         return examples, identity[self.codes[examples]] - identity[j]
+
+    def group(self, rows: Array) -> Array:
+        examples, j = np.divmod(rows, self.n_classes)
+        return self.codes[examples] * self.n_classes + j
+
+    def balance_offsets(self, b: Array) -> Array:
+        return np.append(b, 0.0) * np.sqrt(0.5)
 
     def expand(self, table: Array) -> Array | float:
         return table.take(self.codes, axis=0) if self.balanced else table[0, 0]

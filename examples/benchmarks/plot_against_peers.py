@@ -1,0 +1,166 @@
+"""Time to a maximum margin: MaxMarginClassifier against the solvers people use.
+
+Run with the folder of data sets named by MARGINSVM_DATA, and BLAS on one thread::
+
+    OPENBLAS_NUM_THREADS=1 MARGINSVM_DATA=... python plot_against_peers.py [picture.png]
+
+prints a table of all binary sets, raw and standardised (in Markdown), then draws the gap
+that each solver has left against its CPU time. A gap is 1 - margin / best margin, the
+margin recomputed from ``coef_`` with the best intercept, so that a solver that penalises
+the intercept (LinearSVC, skglm) is asked for its direction only.
+"""
+
+import os
+import sys
+import time
+import warnings
+from pathlib import Path
+
+import matplotlib
+import numpy as np
+import scipy.sparse as sp
+from sklearn.linear_model import SGDClassifier
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import SVC, LinearSVC
+
+from marginsvm import BatchPerceptron, MaxMarginClassifier, MomentumMarginClassifier
+
+try:
+    from skglm import LinearSVC as SkglmLinearSVC
+except ImportError:
+    SkglmLinearSVC = None
+
+DATA = Path(os.environ.get("MARGINSVM_DATA", "."))
+SETS = [
+    "golub_leukemia", "colon_alon", "arcene", "musk1", "sonar", "mushrooms", "tng_basehock",
+    "rcv1_ccat_small", "mnist 0 1", "usps 0 1", "usps 3 5", "breast_wisconsin",
+    "german_numer_scale", "heart_scale", "svmguide1", "a9a", "mnist 3 5",
+]  # fmt: skip
+DRAWN = ["arcene", "mnist 0 1", "rcv1_ccat_small"]
+BUDGET = 1.0  # seconds for the repetitions of one entry
+
+
+def load(name):
+    """Training part of a set, or of two of its classes; labels are -1 and 1."""
+    name, *pair = name.split()
+    z = np.load(DATA / f"{name}.npz")
+    if "indptr" in z:
+        X = sp.csr_matrix((z["data"], z["indices"], z["indptr"]), shape=tuple(z["shape"]))
+    else:
+        X = z["X"] if "X" in z else z["X_train"]
+    y = z["y"] if "y" in z else z["y_train"]
+    if pair:
+        keep = np.isin(y, [int(c) for c in pair])
+        X, y = X[keep], y[keep]
+    return X.astype(float), np.where(y == y.max(), 1, -1)
+
+
+def standardised(X):
+    return StandardScaler(with_mean=not sp.issparse(X)).fit_transform(X)
+
+
+def margin_of(w, X, y):
+    """Margin of a direction under its best intercept."""
+    w = (w.toarray() if sp.issparse(w) else w).ravel()
+    scores = X @ w
+    return 0.5 * (scores[y > 0].min() - scores[y < 0].max()) / max(np.linalg.norm(w), 1e-300)
+
+
+def cpu(estimator, X, y):
+    """Median CPU time of a fit, in seconds; a fast one's first fit pays for imports."""
+    times = []
+    while len(times) < 10 and sum(times) < BUDGET:
+        begin = time.process_time()
+        estimator.fit(X, y)
+        times.append(time.process_time() - begin)
+    return float(np.median(times[1:] or times))
+
+
+def table():
+    print("| set | | n x d | result | margin / radius | gap | support | rounds | ms "
+          "| LinearSVC | SVC |")  # fmt: skip
+    print("|---|---|---|---|---|---|---|---|---|---|---|")
+    for name in SETS:
+        X, y = load(name)
+        for scaled in (False, True):
+            row(name, standardised(X) if scaled else X, y, scaled)
+
+
+def row(name, X, y, scaled):
+    ours = MaxMarginClassifier()
+    seconds = cpu(ours, X, y)
+    certificate = ours.certificate_
+    size = ours.margin_bound_ / certificate.radius
+    result, gap, weights = "not separable", "", certificate.weights.nnz
+    peers = "| | |"
+    if ours.separable_:
+        result, gap = ours.status_, f"{ours.gap_:.0e}"
+        hinge = LinearSVC(loss="hinge", C=1e6, tol=1e-4, max_iter=3000)
+        peers = f"| x{cpu(hinge, X, y) / seconds:.1f}"
+        short = 1 - margin_of(hinge.coef_, X, y) / ours.margin_bound_
+        peers += f" ({short:.0e} short)"
+        svc = SVC(kernel="linear", C=np.inf, cache_size=2000, max_iter=3_000_000)
+        peers += f" | x{cpu(svc, X, y) / seconds:.1f} |"
+    elif ours.separable_ is None:
+        result = ours.status_
+    scale = "standardised" if scaled else "raw"
+    shape = f"{X.shape[0]} x {X.shape[1]}"
+    print(f"| {name} | {scale} | {shape} | {result} | {size:.1e} | {gap} | {weights} "
+          f"| {ours.n_iter_} | {1e3 * seconds:.1f} {peers}", flush=True)  # fmt: skip
+
+
+def peers():
+    """Name, and the estimators of growing effort that make its curve."""
+    hinge = {"loss": "hinge", "C": 1e6}
+    tolerances = [10.0**-k for k in range(0, 7)]
+    yield "LinearSVC", [LinearSVC(**hinge, tol=t, max_iter=20_000) for t in tolerances]
+    yield "SVC", [SVC(kernel="linear", C=np.inf, tol=t, cache_size=2000) for t in tolerances]
+    epochs = [1, 3, 10, 30, 100, 300, 1000]
+    yield (
+        "SGDClassifier",
+        [SGDClassifier(alpha=1e-9, max_iter=n, tol=None, random_state=0) for n in epochs],
+    )
+    if SkglmLinearSVC is not None:
+        yield "skglm LinearSVC", [SkglmLinearSVC(C=1e6, tol=t) for t in tolerances]
+    yield "MaxMarginClassifier", [MaxMarginClassifier(max_iter=n, tol=1e-9) for n in range(1, 9)]
+    rounds = [10, 30, 100, 300]
+    for cls in (MomentumMarginClassifier, BatchPerceptron):
+        yield cls.__name__, [cls(max_iter=n, tol=1e-9) for n in rounds]
+
+
+def curves(path):
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    figure, axes = plt.subplots(1, len(DRAWN), figsize=(4.2 * len(DRAWN), 3.8), sharey=True)
+    print("\n| set | solver | smallest gap | ms |\n|---|---|---|---|")
+    for name, ax in zip(DRAWN, axes, strict=True):
+        X, y = load(name)
+        best = MaxMarginClassifier(tol=1e-9).fit(X, y).margin_bound_
+        for label, estimators in peers():
+            points = []
+            for estimator in estimators:
+                seconds = cpu(estimator, X, y)
+                gap = 1 - margin_of(estimator.coef_, X, y) / best
+                points.append((1e3 * seconds, min(max(gap, 1e-12), 2.0)))
+                if seconds > 3 * BUDGET:
+                    break
+            smallest = min(points, key=lambda p: (p[1], p[0]))
+            print(f"| {name} | {label} | {smallest[1]:.0e} | {smallest[0]:.1f} |", flush=True)
+            ours = label == "MaxMarginClassifier"
+            ax.loglog(*zip(*points, strict=True), "o-", label=label, ms=3, lw=2.4 if ours else 1.0)
+        ax.axhline(1.0, color="grey", lw=0.6, ls=":")
+        ax.set(title=f"{name}: {X.shape[0]} x {X.shape[1]}", xlabel="CPU time (ms)")
+    axes[0].set_ylabel("1 - margin / best margin (above 1: no separator)")
+    axes[0].legend(fontsize=7)
+    figure.tight_layout()
+    figure.savefig(path, dpi=110)
+
+
+if __name__ == "__main__":
+    warnings.simplefilter("ignore")
+    if "--no-table" not in sys.argv:
+        table()
+    pictures = [a for a in sys.argv[1:] if not a.startswith("--")]
+    if pictures:
+        curves(pictures[0])

@@ -1,0 +1,1 @@
+"""Numerics of :class:`marginsvm.MaxMarginClassifier`."""

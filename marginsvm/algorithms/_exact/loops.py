@@ -1,0 +1,83 @@
+"""Dual coordinate ascent on sparse rows, compiled when first used."""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from marginsvm._typing import Array
+
+
+@njit(cache=True)
+def _shuffle(order: Array, n: int, state: np.uint64) -> np.uint64:
+    """Shuffle the first n entries, by a generator whose state is passed on."""
+    for i in range(n):
+        state = state * np.uint64(6364136223846793005) + np.uint64(1442695040888963407)
+        j = i + int((state >> np.uint64(33)) % np.uint64(n - i))
+        order[i], order[j] = order[j], order[i]
+    return state
+
+
+@njit(cache=True, nogil=True)
+def _dot(indices: Array, values: Array, start: int, stop: int, w: Array) -> float:
+    total = 0.0
+    for t in range(start, stop):
+        total += w[indices[t]] * values[t]
+    return total
+
+
+@njit(cache=True, nogil=True)
+def _add(indices: Array, values: Array, start: int, stop: int, step: float, w: Array) -> None:
+    for t in range(start, stop):
+        w[indices[t]] += step * values[t]
+
+
+@njit(cache=True, nogil=True)
+def coordinate_ascent(
+    indptr: Array,
+    indices: Array,
+    values: Array,
+    y: Array,
+    curvature: Array,
+    slack: Array,
+    penalty: float,
+    max_epochs: int,
+    tol: float,
+    d: int,
+) -> Array:
+    """``min u'(G + slack)u/2 - 1'u, u >= 0``, and ``y'u = 0`` by the method of multipliers.
+
+    The multiplier moves with every step (by ``penalty``) and once more with every epoch;
+    penalty 0 leaves the balance out. Rows that look settled at zero are left out until the
+    rest is within tol; then all are looked at again.
+    """
+    n = len(y)
+    u, w, b = np.zeros(n), np.zeros(d), 0.0
+    order = np.arange(n)
+    active, limit, state = n, np.inf, np.uint64(1)
+    for _ in range(max_epochs):
+        state = _shuffle(order, active, state)
+        worst, k = 0.0, 0
+        while k < active:
+            i = order[k]
+            start, stop = indptr[i], indptr[i + 1]
+            g = y[i] * (b + _dot(indices, values, start, stop, w)) - 1.0 + slack[i] * u[i]
+            if u[i] > 0.0 or g < 0.0:
+                worst = max(worst, abs(g))
+                new = max(0.0, u[i] - g / curvature[i]) if curvature[i] > 0.0 else 1.0
+                step = (new - u[i]) * y[i]
+                u[i] = new
+                b += penalty * step
+                _add(indices, values, start, stop, step, w)
+            elif g > limit:
+                active -= 1
+                order[k], order[active] = order[active], order[k]
+                continue
+            k += 1
+        limit = worst
+        b += penalty * np.sum(y * u)
+        if worst <= tol:
+            if active == n:
+                break
+            active, limit = n, np.inf
+    return u

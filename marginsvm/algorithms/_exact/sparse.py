@@ -1,0 +1,173 @@
+"""Weights for long sparse rows: coordinate ascent, then pivoting by products with X alone.
+
+Where most rows carry weight, as in text, their Gram matrix is large and its factors
+larger; a handful of products with a sparse X is cheaper.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import scipy.sparse as sp
+
+from marginsvm._typing import Array
+from marginsvm.algorithms._exact.newton import signs_and_slack
+from marginsvm.algorithms._exact.working_set import NARROW, WorkingSet, bounds
+from marginsvm.dual_state import Candidate
+from marginsvm.kernel_matrix import KernelMatrixAdapter
+from marginsvm.nearest_point import NearestPoint
+
+_EPOCHS = 10
+_COARSE = 1e-2  # precision of the exchanges before the last
+_MAX_PRODUCTS = 300
+_MAX_EXCHANGES = 12
+
+
+@dataclass(frozen=True)
+class SparseProblem:
+    """``min u'(G + slack)u/2 - 1'u, u >= 0`` (and ``y'u = 0``) over the rows ``y_i x_i``.
+
+    Attributes
+    ----------
+    X : csr_matrix of shape (n, d)
+    y : ndarray of shape (n,)
+        Signs.
+    slack : ndarray of shape (n,)
+        Squares of the rows' extra coordinates.
+    balanced : bool
+    """
+
+    X: sp.csr_matrix
+    y: Array
+    slack: Array
+    balanced: bool
+
+    def weights(self, tol: float) -> Array:
+        """Weights that are exact up to ``tol``, or as good as they got."""
+        return self._pivot(self.ascend(_EPOCHS), tol)
+
+    @cached_property
+    def diagonal(self) -> Array:
+        """Squared norms of the rows, slack left out."""
+        X = self.X
+        squares = sp.csr_matrix((X.data**2, X.indices, X.indptr), X.shape)
+        return squares @ np.ones(X.shape[1])
+
+    def ascend(self, epochs: int) -> Array:
+        """Weights after some epochs of coordinate ascent: close to the final support."""
+        from marginsvm.algorithms._exact.loops import coordinate_ascent
+
+        X, diagonal = self.X, self.diagonal
+        penalty = 0.02 * float(diagonal.mean()) if self.balanced else 0.0
+        return coordinate_ascent(
+            X.indptr, X.indices, X.data, self.y, diagonal + self.slack + penalty, self.slack,
+            penalty, epochs, 0.03, X.shape[1],
+        )  # fmt: skip
+
+    def _pivot(self, u: Array, tol: float) -> Array:
+        """Block pivoting over all rows, at a coarse precision first."""
+        passive, left, precision = u > 0, _MAX_PRODUCTS, _COARSE
+        diagonal = np.maximum(self.diagonal + self.slack, 1e-300)
+        A = sp.csr_matrix(
+            (
+                self.X.data * np.repeat(self.y, np.diff(self.X.indptr)),
+                self.X.indices,
+                self.X.indptr,
+            ),
+            self.X.shape,
+        )
+        for _ in range(_MAX_EXCHANGES):
+            face = np.flatnonzero(passive)
+            part = _Face(A[face], self.y[face] if self.balanced else None, self.slack[face])
+            x, b, used = part.solve(u[face], 1.0 / diagonal[face], precision, left)
+            left -= used
+            u = np.zeros(len(self.y))
+            u[face] = x
+            force = A @ (part.AT @ x) + self.slack * u + b * self.y
+            bad = np.where(passive, u < 0, force - 1 < -precision)
+            if left <= 0:
+                break
+            if not bad.any():
+                if precision <= tol:
+                    break
+                precision = tol
+                continue
+            passive = passive ^ bad
+        return np.maximum(u, 0.0)
+
+
+class _Face:
+    """The signed rows that are to carry weight, whatever its sign; ``y`` None: no balance."""
+
+    def __init__(self, A: sp.csr_matrix, y: Array | None, slack: Array) -> None:
+        self.A, self.AT = A, A.T
+        self.y, self.slack = y, slack
+
+    def _product(self, u: Array) -> Array:
+        return self.A @ (self.AT @ u) + self.slack * u
+
+    def solve(self, u: Array, inverse: Array, tol: float, most: int) -> tuple[Array, float, int]:
+        """Solve ``(G + slack) u + b y = 1, y'u = 0`` by conjugate gradients.
+
+        The search stays balanced: residuals are projected, in the preconditioner's metric.
+        Gives u, b and the number of products.
+        """
+        y, total = self.y, float(inverse.sum())
+
+        def project(r: Array) -> tuple[Array, Array]:
+            r = r if y is None else r - (y @ (inverse * r) / total) * y
+            return inverse * r, r
+
+        if y is not None:
+            u = u - inverse * y * (y @ u / total)
+        residual = 1.0 - self._product(u)
+        z, r = project(residual)
+        p, rz, count = z, r @ z, 1
+        while np.abs(r).max(initial=0.0) > tol and count < most:
+            Hp = self._product(p)
+            step = rz / (p @ Hp)
+            u = u + step * p
+            residual = residual - step * Hp
+            z, r = project(residual)
+            rz, old = r @ z, rz
+            p = z + (rz / old) * p
+            count += 1
+        b = 0.0 if y is None else float(y @ (inverse * residual) / total)
+        return u, b, count
+
+
+def sparse_problem(data: KernelMatrixAdapter) -> SparseProblem:
+    """Rows of a CSR matrix in the user's units; the weights have a scale of their own."""
+    y, slack = signs_and_slack(data)
+    return SparseProblem(data.csr, y, slack * data.radius**2, data.rows.balanced)
+
+
+def short_start(data: KernelMatrixAdapter) -> WorkingSet:
+    """Begin with the largest weights of one epoch: of short rows, few carry weight.
+
+    There are more of them than features, so that their Gram matrix would be singular.
+    """
+    u = sparse_problem(data).ascend(1)
+    support = np.argsort(-u, kind="stable")[: 2 * (int(data.width) + 1)]
+    support = np.sort(support[u[support] > 0])
+    return WorkingSet.of(support, u[support], delicate=data.width <= NARROW)
+
+
+@dataclass(frozen=True)
+class LongStart:
+    """First round for long rows: weights on all of them at once."""
+
+    candidates: tuple[Candidate, ...] = ()
+
+    def advance(self, data: KernelMatrixAdapter, tol: float) -> WorkingSet:
+        """Solve over all rows; what that leaves open is a working set's."""
+        problem = sparse_problem(data)
+        y, u = problem.y, problem.weights(0.4 * max(tol, 1e-9))
+        if problem.balanced:  # but for rounding, and for weights that were cut off at 0
+            u = np.where(y > 0, u / max(u[y > 0].sum(), 1e-300), u / max(u[y < 0].sum(), 1e-300))
+        support = np.flatnonzero(u > 0)
+        q = u[support] / u.sum()
+        _, candidates = bounds(data, support, NearestPoint(q, np.zeros(0), None))
+        return WorkingSet.of(support, u[support], candidates)

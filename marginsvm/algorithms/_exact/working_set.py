@@ -1,0 +1,225 @@
+"""Working sets of rows: solve exactly on some, look at all, add the worst violators."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from marginsvm._typing import Array
+from marginsvm.algorithms._exact.faces import FaceSolver
+from marginsvm.algorithms._exact.pivoting import block_pivoting
+from marginsvm.dual_state import Candidate
+from marginsvm.kernel_matrix import KernelMatrixAdapter
+from marginsvm.nearest_point import NearestPoint, nearest_point
+
+_NEAR = 0.05  # rows within this fraction of the margin stay
+_GROWTH = 0.7  # rows that may come in a round, as a fraction of the support
+NARROW = 256  # up to this many features, the active set is fast: no second try at pivoting
+_DELICATE = 1e-6  # below this margin (in radii), only the active set's digits suffice
+
+
+@dataclass(frozen=True)
+class WorkingSet:
+    """Some rows and the last weights on them; replaced whole by every round.
+
+    Attributes
+    ----------
+    rows : ndarray of int, shape (m,)
+        Flat indices.
+    H : ndarray of shape (m, m)
+        Their Gram matrix + 1 + balance products. The 1 keeps the weights bounded where
+        nothing separates, and leaves their direction alone; the products are 0 on balanced
+        weights, and make H definite on affinely independent rows. Shape (0, 0): not yet
+        computed, and of no use once ``delicate``. May be a view of a larger array, whose rest
+        is free for the next rounds.
+    u : ndarray of shape (m,)
+        Weights.
+    passive : ndarray of bool, shape (m,)
+        Rows that are expected to carry weight.
+    base, factor : ndarray
+        The last factorization, see :class:`FaceSolver`.
+    candidates : tuple of Candidate
+    delicate : bool
+        Block pivoting has nothing more to give: the active set's turn.
+    settled : bool
+        So has the active set: nothing will change any more.
+    """
+
+    rows: Array
+    H: Array
+    u: Array
+    passive: Array
+    base: Array
+    factor: Array
+    candidates: tuple[Candidate, ...]
+    delicate: bool = False
+    settled: bool = False
+
+    @classmethod
+    def start(cls, data: KernelMatrixAdapter, margins: Array) -> WorkingSet:
+        """Begin with the rows that the difference of the class means separates worst."""
+        rows = _worst_rows(data, margins.ravel(), least_rows(data))
+        return cls.of(rows, np.zeros(len(rows)))
+
+    @classmethod
+    def of(
+        cls,
+        rows: Array,
+        u: Array,
+        candidates: tuple[Candidate, ...] = (),
+        delicate: bool = False,
+    ) -> WorkingSet:
+        """Begin with given rows and weights."""
+        passive = u > 0 if u.any() else np.ones(len(rows), bool)
+        nothing = np.empty((0, 0))
+        return cls(rows, nothing, u, passive, np.empty(0, int), nothing, candidates, delicate)
+
+    def advance(self, data: KernelMatrixAdapter, tol: float) -> WorkingSet:
+        """Solve on the working set, certify with a pass over all rows, exchange rows."""
+        if self.settled:
+            return self
+        solution, work = self._solve(data)
+        margins, candidates = bounds(data, self.rows, solution)
+        support = solution.q > 0
+        work = replace(work, u=solution.q, passive=support, candidates=candidates)
+        flat = margins.ravel()
+        common = max(float(flat[self.rows[support]].mean()), 0.0)
+        most = max(least_rows(data), int(_GROWTH * np.count_nonzero(support)))
+        new = _violators(work.rows, flat, common, tol, most)
+        if not len(new):  # slack keeps H definite: pivoting has given all its digits
+            settled = work.delicate or data.slack is not None
+            return replace(work, delicate=True, settled=settled)
+        delicate = work.delicate or data.norm(candidates[0].vector) <= _DELICATE
+        return replace(work._thinned(flat, common, len(new)), delicate=delicate)._add(data, new)
+
+    def _solve(self, data: KernelMatrixAdapter) -> tuple[NearestPoint, WorkingSet]:
+        """Balanced weights on the working set that are exact, by the faster way if it can."""
+        work = self
+        if not self.delicate:
+            H = self.H if len(self.H) else _block(data, self.rows, self.rows)
+            faces, B = FaceSolver(self.base, self.factor), data.rows.balance(self.rows)
+            solved = block_pivoting(faces, H, B, self.passive)
+            work = replace(self, H=H, base=faces.base, factor=faces.factor)
+            if solved is not None:
+                u, b = solved
+                return NearestPoint(u / u.sum(), b / u.sum(), None), work
+            work = replace(work, delicate=data.width <= NARROW)
+        support = np.flatnonzero(self.u > 0)
+        corral = support[np.argsort(-self.u[support], kind="stable")]
+        return nearest_point(data, self.rows, corral), work
+
+    def _thinned(self, flat: Array, common: float, coming: int) -> WorkingSet:
+        """Drop the rows far from the margin, if they are many."""
+        stay = (self.u > 0) | (flat[self.rows] < common * (1.0 + _NEAR))
+        stay[self.base] = True
+        if len(self.rows) <= 2 * np.count_nonzero(stay) + coming:
+            return self
+        kept = np.flatnonzero(stay)
+        position = np.full(len(self.rows), -1)
+        position[kept] = np.arange(len(kept))
+        return replace(
+            self,
+            rows=self.rows[kept],
+            H=self.H if self.delicate else self.H[kept[:, None], kept],
+            u=self.u[kept],
+            passive=self.passive[kept],
+            base=position[self.base],
+        )
+
+    def _add(self, data: KernelMatrixAdapter, new: Array) -> WorkingSet:
+        m, n = len(self.rows), len(self.rows) + len(new)
+        rows = np.concatenate([self.rows, new])
+        H = self.H
+        if not self.delicate:
+            H = _with_room(H, n)
+            H[m:n, :n] = _block(data, new, rows)
+            H[:m, m:n] = H[m:n, :m].T
+            H = H[:n, :n]
+        u = np.concatenate([self.u, np.zeros(n - m)])
+        passive = np.concatenate([self.passive, np.ones(n - m, bool)])
+        return replace(self, rows=rows, H=H, u=u, passive=passive)
+
+
+def bounds(
+    data: KernelMatrixAdapter, rows: Array, solution: NearestPoint
+) -> tuple[Array, tuple[Candidate, ...]]:
+    """Margins of all rows, shifted by the multipliers b of a solution, and what they prove."""
+    q = np.zeros(data.rows.shape)
+    q.flat[rows] = solution.q
+    proof = vector = data.combine(q, precise=True)
+    if solution.w is not None:
+        vector = np.concatenate([solution.w, proof[len(solution.w) :]])
+    margins = data.margins(vector, precise=True)
+    worst = data.rows.worst(data.rows.group_min(margins))
+    candidates = (Candidate(proof, 1.0), Candidate(vector, worst=worst))
+    if len(solution.b):
+        beta = data.rows.balance_offsets(solution.b)
+        margins = margins + data.rows.expand(beta[:, None] - beta)
+    return margins, candidates
+
+
+def least_rows(data: KernelMatrixAdapter) -> int:
+    """Rows to begin with, and to add at least."""
+    width = data.width if np.isfinite(data.width) else 200
+    return int(max(np.clip(width, 100, 200), 5 * data.rows.n_classes * (data.rows.n_classes - 1)))
+
+
+def _block(data: KernelMatrixAdapter, rows: Array, others: Array) -> Array:
+    H = data.gram(rows, others)
+    H += 1.0
+    if data.rows.balanced:
+        H += data.rows.balance(rows) @ data.rows.balance(others).T
+    return H
+
+
+def _with_room(H: Array, n: int) -> Array:
+    """An array whose top left corner is H, with room for n rows.
+
+    Rows behind the corner are written to only by the state that follows, so a round that
+    was interrupted leaves its predecessor as it was.
+    """
+    whole = H.base if H.base is not None and H.base.ndim == 2 else H
+    if H.base is not None and min(whole.shape) >= n and H.strides == whole.strides:
+        return whole
+    grown = np.empty((n + n // 2, n + n // 2))
+    grown[: len(H), : len(H)] = H
+    return grown
+
+
+def _violators(rows: Array, flat: Array, common: float, tol: float, most: int) -> Array:
+    """Rows outside the working set with the worst margins, if below the common one."""
+    flat = flat.copy()
+    flat[rows] = np.inf
+    new = np.flatnonzero(flat < common * (1.0 - max(0.5 * tol, 1e-13)))
+    return new if len(new) <= most else new[np.argpartition(flat[new], most)[:most]]
+
+
+def class_means(data: KernelMatrixAdapter, size: int) -> Array:
+    """Balanced weights: the same on each row of a group (of a few rows, if rows are dear)."""
+    rows = data.rows
+    q = rows.margins(np.zeros(rows.score_shape)).ravel()
+    some = np.flatnonzero(np.isfinite(q))
+    group = rows.group(some)
+    count = np.bincount(group)
+    if not data.cheap_sums:
+        order = np.argsort(group, kind="stable")
+        rank = np.empty(len(some), int)
+        rank[order] = np.arange(len(some)) - np.repeat(np.cumsum(count) - count, count)
+        few = rank < max(size // np.count_nonzero(count), 2)
+        some, group = some[few], group[few]
+        count = np.bincount(group)
+    q = np.zeros(q.size)
+    q[some] = 1.0 / count[group]
+    return (q / q.sum()).reshape(rows.shape)
+
+
+def _worst_rows(data: KernelMatrixAdapter, flat: Array, size: int) -> Array:
+    rows = np.flatnonzero(np.isfinite(flat))
+    if len(rows) <= size:
+        return rows
+    group = data.rows.group(rows)
+    parts = [rows[group == g] for g in np.unique(group)]
+    per = max(size // len(parts), 2)
+    few = [p[np.argpartition(flat[p], min(per, len(p)) - 1)[:per]] for p in parts]
+    return np.sort(np.concatenate(few))

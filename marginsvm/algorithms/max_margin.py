@@ -1,0 +1,197 @@
+"""The exact maximum margin: working sets, solved exactly, certified by one pass a round."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from sklearn.base import BaseEstimator
+
+from marginsvm._threads import single_threaded_blas
+from marginsvm._typing import Array
+from marginsvm._validation import TrainingSet
+from marginsvm.algorithms._exact.newton import Newton
+from marginsvm.algorithms._exact.sparse import LongStart, short_start
+from marginsvm.algorithms._exact.working_set import WorkingSet, class_means, least_rows
+from marginsvm.algorithms.momentum import MomentumMarginClassifier
+from marginsvm.dual_state import Candidate, DualStateMixin
+from marginsvm.kernel_matrix import KernelMatrixAdapter
+
+_LAST_RESORT = 50  # rounds of momentum, for a model where nothing separates
+_MANY = 500  # examples from which methods other than a working set may be worth their start
+
+
+class Method(Protocol):
+    """What the three methods have in common: they advance, and they prove."""
+
+    @property
+    def candidates(self) -> tuple[Candidate, ...]:
+        """What the last round found."""
+        ...
+
+    def advance(self, data: KernelMatrixAdapter, tol: float) -> Method:
+        """Give the method after one round more; this one stays as it was."""
+        ...
+
+
+@dataclass(frozen=True)
+class MaxMarginState:
+    """A method where it stands, and the model in case nothing separates."""
+
+    method: Method
+    fallback: Candidate
+
+
+class MaxMarginClassifier(DualStateMixin, BaseEstimator):
+    """Maximum-margin classifier, exact: the one to take if you have no other wish.
+
+    Few rows decide the margin. A working set of rows is solved exactly, one pass over all
+    rows certifies the answer or finds the rows that it gets wrong, and the worst of them
+    join the set.
+
+    Parameters
+    ----------
+    C : float, default=inf
+        Soft margin (dimensionless): the problem of ``LinearSVC(loss="squared_hinge")``,
+        with an unpenalised intercept. inf asks for a separator.
+    kernel, gamma, degree, coef0, kernel_params
+        As in :class:`marginsvm.MomentumMarginClassifier`.
+    fit_intercept : bool, default=True
+        Whether to fit an intercept; it is not penalised.
+    stopping : {"gap", "separation"}, default="gap"
+        Stop at the certified relative gap ``tol``, or at any separator.
+    tol : float, default=1e-6
+        Relative gap between the certified bounds (dimensionless). 0 plays all rounds.
+    max_iter : int, default=200
+        Rounds in all, those before a warm start included: each solves a working set (soft
+        margins with many examples: takes a Newton step) and looks at all rows once.
+    warm_start : bool, default=False
+        Go on from where the previous fit on the same data ended, bit for bit.
+    verbose : bool or int, default=False
+
+    Attributes
+    ----------
+    support_ : ndarray of shape (n_support,)
+        Examples with positive weight in the fitted predictor; of linear ones, too.
+    coef_, intercept_, margin_, margin_bound_, certificate_, ... : see
+        :class:`marginsvm.MomentumMarginClassifier`. ``separable_`` is False only if proved
+        to rounding: margins down to 1e-9 of the radius are found and certified (kernels
+        and rows with more than 1024 features: 1e-7).
+
+    See Also
+    --------
+    marginsvm.check_certificate : Compute the bounds again from the data alone.
+
+    Notes
+    -----
+    =====================================  ===================================================
+    problem                                method
+    =====================================  ===================================================
+    any, by default                        block principal pivoting on a working set
+    pivoting does not settle               Wolfe's nearest point, one row at a time
+    CSR, two classes, long rows            coordinate ascent, then pivoting over all rows with
+                                           conjugate gradients, in the first round
+    soft margin, two classes, N > d        finite Newton with an exact line search
+    =====================================  ===================================================
+
+    All of them give vectors ``A^T q`` and separators, and bounds come from these alone.
+    Memory: the data, O(N), and the square of the working set; kernels: up to 2 GiB of
+    kernel columns. Where nothing separates, the model is the exponential loss's, about: that
+    of some rounds of momentum (kernels: the difference of the class means).
+
+    References
+    ----------
+    P. Wolfe. Finding the nearest point in a polytope. Mathematical Programming, 1976.
+
+    J. Kim, H. Park. Fast nonnegative matrix factorization: an active-set-like method and
+    comparisons. SIAM J. Sci. Comput., 2011.
+
+    S. Keerthi, D. DeCoste. A modified finite Newton method for fast solution of large
+    scale linear SVMs. JMLR, 2005.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from marginsvm import MaxMarginClassifier
+    >>> X, y = load_iris(return_X_y=True)
+    >>> clf = MaxMarginClassifier().fit(X[:100], y[:100])
+    >>> print(f"{clf.margin_:.5f}", clf.gap_ < 1e-6, len(clf.support_))
+    0.81756 True 3
+    """
+
+    _whole_kernel = False
+
+    def __init__(
+        self,
+        *,
+        C: float = np.inf,
+        kernel: str | Callable[..., Array] = "linear",
+        gamma: str | float = "scale",
+        degree: float = 3,
+        coef0: float = 0.0,
+        kernel_params: dict[str, Any] | None = None,
+        fit_intercept: bool = True,
+        stopping: str = "gap",
+        tol: float = 1e-6,
+        max_iter: int = 200,
+        warm_start: bool = False,
+        verbose: bool | int = False,
+    ) -> None:
+        self.C = C
+        self.kernel = kernel
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.kernel_params = kernel_params
+        self.fit_intercept = fit_intercept
+        self.stopping = stopping
+        self.tol = tol
+        self.max_iter = max_iter
+        self.warm_start = warm_start
+        self.verbose = verbose
+
+    def _start(self, data: KernelMatrixAdapter) -> MaxMarginState:
+        w = data.combine(class_means(data, least_rows(data)))
+        means = Candidate(w, data.mass(w), fallback=True)
+        return MaxMarginState(self._method(data, w), means)
+
+    def _method(self, data: KernelMatrixAdapter, means: Array) -> Method:
+        many = data.rows.n_classes == 2 and data.n_rows > _MANY
+        if many and np.isfinite(self.C) and data.width <= data.n_rows:
+            return Newton.start(data)
+        if many and data.csr is not None:
+            return LongStart() if data.width > data.n_rows // 4 else short_start(data)
+        return WorkingSet.start(data, data.margins(means))
+
+    def _round(self, data: KernelMatrixAdapter, state: MaxMarginState) -> MaxMarginState:
+        with single_threaded_blas():
+            method = state.method.advance(data, self.tol)
+        upper = min(data.norm(c.vector) / c.mass for c in method.candidates if c.mass > 0)
+        if upper > data.resolution or not data.cheap_sums:
+            return MaxMarginState(method, state.fallback)
+        return MaxMarginState(method, self._nothing_separates(data))
+
+    def _nothing_separates(self, data: KernelMatrixAdapter) -> Candidate:
+        """Model for that case: close to the minimiser of the exponential loss."""
+        momentum = MomentumMarginClassifier()
+        state = momentum._start(data)
+        for _ in range(_LAST_RESORT):
+            state = momentum._round(data, state)
+        assert state.seen is not None
+        return state.seen
+
+    def _candidates(self, data: KernelMatrixAdapter, state: MaxMarginState) -> Iterator[Candidate]:
+        yield state.fallback
+        yield from state.method.candidates
+
+    def _negligible(self, data: KernelMatrixAdapter) -> float:
+        return data.resolution
+
+    def _model(
+        self, data: KernelMatrixAdapter, training: TrainingSet, model: Array, *rest: Any
+    ) -> dict[str, Any]:
+        q = data.coefficients(model).reshape(len(training.kept), -1)
+        support = training.kept[q.max(axis=1) > 0]
+        return {"support_": support, **super()._model(data, training, model, *rest)}

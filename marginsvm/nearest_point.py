@@ -1,0 +1,109 @@
+"""Nearest point of a polytope by Wolfe's active set: slow and sure.
+
+One row enters at a time and the rows in use (the corral) are affinely independent and
+held as a QR factorization, so nothing is squared, nothing cycles, and margins down to
+1e-9 of the rows' norm are resolved. Duplicates and dependent rows do no harm.
+
+References
+----------
+P. Wolfe. Finding the nearest point in a polytope. Mathematical Programming, 1976.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.linalg.lapack import dpstrf
+
+from marginsvm._typing import Array
+from marginsvm.kernel_matrix import KernelMatrixAdapter
+
+_MAX_WIDTH = 1024  # rows longer than this, and than twice their number, are known by their Gram
+_ROUNDING = 1e-14  # of proofs that nothing separates: the shorter is the better one
+_MAX_ROWS = 4000  # whose Gram matrix a proof may form
+
+
+@dataclass(frozen=True)
+class NearestPoint:
+    """Weights on the rows, and what they prove.
+
+    Attributes
+    ----------
+    q : ndarray of shape (n_rows,)
+        Distribution; balanced, and positive on affinely independent rows only.
+    b : ndarray
+        Multipliers of the balance: margin plus ``balance @ b`` is common where q > 0.
+    w : ndarray or None
+        Separator as an image, known to more digits than ``A^T q`` has; None where the
+        rows were known by their Gram matrix only.
+    """
+
+    q: Array
+    b: Array
+    w: Array | None
+
+
+def nearest_point(
+    data: KernelMatrixAdapter, rows: Array, start: Array | None = None
+) -> NearestPoint:
+    """Find the balanced distribution on these rows with the smallest ``||A^T q||``.
+
+    Parameters
+    ----------
+    data : KernelMatrixAdapter
+    rows : ndarray of int
+        Flat indices of rows; they should hold at least one of every group in use.
+    start : ndarray of int or None
+        Positions in ``rows`` of the first corral; None: one row of every group.
+    """
+    from marginsvm._nearest_loops import nearest_point as loop
+
+    written_out = data.slack is None and data.width <= max(2 * len(rows), _MAX_WIDTH)
+    Z = data.points(rows) if written_out else _rows_of_gram(data.gram(rows, rows))
+    B = data.rows.balance(rows)
+    if start is None or not len(start):
+        start = np.unique(data.rows.group(rows), return_index=True)[1]
+    scale = float(np.sqrt(np.einsum("ij,ij->i", Z, Z).max())) if Z.size else 0.0
+    scale = scale or 1.0
+    E = np.ascontiguousarray(np.column_stack([Z / scale, B, np.ones(len(Z))]))
+    corral, weights, v = loop(E, B.shape[1] + 1, start, 20 * sum(E.shape), 1e-9)
+    q = np.zeros(len(rows))
+    q[corral] = weights
+    d = Z.shape[1]
+    return NearestPoint(q / q.sum(), v[d:-1] * scale**2, v[:d] * scale if written_out else None)
+
+
+def shortest_proof(data: KernelMatrixAdapter, q: Array) -> Array | None:
+    """Sharpen weights that show that (next to) nothing separates.
+
+    Parameters
+    ----------
+    data : KernelMatrixAdapter
+    q : ndarray
+        Weights on the rows with a small ``||A^T q||``.
+
+    Returns
+    -------
+    ndarray or None
+        Vector ``A^T q`` of a balanced distribution on affinely independent rows, rank + 2
+        at most; where nothing separates, its norm is at rounding level. None where it would
+        be no better, or where too many rows carry weight.
+    """
+    support = np.flatnonzero(q.ravel() > 0)
+    if len(support) > _MAX_ROWS and data.width > 64:
+        return None
+    found = nearest_point(data, support)
+    short = np.zeros(q.size)
+    short[support] = found.q
+    vector = data.combine(short, precise=True)
+    before = data.upper_bound(data.combine(q, precise=True))
+    return vector if data.upper_bound(vector) <= max(before, _ROUNDING) else None
+
+
+def _rows_of_gram(G: Array) -> Array:
+    """Rows Z with ``ZZ' = G``, as short as the rank of G allows (pivoted Cholesky)."""
+    factor, order, rank, _ = dpstrf(G, lower=1, tol=1e-15 * max(G.diagonal().max(), 1e-300))
+    Z = np.zeros((len(G), rank))
+    Z[order - 1] = np.tril(factor)[:, :rank]
+    return Z

@@ -1,0 +1,63 @@
+"""What a fit has found so far: candidates for bounds, and the best of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from marginsvm._typing import Array
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A vector of the game and what it may prove.
+
+    Attributes
+    ----------
+    vector : ndarray
+    mass : float
+        Sum of its coefficients; positive: it carries an upper bound.
+    worst : float or None
+        Its worst margin, if known: it carries a lower bound.
+    fallback : bool
+        Whether it is the model where nothing separates.
+    offsets : ndarray or None
+        Its intercept in that case; None: the one of the exponential loss.
+    """
+
+    vector: Array
+    mass: float = 0.0
+    worst: float | None = None
+    fallback: bool = False
+    offsets: Array | None = None
+
+
+@dataclass(frozen=True)
+class Exact:
+    """The model and the proof with their bounds, in float64 and free of a round's rounding."""
+
+    model: Array
+    lower: float
+    offsets: Array
+    proof: Array
+    upper: float
+
+
+@dataclass(frozen=True)
+class Progress:
+    """Where a fit stands after a round: replaced whole, so no interrupt sees half of it."""
+
+    state: Any
+    n_iter: int = 0
+    lower: float = -np.inf
+    upper: float = np.inf
+    best: Array | None = None  # reached ``lower``
+    last: Candidate | None = None  # the model where nothing separates
+    proof: Array | None = None  # reached ``upper``
+    seconds: float = 0.0
+    n_passes: float = 0.0
+    next_confirmation: int = 0
+    exact: Exact | None = None  # what these vectors were confirmed to give
+    history: list[tuple[float, ...]] = field(default_factory=list)

@@ -1,0 +1,333 @@
+"""The exact solver where exactness is hard, against oracles that share no code."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from estimators import fit, overlapping, separable
+from oracle import best_margin, explicit_rows
+from scipy.optimize import linprog
+from sklearn.datasets import load_breast_cancer, load_iris, make_classification
+from sklearn.svm import SVC, LinearSVC
+
+from marginsvm import MaxMarginClassifier, MomentumMarginClassifier, check_certificate
+from marginsvm.algorithms._exact.newton import Newton
+from marginsvm.algorithms._exact.sparse import LongStart, SparseProblem
+from marginsvm.kernel_matrix import GramAdapter, LinearAdapter, make_rows
+from marginsvm.nearest_point import nearest_point, shortest_proof
+
+KINDS = ["plain", "duplicates", "zeros", "contradictory", "scaled", "integer", "low_rank"]
+KINDS += ["one_feature", "many_features"]
+
+
+def problem(kind, seed, k=2):
+    rng = np.random.default_rng(seed)
+    n, d = rng.integers(max(4, 2 * k), 60), rng.integers(1, 12)
+    d = {"one_feature": 1, "many_features": 80}.get(kind, d)
+    X = rng.standard_normal((n, d))
+    y = np.concatenate([np.arange(k), rng.integers(0, k, n - k)])
+    X += rng.choice([0.0, 1.0, 4.0]) * rng.standard_normal((k, d))[y]
+    if kind == "duplicates":
+        pick = rng.integers(0, n, n)
+        pick[:k] = np.arange(k)
+        X, y = X[pick], y[pick]
+    if kind == "zeros":
+        X[rng.integers(0, n, 3)] = 0
+    if kind == "contradictory":
+        X[-1], y[-1] = X[0], (y[0] + 1) % k
+    if kind == "scaled":
+        X *= 10.0 ** rng.integers(-3, 4, d)
+    if kind == "integer":
+        X = np.round(X)
+    if kind == "low_rank":
+        X = X[:, :1] @ rng.standard_normal((1, d)) + X[:, -1:] @ rng.standard_normal((1, d))
+    return X, y
+
+
+def is_separable(X, y, fit_intercept):
+    """Linear program: the largest t with A w + T b >= t, entries of w and b within 1."""
+    A, T, _ = explicit_rows(X - X.mean(axis=0) if fit_intercept else X, y)
+    M = np.hstack([A / (np.abs(A).max() or 1.0), T]) if fit_intercept else A / np.abs(A).max()
+    n, d = M.shape
+    found = linprog(
+        np.append(np.zeros(d), -1.0),
+        np.hstack([-M, np.ones((n, 1))]),
+        np.zeros(n),
+        bounds=[(-1, 1)] * d + [(None, 1)],
+    )
+    return -found.fun > 1e-9
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("fit_intercept", [True, False])
+@pytest.mark.parametrize("k", [2, 3])
+def test_certified_or_proved_not_separable(kind, fit_intercept, k):
+    for seed in range(8):
+        X, y = problem(kind, seed, k)
+        clf = fit(MaxMarginClassifier(fit_intercept=fit_intercept, max_iter=50), X, y)
+        truth = is_separable(X, y, fit_intercept)
+        assert check_certificate(clf, X, y)
+        assert clf.status_ == ("certified" if truth else "no_margin")
+        assert clf.separable_ is truth
+        rank = min(X.shape) * (1 if k == 2 else k)
+        if truth:
+            assert clf.gap_ <= 1e-6
+            if kind != "scaled":
+                best = best_margin(X, y, fit_intercept=fit_intercept)
+                np.testing.assert_allclose(clf.margin_, best, rtol=1e-5)
+        else:
+            assert clf.certificate_.weights.nnz <= rank + k
+
+
+def test_agrees_with_svc(rng):
+    for _ in range(5):
+        X, y = separable(rng, n=300, d=20, margin=0.1)
+        peer = SVC(kernel="linear", C=np.inf, tol=1e-10).fit(X, y)
+        clf = MaxMarginClassifier().fit(X, y)
+        np.testing.assert_allclose(clf.margin_, 1.0 / np.linalg.norm(peer.coef_), rtol=1e-7)
+        np.testing.assert_allclose(clf.coef_, peer.coef_, atol=1e-6 * np.abs(peer.coef_).max())
+        np.testing.assert_allclose(clf.intercept_, peer.intercept_, atol=1e-6)
+        assert set(clf.support_) == set(peer.support_)
+
+
+@pytest.mark.parametrize("kernel", ["linear", "rbf", "precomputed"])
+@pytest.mark.parametrize("k", [2, 3])
+def test_support_is_where_the_weights_are(kernel, k, rng):
+    X, y = separable(rng, k=k)
+    X = X @ X.T if kernel == "precomputed" else X
+    clf = MaxMarginClassifier(kernel=kernel).fit(X, y)
+    weights = np.asarray(clf.certificate_.weights.sum(axis=1)).ravel()
+    np.testing.assert_array_equal(clf.support_, np.flatnonzero(weights > 0))
+    assert 2 <= len(clf.support_) < len(y)
+
+
+@pytest.mark.parametrize("margin", [1e-5, 1e-7, 1e-9])
+def test_tiny_margins_are_certified(margin):
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((200, 3))
+    X /= np.linalg.norm(X, axis=1).max()
+    y = (X[:, 0] > 0).astype(int)
+    X[:, 0] += np.where(y, 1, -1) * margin - X[:, 0] * 0.999999999 * (np.abs(X[:, 0]) < 1e-1)
+    clf = MaxMarginClassifier().fit(X, y)
+    assert clf.status_ == "certified"
+    assert clf.separable_ is True
+    assert clf.gap_ <= 1e-6
+    assert check_certificate(clf, X, y)
+
+
+def test_badly_scaled_features(rng):
+    X = rng.standard_normal((100, 4)) * [1e-8, 1.0, 1e4, 1e8]
+    y = (rng.random(100) < 0.5).astype(int)
+    X[:, 3] += 6e8 * y
+    assert MaxMarginClassifier().fit(X, y).status_ == "certified"
+
+
+def test_two_examples():
+    clf = MaxMarginClassifier().fit([[1.0], [4.0]], [0, 1])
+    assert clf.margin_ == pytest.approx(1.5)
+    np.testing.assert_allclose(clf.decision_function([[1.0], [4.0]]), [-1.0, 1.0])
+    with pytest.warns(UserWarning, match="C < inf"):
+        clf.fit([[1.0], [1.0]], [0, 1])
+    assert clf.separable_ is False
+
+
+def test_one_feature(rng):
+    """Any w > 0 has the largest margin; the support still is that of the exact weights."""
+    X = rng.standard_normal((2000, 1))
+    clf = MaxMarginClassifier().fit(X, X[:, 0] > 0.3)
+    inner, outer = X[X < 0.3].max(), X[X > 0.3].min()
+    assert clf.margin_ == pytest.approx(0.5 * (outer - inner))
+    assert set(X[clf.support_, 0]) == {inner, outer}
+
+
+def test_one_example_of_a_class_among_many(rng):
+    X = rng.standard_normal((3000, 4))
+    X[17] = [9.0, 9.0, 0.0, 0.0]
+    clf = MaxMarginClassifier().fit(X, np.arange(3000) == 17)
+    assert clf.status_ == "certified"
+    assert 17 in clf.support_
+    np.testing.assert_allclose(clf.margin_, best_margin(X, np.arange(3000) == 17), rtol=1e-5)
+
+
+def test_all_rows_are_support_vectors():
+    X = np.vstack([np.eye(300), -np.eye(300)])
+    y = np.repeat([0, 1], 300)
+    clf = MaxMarginClassifier(fit_intercept=False).fit(X, y)
+    assert clf.status_ == "certified"
+    assert len(clf.support_) == 600 or clf.certificate_.weights.nnz >= 300
+    np.testing.assert_allclose(clf.margin_, 1 / np.sqrt(300), rtol=1e-6)
+
+
+@pytest.mark.parametrize("pair", [(50, 150), (0, 150)])
+def test_iris_is_not_separable(pair):
+    X, y = load_iris(return_X_y=True)
+    X, y = X[slice(*pair)], y[slice(*pair)]
+    clf = fit(MaxMarginClassifier(), X, y)
+    assert clf.separable_ is False
+    assert clf.margin_bound_ <= 1e-12
+    assert check_certificate(clf, X, y)
+
+
+def test_breast_cancer_ends(rng):
+    X, y = load_breast_cancer(return_X_y=True)
+    clf = fit(MaxMarginClassifier(), X, y)
+    assert clf.status_ in ("certified", "no_margin")
+    assert check_certificate(clf, X, y)
+
+
+@pytest.mark.parametrize("balanced", [True, False])
+@pytest.mark.parametrize("C", [0.01, 1.0, 100.0])
+def test_newton_and_working_sets_agree(balanced, C, rng):
+    X, y = overlapping(rng, n=600, d=6)
+    X[:, 0] += y
+    weight = rng.uniform(0.5, 2.0, 600)
+    rows = make_rows(y, 2, balanced=balanced, weights=weight)
+    data, state = LinearAdapter(X, rows, C), None
+    state = Newton.start(data)
+    for _ in range(30):
+        state = state.advance(data, 1e-10)
+    separator, proof = state.candidates
+    lower = separator.worst / data.norm(separator.vector)
+    upper = data.upper_bound(proof.vector)
+    np.testing.assert_allclose(lower, upper, rtol=1e-10)
+    dual = MaxMarginClassifier(kernel=lambda A, B: A @ B.T, C=C, fit_intercept=balanced)
+    dual.fit(X, y, sample_weight=weight)
+    np.testing.assert_allclose(dual.margin_bound_, upper * data.radius, rtol=1e-5)
+
+
+def test_newton_takes_cheap_steps_with_many_features(rng):
+    X, y = make_classification(900, 260, n_informative=30, random_state=0)
+    X = X.astype(np.float32)
+    clf = MaxMarginClassifier(C=1.0).fit(X, y)
+    assert clf.status_ == "certified"
+    peer = LinearSVC(C=1.0, fit_intercept=False, tol=1e-10, max_iter=20000).fit(X - X.mean(0), y)
+    assert clf.score(X, y) >= peer.score(X - X.mean(0), y) - 0.01
+
+
+@pytest.mark.parametrize("C", [np.inf, 1.0])
+@pytest.mark.parametrize("d", [40, 2000])
+@pytest.mark.parametrize("fit_intercept", [True, False])
+def test_sparse_rows_are_dense_rows(C, d, fit_intercept, rng):
+    X = sp.random_array((700, d), density=5.0 / d + 0.005, format="csr", rng=rng)
+    w = rng.standard_normal(d)
+    scores = X @ w
+    X, scores = X[np.abs(scores) > 0.3], scores[np.abs(scores) > 0.3]
+    y = scores > 0
+    assert len(y) > 500
+    a = fit(MaxMarginClassifier(C=C, fit_intercept=fit_intercept), X, y)
+    b = fit(MaxMarginClassifier(C=C, fit_intercept=fit_intercept), X.toarray(), y)
+    assert a.status_ == b.status_ == "certified"
+    np.testing.assert_allclose(a.margin_, b.margin_, rtol=2e-6)
+    assert check_certificate(a, X, y)
+
+
+def test_the_start_for_long_rows_is_exact(rng):
+    """Its weights solve the problem of the whole, with and without slack."""
+    X = sp.random_array((60, 300), density=0.05, format="csr", rng=rng)
+    y = np.where(np.arange(60) % 2, 1.0, -1.0)
+    for slack in (0.0, 0.7):
+        for balanced in (True, False):
+            u = SparseProblem(X, y, np.full(60, slack), balanced).weights(1e-9)
+            G = (y[:, None] * (X @ X.T).toarray() * y) + slack * np.eye(60)
+            force = 1.0 - G @ u
+            b = force[u > 0] @ y[u > 0] / np.count_nonzero(u) if balanced else 0.0
+            np.testing.assert_allclose((force - b * y)[u > 0], 0.0, atol=1e-7)
+            assert np.all((force - b * y)[u == 0] <= 1e-2)
+            if balanced:
+                assert abs(u @ y) <= 1e-9 * u.sum()
+
+
+def test_what_the_sparse_start_leaves_open_is_settled(rng, monkeypatch):
+    monkeypatch.setattr("marginsvm.algorithms._exact.sparse._MAX_PRODUCTS", 3)
+    X = sp.random_array((600, 3000), density=0.01, format="csr", rng=rng)
+    y = np.arange(600) % 2
+    clf = MaxMarginClassifier().fit(X, y)
+    assert clf.n_iter_ > 1
+    assert clf.status_ == "certified"
+    assert isinstance(LongStart().candidates, tuple)
+
+
+@pytest.mark.parametrize("k", [2, 3])
+def test_interrupted_rounds_change_nothing(k, rng):
+    """The matrix grows behind the back of older states, which must not see it."""
+    X, y = overlapping(rng, n=1500, d=400, k=k)
+    data = LinearAdapter(X, make_rows(y, k, balanced=True))
+    clf = MaxMarginClassifier()
+    states = [clf._start(data)]
+    for _ in range(3):
+        states.append(clf._round(data, states[-1]))
+    kept = states[2].method.H.copy()
+    again = clf._round(data, states[2])
+    np.testing.assert_array_equal(states[2].method.H, kept)
+    np.testing.assert_array_equal(again.method.H, states[3].method.H)
+    np.testing.assert_array_equal(again.method.u, states[3].method.u)
+
+
+def test_history_has_a_line_a_round(rng):
+    X, y = separable(rng, n=3000, d=300, margin=0.02)
+    clf = MaxMarginClassifier().fit(X, y)
+    assert clf.n_iter_ > 1
+    np.testing.assert_array_equal(clf.history_["n_iter"], np.arange(1, clf.n_iter_ + 1))
+    assert np.all(np.diff(clf.history_["margin_bound"]) <= 0)
+    cut = fit(MaxMarginClassifier(max_iter=1), X, y)
+    assert cut.status_ == "max_iter"
+    assert cut.margin_ <= clf.margin_ <= clf.margin_bound_ <= cut.margin_bound_ * (1 + 1e-12)
+
+
+def test_kernels_ask_for_few_columns(rng):
+    X, y = separable(rng, n=2000, d=3, margin=0.05)
+    asked = 0
+
+    def kernel(A, B):
+        nonlocal asked
+        asked += len(A) * len(B)
+        return np.exp(-((A[:, None] - B) ** 2).sum(axis=2))
+
+    clf = MaxMarginClassifier(kernel=kernel).fit(X, y)
+    assert clf.status_ == "certified"
+    assert asked < 0.6 * 2000**2
+
+
+def test_the_column_cache_may_be_full(rng, monkeypatch):
+    X, y = separable(rng, n=300, d=3)
+    whole = MaxMarginClassifier(kernel="rbf").fit(X, y)
+    monkeypatch.setattr("marginsvm.kernel_matrix.gram._MAX_STORED_BYTES", 300 * 8 * 10)
+    monkeypatch.setattr("marginsvm.kernel_matrix.gram._STRIP_BYTES", 300 * 8 * 7)
+    strips = MaxMarginClassifier(kernel="rbf").fit(X, y)
+    np.testing.assert_allclose(strips.margin_, whole.margin_, rtol=1e-9)
+
+
+@pytest.mark.parametrize("k", [2, 3])
+@pytest.mark.parametrize("balanced", [True, False])
+def test_proofs_are_sharpened(k, balanced, rng):
+    X, y = overlapping(rng, n=120, k=k)
+    data = LinearAdapter(X, make_rows(y, k, balanced=balanced))
+    answer = data.respond(data.zeros())
+    for _ in range(50):
+        answer = data.respond(answer.vector * 50.0)
+    proof = shortest_proof(data, answer.weights.q)
+    assert data.upper_bound(proof) <= 1e-14
+    assert np.count_nonzero(data.coefficients(proof)) <= 3 * (1 if k == 2 else k) + k
+
+
+def test_momentum_proves_to_rounding(rng):
+    X, y = overlapping(rng, n=200)
+    clf = fit(MomentumMarginClassifier(), X, y)
+    assert clf.status_ == "no_margin"
+    assert clf.separable_ is False
+    assert clf.margin_bound_ <= 1e-12
+    X, y = separable(rng, n=200, margin=1e-5)
+    X[:, 0] *= 1e-4
+    X[:, 1] *= 1e-4
+    clf = fit(MomentumMarginClassifier(max_iter=2000), X, y)
+    assert clf.separable_ is not False
+
+
+def test_nearest_point_on_a_gram_matrix(rng):
+    X, y = separable(rng)
+    rows = make_rows(y, 2, balanced=True)
+    linear, kernel = LinearAdapter(X, rows), GramAdapter(None, X @ X.T, rows)
+    every = np.arange(len(y))
+    a, b = nearest_point(linear, every), nearest_point(kernel, every)
+    np.testing.assert_allclose(a.q, b.q, atol=1e-9)
+    assert a.w is not None
+    assert b.w is None
