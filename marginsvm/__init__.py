@@ -1,5 +1,6 @@
 """Maximum-margin classifiers for scikit-learn in which every fit comes with a proof."""
 
+from marginsvm.algorithms.adaptive_sampling import AdaptiveSamplingKernelClassifier
 from marginsvm.algorithms.baselines import BatchPerceptron
 from marginsvm.algorithms.dual_lp import DualLpPerceptron
 from marginsvm.algorithms.lp_baselines import LpPerceptron, PrimalMirrorDescent
@@ -14,6 +15,7 @@ from marginsvm.schedules import NesterovSchedule, PowerSchedule
 __version__ = "0.1.0"
 
 __all__ = [
+    "AdaptiveSamplingKernelClassifier",
     "BatchPerceptron",
     "CertificateCheck",
     "DualLpPerceptron",

@@ -10,7 +10,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from marginsvm._typing import Array
 
-_BLOCK = 1024  # rows of a test set whose kernel values are held at once
+_BLOCK_BYTES = 2**25  # kernel values of a test set that are held at once
 
 
 class PredictorMixin:
@@ -56,8 +56,9 @@ class PredictorMixin:
         if self.kernel == "linear":
             F = X @ self.coef_.T + self.intercept_
         else:
-            starts = range(0, X.shape[0], _BLOCK)
-            F = np.concatenate([self._kernel_scores(X[i : i + _BLOCK]) for i in starts])
+            size = int(min(max(1, _BLOCK_BYTES // (8 * max(1, len(self.support_)))), 1024))
+            starts = range(0, X.shape[0], size)
+            F = np.concatenate([self._kernel_scores(X[i : i + size]) for i in starts])
         return F[:, 0] if len(self.classes_) == 2 else F
 
     def _kernel_scores(self, X: Any) -> Array:

@@ -39,14 +39,15 @@ class TrainingSet:
         """Choose how the game sees the data."""
         constant = (estimator.intercept_scaling or 0.0) if estimator.fit_intercept else 0.0
         norm = LpNorm.named(estimator.p, self.X.shape[1])
+        common = (self.rows, estimator.C, norm, constant, estimator._column_plan)
         if estimator.kernel == "linear":
-            return LinearAdapter(self.X, self.rows, estimator.C, norm, constant)
-        kernel = None
+            return LinearAdapter(self.X, *common)
+        kernel, X = None, self.X
         if estimator.kernel != "precomputed":
             estimator._gamma = self.gamma
             kernel = estimator._kernel_matrix
-        whole = estimator._whole_kernel
-        return GramAdapter(kernel, self.X, self.rows, estimator.C, norm, constant, whole)
+            X = estimator.kernel.prepare(X) if hasattr(estimator.kernel, "prepare") else X
+        return GramAdapter(kernel, X, *common, estimator._whole_kernel)
 
     def embed(self, q: Array) -> sp.csr_array:
         """Weights on the rows, as a sparse array over all the examples that were given."""

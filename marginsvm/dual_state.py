@@ -22,9 +22,12 @@ from marginsvm._typing import Array
 from marginsvm._validation import KERNELS, TrainingSet, training_set
 from marginsvm.certificate import MarginCertificate, relative_gap
 from marginsvm.kernel_matrix import KernelMatrixAdapter
+from marginsvm.kernel_matrix.columns import ColumnPlan
 from marginsvm.nearest_point import shortest_proof
 from marginsvm.progress import Candidate, Exact, Progress
 from marginsvm.responses import softmax
+
+__all__ = ["Candidate", "DualStateMixin", "Progress"]
 
 _ROUNDING = 1e-15  # of the bounds themselves: tol=0 asks for all rounds
 
@@ -35,6 +38,7 @@ class DualStateMixin(PredictorMixin, CallbackSupportMixin, ClassifierMixin):
     An algorithm supplies ``_start(data)`` (its state: a dataclass of arrays and
     numbers), ``_round(data, state)`` (the paper's lines; gives a new state and leaves
     the old one alone) and ``_candidates(data, state)`` (what may be certified).
+    Where a round is a batch of draws, ``_round_end(n_iter)`` says how far it goes.
     """
 
     # What an estimator has unless it has a parameter of that name.
@@ -42,6 +46,7 @@ class DualStateMixin(PredictorMixin, CallbackSupportMixin, ClassifierMixin):
     kernel: Any = "linear"
     p: float | str = 2.0
     intercept_scaling: float | None = None  # None: the intercept is not penalised
+    _column_plan: ColumnPlan | None = None  # for algorithms that go by columns of the Gram matrix
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "C": [Interval(Real, 0.0, None, closed="right")],
@@ -75,6 +80,10 @@ class DualStateMixin(PredictorMixin, CallbackSupportMixin, ClassifierMixin):
     def _negligible(self, data: KernelMatrixAdapter) -> float:
         """Upper bound (in radii) at which a fit without a separator gives up."""
         return self.tol
+
+    def _round_end(self, n_iter: int) -> int:
+        """Where the round that begins at ``n_iter`` ends, if ``max_iter`` does not cut it."""
+        return n_iter + 1
 
     @with_callbacks
     @_fit_context(prefer_skip_nested_validation=True)
@@ -125,9 +134,9 @@ class DualStateMixin(PredictorMixin, CallbackSupportMixin, ClassifierMixin):
         status = None
         try:
             while status is None and progress.n_iter < self.max_iter:
-                progress = self._advance(data, progress)
+                before, progress = progress.n_iter, self._advance(data, progress)
                 status, progress = self._verdict(data, progress)
-                self._report(progress)
+                self._report(before, progress)
                 if self._told_to_stop(context, X, y, partial(publish, progress, "stopped")):
                     status = status or "stopped"
         except KeyboardInterrupt:
@@ -151,10 +160,14 @@ class DualStateMixin(PredictorMixin, CallbackSupportMixin, ClassifierMixin):
                 lower, found["best"] = candidate.worst / norm, candidate.vector
             if candidate.mass > 0 and norm / candidate.mass < upper:
                 upper, found["proof"] = norm / candidate.mass, candidate.vector
+        history, end = progress.history, self._round_end(progress.n_iter)
+        while history and history[-1][0] > progress.n_iter:
+            history.pop()  # what an interrupt or a round cut short has left
         progress = replace(
             progress,
             state=state,
-            n_iter=progress.n_iter + 1,
+            n_iter=min(end, self.max_iter),
+            before=progress if end > self.max_iter else None,
             lower=lower,
             upper=upper,
             seconds=progress.seconds + time.perf_counter() - begin,
@@ -162,9 +175,7 @@ class DualStateMixin(PredictorMixin, CallbackSupportMixin, ClassifierMixin):
             exact=None,
             **found,
         )
-        del progress.history[progress.n_iter - 1 :]  # an interrupt may have left a line
-        line = (progress.n_iter, progress.n_passes, progress.seconds, lower, upper)
-        progress.history.append(line)
+        history.append((progress.n_iter, progress.n_passes, progress.seconds, lower, upper))
         return progress
 
     def _verdict(
@@ -201,9 +212,9 @@ class DualStateMixin(PredictorMixin, CallbackSupportMixin, ClassifierMixin):
             return "no_margin"
         return None
 
-    def _report(self, progress: Progress) -> None:
+    def _report(self, before: int, progress: Progress) -> None:
         n = progress.n_iter
-        if self.verbose and (n & (n - 1) == 0 or n % 1000 == 0):
+        if self.verbose and (n.bit_length() > before.bit_length() or n // 1000 > before // 1000):
             gap = relative_gap(progress.lower, progress.upper)
             print(f"[{type(self).__name__}] round {n}: relative gap {gap:.3g}")
 
@@ -263,13 +274,19 @@ class DualStateMixin(PredictorMixin, CallbackSupportMixin, ClassifierMixin):
             "status_": status,
             "n_iter_": progress.n_iter,
             "history_": self._history(progress, scale),
-            "_progress": progress if self.warm_start or status == "interrupted" else None,
+            "_progress": self._resumable(progress, status),
         }
 
     def _exact(self, data: KernelMatrixAdapter, progress: Progress) -> Exact:
         assert progress.proof is not None
         proof = data.refresh(progress.proof)
         return Exact(*self._best_model(data, progress), proof, data.upper_bound(proof))
+
+    def _resumable(self, progress: Progress, status: str) -> Progress | None:
+        """From where a later fit goes on; a round cut short is played again, in full."""
+        if self.warm_start or status == "interrupted":
+            return progress.before or progress
+        return None
 
     def _best_model(
         self, data: KernelMatrixAdapter, progress: Progress
@@ -294,7 +311,8 @@ class DualStateMixin(PredictorMixin, CallbackSupportMixin, ClassifierMixin):
         return False if upper <= data.resolution else None
 
     def _history(self, progress: Progress, scale: float) -> dict[str, Array]:
-        table = np.array(progress.history[: progress.n_iter], dtype=np.float64).reshape(-1, 5)
+        lines = [line for line in progress.history if line[0] <= progress.n_iter]
+        table = np.array(lines, dtype=np.float64).reshape(-1, 5)
         return {
             "n_iter": table[:, 0].astype(int),
             "n_passes": table[:, 1],

@@ -60,4 +60,5 @@ class Progress:
     n_passes: float = 0.0
     next_confirmation: int = 0
     exact: Exact | None = None  # what these vectors were confirmed to give
+    before: Progress | None = None  # where a round began that ``max_iter`` cut short
     history: list[tuple[float, ...]] = field(default_factory=list)

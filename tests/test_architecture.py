@@ -12,6 +12,7 @@ ORDER = [  # a room may import from those after it, and from its own folder
     "algorithms",
     "dual_state",
     "certificate",
+    "progress",
     "_validation",
     "_prediction",
     "nearest_point",

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from marginsvm._typing import Array
+from marginsvm.kernel_matrix.columns import ColumnCache, ColumnPlan
 from marginsvm.kernel_matrix.flat import FlatRows
 from marginsvm.kernel_matrix.norms import LpNorm
 from marginsvm.kernel_matrix.rows import Rows
@@ -47,6 +49,8 @@ class KernelMatrixAdapter(ABC):
         Of the predictors, which are the mirror images of the vectors.
     constant : float
         A constant feature that every example has (units of x): a penalised intercept.
+    plan : ColumnPlan or None
+        For algorithms that go by ``columns``; the Gram matrix then is never formed.
 
     Attributes
     ----------
@@ -56,11 +60,20 @@ class KernelMatrixAdapter(ABC):
         balanced. Everything else here is in units of it.
     n_passes : float
         Passes over the data so far; with kernels, products with the Gram matrix.
+    n_kernel_evaluations : int
+        Inner products of two examples computed so far (of a kernel, or for columns).
+    column_scale, column_passes, column_dtype
+        What a value of ``columns`` is multiplied with, what a column counts in passes,
+        and its type.
     """
 
     radius: float
     resolution = 1e-12  # a margin or norm this small cannot be told from 0
     cheap_sums = True  # whether a sum over all rows costs no more than a pass
+    column_scale: float
+    column_passes: float
+    column_dtype: np.dtype
+    _extra_bytes = 0  # held beside X for the columns' sake; taken off the cache
 
     def __init__(
         self,
@@ -69,7 +82,10 @@ class KernelMatrixAdapter(ABC):
         image_shape: tuple[int, ...],
         norm: LpNorm = LpNorm(),  # noqa: B008 - frozen
         constant: float = 0.0,
+        plan: ColumnPlan | None = None,
     ) -> None:
+        self._plan = plan
+        self.n_kernel_evaluations = 0
         self.rows = rows
         self.n_rows = rows.n_rows
         self.n_passes = 0.0
@@ -115,6 +131,13 @@ class KernelMatrixAdapter(ABC):
     @abstractmethod
     def flat(self) -> FlatRows:
         """Lay the rows out for compiled loops, which move images in place."""
+
+    @abstractmethod
+    def _columns(self, examples: Array) -> Array:
+        """Inner products of some examples with all, one row each, before ``column_scale``.
+
+        The constant feature is left out.
+        """
 
     @abstractmethod
     def predictor(self, w: Array, offsets: Array) -> tuple[Array, Array]:
@@ -227,6 +250,25 @@ class KernelMatrixAdapter(ABC):
             x *= signs
             return x
         return (signs[:, :, None] * x[:, None, :]).reshape(len(rows), -1)
+
+    @cached_property
+    def columns(self) -> ColumnCache:
+        """Columns of the examples' Gram matrix, the last used of them kept."""
+        size, batch = self._plan or ColumnPlan(0.0, 1)
+        size -= self._extra_bytes / 2**20
+        return ColumnCache(
+            self._columns, self.rows.n_examples, self.column_dtype, size, batch, self.rows.n_classes
+        )
+
+    def assemble(self, F: Array, q: Array) -> Array:
+        """``combine(q)`` where the scores ``F`` of ``A^T q`` are known (slack left out)."""
+        return self.combine(q)
+
+    @property
+    def slack_per_example(self) -> Array:
+        """Squares of the extra coordinates of each example's rows; zeros: a hard margin."""
+        zeros = np.zeros(self.rows.n_examples)
+        return zeros if self._slack is None else zeros + self._slack.ravel()
 
     # The game.
 

@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import cached_property
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
+from sklearn import config_context
 
+from marginsvm._threads import n_threads, ordered_map
 from marginsvm._typing import Array
 from marginsvm.kernel_matrix.adapter import KernelMatrixAdapter, support_of
+from marginsvm.kernel_matrix.columns import ColumnCache, ColumnPlan, KeptColumns, WholeMatrix
 from marginsvm.kernel_matrix.flat import GRAM, FlatRows
 from marginsvm.kernel_matrix.norms import LpNorm
 from marginsvm.kernel_matrix.rows import Rows
 
 _MAX_STORED_BYTES = 2**31  # a larger Gram matrix is computed anew for every product
 _STRIP_BYTES = 2**26
+_COLUMN_BLOCK = 4096  # rows a thread works on at once, for columns
+_CENTRE = 256  # examples whose mean stands for that of all, where products are dear
 
 
 class GramAdapter(KernelMatrixAdapter):
@@ -36,6 +42,7 @@ class GramAdapter(KernelMatrixAdapter):
         Of p = 2, as a kernel knows no other.
     constant : float
         Its square is added to all kernel values.
+    plan : ColumnPlan or None
     whole : bool
         Whether rounds need products with the whole matrix; False: only with columns of
         it, which are computed when asked for and kept.
@@ -51,6 +58,7 @@ class GramAdapter(KernelMatrixAdapter):
         C: float = np.inf,
         norm: LpNorm = LpNorm(),  # noqa: B008 - frozen
         constant: float = 0.0,
+        plan: ColumnPlan | None = None,
         whole: bool = True,
     ) -> None:
         if norm.p != 2.0:
@@ -58,25 +66,30 @@ class GramAdapter(KernelMatrixAdapter):
                 f"p={norm.p:.4g} needs the features themselves, which a kernel does not give; "
                 "use kernel='linear', or p=2"
             )
-        super().__init__(rows, C, rows.score_shape, norm, constant)
+        super().__init__(rows, C, rows.score_shape, norm, constant, plan)
         self._X = X
+        self._extra_bytes = getattr(X, "extra_bytes", 0)
         self._kernel = kernel
         self._K = X if kernel is None else None
         self.cheap_sums = whole or kernel is None
-        self._batches: list[Array] = []  # columns of the matrix, as they were asked for
-        self._batch_of = np.full(rows.n_examples, -1)
-        self._place = np.zeros(rows.n_examples, int)
-        self._set_radius(self._squared_norms())
+        self._kept = None
+        if not self.cheap_sums:
+            whole_columns = partial(self._block, j=slice(None))
+            self._kept = KeptColumns(whole_columns, rows.n_examples, _MAX_STORED_BYTES)
+        diagonal = self._diagonal()
+        self.column_dtype = diagonal.dtype
+        self._set_radius(self._squared_norms(diagonal.astype(np.float64)))
+        self.column_scale = 1.0 / self.radius**2
+        self.column_passes = 1.0 / rows.n_examples
 
-    def _squared_norms(self) -> Array:
-        weights = self.rows.weights
-        squared = self._diagonal().astype(np.float64)
-        if (
-            self.rows.balanced and self.cheap_sums
-        ):  # about the mean, as balanced rows do not see a shift
-            v = np.ones(self.rows.n_examples) if weights is None else weights
+    def _squared_norms(self, squared: Array) -> Array:
+        if self.rows.balanced and self.cheap_sums:  # about the mean: a shift is not seen
+            v = np.ones(len(squared)) if self.rows.weights is None else self.rows.weights
+            if self._plan and self._kernel and len(v) > _CENTRE:
+                some = np.linspace(0, len(v) - 1, _CENTRE).astype(int)
+                v = np.bincount(some, v[some], minlength=len(v))
             v = v / v.sum()
-            from_mean = self._product(v, precise=True)
+            from_mean = self._multiply(v, precise=True)
             squared = squared - 2.0 * from_mean + v @ from_mean
         return np.maximum(squared, 0.0) + self._constant**2
 
@@ -99,12 +112,15 @@ class GramAdapter(KernelMatrixAdapter):
         if self._K is not None:
             return self._K[i][:, j]
         assert self._kernel is not None
-        return self._kernel(self._X[i], self._X[j])
+        block = self._kernel(self._X[i], self._X[j])
+        self.n_kernel_evaluations += block.size
+        return block
 
     def _stored(self) -> Array | None:
         """The whole kernel matrix, if it may be kept."""
         n = self.rows.n_examples
-        if self._K is None and n * n * self._X.dtype.itemsize <= _MAX_STORED_BYTES:
+        few = n * n * self._X.dtype.itemsize <= _MAX_STORED_BYTES
+        if self._K is None and self._plan is None and few:
             self._K = self._block(slice(None), slice(None))
         return self._K
 
@@ -121,45 +137,60 @@ class GramAdapter(KernelMatrixAdapter):
             product[strip] = self._block(strip, slice(None)).astype(np.float64) @ V
         return product
 
-    def _pull(self, V: Array, precise: bool) -> Array:
-        if not self.cheap_sums or np.count_nonzero(V) < 0.05 * V.size:
-            few = support_of(V)
-            self.n_passes += few.size / len(V)
-            product = self._column_sum(few, V[few])
-        else:
+    def _multiply(self, V: Array, precise: bool) -> Array:
+        """``K V``, from the columns of the examples that take part where these are few."""
+        many = np.count_nonzero(V) >= 0.05 * V.size
+        if self._plan is None and self.cheap_sums and many:
             self.n_passes += 1
-            product = self._product(V, precise)
+            return self._product(V, precise)
+        few = support_of(V)
+        self.n_passes += few.size / len(V)
+        if self._kept is not None and self._kept.keep(few):
+            return self._kept.multiply(few, V[few])
+        product = np.zeros(V.shape)
+        for part, columns in self._some_columns(few):
+            product += columns.T.astype(np.float64, copy=False) @ V[part]
+        return product
+
+    def _some_columns(self, examples: Array) -> Iterator[tuple[Array, Array]]:
+        if self._plan is not None:
+            yield from self.columns.take(examples)
+            return
+        size = max(1, _STRIP_BYTES // (8 * self.rows.n_examples))
+        for i in range(0, examples.size, size):
+            part = examples[i : i + size]
+            yield part, self._block(slice(None), part).T
+
+    def _columns(self, examples: Array) -> Array:
+        assert self._kernel is not None
+        kernel, n, right = self._kernel, self.rows.n_examples, self._X[examples]
+        out = np.empty((len(examples), n), self.column_dtype)
+        self.n_kernel_evaluations += out.size
+
+        def work(i: int) -> None:
+            block = slice(i, min(i + _COLUMN_BLOCK, n))
+            with config_context(assume_finite=True):  # fit has looked at X
+                out[:, block] = kernel(self._X[block], right).T
+
+        blocks = range(0, n, _COLUMN_BLOCK)
+        workers = min(n_threads(), len(blocks))
+        if workers == 1:
+            ordered_map(work, blocks, None)
+        else:
+            with ThreadPoolExecutor(workers) as pool:
+                ordered_map(work, blocks, pool)
+        return out
+
+    @cached_property
+    def columns(self) -> ColumnCache:
+        return super().columns if self._K is None else WholeMatrix(self._K)
+
+    def assemble(self, F: Array, q: Array) -> Array:
+        return self._vector(F, q)
+
+    def _pull(self, V: Array, precise: bool) -> Array:
+        product = self._multiply(V, precise)
         return (product + self._constant**2 * V.sum(axis=0)) / self.radius**2
-
-    def _column_sum(self, few: Array, V: Array) -> Array:
-        """``K[:, few] V``."""
-        if self._K is not None:
-            return self._K[few].astype(np.float64, copy=False).T @ V
-        total = np.zeros((self.rows.n_examples, *V.shape[1:]))
-        if not self._cached(few):
-            size = max(1, _STRIP_BYTES // (8 * self.rows.n_examples))
-            for i in range(0, len(few), size):
-                strip = self._block(few[i : i + size], slice(None)).astype(np.float64)
-                total += strip.T @ V[i : i + size]
-            return total
-        for k, batch in enumerate(self._batches):
-            mine = np.flatnonzero(self._batch_of[few] == k)
-            if len(mine):
-                scattered = np.zeros((len(batch), *V.shape[1:]))
-                scattered[self._place[few[mine]]] = V[mine]
-                total += batch.T @ scattered
-        return total
-
-    def _cached(self, examples: Array) -> bool:
-        """Keep the columns of these examples, or say that there is no room."""
-        new = np.unique(examples[self._batch_of[examples] < 0])
-        stored = sum(len(batch) for batch in self._batches)
-        if (stored + len(new)) * self.rows.n_examples * 8 > _MAX_STORED_BYTES:
-            return False
-        if len(new):
-            self._batch_of[new], self._place[new] = len(self._batches), np.arange(len(new))
-            self._batches.append(self._block(new, slice(None)).astype(np.float64, copy=False))
-        return True
 
     def _scores(self, image: Array, precise: bool) -> Array:
         return image
@@ -181,12 +212,10 @@ class GramAdapter(KernelMatrixAdapter):
         return super().lower_bound(self.refresh(w), offsets)
 
     def _kernel_block(self, i: Array, j: Array) -> Array:
-        if self.cheap_sums or not self._cached(i):
-            return (self._block(i, j).astype(np.float64) + self._constant**2) / self.radius**2
-        K = np.empty((len(i), len(j)))
-        for k in np.unique(self._batch_of[i]):
-            mine = np.flatnonzero(self._batch_of[i] == k)
-            K[mine] = self._batches[k][self._place[i[mine]][:, None], j]
+        if self._kept is not None and self._kept.keep(i):
+            K = self._kept.block(i, j)
+        else:
+            K = self._block(i, j).astype(np.float64)
         K += self._constant**2
         K /= self.radius**2
         return K

@@ -14,6 +14,7 @@ import scipy.sparse as sp
 from marginsvm._threads import n_threads, ordered_map
 from marginsvm._typing import Array
 from marginsvm.kernel_matrix.adapter import Answer, KernelMatrixAdapter, support_of
+from marginsvm.kernel_matrix.columns import ColumnPlan
 from marginsvm.kernel_matrix.flat import DENSE, SPARSE, FlatRows
 from marginsvm.kernel_matrix.norms import LpNorm
 from marginsvm.kernel_matrix.rows import Rows
@@ -46,6 +47,9 @@ class LinearAdapter(KernelMatrixAdapter):
         The last entry of every image belongs to it, unless it is 0.
     """
 
+    column_scale = column_passes = 1.0
+    column_dtype = np.dtype(np.float64)
+
     def __init__(
         self,
         X: Any,
@@ -53,9 +57,10 @@ class LinearAdapter(KernelMatrixAdapter):
         C: float = np.inf,
         norm: LpNorm = LpNorm(),  # noqa: B008 - frozen
         constant: float = 0.0,
+        plan: ColumnPlan | None = None,
     ) -> None:
         width = X.shape[1] + (constant != 0.0)
-        super().__init__(rows, C, (*rows.score_shape[1:], width), norm, constant)
+        super().__init__(rows, C, (*rows.score_shape[1:], width), norm, constant, plan)
         self._X = X
         self._blocks = _blocks(X)
         per_chunk = -(-len(self._blocks) // _MAX_CHUNKS)
@@ -256,6 +261,23 @@ class LinearAdapter(KernelMatrixAdapter):
 
     def flat(self) -> FlatRows:
         return self._flat  # X in Fortran's order is copied, once
+
+    def _columns(self, examples: Array) -> Array:
+        right = self._examples(examples) / self.radius
+        out = np.empty((len(examples), self.rows.n_examples))
+
+        def work(blocks: list[Block]) -> None:
+            for block, X in blocks:
+                if sp.issparse(X):
+                    out[:, block] = (X @ right.T).T
+                else:
+                    out[:, block] = self._centred_map(lambda A: A @ right.T, X).T
+
+        self._map(work)
+        if sp.issparse(self._X) and self._mean is not None:
+            out -= (right @ self._mean)[:, None]
+        self.n_kernel_evaluations += out.size
+        return out
 
     def predictor(self, w: Array, offsets: Array) -> tuple[Array, Array]:
         W, shift = self._weights(self.image(w), precise=True)

@@ -1,0 +1,328 @@
+"""Ji, Srebro, Telgarsky (ICML 2021): Fast Margin Maximization via Dual Acceleration, Alg. 2."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from numbers import Real
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.utils import check_random_state
+from sklearn.utils._param_validation import Interval, StrOptions
+
+from marginsvm._typing import Array
+from marginsvm._validation import TrainingSet
+from marginsvm.dual_state import Candidate, DualStateMixin, Progress
+from marginsvm.kernel_matrix import KernelMatrixAdapter
+from marginsvm.kernel_matrix.columns import ColumnPlan
+from marginsvm.schedules import MOMENTA, STEPS, Schedule, momentum_at, resolve, step_at
+
+_BATCH = 16  # columns computed together where the next draws can be guessed
+
+
+@dataclass(frozen=True)
+class SamplingState:
+    """``g = c g_hat`` and ``w = w_hat + s g_hat``: scalars times accumulated rows.
+
+    Arrays are class by class, (n_classes, n_examples), the examples in ``order``:
+    ``w, g`` are the scores of w_hat and g_hat on the examples, ``q_w, q_g`` their
+    coefficients on the rows.
+    """
+
+    t: int
+    seed: int
+    order: Array
+    w: Array
+    g: Array
+    q_w: Array
+    q_g: Array
+    offsets: Array  # class offsets that balanced the last draw
+    scalars: Array  # c, s, the masses of w and g, and the columns used so far
+
+    def copy(self) -> SamplingState:
+        """The same with arrays of its own."""
+        arrays = ("w", "g", "q_w", "q_g", "offsets", "scalars")
+        return replace(self, **{name: getattr(self, name).copy() for name in arrays})
+
+
+class AdaptiveSamplingKernelClassifier(DualStateMixin, BaseEstimator):
+    r"""Maximum-margin classifier that draws one example at a time, at the worst margins.
+
+    Where :class:`MomentumMarginClassifier` takes a product with the whole kernel matrix a
+    round, a draw here takes one of its columns: the example is drawn from the softmax of
+    the margins, so that those that matter come up again and again. The kernel matrix is
+    never formed.
+
+    Parameters
+    ----------
+    C : float, default=inf
+        Soft margin (dimensionless), as in :class:`MomentumMarginClassifier`.
+    kernel : str or callable, default="linear"
+        ``"linear"``, ``"precomputed"``, a name known to
+        ``sklearn.metrics.pairwise.pairwise_kernels``, or ``kernel(X, Y) -> matrix``; the
+        default is that of the whole family, so that estimators can be exchanged. A
+        callable with a method ``prepare(X)`` is given what that returns in place of X.
+    gamma, degree, coef0, kernel_params
+        As in :class:`MomentumMarginClassifier`.
+    fit_intercept : bool, default=True
+        Unpenalised. A draw then takes one row of each of the groups (a class against a
+        class) along a cycle: one row of each class for two classes, 2 or 3 columns in
+        place of one for more.
+    schedule : {"momentum", "theory"}, default="momentum"
+        ``"momentum"``: Ji's heuristic, constant steps with Nesterov's momentum, best in
+        practice. ``"theory"``: no momentum and the step ``sqrt(ln n / max_iter)``, for
+        which Theorem 4.1 holds.
+    step : {"constant", "inv_sqrt"}, float or callable, default=None
+        theta_t (dimensionless): a name, a number, a function of t, or a schedule object;
+        None leaves it to ``schedule``.
+    momentum : {"nesterov", "none"}, float or callable, default=None
+        beta_t in [0, 1], given likewise.
+    cache_size : float, default=200
+        Memory for kernel columns (MB). It changes the time of a fit and nothing else.
+    stopping : {"gap", "separation"}, default="gap"
+        Stop at the certified relative gap ``tol``, or at any separator.
+    tol : float, default=1e-3
+        Relative gap between the certified bounds (dimensionless).
+    max_iter : int, default=100000
+        Draws in all, those before a warm start included.
+    warm_start : bool, default=False
+        Go on from where the previous fit on the same data ended, bit for bit.
+    random_state : int, RandomState instance or None, default=None
+        Seed of the draws. The same seed gives the same model, bit for bit.
+    verbose : bool or int, default=False
+        Print the gap now and then.
+
+    Attributes
+    ----------
+    coef_, dual_coef_, intercept_, margin_, margin_bound_, certificate_, ... : see
+        :class:`MomentumMarginClassifier`.
+    n_iter_ : int
+        Draws made. Bounds are evaluated after every draw at first, then after every
+        eighth part more; ``history_`` has those rounds.
+    n_kernel_evaluations_ : int
+        Kernel values computed by the last call of fit; none where precomputed.
+    cache_hit_rate_ : float
+        Share of the columns used by the last call of fit that were in the cache.
+
+    Notes
+    -----
+    ===========================  ======================================================
+    paper                        code
+    ===========================  ======================================================
+    :math:`z_i`                  minus a row of the data, divided by the radius
+    :math:`i_t \sim q_t`         drawn by ``_sampling_loops.play`` from ``respond``
+    :math:`g_t`                  ``-scalars[C] * g``; coefficients ``q_g``
+    :math:`w_t`                  ``w + scalars[S] * g``; coefficients ``q_w``
+    :math:`\theta_t, \beta_t`    ``theta`` (``step``), ``beta`` (``momentum``)
+    :math:`T`                    ``max_iter``
+    ===========================  ======================================================
+
+    The rank-one bookkeeping: with ``g = c g_hat`` and ``w = w_hat + s g_hat``, drawing a
+    row a means ``c' = beta c``, ``g_hat += a / c``, ``s' = s + theta c'``,
+    ``w_hat += (theta - s / c) a``, so that only the two score columns of the row's classes
+    change. The weighted draws are a distribution: ``norm(w) / mass(w)`` is an upper bound.
+
+    References
+    ----------
+    Z. Ji, N. Srebro, M. Telgarsky. Fast Margin Maximization via Dual Acceleration.
+    ICML 2021. Algorithm 2, Theorem 4.1, section 5.2, Appendix F (Figure 3).
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from marginsvm import AdaptiveSamplingKernelClassifier
+    >>> X, y = load_iris(return_X_y=True)
+    >>> clf = AdaptiveSamplingKernelClassifier(tol=1e-2, random_state=0).fit(X[:100], y[:100])
+    >>> clf.status_, bool(clf.margin_ <= 0.8175566 <= clf.margin_bound_)
+    ('certified', True)
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **DualStateMixin._parameter_constraints,
+        "schedule": [StrOptions({"momentum", "theory"})],
+        "step": [
+            StrOptions(set(STEPS)),
+            Interval(Real, 0.0, None, closed="neither"),
+            callable,
+            None,
+        ],
+        "momentum": [
+            StrOptions(set(MOMENTA)),
+            Interval(Real, 0.0, 1.0, closed="both"),
+            callable,
+            None,
+        ],
+        "cache_size": [Interval(Real, 0.0, None, closed="left")],
+        "random_state": ["random_state"],
+    }
+
+    def __init__(
+        self,
+        *,
+        C: float = np.inf,
+        kernel: str | Callable[..., Array] = "linear",
+        gamma: str | float = "scale",
+        degree: float = 3,
+        coef0: float = 0.0,
+        kernel_params: dict[str, Any] | None = None,
+        fit_intercept: bool = True,
+        schedule: str = "momentum",
+        step: Schedule | None = None,
+        momentum: Schedule | None = None,
+        cache_size: float = 200.0,
+        stopping: str = "gap",
+        tol: float = 1e-3,
+        max_iter: int = 100_000,
+        warm_start: bool = False,
+        random_state: int | np.random.RandomState | None = None,
+        verbose: bool | int = False,
+    ) -> None:
+        self.C = C
+        self.kernel = kernel
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.kernel_params = kernel_params
+        self.fit_intercept = fit_intercept
+        self.schedule = schedule
+        self.step = step
+        self.momentum = momentum
+        self.cache_size = cache_size
+        self.stopping = stopping
+        self.tol = tol
+        self.max_iter = max_iter
+        self.warm_start = warm_start
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def _schedules(self, n_rows: int) -> tuple[Callable[[int], float], Callable[[int], float]]:
+        """Theta and beta as functions of t."""
+        theory = self.schedule == "theory"
+        step: Schedule = theory_step(n_rows, self.max_iter) if theory else "constant"
+        momentum: Schedule = "none" if theory else "nesterov"
+        theta = resolve(step if self.step is None else self.step, STEPS)
+        beta = resolve(momentum if self.momentum is None else self.momentum, MOMENTA)
+        return theta, beta
+
+    @property
+    def _column_plan(self) -> ColumnPlan:  # type: ignore[override]
+        # With momentum the same examples are drawn for a while, and guesses are good.
+        beta = self._schedules(n_rows=2)[1]
+        return ColumnPlan(self.cache_size, _BATCH if momentum_at(beta, 1) > 0 else 1)
+
+    def _round_end(self, n_iter: int) -> int:
+        return n_iter + max(1, n_iter // 8)
+
+    def _start(self, data: KernelMatrixAdapter) -> SamplingState:
+        k, N = data.rows.n_classes, data.rows.n_examples
+        seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
+        order = np.argsort(data.rows.codes, kind="stable")
+        w, g, q_w, q_g = (np.zeros((k, N)) for _ in range(4))
+        scalars = np.array([1.0, 0.0, 0.0, 0.0, 0.0])
+        return SamplingState(0, seed, order, w, g, q_w, q_g, np.zeros(k), scalars)
+
+    def _round(self, data: KernelMatrixAdapter, state: SamplingState) -> SamplingState:
+        t, T = state.t, min(self._round_end(state.t), self.max_iter)
+        step, momentum = self._schedules(data.n_rows)
+        theta = np.array([step_at(step, r) for r in range(t, T)])
+        beta = np.array([momentum_at(momentum, r) for r in range(t, T)])
+        groups = data.rows.n_classes if data.rows.balanced else 1
+        u = uniforms(state.seed, t, T, 1 + groups)
+        state = replace(state.copy(), t=T)
+        Draws(data, state).play(theta, beta, u)
+        return state
+
+    def _candidates(self, data: KernelMatrixAdapter, state: SamplingState) -> Iterator[Candidate]:
+        c, s, mass_w, mass_g, _ = state.scalars
+        w = vector(data, state, state.w + s * state.g, state.q_w + s * state.q_g)
+        worst = data.rows.worst(data.rows.group_min(data.margins(w)))
+        yield Candidate(w, mass_w, worst, fallback=True)
+        if mass_g > 0:
+            yield Candidate(vector(data, state, c * state.g, c * state.q_g), mass_g)
+
+    def _results(
+        self, data: KernelMatrixAdapter, training: TrainingSet, progress: Progress, status: str
+    ) -> dict[str, Any]:
+        return {
+            **super()._results(data, training, progress, status),
+            "n_kernel_evaluations_": data.n_kernel_evaluations,
+            "cache_hit_rate_": data.columns.hit_rate,
+        }
+
+
+class Draws:
+    """The compiled loops, set up for some data and a state that they change."""
+
+    def __init__(self, data: KernelMatrixAdapter, state: SamplingState) -> None:
+        from marginsvm.algorithms import _sampling_loops  # here, as numba takes a second
+
+        rows, order, k = data.rows, state.order, data.rows.n_classes
+        self.loops, self.data, self.state = _sampling_loops, data, state
+        self.starts = np.searchsorted(rows.codes[order], np.arange(k + 1))
+        weights = np.ones(rows.n_examples) if rows.weights is None else rows.weights
+        self.prior = weights[order] / weights.max()
+        self.slack = data.slack_per_example[order]
+
+    def play(self, theta: Array, beta: Array, u: Array) -> None:
+        """Draw at these steps, momenta and uniforms; fetch columns as they are needed."""
+        data, state, columns = self.data, self.state, self.data.columns
+        wanted = np.empty(data.rows.n_classes, dtype=np.int64)
+        before, n = state.scalars[-1], 0
+        stored = columns.columns.view()
+        stored.flags.writeable = False  # one compiled loop for all kernels, memory maps too
+        while n < len(theta):
+            n += self.loops.play(
+                *(state.w, state.g, state.q_w, state.q_g, state.offsets, state.scalars),
+                *(self.starts, state.order, self.prior, self.slack, data.rows.balanced),
+                *(stored, columns.slot, columns.used, data.column_scale),
+                *(theta[n:], beta[n:], u[n:], wanted),
+            )
+            if n < len(theta):
+                columns.fetch(wanted[wanted >= 0], self.likely)
+        used = int(state.scalars[-1] - before)
+        columns.n_used += used
+        data.n_passes += used * data.column_passes
+
+    def likely(self) -> Array:
+        """Examples, heaviest under q_t first: those that are drawn next, with momentum."""
+        state, weight = self.state, np.empty(self.data.rows.n_examples)
+        balanced = self.data.rows.balanced
+        self.loops.example_weights(
+            *(state.w, state.g, state.scalars[1], self.starts, self.prior),
+            *(balanced, state.offsets.copy(), weight),
+        )
+        return state.order[np.argsort(-weight, kind="stable")]
+
+
+def uniforms(seed: int, t: int, end: int, n: int) -> Array:
+    """N uniform numbers for each of the draws t, ..., end - 1: the same for every split of them."""
+    generator = np.random.Generator(np.random.PCG64(seed).advance(t * n))
+    return generator.random((end - t, n))
+
+
+def vector(data: KernelMatrixAdapter, state: SamplingState, F: Array, q: Array) -> Array:
+    """Scores and coefficients as a vector of the game; the rows' own coordinates taken out."""
+    F = F + np.sqrt(2.0) * data.slack_per_example[state.order] * q
+    if data.rows.n_classes == 2:  # one row an example: both classes say the same
+        F, q = np.sqrt(2.0) * F[1:], q.sum(axis=0, keepdims=True)
+    back = np.argsort(state.order)
+    scores, coefficients = F[:, back].T, q[:, back].T
+    return data.assemble(
+        scores.reshape(data.rows.score_shape), coefficients.reshape(data.rows.shape)
+    )
+
+
+def theory_step(n_rows: int, max_iter: int) -> float:
+    """Theta = sqrt(ln n / T) of Theorem 4.1."""
+    return float(np.sqrt(np.log(max(n_rows, 2)) / max_iter))
+
+
+def theory_draws(n_rows: int, margin: float, epsilon: float, delta: float) -> int:
+    """T of Theorem 4.1: with probability 1 - delta, the margin then is >= margin - epsilon.
+
+    Margins in units of the radius.
+    """
+    first = (32 * np.log(n_rows) + 64 * np.log(2 / delta)) / (margin * epsilon) ** 2
+    return int(max(np.ceil(first), np.ceil(32 / (delta * epsilon**2))))

@@ -1,0 +1,351 @@
+"""Algorithm 2 against the plain recursion, its theorem, and the columns it goes by."""
+
+import tracemalloc
+
+import numpy as np
+import pytest
+from estimators import fit, separable
+from oracle import best_margin, explicit_rows
+from sklearn.metrics.pairwise import linear_kernel, polynomial_kernel, rbf_kernel
+from threadpoolctl import threadpool_limits
+
+from marginsvm import AdaptiveSamplingKernelClassifier, BatchPerceptron
+from marginsvm.algorithms import _sampling_groups as groups
+from marginsvm.algorithms import _sampling_loops as loops
+from marginsvm.algorithms import adaptive_sampling
+from marginsvm.algorithms.adaptive_sampling import Draws, theory_draws, theory_step, uniforms
+from marginsvm.kernel_matrix import GramAdapter, make_rows
+from marginsvm.kernel_matrix.columns import ColumnCache, ColumnPlan
+from marginsvm.kernels import two_layer_relu_ntk
+from marginsvm.responses import softmax
+
+SCHEDULES = {
+    "nesterov": (lambda t: 1.0, lambda t: t / (t + 1)),
+    "zero": (lambda t: 0.3, lambda t: 0.0),
+    "constant": (lambda t: 0.7, lambda t: 0.9),
+    "small": (lambda t: 1.0, lambda t: 0.01),
+    "decaying": (lambda t: (t + 1) ** -0.5, lambda t: 0.5),
+    "random": (
+        lambda t: np.random.RandomState(t).rand(),
+        lambda t: np.random.RandomState(t + 999).rand(),
+    ),
+    "random with zeros": (
+        lambda t: 1.0,
+        lambda t: (t % 7 > 0) * np.random.RandomState(t).rand(),
+    ),
+    "one": (lambda t: 1.0, lambda t: 1.0),
+}
+
+
+def problem(rng, k, n=60, d=7, C=np.inf, balanced=False, weights=None):
+    y = rng.permutation(np.arange(n) % k)
+    X = rng.standard_normal((n, d)) + 2 * rng.standard_normal((k, d))[y]
+    rows = make_rows(y, k, balanced=balanced, weights=weights)
+    return X, y, GramAdapter(None, X @ X.T, rows, C, plan=ColumnPlan(1.0, 1))
+
+
+# The bookkeeping.
+
+
+@pytest.mark.parametrize("name", SCHEDULES)
+@pytest.mark.parametrize(
+    ("k", "C", "balanced"),
+    [(2, np.inf, False), (2, 1.0, True), (4, np.inf, False), (4, 1.0, False), (4, 1.0, True)],
+)
+def test_rank_one_bookkeeping_is_the_plain_recursion(name, k, C, balanced, rng, monkeypatch):
+    """Draws are read off the coefficients, one at a time; g and w then follow plainly."""
+    X, y, data = problem(rng, k, C=C, balanced=balanced)
+    A, _, _ = explicit_rows(X, y, C=C)
+    G = A @ A.T / np.square(A).sum(axis=1).max() if not balanced else A @ A.T / data.radius**2
+    used = np.flatnonzero(np.isfinite(data.margins(data.zeros()).ravel()))
+    step, momentum = SCHEDULES[name]
+    clf = AdaptiveSamplingKernelClassifier(step=step, momentum=momentum, max_iter=400)
+    monkeypatch.setattr(clf, "_round_end", lambda n: n + 1)
+    clf.random_state = 0
+    state = clf._start(data)
+    q_g, q_w, folds = np.zeros(len(G)), np.zeros(len(G)), 0
+    for t in range(400):
+        before, state = state, clf._round(data, state)
+        g, w = table(data, state)
+        theta, beta = step(t), momentum(t)
+        a = g[1][used] / beta - q_g if beta > 0 else (w[1][used] - q_w) / theta
+        scale = max(1.0, np.abs(q_w).max())
+        np.testing.assert_allclose(a.sum(), 1.0, atol=1e-8 * scale / max(beta, 1e-3))
+        a = np.round(a * 12) / 12  # shares of cycles: 1, 1/2, 1/3, 1/4
+        q_g = beta * (q_g + a)
+        q_w = q_w + theta * (q_g + a)
+        scale = max(1.0, np.abs(G @ q_w).max())
+        for (scores, coef), q in ((g, q_g), (w, q_w)):
+            np.testing.assert_allclose(coef[used], q, atol=1e-8 * scale)
+            np.testing.assert_allclose(scores[used], G @ q, atol=1e-8 * scale)
+        np.testing.assert_allclose(state.scalars[2:4], [q_w.sum(), q_g.sum()], rtol=1e-8)
+        folds += state.scalars[1] == 0.0 and before.scalars[1] != 0.0
+    assert folds > 0 or name in ("zero", "nesterov", "one")
+
+
+def table(data, state):
+    """(margins, coefficients) of g and of w, over all the rows."""
+    c, s = state.scalars[:2]
+    parts = ((c * state.g, c * state.q_g), (state.w + s * state.g, state.q_w + s * state.q_g))
+    for F, q in parts:
+        vector = adaptive_sampling.vector(data, state, F, q)
+        yield data.margins(vector).ravel(), data.coefficients(vector).ravel()
+
+
+def test_rounding_does_not_drift(rng):
+    X, y = separable(rng, k=3)
+    data = GramAdapter(None, X @ X.T, make_rows(y, 3, balanced=True), 1.0, plan=ColumnPlan(1.0, 1))
+    clf = AdaptiveSamplingKernelClassifier(C=1.0, max_iter=100_000, random_state=0)
+    state = clf._start(data)
+    while state.t < clf.max_iter:
+        state = clf._round(data, state)
+    for candidate in clf._candidates(data, state):
+        again = data.refresh(candidate.vector)
+        scale = np.abs(again).max()
+        np.testing.assert_allclose(candidate.vector, again, atol=1e-9 * scale)
+
+
+# The draws.
+
+
+@pytest.mark.parametrize("k", [2, 3, 5])
+@pytest.mark.parametrize("balanced", [True, False])
+@pytest.mark.parametrize("weighted", [True, False])
+def test_draws_follow_the_softmax(k, balanced, weighted, rng):
+    """Over a fine grid of quantiles, the average draw is the package's own response."""
+    weights = rng.random(60) + 0.1 if weighted else None
+    _, _, data = problem(rng, k, balanced=balanced, weights=weights)
+    clf = AdaptiveSamplingKernelClassifier(max_iter=5, random_state=0)
+    state = clf._start(data)
+    for _ in range(5):
+        state = clf._round(data, state)
+    _, (margins, _) = table(data, state)
+    q = softmax(data.rows, margins.reshape(data.rows.shape)).q.reshape(60, -1)
+    draws, N = Draws(data, state), 60
+    top, total, share = (np.empty((k, k)) for _ in range(3))
+    fixed = (state.w, state.g, state.scalars[1], draws.starts, draws.prior)
+    loops.respond(*fixed, balanced, np.zeros(k), top, total, share)
+    y = data.rows.codes
+    expected = np.zeros((k, k))
+    for c in range(k):
+        for j in range(k):
+            if j != c:
+                expected[c, j] = q[y == c, 0 if k == 2 else j].sum()
+    np.testing.assert_allclose(share, expected, atol=1e-8)
+    path, grid, counts = np.empty(k + 1, int), (np.arange(20_000) + 0.5) / 20_000, np.zeros((k, k))
+    for u in grid:
+        m = (groups.pick_cycle if balanced else groups.pick_group)(share, u, path)
+        assert not balanced or path[m] == path[0]
+        for r in range(m):
+            counts[path[r], path[r + 1]] += 1.0 / m
+    np.testing.assert_allclose(counts / len(grid), share, atol=k * k / len(grid))
+    c, j = np.unravel_index(share.argmax(), share.shape)
+    picked = [loops.pick_row(*fixed, top, total, c, j, u) for u in grid]
+    frequency = np.bincount(state.order[picked], minlength=N) / len(grid)
+    inside = np.where(y == c, q[:, 0 if k == 2 else j], 0.0)
+    np.testing.assert_allclose(frequency, inside / inside.sum(), atol=2 / len(grid))
+
+
+@pytest.mark.parametrize("u", [0.0, 1 - 2**-53])
+@pytest.mark.parametrize("spread", [0.0, 1.0, 1e3, 1e8])
+@pytest.mark.parametrize("balanced", [True, False])
+def test_extreme_uniforms_and_scores_give_valid_rows(u, spread, balanced, rng):
+    _, _, data = problem(rng, 5, n=300, balanced=balanced)
+    clf = AdaptiveSamplingKernelClassifier(max_iter=5, random_state=0)
+    state = clf._start(data).copy()
+    state.w[:] = spread * rng.standard_normal(state.w.shape)
+    Draws(data, state).play(np.ones(2), np.zeros(2), np.full((2, 6), u))
+    assert np.isfinite(state.w).all()
+    np.testing.assert_allclose(state.q_w.sum(), 2.0)
+    assert (state.q_w >= 0).all()
+    own = data.rows.codes[state.order]
+    assert not state.q_w[own, np.arange(300)].any()
+
+
+def test_exp_negative():
+    z = np.linspace(-42.999, 0, 40001)
+    e = np.array([loops.exp_negative.py_func(v) for v in z])
+    error = np.abs(e / np.exp(z) - 1)
+    assert error[z > -15].max() < 3e-12
+    assert error.max() < 3e-8
+    assert loops.exp_negative.py_func(-43.0) == 0.0
+
+
+def test_uniforms_do_not_depend_on_the_rounds():
+    whole = uniforms(3, 0, 50, 4)
+    parts = [uniforms(3, a, b, 4) for a, b in ((0, 1), (1, 30), (30, 50))]
+    np.testing.assert_array_equal(whole, np.concatenate(parts))
+    assert np.any(whole != uniforms(4, 0, 50, 4))
+
+
+# The theorem.
+
+
+def test_theorem_4_1(rng):
+    """With the theorem's T, at least 1 - delta of 200 runs reach the margin less epsilon."""
+    X, y = separable(rng, n=20, d=3, margin=0.8)
+    best = best_margin(X, y, fit_intercept=False)
+    radius = np.sqrt(np.square(X).sum(axis=1).max())
+    gamma, delta = best / radius, 0.2
+    epsilon = 0.5 * gamma
+    T = theory_draws(len(X), gamma, epsilon, delta)
+    clf = AdaptiveSamplingKernelClassifier(
+        fit_intercept=False, schedule="theory", max_iter=T, kernel="precomputed"
+    )
+    rows = make_rows(y, 2, balanced=False)
+    data = GramAdapter(None, X @ X.T, rows, plan=ColumnPlan(1.0, 1))
+        None, X @ X.T, make_rows(y, 2, balanced=False), np.inf, plan=ColumnPlan(1.0, 1)
+    )
+    margins = []
+    for seed in range(200):
+        clf.random_state = seed
+        state = clf._start(data).copy()
+        step, _ = clf._schedules(data.n_rows)
+        assert step(0) == theory_step(len(X), T)
+        Draws(data, state).play(np.full(T, step(0)), np.zeros(T), uniforms(seed, 0, T, 2))
+        _, (scores, _) = table(data, state)
+        w = next(clf._candidates(data, state)).vector
+        margins.append(scores.min() / data.norm(w))
+    reached = np.mean(np.array(margins) >= gamma - epsilon)
+    print(f"T = {T}, gamma {gamma:.3f}: {reached:.1%} of 200 runs within epsilon")
+    assert reached >= 1 - delta
+
+
+# Seeds, columns, and memory.
+
+
+@pytest.mark.parametrize("C", [np.inf, 1.0])
+@pytest.mark.parametrize("k", [2, 3])
+def test_resuming_a_round_cut_short(C, k, rng):
+    X, y = separable(rng, n=90, k=k)
+    params = {"tol": 0.0, "C": C, "kernel": "rbf", "random_state": 0}
+    whole = fit(AdaptiveSamplingKernelClassifier(max_iter=300, **params), X, y)
+    parts = AdaptiveSamplingKernelClassifier(warm_start=True, **params)
+    for n in (1, 20, 123, 124, 300, 300):
+        fit(parts.set_params(max_iter=n), X, y)
+        assert parts.n_iter_ == n
+    np.testing.assert_array_equal(parts.decision_function(X), whole.decision_function(X))
+    for column in ("n_iter", "n_passes", "margin", "margin_bound"):
+        np.testing.assert_array_equal(parts.history_[column], whole.history_[column])
+
+
+KERNELS = {"linear": linear_kernel, "rbf": rbf_kernel, "poly": polynomial_kernel}
+KERNELS["ntk"] = two_layer_relu_ntk(16)
+
+
+@pytest.mark.parametrize("name", KERNELS)
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_a_column_has_the_same_bits_in_every_batch(name, dtype, rng):
+    X = rng.standard_normal((2 * 4096 + 77, 30)).astype(dtype)
+    rows, ids = make_rows(np.arange(len(X)) % 2, 2, balanced=False), rng.permutation(500)[:16]
+    prepared = KERNELS[name].prepare(X) if name == "ntk" else X
+    data = GramAdapter(KERNELS[name], prepared, rows, np.inf, plan=ColumnPlan(10.0, 16))
+    reference = data._columns(ids)
+    assert reference.dtype == dtype
+    np.testing.assert_allclose(reference, KERNELS[name](X[ids], X), rtol=1e-4, atol=1e-4)
+    for threads in (1, 2):
+        order, others = rng.permutation(16), rng.integers(0, len(X), 16)
+        mixed = np.where(np.arange(16) % 3 == 0, ids[order], others)
+        with threadpool_limits(threads):
+            np.testing.assert_array_equal(data._columns(ids[order]), reference[order])
+            np.testing.assert_array_equal(data._columns(mixed)[::3], reference[order][::3])
+            same = data._columns(np.repeat(ids[3], 16))
+        np.testing.assert_array_equal(same, reference[[3] * 16])
+
+
+@pytest.mark.parametrize("kernel", ["linear", "rbf", two_layer_relu_ntk(16)])
+@pytest.mark.parametrize("fit_intercept", [True, False])
+def test_same_seed_same_model_whatever_the_cache(kernel, fit_intercept, rng):
+    X, y = separable(rng, n=400, d=8, k=3)
+    params = {"kernel": kernel, "fit_intercept": fit_intercept, "max_iter": 300, "tol": 0.0}
+
+    def model(**more):
+        return fit(AdaptiveSamplingKernelClassifier(**{**params, "random_state": 0, **more}), X, y)
+
+    reference = model()
+    F = reference.decision_function(X)
+    evaluations = []
+    for size in (0.0, 0.05, 0.3, 100.0):
+        clf = model(cache_size=size)
+        np.testing.assert_array_equal(clf.decision_function(X), F)
+        np.testing.assert_array_equal(clf.history_["margin"], reference.history_["margin"])
+        evaluations.append(clf.n_kernel_evaluations_)
+        assert 0.0 <= clf.cache_hit_rate_ < 1.0
+    assert evaluations == sorted(evaluations, reverse=True)
+    with threadpool_limits(1):
+        np.testing.assert_array_equal(model().decision_function(X), F)
+    assert np.any(model(random_state=1).decision_function(X) != F)
+
+
+def test_least_recently_used_goes_first():
+    asked = []
+
+    def compute(ids):
+        asked.append(ids.tolist())
+        return np.repeat(ids[:, None], 100, 1).astype(np.float32)
+
+    cache = ColumnCache(compute, 100, np.dtype(np.float32), 3 * 400 / 2**20, 1, 2)
+    assert len(cache.columns) == 3
+    for i in (1, 2, 3, 1, 4, 2, 1):
+        cache.fetch(np.array([i]))
+        np.testing.assert_array_equal(cache.columns[cache.slot[i]], i)
+    assert asked == [[1], [2], [3], [4], [2]]  # 4 pushes out 2, not 1; 2 pushes out 3
+    for part, columns in cache.take(np.array([1, 50])):
+        np.testing.assert_array_equal(columns, np.repeat(part[:, None], 100, 1))
+    assert cache.slot[50] == -1
+
+
+def test_a_batch_is_filled_with_what_is_likely():
+    asked = []
+
+    def compute(ids):
+        asked.append(ids.tolist())
+        return np.repeat(ids[:, None], 100, 1).astype(np.float32)
+
+    cache = ColumnCache(compute, 100, np.dtype(np.float32), 1.0, 4, 2)
+    cache.fetch(np.array([7]), lambda: np.array([7, 8, 9]))
+    cache.fetch(np.array([8, 1]))
+    assert asked == [[7, 8, 9, 7], [1, 1, 1, 1]]  # the width of the product never changes
+
+
+def test_memory_is_bounded(rng):
+    """Beyond X: the cache, and some arrays of N x k; never the N x N matrix."""
+    N, k, cache = 6000, 3, 8.0
+    X, y = separable(rng, n=N, d=20, k=k)
+    X = X.astype(np.float32)
+    clf = AdaptiveSamplingKernelClassifier(
+        kernel="rbf", fit_intercept=False, max_iter=200, cache_size=cache, random_state=0
+    )
+    fit(clf, X[:100], y[:100])
+    tracemalloc.start()
+    fit(clf, X, y)
+    peak = tracemalloc.get_traced_memory()[1]
+    clf.predict(X)
+    predicted = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    print(f"{peak / 2**20:.1f} MB, cache {cache} MB, N k floats {N * k * 8 / 2**20:.2f} MB")
+    assert peak < cache * 2**20 + 60 * N * k * 8
+    assert predicted < cache * 2**20 + 2**26
+    assert clf.n_kernel_evaluations_ < 0.2 * N * N
+
+
+# Figure 3, on the images if they are here.
+
+
+def test_order_of_figure_3(shared_data):
+    """Momentum is ahead of the batch perceptron, the theory's schedule far behind both."""
+    z = shared_data("mnist")
+    X, y = z["X_test"][:2000].reshape(2000, -1).astype(np.float32) / 255, z["y_test"][:2000]
+    K = two_layer_relu_ntk(128)(X)
+    params = {"kernel": "precomputed", "fit_intercept": False, "max_iter": 1500, "tol": 0.0}
+    perceptron = fit(BatchPerceptron(**params), K, y).margin_
+    sampling = AdaptiveSamplingKernelClassifier(random_state=0, **params)
+    momentum = fit(sampling, K, y).margin_
+    theory = fit(sampling.set_params(schedule="theory"), K, y).margin_
+    assert theory < perceptron < momentum
+
+
+def test_unknown_schedules_are_named(rng):
+    X, y = separable(rng)
+    with pytest.raises(ValueError, match=r"'momentum'.*'theory'|'theory'.*'momentum'"):
+        AdaptiveSamplingKernelClassifier(schedule="fast").fit(X, y)

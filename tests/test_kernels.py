@@ -1,0 +1,67 @@
+"""Tangent kernels against the Jacobians they are made of."""
+
+import pickle
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from estimators import fit, separable
+
+from marginsvm import MomentumMarginClassifier, check_certificate
+from marginsvm.kernels import two_layer_relu_ntk
+
+
+def jacobian(X, V, a):
+    """Gradients of sum_j a_j relu(v_j . x) in all v_j and a_j, one row a point."""
+    H = X @ V.T
+    in_V = (a * (H > 0))[:, :, None] * X[:, None, :]
+    return np.hstack([in_V.reshape(len(X), -1), np.maximum(H, 0)])
+
+
+@pytest.mark.parametrize("n", [1, 5, 1500])  # 1500: more than one block
+def test_kernel_is_the_gram_matrix_of_the_jacobian(n, rng):
+    X, Y = rng.standard_normal((n, 6)), rng.standard_normal((7, 6))
+    kernel = two_layer_relu_ntk(width=9, random_state=3)
+    V, a = kernel.weights(6, float)
+    expected = jacobian(X, V, a) @ jacobian(Y, V, a).T
+    np.testing.assert_allclose(kernel(X, Y), expected, rtol=1e-12, atol=1e-12)
+    prepared = kernel.prepare(X)
+    np.testing.assert_array_equal(kernel(prepared[:3], Y), kernel(X[:3], Y))
+    assert prepared.extra_bytes == n * 9 * 8
+    np.testing.assert_allclose(kernel(sp.csr_array(X), Y), expected, rtol=1e-12, atol=1e-12)
+
+
+def test_jacobian_is_the_networks(rng):
+    X, h = rng.standard_normal((4, 6)), 1e-6
+    V, a = two_layer_relu_ntk(5, 1).weights(6, float)
+    J = jacobian(X, V, a)
+    for p in range(V.size + a.size):
+        e = np.zeros(V.size + a.size)
+        e[p] = h
+        dV, da = e[: V.size].reshape(V.shape), e[V.size :]
+        up, down = (np.maximum(X @ (V + s * dV).T, 0) @ (a + s * da) for s in (1, -1))
+        np.testing.assert_allclose((up - down) / (2 * h), J[:, p], atol=1e-7)
+
+
+def test_types_pickle_and_seeds(rng):
+    X = rng.standard_normal((20, 6)).astype(np.float32)
+    kernel = two_layer_relu_ntk(64, 0)
+    K = kernel(X)
+    assert K.dtype == np.float32
+    np.testing.assert_allclose(K, kernel(X.astype(float)), rtol=1e-3, atol=1e-4)
+    assert np.linalg.eigvalsh(kernel(X.astype(float)))[0] > -1e-12
+    np.testing.assert_array_equal(pickle.loads(pickle.dumps(kernel))(X), K)
+    assert pickle.loads(pickle.dumps(kernel)) == kernel == two_layer_relu_ntk(64, 0)
+    assert kernel != two_layer_relu_ntk(64, 1)
+    np.testing.assert_allclose(kernel(2 * X), 4 * K, rtol=1e-6)  # gradients are 1-homogeneous
+    state = np.random.RandomState(5)
+    assert two_layer_relu_ntk(64, state) != two_layer_relu_ntk(64, state)
+    with pytest.raises(ValueError, match="width"):
+        two_layer_relu_ntk(0)
+
+
+def test_a_fit_takes_it(rng):
+    X, y = separable(rng)
+    clf = fit(MomentumMarginClassifier(kernel=two_layer_relu_ntk(32), max_iter=50), X, y)
+    assert check_certificate(clf, X, y)
+    assert pickle.loads(pickle.dumps(clf)).score(X, y) > 0.9
