@@ -29,7 +29,7 @@ from torch.nn.functional import cross_entropy, unfold
 from marginsvm import AdaptiveSamplingKernelClassifier
 
 EPOCHS = (0, 400, 800, 1200, 1600)
-N_TEST = 1000
+N_TEST = 500
 
 
 def cifar(folder, seed, n_train=128, n_test=N_TEST):

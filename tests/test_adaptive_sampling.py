@@ -194,8 +194,6 @@ def test_theorem_4_1(rng):
     )
     rows = make_rows(y, 2, balanced=False)
     data = GramAdapter(None, X @ X.T, rows, plan=ColumnPlan(1.0, 1))
-        None, X @ X.T, make_rows(y, 2, balanced=False), np.inf, plan=ColumnPlan(1.0, 1)
-    )
     margins = []
     for seed in range(200):
         clf.random_state = seed
