@@ -357,9 +357,15 @@ class DualStateMixin(PredictorMixin, CallbackSupportMixin, ClassifierMixin):
                 stacklevel=5,  # the caller of fit, past two decorators
             )
         elif status == "no_margin":
+            meaning = (
+                "the classes cannot be separated. C < inf gives a soft margin."
+                if self.separable_ is False
+                else "next to nothing in the scale of X. If so thin a margin will do, "
+                "MaxMarginClassifier or a smaller tol may find it; C < inf gives a soft margin."
+            )
             warnings.warn(
                 f"No predictor has a margin above {self.margin_bound_:.3g} (certificate_.weights "
-                "is the proof): the classes cannot be separated. C < inf gives a soft margin.",
+                f"is the proof): {meaning}",
                 ConvergenceWarning,
                 stacklevel=5,  # the caller of fit, past two decorators
             )

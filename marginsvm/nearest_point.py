@@ -16,6 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.linalg.lapack import dpstrf
 
+from marginsvm._corral import nearest_point as walk
 from marginsvm._typing import Array
 from marginsvm.kernel_matrix import KernelMatrixAdapter
 
@@ -57,8 +58,6 @@ def nearest_point(
     start : ndarray of int or None
         Positions in ``rows`` of the first corral; None: one row of every group.
     """
-    from marginsvm._nearest_loops import nearest_point as loop
-
     written_out = data.slack is None and data.width <= max(2 * len(rows), _MAX_WIDTH)
     Z = data.points(rows) if written_out else _rows_of_gram(data.gram(rows, rows))
     B = data.rows.balance(rows)
@@ -67,7 +66,7 @@ def nearest_point(
     scale = float(np.sqrt(np.einsum("ij,ij->i", Z, Z).max())) if Z.size else 0.0
     scale = scale or 1.0
     E = np.ascontiguousarray(np.column_stack([Z / scale, B, np.ones(len(Z))]))
-    corral, weights, v = loop(E, B.shape[1] + 1, start, 20 * sum(E.shape), 1e-9)
+    corral, weights, v = walk(E, B.shape[1] + 1, start, 20 * sum(E.shape), 1e-9)
     q = np.zeros(len(rows))
     q[corral] = weights
     d = Z.shape[1]

@@ -20,7 +20,7 @@ ORDER = [  # a room may import from those after it, and from its own folder
     "responses",
     "kernel_matrix.rows",
 ]
-FREE = {"schedules", "_threads", "_typing", "_nearest_loops", "progress", "display"}
+FREE = {"schedules", "_threads", "_typing", "_corral", "progress", "display"}
 FILES = sorted(ROOT.rglob("*.py"))
 
 

@@ -7,9 +7,9 @@ from estimators import ESTIMATORS, fit, make, overlapping, parameters, separable
 from hypothesis import HealthCheck, given, note, settings
 from hypothesis import strategies as st
 from oracle import best_margin, best_margin_of
-from sklearn.datasets import load_iris
+from sklearn.datasets import load_breast_cancer, load_iris
 
-from marginsvm import MomentumMarginClassifier, check_certificate
+from marginsvm import MaxMarginClassifier, MomentumMarginClassifier, check_certificate
 
 each = pytest.mark.parametrize("cls", ESTIMATORS, ids=lambda cls: cls.__name__)
 
@@ -153,3 +153,21 @@ def test_iris_setosa_is_svcs():
     np.testing.assert_allclose(ours.coef_, peer.coef_, atol=5e-3)
     np.testing.assert_allclose(ours.intercept_, peer.intercept_, atol=5e-3)
     np.testing.assert_allclose(best, best_margin(X, y), rtol=1e-5)
+
+
+@each
+def test_thin_margins_are_not_denied(cls):
+    """Raw breast cancer data is separable, by 1e-8 of its radius: that is not False."""
+    X, y = load_breast_cancer(return_X_y=True)
+    estimator = fit(make(cls, max_iter=500), X, y)
+    assert estimator.separable_ is not False
+    assert estimator.margin_bound_ > 4e-05
+    assert check_certificate(estimator, X, y)
+
+
+def test_the_exact_solver_finds_the_thin_margin():
+    X, y = load_breast_cancer(return_X_y=True)
+    estimator = MaxMarginClassifier().fit(X, y)
+    assert estimator.separable_ is True
+    np.testing.assert_allclose(estimator.margin_, 4.13714e-05, rtol=1e-5)
+    assert estimator.score(X, y) == 1.0

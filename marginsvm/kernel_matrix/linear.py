@@ -263,7 +263,7 @@ class LinearAdapter(KernelMatrixAdapter):
         return self._flat  # X in Fortran's order is copied, once
 
     def _columns(self, examples: Array) -> Array:
-        right = self._examples(examples) / self.radius
+        right = self.examples(examples)[:, : self._X.shape[1]] / self.radius
         out = np.empty((len(examples), self.rows.n_examples))
 
         def work(blocks: list[Block]) -> None:
@@ -271,10 +271,10 @@ class LinearAdapter(KernelMatrixAdapter):
                 if sp.issparse(X):
                     out[:, block] = (X @ right.T).T
                 else:
-                    out[:, block] = self._centred_map(lambda A: A @ right.T, X).T
+                    out[:, block] = self._in_float64(lambda A: A @ right.T, X).T
 
         self._map(work)
-        if sp.issparse(self._X) and self._mean is not None:
+        if self._mean is not None and (sp.issparse(self._X) or not self._far):
             out -= (right @ self._mean)[:, None]
         self.n_kernel_evaluations += out.size
         return out
