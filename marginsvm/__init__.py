@@ -1,16 +1,25 @@
 """Maximum-margin classifiers for scikit-learn in which every fit comes with a proof."""
 
 from marginsvm.algorithms.adaptive_sampling import AdaptiveSamplingKernelClassifier
-from marginsvm.algorithms.baselines import BatchPerceptron
+from marginsvm.algorithms.baselines import (
+    BatchPerceptron,
+    NormalizedKernelPerceptron,
+    VonNeumannClassifier,
+)
 from marginsvm.algorithms.dual_lp import DualLpPerceptron
 from marginsvm.algorithms.lp_baselines import LpPerceptron, PrimalMirrorDescent
 from marginsvm.algorithms.max_margin import MaxMarginClassifier
 from marginsvm.algorithms.momentum import MomentumMarginClassifier
+from marginsvm.algorithms.optimistic import OptimisticPerceptron
+from marginsvm.algorithms.rosenblatt import KernelPerceptron
+from marginsvm.algorithms.smoothed import SmoothedKernelPerceptron
+from marginsvm.algorithms.von_neumann import PerceptronVonNeumann
 from marginsvm.certificate import CertificateCheck, MarginCertificate, check_certificate
 from marginsvm.display import MarginPathDisplay
 from marginsvm.dual_state import DualStateMixin
 from marginsvm.kernel_matrix import KernelMatrixAdapter
 from marginsvm.schedules import NesterovSchedule, PowerSchedule
+from marginsvm.separability import Separability, check_separability
 
 __version__ = "0.1.0"
 
@@ -21,13 +30,21 @@ __all__ = [
     "DualLpPerceptron",
     "DualStateMixin",
     "KernelMatrixAdapter",
+    "KernelPerceptron",
     "LpPerceptron",
     "MarginCertificate",
     "MarginPathDisplay",
     "MaxMarginClassifier",
     "MomentumMarginClassifier",
     "NesterovSchedule",
+    "NormalizedKernelPerceptron",
+    "OptimisticPerceptron",
+    "PerceptronVonNeumann",
     "PowerSchedule",
     "PrimalMirrorDescent",
+    "Separability",
+    "SmoothedKernelPerceptron",
+    "VonNeumannClassifier",
     "check_certificate",
+    "check_separability",
 ]

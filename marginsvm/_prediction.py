@@ -9,6 +9,7 @@ from sklearn.metrics.pairwise import pairwise_kernels
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from marginsvm._typing import Array
+from marginsvm.kernel_matrix import normalized, normalized_in_kernel, of_normalized
 
 _BLOCK_BYTES = 2**25  # kernel values of a test set that are held at once
 
@@ -21,6 +22,7 @@ class PredictorMixin:
     degree: float
     coef0: float
     kernel_params: dict[str, Any] | None
+    normalize: bool = False  # a parameter of the estimators that offer it
     classes_: Array
     coef_: Array
     intercept_: Array
@@ -36,6 +38,15 @@ class PredictorMixin:
             return self.kernel(X, Y, **params)
         named = {"gamma": self._gamma, "degree": self.degree, "coef0": self.coef0, **params}
         return pairwise_kernels(X, Y, metric=self.kernel, filter_params=True, **named)
+
+    def _kernel_between(self, X: Any, Y: Any) -> Array:
+        """Kernel of all pairs, of normalised examples if fit saw these."""
+        kernel = self._kernel_matrix
+        if not self.normalize:
+            return kernel(X, Y)
+        return of_normalized(kernel)(
+            normalized_in_kernel(kernel, X), normalized_in_kernel(kernel, Y)
+        )
 
     def decision_function(self, X: Any) -> Array:
         """Signed distance to the boundary, in units of the closest training example's.
@@ -54,7 +65,7 @@ class PredictorMixin:
         check_is_fitted(self)
         X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False)
         if self.kernel == "linear":
-            F = X @ self.coef_.T + self.intercept_
+            F = (normalized(X) if self.normalize else X) @ self.coef_.T + self.intercept_
         else:
             size = int(min(max(1, _BLOCK_BYTES // (8 * max(1, len(self.support_)))), 1024))
             starts = range(0, X.shape[0], size)
@@ -63,9 +74,9 @@ class PredictorMixin:
 
     def _kernel_scores(self, X: Any) -> Array:
         if self.kernel == "precomputed":
-            K = X[:, self.support_]
+            K = X[:, self.support_]  # normalised by the user, if at all: see fit
         else:
-            K = self._kernel_matrix(X, self.support_vectors_)
+            K = self._kernel_between(X, self.support_vectors_)
         return K @ self.dual_coef_.T + self.intercept_
 
     def predict(self, X: Any) -> Array:

@@ -19,6 +19,9 @@ from marginsvm.kernel_matrix import (
     LpNorm,
     Rows,
     make_rows,
+    normalized,
+    normalized_in_kernel,
+    of_normalized,
 )
 
 KERNELS = {*PAIRWISE_KERNEL_FUNCTIONS, "precomputed"}
@@ -38,15 +41,17 @@ class TrainingSet:
     def adapter(self, estimator: Any) -> KernelMatrixAdapter:
         """Choose how the game sees the data."""
         constant = (estimator.intercept_scaling or 0.0) if estimator.fit_intercept else 0.0
-        norm = LpNorm.named(estimator.p, self.X.shape[1])
+        norm, X = LpNorm.named(estimator.p, self.X.shape[1]), self.X
         common = (self.rows, estimator.C, norm, constant, estimator._column_plan)
         if estimator.kernel == "linear":
-            return LinearAdapter(self.X, *common)
-        kernel, X = None, self.X
+            return LinearAdapter(normalized(X) if estimator.normalize else X, *common)
+        kernel = None
         if estimator.kernel != "precomputed":
             estimator._gamma = self.gamma
             kernel = estimator._kernel_matrix
             X = estimator.kernel.prepare(X) if hasattr(estimator.kernel, "prepare") else X
+            if estimator.normalize:
+                X, kernel = normalized_in_kernel(kernel, X), of_normalized(kernel)
         return GramAdapter(kernel, X, *common, estimator._whole_kernel)
 
     def embed(self, q: Array) -> sp.csr_array:
@@ -65,7 +70,7 @@ def training_set(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Training
     X, y = validate_data(estimator, X, y, accept_sparse="csr", dtype=[np.float64, np.float32])
     check_classification_targets(y)
     if estimator.kernel == "precomputed":
-        _check_gram(X)
+        _check_gram(X, normalize=estimator.normalize)
     weight = None
     kept = np.arange(len(y))
     if sample_weight is not None:
@@ -87,7 +92,7 @@ def training_set(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Training
     return TrainingSet(X, rows, classes, kept, len(y), gamma)
 
 
-def _check_gram(K: Any) -> None:
+def _check_gram(K: Any, *, normalize: bool) -> None:
     if sp.issparse(K):
         raise TypeError("a precomputed kernel must be dense, but a sparse matrix was passed")
     n, m = K.shape
@@ -105,6 +110,14 @@ def _check_gram(K: Any) -> None:
                 f"a precomputed kernel must be symmetric, but entries differ by {off:.3g} from "
                 "their mirror images; pass (K + K.T) / 2 if that is what you mean"
             )
+    diagonal = np.diagonal(K)
+    if normalize and not np.all((np.abs(diagonal - 1.0) <= tolerance) | (diagonal == 0.0)):
+        raise ValueError(
+            "normalize=True needs K(x, x) = 1 of a precomputed kernel, as the K(x, x) of new "
+            "examples cannot be known, but its diagonal goes from "
+            f"{diagonal.min():.3g} to {diagonal.max():.3g}; divide K by "
+            "sqrt(outer(diagonal, diagonal)), in predict too, or set normalize=False"
+        )
 
 
 def _gamma(gamma: str | float, X: Any) -> float:

@@ -47,6 +47,25 @@ class MarginCertificate:
         """Relative gap between the bounds (dimensionless)."""
         return relative_gap(self.margin, self.margin_bound)
 
+    def advice(self, max_iter: int, tol: float) -> str:
+        """Say how a fit ended that did not reach its goal, and what would help."""
+        if self.status == "no_margin":
+            meaning = (
+                "the classes cannot be separated."
+                if self.separable is False
+                else "next to nothing in the scale of X. If so thin a margin will do, "
+                "MaxMarginClassifier or a smaller tol may find it."
+            )
+            return (
+                f"proved that no predictor has a margin above {self.margin_bound:.3g} "
+                f"(certificate_.weights is the proof): {meaning} C < inf gives a soft margin."
+            )
+        return (
+            f"ended after max_iter={max_iter} rounds with the bounds {self.margin:.6g} <= best "
+            f"margin <= {self.margin_bound:.6g}, a relative gap of {self.gap:.3g} > tol={tol}. "
+            "Increase max_iter, scale the features, or set C < inf if the classes overlap."
+        )
+
     def __str__(self) -> str:
         return (
             f"{self.status}: {self.margin:.6g} <= best margin <= {self.margin_bound:.6g} "
@@ -190,6 +209,12 @@ class _Linear:
     def __init__(self, estimator: Any, X: Any, kept: Array, constant: float) -> None:
         X = sp.csr_array(X) if sp.issparse(X) else np.asarray(X)
         self._X = (X if kept.size == X.shape[0] else X[kept]).astype(np.float64, copy=False)
+        if estimator.normalize:
+            inverse = _inverse(np.sqrt((self._X * self._X).sum(axis=1)))
+            X = self._X
+            self._X = (
+                X * inverse[:, None] if isinstance(X, np.ndarray) else sp.diags_array(inverse) @ X
+            )
         self._coef = estimator.coef_.astype(np.float64)
         self._intercept = estimator.intercept_
         self._p = float(estimator.p) if estimator.p != "sparse" else _sparse_p(self._X.shape[1])
@@ -239,6 +264,9 @@ class _Kernel:
         self._V = np.zeros((K.shape[0], len(estimator.dual_coef_)))
         self._V[estimator.support_] = estimator.dual_coef_.T
         self._V = self._V[kept]
+        if estimator.normalize:
+            norms = np.sqrt(np.maximum(np.diagonal(self._K), 0.0))
+            self._K = self._K * np.outer(_inverse(norms), _inverse(norms))
         self._intercept = estimator.intercept_
         self._constant = constant
 
@@ -261,3 +289,9 @@ class _Kernel:
             V = V - np.outer(mean, V.sum(axis=0))
         constant = float(np.sum((self._constant * V.sum(axis=0)) ** 2))
         return float(np.sum(V * (self._K @ V))) + constant
+
+
+def _inverse(norms: Array) -> Array:
+    """Inverse norms; a row of zeros stays zero."""
+    norms = np.asarray(norms).ravel()
+    return np.where(norms > 0, 1.0 / np.where(norms > 0, norms, 1.0), 0.0)

@@ -56,6 +56,7 @@ class DualStateMixin(PredictorMixin, CallbackSupportMixin, ClassifierMixin):
         "coef0": [Interval(Real, None, None, closed="neither")],
         "kernel_params": [dict, None],
         "fit_intercept": ["boolean"],
+        "normalize": ["boolean"],
         "tol": [Interval(Real, 0.0, None, closed="left")],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
         "stopping": [StrOptions({"gap", "separation"})],
@@ -64,6 +65,7 @@ class DualStateMixin(PredictorMixin, CallbackSupportMixin, ClassifierMixin):
     }
 
     _whole_kernel: ClassVar[bool] = True  # whether rounds take products with all of K
+    _in_order: ClassVar[bool] = False  # rows are visited one by one: their order matters
 
     @abstractmethod
     def _start(self, data: KernelMatrixAdapter) -> Any:
@@ -77,9 +79,13 @@ class DualStateMixin(PredictorMixin, CallbackSupportMixin, ClassifierMixin):
     def _candidates(self, data: KernelMatrixAdapter, state: Any) -> Iterator[Candidate]:
         """Vectors that carry bounds after a round."""
 
+    def _counts(self, state: Any) -> dict[str, Any]:
+        """Fitted attributes of the algorithm's own: what its paper counts."""
+        return {}
+
     def _negligible(self, data: KernelMatrixAdapter) -> float:
         """Upper bound (in radii) at which a fit without a separator gives up."""
-        return self.tol
+        return self.tol if self.stopping == "gap" else min(self.tol, 1e-6)
 
     def _round_end(self, n_iter: int) -> int:
         """Where the round that begins at ``n_iter`` ends, if ``max_iter`` does not cut it."""
@@ -113,7 +119,9 @@ class DualStateMixin(PredictorMixin, CallbackSupportMixin, ClassifierMixin):
         training = training_set(self, X, y, sample_weight)
         data = training.adapter(self)
         try:
-            progress = self._resume(data, training.classes) or Progress(self._start(data))
+            progress = self._resume(data, training.classes) or Progress(
+                self._start(data), n_passes=data.n_passes
+            )
             context = self._init_callback_context(
                 max_subtasks=max(0, self.max_iter - progress.n_iter)
             )
@@ -265,6 +273,7 @@ class DualStateMixin(PredictorMixin, CallbackSupportMixin, ClassifierMixin):
         )
         return {
             **self._model(data, training, model, lower, offsets),
+            **self._counts(progress.state),
             "classes_": training.classes,
             "certificate_": certificate,
             "margin_": certificate.margin,
@@ -347,25 +356,7 @@ class DualStateMixin(PredictorMixin, CallbackSupportMixin, ClassifierMixin):
         }
 
     def _warn(self, status: str) -> None:
-        bounds = f"{self.margin_:.6g} <= best margin <= {self.margin_bound_:.6g}"
-        if status == "max_iter":
-            warnings.warn(
-                f"{type(self).__name__} ended after max_iter={self.max_iter} rounds with the "
-                f"bounds {bounds}, a relative gap of {self.gap_:.3g} > tol={self.tol}. "
-                "Increase max_iter, scale the features, or set C < inf if the classes overlap.",
-                ConvergenceWarning,
-                stacklevel=5,  # the caller of fit, past two decorators
-            )
-        elif status == "no_margin":
-            meaning = (
-                "the classes cannot be separated. C < inf gives a soft margin."
-                if self.separable_ is False
-                else "next to nothing in the scale of X. If so thin a margin will do, "
-                "MaxMarginClassifier or a smaller tol may find it; C < inf gives a soft margin."
-            )
-            warnings.warn(
-                f"No predictor has a margin above {self.margin_bound_:.3g} (certificate_.weights "
-                f"is the proof): {meaning}",
-                ConvergenceWarning,
-                stacklevel=5,  # the caller of fit, past two decorators
-            )
+        if status in ("max_iter", "no_margin"):
+            text = f"{type(self).__name__} {self.certificate_.advice(self.max_iter, self.tol)}"
+            # stacklevel: the caller of fit, past two decorators
+            warnings.warn(text, ConvergenceWarning, stacklevel=5)

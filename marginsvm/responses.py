@@ -89,7 +89,7 @@ def logistic(rows: Rows, margins: Array, mu: float = 1.0) -> Weights:
     xi = margins / -mu
 
     def gap(beta: Array) -> Array:
-        return xi - rows.expand(beta[:, None] - beta)
+        return xi - rows.expand(_differences(beta))
 
     def risk(beta: Array) -> tuple[float, Array]:
         s = weight * expit(gap(beta))
@@ -114,17 +114,102 @@ def logistic(rows: Rows, margins: Array, mu: float = 1.0) -> Weights:
     return Weights(q, float(q.sum()), start.worst, mu * beta, log_risk, total / n, n)
 
 
-def worst_row(rows: Rows, margins: Array, mu: float = 0.0) -> Weights:
+def euclidean(rows: Rows, margins: Array, mu: float = 1.0, centre: Array | None = None) -> Weights:
+    """``argmin <margins, q> + mu/2 sum((q - centre)^2 / prior)`` over the (balanced) simplex.
+
+    Ramdas's ``p_mu^q``, whose mu is n times this one: with n rows of equal prior, the
+    projection of ``centre - margins / (n mu)``. The default centre is the prior.
+    """
+    density = rows.prior / mu
+    t = (rows.prior if centre is None else centre) / density - margins
+    offset = _project(rows, t, density)
+    q = density * np.maximum(t - rows.expand(offset[0] + _differences(offset[1:])), 0.0)
+    q = q * rows.expand(_rebalancing(rows.group_sum(q)))
+    worst = rows.worst(rows.group_min(margins))
+    return Weights(q / q.sum(), 1.0, worst, offset[1:], -worst, 1.0)
+
+
+def _project(rows: Rows, t: Array, density: float | Array) -> Array:
+    """Offset of all rows, and class offsets, at which ``density * max(t - offset, 0)`` is balanced.
+
+    One group of rows, or two, have a threshold each, found by sorting.
+    """
+    if not rows.balanced:
+        return np.array([_threshold(t.ravel(), np.broadcast_to(density, t.shape).ravel(), 1.0), 0])
+    if t.ndim > 1:
+        return _balanced_project(rows, t, density)
+    density = np.broadcast_to(density, t.shape)
+    low, high = (_threshold(t[rows.codes == c], density[rows.codes == c], 0.5) for c in (0, 1))
+    return np.array([0.5 * (low + high), 0.25 * (low - high), 0.25 * (high - low)])
+
+
+def _threshold(t: Array, density: Array, mass: float) -> float:
+    """The T at which ``density * max(t - T, 0)`` has this mass."""
+    order = np.argsort(-t)
+    t, density = t[order], density[order]
+    return float(np.max((np.cumsum(density * t) - mass) / np.cumsum(density)))
+
+
+def _balanced_project(rows: Rows, t: Array, density: float | Array) -> Array:
+    """``_project`` for more classes, whose offsets minimise a piecewise quadratic function.
+
+    Newton's method, exact once it knows which weights are positive; it starts where none
+    of them is too small.
+    """
+    low = rows.group_min(-t)
+    x = np.append(-rows.worst(low) - np.max(1.0 / density), rows.best_offsets(low))
+
+    def value(x: Array) -> tuple[Array, float]:
+        gap = np.maximum(t - rows.expand(x[0] + _differences(x[1:])), 0.0)
+        return gap, float(x[0] + 0.5 * np.sum(density * gap**2))
+
+    gap, height = value(x)
+    for _ in range(100):
+        excess, active = rows.group_sum(density * gap), rows.group_sum(density * (gap > 0))
+        gradient = np.append(1.0 - excess.sum(), _excess(excess))
+        step = np.linalg.solve(_curvature(active), -gradient)
+        scale, before, old = 1.0, height + 1e-14 * abs(height), gap
+        gap, height = value(x + step)
+        while height > before + 1e-4 * scale * float(gradient @ step) and scale > 1e-10:
+            scale *= 0.5
+            gap, height = value(x + scale * step)
+        x = x + scale * step
+        if np.array_equal(gap > 0, old > 0):
+            break
+    return x
+
+
+def _curvature(active: Array) -> Array:
+    """Hessian in (offset, class offsets), from a table of the groups' densities.
+
+    A constant added to all class offsets changes nothing, and a class without active
+    rows little: both directions get some curvature.
+    """
+    out, into, total = active.sum(axis=1), active.sum(axis=0), active.sum()
+    hessian = np.empty((len(out) + 1, len(out) + 1))
+    hessian[0, 0] = total
+    hessian[0, 1:] = hessian[1:, 0] = out - into
+    hessian[1:, 1:] = np.diag(out + into + 1e-13 * total) - active - active.T + total
+    return hessian
+
+
+def worst_row(rows: Rows, margins: Array, mu: float = 0.0, *, first: bool = False) -> Weights:
     """Limit of the softmax as mu vanishes: all the weight on the worst row.
 
     With an intercept, on the worst row of each group along the worst cycle of groups:
-    for two classes, half on the worst row of either class. Ties share as in the limit.
+    for two classes, half on the worst row of either class. Ties share as in the limit, or the
+    ``first`` takes all.
     """
     low = rows.group_min(margins)
     share = np.zeros_like(low)
     for edge in min_cycle(low)[1] if rows.balanced else [(0, 0)]:
         share[edge] += 1.0
     e = (margins == rows.expand(np.where(np.isfinite(low), low, 0.0))) * rows.prior
+    if first:
+        tied, groups = np.flatnonzero(e), np.arange(low.size).reshape(low.shape)
+        own = np.broadcast_to(rows.expand(groups), rows.shape).ravel()[tied]
+        later = np.delete(tied, np.unique(own, return_index=True)[1])
+        e.flat[later] = 0.0
     q = e * rows.expand(share / share.sum() / np.maximum(rows.group_sum(e), 1e-300))
     worst = rows.worst(low)
     return Weights(q, 1.0, worst, rows.best_offsets(low), -worst, 1.0)
@@ -164,7 +249,7 @@ def balance(table: Array, *, tol: float = 1e-13, max_iter: int = 100) -> Array:
 
 def _shifted(table: Array, beta: Array) -> Array:
     """Logarithms of the groups' weights once their margins are shifted by ``beta``."""
-    shifted = table - beta[:, None] + beta
+    shifted = table - _differences(beta)
     if len(beta) > 1:
         np.fill_diagonal(shifted, -np.inf)
     return shifted
@@ -176,6 +261,11 @@ def _logsumexp(a: Array) -> Array:
     return peak + np.log(np.exp(a - peak).sum(axis=0))
 
 
+def _differences(beta: Array) -> Array:
+    """Table of ``beta[c] - beta[j]``: what class offsets add to the margins of each group."""
+    return beta[:, None] - beta
+
+
 def _excess(table: Array) -> Array:
     """Gradient of the risk with respect to the class offsets."""
     return table.sum(axis=0) - table.sum(axis=1)
@@ -185,4 +275,4 @@ def _rebalancing(table: Array) -> Array:
     """Factors of the groups that take the last rounding out of nearly balanced weights."""
     with np.errstate(divide="ignore"):
         beta = balance(np.log(table))
-    return np.exp(beta - beta[:, None])
+    return np.exp(-_differences(beta))

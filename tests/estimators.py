@@ -20,6 +20,10 @@ ESTIMATORS = [
 ]
 
 
+# Parameters with which no fit ends before max_iter, unless it separates for good.
+ENDLESS = {"tol": 0.0, "epsilon": 1e-300, "stopping": "gap"}
+
+
 def parameters(cls):
     return inspect.signature(cls).parameters
 

@@ -33,6 +33,9 @@ def explicit_rows(X, y, *, C=np.inf, sample_weight=None):
 def best_margin_of(estimator, X, y):
     """Exact optimum of the problem that an estimator with p = 2 is set to solve."""
     fit_intercept, C = estimator.fit_intercept, estimator.C
+    if estimator.normalize:
+        norms = np.linalg.norm(X, axis=1)[:, None]
+        X = np.divide(X, norms, where=norms > 0, out=np.zeros_like(X))
     if fit_intercept and estimator.intercept_scaling is not None:  # a feature like any other
         constant = np.full((len(X), 1), estimator.intercept_scaling)
         X, fit_intercept = np.hstack([X, constant]), False

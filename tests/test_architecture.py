@@ -9,6 +9,7 @@ import marginsvm
 
 ROOT = Path(marginsvm.__file__).parent
 ORDER = [  # a room may import from those after it, and from its own folder
+    "separability",
     "algorithms",
     "dual_state",
     "certificate",

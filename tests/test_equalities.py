@@ -4,7 +4,7 @@ import joblib
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from estimators import ESTIMATORS, draws, fit, make, overlapping, parameters, separable
+from estimators import ENDLESS, ESTIMATORS, draws, fit, make, overlapping, parameters, separable
 from sklearn.base import clone
 
 pytestmark = pytest.mark.parametrize("cls", ESTIMATORS, ids=lambda cls: cls.__name__)
@@ -46,20 +46,26 @@ def test_containers(cls, k, C, fit_intercept, rng, tmp_path):
 @pytest.mark.parametrize("k", [2, 3])
 @pytest.mark.parametrize("C", [np.inf, 2.0])
 @pytest.mark.parametrize("fit_intercept", [True, False])
-def test_linear_kernels(cls, k, C, fit_intercept, rng):
+@pytest.mark.parametrize("normalize", [True, False])
+def test_linear_kernels(cls, k, C, fit_intercept, normalize, rng):
     if "kernel" not in parameters(cls):
         pytest.skip("has no kernel form")
+    if normalize and "normalize" not in parameters(cls):
+        pytest.skip("does not normalise")
     X, y = separable(rng, k=k)
-    params = {"max_iter": 25, "C": C, "fit_intercept": fit_intercept}
+    K = X @ X.T
+    if normalize:
+        K = K / np.sqrt(np.outer(np.diagonal(K), np.diagonal(K)))
+    params = {"max_iter": 25, "C": C, "fit_intercept": fit_intercept, "normalize": normalize}
     linear = fit(make(cls, **params), X, y)
-    precomputed = fit(make(cls, kernel="precomputed", **params), X @ X.T, y)
+    precomputed = fit(make(cls, kernel="precomputed", **params), K, y)
     called = fit(make(cls, kernel=lambda A, B: A @ B.T, **params), X, y)
     named = fit(make(cls, kernel="poly", degree=1, gamma=1.0, **params), X, y)
     for other in (precomputed, called, named):
         assert_same(linear, other, rtol=1e-6)
     F = linear.decision_function(X)
     tolerance = 1e-5 * np.abs(F).max()
-    np.testing.assert_allclose(precomputed.decision_function(X @ X.T), F, atol=tolerance)
+    np.testing.assert_allclose(precomputed.decision_function(K), F, atol=tolerance)
     np.testing.assert_allclose(called.decision_function(X), F, atol=tolerance)
 
 
@@ -74,6 +80,8 @@ def test_float32_stays_close(cls, rng):
 
 @pytest.mark.parametrize("C", [np.inf, 1.0])
 def test_integer_weights_are_copies(cls, C, rng):
+    if cls._in_order:
+        pytest.skip("visits the examples in their order")
     X, y = overlapping(rng) if np.isfinite(C) else separable(rng)
     weight = rng.integers(0, 4, len(y))
     weight[:2] = 1
@@ -84,6 +92,8 @@ def test_integer_weights_are_copies(cls, C, rng):
 
 
 def test_order_of_examples_does_not_matter(cls, rng):
+    if cls._in_order:
+        pytest.skip("visits the examples in their order")
     X, y = separable(rng, k=3)
     order = rng.permutation(len(y))
     max_iter, assert_equal = (3000, assert_same_optimum) if draws(cls) else (30, assert_same)
@@ -94,9 +104,10 @@ def test_order_of_examples_does_not_matter(cls, rng):
 def test_scale_rotation_and_shift(cls, rng):
     X, y = separable(rng)
     Q = np.linalg.qr(rng.standard_normal((X.shape[1], X.shape[1])))[0]
-    a = fit(make(cls, max_iter=30), X, y)
+    params = {"max_iter": 30, "normalize": False}
+    a = fit(make(cls, **params), X, y)
     shift = 0.0 if "intercept_scaling" in parameters(cls) else 5e3  # a penalised intercept minds
-    b = fit(make(cls, max_iter=30, intercept_scaling=1e3), 1e3 * X @ Q + shift, y)
+    b = fit(make(cls, intercept_scaling=1e3, **params), 1e3 * X @ Q + shift, y)
     assert a.n_iter_ == b.n_iter_
     np.testing.assert_allclose(1e3 * a.margin_, b.margin_, rtol=1e-6)
     np.testing.assert_allclose(1e3 * a.margin_bound_, b.margin_bound_, rtol=1e-6)
@@ -105,7 +116,7 @@ def test_scale_rotation_and_shift(cls, rng):
 @pytest.mark.parametrize("kernel", ["linear", "rbf"])
 def test_stop_and_resume(cls, kernel, rng):
     X, y = overlapping(rng, k=3)
-    params = {"kernel": kernel, "tol": 0.0, "C": 1.0, "random_state": 0}
+    params = {"kernel": kernel, "C": 1.0, "random_state": 0, **ENDLESS}
     whole = fit(make(cls, max_iter=40, **params), X, y)
     parts = make(cls, max_iter=13, warm_start=True, **params)
     fit(parts, X, y)

@@ -7,9 +7,9 @@ from scipy.optimize import linprog
 
 from marginsvm.kernel_matrix import BinaryRows, LinearAdapter, MulticlassRows, make_rows
 from marginsvm.kernel_matrix.rows import min_cycle
-from marginsvm.responses import balance, logistic, softmax, worst_row
+from marginsvm.responses import balance, euclidean, logistic, softmax, worst_row
 
-RESPONSES = [softmax, logistic, worst_row]
+RESPONSES = [softmax, logistic, euclidean, worst_row]
 
 
 def problem(rng, k, balanced, weighted=False):

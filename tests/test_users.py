@@ -12,7 +12,16 @@ import numpy as np
 import pandas as pd
 import pytest
 import sklearn
-from estimators import ESTIMATORS, fit, make, parameters, quiet, separable
+from estimators import (
+    ENDLESS,
+    ESTIMATORS,
+    fit,
+    make,
+    overlapping,
+    parameters,
+    quiet,
+    separable,
+)
 from sklearn.base import clone
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.callback import ProgressBar
@@ -40,14 +49,15 @@ def test_pickles(cls, kernel, k, rng, tmp_path):
         pytest.skip("has no kernel form")
     X, y = separable(rng, k=k)
     X = X @ X.T if kernel == "precomputed" else X
-    estimator = fit(make(cls, max_iter=20, tol=0.0, kernel=kernel, warm_start=True), X, y)
+    params = {"kernel": kernel, "normalize": kernel != "precomputed", **ENDLESS}
+    estimator = fit(make(cls, max_iter=20, warm_start=True, **params), X, y)
     F = estimator.decision_function(X)
     joblib.dump(estimator, tmp_path / "model")
     for copy in (pickle.loads(pickle.dumps(estimator)), joblib.load(tmp_path / "model")):
         np.testing.assert_array_equal(copy.decision_function(X), F)
         assert check_certificate(copy, X, y)
         resumed = fit(copy.set_params(max_iter=30), X, y)
-        assert resumed.n_iter_ >= 20
+        assert resumed.n_iter_ >= estimator.n_iter_
     assert not hasattr(clone(estimator), "coef_")
 
 
@@ -125,14 +135,14 @@ class StopAfter:
 
 @each
 def test_callbacks_stop_a_fit(cls, rng):
-    X, y = separable(rng)
+    X, y = overlapping(rng)
     callback = StopAfter(3)
-    estimator = make(cls, tol=0.0).set_callbacks(callback).fit(X, y)
+    estimator = make(cls, **ENDLESS).set_callbacks(callback).fit(X, y)
     assert estimator.status_ == "stopped"
     assert estimator.n_iter_ == 3
     assert len(callback.seen) == 1
     assert check_certificate(estimator, X, y)
-    search = GridSearchCV(make(cls, tol=0.0), {"fit_intercept": [True, False]}, cv=2)
+    search = GridSearchCV(make(cls, **ENDLESS), {"fit_intercept": [True, False]}, cv=2)
     search.set_callbacks(StopAfter(4)).fit(X, y)
     assert search.best_estimator_.n_iter_ == 4
 
@@ -151,7 +161,7 @@ def test_progress_bars(cls, rng, capsys):
 
 @each
 def test_warnings_point_at_the_caller(cls, rng):
-    X, y = separable(rng)
+    X, y = overlapping(rng)
     with pytest.warns(ConvergenceWarning, match="max_iter") as caught:
         make(cls, max_iter=2, tol=0.0).fit(X, y)
     assert caught[0].filename == __file__
@@ -190,7 +200,7 @@ INTERRUPT = """
     X = rng.standard_normal((200, 5))
     y = np.arange(200) % 2
     cls = getattr(marginsvm, name)
-    params = dict(C=1.0, tol=0.0, warm_start=True, random_state=0)
+    params = dict(C=1.0, tol=0.0, stopping="gap", warm_start=True, random_state=0)
     params = {k: v for k, v in params.items() if hasattr(cls(), k) and k in cls().get_params()}
     cls(max_iter=300, **params).fit(X, y)  # compiles what is compiled
     start = time.perf_counter()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -11,18 +12,18 @@ from sklearn.base import BaseEstimator
 
 from marginsvm._typing import Array
 from marginsvm.dual_state import Candidate, DualStateMixin
-from marginsvm.kernel_matrix import KernelMatrixAdapter
+from marginsvm.kernel_matrix import Answer, KernelMatrixAdapter
 from marginsvm.responses import worst_row
 
 
 @dataclass(frozen=True)
 class PerceptronState:
-    """``w``, its mass, the average of all w, and what the last round saw of w."""
+    """``w``, its mass, the average of all w, and the answer to w."""
 
     w: Array
     average: Array
-    mass: float = 0.0
-    seen: Candidate | None = None
+    mass: float
+    answer: Answer
 
 
 class BatchPerceptron(DualStateMixin, BaseEstimator):
@@ -97,16 +98,220 @@ class BatchPerceptron(DualStateMixin, BaseEstimator):
         self.verbose = verbose
 
     def _start(self, data: KernelMatrixAdapter) -> PerceptronState:
-        return PerceptronState(data.zeros(), data.zeros())
+        w = data.zeros()
+        return PerceptronState(w, w, 0.0, self._answer(data, w, None))
 
     def _round(self, data: KernelMatrixAdapter, state: PerceptronState) -> PerceptronState:
-        answer = data.respond(state.w, response=worst_row)
-        seen = Candidate(state.w, worst=answer.weights.worst)
-        w, mass = state.w + answer.vector, state.mass + 1.0
-        return PerceptronState(w, state.average + (w - state.average) / mass, mass, seen)
+        w, mass = state.w + state.answer.vector, state.mass + 1.0
+        average = state.average + (w - state.average) / mass
+        return PerceptronState(w, average, mass, self._answer(data, w, state.answer))
+
+    def _answer(self, data: KernelMatrixAdapter, w: Array, last: Answer | None) -> Answer:
+        """The row to be added to w, given the one added last."""
+        return data.respond(w, response=worst_row)
 
     def _candidates(self, data: KernelMatrixAdapter, state: PerceptronState) -> Iterator[Candidate]:
-        assert state.seen is not None
-        yield state.seen
-        yield Candidate(state.w, state.mass)
+        yield Candidate(state.w, state.mass, state.answer.weights.worst)
         yield Candidate(state.average, fallback=True)
+
+
+class NormalizedKernelPerceptron(BatchPerceptron):
+    r"""Normalized (kernel) perceptron (NKP): the average of the worst rows so far.
+
+    The batch perceptron on normalized rows; of equally bad rows, it takes the first. After
+    k rounds its ``w`` is k times :math:`\alpha_k = (1 - \theta) \alpha_{k-1} + \theta e_j` with
+    :math:`\theta = 1 / k`. It separates within :math:`1 / \rho_K^2` rounds and goes on, as a
+    subgradient method, to the maximum margin.
+
+    Parameters
+    ----------
+    C : float, default=inf
+        Soft margin (dimensionless); inf asks for a separator.
+    kernel, gamma, degree, coef0, kernel_params
+        As in :class:`marginsvm.MomentumMarginClassifier`.
+    fit_intercept : bool, default=True
+        Whether to fit an intercept; it is not penalised.
+    normalize : bool, default=True
+        Divide each example by its norm, ``phi(x) / ||phi(x)||``, also in prediction; the
+        margin is then the paper's rho_K. ``coef_`` and ``dual_coef_`` apply to
+        normalized examples. A precomputed kernel must be normalized before.
+    stopping : {"gap", "separation"}, default="gap"
+        Stop at the certified relative gap ``tol``, or at any separator.
+    tol : float, default=1e-3
+        Relative gap between the certified bounds (dimensionless).
+    max_iter : int, default=10000
+        Rounds in all, those before a warm start included.
+    warm_start : bool, default=False
+        Go on from where the previous fit on the same data ended.
+    verbose : bool or int, default=False
+        Print the gap now and then.
+
+    Attributes
+    ----------
+    coef_, intercept_, margin_, margin_bound_, separable_, certificate_, ... : see
+        :class:`marginsvm.MomentumMarginClassifier`.
+
+    References
+    ----------
+    A. Ramdas, J. Pena. Margins, Kernels and Non-linear Smoothed Perceptrons. ICML 2014.
+    Algorithms 2 (linear) and 3.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from marginsvm import NormalizedKernelPerceptron
+    >>> X, y = load_iris(return_X_y=True)
+    >>> NormalizedKernelPerceptron(stopping="separation").fit(X[:100], y[:100]).status_
+    'separated'
+    """
+
+    _in_order = True
+
+    def __init__(
+        self,
+        *,
+        C: float = np.inf,
+        kernel: str | Callable[..., Array] = "linear",
+        gamma: str | float = "scale",
+        degree: float = 3,
+        coef0: float = 0.0,
+        kernel_params: dict[str, Any] | None = None,
+        fit_intercept: bool = True,
+        normalize: bool = True,
+        stopping: str = "gap",
+        tol: float = 1e-3,
+        max_iter: int = 10_000,
+        warm_start: bool = False,
+        verbose: bool | int = False,
+    ) -> None:
+        self.C = C
+        self.kernel = kernel
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.kernel_params = kernel_params
+        self.fit_intercept = fit_intercept
+        self.normalize = normalize
+        self.stopping = stopping
+        self.tol = tol
+        self.max_iter = max_iter
+        self.warm_start = warm_start
+        self.verbose = verbose
+
+    def _answer(self, data: KernelMatrixAdapter, w: Array, last: Answer | None) -> Answer:
+        return data.respond(w, response=partial(worst_row, first=True))
+
+
+@dataclass(frozen=True)
+class VonNeumannState:
+    """``p``, the sum of all p, and the answer to p: its worst row."""
+
+    p: Array
+    total: Array
+    answer: Answer
+
+
+class VonNeumannClassifier(DualStateMixin, BaseEstimator):
+    r"""Normalized von Neumann algorithm (NVN): Frank-Wolfe towards the point nearest to 0.
+
+    Every round moves p towards the worst row, as far as an exact line search says. Where
+    nothing separates, the sum of the iterates is the model.
+
+    Parameters
+    ----------
+    C : float, default=inf
+        Soft margin (dimensionless); inf asks for a separator.
+    kernel, gamma, degree, coef0, kernel_params
+        As in :class:`marginsvm.MomentumMarginClassifier`.
+    fit_intercept : bool, default=True
+        Whether to fit an intercept; it is not penalised.
+    normalize : bool, default=True
+        Divide each example by its norm, ``phi(x) / ||phi(x)||``, also in prediction; the
+        margin is then the paper's rho_K. ``coef_`` and ``dual_coef_`` apply to
+        normalized examples. A precomputed kernel must be normalized before.
+    stopping : {"gap", "separation"}, default="gap"
+        Stop at the certified relative gap ``tol``, or at any separator.
+    tol : float, default=1e-3
+        Relative gap between the certified bounds (dimensionless).
+    max_iter : int, default=10000
+        Rounds in all, those before a warm start included.
+    warm_start : bool, default=False
+        Go on from where the previous fit on the same data ended.
+    verbose : bool or int, default=False
+        Print the gap now and then.
+
+    Attributes
+    ----------
+    coef_, intercept_, margin_, margin_bound_, separable_, certificate_, ... : see
+        :class:`marginsvm.MomentumMarginClassifier`.
+
+    Notes
+    -----
+    =====================  ============================================================
+    paper                  code
+    =====================  ============================================================
+    :math:`p_k, w_k`       ``p``: one vector holds both
+    :math:`j`              ``worst_row``; with an intercept, the worst balanced rows
+    :math:`\theta_k`       ``theta``
+    =====================  ============================================================
+
+    References
+    ----------
+    A. Ramdas, J. Pena. Margins, Kernels and Non-linear Smoothed Perceptrons. ICML 2014.
+    Algorithm 5.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from marginsvm import VonNeumannClassifier
+    >>> X, y = load_iris(return_X_y=True)
+    >>> VonNeumannClassifier(stopping="separation").fit(X[:100], y[:100]).status_
+    'separated'
+    """
+
+    def __init__(
+        self,
+        *,
+        C: float = np.inf,
+        kernel: str | Callable[..., Array] = "linear",
+        gamma: str | float = "scale",
+        degree: float = 3,
+        coef0: float = 0.0,
+        kernel_params: dict[str, Any] | None = None,
+        fit_intercept: bool = True,
+        normalize: bool = True,
+        stopping: str = "gap",
+        tol: float = 1e-3,
+        max_iter: int = 10_000,
+        warm_start: bool = False,
+        verbose: bool | int = False,
+    ) -> None:
+        self.C = C
+        self.kernel = kernel
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.kernel_params = kernel_params
+        self.fit_intercept = fit_intercept
+        self.normalize = normalize
+        self.stopping = stopping
+        self.tol = tol
+        self.max_iter = max_iter
+        self.warm_start = warm_start
+        self.verbose = verbose
+
+    def _start(self, data: KernelMatrixAdapter) -> VonNeumannState:
+        p = data.respond(data.zeros()).vector
+        return VonNeumannState(p, p, data.respond(p, response=worst_row))
+
+    def _round(self, data: KernelMatrixAdapter, state: VonNeumannState) -> VonNeumannState:
+        p, row = state.p, state.answer.vector
+        away = p - row
+        length = data.dot(away, away)
+        theta = min(max(data.dot(p, away) / length, 0.0), 1.0) if length > 0 else 0.0
+        p = (1.0 - theta) * p + theta * row
+        return VonNeumannState(p, state.total + p, data.respond(p, response=worst_row))
+
+    def _candidates(self, data: KernelMatrixAdapter, state: VonNeumannState) -> Iterator[Candidate]:
+        yield Candidate(state.p, 1.0, state.answer.weights.worst)
+        yield Candidate(state.total, fallback=True)

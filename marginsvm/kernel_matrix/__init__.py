@@ -4,6 +4,12 @@ from marginsvm.kernel_matrix.adapter import Answer, KernelMatrixAdapter
 from marginsvm.kernel_matrix.flat import FlatRows
 from marginsvm.kernel_matrix.gram import GramAdapter
 from marginsvm.kernel_matrix.linear import LinearAdapter
+from marginsvm.kernel_matrix.normalized import (
+    NormalizedRows,
+    normalized,
+    normalized_in_kernel,
+    of_normalized,
+)
 from marginsvm.kernel_matrix.norms import LpNorm
 from marginsvm.kernel_matrix.rows import BinaryRows, MulticlassRows, Rows, make_rows
 
@@ -16,6 +22,10 @@ __all__ = [
     "LinearAdapter",
     "LpNorm",
     "MulticlassRows",
+    "NormalizedRows",
     "Rows",
     "make_rows",
+    "normalized",
+    "normalized_in_kernel",
+    "of_normalized",
 ]

@@ -272,6 +272,10 @@ class KernelMatrixAdapter(ABC):
 
     # The game.
 
+    def scores(self, w: Array) -> Array:
+        """Scores of all examples, in float64."""
+        return self._scores(self.image(w), precise=True)
+
     def margins(self, w: Array, *, precise: bool = False) -> Array:
         """Margins ``<a_r, w>`` of all rows."""
         margins = self.rows.margins(self._scores(self.image(w), precise))

@@ -16,6 +16,7 @@ from marginsvm._typing import Array
 from marginsvm.kernel_matrix.adapter import Answer, KernelMatrixAdapter, support_of
 from marginsvm.kernel_matrix.columns import ColumnPlan
 from marginsvm.kernel_matrix.flat import DENSE, SPARSE, FlatRows
+from marginsvm.kernel_matrix.normalized import NormalizedRows
 from marginsvm.kernel_matrix.norms import LpNorm
 from marginsvm.kernel_matrix.rows import Rows
 from marginsvm.responses import Response, softmax
@@ -39,7 +40,7 @@ class LinearAdapter(KernelMatrixAdapter):
 
     Parameters
     ----------
-    X : ndarray or CSR matrix or array of shape (n_examples, n_features)
+    X : ndarray, CSR matrix or array, or NormalizedRows, of shape (n_examples, n_features)
     rows : Rows
     C : float
     norm : LpNorm
@@ -100,11 +101,12 @@ class LinearAdapter(KernelMatrixAdapter):
     def _squared_norms(self, blocks: list[Block]) -> Array:
         norms = []
         for _, X in blocks:
-            if sp.issparse(X):
-                squared = self._norm.squared_lengths(X)
-            else:
+            if isinstance(X, np.ndarray):
                 squared = self._in_float64(self._norm.squared_lengths, X)
-            if self._mean is not None and (sp.issparse(X) or not self._far):
+            else:
+                known = isinstance(X, NormalizedRows)
+                squared = X.squared_norms() if known else self._norm.squared_lengths(X)
+            if self._mean is not None and not (self._far and isinstance(X, np.ndarray)):
                 squared = squared - 2.0 * (X @ self._mean) + self._mean @ self._mean
             norms.append(squared)
         return np.concatenate(norms)
@@ -163,7 +165,7 @@ class LinearAdapter(KernelMatrixAdapter):
 
         def work(blocks: list[Block]) -> None:
             for block, X in blocks:
-                if precise and not sp.issparse(X):
+                if precise and isinstance(X, np.ndarray):
                     shifted = self._in_float64(lambda A: A @ W.T, X)
                     F[block] = shifted if self._far else shifted - shift
                 else:
@@ -235,7 +237,7 @@ class LinearAdapter(KernelMatrixAdapter):
 
     def examples(self, index: Array) -> Array:
         X = self._X[index]
-        X = (X.toarray() if sp.issparse(X) else X).astype(np.float64, copy=False)
+        X = (X if isinstance(X, np.ndarray) else X.toarray()).astype(np.float64, copy=False)
         if self._mean is not None:
             X -= self._mean
         if self._constant != 0.0:
@@ -317,7 +319,7 @@ def _merged(parts: Sequence[_Sum]) -> _Sum:
 
 def _blocks(X: Any) -> list[Block]:
     n, d = X.shape
-    if sp.issparse(X):
+    if sp.issparse(X.X if isinstance(X, NormalizedRows) else X):
         return [(slice(0, n), X)]
     size = max(1, _BLOCK_BYTES // max(1, d * X.itemsize))
     return [(slice(i, min(i + size, n)), X[i : i + size]) for i in range(0, n, size)]

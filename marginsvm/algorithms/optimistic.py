@@ -1,0 +1,153 @@
+"""Hanashiro, Abernethy (2020): Linear Separation via Optimism, Algorithm 1."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from numbers import Real
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.utils._param_validation import Interval
+
+from marginsvm._typing import Array
+from marginsvm.dual_state import Candidate, DualStateMixin
+from marginsvm.kernel_matrix import KernelMatrixAdapter
+
+
+@dataclass(frozen=True)
+class OptimisticState:
+    """After round ``t``: the last pseudoexample, their sum, and the sum of ``w_1..w_t``."""
+
+    t: int
+    last: Array
+    total: Array
+    W: Array
+    seen: Candidate | None = None
+
+
+class OptimisticPerceptron(DualStateMixin, BaseEstimator):
+    r"""Perceptron of optimistic play: it separates within O(r^2 log n / gamma) rounds.
+
+    The learner follows the regularised leader and expects the data to answer as in the
+    round before; the data moves by exponential weights. The average of the learner's
+    vectors is the predictor, and goes on to the maximum margin.
+
+    Parameters
+    ----------
+    C : float, default=inf
+        Soft margin (dimensionless); inf asks for a separator.
+    kernel, gamma, degree, coef0, kernel_params
+        As in :class:`marginsvm.MomentumMarginClassifier`.
+    fit_intercept : bool, default=True
+        Whether to fit an intercept; it is not penalised.
+    r : float, default=None
+        Bound on the norms of the examples (units of X; about the mean, with an
+        intercept). None measures the largest, the best choice of the theory.
+    stopping : {"gap", "separation"}, default="gap"
+        Stop at the certified relative gap ``tol``, or at any separator.
+    tol : float, default=1e-3
+        Relative gap between the certified bounds (dimensionless).
+    max_iter : int, default=10000
+        Rounds in all, those before a warm start included.
+    warm_start : bool, default=False
+        Go on from where the previous fit on the same data ended.
+    verbose : bool or int, default=False
+        Print the gap now and then.
+
+    Attributes
+    ----------
+    coef_, intercept_, margin_, margin_bound_, separable_, certificate_, ... : see
+        :class:`marginsvm.MomentumMarginClassifier`.
+
+    Notes
+    -----
+    ===============================  ==================================================
+    paper                            code
+    ===============================  ==================================================
+    :math:`\tilde x^{[t]}`           ``last``: the answer of the data in round t
+    :math:`w_t`                      ``w``, mass t
+    :math:`p_t`                      ``data.respond(W)``: all p_s multiply up to a softmax
+    :math:`\sum_{s \le t} w_s`       ``W``: t times the output, mass t (t + 1) / 2
+    :math:`\sum_{1 \le s < t} \tilde x^{[s]}`  ``total``
+    ===============================  ==================================================
+
+    Line 5, summed over the rounds, is Appendix A.1: :math:`w_t` is the last pseudoexample
+    plus the sum of them all. The average separates once
+    :math:`t > (1 + 2 r^2 \ln n) / (2 \gamma)`, and ``n_iter_`` is that t where
+    ``stopping="separation"``. Where nothing separates, the sum W is the model: it tends
+    to the minimiser of the exponential loss.
+
+    References
+    ----------
+    R. Hanashiro, J. Abernethy. Linear Separation via Optimism. 2020. Algorithm 1,
+    Theorem 3.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from marginsvm import OptimisticPerceptron
+    >>> X, y = load_iris(return_X_y=True)
+    >>> OptimisticPerceptron(stopping="separation").fit(X[:100], y[:100]).status_
+    'separated'
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **DualStateMixin._parameter_constraints,
+        "r": [Interval(Real, 0.0, None, closed="neither"), None],
+    }
+
+    def __init__(
+        self,
+        *,
+        C: float = np.inf,
+        kernel: str | Callable[..., Array] = "linear",
+        gamma: str | float = "scale",
+        degree: float = 3,
+        coef0: float = 0.0,
+        kernel_params: dict[str, Any] | None = None,
+        fit_intercept: bool = True,
+        r: float | None = None,
+        stopping: str = "gap",
+        tol: float = 1e-3,
+        max_iter: int = 10_000,
+        warm_start: bool = False,
+        verbose: bool | int = False,
+    ) -> None:
+        self.C = C
+        self.kernel = kernel
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.kernel_params = kernel_params
+        self.fit_intercept = fit_intercept
+        self.r = r
+        self.stopping = stopping
+        self.tol = tol
+        self.max_iter = max_iter
+        self.warm_start = warm_start
+        self.verbose = verbose
+
+    def _start(self, data: KernelMatrixAdapter) -> OptimisticState:
+        if self.r is not None and self.r < data.radius * (1.0 - 1e-9):
+            raise ValueError(
+                f"r={self.r} must bound the norms of the examples, but the largest (about the "
+                f"mean, with an intercept) is {data.radius:.6g}; r=None takes that"
+            )
+        zeros = data.zeros()
+        return OptimisticState(0, data.respond(zeros).vector, zeros, zeros)
+
+    def _round(self, data: KernelMatrixAdapter, state: OptimisticState) -> OptimisticState:
+        mu = 1.0 if self.r is None else (self.r / data.radius) ** 2
+        w = state.total + state.last
+        W = state.W + w
+        answer = data.respond(W, mu)
+        t, weights = state.t + 1, answer.weights
+        seen = Candidate(W, t * (t + 1) / 2, weights.worst, True, weights.offsets)
+        return OptimisticState(t, answer.vector, state.total + answer.vector, W, seen)
+
+    def _candidates(self, data: KernelMatrixAdapter, state: OptimisticState) -> Iterator[Candidate]:
+        assert state.seen is not None
+        yield state.seen
+        yield Candidate(state.total, state.t)

@@ -1,0 +1,124 @@
+"""Rosenblatt (1958): The Perceptron; Algorithm 1 of Ramdas and Pena (2014)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from marginsvm._typing import Array
+from marginsvm.algorithms.baselines import BatchPerceptron, PerceptronState
+from marginsvm.kernel_matrix import Answer, KernelMatrixAdapter
+from marginsvm.kernel_matrix.rows import Rows
+from marginsvm.responses import Weights, worst_row
+
+
+class KernelPerceptron(BatchPerceptron):
+    r"""Rosenblatt's perceptron: every misclassified example is added, in turn.
+
+    A round is a mistake: the next misclassified row in the order of the data, over and
+    over. With an intercept, a row is misclassified together with the worst one that its
+    balance asks for (two classes: of the other class), and both are added by halves. It
+    ends at any separator; where there is none, the average of the iterates is the model.
+
+    Parameters
+    ----------
+    C : float, default=inf
+        Soft margin (dimensionless); inf asks for a separator.
+    kernel, gamma, degree, coef0, kernel_params
+        As in :class:`marginsvm.MomentumMarginClassifier`.
+    fit_intercept : bool, default=True
+        Whether to fit an intercept; it is not penalised.
+    tol : float, default=1e-6
+        An upper bound on the margin that counts as none (relative to the radius).
+    max_iter : int, default=10000
+        Mistakes in all, those before a warm start included.
+    warm_start : bool, default=False
+    verbose : bool or int, default=False
+
+    Attributes
+    ----------
+    n_mistakes_ : int
+        Updates made.
+    coef_, intercept_, margin_, margin_bound_, separable_, certificate_, ... : see
+        :class:`marginsvm.MomentumMarginClassifier`.
+
+    References
+    ----------
+    F. Rosenblatt. The perceptron. Psychological Review 65 (1958). Algorithm 1 of Ramdas
+    and Pena (2014); the peer of figure 1 of Hanashiro and Abernethy (2020).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from marginsvm import KernelPerceptron
+    >>> X = np.array([[1.0, 0.0], [1.0, -1.0]])
+    >>> KernelPerceptron(fit_intercept=False).fit(X, [1, -1]).n_mistakes_
+    5
+    """
+
+    stopping = "separation"
+    _in_order = True
+
+    def __init__(
+        self,
+        *,
+        C: float = np.inf,
+        kernel: str | Callable[..., Array] = "linear",
+        gamma: str | float = "scale",
+        degree: float = 3,
+        coef0: float = 0.0,
+        kernel_params: dict[str, Any] | None = None,
+        fit_intercept: bool = True,
+        tol: float = 1e-6,
+        max_iter: int = 10_000,
+        warm_start: bool = False,
+        verbose: bool | int = False,
+    ) -> None:
+        self.C = C
+        self.kernel = kernel
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.kernel_params = kernel_params
+        self.fit_intercept = fit_intercept
+        self.tol = tol
+        self.max_iter = max_iter
+        self.warm_start = warm_start
+        self.verbose = verbose
+
+    def _negligible(self, data: KernelMatrixAdapter) -> float:
+        return self.tol
+
+    def _answer(self, data: KernelMatrixAdapter, w: Array, last: Answer | None) -> Answer:
+        start = 0 if last is None else int(last.weights.q.argmax()) + 1
+        return data.respond(w, response=partial(next_mistake, start=start))
+
+    def _counts(self, state: PerceptronState) -> dict[str, Any]:
+        return {"n_mistakes_": int(state.mass)}
+
+
+def next_mistake(rows: Rows, margins: Array, mu: float, start: int) -> Weights:
+    """Respond with the first misclassified row from ``start`` on, or else the worst row.
+
+    Balanced: it comes with the worst row of the opposite group. If all of these pairs
+    are right but a longer cycle of groups is not, the worst cycle is the mistake.
+    """
+    low = rows.group_min(margins)
+    paired = margins if not rows.balanced else margins + rows.expand(low.T)
+    rounding = 1e-10 * np.abs(margins[np.isfinite(margins)]).max()
+    mistakes = np.flatnonzero(paired <= rounding)
+    if mistakes.size == 0:
+        return worst_row(rows, margins)
+    row = int(mistakes[np.searchsorted(mistakes, start) % mistakes.size])
+    q = np.zeros(rows.shape)
+    q.flat[row] = 1.0
+    if rows.balanced:
+        groups = np.arange(low.size).reshape(low.shape)
+        own = np.broadcast_to(rows.expand(groups), rows.shape).flat[row]
+        partner = np.argmin(np.where(rows.expand(groups.T) == own, margins, np.inf))
+        q.flat[row] = q.flat[partner] = 0.5
+    worst = min(rows.worst(low), 0.0)
+    return Weights(q, 1.0, worst, rows.best_offsets(low), -worst, 1.0)

@@ -1,0 +1,158 @@
+"""Ramdas, Pena (ICML 2014): Margins, Kernels and Non-linear Smoothed Perceptrons, Alg. 4."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator
+
+from marginsvm._typing import Array
+from marginsvm.dual_state import Candidate, DualStateMixin
+from marginsvm.kernel_matrix import Answer, KernelMatrixAdapter
+from marginsvm.responses import Response, softmax
+
+
+@dataclass(frozen=True)
+class SmoothedState:
+    """``alpha_k``, ``mu_k``, ``p_k``, and the answer ``p_{mu_k}(alpha_k)``."""
+
+    k: int
+    mu: float
+    alpha: Array
+    p: Array
+    answer: Answer
+
+
+def smoothed_start(data: KernelMatrixAdapter, alpha: Array, response: Response) -> SmoothedState:
+    """State at k = 0."""
+    answer = data.respond(alpha, 2.0, response)
+    return SmoothedState(0, 2.0, alpha, answer.vector, answer)
+
+
+def smoothed_round(
+    data: KernelMatrixAdapter, state: SmoothedState, response: Response
+) -> SmoothedState:
+    """Lines of Algorithm 4, and with another response those of Algorithm 6.
+
+    The answer to ``alpha_k`` serves two rounds, so each makes one product.
+    """
+    k, mu, alpha, p = state.k, state.mu, state.alpha, state.p
+    theta = 2.0 / (k + 3)
+    alpha = (1.0 - theta) * (alpha + theta * p) + theta**2 * state.answer.vector
+    mu = (1.0 - theta) * mu
+    answer = data.respond(alpha, mu, response)
+    p = (1.0 - theta) * p + theta * answer.vector
+    return SmoothedState(k + 1, mu, alpha, p, answer)
+
+
+class SmoothedKernelPerceptron(DualStateMixin, BaseEstimator):
+    r"""Smoothed normalized kernel perceptron (SNKP): sqrt(log n) / rho rounds to a separator.
+
+    Nesterov's excessive gap technique on the regularised worst margin: an accelerated
+    perceptron that costs one product with the Gram matrix a round, and goes on to the
+    maximum margin.
+
+    Parameters
+    ----------
+    C : float, default=inf
+        Soft margin (dimensionless); inf asks for a separator.
+    kernel, gamma, degree, coef0, kernel_params
+        As in :class:`marginsvm.MomentumMarginClassifier`.
+    fit_intercept : bool, default=True
+        Whether to fit an intercept; it is not penalised.
+    normalize : bool, default=True
+        Divide each example by its norm, ``phi(x) / ||phi(x)||``, also in prediction; the
+        margin is then the paper's rho_K. ``coef_`` and ``dual_coef_`` apply to
+        normalized examples. A precomputed kernel must be normalized before.
+    stopping : {"gap", "separation"}, default="gap"
+        Stop at the certified relative gap ``tol``, or at any separator.
+    tol : float, default=1e-3
+        Relative gap between the certified bounds (dimensionless).
+    max_iter : int, default=10000
+        Rounds in all, those before a warm start included.
+    warm_start : bool, default=False
+        Go on from where the previous fit on the same data ended.
+    verbose : bool or int, default=False
+        Print the gap now and then.
+
+    Attributes
+    ----------
+    coef_, intercept_, margin_, margin_bound_, separable_, certificate_, ... : see
+        :class:`marginsvm.MomentumMarginClassifier`.
+
+    Notes
+    -----
+    =============================  ====================================================
+    paper                          code
+    =============================  ====================================================
+    :math:`\alpha_k, p_k`          ``alpha``, ``p``: vectors of mass 1
+    :math:`G \alpha_k`             ``data.margins(alpha)``, part of the answer
+    :math:`p_{\mu_k}(\alpha_k)`    ``data.respond(alpha, mu)``
+    :math:`\|p_k\|_G`              ``data.norm(p)``, an upper bound
+    :math:`\theta_k, \mu_k`        ``theta``, ``mu``
+    =============================  ====================================================
+
+    ``n_iter_`` is the paper's k. Every round keeps the excessive gap
+    :math:`L_{\mu_k}(\alpha_k) \le -\|p_k\|_G^2 / 2` (Lemma 5), so that alpha separates
+    within :math:`2 \sqrt{2 \ln n} / \rho_K` rounds. Where nothing separates, the last alpha
+    is the model: divided by mu, it tends to the minimiser of the exponential loss.
+
+    References
+    ----------
+    A. Ramdas, J. Pena. Margins, Kernels and Non-linear Smoothed Perceptrons. ICML 2014.
+    Algorithm 4, Lemma 5, Theorem 1.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from marginsvm import SmoothedKernelPerceptron
+    >>> X, y = load_iris(return_X_y=True)
+    >>> clf = SmoothedKernelPerceptron(kernel="rbf", tol=1e-2).fit(X[:100], y[:100])
+    >>> clf.status_, clf.score(X[:100], y[:100])
+    ('certified', 1.0)
+    """
+
+    def __init__(
+        self,
+        *,
+        C: float = np.inf,
+        kernel: str | Callable[..., Array] = "linear",
+        gamma: str | float = "scale",
+        degree: float = 3,
+        coef0: float = 0.0,
+        kernel_params: dict[str, Any] | None = None,
+        fit_intercept: bool = True,
+        normalize: bool = True,
+        stopping: str = "gap",
+        tol: float = 1e-3,
+        max_iter: int = 10_000,
+        warm_start: bool = False,
+        verbose: bool | int = False,
+    ) -> None:
+        self.C = C
+        self.kernel = kernel
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.kernel_params = kernel_params
+        self.fit_intercept = fit_intercept
+        self.normalize = normalize
+        self.stopping = stopping
+        self.tol = tol
+        self.max_iter = max_iter
+        self.warm_start = warm_start
+        self.verbose = verbose
+
+    def _start(self, data: KernelMatrixAdapter) -> SmoothedState:
+        return smoothed_start(data, data.respond(data.zeros()).vector, softmax)
+
+    def _round(self, data: KernelMatrixAdapter, state: SmoothedState) -> SmoothedState:
+        return smoothed_round(data, state, softmax)
+
+    def _candidates(self, data: KernelMatrixAdapter, state: SmoothedState) -> Iterator[Candidate]:
+        weights = state.answer.weights
+        yield Candidate(state.alpha, 1.0, weights.worst, True, weights.offsets)
+        yield Candidate(state.p, 1.0)
