@@ -172,7 +172,8 @@ class _Problem:
         space = _Linear if hasattr(estimator, "coef_") else _Kernel
         self._space = space(estimator, X, self._kept, self._constant)
         self._mean = np.full(self._kept.size, 1.0 / self._kept.size) if self._balanced else None
-        self.radius = float(np.sqrt((self._space.squared_norms(self._mean) + self._slack).max()))
+        squared = self._space.squared_norms(self._mean) + self._slack
+        self.radius = float(np.sqrt(max(squared.max(), 0.0)))
         self.radius *= self._unit
 
     def lower_bound(self) -> float:

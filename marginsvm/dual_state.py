@@ -307,6 +307,8 @@ class DualStateMixin(PredictorMixin, CallbackSupportMixin, ClassifierMixin):
                 return progress.best, lower, offsets
         assert progress.last is not None
         model, own = progress.last.vector, progress.last.offsets
+        if data.norm(model) <= 1e-13 * data.mass(model):  # nothing is left of it but rounding
+            model = data.zeros()
         own = softmax(data.rows, data.margins(model)).offsets if own is None else own
         return model, *data.lower_bound(model, own)
 

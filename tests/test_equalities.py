@@ -131,12 +131,12 @@ def test_stop_and_resume(cls, kernel, rng):
 
 
 def test_fits_keep_apart(cls, rng):
-    X, y = separable(rng)
-    first = fit(make(cls, max_iter=5, tol=0.0, warm_start=True), X, y)
-    fit(make(cls, max_iter=8, tol=0.0), X, y)
+    X, y = overlapping(rng)
+    first = fit(make(cls, max_iter=5, warm_start=True, **ENDLESS), X, y)
+    fit(make(cls, max_iter=8, **ENDLESS), X, y)
     fit(first.set_params(max_iter=7), X, y)
     np.testing.assert_array_equal(first.history_["n_iter"], np.arange(1, 8))
-    alone = fit(make(cls, max_iter=7, tol=0.0), X, y)
+    alone = fit(make(cls, max_iter=7, **ENDLESS), X, y)
     np.testing.assert_array_equal(first.history_["margin"], alone.history_["margin"])
 
 

@@ -30,6 +30,9 @@ class NormalizedRows:
         self.X, self.scale = X, scale
         self.shape, self.dtype, self.itemsize = X.shape, X.dtype, X.dtype.itemsize
 
+    def __len__(self) -> int:
+        return len(self.scale)
+
     def __getitem__(self, index: Any) -> NormalizedRows:
         return NormalizedRows(self.X[index], self.scale[index])
 

@@ -1,0 +1,79 @@
+"""
+The smoothed perceptron, and its way to prove that nothing separates (Ramdas and Pena)
+======================================================================================
+
+On the left, rounds to a separator against the inverse of the margin rho: the normalized
+perceptron takes 1 / rho^2 of them (slope 2), the smoothed one sqrt(log n) / rho (slope 1).
+On the right, classes that overlap: the norm of A^T q, at 0 the proof that nothing separates,
+by von Neumann's algorithm and by the iterated smoothed one, whose restarts make it linear.
+"""
+
+import sys
+import warnings
+
+import matplotlib.pyplot as plt
+import numpy as np
+from scipy.optimize import nnls
+from sklearn.exceptions import ConvergenceWarning
+
+from marginsvm import (
+    NormalizedKernelPerceptron,
+    PerceptronVonNeumann,
+    SmoothedKernelPerceptron,
+    VonNeumannClassifier,
+)
+
+warnings.simplefilter("ignore", ConvergenceWarning)
+rng = np.random.default_rng(0)
+
+
+def with_margin(rho, n=200, d=10):
+    """Examples of norm 1, whose first coordinate is rho times their label or more."""
+    y = np.where(np.arange(n) % 2, 1, -1)
+    X = rng.standard_normal((n, d))
+    X[:, 0] = 0.0
+    first = rho * (1.0 + rng.exponential(1.0, n))
+    X *= np.sqrt(1 - first**2)[:, None] / np.linalg.norm(X, axis=1)[:, None]
+    X[:, 0] = y * first
+    return X, y
+
+
+inverse, rounds = [], {NormalizedKernelPerceptron: [], SmoothedKernelPerceptron: []}
+for target in np.geomspace(0.06, 0.001, 12):
+    X, y = with_margin(target)
+    params = {"fit_intercept": False, "max_iter": 200_000}
+    rows = np.vstack([(y[:, None] * X).T, np.ones(len(X))])
+    q = nnls(rows, np.r_[np.zeros(X.shape[1]), 1.0])[0]  # the exact optimum, of so few
+    inverse.append(1 / np.linalg.norm((y * q / q.sum()) @ X))
+    for cls, found in rounds.items():
+        found.append(cls(stopping="separation", **params).fit(X, y).n_iter_)
+
+fig, (left, right) = plt.subplots(1, 2, figsize=(11, 4.2), layout="constrained")
+names = ("normalized perceptron (NKP)", "smoothed perceptron (SNKP)")
+for (found, marker), name in zip(zip(rounds.values(), "so", strict=True), names, strict=True):
+    slope = np.polyfit(np.log(inverse), np.log(found), 1)[0]
+    left.loglog(inverse, found, marker, label=f"{name}: slope {slope:.2f}")
+    print(f"{name}: slope {slope:.2f}")
+x = np.array([min(inverse), max(inverse)])
+left.loglog(x, x**2 * 0.05, "0.7", lw=1, zorder=0)
+left.loglog(x, x * 0.5, "0.7", lw=1, zorder=0)
+left.set(xlabel="1 / rho", ylabel="rounds to a separator", title="separable")
+left.legend()
+
+# %%
+# Classes that overlap.
+X = rng.standard_normal((300, 5))
+y = np.where(X[:, 0] + 0.3 * rng.standard_normal(300) > 0, 1, -1)
+params = {"fit_intercept": False, "max_iter": 1000}
+methods = {
+    "von Neumann (NVN)": VonNeumannClassifier(tol=1e-12, **params),
+    "iterated smoothed (ISNKPVN)": PerceptronVonNeumann(epsilon=1e-9, gamma_outer=2.0, **params),
+}
+for name, clf in methods.items():
+    clf.fit(X, y)
+    right.semilogy(clf.history_["n_iter"], clf.history_["margin_bound"], label=name)
+    print(f"{name}: {clf.certificate_}")
+right.set(xlabel="rounds", ylabel="least norm of A^T q so far", title="not separable")
+right.legend()
+if __name__ == "__main__":
+    fig.savefig(sys.argv[1] if len(sys.argv) > 1 else "smoothed_perceptron.png", dpi=110)
