@@ -14,7 +14,10 @@ from scipy.optimize import minimize
 from scipy.special import expit
 
 from marginsvm._typing import Array
-from marginsvm.kernel_matrix.rows import Rows, min_cycle
+from marginsvm.kernel_matrix.rows import Rows, cycle_offsets, min_cycle
+
+
+_SPREAD = 20.0  # of logarithms, from where one cycle of groups outweighs the others
 
 
 @dataclass(frozen=True)
@@ -228,10 +231,18 @@ def balance(table: Array, *, tol: float = 1e-13, max_iter: int = 100) -> Array:
     -----
     The offsets minimise a convex function. Far from it, damped simultaneous steps of
     Osborne's matrix balancing, which solve two classes in one step; near it, Newton's.
+    Tables of widely spread weights start at the offsets that balance the heaviest cycle,
+    where they would be balanced if the logarithms were infinitely larger.
     """
     k = len(table)
+    if k == 1:
+        return np.zeros(1)
+    finite = np.abs(table[np.isfinite(table)])
+    tol = max(tol, 8 * np.finfo(float).eps * float(finite.max(initial=0.0)))  # its rounding
     beta = np.zeros(k)
-    for _ in range(max_iter if k > 1 else 0):
+    if np.ptp(finite) > _SPREAD:
+        beta = cycle_offsets(np.where(np.isfinite(table), -table, 2.0 * finite.max()))
+    for _ in range(max_iter):
         shifted = _shifted(table, beta)
         weight = np.exp(shifted - shifted.max())
         out, into = weight.sum(axis=1), weight.sum(axis=0)

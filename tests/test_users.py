@@ -137,12 +137,12 @@ class StopAfter:
 def test_callbacks_stop_a_fit(cls, rng):
     X, y = overlapping(rng)
     callback = StopAfter(3)
-    estimator = make(cls, **ENDLESS).set_callbacks(callback).fit(X, y)
+    estimator = make(cls, C=1.0, **ENDLESS).set_callbacks(callback).fit(X, y)
     assert estimator.status_ == "stopped"
     assert estimator.n_iter_ == 3
     assert len(callback.seen) == 1
     assert check_certificate(estimator, X, y)
-    search = GridSearchCV(make(cls, **ENDLESS), {"fit_intercept": [True, False]}, cv=2)
+    search = GridSearchCV(make(cls, C=1.0, **ENDLESS), {"fit_intercept": [True, False]}, cv=2)
     search.set_callbacks(StopAfter(4)).fit(X, y)
     assert search.best_estimator_.n_iter_ == 4
 
@@ -163,7 +163,7 @@ def test_progress_bars(cls, rng, capsys):
 def test_warnings_point_at_the_caller(cls, rng):
     X, y = overlapping(rng)
     with pytest.warns(ConvergenceWarning, match="max_iter") as caught:
-        make(cls, max_iter=2, tol=0.0).fit(X, y)
+        make(cls, max_iter=2, C=1.0, tol=0.0).fit(X, y)
     assert caught[0].filename == __file__
 
 

@@ -131,17 +131,8 @@ class Rows(ABC):
         return min_cycle(low)[0]
 
     def best_offsets(self, low: Array) -> Array:
-        """Class offsets that reach ``worst(low)``: the midpoint, for two classes.
-
-        With these, ``low[c, j] + beta[c] - beta[j] >= worst`` for all pairs. The distances
-        from any class are such potentials, and so are those to any class, negated; where
-        there is room left, their average treats all classes alike.
-        """
-        if not self.balanced:
-            return np.zeros(1)
-        distance = _distances(low - self.worst(low))
-        beta = 0.5 * (distance.mean(axis=0) - distance.mean(axis=1))
-        return beta - beta.mean()
+        """Class offsets that reach ``worst(low)``: the midpoint, for two classes."""
+        return cycle_offsets(low) if self.balanced else np.zeros(1)
 
     def worst_at(self, low: Array, beta: Array) -> float:
         """Worst margin at given class offsets."""
@@ -251,6 +242,18 @@ def make_rows(
     """Two classes always take the binary rows."""
     kind = BinaryRows if n_classes == 2 else MulticlassRows
     return kind(codes, n_classes, balanced=balanced, weights=weights)
+
+
+def cycle_offsets(low: Array) -> Array:
+    """Offsets that lift all groups to the mean of the worst cycle of groups.
+
+    With these, ``low[c, j] + beta[c] - beta[j] >= worst`` for all pairs. The distances from
+    any class are such potentials, and so are those to any class, negated; where there is
+    room left, their average treats all classes alike.
+    """
+    distance = _distances(low - min_cycle(low)[0])
+    beta = 0.5 * (distance.mean(axis=0) - distance.mean(axis=1))
+    return beta - beta.mean()
 
 
 def _distances(cost: Array) -> Array:
