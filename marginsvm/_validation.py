@@ -49,9 +49,10 @@ class TrainingSet:
         if estimator.kernel != "precomputed":
             estimator._gamma = self.gamma
             kernel = estimator._kernel_matrix
-            X = estimator.kernel.prepare(X) if hasattr(estimator.kernel, "prepare") else X
             if estimator.normalize:
                 X, kernel = normalized_in_kernel(kernel, X), of_normalized(kernel)
+            elif hasattr(estimator.kernel, "prepare"):
+                X = estimator.kernel.prepare(X)
         return GramAdapter(kernel, X, *common, estimator._whole_kernel)
 
     def embed(self, q: Array) -> sp.csr_array:

@@ -16,7 +16,6 @@ from scipy.special import expit
 from marginsvm._typing import Array
 from marginsvm.kernel_matrix.rows import Rows, cycle_offsets, min_cycle
 
-
 _SPREAD = 20.0  # of logarithms, from where one cycle of groups outweighs the others
 
 
@@ -230,18 +229,20 @@ def balance(table: Array, *, tol: float = 1e-13, max_iter: int = 100) -> Array:
     Notes
     -----
     The offsets minimise a convex function. Far from it, damped simultaneous steps of
-    Osborne's matrix balancing, which solve two classes in one step; near it, Newton's.
+    Osborne's matrix balancing; near it, Newton's. Two classes have a closed form.
     Tables of widely spread weights start at the offsets that balance the heaviest cycle,
     where they would be balanced if the logarithms were infinitely larger.
     """
     k = len(table)
     if k == 1:
         return np.zeros(1)
+    if k == 2:
+        half = 0.25 * (table[0, 1] - table[1, 0])
+        return np.array([half, -half])
     finite = np.abs(table[np.isfinite(table)])
     tol = max(tol, 8 * np.finfo(float).eps * float(finite.max(initial=0.0)))  # its rounding
-    beta = np.zeros(k)
-    if np.ptp(finite) > _SPREAD:
-        beta = cycle_offsets(np.where(np.isfinite(table), -table, 2.0 * finite.max()))
+    spread = finite.size == k * (k - 1) and np.ptp(finite) > _SPREAD
+    beta = cycle_offsets(-table) if spread else np.zeros(k)
     for _ in range(max_iter):
         shifted = _shifted(table, beta)
         weight = np.exp(shifted - shifted.max())
@@ -249,7 +250,7 @@ def balance(table: Array, *, tol: float = 1e-13, max_iter: int = 100) -> Array:
         off = np.abs(out - into).sum() / weight.sum()
         if off <= tol:
             break
-        if off > 0.1 or k == 2:
+        if off > 0.1:
             step = 0.25 * (_logsumexp(shifted.T) - _logsumexp(shifted))
         else:
             hessian = np.diag(out + into) - weight - weight.T

@@ -132,11 +132,11 @@ def test_stop_and_resume(cls, kernel, rng):
 
 def test_fits_keep_apart(cls, rng):
     X, y = overlapping(rng)
-    first = fit(make(cls, max_iter=5, warm_start=True, **ENDLESS), X, y)
-    fit(make(cls, max_iter=8, **ENDLESS), X, y)
+    first = fit(make(cls, max_iter=5, C=1.0, warm_start=True, **ENDLESS), X, y)
+    fit(make(cls, max_iter=8, C=1.0, **ENDLESS), X, y)
     fit(first.set_params(max_iter=7), X, y)
     np.testing.assert_array_equal(first.history_["n_iter"], np.arange(1, 8))
-    alone = fit(make(cls, max_iter=7, **ENDLESS), X, y)
+    alone = fit(make(cls, max_iter=7, C=1.0, **ENDLESS), X, y)
     np.testing.assert_array_equal(first.history_["margin"], alone.history_["margin"])
 
 

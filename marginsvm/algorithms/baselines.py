@@ -11,8 +11,9 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from marginsvm._typing import Array
-from marginsvm.dual_state import Candidate, DualStateMixin
+from marginsvm.dual_state import DualStateMixin
 from marginsvm.kernel_matrix import Answer, KernelMatrixAdapter
+from marginsvm.progress import Candidate
 from marginsvm.responses import worst_row
 
 
@@ -200,6 +201,13 @@ class NormalizedKernelPerceptron(BatchPerceptron):
 
     def _answer(self, data: KernelMatrixAdapter, w: Array, last: Answer | None) -> Answer:
         return data.respond(w, response=partial(worst_row, first=True))
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        # Where classes overlap it only ever sees the two that are worst apart: of more
+        # classes, the others stay without a coefficient. That is the method's, not a fault.
+        tags.classifier_tags.poor_score = True
+        return tags
 
 
 @dataclass(frozen=True)

@@ -12,8 +12,9 @@ from sklearn.base import BaseEstimator
 from sklearn.utils._param_validation import Interval
 
 from marginsvm._typing import Array
-from marginsvm.dual_state import Candidate, DualStateMixin
+from marginsvm.dual_state import DualStateMixin
 from marginsvm.kernel_matrix import KernelMatrixAdapter
+from marginsvm.progress import Candidate
 
 
 @dataclass(frozen=True)

@@ -10,8 +10,9 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from marginsvm._typing import Array
-from marginsvm.dual_state import Candidate, DualStateMixin
+from marginsvm.dual_state import DualStateMixin
 from marginsvm.kernel_matrix import Answer, KernelMatrixAdapter
+from marginsvm.progress import Candidate
 from marginsvm.responses import Response, softmax
 
 

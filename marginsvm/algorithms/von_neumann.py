@@ -14,8 +14,9 @@ from sklearn.utils._param_validation import Interval
 
 from marginsvm._typing import Array
 from marginsvm.algorithms.smoothed import SmoothedState, smoothed_round, smoothed_start
-from marginsvm.dual_state import Candidate, DualStateMixin
+from marginsvm.dual_state import DualStateMixin
 from marginsvm.kernel_matrix import KernelMatrixAdapter
+from marginsvm.progress import Candidate
 from marginsvm.responses import euclidean
 
 
