@@ -36,9 +36,6 @@ class NormalizedRows:
     def __getitem__(self, index: Any) -> NormalizedRows:
         return NormalizedRows(self.X[index], self.scale[index])
 
-    def __len__(self) -> int:
-        return len(self.scale)
-
     def __matmul__(self, W: Array) -> Array:
         F = self.X @ W
         return F * (self.scale if F.ndim == 1 else self.scale[:, None])
