@@ -109,7 +109,7 @@ axes[1].set(xlabel="seconds")
 axes[0].set_ylim(-0.15, 0.005)
 axes[0].axhline(0, color="0.7", linewidth=0.8)
 axes[1].axhline(0, color="0.7", linewidth=0.8)
-axes[0].legend(loc="lower right")
+axes[0].legend(loc="center right")
 figure.suptitle(f"{data}, {len(X)} images, tangent kernel of width 128 (diagonal at most 1)")
 target = sys.argv[1] if len(sys.argv) > 1 else "adaptive_sampling.png"
 figure.savefig(target, dpi=110)
