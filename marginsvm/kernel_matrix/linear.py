@@ -99,17 +99,22 @@ class LinearAdapter(KernelMatrixAdapter):
         self._set_radius(self._norm.longer(squared, self._constant))
 
     def _squared_norms(self, blocks: list[Block]) -> Array:
-        norms = []
-        for _, X in blocks:
-            if isinstance(X, np.ndarray):
-                squared = self._in_float64(self._norm.squared_lengths, X)
-            else:
-                known = isinstance(X, NormalizedRows)
-                squared = X.squared_norms() if known else self._norm.squared_lengths(X)
-            if self._mean is not None and not (self._far and isinstance(X, np.ndarray)):
-                squared = squared - 2.0 * (X @ self._mean) + self._mean @ self._mean
-            norms.append(squared)
-        return np.concatenate(norms)
+        return np.concatenate(
+            [
+                self._in_float64(self._squared_lengths, X)
+                if isinstance(X, np.ndarray)
+                else self._squared_lengths(X)
+                for _, X in blocks
+            ]
+        )
+
+    def _squared_lengths(self, X: Any) -> Array:
+        """Of rows of X, about the mean; a dense X far from the origin comes centred."""
+        known = isinstance(X, NormalizedRows)
+        squared = X.squared_norms() if known else self._norm.squared_lengths(X)
+        if self._mean is None or (self._far and isinstance(X, np.ndarray)):
+            return squared
+        return squared - 2.0 * (X @ self._mean) + self._mean @ self._mean
 
     def _in_float64(self, work: Callable[[Array], Array], X: Array) -> Array:
         """Apply ``work`` to a dense block, about the mean if that is far from the origin.
