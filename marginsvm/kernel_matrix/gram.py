@@ -196,7 +196,7 @@ class GramAdapter(KernelMatrixAdapter):
         return image
 
     def _inner(self, w: Array, u: Array) -> float:
-        return float(np.sum(self.rows.signed(self.coefficients(w)) * self.image(u)))
+        return float(np.vdot(self.rows.signed(self.coefficients(w)), self.image(u)))
 
     def norm(self, w: Array) -> float:
         squared = self.dot(w, w)
