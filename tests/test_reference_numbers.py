@@ -5,6 +5,7 @@ import pytest
 from estimators import fit
 from sklearn.datasets import load_digits, load_iris
 from sklearn.metrics.pairwise import PAIRWISE_KERNEL_FUNCTIONS
+from sklearn.svm import LinearSVC
 
 from marginsvm import BatchPerceptron, MomentumMarginClassifier, check_certificate
 
@@ -14,6 +15,15 @@ def test_iris_setosa_versicolor():
     clf = MomentumMarginClassifier(max_iter=400).fit(X[:100], y[:100])
     assert clf.status_ == "certified"
     assert clf.margin_ <= 0.8175566 <= clf.margin_bound_
+
+
+def test_what_the_readme_says_of_linear_svc():
+    X, y = load_iris(return_X_y=True)
+    X, y = X[:100], y[:100]
+    peer = LinearSVC(C=1e6).fit(X, y)  # without a warning
+    margin = np.min(np.where(y == 1, 1, -1) * peer.decision_function(X))
+    assert round(margin / np.linalg.norm(peer.coef_), 3) == 0.699
+    assert MomentumMarginClassifier().fit(X, y).margin_ > 0.817
 
 
 @pytest.mark.parametrize(
