@@ -145,13 +145,15 @@ def check_certificate(
     claim = estimator.certificate_
     lower = problem.lower_bound()
     upper = problem.upper_bound(claim.weights)
-    slack = rtol * (problem.radius + abs(claim.margin))  # far below 0, it is no claim
-    reasons = []
-    if claim.margin > lower + slack:
+    slack = rtol * (problem.radius + max(0.0, -claim.margin))  # far below 0, it is no claim
+    distribution = claim.weights.data.min(initial=0.0) >= 0
+    distribution = distribution and abs(claim.weights.sum() - 1.0) <= 1e-9
+    reasons = []  # what is not known to hold is wrong: NaN, too
+    if not claim.margin <= lower + slack:
         reasons.append(f"the predictor's margin is {lower!r}, not {claim.margin!r}")
-    if claim.margin_bound < upper - slack:
+    if not claim.margin_bound >= upper - slack:
         reasons.append(f"the weights prove {upper!r}, not {claim.margin_bound!r}")
-    if claim.weights.data.min(initial=0.0) < 0 or abs(claim.weights.sum() - 1.0) > 1e-9:
+    if not distribution:
         reasons.append("the weights are no distribution")
     return CertificateCheck(lower, upper, not reasons, "; ".join(reasons))
 

@@ -195,10 +195,10 @@ class DualStateMixin(PredictorMixin, CallbackSupportMixin, ClassifierMixin):
         are computed again in float64, now and then if they disagree.
         """
         status = self._reason(data, progress.lower, progress.upper)
-        if status == "no_margin":
-            progress = self._sharpened(data, progress)
         if status is None or progress.n_iter < progress.next_confirmation:
             return None, progress
+        if status == "no_margin":
+            progress = self._sharpened(data, progress)
         exact = self._exact(data, progress)
         later = progress.n_iter + 1 + progress.n_iter // 10
         progress = replace(progress, next_confirmation=later, exact=exact)
@@ -208,7 +208,10 @@ class DualStateMixin(PredictorMixin, CallbackSupportMixin, ClassifierMixin):
         """Move a proof that next to nothing separates to rounding level, if it can be."""
         assert progress.proof is not None
         proof = shortest_proof(data, data.coefficients(progress.proof))
-        return progress if proof is None else replace(progress, proof=proof)
+        if proof is None:
+            return progress
+        upper = min(progress.upper, data.upper_bound(proof))  # no worse proof may follow it
+        return replace(progress, proof=proof, upper=upper)
 
     def _reason(self, data: KernelMatrixAdapter, lower: float, upper: float) -> str | None:
         separated = lower > data.resolution

@@ -85,7 +85,8 @@ def check_separability(
     fit_intercept : bool, default=True
         Whether the separator may have an intercept.
     epsilon : float, default=1e-6
-        Margins below it, relative to the radius of the data, count as none.
+        Margins below it, relative to the radius of the data, are not searched for: the
+        answer is then False with a proof up to rounding, else None.
     max_iter : int, default=100000
         Rounds after which the question is left open.
 

@@ -73,6 +73,10 @@ def test_the_check_confirms_honest_fits_and_finds_false_ones(cls, k, fit_interce
             {"margin_bound": claim.margin * 0.99},
             {"weights": claim.weights * 1.01},
             {"weights": -claim.weights},
+            {"weights": claim.weights * np.nan},
+            {"margin": np.inf},
+            {"margin": np.nan},
+            {"margin_bound": np.nan},
         ):
             estimator.certificate_ = type(claim)(**{**vars(claim), **lie})
             found = check_certificate(estimator, X, y)

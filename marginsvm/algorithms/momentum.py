@@ -95,8 +95,8 @@ class MomentumMarginClassifier(DualStateMixin, BaseEstimator):
     gap_ : float
         Their relative gap (dimensionless).
     separable_ : bool or None
-        Whether the classes can be separated with a margin above ``tol`` times the radius
-        of the data; None where the bounds do not say.
+        Whether the classes can be separated; False only with a proof at rounding level,
+        None where the bounds do not say.
     status_ : str
         ``certified``, ``separated``, ``no_margin``, ``max_iter``, ``stopped`` or
         ``interrupted``.

@@ -40,7 +40,9 @@ class PerceptronVonNeumann(DualStateMixin, BaseEstimator):
     r"""Iterated smoothed perceptron-von Neumann method (ISNKPVN): a separator or a proof of none.
 
     It ends with a predictor that separates the classes (``separable_`` True), or with
-    weights q whose classes all but meet, ``||A^T q|| < epsilon`` (``separable_`` False).
+    weights q whose classes all but meet, ``||A^T q|| < epsilon``. These are then sharpened:
+    ``separable_`` is False where they meet up to rounding, None where a thinner margin
+    is left.
 
     Parameters
     ----------
@@ -58,8 +60,8 @@ class PerceptronVonNeumann(DualStateMixin, BaseEstimator):
         Factor by which an outer round shrinks ``||q||_G`` (dimensionless, above 1); of 2
         to 1024, 16 took the fewest rounds on most of the data sets tried.
     epsilon : float, default=1e-6
-        Margins below it count as none: norm of ``A^T q`` at which the classes are declared
-        not separable, relative to the largest norm of an example.
+        Norm of ``A^T q`` at which the search for a separator ends, relative to the largest
+        norm of an example.
     stopping : {"gap", "separation"}, default="separation"
         Stop at the certified relative gap ``tol``, or at any separator.
     tol : float, default=1e-3
