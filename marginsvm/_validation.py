@@ -18,6 +18,7 @@ from marginsvm.kernel_matrix import (
     LinearAdapter,
     LpNorm,
     Rows,
+    Store,
     make_rows,
     normalized,
     normalized_in_kernel,
@@ -37,6 +38,25 @@ class TrainingSet:
     kept: Array  # which of the given examples these are
     n_given: int
     gamma: float
+    features: dict[str, Any]  # number and names, if fit has not set them yet
+
+    @classmethod
+    def of(
+        cls,
+        estimator: Any,
+        X: Any,
+        codes: Array,
+        classes: Array,
+        kept: Array,
+        n_given: int,
+        weight: Array | None,
+        features: dict[str, Any] | None = None,
+    ) -> TrainingSet:
+        """Make labels into rows."""
+        balanced = estimator.fit_intercept and estimator.intercept_scaling is None
+        rows = make_rows(codes, len(classes), balanced=balanced, weights=weight)
+        gamma = 0.0 if estimator.kernel in ("linear", "precomputed") else _gamma(estimator.gamma, X)
+        return cls(X, rows, classes, kept, n_given, gamma, features or {})
 
     def adapter(self, estimator: Any) -> KernelMatrixAdapter:
         """Choose how the game sees the data."""
@@ -44,7 +64,8 @@ class TrainingSet:
         norm, X = LpNorm.named(estimator.p, self.X.shape[1]), self.X
         common = (self.rows, estimator.C, norm, constant, estimator._column_plan)
         if estimator.kernel == "linear":
-            return LinearAdapter(normalized(X) if estimator.normalize else X, *common)
+            divide = estimator.normalize and not isinstance(X, Store)  # a store does it itself
+            return LinearAdapter(normalized(X) if divide else X, *common)
         kernel = None
         if estimator.kernel != "precomputed":
             estimator._gamma = self.gamma
@@ -73,12 +94,17 @@ def training_set(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Training
     if estimator.kernel == "precomputed":
         _check_gram(X, normalize=estimator.normalize)
     weight = None
-    kept = np.arange(len(y))
     if sample_weight is not None:
         weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
-        kept = np.flatnonzero(weight)
+    codes, classes, kept, weight = labelled(y, weight)
     if kept.size < len(y):
         X = X[kept][:, kept] if estimator.kernel == "precomputed" else X[kept]
+    return TrainingSet.of(estimator, X, codes, classes, kept, len(y), weight)
+
+
+def labelled(y: Array, weight: Array | None) -> tuple[Array, Array, Array, Array | None]:
+    """Codes, classes and indices of the examples of positive weight, and weights if they differ."""
+    kept = np.arange(len(y)) if weight is None else np.flatnonzero(weight)
     classes, codes = np.unique(y[kept], return_inverse=True)
     if len(classes) < 2:
         raise ValueError(
@@ -87,10 +113,7 @@ def training_set(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Training
         )
     if weight is not None:
         weight = weight[kept] if np.any(weight[kept] != 1.0) else None
-    balanced = estimator.fit_intercept and estimator.intercept_scaling is None
-    rows = make_rows(codes, len(classes), balanced=balanced, weights=weight)
-    gamma = 0.0 if estimator.kernel in ("linear", "precomputed") else _gamma(estimator.gamma, X)
-    return TrainingSet(X, rows, classes, kept, len(y), gamma)
+    return codes, classes, kept, weight
 
 
 def _check_gram(K: Any, *, normalize: bool) -> None:

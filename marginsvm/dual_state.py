@@ -17,22 +17,23 @@ from sklearn.callback import CallbackSupportMixin, with_callbacks
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import Interval, StrOptions
 
+from marginsvm._block_source import block_set
 from marginsvm._prediction import PredictorMixin
+from marginsvm._results import ResultsMixin
 from marginsvm._typing import Array
 from marginsvm._validation import KERNELS, TrainingSet, training_set
-from marginsvm.certificate import MarginCertificate, relative_gap
+from marginsvm.certificate import relative_gap
 from marginsvm.kernel_matrix import KernelMatrixAdapter
 from marginsvm.kernel_matrix.columns import ColumnPlan
 from marginsvm.nearest_point import shortest_proof
-from marginsvm.progress import Candidate, Exact, Progress
-from marginsvm.responses import softmax
+from marginsvm.progress import Candidate, Progress
 
 __all__ = ["Candidate", "DualStateMixin", "Progress"]
 
 _ROUNDING = 1e-15  # of the bounds themselves: tol=0 asks for all rounds
 
 
-class DualStateMixin(PredictorMixin, CallbackSupportMixin, ClassifierMixin):
+class DualStateMixin(ResultsMixin, PredictorMixin, CallbackSupportMixin, ClassifierMixin):
     """The life of a fit: validate, play rounds, certify, stop, publish.
 
     An algorithm supplies ``_start(data)`` (its state: a dataclass of arrays and
@@ -66,6 +67,7 @@ class DualStateMixin(PredictorMixin, CallbackSupportMixin, ClassifierMixin):
 
     _whole_kernel: ClassVar[bool] = True  # whether rounds take products with all of K
     _in_order: ClassVar[bool] = False  # rows are visited one by one: their order matters
+    _by_passes: ClassVar[bool] = True  # rounds are passes over all rows, wherever these are
 
     @abstractmethod
     def _start(self, data: KernelMatrixAdapter) -> Any:
@@ -78,10 +80,6 @@ class DualStateMixin(PredictorMixin, CallbackSupportMixin, ClassifierMixin):
     @abstractmethod
     def _candidates(self, data: KernelMatrixAdapter, state: Any) -> Iterator[Candidate]:
         """Vectors that carry bounds after a round."""
-
-    def _counts(self, state: Any) -> dict[str, Any]:
-        """Fitted attributes of the algorithm's own: what its paper counts."""
-        return {}
 
     def _negligible(self, data: KernelMatrixAdapter) -> float:
         """Upper bound (in radii) at which a fit without a separator gives up."""
@@ -116,7 +114,41 @@ class DualStateMixin(PredictorMixin, CallbackSupportMixin, ClassifierMixin):
         ValueError
             If the data or a parameter cannot be used; the text says what to do.
         """
-        training = training_set(self, X, y, sample_weight)
+        return self._fit(training_set(self, X, y, sample_weight), X, y)
+
+    @with_callbacks
+    @_fit_context(prefer_skip_nested_validation=True)
+    def fit_blocks(self, source: Any) -> Any:
+        """Fit to blocks of examples that need not fit in memory together.
+
+        The same rounds as ``fit`` on all the blocks, one below the other: memory holds a few
+        blocks and some numbers for each example. Linear predictors only.
+
+        Parameters
+        ----------
+        source : iterable
+            Yields ``(X, y)`` or ``(X, y, sample_weight)``, dense or CSR, as in ``fit``. It is
+            read once a pass, so that every iteration must begin anew and give the same
+            blocks: a list, or one of :mod:`marginsvm.sources`.
+
+        Returns
+        -------
+        self
+            The fitted estimator.
+
+        Raises
+        ------
+        ValueError, TypeError
+            If a block cannot be used; the text names it and says what to do.
+        """
+        if not self._by_passes:
+            raise ValueError(
+                f"{type(self).__name__} moves from example to example and needs them in memory: "
+                "use fit, or MaxMarginClassifier or MomentumMarginClassifier for blocks"
+            )
+        return self._fit(block_set(self, source), source, None)
+
+    def _fit(self, training: TrainingSet, X: Any, y: Any) -> Any:
         data = training.adapter(self)
         try:
             progress = self._resume(data, training.classes) or Progress(
@@ -257,111 +289,8 @@ class DualStateMixin(PredictorMixin, CallbackSupportMixin, ClassifierMixin):
         for name, value in attributes.items():
             setattr(self, name, value)
 
-    def _results(
-        self, data: KernelMatrixAdapter, training: TrainingSet, progress: Progress, status: str
-    ) -> dict[str, Any]:
-        """Fitted attributes; bounds are computed again, in float64 and from coefficients."""
-        scale = data.radius * data.rows.unit
-        exact = progress.exact or self._exact(data, progress)
-        model, lower, offsets = exact.model, exact.lower, exact.offsets
-        upper = max(exact.upper, lower, 0.0)
-        q = data.coefficients(exact.proof) / data.mass(exact.proof)
-        certificate = MarginCertificate(
-            margin=float(lower * scale),
-            margin_bound=float(upper * scale),
-            status=status,
-            separable=self._separable(data, model, lower, upper, offsets),
-            weights=training.embed(q),
-            radius=data.radius,
-        )
-        return {
-            **self._model(data, training, model, lower, offsets),
-            **self._counts(progress.state),
-            "classes_": training.classes,
-            "certificate_": certificate,
-            "margin_": certificate.margin,
-            "margin_bound_": certificate.margin_bound,
-            "gap_": certificate.gap,
-            "separable_": certificate.separable,
-            "status_": status,
-            "n_iter_": progress.n_iter,
-            "history_": self._history(progress, scale),
-            "_progress": self._resumable(progress, status),
-        }
-
-    def _exact(self, data: KernelMatrixAdapter, progress: Progress) -> Exact:
-        assert progress.proof is not None
-        proof = data.refresh(progress.proof)
-        return Exact(*self._best_model(data, progress), proof, data.upper_bound(proof))
-
-    def _resumable(self, progress: Progress, status: str) -> Progress | None:
-        """From where a later fit goes on; a round cut short is played again, in full."""
-        if self.warm_start or status == "interrupted":
-            return progress.before or progress
-        return None
-
-    def _best_model(
-        self, data: KernelMatrixAdapter, progress: Progress
-    ) -> tuple[Array, float, Array]:
-        """Vector, exact margin and offsets of the best separator, or of the fallback."""
-        if progress.best is not None:
-            lower, offsets = data.lower_bound(progress.best)
-            if lower > data.resolution:
-                return progress.best, lower, offsets
-        assert progress.last is not None
-        model, own = progress.last.vector, progress.last.offsets
-        if data.norm(model) <= 1e-13 * data.mass(model):  # nothing is left of it but rounding
-            model = data.zeros()
-        own = softmax(data.rows, data.margins(model)).offsets if own is None else own
-        return model, *data.lower_bound(model, own)
-
-    def _separable(
-        self, data: KernelMatrixAdapter, model: Array, lower: float, upper: float, offsets: Any
-    ) -> bool | None:
-        if np.isfinite(self.C):  # the bounds are of the soft margin, which is always positive
-            return data.separates(model, offsets) or None
-        if lower > data.resolution:
-            return True
-        return False if upper <= data.resolution else None
-
-    def _history(self, progress: Progress, scale: float) -> dict[str, Array]:
-        lines = [line for line in progress.history if line[0] <= progress.n_iter]
-        table = np.array(lines, dtype=np.float64).reshape(-1, 5)
-        return {
-            "n_iter": table[:, 0].astype(int),
-            "n_passes": table[:, 1],
-            "seconds": table[:, 2],
-            "margin": table[:, 3] * scale,
-            "margin_bound": table[:, 4] * scale,
-        }
-
-    def _model(
-        self,
-        data: KernelMatrixAdapter,
-        training: TrainingSet,
-        model: Array,
-        lower: float,
-        offsets: Array,
-    ) -> dict[str, Any]:
-        """Predictor scaled so that the closest examples get 1 (no separator: unit norm)."""
-        norm = data.norm(model)
-        separated = lower > data.resolution
-        smallest = lower * norm * data.rows.unit if separated else norm / data.radius
-        coef, intercept = data.predictor(model, offsets)
-        scale = 1.0 / smallest if smallest > 0 else 1.0
-        coef, intercept = np.atleast_2d(coef) * scale, np.atleast_1d(intercept) * scale
-        if self.kernel == "linear":
-            return {"coef_": coef, "intercept_": intercept}
-        support = np.flatnonzero(coef.any(axis=0))
-        return {
-            "support_": training.kept[support],
-            "support_vectors_": training.support_vectors(support, self.kernel),
-            "dual_coef_": coef[:, support],
-            "intercept_": intercept,
-        }
-
     def _warn(self, status: str) -> None:
         if status in ("max_iter", "no_margin"):
             text = f"{type(self).__name__} {self.certificate_.advice(self.max_iter, self.tol)}"
-            # stacklevel: the caller of fit, past two decorators
-            warnings.warn(text, ConvergenceWarning, stacklevel=5)
+            # stacklevel: the caller of fit, past two decorators and _fit
+            warnings.warn(text, ConvergenceWarning, stacklevel=6)

@@ -128,15 +128,15 @@ def test_two_classes_as_multiclass_are_binary(balanced, C, response, rng):
 @pytest.mark.parametrize("balanced", [True, False])
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 def test_one_pass_equals_two_products(k, balanced, dtype, rng, monkeypatch):
-    from marginsvm.kernel_matrix import linear
+    from marginsvm.kernel_matrix import stores
 
     X = rng.standard_normal((300, 7)).astype(dtype)
     X[:, 0] += 100.0
     rows = make_rows(rng.permutation(np.arange(300) % k), k, balanced=balanced)
     whole = LinearAdapter(X, rows)
-    monkeypatch.setattr(linear, "_BLOCK_BYTES", 1000)
+    monkeypatch.setattr(stores, "_BLOCK_BYTES", 1000)
     blocks = LinearAdapter(X, rows)
-    assert len(blocks._blocks) > 8
+    assert blocks._store.n_blocks > 8
     w = whole.zeros()
     for _ in range(5):
         a, b = whole.respond(w), blocks.respond(w)

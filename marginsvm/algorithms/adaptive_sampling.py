@@ -139,6 +139,8 @@ class AdaptiveSamplingKernelClassifier(DualStateMixin, BaseEstimator):
     ('certified', True)
     """
 
+    _by_passes = False
+
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **DualStateMixin._parameter_constraints,
         "schedule": [StrOptions({"momentum", "theory"})],

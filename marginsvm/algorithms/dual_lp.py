@@ -136,6 +136,8 @@ class DualLpPerceptron(DualStateMixin, BaseEstimator):
     ('certified', True)
     """
 
+    _by_passes = False
+
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **DualStateMixin._parameter_constraints,
         "p": [Interval(Real, 1.0, 2.0, closed="right"), StrOptions({"sparse"})],

@@ -36,6 +36,7 @@ class OnlineState:
 class _OnlineLp(DualStateMixin):
     """Epochs of single rows, drawn uniformly, on the image ``u`` of ``theta``."""
 
+    _by_passes = False
     random_state: Any
 
     @abstractmethod

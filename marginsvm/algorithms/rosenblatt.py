@@ -61,6 +61,7 @@ class KernelPerceptron(BatchPerceptron):
 
     stopping = "separation"
     _in_order = True
+    _by_passes = False
 
     def __init__(
         self,

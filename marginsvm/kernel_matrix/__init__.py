@@ -12,6 +12,8 @@ from marginsvm.kernel_matrix.normalized import (
 )
 from marginsvm.kernel_matrix.norms import LpNorm
 from marginsvm.kernel_matrix.rows import BinaryRows, MulticlassRows, Rows, make_rows
+from marginsvm.kernel_matrix.stores import MemoryStore, Store
+from marginsvm.kernel_matrix.streams import StreamStore
 
 __all__ = [
     "Answer",
@@ -21,9 +23,12 @@ __all__ = [
     "KernelMatrixAdapter",
     "LinearAdapter",
     "LpNorm",
+    "MemoryStore",
     "MulticlassRows",
     "NormalizedRows",
     "Rows",
+    "Store",
+    "StreamStore",
     "make_rows",
     "normalized",
     "normalized_in_kernel",

@@ -9,6 +9,8 @@ Without an intercept there is a single group, and the tables are 1 x 1.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from functools import cached_property
 from itertools import pairwise
 
 import numpy as np
@@ -49,6 +51,11 @@ class Rows(ABC):
         self.weights = weights
         self._order = np.argsort(codes, kind="stable")
         self._starts = np.searchsorted(codes[self._order], np.arange(n_classes))
+
+    @property
+    def absent(self) -> Sequence[Array | None]:
+        """A mask for each group that has a softmax of its own: -inf at the rows outside."""
+        return (None,)
 
     @property
     def n_examples(self) -> int:
@@ -155,6 +162,12 @@ class BinaryRows(Rows):
         self.shape = self.score_shape = (codes.size,)
         self.n_rows = codes.size
         self._y = np.where(codes == 1, 1.0, -1.0)
+
+    @cached_property
+    def absent(self) -> Sequence[Array | None]:
+        if not self.balanced:
+            return (None,)
+        return tuple(np.where(self.codes == c, 0.0, -np.inf) for c in (0, 1))
 
     def margins(self, F: Array, block: slice = slice(None)) -> Array:
         return self._y[block] * F

@@ -1,0 +1,148 @@
+"""Blocks of examples, wherever they are: the same rounds as in memory."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from estimators import ESTIMATORS, make
+from sklearn.datasets import load_iris, make_blobs
+
+from marginsvm import MaxMarginClassifier, MomentumMarginClassifier
+
+BY_PASSES = [cls for cls in ESTIMATORS if cls._by_passes]
+
+
+def cut(X, y, sizes, weight=None):
+    """Blocks of these sizes, one after the other."""
+    ends = np.cumsum(sizes)
+    parts = [slice(end - size, end) for end, size in zip(ends, sizes, strict=True)]
+    if weight is None:
+        return [(X[part], y[part]) for part in parts]
+    return [(X[part], y[part], weight[part]) for part in parts]
+
+
+CUTS = [[150], [10, 0, 40, 70, 30], [1] * 150, [149, 1]]
+
+
+def same_fit(a, b, rtol=1e-10):
+    assert a.n_iter_ == b.n_iter_
+    assert a.status_ == b.status_
+    for name in ("margin_", "margin_bound_", "coef_", "intercept_"):
+        np.testing.assert_allclose(getattr(a, name), getattr(b, name), rtol=rtol, atol=rtol)
+    np.testing.assert_allclose(a.history_["margin"], b.history_["margin"], rtol=1e-8, atol=rtol)
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("sizes", CUTS, ids=str)
+@pytest.mark.parametrize("classes", [2, 3])
+@pytest.mark.parametrize("cls", BY_PASSES)
+def test_blocks_equal_memory(cls, classes, sizes):
+    X, y = make_blobs(150, 5, centers=classes, cluster_std=0.4, random_state=3)
+    X += 5.0
+    kwargs = {"max_iter": 30}
+    whole = make(cls, **kwargs).fit(X, y)
+    blocks = make(cls, **kwargs).fit_blocks(cut(X, y, sizes))
+    same_fit(whole, blocks)
+
+
+@pytest.mark.parametrize("C", [np.inf, 1.0])
+@pytest.mark.parametrize("kind", ["csr", "float32", "integer", "weights", "fortran"])
+@pytest.mark.parametrize("estimator", [MaxMarginClassifier, MomentumMarginClassifier])
+def test_kinds_of_blocks(estimator, kind, C):
+    X, y = load_iris(return_X_y=True)
+    X, y, weight = X[:100], y[:100], None
+    order = np.random.default_rng(0).permutation(100)
+    X, y = X[order], y[order]
+    if kind == "csr":
+        X = sp.csr_array(X)
+    elif kind == "float32":
+        X = X.astype(np.float32)
+    elif kind == "integer":
+        X = np.rint(10 * X).astype(int)
+    elif kind == "weights":
+        weight = np.random.default_rng(1).integers(0, 4, 100).astype(float)
+    elif kind == "fortran":
+        X = np.asfortranarray(X)
+    whole = estimator(C=C).fit(X, y, weight)
+    blocks = estimator(C=C).fit_blocks(cut(X, y, [33, 7, 60], weight))
+    same_fit(whole, blocks, rtol=1e-4 if kind == "float32" else 1e-9)
+
+
+def test_rows_beyond_those_at_hand_cost_a_pass_and_nothing_else(rng, monkeypatch):
+    from marginsvm.kernel_matrix import streams
+
+    X, y = make_blobs(400, 30, centers=2, cluster_std=3.0, random_state=0)
+    whole = MaxMarginClassifier().fit(X, y)
+    monkeypatch.setattr(streams, "_WATCHED", 2)
+    monkeypatch.setattr(streams, "_HELD", 1)
+    same_fit(whole, MaxMarginClassifier().fit_blocks(cut(X, y, [100] * 4)), rtol=1e-8)
+
+
+def test_the_worst_do_not_depend_on_the_order_of_blocks(rng):
+    from marginsvm.kernel_matrix.streams import Worst
+
+    X, codes = rng.standard_normal((500, 2)), np.arange(500) % 3
+    margins = np.round(rng.standard_normal(500), 1)  # with ties
+    blocks = [slice(i, i + 50) for i in range(0, 500, 50)]
+    expected = set()
+    for c in range(3):
+        mine = np.flatnonzero(codes == c)
+        expected |= set(mine[np.lexsort((mine, margins[mine]))[:20]].tolist())
+    for _ in range(5):
+        worst = Worst(codes, 20)
+        for k in rng.permutation(len(blocks)):
+            worst(blocks[k], X[blocks[k]], margins[blocks[k]])
+        found = worst.examples()
+        assert set(found) == expected
+        assert all(np.array_equal(x[0], X[i]) for i, x in found.items())
+
+
+class Once:
+    def __init__(self, blocks):
+        self.blocks = list(blocks)
+
+    def __iter__(self):
+        blocks, self.blocks = self.blocks, self.blocks[:-1]
+        return iter(blocks)
+
+
+def bad_sources():
+    X, y = load_iris(return_X_y=True)
+    good = cut(X, y, [50, 50, 50])
+    nan = X[:50].copy()
+    nan[3, 1] = np.nan
+    text = np.array(["a"] * 50)
+    return [
+        ([*good[:2], (X[:, :2], y)], "block 2: X has 2 features, but .* expecting 4"),
+        ([*(good * 6)[:17], (nan, y[:50])], "block 17: .*NaN"),
+        ([*good, (np.full((50, 4), "x"), y[:50])], "block 3: "),
+        ([*good, (X[:50], text)], "block 3: its labels are of type"),
+        ([*good, (sp.csr_array(X), y)], "block 3: it is sparse, but the blocks before are dense"),
+        ([*good, (X, y[:20])], "block 3: .*inconsistent numbers of samples"),
+        ([*good, (X, y, np.ones(150))], "block 3: sample weights must come with every block"),
+        ([*good, X], "block 3: a block must be a tuple"),
+        ([(X[:50], y[:50])], "at least 2 classes"),
+        ([], "the source is empty"),
+        (iter(good), "can be read only once"),
+        ((block for block in good), "can be read only once"),
+        (3, "must be iterable"),
+        (Once(good), "the source changed between two passes: from block 1 on"),
+    ]
+
+
+@pytest.mark.parametrize(("source", "text"), bad_sources(), ids=lambda value: str(value)[:12])
+def test_bad_sources(source, text):
+    clf = MomentumMarginClassifier()
+    with pytest.raises((ValueError, TypeError), match=text):
+        clf.fit_blocks(source)
+    assert [name for name in vars(clf) if name.endswith("_") and not name.startswith("_")] == []
+
+
+@pytest.mark.parametrize("cls", [cls for cls in ESTIMATORS if not cls._by_passes])
+def test_those_that_need_all_in_memory_say_so(cls):
+    with pytest.raises(ValueError, match="use fit, or MaxMarginClassifier"):
+        make(cls).fit_blocks([])
+
+
+def test_kernels_need_all_in_memory():
+    with pytest.raises(ValueError, match="fit_blocks needs kernel='linear'"):
+        MomentumMarginClassifier(kernel="rbf").fit_blocks([])
