@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -14,89 +14,114 @@ from sklearn.utils.validation import _check_sample_weight, check_array, validate
 
 from marginsvm._typing import Array
 from marginsvm._validation import TrainingSet, labelled
-from marginsvm.kernel_matrix import StreamStore
+from marginsvm.kernel_matrix import Store, StreamStore
 
 _FLOATS = [np.float64, np.float32]
+_FEATURES = ("n_features_in_", "feature_names_in_")
+_AGREED: dict[str, Callable[[Seen], Any]] = {
+    "number of features": lambda seen: seen.features["n_features_in_"],
+    "list of feature names": lambda seen: list(seen.features.get("feature_names_in_", [])),
+    "kind of matrix": lambda seen: "sparse" if seen.sparse else "dense",
+    "type of labels": lambda seen: "text" if seen.y.dtype.kind in "OUS" else "numbers",
+    "sample weight": lambda seen: "absent" if seen.weight is None else "given",
+}
 
 
 def block_set(estimator: Any, source: Any) -> TrainingSet:
     """Validate a source of blocks, by one pass over it, before any work."""
-    if estimator.kernel != "linear":
-        raise ValueError(
-            f"fit_blocks needs kernel='linear', but got {estimator.kernel!r}: a kernel compares "
-            "every example with every other; use fit on what fits in memory"
-        )
-    found = _Scan(clone(estimator))
+    found = Scan(estimator)
     for number, block in enumerate(_fresh(source)):
-        with _Named(number):
-            found.add(block)
-    codes, classes, kept, weight = labelled(found.labels(), found.sample_weight())
-    n_features, sparse = found.probe.n_features_in_, found.sparse
-    dtype = np.result_type(*found.dtypes)
-    store = StreamStore(
-        _Reader(source, found.sizes, dtype, kept if kept.size < sum(found.sizes) else None),
-        codes,
-        n_features,
-        dtype,
-        bool(sparse),
-        estimator.normalize,
-    )
-    names = ("n_features_in_", "feature_names_in_")
-    features = {name: getattr(found.probe, name) for name in names if hasattr(found.probe, name)}
-    n_given = sum(found.sizes)
-    return TrainingSet.of(estimator, store, codes, classes, kept, n_given, weight, features)
+        found.add(look(estimator, number, block)[1])
+
+    def store(dtype: np.dtype, codes: Array, kept: Array | None) -> StreamStore:
+        reader = _Reader(source, found.sizes, dtype, kept)
+        sparse, width = found.first.sparse, found.first.features["n_features_in_"]
+        return StreamStore(reader, codes, width, dtype, sparse, estimator.normalize)
+
+    return found.training_set(store)
 
 
-@dataclass
-class _Scan:
-    """What the first pass learns: labels, weights and sizes, and that the blocks go together."""
+class Seen(NamedTuple):
+    """What a look at a block learns."""
 
-    probe: Any  # a clone, so that an error leaves the estimator as it was
-    sizes: list[int] = field(default_factory=list)
-    dtypes: list[np.dtype] = field(default_factory=list)
-    sparse: bool | None = None
-    _labels: list[Array] = field(default_factory=list)
-    _weights: list[Array | None] = field(default_factory=list)
+    number: int
+    size: int
+    y: Array
+    weight: Array | None
+    dtype: np.dtype
+    sparse: bool
+    features: dict[str, Any]  # number and names, as fitted attributes
 
-    def add(self, block: Any) -> None:
-        """Check one block more."""
+
+def look(estimator: Any, number: int, block: Any) -> tuple[Any, Seen]:
+    """Check a block by itself; gives its matrix, too. Errors name the block."""
+    try:
         X, y, weight = _unpacked(block)
-        self.sizes.append(X.shape[0])
         if X.shape[0] == 0:
-            return
-        first = self.sparse is None
-        X, y = validate_data(self.probe, X, y, reset=first, accept_sparse="csr", dtype=_FLOATS)
+            return X, Seen(number, 0, np.empty(0), None, np.dtype(float), False, {})
+        probe = clone(estimator)  # so that the estimator stays as it was
+        X, y = validate_data(probe, X, y, accept_sparse="csr", dtype=_FLOATS)
         check_classification_targets(y)
-        if not first and sp.issparse(X) != self.sparse:
-            kinds = ("dense", "sparse")
-            raise ValueError(
-                f"it is {kinds[sp.issparse(X)]}, but the blocks before are "
-                f"{kinds[bool(self.sparse)]}: yield one kind only"
-            )
-        if self._labels and (y.dtype.kind in "OUS") != (self._labels[0].dtype.kind in "OUS"):
-            raise ValueError(
-                f"its labels are of type {y.dtype}, but those before of type "
-                f"{self._labels[0].dtype}: these do not go together"
-            )
         if weight is not None:
             weight = _check_sample_weight(weight, X, dtype=np.float64, ensure_non_negative=True)
-        if self._weights and (weight is None) != (self._weights[0] is None):
-            raise ValueError("sample weights must come with every block, or with none")
-        self.sparse = sp.issparse(X)
-        self.dtypes.append(X.dtype)
-        self._labels.append(y)
-        self._weights.append(weight)
+    except (ValueError, TypeError) as error:
+        raise type(error)(f"block {number}: {error}") from error
+    features = {name: getattr(probe, name) for name in _FEATURES if hasattr(probe, name)}
+    return X, Seen(number, X.shape[0], y, weight, X.dtype, sp.issparse(X), features)
 
-    def labels(self) -> Array:
-        """Of all examples."""
-        if not self._labels:
+
+class Scan:
+    """What the first pass learns, and that the blocks go together."""
+
+    def __init__(self, estimator: Any) -> None:
+        if estimator.kernel != "linear":
+            raise ValueError(
+                f"blocks need kernel='linear', but got {estimator.kernel!r}: a kernel compares "
+                "every example with every other; use fit on what fits in memory"
+            )
+        if not estimator._by_passes:
+            raise ValueError(
+                f"{type(estimator).__name__} moves from example to example and needs them in "
+                "memory: use fit, or MaxMarginClassifier or MomentumMarginClassifier for blocks"
+            )
+        self._estimator = estimator
+        self._seen: list[Seen] = []
+        self.sizes: list[int] = []
+
+    @property
+    def first(self) -> Seen:
+        """The first block with examples."""
+        if not self._seen:
             raise ValueError("the source is empty: it must yield blocks (X, y) with examples")
-        return np.concatenate(self._labels)
+        return self._seen[0]
 
-    def sample_weight(self) -> Array | None:
-        """Of all examples, or None."""
-        parts = [weight for weight in self._weights if weight is not None]
-        return np.concatenate(parts) if parts else None
+    def add(self, seen: Seen) -> None:
+        """Add a block, if it goes with those before."""
+        self.sizes.append(seen.size)
+        if not seen.size:
+            return
+        self._seen.append(seen)
+        for what, of in _AGREED.items():
+            mine, theirs = of(seen), of(self.first)
+            if mine != theirs:
+                raise ValueError(
+                    f"block {seen.number}: its {what} is {mine}, but that of block "
+                    f"{self.first.number} is {theirs}; all blocks must agree in this"
+                )
+
+    def training_set(self, store: Callable[[np.dtype, Array, Array | None], Store]) -> TrainingSet:
+        """All examples; ``store(dtype, codes, kept)`` gives those of positive weight."""
+        first, n_given = self.first, sum(self.sizes)
+        weights = [seen.weight for seen in self._seen if seen.weight is not None]
+        codes, classes, kept, weight = labelled(
+            np.concatenate([seen.y for seen in self._seen]),
+            np.concatenate(weights) if weights else None,
+        )
+        dtype = np.result_type(*(seen.dtype for seen in self._seen))
+        X = store(dtype, codes, kept if kept.size < n_given else None)
+        return TrainingSet.of(
+            self._estimator, X, codes, classes, kept, n_given, weight, first.features
+        )
 
 
 @dataclass
@@ -127,19 +152,6 @@ class _Reader:
                 f"the source changed between two passes: from block {max(number, 0)} on, it does "
                 "not yield as many examples as at first; every iteration must give the same blocks"
             )
-
-
-class _Named:
-    """Errors within name the block they are about."""
-
-    def __init__(self, number: int) -> None:
-        self._number = number
-
-    def __enter__(self) -> None: ...
-
-    def __exit__(self, kind: Any, error: Any, traceback: Any) -> None:
-        if isinstance(error, (ValueError, TypeError)):
-            raise type(error)(f"block {self._number}: {error}") from error
 
 
 def _fresh(source: Any) -> Iterator[Any]:

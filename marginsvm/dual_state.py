@@ -141,11 +141,6 @@ class DualStateMixin(ResultsMixin, PredictorMixin, CallbackSupportMixin, Classif
         ValueError, TypeError
             If a block cannot be used; the text names it and says what to do.
         """
-        if not self._by_passes:
-            raise ValueError(
-                f"{type(self).__name__} moves from example to example and needs them in memory: "
-                "use fit, or MaxMarginClassifier or MomentumMarginClassifier for blocks"
-            )
         return self._fit(block_set(self, source), source, None)
 
     def _fit(self, training: TrainingSet, X: Any, y: Any) -> Any:

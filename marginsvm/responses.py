@@ -70,12 +70,26 @@ def softmax(rows: Rows, margins: Array, mu: float = 1.0) -> Weights:
     e = e * prior if isinstance(prior, np.ndarray) else e
     with np.errstate(divide="ignore"):
         table = np.log(rows.group_sum(e)) - finite / mu
-    beta = balance(table)
-    shifted = _shifted(table, beta)
-    log_total = float(_logsumexp(shifted.ravel()))
-    q = e * rows.expand(np.exp(_shifted(-finite / mu, beta) - log_total))
+    exponents, beta, log_total = settle(table)
+    q = e * rows.expand(np.exp(exponents - finite / mu))
     log_risk = log_total if isinstance(prior, np.ndarray) else log_total + np.log(prior)
-    return Weights(q, 1.0, rows.worst(low), mu * beta, log_risk, float(np.exp(min(log_risk, 700))))
+    return softmax_weights(q, rows.worst(low), mu * beta, log_risk)
+
+
+def settle(table: Array) -> tuple[Array, Array, float]:
+    """Balance the softmax of groups with these logarithms of weights.
+
+    Gives the logarithm of what each group's weights are multiplied with, the class offsets
+    that this amounts to (in units of mu), and the logarithm of the sum.
+    """
+    beta = balance(table)
+    log_total = float(_logsumexp(_shifted(table, beta).ravel()))
+    return _shifted(np.zeros_like(table), beta) - log_total, beta, log_total
+
+
+def softmax_weights(q: Array, worst: float, offsets: Array, log_risk: float) -> Weights:
+    """Weights of a softmax, whose loss is its own gradient."""
+    return Weights(q, 1.0, worst, offsets, log_risk, float(np.exp(min(log_risk, 700))))
 
 
 def logistic(rows: Rows, margins: Array, mu: float = 1.0) -> Weights:
@@ -107,7 +121,7 @@ def logistic(rows: Rows, margins: Array, mu: float = 1.0) -> Weights:
     if rows.balanced:
         beta = minimize(risk, beta, jac=True, hess=curvature, method="trust-exact").x
     q = weight * expit(gap(beta))
-    q = q * rows.expand(_rebalancing(rows.group_sum(q)))
+    q = q * rows.expand(rebalancing(rows.group_sum(q)))
     S = float(np.sum(weight * np.logaddexp(0.0, gap(beta))))
     n = float(np.sum(np.broadcast_to(weight, rows.shape))) * rows.n_rows / np.prod(rows.shape)
     total = float(q.sum())
@@ -126,7 +140,7 @@ def euclidean(rows: Rows, margins: Array, mu: float = 1.0, centre: Array | None 
     t = (rows.prior if centre is None else centre) / density - margins
     offset = _project(rows, t, density)
     q = density * np.maximum(t - rows.expand(offset[0] + _differences(offset[1:])), 0.0)
-    q = q * rows.expand(_rebalancing(rows.group_sum(q)))
+    q = q * rows.expand(rebalancing(rows.group_sum(q)))
     worst = rows.worst(rows.group_min(margins))
     return Weights(q / q.sum(), 1.0, worst, offset[1:], -worst, 1.0)
 
@@ -283,7 +297,7 @@ def _excess(table: Array) -> Array:
     return table.sum(axis=0) - table.sum(axis=1)
 
 
-def _rebalancing(table: Array) -> Array:
+def rebalancing(table: Array) -> Array:
     """Factors of the groups that take the last rounding out of nearly balanced weights."""
     with np.errstate(divide="ignore"):
         beta = balance(np.log(table))

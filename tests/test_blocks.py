@@ -112,13 +112,16 @@ def bad_sources():
     nan[3, 1] = np.nan
     text = np.array(["a"] * 50)
     return [
-        ([*good[:2], (X[:, :2], y)], "block 2: X has 2 features, but .* expecting 4"),
+        (
+            [*good[:2], (X[:, :2], y)],
+            "block 2: its number of features is 2, but that of block 0 is 4",
+        ),
         ([*(good * 6)[:17], (nan, y[:50])], "block 17: .*NaN"),
         ([*good, (np.full((50, 4), "x"), y[:50])], "block 3: "),
-        ([*good, (X[:50], text)], "block 3: its labels are of type"),
-        ([*good, (sp.csr_array(X), y)], "block 3: it is sparse, but the blocks before are dense"),
+        ([*good, (X[:50], text)], "block 3: its type of labels is text"),
+        ([*good, (sp.csr_array(X), y)], "block 3: its kind of matrix is sparse"),
         ([*good, (X, y[:20])], "block 3: .*inconsistent numbers of samples"),
-        ([*good, (X, y, np.ones(150))], "block 3: sample weights must come with every block"),
+        ([*good, (X, y, np.ones(150))], "block 3: its sample weight is given"),
         ([*good, X], "block 3: a block must be a tuple"),
         ([(X[:50], y[:50])], "at least 2 classes"),
         ([], "the source is empty"),
@@ -144,5 +147,5 @@ def test_those_that_need_all_in_memory_say_so(cls):
 
 
 def test_kernels_need_all_in_memory():
-    with pytest.raises(ValueError, match="fit_blocks needs kernel='linear'"):
+    with pytest.raises(ValueError, match="blocks need kernel='linear'"):
         MomentumMarginClassifier(kernel="rbf").fit_blocks([])

@@ -290,10 +290,13 @@ class KernelMatrixAdapter(ABC):
 
     def lower_bound(self, w: Array, offsets: Array | None = None) -> tuple[float, Array]:
         """Margin that ``w`` reaches with these class offsets, or else with the best ones."""
-        norm = self.norm(w)
-        low = self.rows.group_min(self.margins(w, precise=True))
+        norm, low = self.norm(w), self._worst_of_groups(w)
         offsets = self.rows.best_offsets(low) if offsets is None else offsets
         return self.rows.worst_at(low, offsets) / norm if norm > 0 else 0.0, offsets
+
+    def _worst_of_groups(self, w: Array) -> Array:
+        """Smallest margin of each group."""
+        return self.rows.group_min(self.margins(w, precise=True))
 
     def separates(self, w: Array, offsets: Array) -> bool:
         """Whether ``w`` separates the examples themselves, slack left out."""

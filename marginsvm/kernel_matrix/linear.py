@@ -14,7 +14,7 @@ from marginsvm.kernel_matrix.adapter import Answer, KernelMatrixAdapter, support
 from marginsvm.kernel_matrix.columns import ColumnPlan
 from marginsvm.kernel_matrix.flat import DENSE, SPARSE, FlatRows
 from marginsvm.kernel_matrix.norms import LpNorm
-from marginsvm.kernel_matrix.passes import Centre, Sum, total
+from marginsvm.kernel_matrix.passes import Centre, Sum
 from marginsvm.kernel_matrix.rows import Rows
 from marginsvm.kernel_matrix.stores import as_store
 from marginsvm.responses import Response, softmax
@@ -86,8 +86,8 @@ class LinearAdapter(KernelMatrixAdapter):
     def _accumulate(self, V: Array, precise: bool) -> Array:
         """``V^T X`` in user's units, summed in float64 over the blocks."""
         dtype = np.dtype(np.float64) if precise else self._store.dtype
-        parts = self._map(partial(passes.weighted_sum, dtype=dtype), V)
-        return total(parts).astype(np.float64, copy=False)
+        work = partial(passes.weighted_sum, dtype=dtype)
+        return self._store.fold(work, np.add, self.rows, V).astype(np.float64, copy=False)
 
     def _pull(self, V: Array, precise: bool) -> Array:
         self.n_passes += 1

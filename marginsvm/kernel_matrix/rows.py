@@ -86,8 +86,8 @@ class Rows(ABC):
         """Coefficients on the examples of ``block`` from weights on their rows."""
 
     @abstractmethod
-    def expand(self, table: Array) -> Array | float:
-        """Each row's entry of a table of groups; broadcasts against the rows."""
+    def expand(self, table: Array, block: slice = slice(None)) -> Array | float:
+        """Each row's entry of a table of groups; broadcasts against the rows of ``block``."""
 
     @abstractmethod
     def locate(self, rows: Array) -> tuple[Array, Array]:
@@ -107,7 +107,7 @@ class Rows(ABC):
         """Class offsets that add ``balance(rows) @ b`` to the margins."""
 
     @abstractmethod
-    def _table(self, reduced: Array, diagonal: float) -> Array:
+    def table(self, reduced: Array, diagonal: float) -> Array:
         """Arrange what was reduced class by class as a table of groups."""
 
     @abstractmethod
@@ -119,13 +119,13 @@ class Rows(ABC):
         if not self.balanced:
             return np.full((1, 1), margins.min())
         reduced = np.minimum.reduceat(margins.take(self._order, axis=0), self._starts, axis=0)
-        return self._table(reduced, np.inf)
+        return self.table(reduced, np.inf)
 
     def group_sum(self, values: Array) -> Array:
         """Sum over each group."""
         if not self.balanced:
             return np.full((1, 1), values.sum())
-        return self._table(
+        return self.table(
             np.add.reduceat(values.take(self._order, axis=0), self._starts, axis=0), 0.0
         )
 
@@ -184,12 +184,12 @@ class BinaryRows(Rows):
     def balance_offsets(self, b: Array) -> Array:
         return np.array([-0.5, 0.5]) * b
 
-    def expand(self, table: Array) -> Array | float:
+    def expand(self, table: Array, block: slice = slice(None)) -> Array | float:
         if not self.balanced:
             return table[0, 0]
-        return np.array([table[0, 1], table[1, 0]]).take(self.codes)
+        return np.array([table[0, 1], table[1, 0]]).take(self.codes[block])
 
-    def _table(self, reduced: Array, diagonal: float) -> Array:
+    def table(self, reduced: Array, diagonal: float) -> Array:
         return np.array([[diagonal, reduced[0]], [reduced[1], diagonal]])
 
     def score_offsets(self, beta: Array) -> Array | float:
@@ -239,10 +239,10 @@ class MulticlassRows(Rows):
     def balance_offsets(self, b: Array) -> Array:
         return np.append(b, 0.0) * np.sqrt(0.5)
 
-    def expand(self, table: Array) -> Array | float:
-        return table.take(self.codes, axis=0) if self.balanced else table[0, 0]
+    def expand(self, table: Array, block: slice = slice(None)) -> Array | float:
+        return table.take(self.codes[block], axis=0) if self.balanced else table[0, 0]
 
-    def _table(self, reduced: Array, diagonal: float) -> Array:
+    def table(self, reduced: Array, diagonal: float) -> Array:
         return reduced
 
     def score_offsets(self, beta: Array) -> Array | float:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from functools import reduce
 from typing import Any, TypeVar
 
 import numpy as np
@@ -34,6 +35,8 @@ class Store(ABC):
         Into how many a pass takes them apart, at least.
     whole : ndarray, CSR matrix or NormalizedRows; or None
         All of them, if they are in memory.
+    remote : bool
+        They are on other machines: what is sent should not grow with their number.
     """
 
     shape: tuple[int, int]
@@ -41,10 +44,17 @@ class Store(ABC):
     sparse: bool
     n_blocks: int
     whole: Any = None
+    remote: bool = False
 
     @abstractmethod
     def map(self, work: Callable[..., T], rows: Rows, *local: Array | None) -> Iterator[T]:
         """``work(rows, blocks, *local)`` for parts of the examples, results in order."""
+
+    def fold(
+        self, work: Callable[..., T], merge: Callable[[T, T], T], rows: Rows, *local: Array | None
+    ) -> T:
+        """Results of ``map``, merged."""
+        return reduce(merge, self.map(work, rows, *local))
 
     @abstractmethod
     def take(self, index: Array) -> Any:
