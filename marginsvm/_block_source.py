@@ -13,7 +13,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_array, validate_data
 
 from marginsvm._typing import Array
-from marginsvm._validation import TrainingSet, labelled
+from marginsvm._validation import Labels, TrainingSet, labelled
 from marginsvm.kernel_matrix import Store, StreamStore
 
 _FLOATS = [np.float64, np.float32]
@@ -33,10 +33,10 @@ def block_set(estimator: Any, source: Any) -> TrainingSet:
     for number, block in enumerate(_fresh(source)):
         found.add(look(estimator, number, block)[1])
 
-    def store(dtype: np.dtype, codes: Array, kept: Array | None) -> StreamStore:
-        reader = _Reader(source, found.sizes, dtype, kept)
-        sparse, width = found.first.sparse, found.first.features["n_features_in_"]
-        return StreamStore(reader, codes, width, dtype, sparse, estimator.normalize)
+    def store(dtype: np.dtype, labels: Labels) -> StreamStore:
+        reader = _Reader(source, found.sizes, dtype, labels.kept if labels.n_dropped else None)
+        sparse, width = found.first.sparse, found.n_features
+        return StreamStore(reader, labels.codes, width, dtype, sparse, estimator.normalize)
 
     return found.training_set(store)
 
@@ -109,19 +109,21 @@ class Scan:
                     f"{self.first.number} is {theirs}; all blocks must agree in this"
                 )
 
-    def training_set(self, store: Callable[[np.dtype, Array, Array | None], Store]) -> TrainingSet:
-        """All examples; ``store(dtype, codes, kept)`` gives those of positive weight."""
-        first, n_given = self.first, sum(self.sizes)
+    @property
+    def n_features(self) -> int:
+        """Width of the blocks."""
+        return self.first.features["n_features_in_"]
+
+    def training_set(self, store: Callable[[np.dtype, Labels], Store]) -> TrainingSet:
+        """All examples; ``store(dtype, labels)`` gives those of positive weight."""
+        features = self.first.features
         weights = [seen.weight for seen in self._seen if seen.weight is not None]
-        codes, classes, kept, weight = labelled(
+        labels = labelled(
             np.concatenate([seen.y for seen in self._seen]),
             np.concatenate(weights) if weights else None,
         )
         dtype = np.result_type(*(seen.dtype for seen in self._seen))
-        X = store(dtype, codes, kept if kept.size < n_given else None)
-        return TrainingSet.of(
-            self._estimator, X, codes, classes, kept, n_given, weight, first.features
-        )
+        return TrainingSet.of(self._estimator, store(dtype, labels), labels, features)
 
 
 @dataclass

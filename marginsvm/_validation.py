@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -13,6 +13,7 @@ from sklearn.utils.validation import _check_sample_weight, validate_data
 
 from marginsvm._typing import Array
 from marginsvm.kernel_matrix import (
+    AnswersAdapter,
     GramAdapter,
     KernelMatrixAdapter,
     LinearAdapter,
@@ -25,7 +26,36 @@ from marginsvm.kernel_matrix import (
     of_normalized,
 )
 
+_SPARE = 8  # answers beside those of the rounds
 KERNELS = {*PAIRWISE_KERNEL_FUNCTIONS, "precomputed"}
+
+
+class Labels(NamedTuple):
+    """What the labels and weights of all examples say.
+
+    Attributes
+    ----------
+    codes : ndarray of shape (n_kept,)
+        Class of each example of positive weight.
+    classes : ndarray of shape (n_classes,)
+    kept : ndarray of shape (n_kept,)
+        Which of the given examples these are.
+    weights : ndarray of shape (n_kept,) or None
+        None: they are all 1.
+    n_dropped : int
+        Examples of weight 0.
+    """
+
+    codes: Array
+    classes: Array
+    kept: Array
+    weights: Array | None
+    n_dropped: int
+
+
+def balances(estimator: Any) -> bool:
+    """Whether the intercept is not penalised, so that the rows are balanced."""
+    return bool(estimator.fit_intercept) and estimator.intercept_scaling is None
 
 
 @dataclass(frozen=True)
@@ -42,21 +72,13 @@ class TrainingSet:
 
     @classmethod
     def of(
-        cls,
-        estimator: Any,
-        X: Any,
-        codes: Array,
-        classes: Array,
-        kept: Array,
-        n_given: int,
-        weight: Array | None,
-        features: dict[str, Any] | None = None,
+        cls, estimator: Any, X: Any, labels: Labels, features: dict[str, Any] | None = None
     ) -> TrainingSet:
         """Make labels into rows."""
-        balanced = estimator.fit_intercept and estimator.intercept_scaling is None
-        rows = make_rows(codes, len(classes), balanced=balanced, weights=weight)
+        codes, classes, kept, weights, n_dropped = labels
+        rows = make_rows(codes, len(classes), balanced=balances(estimator), weights=weights)
         gamma = 0.0 if estimator.kernel in ("linear", "precomputed") else _gamma(estimator.gamma, X)
-        return cls(X, rows, classes, kept, n_given, gamma, features or {})
+        return cls(X, rows, classes, kept, kept.size + n_dropped, gamma, features or {})
 
     def adapter(self, estimator: Any) -> KernelMatrixAdapter:
         """Choose how the game sees the data."""
@@ -64,8 +86,11 @@ class TrainingSet:
         norm, X = LpNorm.named(estimator.p, self.X.shape[1]), self.X
         common = (self.rows, estimator.C, norm, constant, estimator._column_plan)
         if estimator.kernel == "linear":
-            divide = estimator.normalize and not isinstance(X, Store)  # a store does it itself
-            return LinearAdapter(normalized(X) if divide else X, *common)
+            if not isinstance(X, Store):
+                return LinearAdapter(normalized(X) if estimator.normalize else X, *common)
+            if X.remote and estimator._softmax_only and np.isinf(estimator.C):
+                return AnswersAdapter(X, *common, capacity=estimator.max_iter + _SPARE)
+            return LinearAdapter(X, *common)
         kernel = None
         if estimator.kernel != "precomputed":
             estimator._gamma = self.gamma
@@ -96,14 +121,15 @@ def training_set(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Training
     weight = None
     if sample_weight is not None:
         weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
-    codes, classes, kept, weight = labelled(y, weight)
-    if kept.size < len(y):
+    labels = labelled(y, weight)
+    if labels.n_dropped:
+        kept = labels.kept
         X = X[kept][:, kept] if estimator.kernel == "precomputed" else X[kept]
-    return TrainingSet.of(estimator, X, codes, classes, kept, len(y), weight)
+    return TrainingSet.of(estimator, X, labels)
 
 
-def labelled(y: Array, weight: Array | None) -> tuple[Array, Array, Array, Array | None]:
-    """Codes, classes and indices of the examples of positive weight, and weights if they differ."""
+def labelled(y: Array, weight: Array | None) -> Labels:
+    """Look at the examples of positive weight."""
     kept = np.arange(len(y)) if weight is None else np.flatnonzero(weight)
     classes, codes = np.unique(y[kept], return_inverse=True)
     if len(classes) < 2:
@@ -113,7 +139,7 @@ def labelled(y: Array, weight: Array | None) -> tuple[Array, Array, Array, Array
         )
     if weight is not None:
         weight = weight[kept] if np.any(weight[kept] != 1.0) else None
-    return codes, classes, kept, weight
+    return Labels(codes, classes, kept, weight, len(y) - kept.size)
 
 
 def _check_gram(K: Any, *, normalize: bool) -> None:

@@ -68,6 +68,7 @@ class DualStateMixin(ResultsMixin, PredictorMixin, CallbackSupportMixin, Classif
     _whole_kernel: ClassVar[bool] = True  # whether rounds take products with all of K
     _in_order: ClassVar[bool] = False  # rows are visited one by one: their order matters
     _by_passes: ClassVar[bool] = True  # rounds are passes over all rows, wherever these are
+    _softmax_only: bool = False  # every vector is a combination of softmax answers
 
     @abstractmethod
     def _start(self, data: KernelMatrixAdapter) -> Any:

@@ -195,6 +195,10 @@ class MomentumMarginClassifier(DualStateMixin, BaseEstimator):
         self.warm_start = warm_start
         self.verbose = verbose
 
+    @property
+    def _softmax_only(self) -> bool:  # type: ignore[override]
+        return self.loss == "exponential"
+
     def _start(self, data: KernelMatrixAdapter) -> MomentumState:
         return MomentumState(t=0, w=data.zeros(), g=data.zeros())
 

@@ -99,6 +99,8 @@ class OptimisticPerceptron(DualStateMixin, BaseEstimator):
         "r": [Interval(Real, 0.0, None, closed="neither"), None],
     }
 
+    _softmax_only = True
+
     def __init__(
         self,
         *,

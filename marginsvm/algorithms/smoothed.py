@@ -116,6 +116,8 @@ class SmoothedKernelPerceptron(DualStateMixin, BaseEstimator):
     ('certified', 1.0)
     """
 
+    _softmax_only = True
+
     def __init__(
         self,
         *,

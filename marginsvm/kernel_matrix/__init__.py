@@ -1,6 +1,7 @@
 """The data as the game sees it."""
 
 from marginsvm.kernel_matrix.adapter import Answer, KernelMatrixAdapter
+from marginsvm.kernel_matrix.answers import AnswersAdapter
 from marginsvm.kernel_matrix.flat import FlatRows
 from marginsvm.kernel_matrix.gram import GramAdapter
 from marginsvm.kernel_matrix.linear import LinearAdapter
@@ -17,6 +18,7 @@ from marginsvm.kernel_matrix.streams import StreamStore
 
 __all__ = [
     "Answer",
+    "AnswersAdapter",
     "BinaryRows",
     "FlatRows",
     "GramAdapter",

@@ -1,0 +1,370 @@
+"""Fits on a Dask cluster: the same rounds, each a pass over the chunks where they are.
+
+The chunks stay on the workers. A round sends them the predictor and brings back sums,
+merged in a tree: O(k d) numbers for k classes and d features. Only labels (once), the proof's
+weights (at the end), and what soft margins and the exact solver ask for grow with the number
+of examples.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial, reduce
+from operator import itemgetter
+from typing import Any, TypeVar
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.utils.validation import check_is_fitted
+
+from marginsvm._block_source import Scan, Seen, look
+from marginsvm._threads import single_threaded_blas
+from marginsvm._typing import Array
+from marginsvm._validation import Labels, balances
+from marginsvm.kernel_matrix import Rows, Store, make_rows, normalized
+from marginsvm.kernel_matrix.passes import Block
+from marginsvm.kernel_matrix.stores import chunks
+
+try:
+    import dask.array as da
+    import dask.dataframe as dd
+    import distributed
+    import pandas as pd
+    from dask import delayed
+except ImportError as error:
+    raise ImportError(
+        "marginsvm.dask needs Dask, which is an optional dependency: pip install 'marginsvm[dask]'"
+    ) from error
+
+__all__ = ["DaskBlocks", "DaskMargin"]
+
+T = TypeVar("T")
+
+_BRANCHES = 8  # results that are merged at once: fewer cost more messages than they save
+
+
+class DaskMargin(ClassifierMixin, BaseEstimator):
+    """Fit an estimator of this package to dask collections.
+
+    Parameters
+    ----------
+    estimator : estimator
+        One whose rounds are passes over the data, with a linear kernel, such as
+        :class:`marginsvm.MaxMarginClassifier` or :class:`marginsvm.MomentumMarginClassifier`.
+    client : distributed.Client, default=None
+        Where to work; None takes the current one.
+
+    Attributes
+    ----------
+    estimator_ : estimator
+        The fitted estimator, with its certificate; it knows nothing of Dask.
+    classes_ : ndarray of shape (n_classes,)
+    n_features_in_ : int
+
+    See Also
+    --------
+    marginsvm.DualStateMixin.fit_blocks : Files and other blocks, on one machine.
+
+    Notes
+    -----
+    Each round is one tree of small messages. With hard margins and softmax responses (the
+    momentum, optimistic and smoothed estimators), the driver holds vectors of k d numbers and
+    one more for each round; weights on rows are computed where the rows are, when a proof is
+    due. The others send a few numbers for each example and round. Where momentum proves that
+    next to nothing separates more than 4000 examples, the proof is not sharpened:
+    ``separable_`` is then None, and MaxMarginClassifier decides.
+
+    Examples
+    --------
+    >>> import dask.array as da
+    >>> from distributed import Client
+    >>> from sklearn.datasets import load_iris
+    >>> from marginsvm import MaxMarginClassifier
+    >>> from marginsvm.dask import DaskMargin
+    >>> X, y = load_iris(return_X_y=True)
+    >>> dX, dy = da.from_array(X[:100], chunks=(30, 4)), da.from_array(y[:100], chunks=30)
+    >>> with Client(processes=False, dashboard_address=":0") as client:
+    ...     clf = DaskMargin(MaxMarginClassifier(), client=client).fit(dX, dy)
+    >>> print(f"{clf.to_local().margin_:.5f}")
+    0.81756
+    """
+
+    def __init__(self, estimator: Any, *, client: Any = None) -> None:
+        self.estimator = estimator
+        self.client = client
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> DaskMargin:
+        """Fit where the chunks are.
+
+        Parameters
+        ----------
+        X : dask array of shape (n_samples, n_features) or dask dataframe
+            Dense or CSR chunks of rows.
+        y : dask array or series of shape (n_samples,)
+        sample_weight : dask array or series of shape (n_samples,), default=None
+
+        Returns
+        -------
+        self
+            The fitted estimator.
+
+        Raises
+        ------
+        ValueError, TypeError
+            If the collections or a chunk cannot be used; the text names the block.
+        """
+        client = self.client or _current_client()
+        fitted = clone(self.estimator)
+        fitted._validate_params()
+        scan = Scan(fitted)
+        checked = client.compute(
+            [delayed(_checked)(fitted, *block) for block in _blocks(X, y, sample_weight)]
+        )
+        for seen in client.gather(client.map(itemgetter(1), checked)):
+            scan.add(seen)
+        training = scan.training_set(partial(_store, client, checked, scan, fitted))
+        self.estimator_ = fitted._fit(training, X, y)
+        self.classes_, self.n_features_in_ = fitted.classes_, fitted.n_features_in_
+        return self
+
+    def to_local(self) -> Any:
+        """Give the fitted estimator, which pickles and predicts without Dask."""
+        check_is_fitted(self, "estimator_")
+        return self.estimator_
+
+    def predict(self, X: Any) -> Any:
+        """Predict class labels: lazily, where X is a dask collection.
+
+        Parameters
+        ----------
+        X : dask array or dataframe, or array-like, of shape (n_samples, n_features)
+
+        Returns
+        -------
+        dask array or series, or ndarray, of shape (n_samples,)
+        """
+        return _applied(self.to_local(), "predict", X, self.classes_.dtype)
+
+    def decision_function(self, X: Any) -> Any:
+        """Signed distances, as the local estimator's: lazily, where X is a dask collection.
+
+        Parameters
+        ----------
+        X : dask array or dataframe, or array-like, of shape (n_samples, n_features)
+
+        Returns
+        -------
+        dask array (of a dataframe: series or dataframe), or ndarray
+            Of shape (n_samples,) or (n_samples, n_classes).
+        """
+        return _applied(self.to_local(), "decision_function", X, np.dtype(float))
+
+
+class DaskBlocks:
+    """The chunks of dask collections as a source of blocks, brought here one by one.
+
+    For ``check_certificate(estimator, source)``, or to fit on this machine.
+
+    Parameters
+    ----------
+    X, y, sample_weight
+        As in :meth:`DaskMargin.fit`.
+    """
+
+    def __init__(self, X: Any, y: Any, sample_weight: Any = None) -> None:
+        self._blocks = [block[1:] for block in _blocks(X, y, sample_weight)]
+
+    def __iter__(self) -> Iterator[tuple[Any, ...]]:
+        for X, y, weight in self._blocks:
+            block = delayed(tuple)([X, y] if weight is None else [X, y, weight]).compute()
+            yield block
+
+
+@dataclass
+class Chunk:
+    """Examples on a worker, with their rows."""
+
+    X: Any
+    rows: Rows
+
+    def blocks(self) -> list[Block]:
+        """Pieces that stay in cache."""
+        return [block for some in chunks(self.X) for block in some]
+
+
+class DaskStore(Store):
+    """Chunks on the workers of a cluster.
+
+    Parameters
+    ----------
+    client : distributed.Client
+    chunks : list of Future
+        Of Chunk.
+    sizes : list of int
+        Examples in each.
+    n_features : int
+    dtype : dtype
+    sparse : bool
+    """
+
+    n_blocks = 2  # or more
+    remote = True
+
+    def __init__(
+        self,
+        client: Any,
+        chunks: list[Any],
+        sizes: Array,
+        n_features: int,
+        dtype: np.dtype,
+        sparse: bool,
+    ) -> None:
+        self._client, self._chunks = client, chunks
+        self._ends = np.cumsum(sizes)
+        self._parts = [slice(e - n, e) for e, n in zip(self._ends, sizes, strict=True)]
+        self.shape, self.dtype, self.sparse = (int(self._ends[-1]), n_features), dtype, sparse
+
+    def map(self, work: Callable[..., T], rows: Rows, *local: Array | None) -> Iterator[T]:
+        yield from self._client.gather(self._submit(work, *local))
+
+    def fold(
+        self, work: Callable[..., T], merge: Callable[[T, T], T], rows: Rows, *local: Array | None
+    ) -> T:
+        parts = self._submit(work, *local)
+        while len(parts) > _BRANCHES:
+            groups = [parts[i : i + _BRANCHES] for i in range(0, len(parts), _BRANCHES)]
+            parts = self._client.map(partial(reduce, merge), groups, pure=False)
+        return reduce(merge, self._client.gather(parts))
+
+    def take(self, index: Array) -> Any:
+        where = np.searchsorted(self._ends, index, side="right")
+        order = np.argsort(where, kind="stable")
+        found = self._client.gather(
+            [
+                self._client.submit(
+                    _take, self._chunks[c], index[where == c] - self._parts[c].start, pure=False
+                )
+                for c in np.unique(where)
+            ]
+        )
+        stacked = sp.vstack(found, format="csr") if self.sparse else np.concatenate(found)
+        return stacked[np.argsort(order, kind="stable")]
+
+    def _submit(self, work: Callable[..., T], *local: Array | None) -> list[Any]:
+        arrays = [[None if a is None else a[part] for a in local] for part in self._parts]
+        return self._client.map(_run, self._chunks, arrays, work=work, pure=False)
+
+
+def _current_client() -> Any:
+    try:
+        return distributed.get_client()
+    except ValueError:
+        raise ValueError(
+            "there is no Dask client: start one, client = distributed.Client(), and pass it as "
+            "DaskMargin(estimator, client=client)"
+        ) from None
+
+
+def _blocks(X: Any, y: Any, sample_weight: Any) -> list[tuple[int, Any, Any, Any]]:
+    """Number, X, y and weights of each block of rows, lazily."""
+    if isinstance(X, da.Array):
+        X = X.rechunk({1: X.shape[1]}) if X.numblocks[1] > 1 else X
+    lazy = [_parts(a, X) for a in (X, y, sample_weight)]
+    numbers = [len(parts) for parts in lazy]
+    if len(set(numbers)) > 1:
+        raise ValueError(
+            f"X, y and sample_weight must have the same blocks of rows, but have {numbers}"
+        )
+    return [(number, *block) for number, block in enumerate(zip(*lazy, strict=True))]
+
+
+def _parts(a: Any, X: Any) -> list[Any]:
+    if a is None:
+        return [None] * (X.npartitions if hasattr(X, "npartitions") else X.numblocks[0])
+    if isinstance(X, da.Array):
+        if np.isnan(X.shape[0]):
+            raise ValueError(
+                "the chunks of X have unknown sizes: call X.compute_chunk_sizes() first"
+            )
+        if not isinstance(a, da.Array):
+            a = a.to_dask_array(lengths=True) if hasattr(a, "to_dask_array") else da.asarray(a)
+        if np.isnan(a.shape[0]) or a.shape[0] != X.shape[0]:
+            raise ValueError(
+                f"X has {X.shape[0]} rows, but y or sample_weight {a.shape[0]}: they must agree "
+                "(nan: call compute_chunk_sizes() first)"
+            )
+        a = a.rechunk({0: X.chunks[0]})
+    elif not hasattr(a, "to_delayed"):
+        raise TypeError(f"X and y must be dask collections, but got {type(a).__name__}")
+    return list(np.ravel(a.to_delayed()))
+
+
+def _checked(estimator: Any, number: int, X: Any, y: Any, weight: Any) -> tuple[Any, Seen]:
+    return look(estimator, number, (X, y) if weight is None else (X, y, weight))
+
+
+def _store(
+    client: Any, checked: list[Any], scan: Scan, estimator: Any, dtype: np.dtype, labels: Labels
+) -> DaskStore:
+    """Let every worker make its blocks ready."""
+    sizes = np.diff(np.searchsorted(labels.kept, np.cumsum([0, *scan.sizes])))
+    some = [block for block, size in zip(checked, sizes, strict=True) if size]
+    weighted = labels.weights is not None
+    ready = client.map(
+        _chunk, some, estimator=estimator, dtype=dtype, classes=labels.classes, weighted=weighted
+    )
+    return DaskStore(client, ready, sizes[sizes > 0], scan.n_features, dtype, scan.first.sparse)
+
+
+def _chunk(
+    checked: tuple[Any, Seen], estimator: Any, dtype: np.dtype, classes: Array, weighted: bool
+) -> Chunk:
+    X, seen = checked
+    X, y, weight = X.astype(dtype, copy=False), seen.y, seen.weight
+    if weight is not None and not weight.all():
+        kept = np.flatnonzero(weight)
+        X, y, weight = X[kept], y[kept], weight[kept]
+    codes = np.searchsorted(classes, y)
+    weight = weight if weighted else None
+    rows = make_rows(codes, len(classes), balanced=balances(estimator), weights=weight)
+    return Chunk(normalized(X) if estimator.normalize else X, rows)
+
+
+def _applied(estimator: Any, method: str, X: Any, dtype: np.dtype) -> Any:
+    """Call a method on an array, or lazily on the parts of a dask collection."""
+    call = partial(_called, estimator, method)
+    k = len(estimator.classes_)
+    wide = method == "decision_function" and k > 2
+    if isinstance(X, da.Array):
+        X = X.rechunk({1: X.shape[1]}) if X.numblocks[1] > 1 else X
+        if wide:
+            return X.map_blocks(call, dtype=dtype, chunks=(X.chunks[0], (k,)))
+        return X.map_blocks(call, dtype=dtype, drop_axis=1)
+    if isinstance(X, dd.DataFrame):
+        framed = partial(_framed, call, estimator.classes_ if wide else None, dtype)
+        return X.map_partitions(framed, meta=framed(X._meta))
+    return call(X)
+
+
+def _framed(call: Any, columns: Array | None, dtype: np.dtype, part: pd.DataFrame) -> Any:
+    """Results with the index of the part."""
+    shape = (0,) if columns is None else (0, len(columns))
+    values = call(part) if len(part) else np.empty(shape, dtype)
+    if columns is None:
+        return pd.Series(values, index=part.index)
+    return pd.DataFrame(values, index=part.index, columns=columns)
+
+
+def _called(estimator: Any, method: str, X: Any) -> Any:
+    return getattr(estimator, method)(X)
+
+
+def _run(chunk: Chunk, local: list[Array | None], work: Callable[..., T]) -> T:
+    with single_threaded_blas():
+        return work(chunk.rows, chunk.blocks(), *local)
+
+
+def _take(chunk: Chunk, index: Array) -> Any:
+    return chunk.X[index]

@@ -1,0 +1,274 @@
+"""Fits on a cluster: the same rounds, the same bounds, and clear errors."""
+
+import os
+import pickle
+import signal
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from estimators import ESTIMATORS, make
+from sklearn.datasets import load_iris, make_blobs
+from sklearn.model_selection import GridSearchCV
+
+from marginsvm import (
+    MaxMarginClassifier,
+    MomentumMarginClassifier,
+    NesterovSchedule,
+    OptimisticPerceptron,
+    SmoothedKernelPerceptron,
+    check_certificate,
+)
+
+pytest.importorskip("distributed")
+import dask.array as da
+import dask.dataframe as dd
+import joblib
+import pandas as pd
+from distributed import Client, LocalCluster
+
+from marginsvm.dask import DaskBlocks, DaskMargin
+
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning"),
+    pytest.mark.xdist_group("dask"),
+]
+
+
+@pytest.fixture(scope="module")
+def client():
+    """Two workers in this process, on loopback."""
+    with (
+        LocalCluster(
+            n_workers=2, threads_per_worker=1, processes=False, dashboard_address=":0"
+        ) as cluster,
+        Client(cluster) as client,
+    ):
+        yield client
+
+
+def blobs(k, n=150):
+    return make_blobs(n, 5, centers=k, cluster_std=0.4, random_state=3)
+
+
+def same_fit(a, b, tol=1e-10):
+    assert (a.n_iter_, a.status_) == (b.n_iter_, b.status_)
+    for name in ("margin_", "margin_bound_", "coef_", "intercept_"):
+        np.testing.assert_allclose(getattr(a, name), getattr(b, name), rtol=tol, atol=tol)
+
+
+@pytest.mark.parametrize("chunks", [(150,), (10, 40, 70, 30), (1, 0, 149)], ids=str)
+@pytest.mark.parametrize("k", [2, 3])
+@pytest.mark.parametrize("C", [np.inf, 1.0])
+@pytest.mark.parametrize(
+    "cls",
+    [MaxMarginClassifier, MomentumMarginClassifier, OptimisticPerceptron, SmoothedKernelPerceptron],
+)
+def test_a_cluster_equals_memory(client, cls, C, k, chunks):
+    X, y = blobs(k)
+    estimator = cls(C=C, max_iter=12)
+    dX, dy = da.from_array(X, chunks=(chunks, 5)), da.from_array(y, chunks=(chunks,))
+    local = DaskMargin(estimator, client=client).fit(dX, dy).to_local()
+    same_fit(estimator.fit(X, y), local)
+    assert check_certificate(local, X, y)
+
+
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        MomentumMarginClassifier(max_iter=30, fit_intercept=False),
+        MomentumMarginClassifier(max_iter=10, loss="logistic"),
+        MomentumMarginClassifier(tol=1e-2),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("kind", ["dense", "csr", "weights", "integer", "classes apart", "overlap"])
+def test_kinds_of_chunks(client, kind, estimator):
+    X, y = load_iris(return_X_y=True)
+    X, y = (X[50:], y[50:]) if kind == "overlap" else (X[:100], y[:100])
+    if kind != "classes apart":
+        order = np.random.default_rng(0).permutation(100)
+        X, y = X[order], y[order]
+    X, weight, given = np.rint(10 * X).astype(int) if kind == "integer" else X, None, None
+    dX, dy = da.from_array(X, chunks=(30, 2)), da.from_array(y, chunks=45)
+    if kind == "csr":
+        X, dX = sp.csr_array(X), dX.rechunk({1: 4}).map_blocks(sp.csr_array)
+    if kind == "weights":
+        weight = np.random.default_rng(1).integers(0, 4, 100).astype(float)
+        given = da.from_array(weight, chunks=100)
+    local = DaskMargin(estimator, client=client).fit(dX, dy, given).to_local()
+    same_fit(estimator.fit(X, y, weight), local, 1e-8)
+    assert check_certificate(local, X, y, weight)
+
+
+def test_dataframes_and_lazy_predictions(client):
+    X, y = load_iris(return_X_y=True, as_frame=True)
+    y = y.map(dict(enumerate("abc")))
+    dX, dy = dd.from_pandas(X, npartitions=4), dd.from_pandas(y, npartitions=4)
+    clf = DaskMargin(MaxMarginClassifier(C=1.0), client=client).fit(dX, dy)
+    local = MaxMarginClassifier(C=1.0).fit(X, y)
+    same_fit(local, clf.to_local(), 1e-8)
+    assert list(clf.to_local().feature_names_in_) == list(X)
+    lazy = clf.predict(dX)
+    assert isinstance(lazy, dd.Series)
+    pd.testing.assert_series_equal(
+        lazy.compute(), pd.Series(local.predict(X), X.index), check_dtype=False, check_names=False
+    )
+    F = clf.decision_function(dX)
+    assert list(F.columns) == ["a", "b", "c"]
+    np.testing.assert_allclose(F.compute(), local.decision_function(X), atol=1e-8)
+    np.testing.assert_array_equal(clf.predict(X), local.predict(X))
+
+
+def test_arrays_predict_lazily(client):
+    X, y = blobs(3)
+    dX = da.from_array(X, chunks=(40, 5))
+    clf = DaskMargin(MaxMarginClassifier(), client=client).fit(dX, da.from_array(y, chunks=40))
+    assert isinstance(clf.predict(dX), da.Array)
+    np.testing.assert_array_equal(clf.predict(dX).compute(), clf.to_local().predict(X))
+    F = clf.decision_function(dX)
+    assert F.shape == (150, 3)
+    np.testing.assert_array_equal(F.compute(), clf.to_local().decision_function(X))
+    again = pickle.loads(pickle.dumps(clf.to_local()))
+    np.testing.assert_array_equal(again.predict(X), clf.to_local().predict(X))
+
+
+def test_what_a_round_sends_does_not_grow_with_the_examples(client, monkeypatch):
+    """O(k d) numbers to and from the driver."""
+    from marginsvm import dask as module
+
+    sent, submit = [], module.DaskStore._submit
+
+    def counted(self, work, *local):
+        sent.append(len(pickle.dumps((work.keywords, local))))
+        return submit(self, work, *local)
+
+    monkeypatch.setattr(module.DaskStore, "_submit", counted)
+    most = []
+    for n in (200, 20_000):
+        X, y = blobs(2, n)
+        dX, dy = da.from_array(X, chunks=(n // 4, 5)), da.from_array(y, chunks=n // 4)
+        estimator = MomentumMarginClassifier(max_iter=10, tol=0)
+        sent.clear()
+        DaskMargin(estimator, client=client).fit(dX, dy)
+        most.append(max(sent[1:]))  # the first is the mean's
+    assert most[0] == most[1]
+
+
+def bad():
+    X, y = load_iris(return_X_y=True)
+    X, y = X[:100], y[:100]
+    nan = X.copy()
+    nan[35, 2] = np.nan
+
+    def arrays(X, y, rows=10):
+        return da.from_array(X, chunks=(rows, X.shape[1])), da.from_array(y, chunks=rows)
+
+    unknown = arrays(X, y)[0]
+    kinds = da.concatenate([arrays(X[:50], y)[0], arrays(X[50:], y)[0].map_blocks(sp.csr_array)])
+    return [
+        (*arrays(nan, y), "block 3: .*NaN"),
+        (unknown[unknown[:, 0] > 5.0], arrays(X, y)[1], "unknown sizes: call X.compute_chunk"),
+        (arrays(X, y)[0], arrays(X, y[:80])[1], "X has 100 rows, but y or sample_weight 80"),
+        (kinds, arrays(X, y)[1], "block 5: its kind of matrix is sparse"),
+        (*arrays(X, np.zeros(100)), "at least 2 classes"),
+        (X, y, "must be dask collections"),
+    ]
+
+
+@pytest.mark.parametrize(("X", "y", "text"), bad(), ids=lambda value: str(value)[:20])
+def test_bad_input(client, X, y, text):
+    clf = DaskMargin(MomentumMarginClassifier(), client=client)
+    with pytest.raises((ValueError, TypeError), match=text):
+        clf.fit(X, y)
+    assert not hasattr(clf, "estimator_")
+
+
+@pytest.mark.parametrize("cls", [cls for cls in ESTIMATORS if not cls._by_passes])
+def test_those_that_go_row_by_row_say_so(client, cls):
+    with pytest.raises(ValueError, match="needs them in memory"):
+        DaskMargin(make(cls), client=client).fit(None, None)
+
+
+def test_the_certificate_checks_with_the_chunks_as_source(client):
+    X, y = blobs(2)
+    dX, dy = da.from_array(X, chunks=(40, 5)), da.from_array(y, chunks=40)
+    local = MaxMarginClassifier().fit_blocks(DaskBlocks(dX, dy))
+    same_fit(MaxMarginClassifier().fit(X, y), local)
+
+
+def test_a_grid_search_on_the_cluster(client):
+    """Needs nothing of ours."""
+    X, y = blobs(2)
+    grid = {"momentum": ["none", "nesterov", NesterovSchedule()], "step": [0.5, 1.0]}
+    search = GridSearchCV(MomentumMarginClassifier(max_iter=50), grid, cv=3)
+    with joblib.parallel_config("dask", client=client):
+        search.fit(X, y)
+    alone = GridSearchCV(MomentumMarginClassifier(max_iter=50), grid, cv=3).fit(X, y)
+    np.testing.assert_array_equal(
+        search.cv_results_["mean_test_score"], alone.cv_results_["mean_test_score"]
+    )
+
+
+def test_no_client(monkeypatch):
+    import distributed
+
+    def nowhere():
+        raise ValueError("no client")
+
+    monkeypatch.setattr(distributed, "get_client", nowhere)
+    X, y = blobs(2)
+    dX, dy = da.from_array(X, chunks=(40, 5)), da.from_array(y, chunks=40)
+    with pytest.raises(ValueError, match="there is no Dask client: start one"):
+        DaskMargin(MaxMarginClassifier()).fit(dX, dy)
+
+
+class AtRound:
+    """A callback that does something once."""
+
+    def __init__(self, number, action):
+        self.left, self.action = number, action
+
+    def setup(self, estimator, context): ...
+
+    def on_fit_task_begin(self, estimator, context): ...
+
+    def on_fit_task_end(self, estimator, context, *, X, y, fitted_estimator):
+        self.left -= 1
+        if self.left == 0:
+            self.action()
+
+    def teardown(self, estimator, context): ...
+
+
+def test_a_killed_worker_changes_nothing():
+    X, y = make_blobs(2000, 20, centers=2, cluster_std=4.0, random_state=1)
+    estimator = MomentumMarginClassifier(max_iter=60, tol=0)
+    dX, dy = da.from_array(X, chunks=(500, 20)), da.from_array(y, chunks=500)
+    with (
+        LocalCluster(
+            n_workers=2,
+            threads_per_worker=1,
+            processes=True,
+            host="127.0.0.1",
+            dashboard_address=":0",
+        ) as cluster,
+        Client(cluster) as client,
+    ):
+        pids = list(client.run(os.getpid).values())
+        rounds = AtRound(20, lambda: os.kill(pids[0], signal.SIGKILL))
+        local = DaskMargin(estimator.set_callbacks(rounds), client=client).fit(dX, dy).to_local()
+        assert rounds.left <= 0
+    same_fit(MomentumMarginClassifier(max_iter=60, tol=0).fit(X, y), local)
+
+
+def test_without_dask_the_package_works_and_says_what_is_missing():
+    code = (
+        "import sys; sys.modules['dask'] = None; import marginsvm\n"
+        "try:\n    import marginsvm.dask\n"
+        "except ImportError as error:\n    print(error)"
+    )
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert "pip install 'marginsvm[dask]'" in out.stdout
