@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.base import clone
+from sklearn.base import BaseEstimator
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_array, validate_data
 
@@ -31,7 +31,7 @@ def block_set(estimator: Any, source: Any) -> TrainingSet:
     """Validate a source of blocks, by one pass over it, before any work."""
     found = Scan(estimator)
     for number, block in enumerate(_fresh(source)):
-        found.add(look(estimator, number, block)[1])
+        found.add(look(type(estimator).__name__, number, block)[1])
 
     def store(dtype: np.dtype, labels: Labels) -> StreamStore:
         reader = _Reader(source, found.sizes, dtype, labels.kept if labels.n_dropped else None)
@@ -53,13 +53,13 @@ class Seen(NamedTuple):
     features: dict[str, Any]  # number and names, as fitted attributes
 
 
-def look(estimator: Any, number: int, block: Any) -> tuple[Any, Seen]:
-    """Check a block by itself; gives its matrix, too. Errors name the block."""
+def look(name: str, number: int, block: Any) -> tuple[Any, Seen]:
+    """Check a block by itself for an estimator of this name; gives its matrix, too."""
     try:
         X, y, weight = _unpacked(block)
         if X.shape[0] == 0:
             return X, Seen(number, 0, np.empty(0), None, np.dtype(float), False, {})
-        probe = clone(estimator)  # so that the estimator stays as it was
+        probe = type(name, (BaseEstimator,), {})()  # the estimator itself stays as it was
         X, y = validate_data(probe, X, y, accept_sparse="csr", dtype=_FLOATS)
         check_classification_targets(y)
         if weight is not None:

@@ -119,9 +119,8 @@ class DaskMargin(ClassifierMixin, BaseEstimator):
         fitted = clone(self.estimator)
         fitted._validate_params()
         scan = Scan(fitted)
-        checked = client.compute(
-            [delayed(_checked)(fitted, *block) for block in _blocks(X, y, sample_weight)]
-        )
+        blocks = _blocks(X, y, sample_weight)
+        checked = client.compute([delayed(_checked)(type(fitted).__name__, *b) for b in blocks])
         for seen in client.gather(client.map(itemgetter(1), checked)):
             scan.add(seen)
         training = scan.training_set(partial(_store, client, checked, scan, fitted))
@@ -301,8 +300,8 @@ def _parts(a: Any, X: Any) -> list[Any]:
     return list(np.ravel(a.to_delayed()))
 
 
-def _checked(estimator: Any, number: int, X: Any, y: Any, weight: Any) -> tuple[Any, Seen]:
-    return look(estimator, number, (X, y) if weight is None else (X, y, weight))
+def _checked(name: str, number: int, X: Any, y: Any, weight: Any) -> tuple[Any, Seen]:
+    return look(name, number, (X, y) if weight is None else (X, y, weight))
 
 
 def _store(
@@ -311,15 +310,25 @@ def _store(
     """Let every worker make its blocks ready."""
     sizes = np.diff(np.searchsorted(labels.kept, np.cumsum([0, *scan.sizes])))
     some = [block for block, size in zip(checked, sizes, strict=True) if size]
-    weighted = labels.weights is not None
     ready = client.map(
-        _chunk, some, estimator=estimator, dtype=dtype, classes=labels.classes, weighted=weighted
+        _chunk,
+        some,
+        dtype=dtype,
+        classes=labels.classes,
+        weighted=labels.weights is not None,
+        balanced=balances(estimator),
+        normalize=estimator.normalize,
     )
     return DaskStore(client, ready, sizes[sizes > 0], scan.n_features, dtype, scan.first.sparse)
 
 
 def _chunk(
-    checked: tuple[Any, Seen], estimator: Any, dtype: np.dtype, classes: Array, weighted: bool
+    checked: tuple[Any, Seen],
+    dtype: np.dtype,
+    classes: Array,
+    weighted: bool,
+    balanced: bool,
+    normalize: bool,
 ) -> Chunk:
     X, seen = checked
     X, y, weight = X.astype(dtype, copy=False), seen.y, seen.weight
@@ -328,8 +337,8 @@ def _chunk(
         X, y, weight = X[kept], y[kept], weight[kept]
     codes = np.searchsorted(classes, y)
     weight = weight if weighted else None
-    rows = make_rows(codes, len(classes), balanced=balances(estimator), weights=weight)
-    return Chunk(normalized(X) if estimator.normalize else X, rows)
+    rows = make_rows(codes, len(classes), balanced=balanced, weights=weight)
+    return Chunk(normalized(X) if normalize else X, rows)
 
 
 def _applied(estimator: Any, method: str, X: Any, dtype: np.dtype) -> Any:
