@@ -18,7 +18,7 @@ from marginsvm._typing import Array
 from marginsvm.kernel_matrix import passes
 from marginsvm.kernel_matrix.adapter import Answer
 from marginsvm.kernel_matrix.linear import LinearAdapter
-from marginsvm.kernel_matrix.passes import Block, Centre, Sum
+from marginsvm.kernel_matrix.passes import Block, Centre, Sums
 from marginsvm.kernel_matrix.rows import Rows
 from marginsvm.responses import Response, rebalancing, settle, softmax, softmax_weights
 
@@ -116,15 +116,15 @@ class AnswersAdapter(LinearAdapter):
         W, shift = self._weights(self.image(w), precise=False)
         rows = self.rows
         if self._merges:
-            sums = self._fold(partial(_softmax_sums, W=W, shift=shift, mu=mu), _merged)
-            high, mass = np.array([(group.high, group.mass) for group in sums]).T
-            low, table = _arranged(rows, -mu * high, np.inf), _arranged(rows, high + np.log(mass))
-            image = np.mean([group.average() for group in sums], axis=0)
+            sums = self._fold(partial(_softmax_sums, W=W, shift=shift, mu=mu), Sums.merged)
+            low, table = -mu * sums.high, sums.logs
         else:
             low, table = self._fold(partial(_tables, W=W, shift=shift, mu=mu), _merged_tables)
         exponents, beta, log_total = settle(table)
         played = Played(W, shift, mu, exponents)
-        if not self._merges:
+        if self._merges:
+            image = sums.mixed(exponents)
+        else:
             image = self._fold(partial(_image, mixture=_alone(played)), np.add)[..., :-1]
         weights = softmax_weights(
             np.empty(0), rows.worst(low), mu * beta, log_total - self._log_weight
@@ -151,10 +151,12 @@ class AnswersAdapter(LinearAdapter):
 
     def _mixture(self, w: Array) -> tuple[Mixture, list[Array]]:
         c = w[self._cut :]
-        groups = self.rows.n_classes if self.rows.balanced else 1
         played = [t for t in self._played if c[t] != 0.0]
         given = [t for t in self._given if c[t] != 0.0]
-        answers, factors = [self._played[t] for t in played], np.ones((groups, groups))
+        answers, factors = (
+            [self._played[t] for t in played],
+            np.ones((self.rows.n_groups, self.rows.n_groups)),
+        )
         mixture = Mixture(answers, c[played], c[given], factors)
         return mixture, [self._given[t] for t in given]
 
@@ -204,12 +206,8 @@ def _alone(played: Played) -> Mixture:
 
 def _softmax_sums(
     rows: Rows, blocks: list[Block], W: Array, shift: Array | float, mu: float
-) -> list[Sum]:
+) -> Sums:
     return passes.softmax_sums(rows, blocks, rows.weights, None, W, shift, mu)[1]
-
-
-def _merged(sums: list[Sum], others: list[Sum]) -> list[Sum]:
-    return [group.merged(other) for group, other in zip(sums, others, strict=True)]
 
 
 def _tables(
@@ -269,8 +267,3 @@ def _by_class(rows: Rows, span: slice, values: Array, reduce: Any, absent: float
     for c in np.unique(codes):
         found[c] = reduce(values[codes == c], axis=0)
     return rows.table(found, absent)
-
-
-def _arranged(rows: Rows, values: Array, absent: float = -np.inf) -> Array:
-    """Values of the groups that have a softmax of their own, as a table."""
-    return rows.table(values, absent) if rows.balanced else values[:, None]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from functools import cached_property, partial, reduce
+from functools import cached_property, partial
 from typing import Any, TypeVar
 
 import numpy as np
@@ -14,13 +14,14 @@ from marginsvm.kernel_matrix.adapter import Answer, KernelMatrixAdapter, support
 from marginsvm.kernel_matrix.columns import ColumnPlan
 from marginsvm.kernel_matrix.flat import DENSE, SPARSE, FlatRows
 from marginsvm.kernel_matrix.norms import LpNorm
-from marginsvm.kernel_matrix.passes import Centre, Sum
+from marginsvm.kernel_matrix.passes import Centre, Sums
 from marginsvm.kernel_matrix.rows import Rows
 from marginsvm.kernel_matrix.stores import as_store
-from marginsvm.responses import Response, softmax
+from marginsvm.responses import Response, settle, softmax
 
 T = TypeVar("T")
 
+_MAX_SUMS = 2**22  # numbers in the sums over the groups of many classes
 _FAR = 8.0  # a mean this many radii away would cost digits if it were subtracted late
 
 
@@ -57,8 +58,10 @@ class LinearAdapter(KernelMatrixAdapter):
         self._store = as_store(X)
         width = self._store.shape[1] + (constant != 0.0)
         super().__init__(rows, C, (*rows.score_shape[1:], width), norm, constant, plan)
-        many_groups = rows.balanced and rows.n_classes > 2  # their balance needs all margins
-        self._merges = self._store.n_blocks > 1 and not many_groups
+        # sums for each group take more work than a second product, but no second reading
+        groups = rows.n_groups**2 if rows.n_groups > 2 else 1
+        elsewhere = self._store.whole is None and groups * width <= _MAX_SUMS
+        self._merges = self._store.n_blocks > 1 and (groups == 1 or elsewhere)
         self._measure()
 
     def _map(self, work: Callable[..., T], *local: Array | None) -> Iterator[T]:
@@ -135,8 +138,9 @@ class LinearAdapter(KernelMatrixAdapter):
     def respond(self, w: Array, mu: float = 1.0, response: Response = softmax) -> Answer:
         n_passes = self.n_passes
         if response is softmax and self._merges:
-            margins, image = self._respond_in_one_pass(w, mu)
+            margins, sums = self._respond_in_one_pass(w, mu)
             weights = response(self.rows, margins, mu)
+            image = sums.mixed(settle(sums.logs)[0]).astype(np.float64, copy=False)
             image = self._with_constant(image, self.rows.signed(weights.q))
             answer = Answer(self._vector(image / self.radius, weights.q), weights)
         else:
@@ -144,16 +148,17 @@ class LinearAdapter(KernelMatrixAdapter):
         self.n_passes = n_passes + 1
         return answer
 
-    def _respond_in_one_pass(self, w: Array, mu: float) -> tuple[Array, Array]:
-        """Margins of all rows and ``V^T X`` of their softmax weights, X read once."""
+    def _respond_in_one_pass(self, w: Array, mu: float) -> tuple[Array, Sums]:
+        """Margins of all rows and the sums of their softmax weights, X read once."""
         W, shift = self._weights(self.image(w), precise=False)
         slack = None if self._slack is None else self._slack * self.coefficients(w)
         prior = self.rows.prior if isinstance(self.rows.prior, np.ndarray) else None
         work = partial(passes.softmax_sums, W=W, shift=shift, mu=mu)
-        parts, sums = zip(*self._map(work, prior, slack), strict=True)
-        groups = zip(*sums, strict=True)
-        merged = [reduce(Sum.merged, group, Sum()) for group in groups]
-        return np.concatenate(parts), np.mean([group.average() for group in merged], axis=0)
+        margins, sums = [], Sums(self.rows)
+        for part, more in self._map(work, prior, slack):
+            margins.append(part)
+            sums = sums.merged(more)
+        return np.concatenate(margins), sums
 
     def _kernel_block(self, i: Array, j: Array) -> Array:
         left = self.examples(i)

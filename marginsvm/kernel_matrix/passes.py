@@ -8,7 +8,6 @@ memory, pieces of a file, or chunks on another machine.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable
 from functools import reduce
 from typing import Any, NamedTuple
@@ -111,26 +110,16 @@ def softmax_sums(
     W: Array,
     shift: Array | float,
     mu: float,
-) -> tuple[Array, list[Sum]]:
-    """Margins, and for each group ``V^T X`` of their softmax weights, X read once."""
+) -> tuple[Array, Sums]:
+    """Margins, and the sums over each group of the rows' softmax weights; X is read once."""
     margins = []
-    sums = [Sum() for _ in rows.absent]
+    sums = Sums(rows)
     for block, X in blocks:
         M = rows.margins(X @ W.T - shift, block).astype(np.float64, copy=False)
         if slack is not None:
             M += slack[block]
         margins.append(M)
-        for absent, group in zip(rows.absent, sums, strict=True):
-            a = -M if absent is None else absent[block] - M
-            high = float(a.max())
-            if high == -np.inf:  # no row of this group in the block
-                continue
-            a -= high
-            e = np.exp(a * (1.0 / mu), out=a)
-            if prior is not None:
-                e *= prior[block]
-            V = rows.signed(e, block).astype(X.dtype, copy=False)
-            group.add(high / mu, float(e.sum()), V.T @ X)
+        sums.add(block, X, M / -mu, None if prior is None else prior[block])
     return np.concatenate(margins), sums
 
 
@@ -145,31 +134,53 @@ def columns(rows: Rows, blocks: Iterable[Block], right: Array, centre: Centre) -
     return np.concatenate(out, axis=1)
 
 
-class Sum:
-    """``sum_r exp(-margin_r - high) a_r`` and its mass, relative to the largest exponent."""
+class Sums:
+    """Over each group of rows, ``exp(exponent - high)`` and its products with the examples.
 
-    def __init__(self) -> None:
-        self.high, self.mass, self.image = -np.inf, 0.0, np.float64(0.0)
+    Two such sums merge by rescaling to the larger ``high``.
 
-    def add(self, high: float, mass: float, image: Any) -> None:
-        """Merge with another sum: both at the larger of the two exponents."""
-        if mass == 0.0:
-            return
-        if high > self.high:
-            fade = math.exp(self.high - high)
-            self.high, self.mass, self.image = high, self.mass * fade, self.image * fade
-        grow = math.exp(high - self.high)
-        self.mass += mass * grow
-        self.image = self.image + image * grow
+    Attributes
+    ----------
+    high, mass : ndarray of shape (n_groups, n_groups)
+        Tables of the largest exponents, and of the sums.
+    image : ndarray
+        The products, one image a group.
+    """
 
-    def merged(self, other: Sum) -> Sum:
-        """Merge with the sum over the blocks that follow."""
-        self.add(other.high, other.mass, other.image)
+    def __init__(self, rows: Rows) -> None:
+        self._rows = rows
+        self.high = np.full((rows.n_groups, rows.n_groups), -np.inf)
+        self.mass = np.zeros_like(self.high)
+        self.image: Any = np.zeros(())
+
+    def add(self, block: slice, X: Any, exponents: Array, prior: Array | None) -> None:
+        """Add the rows of a block."""
+        high, mass, image = self._rows.softmax_sums(block, X, exponents, prior)
+        self._merge(high, mass, image)
+
+    def merged(self, other: Sums) -> Sums:
+        """Merge with the sums over the blocks that follow."""
+        self._merge(other.high, other.mass, other.image)
         return self
 
-    def average(self) -> Array:
-        """Mean of the rows under their weights."""
-        return np.asarray(self.image / self.mass)
+    def _merge(self, high: Array, mass: Array, image: Array) -> None:
+        top = np.maximum(self.high, high)
+        finite = np.where(top > -np.inf, top, 0.0)
+        fade, grow = np.exp(self.high - finite), np.exp(high - finite)
+        self.high, self.mass = top, self.mass * fade + mass * grow
+        wide = (*fade.shape, *(1,) * (image.ndim - 2))
+        old = fade.reshape(wide) * self.image if self.image.ndim else 0.0
+        self.image = old + grow.reshape(wide) * image
+
+    @property
+    def logs(self) -> Array:
+        """Logarithms of the groups' weights."""
+        with np.errstate(divide="ignore"):
+            return self.high + np.log(self.mass)
+
+    def mixed(self, exponents: Array) -> Array:
+        """``V^T X`` where the weights of each group are multiplied by ``exp(exponents)``."""
+        return self._rows.mixed(self.image, np.exp(self.high + exponents))
 
 
 def total(parts: Iterable[Any]) -> Any:

@@ -9,9 +9,8 @@ Without an intercept there is a single group, and the tables are 1 x 1.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
-from functools import cached_property
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 
@@ -51,11 +50,6 @@ class Rows(ABC):
         self.weights = weights
         self._order = np.argsort(codes, kind="stable")
         self._starts = np.searchsorted(codes[self._order], np.arange(n_classes))
-
-    @property
-    def absent(self) -> Sequence[Array | None]:
-        """A mask for each group that has a softmax of its own: -inf at the rows outside."""
-        return (None,)
 
     @property
     def n_examples(self) -> int:
@@ -129,6 +123,40 @@ class Rows(ABC):
             np.add.reduceat(values.take(self._order, axis=0), self._starts, axis=0), 0.0
         )
 
+    @property
+    def n_groups(self) -> int:
+        """Rows and columns of a table of groups."""
+        return self.n_classes if self.balanced else 1
+
+    def softmax_sums(
+        self, block: slice, X: Any, exponents: Array, prior: Array | None
+    ) -> tuple[Array, Array, Array]:
+        """Tables of the largest exponent of each group, of ``sum exp``, and its products with X.
+
+        Sums count from the largest exponent, and each row as often as ``prior`` says; the
+        products are what ``mixed`` makes ``V^T X`` of. X holds the examples of ``block``.
+        """
+        if self.balanced:
+            return self._softmax_sums_of_groups(block, X, exponents, prior)
+        high = exponents.max()
+        e = _weighted(np.exp(exponents - high), prior)
+        V = self.signed(e, block).astype(X.dtype, copy=False)
+        one = np.ones((1, 1))
+        return high * one, e.sum() * one, (V.T @ X)[None, None]
+
+    @abstractmethod
+    def _softmax_sums_of_groups(
+        self, block: slice, X: Any, exponents: Array, prior: Array | None
+    ) -> tuple[Array, Array, Array]: ...
+
+    def mixed(self, image: Array, factors: Array) -> Array:
+        """``V^T X`` of weights that are ``factors`` times those of ``softmax_sums``."""
+        groups = factors.reshape(factors.shape + (1,) * (image.ndim - 2)) * image
+        return self._mixed(groups) if self.balanced else groups[0, 0]
+
+    @abstractmethod
+    def _mixed(self, groups: Array) -> Array: ...
+
     def worst(self, low: Array) -> float:
         """Worst margin once the best intercept is added, from each group's minimum."""
         if not self.balanced:
@@ -163,12 +191,6 @@ class BinaryRows(Rows):
         self.n_rows = codes.size
         self._y = np.where(codes == 1, 1.0, -1.0)
 
-    @cached_property
-    def absent(self) -> Sequence[Array | None]:
-        if not self.balanced:
-            return (None,)
-        return tuple(np.where(self.codes == c, 0.0, -np.inf) for c in (0, 1))
-
     def margins(self, F: Array, block: slice = slice(None)) -> Array:
         return self._y[block] * F
 
@@ -194,6 +216,23 @@ class BinaryRows(Rows):
 
     def score_offsets(self, beta: Array) -> Array | float:
         return float(beta[1] - beta[0]) if self.balanced else 0.0
+
+    def _softmax_sums_of_groups(
+        self, block: slice, X: Any, exponents: Array, prior: Array | None
+    ) -> tuple[Array, Array, Array]:
+        codes = self.codes[block]
+        first = codes == 0
+        high = np.array([exponents.max(initial=-np.inf, where=m) for m in (first, ~first)])
+        e = _weighted(np.exp(exponents - high.take(codes)), prior)
+        v = self.signed(e, block).astype(X.dtype, copy=False)
+        image = np.zeros((2, 2, X.shape[1]), X.dtype)
+        # two products of a vector are faster than one of a matrix that thin
+        image[0, 1], image[1, 0] = (v * first) @ X, (v * ~first) @ X
+        mass = np.bincount(codes, e, minlength=2)
+        return self.table(high, -np.inf), self.table(mass, 0.0), image
+
+    def _mixed(self, groups: Array) -> Array:
+        return groups[0, 1] + groups[1, 0]
 
 
 class MulticlassRows(Rows):
@@ -247,6 +286,27 @@ class MulticlassRows(Rows):
 
     def score_offsets(self, beta: Array) -> Array | float:
         return np.sqrt(2.0) * beta if self.balanced else np.zeros(self.n_classes)
+
+    def _softmax_sums_of_groups(
+        self, block: slice, X: Any, exponents: Array, prior: Array | None
+    ) -> tuple[Array, Array, Array]:
+        k, codes = self.n_classes, self.codes[block]
+        high, mass = np.full((k, k), -np.inf), np.zeros((k, k))
+        image = np.zeros((k, k, X.shape[1]), X.dtype)
+        for c in np.unique(codes):
+            mine = np.flatnonzero(codes == c)
+            high[c] = exponents[mine].max(axis=0)
+            finite = np.where(high[c] > -np.inf, high[c], 0.0)
+            e = _weighted(np.exp(exponents[mine] - finite), None if prior is None else prior[mine])
+            mass[c], image[c] = e.sum(axis=0), e.T.astype(X.dtype, copy=False) @ X[mine]
+        return high, mass, image
+
+    def _mixed(self, groups: Array) -> Array:
+        return np.sqrt(0.5) * (groups.sum(axis=1) - groups.sum(axis=0))
+
+
+def _weighted(e: Array, prior: Array | None) -> Array:
+    return e if prior is None else e * prior
 
 
 def make_rows(
