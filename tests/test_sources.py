@@ -3,6 +3,7 @@
 import bz2
 import gzip
 import pickle
+import runpy
 import subprocess
 import sys
 import textwrap
@@ -13,6 +14,7 @@ import pytest
 import scipy.sparse as sp
 from sklearn.datasets import dump_svmlight_file
 
+from marginsvm import MaxMarginClassifier
 from marginsvm.sources import ArrayBlocks, ParquetBlocks, SvmlightBlocks
 
 ROOT = Path(__file__).parents[1]
@@ -281,3 +283,38 @@ def test_mistakes_with_svmlight(tmp_path):
     for make, text in cases:
         with pytest.raises(ValueError, match=text):
             make()
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
+def test_the_benchmark_knows_its_margin(tmp_path, capsys):
+    benchmark = runpy.run_path(str(ROOT / "examples" / "benchmarks" / "beyond_memory.py"))
+    clf = benchmark["main"]([str(tmp_path), "--megabytes", "2", "--features", "50"])
+    assert clf.status_ == "certified"
+    assert clf.margin_ <= benchmark["MARGIN"] * (1 + 1e-12)
+    assert clf.margin_ == pytest.approx(benchmark["MARGIN"], rel=1e-6)
+    assert "pass of the fit: " in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("kind", ["npy", "npz", "csr", "parquet", "svmlight"])
+def test_fits_from_files_equal_those_from_memory(rng, tmp_path, kind):
+    X, y = np.round(rng.standard_normal((90, 3)), 6), np.arange(90) % 2
+    X[:, 0] += 8.0 * y
+    paths = saved(tmp_path, X=X, y=y)
+    if kind == "parquet":
+        pa = pytest.importorskip("pyarrow")
+        from pyarrow import parquet
+
+        parquet.write_table(pa.table([*X.T, y], names=[*"abcy"]), tmp_path / "a.parquet")
+    np.savez(tmp_path / "a.npz", X=X, y=y)
+    dump_svmlight_file(X, y, str(tmp_path / "a.svm"), zero_based=False)
+    source = {
+        "npy": lambda: ArrayBlocks(*paths, block_rows=40),
+        "npz": lambda: ArrayBlocks.from_npz(tmp_path / "a.npz", block_rows=7),
+        "csr": lambda: ArrayBlocks(sp.csr_array(X), y, block_rows=33),
+        "parquet": lambda: ParquetBlocks(tmp_path, "y", block_rows=25),
+        "svmlight": lambda: SvmlightBlocks(tmp_path / "a.svm", block_bytes=700),
+    }[kind]()
+    whole, blocks = MaxMarginClassifier().fit(X, y), MaxMarginClassifier().fit_blocks(source)
+    assert whole.n_iter_ == blocks.n_iter_
+    assert whole.margin_ == pytest.approx(blocks.margin_, rel=1e-10)
+    np.testing.assert_allclose(whole.coef_, blocks.coef_, rtol=1e-8)
