@@ -23,7 +23,7 @@ ORDER = [  # a room may import from those after it, and from its own folder
     "responses",
     "kernel_matrix.rows",
 ]
-FREE = {"schedules", "_threads", "_typing", "_corral", "progress", "display"}
+FREE = {"schedules", "_threads", "_typing", "_corral", "progress", "display", "sources"}
 FILES = sorted(ROOT.rglob("*.py"))
 
 

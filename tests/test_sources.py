@@ -1,0 +1,320 @@
+"""Sources of blocks: every pass gives the same rows, whatever they are read from."""
+
+import bz2
+import gzip
+import pickle
+import runpy
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.datasets import dump_svmlight_file
+
+from marginsvm import MaxMarginClassifier
+from marginsvm.sources import ArrayBlocks, ParquetBlocks, SvmlightBlocks
+
+ROOT = Path(__file__).parents[1]
+
+
+@pytest.fixture
+def data(rng):
+    X = rng.standard_normal((23, 4)) * (rng.random((23, 4)) < 0.6)
+    X = np.round(X, 6)  # text has 16 digits
+    X[-1] = 1.0
+    return X, rng.integers(0, 3, 23), rng.random(23)
+
+
+def rows_of(source):
+    """All the rows, dense, after a look at what every source must do."""
+    once, again = list(source), list(pickle.loads(pickle.dumps(source)))
+    assert iter(source) is not iter(source)
+    for a, b in zip(once, again, strict=True):
+        for part, same in zip(a, b, strict=True):
+            assert sp.issparse(part) or type(part) is np.ndarray
+            np.testing.assert_array_equal(dense(part), dense(same))
+    return [np.concatenate([dense(part) for part in parts]) for parts in zip(*once, strict=True)]
+
+
+def dense(part):
+    return part.toarray() if sp.issparse(part) else part
+
+
+def assert_rows(source, *expected):
+    for part, given in zip(rows_of(source), expected, strict=True):
+        np.testing.assert_array_equal(part, given)
+
+
+def saved(folder, **arrays):
+    for name, array in arrays.items():
+        np.save(folder / f"{name}.npy", array)
+    return [str(folder / f"{name}.npy") for name in arrays]
+
+
+@pytest.mark.parametrize("block_rows", [None, 1, 7, 23, 100])
+@pytest.mark.parametrize("kind", ["memory", "csr", "mapped", "npy", "npz", "mixed"])
+def test_arrays(data, tmp_path, kind, block_rows):
+    X, y, v = data
+    paths = saved(tmp_path, X=X, y=y, v=v)
+    np.savez(tmp_path / "set.npz", a=[1], X=X, y=y, v=v)
+    make = {
+        "memory": lambda **kw: ArrayBlocks(X, y, v, **kw),
+        "csr": lambda **kw: ArrayBlocks(sp.csr_array(X), y, v, **kw),
+        "mapped": lambda **kw: ArrayBlocks(np.load(paths[0], mmap_mode="r"), y, v, **kw),
+        "npy": lambda **kw: ArrayBlocks(*paths, **kw),
+        "npz": lambda **kw: ArrayBlocks.from_npz(tmp_path / "set.npz", sample_weight="v", **kw),
+        "mixed": lambda **kw: ArrayBlocks(Path(paths[0]), y.tolist(), v, **kw),
+    }[kind]
+    source = make(block_rows=block_rows)
+    assert_rows(source, X, y, v)
+    assert source.shape == (23, 4)
+    assert {len(y) for _, y, _ in source} <= {block_rows or 23, 23 % (block_rows or 23), 23}
+    assert repr(source).startswith("ArrayBlocks(23 x 4 float64, ")
+
+
+@pytest.mark.parametrize("dtype", ["f4", ">f8", "i2", "?"])
+@pytest.mark.parametrize("order", "CF")
+def test_files_of_all_sorts(rng, tmp_path, dtype, order):
+    X = np.array(rng.integers(0, 2, (50, 3)), dtype=dtype, order=order)
+    y = np.array(["no", "yes"])[X[:, 0].astype(int)]
+    source = ArrayBlocks(*saved(tmp_path, X=X, y=y), block_rows=8)
+    assert_rows(source, X, y)
+    assert next(iter(source))[0].dtype == X.dtype
+
+
+def test_members_of_npz_are_aligned(rng, tmp_path):
+    X = rng.standard_normal((9, 3))
+    for length in range(1, 9):  # the name's length shifts the data
+        np.savez(tmp_path / "set.npz", **{"X" * length: X, "y": np.arange(9)})
+        for block, y in ArrayBlocks.from_npz(tmp_path / "set.npz", X="X" * length, block_rows=2):
+            assert block.flags.aligned
+            np.testing.assert_array_equal(block, X[y])
+
+
+def test_a_source_of_files_pickles_small_and_reads_late(tmp_path):
+    paths = saved(tmp_path, X=np.zeros((10_000, 10)), y=np.zeros(10_000))
+    source = ArrayBlocks(*paths)
+    assert len(pickle.dumps(source)) < 1000
+    np.save(paths[0], np.ones((10_000, 10)))
+    assert next(iter(source))[0].all()
+
+
+def test_blocks_outlive_the_pass(data, tmp_path):
+    X, y, _ = data
+    blocks = list(ArrayBlocks(*saved(tmp_path, X=X, y=y), block_rows=5))
+    np.testing.assert_array_equal(np.concatenate([block for block, _ in blocks]), X)
+    assert not blocks[0][0].flags.writeable
+
+
+def test_no_rows(tmp_path):
+    assert list(ArrayBlocks(*saved(tmp_path, X=np.zeros((0, 3)), y=np.zeros(0)))) == []
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
+def test_pages_leave_with_their_block(tmp_path):
+    saved(tmp_path, X=np.ones((1000, 8192)), y=np.ones(1000))  # 64 MB
+    script = """
+        import sys
+        from marginsvm.sources import ArrayBlocks
+        def resident():
+            with open("/proc/self/status") as file:
+                status = dict(line.split(":", 1) for line in file)
+            return int(status["VmRSS"].split()[0]) // 1024
+        source = ArrayBlocks("X.npy", "y.npy", block_rows=64)
+        before, most, total = resident(), 0, 0.0
+        for X, y in source:
+            total += X.sum()
+            most = max(most, resident() - before)
+        assert total == 1000 * 8192
+        print(most)
+    """
+    run = [sys.executable, "-c", textwrap.dedent(script)]
+    out = subprocess.run(run, cwd=tmp_path, check=True, capture_output=True, text=True).stdout
+    assert int(out) < 24  # two blocks of 4 MB, and a margin for the allocator
+
+
+def array_mistakes():
+    X, y = np.zeros((4, 2)), np.zeros(4)
+    return [
+        (lambda f: ArrayBlocks(X, y[:3]), r"as long as one another: \[4, 3\]"),
+        (lambda f: ArrayBlocks(X, y, y[:1]), r"\[4, 4, 1\]"),
+        (lambda f: ArrayBlocks(y, y), r"X must have 2 dimensions, but its shape is \(4,\)"),
+        (lambda f: ArrayBlocks(X, X), "y must have 1 dimensions"),
+        (lambda f: ArrayBlocks(sp.csc_array(X), y), r"pass X.tocsr\(\)"),
+        (lambda f: ArrayBlocks(X, y, block_rows=0), "block_rows must be at least 1"),
+        (lambda f: ArrayBlocks(f / "text.npy", y), "text.npy is not a file of np.save"),
+        (lambda f: ArrayBlocks(f / "objects.npy", y), "objects.npy holds Python objects"),
+        (lambda f: ArrayBlocks(f / "short.npy", y), "short.npy is cut short: it has 168 bytes"),
+        (lambda f: ArrayBlocks(f / "good.npz", y), "for np.savez, use from_npz"),
+        (lambda f: ArrayBlocks.from_npz(f / "good.npz"), "has no array 'X', but a, b"),
+        (lambda f: ArrayBlocks.from_npz(f / "small.npz", X="a"), "np.savez instead of np.savez_c"),
+    ]
+
+
+@pytest.mark.parametrize(("make", "text"), array_mistakes(), ids=lambda v: str(v)[:20])
+def test_mistakes_with_arrays(make, text, tmp_path):
+    (tmp_path / "text.npy").write_text("1 2 3")
+    saved(tmp_path, objects=np.array([[1], ["a"]], dtype=object), short=np.zeros((4, 2)))
+    (tmp_path / "short.npy").write_bytes((tmp_path / "short.npy").read_bytes()[:168])
+    np.savez(tmp_path / "good.npz", a=np.zeros((4, 2)), b=np.zeros(4))
+    np.savez_compressed(tmp_path / "small.npz", a=np.zeros((4, 2)), b=np.zeros(4))
+    with pytest.raises(ValueError, match=text):
+        make(tmp_path)
+
+
+def test_missing_files(tmp_path):
+    for make in (ArrayBlocks, lambda path, y: SvmlightBlocks(path)):
+        with pytest.raises(FileNotFoundError, match="nowhere"):
+            make(tmp_path / "nowhere", np.zeros(3))
+
+
+@pytest.fixture
+def parquet(tmp_path):
+    pa = pytest.importorskip("pyarrow")
+    from pyarrow import parquet
+
+    def write(name, row_group_size=5, **columns):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        parquet.write_table(pa.table(columns), tmp_path / name, row_group_size=row_group_size)
+        return tmp_path / name
+
+    return write
+
+
+@pytest.mark.parametrize("block_rows", [None, 1, 3, 100])
+def test_parquet(data, parquet, tmp_path, block_rows):
+    X, y, v = data
+    a, b, c, d = X.T
+    first = parquet("part/1.parquet", b=b[:12], y=y[:12], a=a[:12], v=v[:12], c=c[:12], d=d[:12])
+    second = parquet("part/2.parquet", a=a[12:], b=b[12:], c=c[12:], d=d[12:], v=v[12:], y=y[12:])
+    in_order = np.stack([b, a, c, d], axis=1)
+    source = ParquetBlocks(tmp_path, "y", "v", block_rows=block_rows)
+    assert source.columns == ["b", "a", "c", "d"]
+    assert_rows(source, in_order, y, v)
+    assert_rows(ParquetBlocks([first, second], "y", columns=["d", "a"]), np.stack([d, a], 1), y)
+    assert all(X.flags.c_contiguous for X, *_ in source)
+    assert repr(source) == "ParquetBlocks(2 files, 4 features, target='y', sample_weight='v')"
+
+
+def test_parquet_of_all_types(parquet):
+    from decimal import Decimal
+
+    pa = pytest.importorskip("pyarrow")
+    labels = pa.array(["no", "yes", "no"]).dictionary_encode()
+    small = {"a": np.array([1, 2, 3], np.int16), "b": [True, False, True]}
+    (X, y), *_ = ParquetBlocks(parquet("small.parquet", **small, y=labels), "y")
+    assert X.dtype == np.float32
+    np.testing.assert_array_equal(X, [[1, 1], [2, 0], [3, 1]])
+    assert y.tolist() == ["no", "yes", "no"]
+    wide = {"c": np.array([1, 2, 2**40 + 1]), "d": [Decimal("0.5")] * 3}
+    (X, y), *_ = ParquetBlocks(parquet("wide.parquet", **small, **wide, y=labels), "y")
+    assert X.dtype == np.float64
+    np.testing.assert_array_equal(X[:, 2:], [[1, 0.5], [2, 0.5], [2**40 + 1, 0.5]])
+    assert np.isnan(next(iter(ParquetBlocks(parquet("nan", a=[np.nan], y=[1]), "y")))[0])
+
+
+def test_mistakes_with_parquet(parquet, tmp_path):
+    good = parquet("1.parquet", a=[1.0, 2.0], y=[0, 1])
+    cases = [
+        ({"b": [1.0], "y": [0]}, "2.parquet must have one column 'a', but its columns are b, y"),
+        ({"a": ["x"], "y": [0]}, "column 'a' of .*2.parquet is of type string, not numeric"),
+        ({"a": [1.0, None], "y": [0, 1]}, "column 'a' of .*2.parquet has nulls"),
+        ({"a": [1.0, 2.0], "y": [0, None]}, "column 'y' of .*2.parquet has nulls"),
+    ]
+    for columns, text in cases:
+        source = ParquetBlocks([good, parquet("2.parquet", **columns)], "y")
+        with pytest.raises(ValueError, match=text):
+            list(source)
+    (tmp_path / "empty").mkdir()
+    for make, text in [
+        (lambda: ParquetBlocks(tmp_path / "empty", "y"), r"no file \*.parquet in"),
+        (lambda: ParquetBlocks([], "y"), "there is no file"),
+        (lambda: ParquetBlocks(good, "label"), "1.parquet must have one column 'label'"),
+        (lambda: ParquetBlocks(good, "y", columns=["a", "y"]), "columns besides 'y'"),
+        (lambda: ParquetBlocks(good, "y", block_rows=0), "block_rows must be at least 1"),
+    ]:
+        with pytest.raises(ValueError, match=text):
+            make()
+
+
+def test_without_pyarrow(monkeypatch):
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    with pytest.raises(ImportError, match=r"pip install marginsvm\[parquet\]"):
+        ParquetBlocks(".", "y")
+
+
+@pytest.mark.parametrize("zero_based", [False, True])
+def test_svmlight(data, tmp_path, zero_based):
+    X, y, _ = data
+    paths = []
+    for k, part in enumerate([slice(0, 9), slice(9, 23)]):
+        paths.append(tmp_path / f"{k}.svm")
+        dump_svmlight_file(X[part], y[part], str(paths[-1]), zero_based=zero_based, comment="two")
+    for block_bytes in [*range(1, 90), 10**6]:  # borders within lines, comments and at their ends
+        source = SvmlightBlocks(paths, zero_based=zero_based, block_bytes=block_bytes)
+        assert repr(source) == "SvmlightBlocks(2 files, n_features=not counted yet)"
+        assert_rows(source, X, y)
+        assert repr(source) == "SvmlightBlocks(2 files, n_features=4)"
+    wide = rows_of(SvmlightBlocks(paths, 6, zero_based=zero_based))[0]
+    np.testing.assert_array_equal(wide, np.pad(X, [(0, 0), (0, 2)]))
+
+
+def test_compressed_svmlight(data, tmp_path):
+    X, y, _ = data
+    dump_svmlight_file(X, y, str(tmp_path / "a"), zero_based=False)
+    text = (tmp_path / "a").read_bytes()
+    for suffix, module in ((".gz", gzip), (".bz2", bz2)):
+        (tmp_path / f"a{suffix}").write_bytes(module.compress(text))
+        assert_rows(SvmlightBlocks(tmp_path / f"a{suffix}", block_bytes=100), X, y)
+
+
+def test_mistakes_with_svmlight(tmp_path):
+    path = tmp_path / "a.svm"
+    path.write_text("1 0:1 2:1\n0 2:1\n")
+    cases = [
+        (lambda: list(SvmlightBlocks(path)), "a.svm, bytes 0 to 16: Invalid index 0"),
+        (lambda: list(SvmlightBlocks(path, 2, zero_based=True)), "n_features was set to 2"),
+        (lambda: SvmlightBlocks(path, 0), "n_features must be at least 1"),
+        (lambda: SvmlightBlocks(path, block_bytes=0), "block_bytes must be at least 1"),
+    ]
+    for make, text in cases:
+        with pytest.raises(ValueError, match=text):
+            make()
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
+def test_the_benchmark_knows_its_margin(tmp_path, capsys):
+    benchmark = runpy.run_path(str(ROOT / "examples" / "benchmarks" / "beyond_memory.py"))
+    clf = benchmark["main"]([str(tmp_path), "--megabytes", "2", "--features", "50"])
+    assert clf.status_ == "certified"
+    assert clf.margin_ <= benchmark["MARGIN"] * (1 + 1e-12)
+    assert clf.margin_ == pytest.approx(benchmark["MARGIN"], rel=1e-6)
+    assert "pass of the fit: " in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("kind", ["npy", "npz", "csr", "parquet", "svmlight"])
+def test_fits_from_files_equal_those_from_memory(rng, tmp_path, kind):
+    X, y = np.round(rng.standard_normal((90, 3)), 6), np.arange(90) % 2
+    X[:, 0] += 8.0 * y
+    paths = saved(tmp_path, X=X, y=y)
+    if kind == "parquet":
+        pa = pytest.importorskip("pyarrow")
+        from pyarrow import parquet
+
+        parquet.write_table(pa.table([*X.T, y], names=[*"abcy"]), tmp_path / "a.parquet")
+    np.savez(tmp_path / "a.npz", X=X, y=y)
+    dump_svmlight_file(X, y, str(tmp_path / "a.svm"), zero_based=False)
+    source = {
+        "npy": lambda: ArrayBlocks(*paths, block_rows=40),
+        "npz": lambda: ArrayBlocks.from_npz(tmp_path / "a.npz", block_rows=7),
+        "csr": lambda: ArrayBlocks(sp.csr_array(X), y, block_rows=33),
+        "parquet": lambda: ParquetBlocks(tmp_path, "y", block_rows=25),
+        "svmlight": lambda: SvmlightBlocks(tmp_path / "a.svm", block_bytes=700),
+    }[kind]()
+    whole, blocks = MaxMarginClassifier().fit(X, y), MaxMarginClassifier().fit_blocks(source)
+    assert whole.n_iter_ == blocks.n_iter_
+    assert whole.margin_ == pytest.approx(blocks.margin_, rel=1e-10)
+    np.testing.assert_allclose(whole.coef_, blocks.coef_, rtol=1e-8)
