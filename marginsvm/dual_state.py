@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 import warnings
 from abc import abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterable
 from dataclasses import replace
 from functools import partial
 from numbers import Integral, Real
@@ -79,7 +79,7 @@ class DualStateMixin(ResultsMixin, PredictorMixin, CallbackSupportMixin, Classif
         """State after one round more; the old one stays as it was."""
 
     @abstractmethod
-    def _candidates(self, data: KernelMatrixAdapter, state: Any) -> Iterator[Candidate]:
+    def _candidates(self, data: KernelMatrixAdapter, state: Any) -> Iterable[Candidate]:
         """Vectors that carry bounds after a round."""
 
     def _negligible(self, data: KernelMatrixAdapter) -> float:
@@ -176,7 +176,7 @@ class DualStateMixin(ResultsMixin, PredictorMixin, CallbackSupportMixin, Classif
                 if self._told_to_stop(context, X, y, partial(publish, progress, "stopped")):
                     status = status or "stopped"
         except KeyboardInterrupt:
-            if progress.last is not None:
+            if progress.n_iter:
                 self._publish(publish(progress, "interrupted"))
             raise
         self._publish(publish(progress, status or "max_iter"))
@@ -193,7 +193,7 @@ class DualStateMixin(ResultsMixin, PredictorMixin, CallbackSupportMixin, Classif
             if candidate.fallback:
                 found["last"] = candidate
             if candidate.worst is not None and norm > 0 and candidate.worst / norm > lower:
-                lower, found["best"] = candidate.worst / norm, candidate.vector
+                lower, found["best"] = candidate.worst / norm, candidate
             if candidate.mass > 0 and norm / candidate.mass < upper:
                 upper, found["proof"] = norm / candidate.mass, candidate.vector
         history, end = progress.history, self._round_end(progress.n_iter)

@@ -25,6 +25,9 @@ class Candidate:
         Whether it is the model where nothing separates.
     offsets : ndarray or None
         Its intercept in that case; None: the one of the exponential loss.
+    low : ndarray or None
+        The smallest margin of each group, if known in float64: a bound to stop on then
+        needs no further pass.
     """
 
     vector: Array
@@ -32,6 +35,7 @@ class Candidate:
     worst: float | None = None
     fallback: bool = False
     offsets: Array | None = None
+    low: Array | None = None
 
 
 @dataclass(frozen=True)
@@ -53,7 +57,7 @@ class Progress:
     n_iter: int = 0
     lower: float = -np.inf
     upper: float = np.inf
-    best: Array | None = None  # reached ``lower``
+    best: Candidate | None = None  # reached ``lower``
     last: Candidate | None = None  # the model where nothing separates
     proof: Array | None = None  # reached ``upper``
     seconds: float = 0.0

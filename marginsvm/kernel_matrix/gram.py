@@ -208,8 +208,10 @@ class GramAdapter(KernelMatrixAdapter):
             )
         return float(np.sqrt(max(squared, 0.0)))
 
-    def lower_bound(self, w: Array, offsets: Array | None = None) -> tuple[float, Array]:
-        return super().lower_bound(self.refresh(w), offsets)
+    def lower_bound(
+        self, w: Array, offsets: Array | None = None, low: Array | None = None
+    ) -> tuple[float, Array]:
+        return super().lower_bound(self.refresh(w) if low is None else w, offsets, low)
 
     def _kernel_block(self, i: Array, j: Array) -> Array:
         if self._kept is not None and self._kept.keep(i):

@@ -57,8 +57,9 @@ class WorkingSet:
     settled: bool = False
 
     @classmethod
-    def start(cls, data: KernelMatrixAdapter, margins: Array) -> WorkingSet:
+    def start(cls, data: KernelMatrixAdapter) -> WorkingSet:
         """Begin with the rows that the difference of the class means separates worst."""
+        margins = data.margins(difference_of_means(data))
         rows = _worst_rows(data, margins.ravel(), least_rows(data))
         return cls.of(rows, np.zeros(len(rows)))
 
@@ -151,8 +152,8 @@ def bounds(
     if solution.w is not None:
         vector = np.concatenate([solution.w, proof[len(solution.w) :]])
     margins = data.margins(vector, precise=True)
-    worst = data.rows.worst(data.rows.group_min(margins))
-    candidates = (Candidate(proof, 1.0), Candidate(vector, worst=worst))
+    low = data.rows.group_min(margins)
+    candidates = (Candidate(proof, 1.0), Candidate(vector, worst=data.rows.worst(low), low=low))
     if len(solution.b):
         beta = data.rows.balance_offsets(solution.b)
         margins = margins + data.rows.expand(beta[:, None] - beta)
@@ -195,23 +196,19 @@ def _violators(rows: Array, flat: Array, common: float, tol: float, most: int) -
     return new if len(new) <= most else new[np.argpartition(flat[new], most)[:most]]
 
 
-def class_means(data: KernelMatrixAdapter, size: int) -> Array:
-    """Balanced weights: the same on each row of a group (of a few rows, if rows are dear)."""
-    rows = data.rows
-    q = rows.margins(np.zeros(rows.score_shape)).ravel()
-    some = np.flatnonzero(np.isfinite(q))
-    group = rows.group(some)
+def difference_of_means(data: KernelMatrixAdapter) -> Array:
+    """``A^T q`` of balanced weights, the same on a few rows of each group, evenly spread."""
+    rows = data.rows.flat_indices()
+    group = data.rows.group(rows)
     count = np.bincount(group)
-    if not data.cheap_sums:
-        order = np.argsort(group, kind="stable")
-        rank = np.empty(len(some), int)
-        rank[order] = np.arange(len(some)) - np.repeat(np.cumsum(count) - count, count)
-        few = rank < max(size // np.count_nonzero(count), 2)
-        some, group = some[few], group[few]
-        count = np.bincount(group)
-    q = np.zeros(q.size)
-    q[some] = 1.0 / count[group]
-    return (q / q.sum()).reshape(rows.shape)
+    few = max(least_rows(data) // int(np.count_nonzero(count)), 2)
+    order = np.argsort(group, kind="stable")
+    rank = np.arange(len(rows)) - np.repeat(np.cumsum(count) - count, count)
+    order = order[rank % np.repeat(-(-count // few), count) == 0]
+    group = group[order]
+    q = np.zeros(data.rows.shape)
+    q.flat[rows[order]] = 1.0 / np.bincount(group)[group]
+    return data.combine(q / q.sum())
 
 
 def _worst_rows(data: KernelMatrixAdapter, flat: Array, size: int) -> Array:
