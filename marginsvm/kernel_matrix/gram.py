@@ -99,7 +99,7 @@ class GramAdapter(KernelMatrixAdapter):
         n = self.rows.n_examples
         if self.cheap_sums and (K := self._stored()) is not None:
             return np.diagonal(K)
-        size = 256
+        size = 128
         return np.concatenate(
             [
                 np.diagonal(self._block(slice(i, i + size), slice(i, i + size)))

@@ -14,7 +14,7 @@ from marginsvm.kernel_matrix import KernelMatrixAdapter
 from marginsvm.nearest_point import NearestPoint, nearest_point
 
 _NEAR = 0.05  # rows within this fraction of the margin stay
-_GROWTH = 0.7  # rows that may come in a round, as a fraction of the support
+_GROWTH = 0.3  # rows that may come in a round, as a fraction of the support
 NARROW = 256  # up to this many features, the active set is fast: no second try at pivoting
 _DELICATE = 1e-6  # below this margin (in radii), only the active set's digits suffice
 
@@ -162,8 +162,7 @@ def bounds(
 
 def least_rows(data: KernelMatrixAdapter) -> int:
     """Rows to begin with, and to add at least."""
-    width = data.width if np.isfinite(data.width) else 200
-    return int(max(np.clip(width, 100, 200), 5 * data.rows.n_classes * (data.rows.n_classes - 1)))
+    return max(100, 5 * data.rows.n_classes * (data.rows.n_classes - 1))
 
 
 def _block(data: KernelMatrixAdapter, rows: Array, others: Array) -> Array:
