@@ -251,6 +251,10 @@ class KernelMatrixAdapter(ABC):
             return x
         return (signs[:, :, None] * x[:, None, :]).reshape(len(rows), -1)
 
+    def part(self, examples: Array) -> KernelMatrixAdapter | None:
+        """The problem of some of the examples, at hand and in the same units; None: no gain."""
+        return None
+
     @cached_property
     def columns(self) -> ColumnCache:
         """Columns of the examples' Gram matrix, the last used of them kept."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from copy import copy
 from functools import cached_property, partial, reduce
 from typing import Any, TypeVar
 
@@ -177,6 +178,18 @@ class LinearAdapter(KernelMatrixAdapter):
             X = np.column_stack([X, np.full(len(X), self._constant)])
         X /= self.radius
         return X
+
+    def part(self, examples: Array) -> LinearAdapter | None:
+        if len(examples) == 0 or self._store.sparse:
+            return None
+        part = copy(self)
+        for name in ("_flat", "columns"):  # what was made of all examples
+            vars(part).pop(name, None)
+        part._store, part.n_passes = as_store(self._store.take(examples)), 0.0
+        part.rows, part._lengths = self.rows.part(examples), self._lengths[examples]
+        part.n_rows = part.rows.n_rows
+        part._slack = None if self._slack is None else self._slack[examples]
+        return part
 
     @cached_property
     def _flat(self) -> FlatRows:

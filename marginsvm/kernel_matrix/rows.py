@@ -94,6 +94,14 @@ class Rows(ABC):
         """Examples of the rows with these flat indices, and their coefficients on the scores."""
 
     @abstractmethod
+    def renamed(self, rows: Array, names: Array) -> Array:
+        """Flat indices that these rows have where the example i is called ``names[i]``."""
+
+    def part(self, examples: Array) -> Rows:
+        """Rows of some of the examples, without weights."""
+        return type(self)(self.codes[examples], self.n_classes, balanced=self.balanced)
+
+    @abstractmethod
     def group(self, rows: Array) -> Array:
         """Number of the group that each row, named by its flat index, belongs to."""
 
@@ -178,6 +186,9 @@ class BinaryRows(Rows):
     def locate(self, rows: Array) -> tuple[Array, Array]:
         return rows, self._y[rows, None]
 
+    def renamed(self, rows: Array, names: Array) -> Array:
+        return names[rows]
+
     def group(self, rows: Array) -> Array:
         return self.codes[rows]
 
@@ -231,6 +242,10 @@ class MulticlassRows(Rows):
         examples, j = np.divmod(rows, self.n_classes)
         identity = np.eye(self.n_classes) * np.sqrt(0.5)
         return examples, identity[self.codes[examples]] - identity[j]
+
+    def renamed(self, rows: Array, names: Array) -> Array:
+        examples, j = np.divmod(rows, self.n_classes)
+        return names[examples] * self.n_classes + j
 
     def group(self, rows: Array) -> Array:
         examples, j = np.divmod(rows, self.n_classes)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -16,7 +17,17 @@ from marginsvm.nearest_point import NearestPoint, nearest_point
 _NEAR = 0.05  # rows within this fraction of the margin stay
 _GROWTH = 0.3  # rows that may come in a round, as a fraction of the support
 NARROW = 256  # up to this many features, the active set is fast: no second try at pivoting
+_CACHE_BYTES = 2**23  # of examples that rounds look at first
+_MAX_NEAR = 10  # rounds on them
 _DELICATE = 1e-6  # below this margin (in radii), only the active set's digits suffice
+
+
+class _View(NamedTuple):
+    """Margins of all rows, the common one of the support, and the worst violators."""
+
+    flat: Array
+    common: float
+    new: Array
 
 
 @dataclass(frozen=True)
@@ -40,6 +51,8 @@ class WorkingSet:
     base, factor : ndarray
         The last factorization, see :class:`FaceSolver`.
     candidates : tuple of Candidate
+    near : ndarray of int
+        Examples, those of the working set among them, that a round looks at before all.
     delicate : bool
         Block pivoting has nothing more to give: the active set's turn.
     settled : bool
@@ -53,15 +66,22 @@ class WorkingSet:
     base: Array
     factor: Array
     candidates: tuple[Candidate, ...]
+    near: Array = field(default_factory=lambda: np.empty(0, int))
     delicate: bool = False
     settled: bool = False
 
     @classmethod
     def start(cls, data: KernelMatrixAdapter) -> WorkingSet:
-        """Begin with the rows that the difference of the class means separates worst."""
-        margins = data.margins(difference_of_means(data))
-        rows = _worst_rows(data, margins.ravel(), least_rows(data))
-        return cls.of(rows, np.zeros(len(rows)))
+        """Begin with the rows that the difference of the class means separates worst.
+
+        With many examples, these are some of each class.
+        """
+        near = _spread(data.rows.codes, _room(data))
+        part = data.part(near)
+        if part is None:
+            return cls.of(_worst_under_means(data), np.zeros(0))
+        rows = data.rows.renamed(_worst_under_means(part), near)
+        return replace(cls.of(rows, np.zeros(0)), near=near)
 
     @classmethod
     def of(
@@ -71,28 +91,56 @@ class WorkingSet:
         candidates: tuple[Candidate, ...] = (),
         delicate: bool = False,
     ) -> WorkingSet:
-        """Begin with given rows and weights."""
-        passive = u > 0 if u.any() else np.ones(len(rows), bool)
+        """Begin with given rows and weights; no weights: all rows are expected to get some."""
+        u, passive = (u, u > 0) if u.any() else (np.zeros(len(rows)), np.ones(len(rows), bool))
         nothing = np.empty((0, 0))
-        return cls(rows, nothing, u, passive, np.empty(0, int), nothing, candidates, delicate)
+        return cls(
+            rows, nothing, u, passive, np.empty(0, int), nothing, candidates, delicate=delicate
+        )
 
     def advance(self, data: KernelMatrixAdapter, tol: float) -> WorkingSet:
         """Solve on the working set, certify with a pass over all rows, exchange rows."""
         if self.settled:
             return self
+        work, view = self._within(data, tol)._look(data, tol)
+        if not len(view.new):  # slack keeps H definite: pivoting has given all its digits
+            settled = work.delicate or data.slack is not None
+            return replace(work, delicate=True, settled=settled)
+        work = work._exchange(data, view)
+        return replace(work, near=_near(data, view.flat, work.rows)) if len(self.near) else work
+
+    def _within(self, data: KernelMatrixAdapter, tol: float) -> WorkingSet:
+        """What rounds on the near examples make of this: they cost next to nothing."""
+        part = None if self.delicate else data.part(self.near)
+        if part is None:
+            return self
+        names = np.empty(data.rows.n_examples, int)
+        names[self.near] = np.arange(len(self.near))
+        work = replace(self, rows=data.rows.renamed(self.rows, names))
+        for _ in range(_MAX_NEAR):
+            work, view = work._look(part, tol)
+            if work.delicate or not len(view.new):
+                break
+            work = work._exchange(part, view)
+        data.n_passes += part.n_passes * len(self.near) / len(names)
+        return replace(work, rows=data.rows.renamed(work.rows, self.near))
+
+    def _look(self, data: KernelMatrixAdapter, tol: float) -> tuple[WorkingSet, _View]:
+        """Solve on the working set, and look at all rows."""
         solution, work = self._solve(data)
         margins, candidates = bounds(data, self.rows, solution)
         support = solution.q > 0
-        work = replace(work, u=solution.q, passive=support, candidates=candidates)
         flat = margins.ravel()
         common = max(float(flat[self.rows[support]].mean()), 0.0)
         most = max(least_rows(data), int(_GROWTH * np.count_nonzero(support)))
-        new = _violators(work.rows, flat, common, tol, most)
-        if not len(new):  # slack keeps H definite: pivoting has given all its digits
-            settled = work.delicate or data.slack is not None
-            return replace(work, delicate=True, settled=settled)
-        delicate = work.delicate or data.norm(candidates[0].vector) <= _DELICATE
-        return replace(work._thinned(flat, common, len(new)), delicate=delicate)._add(data, new)
+        view = _View(flat, common, _violators(work.rows, flat, common, tol, most))
+        return replace(work, u=solution.q, passive=support, candidates=candidates), view
+
+    def _exchange(self, data: KernelMatrixAdapter, view: _View) -> WorkingSet:
+        """Drop rows that are far, add violators."""
+        delicate = self.delicate or data.norm(self.candidates[0].vector) <= _DELICATE
+        thinned = self._thinned(view.flat, view.common, len(view.new))
+        return replace(thinned, delicate=delicate)._add(data, view.new)
 
     def _solve(self, data: KernelMatrixAdapter) -> tuple[NearestPoint, WorkingSet]:
         """Balanced weights on the working set that are exact, by the faster way if it can."""
@@ -193,6 +241,31 @@ def _violators(rows: Array, flat: Array, common: float, tol: float, most: int) -
     flat[rows] = np.inf
     new = np.flatnonzero(flat < common * (1.0 - max(0.5 * tol, 1e-13)))
     return new if len(new) <= most else new[np.argpartition(flat[new], most)[:most]]
+
+
+def _room(data: KernelMatrixAdapter) -> int:
+    """Examples that stay in cache; 0: so do all of them, or too few to be of use."""
+    size = int(_CACHE_BYTES / (8 * min(data.width, _CACHE_BYTES)))
+    return size if 2 * least_rows(data) < size < data.rows.n_examples // 2 else 0
+
+
+def _spread(codes: Array, size: int) -> Array:
+    """Some examples, as many of one class as of another where there are, evenly spread."""
+    classes, count = np.unique(codes, return_counts=True)
+    every = -(-count * len(classes) // max(size, 1))
+    parts = [np.flatnonzero(codes == c)[::e] for c, e in zip(classes, every, strict=True)]
+    return np.sort(np.concatenate(parts)) if size else np.empty(0, int)
+
+
+def _near(data: KernelMatrixAdapter, flat: Array, rows: Array) -> Array:
+    """Examples of the working set, and of rows with the worst margins."""
+    worst = _worst_rows(data, flat, _room(data) - len(rows))
+    return np.unique(data.rows.locate(np.concatenate([worst, rows]))[0])
+
+
+def _worst_under_means(data: KernelMatrixAdapter) -> Array:
+    margins = data.margins(difference_of_means(data))
+    return _worst_rows(data, margins.ravel(), least_rows(data))
 
 
 def difference_of_means(data: KernelMatrixAdapter) -> Array:
