@@ -188,7 +188,8 @@ class LinearAdapter(KernelMatrixAdapter):
         part._store, part.n_passes = as_store(self._store.take(examples)), 0.0
         part.rows, part._lengths = self.rows.part(examples), self._lengths[examples]
         part.n_rows = part.rows.n_rows
-        part._slack = None if self._slack is None else self._slack[examples]
+        if self._slack is not None and len(self._slack) > 1:
+            part._slack = self._slack[examples]
         return part
 
     @cached_property

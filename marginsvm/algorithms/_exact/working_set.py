@@ -17,8 +17,9 @@ from marginsvm.nearest_point import NearestPoint, nearest_point
 _NEAR = 0.05  # rows within this fraction of the margin stay
 _GROWTH = 0.3  # rows that may come in a round, as a fraction of the support
 NARROW = 256  # up to this many features, the active set is fast: no second try at pivoting
-_CACHE_BYTES = 2**23  # of examples that rounds look at first
-_MAX_NEAR = 10  # rounds on them
+_CACHE_BYTES = 2**22  # of examples that a round looks at first
+_MAX_NEAR = 1000  # such examples
+_NEAR_ROUNDS = 10
 _DELICATE = 1e-6  # below this margin (in radii), only the active set's digits suffice
 
 
@@ -117,7 +118,7 @@ class WorkingSet:
         names = np.empty(data.rows.n_examples, int)
         names[self.near] = np.arange(len(self.near))
         work = replace(self, rows=data.rows.renamed(self.rows, names))
-        for _ in range(_MAX_NEAR):
+        for _ in range(_NEAR_ROUNDS):
             work, view = work._look(part, tol)
             if work.delicate or not len(view.new):
                 break
@@ -245,8 +246,8 @@ def _violators(rows: Array, flat: Array, common: float, tol: float, most: int) -
 
 def _room(data: KernelMatrixAdapter) -> int:
     """Examples that stay in cache; 0: so do all of them, or too few to be of use."""
-    size = int(_CACHE_BYTES / (8 * min(data.width, _CACHE_BYTES)))
-    return size if 2 * least_rows(data) < size < data.rows.n_examples // 2 else 0
+    size = min(_MAX_NEAR, int(_CACHE_BYTES / (8 * min(data.width, _CACHE_BYTES))))
+    return size if 2 * least_rows(data) < size < data.rows.n_examples // 4 else 0
 
 
 def _spread(codes: Array, size: int) -> Array:
@@ -258,9 +259,14 @@ def _spread(codes: Array, size: int) -> Array:
 
 
 def _near(data: KernelMatrixAdapter, flat: Array, rows: Array) -> Array:
-    """Examples of the working set, and of rows with the worst margins."""
-    worst = _worst_rows(data, flat, _room(data) - len(rows))
-    return np.unique(data.rows.locate(np.concatenate([worst, rows]))[0])
+    """Examples of the working set, and of each class those with the worst margins."""
+    worst = flat.reshape(data.rows.n_examples, -1).min(axis=1)
+    most = _room(data) // data.rows.n_classes
+    parts = [data.rows.locate(rows)[0]]
+    for c in range(data.rows.n_classes):
+        mine = np.flatnonzero(data.rows.codes == c)
+        parts.append(mine[np.argsort(worst[mine])[:most]])
+    return np.unique(np.concatenate(parts))
 
 
 def _worst_under_means(data: KernelMatrixAdapter) -> Array:
