@@ -114,7 +114,12 @@ class TrainingSet:
 
 def training_set(estimator: Any, X: Any, y: Any, sample_weight: Any) -> TrainingSet:
     """Validate what fit is given, before any work."""
-    X, y = validate_data(estimator, X, y, accept_sparse="csr", dtype=[np.float64, np.float32])
+    # a linear adapter sees every entry when it measures X, and refuses what is not finite
+    measured = estimator.kernel == "linear" and not estimator.normalize and sample_weight is None
+    floats = [np.float64, np.float32]
+    X, y = validate_data(
+        estimator, X, y, accept_sparse="csr", dtype=floats, ensure_all_finite=not measured
+    )
     check_classification_targets(y)
     if estimator.kernel == "precomputed":
         _check_gram(X, normalize=estimator.normalize)

@@ -8,6 +8,7 @@ from functools import cached_property, partial, reduce
 from typing import Any, TypeVar
 
 import numpy as np
+from sklearn.utils import assert_all_finite
 
 from marginsvm._typing import Array
 from marginsvm.kernel_matrix import passes
@@ -22,6 +23,7 @@ from marginsvm.responses import Response, softmax
 
 T = TypeVar("T")
 
+_CENTRE = 256  # examples whose mean stands for that of all
 _FAR = 8.0  # a mean this many radii away would cost digits if it were subtracted late
 
 
@@ -66,19 +68,29 @@ class LinearAdapter(KernelMatrixAdapter):
         return self._store.map(work, self.rows, *local)
 
     def _measure(self) -> None:
-        """Mean and radius. Balanced rows do not see a shift of x: they are centred."""
-        weights = self.rows.weights
+        """Centre and radius. Balanced rows do not see a shift of x: they are centred."""
         self._centre = Centre()
-        mean: Array | None
         if self.rows.balanced:
-            v = np.ones(self.rows.n_examples) if weights is None else weights
-            mean = self._accumulate(v / v.sum(), precise=True)
-            self._centre = Centre(mean, far=self._norm.p != 2.0)
+            self._centre = Centre(self._mean_of_some(), far=self._norm.p != 2.0)
         squared, (mean, far) = self._squared_lengths(), self._centre
+        if not np.isfinite(squared.max()):
+            assert_all_finite(self._store.whole, input_name="X")
+            raise ValueError(
+                "the squared norms of the examples are too large for their type; scale the features"
+            )
         if mean is not None and not far and squared.max() * _FAR**2 < mean @ mean:
             self._centre = Centre(mean, far=True)
             squared = self._squared_lengths()
         self._set_radius(self._norm.longer(np.maximum(squared, 0.0), self._constant))
+
+    def _mean_of_some(self) -> Array:
+        """Mean of examples evenly spread: as good a centre as that of all, without a pass."""
+        n, weights = self.rows.n_examples, self.rows.weights
+        size = min(n, _CENTRE)
+        some = np.arange(size) * n // size
+        v = np.ones(size) if weights is None else weights[some]
+        with np.errstate(all="ignore"):  # what is not finite is named later
+            return np.asarray((v / v.sum()) @ self._store.take(some), dtype=np.float64)
 
     def _squared_lengths(self) -> Array:
         work = partial(passes.squared_lengths, norm=self._norm, centre=self._centre)

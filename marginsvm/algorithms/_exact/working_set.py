@@ -17,7 +17,7 @@ from marginsvm.nearest_point import NearestPoint, nearest_point
 _NEAR = 0.05  # rows within this fraction of the margin stay
 _GROWTH = 0.3  # rows that may come in a round, as a fraction of the support
 NARROW = 256  # up to this many features, the active set is fast: no second try at pivoting
-_CACHE_BYTES = 2**22  # of examples that a round looks at first
+_CACHE_BYTES = 2**21  # of examples that a round looks at first
 _MAX_NEAR = 1000  # such examples
 _NEAR_ROUNDS = 10
 _DELICATE = 1e-6  # below this margin (in radii), only the active set's digits suffice
