@@ -77,7 +77,8 @@ class WorkingSet:
 
         With many examples, these are some of each class.
         """
-        near = _spread(data.rows.codes, _room(data))
+        size = _room(data)
+        near = _spread(data.rows.codes, size) if size else np.empty(0, int)
         part = data.part(near)
         if part is None:
             return cls.of(_worst_under_means(data), np.zeros(0))
@@ -244,57 +245,51 @@ def _violators(rows: Array, flat: Array, common: float, tol: float, most: int) -
     return new if len(new) <= most else new[np.argpartition(flat[new], most)[:most]]
 
 
+def difference_of_means(data: KernelMatrixAdapter) -> Array:
+    """``A^T q`` of balanced weights, the same on a few rows of each group."""
+    rows = data.rows.flat_indices()
+    group = data.rows.group(rows)
+    some = _spread(group, least_rows(data))
+    q = np.zeros(data.rows.shape)
+    q.flat[rows[some]] = 1.0 / np.bincount(group[some])[group[some]]
+    return data.combine(q / q.sum())
+
+
+def _worst_under_means(data: KernelMatrixAdapter) -> Array:
+    """Some rows of each group that the difference of the class means separates worst."""
+    margins = data.margins(difference_of_means(data)).ravel()
+    rows = data.rows.flat_indices()
+    return rows[_least(margins[rows], data.rows.group(rows), least_rows(data))]
+
+
 def _room(data: KernelMatrixAdapter) -> int:
     """Examples that stay in cache; 0: so do all of them, or too few to be of use."""
     size = min(_MAX_NEAR, int(_CACHE_BYTES / (8 * min(data.width, _CACHE_BYTES))))
     return size if 2 * least_rows(data) < size < data.rows.n_examples // 4 else 0
 
 
-def _spread(codes: Array, size: int) -> Array:
-    """Some examples, as many of one class as of another where there are, evenly spread."""
-    classes, count = np.unique(codes, return_counts=True)
-    every = -(-count * len(classes) // max(size, 1))
-    parts = [np.flatnonzero(codes == c)[::e] for c, e in zip(classes, every, strict=True)]
-    return np.sort(np.concatenate(parts)) if size else np.empty(0, int)
-
-
 def _near(data: KernelMatrixAdapter, flat: Array, rows: Array) -> Array:
     """Examples of the working set, and of each class those with the worst margins."""
     worst = flat.reshape(data.rows.n_examples, -1).min(axis=1)
-    most = _room(data) // data.rows.n_classes
-    parts = [data.rows.locate(rows)[0]]
-    for c in range(data.rows.n_classes):
-        mine = np.flatnonzero(data.rows.codes == c)
-        parts.append(mine[np.argsort(worst[mine])[:most]])
-    return np.unique(np.concatenate(parts))
+    near = _least(worst, data.rows.codes, _room(data))
+    return np.union1d(near, data.rows.locate(rows)[0])
 
 
-def _worst_under_means(data: KernelMatrixAdapter) -> Array:
-    margins = data.margins(difference_of_means(data))
-    return _worst_rows(data, margins.ravel(), least_rows(data))
+def _least(values: Array, group: Array, size: int) -> Array:
+    """Positions of the smallest values of every group, ``size`` in all (two each, at least)."""
+    if len(values) <= size:
+        return np.arange(len(values))
+    members = [np.flatnonzero(group == g) for g in np.unique(group)]
+    each = max(size // len(members), 2)
+    return np.sort(
+        np.concatenate(
+            [m[np.argpartition(values[m], min(each, len(m)) - 1)[:each]] for m in members]
+        )
+    )
 
 
-def difference_of_means(data: KernelMatrixAdapter) -> Array:
-    """``A^T q`` of balanced weights, the same on a few rows of each group, evenly spread."""
-    rows = data.rows.flat_indices()
-    group = data.rows.group(rows)
-    count = np.bincount(group)
-    few = max(least_rows(data) // int(np.count_nonzero(count)), 2)
-    order = np.argsort(group, kind="stable")
-    rank = np.arange(len(rows)) - np.repeat(np.cumsum(count) - count, count)
-    order = order[rank % np.repeat(-(-count // few), count) == 0]
-    group = group[order]
-    q = np.zeros(data.rows.shape)
-    q.flat[rows[order]] = 1.0 / np.bincount(group)[group]
-    return data.combine(q / q.sum())
-
-
-def _worst_rows(data: KernelMatrixAdapter, flat: Array, size: int) -> Array:
-    rows = np.flatnonzero(np.isfinite(flat))
-    if len(rows) <= size:
-        return rows
-    group = data.rows.group(rows)
-    parts = [rows[group == g] for g in np.unique(group)]
-    per = max(size // len(parts), 2)
-    few = [p[np.argpartition(flat[p], min(per, len(p)) - 1)[:per]] for p in parts]
-    return np.sort(np.concatenate(few))
+def _spread(group: Array, size: int) -> Array:
+    """Positions of some members of every group, evenly spread, about ``size`` in all."""
+    members = [np.flatnonzero(group == g) for g in np.unique(group)]
+    each = max(size // len(members), 2)
+    return np.sort(np.concatenate([m[:: -(-len(m) // each)] for m in members]))
