@@ -60,7 +60,8 @@ class ResultsMixin:
 
     def _exact(self, data: KernelMatrixAdapter, progress: Progress) -> Exact:
         assert progress.proof is not None
-        proof = data.refresh(progress.proof)
+        found = progress.proof
+        proof = found.vector if found.precise else data.refresh(found.vector)
         return Exact(*self._best_model(data, progress), proof, data.upper_bound(proof))
 
     def _resumable(self, progress: Progress, status: str) -> Progress | None:

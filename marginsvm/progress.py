@@ -28,6 +28,8 @@ class Candidate:
     low : ndarray or None
         The smallest margin of each group, if known in float64: a bound to stop on then
         needs no further pass.
+    precise : bool
+        Whether the vector was computed in float64 from its coefficients: nor does this one.
     """
 
     vector: Array
@@ -36,6 +38,7 @@ class Candidate:
     fallback: bool = False
     offsets: Array | None = None
     low: Array | None = None
+    precise: bool = False
 
 
 @dataclass(frozen=True)
@@ -59,7 +62,7 @@ class Progress:
     upper: float = np.inf
     best: Candidate | None = None  # reached ``lower``
     last: Candidate | None = None  # the model where nothing separates
-    proof: Array | None = None  # reached ``upper``
+    proof: Candidate | None = None  # reached ``upper``
     seconds: float = 0.0
     n_passes: float = 0.0
     next_confirmation: int = 0

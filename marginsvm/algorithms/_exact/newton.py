@@ -87,7 +87,8 @@ class Newton:
         separator = np.concatenate([w, xi / s])
         worst = data.rows.worst(data.rows.group_min(margins + xi))
         proof = data.combine(xi / s, precise=True)
-        seen = Candidate(separator, worst=worst), Candidate(proof, data.mass(proof))
+        upper = Candidate(proof, data.mass(proof), precise=True)
+        seen = Candidate(separator, worst=worst), upper
         return cls(margins, b, separator, proof, active, hessian, seen, cheap)
 
     def advance(self, data: KernelMatrixAdapter, tol: float) -> Newton:

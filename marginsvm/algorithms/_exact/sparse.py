@@ -80,7 +80,11 @@ class SparseProblem:
         )
         for _ in range(_MAX_EXCHANGES):
             face = np.flatnonzero(passive)
-            part = _Face(A[face], self.y[face] if self.balanced else None, self.slack[face])
+            part = _Face(
+                A if len(face) == len(u) else A[face],
+                self.y[face] if self.balanced else None,
+                self.slack[face],
+            )
             x, b, used = part.solve(u[face], 1.0 / diagonal[face], precision, left)
             left -= used
             u = np.zeros(len(self.y))

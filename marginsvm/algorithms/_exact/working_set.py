@@ -203,11 +203,11 @@ def bounds(
         vector = np.concatenate([solution.w, proof[len(solution.w) :]])
     margins = data.margins(vector, precise=True)
     low = data.rows.group_min(margins)
-    candidates = (Candidate(proof, 1.0), Candidate(vector, worst=data.rows.worst(low), low=low))
+    separator = Candidate(vector, worst=data.rows.worst(low), low=low)
     if len(solution.b):
         beta = data.rows.balance_offsets(solution.b)
         margins = margins + data.rows.expand(beta[:, None] - beta)
-    return margins, candidates
+    return margins, (Candidate(proof, 1.0, precise=True), separator)
 
 
 def least_rows(data: KernelMatrixAdapter) -> int:
