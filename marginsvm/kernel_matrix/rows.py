@@ -147,7 +147,11 @@ class Rows(ABC):
 
     def best_offsets(self, low: Array) -> Array:
         """Class offsets that reach ``worst(low)``: the midpoint, for two classes."""
-        return cycle_offsets(low) if self.balanced else np.zeros(1)
+        if not self.balanced:
+            return np.zeros(1)
+        if len(low) == 2:
+            return np.array([-0.25, 0.25]) * (low[0, 1] - low[1, 0])
+        return cycle_offsets(low)
 
     def worst_at(self, low: Array, beta: Array) -> float:
         """Worst margin at given class offsets."""
