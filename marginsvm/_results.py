@@ -10,7 +10,7 @@ from marginsvm._typing import Array
 from marginsvm._validation import TrainingSet
 from marginsvm.certificate import MarginCertificate
 from marginsvm.kernel_matrix import KernelMatrixAdapter
-from marginsvm.progress import Exact, Progress
+from marginsvm.progress import Candidate, Exact, Progress
 from marginsvm.responses import softmax
 
 
@@ -60,7 +60,8 @@ class ResultsMixin:
 
     def _exact(self, data: KernelMatrixAdapter, progress: Progress) -> Exact:
         assert progress.proof is not None
-        proof = data.refresh(progress.proof)
+        found = progress.proof
+        proof = found.vector if found.precise else data.refresh(found.vector)
         return Exact(*self._best_model(data, progress), proof, data.upper_bound(proof))
 
     def _resumable(self, progress: Progress, status: str) -> Progress | None:
@@ -73,16 +74,22 @@ class ResultsMixin:
         self, data: KernelMatrixAdapter, progress: Progress
     ) -> tuple[Array, float, Array]:
         """Vector, exact margin and offsets of the best separator, or of the fallback."""
-        if progress.best is not None:
-            lower, offsets = data.lower_bound(progress.best)
+        best = progress.best
+        if best is not None:
+            lower, offsets = data.lower_bound(best.vector, low=best.low)
             if lower > data.resolution:
-                return progress.best, lower, offsets
-        assert progress.last is not None
-        model, own = progress.last.vector, progress.last.offsets
+                return best.vector, lower, offsets
+        last = self._fallback(data, progress)
+        model, own = last.vector, last.offsets
         if data.norm(model) <= 1e-13 * data.mass(model):  # nothing is left of it but rounding
             model = data.zeros()
         own = softmax(data.rows, data.margins(model)).offsets if own is None else own
         return model, *data.lower_bound(model, own)
+
+    def _fallback(self, data: KernelMatrixAdapter, progress: Progress) -> Candidate:
+        """Model where nothing separates, as far as is known."""
+        assert progress.last is not None
+        return progress.last
 
     def _separable(
         self, data: KernelMatrixAdapter, model: Array, lower: float, upper: float, offsets: Any

@@ -84,7 +84,14 @@ class TrainingSet:
         """Choose how the game sees the data."""
         constant = (estimator.intercept_scaling or 0.0) if estimator.fit_intercept else 0.0
         norm, X = LpNorm.named(estimator.p, self.X.shape[1]), self.X
-        common = (self.rows, estimator.C, norm, constant, estimator._column_plan)
+        common = (
+            self.rows,
+            estimator.C,
+            norm,
+            constant,
+            estimator._column_plan,
+            estimator._all_rows,
+        )
         if estimator.kernel == "linear":
             if not isinstance(X, Store):
                 return LinearAdapter(normalized(X) if estimator.normalize else X, *common)
@@ -99,7 +106,7 @@ class TrainingSet:
                 X, kernel = normalized_in_kernel(kernel, X), of_normalized(kernel)
             elif hasattr(estimator.kernel, "prepare"):
                 X = estimator.kernel.prepare(X)
-        return GramAdapter(kernel, X, *common, estimator._whole_kernel)
+        return GramAdapter(kernel, X, *common)
 
     def embed(self, q: Array) -> sp.csr_array:
         """Weights on the rows, as a sparse array over all the examples that were given."""
@@ -114,7 +121,12 @@ class TrainingSet:
 
 def training_set(estimator: Any, X: Any, y: Any, sample_weight: Any) -> TrainingSet:
     """Validate what fit is given, before any work."""
-    X, y = validate_data(estimator, X, y, accept_sparse="csr", dtype=[np.float64, np.float32])
+    # a linear adapter sees every entry when it measures X, and refuses what is not finite
+    measured = estimator.kernel == "linear" and not estimator.normalize and sample_weight is None
+    floats = [np.float64, np.float32]
+    X, y = validate_data(
+        estimator, X, y, accept_sparse="csr", dtype=floats, ensure_all_finite=not measured
+    )
     check_classification_targets(y)
     if estimator.kernel == "precomputed":
         _check_gram(X, normalize=estimator.normalize)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 import warnings
 from abc import abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterable
 from dataclasses import replace
 from functools import partial
 from numbers import Integral, Real
@@ -65,7 +65,7 @@ class DualStateMixin(ResultsMixin, PredictorMixin, CallbackSupportMixin, Classif
         "verbose": ["verbose"],
     }
 
-    _whole_kernel: ClassVar[bool] = True  # whether rounds take products with all of K
+    _all_rows: ClassVar[bool] = True  # take part in rounds; False: few matter
     _in_order: ClassVar[bool] = False  # rows are visited one by one: their order matters
     _by_passes: ClassVar[bool] = True  # rounds are passes over all rows, wherever these are
     _softmax_only: bool = False  # every vector is a combination of softmax answers
@@ -79,7 +79,7 @@ class DualStateMixin(ResultsMixin, PredictorMixin, CallbackSupportMixin, Classif
         """State after one round more; the old one stays as it was."""
 
     @abstractmethod
-    def _candidates(self, data: KernelMatrixAdapter, state: Any) -> Iterator[Candidate]:
+    def _candidates(self, data: KernelMatrixAdapter, state: Any) -> Iterable[Candidate]:
         """Vectors that carry bounds after a round."""
 
     def _negligible(self, data: KernelMatrixAdapter) -> float:
@@ -176,7 +176,7 @@ class DualStateMixin(ResultsMixin, PredictorMixin, CallbackSupportMixin, Classif
                 if self._told_to_stop(context, X, y, partial(publish, progress, "stopped")):
                     status = status or "stopped"
         except KeyboardInterrupt:
-            if progress.last is not None:
+            if progress.n_iter:
                 self._publish(publish(progress, "interrupted"))
             raise
         self._publish(publish(progress, status or "max_iter"))
@@ -193,9 +193,9 @@ class DualStateMixin(ResultsMixin, PredictorMixin, CallbackSupportMixin, Classif
             if candidate.fallback:
                 found["last"] = candidate
             if candidate.worst is not None and norm > 0 and candidate.worst / norm > lower:
-                lower, found["best"] = candidate.worst / norm, candidate.vector
+                lower, found["best"] = candidate.worst / norm, candidate
             if candidate.mass > 0 and norm / candidate.mass < upper:
-                upper, found["proof"] = norm / candidate.mass, candidate.vector
+                upper, found["proof"] = norm / candidate.mass, candidate
         history, end = progress.history, self._round_end(progress.n_iter)
         while history and history[-1][0] > progress.n_iter:
             history.pop()  # what an interrupt or a round cut short has left
@@ -235,11 +235,13 @@ class DualStateMixin(ResultsMixin, PredictorMixin, CallbackSupportMixin, Classif
     def _sharpened(self, data: KernelMatrixAdapter, progress: Progress) -> Progress:
         """Move a proof that next to nothing separates to rounding level, if it can be."""
         assert progress.proof is not None
-        proof = shortest_proof(data, data.coefficients(progress.proof))
+        proof = shortest_proof(data, data.coefficients(progress.proof.vector))
         if proof is None:
             return progress
         upper = min(progress.upper, data.upper_bound(proof))  # no worse proof may follow it
-        return replace(progress, proof=proof, upper=upper)
+        return replace(
+            progress, proof=Candidate(proof, data.mass(proof), precise=True), upper=upper
+        )
 
     def _reason(self, data: KernelMatrixAdapter, lower: float, upper: float) -> str | None:
         separated = lower > data.resolution
@@ -271,7 +273,7 @@ class DualStateMixin(ResultsMixin, PredictorMixin, CallbackSupportMixin, Classif
     def _resume(self, data: KernelMatrixAdapter, classes: Array) -> Progress | None:
         if not self.warm_start or getattr(self, "_progress", None) is None:
             return None
-        vector = self._progress.proof
+        vector = self._progress.proof.vector
         if not np.array_equal(classes, self.classes_) or vector.shape != data.zeros().shape:
             raise ValueError(
                 "warm_start=True continues the previous fit, but this data has another shape "

@@ -25,6 +25,11 @@ class Candidate:
         Whether it is the model where nothing separates.
     offsets : ndarray or None
         Its intercept in that case; None: the one of the exponential loss.
+    low : ndarray or None
+        The smallest margin of each group, if known in float64: a bound to stop on then
+        needs no further pass.
+    precise : bool
+        Whether the vector was computed in float64 from its coefficients: nor does this one.
     """
 
     vector: Array
@@ -32,6 +37,8 @@ class Candidate:
     worst: float | None = None
     fallback: bool = False
     offsets: Array | None = None
+    low: Array | None = None
+    precise: bool = False
 
 
 @dataclass(frozen=True)
@@ -53,9 +60,9 @@ class Progress:
     n_iter: int = 0
     lower: float = -np.inf
     upper: float = np.inf
-    best: Array | None = None  # reached ``lower``
+    best: Candidate | None = None  # reached ``lower``
     last: Candidate | None = None  # the model where nothing separates
-    proof: Array | None = None  # reached ``upper``
+    proof: Candidate | None = None  # reached ``upper``
     seconds: float = 0.0
     n_passes: float = 0.0
     next_confirmation: int = 0

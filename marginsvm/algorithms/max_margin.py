@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable
 from typing import Any, Protocol
 
 import numpy as np
@@ -14,9 +13,9 @@ from marginsvm._typing import Array
 from marginsvm._validation import TrainingSet
 from marginsvm.algorithms._exact.newton import Newton
 from marginsvm.algorithms._exact.sparse import LongStart, short_start
-from marginsvm.algorithms._exact.working_set import WorkingSet, class_means, least_rows
+from marginsvm.algorithms._exact.working_set import WorkingSet, difference_of_means
 from marginsvm.algorithms.momentum import MomentumMarginClassifier
-from marginsvm.dual_state import Candidate, DualStateMixin
+from marginsvm.dual_state import Candidate, DualStateMixin, Progress
 from marginsvm.kernel_matrix import KernelMatrixAdapter
 
 _LAST_RESORT = 50  # rounds of momentum, for a model where nothing separates
@@ -34,14 +33,6 @@ class Method(Protocol):
     def advance(self, data: KernelMatrixAdapter, tol: float) -> Method:
         """Give the method after one round more; this one stays as it was."""
         ...
-
-
-@dataclass(frozen=True)
-class MaxMarginState:
-    """A method where it stands, and the model in case nothing separates."""
-
-    method: Method
-    fallback: Candidate
 
 
 class MaxMarginClassifier(DualStateMixin, BaseEstimator):
@@ -121,7 +112,7 @@ class MaxMarginClassifier(DualStateMixin, BaseEstimator):
     0.81756 True 3
     """
 
-    _whole_kernel = False
+    _all_rows = False
 
     def __init__(
         self,
@@ -152,39 +143,31 @@ class MaxMarginClassifier(DualStateMixin, BaseEstimator):
         self.warm_start = warm_start
         self.verbose = verbose
 
-    def _start(self, data: KernelMatrixAdapter) -> MaxMarginState:
-        w = data.combine(class_means(data, least_rows(data)))
-        means = Candidate(w, data.mass(w), fallback=True)
-        return MaxMarginState(self._method(data, w), means)
-
-    def _method(self, data: KernelMatrixAdapter, means: Array) -> Method:
+    def _start(self, data: KernelMatrixAdapter) -> Method:
         many = data.rows.n_classes == 2 and data.n_rows > _MANY
         if many and np.isfinite(self.C) and data.width <= data.n_rows:
             return Newton.start(data)
         if many and data.csr is not None:
             return LongStart() if data.width > data.n_rows // 4 else short_start(data)
-        return WorkingSet.start(data, data.margins(means))
+        return WorkingSet.start(data)
 
-    def _round(self, data: KernelMatrixAdapter, state: MaxMarginState) -> MaxMarginState:
+    def _round(self, data: KernelMatrixAdapter, state: Method) -> Method:
         with single_threaded_blas():
-            method = state.method.advance(data, self.tol)
-        upper = min(data.norm(c.vector) / c.mass for c in method.candidates if c.mass > 0)
-        if upper > data.resolution or not data.cheap_sums:
-            return MaxMarginState(method, state.fallback)
-        return MaxMarginState(method, self._nothing_separates(data))
+            return state.advance(data, self.tol)
 
-    def _nothing_separates(self, data: KernelMatrixAdapter) -> Candidate:
-        """Model for that case: close to the minimiser of the exponential loss."""
+    def _candidates(self, data: KernelMatrixAdapter, state: Method) -> Iterable[Candidate]:
+        return state.candidates
+
+    def _fallback(self, data: KernelMatrixAdapter, progress: Progress) -> Candidate:
+        """Close to the minimiser of the exponential loss, where passes are cheap."""
+        if not data.cheap_sums:
+            return Candidate(difference_of_means(data))
         momentum = MomentumMarginClassifier()
         state = momentum._start(data)
         for _ in range(_LAST_RESORT):
             state = momentum._round(data, state)
         assert state.seen is not None
         return state.seen
-
-    def _candidates(self, data: KernelMatrixAdapter, state: MaxMarginState) -> Iterator[Candidate]:
-        yield state.fallback
-        yield from state.method.candidates
 
     def _negligible(self, data: KernelMatrixAdapter) -> float:
         return data.resolution

@@ -251,6 +251,10 @@ class KernelMatrixAdapter(ABC):
             return x
         return (signs[:, :, None] * x[:, None, :]).reshape(len(rows), -1)
 
+    def part(self, examples: Array) -> KernelMatrixAdapter | None:
+        """The problem of some of the examples, at hand and in the same units; None: no gain."""
+        return None
+
     @cached_property
     def columns(self) -> ColumnCache:
         """Columns of the examples' Gram matrix, the last used of them kept."""
@@ -288,9 +292,14 @@ class KernelMatrixAdapter(ABC):
 
     # Bounds.
 
-    def lower_bound(self, w: Array, offsets: Array | None = None) -> tuple[float, Array]:
-        """Margin that ``w`` reaches with these class offsets, or else with the best ones."""
-        norm, low = self.norm(w), self._worst_of_groups(w)
+    def lower_bound(
+        self, w: Array, offsets: Array | None = None, low: Array | None = None
+    ) -> tuple[float, Array]:
+        """Margin that ``w`` reaches with these class offsets, or else with the best ones.
+
+        ``low`` is the smallest margin of each group, where it is known.
+        """
+        norm, low = self.norm(w), self._worst_of_groups(w) if low is None else low
         offsets = self.rows.best_offsets(low) if offsets is None else offsets
         return self.rows.worst_at(low, offsets) / norm if norm > 0 else 0.0, offsets
 

@@ -99,7 +99,7 @@ class GramAdapter(KernelMatrixAdapter):
         n = self.rows.n_examples
         if self.cheap_sums and (K := self._stored()) is not None:
             return np.diagonal(K)
-        size = 256
+        size = 128
         return np.concatenate(
             [
                 np.diagonal(self._block(slice(i, i + size), slice(i, i + size)))
@@ -208,8 +208,10 @@ class GramAdapter(KernelMatrixAdapter):
             )
         return float(np.sqrt(max(squared, 0.0)))
 
-    def lower_bound(self, w: Array, offsets: Array | None = None) -> tuple[float, Array]:
-        return super().lower_bound(self.refresh(w), offsets)
+    def lower_bound(
+        self, w: Array, offsets: Array | None = None, low: Array | None = None
+    ) -> tuple[float, Array]:
+        return super().lower_bound(self.refresh(w) if low is None else w, offsets, low)
 
     def _kernel_block(self, i: Array, j: Array) -> Array:
         if self._kept is not None and self._kept.keep(i):

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from copy import copy
 from functools import cached_property, partial
 from typing import Any, TypeVar
 
 import numpy as np
+from sklearn.utils import assert_all_finite
 
 from marginsvm._typing import Array
 from marginsvm.kernel_matrix import passes
@@ -22,6 +24,7 @@ from marginsvm.responses import Response, settle, softmax
 T = TypeVar("T")
 
 _MAX_SUMS = 2**22  # numbers in the sums over the groups of many classes
+_CENTRE = 256  # examples whose mean may stand for that of all
 _FAR = 8.0  # a mean this many radii away would cost digits if it were subtracted late
 
 
@@ -41,6 +44,10 @@ class LinearAdapter(KernelMatrixAdapter):
     norm : LpNorm
     constant : float
         The last entry of every image belongs to it, unless it is 0.
+    plan : ColumnPlan or None
+    whole : bool
+        Whether all rows take part in rounds, whose number then depends on the radius; False:
+        the mean of some examples is as good a centre, and saves a pass.
     """
 
     column_scale = column_passes = 1.0
@@ -54,6 +61,7 @@ class LinearAdapter(KernelMatrixAdapter):
         norm: LpNorm = LpNorm(),  # noqa: B008 - frozen
         constant: float = 0.0,
         plan: ColumnPlan | None = None,
+        whole: bool = True,
     ) -> None:
         self._store = as_store(X)
         width = self._store.shape[1] + (constant != 0.0)
@@ -62,25 +70,37 @@ class LinearAdapter(KernelMatrixAdapter):
         groups = rows.n_groups**2 if rows.n_groups > 2 else 1
         elsewhere = self._store.whole is None and groups * width <= _MAX_SUMS
         self._merges = self._store.n_blocks > 1 and (groups == 1 or elsewhere)
-        self._measure()
+        self._measure(rows.n_examples if whole else _CENTRE)
 
     def _map(self, work: Callable[..., T], *local: Array | None) -> Iterator[T]:
         return self._store.map(work, self.rows, *local)
 
-    def _measure(self) -> None:
-        """Mean and radius. Balanced rows do not see a shift of x: they are centred."""
-        weights = self.rows.weights
+    def _measure(self, n_central: int) -> None:
+        """Centre and radius. Balanced rows do not see a shift of x: they are centred."""
         self._centre = Centre()
-        mean: Array | None
         if self.rows.balanced:
-            v = np.ones(self.rows.n_examples) if weights is None else weights
-            mean = self._accumulate(v / v.sum(), precise=True)
-            self._centre = Centre(mean, far=self._norm.p != 2.0)
+            self._centre = Centre(self._mean(n_central), far=self._norm.p != 2.0)
         squared, (mean, far) = self._squared_lengths(), self._centre
+        if not np.isfinite(squared.max()):
+            assert_all_finite(self._store.whole, input_name="X")
+            raise ValueError(
+                "the squared norms of the examples are too large for their type; scale the features"
+            )
         if mean is not None and not far and squared.max() * _FAR**2 < mean @ mean:
             self._centre = Centre(mean, far=True)
             squared = self._squared_lengths()
         self._set_radius(self._norm.longer(np.maximum(squared, 0.0), self._constant))
+
+    def _mean(self, size: int) -> Array:
+        """Mean of all examples, or of some that are evenly spread."""
+        n, weights = self.rows.n_examples, self.rows.weights
+        v = np.ones(n) if weights is None else weights
+        with np.errstate(all="ignore"):  # what is not finite is named later
+            if size >= n:
+                return self._accumulate(v / v.sum(), precise=True)
+            some = np.arange(size) * n // size
+            v = v[some]
+            return np.asarray((v / v.sum()) @ self._store.take(some), dtype=np.float64)
 
     def _squared_lengths(self) -> Array:
         work = partial(passes.squared_lengths, norm=self._norm, centre=self._centre)
@@ -182,6 +202,19 @@ class LinearAdapter(KernelMatrixAdapter):
             X = np.column_stack([X, np.full(len(X), self._constant)])
         X /= self.radius
         return X
+
+    def part(self, examples: Array) -> LinearAdapter | None:
+        if len(examples) == 0 or self._store.sparse:
+            return None
+        part = copy(self)
+        for name in ("_flat", "columns"):  # what was made of all examples
+            vars(part).pop(name, None)
+        part._store, part.n_passes = as_store(self._store.take(examples)), 0.0
+        part.rows, part._lengths = self.rows.part(examples), self._lengths[examples]
+        part.n_rows = part.rows.n_rows
+        if self._slack is not None and len(self._slack) > 1:
+            part._slack = self._slack[examples]
+        return part
 
     @cached_property
     def _flat(self) -> FlatRows:

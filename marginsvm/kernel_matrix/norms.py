@@ -47,7 +47,7 @@ class LpNorm:
         """``|x|_q^2`` of every row of X, in float64."""
         if self.p == 2.0:
             if sp.issparse(X):
-                return np.asarray(X.multiply(X).sum(axis=1), dtype=np.float64).ravel()
+                return _sums_of_squares(X)
             X = X.astype(np.float64, copy=False)
             return np.einsum("ij,ij->i", X, X)
         X = abs(X).astype(np.float64)
@@ -64,6 +64,15 @@ class LpNorm:
         top = np.maximum(np.sqrt(squared), abs(constant))
         powers = (np.sqrt(squared) / top) ** self.q + (abs(constant) / top) ** self.q
         return top**2 * powers ** (2.0 / self.q)
+
+
+def _sums_of_squares(X: Any) -> Array:
+    """Of the rows of a CSR matrix; one product, where ``X.multiply(X)`` sorts and checks."""
+    if not X.has_canonical_format:
+        X = X.copy()
+        X.sum_duplicates()
+    squares = sp.csr_array((X.data.astype(np.float64) ** 2, X.indices, X.indptr), X.shape)
+    return np.asarray(squares @ np.ones(X.shape[1]))
 
 
 def _gradient(u: Array, r: float) -> Array:

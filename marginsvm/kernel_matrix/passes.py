@@ -62,8 +62,9 @@ def squared_lengths(rows: Rows, blocks: Iterable[Block], norm: LpNorm, centre: C
         return squared - 2.0 * (X @ centre.mean) + centre.mean @ centre.mean
 
     lengths: list[Array] = []
-    for _, X in blocks:
-        lengths += centre.widened(of, X) if isinstance(X, np.ndarray) else [of(X)]
+    with np.errstate(all="ignore"):  # X may hold anything: this is the first look at it
+        for _, X in blocks:
+            lengths += centre.widened(of, X) if isinstance(X, np.ndarray) else [of(X)]
     return np.concatenate(lengths)
 
 

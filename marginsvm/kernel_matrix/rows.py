@@ -88,6 +88,14 @@ class Rows(ABC):
         """Examples of the rows with these flat indices, and their coefficients on the scores."""
 
     @abstractmethod
+    def renamed(self, rows: Array, names: Array) -> Array:
+        """Flat indices that these rows have where the example i is called ``names[i]``."""
+
+    def part(self, examples: Array) -> Rows:
+        """Rows of some of the examples, without weights."""
+        return type(self)(self.codes[examples], self.n_classes, balanced=self.balanced)
+
+    @abstractmethod
     def group(self, rows: Array) -> Array:
         """Number of the group that each row, named by its flat index, belongs to."""
 
@@ -167,7 +175,11 @@ class Rows(ABC):
 
     def best_offsets(self, low: Array) -> Array:
         """Class offsets that reach ``worst(low)``: the midpoint, for two classes."""
-        return cycle_offsets(low) if self.balanced else np.zeros(1)
+        if not self.balanced:
+            return np.zeros(1)
+        if len(low) == 2:
+            return np.array([-0.25, 0.25]) * (low[0, 1] - low[1, 0])
+        return cycle_offsets(low)
 
     def worst_at(self, low: Array, beta: Array) -> float:
         """Worst margin at given class offsets."""
@@ -199,6 +211,9 @@ class BinaryRows(Rows):
 
     def locate(self, rows: Array) -> tuple[Array, Array]:
         return rows, self._y[rows, None]
+
+    def renamed(self, rows: Array, names: Array) -> Array:
+        return names[rows]
 
     def group(self, rows: Array) -> Array:
         return self.codes[rows]
@@ -270,6 +285,10 @@ class MulticlassRows(Rows):
         examples, j = np.divmod(rows, self.n_classes)
         identity = np.eye(self.n_classes) * np.sqrt(0.5)
         return examples, identity[self.codes[examples]] - identity[j]
+
+    def renamed(self, rows: Array, names: Array) -> Array:
+        examples, j = np.divmod(rows, self.n_classes)
+        return names[examples] * self.n_classes + j
 
     def group(self, rows: Array) -> Array:
         examples, j = np.divmod(rows, self.n_classes)

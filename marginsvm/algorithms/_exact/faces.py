@@ -12,7 +12,7 @@ from scipy.linalg.lapack import dpotrf, dpotrs, dsysv
 
 from marginsvm._typing import Array
 
-_MAX_BORDER = 6  # a border up to a sixth of the factor is cheaper than a new factor
+_MAX_BORDER = 12  # a border up to a twelfth of the factor is cheaper than a new factor
 
 
 class FaceSolver:

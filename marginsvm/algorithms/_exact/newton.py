@@ -66,7 +66,8 @@ class Newton:
     def start(cls, data: KernelMatrixAdapter) -> Newton:
         """Begin at w = 0."""
         n, d = data.n_rows, int(data.width)
-        return cls._at(data, np.zeros(d), np.zeros(n), np.zeros(n, bool), np.zeros((d + 1, d + 1)))
+        nobody, nothing = np.zeros(n, bool), np.zeros((d + 1, d + 1))
+        return cls._at(data, np.zeros(d), np.zeros(n), 0.0, nobody, nothing)
 
     @classmethod
     def _at(
@@ -74,18 +75,20 @@ class Newton:
         data: KernelMatrixAdapter,
         w: Array,
         margins: Array,
+        b: float,
         active: Array,
         hessian: Array,
         cheap: int = _CHEAP_STEPS,
     ) -> Newton:
-        """Bounds at w, under its best intercept."""
+        """Bounds at w, under its best intercept, which is near b."""
         y, s = signs_and_slack(data)
-        b = _best_intercept(margins, y, s) if data.rows.balanced else 0.0
+        b = _lowest(1.0 - margins, y, s, b) if data.rows.balanced else 0.0
         xi = np.maximum(1.0 - margins - b * y, 0.0)
         separator = np.concatenate([w, xi / s])
         worst = data.rows.worst(data.rows.group_min(margins + xi))
         proof = data.combine(xi / s, precise=True)
-        seen = Candidate(separator, worst=worst), Candidate(proof, data.mass(proof))
+        upper = Candidate(proof, data.mass(proof), precise=True)
+        seen = Candidate(separator, worst=worst), upper
         return cls(margins, b, separator, proof, active, hessian, seen, cheap)
 
     def advance(self, data: KernelMatrixAdapter, tol: float) -> Newton:
@@ -99,9 +102,11 @@ class Newton:
         move = _margins(data, direction)
         shift = _best_shift(move, active / s, y) if data.rows.balanced else 0.0
         slope, square = float(w @ direction), float(direction @ direction)
-        t = _line_search(1.0 - self.margins - self.b * y, move + shift * y, s, slope, square)
+        xi = 1.0 - self.margins - self.b * y
+        t = _lowest(xi, move + shift * y, s, 1.0, slope, square)
         known = self.active if hessian is self.hessian else active
-        new = self._at(data, w + t * direction, self.margins + t * move, known, hessian, cheap)
+        w, margins, b = w + t * direction, self.margins + t * move, self.b + t * shift
+        new = self._at(data, w, margins, b, known, hessian, cheap)
         return replace(new, settled=bool(np.array_equal(new.separator, self.separator)))
 
     def _direction(
@@ -129,53 +134,36 @@ def signs_and_slack(data: KernelMatrixAdapter) -> tuple[Array, Array]:
     return data.rows.signed(np.ones(data.n_rows)), np.zeros(data.n_rows) if slack is None else slack
 
 
-def _best_intercept(margins: Array, y: Array, s: Array) -> float:
-    """Root in b of ``sum y max(0, 1 - margins - y b) / s``, which falls with b.
-
-    Newton's method, kept inside a bracket; the function is piecewise linear.
-    """
-    at = y * (1.0 - margins)  # where example i becomes active
-    low, high = float(at.min()), float(at.max())
-    b = 0.5 * (low + high)
-    for _ in range(100):
-        xi = np.maximum(y * (at - b), 0.0) / s
-        value, slope = float(y @ xi), float(np.sum((xi > 0) / s))
-        if abs(value) <= 1e-15 * float(xi.sum()):
-            break
-        low, high = (b, high) if value > 0 else (low, b)
-        step = b + value / slope if slope > 0 else low
-        step = step if low < step < high else 0.5 * (low + high)
-        if step == b:
-            break
-        b = step
-    return b
-
-
 def _best_shift(move: Array, weight: Array, y: Array) -> float:
     """Change of the intercept that goes with a change of the margins, to second order."""
     return -float(weight @ (y * move)) / max(float(weight.sum()), 1e-300)
 
 
-def _line_search(xi: Array, move: Array, s: Array, slope: float, square: float) -> float:
-    """Exact minimum over t of ``|w + t d|^2 + sum max(0, xi - t move)^2 / s``.
+def _lowest(
+    xi: Array, move: Array, s: Array, t: float, slope: float = 0.0, square: float = 0.0
+) -> float:
+    """Minimise ``slope t + square t^2/2 + sum max(0, xi - t move)^2 / (2 s)`` over t.
 
-    Newton's method on the derivative, kept inside a bracket; ``slope`` is <w, d> and
-    ``square`` is <d, d>.
+    Newton's method from ``t``, kept inside a bracket. A step that leaves the examples with
+    slack as they are is the last: between such changes the function is quadratic.
     """
-    low, high, t = 0.0, np.inf, 1.0
+    pull = move / s
+    force, curvature = xi * pull, move * pull
+    low, high, last = -np.inf, np.inf, np.empty(0, bool)
     for _ in range(60):
-        rest = xi - t * move
-        force = np.where(rest > 0, move / s, 0.0)
-        first, second = slope + t * square - float(rest @ force), square + float(move @ force)
-        if abs(first) <= 1e-14 * (abs(slope) + square):
+        active = xi > t * move
+        if np.array_equal(active, last):
             break
-        low, high = (t, high) if first < 0 else (low, t)
-        step = t - first / second if second > 0 else np.inf
-        if not low < step < high:
-            step = 0.5 * (low + high) if np.isfinite(high) else 2.0 * t
-        if abs(step - t) <= 1e-15 * t:
+        weight = active.astype(np.float64)
+        second, first = square + float(curvature @ weight), float(force @ weight) - slope
+        if second <= 0.0:
             break
-        t = step
+        low, high = (t, high) if t * second < first else (low, t)
+        step = first / second
+        if abs(step - t) <= 1e-15 * abs(t):
+            break
+        inside = low < step < high
+        t, last = (step, active) if inside else (0.5 * (low + high), last[:0])
     return t
 
 

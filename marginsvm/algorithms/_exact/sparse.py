@@ -70,22 +70,15 @@ class SparseProblem:
         """Block pivoting over all rows, at a coarse precision first."""
         passive, left, precision = u > 0, _MAX_PRODUCTS, _COARSE
         diagonal = np.maximum(self.diagonal + self.slack, 1e-300)
-        A = sp.csr_matrix(
-            (
-                self.X.data * np.repeat(self.y, np.diff(self.X.indptr)),
-                self.X.indices,
-                self.X.indptr,
-            ),
-            self.X.shape,
-        )
         for _ in range(_MAX_EXCHANGES):
             face = np.flatnonzero(passive)
-            part = _Face(A[face], self.y[face] if self.balanced else None, self.slack[face])
+            X = self.X if len(face) == len(u) else self.X[face]
+            part = _Face(X, self.y[face], self.slack[face], self.balanced)
             x, b, used = part.solve(u[face], 1.0 / diagonal[face], precision, left)
             left -= used
             u = np.zeros(len(self.y))
             u[face] = x
-            force = A @ (part.AT @ x) + self.slack * u + b * self.y
+            force = self.y * (self.X @ part.image(x) + b) + self.slack * u
             bad = np.where(passive, u < 0, force - 1 < -precision)
             if left <= 0:
                 break
@@ -99,14 +92,18 @@ class SparseProblem:
 
 
 class _Face:
-    """The signed rows that are to carry weight, whatever its sign; ``y`` None: no balance."""
+    """The rows ``y_i x_i`` that are to carry weight, whatever its sign."""
 
-    def __init__(self, A: sp.csr_matrix, y: Array | None, slack: Array) -> None:
-        self.A, self.AT = A, A.T
-        self.y, self.slack = y, slack
+    def __init__(self, X: sp.csr_matrix, y: Array, slack: Array, balanced: bool) -> None:
+        self.X, self.XT = X, X.T
+        self.y, self.slack, self.balanced = y, slack, balanced
+
+    def image(self, u: Array) -> Array:
+        """``sum u_i y_i x_i``."""
+        return self.XT @ (self.y * u)
 
     def _product(self, u: Array) -> Array:
-        return self.A @ (self.AT @ u) + self.slack * u
+        return self.y * (self.X @ self.image(u)) + self.slack * u
 
     def solve(self, u: Array, inverse: Array, tol: float, most: int) -> tuple[Array, float, int]:
         """Solve ``(G + slack) u + b y = 1, y'u = 0`` by conjugate gradients.
@@ -117,10 +114,10 @@ class _Face:
         y, total = self.y, float(inverse.sum())
 
         def project(r: Array) -> tuple[Array, Array]:
-            r = r if y is None else r - (y @ (inverse * r) / total) * y
+            r = r - (y @ (inverse * r) / total) * y if self.balanced else r
             return inverse * r, r
 
-        if y is not None:
+        if self.balanced:
             u = u - inverse * y * (y @ u / total)
         residual = 1.0 - self._product(u)
         z, r = project(residual)
@@ -134,7 +131,7 @@ class _Face:
             rz, old = r @ z, rz
             p = z + (rz / old) * p
             count += 1
-        b = 0.0 if y is None else float(y @ (inverse * residual) / total)
+        b = float(y @ (inverse * residual) / total) if self.balanced else 0.0
         return u, b, count
 
 

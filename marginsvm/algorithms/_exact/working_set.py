@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -14,9 +15,20 @@ from marginsvm.kernel_matrix import KernelMatrixAdapter
 from marginsvm.nearest_point import NearestPoint, nearest_point
 
 _NEAR = 0.05  # rows within this fraction of the margin stay
-_GROWTH = 0.7  # rows that may come in a round, as a fraction of the support
+_GROWTH = 0.3  # rows that may come in a round, as a fraction of the support
 NARROW = 256  # up to this many features, the active set is fast: no second try at pivoting
+_CACHE_BYTES = 2**21  # of examples that a round looks at first
+_MAX_NEAR = 1000  # such examples
+_NEAR_ROUNDS = 10
 _DELICATE = 1e-6  # below this margin (in radii), only the active set's digits suffice
+
+
+class _View(NamedTuple):
+    """Margins of all rows, the common one of the support, and the worst violators."""
+
+    flat: Array
+    common: float
+    new: Array
 
 
 @dataclass(frozen=True)
@@ -40,6 +52,8 @@ class WorkingSet:
     base, factor : ndarray
         The last factorization, see :class:`FaceSolver`.
     candidates : tuple of Candidate
+    near : ndarray of int
+        Examples, those of the working set among them, that a round looks at before all.
     delicate : bool
         Block pivoting has nothing more to give: the active set's turn.
     settled : bool
@@ -53,14 +67,23 @@ class WorkingSet:
     base: Array
     factor: Array
     candidates: tuple[Candidate, ...]
+    near: Array = field(default_factory=lambda: np.empty(0, int))
     delicate: bool = False
     settled: bool = False
 
     @classmethod
-    def start(cls, data: KernelMatrixAdapter, margins: Array) -> WorkingSet:
-        """Begin with the rows that the difference of the class means separates worst."""
-        rows = _worst_rows(data, margins.ravel(), least_rows(data))
-        return cls.of(rows, np.zeros(len(rows)))
+    def start(cls, data: KernelMatrixAdapter) -> WorkingSet:
+        """Begin with the rows that the difference of the class means separates worst.
+
+        With many examples, these are some of each class.
+        """
+        size = _room(data)
+        near = _spread(data.rows.codes, size) if size else np.empty(0, int)
+        part = data.part(near)
+        if part is None:
+            return cls.of(_worst_under_means(data), np.zeros(0))
+        rows = data.rows.renamed(_worst_under_means(part), near)
+        return replace(cls.of(rows, np.zeros(0)), near=near)
 
     @classmethod
     def of(
@@ -70,28 +93,56 @@ class WorkingSet:
         candidates: tuple[Candidate, ...] = (),
         delicate: bool = False,
     ) -> WorkingSet:
-        """Begin with given rows and weights."""
-        passive = u > 0 if u.any() else np.ones(len(rows), bool)
+        """Begin with given rows and weights; no weights: all rows are expected to get some."""
+        u, passive = (u, u > 0) if u.any() else (np.zeros(len(rows)), np.ones(len(rows), bool))
         nothing = np.empty((0, 0))
-        return cls(rows, nothing, u, passive, np.empty(0, int), nothing, candidates, delicate)
+        return cls(
+            rows, nothing, u, passive, np.empty(0, int), nothing, candidates, delicate=delicate
+        )
 
     def advance(self, data: KernelMatrixAdapter, tol: float) -> WorkingSet:
         """Solve on the working set, certify with a pass over all rows, exchange rows."""
         if self.settled:
             return self
+        work, view = self._within(data, tol)._look(data, tol)
+        if not len(view.new):  # slack keeps H definite: pivoting has given all its digits
+            settled = work.delicate or data.slack is not None
+            return replace(work, delicate=True, settled=settled)
+        work = work._exchange(data, view)
+        return replace(work, near=_near(data, view.flat, work.rows)) if len(self.near) else work
+
+    def _within(self, data: KernelMatrixAdapter, tol: float) -> WorkingSet:
+        """What rounds on the near examples make of this: they cost next to nothing."""
+        part = None if self.delicate else data.part(self.near)
+        if part is None:
+            return self
+        names = np.empty(data.rows.n_examples, int)
+        names[self.near] = np.arange(len(self.near))
+        work = replace(self, rows=data.rows.renamed(self.rows, names))
+        for _ in range(_NEAR_ROUNDS):
+            work, view = work._look(part, tol)
+            if work.delicate or not len(view.new):
+                break
+            work = work._exchange(part, view)
+        data.n_passes += part.n_passes * len(self.near) / len(names)
+        return replace(work, rows=data.rows.renamed(work.rows, self.near))
+
+    def _look(self, data: KernelMatrixAdapter, tol: float) -> tuple[WorkingSet, _View]:
+        """Solve on the working set, and look at all rows."""
         solution, work = self._solve(data)
         margins, candidates = bounds(data, self.rows, solution)
         support = solution.q > 0
-        work = replace(work, u=solution.q, passive=support, candidates=candidates)
         flat = margins.ravel()
         common = max(float(flat[self.rows[support]].mean()), 0.0)
         most = max(least_rows(data), int(_GROWTH * np.count_nonzero(support)))
-        new = _violators(work.rows, flat, common, tol, most)
-        if not len(new):  # slack keeps H definite: pivoting has given all its digits
-            settled = work.delicate or data.slack is not None
-            return replace(work, delicate=True, settled=settled)
-        delicate = work.delicate or data.norm(candidates[0].vector) <= _DELICATE
-        return replace(work._thinned(flat, common, len(new)), delicate=delicate)._add(data, new)
+        view = _View(flat, common, _violators(work.rows, flat, common, tol, most))
+        return replace(work, u=solution.q, passive=support, candidates=candidates), view
+
+    def _exchange(self, data: KernelMatrixAdapter, view: _View) -> WorkingSet:
+        """Drop rows that are far, add violators."""
+        delicate = self.delicate or data.norm(self.candidates[0].vector) <= _DELICATE
+        thinned = self._thinned(view.flat, view.common, len(view.new))
+        return replace(thinned, delicate=delicate)._add(data, view.new)
 
     def _solve(self, data: KernelMatrixAdapter) -> tuple[NearestPoint, WorkingSet]:
         """Balanced weights on the working set that are exact, by the faster way if it can."""
@@ -151,18 +202,17 @@ def bounds(
     if solution.w is not None:
         vector = np.concatenate([solution.w, proof[len(solution.w) :]])
     margins = data.margins(vector, precise=True)
-    worst = data.rows.worst(data.rows.group_min(margins))
-    candidates = (Candidate(proof, 1.0), Candidate(vector, worst=worst))
+    low = data.rows.group_min(margins)
+    separator = Candidate(vector, worst=data.rows.worst(low), low=low)
     if len(solution.b):
         beta = data.rows.balance_offsets(solution.b)
         margins = margins + data.rows.expand(beta[:, None] - beta)
-    return margins, candidates
+    return margins, (Candidate(proof, 1.0, precise=True), separator)
 
 
 def least_rows(data: KernelMatrixAdapter) -> int:
     """Rows to begin with, and to add at least."""
-    width = data.width if np.isfinite(data.width) else 200
-    return int(max(np.clip(width, 100, 200), 5 * data.rows.n_classes * (data.rows.n_classes - 1)))
+    return max(100, 5 * data.rows.n_classes * (data.rows.n_classes - 1))
 
 
 def _block(data: KernelMatrixAdapter, rows: Array, others: Array) -> Array:
@@ -195,31 +245,51 @@ def _violators(rows: Array, flat: Array, common: float, tol: float, most: int) -
     return new if len(new) <= most else new[np.argpartition(flat[new], most)[:most]]
 
 
-def class_means(data: KernelMatrixAdapter, size: int) -> Array:
-    """Balanced weights: the same on each row of a group (of a few rows, if rows are dear)."""
-    rows = data.rows
-    q = rows.margins(np.zeros(rows.score_shape)).ravel()
-    some = np.flatnonzero(np.isfinite(q))
-    group = rows.group(some)
-    count = np.bincount(group)
-    if not data.cheap_sums:
-        order = np.argsort(group, kind="stable")
-        rank = np.empty(len(some), int)
-        rank[order] = np.arange(len(some)) - np.repeat(np.cumsum(count) - count, count)
-        few = rank < max(size // np.count_nonzero(count), 2)
-        some, group = some[few], group[few]
-        count = np.bincount(group)
-    q = np.zeros(q.size)
-    q[some] = 1.0 / count[group]
-    return (q / q.sum()).reshape(rows.shape)
-
-
-def _worst_rows(data: KernelMatrixAdapter, flat: Array, size: int) -> Array:
-    rows = np.flatnonzero(np.isfinite(flat))
-    if len(rows) <= size:
-        return rows
+def difference_of_means(data: KernelMatrixAdapter) -> Array:
+    """``A^T q`` of balanced weights, the same on a few rows of each group."""
+    rows = data.rows.flat_indices()
     group = data.rows.group(rows)
-    parts = [rows[group == g] for g in np.unique(group)]
-    per = max(size // len(parts), 2)
-    few = [p[np.argpartition(flat[p], min(per, len(p)) - 1)[:per]] for p in parts]
-    return np.sort(np.concatenate(few))
+    some = _spread(group, least_rows(data))
+    q = np.zeros(data.rows.shape)
+    q.flat[rows[some]] = 1.0 / np.bincount(group[some])[group[some]]
+    return data.combine(q / q.sum())
+
+
+def _worst_under_means(data: KernelMatrixAdapter) -> Array:
+    """Some rows of each group that the difference of the class means separates worst."""
+    margins = data.margins(difference_of_means(data)).ravel()
+    rows = data.rows.flat_indices()
+    return rows[_least(margins[rows], data.rows.group(rows), least_rows(data))]
+
+
+def _room(data: KernelMatrixAdapter) -> int:
+    """Examples that stay in cache; 0: so do all of them, or too few to be of use."""
+    size = min(_MAX_NEAR, int(_CACHE_BYTES / (8 * min(data.width, _CACHE_BYTES))))
+    return size if 2 * least_rows(data) < size < data.rows.n_examples // 4 else 0
+
+
+def _near(data: KernelMatrixAdapter, flat: Array, rows: Array) -> Array:
+    """Examples of the working set, and of each class those with the worst margins."""
+    worst = flat.reshape(data.rows.n_examples, -1).min(axis=1)
+    near = _least(worst, data.rows.codes, _room(data))
+    return np.union1d(near, data.rows.locate(rows)[0])
+
+
+def _least(values: Array, group: Array, size: int) -> Array:
+    """Positions of the smallest values of every group, ``size`` in all (two each, at least)."""
+    if len(values) <= size:
+        return np.arange(len(values))
+    members = [np.flatnonzero(group == g) for g in np.unique(group)]
+    each = max(size // len(members), 2)
+    return np.sort(
+        np.concatenate(
+            [m[np.argpartition(values[m], min(each, len(m)) - 1)[:each]] for m in members]
+        )
+    )
+
+
+def _spread(group: Array, size: int) -> Array:
+    """Positions of some members of every group, evenly spread, about ``size`` in all."""
+    members = [np.flatnonzero(group == g) for g in np.unique(group)]
+    each = max(size // len(members), 2)
+    return np.sort(np.concatenate([m[:: -(-len(m) // each)] for m in members]))
