@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from estimators import ESTIMATORS, make
+from estimators import ESTIMATORS, make, quiet
 from sklearn.datasets import load_iris, make_blobs
 
-from marginsvm import MaxMarginClassifier, MomentumMarginClassifier
+from marginsvm import MaxMarginClassifier, MomentumMarginClassifier, OptimisticPerceptron
 
 BY_PASSES = [cls for cls in ESTIMATORS if cls._by_passes]
 
@@ -149,3 +149,36 @@ def test_those_that_need_all_in_memory_say_so(cls):
 def test_kernels_need_all_in_memory():
     with pytest.raises(ValueError, match="blocks need kernel='linear'"):
         MomentumMarginClassifier(kernel="rbf").fit_blocks([])
+
+
+class Counted(list):
+    """A source that counts its passes."""
+
+    passes = 0
+
+    def __iter__(self):
+        self.passes += 1
+        return super().__iter__()
+
+
+@pytest.mark.parametrize(("C", "most", "spread"), [(np.inf, 15, 4.5), (1.0, 40, 5.5)])
+def test_passes_are_few(C, most, spread):
+    X, y = make_blobs(4000, 20, centers=2, cluster_std=spread, random_state=0)
+    source = Counted(cut(X, y, [1500, 500, 2000]))
+    blocks = MaxMarginClassifier(C=C).fit_blocks(source)
+    same_fit(MaxMarginClassifier(C=C).fit(X, y), blocks, rtol=1e-7)
+    assert blocks.status_ == "certified"
+    assert source.passes <= most
+
+
+@pytest.mark.parametrize("k", [2, 4])
+@pytest.mark.parametrize("cls", [MomentumMarginClassifier, OptimisticPerceptron])
+def test_a_round_is_one_pass(cls, k):
+    X, y = make_blobs(300, 5, centers=k, cluster_std=0.5, random_state=0)
+    passes = []
+    for max_iter in (5, 25):
+        source = Counted(cut(X, y, [100, 200]))
+        with quiet():
+            cls(max_iter=max_iter, tol=0).fit_blocks(source)
+        passes.append(source.passes)
+    assert passes[1] - passes[0] == 20

@@ -242,6 +242,10 @@ class KernelMatrixAdapter(ABC):
         """Examples written out in float64, about the mean, in units of the radius."""
         raise NotImplementedError("the examples of a kernel have no finite form")
 
+    def second_moments(self, weight: Array) -> Array:
+        """``sum weight (x, 1)(x, 1)'`` over the examples, as ``examples`` writes them out."""
+        raise NotImplementedError("the examples of a kernel have no finite form")
+
     def points(self, rows: Array) -> Array:
         """Rows written out one below the other, as images, slack left out."""
         examples, signs = self.rows.locate(rows)

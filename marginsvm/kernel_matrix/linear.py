@@ -185,6 +185,16 @@ class LinearAdapter(KernelMatrixAdapter):
         right = left if i is j else self.examples(j)
         return left @ right.T
 
+    def second_moments(self, weight: Array) -> Array:
+        self.n_passes += np.count_nonzero(weight) / weight.size
+        work = partial(passes.second_moments, centre=self._centre)
+        H = self._store.fold(work, np.add, self.rows, weight)
+        d = len(H) - 1
+        H[d, :d] /= self.radius
+        H[:d, d] = H[d, :d]
+        H[:d, :d] /= self.radius**2
+        return H
+
     @property
     def width(self) -> float:
         return self._cut
@@ -194,10 +204,7 @@ class LinearAdapter(KernelMatrixAdapter):
         return self._store.whole if self._store.sparse else None
 
     def examples(self, index: Array) -> Array:
-        X = self._store.take(index)
-        X = (X if isinstance(X, np.ndarray) else X.toarray()).astype(np.float64, copy=False)
-        if self._centre.mean is not None:
-            X -= self._centre.mean
+        X = self._centre.written_out(self._store.take(index))
         if self._constant != 0.0:
             X = np.column_stack([X, np.full(len(X), self._constant)])
         X /= self.radius

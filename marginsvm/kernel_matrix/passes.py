@@ -22,6 +22,7 @@ from marginsvm.kernel_matrix.rows import Rows
 Block = tuple[slice, Any]
 Offer = Callable[[slice, Any, Array], None]
 
+_WRITTEN_OUT = 2**20  # entries at a time
 _WIDENED_BYTES = 2**19  # held beside X where float64 or the mean matter
 
 
@@ -49,6 +50,13 @@ class Centre(NamedTuple):
         shift = self.mean if self.far and self.mean is not None else 0.0
         parts = (X[i : i + size].astype(np.float64) - shift for i in range(0, len(X), size))
         return [work(part) for part in parts]
+
+    def written_out(self, X: Any) -> Array:
+        """Some examples, taken out of the others, as a dense float64 array about the mean."""
+        X = (X if isinstance(X, np.ndarray) else X.toarray()).astype(np.float64, copy=False)
+        if self.mean is not None:
+            X -= self.mean
+        return X
 
 
 def squared_lengths(rows: Rows, blocks: Iterable[Block], norm: LpNorm, centre: Centre) -> Array:
@@ -133,6 +141,27 @@ def columns(rows: Rows, blocks: Iterable[Block], right: Array, centre: Centre) -
         else:
             out.append((X @ right.T).T)
     return np.concatenate(out, axis=1)
+
+
+def second_moments(rows: Rows, blocks: Iterable[Block], weight: Array, centre: Centre) -> Array:
+    """``sum weight (x, 1)(x, 1)'`` over the examples of weight other than 0, about the mean."""
+    H = np.zeros(())
+    for block, X in blocks:
+        d = X.shape[1]
+        H = np.zeros((d + 1, d + 1)) if H.ndim == 0 else H
+        size = max(1, _WRITTEN_OUT // (d + 1))
+        for sign in (1.0, -1.0):  # x'x is one product of half the price
+            signed = sign * weight[block]
+            chosen = np.flatnonzero(signed > 0)
+            for i in range(0, len(chosen), size):
+                some = chosen[i : i + size]
+                root = np.sqrt(signed[some])
+                x = centre.written_out(X[some])
+                x *= root[:, None]
+                H[d, :d] += sign * (root @ x)
+                H[:d, :d] += sign * (x.T @ x)
+                H[d, d] += sign * signed[some].sum()
+    return H
 
 
 class Sums:

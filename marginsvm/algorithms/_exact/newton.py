@@ -21,7 +21,6 @@ from marginsvm._typing import Array
 from marginsvm.dual_state import Candidate
 from marginsvm.kernel_matrix import KernelMatrixAdapter
 
-_BLOCK = 2**20  # entries of X that are written out at a time
 _LONG = 200  # features from which conjugate gradients save the first factorizations
 _CHEAP_STEPS = 5
 _PRODUCTS = 10
@@ -120,7 +119,9 @@ class Newton:
         H, sign = self.hessian, np.where(active, 1.0, -1.0)
         if len(changed) > 0.5 * np.count_nonzero(active):
             changed, H = np.flatnonzero(active), np.zeros_like(H)
-        H = H + _outer(data, changed, sign[changed] / s[changed])
+        weight = np.zeros(len(active))
+        weight[changed] = sign[changed] / s[changed]
+        H = H + data.second_moments(weight)
         d = len(descent)
         M = H[:d, :d] + np.eye(d)
         if data.rows.balanced and H[d, d] > 0:  # the best intercept follows w
@@ -192,22 +193,3 @@ def _gradients(data: KernelMatrixAdapter, descent: Array, active: Array) -> Arra
 def _margins(data: KernelMatrixAdapter, w: Array) -> Array:
     """Margins of an image, its slack coordinates being 0."""
     return data.margins(np.concatenate([w, np.zeros(data.n_rows)]), precise=True)
-
-
-def _outer(data: KernelMatrixAdapter, examples: Array, weight: Array) -> Array:
-    """``sum weight (x, 1)(x, 1)'`` over these examples, a block at a time."""
-    d = int(data.width)
-    H = np.zeros((d + 1, d + 1))
-    size = max(1, _BLOCK // (d + 1))
-    for i in range(0, len(examples), size):
-        for sign in (1.0, -1.0):  # x'x is one product of half the price
-            part = slice(i, i + size)
-            chosen = np.flatnonzero(sign * weight[part] > 0) + i
-            if len(chosen):
-                root = np.sqrt(sign * weight[chosen])
-                x = data.examples(examples[chosen])
-                x *= root[:, None]
-                H[d, :d] += sign * (root @ x)
-                H[:d, :d] += sign * (x.T @ x)
-    H[:d, d], H[d, d] = H[d, :d], weight.sum()
-    return H
