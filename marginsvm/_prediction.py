@@ -73,7 +73,9 @@ class PredictorMixin:
         return F[:, 0] if len(self.classes_) == 2 else F
 
     def _kernel_scores(self, X: Any) -> Array:
-        if self.kernel == "precomputed":
+        if len(self.support_) == 0:  # a model of zeros; kernels of nothing are refused
+            K = np.empty((X.shape[0], 0))
+        elif self.kernel == "precomputed":
             K = X[:, self.support_]  # normalised by the user, if at all: see fit
         else:
             K = self._kernel_between(X, self.support_vectors_)

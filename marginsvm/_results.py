@@ -44,6 +44,7 @@ class ResultsMixin:
         )
         return {
             **training.features,
+            "_gamma": training.gamma,
             **self._model(data, training, model, lower, offsets),
             **self._counts(progress.state),
             "classes_": training.classes,

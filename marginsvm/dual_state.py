@@ -18,6 +18,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from marginsvm._block_source import block_set
+from marginsvm._interrupts import interrupts_wait, let_interrupts_through
 from marginsvm._prediction import PredictorMixin
 from marginsvm._results import ResultsMixin
 from marginsvm._typing import Array
@@ -90,6 +91,7 @@ class DualStateMixin(ResultsMixin, PredictorMixin, CallbackSupportMixin, Classif
         """Where the round that begins at ``n_iter`` ends, if ``max_iter`` does not cut it."""
         return n_iter + 1
 
+    @interrupts_wait
     @with_callbacks
     @_fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
@@ -117,6 +119,7 @@ class DualStateMixin(ResultsMixin, PredictorMixin, CallbackSupportMixin, Classif
         """
         return self._fit(training_set(self, X, y, sample_weight), X, y)
 
+    @interrupts_wait
     @with_callbacks
     @_fit_context(prefer_skip_nested_validation=True)
     def fit_blocks(self, source: Any) -> Any:
@@ -170,6 +173,7 @@ class DualStateMixin(ResultsMixin, PredictorMixin, CallbackSupportMixin, Classif
         status = None
         try:
             while status is None and progress.n_iter < self.max_iter:
+                let_interrupts_through()
                 before, progress = progress.n_iter, self._advance(data, progress)
                 status, progress = self._verdict(data, progress)
                 self._report(before, progress)
@@ -284,11 +288,12 @@ class DualStateMixin(ResultsMixin, PredictorMixin, CallbackSupportMixin, Classif
     # The results.
 
     def _publish(self, attributes: dict[str, Any]) -> None:
-        for name, value in attributes.items():
-            setattr(self, name, value)
+        """Replace the fitted attributes, all at once: none is left of an earlier fit."""
+        others = {name: value for name, value in vars(self).items() if not name.endswith("_")}
+        self.__dict__ = {**others, **attributes}
 
     def _warn(self, status: str) -> None:
         if status in ("max_iter", "no_margin"):
             text = f"{type(self).__name__} {self.certificate_.advice(self.max_iter, self.tol)}"
-            # stacklevel: the caller of fit, past two decorators and _fit
-            warnings.warn(text, ConvergenceWarning, stacklevel=6)
+            # stacklevel: the caller of fit, past three decorators and _fit
+            warnings.warn(text, ConvergenceWarning, stacklevel=7)

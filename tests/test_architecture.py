@@ -23,7 +23,16 @@ ORDER = [  # a room may import from those after it, and from its own folder
     "responses",
     "kernel_matrix.rows",
 ]
-FREE = {"schedules", "_threads", "_typing", "_corral", "progress", "display", "sources"}
+FREE = {
+    "_corral",
+    "_interrupts",
+    "_threads",
+    "_typing",
+    "display",
+    "progress",
+    "schedules",
+    "sources",
+}
 FILES = sorted(ROOT.rglob("*.py"))
 
 
