@@ -179,7 +179,7 @@ class DualStateMixin(ResultsMixin, PredictorMixin, CallbackSupportMixin, Classif
                 self._report(before, progress)
                 if self._told_to_stop(context, X, y, partial(publish, progress, "stopped")):
                     status = status or "stopped"
-        except KeyboardInterrupt:
+        except (KeyboardInterrupt, OSError):  # not the data's fault: what was found stays good
             if progress.n_iter:
                 self._publish(publish(progress, "interrupted"))
             raise
@@ -268,11 +268,8 @@ class DualStateMixin(ResultsMixin, PredictorMixin, CallbackSupportMixin, Classif
             return False
         task = context.subcontext(task_name="round")
         task.call_on_fit_task_begin(estimator=self, X=X, y=y)
-        return bool(
-            task.call_on_fit_task_end(
-                estimator=self, X=X, y=y, reconstruction_attributes=attributes
-            )
-        )
+        results = {"metadata": {"results": attributes}, "reconstruction_attributes": attributes}
+        return bool(task.call_on_fit_task_end(estimator=self, X=X, y=y, **results))
 
     def _resume(self, data: KernelMatrixAdapter, classes: Array) -> Progress | None:
         if not self.warm_start or getattr(self, "_progress", None) is None:

@@ -10,6 +10,7 @@ import marginsvm
 ROOT = Path(marginsvm.__file__).parent
 ORDER = [  # a room may import from those after it, and from its own folder
     "separability",
+    "callbacks",
     "algorithms",
     "dual_state",
     "_results",

@@ -4,14 +4,24 @@ MARGINSVM_FAULTS multiplies the number of faults, for a long run.
 """
 
 import os
+import pickle
 import signal
 import subprocess
 import sys
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
 import pytest
 from estimators import ENDLESS, ESTIMATORS, fit, make, overlapping
+from sklearn.model_selection import GridSearchCV
+
+from marginsvm import CheckpointCallback, MomentumMarginClassifier, check_certificate
+
+try:
+    import resource
+except ImportError:  # not a POSIX system
+    resource = None
 
 HERE = Path(__file__).parent
 MANY = int(os.environ.get("MARGINSVM_FAULTS", "1"))
@@ -34,6 +44,101 @@ def test_interrupts(impatience, rng):
     assert int(out.split()[-1]) >= 0.25 * number
 
 
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs forks")
+def test_killed_while_writing_checkpoints(rng):
+    number = 24 * MANY
+    out = run("killing.py", number, rng.integers(1000))
+    assert int(out.split()[-1]) >= number
+
+
+def with_checkpoints(path, **params):
+    checkpoint = CheckpointCallback(path, every=2, unit="rounds")
+    return make(MomentumMarginClassifier, C=1.0, **ENDLESS, **params).set_callbacks(checkpoint)
+
+
+@contextmanager
+def at_most(n_bytes):
+    """Files may not grow larger: to a writer, much like a full disk."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (n_bytes, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+@pytest.mark.skipif(resource is None, reason="needs POSIX limits")
+def test_a_full_disk_leaves_the_earlier_checkpoint_and_the_model(rng, tmp_path):
+    X, y = overlapping(rng, n=3000)
+    path = tmp_path / "fit"
+    fit(with_checkpoints(path, max_iter=3), X, y)
+    earlier = path.read_bytes()
+    estimator = with_checkpoints(path, max_iter=9)
+    with at_most(2**14), pytest.raises(OSError, match=r"cannot be written \(File too large\)"):
+        estimator.fit(X, y)
+    assert path.read_bytes() == earlier
+    assert os.listdir(tmp_path) == ["fit"]
+    assert (estimator.status_, estimator.n_iter_) == ("interrupted", 2)
+    assert check_certificate(estimator, X, y)
+
+
+@contextmanager
+def read_only(folder):
+    """To everyone: root, who may write anywhere, becomes someone else."""
+    root = os.geteuid() == 0
+    folder.chmod(0o555)
+    if root:
+        os.seteuid(65534)
+    try:
+        yield
+    finally:
+        if root:
+            os.seteuid(0)
+        folder.chmod(0o755)
+
+
+@pytest.mark.skipif(resource is None, reason="needs POSIX users")
+def test_directories_that_cannot_be_written_to_are_known_before_the_fit(rng, tmp_path):
+    X, y = overlapping(rng)
+    path = tmp_path / "fit"
+    fit(with_checkpoints(path, max_iter=3), X, y)
+    earlier = path.read_bytes()
+    estimator = with_checkpoints(path)
+    with read_only(tmp_path), pytest.raises(PermissionError, match="cannot be written"):
+        estimator.fit(X, y)
+    assert path.read_bytes() == earlier
+    for wrong, error in (
+        (tmp_path / "no" / "fit", FileNotFoundError),
+        (tmp_path, IsADirectoryError),
+    ):
+        estimator = with_checkpoints(wrong)
+        with pytest.raises(error, match="Name a file in a directory"):
+            estimator.fit(X, y)
+        assert not hasattr(estimator, "status_")
+
+
+def test_checkpoints_refuse_what_cannot_be_saved(rng, tmp_path):
+    X, y = overlapping(rng)
+    with pytest.raises((pickle.PicklingError, AttributeError), match="lambda"):
+        with_checkpoints(tmp_path / "fit", kernel=lambda A, B: A @ B.T).fit(X, y)
+    search = GridSearchCV(make(MomentumMarginClassifier), {"C": [1.0]})
+    with pytest.raises(TypeError, match="not on GridSearchCV"):
+        search.set_callbacks(CheckpointCallback(tmp_path / "fit")).fit(X, y)
+    for wrong in ({"every": 0}, {"unit": "hours"}):
+        with pytest.raises(ValueError, match=next(iter(wrong))):
+            CheckpointCallback(tmp_path / "fit", **wrong)
+
+
+def test_checkpoints_by_the_clock(rng, tmp_path):
+    X, y = overlapping(rng)
+    path = tmp_path / "fit"
+    for every, written in ((1e-9, True), (3600.0, False)):
+        path.unlink(missing_ok=True)
+        estimator = make(MomentumMarginClassifier, C=1.0, max_iter=5)
+        fit(estimator.set_callbacks(CheckpointCallback(path, every=every)), X, y)
+        assert path.exists() == written
+
+
 class Unmoved:
     """A handler of SIGINT that raises nothing."""
 
@@ -53,7 +158,9 @@ def test_a_handler_that_does_not_raise_is_called_and_the_fit_goes_on(rng):
 
     try:
         signal.signal(signal.SIGINT, handler)
-        estimator = fit(make(ESTIMATORS[1], C=1.0, kernel=kernel, max_iter=5, **ENDLESS), X, y)
+        estimator = fit(
+            make(MomentumMarginClassifier, C=1.0, kernel=kernel, max_iter=5, **ENDLESS), X, y
+        )
         assert signal.getsignal(signal.SIGINT) is handler
     finally:
         signal.signal(signal.SIGINT, before)
@@ -73,12 +180,12 @@ def test_a_fit_that_fails_leaves_the_model_as_it_was(cls, rng):
 
 def test_nothing_is_left_of_an_earlier_fit(rng):
     X, y = overlapping(rng)
-    estimator = fit(make(ESTIMATORS[1], C=1.0, max_iter=5), X, y)
+    estimator = fit(make(MomentumMarginClassifier, C=1.0, max_iter=5), X, y)
     fit(estimator.set_params(kernel="rbf"), X, y)
     assert not hasattr(estimator, "coef_")
 
 
 def test_models_of_zeros_predict(rng):
     X, y = np.zeros((4, 2)), [0, 1, 0, 1]
-    estimator = fit(make(ESTIMATORS[1], kernel="rbf"), X, y)
+    estimator = fit(make(MomentumMarginClassifier, kernel="rbf"), X, y)
     assert estimator.decision_function(X).tolist() == [0.0] * 4
