@@ -170,7 +170,8 @@ class DualStateMixin(ResultsMixin, PredictorMixin, CallbackSupportMixin, Classif
         self, data: Any, training: TrainingSet, progress: Progress, context: Any, X: Any, y: Any
     ) -> str:
         publish = partial(self._results, data, training)
-        status = None
+        known = progress.exact  # of a fit that is gone on with, and may have been at its end
+        status = known and self._reason(data, known.lower, known.upper)
         try:
             while status is None and progress.n_iter < self.max_iter:
                 let_interrupts_through()
@@ -280,7 +281,8 @@ class DualStateMixin(ResultsMixin, PredictorMixin, CallbackSupportMixin, Classif
                 "warm_start=True continues the previous fit, but this data has another shape "
                 "or other classes; fit a clone, or set warm_start=False"
             )
-        return self._progress
+        exact = self._progress.exact and self._exact(data, self._progress)  # on this data
+        return replace(self._progress, exact=exact)
 
     # The results.
 
