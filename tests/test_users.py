@@ -1,12 +1,10 @@
 """Users' lives, for every estimator."""
 
-import pickle
 import subprocess
 import sys
 import time
 import warnings
 
-import joblib
 import numpy as np
 import pandas as pd
 import pytest
@@ -17,11 +15,9 @@ from estimators import (
     fit,
     make,
     overlapping,
-    parameters,
     quiet,
     separable,
 )
-from sklearn.base import clone
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.callback import ProgressBar
 from sklearn.exceptions import ConvergenceWarning
@@ -38,26 +34,6 @@ from marginsvm import (
 )
 
 each = pytest.mark.parametrize("cls", ESTIMATORS, ids=lambda cls: cls.__name__)
-
-
-@each
-@pytest.mark.parametrize("kernel", ["linear", "rbf", "precomputed"])
-@pytest.mark.parametrize("k", [2, 3])
-def test_pickles(cls, kernel, k, rng, tmp_path):
-    if "kernel" not in parameters(cls) and kernel != "linear":
-        pytest.skip("has no kernel form")
-    X, y = separable(rng, k=k)
-    X = X @ X.T if kernel == "precomputed" else X
-    params = {"kernel": kernel, "normalize": kernel != "precomputed", **ENDLESS}
-    estimator = fit(make(cls, max_iter=20, warm_start=True, **params), X, y)
-    F = estimator.decision_function(X)
-    joblib.dump(estimator, tmp_path / "model")
-    for copy in (pickle.loads(pickle.dumps(estimator)), joblib.load(tmp_path / "model")):
-        np.testing.assert_array_equal(copy.decision_function(X), F)
-        assert check_certificate(copy, X, y)
-        resumed = fit(copy.set_params(max_iter=30), X, y)
-        assert resumed.n_iter_ >= estimator.n_iter_
-    assert not hasattr(clone(estimator), "coef_")
 
 
 @each
