@@ -6,6 +6,7 @@ import time
 import warnings
 from abc import abstractmethod
 from collections.abc import Iterable
+from contextlib import closing
 from dataclasses import replace
 from functools import partial
 from numbers import Integral, Real
@@ -21,6 +22,7 @@ from marginsvm._block_source import block_set
 from marginsvm._interrupts import interrupts_wait, let_interrupts_through
 from marginsvm._prediction import PredictorMixin
 from marginsvm._results import ResultsMixin
+from marginsvm._threads import single_threaded_blas
 from marginsvm._typing import Array
 from marginsvm._validation import KERNELS, TrainingSet, training_set
 from marginsvm.certificate import relative_gap
@@ -148,8 +150,8 @@ class DualStateMixin(ResultsMixin, PredictorMixin, CallbackSupportMixin, Classif
         return self._fit(block_set(self, source), source, None)
 
     def _fit(self, training: TrainingSet, X: Any, y: Any) -> Any:
-        data = training.adapter(self)
-        try:
+        data = training.adapter(self)  # a kernel matrix may take all of BLAS's threads
+        with closing(data), single_threaded_blas():
             progress = self._resume(data, training.classes) or Progress(
                 self._start(data), n_passes=data.n_passes
             )
@@ -159,8 +161,6 @@ class DualStateMixin(ResultsMixin, PredictorMixin, CallbackSupportMixin, Classif
             context.call_on_fit_task_begin(estimator=self, X=X, y=y)
             status = self._play(data, training, progress, context, X, y)
             context.call_on_fit_task_end(estimator=self, X=X, y=y)
-        finally:
-            data.close()
         self._warn(status)
         return self
 

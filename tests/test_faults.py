@@ -8,12 +8,14 @@ import pickle
 import signal
 import subprocess
 import sys
+import warnings
 from contextlib import contextmanager
 from pathlib import Path
 
+import joblib
 import numpy as np
 import pytest
-from estimators import ENDLESS, ESTIMATORS, fit, make, overlapping
+from estimators import ENDLESS, ESTIMATORS, bits, everything, fit, make, overlapping, quiet
 from sklearn.model_selection import GridSearchCV
 
 from marginsvm import CheckpointCallback, MomentumMarginClassifier, check_certificate
@@ -49,6 +51,24 @@ def test_killed_while_writing_checkpoints(rng):
     number = 24 * MANY
     out = run("killing.py", number, rng.integers(1000))
     assert int(out.split()[-1]) >= number
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs forks")
+def test_forks_while_other_threads_fit(rng):
+    number = 16 * MANY
+    assert run("forking.py", number, rng.integers(1000)).split()[-1] == str(number)
+
+
+@pytest.mark.parametrize("backend", ["threading", "loky", "multiprocessing"])
+def test_the_same_bits_beside_other_fits(backend, rng):
+    cases = list(everything(rng))
+    jobs = [joblib.delayed(bits)(*case) for case in cases]
+    with quiet():
+        warnings.filterwarnings("ignore", "This process", DeprecationWarning)  # of forks
+        alone = [bits(*case) for case in cases]
+        together = joblib.Parallel(n_jobs=2, backend=backend)(jobs)
+    for case, expected, found in zip(cases, alone, together, strict=True):
+        assert found == expected, case[:2]
 
 
 def with_checkpoints(path, **params):
