@@ -118,6 +118,9 @@ class DualStateMixin(ResultsMixin, PredictorMixin, CallbackSupportMixin, Classif
         ------
         ValueError
             If the data or a parameter cannot be used; the text says what to do.
+        KeyboardInterrupt
+            After the round that was interrupted (a second interrupt does not wait); the best
+            model so far is kept, and ``warm_start=True`` goes on from there.
         """
         return self._fit(training_set(self, X, y, sample_weight), X, y)
 

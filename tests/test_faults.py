@@ -188,6 +188,68 @@ def test_a_handler_that_does_not_raise_is_called_and_the_fit_goes_on(rng):
     assert (estimator.status_, estimator.n_iter_) == ("max_iter", 5)
 
 
+class OnRound:
+    """A callback that does something at the end of a round."""
+
+    def __init__(self, number, act):
+        self.number, self.act = number, act
+
+    def setup(self, estimator, context):
+        pass
+
+    on_fit_task_begin = teardown = setup
+
+    def on_fit_task_end(self, estimator, context):
+        if context.task_name == "round" and context.task_id + 1 == self.number:
+            self.act()
+
+
+def test_interrupts_of_a_fit_within_a_fit(rng):
+    X, y = overlapping(rng)
+    inner, outer = (make(MomentumMarginClassifier, C=1.0, **ENDLESS) for _ in range(2))
+    inner.set_callbacks(OnRound(3, lambda: signal.raise_signal(signal.SIGINT)))
+    outer.set_callbacks(OnRound(2, lambda: inner.fit(X, y)))
+    with pytest.raises(KeyboardInterrupt):
+        outer.fit(X, y)
+    for estimator, n_iter in ((inner, 3), (outer, 2)):
+        assert (estimator.status_, estimator.n_iter_) == ("interrupted", n_iter)
+        assert check_certificate(estimator, X, y)
+
+
+def test_a_second_interrupt_does_not_wait(rng):
+    X, y = overlapping(rng)
+    calls = []
+
+    def kernel(A, B):  # slow, with an impatient user
+        calls.append(len(A))
+        for _ in range(2):
+            signal.raise_signal(signal.SIGINT)
+        raise AssertionError("this is not reached")
+
+    estimator = make(MomentumMarginClassifier, kernel=kernel)
+    with pytest.raises(KeyboardInterrupt):
+        estimator.fit(X, y)
+    assert len(calls) == 1
+    assert not hasattr(estimator, "status_")
+
+
+def test_interrupts_and_checkpoints_of_fits_to_blocks(rng, tmp_path):
+    X, y = overlapping(rng)
+    blocks, path = [(X[:25], y[:25]), (X[25:], y[25:])], tmp_path / "fit"
+    with quiet():
+        whole = make(MomentumMarginClassifier, C=1.0, max_iter=9, **ENDLESS).fit_blocks(blocks)
+        stopped = with_checkpoints(path, max_iter=9)
+        stopped._skl_callbacks.append(OnRound(5, lambda: signal.raise_signal(signal.SIGINT)))
+        with pytest.raises(KeyboardInterrupt):
+            stopped.fit_blocks(blocks)
+        assert (stopped.status_, stopped.n_iter_) == ("interrupted", 5)
+        for part, n_iter in ((stopped.set_callbacks(), 5), (joblib.load(path), 4)):
+            assert part.n_iter_ == n_iter
+            part.set_params(warm_start=True).fit_blocks(blocks)
+            assert part.margin_ == whole.margin_
+            np.testing.assert_array_equal(part.coef_, whole.coef_)
+
+
 @each
 def test_a_fit_that_fails_leaves_the_model_as_it_was(cls, rng):
     X, y = overlapping(rng)
