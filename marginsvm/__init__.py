@@ -14,6 +14,7 @@ from marginsvm.algorithms.optimistic import OptimisticPerceptron
 from marginsvm.algorithms.rosenblatt import KernelPerceptron
 from marginsvm.algorithms.smoothed import SmoothedKernelPerceptron
 from marginsvm.algorithms.von_neumann import PerceptronVonNeumann
+from marginsvm.callbacks import CheckpointCallback
 from marginsvm.certificate import CertificateCheck, MarginCertificate, check_certificate
 from marginsvm.display import MarginPathDisplay
 from marginsvm.dual_state import DualStateMixin
@@ -27,6 +28,7 @@ __all__ = [
     "AdaptiveSamplingKernelClassifier",
     "BatchPerceptron",
     "CertificateCheck",
+    "CheckpointCallback",
     "DualLpPerceptron",
     "DualStateMixin",
     "KernelMatrixAdapter",

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
+from sklearn.exceptions import InconsistentVersionWarning
 from sklearn.metrics.pairwise import pairwise_kernels
 from sklearn.utils.validation import check_is_fitted, validate_data
 
@@ -73,7 +75,9 @@ class PredictorMixin:
         return F[:, 0] if len(self.classes_) == 2 else F
 
     def _kernel_scores(self, X: Any) -> Array:
-        if self.kernel == "precomputed":
+        if len(self.support_) == 0:  # a model of zeros; kernels of nothing are refused
+            K = np.empty((X.shape[0], 0))
+        elif self.kernel == "precomputed":
             K = X[:, self.support_]  # normalised by the user, if at all: see fit
         else:
             K = self._kernel_between(X, self.support_vectors_)
@@ -93,6 +97,26 @@ class PredictorMixin:
         F = self.decision_function(X)
         winner = (F > 0).astype(int) if F.ndim == 1 else F.argmax(axis=1)
         return self.classes_[winner]
+
+    def __getstate__(self) -> dict[str, Any]:
+        from marginsvm import __version__
+
+        return {**super().__getstate__(), "_marginsvm_version": __version__}  # type: ignore[dict-item]
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        from marginsvm import __version__
+
+        written_by = state.pop("_marginsvm_version", "unknown")
+        if written_by != __version__:
+            warnings.warn(
+                InconsistentVersionWarning(
+                    estimator_name=f"marginsvm.{type(self).__name__}",
+                    current_sklearn_version=__version__,
+                    original_sklearn_version=written_by,
+                ),
+                stacklevel=2,
+            )
+        super().__setstate__(state)  # type: ignore[misc]
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()  # type: ignore[misc]

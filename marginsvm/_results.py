@@ -44,6 +44,7 @@ class ResultsMixin:
         )
         return {
             **training.features,
+            "_gamma": training.gamma,
             **self._model(data, training, model, lower, offsets),
             **self._counts(progress.state),
             "classes_": training.classes,
@@ -66,7 +67,7 @@ class ResultsMixin:
 
     def _resumable(self, progress: Progress, status: str) -> Progress | None:
         """From where a later fit goes on; a round cut short is played again, in full."""
-        if self.warm_start or status == "interrupted":
+        if self.warm_start or status in ("interrupted", "stopped"):
             return progress.before or progress
         return None
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import copy
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -68,17 +69,15 @@ class TrainingSet:
     kept: Array  # which of the given examples these are
     n_given: int
     gamma: float
-    features: dict[str, Any]  # number and names, if fit has not set them yet
+    features: dict[str, Any]  # their number and names, to be published
 
     @classmethod
-    def of(
-        cls, estimator: Any, X: Any, labels: Labels, features: dict[str, Any] | None = None
-    ) -> TrainingSet:
+    def of(cls, estimator: Any, X: Any, labels: Labels, features: dict[str, Any]) -> TrainingSet:
         """Make labels into rows."""
         codes, classes, kept, weights, n_dropped = labels
         rows = make_rows(codes, len(classes), balanced=balances(estimator), weights=weights)
         gamma = 0.0 if estimator.kernel in ("linear", "precomputed") else _gamma(estimator.gamma, X)
-        return cls(X, rows, classes, kept, kept.size + n_dropped, gamma, features or {})
+        return cls(X, rows, classes, kept, kept.size + n_dropped, gamma, features)
 
     def adapter(self, estimator: Any) -> KernelMatrixAdapter:
         """Choose how the game sees the data."""
@@ -100,6 +99,7 @@ class TrainingSet:
             return LinearAdapter(X, *common)
         kernel = None
         if estimator.kernel != "precomputed":
+            estimator = copy(estimator)  # which stays as it was until there is a result
             estimator._gamma = self.gamma
             kernel = estimator._kernel_matrix
             if estimator.normalize:
@@ -124,8 +124,9 @@ def training_set(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Training
     # a linear adapter sees every entry when it measures X, and refuses what is not finite
     measured = estimator.kernel == "linear" and not estimator.normalize and sample_weight is None
     floats = [np.float64, np.float32]
+    probe = copy(estimator)  # so that the estimator stays as it was
     X, y = validate_data(
-        estimator, X, y, accept_sparse="csr", dtype=floats, ensure_all_finite=not measured
+        probe, X, y, accept_sparse="csr", dtype=floats, ensure_all_finite=not measured
     )
     check_classification_targets(y)
     if estimator.kernel == "precomputed":
@@ -137,7 +138,9 @@ def training_set(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Training
     if labels.n_dropped:
         kept = labels.kept
         X = X[kept][:, kept] if estimator.kernel == "precomputed" else X[kept]
-    return TrainingSet.of(estimator, X, labels)
+    names = ("n_features_in_", "feature_names_in_")
+    features = {name: getattr(probe, name) for name in names if hasattr(probe, name)}
+    return TrainingSet.of(estimator, X, labels, features)
 
 
 def labelled(y: Array, weight: Array | None) -> Labels:

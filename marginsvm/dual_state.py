@@ -6,6 +6,7 @@ import time
 import warnings
 from abc import abstractmethod
 from collections.abc import Iterable
+from contextlib import closing
 from dataclasses import replace
 from functools import partial
 from numbers import Integral, Real
@@ -18,8 +19,10 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from marginsvm._block_source import block_set
+from marginsvm._interrupts import interrupts_wait, let_interrupts_through
 from marginsvm._prediction import PredictorMixin
 from marginsvm._results import ResultsMixin
+from marginsvm._threads import single_threaded_blas
 from marginsvm._typing import Array
 from marginsvm._validation import KERNELS, TrainingSet, training_set
 from marginsvm.certificate import relative_gap
@@ -30,6 +33,7 @@ from marginsvm.progress import Candidate, Progress
 
 __all__ = ["Candidate", "DualStateMixin", "Progress"]
 
+_OTHER_DATA = 1e-9  # a difference (in radii) that no rounding makes
 _ROUNDING = 1e-15  # of the bounds themselves: tol=0 asks for all rounds
 
 
@@ -90,6 +94,7 @@ class DualStateMixin(ResultsMixin, PredictorMixin, CallbackSupportMixin, Classif
         """Where the round that begins at ``n_iter`` ends, if ``max_iter`` does not cut it."""
         return n_iter + 1
 
+    @interrupts_wait
     @with_callbacks
     @_fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
@@ -114,9 +119,13 @@ class DualStateMixin(ResultsMixin, PredictorMixin, CallbackSupportMixin, Classif
         ------
         ValueError
             If the data or a parameter cannot be used; the text says what to do.
+        KeyboardInterrupt
+            After the round that was interrupted (a second interrupt does not wait); the best
+            model so far is kept, and ``warm_start=True`` goes on from there.
         """
         return self._fit(training_set(self, X, y, sample_weight), X, y)
 
+    @interrupts_wait
     @with_callbacks
     @_fit_context(prefer_skip_nested_validation=True)
     def fit_blocks(self, source: Any) -> Any:
@@ -145,8 +154,8 @@ class DualStateMixin(ResultsMixin, PredictorMixin, CallbackSupportMixin, Classif
         return self._fit(block_set(self, source), source, None)
 
     def _fit(self, training: TrainingSet, X: Any, y: Any) -> Any:
-        data = training.adapter(self)
-        try:
+        data = training.adapter(self)  # a kernel matrix may take all of BLAS's threads
+        with closing(data), single_threaded_blas():
             progress = self._resume(data, training.classes) or Progress(
                 self._start(data), n_passes=data.n_passes
             )
@@ -156,8 +165,6 @@ class DualStateMixin(ResultsMixin, PredictorMixin, CallbackSupportMixin, Classif
             context.call_on_fit_task_begin(estimator=self, X=X, y=y)
             status = self._play(data, training, progress, context, X, y)
             context.call_on_fit_task_end(estimator=self, X=X, y=y)
-        finally:
-            data.close()
         self._warn(status)
         return self
 
@@ -167,15 +174,17 @@ class DualStateMixin(ResultsMixin, PredictorMixin, CallbackSupportMixin, Classif
         self, data: Any, training: TrainingSet, progress: Progress, context: Any, X: Any, y: Any
     ) -> str:
         publish = partial(self._results, data, training)
-        status = None
+        known = progress.exact  # of a fit that is gone on with, and may have been at its end
+        status = known and self._reason(data, known.lower, known.upper)
         try:
             while status is None and progress.n_iter < self.max_iter:
+                let_interrupts_through()
                 before, progress = progress.n_iter, self._advance(data, progress)
                 status, progress = self._verdict(data, progress)
                 self._report(before, progress)
                 if self._told_to_stop(context, X, y, partial(publish, progress, "stopped")):
                     status = status or "stopped"
-        except KeyboardInterrupt:
+        except (KeyboardInterrupt, OSError):  # not the data's fault: what was found stays good
             if progress.n_iter:
                 self._publish(publish(progress, "interrupted"))
             raise
@@ -264,31 +273,34 @@ class DualStateMixin(ResultsMixin, PredictorMixin, CallbackSupportMixin, Classif
             return False
         task = context.subcontext(task_name="round")
         task.call_on_fit_task_begin(estimator=self, X=X, y=y)
-        return bool(
-            task.call_on_fit_task_end(
-                estimator=self, X=X, y=y, reconstruction_attributes=attributes
-            )
-        )
+        results = {"metadata": {"results": attributes}, "reconstruction_attributes": attributes}
+        return bool(task.call_on_fit_task_end(estimator=self, X=X, y=y, **results))
 
     def _resume(self, data: KernelMatrixAdapter, classes: Array) -> Progress | None:
         if not self.warm_start or getattr(self, "_progress", None) is None:
             return None
-        vector = self._progress.proof.vector
-        if not np.array_equal(classes, self.classes_) or vector.shape != data.zeros().shape:
+        proof = self._progress.proof
+        vector, same = proof.vector, np.array_equal(classes, self.classes_)
+        same = same and vector.shape == data.zeros().shape
+        if same and proof.precise:  # then it will not be computed again
+            same = np.abs(data.refresh(vector) - vector).max() <= _OTHER_DATA * data.mass(vector)
+        if not same:
             raise ValueError(
-                "warm_start=True continues the previous fit, but this data has another shape "
-                "or other classes; fit a clone, or set warm_start=False"
+                "warm_start=True continues the previous fit, but this data has another shape, "
+                "other classes or other values; fit a clone, or set warm_start=False"
             )
-        return self._progress
+        exact = self._progress.exact and self._exact(data, self._progress)  # on this data
+        return replace(self._progress, exact=exact)
 
     # The results.
 
     def _publish(self, attributes: dict[str, Any]) -> None:
-        for name, value in attributes.items():
-            setattr(self, name, value)
+        """Replace the fitted attributes, all at once: none is left of an earlier fit."""
+        others = {name: value for name, value in vars(self).items() if not name.endswith("_")}
+        self.__dict__ = {**others, **attributes}
 
     def _warn(self, status: str) -> None:
         if status in ("max_iter", "no_margin"):
             text = f"{type(self).__name__} {self.certificate_.advice(self.max_iter, self.tol)}"
-            # stacklevel: the caller of fit, past two decorators and _fit
-            warnings.warn(text, ConvergenceWarning, stacklevel=6)
+            # stacklevel: the caller of fit, past three decorators and _fit
+            warnings.warn(text, ConvergenceWarning, stacklevel=7)

@@ -62,3 +62,23 @@ def separable(rng, n=60, d=5, k=2, margin=0.3):
 
 def overlapping(rng, n=60, d=3, k=2):
     return rng.standard_normal((n, d)), np.arange(n) % k
+
+
+def bits(cls, params, X, y):
+    """All that a fit has found. Its warnings are the caller's: threads share their filters."""
+    model = make(cls, **params).fit(X, y)
+    predictor = model.coef_ if model.kernel == "linear" else model.dual_coef_
+    weights = model.certificate_.weights.toarray()
+    return model.margin_, model.margin_bound_, predictor.tobytes(), weights.tobytes()
+
+
+def everything(rng):
+    """Fits of all estimators, for ``bits``; in the last ones, BLAS would use its threads."""
+    for kernel in ("linear", "rbf"):
+        for cls in ESTIMATORS:
+            if kernel == "linear" or "kernel" in parameters(cls):
+                params = {"C": 1.0, "kernel": kernel, "max_iter": 10, **ENDLESS}
+                yield cls, params, *overlapping(rng, n=80, k=3)
+    for name in ("MomentumMarginClassifier", "SmoothedKernelPerceptron"):
+        params = {"C": 1.0, "kernel": "rbf", "max_iter": 3, **ENDLESS}
+        yield getattr(marginsvm, name), params, *overlapping(rng, n=2100, d=30, k=5)

@@ -10,6 +10,7 @@ import marginsvm
 ROOT = Path(marginsvm.__file__).parent
 ORDER = [  # a room may import from those after it, and from its own folder
     "separability",
+    "callbacks",
     "algorithms",
     "dual_state",
     "_results",
@@ -23,7 +24,16 @@ ORDER = [  # a room may import from those after it, and from its own folder
     "responses",
     "kernel_matrix.rows",
 ]
-FREE = {"schedules", "_threads", "_typing", "_corral", "progress", "display", "sources"}
+FREE = {
+    "_corral",
+    "_interrupts",
+    "_threads",
+    "_typing",
+    "display",
+    "progress",
+    "schedules",
+    "sources",
+}
 FILES = sorted(ROOT.rglob("*.py"))
 
 

@@ -7,6 +7,8 @@ import scipy.sparse as sp
 from estimators import ENDLESS, ESTIMATORS, draws, fit, make, overlapping, parameters, separable
 from sklearn.base import clone
 
+from marginsvm import check_certificate
+
 pytestmark = pytest.mark.parametrize("cls", ESTIMATORS, ids=lambda cls: cls.__name__)
 
 
@@ -138,6 +140,24 @@ def test_fits_keep_apart(cls, rng):
     np.testing.assert_array_equal(first.history_["n_iter"], np.arange(1, 8))
     alone = fit(make(cls, max_iter=7, C=1.0, **ENDLESS), X, y)
     np.testing.assert_array_equal(first.history_["margin"], alone.history_["margin"])
+
+
+@pytest.mark.parametrize("kernel", ["linear", "rbf"])
+def test_going_on_with_a_finished_fit(cls, kernel, rng):
+    """Nothing more to do; other data of that shape is refused, or what is claimed holds for it."""
+    X, y = separable(rng)
+    estimator = fit(make(cls, kernel=kernel, tol=0.1, max_iter=400, warm_start=True), X, y)
+    before = (estimator.n_iter_, estimator.margin_, estimator.margin_bound_, estimator.status_)
+    fit(estimator, X, y)
+    after = (estimator.n_iter_, estimator.margin_, estimator.margin_bound_, estimator.status_)
+    assert after == before
+    other = rng.permutation(X)
+    try:
+        fit(estimator, other, y)
+    except ValueError as error:
+        assert "other values" in str(error)
+    else:
+        assert check_certificate(estimator, other, y)
 
 
 def test_resuming_on_other_data_is_refused(cls, rng):

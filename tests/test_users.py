@@ -1,13 +1,10 @@
 """Users' lives, for every estimator."""
 
-import pickle
 import subprocess
 import sys
-import textwrap
 import time
 import warnings
 
-import joblib
 import numpy as np
 import pandas as pd
 import pytest
@@ -18,11 +15,9 @@ from estimators import (
     fit,
     make,
     overlapping,
-    parameters,
     quiet,
     separable,
 )
-from sklearn.base import clone
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.callback import ProgressBar
 from sklearn.exceptions import ConvergenceWarning
@@ -39,26 +34,6 @@ from marginsvm import (
 )
 
 each = pytest.mark.parametrize("cls", ESTIMATORS, ids=lambda cls: cls.__name__)
-
-
-@each
-@pytest.mark.parametrize("kernel", ["linear", "rbf", "precomputed"])
-@pytest.mark.parametrize("k", [2, 3])
-def test_pickles(cls, kernel, k, rng, tmp_path):
-    if "kernel" not in parameters(cls) and kernel != "linear":
-        pytest.skip("has no kernel form")
-    X, y = separable(rng, k=k)
-    X = X @ X.T if kernel == "precomputed" else X
-    params = {"kernel": kernel, "normalize": kernel != "precomputed", **ENDLESS}
-    estimator = fit(make(cls, max_iter=20, warm_start=True, **params), X, y)
-    F = estimator.decision_function(X)
-    joblib.dump(estimator, tmp_path / "model")
-    for copy in (pickle.loads(pickle.dumps(estimator)), joblib.load(tmp_path / "model")):
-        np.testing.assert_array_equal(copy.decision_function(X), F)
-        assert check_certificate(copy, X, y)
-        resumed = fit(copy.set_params(max_iter=30), X, y)
-        assert resumed.n_iter_ >= estimator.n_iter_
-    assert not hasattr(clone(estimator), "coef_")
 
 
 @each
@@ -186,64 +161,6 @@ def test_display(cls, rng):
     with pytest.raises(ValueError, match="seconds"):
         display.plot(x="time")
     plt.close("all")
-
-
-INTERRUPT = """
-    import _thread, pickle, sys, threading, time, warnings
-    import numpy as np
-    from sklearn.exceptions import ConvergenceWarning
-    from sklearn.utils.validation import check_is_fitted
-    import marginsvm
-    warnings.simplefilter("ignore", ConvergenceWarning)
-    name, seed = sys.argv[1], int(sys.argv[2])
-    rng = np.random.default_rng(seed)
-    X = rng.standard_normal((200, 5))
-    y = np.arange(200) % 2
-    cls = getattr(marginsvm, name)
-    params = dict(C=1.0, tol=0.0, stopping="gap", warm_start=True, random_state=0)
-    params = {k: v for k, v in params.items() if hasattr(cls(), k) and k in cls().get_params()}
-    cls(max_iter=300, **params).fit(X, y)  # compiles what is compiled
-    start = time.perf_counter()
-    cls(max_iter=300, **params).fit(X, y)
-    whole = time.perf_counter() - start
-    caught = 0
-    for delay in rng.uniform(0.05, 0.9, 10) * whole:
-        clf = cls(max_iter=300, **params)
-        timer = threading.Timer(delay, _thread.interrupt_main)
-        try:
-            timer.start()
-            clf.fit(X, y)
-            timer.join()
-            time.sleep(0.01)
-        except KeyboardInterrupt:
-            if not hasattr(clf, "status_"):
-                continue  # before the first round: nothing to keep
-            caught += clf.status_ == "interrupted"
-            assert clf.predict(X).shape == (200,)
-            assert marginsvm.check_certificate(clf, X, y)
-        clf.fit(X, y)
-        reference = cls(max_iter=300, **params).fit(X, y)
-        assert clf.n_iter_ == reference.n_iter_ == 300
-        assert np.array_equal(clf.coef_, reference.coef_)
-        assert clf.margin_ == reference.margin_ and clf.margin_bound_ == reference.margin_bound_
-        assert np.array_equal(clf.history_["margin"], reference.history_["margin"])
-    print("caught", caught)
-"""
-
-
-@each
-def test_interrupts(cls, rng):
-    script = textwrap.dedent(INTERRUPT)
-    seed = str(rng.integers(1000))
-    done = subprocess.run(
-        [sys.executable, "-c", script, cls.__name__, seed],
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    assert int(done.stdout.split()[-1]) >= 1
 
 
 def test_import_is_light():

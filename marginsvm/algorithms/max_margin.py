@@ -59,7 +59,8 @@ class MaxMarginClassifier(DualStateMixin, BaseEstimator):
         Rounds in all, those before a warm start included: each solves a working set (soft
         margins with many examples: takes a Newton step) and looks at all rows once.
     warm_start : bool, default=False
-        Go on from where the previous fit on the same data ended, bit for bit.
+        Go on from where the previous fit on the same data ended, bit for bit (kernels: up
+        to rounding).
     verbose : bool or int, default=False
 
     Attributes

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from sklearn import config_context
 
-from marginsvm._threads import n_threads, ordered_map
+from marginsvm._threads import n_threads, ordered_map, single_threaded_blas
 from marginsvm._typing import Array
 from marginsvm.kernel_matrix.adapter import KernelMatrixAdapter, support_of
 from marginsvm.kernel_matrix.columns import ColumnCache, ColumnPlan, KeptColumns, WholeMatrix
@@ -19,7 +19,8 @@ from marginsvm.kernel_matrix.norms import LpNorm
 from marginsvm.kernel_matrix.rows import Rows
 
 _MAX_STORED_BYTES = 2**31  # a larger Gram matrix is computed anew for every product
-_STRIP_BYTES = 2**26
+_STRIP_BYTES = 2**24
+_BLOCK_BYTES = 2**22  # of a stored matrix that a thread works on at once
 _COLUMN_BLOCK = 4096  # rows a thread works on at once, for columns
 _CENTRE = 256  # examples whose mean stands for that of all, where products are dear
 
@@ -82,6 +83,7 @@ class GramAdapter(KernelMatrixAdapter):
         self.column_scale = 1.0 / self.radius**2
         self.column_passes = 1.0 / rows.n_examples
 
+    @single_threaded_blas()
     def _squared_norms(self, squared: Array) -> Array:
         if self.rows.balanced and self.cheap_sums:  # about the mean: a shift is not seen
             v = np.ones(len(squared)) if self.rows.weights is None else self.rows.weights
@@ -111,8 +113,7 @@ class GramAdapter(KernelMatrixAdapter):
         """Entries of the kernel matrix for two selections of the examples."""
         if self._K is not None:
             return self._K[i][:, j]
-        assert self._kernel is not None
-        block = self._kernel(self._X[i], self._X[j])
+        block = self._computed(i, j)
         self.n_kernel_evaluations += block.size
         return block
 
@@ -125,17 +126,41 @@ class GramAdapter(KernelMatrixAdapter):
         return self._K
 
     def _product(self, V: Array, precise: bool) -> Array:
-        """``K V``, from the stored matrix or strip by strip."""
-        n = self.rows.n_examples
+        """``K V``, from the stored matrix or strip by strip, shared by some threads."""
+        n, product = self.rows.n_examples, np.empty(V.shape)
         K = self._stored()
-        if K is not None and (K.dtype == np.float64 or not precise):
-            return (K @ V.astype(K.dtype, copy=False)).astype(np.float64, copy=False)
-        size = max(1, _STRIP_BYTES // (8 * n))
-        product = np.empty(V.shape)
-        for i in range(0, n, size):
-            strip = slice(i, i + size)
-            product[strip] = self._block(strip, slice(None)).astype(np.float64) @ V
+        if K is None:
+            size, right = max(1, _STRIP_BYTES // (8 * n)), V
+            self.n_kernel_evaluations += n * n
+        else:
+            size = max(1, _BLOCK_BYTES // (K.itemsize * n))
+            right = V.astype(np.float64 if precise else K.dtype, copy=False)
+
+        def work(i: int) -> None:
+            strip = slice(i, min(i + size, n))
+            rows = self._computed(strip, slice(None)) if K is None else K[strip]
+            product[strip] = rows.astype(right.dtype, copy=False) @ right
+
+        self._share(work, range(0, n, size))
         return product
+
+    @cached_property
+    def _pool(self) -> ThreadPoolExecutor | None:
+        workers = n_threads()
+        return ThreadPoolExecutor(workers) if workers > 1 else None
+
+    def _share(self, work: Callable[[int], None], parts: range) -> None:
+        ordered_map(work, parts, self._pool if len(parts) > 1 else None)
+
+    def close(self) -> None:
+        pool = vars(self).get("_pool")
+        if pool is not None:
+            pool.shutdown()
+
+    def _computed(self, i: Any, j: Any) -> Array:
+        assert self._kernel is not None
+        with config_context(assume_finite=True):  # fit has looked at X
+            return self._kernel(self._X[i], self._X[j])
 
     def _multiply(self, V: Array, precise: bool) -> Array:
         """``K V``, from the columns of the examples that take part where these are few."""
@@ -162,23 +187,15 @@ class GramAdapter(KernelMatrixAdapter):
             yield part, self._block(slice(None), part).T
 
     def _columns(self, examples: Array) -> Array:
-        assert self._kernel is not None
-        kernel, n, right = self._kernel, self.rows.n_examples, self._X[examples]
+        n = self.rows.n_examples
         out = np.empty((len(examples), n), self.column_dtype)
         self.n_kernel_evaluations += out.size
 
         def work(i: int) -> None:
             block = slice(i, min(i + _COLUMN_BLOCK, n))
-            with config_context(assume_finite=True):  # fit has looked at X
-                out[:, block] = kernel(self._X[block], right).T
+            out[:, block] = self._computed(block, examples).T
 
-        blocks = range(0, n, _COLUMN_BLOCK)
-        workers = min(n_threads(), len(blocks))
-        if workers == 1:
-            ordered_map(work, blocks, None)
-        else:
-            with ThreadPoolExecutor(workers) as pool:
-                ordered_map(work, blocks, pool)
+        self._share(work, range(0, n, _COLUMN_BLOCK))
         return out
 
     @cached_property

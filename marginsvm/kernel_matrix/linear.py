@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 import numpy as np
 from sklearn.utils import assert_all_finite
 
+from marginsvm._threads import single_threaded_blas
 from marginsvm._typing import Array
 from marginsvm.kernel_matrix import passes
 from marginsvm.kernel_matrix.adapter import Answer, KernelMatrixAdapter, support_of
@@ -75,6 +76,7 @@ class LinearAdapter(KernelMatrixAdapter):
     def _map(self, work: Callable[..., T], *local: Array | None) -> Iterator[T]:
         return self._store.map(work, self.rows, *local)
 
+    @single_threaded_blas()
     def _measure(self, n_central: int) -> None:
         """Centre and radius. Balanced rows do not see a shift of x: they are centred."""
         self._centre = Centre()

@@ -1,0 +1,273 @@
+"""What may happen to a process while it fits: interrupts, death, full disks, threads, forks.
+
+MARGINSVM_FAULTS multiplies the number of faults, for a long run.
+"""
+
+import os
+import pickle
+import signal
+import subprocess
+import sys
+import warnings
+from contextlib import contextmanager
+from pathlib import Path
+
+import joblib
+import numpy as np
+import pytest
+from estimators import ENDLESS, ESTIMATORS, bits, everything, fit, make, overlapping, quiet
+from sklearn.model_selection import GridSearchCV
+
+from marginsvm import CheckpointCallback, MomentumMarginClassifier, check_certificate
+
+try:
+    import resource
+except ImportError:  # not a POSIX system
+    resource = None
+
+HERE = Path(__file__).parent
+MANY = int(os.environ.get("MARGINSVM_FAULTS", "1"))
+each = pytest.mark.parametrize("cls", ESTIMATORS, ids=lambda cls: cls.__name__)
+
+
+def run(script, *args):
+    """What a Python process prints that runs one of the scripts beside this file."""
+    command = [sys.executable, HERE / script, *map(str, args)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300 * MANY, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="needs POSIX timers")
+@pytest.mark.parametrize("impatience", [0.0, 0.3])
+def test_interrupts(impatience, rng):
+    number = 250 * MANY
+    out = run("interrupting.py", number, rng.integers(1000), impatience)
+    assert int(out.split()[-1]) >= 0.25 * number
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs forks")
+def test_killed_while_writing_checkpoints(rng):
+    number = 24 * MANY
+    out = run("killing.py", number, rng.integers(1000))
+    assert int(out.split()[-1]) >= number
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs forks")
+def test_forks_while_other_threads_fit(rng):
+    number = 16 * MANY
+    assert run("forking.py", number, rng.integers(1000)).split()[-1] == str(number)
+
+
+@pytest.mark.parametrize("backend", ["threading", "loky", "multiprocessing"])
+def test_the_same_bits_beside_other_fits(backend, rng):
+    cases = list(everything(rng))
+    jobs = [joblib.delayed(bits)(*case) for case in cases]
+    with quiet():
+        warnings.filterwarnings("ignore", "This process", DeprecationWarning)  # of forks
+        alone = [bits(*case) for case in cases]
+        together = joblib.Parallel(n_jobs=2, backend=backend)(jobs)
+    for case, expected, found in zip(cases, alone, together, strict=True):
+        assert found == expected, case[:2]
+
+
+def with_checkpoints(path, **params):
+    checkpoint = CheckpointCallback(path, every=2, unit="rounds")
+    return make(MomentumMarginClassifier, C=1.0, **ENDLESS, **params).set_callbacks(checkpoint)
+
+
+@contextmanager
+def at_most(n_bytes):
+    """Files may not grow larger: to a writer, much like a full disk."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (n_bytes, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+@pytest.mark.skipif(resource is None, reason="needs POSIX limits")
+def test_a_full_disk_leaves_the_earlier_checkpoint_and_the_model(rng, tmp_path):
+    X, y = overlapping(rng, n=3000)
+    path = tmp_path / "fit"
+    fit(with_checkpoints(path, max_iter=3), X, y)
+    earlier = path.read_bytes()
+    estimator = with_checkpoints(path, max_iter=9)
+    with at_most(2**14), pytest.raises(OSError, match=r"cannot be written \(File too large\)"):
+        estimator.fit(X, y)
+    assert path.read_bytes() == earlier
+    assert os.listdir(tmp_path) == ["fit"]
+    assert (estimator.status_, estimator.n_iter_) == ("interrupted", 2)
+    assert check_certificate(estimator, X, y)
+
+
+@contextmanager
+def read_only(folder):
+    """To everyone: root, who may write anywhere, becomes someone else."""
+    root = os.geteuid() == 0
+    folder.chmod(0o555)
+    if root:
+        os.seteuid(65534)
+    try:
+        yield
+    finally:
+        if root:
+            os.seteuid(0)
+        folder.chmod(0o755)
+
+
+@pytest.mark.skipif(resource is None, reason="needs POSIX users")
+def test_directories_that_cannot_be_written_to_are_known_before_the_fit(rng, tmp_path):
+    X, y = overlapping(rng)
+    path = tmp_path / "fit"
+    fit(with_checkpoints(path, max_iter=3), X, y)
+    earlier = path.read_bytes()
+    estimator = with_checkpoints(path)
+    with read_only(tmp_path), pytest.raises(PermissionError, match="cannot be written"):
+        estimator.fit(X, y)
+    assert path.read_bytes() == earlier
+    for wrong, error in (
+        (tmp_path / "no" / "fit", FileNotFoundError),
+        (tmp_path, IsADirectoryError),
+    ):
+        estimator = with_checkpoints(wrong)
+        with pytest.raises(error, match="Name a file in a directory"):
+            estimator.fit(X, y)
+        assert not hasattr(estimator, "status_")
+
+
+def test_checkpoints_refuse_what_cannot_be_saved(rng, tmp_path):
+    X, y = overlapping(rng)
+    with pytest.raises((pickle.PicklingError, AttributeError), match="lambda"):
+        with_checkpoints(tmp_path / "fit", kernel=lambda A, B: A @ B.T).fit(X, y)
+    search = GridSearchCV(make(MomentumMarginClassifier), {"C": [1.0]})
+    with pytest.raises(TypeError, match="not on GridSearchCV"):
+        search.set_callbacks(CheckpointCallback(tmp_path / "fit")).fit(X, y)
+    for wrong in ({"every": 0}, {"unit": "hours"}):
+        with pytest.raises(ValueError, match=next(iter(wrong))):
+            CheckpointCallback(tmp_path / "fit", **wrong)
+
+
+def test_checkpoints_by_the_clock(rng, tmp_path):
+    X, y = overlapping(rng)
+    path = tmp_path / "fit"
+    for every, written in ((1e-9, True), (3600.0, False)):
+        path.unlink(missing_ok=True)
+        estimator = make(MomentumMarginClassifier, C=1.0, max_iter=5)
+        fit(estimator.set_callbacks(CheckpointCallback(path, every=every)), X, y)
+        assert path.exists() == written
+
+
+class Unmoved:
+    """A handler of SIGINT that raises nothing."""
+
+    calls = 0
+
+    def __call__(self, signum, frame):
+        self.calls += 1
+
+
+def test_a_handler_that_does_not_raise_is_called_and_the_fit_goes_on(rng):
+    X, y = overlapping(rng)
+    before, handler = signal.getsignal(signal.SIGINT), Unmoved()
+
+    def kernel(A, B):
+        signal.raise_signal(signal.SIGINT)
+        return A @ B.T
+
+    try:
+        signal.signal(signal.SIGINT, handler)
+        estimator = fit(
+            make(MomentumMarginClassifier, C=1.0, kernel=kernel, max_iter=5, **ENDLESS), X, y
+        )
+        assert signal.getsignal(signal.SIGINT) is handler
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert handler.calls >= 1
+    assert (estimator.status_, estimator.n_iter_) == ("max_iter", 5)
+
+
+class OnRound:
+    """A callback that does something at the end of a round."""
+
+    def __init__(self, number, act):
+        self.number, self.act = number, act
+
+    def setup(self, estimator, context):
+        pass
+
+    on_fit_task_begin = teardown = setup
+
+    def on_fit_task_end(self, estimator, context):
+        if context.task_name == "round" and context.task_id + 1 == self.number:
+            self.act()
+
+
+def test_interrupts_of_a_fit_within_a_fit(rng):
+    X, y = overlapping(rng)
+    inner, outer = (make(MomentumMarginClassifier, C=1.0, **ENDLESS) for _ in range(2))
+    inner.set_callbacks(OnRound(3, lambda: signal.raise_signal(signal.SIGINT)))
+    outer.set_callbacks(OnRound(2, lambda: inner.fit(X, y)))
+    with pytest.raises(KeyboardInterrupt):
+        outer.fit(X, y)
+    for estimator, n_iter in ((inner, 3), (outer, 2)):
+        assert (estimator.status_, estimator.n_iter_) == ("interrupted", n_iter)
+        assert check_certificate(estimator, X, y)
+
+
+def test_a_second_interrupt_does_not_wait(rng):
+    X, y = overlapping(rng)
+    calls = []
+
+    def kernel(A, B):  # slow, with an impatient user
+        calls.append(len(A))
+        for _ in range(2):
+            signal.raise_signal(signal.SIGINT)
+        raise AssertionError("this is not reached")
+
+    estimator = make(MomentumMarginClassifier, kernel=kernel)
+    with pytest.raises(KeyboardInterrupt):
+        estimator.fit(X, y)
+    assert len(calls) == 1
+    assert not hasattr(estimator, "status_")
+
+
+def test_interrupts_and_checkpoints_of_fits_to_blocks(rng, tmp_path):
+    X, y = overlapping(rng)
+    blocks, path = [(X[:25], y[:25]), (X[25:], y[25:])], tmp_path / "fit"
+    with quiet():
+        whole = make(MomentumMarginClassifier, C=1.0, max_iter=9, **ENDLESS).fit_blocks(blocks)
+        stopped = with_checkpoints(path, max_iter=9)
+        stopped._skl_callbacks.append(OnRound(5, lambda: signal.raise_signal(signal.SIGINT)))
+        with pytest.raises(KeyboardInterrupt):
+            stopped.fit_blocks(blocks)
+        assert (stopped.status_, stopped.n_iter_) == ("interrupted", 5)
+        for part, n_iter in ((stopped.set_callbacks(), 5), (joblib.load(path), 4)):
+            assert part.n_iter_ == n_iter
+            part.set_params(warm_start=True).fit_blocks(blocks)
+            assert part.margin_ == whole.margin_
+            np.testing.assert_array_equal(part.coef_, whole.coef_)
+
+
+@each
+def test_a_fit_that_fails_leaves_the_model_as_it_was(cls, rng):
+    X, y = overlapping(rng)
+    estimator = fit(make(cls, C=1.0, max_iter=5), X, y)
+    before = dict(vars(estimator))
+    with pytest.raises(ValueError, match="class"):
+        estimator.fit(np.hstack([X, X]), np.zeros(len(y)))
+    assert vars(estimator) == before
+
+
+def test_nothing_is_left_of_an_earlier_fit(rng):
+    X, y = overlapping(rng)
+    estimator = fit(make(MomentumMarginClassifier, C=1.0, max_iter=5), X, y)
+    fit(estimator.set_params(kernel="rbf"), X, y)
+    assert not hasattr(estimator, "coef_")
+
+
+def test_models_of_zeros_predict(rng):
+    X, y = np.zeros((4, 2)), [0, 1, 0, 1]
+    estimator = fit(make(MomentumMarginClassifier, kernel="rbf"), X, y)
+    assert estimator.decision_function(X).tolist() == [0.0] * 4

@@ -1,0 +1,161 @@
+"""Models that are saved and loaded: the same bits, and who wrote them."""
+
+import doctest
+import io
+import pickle
+from pathlib import Path
+
+import joblib
+import numpy as np
+import pytest
+import scipy.sparse as sp
+import skops.io
+from estimators import ENDLESS, ESTIMATORS, fit, make, overlapping, parameters, separable
+from sklearn.base import clone
+from sklearn.exceptions import InconsistentVersionWarning, NotFittedError
+
+import marginsvm
+from marginsvm import MomentumMarginClassifier, NesterovSchedule, PowerSchedule, check_certificate
+from marginsvm.kernels import two_layer_relu_ntk
+
+DOCS = Path(__file__).parent.parent / "docs" / "persistence.md"
+each = pytest.mark.parametrize("cls", ESTIMATORS, ids=lambda cls: cls.__name__)
+
+# What skops must be told to trust beside the estimator; fits to be gone on with, more of ours.
+FINISHED = {
+    "marginsvm.certificate.MarginCertificate",
+    "scipy.sparse._csr.csr_array",
+    "scipy.sparse._csr.csr_matrix",  # support vectors of such an X
+}
+
+
+def product(A, B):
+    """A user's own kernel: loaded by its name, as functions are."""
+    return np.asarray(A @ B.T)
+
+
+def problems(cls, rng):
+    """Parameters and data: all forms that a model may take."""
+    for k in (2, 3):
+        X, y = separable(rng, k=k)
+        yield {"kernel": "linear", "normalize": True}, X, y
+        yield {"kernel": "linear"}, sp.csr_array(np.where(np.abs(X) < 0.3, 0.0, X)), y
+        if "kernel" in parameters(cls):
+            yield {"kernel": "rbf", "normalize": True}, X, y
+            yield {"kernel": "rbf"}, sp.csr_matrix(X), y
+            yield {"kernel": "precomputed", "normalize": False}, X @ X.T, y
+            yield {"kernel": product}, X, y
+            yield {"kernel": two_layer_relu_ntk(8)}, X, y
+
+
+def by_pickle(model):
+    return pickle.loads(pickle.dumps(model))
+
+
+def by_joblib(model):
+    file = io.BytesIO()
+    joblib.dump(model, file)
+    return joblib.load(file)
+
+
+def by_skops(model):
+    data = skops.io.dumps(model)
+    return skops.io.loads(data, trusted=skops.io.get_untrusted_types(data=data))
+
+
+def assert_equal_models(model, other, X, y):
+    np.testing.assert_array_equal(model.decision_function(X), other.decision_function(X))
+    check, expected = (check_certificate(m, X, y) for m in (model, other))
+    assert check
+    assert (check.margin, check.margin_bound) == (expected.margin, expected.margin_bound)
+    assert str(model.certificate_) == str(other.certificate_)
+    difference = model.certificate_.weights - other.certificate_.weights
+    assert difference.count_nonzero() == 0
+
+
+@each
+@pytest.mark.parametrize("copied", [by_pickle, by_joblib, by_skops])
+def test_round_trips(cls, copied, rng):
+    for params, X, y in problems(cls, rng):
+        unfitted = copied(make(cls, max_iter=8, **params, **ENDLESS))
+        with pytest.raises(NotFittedError):
+            unfitted.predict(X)
+        model = fit(make(cls, max_iter=8, **params, **ENDLESS), X, y)
+        assert_equal_models(copied(model), model, X, y)
+        assert_equal_models(fit(unfitted, X, y), model, X, y)
+        assert not hasattr(clone(copied(model)), "certificate_")
+
+
+@each
+@pytest.mark.parametrize("copied", [by_pickle, by_joblib, by_skops])
+def test_round_trips_of_fits_to_be_gone_on_with(cls, copied, rng):
+    for kernel in ("linear", *(("rbf",) if "kernel" in parameters(cls) else ())):
+        X, y = overlapping(rng, k=3)
+        params = {"C": 1.0, "kernel": kernel, "warm_start": True, **ENDLESS}
+        whole = fit(make(cls, max_iter=20, **params), X, y)
+        part = copied(fit(make(cls, max_iter=9, **params), X, y))
+        fit(part.set_params(max_iter=20), X, y)
+        assert part.n_iter_ == whole.n_iter_
+        assert_equal_models(part, whole, X, y)
+
+
+@pytest.mark.parametrize("copied", [by_pickle, by_joblib, by_skops])
+def test_round_trips_of_schedules(copied, rng):
+    X, y = separable(rng)
+    step, momentum = PowerSchedule(power=0.25), NesterovSchedule(delay=2.0)
+    model = fit(MomentumMarginClassifier(step=step, momentum=momentum, max_iter=8), X, y)
+    other = copied(model)
+    assert_equal_models(other, model, X, y)
+    assert other.get_params()["step__power"] == 0.25
+    assert_equal_models(fit(other, X, y), model, X, y)
+
+
+def untrusted(model):
+    return set(skops.io.get_untrusted_types(data=skops.io.dumps(model)))
+
+
+def name_of(cls):
+    return f"{cls.__module__}.{cls.__name__}"
+
+
+@each
+def test_skops_need_trust_no_one_but_us(cls, rng):
+    own = name_of(cls)
+    for params, X, y in problems(cls, rng):
+        params = {**params, **ENDLESS, "max_iter": 8}
+        kernel = params["kernel"]
+        theirs = {f"{__name__}.product"} if kernel is product else set()
+        theirs |= {name_of(type(kernel))} if hasattr(kernel, "prepare") else set()
+        assert untrusted(make(cls, **params)) == {own} | theirs
+        assert untrusted(fit(make(cls, **params), X, y)) <= {own} | FINISHED | theirs
+        pending = untrusted(fit(make(cls, warm_start=True, **params), X, y))
+        assert all(name.startswith("marginsvm.") for name in pending - FINISHED - theirs)
+
+
+@each
+def test_models_say_who_wrote_them(cls, rng, monkeypatch):
+    X, y = separable(rng)
+    model = fit(make(cls, max_iter=8), X, y)
+    monkeypatch.setattr(marginsvm, "__version__", "0.0.1")
+    data = [pickle.dumps(model), skops.io.dumps(model)]
+    monkeypatch.undo()
+    match = f"marginsvm.{cls.__name__} from version 0.0.1 when using version"
+    with pytest.warns(InconsistentVersionWarning, match=match):
+        other = pickle.loads(data[0])
+    assert_equal_models(other, model, X, y)
+    with pytest.warns(InconsistentVersionWarning, match=match):
+        skops.io.loads(data[1], trusted=skops.io.get_untrusted_types(data=data[1]))
+    state = model.__getstate__()
+    assert state.pop("_marginsvm_version") == marginsvm.__version__
+    with pytest.warns(InconsistentVersionWarning, match="unknown"):
+        cls().__setstate__(state)
+
+
+@pytest.mark.skipif(not DOCS.exists(), reason="not in the sources' folder")
+def test_the_page_on_persistence_is_true():
+    listed = DOCS.read_text()
+    assert all(f"`{name}`" in listed for name in FINISHED | {name_of(PowerSchedule)})
+    flags = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
+    failed, tried = doctest.testfile(str(DOCS), module_relative=False, optionflags=flags)
+    assert tried > 0
+    assert failed == 0
