@@ -108,8 +108,12 @@ class LpPerceptron(_OnlineLp, BaseEstimator):
 
     Attributes
     ----------
-    coef_, intercept_, margin_, margin_bound_, certificate_, ... : see
-        :class:`marginsvm.DualLpPerceptron`.
+    coef_, intercept_ : ndarray
+        The predictor, as in :class:`marginsvm.DualLpPerceptron`.
+    margin_, margin_bound_, gap_, separable_, status_, n_iter_, certificate_, history_
+        What is proved of it and how the fit ended, as there.
+    classes_, n_features_in_, feature_names_in_ : ndarray, int, ndarray
+        What was seen in fit, as there.
 
     References
     ----------
@@ -173,8 +177,12 @@ class PrimalMirrorDescent(_OnlineLp, BaseEstimator):
 
     Attributes
     ----------
-    coef_, intercept_, margin_, margin_bound_, certificate_, ... : see
-        :class:`marginsvm.DualLpPerceptron`.
+    coef_, intercept_ : ndarray
+        The predictor, as in :class:`marginsvm.DualLpPerceptron`.
+    margin_, margin_bound_, gap_, separable_, status_, n_iter_, certificate_, history_
+        What is proved of it and how the fit ended, as there.
+    classes_, n_features_in_, feature_names_in_ : ndarray, int, ndarray
+        What was seen in fit, as there.
 
     Notes
     -----
