@@ -13,11 +13,10 @@ copyright = "2026, the marginsvm maintainers"
 extensions = [
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
-    "sphinx.ext.mathjax",
     "numpydoc",
     "myst_parser",
     "sphinx_gallery.gen_gallery",
-    "docstrings",
+    "site_parts",
 ]
 exclude_patterns = ["_build", "auto_examples/*.ipynb", "auto_examples/*.py", "auto_examples/*.json"]
 
@@ -38,7 +37,7 @@ sphinx_gallery_conf = {
     "gallery_dirs": "auto_examples",
     "filename_pattern": r"(quickstart|plot_certificate|plot_separability)\.py$",
     "ignore_pattern": r"(^|/)_|/benchmarks/|__init__\.py",
-    "within_subsection_order": "FileNameSortKey",
+    "within_subsection_order": "NumberOfCodeLinesSortKey",  # the simple ones first
     "download_all_examples": False,
     "show_memory": False,
     "show_signature": False,
@@ -58,3 +57,8 @@ html_theme_options = {
 }
 html_context = {"default_mode": "light"}
 html_show_sourcelink = False
+html_static_path = ["_static"]
+html_css_files = ["site.css"]
+html_sidebars = {"*": []}  # what is not in a folder has no neighbours
+html_math_renderer = "mathml"
+toc_object_entries_show_parents = "hide"

@@ -99,7 +99,7 @@ class MaxMarginClassifier(DualStateMixin, BaseEstimator):
 
     References
     ----------
-    P. Wolfe. Finding the nearest point in a polytope. Mathematical Programming, 1976.
+    Philip Wolfe. Finding the nearest point in a polytope. Mathematical Programming, 1976.
 
     J. Kim, H. Park. Fast nonnegative matrix factorization: an active-set-like method and
     comparisons. SIAM J. Sci. Comput., 2011.
