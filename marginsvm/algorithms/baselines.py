@@ -61,6 +61,15 @@ class BatchPerceptron(DualStateMixin, BaseEstimator):
     classes_, n_features_in_, feature_names_in_ : ndarray, int, ndarray
         What was seen in fit, as there.
 
+    Notes
+    -----
+    =======================  ==========================================================
+    paper                    code
+    =======================  ==========================================================
+    :math:`w_t`              ``w``, mass t
+    supergradient at w       ``data.respond(w, response=worst_row)``
+    =======================  ==========================================================
+
     References
     ----------
     A. Cotter, S. Shalev-Shwartz, N. Srebro. The Kernelized Stochastic Batch Perceptron.
@@ -161,6 +170,16 @@ class NormalizedKernelPerceptron(BatchPerceptron):
         What is proved of it and how the fit ended, as there.
     classes_, n_features_in_, feature_names_in_ : ndarray, int, ndarray
         What was seen in fit, as there.
+
+    Notes
+    -----
+    =======================  ==========================================================
+    paper                    code
+    =======================  ==========================================================
+    :math:`w_k, \alpha_k`    ``w / k``: one vector holds both
+    :math:`p(\alpha_k)`      ``data.respond(w, response=worst_row)``, the first of them
+    :math:`\theta_k`         1 / (k + 1)
+    =======================  ==========================================================
 
     References
     ----------

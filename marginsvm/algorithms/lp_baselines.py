@@ -93,7 +93,7 @@ _SHARED: dict[str, list[Any]] = {
 
 
 class LpPerceptron(_OnlineLp, BaseEstimator):
-    """Online perceptron with a p-norm: a row that is misjudged is added.
+    r"""Online perceptron with a p-norm: a row that is misjudged is added.
 
     It stops changing at the first separator, whose margin may be small;
     ``stopping="separation"`` stops there. Where nothing separates, the model is that
@@ -114,6 +114,15 @@ class LpPerceptron(_OnlineLp, BaseEstimator):
         What is proved of it and how the fit ended, as there.
     classes_, n_features_in_, feature_names_in_ : ndarray, int, ndarray
         What was seen in fit, as there.
+
+    Notes
+    -----
+    =======================  ==========================================================
+    paper                    code
+    =======================  ==========================================================
+    :math:`\theta_t`         mirror image of ``u``, taken by the compiled loop
+    :math:`\psi'(\theta_t)`  ``u``: the sum of the misjudged rows
+    =======================  ==========================================================
 
     References
     ----------

@@ -51,6 +51,15 @@ class KernelPerceptron(BatchPerceptron):
     classes_, n_features_in_, feature_names_in_ : ndarray, int, ndarray
         What was seen in fit, as there.
 
+    Notes
+    -----
+    =======================  ==========================================================
+    paper                    code
+    =======================  ==========================================================
+    :math:`y_i x_i`          a row of the data, divided by the radius
+    :math:`w_k`              ``w``, after k mistakes: its mass, ``n_mistakes_``
+    =======================  ==========================================================
+
     References
     ----------
     F. Rosenblatt. The perceptron. Psychological Review 65 (1958). Algorithm 1 of Ramdas
