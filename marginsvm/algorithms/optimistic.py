@@ -81,7 +81,7 @@ class OptimisticPerceptron(DualStateMixin, BaseEstimator):
 
     Line 5, summed over the rounds, is Appendix A.1: :math:`w_t` is the last pseudoexample
     plus the sum of them all. The average separates once
-    :math:`t > (1 + 2 r^2 \ln n) / (2 \gamma)`, and ``n_iter_`` is that t where
+    :math:`t > (1 + 2 r^2 \ln(n)) / (2 \gamma)`, and ``n_iter_`` is that t where
     ``stopping="separation"``. Where nothing separates, the sum W is the model: it tends
     to the minimiser of the exponential loss.
 
