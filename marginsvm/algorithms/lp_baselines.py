@@ -200,7 +200,7 @@ class PrimalMirrorDescent(_OnlineLp, BaseEstimator):
     ================================  =============================================
     :math:`\psi'(\theta^{(t)})`       ``u``
     :math:`\gamma`                    1 / largest ``data.flat().curvature``
-    :math:`t \overline{\theta_t}`      ``total``
+    :math:`t \overline{\theta_t}`     ``total``
     ================================  =============================================
 
     References
