@@ -16,7 +16,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from toy_algorithm import DualFista
 
 import marginsvm
-from marginsvm import kernels, progress, responses
+from marginsvm import dask, kernels, progress, responses
 
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
@@ -64,6 +64,8 @@ PUBLIC = {name: getattr(marginsvm, name) for name in marginsvm.__all__}
 PUBLIC |= {
     value.__name__: value
     for value in (
+        dask.DaskBlocks,
+        dask.DaskMargin,
         kernels.two_layer_relu_ntk,
         kernels.TwoLayerReluNTK,
         progress.Candidate,
