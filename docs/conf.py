@@ -29,7 +29,6 @@ templates_path = ["_templates"]
 nitpick_ignore_regex = [  # of others: no inventory is fetched, so that the build needs no network
     ("py:.*", r"(numpy|scipy|sklearn|matplotlib|np|sp)\..*"),
     ("py:class", r".*Mixin|BaseEstimator|object"),
-    ("py:mod", r"marginsvm\.sources"),  # named by fit_blocks, not written yet
 ]
 
 # Only what takes seconds and needs no data is run; the others show a stored picture.

@@ -16,7 +16,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from toy_algorithm import DualFista
 
 import marginsvm
-from marginsvm import dask, kernels, progress, responses
+from marginsvm import dask, kernels, progress, responses, sources
 
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
@@ -66,6 +66,9 @@ PUBLIC |= {
     for value in (
         dask.DaskBlocks,
         dask.DaskMargin,
+        sources.ArrayBlocks,
+        sources.ParquetBlocks,
+        sources.SvmlightBlocks,
         kernels.two_layer_relu_ntk,
         kernels.TwoLayerReluNTK,
         progress.Candidate,
