@@ -10,7 +10,11 @@ huge steps, which draws the worst row.)
 With the momentum of Algorithm 1 (a heuristic), Algorithm 2 is slightly ahead of the batch
 perceptron; with the parameters of Theorem 4.1, it is behind both. No intercept, as in the
 paper; margins in units of the largest feature. Two to three minutes on two cores.
+
+.. image:: /images/adaptive_sampling.png
 """
+
+# sphinx_gallery_thumbnail_path = 'images/adaptive_sampling.png'
 
 import sys
 import threading

@@ -8,7 +8,11 @@ training patients. For every classifier: the number of genes that carry 99 % of 
 the accuracy on the test patients, and its l1 margin (the least ``y f(x)``, over
 ``|w|_1`` with the intercept) beside the smallest upper bound on it that the certificates
 of the dual lp perceptrons prove: ``|A^T q|_inf`` for their weights q.
+
+.. image:: /images/gene_selection.png
 """
+
+# sphinx_gallery_thumbnail_path = 'images/gene_selection.png'
 
 import os
 import sys

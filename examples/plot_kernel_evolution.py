@@ -12,7 +12,11 @@ The Jacobian itself (10 x 0.4 million numbers an image) is never formed: a dense
 delta x', so its part of K is a product of two small Gram matrices; only the convolutions'
 gradients (60 thousand numbers) are written out, one output at a time. Needs PyTorch (its CPU
 build will do) and MARGINSVM_DATA with cifar10_part.npz; five minutes on two cores.
+
+.. image:: /images/kernel_evolution.png
 """
+
+# sphinx_gallery_thumbnail_path = 'images/kernel_evolution.png'
 
 import os
 import sys

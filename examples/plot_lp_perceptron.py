@@ -10,7 +10,11 @@ perceptron. Above, p = 2; below, p = 1 + 1 / ln(2000) and a sparse truth.
 Each point is the model that a fit of that many epochs gives (the best one that it looked
 at), without intercept. Unlike in the paper's figure 2, the sparse perceptron is drawn:
 on the training data it is the first without mistakes, on the test data it is not.
+
+.. image:: /images/lp_perceptron.png
 """
+
+# sphinx_gallery_thumbnail_path = 'images/lp_perceptron.png'
 
 import sys
 import warnings

@@ -10,7 +10,11 @@ gradient evaluations, with the momentum method's certified upper bound. On the r
 digits 3 and 5, which cannot (on full MNIST): test error. The paper's batch perceptron
 predicts with its last iterate; ours, where nothing separates, with the average of them,
 and suffers all the same.
+
+.. image:: /images/margin_maximization.png
 """
+
+# sphinx_gallery_thumbnail_path = 'images/margin_maximization.png'
 
 import sys
 import warnings

@@ -11,7 +11,11 @@ each example that it looks at and one more for a mistake; an optimistic round ta
 The estimator plays Rosenblatt's perceptron mistake by mistake, which is slow for the 358
 million of n = 15: they are counted by a small compiled loop, which is held against the
 estimator where that is quick.
+
+.. image:: /images/optimistic_perceptron.png
 """
+
+# sphinx_gallery_thumbnail_path = 'images/optimistic_perceptron.png'
 
 import sys
 

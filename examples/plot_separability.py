@@ -43,7 +43,6 @@ left.invert_xaxis()
 left.set(xlabel="penalty 1/C", ylabel="norm of the coefficients", title="LogisticRegression")
 left.legend()
 
-# %%
 # The proof that versicolor and virginica overlap: weighted means of the two classes that are
 # the same point.
 q = answer.weights.toarray().ravel()

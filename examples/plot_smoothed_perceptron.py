@@ -8,7 +8,11 @@ On the right, classes that overlap: the norm of A^T q, at 0 the proof that nothi
 Von Neumann's algorithm needs about log(1 / epsilon) / rho^2 rounds, the iterated smoothed one
 sqrt(n) log(1 / epsilon) / rho: it is ahead where the classes overlap little, and behind where
 they overlap much.
+
+.. image:: /images/smoothed_perceptron.png
 """
+
+# sphinx_gallery_thumbnail_path = 'images/smoothed_perceptron.png'
 
 import sys
 import warnings

@@ -36,7 +36,7 @@ class CheckpointCallback:
     path : str or path-like
         File of the checkpoint, in a directory that exists. One file, one fit.
     every : float, default=60.0
-        Least distance of two checkpoints.
+        Least distance of two checkpoints (in the given ``unit``).
     unit : {"seconds", "rounds"}, default="seconds"
         Unit of ``every``.
 

@@ -32,7 +32,17 @@ class MarginCertificate:
         The distribution q that proves the upper bound. More than two classes: entry
         ``(i, j)`` belongs to example i held against class j.
     radius : float
-        Largest norm of a row (about the mean, with an intercept): the scale of margins.
+        Largest norm of a row (about the mean, with an intercept; margin units): the scale
+        of margins.
+
+    Examples
+    --------
+    >>> from marginsvm import MaxMarginClassifier
+    >>> clf = MaxMarginClassifier().fit([[0.0], [1.0], [3.0]], [0, 0, 1])
+    >>> print(clf.certificate_)
+    certified: 1 <= best margin <= 1 (relative gap 0), separable: True
+    >>> clf.certificate_.weights.toarray().ravel()
+    array([0. , 0.5, 0.5])
     """
 
     margin: float
@@ -48,7 +58,19 @@ class MarginCertificate:
         return relative_gap(self.margin, self.margin_bound)
 
     def advice(self, max_iter: int, tol: float) -> str:
-        """Say how a fit ended that did not reach its goal, and what would help."""
+        """Say how a fit ended that did not reach its goal, and what would help.
+
+        Parameters
+        ----------
+        max_iter : int
+            Rounds that the fit was allowed.
+        tol : float
+            Relative gap that it was to reach (dimensionless).
+
+        Returns
+        -------
+        str
+        """
         if self.status == "no_margin":
             meaning = (
                 "the classes cannot be separated."
@@ -88,11 +110,21 @@ class CertificateCheck:
     Attributes
     ----------
     margin, margin_bound : float
-        Both bounds, computed again.
+        Both bounds, computed again (margin units: those of X).
     valid : bool
         Whether the claimed bounds are no better than these, up to rounding.
     reason : str
         What is wrong, or an empty string.
+
+    Examples
+    --------
+    >>> from dataclasses import replace
+    >>> from marginsvm import MaxMarginClassifier, check_certificate
+    >>> X, y = [[0.0], [1.0], [3.0]], [0, 0, 1]
+    >>> clf = MaxMarginClassifier().fit(X, y)
+    >>> clf.certificate_ = replace(clf.certificate_, margin_bound=0.9)  # a false claim
+    >>> check_certificate(clf, X, y).reason
+    'the weights prove 1.0, not 0.9'
     """
 
     margin: float
@@ -114,10 +146,12 @@ def check_certificate(
 
     Parameters
     ----------
-    estimator : fitted estimator of this package
+    estimator : estimator
+        A fitted one, of this package.
     X : array-like or sparse matrix of shape (n_samples, n_features)
         Training data (a precomputed kernel: the kernel matrix).
     y : array-like of shape (n_samples,)
+        Class labels.
     sample_weight : array-like of shape (n_samples,), default=None
         As in fit; they matter for a soft margin.
     rtol : float, default=1e-7
@@ -126,6 +160,12 @@ def check_certificate(
     Returns
     -------
     CertificateCheck
+        True if the certificate holds, with both bounds.
+
+    Raises
+    ------
+    NotFittedError
+        If the estimator has not been fitted.
 
     References
     ----------

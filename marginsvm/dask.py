@@ -129,7 +129,18 @@ class DaskMargin(ClassifierMixin, BaseEstimator):
         return self
 
     def to_local(self) -> Any:
-        """Give the fitted estimator, which pickles and predicts without Dask."""
+        """Give the fitted estimator, which pickles and predicts without Dask.
+
+        Returns
+        -------
+        estimator
+            ``estimator_``.
+
+        Raises
+        ------
+        NotFittedError
+            If fit has not been called.
+        """
         check_is_fitted(self, "estimator_")
         return self.estimator_
 
@@ -170,6 +181,14 @@ class DaskBlocks:
     ----------
     X, y, sample_weight
         As in :meth:`DaskMargin.fit`.
+
+    Examples
+    --------
+    >>> import dask.array as da
+    >>> from marginsvm.dask import DaskBlocks
+    >>> source = DaskBlocks(da.ones((5, 2), chunks=(3, 2)), da.zeros(5, chunks=3))
+    >>> [X.shape for X, y in source]
+    [(3, 2), (2, 2)]
     """
 
     def __init__(self, X: Any, y: Any, sample_weight: Any = None) -> None:

@@ -30,8 +30,11 @@ class MarginPathDisplay:
     Attributes
     ----------
     ax_ : matplotlib Axes
+        Where it is drawn.
     figure_ : matplotlib Figure
-    line_ : matplotlib line of the lower bound
+        The figure of these axes.
+    line_ : matplotlib Line2D
+        The line of the lower bound.
 
     Examples
     --------
@@ -60,18 +63,25 @@ class MarginPathDisplay:
 
         Parameters
         ----------
-        estimator : fitted estimator of this package
+        estimator : estimator
+            A fitted one, of this package.
         x : {"n_passes", "n_iter", "seconds"}, default="n_passes"
             Horizontal axis.
         name : str, default=None
             Name in the legend; the class's if None.
         ax : matplotlib Axes, default=None
+            Where to draw; a new figure if None.
         **line_kw : dict
             Passed to the line of the lower bound.
 
         Returns
         -------
         MarginPathDisplay
+
+        Raises
+        ------
+        NotFittedError
+            If the estimator has not been fitted.
         """
         check_is_fitted(estimator, "history_")
         name = type(estimator).__name__ if name is None else name
@@ -83,12 +93,22 @@ class MarginPathDisplay:
         Parameters
         ----------
         x : {"n_passes", "n_iter", "seconds"}, default="n_passes"
+            Horizontal axis.
         ax : matplotlib Axes, default=None
+            Where to draw; a new figure if None.
         **line_kw : dict
+            Passed to the line of the lower bound.
 
         Returns
         -------
         MarginPathDisplay
+
+        Raises
+        ------
+        ValueError
+            If ``x`` is not one of the axes.
+        ImportError
+            If matplotlib is not installed.
         """
         if x not in LABELS:
             raise ValueError(f"x must be one of {sorted(LABELS)}, but is {x!r}")

@@ -44,6 +44,27 @@ class DualStateMixin(ResultsMixin, PredictorMixin, CallbackSupportMixin, Classif
     numbers), ``_round(data, state)`` (the paper's lines; gives a new state and leaves
     the old one alone) and ``_candidates(data, state)`` (what may be certified).
     Where a round is a batch of draws, ``_round_end(n_iter)`` says how far it goes.
+
+    Examples
+    --------
+    The batch perceptron, whose state is the sum of all the worst rows:
+
+    >>> from sklearn.base import BaseEstimator
+    >>> from marginsvm import DualStateMixin
+    >>> from marginsvm.dual_state import Candidate
+    >>> from marginsvm.responses import worst_row
+    >>> class Perceptron(DualStateMixin, BaseEstimator):
+    ...     fit_intercept = warm_start = verbose = False
+    ...     stopping, tol, max_iter = "separation", 1e-6, 100
+    ...     def _start(self, data):
+    ...         return data.zeros()
+    ...     def _round(self, data, state):
+    ...         return state + data.respond(state, response=worst_row).vector
+    ...     def _candidates(self, data, state):
+    ...         worst = data.margins(state).min()
+    ...         yield Candidate(state, data.mass(state), worst, fallback=True)
+    >>> Perceptron().fit([[1.0, 0.0], [1.0, -1.0]], [1, -1]).status_
+    'separated'
     """
 
     # What an estimator has unless it has a parameter of that name.

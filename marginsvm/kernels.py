@@ -35,6 +35,11 @@ def two_layer_relu_ntk(
     TwoLayerReluNTK
         A picklable ``K(X, Y) -> matrix`` for ``kernel=``.
 
+    Raises
+    ------
+    ValueError
+        If width is below 1.
+
     References
     ----------
     Z. Ji, N. Srebro, M. Telgarsky. Fast Margin Maximization via Dual Acceleration.
@@ -87,26 +92,65 @@ class Prepared:
 
 @dataclass(frozen=True)
 class TwoLayerReluNTK:
-    """``K(x, x') = x . x' sum_j a_j^2 [v_j . x > 0][v_j . x' > 0] + relu(V x) . relu(V x')``.
+    """Tangent kernel of a two-layer ReLU network, as a callable that pickles.
 
-    The two summands are the inner products of the gradients in V and in a. Weights are
-    drawn in float64 and rounded to the type of X: float32 data get a float32 kernel.
+    ``K(x, x') = x . x' sum_j a_j^2 [v_j . x > 0][v_j . x' > 0] + relu(V x) . relu(V x')``. The
+    two summands are the inner products of the gradients in V and in a. Weights are drawn
+    in float64 and rounded to the type of X: float32 data get a float32 kernel.
 
     Parameters
     ----------
     width : int
+        Number of neurons.
     seed : int
+        Of the weights.
+
+    References
+    ----------
+    Ji et al. (2021), Figure 3, Appendix F.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from marginsvm.kernels import TwoLayerReluNTK
+    >>> K = TwoLayerReluNTK(width=16, seed=0)
+    >>> K(np.eye(3)).shape
+    (3, 3)
     """
 
     width: int
     seed: int
 
     def weights(self, n_features: int, dtype: Any) -> tuple[Array, Array]:
-        """V of shape (width, n_features) and a of shape (width,)."""
+        """Weights of the network.
+
+        Parameters
+        ----------
+        n_features : int
+        dtype : dtype
+            They are drawn in float64 and rounded to it.
+
+        Returns
+        -------
+        V : ndarray of shape (width, n_features)
+            Of the hidden layer.
+        a : ndarray of shape (width,)
+            Of the output.
+        """
         return _weights(self.width, self.seed, n_features, np.dtype(dtype))
 
     def prepare(self, X: Any) -> Prepared:
-        """X with its hidden layer, for whoever asks for many columns of one X's kernel."""
+        """X with its hidden layer, for whoever asks for many columns of one X's kernel.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n, n_features), or Prepared
+
+        Returns
+        -------
+        Prepared
+            To be given in place of X.
+        """
         if isinstance(X, Prepared):
             return X
         X = X.toarray() if hasattr(X, "toarray") else np.asarray(X)

@@ -16,20 +16,33 @@ class Candidate:
 
     Attributes
     ----------
-    vector : ndarray
+    vector : ndarray of shape (n_image + n_rows,)
+        A vector of :class:`marginsvm.KernelMatrixAdapter`.
     mass : float
-        Sum of its coefficients; positive: it carries an upper bound.
+        Sum of its coefficients (dimensionless); positive: it carries an upper bound.
     worst : float or None
-        Its worst margin, if known: it carries a lower bound.
+        Its worst margin (units of the radius), if known: it carries a lower bound.
     fallback : bool
         Whether it is the model where nothing separates.
-    offsets : ndarray or None
+    offsets : ndarray of shape (n_classes,) or None
         Its intercept in that case; None: the one of the exponential loss.
-    low : ndarray or None
+    low : ndarray of shape (n_classes, n_classes) or None
         The smallest margin of each group, if known in float64: a bound to stop on then
         needs no further pass.
     precise : bool
         Whether the vector was computed in float64 from its coefficients: nor does this one.
+
+    Examples
+    --------
+    A sum of two rows, whose norm over 2 bounds the margin from above:
+
+    >>> import numpy as np
+    >>> from marginsvm.kernel_matrix import LinearAdapter, make_rows
+    >>> from marginsvm.progress import Candidate
+    >>> data = LinearAdapter(np.eye(2), make_rows(np.array([0, 1]), 2, balanced=False))
+    >>> pair = Candidate(data.row(0) + data.row(1), mass=2.0)
+    >>> round(data.norm(pair.vector) / pair.mass, 6)
+    0.707107
     """
 
     vector: Array

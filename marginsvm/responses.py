@@ -25,20 +25,31 @@ class Weights:
 
     Attributes
     ----------
-    q : ndarray
+    q : ndarray of shape rows.shape
         Weights on the rows, non-negative, balanced if the rows are.
     mass : float
-        Their sum.
+        Their sum (dimensionless, as all but ``worst``).
     worst : float
-        Worst margin of the predictor that was answered, under its best intercept.
+        Worst margin of the predictor that was answered, under its best intercept (units of
+        the radius).
     offsets : ndarray of shape (k,)
         The response's own intercept, as class offsets of the margins.
     log_risk : float
-        Logarithm of the average loss at ``offsets`` (prior as weights).
+        Logarithm of the average loss at ``offsets`` (prior as weights; dimensionless).
     gradient_mass : float
-        Sum of the weights in the gradient of the average loss.
+        Sum of the weights in the gradient of the average loss (dimensionless).
     smoothness : float
-        Ji's rho of the loss: its psi is rho-smooth in the maximum norm.
+        Ji's rho of the loss (dimensionless): its psi is rho-smooth in the maximum norm.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from marginsvm.kernel_matrix import make_rows
+    >>> from marginsvm.responses import softmax
+    >>> rows = make_rows(np.array([0, 1]), 2, balanced=False)
+    >>> answer = softmax(rows, np.array([0.0, 1.0]))
+    >>> answer.mass, answer.worst
+    (1.0, 0.0)
     """
 
     q: Array
@@ -51,10 +62,34 @@ class Weights:
 
 
 class Response(Protocol):
-    """A smoothed best response of the data player."""
+    """A smoothed best response of the data player: what ``data.respond`` is given.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from marginsvm.kernel_matrix import make_rows
+    >>> from marginsvm.responses import euclidean, softmax, worst_row
+    >>> rows, margins = make_rows(np.array([0, 1]), 2, balanced=False), np.array([0.0, 0.5])
+    >>> [response(rows, margins, 0.5).q.round(3) for response in (softmax, euclidean, worst_row)]
+    [array([0.731, 0.269]), array([0.75, 0.25]), array([1., 0.])]
+    """
 
     def __call__(self, rows: Rows, margins: Array, mu: float) -> Weights:
-        """Answer the margins of all rows with weights on the rows."""
+        """Answer the margins of all rows with weights on the rows.
+
+        Parameters
+        ----------
+        rows : Rows
+            What the margins are of; whether weights have to be balanced.
+        margins : ndarray of shape rows.shape
+            Of the predictor that is answered (units of the radius).
+        mu : float
+            Smoothing (units of the radius); 0: all weight on the worst row.
+
+        Returns
+        -------
+        Weights
+        """
         ...
 
 

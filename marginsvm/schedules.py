@@ -15,7 +15,12 @@ class PowerSchedule(BaseEstimator):
     scale : float, default=1.0
         Value at the first round (dimensionless, a multiple of the paper's step).
     power : float, default=0.0
-        Decay; 0 is a constant, 0.5 the schedule of Nacson et al.
+        Decay (dimensionless); 0 is a constant, 0.5 the schedule of Nacson et al.
+
+    References
+    ----------
+    M. S. Nacson et al. Convergence of Gradient Descent on Separable Data. AISTATS 2019;
+    section 3.1 of Ji et al. (2021).
 
     Examples
     --------
@@ -39,7 +44,11 @@ class NesterovSchedule(BaseEstimator):
     Parameters
     ----------
     delay : float, default=1.0
-        Rounds until the momentum is one half.
+        Rounds until the momentum is one half (a number of rounds: dimensionless).
+
+    References
+    ----------
+    Ji et al. (2021), Algorithm 1 and Theorem 3.1.
 
     Examples
     --------

@@ -32,6 +32,12 @@ class Separability:
         classes meet, up to ``margin_bound``.
     estimator : PerceptronVonNeumann
         The fitted estimator, for ``predict`` or :func:`marginsvm.check_certificate`.
+
+    Examples
+    --------
+    >>> from marginsvm import check_separability
+    >>> check_separability([[0.0], [1.0]], [0, 1])
+    Separable: a predictor separates the classes with margin 0.5, and none reaches more than 0.5.
     """
 
     separable: bool | None
@@ -78,7 +84,7 @@ def check_separability(
     X : array-like or sparse matrix of shape (n_samples, n_features)
         Features of like scale are decided faster: scaling them does not change the answer.
     y : array-like of shape (n_samples,)
-        Class labels; more than two classes: whether one linear score a class can put each
+        Class labels. More than two classes: whether one linear score a class can put each
         example's own class first.
     kernel : str or callable, default="linear"
         As in :class:`marginsvm.PerceptronVonNeumann`, with the kernel's default parameters.
@@ -93,6 +99,12 @@ def check_separability(
     Returns
     -------
     Separability
+        The answer, and what proves it.
+
+    Raises
+    ------
+    ValueError
+        If the data or a parameter cannot be used; the text says what to do.
 
     References
     ----------

@@ -78,7 +78,7 @@ class AdaptiveSamplingKernelClassifier(DualStateMixin, BaseEstimator):
         theta_t (dimensionless): a name, a number, a function of t, or a schedule object;
         None leaves it to ``schedule``.
     momentum : {"nesterov", "none"}, float or callable, default=None
-        beta_t in [0, 1], given likewise.
+        beta_t in [0, 1] (dimensionless), given likewise.
     cache_size : float, default=200
         Memory for kernel columns (MB). It changes the time of a fit and nothing else.
     stopping : {"gap", "separation"}, default="gap"
@@ -96,15 +96,20 @@ class AdaptiveSamplingKernelClassifier(DualStateMixin, BaseEstimator):
 
     Attributes
     ----------
-    coef_, dual_coef_, intercept_, margin_, margin_bound_, certificate_, ... : see
-        :class:`MomentumMarginClassifier`.
+    coef_, intercept_, support_, support_vectors_, dual_coef_ : ndarray
+        The predictor, as in :class:`marginsvm.MomentumMarginClassifier`.
+    margin_, margin_bound_, gap_, separable_, status_, certificate_, history_
+        What is proved of it and how the fit ended, as there.
+    classes_, n_features_in_, feature_names_in_ : ndarray, int, ndarray
+        What was seen in fit, as there.
     n_iter_ : int
         Draws made. Bounds are evaluated after every draw at first, then after every
         eighth part more; ``history_`` has those rounds.
     n_kernel_evaluations_ : int
         Kernel values computed by the last call of fit; none where precomputed.
     cache_hit_rate_ : float
-        Share of the columns used by the last call of fit that were in the cache.
+        Share of the columns used by the last call of fit that were in the cache
+        (dimensionless).
 
     Notes
     -----

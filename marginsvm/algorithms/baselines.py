@@ -48,12 +48,27 @@ class BatchPerceptron(DualStateMixin, BaseEstimator):
     max_iter : int, default=10000
         Rounds in all, those before a warm start included.
     warm_start : bool, default=False
+        Go on from where the previous fit on the same data ended, bit for bit.
     verbose : bool or int, default=False
+        Print the gap now and then.
 
     Attributes
     ----------
-    coef_, intercept_, margin_, margin_bound_, certificate_, ... : see
-        :class:`marginsvm.MomentumMarginClassifier`.
+    coef_, intercept_, support_, support_vectors_, dual_coef_ : ndarray
+        The predictor, as in :class:`marginsvm.MomentumMarginClassifier`.
+    margin_, margin_bound_, gap_, separable_, status_, n_iter_, certificate_, history_
+        What is proved of it and how the fit ended, as there.
+    classes_, n_features_in_, feature_names_in_ : ndarray, int, ndarray
+        What was seen in fit, as there.
+
+    Notes
+    -----
+    =======================  ==========================================================
+    paper                    code
+    =======================  ==========================================================
+    :math:`w_t`              ``w``, mass t
+    supergradient at w       ``data.respond(w, response=worst_row)``
+    =======================  ==========================================================
 
     References
     ----------
@@ -149,8 +164,22 @@ class NormalizedKernelPerceptron(BatchPerceptron):
 
     Attributes
     ----------
-    coef_, intercept_, margin_, margin_bound_, separable_, certificate_, ... : see
-        :class:`marginsvm.MomentumMarginClassifier`.
+    coef_, intercept_, support_, support_vectors_, dual_coef_ : ndarray
+        The predictor, as in :class:`marginsvm.MomentumMarginClassifier`.
+    margin_, margin_bound_, gap_, separable_, status_, n_iter_, certificate_, history_
+        What is proved of it and how the fit ended, as there.
+    classes_, n_features_in_, feature_names_in_ : ndarray, int, ndarray
+        What was seen in fit, as there.
+
+    Notes
+    -----
+    =======================  ==========================================================
+    paper                    code
+    =======================  ==========================================================
+    :math:`w_k, \alpha_k`    ``w / k``: one vector holds both
+    :math:`p(\alpha_k)`      ``data.respond(w, response=worst_row)``, the first of them
+    :math:`\theta_k`         1 / (k + 1)
+    =======================  ==========================================================
 
     References
     ----------
@@ -250,8 +279,12 @@ class VonNeumannClassifier(DualStateMixin, BaseEstimator):
 
     Attributes
     ----------
-    coef_, intercept_, margin_, margin_bound_, separable_, certificate_, ... : see
-        :class:`marginsvm.MomentumMarginClassifier`.
+    coef_, intercept_, support_, support_vectors_, dual_coef_ : ndarray
+        The predictor, as in :class:`marginsvm.MomentumMarginClassifier`.
+    margin_, margin_bound_, gap_, separable_, status_, n_iter_, certificate_, history_
+        What is proved of it and how the fit ended, as there.
+    classes_, n_features_in_, feature_names_in_ : ndarray, int, ndarray
+        What was seen in fit, as there.
 
     Notes
     -----

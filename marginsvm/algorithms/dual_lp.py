@@ -90,9 +90,13 @@ class DualLpPerceptron(DualStateMixin, BaseEstimator):
 
     Attributes
     ----------
-    coef_, intercept_, margin_, margin_bound_, certificate_, ... : see
-        :class:`marginsvm.MomentumMarginClassifier`. Margins are distances in the q-norm,
-        1/p + 1/q = 1 (units of X), to the plane with the constant feature included.
+    coef_, intercept_, support_, support_vectors_, dual_coef_ : ndarray
+        The predictor, as in :class:`marginsvm.MomentumMarginClassifier`.
+    margin_, margin_bound_, gap_, separable_, status_, certificate_, history_
+        What is proved of it and how the fit ended, as there. Margins are distances in the
+        q-norm, 1/p + 1/q = 1 (units of X), to the plane with the constant feature included.
+    classes_, n_features_in_, feature_names_in_ : ndarray, int, ndarray
+        What was seen in fit, as there.
     n_iter_ : int
         Epochs of n_rows steps.
 

@@ -93,7 +93,7 @@ _SHARED: dict[str, list[Any]] = {
 
 
 class LpPerceptron(_OnlineLp, BaseEstimator):
-    """Online perceptron with a p-norm: a row that is misjudged is added.
+    r"""Online perceptron with a p-norm: a row that is misjudged is added.
 
     It stops changing at the first separator, whose margin may be small;
     ``stopping="separation"`` stops there. Where nothing separates, the model is that
@@ -108,8 +108,21 @@ class LpPerceptron(_OnlineLp, BaseEstimator):
 
     Attributes
     ----------
-    coef_, intercept_, margin_, margin_bound_, certificate_, ... : see
-        :class:`marginsvm.DualLpPerceptron`.
+    coef_, intercept_ : ndarray
+        The predictor, as in :class:`marginsvm.DualLpPerceptron`.
+    margin_, margin_bound_, gap_, separable_, status_, n_iter_, certificate_, history_
+        What is proved of it and how the fit ended, as there.
+    classes_, n_features_in_, feature_names_in_ : ndarray, int, ndarray
+        What was seen in fit, as there.
+
+    Notes
+    -----
+    =======================  ==========================================================
+    paper                    code
+    =======================  ==========================================================
+    :math:`\theta_t`         mirror image of ``u``, taken by the compiled loop
+    :math:`\psi'(\theta_t)`  ``u``: the sum of the misjudged rows
+    =======================  ==========================================================
 
     References
     ----------
@@ -173,8 +186,12 @@ class PrimalMirrorDescent(_OnlineLp, BaseEstimator):
 
     Attributes
     ----------
-    coef_, intercept_, margin_, margin_bound_, certificate_, ... : see
-        :class:`marginsvm.DualLpPerceptron`.
+    coef_, intercept_ : ndarray
+        The predictor, as in :class:`marginsvm.DualLpPerceptron`.
+    margin_, margin_bound_, gap_, separable_, status_, n_iter_, certificate_, history_
+        What is proved of it and how the fit ended, as there.
+    classes_, n_features_in_, feature_names_in_ : ndarray, int, ndarray
+        What was seen in fit, as there.
 
     Notes
     -----
@@ -183,7 +200,7 @@ class PrimalMirrorDescent(_OnlineLp, BaseEstimator):
     ================================  =============================================
     :math:`\psi'(\theta^{(t)})`       ``u``
     :math:`\gamma`                    1 / largest ``data.flat().curvature``
-    :math:`t \bar\theta_t`            ``total``
+    :math:`t \overline{\theta_t}`     ``total``
     ================================  =============================================
 
     References

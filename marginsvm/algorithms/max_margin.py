@@ -62,15 +62,20 @@ class MaxMarginClassifier(DualStateMixin, BaseEstimator):
         Go on from where the previous fit on the same data ended, bit for bit (kernels: up
         to rounding).
     verbose : bool or int, default=False
+        Print the gap now and then.
 
     Attributes
     ----------
     support_ : ndarray of shape (n_support,)
         Examples with positive weight in the fitted predictor; of linear ones, too.
-    coef_, intercept_, margin_, margin_bound_, certificate_, ... : see
-        :class:`marginsvm.MomentumMarginClassifier`. ``separable_`` is False only if proved
-        to rounding: margins down to 1e-9 of the radius are found and certified (kernels
-        and rows with more than 1024 features: 1e-7).
+    coef_, intercept_, support_vectors_, dual_coef_ : ndarray
+        The predictor, as in :class:`marginsvm.MomentumMarginClassifier`.
+    margin_, margin_bound_, gap_, separable_, status_, n_iter_, certificate_, history_
+        What is proved of it and how the fit ended, as there; ``separable_`` is False only if
+        proved to rounding: margins down to 1e-9 of the radius are found and certified
+        (kernels and rows with more than 1024 features: 1e-7).
+    classes_, n_features_in_, feature_names_in_ : ndarray, int, ndarray
+        What was seen in fit, as there.
 
     See Also
     --------
@@ -95,7 +100,7 @@ class MaxMarginClassifier(DualStateMixin, BaseEstimator):
 
     References
     ----------
-    P. Wolfe. Finding the nearest point in a polytope. Mathematical Programming, 1976.
+    Philip Wolfe. Finding the nearest point in a polytope. Mathematical Programming, 1976.
 
     J. Kim, H. Park. Fast nonnegative matrix factorization: an active-set-like method and
     comparisons. SIAM J. Sci. Comput., 2011.

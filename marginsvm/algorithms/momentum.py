@@ -47,11 +47,12 @@ class MomentumMarginClassifier(DualStateMixin, BaseEstimator):
         ``"linear"``, ``"precomputed"``, a name known to
         ``sklearn.metrics.pairwise.pairwise_kernels``, or ``kernel(X, Y) -> matrix``.
     gamma : {"scale", "auto"} or float, default="scale"
-        Kernel coefficient, as in SVC.
+        Kernel coefficient, as in SVC (units of the kernel's: 1 over those of X, squared, for
+        "rbf").
     degree : float, default=3
-        Degree of the polynomial kernel.
+        Degree of the polynomial kernel (dimensionless).
     coef0 : float, default=0.0
-        Constant of the polynomial and sigmoid kernels.
+        Constant of the polynomial and sigmoid kernels (dimensionless).
     kernel_params : dict, default=None
         More parameters of the kernel.
     fit_intercept : bool, default=True
@@ -62,7 +63,7 @@ class MomentumMarginClassifier(DualStateMixin, BaseEstimator):
         theta_t as a multiple of the paper's step (dimensionless): a name, a number, a
         function of t, or a schedule object whose parameters a grid search can reach.
     momentum : {"nesterov", "none"}, float or callable, default="nesterov"
-        beta_t in [0, 1], given likewise. ``"none"`` with the constant step is
+        beta_t in [0, 1] (dimensionless), given likewise. ``"none"`` with the constant step is
         normalized gradient descent (O(1/t)), with ``"inv_sqrt"`` the method of Nacson
         et al. (O(1/sqrt t)).
     gradient : {"normalized", "theory", "plain"}, default="normalized"
@@ -84,12 +85,13 @@ class MomentumMarginClassifier(DualStateMixin, BaseEstimator):
     Attributes
     ----------
     classes_ : ndarray of shape (n_classes,)
+        Class labels, sorted.
     coef_, intercept_ : ndarray of shape (1, n_features), (1,) or (n_classes, ...)
         Linear predictor, scaled so that the closest training examples get decision
         values +-1 (more classes: the smallest difference of scores is 1).
-    support_, support_vectors_, dual_coef_, intercept_ : ndarray
-        Kernel predictor: indices, examples and coefficients (one row a class; one row
-        in all for two classes).
+    support_, support_vectors_, dual_coef_ : ndarray
+        Kernel predictor, in place of ``coef_``: indices, examples and coefficients (one row a
+        class; one row in all for two classes).
     margin_, margin_bound_ : float
         Certified lower and upper bound on the best margin (margin units: those of X).
     gap_ : float
@@ -108,7 +110,9 @@ class MomentumMarginClassifier(DualStateMixin, BaseEstimator):
         ``n_iter``, ``n_passes``, ``seconds``, ``margin``, ``margin_bound``: the best bounds
         after each round.
     n_features_in_ : int
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Number of features seen in fit.
+    feature_names_in_ : ndarray of shape (n_features,)
+        Their names, where X has names that are strings.
 
     See Also
     --------

@@ -59,24 +59,29 @@ class OptimisticPerceptron(DualStateMixin, BaseEstimator):
 
     Attributes
     ----------
-    coef_, intercept_, margin_, margin_bound_, separable_, certificate_, ... : see
-        :class:`marginsvm.MomentumMarginClassifier`.
+    coef_, intercept_, support_, support_vectors_, dual_coef_ : ndarray
+        The predictor, as in :class:`marginsvm.MomentumMarginClassifier`.
+    margin_, margin_bound_, gap_, separable_, status_, n_iter_, certificate_, history_
+        What is proved of it and how the fit ended, as there.
+    classes_, n_features_in_, feature_names_in_ : ndarray, int, ndarray
+        What was seen in fit, as there.
 
     Notes
     -----
-    ===============================  ==================================================
-    paper                            code
-    ===============================  ==================================================
-    :math:`\tilde x^{[t]}`           ``last``: the answer of the data in round t
-    :math:`w_t`                      ``w``, mass t
-    :math:`p_t`                      ``data.respond(W)``: all p_s multiply up to a softmax
-    :math:`\sum_{s \le t} w_s`       ``W``: t times the output, mass t (t + 1) / 2
-    :math:`\sum_{1 \le s < t} \tilde x^{[s]}`  ``total``
-    ===============================  ==================================================
+    ==========================================  =========================================
+    paper                                       code
+    ==========================================  =========================================
+    :math:`\tilde x^{[t]}`                      ``last``: the answer of the data in round t
+    :math:`w_t`                                 ``w``, mass t
+    :math:`p_t`                                 ``data.respond(W)``: all p_s multiply up to
+                                                a softmax
+    :math:`\sum_{s \le t} w_s`                  ``W``: t times the output, mass t (t + 1) / 2
+    :math:`\sum_{1 \le s < t} \tilde x^{[s]}`   ``total``
+    ==========================================  =========================================
 
     Line 5, summed over the rounds, is Appendix A.1: :math:`w_t` is the last pseudoexample
     plus the sum of them all. The average separates once
-    :math:`t > (1 + 2 r^2 \ln n) / (2 \gamma)`, and ``n_iter_`` is that t where
+    :math:`t > (1 + 2 r^2 \ln(n)) / (2 \gamma)`, and ``n_iter_`` is that t where
     ``stopping="separation"``. Where nothing separates, the sum W is the model: it tends
     to the minimiser of the exponential loss.
 

@@ -36,14 +36,29 @@ class KernelPerceptron(BatchPerceptron):
     max_iter : int, default=10000
         Mistakes in all, those before a warm start included.
     warm_start : bool, default=False
+        Go on from where the previous fit on the same data ended, bit for bit.
     verbose : bool or int, default=False
+        Print the gap now and then.
 
     Attributes
     ----------
     n_mistakes_ : int
         Updates made.
-    coef_, intercept_, margin_, margin_bound_, separable_, certificate_, ... : see
-        :class:`marginsvm.MomentumMarginClassifier`.
+    coef_, intercept_, support_, support_vectors_, dual_coef_ : ndarray
+        The predictor, as in :class:`marginsvm.MomentumMarginClassifier`.
+    margin_, margin_bound_, gap_, separable_, status_, n_iter_, certificate_, history_
+        What is proved of it and how the fit ended, as there.
+    classes_, n_features_in_, feature_names_in_ : ndarray, int, ndarray
+        What was seen in fit, as there.
+
+    Notes
+    -----
+    =======================  ==========================================================
+    paper                    code
+    =======================  ==========================================================
+    :math:`y_i x_i`          a row of the data, divided by the radius
+    :math:`w_k`              ``w``, after k mistakes: its mass, ``n_mistakes_``
+    =======================  ==========================================================
 
     References
     ----------

@@ -81,8 +81,12 @@ class SmoothedKernelPerceptron(DualStateMixin, BaseEstimator):
 
     Attributes
     ----------
-    coef_, intercept_, margin_, margin_bound_, separable_, certificate_, ... : see
-        :class:`marginsvm.MomentumMarginClassifier`.
+    coef_, intercept_, support_, support_vectors_, dual_coef_ : ndarray
+        The predictor, as in :class:`marginsvm.MomentumMarginClassifier`.
+    margin_, margin_bound_, gap_, separable_, status_, n_iter_, certificate_, history_
+        What is proved of it and how the fit ended, as there.
+    classes_, n_features_in_, feature_names_in_ : ndarray, int, ndarray
+        What was seen in fit, as there.
 
     Notes
     -----
@@ -98,7 +102,7 @@ class SmoothedKernelPerceptron(DualStateMixin, BaseEstimator):
 
     ``n_iter_`` is the paper's k. Every round keeps the excessive gap
     :math:`L_{\mu_k}(\alpha_k) \le -\|p_k\|_G^2 / 2` (Lemma 5), so that alpha separates
-    within :math:`2 \sqrt{2 \ln n} / \rho_K` rounds. Where nothing separates, the last alpha
+    within :math:`2 \sqrt{2 \ln(n)} / \rho_K` rounds. Where nothing separates, the last alpha
     is the model: divided by mu, it tends to the minimiser of the exponential loss.
 
     References

@@ -77,8 +77,12 @@ class PerceptronVonNeumann(DualStateMixin, BaseEstimator):
     ----------
     n_outer_ : int
         Outer rounds; ``n_iter_`` counts the inner ones.
-    coef_, intercept_, margin_, margin_bound_, separable_, certificate_, ... : see
-        :class:`marginsvm.MomentumMarginClassifier`.
+    coef_, intercept_, support_, support_vectors_, dual_coef_ : ndarray
+        The predictor, as in :class:`marginsvm.MomentumMarginClassifier`.
+    margin_, margin_bound_, gap_, separable_, status_, n_iter_, certificate_, history_
+        What is proved of it and how the fit ended, as there.
+    classes_, n_features_in_, feature_names_in_ : ndarray, int, ndarray
+        What was seen in fit, as there.
 
     Notes
     -----

@@ -41,8 +41,9 @@ class KernelMatrixAdapter(ABC):
     Parameters
     ----------
     rows : Rows
+        Labels as rows: binary, or an example held against another class.
     C : float
-        Soft margin: each row has its own extra coordinate ``1 / sqrt(2 C)``.
+        Soft margin (dimensionless): each row has its own extra coordinate ``1 / sqrt(2 C)``.
     image_shape : tuple of int
         Shape of the first part of a vector.
     norm : LpNorm
@@ -55,6 +56,7 @@ class KernelMatrixAdapter(ABC):
     Attributes
     ----------
     n_rows : int
+        Number of rows.
     radius : float
         Largest norm of a row in the user's units; about the mean where the rows are
         balanced. Everything else here is in units of it.
@@ -65,6 +67,18 @@ class KernelMatrixAdapter(ABC):
     column_scale, column_passes, column_dtype
         What a value of ``columns`` is multiplied with, what a column counts in passes,
         and its type.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from marginsvm.kernel_matrix import LinearAdapter, make_rows
+    >>> X, codes = np.array([[2.0, 0.0], [0.0, 1.0]]), np.array([1, 0])
+    >>> data = LinearAdapter(X, make_rows(codes, 2, balanced=False))
+    >>> answer = data.respond(data.zeros())  # of a predictor that knows nothing: all rows alike
+    >>> data.coefficients(answer.vector), answer.mass
+    (array([0.5, 0.5]), 1.0)
+    >>> data.radius, data.margins(answer.vector)  # in units of the radius, squared
+    (2.0, array([0.5  , 0.125]))
     """
 
     radius: float

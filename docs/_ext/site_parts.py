@@ -1,0 +1,51 @@
+"""Two parts of the site that Sphinx does not bring: sections of docstrings, and MathML.
+
+.. code-block:: rst
+
+    .. docstring:: marginsvm.MomentumMarginClassifier Notes References
+
+shows these sections of the docstring, so that a page need not repeat them. Formulas are
+written as MathML, which browsers draw by themselves: MathJax would come from the network.
+"""
+
+from importlib import import_module
+
+from docutils import nodes
+from docutils.parsers.rst import Directive
+from docutils.statemachine import StringList
+from docutils.utils.math.latex2mathml import tex2mathml
+from numpydoc.docscrape import NumpyDocString
+
+
+class DocstringSections(Directive):
+    """Parse the named sections where the directive stands."""
+
+    required_arguments = 1
+    optional_arguments = 9
+
+    def run(self):
+        path, *sections = self.arguments
+        module, name = path.rsplit(".", 1)
+        found = NumpyDocString(getattr(import_module(module), name).__doc__)
+        container = nodes.container()
+        for section in sections:
+            if not found[section]:
+                raise self.error(f"{path} has no section {section}")
+            lines = StringList(["", *found[section], ""], source=f"docstring of {path}")
+            self.state.nested_parse(lines, self.content_offset, container)
+        return container.children
+
+
+def visit_math(translator, node):
+    """Write a formula, in a line or on lines of its own."""
+    block = isinstance(node, nodes.math_block)
+    formula = tex2mathml(node.astext(), as_block=block)
+    translator.body.append(f'<div class="formula">{formula}</div>' if block else formula)
+    raise nodes.SkipNode
+
+
+def setup(app):
+    """Make both known."""
+    app.add_directive("docstring", DocstringSections)
+    app.add_html_math_renderer("mathml", (visit_math, None), (visit_math, None))
+    return {"parallel_read_safe": True, "parallel_write_safe": True}

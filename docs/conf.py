@@ -1,0 +1,64 @@
+"""Sphinx: ``python -m sphinx -W -n docs docs/_build/html`` builds the site, offline."""
+
+import sys
+from pathlib import Path
+
+import marginsvm
+
+sys.path.insert(0, str(Path(__file__).parent / "_ext"))
+
+project = "marginsvm"
+version = release = marginsvm.__version__
+copyright = "2026, the marginsvm maintainers"
+extensions = [
+    "sphinx.ext.autodoc",
+    "sphinx.ext.autosummary",
+    "numpydoc",
+    "myst_parser",
+    "sphinx_gallery.gen_gallery",
+    "site_parts",
+]
+exclude_patterns = ["_build", "auto_examples/*.ipynb", "auto_examples/*.py", "auto_examples/*.json"]
+
+# The API: as the docstrings say it; types are in the signatures of the source.
+autodoc_typehints = "none"
+autosummary_generate = True
+numpydoc_show_class_members = False
+numpydoc_class_members_toctree = False
+templates_path = ["_templates"]
+nitpick_ignore_regex = [  # of others: no inventory is fetched, so that the build needs no network
+    ("py:.*", r"(numpy|scipy|sklearn|matplotlib|np|sp)\..*"),
+    ("py:class", r".*Mixin|BaseEstimator|object"),
+]
+
+# Only what takes seconds and needs no data is run; the others show a stored picture.
+sphinx_gallery_conf = {
+    "examples_dirs": "../examples",
+    "gallery_dirs": "auto_examples",
+    "filename_pattern": r"(quickstart|plot_certificate|plot_separability)\.py$",
+    "ignore_pattern": r"(^|/)_|/benchmarks/|__init__\.py",
+    "within_subsection_order": "NumberOfCodeLinesSortKey",  # the simple ones first
+    "download_all_examples": False,
+    "show_memory": False,
+    "show_signature": False,
+    "remove_config_comments": True,
+}
+
+html_theme = "pydata_sphinx_theme"
+html_title = "marginsvm"
+html_theme_options = {
+    "navbar_end": [],
+    "navbar_persistent": ["search-button"],
+    "secondary_sidebar_items": ["page-toc"],
+    "show_prev_next": False,
+    "footer_start": ["copyright"],
+    "footer_end": [],
+    "show_toc_level": 2,
+}
+html_context = {"default_mode": "light"}
+html_show_sourcelink = False
+html_static_path = ["_static"]
+html_css_files = ["site.css"]
+html_sidebars = {"*": []}  # what is not in a folder has no neighbours
+html_math_renderer = "mathml"
+toc_object_entries_show_parents = "hide"

@@ -1,0 +1,182 @@
+"""The documentation is true: what it runs, what it names, and what it owes every public name."""
+
+import inspect
+import re
+from dataclasses import fields as dataclass_fields
+from dataclasses import is_dataclass
+from pathlib import Path
+
+import pytest
+import test_certificates
+import test_equalities
+import test_users
+from estimators import ESTIMATORS, fit, make, parameters, separable
+from sklearn.externals._numpydoc.docscrape import NumpyDocString  # HTML reprs read with it
+from sklearn.utils.estimator_checks import parametrize_with_checks
+from toy_algorithm import DualFista
+
+import marginsvm
+from marginsvm import dask, kernels, progress, responses, sources
+
+ROOT = Path(__file__).parent.parent
+DOCS = ROOT / "docs"
+
+pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+
+
+# The toy algorithm of "Add an algorithm" is held to what all estimators are.
+
+
+def test_the_toy_is_short_and_shown():
+    code = (DOCS / "toy_algorithm.py").read_text()
+    assert len([line for line in code.splitlines() if line.strip()]) < 40
+    assert "literalinclude:: toy_algorithm.py" in (DOCS / "extending.rst").read_text()
+
+
+@parametrize_with_checks([DualFista()])
+def test_scikit_learn_checks_on_the_toy(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.parametrize(
+    "test",
+    [
+        test_certificates.test_bounds_bracket_the_optimum,
+        test_certificates.test_nothing_separates,
+        test_certificates.test_contradictory_duplicates,
+        test_equalities.test_integer_weights_are_copies,
+        test_equalities.test_stop_and_resume,
+        test_users.test_pickles,
+        test_users.test_pipelines_and_searches,
+        test_users.test_callbacks_stop_a_fit,
+    ],
+    ids=lambda test: test.__name__,
+)
+def test_battery_on_the_toy(test, rng, tmp_path):
+    given = {"rng": rng, "tmp_path": tmp_path, "k": 3, "kernel": "linear", "C": 1.0}
+    wanted = inspect.signature(test).parameters
+    test(cls=DualFista, **{name: value for name, value in given.items() if name in wanted})
+
+
+# Docstrings.
+
+PUBLIC = {name: getattr(marginsvm, name) for name in marginsvm.__all__}
+PUBLIC |= {
+    value.__name__: value
+    for value in (
+        dask.DaskBlocks,
+        dask.DaskMargin,
+        sources.ArrayBlocks,
+        sources.ParquetBlocks,
+        sources.SvmlightBlocks,
+        kernels.two_layer_relu_ntk,
+        kernels.TwoLayerReluNTK,
+        progress.Candidate,
+        responses.Response,
+        responses.Weights,
+    )
+}
+HOOKS = {"setup", "teardown", "on_fit_task_begin", "on_fit_task_end"}  # called by scikit-learn
+UNIT = r"dimensionless|[Uu]nits?\b|\(MB\)|[Pp]asses|relative|[Aa]s in|as there|radius"
+each = pytest.mark.parametrize("name", sorted(PUBLIC))
+
+
+def names(entries):
+    """Names of a section, one by one: several may share an entry."""
+    return [name.strip(" *") for entry in entries for name in entry.name.split(",")]
+
+
+def methods(cls):
+    """Public methods that the package wrote, for users to call."""
+    for name, member in inspect.getmembers(cls, inspect.isroutine):
+        if name.startswith("_") or name in HOOKS:
+            continue
+        member = inspect.unwrap(member)
+        if member.__module__.startswith("marginsvm"):
+            yield f"{cls.__name__}.{name}", member
+
+
+def functions():
+    """Functions and methods of the public names."""
+    for name, value in sorted(PUBLIC.items()):
+        if inspect.isfunction(value):
+            yield name, value
+        elif value is not marginsvm.KernelMatrixAdapter:  # its methods say it in one line
+            yield from methods(value)
+
+
+FUNCTIONS = dict(functions())
+
+
+@each
+def test_docstrings_have_what_a_reader_needs(name):
+    doc = NumpyDocString(inspect.getdoc(PUBLIC[name]))
+    assert " ".join(doc["Summary"]).rstrip().endswith("."), "a summary is a sentence"
+    assert any(line.startswith(">>>") for line in doc["Examples"]), "an example that runs"
+    if PUBLIC[name] in ESTIMATORS or inspect.isfunction(PUBLIC[name]):
+        where = r"Algorithm|Theorem|[Ee]q\.|Lemma|[Ff]igure|Appendix|Wolfe"
+        assert re.search(where, "\n".join(doc["References"])), "where exactly it is from"
+    for section in ("Parameters", "Attributes", "Returns"):
+        for entry in doc[section]:
+            text = " ".join([entry.type, *entry.desc])
+            if re.search(r"\bfloat\b", entry.type):
+                assert re.search(UNIT, text), f"{entry.name} has no unit"
+            if re.search(r"ndarray of|array-like", entry.type):
+                assert "of shape" in entry.type, f"{entry.name} has no shape"
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_functions_say_what_they_take_and_raise(name):
+    function = FUNCTIONS[name]
+    doc = NumpyDocString(inspect.getdoc(function))
+    assert doc["Summary"]
+    assert names(doc["Parameters"]) == [p for p in parameters(function) if p != "self"]
+    assert doc["Returns"], "what it gives"
+    if re.search(r"^ +raise ", inspect.getsource(function), re.M):
+        assert doc["Raises"]
+
+
+@pytest.mark.parametrize("cls", ESTIMATORS, ids=lambda cls: cls.__name__)
+def test_parameters_and_fitted_attributes_are_all_documented(cls, rng):
+    doc = NumpyDocString(inspect.getdoc(cls))
+    assert names(doc["Parameters"]) == list(parameters(cls))
+    X, y = separable(rng)
+    fitted = set()
+    for kernel in ("linear", "poly"):
+        clf = fit(make(cls, kernel=kernel, max_iter=3), X, y)
+        fitted |= {name for name in vars(clf) if re.fullmatch(r"[a-zA-Z]\w*_", name)}
+    written = names(doc["Attributes"])
+    assert len(written) == len(set(written))
+    assert fitted <= set(written)
+
+
+@pytest.mark.parametrize("name", [name for name in PUBLIC if is_dataclass(PUBLIC[name])])
+def test_fields_are_all_documented(name):
+    doc = NumpyDocString(inspect.getdoc(PUBLIC[name]))
+    fields = [field.name for field in dataclass_fields(PUBLIC[name])]
+    assert names(doc["Attributes"] or doc["Parameters"]) == fields
+
+
+# Pages.
+
+
+def test_every_public_name_is_in_the_reference():
+    listed = re.findall(r"^    ([\w.]+)$", (DOCS / "api.rst").read_text(), re.M)
+    assert {name.split(".")[-1] for name in listed} == set(PUBLIC)
+
+
+def test_what_the_table_of_papers_names_is_there():
+    text = (DOCS / "papers.rst").read_text()
+    cited = re.findall(r"``((?:marginsvm|tests|examples)/[^`]+)``", text)
+    assert len(cited) > 80
+    for place in cited:
+        path, _, test = place.partition("::")
+        assert (ROOT / path).is_file(), place
+        assert not test or f"def {test}(" in (ROOT / path).read_text(), place
+    assert all(cls.__name__ in text for cls in ESTIMATORS)
+
+
+@pytest.mark.parametrize("page", sorted(DOCS.glob("algorithms/*.rst")), ids=lambda page: page.stem)
+def test_tests_that_pages_name_are_there(page):
+    for path in re.findall(r"``(tests/[\w.]+)``", page.read_text()):
+        assert (ROOT / path).is_file(), path
