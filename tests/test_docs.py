@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 import test_certificates
 import test_equalities
+import test_persistence
 import test_users
 from estimators import ESTIMATORS, fit, make, parameters, separable
 from sklearn.externals._numpydoc.docscrape import NumpyDocString  # HTML reprs read with it
@@ -46,7 +47,7 @@ def test_scikit_learn_checks_on_the_toy(estimator, check):
         test_certificates.test_contradictory_duplicates,
         test_equalities.test_integer_weights_are_copies,
         test_equalities.test_stop_and_resume,
-        test_users.test_pickles,
+        test_persistence.test_round_trips,
         test_users.test_pipelines_and_searches,
         test_users.test_callbacks_stop_a_fit,
     ],
@@ -54,6 +55,7 @@ def test_scikit_learn_checks_on_the_toy(estimator, check):
 )
 def test_battery_on_the_toy(test, rng, tmp_path):
     given = {"rng": rng, "tmp_path": tmp_path, "k": 3, "kernel": "linear", "C": 1.0}
+    given["copied"] = test_persistence.by_pickle
     wanted = inspect.signature(test).parameters
     test(cls=DualFista, **{name: value for name, value in given.items() if name in wanted})
 
