@@ -20,10 +20,11 @@ from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
 from marginsvm._block_source import Scan, Seen, look
+from marginsvm._interrupts import interrupts_wait
 from marginsvm._threads import single_threaded_blas
 from marginsvm._typing import Array
 from marginsvm._validation import Labels, balances
-from marginsvm.kernel_matrix import Rows, Store, make_rows, normalized
+from marginsvm.kernel_matrix import NormalizedRows, Rows, Store, make_rows, normalized
 from marginsvm.kernel_matrix.passes import Block
 from marginsvm.kernel_matrix.stores import chunks
 
@@ -95,6 +96,7 @@ class DaskMargin(ClassifierMixin, BaseEstimator):
         self.estimator = estimator
         self.client = client
 
+    @interrupts_wait
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> DaskMargin:
         """Fit where the chunks are.
 
@@ -395,4 +397,5 @@ def _run(chunk: Chunk, local: list[Array | None], work: Callable[..., T]) -> T:
 
 
 def _take(chunk: Chunk, index: Array) -> Any:
-    return chunk.X[index]
+    X = chunk.X[index]
+    return X.toarray() if isinstance(X, NormalizedRows) else X
