@@ -23,7 +23,7 @@ class _Deferred:
 
     def __call__(self, signum: int, frame: Any) -> None:
         if self.waiting and not self.leaving:
-            self.release()
+            self.handler(signum, frame)  # and still waits: Python drops what destructors raise
         else:
             self.waiting = True
 
@@ -49,6 +49,9 @@ def _deferred_interrupts() -> Iterator[None]:
     try:
         signal.signal(signal.SIGINT, deferred)
         yield
+    except KeyboardInterrupt:
+        deferred.waiting = False  # it has got through
+        raise
     finally:
         deferred.leaving = True  # from here on it does not raise: its predecessor must return
         signal.signal(signal.SIGINT, handler)

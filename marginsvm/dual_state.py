@@ -313,6 +313,10 @@ class DualStateMixin(ResultsMixin, PredictorMixin, CallbackSupportMixin, Classif
         same = same and vector.shape == data.zeros().shape
         if same and proof.precise:  # then it will not be computed again
             same = np.abs(data.refresh(vector) - vector).max() <= _OTHER_DATA * data.mass(vector)
+        best = self._progress.best
+        if same and best is not None and best.low is not None:  # nor will this
+            low = data.rows.group_min(data.margins(best.vector, precise=True))
+            same = np.allclose(low, best.low, rtol=0.0, atol=_OTHER_DATA * data.norm(best.vector))
         if not same:
             raise ValueError(
                 "warm_start=True continues the previous fit, but this data has another shape, "

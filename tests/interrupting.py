@@ -42,9 +42,9 @@ class CtrlC:
         signal.signal(signal.SIGALRM, self.press)
 
     def press(self, signum, frame):
-        if self.presses == 2:
+        if self.presses == 2 or not self.fitting:
             signal.setitimer(signal.ITIMER_REAL, 0.0)
-        elif self.fitting:
+        else:
             self.presses += 1
             signal.raise_signal(signal.SIGINT)
 
@@ -99,7 +99,7 @@ def main(number, seed, impatience):
         model, X, y, reference, seconds = known[i % len(known)]
         if getattr(model, "status_", None) == "max_iter":
             model.__dict__ = dict(model.get_params())  # anew
-        again = rng.exponential(0.1 * seconds) if rng.random() < impatience else 0.0
+        again = 1e-4 + rng.exponential(0.1 * seconds) if rng.random() < impatience else 0.0
         ctrl_c.during(model, X, y, rng.uniform(1e-6, 1.1 * seconds), again)
         usable += look(model, X, y, impatience > 0.0)
         if rng.random() < 0.5:

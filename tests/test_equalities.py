@@ -142,6 +142,15 @@ def test_fits_keep_apart(cls, rng):
     np.testing.assert_array_equal(first.history_["margin"], alone.history_["margin"])
 
 
+def assert_refused_or_true(estimator, X, y):
+    message = ""
+    try:
+        fit(estimator, X, y)
+    except ValueError as error:
+        message = str(error)
+    assert "other values" in message if message else check_certificate(estimator, X, y)
+
+
 @pytest.mark.parametrize("kernel", ["linear", "rbf"])
 def test_going_on_with_a_finished_fit(cls, kernel, rng):
     """Nothing more to do; other data of that shape is refused, or what is claimed holds for it."""
@@ -152,11 +161,16 @@ def test_going_on_with_a_finished_fit(cls, kernel, rng):
     after = (estimator.n_iter_, estimator.margin_, estimator.margin_bound_, estimator.status_)
     assert after == before
     other = rng.permutation(X)
-    if estimator._progress.proof.precise:
-        with pytest.raises(ValueError, match="other values"):
-            fit(estimator, other, y)
-    else:
-        assert check_certificate(fit(estimator, other, y), other, y)
+    assert_refused_or_true(estimator, other, y)
+
+
+def test_going_on_where_an_example_without_weight_has_moved(cls, rng):
+    X, y = separable(rng)
+    estimator = fit(make(cls, fit_intercept=False, max_iter=50, warm_start=True), X, y)
+    weights = estimator.certificate_.weights.toarray().ravel()
+    other = X.copy()
+    other[weights.argmin()] *= -0.5
+    assert_refused_or_true(estimator, other, y)
 
 
 def test_resuming_on_other_data_is_refused(cls, rng):

@@ -39,7 +39,7 @@ def run(script, *args):
 
 
 @pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="needs POSIX timers")
-@pytest.mark.parametrize("impatience", [0.0, 0.3])
+@pytest.mark.parametrize("impatience", [0.0, 0.3][:MANY])  # twice: in long runs only
 def test_interrupts(impatience, rng):
     number = 250 * MANY
     out = run("interrupting.py", number, rng.integers(1000), impatience)
