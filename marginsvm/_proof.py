@@ -5,6 +5,8 @@ No code is shared with the fit. The numbers are floats or rationals (``_numbers.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -24,7 +26,7 @@ class Problem:
     ----------
     estimator : fitted estimator
     X, y, sample_weight : array-like
-        As given to fit.
+        As given to fit; or a source of blocks, and None.
     numbers : Floats or Rationals
 
     Attributes
@@ -41,10 +43,10 @@ class Problem:
     def __init__(
         self, estimator: Any, X: Any, y: Any, sample_weight: Any, numbers: Numbers
     ) -> None:
-        weight = _check_sample_weight(sample_weight, X, dtype=np.float64)
+        X, y, weight = _given(X, y, sample_weight)
         self._numbers = numbers
         self._kept = np.flatnonzero(weight > 0)
-        self._codes = np.searchsorted(estimator.classes_, np.asarray(y)[self._kept])
+        self._codes = np.searchsorted(estimator.classes_, y[self._kept])
         self._k = len(estimator.classes_)
         self._own = self._codes[:, None] == np.arange(self._k)  # no rows
         constant = (estimator.intercept_scaling or 0.0) if estimator.fit_intercept else 0.0
@@ -129,53 +131,105 @@ class Problem:
         return bound + sign * self._numbers.doubt * (abs(bound) + self.radius)
 
 
+def _given(X: Any, y: Any, sample_weight: Any) -> tuple[Any, Array, Array]:
+    """Blocks of examples, to be read several times, and the labels and weights of all."""
+    if y is not None:
+        return [X], np.asarray(y), _check_sample_weight(sample_weight, X, dtype=np.float64)
+    labels, weights = [], []
+    for X_block, y_block, *rest in X:  # fit has checked them
+        labels.append(np.asarray(y_block))
+        ones = np.ones(X_block.shape[0])
+        weights.append(np.asarray(rest[0], dtype=np.float64) if rest else ones)
+    return _Matrices(X), np.concatenate(labels), np.concatenate(weights)
+
+
+class _Matrices:
+    """The matrices of a source's blocks."""
+
+    def __init__(self, source: Any) -> None:
+        self._source = source
+
+    def __iter__(self) -> Iterator[Any]:
+        return (block[0] for block in self._source)
+
+
 class _Linear:
     average: Array  # weights of the examples in their mean
 
     def __init__(
         self, estimator: Any, X: Any, kept: Array, constant: float, numbers: Numbers
     ) -> None:
-        X = sp.csr_array(X) if sp.issparse(X) else np.asarray(X)
         if estimator.p == "sparse":
-            self._p = 1.0 + 1.0 / max(float(np.log(X.shape[1])), 1.0)
+            self._p = 1.0 + 1.0 / max(float(np.log(estimator.coef_.shape[1])), 1.0)
         else:
             self._p = float(estimator.p)
         self._numbers, self._q = numbers, self._p / (self._p - 1.0)
-        X = numbers.array(X if kept.size == X.shape[0] else X[kept])
-        if estimator.normalize:
-            inverse = numbers.inverse(numbers.norms(X, 2.0))
-            X = sp.diags_array(inverse) @ X if sp.issparse(X) else X * inverse[:, None]
+        self._given, self._kept, self._normalize = X, kept, estimator.normalize
+        self._constant = constant
         self._coef = numbers.array(estimator.coef_)
         self._intercept = numbers.array(estimator.intercept_)
         if constant:  # a feature that is the same for all; its coefficient is in the intercept
-            stack = sp.hstack if sp.issparse(X) else np.hstack
-            column = numbers.array(np.full((kept.size, 1), constant))
-            X = stack([X, column])
-            self._coef = np.hstack([self._coef, self._intercept[:, None] / column[0]])
+            entry = numbers.array([constant])
+            self._coef = np.hstack([self._coef, self._intercept[:, None] / entry])
             self._intercept = 0 * self._intercept
-        self._X = X.tocsr() if sp.issparse(X) else X
+        self._ready = [*self._read()] if isinstance(X, list) else None
+
+    def _blocks(self) -> Iterable[tuple[slice, Any]]:
+        return self._read() if self._ready is None else self._ready
+
+    def _read(self) -> Iterator[tuple[slice, Any]]:
+        """Examples of positive weight, block by block, and which of these they are."""
+        start = end = 0
+        for X in self._given:
+            X = sp.csr_array(X) if sp.issparse(X) else np.asarray(X)
+            first, last = np.searchsorted(self._kept, [start, start + X.shape[0]])
+            here = self._kept[first:last] - start
+            start, end = start + X.shape[0], end + len(here)
+            if len(here):
+                yield slice(end - len(here), end), self._as_fitted(X, here)
+
+    def _as_fitted(self, X: Any, here: Array) -> Any:
+        numbers = self._numbers
+        X = numbers.array(X if here.size == X.shape[0] else X[here])
+        if self._normalize:
+            inverse = numbers.inverse(numbers.norms(X, 2.0))
+            X = sp.diags_array(inverse) @ X if sp.issparse(X) else X * inverse[:, None]
+        if self._constant:
+            stack = sp.hstack if sp.issparse(X) else np.hstack
+            X = stack([X, numbers.array(np.full((here.size, 1), self._constant))])
+        return X.tocsr() if sp.issparse(X) else X
 
     def scores(self) -> Array:
-        return self._numbers.dot(self._X, self._coef.T) + self._intercept
+        dot = self._numbers.dot
+        return np.concatenate([dot(X, self._coef.T) for _, X in self._blocks()]) + self._intercept
 
     def norm(self) -> Any:
         return self._numbers.norms(self._coef.reshape(1, -1), self._p)[0]
 
     def lengths(self, centred: bool) -> Array:
-        if not centred:
-            return self._numbers.norms(self._X, self._q)
-        return self._numbers.distances(self._X, self._mean())
+        numbers, mean = self._numbers, self._mean() if centred else None
+        return np.concatenate(
+            [
+                numbers.norms(X, self._q) if mean is None else numbers.distances(X, mean)
+                for _, X in self._blocks()
+            ]
+        )
 
     def offset(self) -> float:
         """Distance of the mean from the origin."""
         return float(self._numbers.norms(self._mean()[None], 2.0)[0])
 
     def _mean(self) -> Array:
-        return self._numbers.dot(self.average[None], self._X)[0]
+        return self._sum(self.average[:, None])[0]
+
+    def _sum(self, V: Array) -> Array:
+        """``V^T X``."""
+        parts = (self._numbers.dot(V[block].T, X) for block, X in self._blocks())
+        return reduce(np.add, parts)
 
     def norm_of(self, V: Array, rest: Array | None) -> Any:
         """Norm of ``V^T X``; V sums to ``rest``, next to nothing, which the mean takes away."""
-        W = self._numbers.dot(V.T, self._X)
+        W = self._sum(V)
         if rest is not None:
             W = W - rest[:, None] * self._mean()
         return self._numbers.norms(W.reshape(1, -1), self._q)[0]
@@ -187,6 +241,7 @@ class _Kernel:
     def __init__(
         self, estimator: Any, X: Any, kept: Array, constant: float, numbers: Numbers
     ) -> None:
+        (X,) = X  # all examples in one block
         if estimator.kernel == "precomputed":
             K = np.asarray(X)[np.ix_(kept, kept)]
         else:

@@ -148,7 +148,7 @@ class CertificateCheck:
 def check_certificate(
     estimator: Any,
     X: Any,
-    y: Any,
+    y: Any = None,
     sample_weight: Any = None,
     *,
     exact: bool = False,
@@ -165,8 +165,9 @@ def check_certificate(
     estimator : estimator
         A fitted one, of this package, with the parameters that it was fitted with.
     X : array-like or sparse matrix of shape (n_samples, n_features)
-        Training data (a precomputed kernel: the kernel matrix).
-    y : array-like of shape (n_samples,)
+        Training data (a precomputed kernel: the kernel matrix); or the source of blocks that
+        ``fit_blocks`` was given, and no y.
+    y : array-like of shape (n_samples,), default=None
         Class labels.
     sample_weight : array-like of shape (n_samples,), default=None
         As in fit; they matter for a soft margin.

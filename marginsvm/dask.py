@@ -8,25 +8,21 @@ of examples.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from functools import partial, reduce
+from collections.abc import Iterator
+from functools import partial
 from operator import itemgetter
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
 from marginsvm._block_source import Scan, Seen, look
 from marginsvm._interrupts import interrupts_wait
-from marginsvm._threads import single_threaded_blas
 from marginsvm._typing import Array
 from marginsvm._validation import Labels, balances
-from marginsvm.kernel_matrix import NormalizedRows, Rows, Store, make_rows, normalized
-from marginsvm.kernel_matrix.passes import Block
-from marginsvm.kernel_matrix.stores import chunks
+from marginsvm.kernel_matrix import make_rows, normalized
+from marginsvm.kernel_matrix.remote import Chunk, RemoteStore
 
 try:
     import dask.array as da
@@ -40,10 +36,6 @@ except ImportError as error:
     ) from error
 
 __all__ = ["DaskBlocks", "DaskMargin"]
-
-T = TypeVar("T")
-
-_BRANCHES = 8  # results that are merged at once: fewer cost more messages than they save
 
 
 class DaskMargin(ClassifierMixin, BaseEstimator):
@@ -202,81 +194,6 @@ class DaskBlocks:
             yield block
 
 
-@dataclass
-class Chunk:
-    """Examples on a worker, with their rows."""
-
-    X: Any
-    rows: Rows
-
-    def blocks(self) -> list[Block]:
-        """Pieces that stay in cache."""
-        return [block for some in chunks(self.X) for block in some]
-
-
-class DaskStore(Store):
-    """Chunks on the workers of a cluster.
-
-    Parameters
-    ----------
-    client : distributed.Client
-    chunks : list of Future
-        Of Chunk.
-    sizes : list of int
-        Examples in each.
-    n_features : int
-    dtype : dtype
-    sparse : bool
-    """
-
-    n_blocks = 2  # or more
-    remote = True
-
-    def __init__(
-        self,
-        client: Any,
-        chunks: list[Any],
-        sizes: Array,
-        n_features: int,
-        dtype: np.dtype,
-        sparse: bool,
-    ) -> None:
-        self._client, self._chunks = client, chunks
-        self._ends = np.cumsum(sizes)
-        self._parts = [slice(e - n, e) for e, n in zip(self._ends, sizes, strict=True)]
-        self.shape, self.dtype, self.sparse = (int(self._ends[-1]), n_features), dtype, sparse
-
-    def map(self, work: Callable[..., T], rows: Rows, *local: Array | None) -> Iterator[T]:
-        yield from self._client.gather(self._submit(work, *local))
-
-    def fold(
-        self, work: Callable[..., T], merge: Callable[[T, T], T], rows: Rows, *local: Array | None
-    ) -> T:
-        parts = self._submit(work, *local)
-        while len(parts) > _BRANCHES:
-            groups = [parts[i : i + _BRANCHES] for i in range(0, len(parts), _BRANCHES)]
-            parts = self._client.map(partial(reduce, merge), groups, pure=False)
-        return reduce(merge, self._client.gather(parts))
-
-    def take(self, index: Array) -> Any:
-        where = np.searchsorted(self._ends, index, side="right")
-        order = np.argsort(where, kind="stable")
-        found = self._client.gather(
-            [
-                self._client.submit(
-                    _take, self._chunks[c], index[where == c] - self._parts[c].start, pure=False
-                )
-                for c in np.unique(where)
-            ]
-        )
-        stacked = sp.vstack(found, format="csr") if self.sparse else np.concatenate(found)
-        return stacked[np.argsort(order, kind="stable")]
-
-    def _submit(self, work: Callable[..., T], *local: Array | None) -> list[Any]:
-        arrays = [[None if a is None else a[part] for a in local] for part in self._parts]
-        return self._client.map(_run, self._chunks, arrays, work=work, pure=False)
-
-
 def _current_client() -> Any:
     try:
         return distributed.get_client()
@@ -327,7 +244,7 @@ def _checked(name: str, number: int, X: Any, y: Any, weight: Any) -> tuple[Any, 
 
 def _store(
     client: Any, checked: list[Any], scan: Scan, estimator: Any, dtype: np.dtype, labels: Labels
-) -> DaskStore:
+) -> RemoteStore:
     """Let every worker make its blocks ready."""
     sizes = np.diff(np.searchsorted(labels.kept, np.cumsum([0, *scan.sizes])))
     some = [block for block, size in zip(checked, sizes, strict=True) if size]
@@ -340,7 +257,8 @@ def _store(
         balanced=balances(estimator),
         normalize=estimator.normalize,
     )
-    return DaskStore(client, ready, sizes[sizes > 0], scan.n_features, dtype, scan.first.sparse)
+    sizes, sparse = sizes[sizes > 0], scan.first.sparse
+    return RemoteStore(client, ready, sizes, scan.n_features, dtype, sparse, estimator.normalize)
 
 
 def _chunk(
@@ -389,13 +307,3 @@ def _framed(call: Any, columns: Array | None, dtype: np.dtype, part: pd.DataFram
 
 def _called(estimator: Any, method: str, X: Any) -> Any:
     return getattr(estimator, method)(X)
-
-
-def _run(chunk: Chunk, local: list[Array | None], work: Callable[..., T]) -> T:
-    with single_threaded_blas():
-        return work(chunk.rows, chunk.blocks(), *local)
-
-
-def _take(chunk: Chunk, index: Array) -> Any:
-    X = chunk.X[index]
-    return X.toarray() if isinstance(X, NormalizedRows) else X

@@ -6,7 +6,12 @@ import scipy.sparse as sp
 from estimators import ESTIMATORS, make, quiet
 from sklearn.datasets import load_iris, make_blobs
 
-from marginsvm import MaxMarginClassifier, MomentumMarginClassifier, OptimisticPerceptron
+from marginsvm import (
+    MaxMarginClassifier,
+    MomentumMarginClassifier,
+    OptimisticPerceptron,
+    check_certificate,
+)
 
 BY_PASSES = [cls for cls in ESTIMATORS if cls._by_passes]
 
@@ -40,8 +45,12 @@ def test_blocks_equal_memory(cls, classes, sizes):
     X += 5.0
     kwargs = {"max_iter": 30}
     whole = make(cls, **kwargs).fit(X, y)
-    blocks = make(cls, **kwargs).fit_blocks(cut(X, y, sizes))
+    source = cut(X, y, sizes)
+    blocks = make(cls, **kwargs).fit_blocks(source)
     same_fit(whole, blocks)
+    by_blocks, at_once = check_certificate(blocks, source), check_certificate(blocks, X, y)
+    assert by_blocks
+    np.testing.assert_allclose(by_blocks.margin_bound, at_once.margin_bound, rtol=1e-12)
 
 
 @pytest.mark.parametrize("C", [np.inf, 1.0])
@@ -63,7 +72,10 @@ def test_kinds_of_blocks(estimator, kind, C):
     elif kind == "fortran":
         X = np.asfortranarray(X)
     whole = estimator(C=C).fit(X, y, weight)
-    blocks = estimator(C=C).fit_blocks(cut(X, y, [33, 7, 60], weight))
+    source = cut(X, y, [33, 7, 60], weight)
+    blocks = estimator(C=C).fit_blocks(source)
+    assert check_certificate(blocks, source)
+    assert check_certificate(blocks, source, exact=True)
     same_fit(whole, blocks, rtol=1e-4 if kind == "float32" else 1e-9)
 
 

@@ -137,15 +137,15 @@ def test_arrays_predict_lazily(client):
 
 def test_what_a_round_sends_does_not_grow_with_the_examples(client, monkeypatch):
     """O(k d) numbers to and from the driver."""
-    from marginsvm import dask as module
+    from marginsvm.kernel_matrix import remote as module
 
-    sent, submit = [], module.DaskStore._submit
+    sent, submit = [], module.RemoteStore._submit
 
     def counted(self, work, *local):
         sent.append(len(pickle.dumps((work.keywords, local))))
         return submit(self, work, *local)
 
-    monkeypatch.setattr(module.DaskStore, "_submit", counted)
+    monkeypatch.setattr(module.RemoteStore, "_submit", counted)
     most = []
     for n in (200, 20_000):
         X, y = blobs(2, n)
@@ -195,8 +195,9 @@ def test_those_that_go_row_by_row_say_so(client, cls):
 def test_the_certificate_checks_with_the_chunks_as_source(client):
     X, y = blobs(2)
     dX, dy = da.from_array(X, chunks=(40, 5)), da.from_array(y, chunks=40)
-    local = MaxMarginClassifier().fit_blocks(DaskBlocks(dX, dy))
-    same_fit(MaxMarginClassifier().fit(X, y), local)
+    local = DaskMargin(MaxMarginClassifier(), client=client).fit(dX, dy).to_local()
+    assert check_certificate(local, DaskBlocks(dX, dy))
+    same_fit(MaxMarginClassifier().fit_blocks(DaskBlocks(dX, dy)), local)
 
 
 def test_a_grid_search_on_the_cluster(client):

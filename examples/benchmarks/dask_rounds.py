@@ -18,8 +18,9 @@ from distributed import Client, LocalCluster
 
 from marginsvm import MomentumMarginClassifier
 from marginsvm._threads import single_threaded_blas
-from marginsvm.dask import Chunk, DaskMargin
+from marginsvm.dask import DaskMargin
 from marginsvm.kernel_matrix import make_rows, passes
+from marginsvm.kernel_matrix.remote import Chunk
 
 REPEAT = 25
 

@@ -1,0 +1,108 @@
+"""Examples on the workers of a cluster, reached through a client's map, submit and gather."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial, reduce
+from typing import Any, TypeVar
+
+import numpy as np
+import scipy.sparse as sp
+
+from marginsvm._threads import single_threaded_blas
+from marginsvm._typing import Array
+from marginsvm.kernel_matrix.normalized import NormalizedRows
+from marginsvm.kernel_matrix.passes import Block
+from marginsvm.kernel_matrix.rows import Rows
+from marginsvm.kernel_matrix.stores import Store, chunks
+
+T = TypeVar("T")
+
+_BRANCHES = 8  # results that are merged at once: fewer cost more messages than they save
+
+
+@dataclass
+class Chunk:
+    """Examples on a worker, with their rows."""
+
+    X: Any
+    rows: Rows
+
+    def blocks(self) -> list[Block]:
+        """Pieces that stay in cache."""
+        return [block for some in chunks(self.X) for block in some]
+
+
+class RemoteStore(Store):
+    """Chunks on the workers of a cluster.
+
+    Parameters
+    ----------
+    client : distributed.Client, or what maps and gathers like it
+    chunks : list of Future
+        Of Chunk.
+    sizes : list of int
+        Examples in each.
+    n_features : int
+    dtype : dtype
+    sparse, normalized : bool
+    """
+
+    n_blocks = 2  # or more
+    remote = True
+
+    def __init__(
+        self,
+        client: Any,
+        chunks: list[Any],
+        sizes: Array,
+        n_features: int,
+        dtype: np.dtype,
+        sparse: bool,
+        normalized: bool,
+    ) -> None:
+        self._client, self._chunks, self.normalized = client, chunks, normalized
+        self._ends = np.cumsum(sizes)
+        self._parts = [slice(e - n, e) for e, n in zip(self._ends, sizes, strict=True)]
+        self.shape, self.dtype, self.sparse = (int(self._ends[-1]), n_features), dtype, sparse
+
+    def map(self, work: Callable[..., T], rows: Rows, *local: Array | None) -> Iterator[T]:
+        yield from self._client.gather(self._submit(work, *local))
+
+    def fold(
+        self, work: Callable[..., T], merge: Callable[[T, T], T], rows: Rows, *local: Array | None
+    ) -> T:
+        parts = self._submit(work, *local)
+        while len(parts) > _BRANCHES:
+            groups = [parts[i : i + _BRANCHES] for i in range(0, len(parts), _BRANCHES)]
+            parts = self._client.map(partial(reduce, merge), groups, pure=False)
+        return reduce(merge, self._client.gather(parts))
+
+    def take(self, index: Array) -> Any:
+        where = np.searchsorted(self._ends, index, side="right")
+        order = np.argsort(where, kind="stable")
+        found = self._client.gather(
+            [
+                self._client.submit(
+                    _take, self._chunks[c], index[where == c] - self._parts[c].start, pure=False
+                )
+                for c in np.unique(where)
+            ]
+        )
+        stacked = sp.vstack(found, format="csr") if self.sparse else np.concatenate(found)
+        return stacked[np.argsort(order, kind="stable")]
+
+    def _submit(self, work: Callable[..., T], *local: Array | None) -> list[Any]:
+        arrays = [[None if a is None else a[part] for a in local] for part in self._parts]
+        return self._client.map(_run, self._chunks, arrays, work=work, pure=False)
+
+
+def _run(chunk: Chunk, local: list[Array | None], work: Callable[..., T]) -> T:
+    with single_threaded_blas():
+        return work(chunk.rows, chunk.blocks(), *local)
+
+
+def _take(chunk: Chunk, index: Array) -> Any:
+    X = chunk.X[index]
+    return X.toarray() if isinstance(X, NormalizedRows) else X
