@@ -6,6 +6,7 @@ import warnings
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from sklearn.exceptions import InconsistentVersionWarning
 from sklearn.metrics.pairwise import pairwise_kernels
 from sklearn.utils.validation import check_is_fitted, validate_data
@@ -35,11 +36,19 @@ class PredictorMixin:
 
     def _kernel_matrix(self, X: Any, Y: Any) -> Array:
         """Kernel of all pairs; a callable is given both sets at once, as in SVC."""
-        params = self.kernel_params or {}
-        if callable(self.kernel):
-            return self.kernel(X, Y, **params)
-        named = {"gamma": self._gamma, "degree": self.degree, "coef0": self.coef0, **params}
-        return pairwise_kernels(X, Y, metric=self.kernel, filter_params=True, **named)
+        X, Y, params = canonical(X), canonical(Y), self.kernel_params or {}
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+            if callable(self.kernel):
+                K = self.kernel(X, Y, **params)
+            else:
+                named = {"gamma": self._gamma, "degree": self.degree, "coef0": self.coef0, **params}
+                K = pairwise_kernels(X, Y, metric=self.kernel, filter_params=True, **named)
+        if not np.isfinite(K).all():
+            raise ValueError(
+                f"kernel {self.kernel!r} gives values that are not finite on these examples: scale "
+                "X, or choose other kernel parameters"
+            )
+        return K
 
     def _kernel_between(self, X: Any, Y: Any) -> Array:
         """Kernel of all pairs, of normalised examples if fit saw these."""
@@ -123,3 +132,16 @@ class PredictorMixin:
         tags.input_tags.sparse = True
         tags.input_tags.pairwise = self.kernel == "precomputed"
         return tags
+
+
+def canonical(X: Any) -> Any:
+    """Give a sparse matrix what all of sklearn's kernels take: no duplicates, 32-bit indices."""
+    if not sp.issparse(X):
+        return X
+    if not X.has_canonical_format:
+        X = X.copy()
+        X.sum_duplicates()
+    if X.indices.dtype != np.int32 and max(*X.shape, X.nnz) < 2**31:
+        parts = (X.data, X.indices.astype(np.int32), X.indptr.astype(np.int32))
+        X = type(X)(parts, shape=X.shape)
+    return X

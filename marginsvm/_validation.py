@@ -12,6 +12,7 @@ from sklearn.metrics.pairwise import PAIRWISE_KERNEL_FUNCTIONS
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
+from marginsvm._prediction import canonical
 from marginsvm._typing import Array
 from marginsvm.kernel_matrix import (
     AnswersAdapter,
@@ -128,6 +129,7 @@ def training_set(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Training
     X, y = validate_data(
         probe, X, y, accept_sparse="csr", dtype=floats, ensure_all_finite=not measured
     )
+    X = canonical(X)
     check_classification_targets(y)
     if estimator.kernel == "precomputed":
         _check_gram(X, normalize=estimator.normalize)
@@ -190,6 +192,8 @@ def _gamma(gamma: str | float, X: Any) -> float:
     if isinstance(gamma, str):
         if gamma == "auto":
             return 1.0 / X.shape[1]
-        variance = X.multiply(X).mean() - X.mean() ** 2 if sp.issparse(X) else X.var()
+        X = X.astype(np.float64, copy=False)
+        with np.errstate(over="ignore", invalid="ignore"):  # a kernel that is not finite is refused
+            variance = X.multiply(X).mean() - X.mean() ** 2 if sp.issparse(X) else X.var()
         return 1.0 / (X.shape[1] * float(variance)) if variance > 0 else 1.0
     return gamma

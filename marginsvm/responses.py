@@ -216,6 +216,8 @@ def _balanced_project(rows: Rows, t: Array, density: float | Array) -> Array:
 
     gap, height = value(x)
     for _ in range(100):
+        if not np.isfinite(height):  # margins have overflowed; the vectors will show it
+            return np.full_like(x, np.nan)
         excess, active = rows.group_sum(density * gap), rows.group_sum(density * (gap > 0))
         gradient = np.append(1.0 - excess.sum(), _excess(excess))
         step = np.linalg.solve(_curvature(active), -gradient)
@@ -288,6 +290,8 @@ def balance(table: Array, *, tol: float = 1e-13, max_iter: int = 100) -> Array:
     if k == 2:
         half = 0.25 * (table[0, 1] - table[1, 0])
         return np.array([half, -half])
+    if not np.all(table < np.inf):  # margins have overflowed; the vectors will show it
+        return np.full(k, np.nan)
     finite = np.abs(table[np.isfinite(table)])
     tol = max(tol, 8 * np.finfo(float).eps * float(finite.max(initial=0.0)))  # its rounding
     spread = finite.size == k * (k - 1) and np.ptp(finite) > _SPREAD

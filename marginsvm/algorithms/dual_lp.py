@@ -228,7 +228,8 @@ class DualLpPerceptron(DualStateMixin, BaseEstimator):
         """Measure the gap of v, and begin again where that pays."""
         margins, t = data.margins(state.v).ravel(), state.t
         worst = int(margins.argmin())
-        gap = 1.0 - margins[worst] * data.mass(state.v) / max(data.norm(state.v) ** 2, 1e-300)
+        norm = max(data.norm(state.v), 1e-150)
+        gap = 1.0 - margins[worst] / norm * (data.mass(state.v) / norm)
         grown = self.restart and state.steps >= 10 * state.active.size
         grown = grown and 1.5 * state.gap < gap < 1.0
         mistakes = float(np.count_nonzero(margins <= 0.0))

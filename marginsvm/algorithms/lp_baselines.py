@@ -15,6 +15,8 @@ from marginsvm.algorithms.dual_lp import DualLpPerceptron, draw, draw_seed
 from marginsvm.dual_state import Candidate, DualStateMixin
 from marginsvm.kernel_matrix import KernelMatrixAdapter
 
+_LATELY = 1e-6  # of all the mass: the difference of two vectors keeps ten digits
+
 
 @dataclass(frozen=True)
 class OnlineState:
@@ -53,6 +55,8 @@ class _OnlineLp(DualStateMixin):
         model = self._pass(data, order, u, total)
         margins = data.margins(model)
         late = u - state.origin  # rows added lately: where u settles, the smaller bound
+        mass = data.mass(late)
+        proves = mass > _LATELY * data.mass(u)  # else it is the rounding of u
         pocket, mistakes = state.pocket, float(np.count_nonzero(margins <= 0.0))
         if mistakes < state.mistakes:
             pocket = model
@@ -67,7 +71,7 @@ class _OnlineLp(DualStateMixin):
             mistakes=min(mistakes, state.mistakes),
             seen=(
                 Candidate(model, worst=float(margins.min())),
-                Candidate(late, data.mass(late)),
+                Candidate(late, mass if proves else 0.0),
                 Candidate(pocket, fallback=True),
             ),
         )

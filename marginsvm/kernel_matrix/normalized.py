@@ -11,6 +11,7 @@ import scipy.sparse as sp
 from marginsvm._typing import Array
 
 _BLOCK = 1024
+_TINY = 1e-290  # shorter rows are denormal, or about
 Kernel = Callable[[Any, Any], Array]
 
 
@@ -55,15 +56,15 @@ class NormalizedRows:
 
 def normalized(X: Any) -> NormalizedRows:
     """Divide the rows of a dense or CSR matrix by their norms."""
-    squared = [_squared_norms(X[i : i + _BLOCK]) for i in range(0, X.shape[0], _BLOCK)]
-    return NormalizedRows(X, _inverse_norms(np.concatenate(squared)))
+    norms = np.concatenate([_norms(X[i : i + _BLOCK]) for i in range(0, X.shape[0], _BLOCK)])
+    return NormalizedRows(X, _inverse(norms))
 
 
 def normalized_in_kernel(kernel: Kernel, X: Any) -> NormalizedRows:
     """Divide examples by their norms in the feature space of a kernel."""
     blocks = [X[i : i + 256] for i in range(0, X.shape[0], 256)]
     diagonal = np.concatenate([np.diagonal(kernel(B, B)) for B in blocks])
-    return NormalizedRows(X, _inverse_norms(diagonal.astype(np.float64)))
+    return NormalizedRows(X, _inverse(np.sqrt(np.maximum(diagonal.astype(np.float64), 0.0))))
 
 
 def of_normalized(kernel: Kernel) -> Kernel:
@@ -76,15 +77,29 @@ def of_normalized(kernel: Kernel) -> Kernel:
     return divided
 
 
-def _squared_norms(X: Any) -> Array:
-    """Squared norms of the rows of a block, in float64."""
+def _norms(X: Any) -> Array:
+    """Norms of the rows of a block, in float64; no square overflows or vanishes."""
     X = X.astype(np.float64)
+    with np.errstate(over="ignore"):
+        norms = np.sqrt(_squares(X))
+    for factor, odd in ((2.0**600, norms < 1e-145), (2.0**-600, ~(norms < 1e150))):
+        if odd.any():
+            norms[odd] = np.sqrt(_squares(X[odd] * factor)) / factor
+    return norms
+
+
+def _squares(X: Any) -> Array:
     if sp.issparse(X):
         return np.asarray(X.multiply(X).sum(axis=1)).ravel()
-    return np.einsum("ij,ij->i", X, X)
+    return (X * X).sum(axis=1)
 
 
-def _inverse_norms(squared: Array) -> Array:
-    """``1 / sqrt``; 0 where there is nothing to normalise."""
-    norms = np.sqrt(np.maximum(squared, 0.0))
+def _inverse(norms: Array) -> Array:
+    """Inverses; 0 where there is nothing to normalise."""
+    tiny = np.flatnonzero((norms > 0) & (norms < _TINY))
+    if len(tiny):
+        raise ValueError(
+            f"normalize=True divides examples by their norms, but that of example {tiny[0]} is "
+            f"{norms[tiny[0]]:.3g}, of which float64 holds too few digits: scale it, or set it to 0"
+        )
     return np.where(norms > 0, 1.0 / np.where(norms > 0, norms, 1.0), 0.0)
