@@ -9,7 +9,7 @@ import numpy as np
 from marginsvm._typing import Array
 from marginsvm._validation import TrainingSet
 from marginsvm.certificate import MarginCertificate
-from marginsvm.kernel_matrix import KernelMatrixAdapter
+from marginsvm.kernel_matrix import KernelMatrixAdapter, Predictor
 from marginsvm.progress import Candidate, Exact, Progress
 from marginsvm.responses import softmax
 
@@ -28,24 +28,22 @@ class ResultsMixin:
     def _results(
         self, data: KernelMatrixAdapter, training: TrainingSet, progress: Progress, status: str
     ) -> dict[str, Any]:
-        """Fitted attributes; bounds are computed again, in float64 and from coefficients."""
+        """Fitted attributes; bounds are computed again, and allow for all rounding."""
         scale = data.radius * data.rows.unit
         exact = progress.exact or self._exact(data, progress)
-        model, lower, offsets = exact.model, exact.lower, exact.offsets
-        upper = max(exact.upper, lower, 0.0)
-        q = data.coefficients(exact.proof) / data.mass(exact.proof)
+        lower, upper = exact.lower, max(exact.upper, exact.lower, 0.0)
         certificate = MarginCertificate(
             margin=float(lower * scale),
             margin_bound=float(upper * scale),
             status=status,
-            separable=self._separable(data, model, lower, upper, offsets),
-            weights=training.embed(q),
+            separable=self._separable(data, exact, upper),
+            weights=training.embed(data.distribution(exact.proof)),
             radius=data.radius,
         )
         return {
             **training.features,
             "_gamma": training.gamma,
-            **self._model(data, training, model, lower, offsets),
+            **self._model(data, training, exact),
             **self._counts(progress.state),
             "classes_": training.classes,
             "certificate_": certificate,
@@ -71,35 +69,31 @@ class ResultsMixin:
             return progress.before or progress
         return None
 
-    def _best_model(
-        self, data: KernelMatrixAdapter, progress: Progress
-    ) -> tuple[Array, float, Array]:
-        """Vector, exact margin and offsets of the best separator, or of the fallback."""
+    def _best_model(self, data: KernelMatrixAdapter, progress: Progress) -> tuple[Array, Predictor]:
+        """Vector of the best separator, or of the fallback, and its predictor."""
         best = progress.best
         if best is not None:
-            lower, offsets = data.lower_bound(best.vector, low=best.low)
-            if lower > data.resolution:
-                return best.vector, lower, offsets
+            predictor = data.lower_bound(best.vector, low=best.low)
+            if predictor.margin > data.resolution:
+                return best.vector, predictor
         last = self._fallback(data, progress)
         model, own = last.vector, last.offsets
         if data.norm(model) <= 1e-13 * data.mass(model):  # nothing is left of it but rounding
             model = data.zeros()
         own = softmax(data.rows, data.margins(model)).offsets if own is None else own
-        return model, *data.lower_bound(model, own)
+        return model, data.lower_bound(model, own)
 
     def _fallback(self, data: KernelMatrixAdapter, progress: Progress) -> Candidate:
         """Model where nothing separates, as far as is known."""
         assert progress.last is not None
         return progress.last
 
-    def _separable(
-        self, data: KernelMatrixAdapter, model: Array, lower: float, upper: float, offsets: Any
-    ) -> bool | None:
+    def _separable(self, data: KernelMatrixAdapter, exact: Exact, upper: float) -> bool | None:
         if np.isfinite(self.C):  # the bounds are of the soft margin, which is always positive
-            return data.separates(model, offsets) or None
-        if lower > data.resolution:
+            return data.separates(exact.model, exact.predictor.offsets) or None
+        if exact.lower > data.resolution:
             return True
-        return False if upper <= data.resolution else None
+        return False if upper <= data.vanishing else None
 
     def _history(self, progress: Progress, scale: float) -> dict[str, Array]:
         lines = [line for line in progress.history if line[0] <= progress.n_iter]
@@ -113,20 +107,9 @@ class ResultsMixin:
         }
 
     def _model(
-        self,
-        data: KernelMatrixAdapter,
-        training: TrainingSet,
-        model: Array,
-        lower: float,
-        offsets: Array,
+        self, data: KernelMatrixAdapter, training: TrainingSet, exact: Exact
     ) -> dict[str, Any]:
-        """Predictor scaled so that the closest examples get 1 (no separator: unit norm)."""
-        norm = data.norm(model)
-        separated = lower > data.resolution
-        smallest = lower * norm * data.rows.unit if separated else norm / data.radius
-        coef, intercept = data.predictor(model, offsets)
-        scale = 1.0 / smallest if smallest > 0 else 1.0
-        coef, intercept = np.atleast_2d(coef) * scale, np.atleast_1d(intercept) * scale
+        coef, intercept = exact.predictor.coef, exact.predictor.intercept
         if self.kernel == "linear":
             return {"coef_": coef, "intercept_": intercept}
         support = np.flatnonzero(coef.any(axis=0))

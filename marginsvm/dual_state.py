@@ -177,9 +177,7 @@ class DualStateMixin(ResultsMixin, PredictorMixin, CallbackSupportMixin, Classif
     def _fit(self, training: TrainingSet, X: Any, y: Any) -> Any:
         data = training.adapter(self)  # a kernel matrix may take all of BLAS's threads
         with closing(data), single_threaded_blas():
-            progress = self._resume(data, training.classes) or Progress(
-                self._start(data), n_passes=data.n_passes
-            )
+            progress = self._resume(data, training.classes) or self._begin(data)
             context = self._init_callback_context(
                 max_subtasks=max(0, self.max_iter - progress.n_iter)
             )
@@ -212,6 +210,11 @@ class DualStateMixin(ResultsMixin, PredictorMixin, CallbackSupportMixin, Classif
         self._publish(publish(progress, status or "max_iter"))
         return self.status_
 
+    @np.errstate(over="ignore", invalid="ignore")  # norms tell
+    def _begin(self, data: KernelMatrixAdapter) -> Progress:
+        return Progress(self._start(data), n_passes=data.n_passes)
+
+    @np.errstate(over="ignore", invalid="ignore")
     def _advance(self, data: KernelMatrixAdapter, progress: Progress) -> Progress:
         """Play one round and keep the best bounds."""
         begin, data.n_passes = time.perf_counter(), progress.n_passes
@@ -220,6 +223,11 @@ class DualStateMixin(ResultsMixin, PredictorMixin, CallbackSupportMixin, Classif
         lower, upper = progress.lower, progress.upper
         for candidate in self._candidates(data, state):
             norm = data.norm(candidate.vector)
+            if not np.isfinite(norm):
+                raise ValueError(
+                    f"{type(self).__name__} diverged in round {progress.n_iter + 1}: its vectors "
+                    "are too long for float64; choose a smaller step, or scale X"
+                )
             if candidate.fallback:
                 found["last"] = candidate
             if candidate.worst is not None and norm > 0 and candidate.worst / norm > lower:

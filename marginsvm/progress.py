@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from marginsvm._typing import Array
+from marginsvm.kernel_matrix import Predictor
 
 
 @dataclass(frozen=True)
@@ -56,13 +57,17 @@ class Candidate:
 
 @dataclass(frozen=True)
 class Exact:
-    """The model and the proof with their bounds, in float64 and free of a round's rounding."""
+    """The model and the proof with their bounds, with all of a round's rounding allowed for."""
 
     model: Array
-    lower: float
-    offsets: Array
+    predictor: Predictor
     proof: Array
     upper: float
+
+    @property
+    def lower(self) -> float:
+        """Margin of the model at least, in units of the radius."""
+        return self.predictor.margin
 
 
 @dataclass(frozen=True)

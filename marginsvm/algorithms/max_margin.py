@@ -17,6 +17,7 @@ from marginsvm.algorithms._exact.working_set import WorkingSet, difference_of_me
 from marginsvm.algorithms.momentum import MomentumMarginClassifier
 from marginsvm.dual_state import Candidate, DualStateMixin, Progress
 from marginsvm.kernel_matrix import KernelMatrixAdapter
+from marginsvm.progress import Exact
 
 _LAST_RESORT = 50  # rounds of momentum, for a model where nothing separates
 _MANY = 500  # examples from which methods other than a working set may be worth their start
@@ -176,11 +177,11 @@ class MaxMarginClassifier(DualStateMixin, BaseEstimator):
         return state.seen
 
     def _negligible(self, data: KernelMatrixAdapter) -> float:
-        return data.resolution
+        return data.vanishing
 
     def _model(
-        self, data: KernelMatrixAdapter, training: TrainingSet, model: Array, *rest: Any
+        self, data: KernelMatrixAdapter, training: TrainingSet, exact: Exact
     ) -> dict[str, Any]:
-        q = data.coefficients(model).reshape(len(training.kept), -1)
+        q = data.coefficients(exact.model).reshape(len(training.kept), -1)
         support = training.kept[q.max(axis=1) > 0]
-        return {"support_": support, **super()._model(data, training, model, *rest)}
+        return {"support_": support, **super()._model(data, training, exact)}

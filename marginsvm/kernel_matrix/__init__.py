@@ -2,6 +2,7 @@
 
 from marginsvm.kernel_matrix.adapter import Answer, KernelMatrixAdapter
 from marginsvm.kernel_matrix.answers import AnswersAdapter
+from marginsvm.kernel_matrix.bounds import Predictor
 from marginsvm.kernel_matrix.flat import FlatRows
 from marginsvm.kernel_matrix.gram import GramAdapter
 from marginsvm.kernel_matrix.linear import LinearAdapter
@@ -28,6 +29,7 @@ __all__ = [
     "MemoryStore",
     "MulticlassRows",
     "NormalizedRows",
+    "Predictor",
     "Rows",
     "Store",
     "StreamStore",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -10,11 +10,14 @@ from typing import Any
 import numpy as np
 
 from marginsvm._typing import Array
+from marginsvm.kernel_matrix.bounds import Bounds
 from marginsvm.kernel_matrix.columns import ColumnCache, ColumnPlan
 from marginsvm.kernel_matrix.flat import FlatRows
 from marginsvm.kernel_matrix.norms import LpNorm
 from marginsvm.kernel_matrix.rows import Rows
 from marginsvm.responses import Response, Weights, softmax
+
+_LARGEST = 1e152  # norm of a row, whose square must not overflow; and inverse of the smallest
 
 
 @dataclass(frozen=True)
@@ -30,7 +33,7 @@ class Answer:
         return self.weights.mass
 
 
-class KernelMatrixAdapter(ABC):
+class KernelMatrixAdapter(Bounds):
     """The rows ``a_r`` of a problem, scaled by the largest of their norms.
 
     A *vector* is ``A^T c`` for coefficients c >= 0 on the rows, held as one float64
@@ -82,7 +85,6 @@ class KernelMatrixAdapter(ABC):
     """
 
     radius: float
-    resolution = 1e-12  # a margin or norm this small cannot be told from 0
     cheap_sums = True  # whether a sum over all rows costs no more than a pass
     column_scale: float
     column_passes: float
@@ -110,25 +112,34 @@ class KernelMatrixAdapter(ABC):
         self._constant = constant
         self._slack: Array | None = None  # squares of the rows' extra coordinates
 
-    def _set_radius(self, squared_norms: Array) -> None:
-        """Scale by the largest row, given the squared norms of the examples.
+    def _set_radius(self, squared_norms: Array, unit: float = 0.0) -> None:
+        """Scale by the largest row, given the squared norms of the examples; or else by ``unit``.
 
         A weight m stands for m rows, each with an extra coordinate of its own: their sum
         moves like one row whose coordinate is smaller, but the rows are as long as ever.
         """
         weights = np.ones(1) if self.rows.weights is None else self.rows.weights
-        slack = 0.5 / (self._C * np.minimum(weights, 1.0))
-        self.radius = float(np.sqrt(max((squared_norms + slack).max(), 0.0))) or 1.0
+        with np.errstate(over="ignore", invalid="ignore"):
+            slack = 0.5 / (self._C * np.minimum(weights, 1.0))
+            longest = float((squared_norms + slack).max())
+        short = longest < _LARGEST**-2 and 0.0 < self._tallest() < 1.0 / _LARGEST
+        if short or not longest < _LARGEST**2:
+            raise ValueError(
+                f"the squared norms of the examples (and 1 / 2C) come to {longest:.3g}, with which "
+                f"float64 cannot compute: scale X to entries between {1 / _LARGEST:g} and "
+                f"{_LARGEST:g}, and C with the inverse of their squares"
+            )
+        self.radius = float(np.sqrt(longest)) or unit or 1.0
         self._lengths = squared_norms / self.radius**2
         if np.isfinite(self._C):
-            slack = 0.5 / (self._C * weights * self.radius**2)
+            slack = 0.5 / self._C / (weights * self.radius**2)
             self._slack = self.rows.per_example(slack)
 
     # What the geometry provides.
 
-    @abstractmethod
-    def _scores(self, image: Array, precise: bool) -> Array:
-        """Scores of all examples; float64 throughout where ``precise``."""
+    def _tallest(self) -> float:
+        """Largest absolute value of a feature, where there are features."""
+        return 1.0
 
     @abstractmethod
     def _pull(self, V: Array, precise: bool) -> Array:
@@ -153,19 +164,7 @@ class KernelMatrixAdapter(ABC):
         The constant feature is left out.
         """
 
-    @abstractmethod
-    def predictor(self, w: Array, offsets: Array) -> tuple[Array, Array]:
-        """``w`` as the user applies it: coefficients and intercept, user's units of x."""
-
     # Vectors.
-
-    def image(self, w: Array) -> Array:
-        """First part of a vector, a view."""
-        return w[: self._cut].reshape(self._image_shape)
-
-    def coefficients(self, w: Array) -> Array:
-        """Coefficients on the rows, a view with the shape of the margins."""
-        return w[self._cut :].reshape(self.rows.shape)
 
     def _vector(self, image: Array, q: Array) -> Array:
         return np.concatenate([image.ravel(), q.ravel()])
@@ -187,11 +186,7 @@ class KernelMatrixAdapter(ABC):
 
     def refresh(self, w: Array) -> Array:
         """Compute a vector again from its coefficients, free of accumulated rounding."""
-        return self.combine(self.coefficients(w), precise=True)
-
-    def mass(self, w: Array) -> float:
-        """Sum of the coefficients."""
-        return float(w[self._cut :].sum())
+        return self.combine(np.maximum(self.coefficients(w), 0.0), precise=True)
 
     def mirrored(self, theta: Array) -> Array:
         """Vector whose image's mirror image is ``theta``; it has no coefficients."""
@@ -241,11 +236,6 @@ class KernelMatrixAdapter(ABC):
     def slack(self) -> Array | None:
         """Squares of the rows' extra coordinates, as many as margins; None: a hard margin."""
         return None if self._slack is None else np.broadcast_to(self._slack, self.rows.shape)
-
-    @property
-    def width(self) -> float:
-        """Length of a row that is written out, slack left out; infinite: it cannot be."""
-        return np.inf
 
     @property
     def csr(self) -> Any:
@@ -298,48 +288,12 @@ class KernelMatrixAdapter(ABC):
         """Scores of all examples, in float64."""
         return self._scores(self.image(w), precise=True)
 
-    def margins(self, w: Array, *, precise: bool = False) -> Array:
-        """Margins ``<a_r, w>`` of all rows."""
-        margins = self.rows.margins(self._scores(self.image(w), precise))
-        return margins if self._slack is None else margins + self._slack * self.coefficients(w)
-
     def respond(self, w: Array, mu: float = 1.0, response: Response = softmax) -> Answer:
         """Let the data player answer ``w``: one pass over the data."""
         weights = response(self.rows, self.margins(w), mu)
         return Answer(self.combine(weights.q), weights)
 
-    # Bounds.
-
-    def lower_bound(
-        self, w: Array, offsets: Array | None = None, low: Array | None = None
-    ) -> tuple[float, Array]:
-        """Margin that ``w`` reaches with these class offsets, or else with the best ones.
-
-        ``low`` is the smallest margin of each group, where it is known.
-        """
-        norm, low = self.norm(w), self._worst_of_groups(w) if low is None else low
-        offsets = self.rows.best_offsets(low) if offsets is None else offsets
-        return self.rows.worst_at(low, offsets) / norm if norm > 0 else 0.0, offsets
-
-    def _worst_of_groups(self, w: Array) -> Array:
-        """Smallest margin of each group."""
-        return self.rows.group_min(self.margins(w, precise=True))
-
-    def separates(self, w: Array, offsets: Array) -> bool:
-        """Whether ``w`` separates the examples themselves, slack left out."""
-        margins = self.rows.margins(self._scores(self.image(w), precise=True))
-        return self.rows.worst_at(self.rows.group_min(margins), offsets) > 0
-
-    def upper_bound(self, vector: Array) -> float:
-        """Bound proved by the distribution ``coefficients / mass``.
-
-        Weights that are balanced only up to rounding pay for it: where the margin is
-        positive, the intercepts of two classes differ by at most twice the radius.
-        """
-        q = self.coefficients(vector)
-        return (self.norm(vector) + self.rows.imbalance(q)) / float(q.sum())
-
-    def close(self) -> None:  # noqa: B027 - most adapters hold nothing
+    def close(self) -> None:
         """Release what a fit held."""
 
 

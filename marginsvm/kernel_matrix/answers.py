@@ -19,6 +19,7 @@ from marginsvm.kernel_matrix import passes
 from marginsvm.kernel_matrix.adapter import Answer
 from marginsvm.kernel_matrix.linear import LinearAdapter
 from marginsvm.kernel_matrix.passes import Block, Centre, Sums
+from marginsvm.kernel_matrix.rounding import PAIRWISE, UNIT, summed
 from marginsvm.kernel_matrix.rows import Rows
 from marginsvm.responses import Response, rebalancing, settle, softmax, softmax_weights
 
@@ -187,14 +188,16 @@ class AnswersAdapter(LinearAdapter):
         return np.concatenate([image.ravel() / self.radius, w[self._cut :]])
 
     def upper_bound(self, vector: Array) -> float:
-        rest = self._realised(vector)[2][..., -1]
-        imbalance = float(np.abs(rest).sum()) if self.rows.balanced else 0.0
-        return (self.norm(vector) + imbalance) / self.mass(vector)
+        rest, mass = self._realised(vector)[2][..., -1], self.mass(vector)
+        imbalance = float(np.abs(rest).sum()) / mass if self.rows.balanced else 0.0
+        length = self._norm.dual.length(self.image(vector).ravel()) / mass * (1.0 + PAIRWISE)
+        sums = UNIT * (self.rows.n_examples + 8) * (self._reach + 3.0)
+        return length + sums + self._row_error + 3.0 * imbalance
 
-    def _worst_of_groups(self, w: Array) -> Array:
+    def _lowest(self, w: Array) -> tuple[Array | None, Array]:
         self.n_passes += 1
         W, shift = self._weights(self.image(w), precise=True)
-        return self._fold(partial(_lows, W=W, shift=shift, centre=self._centre), np.minimum)
+        return None, self._fold(partial(_lows, W=W, shift=shift, centre=self._centre), np.minimum)
 
 
 def _alone(played: Played) -> Mixture:
@@ -251,7 +254,7 @@ def _image(rows: Rows, blocks: list[Block], *given: Array, mixture: Mixture) -> 
         image = passes.weighted_sum(rows, [(slice(None), X)], V, np.float64)
         return np.append(image, V.sum(axis=0)[..., None], axis=-1)
 
-    return passes.total(of(block, X) for block, X in blocks)
+    return summed(of(block, X) for block, X in blocks)
 
 
 def _span(blocks: list[Block]) -> slice:

@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from marginsvm._typing import Array
+from marginsvm.kernel_matrix.rounding import product
 
 _TAKEN = 64  # columns at once that are not to be kept
 
@@ -169,7 +170,7 @@ class KeptColumns:
         for k, mine in self._by_batch(examples):
             scattered = np.zeros((len(self._batches[k]), *V.shape[1:]))
             scattered[self._place[examples[mine]]] = V[mine]
-            total += self._batches[k].T @ scattered
+            total += product(self._batches[k].T, scattered)
         return total
 
     def block(self, i: Array, j: Array) -> Array:

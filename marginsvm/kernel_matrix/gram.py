@@ -13,9 +13,19 @@ from sklearn import config_context
 from marginsvm._threads import n_threads, ordered_map, single_threaded_blas
 from marginsvm._typing import Array
 from marginsvm.kernel_matrix.adapter import KernelMatrixAdapter, support_of
+from marginsvm.kernel_matrix.bounds import Predictor
 from marginsvm.kernel_matrix.columns import ColumnCache, ColumnPlan, KeptColumns, WholeMatrix
 from marginsvm.kernel_matrix.flat import GRAM, FlatRows
 from marginsvm.kernel_matrix.norms import LpNorm
+from marginsvm.kernel_matrix.rounding import (
+    FEW,
+    PAIRWISE,
+    SMALL,
+    Extended,
+    chained,
+    extended,
+    product,
+)
 from marginsvm.kernel_matrix.rows import Rows
 
 _MAX_STORED_BYTES = 2**31  # a larger Gram matrix is computed anew for every product
@@ -50,6 +60,7 @@ class GramAdapter(KernelMatrixAdapter):
     """
 
     resolution = 1e-7  # norms are square roots of sums that cancel
+    vanishing = 1e-6
 
     def __init__(
         self,
@@ -79,7 +90,9 @@ class GramAdapter(KernelMatrixAdapter):
             self._kept = KeptColumns(whole_columns, rows.n_examples, _MAX_STORED_BYTES)
         diagonal = self._diagonal()
         self.column_dtype = diagonal.dtype
-        self._set_radius(self._squared_norms(diagonal.astype(np.float64)))
+        self._highest = float(np.abs(diagonal).max()) + constant**2
+        squared = self._squared_norms(diagonal.astype(np.float64))
+        self._set_radius(squared, self._tallest())
         self.column_scale = 1.0 / self.radius**2
         self.column_passes = 1.0 / rows.n_examples
 
@@ -94,6 +107,9 @@ class GramAdapter(KernelMatrixAdapter):
             from_mean = self._multiply(v, precise=True)
             squared = squared - 2.0 * from_mean + v @ from_mean
         return np.maximum(squared, 0.0) + self._constant**2
+
+    def _tallest(self) -> float:
+        return float(np.sqrt(self._highest))
 
     def _diagonal(self) -> Array:
         if self._kernel is None:
@@ -127,7 +143,7 @@ class GramAdapter(KernelMatrixAdapter):
 
     def _product(self, V: Array, precise: bool) -> Array:
         """``K V``, from the stored matrix or strip by strip, shared by some threads."""
-        n, product = self.rows.n_examples, np.empty(V.shape)
+        n, F = self.rows.n_examples, np.empty(V.shape)
         K = self._stored()
         if K is None:
             size, right = max(1, _STRIP_BYTES // (8 * n)), V
@@ -139,10 +155,10 @@ class GramAdapter(KernelMatrixAdapter):
         def work(i: int) -> None:
             strip = slice(i, min(i + size, n))
             rows = self._computed(strip, slice(None)) if K is None else K[strip]
-            product[strip] = rows.astype(right.dtype, copy=False) @ right
+            F[strip] = product(rows.astype(right.dtype, copy=False), right)
 
         self._share(work, range(0, n, size))
-        return product
+        return F
 
     @cached_property
     def _pool(self) -> ThreadPoolExecutor | None:
@@ -172,10 +188,10 @@ class GramAdapter(KernelMatrixAdapter):
         self.n_passes += few.size / len(V)
         if self._kept is not None and self._kept.keep(few):
             return self._kept.multiply(few, V[few])
-        product = np.zeros(V.shape)
+        F = np.zeros(V.shape)
         for part, columns in self._some_columns(few):
-            product += columns.T.astype(np.float64, copy=False) @ V[part]
-        return product
+            F += product(columns.T.astype(np.float64, copy=False), V[part])
+        return F
 
     def _some_columns(self, examples: Array) -> Iterator[tuple[Array, Array]]:
         if self._plan is not None:
@@ -217,7 +233,8 @@ class GramAdapter(KernelMatrixAdapter):
 
     def norm(self, w: Array) -> float:
         squared = self.dot(w, w)
-        if squared < -1e-5 * self.mass(w) ** 2:  # rows are no longer than 1: not rounding
+        mass = np.float64(self.mass(w))  # whose square may overflow
+        if squared < -1e-5 * mass**2:  # rows are no longer than 1: not rounding
             raise ValueError(
                 "the kernel is not positive semidefinite on these examples (a squared norm is "
                 f"{squared:.3g}): it is no inner product, and margins mean nothing. Choose other "
@@ -227,14 +244,50 @@ class GramAdapter(KernelMatrixAdapter):
 
     def lower_bound(
         self, w: Array, offsets: Array | None = None, low: Array | None = None
-    ) -> tuple[float, Array]:
+    ) -> Predictor:
         return super().lower_bound(self.refresh(w) if low is None else w, offsets, low)
 
-    def _kernel_block(self, i: Array, j: Array) -> Array:
+    def _length(self, w: Array) -> float:
+        V = self.rows.signed(self.coefficients(w))
+        return _root(np.sum(V * self.image(w)), self._sums(V) * np.abs(V).sum() ** 2)
+
+    def _dual_length(self, image: Array, q: Array) -> float:
+        few = support_of(q)
+        if few.size**2 > SMALL:
+            V = self.rows.signed(q)
+            return _root(np.sum(V * image), self._sums(V) * np.abs(V).sum() ** 2)
+        V = self.rows.signed(q.astype(Extended))[few]
+        squared = np.sum(V * (self._values(few, few) @ V)) + np.sum(
+            (self._constant * V.sum(0)) ** 2
+        )
+        return _root(squared / self.radius**2, 4.0 * extended(few.size) * self._steepness)
+
+    def _doubt(self, w: Array, length: float, *, sharp: bool) -> float:
+        V = self.rows.signed(self.coefficients(w))
+        sums = extended(len(support_of(V))) * self._steepness if sharp else 2.0 * self._sums(V)
+        return sums * float(np.abs(V).sum())
+
+    def _extended_scores(self, examples: Array, coef: Array) -> Array:
+        few = np.flatnonzero(coef.any(axis=0))
+        return self._values(examples, few) @ coef[:, few].T.astype(Extended)
+
+    def _sums(self, V: Array) -> float:
+        """Rounding error of scores per unit of weight, kernel values taken as exact."""
+        return (2.0 * chained(len(V)) + FEW) * self._steepness
+
+    @property
+    def _steepness(self) -> float:
+        """Largest kernel value, in units of the radius squared."""
+        return self._highest / self.radius**2
+
+    def _values(self, i: Array, j: Array) -> Array:
+        """Kernel values of the examples i with the examples j."""
         if self._kept is not None and self._kept.keep(i):
-            K = self._kept.block(i, j)
-        else:
-            K = self._block(i, j).astype(np.float64)
+            return self._kept.block(i, j)
+        return self._block(i, j).astype(np.float64)
+
+    def _kernel_block(self, i: Array, j: Array) -> Array:
+        K = self._values(i, j)
         K += self._constant**2
         K /= self.radius**2
         return K
@@ -268,3 +321,8 @@ class GramAdapter(KernelMatrixAdapter):
         V = self.rows.signed(self.coefficients(w)) / self.radius**2
         intercept = self.rows.score_offsets(offsets) + self._constant**2 * V.sum(axis=0)
         return V.T, np.asarray(intercept)
+
+
+def _root(squared: float, error: float) -> float:
+    """Square root at most, the square being off by no more than ``error``."""
+    return float(np.sqrt(max(squared, 0.0) + error)) * (1.0 + PAIRWISE)

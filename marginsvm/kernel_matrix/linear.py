@@ -18,6 +18,15 @@ from marginsvm.kernel_matrix.columns import ColumnPlan
 from marginsvm.kernel_matrix.flat import DENSE, SPARSE, FlatRows
 from marginsvm.kernel_matrix.norms import LpNorm
 from marginsvm.kernel_matrix.passes import Centre, Sums
+from marginsvm.kernel_matrix.rounding import (
+    FEW,
+    PAIRWISE,
+    SMALL,
+    UNIT,
+    Extended,
+    chained,
+    extended,
+)
 from marginsvm.kernel_matrix.rows import Rows
 from marginsvm.kernel_matrix.stores import as_store
 from marginsvm.responses import Response, settle, softmax
@@ -71,7 +80,11 @@ class LinearAdapter(KernelMatrixAdapter):
         groups = rows.n_groups**2 if rows.n_groups > 2 else 1
         elsewhere = self._store.whole is None and groups * width <= _MAX_SUMS
         self._merges = self._store.n_blocks > 1 and (groups == 1 or elsewhere)
-        self._measure(rows.n_examples if whole else _CENTRE)
+        with np.errstate(over="ignore", invalid="ignore"):  # _set_radius will tell
+            self._measure(rows.n_examples if whole else _CENTRE)
+
+    def _tallest(self) -> float:
+        return 1.0 if self._store.normalized else max(self._map(passes.tallest))
 
     def _map(self, work: Callable[..., T], *local: Array | None) -> Iterator[T]:
         return self._store.map(work, self.rows, *local)
@@ -85,13 +98,16 @@ class LinearAdapter(KernelMatrixAdapter):
         squared, (mean, far) = self._squared_lengths(), self._centre
         if not np.isfinite(squared.max()):
             assert_all_finite(self._store.whole, input_name="X")
-            raise ValueError(
-                "the squared norms of the examples are too large for their type; scale the features"
-            )
+            raise ValueError("the squared norms of the examples overflow float64: scale X")
         if mean is not None and not far and squared.max() * _FAR**2 < mean @ mean:
             self._centre = Centre(mean, far=True)
             squared = self._squared_lengths()
-        self._set_radius(self._norm.longer(np.maximum(squared, 0.0), self._constant))
+        unit = 0.0 if mean is None else float(np.sqrt(mean @ mean))
+        self._set_radius(self._norm.longer(np.maximum(squared, 0.0), self._constant), unit)
+        # longest example, and as much again for what the mean does to it
+        self._reach = 1.0 + 2.0 * unit / self.radius
+        self._row_error = PAIRWISE if self._store.normalized else 0.0
+        self.vanishing = 1e-12 * self._reach
 
     def _mean(self, size: int) -> Array:
         """Mean of all examples, or of some that are evenly spread."""
@@ -156,6 +172,35 @@ class LinearAdapter(KernelMatrixAdapter):
 
     def _inner(self, w: Array, u: Array) -> float:
         return float(w[: self._cut] @ self._norm.mirror(u[: self._cut]))
+
+    def _length(self, w: Array) -> float:
+        return self._norm.length(self._norm.mirror(self.image(w)).ravel()) * (1.0 + PAIRWISE)
+
+    def _dual_length(self, image: Array, q: Array) -> float:
+        few = support_of(q)
+        sums = UNIT * (few.size + 8) + FEW
+        if few.size * self._image_shape[-1] <= SMALL:
+            V = self.rows.signed(q.astype(Extended))
+            image, sums = self._extended_pull(few, V[few]), extended(few.size)
+        elif isinstance(self._store.whole, np.ndarray):
+            sums = chained(len(q)) + FEW
+        norm = self._norm.dual.length(image.ravel())
+        return norm * (1.0 + PAIRWISE) + sums * self._reach + self._row_error
+
+    def _extended_pull(self, few: Array, V: Array) -> Array:
+        image = np.asarray(V.T @ self._store.take(few))
+        if self._centre.mean is not None:
+            image = image - np.multiply.outer(V.sum(axis=0), self._centre.mean)
+        return (self._with_constant(image, V) / self.radius).astype(np.float64)
+
+    def _extended_scores(self, examples: Array, coef: Array) -> Array:
+        return np.asarray(self._store.take(examples) @ coef.T.astype(Extended))
+
+    def _doubt(self, w: Array, length: float, *, sharp: bool) -> float:
+        n = self._image_shape[-1]
+        sums = chained(n) if isinstance(self._store.whole, np.ndarray) else UNIT * (n + 8)
+        sums = extended(n) if sharp else 2.0 * sums + FEW
+        return (sums * self._reach + self._row_error) * length
 
     def respond(self, w: Array, mu: float = 1.0, response: Response = softmax) -> Answer:
         n_passes = self.n_passes

@@ -35,6 +35,16 @@ class LpNorm:
         """Exponent of the dual norm."""
         return self.p / (self.p - 1.0)
 
+    @property
+    def dual(self) -> LpNorm:
+        """Norm of the vectors."""
+        return self if self.p == 2.0 else LpNorm(self.q)
+
+    def length(self, x: Array) -> float:
+        """Norm of one vector, divided by its largest entry first."""
+        top = float(np.abs(x).max(initial=0.0))
+        return top * float(np.sum(np.abs(x / top) ** self.p) ** (1.0 / self.p)) if top else 0.0
+
     def mirror(self, u: Array) -> Array:
         """Predictor ``theta(u)``, the gradient of ``|u|_q^2 / 2``; u itself for p = 2."""
         return _gradient(u, self.q)
@@ -53,7 +63,7 @@ class LpNorm:
         X = abs(X).astype(np.float64)
         if sp.issparse(X):
             X.sum_duplicates()
-        top = float(X.max()) or 1.0
+        top = np.float64(X.max()) or np.float64(1.0)
         powers = (X / top).power(self.q) if sp.issparse(X) else (X / top) ** self.q
         return top**2 * np.asarray(powers.sum(axis=1)).ravel() ** (2.0 / self.q)
 

@@ -9,7 +9,6 @@ memory, pieces of a file, or chunks on another machine.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from functools import reduce
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,6 +16,7 @@ import numpy as np
 from marginsvm._typing import Array
 from marginsvm.kernel_matrix.normalized import NormalizedRows
 from marginsvm.kernel_matrix.norms import LpNorm
+from marginsvm.kernel_matrix.rounding import product, summed
 from marginsvm.kernel_matrix.rows import Rows
 
 Block = tuple[slice, Any]
@@ -79,13 +79,15 @@ def squared_lengths(rows: Rows, blocks: Iterable[Block], norm: LpNorm, centre: C
 def weighted_sum(rows: Rows, blocks: Iterable[Block], V: Array, dtype: Any) -> Array:
     """``V^T X``, summed in ``dtype``; a float32 block is widened a few rows at a time."""
 
-    def product(V: Array, X: Any) -> Array:
-        if not isinstance(X, np.ndarray) or V.dtype == X.dtype:
-            return V.T @ X
-        size = max(1, _WIDENED_BYTES // (8 * max(1, X.shape[1])))
-        return total(V[i : i + size].T @ X[i : i + size] for i in range(0, len(X), size))
+    def of(V: Array, X: Any) -> Array:
+        return product(V.T, X) if isinstance(X, np.ndarray) else V.T @ X
 
-    return total(product(V[block].astype(dtype, copy=False), X) for block, X in blocks)
+    return summed(of(V[block].astype(dtype, copy=False), X) for block, X in blocks)
+
+
+def tallest(rows: Rows, blocks: Iterable[Block]) -> float:
+    """Largest absolute value of a feature."""
+    return max(float(abs(X).max()) for _, X in blocks)
 
 
 def scores(
@@ -101,7 +103,7 @@ def scores(
     F: list[Array] = []
     for block, X in blocks:
         if precise and isinstance(X, np.ndarray):
-            part = np.concatenate(centre.widened(lambda A: A @ W.T, X))
+            part = np.concatenate(centre.widened(lambda A: product(A, W.T), X))
             part = part if centre.far else part - shift
         else:
             part = X @ W.T - shift
@@ -211,8 +213,3 @@ class Sums:
     def mixed(self, exponents: Array) -> Array:
         """``V^T X`` where the weights of each group are multiplied by ``exp(exponents)``."""
         return self._rows.mixed(self.image, np.exp(self.high + exponents))
-
-
-def total(parts: Iterable[Any]) -> Any:
-    """Sum, in order."""
-    return reduce(np.add, parts)

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from marginsvm._typing import Array
+from marginsvm.kernel_matrix.rounding import Extended
 
 
 class Rows(ABC):
@@ -187,7 +188,9 @@ class Rows(ABC):
 
     def imbalance(self, q: Array) -> float:
         """How far weights are from the balanced set, as a sum of absolute values."""
-        return float(np.abs(self.signed(q).sum(axis=0)).sum()) if self.balanced else 0.0
+        if not self.balanced:
+            return 0.0
+        return float(np.abs(self.signed(q).sum(axis=0, dtype=Extended)).sum())
 
 
 class BinaryRows(Rows):

@@ -35,6 +35,8 @@ class Store(ABC):
         Into how many a pass takes them apart, at least.
     whole : ndarray, CSR matrix or NormalizedRows; or None
         All of them, if they are in memory.
+    normalized : bool
+        Examples come divided by their norms.
     remote : bool
         They are on other machines: what is sent should not grow with their number.
     """
@@ -44,6 +46,7 @@ class Store(ABC):
     sparse: bool
     n_blocks: int
     whole: Any = None
+    normalized: bool = False
     remote: bool = False
 
     @abstractmethod
@@ -79,6 +82,7 @@ class MemoryStore(Store):
     def __init__(self, X: Any) -> None:
         self.whole = X
         self.shape, self.dtype, self.sparse = X.shape, X.dtype, sp.issparse(X)
+        self.normalized = isinstance(X, NormalizedRows)
         self._chunks = chunks(X)
         self.n_blocks = sum(len(chunk) for chunk in self._chunks)
         workers = min(n_threads(), len(self._chunks))

@@ -54,7 +54,7 @@ class StreamStore(Store):
         sparse: bool,
         normalize: bool = False,
     ) -> None:
-        self._read, self._codes, self._normalize = read, codes, normalize
+        self._read, self._codes, self.normalized = read, codes, normalize
         self.shape, self.dtype, self.sparse = (len(codes), n_features), np.dtype(dtype), sparse
         row_bytes = 8 * max(1, n_features) * (int(codes.max(initial=0)) + 1)
         self._watched = int(np.clip(_WATCHED_BYTES // row_bytes, 1, _WATCHED))
@@ -75,7 +75,7 @@ class StreamStore(Store):
     def _blocks(self) -> Iterator[tuple[int, Any]]:
         start = 0
         for X in ahead(self._read()):
-            yield start, normalized(X) if self._normalize else X
+            yield start, normalized(X) if self.normalized else X
             start += X.shape[0]
 
     def watch(self) -> Worst:

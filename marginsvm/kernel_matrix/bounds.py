@@ -1,0 +1,179 @@
+"""What vectors prove: bounds that allow for rounding, so that none is ever wrong."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import NamedTuple
+
+import numpy as np
+
+from marginsvm._typing import Array
+from marginsvm.kernel_matrix.rounding import FEW, PAIRWISE, SMALL, Extended
+from marginsvm.kernel_matrix.rows import Rows
+
+_NEGLIGIBLE = 1e-11  # of a margin: not worth another pass
+
+
+class Predictor(NamedTuple):
+    """A predictor as it is published, and the margin that it reaches at least.
+
+    Attributes
+    ----------
+    margin : float
+        In units of the radius.
+    offsets : ndarray
+        Class offsets that became the intercept.
+    coef, intercept : ndarray
+        In the user's units.
+    """
+
+    margin: float
+    offsets: Array
+    coef: Array
+    intercept: Array
+
+
+class Bounds(ABC):
+    """The bounds of a :class:`KernelMatrixAdapter`, in units of the radius.
+
+    Each geometry says how far its norms and scores may be off. Sums of few terms, which
+    are all that a certificate of high accuracy rests on, are done in extended precision.
+    """
+
+    rows: Rows
+    n_rows: int
+    radius: float
+    resolution = 1e-12  # a margin this small cannot be told from 0
+    vanishing = 1e-12  # nor an upper bound, with the rounding that it allows for
+    _image_shape: tuple[int, ...]
+    _cut: int  # where a vector's coefficients begin
+    _slack: Array | None
+
+    @abstractmethod
+    def _scores(self, image: Array, precise: bool) -> Array:
+        """Scores of all examples; float64 throughout where ``precise``."""
+
+    @abstractmethod
+    def predictor(self, w: Array, offsets: Array) -> tuple[Array, Array]:
+        """``w`` as the user applies it: coefficients and intercept, user's units of x."""
+
+    @abstractmethod
+    def _length(self, w: Array) -> float:
+        """Norm of the predictor w without slack coordinates, at most."""
+
+    @abstractmethod
+    def _dual_length(self, image: Array, q: Array) -> float:
+        """Norm of ``A^T q``, which ``image`` nearly is, without slack coordinates, at most."""
+
+    @abstractmethod
+    def _doubt(self, w: Array, length: float, *, sharp: bool) -> float:
+        """Rounding error of the margins at most, as computed or as the predictor gives them."""
+
+    @abstractmethod
+    def _extended_scores(self, examples: Array, coef: Array) -> Array:
+        """Scores of some examples before the intercept is added, in extended precision."""
+
+    def image(self, w: Array) -> Array:
+        """First part of a vector, a view."""
+        return w[: self._cut].reshape(self._image_shape)
+
+    def coefficients(self, w: Array) -> Array:
+        """Coefficients on the rows, a view with the shape of the margins."""
+        return w[self._cut :].reshape(self.rows.shape)
+
+    def mass(self, w: Array) -> float:
+        """Sum of the coefficients."""
+        return float(w[self._cut :].sum())
+
+    @property
+    def width(self) -> float:
+        """Length of a row that is written out, slack left out; infinite: it cannot be."""
+        return np.inf
+
+    def margins(self, w: Array, *, precise: bool = False) -> Array:
+        """Margins ``<a_r, w>`` of all rows."""
+        margins = self.rows.margins(self._scores(self.image(w), precise))
+        return margins if self._slack is None else margins + self._slack * self.coefficients(w)
+
+    def lower_bound(
+        self, w: Array, offsets: Array | None = None, low: Array | None = None
+    ) -> Predictor:
+        """Predictor of ``w`` with these class offsets, or else with the best ones.
+
+        It is scaled so that the closest examples get 1 (no separator: to unit norm). Its
+        margin is that of the published numbers, less what rounding may have added. ``low``
+        is the smallest margin of each group, where it is known in float64.
+        """
+        length, margins = self._length(w), None
+        slack = None if self._slack is None else self._slack * self.coefficients(w)
+        if slack is not None:
+            length = _longer(length, np.sum(slack * self.coefficients(w)))
+        if low is None:
+            margins, low = self._lowest(w)
+        offsets = self.rows.best_offsets(low) if offsets is None else offsets
+        doubt = self._doubt(w, length, sharp=False) + FEW * float(np.abs(offsets).max())
+        worst = self.rows.worst_at(low, offsets)
+        reached = worst if slack is None else worst - doubt
+        separates = reached > self.resolution * length
+        scale = reached * self.rows.unit if separates else length / self.radius
+        coef, intercept = (np.atleast_1d(x) / (scale or 1.0) for x in self.predictor(w, offsets))
+        predictor = Predictor(0.0, offsets, np.atleast_2d(coef), intercept)
+        if length == 0.0:
+            return predictor
+        least = worst - doubt
+        if slack is None and doubt > _NEGLIGIBLE * worst:
+            margins = self._lowest(w)[0] if margins is None else margins
+            sharp = self._sharp(predictor, margins, worst, doubt) * scale
+            sharp -= self._doubt(w, length, sharp=True)
+            least = max(least, min(sharp, worst + doubt))
+        elif slack is not None and not separates:
+            least = min(least, 0.0)
+        return predictor._replace(margin=least / length)
+
+    def _lowest(self, w: Array) -> tuple[Array | None, Array]:
+        """Margins of all rows, if they are at hand, and the smallest of each group."""
+        margins = self.margins(w, precise=True)
+        return margins, self.rows.group_min(margins)
+
+    def _sharp(
+        self, predictor: Predictor, margins: Array | None, worst: float, doubt: float
+    ) -> float:
+        """Smallest margin of a predictor, the rows that may have it in extended precision."""
+        if margins is None:
+            return -np.inf
+        offsets = predictor.offsets
+        margins = margins + self.rows.expand(offsets[:, None] - offsets)
+        near = np.flatnonzero(margins.ravel() <= worst + 2.0 * doubt)
+        if near.size * min(self.width, self.n_rows) > SMALL:
+            return -np.inf
+        examples, signs = self.rows.locate(near)
+        F = self._extended_scores(examples, predictor.coef) + predictor.intercept
+        return float((signs * F).sum(axis=1).min())
+
+    def separates(self, w: Array, offsets: Array) -> bool:
+        """Whether ``w`` separates the examples themselves, slack left out."""
+        margins = self.rows.margins(self._scores(self.image(w), precise=True))
+        worst = self.rows.worst_at(self.rows.group_min(margins), offsets)
+        doubt = self._doubt(w, self._length(w), sharp=False)
+        return worst > doubt + 2.0 * FEW * float(np.abs(offsets).max())
+
+    def upper_bound(self, vector: Array) -> float:
+        """Bound proved by ``distribution(vector)``, with all that may be rounding.
+
+        Weights that are balanced only up to rounding pay for it: where the margin is
+        positive, the intercepts of two classes differ by at most twice the radius.
+        """
+        q = self.distribution(vector)
+        length = self._dual_length(self.image(vector) / self.mass(vector), q)
+        if self._slack is not None:
+            length = _longer(length, np.sum(self._slack * q * q))
+        return length + 3.0 * self.rows.imbalance(q.astype(Extended))
+
+    def distribution(self, vector: Array) -> Array:
+        """Weights on the rows in proportion to the coefficients, as they are published."""
+        return np.maximum(self.coefficients(vector), 0.0) / self.mass(vector)
+
+
+def _longer(length: float, squared: float) -> float:
+    """Length with some more coordinates, at most."""
+    return float(np.hypot(length, np.sqrt(squared))) * (1.0 + PAIRWISE)
