@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted
+from sklearn.utils.validation import check_is_fitted
 
-from marginsvm._typing import Array
+from marginsvm._numbers import Floats, Rationals
+from marginsvm._proof import Problem
 
 
 @dataclass(frozen=True)
@@ -19,10 +21,12 @@ class MarginCertificate:
     Attributes
     ----------
     margin : float
-        Margin that the fitted predictor reaches: a lower bound (margin units, those
-        of X; for a soft margin, of X with one slack coordinate a row).
+        Margin that the fitted predictor reaches at least: a lower bound (margin units, those
+        of X; for a soft margin, of X with one slack coordinate a row). Below 0, it claims
+        nothing.
     margin_bound : float
-        No predictor has a larger margin: the norm of ``A^T q`` (margin units).
+        No predictor has a larger margin: the norm of ``A^T q`` (margin units). Both bounds
+        allow for all rounding.
     status : str
         How the fit ended: ``certified``, ``separated``, ``no_margin``, ``max_iter``,
         ``stopped`` or ``interrupted``.
@@ -110,9 +114,13 @@ class CertificateCheck:
     Attributes
     ----------
     margin, margin_bound : float
-        Both bounds, computed again (margin units: those of X).
+        Both bounds, computed again (margin units: those of X); if ``exact``, rounded to the
+        pessimistic side.
+    excess : float
+        By how much the better of the claimed bounds is better than these, relative to the
+        largest norm of an example; 0 or negative: nothing is claimed that does not hold.
     valid : bool
-        Whether the claimed bounds are no better than these, up to rounding.
+        Whether the claims hold, the excess being at most ``rtol``.
     reason : str
         What is wrong, or an empty string.
 
@@ -129,6 +137,7 @@ class CertificateCheck:
 
     margin: float
     margin_bound: float
+    excess: float
     valid: bool
     reason: str
 
@@ -137,25 +146,37 @@ class CertificateCheck:
 
 
 def check_certificate(
-    estimator: Any, X: Any, y: Any, sample_weight: Any = None, *, rtol: float = 1e-7
+    estimator: Any,
+    X: Any,
+    y: Any,
+    sample_weight: Any = None,
+    *,
+    exact: bool = False,
+    rtol: float | None = None,
 ) -> CertificateCheck:
     """Compute both bounds of a fitted estimator again, from the data alone.
 
     The lower bound comes from the predictor's decision values and its norm, the upper
-    bound from the certificate's weights; nothing of the fit is used.
+    bound from the certificate's weights; nothing of the fit is used. ``separable_`` and
+    ``status_`` are checked against them.
 
     Parameters
     ----------
     estimator : estimator
-        A fitted one, of this package.
+        A fitted one, of this package, with the parameters that it was fitted with.
     X : array-like or sparse matrix of shape (n_samples, n_features)
         Training data (a precomputed kernel: the kernel matrix).
     y : array-like of shape (n_samples,)
         Class labels.
     sample_weight : array-like of shape (n_samples,), default=None
         As in fit; they matter for a soft margin.
-    rtol : float, default=1e-7
-        Rounding allowed, relative to the radius of the data.
+    exact : bool, default=False
+        Compute in rational arithmetic, in which nothing is rounded but the last root, to 60
+        digits. Takes some microseconds an entry of X, which is written out if it is
+        sparse. Kernels: precomputed ones only.
+    rtol : float, default=None
+        Rounding allowed, relative to the largest norm of an example. None: 1e-7, or none at all if
+        ``exact``.
 
     Returns
     -------
@@ -166,6 +187,8 @@ def check_certificate(
     ------
     NotFittedError
         If the estimator has not been fitted.
+    ValueError
+        If the bounds cannot be had exactly: the values of a named kernel are rounded.
 
     References
     ----------
@@ -177,164 +200,57 @@ def check_certificate(
     >>> from marginsvm import MomentumMarginClassifier, check_certificate
     >>> X, y = load_iris(return_X_y=True)
     >>> X, y = X[:100], y[:100]
-    >>> bool(check_certificate(MomentumMarginClassifier().fit(X, y), X, y))
-    True
+    >>> clf = MomentumMarginClassifier().fit(X, y)
+    >>> bool(check_certificate(clf, X, y)), bool(check_certificate(clf, X, y, exact=True))
+    (True, True)
     """
     check_is_fitted(estimator, "certificate_")
-    problem = _Problem(estimator, X, y, sample_weight)
-    claim = estimator.certificate_
-    lower = problem.lower_bound()
-    upper = problem.upper_bound(claim.weights)
-    slack = rtol * (problem.radius + max(0.0, -claim.margin))  # far below 0, it is no claim
-    distribution = claim.weights.data.min(initial=0.0) >= 0
-    distribution = distribution and abs(claim.weights.sum() - 1.0) <= 1e-9
-    reasons = []  # what is not known to hold is wrong: NaN, too
-    if not claim.margin <= lower + slack:
-        reasons.append(f"the predictor's margin is {lower!r}, not {claim.margin!r}")
-    if not claim.margin_bound >= upper - slack:
-        reasons.append(f"the weights prove {upper!r}, not {claim.margin_bound!r}")
-    if not distribution:
-        reasons.append("the weights are no distribution")
-    return CertificateCheck(lower, upper, not reasons, "; ".join(reasons))
-
-
-class _Problem:
-    """The rows of ALGORITHMS.md, section 1, spelled out plainly for a check."""
-
-    def __init__(self, estimator: Any, X: Any, y: Any, sample_weight: Any) -> None:
-        weight = _check_sample_weight(sample_weight, X, dtype=np.float64)
-        self._kept = np.flatnonzero(weight > 0)
-        self._codes = np.searchsorted(estimator.classes_, np.asarray(y)[self._kept])
-        self._examples = np.arange(self._kept.size)
-        self._k = len(estimator.classes_)
-        self._unit = 1.0 if self._k == 2 else float(np.sqrt(2.0))
-        self._constant = (estimator.intercept_scaling or 0.0) if estimator.fit_intercept else 0.0
-        self._balanced = bool(estimator.fit_intercept) and self._constant == 0.0
-        self._slack = 0.5 / (estimator.C * weight[self._kept])  # zero where C is infinite
-        space = _Linear if hasattr(estimator, "coef_") else _Kernel
-        self._space = space(estimator, X, self._kept, self._constant)
-        self._mean = np.full(self._kept.size, 1.0 / self._kept.size) if self._balanced else None
-        squared = self._space.squared_norms(self._mean) + self._slack
-        self.radius = float(np.sqrt(max(squared.max(), 0.0)))
-        self.radius *= self._unit
-
-    def lower_bound(self) -> float:
-        """Margin of the predictor; a soft margin counts its cheapest slacks."""
-        F, squared = self._space.scores(), self._space.squared_norm()
-        if self._k == 2:
-            margins = np.where(self._codes == 1, F, -F)[:, None]
-        else:
-            margins = F[self._examples, self._codes][:, None] - F
-            margins[self._examples, self._codes] = np.inf
-        if self._slack.any():  # decision values are scaled to a margin of 1
-            violation = np.maximum(0.0, 1.0 - margins) ** 2
-            squared += float(np.sum(violation / (self._unit**2 * self._slack[:, None])))
-            return float(1.0 / np.sqrt(squared))
-        return float(margins.min() / np.sqrt(squared)) if squared > 0 else 0.0
-
-    def upper_bound(self, weights: sp.csr_array) -> float:
-        """Norm of ``A^T q``, and a surcharge for weights that are not quite balanced."""
-        q = weights.toarray()[self._kept]
-        if self._k == 2:
-            V = np.where(self._codes == 1, 1.0, -1.0)[:, None] * q
-        else:
-            V = -np.sqrt(0.5) * q
-            V[self._examples, self._codes] += np.sqrt(0.5) * q.sum(axis=1)
-        squared = self._space.squared_norm_of(V, self._mean) + float(
-            np.sum(self._slack[:, None] * q**2)
+    if exact and estimator.kernel not in ("linear", "precomputed"):
+        raise ValueError(
+            f"exact=True needs exact inner products, but the values of kernel={estimator.kernel!r} "
+            "are rounded; fit with kernel='precomputed', and the kernel matrix is taken as exact"
         )
-        bound = self._unit * float(np.sqrt(max(squared, 0.0)))
-        imbalance = float(np.abs(V.sum(axis=0)).sum()) if self._balanced else 0.0
-        return bound + self.radius * imbalance
+    numbers = Rationals() if exact else Floats()
+    rtol = (0.0 if exact else 1e-7) if rtol is None else rtol
+    problem = Problem(estimator, X, y, sample_weight, numbers)
+    claim = estimator.certificate_
+    lower, upper = problem.lower_bound(), problem.upper_bound(claim.weights)
+    found = numbers.down(lower), numbers.up(upper)
+    reasons, excess = [], float("inf")
+    if np.isfinite([claim.margin, claim.margin_bound]).all():
+        margin, bound = numbers.array([claim.margin, claim.margin_bound])
+        scale = numbers.array(problem.scale)[()]
+        too_good = (margin - max(lower, 0 * lower)) / scale  # below 0, it claims nothing
+        too_small = (upper - bound) / scale
+        excess = numbers.up(max(too_good, too_small))
+        if not too_good <= rtol:
+            reasons.append(f"the predictor's margin is {found[0]!r}, not {claim.margin!r}")
+        if not too_small <= rtol:
+            reasons.append(f"the weights prove {found[1]!r}, not {claim.margin_bound!r}")
+    else:
+        reasons.append(f"the bounds {claim.margin} and {claim.margin_bound} are not finite")
+    if not problem.is_distribution(claim.weights):
+        reasons.append("the weights are no distribution over the rows")
+    reasons += _outcome(estimator, problem)
+    return CertificateCheck(*found, excess, not reasons, "; ".join(reasons))
 
 
-class _Linear:
-    def __init__(self, estimator: Any, X: Any, kept: Array, constant: float) -> None:
-        X = sp.csr_array(X) if sp.issparse(X) else np.asarray(X)
-        self._X = (X if kept.size == X.shape[0] else X[kept]).astype(np.float64, copy=False)
-        if estimator.normalize:
-            inverse = _inverse(np.sqrt((self._X * self._X).sum(axis=1)))
-            X = self._X
-            self._X = (
-                X * inverse[:, None] if isinstance(X, np.ndarray) else sp.diags_array(inverse) @ X
-            )
-        self._coef = estimator.coef_.astype(np.float64)
-        self._intercept = estimator.intercept_
-        self._p = float(estimator.p) if estimator.p != "sparse" else _sparse_p(self._X.shape[1])
-        self._q = self._p / (self._p - 1.0)
-        if constant:  # a feature that is the same for all; its coefficient is in the intercept
-            column = np.full((kept.size, 1), constant)
-            self._X = (sp.hstack if sp.issparse(X) else np.hstack)([self._X, column])
-            self._coef = np.hstack([self._coef, self._intercept[:, None] / constant])
-            self._intercept = np.zeros_like(self._intercept)
-
-    def scores(self) -> Array:
-        F = self._X @ self._coef.T + self._intercept
-        return F[:, 0] if len(self._coef) == 1 else F
-
-    def squared_norm(self) -> float:
-        return _norm(self._coef, self._p) ** 2
-
-    def squared_norms(self, mean: Array | None) -> Array:
-        X = abs(self._X)
-        top = float(X.max()) or 1.0
-        powers = (X / top).power(self._q) if sp.issparse(X) else (X / top) ** self._q
-        squared = top**2 * np.asarray(powers.sum(axis=1)).ravel() ** (2.0 / self._q)
-        if mean is not None:
-            centre = mean @ self._X
-            squared = squared - 2.0 * (self._X @ centre) + centre @ centre
-        return squared
-
-    def squared_norm_of(self, V: Array, mean: Array | None) -> float:
-        if mean is not None:  # V sums to zero, but for rounding
-            V = V - np.outer(mean, V.sum(axis=0))
-        return _norm(V.T @ self._X, self._q) ** 2
-
-
-def _sparse_p(d: int) -> float:
-    return 1.0 + 1.0 / max(float(np.log(d)), 1.0)
-
-
-def _norm(x: Array, p: float) -> float:
-    top = float(np.abs(x).max(initial=0.0))
-    return top * float(np.sum(np.abs(x / top) ** p) ** (1.0 / p)) if top > 0 else 0.0
-
-
-class _Kernel:
-    def __init__(self, estimator: Any, X: Any, kept: Array, constant: float) -> None:
-        K = estimator._kernel_matrix(X, X) if estimator.kernel != "precomputed" else np.asarray(X)
-        self._K = K[np.ix_(kept, kept)].astype(np.float64, copy=False)
-        self._V = np.zeros((K.shape[0], len(estimator.dual_coef_)))
-        self._V[estimator.support_] = estimator.dual_coef_.T
-        self._V = self._V[kept]
-        if estimator.normalize:
-            norms = np.sqrt(np.maximum(np.diagonal(self._K), 0.0))
-            self._K = self._K * np.outer(_inverse(norms), _inverse(norms))
-        self._intercept = estimator.intercept_
-        self._constant = constant
-
-    def scores(self) -> Array:
-        F = self._K @ self._V + self._intercept
-        return F[:, 0] if F.shape[1] == 1 else F
-
-    def squared_norm(self) -> float:
-        squared = float(np.sum(self._V * (self._K @ self._V)))
-        if self._constant:  # a feature like any other, of which the intercept is a multiple
-            squared += float(np.sum((self._intercept / self._constant) ** 2))
-        return squared
-
-    def squared_norms(self, mean: Array | None) -> Array:
-        squared = np.diagonal(self._K) + self._constant**2
-        return squared if mean is None else squared - 2.0 * (self._K @ mean) + mean @ self._K @ mean
-
-    def squared_norm_of(self, V: Array, mean: Array | None) -> float:
-        if mean is not None:
-            V = V - np.outer(mean, V.sum(axis=0))
-        constant = float(np.sum((self._constant * V.sum(axis=0)) ** 2))
-        return float(np.sum(V * (self._K @ V))) + constant
-
-
-def _inverse(norms: Array) -> Array:
-    """Inverse norms; a row of zeros stays zero."""
-    norms = np.asarray(norms).ravel()
-    return np.where(norms > 0, 1.0 / np.where(norms > 0, norms, 1.0), 0.0)
+def _outcome(estimator: Any, problem: Problem) -> Iterator[str]:
+    """What is wrong with ``separable_`` and ``status_``, given that the bounds are right."""
+    claim, hard = estimator.certificate_, np.isinf(estimator.C)
+    close = claim.margin_bound / problem.scale
+    if claim.separable is True and not problem.separation() > 0:
+        yield "separable is True, but the predictor does not separate the classes"
+    if claim.separable is False and not (hard and close <= problem.vanishing):
+        yield f"separable is False, but margins up to {claim.margin_bound!r} are not excluded"
+    positive = claim.margin > 0
+    holds = {
+        "certified": positive and claim.gap <= estimator.tol,
+        "separated": positive,
+        "no_margin": hard and close <= max(estimator.tol, getattr(estimator, "epsilon", 0.0), 1e-6),
+    }
+    if not holds.get(claim.status, True):
+        yield (
+            f"the status is {claim.status!r}, but the bounds are {claim.margin!r} and "
+            f"{claim.margin_bound!r}, with tol={estimator.tol}"
+        )

@@ -15,6 +15,7 @@ ORDER = [  # a room may import from those after it, and from its own folder
     "dual_state",
     "_results",
     "certificate",
+    "_proof",
     "progress",
     "_block_source",
     "_validation",
@@ -27,6 +28,7 @@ ORDER = [  # a room may import from those after it, and from its own folder
 FREE = {
     "_corral",
     "_interrupts",
+    "_numbers",
     "_threads",
     "_typing",
     "display",

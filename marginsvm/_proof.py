@@ -1,0 +1,230 @@
+"""The rows of ALGORITHMS.md, section 1, spelled out plainly: what a certificate claims.
+
+No code is shared with the fit. The numbers are floats or rationals (``_numbers.py``).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.utils.validation import _check_sample_weight
+
+from marginsvm._numbers import Floats, Rationals
+from marginsvm._typing import Array
+
+Numbers = Floats | Rationals
+
+
+class Problem:
+    """The margin problem that an estimator was set.
+
+    Parameters
+    ----------
+    estimator : fitted estimator
+    X, y, sample_weight : array-like
+        As given to fit.
+    numbers : Floats or Rationals
+
+    Attributes
+    ----------
+    radius : number
+        Largest norm of a row (about the mean, with an unpenalised intercept), in the units
+        of margins.
+    scale : float
+        The same for examples as they are: what rounding is relative to.
+    vanishing : float
+        Upper bounds this small, in that scale, are rounding.
+    """
+
+    def __init__(
+        self, estimator: Any, X: Any, y: Any, sample_weight: Any, numbers: Numbers
+    ) -> None:
+        weight = _check_sample_weight(sample_weight, X, dtype=np.float64)
+        self._numbers = numbers
+        self._kept = np.flatnonzero(weight > 0)
+        self._codes = np.searchsorted(estimator.classes_, np.asarray(y)[self._kept])
+        self._k = len(estimator.classes_)
+        self._own = self._codes[:, None] == np.arange(self._k)  # no rows
+        constant = (estimator.intercept_scaling or 0.0) if estimator.fit_intercept else 0.0
+        self._balanced = bool(estimator.fit_intercept) and constant == 0.0
+        self._slack = None  # extra coordinates of the rows
+        if np.isfinite(estimator.C):
+            cost = numbers.array(estimator.C) * numbers.array(weight[self._kept])
+            self._slack = numbers.sqrt(1 / (2 * cost))
+        linear = hasattr(estimator, "coef_")
+        self.vanishing = 1e-12 if linear else 1e-6  # roots of sums that cancel
+        self._space = (_Linear if linear else _Kernel)(estimator, X, self._kept, constant, numbers)
+        weight = numbers.array(weight[self._kept])
+        self._space.average = weight / weight.sum()
+        lengths = self._space.lengths(self._balanced)
+        if self._slack is not None:
+            lengths = numbers.norms(np.column_stack([lengths, self._slack]), 2.0)
+        self._radius = lengths.max()
+        self.radius = self._radius if self._k == 2 else numbers.sqrt(2 * self._radius**2)
+        offset = self._space.offset() if self._balanced else 0.0
+        unit = 1.0 if self._k == 2 else float(np.sqrt(2.0))
+        self.scale = float(self.radius) + 3.0 * unit * offset or 1.0
+
+    def _margins(self) -> Array:
+        """Differences of scores, one line an example."""
+        F = self._space.scores()
+        if self._k == 2:
+            return np.where(self._codes == 1, F[:, 0], -F[:, 0])[:, None]
+        return F[self._own][:, None] - F[~self._own].reshape(len(F), -1)
+
+    def separation(self) -> Any:
+        """Smallest margin of an example, slack left out, norm not divided by."""
+        return self._margins().min()
+
+    def lower_bound(self) -> Any:
+        """Margin of the predictor; a soft margin counts its cheapest slacks."""
+        margins, norm = self._margins(), self._space.norm()
+        if self._slack is None:
+            return self._doubted(margins.min() / norm, -1) if norm > 0 else norm
+        # decision values are scaled to a margin of 1
+        slack = self._slack[:, None] * (1 if self._k == 2 else self._numbers.sqrt(self._two()))
+        violation = np.maximum(1 - margins, 0 * margins) / slack
+        whole = self._numbers.norms(np.append(violation.ravel(), norm)[None], 2.0)[0]
+        return self._doubted(1 / whole, -1)
+
+    def _two(self) -> Any:
+        return self._numbers.array([2.0])[0]
+
+    def upper_bound(self, weights: sp.csr_array) -> Any:
+        """Norm of ``A^T q``, and a surcharge for weights that are not quite balanced."""
+        q = self.rows_of(weights)
+        if self._k == 2:
+            V = np.where(self._codes == 1, q[:, 0], -q[:, 0])[:, None]
+        else:
+            V = -q
+            V[self._own] = q.sum(axis=1)
+        rest = V.sum(axis=0) if self._balanced else None
+        bound = self._space.norm_of(V, rest)
+        if self._slack is not None:
+            slack = self._slack[:, None] * (1 if self._k == 2 else self._numbers.sqrt(self._two()))
+            bound = self._numbers.norms(np.append((slack * q).ravel(), bound)[None], 2.0)[0]
+        if rest is not None:
+            bound = bound + self._radius * abs(rest).sum()
+        mass = q.sum()
+        return self._doubted(bound / mass if mass > 0 else self.radius, 1)
+
+    def rows_of(self, weights: sp.csr_array) -> Array:
+        """Weights on the rows; an example has none against its own class."""
+        q = self._numbers.array(weights.toarray()[self._kept])
+        if self._k > 2:
+            q[self._own] = 0 * q[self._own]
+        return q
+
+    def is_distribution(self, weights: sp.csr_array) -> bool:
+        """Whether the rows' weights are none below 0 and sum to 1; the rest of them are 0."""
+        if weights.shape[1] != (1 if self._k == 2 else self._k) or not np.all(weights.data >= 0):
+            return False
+        mass = self._numbers.up(self.rows_of(weights).sum())
+        return abs(mass - 1.0) <= 1e-9 and abs(weights.sum() - 1.0) <= 1e-9
+
+    def _doubted(self, bound: Any, sign: int) -> Any:
+        """The bound at the pessimistic end of the numbers' error."""
+        return bound + sign * self._numbers.doubt * (abs(bound) + self.radius)
+
+
+class _Linear:
+    average: Array  # weights of the examples in their mean
+
+    def __init__(
+        self, estimator: Any, X: Any, kept: Array, constant: float, numbers: Numbers
+    ) -> None:
+        X = sp.csr_array(X) if sp.issparse(X) else np.asarray(X)
+        if estimator.p == "sparse":
+            self._p = 1.0 + 1.0 / max(float(np.log(X.shape[1])), 1.0)
+        else:
+            self._p = float(estimator.p)
+        self._numbers, self._q = numbers, self._p / (self._p - 1.0)
+        X = numbers.array(X if kept.size == X.shape[0] else X[kept])
+        if estimator.normalize:
+            inverse = numbers.inverse(numbers.norms(X, 2.0))
+            X = sp.diags_array(inverse) @ X if sp.issparse(X) else X * inverse[:, None]
+        self._coef = numbers.array(estimator.coef_)
+        self._intercept = numbers.array(estimator.intercept_)
+        if constant:  # a feature that is the same for all; its coefficient is in the intercept
+            stack = sp.hstack if sp.issparse(X) else np.hstack
+            column = numbers.array(np.full((kept.size, 1), constant))
+            X = stack([X, column])
+            self._coef = np.hstack([self._coef, self._intercept[:, None] / column[0]])
+            self._intercept = 0 * self._intercept
+        self._X = X.tocsr() if sp.issparse(X) else X
+
+    def scores(self) -> Array:
+        return self._numbers.dot(self._X, self._coef.T) + self._intercept
+
+    def norm(self) -> Any:
+        return self._numbers.norms(self._coef.reshape(1, -1), self._p)[0]
+
+    def lengths(self, centred: bool) -> Array:
+        if not centred:
+            return self._numbers.norms(self._X, self._q)
+        return self._numbers.distances(self._X, self._mean())
+
+    def offset(self) -> float:
+        """Distance of the mean from the origin."""
+        return float(self._numbers.norms(self._mean()[None], 2.0)[0])
+
+    def _mean(self) -> Array:
+        return self._numbers.dot(self.average[None], self._X)[0]
+
+    def norm_of(self, V: Array, rest: Array | None) -> Any:
+        """Norm of ``V^T X``; V sums to ``rest``, next to nothing, which the mean takes away."""
+        W = self._numbers.dot(V.T, self._X)
+        if rest is not None:
+            W = W - rest[:, None] * self._mean()
+        return self._numbers.norms(W.reshape(1, -1), self._q)[0]
+
+
+class _Kernel:
+    average: Array
+
+    def __init__(
+        self, estimator: Any, X: Any, kept: Array, constant: float, numbers: Numbers
+    ) -> None:
+        if estimator.kernel == "precomputed":
+            K = np.asarray(X)[np.ix_(kept, kept)]
+        else:
+            X = (sp.csr_array(X) if sp.issparse(X) else np.asarray(X))[kept]
+            K = estimator._kernel_matrix(X, X)
+        V = np.zeros((len(kept), len(estimator.dual_coef_)))
+        V[np.searchsorted(kept, estimator.support_)] = estimator.dual_coef_.T
+        self._numbers, self._V, self._K = numbers, numbers.array(V), numbers.array(K)
+        if estimator.normalize:
+            inverse = numbers.inverse(numbers.sqrt(np.diagonal(self._K).copy()))
+            self._K = self._K * inverse * inverse[:, None]
+        self._intercept = numbers.array(estimator.intercept_)
+        self._constant = numbers.array([constant])[0]
+
+    def scores(self) -> Array:
+        return self._numbers.dot(self._K, self._V) + self._intercept
+
+    def norm(self) -> Any:
+        squared = self._squared(self._V)
+        if self._constant:  # a feature like any other, of which the intercept is a multiple
+            squared = squared + ((self._intercept / self._constant) ** 2).sum()
+        return self._numbers.sqrt(squared)
+
+    def _squared(self, V: Array) -> Any:
+        return (V * self._numbers.dot(self._K, V)).sum()
+
+    def lengths(self, centred: bool) -> Array:
+        squared = np.diagonal(self._K) + self._constant**2
+        if centred:
+            mean = self._numbers.dot(self._K, self.average)
+            squared = squared - 2 * mean + (self.average * mean).sum()
+        return self._numbers.sqrt(squared)
+
+    def offset(self) -> float:
+        return float(np.sqrt(float(abs(np.diagonal(self._K)).max())))
+
+    def norm_of(self, V: Array, rest: Array | None) -> Any:
+        if rest is None:
+            whole = self._constant * V.sum(axis=0)
+            return self._numbers.sqrt(self._squared(V) + (whole * whole).sum())
+        return self._numbers.sqrt(self._squared(V - self.average[:, None] * rest))

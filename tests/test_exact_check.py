@@ -1,0 +1,189 @@
+"""A certificate may be pessimistic, never wrong: rational arithmetic with no tolerance at all."""
+
+import dataclasses
+from fractions import Fraction
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from estimators import ESTIMATORS, fit, make, overlapping, parameters, separable
+from sklearn.datasets import load_breast_cancer, load_iris
+
+from marginsvm import (
+    DualLpPerceptron,
+    MaxMarginClassifier,
+    MomentumMarginClassifier,
+    check_certificate,
+)
+
+each = pytest.mark.parametrize("cls", ESTIMATORS, ids=lambda cls: cls.__name__)
+
+
+def data_sets(rng):
+    """Well behaved ones, and ones that cost digits."""
+    X, y = separable(rng, n=40)
+    yield "separable", X, y
+    yield "three classes", *separable(rng, n=30, k=3)
+    yield "overlapping", *overlapping(rng, n=40, k=2)
+    yield "overlapping classes", *overlapping(rng, n=30, k=4)
+    yield "far from the origin", X + 1e6, y
+    yield "tiny", X * 1e-150, y
+    yield "huge", X * 1e150, y
+    yield "float32", X.astype(np.float32), y
+    yield "float32, huge", (X * 1e30).astype(np.float32), y
+    yield "sparse", sp.csr_array(np.where(np.abs(X) < 0.5, 0.0, X)), y
+    yield "features of all scales", X * np.logspace(-12, 3, X.shape[1]), y
+    yield "all the same", np.full((6, 2), 1 / 3), np.arange(6) % 2
+    yield "thin", X + np.eye(1, X.shape[1]) * 1e4, y
+
+
+@each
+@pytest.mark.parametrize("C", [np.inf, 1.0])
+@pytest.mark.parametrize("fit_intercept", [True, False])
+def test_no_certificate_claims_too_much(cls, C, fit_intercept, rng):
+    if np.isfinite(C) and "C" not in parameters(cls):
+        pytest.skip("has no soft margin")
+    weight = rng.choice([0.0, 1.0, 0.3, 7.0], 60)
+    weight[:4] = 1.0
+    for name, X, y in data_sets(rng):
+        w = weight[: len(y)] if name == "overlapping" else None
+        scale = abs(X).max() if np.isfinite(C) else 1.0
+        params = {"max_iter": 40, "fit_intercept": fit_intercept, "C": C / float(scale) ** 2}
+        estimator = fit(make(cls, **params), X, y, sample_weight=w)
+        check = check_certificate(estimator, X, y, w, exact=True)
+        assert check, f"{name}: {check.reason}"
+        assert check.excess <= 0.0
+        assert check.margin_bound <= estimator.margin_bound_
+
+
+@each
+@pytest.mark.parametrize("params", [{"p": 1.5}, {"p": "sparse"}, {"p": 1.01}, {"normalize": True}])
+def test_roots_and_powers_are_enclosed(cls, params, rng):
+    if not set(params) <= set(parameters(cls)):
+        pytest.skip("has no such parameter")
+    X, y = separable(rng, n=30)
+    estimator = fit(make(cls, max_iter=40, **params), X, y)
+    plain, exact = (
+        check_certificate(estimator, X, y),
+        check_certificate(estimator, X, y, exact=True),
+    )
+    assert exact, exact.reason
+    np.testing.assert_allclose(plain.margin, exact.margin, rtol=1e-10)
+    np.testing.assert_allclose(plain.margin_bound, exact.margin_bound, rtol=1e-10)
+
+
+@pytest.mark.parametrize("k", [2, 3])
+@pytest.mark.parametrize("C", [np.inf, 1.0])
+@each
+def test_a_kernel_matrix_is_taken_as_exact(cls, k, C, rng):
+    if "kernel" not in parameters(cls):
+        pytest.skip("has no kernel form")
+    X, y = separable(rng, n=30, k=k)
+    K = np.exp(-0.1 * ((X[:, None] - X) ** 2).sum(axis=2))
+    K = 0.5 * (K + K.T)
+    estimator = fit(make(cls, kernel="precomputed", max_iter=40, C=C), K, y)
+    check = check_certificate(estimator, K, y, exact=True)
+    assert check, check.reason
+
+
+def test_values_of_a_named_kernel_are_not(rng):
+    X, y = separable(rng)
+    estimator = fit(MaxMarginClassifier(kernel="rbf"), X, y)
+    with pytest.raises(ValueError, match="precomputed"):
+        check_certificate(estimator, X, y, exact=True)
+
+
+def test_the_exact_bounds_are_exact():
+    """Against fractions by hand: (3, 4) and its mirror image are 5 apart from the origin."""
+    X, y = np.array([[3.0, 4.0], [-3.0, -4.0]]), np.array([1, 0])
+    estimator = MaxMarginClassifier().fit(X, y)
+    check = check_certificate(estimator, X, y, exact=True)
+    w = [Fraction(value) for value in estimator.coef_[0]]
+    b = Fraction(estimator.intercept_[0])
+    least = min(3 * w[0] + 4 * w[1] + b, 3 * w[0] + 4 * w[1] - b)
+    norm2 = w[0] ** 2 + w[1] ** 2
+    assert Fraction(check.margin) ** 2 * norm2 <= least**2
+    assert Fraction(np.nextafter(check.margin, np.inf)) ** 2 * norm2 > least**2
+    assert estimator.margin_ <= 5.0 <= estimator.margin_bound_
+
+
+@pytest.mark.parametrize("better", [1e-12, 1e-10, 1e-3])
+def test_the_smallest_lies_are_found(better):
+    X, y = load_iris(return_X_y=True)
+    X, y = X[:100], y[:100]
+    estimator = MaxMarginClassifier(tol=1e-13).fit(X, y)
+    claim = estimator.certificate_
+    for lie in (
+        {"margin": claim.margin * (1 + better)},
+        {"margin_bound": claim.margin_bound * (1 - better)},
+    ):
+        estimator.certificate_ = dataclasses.replace(claim, **lie)
+        check = check_certificate(estimator, X, y, exact=True)
+        assert not check
+        assert 0.0 < check.excess <= 1.01 * better
+
+
+def test_weights_against_the_own_class_prove_nothing():
+    X, y = load_iris(return_X_y=True)
+    estimator = fit(MomentumMarginClassifier(max_iter=20), X, y)
+    weights = np.zeros((150, 3))
+    weights[np.arange(150), y] = 1 / 150  # they would bring all classes together
+    estimator.certificate_ = dataclasses.replace(
+        estimator.certificate_, margin_bound=1e-15, weights=sp.csr_array(weights)
+    )
+    for exact in (False, True):
+        assert not check_certificate(estimator, X, y, exact=exact)
+
+
+def test_weights_of_examples_that_were_left_out_prove_nothing():
+    X = np.array([[0.0], [1.0], [0.0], [1.0]])
+    y = np.array([0, 1, 1, 0])
+    weight = np.array([1.0, 1.0, 0.0, 0.0])
+    estimator = MaxMarginClassifier().fit(X, y, sample_weight=weight)
+    estimator.certificate_ = dataclasses.replace(
+        estimator.certificate_, weights=sp.csr_array(np.full((4, 1), 0.25)), margin_bound=0.0
+    )
+    assert not check_certificate(estimator, X, y, weight)
+
+
+@pytest.mark.parametrize("exact", [False, True])
+def test_outcomes_are_checked(exact, rng):
+    X, y = separable(rng, n=40)
+    apart = MaxMarginClassifier().fit(X, y)
+    Z, z = overlapping(rng)
+    mixed = fit(MomentumMarginClassifier(max_iter=1), Z, z)
+    assert mixed.separable_ is None
+    assert check_certificate(apart, X, y, exact=exact)
+    assert check_certificate(mixed, Z, z, exact=exact)
+    for estimator, A, b, lie in (
+        (apart, X, y, {"separable": False}),
+        (mixed, Z, z, {"separable": True}),
+        (mixed, Z, z, {"separable": False}),
+        (apart, X, y, {"status": "no_margin"}),
+        (mixed, Z, z, {"status": "certified"}),
+        (mixed, Z, z, {"status": "separated"}),
+    ):
+        honest = estimator.certificate_
+        estimator.certificate_ = dataclasses.replace(honest, **lie)
+        check = check_certificate(estimator, A, b, exact=exact)
+        assert not check
+        assert next(iter(lie)) in check.reason
+        estimator.certificate_ = honest
+
+
+def test_a_soft_margin_separates_only_if_the_examples_are_separated(rng):
+    X, y = overlapping(rng)
+    estimator = fit(DualLpPerceptron(C=1.0, random_state=0), X, y)
+    assert estimator.separable_ is None
+    estimator.certificate_ = dataclasses.replace(estimator.certificate_, separable=True)
+    assert "separable" in check_certificate(estimator, X, y).reason
+
+
+def test_thin_margins_keep_their_digits():
+    """Allowing for rounding must not cost what the fit has reached."""
+    X, y = load_breast_cancer(return_X_y=True)  # margin: 1e-8 of the radius
+    estimator = MaxMarginClassifier().fit(X, y)
+    assert estimator.gap_ < 1e-6
+    assert check_certificate(estimator, X, y, exact=True)
+    X, y = load_iris(return_X_y=True)
+    assert MaxMarginClassifier(tol=1e-12).fit(X[:100], y[:100]).gap_ < 1e-13
