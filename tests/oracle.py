@@ -34,8 +34,9 @@ def best_margin_of(estimator, X, y):
     """Exact optimum of the problem that an estimator with p = 2 is set to solve."""
     fit_intercept, C = estimator.fit_intercept, estimator.C
     if estimator.normalize:
-        norms = np.linalg.norm(X, axis=1)[:, None]
-        X = np.divide(X, norms, where=norms > 0, out=np.zeros_like(X))
+        top = np.abs(X).max(axis=1)[:, None]  # first, so that no square overflows
+        X = np.divide(X, top, where=top > 0, out=np.zeros_like(X))
+        X = X / np.where(top > 0, np.linalg.norm(X, axis=1)[:, None], 1.0)
     if fit_intercept and estimator.intercept_scaling is not None:  # a feature like any other
         constant = np.full((len(X), 1), estimator.intercept_scaling)
         X, fit_intercept = np.hstack([X, constant]), False
