@@ -11,7 +11,7 @@ from marginsvm._typing import Array
 from marginsvm.kernel_matrix.rounding import FEW, PAIRWISE, SMALL, Extended
 from marginsvm.kernel_matrix.rows import Rows
 
-_NEGLIGIBLE = 1e-11  # of a margin: not worth another pass
+_NEGLIGIBLE = 2e-12  # of a margin: not worth another pass
 
 
 class Predictor(NamedTuple):
@@ -121,7 +121,7 @@ class Bounds(ABC):
         if length == 0.0:
             return predictor
         least = worst - doubt
-        if slack is None and doubt > _NEGLIGIBLE * worst:
+        if slack is None and (margins is not None or doubt > _NEGLIGIBLE * worst):
             margins = self._lowest(w)[0] if margins is None else margins
             sharp = self._sharp(predictor, margins, worst, doubt) * scale
             sharp -= self._doubt(w, length, sharp=True)

@@ -197,10 +197,14 @@ class LinearAdapter(KernelMatrixAdapter):
         return np.asarray(self._store.take(examples) @ coef.T.astype(Extended))
 
     def _doubt(self, w: Array, length: float, *, sharp: bool) -> float:
-        n = self._image_shape[-1]
-        sums = chained(n) if isinstance(self._store.whole, np.ndarray) else UNIT * (n + 8)
-        sums = extended(n) if sharp else 2.0 * sums + FEW
-        return (sums * self._reach + self._row_error) * length
+        n, offset = self._image_shape[-1], 0.5 * (self._reach - 1.0)  # of the mean, in radii
+        if sharp:
+            error = extended(n) * self._reach
+        else:
+            sums = chained(n) if isinstance(self._store.whole, np.ndarray) else UNIT * (n + 8)
+            late = UNIT * (n + 8) * offset if self._centre.far else 0.0  # the intercept's sum
+            error = sums * (1.0 + offset) + late + FEW * self._reach
+        return (error + self._row_error) * length
 
     def respond(self, w: Array, mu: float = 1.0, response: Response = softmax) -> Answer:
         n_passes = self.n_passes
