@@ -156,6 +156,8 @@ class WorkingSet:
                 u, b = solved
                 return NearestPoint(u / u.sum(), b / u.sum(), None), work
             work = replace(work, delicate=data.width <= NARROW)
+        if not (self.delicate and self.candidates):  # the last weights are far from the answer
+            return nearest_point(data, self.rows), work
         support = np.flatnonzero(self.u > 0)
         corral = support[np.argsort(-self.u[support], kind="stable")]
         return nearest_point(data, self.rows, corral), work
