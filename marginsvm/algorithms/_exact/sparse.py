@@ -147,7 +147,7 @@ def short_start(data: KernelMatrixAdapter) -> WorkingSet:
     There are more of them than features, so that their Gram matrix would be singular.
     """
     u = sparse_problem(data).ascend(1)
-    support = np.argsort(-u, kind="stable")[: 2 * (int(data.width) + 1)]
+    support = np.argsort(-u, kind="stable")[: 4 * (int(data.width) + 1)]
     support = np.sort(support[u[support] > 0])
     return WorkingSet.of(support, u[support], delicate=data.width <= NARROW)
 

@@ -15,7 +15,7 @@ from marginsvm.kernel_matrix import KernelMatrixAdapter
 from marginsvm.nearest_point import NearestPoint, nearest_point
 
 _NEAR = 0.05  # rows within this fraction of the margin stay
-_GROWTH = 0.3  # rows that may come in a round, as a fraction of the support
+_GROWTH = 0.2  # rows that may come in a round, as a fraction of the support
 NARROW = 256  # up to this many features, the active set is fast: no second try at pivoting
 _CACHE_BYTES = 2**21  # of examples that a round looks at first
 _MAX_NEAR = 1000  # such examples
