@@ -167,8 +167,8 @@ class MaxMarginClassifier(DualStateMixin, BaseEstimator):
         return state.candidates
 
     def _fallback(self, data: KernelMatrixAdapter, progress: Progress) -> Candidate:
-        """Close to the minimiser of the exponential loss, where passes are cheap."""
-        if not data.cheap_sums:
+        """Where nothing separates, close to the minimiser of the exponential loss."""
+        if progress.upper > data.resolution or not data.cheap_sums:
             return Candidate(difference_of_means(data))
         momentum = MomentumMarginClassifier()
         state = momentum._start(data)
