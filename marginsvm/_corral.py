@@ -7,10 +7,12 @@ for should not wait for a compiler.
 from __future__ import annotations
 
 import numpy as np
-from scipy.linalg import qr_delete
+from scipy.linalg import qr, qr_delete
 from scipy.linalg.lapack import dtrtrs
 
 from marginsvm._typing import Array
+
+_DEPENDENT = 1e-13  # what is left of a row that depends on others, as a fraction of its length
 
 
 class Corral:
@@ -37,6 +39,20 @@ class Corral:
         """Orthonormal basis of the rows."""
         return self._Q[: len(self.rows)]
 
+    def begin(self, rows: Array) -> None:
+        """Take these rows, by one factorization where none depends on the others."""
+        rows = rows[: self.room - 1]
+        lengths = np.sqrt(np.einsum("ij,ij->i", self._E[rows], self._E[rows]))
+        Q, R = qr(self._E[rows].T, mode="economic", check_finite=False)
+        s = len(rows)
+        if len(R) == s and np.all(np.abs(R.diagonal()) > _DEPENDENT * lengths):
+            self._Q[:s], self._R[:s, :s], self.rows = Q.T, R, rows.tolist()
+            self.inside[rows] = True
+        else:
+            for i in rows:
+                self.append(int(i))
+        self.q = np.full(len(self.rows), 1.0 / len(self.rows))
+
     def append(self, i: int) -> bool:
         """Add row i with weight 0; False where it depends on those already there."""
         s, v = len(self.rows), self._E[i].copy()
@@ -46,7 +62,7 @@ class Corral:
             v -= r @ self.Q
             column += r
         rho = np.sqrt(v @ v)
-        if rho <= 1e-13 * np.sqrt(self._E[i] @ self._E[i]):
+        if rho <= _DEPENDENT * np.sqrt(self._E[i] @ self._E[i]):
             return False
         self._R[:s, s], self._R[s, s], self._Q[s] = column, rho, v / rho
         self.rows.append(i)
@@ -87,39 +103,34 @@ class Corral:
             self.q = self.q + min(ratio[p], 1.0) * (x - self.q)
             self.remove(p)
 
-    def separator(self, mu: Array) -> Array:
-        """``(w, b, -margin)``, orthogonal to every row of the corral.
+    def separator(self, mu: Array) -> tuple[Array, float]:
+        """``(w, b, -margin)``, orthogonal to every row of the corral; and ``|q^T z|^2``.
 
         The weights give it up to rounding of the rows' norm; projecting twice gives it up
         to rounding of its own, which is what a margin far below that norm needs.
         """
-        d = self._E.shape[1] - self._nc
-        v = self.q @ self._E[self.rows]
-        norm2 = v[:d] @ v[:d]
+        d, s = self._E.shape[1] - self._nc, len(self.rows)
+        v = (self._R[:s, :s] @ self.q) @ self.Q
+        norm2 = float(v[:d] @ v[:d])
         v[d:-1] = -mu[: self._nc - 1]
         v[-1] = -norm2
         for _ in range(2):
             v -= (self.Q @ v) @ self.Q
-        return v
+        return v, norm2
 
 
 def nearest_point(
     E: Array, n_conditions: int, start: Array, max_steps: int, tol: float
 ) -> tuple[Array, Array, Array]:
     """Corral, its weights, and the separator; rows ``E = (z, B, 1)``."""
-    corral, d = Corral(E, n_conditions), E.shape[1] - n_conditions
-    for i in start:
-        if len(corral.rows) < corral.room - 1:
-            corral.append(int(i))
-    corral.q[:] = 1.0 / len(corral.rows)
+    corral = Corral(E, n_conditions)
+    corral.begin(start)
     skip = np.zeros(len(E), dtype=bool)
     best, stalled, steps = np.inf, 0, 0
     while True:
         taken, mu = corral.descend()
         steps += taken
-        v = corral.separator(mu)
-        z = corral.q @ E[corral.rows, :d]
-        norm2 = float(z @ z)
+        v, norm2 = corral.separator(mu)
         scores = E @ v
         stalled += 1
         if norm2 < best * (1 - 1e-13):

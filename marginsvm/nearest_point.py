@@ -15,12 +15,14 @@ from dataclasses import dataclass
 
 import numpy as np
 from scipy.linalg.lapack import dpstrf
+from scipy.optimize import nnls
 
 from marginsvm._corral import nearest_point as walk
 from marginsvm._typing import Array
 from marginsvm.kernel_matrix import KernelMatrixAdapter
 
 _MAX_WIDTH = 1024  # rows longer than this, and than twice their number, are known by their Gram
+_STIFF = 1e4  # weight of the balance where it is a penalty
 _ROUNDING = 1e-14  # of proofs that nothing separates: the shorter is the better one
 _MAX_ROWS = 4000  # whose Gram matrix a proof may form
 
@@ -56,21 +58,39 @@ def nearest_point(
     rows : ndarray of int
         Flat indices of rows; they should hold at least one of every group in use.
     start : ndarray of int or None
-        Positions in ``rows`` of the first corral; None: one row of every group.
+        Positions in ``rows`` of the first corral; None: those that SciPy's NNLS finds.
     """
     written_out = data.slack is None and data.width <= max(2 * len(rows), _MAX_WIDTH)
     Z = data.points(rows) if written_out else _rows_of_gram(data.gram(rows, rows))
     B = data.rows.balance(rows)
-    if start is None or not len(start):
-        start = np.unique(data.rows.group(rows), return_index=True)[1]
     scale = float(np.sqrt(np.einsum("ij,ij->i", Z, Z).max())) if Z.size else 0.0
     scale = scale or 1.0
     E = np.ascontiguousarray(np.column_stack([Z / scale, B, np.ones(len(Z))]))
+    if start is None or not len(start):
+        start = _first_corral(E, B.shape[1] + 1, data.rows.group(rows))
     corral, weights, v = walk(E, B.shape[1] + 1, start, 20 * sum(E.shape), 1e-9)
     q = np.zeros(len(rows))
     q[corral] = weights
     d = Z.shape[1]
     return NearestPoint(q / q.sum(), v[d:-1] * scale**2, v[:d] * scale if written_out else None)
+
+
+def _first_corral(E: Array, n_conditions: int, group: Array) -> Array:
+    """Rows that carry weight by ``min |Z'u|^2 + (1'u - 1)^2, u >= 0``, the heaviest first.
+
+    A stiff penalty holds the balance, so these are all but the answer; if they lack a group,
+    one row of every group will do.
+    """
+    firsts = np.unique(group, return_index=True)[1]
+    A, wanted = E.T.copy(), np.zeros(E.shape[1])
+    A[E.shape[1] - n_conditions : -1] *= _STIFF
+    wanted[-1] = 1.0
+    try:
+        u = nnls(A, wanted)[0]
+    except RuntimeError:  # it cycles, or takes too long
+        return firsts
+    heavy = np.argsort(-u, kind="stable")[: np.count_nonzero(u > 0)]
+    return heavy if len(np.unique(group[heavy])) == len(firsts) else firsts
 
 
 def shortest_proof(data: KernelMatrixAdapter, q: Array) -> Array | None:

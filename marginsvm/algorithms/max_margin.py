@@ -95,9 +95,11 @@ class MaxMarginClassifier(DualStateMixin, BaseEstimator):
     =====================================  ===================================================
 
     All of them give vectors ``A^T q`` and separators, and bounds come from these alone.
-    Memory: the data, O(N), and the square of the working set; kernels: up to 2 GiB of
-    kernel columns. Where nothing separates, the model is the exponential loss's, about: that
-    of some rounds of momentum (kernels: the difference of the class means).
+    Of many dense examples, a round looks at those near the margin first, which stay in
+    cache. Memory: the data, O(N), the square of the working set, some MB of examples;
+    kernels: columns of all rows that were in the working set, up to 2 GiB. Where nothing
+    separates, the model is the exponential loss's, about: that of some rounds of momentum
+    (kernels: the difference of the class means).
 
     References
     ----------
@@ -166,8 +168,8 @@ class MaxMarginClassifier(DualStateMixin, BaseEstimator):
         return state.candidates
 
     def _fallback(self, data: KernelMatrixAdapter, progress: Progress) -> Candidate:
-        """Close to the minimiser of the exponential loss, where passes are cheap."""
-        if not data.cheap_sums:
+        """Where nothing separates, close to the minimiser of the exponential loss."""
+        if progress.upper > data.resolution or not data.cheap_sums:
             return Candidate(difference_of_means(data))
         momentum = MomentumMarginClassifier()
         state = momentum._start(data)

@@ -236,10 +236,21 @@ class LinearAdapter(KernelMatrixAdapter):
         right = left if i is j else self.examples(j)
         return left @ right.T
 
+    def _few(self, index: Array) -> Iterator[passes.Block]:
+        """Some of the examples, in blocks of their own."""
+        size = max(1, passes.WRITTEN_OUT // (self._store.shape[1] + 1))
+        for i in range(0, len(index), size):
+            few = index[i : i + size]
+            yield slice(i, i + len(few)), self._store.take(few)
+
     def second_moments(self, weight: Array) -> Array:
         self.n_passes += np.count_nonzero(weight) / weight.size
         work = partial(passes.second_moments, centre=self._centre)
-        H = self._store.fold(work, np.add, self.rows, weight)
+        some = np.flatnonzero(weight)
+        if self._store.whole is not None and 0 < 2 * some.size <= weight.size:
+            H = work(self.rows, self._few(some), weight[some])  # a few in each block are dear
+        else:
+            H = self._store.fold(work, np.add, self.rows, weight)
         d = len(H) - 1
         H[d, :d] /= self.radius
         H[:d, d] = H[d, :d]

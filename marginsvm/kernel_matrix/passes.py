@@ -22,7 +22,7 @@ from marginsvm.kernel_matrix.rows import Rows
 Block = tuple[slice, Any]
 Offer = Callable[[slice, Any, Array], None]
 
-_WRITTEN_OUT = 2**20  # entries at a time
+WRITTEN_OUT = 2**20  # entries at a time
 _WIDENED_BYTES = 2**19  # held beside X where float64 or the mean matter
 
 
@@ -151,7 +151,7 @@ def second_moments(rows: Rows, blocks: Iterable[Block], weight: Array, centre: C
     for block, X in blocks:
         d = X.shape[1]
         H = np.zeros((d + 1, d + 1)) if H.ndim == 0 else H
-        size = max(1, _WRITTEN_OUT // (d + 1))
+        size = max(1, WRITTEN_OUT // (d + 1))
         for sign in (1.0, -1.0):  # x'x is one product of half the price
             signed = sign * weight[block]
             chosen = np.flatnonzero(signed > 0)

@@ -21,10 +21,8 @@ from marginsvm._typing import Array
 from marginsvm.dual_state import Candidate
 from marginsvm.kernel_matrix import KernelMatrixAdapter
 
-_LONG = 200  # features from which conjugate gradients save the first factorizations
-_CHEAP_STEPS = 5
+_LONG = 200  # features from which conjugate gradients save the first factorization
 _PRODUCTS = 10
-_FAR = 0.2  # a change of this fraction of the examples is better answered cheaply
 
 
 @dataclass(frozen=True)
@@ -45,8 +43,6 @@ class Newton:
     hessian : ndarray of shape (d + 1, d + 1)
         ``sum_active (x, 1)(x, 1)' / s``.
     candidates : tuple of Candidate
-    cheap : int
-        Steps by conjugate gradients that are left.
     settled : bool
         The last step changed nothing.
     """
@@ -58,7 +54,6 @@ class Newton:
     active: Array
     hessian: Array
     candidates: tuple[Candidate, ...]
-    cheap: int = _CHEAP_STEPS
     settled: bool = False
 
     @classmethod
@@ -77,7 +72,6 @@ class Newton:
         b: float,
         active: Array,
         hessian: Array,
-        cheap: int = _CHEAP_STEPS,
     ) -> Newton:
         """Bounds at w, under its best intercept, which is near b."""
         y, s = signs_and_slack(data)
@@ -88,7 +82,7 @@ class Newton:
         proof = data.combine(xi / s, precise=True)
         upper = Candidate(proof, data.mass(proof), precise=True)
         seen = Candidate(separator, worst=worst), upper
-        return cls(margins, b, separator, proof, active, hessian, seen, cheap)
+        return cls(margins, b, separator, proof, active, hessian, seen)
 
     def advance(self, data: KernelMatrixAdapter, tol: float) -> Newton:
         """One step along Newton's direction, and the bounds of where it ends."""
@@ -97,7 +91,7 @@ class Newton:
         y, s = signs_and_slack(data)
         w, u = data.image(self.separator), data.coefficients(self.separator)
         active = u > 0
-        direction, hessian, cheap = self._direction(data, data.image(self.proof) - w, active)
+        direction, hessian = self._direction(data, data.image(self.proof) - w, active)
         move = _margins(data, direction)
         shift = _best_shift(move, active / s, y) if data.rows.balanced else 0.0
         slope, square = float(w @ direction), float(direction @ direction)
@@ -105,16 +99,16 @@ class Newton:
         t = _lowest(xi, move + shift * y, s, 1.0, slope, square)
         known = self.active if hessian is self.hessian else active
         w, margins, b = w + t * direction, self.margins + t * move, self.b + t * shift
-        new = self._at(data, w, margins, b, known, hessian, cheap)
+        new = self._at(data, w, margins, b, known, hessian)
         return replace(new, settled=bool(np.array_equal(new.separator, self.separator)))
 
     def _direction(
         self, data: KernelMatrixAdapter, descent: Array, active: Array
-    ) -> tuple[Array, Array, int]:
-        """Newton's direction; by few conjugate gradients while the active set still moves."""
+    ) -> tuple[Array, Array]:
+        """Newton's direction; at w = 0, where all are active, few conjugate gradients will do."""
+        if len(descent) > _LONG and not self.margins.any():
+            return _gradients(data, descent, active), self.hessian
         changed = np.flatnonzero(active != self.active)
-        if self.cheap and len(descent) > _LONG and len(changed) > _FAR * len(active):
-            return _gradients(data, descent, active), self.hessian, self.cheap - 1
         _, s = signs_and_slack(data)
         H, sign = self.hessian, np.where(active, 1.0, -1.0)
         if len(changed) > 0.5 * np.count_nonzero(active):
@@ -126,7 +120,7 @@ class Newton:
         M = H[:d, :d] + np.eye(d)
         if data.rows.balanced and H[d, d] > 0:  # the best intercept follows w
             M -= np.multiply.outer(H[d, :d], H[d, :d] / H[d, d])
-        return dposv(M.T, descent, lower=0, overwrite_a=1)[1], H, self.cheap
+        return dposv(M.T, descent, lower=0, overwrite_a=1)[1], H
 
 
 def signs_and_slack(data: KernelMatrixAdapter) -> tuple[Array, Array]:

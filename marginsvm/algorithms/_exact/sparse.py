@@ -142,12 +142,12 @@ def sparse_problem(data: KernelMatrixAdapter) -> SparseProblem:
 
 
 def short_start(data: KernelMatrixAdapter) -> WorkingSet:
-    """Begin with the largest weights of one epoch: of short rows, few carry weight.
+    """Begin with the largest weights of two epochs: of short rows, few carry weight.
 
     There are more of them than features, so that their Gram matrix would be singular.
     """
-    u = sparse_problem(data).ascend(1)
-    support = np.argsort(-u, kind="stable")[: 2 * (int(data.width) + 1)]
+    u = sparse_problem(data).ascend(2)
+    support = np.argsort(-u, kind="stable")[: 4 * (int(data.width) + 1)]
     support = np.sort(support[u[support] > 0])
     return WorkingSet.of(support, u[support], delicate=data.width <= NARROW)
 

@@ -15,7 +15,7 @@ from marginsvm.kernel_matrix import KernelMatrixAdapter
 from marginsvm.nearest_point import NearestPoint, nearest_point
 
 _NEAR = 0.05  # rows within this fraction of the margin stay
-_GROWTH = 0.3  # rows that may come in a round, as a fraction of the support
+_GROWTH = 0.2  # rows that may come in a round, as a fraction of the support
 NARROW = 256  # up to this many features, the active set is fast: no second try at pivoting
 _CACHE_BYTES = 2**21  # of examples that a round looks at first
 _MAX_NEAR = 1000  # such examples
@@ -156,6 +156,8 @@ class WorkingSet:
                 u, b = solved
                 return NearestPoint(u / u.sum(), b / u.sum(), None), work
             work = replace(work, delicate=data.width <= NARROW)
+        if not (self.delicate and self.candidates):  # the last weights are far from the answer
+            return nearest_point(data, self.rows), work
         support = np.flatnonzero(self.u > 0)
         corral = support[np.argsort(-self.u[support], kind="stable")]
         return nearest_point(data, self.rows, corral), work
