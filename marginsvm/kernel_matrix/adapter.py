@@ -186,7 +186,7 @@ class KernelMatrixAdapter(Bounds):
 
     def refresh(self, w: Array) -> Array:
         """Compute a vector again from its coefficients, free of accumulated rounding."""
-        return self.combine(np.maximum(self.coefficients(w), 0.0), precise=True)
+        return self.combine(self.coefficients(w), precise=True)
 
     def mirrored(self, theta: Array) -> Array:
         """Vector whose image's mirror image is ``theta``; it has no coefficients."""

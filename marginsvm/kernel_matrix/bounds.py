@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from marginsvm._typing import Array
-from marginsvm.kernel_matrix.rounding import FEW, PAIRWISE, SMALL, Extended
+from marginsvm.kernel_matrix.rounding import FEW, PAIRWISE, SMALL
 from marginsvm.kernel_matrix.rows import Rows
 
 _NEGLIGIBLE = 2e-12  # of a margin: not worth another pass
@@ -56,6 +56,10 @@ class Bounds(ABC):
     @abstractmethod
     def predictor(self, w: Array, offsets: Array) -> tuple[Array, Array]:
         """``w`` as the user applies it: coefficients and intercept, user's units of x."""
+
+    @abstractmethod
+    def combine(self, q: Array, *, precise: bool = False) -> Array:
+        """``A^T q``."""
 
     @abstractmethod
     def _length(self, w: Array) -> float:
@@ -163,15 +167,18 @@ class Bounds(ABC):
         Weights that are balanced only up to rounding pay for it: where the margin is
         positive, the intercepts of two classes differ by at most twice the radius.
         """
+        if self.coefficients(vector).min() < 0.0:  # rounding that will not be published
+            vector = self.combine(np.maximum(self.coefficients(vector), 0.0), precise=True)
         q = self.distribution(vector)
         length = self._dual_length(self.image(vector) / self.mass(vector), q)
         if self._slack is not None:
             length = _longer(length, np.sum(self._slack * q * q))
-        return length + 3.0 * self.rows.imbalance(q.astype(Extended))
+        return length + 3.0 * self.rows.imbalance(q)
 
     def distribution(self, vector: Array) -> Array:
         """Weights on the rows in proportion to the coefficients, as they are published."""
-        return np.maximum(self.coefficients(vector), 0.0) / self.mass(vector)
+        q = np.maximum(self.coefficients(vector), 0.0)
+        return q / q.sum()
 
 
 def _longer(length: float, squared: float) -> float:

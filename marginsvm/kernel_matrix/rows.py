@@ -190,7 +190,7 @@ class Rows(ABC):
         """How far weights are from the balanced set, as a sum of absolute values."""
         if not self.balanced:
             return 0.0
-        return float(np.abs(self.signed(q).sum(axis=0, dtype=Extended)).sum())
+        return float(np.abs(self.signed(q.astype(Extended)).sum(axis=0)).sum())
 
 
 class BinaryRows(Rows):
