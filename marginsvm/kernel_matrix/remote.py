@@ -90,7 +90,8 @@ class RemoteStore(Store):
                 for c in np.unique(where)
             ]
         )
-        stacked = sp.vstack(found, format="csr") if self.sparse else np.concatenate(found)
+        sparse = sp.issparse(found[0])  # normalised examples come written out
+        stacked = sp.vstack(found, format="csr") if sparse else np.concatenate(found)
         return stacked[np.argsort(order, kind="stable")]
 
     def _submit(self, work: Callable[..., T], *local: Array | None) -> list[Any]:
