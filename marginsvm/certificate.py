@@ -44,7 +44,7 @@ class MarginCertificate:
     >>> from marginsvm import MaxMarginClassifier
     >>> clf = MaxMarginClassifier().fit([[0.0], [1.0], [3.0]], [0, 0, 1])
     >>> print(clf.certificate_)
-    certified: 1 <= best margin <= 1 (relative gap 0), separable: True
+    certified: 1 <= best margin <= 1 (relative gap ...), separable: True
     >>> clf.certificate_.weights.toarray().ravel()
     array([0. , 0.5, 0.5])
     """
