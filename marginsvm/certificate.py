@@ -36,8 +36,8 @@ class MarginCertificate:
         The distribution q that proves the upper bound. More than two classes: entry
         ``(i, j)`` belongs to example i held against class j.
     radius : float
-        Largest norm of a row (about the mean, with an intercept; margin units): the scale
-        of margins.
+        Largest norm of a row (margin units; with an intercept about the mean, or about that
+        of some examples): the scale of margins.
 
     Examples
     --------
