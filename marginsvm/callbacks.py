@@ -101,12 +101,12 @@ class CheckpointCallback:
     def on_fit_task_begin(self, estimator: Any, context: Any) -> None:
         """Nothing is to be saved before a round."""
 
-    def on_fit_task_end(self, estimator: Any, context: Any, *, metadata: Any) -> None:
+    def on_fit_task_end(self, estimator: Any, context: Any) -> None:
         """Save after a round, if it is time to."""
         if context.task_name != "round" or self._now(context.task_id + 1) < self._due:
             return
         model = clone(estimator).set_callbacks()
-        model._publish(metadata["results"]())
+        model._publish(estimator._snapshot())
         with self._explained(), _replacing(self.path) as file:
             joblib.dump(model, file)
         self._due = self._now(context.task_id + 1) + self.every

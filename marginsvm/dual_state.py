@@ -302,8 +302,14 @@ class DualStateMixin(ResultsMixin, PredictorMixin, CallbackSupportMixin, Classif
             return False
         task = context.subcontext(task_name="round")
         task.call_on_fit_task_begin(estimator=self, X=X, y=y)
-        results = {"metadata": {"results": attributes}, "reconstruction_attributes": attributes}
-        return bool(task.call_on_fit_task_end(estimator=self, X=X, y=y, **results))
+        self._snapshot = attributes  # for callbacks that do not want it every round
+        try:
+            stop = task.call_on_fit_task_end(
+                estimator=self, X=X, y=y, reconstruction_attributes=attributes
+            )
+        finally:
+            del self._snapshot
+        return bool(stop)
 
     def _resume(self, data: KernelMatrixAdapter, classes: Array) -> Progress | None:
         if not self.warm_start or getattr(self, "_progress", None) is None:
