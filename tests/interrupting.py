@@ -17,7 +17,6 @@ from estimators import ENDLESS, ESTIMATORS, fit, make, overlapping, parameters
 from marginsvm import MaxMarginClassifier, _threads, check_certificate
 from marginsvm.kernel_matrix import stores
 
-stores._BLOCK_BYTES = 2**11  # small data, too, are worked on by several threads
 RESULTS = ("margin_", "margin_bound_", "n_iter_", "coef_", "dual_coef_", "intercept_")
 
 
@@ -92,6 +91,7 @@ def same(estimator, reference):
 
 
 def main(number, seed, impatience):
+    stores._BLOCK_BYTES = 2**11  # small data, too, are worked on by several threads
     rng = np.random.default_rng(seed)
     n_threads, usable, ctrl_c = _threads.n_threads(), 0, CtrlC()
     known = list(problems(rng))
