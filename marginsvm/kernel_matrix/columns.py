@@ -10,7 +10,7 @@ import numpy as np
 from marginsvm._typing import Array
 from marginsvm.kernel_matrix.rounding import product
 
-_TAKEN = 64  # columns at once that are not to be kept
+_TAKEN = 48  # columns at once that are not to be kept
 
 
 class ColumnPlan(NamedTuple):

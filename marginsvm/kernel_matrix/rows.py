@@ -17,6 +17,8 @@ import numpy as np
 from marginsvm._typing import Array
 from marginsvm.kernel_matrix.rounding import Extended
 
+_FEW = 1024  # examples whose weights are held with more digits
+
 
 class Rows(ABC):
     """The rows of a labelled data set, never formed.
@@ -190,7 +192,9 @@ class Rows(ABC):
         """How far weights are from the balanced set, as a sum of absolute values."""
         if not self.balanced:
             return 0.0
-        return float(np.abs(self.signed(q.astype(Extended)).sum(axis=0)).sum())
+        parts = (slice(i, i + _FEW) for i in range(0, self.n_examples, _FEW))
+        sums = [self.signed(q[part].astype(Extended), part).sum(axis=0) for part in parts]
+        return float(np.abs(np.sum(sums, axis=0)).sum())
 
 
 class BinaryRows(Rows):
