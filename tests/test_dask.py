@@ -139,13 +139,14 @@ def test_what_a_round_sends_does_not_grow_with_the_examples(client, monkeypatch)
     """O(k d) numbers to and from the driver."""
     from marginsvm.kernel_matrix import remote as module
 
-    sent, submit = [], module.RemoteStore._submit
+    sent, fold = [], module.RemoteStore.fold
 
-    def counted(self, work, *local):
-        sent.append(len(pickle.dumps((work.keywords, local))))
-        return submit(self, work, *local)
+    def counted(self, work, merge, rows, *local):
+        result = fold(self, work, merge, rows, *local)
+        sent.append(len(pickle.dumps((work.keywords, local, result))))
+        return result
 
-    monkeypatch.setattr(module.RemoteStore, "_submit", counted)
+    monkeypatch.setattr(module.RemoteStore, "fold", counted)
     most = []
     for n in (200, 20_000):
         X, y = blobs(2, n)

@@ -124,7 +124,7 @@ class AnswersAdapter(LinearAdapter):
         exponents, beta, log_total = settle(table)
         played = Played(W, shift, mu, exponents)
         if self._merges:
-            image = sums.mixed(exponents)
+            image = sums.mixed(rows, exponents)
         else:
             image = self._fold(partial(_image, mixture=_alone(played)), np.add)[..., :-1]
         weights = softmax_weights(

@@ -211,7 +211,7 @@ class LinearAdapter(KernelMatrixAdapter):
         if response is softmax and self._merges:
             margins, sums = self._respond_in_one_pass(w, mu)
             weights = response(self.rows, margins, mu)
-            image = sums.mixed(settle(sums.logs)[0]).astype(np.float64, copy=False)
+            image = sums.mixed(self.rows, settle(sums.logs)[0]).astype(np.float64, copy=False)
             image = self._with_constant(image, self.rows.signed(weights.q))
             answer = Answer(self._vector(image / self.radius, weights.q), weights)
         else:
@@ -225,7 +225,7 @@ class LinearAdapter(KernelMatrixAdapter):
         slack = None if self._slack is None else self._slack * self.coefficients(w)
         prior = self.rows.prior if isinstance(self.rows.prior, np.ndarray) else None
         work = partial(passes.softmax_sums, W=W, shift=shift, mu=mu)
-        margins, sums = [], Sums(self.rows)
+        margins, sums = [], Sums(self.rows.n_groups)
         for part, more in self._map(work, prior, slack):
             margins.append(part)
             sums = sums.merged(more)

@@ -124,13 +124,14 @@ def softmax_sums(
 ) -> tuple[Array, Sums]:
     """Margins, and the sums over each group of the rows' softmax weights; X is read once."""
     margins = []
-    sums = Sums(rows)
+    sums = Sums(rows.n_groups)
     for block, X in blocks:
         M = rows.margins(X @ W.T - shift, block).astype(np.float64, copy=False)
         if slack is not None:
             M += slack[block]
         margins.append(M)
-        sums.add(block, X, M / -mu, None if prior is None else prior[block])
+        weighted = None if prior is None else prior[block]
+        sums.add(*rows.softmax_sums(block, X, M / -mu, weighted))
     return np.concatenate(margins), sums
 
 
@@ -179,23 +180,18 @@ class Sums:
         The products, one image a group.
     """
 
-    def __init__(self, rows: Rows) -> None:
-        self._rows = rows
-        self.high = np.full((rows.n_groups, rows.n_groups), -np.inf)
+    def __init__(self, n_groups: int) -> None:
+        self.high = np.full((n_groups, n_groups), -np.inf)
         self.mass = np.zeros_like(self.high)
         self.image: Any = np.zeros(())
 
-    def add(self, block: slice, X: Any, exponents: Array, prior: Array | None) -> None:
-        """Add the rows of a block."""
-        high, mass, image = self._rows.softmax_sums(block, X, exponents, prior)
-        self._merge(high, mass, image)
-
     def merged(self, other: Sums) -> Sums:
         """Merge with the sums over the blocks that follow."""
-        self._merge(other.high, other.mass, other.image)
+        self.add(other.high, other.mass, other.image)
         return self
 
-    def _merge(self, high: Array, mass: Array, image: Array) -> None:
+    def add(self, high: Array, mass: Array, image: Array) -> None:
+        """Add what ``Rows.softmax_sums`` makes of a block."""
         top = np.maximum(self.high, high)
         finite = np.where(top > -np.inf, top, 0.0)
         fade, grow = np.exp(self.high - finite), np.exp(high - finite)
@@ -210,6 +206,6 @@ class Sums:
         with np.errstate(divide="ignore"):
             return self.high + np.log(self.mass)
 
-    def mixed(self, exponents: Array) -> Array:
+    def mixed(self, rows: Rows, exponents: Array) -> Array:
         """``V^T X`` where the weights of each group are multiplied by ``exp(exponents)``."""
-        return self._rows.mixed(self.image, np.exp(self.high + exponents))
+        return rows.mixed(self.image, np.exp(self.high + exponents))
