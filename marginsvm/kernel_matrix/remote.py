@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import partial, reduce
+from functools import cached_property, partial, reduce
 from typing import Any, TypeVar
 
 import numpy as np
@@ -73,7 +73,18 @@ class RemoteStore(Store):
     def fold(
         self, work: Callable[..., T], merge: Callable[[T, T], T], rows: Rows, *local: Array | None
     ) -> T:
-        parts = self._submit(work, *local)
+        arrays = self._cut(local)
+        parts = [
+            self._client.submit(
+                _fold,
+                [self._chunks[c] for c in group],
+                [arrays[c] for c in group],
+                work,
+                merge,
+                pure=False,
+            )
+            for group in self._groups
+        ]
         while len(parts) > _BRANCHES:
             groups = [parts[i : i + _BRANCHES] for i in range(0, len(parts), _BRANCHES)]
             parts = self._client.map(partial(reduce, merge), groups, pure=False)
@@ -95,13 +106,40 @@ class RemoteStore(Store):
         return stacked[np.argsort(order, kind="stable")]
 
     def _submit(self, work: Callable[..., T], *local: Array | None) -> list[Any]:
-        arrays = [[None if a is None else a[part] for a in local] for part in self._parts]
-        return self._client.map(_run, self._chunks, arrays, work=work, pure=False)
+        return self._client.map(_run, self._chunks, self._cut(local), work=work, pure=False)
+
+    def _cut(self, local: tuple[Array | None, ...]) -> list[list[Array | None]]:
+        """What belongs to each chunk."""
+        return [[None if a is None else a[part] for a in local] for part in self._parts]
+
+    @cached_property
+    def _groups(self) -> list[list[int]]:
+        """Chunks by the worker that holds them, one list a thread: a task each."""
+        self._client.gather(self._client.map(_size, self._chunks, pure=False))  # all are there
+        holders, threads = self._client.who_has(self._chunks), self._client.nthreads()
+        held: dict[str, list[int]] = {}
+        for c, chunk in enumerate(self._chunks):
+            held.setdefault(min(holders[chunk.key]), []).append(c)
+        lists = [mine[t :: threads[w]] for w, mine in held.items() for t in range(threads[w])]
+        return [some for some in lists if some]
 
 
 def _run(chunk: Chunk, local: list[Array | None], work: Callable[..., T]) -> T:
     with single_threaded_blas():
         return work(chunk.rows, chunk.blocks(), *local)
+
+
+def _fold(
+    chunks: list[Chunk],
+    local: list[list[Array | None]],
+    work: Callable[..., T],
+    merge: Callable[[T, T], T],
+) -> T:
+    return reduce(merge, (_run(c, a, work) for c, a in zip(chunks, local, strict=True)))
+
+
+def _size(chunk: Chunk) -> int:
+    return len(chunk.rows.codes)
 
 
 def _take(chunk: Chunk, index: Array) -> Any:
