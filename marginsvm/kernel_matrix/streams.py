@@ -56,7 +56,8 @@ class StreamStore(Store):
     ) -> None:
         self._read, self._codes, self.normalized = read, codes, normalize
         self.shape, self.dtype, self.sparse = (len(codes), n_features), np.dtype(dtype), sparse
-        row_bytes = 8 * max(1, n_features) * (int(codes.max(initial=0)) + 1)
+        self._n_classes = int(codes.max(initial=0)) + 1
+        row_bytes = 8 * max(1, n_features) * self._n_classes
         self._watched = int(np.clip(_WATCHED_BYTES // row_bytes, 1, _WATCHED))
         self._worst: Worst | None = None
         self._held: dict[int, Any] = {}
@@ -91,7 +92,7 @@ class StreamStore(Store):
         if len(missing):
             at_hand.update(self._fetch(missing))
         found = {i: at_hand[i] for i in wanted}
-        room = max(_HELD * len(found), _WATCHED) - len(found)
+        room = max(_HELD * len(found), 2 * self._watched * self._n_classes) - len(found)
         older = [i for i in self._held if i not in found][:room]
         self._held = {**found, **{i: self._held[i] for i in older}}
         return _stacked([found[i] for i in wanted])
