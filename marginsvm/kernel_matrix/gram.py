@@ -29,6 +29,7 @@ from marginsvm.kernel_matrix.rounding import (
 from marginsvm.kernel_matrix.rows import Rows
 
 _MAX_STORED_BYTES = 2**31  # a larger Gram matrix is computed anew for every product
+_STRIPS = 4  # whatever the number of threads, as sums depend on it
 _STRIP_BYTES = 2**24
 _BLOCK_BYTES = 2**22  # of a stored matrix that a thread works on at once
 _COLUMN_BLOCK = 4096  # rows a thread works on at once, for columns
@@ -150,12 +151,15 @@ class GramAdapter(KernelMatrixAdapter):
             self.n_kernel_evaluations += n * n
         else:
             size = max(1, _BLOCK_BYTES // (K.itemsize * n))
+            if not precise:  # nothing is widened; few strips, as handing one over takes time
+                size = max(size, -(-n // _STRIPS))
             right = V.astype(np.float64 if precise else K.dtype, copy=False)
 
         def work(i: int) -> None:
             strip = slice(i, min(i + size, n))
             rows = self._computed(strip, slice(None)) if K is None else K[strip]
-            F[strip] = product(rows.astype(right.dtype, copy=False), right)
+            times = product if precise else np.matmul  # what bounds rest on, in short chains
+            F[strip] = times(rows.astype(right.dtype, copy=False), right)
 
         self._share(work, range(0, n, size))
         return F
