@@ -18,7 +18,6 @@ from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
 from marginsvm._block_source import Scan, Seen, look
-from marginsvm._interrupts import interrupts_wait
 from marginsvm._typing import Array
 from marginsvm._validation import Labels, balances
 from marginsvm.kernel_matrix import make_rows, normalized
@@ -88,7 +87,6 @@ class DaskMargin(ClassifierMixin, BaseEstimator):
         self.estimator = estimator
         self.client = client
 
-    @interrupts_wait
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> DaskMargin:
         """Fit where the chunks are.
 

@@ -115,8 +115,6 @@ class DualStateMixin(ResultsMixin, PredictorMixin, CallbackSupportMixin, Classif
         """Where the round that begins at ``n_iter`` ends, if ``max_iter`` does not cut it."""
         return n_iter + 1
 
-    @interrupts_wait
-    @with_callbacks
     @_fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
         """Play rounds until the margin is certified.
@@ -146,8 +144,6 @@ class DualStateMixin(ResultsMixin, PredictorMixin, CallbackSupportMixin, Classif
         """
         return self._fit(training_set(self, X, y, sample_weight), X, y)
 
-    @interrupts_wait
-    @with_callbacks
     @_fit_context(prefer_skip_nested_validation=True)
     def fit_blocks(self, source: Any) -> Any:
         """Fit to blocks of examples that need not fit in memory together.
@@ -174,6 +170,8 @@ class DualStateMixin(ResultsMixin, PredictorMixin, CallbackSupportMixin, Classif
         """
         return self._fit(block_set(self, source), source, None)
 
+    @interrupts_wait
+    @with_callbacks
     def _fit(self, training: TrainingSet, X: Any, y: Any) -> Any:
         data = training.adapter(self)  # a kernel matrix may take all of BLAS's threads
         with closing(data), single_threaded_blas():

@@ -230,6 +230,8 @@ def test_no_client(monkeypatch):
 class AtRound:
     """A callback that does something once."""
 
+    torn_down = 0
+
     def __init__(self, number, action):
         self.left, self.action = number, action
 
@@ -242,7 +244,17 @@ class AtRound:
         if self.left == 0:
             self.action()
 
-    def teardown(self, estimator, context): ...
+    def teardown(self, estimator, context):
+        self.torn_down += 1
+
+
+def test_callbacks_are_torn_down(client):
+    X, y = blobs(2)
+    callback = AtRound(1, lambda: None)
+    estimator = MomentumMarginClassifier(max_iter=3, tol=0).set_callbacks(callback)
+    dX, dy = da.from_array(X, chunks=(50, 5)), da.from_array(y, chunks=50)
+    DaskMargin(estimator, client=client).fit(dX, dy)
+    assert (callback.left <= 0, callback.torn_down) == (True, 1)
 
 
 def test_a_killed_worker_changes_nothing():

@@ -154,11 +154,8 @@ class AnswersAdapter(LinearAdapter):
         c = w[self._cut :]
         played = [t for t in self._played if c[t] != 0.0]
         given = [t for t in self._given if c[t] != 0.0]
-        answers, factors = (
-            [self._played[t] for t in played],
-            np.ones((self.rows.n_groups, self.rows.n_groups)),
-        )
-        mixture = Mixture(answers, c[played], c[given], factors)
+        factors = np.ones((self.rows.n_groups, self.rows.n_groups))
+        mixture = Mixture([self._played[t] for t in played], c[played], c[given], factors)
         return mixture, [self._given[t] for t in given]
 
     def _realised(self, w: Array) -> tuple[Mixture, list[Array], Array]:
