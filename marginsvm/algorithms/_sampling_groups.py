@@ -7,13 +7,17 @@ import math
 import numpy as np
 from numba import njit
 
-# "contract" lets a product and a sum be one instruction, with one rounding.
+# "contract" lets a product and a sum be one instruction, with one rounding, where the compiler
+# likes. A function that is called would be there twice, alone and in its caller's module, rounding
+# differently, and which of them a process takes depends on what it found in the cache on disk.
+# Inlined, it is there once; draws take 0.6 to 0.75 of the time, too.
+inlined = njit(forceinline=True, error_model="numpy", fastmath={"contract"})
 compiled = njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})
 
 SWEEPS, BALANCED = 200, 1e-10  # Osborne's iteration: sweeps at most; largest step when done
 
 
-@compiled
+@inlined
 def log_flow(table, offsets, c, out):
     """Logarithm of all that flows out of the class c, or into it."""
     k, high, total = len(table), -np.inf, 0.0
@@ -26,7 +30,7 @@ def log_flow(table, offsets, c, out):
     return high + math.log(total)
 
 
-@compiled
+@inlined
 def balance(table, offsets):
     """Class offsets at which exp(table[c, j] - offsets[c] + offsets[j]) is balanced (Osborne)."""
     k = len(table)
@@ -43,7 +47,7 @@ def balance(table, offsets):
         offsets[c] -= offsets[0]
 
 
-@compiled
+@inlined
 def pick_group(share, u, path):
     """The group (path[0], path[1]) at the quantile u."""
     k = len(share)
@@ -57,7 +61,7 @@ def pick_group(share, u, path):
     return 1
 
 
-@compiled
+@inlined
 def heaviest_from(share, c):
     """The class j of the heaviest group (c, j)."""
     best = 0
@@ -66,7 +70,7 @@ def heaviest_from(share, c):
     return best
 
 
-@compiled
+@inlined
 def heaviest(share):
     """The class c of the heaviest group (c, j)."""
     best = 0
@@ -76,7 +80,7 @@ def heaviest(share):
     return best
 
 
-@compiled
+@inlined
 def next_cycle(rest, walk, seen):
     """Follow the heaviest groups from class to class until one comes again.
 
@@ -97,7 +101,7 @@ def next_cycle(rest, walk, seen):
         rest[walk[n - 1], node] = 0.0  # a dead end: what rounding left of the balance
 
 
-@compiled
+@inlined
 def pick_cycle(share, u, path):
     """Draw a cycle of groups path[0] -> path[1] -> ... -> path[0]; returns its length.
 

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from marginsvm.algorithms._sampling_groups import balance, compiled, pick_cycle, pick_group
+from marginsvm.algorithms._sampling_groups import balance, compiled, inlined, pick_cycle, pick_group
 
 LANES = 64  # rows whose weights are worked out together, or skipped together where all vanish
 CUT = 43.0  # exp(-43) = 2e-19: a million rows below the cut weigh 2e-13 of the worst one
@@ -44,7 +44,7 @@ def exp_negative(z: float) -> Any:
     return p if z > -CUT else 0.0
 
 
-@compiled
+@inlined
 def minus_margins(w, g, s, c, j, lo, hi, gap):
     """Set gap to -(margins of w = w_hat + s g_hat) of the rows (lo..hi, j), examples of class c."""
     w_j, g_j, w_c, g_c = w[j, lo:hi], g[j, lo:hi], w[c, lo:hi], g[c, lo:hi]
@@ -52,7 +52,7 @@ def minus_margins(w, g, s, c, j, lo, hi, gap):
         gap[i] = HALF * ((w_j[i] - w_c[i]) + s * (g_j[i] - g_c[i]))
 
 
-@compiled
+@inlined
 def worst_of_groups(w, g, s, starts, top):
     """top[c, j] = -(smallest margin of the group (c, j))."""
     k = len(w)
@@ -73,7 +73,7 @@ def worst_of_groups(w, g, s, starts, top):
                 top[c, j] = most[i] if most[i] > top[c, j] else top[c, j]
 
 
-@compiled
+@inlined
 def weights(w, g, s, c, j, lo, hi, top, prior, e):
     """Set e to prior exp(-margins - top) of the rows (lo..hi, j); False where all vanish."""
     minus_margins(w, g, s, c, j, lo, hi, e)
@@ -89,7 +89,7 @@ def weights(w, g, s, c, j, lo, hi, top, prior, e):
     return True
 
 
-@compiled
+@inlined
 def sum_of_groups(w, g, s, starts, prior, top, total):
     """total[c, j] = sum of prior exp(-margins - top[c, j]) over the group (c, j)."""
     k = len(w)
@@ -110,7 +110,7 @@ def sum_of_groups(w, g, s, starts, prior, top, total):
                 total[c, j] += lanes[i]
 
 
-@compiled
+@inlined
 def respond(w, g, s, starts, prior, balanced, offsets, top, total, share):
     """Answer w by q = softmax(-margins): share[c, j] is a group's mass; top, total weigh within.
 
@@ -160,7 +160,7 @@ def example_weights(w, g, s, starts, prior, balanced, offsets, weight):
                         weight[lo + i] += x * e[i]
 
 
-@compiled
+@inlined
 def pick_row(w, g, s, starts, prior, top, total, c, j, u):
     """The example at the quantile u of the group (c, j), in the order by class."""
     rest, chosen = u * total[c, j], starts[c]
@@ -178,7 +178,7 @@ def pick_row(w, g, s, starts, prior, top, total, c, j, u):
     return chosen
 
 
-@compiled
+@inlined
 def add_row(scores, coef, kappa, c, j, i, x, slack):
     """Add x a to scores, x to coef: a = (i, c -> j), its kernel column over R^2 is kappa."""
     plus, minus, x_kappa = scores[c], scores[j], x * HALF
@@ -189,7 +189,7 @@ def add_row(scores, coef, kappa, c, j, i, x, slack):
     minus[i] -= 2.0 * HALF * x * slack[i]  # the row's own coordinate, seen by this row alone
 
 
-@compiled
+@inlined
 def fold(w, g, q_w, q_g, scalars):
     """w_hat <- w, g_hat <- g, c <- 1, s <- 0: the same w and g, without the cancellation."""
     c, s = scalars[C], scalars[S]
@@ -203,7 +203,7 @@ def fold(w, g, q_w, q_g, scalars):
     scalars[C], scalars[S] = 1.0, 0.0
 
 
-@compiled
+@inlined
 def advance(scalars, theta, beta, w, g, q_w, q_g):
     """Set the scalars of g' = beta (g + a), w' = w + theta (g' + a).
 
