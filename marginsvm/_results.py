@@ -73,7 +73,7 @@ class ResultsMixin:
         """Vector of the best separator, or of the fallback, and its predictor."""
         best = progress.best
         if best is not None:
-            predictor = data.lower_bound(best.vector, low=best.low)
+            predictor = data.lower_bound(best.vector, margins=best.margins)
             if predictor.margin > data.resolution:
                 return best.vector, predictor
         last = self._fallback(data, progress)

@@ -23,6 +23,8 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 _lock = threading.Lock()
+_pools: dict[int, ThreadPoolExecutor] = {}  # by their number of threads, which take 0.3 ms to start
+_here = threading.local()
 _inside = 0  # how many passes run now; the limits belong to the process, not to a pass
 _before: list[int] = []  # threads of each library outside of them
 
@@ -63,6 +65,7 @@ def single_threaded_blas() -> Iterator[None]:
 def _after_fork() -> None:
     """In a forked child, no pass of another thread will ever end."""
     global _inside
+    _pools.clear()  # their threads are the parent's
     if _inside:
         _inside = 0
         _set_threads([1] * len(_before), _before)
@@ -90,9 +93,24 @@ def _let_any_thread_set(lib: Any) -> None:
         clear(force=True)
 
 
-def ordered_map(
-    work: Callable[[T], R], parts: Sequence[T], pool: ThreadPoolExecutor | None
-) -> list[R]:
-    """Results of ``work`` in the order of ``parts``, whatever the number of threads."""
+def _pool(workers: int) -> ThreadPoolExecutor:
+    with _lock:
+        if workers not in _pools:
+            _pools[workers] = ThreadPoolExecutor(workers, "marginsvm", _mark)
+        return _pools[workers]
+
+
+def _mark() -> None:
+    _here.at_work = True
+
+
+def ordered_map(work: Callable[[T], R], parts: Sequence[T]) -> list[R]:
+    """Results of ``work`` in the order of ``parts``, whatever the number of threads.
+
+    Work within work is done at once: its thread must not wait for one that is free.
+    """
+    workers = 1 if getattr(_here, "at_work", False) else min(n_threads(), len(parts))
     with single_threaded_blas():
-        return list(pool.map(work, parts)) if pool else [work(part) for part in parts]
+        if workers < 2:
+            return [work(part) for part in parts]
+        return list(_pool(workers).map(work, parts))

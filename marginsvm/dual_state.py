@@ -6,7 +6,6 @@ import time
 import warnings
 from abc import abstractmethod
 from collections.abc import Iterable
-from contextlib import closing
 from dataclasses import replace
 from functools import partial
 from numbers import Integral, Real
@@ -34,6 +33,7 @@ from marginsvm.progress import Candidate, Progress
 __all__ = ["Candidate", "DualStateMixin", "Progress"]
 
 _OTHER_DATA = 1e-9  # a difference (in radii) that no rounding makes
+_ENOUGH = 1e-3  # of tol: rounding that bounds need not be rid of
 _ROUNDING = 1e-15  # of the bounds themselves: tol=0 asks for all rounds
 
 
@@ -174,7 +174,8 @@ class DualStateMixin(ResultsMixin, PredictorMixin, CallbackSupportMixin, Classif
     @with_callbacks
     def _fit(self, training: TrainingSet, X: Any, y: Any) -> Any:
         data = training.adapter(self)  # a kernel matrix may take all of BLAS's threads
-        with closing(data), single_threaded_blas():
+        data.enough = _ENOUGH * self.tol
+        with single_threaded_blas():
             progress = self._resume(data, training.classes) or self._begin(data)
             context = self._init_callback_context(
                 max_subtasks=max(0, self.max_iter - progress.n_iter)
@@ -318,9 +319,9 @@ class DualStateMixin(ResultsMixin, PredictorMixin, CallbackSupportMixin, Classif
         if same and proof.precise:  # then it will not be computed again
             same = np.abs(data.refresh(vector) - vector).max() <= _OTHER_DATA * data.mass(vector)
         best = self._progress.best
-        if same and best is not None and best.low is not None:  # nor will this
-            low = data.rows.group_min(data.margins(best.vector, precise=True))
-            same = np.allclose(low, best.low, rtol=0.0, atol=_OTHER_DATA * data.norm(best.vector))
+        if same and best is not None and best.margins is not None:  # nor will these
+            margins, far = data.margins(best.vector, precise=True), data.norm(best.vector)
+            same = np.allclose(margins, best.margins, rtol=0.0, atol=_OTHER_DATA * far)
         if not same:
             raise ValueError(
                 "warm_start=True continues the previous fit, but this data has another shape, "

@@ -27,9 +27,9 @@ class Candidate:
         Whether it is the model where nothing separates.
     offsets : ndarray of shape (n_classes,) or None
         Its intercept in that case; None: the one of the exponential loss.
-    low : ndarray of shape (n_classes, n_classes) or None
-        The smallest margin of each group, if known in float64: a bound to stop on then
-        needs no further pass.
+    margins : ndarray or None
+        Its margins on all rows, if known in float64: a bound to stop on then needs no
+        further pass.
     precise : bool
         Whether the vector was computed in float64 from its coefficients: nor does this one.
 
@@ -51,7 +51,7 @@ class Candidate:
     worst: float | None = None
     fallback: bool = False
     offsets: Array | None = None
-    low: Array | None = None
+    margins: Array | None = None
     precise: bool = False
 
 

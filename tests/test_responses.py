@@ -145,7 +145,6 @@ def test_one_pass_equals_two_products(k, balanced, dtype, rng, monkeypatch):
         np.testing.assert_allclose(a.weights.worst, b.weights.worst, atol=tolerance)
         w = w + 30.0 * a.vector
     assert blocks.n_passes == whole.n_passes
-    blocks.close()
 
 
 @pytest.mark.parametrize("k", [2, 3])

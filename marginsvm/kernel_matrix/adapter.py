@@ -293,9 +293,6 @@ class KernelMatrixAdapter(Bounds):
         weights = response(self.rows, self.margins(w), mu)
         return Answer(self.combine(weights.q), weights)
 
-    def close(self) -> None:
-        """Release what a fit held."""
-
 
 def support_of(V: Array) -> Array:
     """Examples with a coefficient other than zero."""

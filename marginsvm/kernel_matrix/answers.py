@@ -191,10 +191,11 @@ class AnswersAdapter(LinearAdapter):
         sums = UNIT * (self.rows.n_examples + 8) * (self._reach + 3.0)
         return length + sums + self._row_error + 3.0 * imbalance
 
-    def _lowest(self, w: Array) -> tuple[Array | None, Array]:
+    def _lowest(self, w: Array) -> tuple[Array, None]:
         self.n_passes += 1
         W, shift = self._weights(self.image(w), precise=True)
-        return None, self._fold(partial(_lows, W=W, shift=shift, centre=self._centre), np.minimum)
+        lows = partial(_lows, W=W, shift=shift, centre=self._centre)
+        return self._fold(lows, np.minimum), None
 
 
 def _alone(played: Played) -> Mixture:

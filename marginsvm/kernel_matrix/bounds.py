@@ -11,8 +11,6 @@ from marginsvm._typing import Array
 from marginsvm.kernel_matrix.rounding import FEW, PAIRWISE, SMALL
 from marginsvm.kernel_matrix.rows import Rows
 
-_NEGLIGIBLE = 2e-12  # of a margin: not worth another pass
-
 
 class Predictor(NamedTuple):
     """A predictor as it is published, and the margin that it reaches at least.
@@ -44,6 +42,7 @@ class Bounds(ABC):
     n_rows: int
     radius: float
     resolution = 1e-12  # a margin this small cannot be told from 0
+    enough = 0.0  # relative error of a bound that needs no more digits
     vanishing = 1e-12  # nor an upper bound, with the rounding that it allows for
     _image_shape: tuple[int, ...]
     _cut: int  # where a vector's coefficients begin
@@ -100,20 +99,21 @@ class Bounds(ABC):
         return margins if self._slack is None else margins + self._slack * self.coefficients(w)
 
     def lower_bound(
-        self, w: Array, offsets: Array | None = None, low: Array | None = None
+        self, w: Array, offsets: Array | None = None, margins: Array | None = None
     ) -> Predictor:
         """Predictor of ``w`` with these class offsets, or else with the best ones.
 
         It is scaled so that the closest examples get 1 (no separator: to unit norm). Its
-        margin is that of the published numbers, less what rounding may have added. ``low``
-        is the smallest margin of each group, where it is known in float64.
+        margin is that of the published numbers, less what rounding may have added. Those of
+        all rows are not computed again where they are known in float64.
         """
-        length, margins = self._length(w), None
+        length = self._length(w)
         slack = None if self._slack is None else self._slack * self.coefficients(w)
         if slack is not None:
             length = _longer(length, np.sum(slack * self.coefficients(w)))
-        if low is None:
-            margins, low = self._lowest(w)
+        low, margins = (
+            self._lowest(w) if margins is None else (self.rows.group_min(margins), margins)
+        )
         offsets = self.rows.best_offsets(low) if offsets is None else offsets
         doubt = self._doubt(w, length, sharp=False) + FEW * float(np.abs(offsets).max())
         worst = self.rows.worst_at(low, offsets)
@@ -125,8 +125,7 @@ class Bounds(ABC):
         if length == 0.0:
             return predictor
         least = worst - doubt
-        if slack is None and (margins is not None or doubt > _NEGLIGIBLE * worst):
-            margins = self._lowest(w)[0] if margins is None else margins
+        if slack is None and margins is not None and doubt > self.enough * worst:
             sharp = self._sharp(predictor, margins, worst, doubt) * scale
             sharp -= self._doubt(w, length, sharp=True)
             least = max(least, min(sharp, worst + doubt))
@@ -134,17 +133,13 @@ class Bounds(ABC):
             least = min(least, 0.0)
         return predictor._replace(margin=least / length)
 
-    def _lowest(self, w: Array) -> tuple[Array | None, Array]:
-        """Margins of all rows, if they are at hand, and the smallest of each group."""
+    def _lowest(self, w: Array) -> tuple[Array, Array | None]:
+        """Smallest margin of each group, and those of all rows, if they are at hand."""
         margins = self.margins(w, precise=True)
-        return margins, self.rows.group_min(margins)
+        return self.rows.group_min(margins), margins
 
-    def _sharp(
-        self, predictor: Predictor, margins: Array | None, worst: float, doubt: float
-    ) -> float:
+    def _sharp(self, predictor: Predictor, margins: Array, worst: float, doubt: float) -> float:
         """Smallest margin of a predictor, the rows that may have it in extended precision."""
-        if margins is None:
-            return -np.inf
         offsets = predictor.offsets
         margins = margins + self.rows.expand(offsets[:, None] - offsets)
         near = np.flatnonzero(margins.ravel() <= worst + 2.0 * doubt)

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
 from sklearn import config_context
 
-from marginsvm._threads import n_threads, ordered_map, single_threaded_blas
+from marginsvm._threads import ordered_map, single_threaded_blas
 from marginsvm._typing import Array
 from marginsvm.kernel_matrix.adapter import KernelMatrixAdapter, support_of
 from marginsvm.kernel_matrix.bounds import Predictor
@@ -161,21 +160,8 @@ class GramAdapter(KernelMatrixAdapter):
             times = product if precise else np.matmul  # what bounds rest on, in short chains
             F[strip] = times(rows.astype(right.dtype, copy=False), right)
 
-        self._share(work, range(0, n, size))
+        ordered_map(work, range(0, n, size))
         return F
-
-    @cached_property
-    def _pool(self) -> ThreadPoolExecutor | None:
-        workers = n_threads()
-        return ThreadPoolExecutor(workers) if workers > 1 else None
-
-    def _share(self, work: Callable[[int], None], parts: range) -> None:
-        ordered_map(work, parts, self._pool if len(parts) > 1 else None)
-
-    def close(self) -> None:
-        pool = vars(self).get("_pool")
-        if pool is not None:
-            pool.shutdown()
 
     def _computed(self, i: Any, j: Any) -> Array:
         assert self._kernel is not None
@@ -215,7 +201,7 @@ class GramAdapter(KernelMatrixAdapter):
             block = slice(i, min(i + _COLUMN_BLOCK, n))
             out[:, block] = self._computed(block, examples).T
 
-        self._share(work, range(0, n, _COLUMN_BLOCK))
+        ordered_map(work, range(0, n, _COLUMN_BLOCK))
         return out
 
     @cached_property
@@ -247,19 +233,19 @@ class GramAdapter(KernelMatrixAdapter):
         return float(np.sqrt(max(squared, 0.0)))
 
     def lower_bound(
-        self, w: Array, offsets: Array | None = None, low: Array | None = None
+        self, w: Array, offsets: Array | None = None, margins: Array | None = None
     ) -> Predictor:
-        return super().lower_bound(self.refresh(w) if low is None else w, offsets, low)
+        return super().lower_bound(self.refresh(w) if margins is None else w, offsets, margins)
 
     def _length(self, w: Array) -> float:
         V = self.rows.signed(self.coefficients(w))
         return _root(np.sum(V * self.image(w)), self._sums(V) * np.abs(V).sum() ** 2)
 
     def _dual_length(self, image: Array, q: Array) -> float:
-        few = support_of(q)
-        if few.size**2 > SMALL:
-            V = self.rows.signed(q)
-            return _root(np.sum(V * image), self._sums(V) * np.abs(V).sum() ** 2)
+        V, few = self.rows.signed(q), support_of(q)
+        squared, error = np.sum(V * image), self._sums(V) * np.abs(V).sum() ** 2
+        if error <= self.enough * squared or few.size**2 > SMALL:
+            return _root(squared, error)
         V = self.rows.signed(q.astype(Extended))[few]
         squared = np.sum(V * (self._values(few, few) @ V)) + np.sum(
             (self._constant * V.sum(0)) ** 2

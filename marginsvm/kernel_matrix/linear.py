@@ -20,6 +20,7 @@ from marginsvm.kernel_matrix.norms import LpNorm
 from marginsvm.kernel_matrix.passes import Centre, Sums
 from marginsvm.kernel_matrix.rounding import (
     FEW,
+    LONG,
     PAIRWISE,
     SMALL,
     UNIT,
@@ -134,7 +135,8 @@ class LinearAdapter(KernelMatrixAdapter):
         self.n_passes += 1
         if np.count_nonzero(V) < 0.05 * V.size:
             few = support_of(V)
-            image = np.array(V[few].T @ self._store.take(few), dtype=np.float64)
+            some = [(slice(None), self._store.take(few))]
+            image = passes.weighted_sum(self.rows, some, V[few], np.float64)
         else:
             image = self._accumulate(V, precise)
         if self._centre.mean is not None:
@@ -177,14 +179,14 @@ class LinearAdapter(KernelMatrixAdapter):
         return self._norm.length(self._norm.mirror(self.image(w)).ravel()) * (1.0 + PAIRWISE)
 
     def _dual_length(self, image: Array, q: Array) -> float:
-        few = support_of(q)
-        sums = UNIT * (few.size + 8) + FEW
-        if few.size * self._image_shape[-1] <= SMALL:
+        few, norm = support_of(q), self._norm.dual.length(image.ravel())
+        dense = isinstance(self._store.whole, np.ndarray)
+        sums = (chained(len(q)) if dense else UNIT * (few.size + 8)) + FEW
+        cheap = few.size * self._image_shape[-1] <= SMALL
+        if cheap and sums * self._reach > self.enough * norm:
             V = self.rows.signed(q.astype(Extended))
-            image, sums = self._extended_pull(few, V[few]), extended(few.size)
-        elif isinstance(self._store.whole, np.ndarray):
-            sums = chained(len(q)) + FEW
-        norm = self._norm.dual.length(image.ravel())
+            norm = self._norm.dual.length(self._extended_pull(few, V[few]).ravel())
+            sums = extended(few.size)
         return norm * (1.0 + PAIRWISE) + sums * self._reach + self._row_error
 
     def _extended_pull(self, few: Array, V: Array) -> Array:
@@ -201,7 +203,7 @@ class LinearAdapter(KernelMatrixAdapter):
         if sharp:
             error = extended(n) * self._reach
         else:
-            sums = chained(n) if isinstance(self._store.whole, np.ndarray) else UNIT * (n + 8)
+            sums = chained(n, LONG) if isinstance(self._store.whole, np.ndarray) else UNIT * (n + 8)
             late = UNIT * (n + 8) * offset if self._centre.far else 0.0  # the intercept's sum
             error = sums * (1.0 + offset) + late + FEW * self._reach
         return (error + self._row_error) * length
@@ -316,6 +318,3 @@ class LinearAdapter(KernelMatrixAdapter):
     def predictor(self, w: Array, offsets: Array) -> tuple[Array, Array]:
         W, shift = self._weights(self.image(w), precise=True)
         return W, np.asarray(self.rows.score_offsets(offsets) - shift)
-
-    def close(self) -> None:
-        self._store.close()

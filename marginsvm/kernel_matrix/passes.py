@@ -16,7 +16,7 @@ import numpy as np
 from marginsvm._typing import Array
 from marginsvm.kernel_matrix.normalized import NormalizedRows
 from marginsvm.kernel_matrix.norms import LpNorm
-from marginsvm.kernel_matrix.rounding import product, summed
+from marginsvm.kernel_matrix.rounding import LONG, product, summed
 from marginsvm.kernel_matrix.rows import Rows
 
 Block = tuple[slice, Any]
@@ -103,7 +103,7 @@ def scores(
     F: list[Array] = []
     for block, X in blocks:
         if precise and isinstance(X, np.ndarray):
-            part = np.concatenate(centre.widened(lambda A: product(A, W.T), X))
+            part = np.concatenate(centre.widened(lambda A: product(A, W.T, LONG), X))
             part = part if centre.far else part - shift
         else:
             part = X @ W.T - shift

@@ -23,12 +23,13 @@ FEW = 8.0 * UNIT  # a few operations on every number: scaling, signs, what publi
 PAIRWISE = 64.0 * UNIT  # NumPy's sums of contiguous numbers, and a few operations
 Extended = np.longdouble  # more digits where the platform has them: for sums of few terms
 SMALL = 2**17  # numbers that are worth it
+LONG = 1024  # terms at a time where a few digits less will do
 _CHAIN = 256
 
 
-def chained(n: int) -> float:
+def chained(n: int, chain: int = _CHAIN) -> float:
     """Relative error of ``product`` over n terms, and of adding blocks of such products."""
-    return 1.01 * UNIT * (min(n, _CHAIN) + 2 * (n // _CHAIN) + 8)
+    return 1.01 * UNIT * (min(n, chain) + 2 * (n // chain) + 8)
 
 
 def extended(n: int) -> float:
@@ -36,12 +37,12 @@ def extended(n: int) -> float:
     return 0.51 * float(np.finfo(Extended).eps) * (n + 8)
 
 
-def product(A: Array, B: Array) -> Array:
-    """``A @ B`` in short chains; as fast."""
+def product(A: Array, B: Array, chain: int = _CHAIN) -> Array:
+    """``A @ B`` in short chains; nearly as fast."""
     n = A.shape[-1]
-    if n <= _CHAIN:
+    if n <= chain:
         return A @ B
-    return summed(A[..., i : i + _CHAIN] @ B[i : i + _CHAIN] for i in range(0, n, _CHAIN))
+    return summed(A[..., i : i + chain] @ B[i : i + chain] for i in range(0, n, chain))
 
 
 def summed(parts: Iterable[Array]) -> Array:

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from functools import reduce
 from typing import Any, TypeVar
 
 import numpy as np
 import scipy.sparse as sp
 
-from marginsvm._threads import n_threads, ordered_map
+from marginsvm._threads import ordered_map
 from marginsvm._typing import Array
 from marginsvm.kernel_matrix.normalized import NormalizedRows
 from marginsvm.kernel_matrix.passes import Block, Offer
@@ -67,9 +66,6 @@ class Store(ABC):
         """What wants to see the blocks of a pass and their margins, if anything does."""
         return None
 
-    def close(self) -> None:  # noqa: B027 - most stores hold nothing
-        """Release what passes hold."""
-
 
 class MemoryStore(Store):
     """A matrix in memory (or mapped into it), never copied.
@@ -85,27 +81,20 @@ class MemoryStore(Store):
         self.normalized = isinstance(X, NormalizedRows)
         self._chunks = chunks(X)
         self.n_blocks = sum(len(chunk) for chunk in self._chunks)
-        workers = min(n_threads(), len(self._chunks))
-        self._pool = ThreadPoolExecutor(workers) if workers > 1 else None
 
     def map(self, work: Callable[..., T], rows: Rows, *local: Array | None) -> Iterator[T]:
-        """Blocks in the threads of a pool."""
+        """Blocks in some threads."""
 
         def part(blocks: list[Block]) -> T:
             return work(rows, blocks, *local)
 
         if self.sparse:  # no BLAS to confine
             return iter([part(chunk) for chunk in self._chunks])
-        return iter(ordered_map(part, self._chunks, self._pool))
+        return iter(ordered_map(part, self._chunks))
 
     def take(self, index: Array) -> Any:
         """Some of the examples."""
         return self.whole[index]
-
-    def close(self) -> None:
-        """Let the threads go."""
-        if self._pool is not None:
-            self._pool.shutdown()
 
 
 def chunks(X: Any, start: int = 0) -> list[list[Block]]:

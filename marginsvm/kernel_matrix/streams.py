@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import numpy as np
 import scipy.sparse as sp
 
-from marginsvm._threads import n_threads, ordered_map
+from marginsvm._threads import ordered_map
 from marginsvm._typing import Array
 from marginsvm.kernel_matrix.normalized import NormalizedRows, normalized
 from marginsvm.kernel_matrix.passes import Block
@@ -61,17 +61,15 @@ class StreamStore(Store):
         self._watched = int(np.clip(_WATCHED_BYTES // row_bytes, 1, _WATCHED))
         self._worst: Worst | None = None
         self._held: dict[int, Any] = {}
-        workers = n_threads()
-        self._pool = ThreadPoolExecutor(workers) if workers > 1 else None
 
     def map(self, work: Callable[..., T], rows: Rows, *local: Array | None) -> Iterator[T]:
-        """Blocks as they come, each shared by the threads of a pool."""
+        """Blocks as they come, each shared by some threads."""
 
         def part(blocks: list[Block]) -> T:
             return work(rows, blocks, *local)
 
         for start, X in self._blocks():
-            yield from ordered_map(part, chunks(X, start), self._pool)
+            yield from ordered_map(part, chunks(X, start))
 
     def _blocks(self) -> Iterator[tuple[int, Any]]:
         start = 0
@@ -104,11 +102,6 @@ class StreamStore(Store):
             if len(here):
                 found.update(_by_index(here, X[here - start]))
         return found
-
-    def close(self) -> None:
-        """Let the threads go."""
-        if self._pool is not None:
-            self._pool.shutdown()
 
 
 class Worst:

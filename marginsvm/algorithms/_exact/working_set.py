@@ -205,7 +205,7 @@ def bounds(
         vector = np.concatenate([solution.w, proof[len(solution.w) :]])
     margins = data.margins(vector, precise=True)
     low = data.rows.group_min(margins)
-    separator = Candidate(vector, worst=data.rows.worst(low), low=low)
+    separator = Candidate(vector, worst=data.rows.worst(low), margins=margins)
     if len(solution.b):
         beta = data.rows.balance_offsets(solution.b)
         margins = margins + data.rows.expand(beta[:, None] - beta)
