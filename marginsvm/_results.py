@@ -90,7 +90,7 @@ class ResultsMixin:
 
     def _separable(self, data: KernelMatrixAdapter, exact: Exact, upper: float) -> bool | None:
         if np.isfinite(self.C):  # the bounds are of the soft margin, which is always positive
-            return data.separates(exact.model, exact.predictor.offsets) or None
+            return exact.predictor.separates or None
         if exact.lower > data.resolution:
             return True
         return False if upper <= data.vanishing else None

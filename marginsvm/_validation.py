@@ -111,9 +111,10 @@ class TrainingSet:
 
     def embed(self, q: Array) -> sp.csr_array:
         """Weights on the rows, as a sparse array over all the examples that were given."""
-        dense = np.zeros((self.n_given, q[0].size))
-        dense[self.kept] = np.maximum(q.reshape(len(q), -1), 0.0)
-        return sp.csr_array(dense)
+        q = q.reshape(len(q), -1)
+        examples, j = np.nonzero(q > 0.0)
+        indptr = np.searchsorted(self.kept[examples], np.arange(self.n_given + 1))
+        return sp.csr_array((q[examples, j], j, indptr), shape=(self.n_given, q.shape[1]))
 
     def support_vectors(self, support: Array, kernel: Any) -> Any:
         """Examples that a kernel predictor needs; as in SVC, none if precomputed."""

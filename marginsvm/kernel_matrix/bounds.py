@@ -23,12 +23,15 @@ class Predictor(NamedTuple):
         Class offsets that became the intercept.
     coef, intercept : ndarray
         In the user's units.
+    separates : bool
+        Whether it separates the examples themselves, slack left out.
     """
 
     margin: float
     offsets: Array
     coef: Array
     intercept: Array
+    separates: bool
 
 
 class Bounds(ABC):
@@ -116,12 +119,15 @@ class Bounds(ABC):
         )
         offsets = self.rows.best_offsets(low) if offsets is None else offsets
         doubt = self._doubt(w, length, sharp=False) + FEW * float(np.abs(offsets).max())
-        worst = self.rows.worst_at(low, offsets)
+        worst = own = self.rows.worst_at(low, offsets)
         reached = worst if slack is None else worst - doubt
-        separates = reached > self.resolution * length
-        scale = reached * self.rows.unit if separates else length / self.radius
+        if slack is not None and margins is not None:
+            own = self.rows.worst_at(self.rows.group_min(margins - slack), offsets)
+            own -= doubt + FEW * float(np.abs(slack).max())
+        positive = reached > self.resolution * length
+        scale = reached * self.rows.unit if positive else length / self.radius
         coef, intercept = (np.atleast_1d(x) / (scale or 1.0) for x in self.predictor(w, offsets))
-        predictor = Predictor(0.0, offsets, np.atleast_2d(coef), intercept)
+        predictor = Predictor(0.0, offsets, np.atleast_2d(coef), intercept, own > 0.0)
         if length == 0.0:
             return predictor
         least = worst - doubt
@@ -129,7 +135,7 @@ class Bounds(ABC):
             sharp = self._sharp(predictor, margins, worst, doubt) * scale
             sharp -= self._doubt(w, length, sharp=True)
             least = max(least, min(sharp, worst + doubt))
-        elif slack is not None and not separates:
+        elif slack is not None and not positive:
             least = min(least, 0.0)
         return predictor._replace(margin=least / length)
 
@@ -148,13 +154,6 @@ class Bounds(ABC):
         examples, signs = self.rows.locate(near)
         F = self._extended_scores(examples, predictor.coef) + predictor.intercept
         return float((signs * F).sum(axis=1).min())
-
-    def separates(self, w: Array, offsets: Array) -> bool:
-        """Whether ``w`` separates the examples themselves, slack left out."""
-        margins = self.rows.margins(self._scores(self.image(w), precise=True))
-        worst = self.rows.worst_at(self.rows.group_min(margins), offsets)
-        doubt = self._doubt(w, self._length(w), sharp=False)
-        return worst > doubt + 2.0 * FEW * float(np.abs(offsets).max())
 
     def upper_bound(self, vector: Array) -> float:
         """Bound proved by ``distribution(vector)``, with all that may be rounding.

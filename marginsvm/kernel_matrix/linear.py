@@ -115,7 +115,7 @@ class LinearAdapter(KernelMatrixAdapter):
         n, weights = self.rows.n_examples, self.rows.weights
         v = np.ones(n) if weights is None else weights
         with np.errstate(all="ignore"):  # what is not finite is named later
-            if size >= n:
+            if 4 * size >= n:
                 return self._accumulate(v / v.sum(), precise=True)
             some = np.arange(size) * n // size
             v = v[some]
@@ -181,7 +181,7 @@ class LinearAdapter(KernelMatrixAdapter):
     def _dual_length(self, image: Array, q: Array) -> float:
         few, norm = support_of(q), self._norm.dual.length(image.ravel())
         dense = isinstance(self._store.whole, np.ndarray)
-        sums = (chained(len(q)) if dense else UNIT * (few.size + 8)) + FEW
+        sums = (chained(len(q), LONG) if dense else UNIT * (few.size + 8)) + FEW
         cheap = few.size * self._image_shape[-1] <= SMALL
         if cheap and sums * self._reach > self.enough * norm:
             V = self.rows.signed(q.astype(Extended))
@@ -280,7 +280,8 @@ class LinearAdapter(KernelMatrixAdapter):
         part = copy(self)
         for name in ("_flat", "columns"):  # what was made of all examples
             vars(part).pop(name, None)
-        part._store, part.n_passes = as_store(self._store.take(examples)), 0.0
+        part._store, part.n_passes = as_store(self.examples(examples)), 0.0  # as they are there:
+        part._centre, part._constant, part.radius = Centre(), 0.0, 1.0
         part.rows, part._lengths = self.rows.part(examples), self._lengths[examples]
         part.n_rows = part.rows.n_rows
         if self._slack is not None and len(self._slack) > 1:

@@ -10,6 +10,8 @@ import scipy.sparse as sp
 
 from marginsvm._typing import Array
 
+_TINY = 1e-200
+
 
 @dataclass(frozen=True)
 class LpNorm:
@@ -41,7 +43,12 @@ class LpNorm:
         return self if self.p == 2.0 else LpNorm(self.q)
 
     def length(self, x: Array) -> float:
-        """Norm of one vector, divided by its largest entry first."""
+        """Norm of one vector, divided by its largest entry first where squares might be lost."""
+        if self.p == 2.0:
+            with np.errstate(over="ignore"):
+                squared = float(np.sum(x * x))
+            if _TINY < squared < 1.0 / _TINY:  # no square that counts was lost
+                return float(np.sqrt(squared))
         top = float(np.abs(x).max(initial=0.0))
         return top * float(np.sum(np.abs(x / top) ** self.p) ** (1.0 / self.p)) if top else 0.0
 
@@ -77,12 +84,16 @@ class LpNorm:
 
 
 def _sums_of_squares(X: Any) -> Array:
-    """Of the rows of a CSR matrix; one product, where ``X.multiply(X)`` sorts and checks."""
+    """Of the rows of a CSR matrix; ``X.multiply(X)`` would sort and check."""
     if not X.has_canonical_format:
         X = X.copy()
         X.sum_duplicates()
-    squares = sp.csr_array((X.data.astype(np.float64) ** 2, X.indices, X.indptr), X.shape)
-    return np.asarray(squares @ np.ones(X.shape[1]))
+    rows = np.flatnonzero(np.diff(X.indptr))
+    squared = np.zeros(X.shape[0])
+    if len(rows):
+        squares = np.square(X.data[: X.indptr[-1]], dtype=np.float64)
+        squared[rows] = np.add.reduceat(squares, X.indptr[rows])
+    return squared
 
 
 def _gradient(u: Array, r: float) -> Array:

@@ -79,7 +79,7 @@ class Rows(ABC):
         """Margins of the rows of the examples in ``block``, from their scores."""
 
     @abstractmethod
-    def signed(self, q: Array, block: slice = slice(None)) -> Array:
+    def signed(self, q: Array, block: slice | Array = slice(None)) -> Array:
         """Coefficients on the examples of ``block`` from weights on their rows."""
 
     @abstractmethod
@@ -192,7 +192,8 @@ class Rows(ABC):
         """How far weights are from the balanced set, as a sum of absolute values."""
         if not self.balanced:
             return 0.0
-        parts = (slice(i, i + _FEW) for i in range(0, self.n_examples, _FEW))
+        support = np.flatnonzero(q.reshape(len(q), -1).any(axis=1))
+        parts = (support[i : i + _FEW] for i in range(0, len(support), _FEW))
         sums = [self.signed(q[part].astype(Extended), part).sum(axis=0) for part in parts]
         return float(np.abs(np.sum(sums, axis=0)).sum())
 
@@ -213,7 +214,7 @@ class BinaryRows(Rows):
     def margins(self, F: Array, block: slice = slice(None)) -> Array:
         return self._y[block] * F
 
-    def signed(self, q: Array, block: slice = slice(None)) -> Array:
+    def signed(self, q: Array, block: slice | Array = slice(None)) -> Array:
         return self._y[block] * q
 
     def locate(self, rows: Array) -> tuple[Array, Array]:
@@ -274,7 +275,7 @@ class MulticlassRows(Rows):
         self.n_rows = codes.size * (n_classes - 1)
         self._examples = np.arange(codes.size)
 
-    def _own(self, F: Array, block: slice) -> tuple[Array, Array]:
+    def _own(self, F: Array, block: slice | Array) -> tuple[Array, Array]:
         return self._examples[: len(F)], self.codes[block]
 
     def margins(self, F: Array, block: slice = slice(None)) -> Array:
@@ -283,7 +284,7 @@ class MulticlassRows(Rows):
         margins[own] = np.inf
         return margins
 
-    def signed(self, q: Array, block: slice = slice(None)) -> Array:
+    def signed(self, q: Array, block: slice | Array = slice(None)) -> Array:
         V = q * -np.sqrt(0.5)
         V[self._own(q, block)] = q.sum(axis=1) * np.sqrt(0.5)
         return V

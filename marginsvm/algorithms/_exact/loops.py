@@ -1,4 +1,4 @@
-"""Dual coordinate ascent on sparse rows, compiled when first used."""
+"""Coordinate ascent and conjugate gradients on sparse rows, compiled when first used."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import numpy as np
 from numba import njit
 
 from marginsvm._typing import Array
+
+_index = np.uint64  # unsigned: no test for an index that counts from the end
 
 
 @njit(cache=True)
@@ -21,15 +23,15 @@ def _shuffle(order: Array, n: int, state: np.uint64) -> np.uint64:
 @njit(cache=True, nogil=True)
 def _dot(indices: Array, values: Array, start: int, stop: int, w: Array) -> float:
     total = 0.0
-    for t in range(start, stop):
-        total += w[indices[t]] * values[t]
+    for t in range(_index(start), _index(stop)):
+        total += w[_index(indices[t])] * values[t]
     return total
 
 
 @njit(cache=True, nogil=True)
 def _add(indices: Array, values: Array, start: int, stop: int, step: float, w: Array) -> None:
-    for t in range(start, stop):
-        w[indices[t]] += step * values[t]
+    for t in range(_index(start), _index(stop)):
+        w[_index(indices[t])] += step * values[t]
 
 
 @njit(cache=True, nogil=True)
@@ -81,3 +83,63 @@ def coordinate_ascent(
                 break
             active, limit = n, np.inf
     return u
+
+
+@njit(cache=True, nogil=True)
+def _pull(indptr: Array, indices: Array, values: Array, y: Array, u: Array, w: Array) -> None:
+    """Set w to ``sum u_i y_i x_i``."""
+    w[:] = 0.0
+    for i in range(len(y)):
+        if u[i] != 0.0:
+            _add(indices, values, indptr[i], indptr[i + 1], u[i] * y[i], w)
+
+
+@njit(cache=True, nogil=True)
+def conjugate_gradients(
+    indptr: Array,
+    indices: Array,
+    values: Array,
+    y: Array,
+    slack: Array,
+    inverse: Array,
+    u: Array,
+    balanced: bool,
+    tol: float,
+    max_products: int,
+    d: int,
+) -> tuple[Array, Array, float, int]:
+    """``(G + slack) u + b y = 1, y'u = 0`` for the rows ``y_i x_i``, u being a first guess.
+
+    ``inverse`` preconditions. The search stays balanced: residuals are projected, in the
+    preconditioner's metric. Gives u, ``sum u_i y_i x_i``, b and the number of products.
+    """
+    n, w = len(y), np.zeros(d)
+    residual, p, r, Hp = np.ones(n), np.zeros(n), np.empty(n), np.empty(n)
+    total = np.sum(inverse) if balanced else np.inf
+    step, rz, b, count = 1.0, 0.0, np.sum(y * u) / total, 0
+    u = u - inverse * y * b
+    while True:  # the first product is that of u, the others those of search directions
+        search = p if count else u
+        _pull(indptr, indices, values, y, search, w)
+        count += 1
+        curvature = 0.0
+        for i in range(n):
+            Hp[i] = y[i] * _dot(indices, values, indptr[i], indptr[i + 1], w) + slack[i] * search[i]
+            curvature += p[i] * Hp[i]
+        if count > 1:
+            step = rz / curvature
+        b, old, rz, worst = 0.0, rz, 0.0, 0.0
+        for i in range(n):
+            u[i] += step * p[i]
+            residual[i] -= step * Hp[i]
+            b += y[i] * inverse[i] * residual[i] / total
+        for i in range(n):
+            r[i] = residual[i] - b * y[i]
+            rz += r[i] * inverse[i] * r[i]
+            worst = max(worst, abs(r[i]))
+        if worst <= tol or count >= max_products:
+            break
+        for i in range(n):
+            p[i] = inverse[i] * r[i] + (rz / old * p[i] if count > 1 else 0.0)
+    _pull(indptr, indices, values, y, u, w)
+    return u, w, b, count

@@ -16,7 +16,7 @@ from marginsvm._typing import Array
 from marginsvm.algorithms._exact.newton import signs_and_slack
 from marginsvm.algorithms._exact.working_set import NARROW, WorkingSet, bounds
 from marginsvm.dual_state import Candidate
-from marginsvm.kernel_matrix import KernelMatrixAdapter
+from marginsvm.kernel_matrix import KernelMatrixAdapter, LpNorm
 from marginsvm.nearest_point import NearestPoint
 
 _EPOCHS = 10
@@ -51,9 +51,7 @@ class SparseProblem:
     @cached_property
     def diagonal(self) -> Array:
         """Squared norms of the rows, slack left out."""
-        X = self.X
-        squares = sp.csr_matrix((X.data**2, X.indices, X.indptr), X.shape)
-        return squares @ np.ones(X.shape[1])
+        return LpNorm().squared_lengths(self.X)
 
     def ascend(self, epochs: int) -> Array:
         """Weights after some epochs of coordinate ascent: close to the final support."""
@@ -69,17 +67,13 @@ class SparseProblem:
     def _pivot(self, u: Array, tol: float) -> Array:
         """Block pivoting over all rows, at a coarse precision first."""
         passive, left, precision = u > 0, _MAX_PRODUCTS, _COARSE
-        diagonal = np.maximum(self.diagonal + self.slack, 1e-300)
         for _ in range(_MAX_EXCHANGES):
-            face = np.flatnonzero(passive)
-            X = self.X if len(face) == len(u) else self.X[face]
-            part = _Face(X, self.y[face], self.slack[face], self.balanced)
-            x, b, used = part.solve(u[face], 1.0 / diagonal[face], precision, left)
+            u, w, b, used = self._solve(np.flatnonzero(passive), u, precision, left)
             left -= used
-            u = np.zeros(len(self.y))
-            u[face] = x
-            force = self.y * (self.X @ part.image(x) + b) + self.slack * u
-            bad = np.where(passive, u < 0, force - 1 < -precision)
+            bad = u < 0
+            if not passive.all():
+                force = self.y * (self.X @ w + b) + self.slack * u
+                bad = np.where(passive, bad, force - 1 < -precision)
             if left <= 0:
                 break
             if not bad.any():
@@ -90,49 +84,22 @@ class SparseProblem:
             passive = passive ^ bad
         return np.maximum(u, 0.0)
 
+    def _solve(
+        self, face: Array, u: Array, tol: float, most: int
+    ) -> tuple[Array, Array, float, int]:
+        """Weights of the rows that are to carry some, whatever its sign; the rest get none."""
+        from marginsvm.algorithms._exact.loops import conjugate_gradients
 
-class _Face:
-    """The rows ``y_i x_i`` that are to carry weight, whatever its sign."""
-
-    def __init__(self, X: sp.csr_matrix, y: Array, slack: Array, balanced: bool) -> None:
-        self.X, self.XT = X, X.T
-        self.y, self.slack, self.balanced = y, slack, balanced
-
-    def image(self, u: Array) -> Array:
-        """``sum u_i y_i x_i``."""
-        return self.XT @ (self.y * u)
-
-    def _product(self, u: Array) -> Array:
-        return self.y * (self.X @ self.image(u)) + self.slack * u
-
-    def solve(self, u: Array, inverse: Array, tol: float, most: int) -> tuple[Array, float, int]:
-        """Solve ``(G + slack) u + b y = 1, y'u = 0`` by conjugate gradients.
-
-        The search stays balanced: residuals are projected, in the preconditioner's metric.
-        Gives u, b and the number of products.
-        """
-        y, total = self.y, float(inverse.sum())
-
-        def project(r: Array) -> tuple[Array, Array]:
-            r = r - (y @ (inverse * r) / total) * y if self.balanced else r
-            return inverse * r, r
-
-        if self.balanced:
-            u = u - inverse * y * (y @ u / total)
-        residual = 1.0 - self._product(u)
-        z, r = project(residual)
-        p, rz, count = z, r @ z, 1
-        while np.abs(r).max(initial=0.0) > tol and count < most:
-            Hp = self._product(p)
-            step = rz / (p @ Hp)
-            u = u + step * p
-            residual = residual - step * Hp
-            z, r = project(residual)
-            rz, old = r @ z, rz
-            p = z + (rz / old) * p
-            count += 1
-        b = float(y @ (inverse * residual) / total) if self.balanced else 0.0
-        return u, b, count
+        X = self.X if len(face) == len(u) else self.X[face]
+        slack = self.slack[face]
+        inverse = 1.0 / np.maximum(self.diagonal[face] + slack, 1e-300)
+        x, w, b, used = conjugate_gradients(
+            X.indptr, X.indices, X.data, self.y[face], slack, inverse, u[face], self.balanced,
+            tol, most, X.shape[1],
+        )  # fmt: skip
+        u = np.zeros(len(u))
+        u[face] = x
+        return u, w, b, used
 
 
 def sparse_problem(data: KernelMatrixAdapter) -> SparseProblem:

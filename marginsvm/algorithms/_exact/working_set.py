@@ -259,8 +259,10 @@ def difference_of_means(data: KernelMatrixAdapter) -> Array:
 
 def _worst_under_means(data: KernelMatrixAdapter) -> Array:
     """Some rows of each group that the difference of the class means separates worst."""
-    margins = data.margins(difference_of_means(data)).ravel()
     rows = data.rows.flat_indices()
+    if len(rows) <= least_rows(data):
+        return rows
+    margins = data.margins(difference_of_means(data)).ravel()
     return rows[_least(margins[rows], data.rows.group(rows), least_rows(data))]
 
 
