@@ -24,11 +24,12 @@ from marginsvm.kernel_matrix.rounding import (
     chained,
     extended,
     product,
+    times,
 )
 from marginsvm.kernel_matrix.rows import Rows
 
 _MAX_STORED_BYTES = 2**31  # a larger Gram matrix is computed anew for every product
-_STRIPS = 4  # whatever the number of threads, as sums depend on it
+_STRIPS = 8  # whatever the number of threads, as sums depend on it
 _STRIP_BYTES = 2**24
 _BLOCK_BYTES = 2**22  # of a stored matrix that a thread works on at once
 _COLUMN_BLOCK = 4096  # rows a thread works on at once, for columns
@@ -157,8 +158,8 @@ class GramAdapter(KernelMatrixAdapter):
         def work(i: int) -> None:
             strip = slice(i, min(i + size, n))
             rows = self._computed(strip, slice(None)) if K is None else K[strip]
-            times = product if precise else np.matmul  # what bounds rest on, in short chains
-            F[strip] = times(rows.astype(right.dtype, copy=False), right)
+            multiply = product if precise else times  # what bounds rest on, in short chains
+            F[strip] = multiply(rows.astype(right.dtype, copy=False), right)
 
         ordered_map(work, range(0, n, size))
         return F

@@ -16,7 +16,7 @@ import numpy as np
 from marginsvm._typing import Array
 from marginsvm.kernel_matrix.normalized import NormalizedRows
 from marginsvm.kernel_matrix.norms import LpNorm
-from marginsvm.kernel_matrix.rounding import LONG, product, summed
+from marginsvm.kernel_matrix.rounding import LONG, product, summed, times
 from marginsvm.kernel_matrix.rows import Rows
 
 Block = tuple[slice, Any]
@@ -67,7 +67,7 @@ def squared_lengths(rows: Rows, blocks: Iterable[Block], norm: LpNorm, centre: C
         squared = X.squared_norms() if known else norm.squared_lengths(X)
         if centre.mean is None or (centre.far and isinstance(X, np.ndarray)):
             return squared
-        return squared - 2.0 * (X @ centre.mean) + centre.mean @ centre.mean
+        return squared - 2.0 * times(X, centre.mean) + centre.mean @ centre.mean
 
     lengths: list[Array] = []
     with np.errstate(all="ignore"):  # X may hold anything: this is the first look at it
@@ -106,7 +106,7 @@ def scores(
             part = np.concatenate(centre.widened(lambda A: product(A, W.T, LONG), X))
             part = part if centre.far else part - shift
         else:
-            part = X @ W.T - shift
+            part = times(X, W.T) - shift
         if offer is not None:
             offer(block, X, rows.margins(part, block))
         F.append(part)
@@ -126,7 +126,7 @@ def softmax_sums(
     margins = []
     sums = Sums(rows.n_groups)
     for block, X in blocks:
-        M = rows.margins(X @ W.T - shift, block).astype(np.float64, copy=False)
+        M = rows.margins(times(X, W.T) - shift, block).astype(np.float64, copy=False)
         if slack is not None:
             M += slack[block]
         margins.append(M)
@@ -140,7 +140,7 @@ def columns(rows: Rows, blocks: Iterable[Block], right: Array, centre: Centre) -
     out: list[Array] = []
     for _, X in blocks:
         if isinstance(X, np.ndarray):
-            out += [part.T for part in centre.widened(lambda A: A @ right.T, X)]
+            out += [part.T for part in centre.widened(lambda A: times(A, right.T), X)]
         else:
             out.append((X @ right.T).T)
     return np.concatenate(out, axis=1)

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from marginsvm._typing import Array
-from marginsvm.kernel_matrix.rounding import Extended
+from marginsvm.kernel_matrix.rounding import Extended, times
 
 _FEW = 1024  # examples whose weights are held with more digits
 
@@ -153,7 +153,7 @@ class Rows(ABC):
         e = _weighted(np.exp(exponents - high), prior)
         V = self.signed(e, block).astype(X.dtype, copy=False)
         one = np.ones((1, 1))
-        return high * one, e.sum() * one, (V.T @ X)[None, None]
+        return high * one, e.sum() * one, times(V.T, X)[None, None]
 
     @abstractmethod
     def _softmax_sums_of_groups(
@@ -250,7 +250,7 @@ class BinaryRows(Rows):
         v = self.signed(e, block).astype(X.dtype, copy=False)
         image = np.zeros((2, 2, X.shape[1]), X.dtype)
         # two products of a vector are faster than one of a matrix that thin
-        image[0, 1], image[1, 0] = (v * first) @ X, (v * ~first) @ X
+        image[0, 1], image[1, 0] = times(v * first, X), times(v * ~first, X)
         mass = np.bincount(codes, e, minlength=2)
         return self.table(high, -np.inf), self.table(mass, 0.0), image
 
@@ -325,7 +325,7 @@ class MulticlassRows(Rows):
             high[c] = exponents[mine].max(axis=0)
             finite = np.where(high[c] > -np.inf, high[c], 0.0)
             e = _weighted(np.exp(exponents[mine] - finite), None if prior is None else prior[mine])
-            mass[c], image[c] = e.sum(axis=0), e.T.astype(X.dtype, copy=False) @ X[mine]
+            mass[c], image[c] = e.sum(axis=0), times(e.T.astype(X.dtype, copy=False), X[mine])
         return high, mass, image
 
     def _mixed(self, groups: Array) -> Array:
