@@ -66,7 +66,7 @@ class LpNorm:
             if sp.issparse(X):
                 return _sums_of_squares(X)
             X = X.astype(np.float64, copy=False)
-            return np.einsum("ij,ij->i", X, X)
+            return np.vecdot(X, X) if X.flags.c_contiguous else np.einsum("ij,ij->i", X, X)
         X = abs(X).astype(np.float64)
         if sp.issparse(X):
             X.sum_duplicates()
