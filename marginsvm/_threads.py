@@ -12,9 +12,9 @@ from __future__ import annotations
 import os
 import threading
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
-from contextlib import contextmanager
+from contextlib import ContextDecorator
 from functools import cache
 from typing import Any, TypeVar
 
@@ -44,18 +44,19 @@ def n_threads() -> int:
         return max([1, *now])
 
 
-@contextmanager
-def single_threaded_blas() -> Iterator[None]:
+class single_threaded_blas(ContextDecorator):  # noqa: N801 - a context manager
     """Confine BLAS to one thread; safe to enter from several threads at once."""
-    global _inside, _before
-    with _lock:
-        if _inside == 0:
-            _before = [lib.get_num_threads() for lib in _blas()]
-            _set_threads(_before, [1] * len(_before))
-        _inside += 1
-    try:
-        yield
-    finally:
+
+    def __enter__(self) -> None:
+        global _inside, _before
+        with _lock:
+            if _inside == 0:
+                _before = [lib.get_num_threads() for lib in _blas()]
+                _set_threads(_before, [1] * len(_before))
+            _inside += 1
+
+    def __exit__(self, *error: object) -> None:
+        global _inside
         with _lock:
             _inside = max(_inside - 1, 0)  # 0: it has been forgotten in a fork
             if _inside == 0:
@@ -116,7 +117,7 @@ def ordered_map(work: Callable[[T], R], parts: Sequence[T]) -> list[R]:
                 raise
 
     with single_threaded_blas():
-        helpers = min(n_threads(), len(parts)) - 1
+        helpers = min(n_threads(), len(parts)) - 1 if len(parts) > 1 else 0
         others = [_pool(helpers).submit(walk) for _ in range(helpers)]
         try:
             walk()

@@ -181,7 +181,7 @@ class LinearAdapter(KernelMatrixAdapter):
     def _dual_length(self, image: Array, q: Array) -> float:
         few, norm = support_of(q), self._norm.dual.length(image.ravel())
         dense = isinstance(self._store.whole, np.ndarray)
-        sums = (chained(len(q), LONG) if dense else UNIT * (few.size + 8)) + FEW
+        sums = (chained(len(q)) if dense else UNIT * (few.size + 8)) + FEW
         cheap = few.size * self._image_shape[-1] <= SMALL
         if cheap and sums * self._reach > self.enough * norm:
             V = self.rows.signed(q.astype(Extended))
@@ -234,9 +234,9 @@ class LinearAdapter(KernelMatrixAdapter):
         return np.concatenate(margins), sums
 
     def _kernel_block(self, i: Array, j: Array) -> Array:
-        left = self.examples(i)
-        right = left if i is j else self.examples(j)
-        return left @ right.T
+        left = self._written_out(i)
+        right = left if i is j else self._written_out(j)
+        return left @ right.T / self.radius**2
 
     def _few(self, index: Array) -> Iterator[passes.Block]:
         """Some of the examples, in blocks of their own."""
@@ -268,11 +268,13 @@ class LinearAdapter(KernelMatrixAdapter):
         return self._store.whole if self._store.sparse else None
 
     def examples(self, index: Array) -> Array:
-        X = self._centre.written_out(self._store.take(index))
-        if self._constant != 0.0:
-            X = np.column_stack([X, np.full(len(X), self._constant)])
+        X = self._written_out(index)
         X /= self.radius
         return X
+
+    def _written_out(self, index: Array) -> Array:
+        X = self._centre.written_out(self._store.take(index))
+        return np.column_stack([X, np.full(len(X), self._constant)]) if self._constant else X
 
     def part(self, examples: Array) -> LinearAdapter | None:
         if len(examples) == 0 or self._store.sparse:

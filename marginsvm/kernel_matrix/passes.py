@@ -80,7 +80,7 @@ def weighted_sum(rows: Rows, blocks: Iterable[Block], V: Array, dtype: Any) -> A
     """``V^T X``, summed in ``dtype``; a float32 block is widened a few rows at a time."""
 
     def of(V: Array, X: Any) -> Array:
-        return product(V.T, X, LONG) if isinstance(X, np.ndarray) else V.T @ X
+        return product(V.T, X) if isinstance(X, np.ndarray) else V.T @ X
 
     return summed(of(V[block].astype(dtype, copy=False), X) for block, X in blocks)
 
