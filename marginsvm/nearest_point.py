@@ -107,10 +107,10 @@ def shortest_proof(data: KernelMatrixAdapter, q: Array) -> Array | None:
     ndarray or None
         Vector ``A^T q`` of a balanced distribution on affinely independent rows, rank + 2
         at most; where nothing separates, its norm is at rounding level. None where it would
-        be no better, or where too many rows carry weight.
+        be no better, or where no row carries weight, or too many do.
     """
     support = np.flatnonzero(q.ravel() > 0)
-    if len(support) > _MAX_ROWS and data.width > 64:
+    if len(support) == 0 or (len(support) > _MAX_ROWS and data.width > 64):
         return None
     found = nearest_point(data, support)
     short = np.zeros(q.size)

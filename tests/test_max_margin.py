@@ -195,7 +195,7 @@ def test_newton_and_working_sets_agree(balanced, C, rng):
     rows = make_rows(y, 2, balanced=balanced, weights=weight)
     data, state = LinearAdapter(X, rows, C), None
     state = Newton.start(data)
-    for _ in range(30):
+    for _ in range(12):
         state = state.advance(data, 1e-10)
     separator, proof = state.candidates
     lower = separator.worst / data.norm(separator.vector)
@@ -213,6 +213,28 @@ def test_newton_takes_cheap_steps_with_many_features(rng):
     assert clf.status_ == "certified"
     peer = LinearSVC(C=1.0, fit_intercept=False, tol=1e-10, max_iter=20000).fit(X - X.mean(0), y)
     assert clf.score(X, y) >= peer.score(X - X.mean(0), y) - 0.01
+
+
+@pytest.mark.parametrize("C", [1e4, 1e6])
+@pytest.mark.parametrize("seed", [0, 1])
+def test_newton_hands_over_where_its_steps_are_short(C, seed):
+    rng = np.random.default_rng(seed)  # nearly as many features as examples: nearly separable
+    X, y = sp.random_array((600, 500), density=0.02, rng=rng), rng.integers(0, 2, 600)
+    clf = MaxMarginClassifier(C=C, max_iter=60).fit(X, y)
+    assert clf.status_ == "certified"
+    assert check_certificate(clf, X, y)
+
+
+@pytest.mark.parametrize("C", [np.inf, 1.0, 1e4])
+@pytest.mark.parametrize("fit_intercept", [True, False])
+@pytest.mark.parametrize("nnz_per_row", [0, 0.5, 5])
+def test_zero_rows_of_long_sparse_data(C, fit_intercept, nnz_per_row, rng):
+    X = sp.random_array((600, 500), density=nnz_per_row / 500, format="csr", rng=rng)
+    X.data[:] = 1.0  # and rows that are alike, with opposite labels
+    y = rng.integers(0, 2, 600)
+    clf = fit(MaxMarginClassifier(C=C, fit_intercept=fit_intercept), X, y)
+    assert clf.status_ == ("no_margin" if np.isinf(C) else "certified")
+    assert check_certificate(clf, X, y)
 
 
 @pytest.mark.parametrize("C", [np.inf, 1.0])

@@ -91,7 +91,8 @@ class MaxMarginClassifier(DualStateMixin, BaseEstimator):
     pivoting does not settle               Wolfe's nearest point, one row at a time
     CSR, two classes, long rows            coordinate ascent, then pivoting over all rows with
                                            conjugate gradients, in the first round
-    soft margin, two classes, N > d        finite Newton with an exact line search
+    soft margin, two classes, N > d        finite Newton with an exact line search; a working
+                                           set of its active rows where it stays slow
     =====================================  ===================================================
 
     All of them give vectors ``A^T q`` and separators, and bounds come from these alone.

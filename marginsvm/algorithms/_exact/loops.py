@@ -94,7 +94,7 @@ def _pull(indptr: Array, indices: Array, values: Array, y: Array, u: Array, w: A
             _add(indices, values, indptr[i], indptr[i + 1], u[i] * y[i], w)
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, error_model="numpy")
 def conjugate_gradients(
     indptr: Array,
     indices: Array,
@@ -127,7 +127,7 @@ def conjugate_gradients(
             Hp[i] = y[i] * _dot(indices, values, indptr[i], indptr[i + 1], w) + slack[i] * search[i]
             curvature += p[i] * Hp[i]
         if count > 1:
-            step = rz / curvature
+            step = rz / curvature if curvature > 0.0 else 0.0  # rows that are zero
         b, old, rz, worst = 0.0, rz, 0.0, 0.0
         for i in range(n):
             u[i] += step * p[i]

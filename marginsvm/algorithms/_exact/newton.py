@@ -18,11 +18,14 @@ import numpy as np
 from scipy.linalg.lapack import dposv
 
 from marginsvm._typing import Array
+from marginsvm.algorithms._exact.working_set import WorkingSet
 from marginsvm.dual_state import Candidate
 from marginsvm.kernel_matrix import KernelMatrixAdapter
 
 _LONG = 200  # features from which conjugate gradients save the first factorization
 _PRODUCTS = 10
+_STEPS = 15  # after which a working set is quicker, if its Gram matrix is small enough:
+_MAX_ACTIVE = 3000
 
 
 @dataclass(frozen=True)
@@ -43,6 +46,8 @@ class Newton:
     hessian : ndarray of shape (d + 1, d + 1)
         ``sum_active (x, 1)(x, 1)' / s``.
     candidates : tuple of Candidate
+    steps : int
+        Taken so far.
     settled : bool
         The last step changed nothing.
     """
@@ -54,6 +59,7 @@ class Newton:
     active: Array
     hessian: Array
     candidates: tuple[Candidate, ...]
+    steps: int = 0
     settled: bool = False
 
     @classmethod
@@ -84,13 +90,19 @@ class Newton:
         seen = Candidate(separator, worst=worst), upper
         return cls(margins, b, separator, proof, active, hessian, seen)
 
-    def advance(self, data: KernelMatrixAdapter, tol: float) -> Newton:
-        """One step along Newton's direction, and the bounds of where it ends."""
+    def advance(self, data: KernelMatrixAdapter, tol: float) -> Newton | WorkingSet:
+        """One step along Newton's direction, and the bounds of where it ends.
+
+        Next to a separator, where C is large, steps may stay short: the rows that are active
+        by then are a working set's.
+        """
         if self.settled:
             return self
         y, s = signs_and_slack(data)
         w, u = data.image(self.separator), data.coefficients(self.separator)
         active = u > 0
+        if self.steps >= _STEPS and np.count_nonzero(active) <= _MAX_ACTIVE:
+            return WorkingSet.of(np.flatnonzero(active), u[active]).advance(data, tol)
         direction, hessian = self._direction(data, data.image(self.proof) - w, active)
         move = _margins(data, direction)
         shift = _best_shift(move, active / s, y) if data.rows.balanced else 0.0
@@ -100,7 +112,8 @@ class Newton:
         known = self.active if hessian is self.hessian else active
         w, margins, b = w + t * direction, self.margins + t * move, self.b + t * shift
         new = self._at(data, w, margins, b, known, hessian)
-        return replace(new, settled=bool(np.array_equal(new.separator, self.separator)))
+        settled = bool(np.array_equal(new.separator, self.separator))
+        return replace(new, steps=self.steps + 1, settled=settled)
 
     def _direction(
         self, data: KernelMatrixAdapter, descent: Array, active: Array
@@ -170,6 +183,8 @@ def _gradients(data: KernelMatrixAdapter, descent: Array, active: Array) -> Arra
     p, rr = r, float(r @ r)
     stop = 1e-2 * rr
     for _ in range(_PRODUCTS):
+        if rr <= stop:
+            break
         c = _margins(data, p)
         if data.rows.balanced:
             c = c + _best_shift(c, weight, y) * y
@@ -178,8 +193,6 @@ def _gradients(data: KernelMatrixAdapter, descent: Array, active: Array) -> Arra
         x = x + step * p
         r = r - step * Hp
         rr, old = float(r @ r), rr
-        if rr <= stop:
-            break
         p = r + (rr / old) * p
     return x
 

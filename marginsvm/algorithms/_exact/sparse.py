@@ -46,7 +46,9 @@ class SparseProblem:
 
     def weights(self, tol: float) -> Array:
         """Weights that are exact up to ``tol``, or as good as they got."""
-        return self._pivot(self.ascend(_EPOCHS), tol)
+        start = self.ascend(_EPOCHS)
+        u = self._pivot(start, tol)
+        return u if np.isfinite(u).all() and u.any() else start  # singular, and contradictory
 
     @cached_property
     def diagonal(self) -> Array:
@@ -92,7 +94,8 @@ class SparseProblem:
 
         X = self.X if len(face) == len(u) else self.X[face]
         slack = self.slack[face]
-        inverse = 1.0 / np.maximum(self.diagonal[face] + slack, 1e-300)
+        diagonal = self.diagonal[face] + slack
+        inverse = 1.0 / np.where(diagonal > 0.0, diagonal, 1.0)
         x, w, b, used = conjugate_gradients(
             X.indptr, X.indices, X.data, self.y[face], slack, inverse, u[face], self.balanced,
             tol, most, X.shape[1],

@@ -209,7 +209,7 @@ def bounds(
     if len(solution.b):
         beta = data.rows.balance_offsets(solution.b)
         margins = margins + data.rows.expand(beta[:, None] - beta)
-    return margins, (Candidate(proof, 1.0, precise=True), separator)
+    return margins, (Candidate(proof, data.mass(proof), precise=True), separator)
 
 
 def least_rows(data: KernelMatrixAdapter) -> int:
