@@ -67,7 +67,8 @@ def nearest_point(
     scale = scale or 1.0
     E = np.ascontiguousarray(np.column_stack([Z / scale, B, np.ones(len(Z))]))
     if start is None or not len(start):
-        start = _first_corral(E, B.shape[1] + 1, data.rows.group(rows))
+        start = _first_corral(E, B.shape[1] + 1)
+    start = _balanced_first(start, data.rows.group(rows), data.rows.n_classes)
     corral, weights, v = walk(E, B.shape[1] + 1, start, 20 * sum(E.shape), 1e-9)
     q = np.zeros(len(rows))
     q[corral] = weights
@@ -75,22 +76,29 @@ def nearest_point(
     return NearestPoint(q / q.sum(), v[d:-1] * scale**2, v[:d] * scale if written_out else None)
 
 
-def _first_corral(E: Array, n_conditions: int, group: Array) -> Array:
+def _first_corral(E: Array, n_conditions: int) -> Array:
     """Rows that carry weight by ``min |Z'u|^2 + (1'u - 1)^2, u >= 0``, the heaviest first.
 
-    A stiff penalty holds the balance, so these are all but the answer; if they lack a group,
-    one row of every group will do.
+    A stiff penalty holds the balance, so these are all but the answer.
     """
-    firsts = np.unique(group, return_index=True)[1]
     A, wanted = E.T.copy(), np.zeros(E.shape[1])
     A[E.shape[1] - n_conditions : -1] *= _STIFF
     wanted[-1] = 1.0
     try:
         u = nnls(A, wanted)[0]
     except RuntimeError:  # it cycles, or takes too long
-        return firsts
-    heavy = np.argsort(-u, kind="stable")[: np.count_nonzero(u > 0)]
-    return heavy if len(np.unique(group[heavy])) == len(firsts) else firsts
+        return np.empty(0, int)
+    return np.argsort(-u, kind="stable")[: np.count_nonzero(u > 0)]
+
+
+def _balanced_first(start: Array, group: Array, n_classes: int) -> Array:
+    """Begin with rows of groups that can be in balance: there may be no room for all.
+
+    Among the first groups, as many as classes, are (0, 1) and (1, 0).
+    """
+    order = np.concatenate([start, np.arange(len(group))])
+    heads = order[np.unique(group[order], return_index=True)[1][:n_classes]]
+    return np.concatenate([heads, start[~np.isin(start, heads)]])
 
 
 def shortest_proof(data: KernelMatrixAdapter, q: Array) -> Array | None:

@@ -225,6 +225,17 @@ def test_newton_hands_over_where_its_steps_are_short(C, seed):
     assert check_certificate(clf, X, y)
 
 
+@pytest.mark.parametrize("k", [2, 3])
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_matrix])
+@pytest.mark.parametrize("shift", [0.0, 1000.0])
+def test_more_rows_alike_than_a_corral_has_room_for(k, form, shift, rng):
+    X = rng.standard_normal((567, 5)) * (rng.random((567, 5)) < 0.05) + shift
+    y = rng.integers(0, k, 567)
+    clf = fit(MaxMarginClassifier(), form(X), y)
+    assert clf.status_ == "no_margin"
+    assert check_certificate(clf, form(X), y)
+
+
 @pytest.mark.parametrize("C", [np.inf, 1.0, 1e4])
 @pytest.mark.parametrize("fit_intercept", [True, False])
 @pytest.mark.parametrize("nnz_per_row", [0, 0.5, 5])

@@ -102,7 +102,9 @@ class Newton:
         w, u = data.image(self.separator), data.coefficients(self.separator)
         active = u > 0
         if self.steps >= _STEPS and np.count_nonzero(active) <= _MAX_ACTIVE:
-            return WorkingSet.of(np.flatnonzero(active), u[active]).advance(data, tol)
+            rows = np.flatnonzero(active)
+            work = WorkingSet.of(rows, u[rows]) if len(rows) else WorkingSet.start(data)
+            return work.advance(data, tol)
         direction, hessian = self._direction(data, data.image(self.proof) - w, active)
         move = _margins(data, direction)
         shift = _best_shift(move, active / s, y) if data.rows.balanced else 0.0

@@ -116,9 +116,11 @@ def short_start(data: KernelMatrixAdapter) -> WorkingSet:
 
     There are more of them than features, so that their Gram matrix would be singular.
     """
-    u = sparse_problem(data).ascend(2)
+    u, codes = sparse_problem(data).ascend(2), data.rows.codes
     support = np.argsort(-u, kind="stable")[: 4 * (int(data.width) + 1)]
-    support = np.sort(support[u[support] > 0])
+    support = support[u[support] > 0]
+    lacking = np.setdiff1d(codes, codes[support])
+    support = np.union1d(support, np.flatnonzero(np.isin(codes, lacking))[:1])
     return WorkingSet.of(support, u[support], delicate=data.width <= NARROW)
 
 

@@ -155,7 +155,7 @@ class WorkingSet:
             if solved is not None:
                 u, b = solved
                 return NearestPoint(u / u.sum(), b / u.sum(), None), work
-            work = replace(work, delicate=data.width <= NARROW)
+            work = replace(work, delicate=data.width <= NARROW and data.slack is None)
         if not (self.delicate and self.candidates):  # the last weights are far from the answer
             return nearest_point(data, self.rows), work
         support = np.flatnonzero(self.u > 0)
