@@ -225,6 +225,30 @@ def test_newton_hands_over_where_its_steps_are_short(C, seed):
     assert check_certificate(clf, X, y)
 
 
+MANY = {  # more than 500 rows, from which other methods than a working set may begin
+    "gauss": lambda rng, X, w: X,
+    "sparse": lambda rng, X, w: X * (rng.random(X.shape) < 0.05),
+    "duplicates": lambda rng, X, w: X[rng.integers(0, len(X) // 3, len(X))],
+    "zeros": lambda rng, X, w: X * (rng.random((len(X), 1)) < 0.5),
+    "integers": lambda rng, X, w: np.round(X),
+    "separable": lambda rng, X, w: X + np.outer(np.sign(X @ w), w) / np.sqrt(w @ w),
+    "thin": lambda rng, X, w: X + 1e-4 * np.outer(np.sign(X @ w), w),
+}
+
+
+@pytest.mark.parametrize("kind", MANY)
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_matrix, np.float32])
+@pytest.mark.parametrize("C", [np.inf, 1.0, 100.0])
+def test_many_rows_of_all_kinds(kind, form, C, rng):
+    for d, k, shift in [(1, 2, 0.0), (5, 3, 1000.0), (60, 2, 5.0), (700, 2, 0.0)]:
+        X, w = rng.standard_normal((510, d)), rng.standard_normal(d)
+        y = X @ w > 0 if kind in ("separable", "thin") else rng.integers(0, k, len(X))
+        X = form(MANY[kind](rng, X, w) + shift)
+        clf = fit(MaxMarginClassifier(C=C), X, y)
+        assert clf.status_ in (["certified", "no_margin"] if np.isinf(C) else ["certified"])
+        assert check_certificate(clf, X, y)
+
+
 @pytest.mark.parametrize("k", [2, 3])
 @pytest.mark.parametrize("form", [np.asarray, sp.csr_matrix])
 @pytest.mark.parametrize("shift", [0.0, 1000.0])
