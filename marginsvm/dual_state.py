@@ -33,7 +33,7 @@ from marginsvm.progress import Candidate, Progress
 __all__ = ["Candidate", "DualStateMixin", "Progress"]
 
 _OTHER_DATA = 1e-9  # a difference (in radii) that no rounding makes
-_ENOUGH = 1e-3  # of tol: rounding that bounds need not be rid of
+_ENOUGH = 1e-2  # of tol: rounding that bounds need not be rid of
 _ROUNDING = 1e-15  # of the bounds themselves: tol=0 asks for all rounds
 
 
