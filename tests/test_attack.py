@@ -24,6 +24,7 @@ from marginsvm import (
     DualLpPerceptron,
     MaxMarginClassifier,
     MomentumMarginClassifier,
+    PerceptronVonNeumann,
     PrimalMirrorDescent,
     SmoothedKernelPerceptron,
     check_certificate,
@@ -293,6 +294,24 @@ def test_kernel_values_that_overflow_are_refused(kernel, rng):
         assert "not finite" in str(error)  # noqa: PT017 - some kernels do not mind
     else:
         assert np.isfinite(estimator.decision_function(X)).all()
+
+
+@pytest.mark.parametrize("kernel", ["rbf", "poly", "laplacian"])
+@pytest.mark.parametrize("cls", [c for c in ESTIMATORS if "kernel" in parameters(c)])
+def test_examples_that_are_all_the_same_to_a_kernel(cls, kernel, rng):
+    X, y = np.repeat(rng.standard_normal((1, 60)), 80, axis=0), rng.integers(0, 2, 80)
+    clf = fit(make(cls, kernel=kernel, max_iter=60), X, y)  # about their mean, K is rounding
+    assert not clf.separable_
+    assert check_certificate(clf, X, y)
+
+
+@pytest.mark.parametrize("n", [550, 626])
+def test_kernel_values_of_float32_hide_small_bounds(n, rng):
+    X, y = rng.standard_normal((n, 2)).astype(np.float32), rng.integers(0, 2, n)
+    params = {"kernel": "poly", "fit_intercept": False, "max_iter": 100}
+    clf = fit(make(PerceptronVonNeumann, **params), X, y)
+    assert clf.separable_ is None  # strips of K and all of it differ by more than 1e-6 would
+    assert check_certificate(clf, X, y)
 
 
 def test_a_kernel_predictor_without_support_predicts():

@@ -225,7 +225,7 @@ class GramAdapter(KernelMatrixAdapter):
     def norm(self, w: Array) -> float:
         squared = self.dot(w, w)
         mass = np.float64(self.mass(w))  # whose square may overflow
-        if squared < -1e-5 * mass**2:  # rows are no longer than 1: not rounding
+        if squared < -1e-5 * mass**2 * max(1.0, self._steepness):  # not rounding
             raise ValueError(
                 "the kernel is not positive semidefinite on these examples (a squared norm is "
                 f"{squared:.3g}): it is no inner product, and margins mean nothing. Choose other "
@@ -246,12 +246,19 @@ class GramAdapter(KernelMatrixAdapter):
         V, few = self.rows.signed(q), support_of(q)
         squared, error = np.sum(V * image), self._sums(V) * np.abs(V).sum() ** 2
         if error <= self.enough * squared or few.size**2 > SMALL:
-            return _root(squared, error)
+            return max(_root(squared, error), self._finest)
         V = self.rows.signed(q.astype(Extended))[few]
         squared = np.sum(V * (self._values(few, few) @ V)) + np.sum(
             (self._constant * V.sum(0)) ** 2
         )
-        return _root(squared / self.radius**2, 4.0 * extended(few.size) * self._steepness)
+        error = 4.0 * extended(few.size) * self._steepness
+        return max(_root(squared / self.radius**2, error), self._finest)
+
+    @property
+    def _finest(self) -> float:
+        """Norm that is lost in the rounding of kernel values, if we computed these."""
+        eps = 0.0 if self._kernel is None else float(np.finfo(self.column_dtype).eps)
+        return float(np.sqrt(16.0 * eps * self._steepness))
 
     def _doubt(self, w: Array, length: float, *, sharp: bool) -> float:
         V = self.rows.signed(self.coefficients(w))
