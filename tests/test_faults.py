@@ -33,7 +33,11 @@ each = pytest.mark.parametrize("cls", ESTIMATORS, ids=lambda cls: cls.__name__)
 def run(script, *args):
     """What a Python process prints that runs one of the scripts beside this file."""
     command = [sys.executable, HERE / script, *map(str, args)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=300 * MANY, check=False)
+    # Dask and joblib limit the threads of all that this process starts from then on
+    env = {name: v for name, v in os.environ.items() if not name.endswith("_NUM_THREADS")}
+    done = subprocess.run(
+        command, capture_output=True, text=True, timeout=300 * MANY, check=False, env=env
+    )
     assert done.returncode == 0, done.stderr
     return done.stdout
 
