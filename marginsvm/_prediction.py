@@ -39,7 +39,9 @@ class PredictorMixin:
         X, Y, params = canonical(X), canonical(Y), self.kernel_params or {}
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
             if callable(self.kernel):
-                K = self.kernel(X, Y, **params)
+                K = np.asarray(self.kernel(X, Y, **params))
+                # integers would round all that they are multiplied with
+                K = K.astype(np.result_type(K.dtype, np.float32), copy=False)
             else:
                 named = {"gamma": self._gamma, "degree": self.degree, "coef0": self.coef0, **params}
                 K = pairwise_kernels(X, Y, metric=self.kernel, filter_params=True, **named)

@@ -305,6 +305,14 @@ def test_examples_that_are_all_the_same_to_a_kernel(cls, kernel, rng):
     assert check_certificate(clf, X, y)
 
 
+@pytest.mark.parametrize("cls", [c for c in ESTIMATORS if "kernel" in parameters(c)])
+def test_kernel_values_that_are_integers(cls, rng):
+    X = rng.integers(-3, 4, (40, 3)).astype(float)
+    y = (X[:, 0] > 0).astype(int)
+    clf = fit(make(cls, kernel=lambda A, B: np.rint(A @ B.T).astype(int), max_iter=30), X, y)
+    assert check_certificate(clf, X, y)
+
+
 @pytest.mark.parametrize("n", [550, 626])
 def test_kernel_values_of_float32_hide_small_bounds(n, rng):
     X, y = rng.standard_normal((n, 2)).astype(np.float32), rng.integers(0, 2, n)
