@@ -14,6 +14,7 @@ import scipy.sparse as sp
 from sklearn.utils.validation import _check_sample_weight
 
 from marginsvm._numbers import Floats, Rationals
+from marginsvm._overlap import nothing_separates
 from marginsvm._typing import Array
 
 Numbers = Floats | Rationals
@@ -36,8 +37,6 @@ class Problem:
         of margins.
     scale : float
         The same for examples as they are: what rounding is relative to.
-    vanishing : float
-        Upper bounds this small, in that scale, are rounding.
     """
 
     def __init__(
@@ -56,7 +55,8 @@ class Problem:
             cost = numbers.array(estimator.C) * numbers.array(weight[self._kept])
             self._slack = numbers.sqrt(1 / (2 * cost))
         linear = hasattr(estimator, "coef_")
-        self.vanishing = 1e-12 if linear else 1e-6  # roots of sums that cancel
+        self._intercept = bool(estimator.fit_intercept)
+        self._normalized = bool(estimator.normalize)
         self._space = (_Linear if linear else _Kernel)(estimator, X, self._kept, constant, numbers)
         weight = numbers.array(weight[self._kept])
         self._space.average = weight / weight.sum()
@@ -126,9 +126,24 @@ class Problem:
         mass = self._numbers.up(self.rows_of(weights).sum())
         return abs(mass - 1.0) <= 1e-9 and abs(weights.sum() - 1.0) <= 1e-9
 
+    def overlap_is_proved_by(self, weights: sp.csr_array) -> bool:
+        """Whether exact weights near these make the classes meet, slack left out."""
+        q = weights.toarray()[self._kept]
+        if self._k > 2:
+            q[self._own] = 0.0
+        few = np.flatnonzero(q.any(axis=1))
+        X, factor = self._space.given(few)
+        q, codes = q[few] * factor[:, None], self._codes[few]
+        return nothing_separates(X, codes, self._k, q, intercept=self._intercept)
+
     def _doubted(self, bound: Any, sign: int) -> Any:
-        """The bound at the pessimistic end of the numbers' error."""
-        return bound + sign * self._numbers.doubt * (abs(bound) + self.radius)
+        """The bound at the pessimistic end of the numbers' error.
+
+        That is relative to the bound, as all terms under a root are positive; but sums of
+        normalised examples may cancel.
+        """
+        whole = abs(bound) + self.radius if self._normalized else abs(bound)
+        return bound + sign * self._numbers.doubt * whole
 
 
 def _given(X: Any, y: Any, sample_weight: Any) -> tuple[Any, Array, Array]:
@@ -199,6 +214,21 @@ class _Linear:
             X = stack([X, numbers.array(np.full((here.size, 1), self._constant))])
         return X.tocsr() if sp.issparse(X) else X
 
+    def given(self, few: Array) -> tuple[Any, Array]:
+        """Some examples as they were given, and positive factors of their weights."""
+        start = first = 0
+        parts = []
+        for X in self._given:
+            X = sp.csr_array(X) if sp.issparse(X) else np.asarray(X)
+            kept = self._kept[few[first:]] - start
+            here = kept[kept < X.shape[0]]
+            parts.append(sp.csr_array(X[here]))
+            start, first = start + X.shape[0], first + len(here)
+        X = sp.vstack(parts, format="csr").astype(np.float64)
+        if not self._normalize:
+            return X, np.ones(len(few))
+        return X, Floats().inverse(Floats().norms(X, 2.0))
+
     def scores(self) -> Array:
         dot = self._numbers.dot
         return np.concatenate([dot(X, self._coef.T) for _, X in self._blocks()]) + self._intercept
@@ -250,11 +280,25 @@ class _Kernel:
         V = np.zeros((len(kept), len(estimator.dual_coef_)))
         V[np.searchsorted(kept, estimator.support_)] = estimator.dual_coef_.T
         self._numbers, self._V, self._K = numbers, numbers.array(V), numbers.array(K)
+        self._given = K if estimator.kernel == "precomputed" else None
+        self._examples = X
         if estimator.normalize:
             inverse = numbers.inverse(numbers.sqrt(np.diagonal(self._K).copy()))
             self._K = self._K * inverse * inverse[:, None]
         self._intercept = numbers.array(estimator.intercept_)
         self._constant = numbers.array([constant])[0]
+
+    def given(self, few: Array) -> tuple[Any, Array]:
+        """Rows of a kernel matrix that was given; or a feature for each distinct example.
+
+        The values of a kernel that is computed are rounded, and prove nothing of it, but
+        equal examples are equal for any kernel.
+        """
+        if self._given is not None:
+            return self._given[few], np.ones(len(few))
+        X = self._examples[few]
+        same = np.unique(X.toarray() if sp.issparse(X) else X, axis=0, return_inverse=True)[1]
+        return np.eye(same.max() + 1)[same.ravel()], np.ones(len(few))
 
     def scores(self) -> Array:
         return self._numbers.dot(self._K, self._V) + self._intercept

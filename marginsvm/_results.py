@@ -36,7 +36,7 @@ class ResultsMixin:
             margin=float(lower * scale),
             margin_bound=float(upper * scale),
             status=status,
-            separable=self._separable(data, exact, upper),
+            separable=self._separable(data, exact),
             weights=training.embed(data.distribution(exact.proof)),
             radius=data.radius,
         )
@@ -61,7 +61,11 @@ class ResultsMixin:
         assert progress.proof is not None
         found = progress.proof
         proof = found.vector if found.precise else data.refresh(found.vector)
-        return Exact(*self._best_model(data, progress), proof, data.upper_bound(proof))
+        model, predictor = self._best_model(data, progress)
+        upper = data.upper_bound(proof)
+        hopeful = np.isinf(self.C) and predictor.margin <= 0 and upper <= data.vanishing
+        overlap = hopeful and data.overlap_is_proved_by(proof)
+        return Exact(model, predictor, proof, upper, overlap)
 
     def _resumable(self, progress: Progress, status: str) -> Progress | None:
         """From where a later fit goes on; a round cut short is played again, in full."""
@@ -88,12 +92,12 @@ class ResultsMixin:
         assert progress.last is not None
         return progress.last
 
-    def _separable(self, data: KernelMatrixAdapter, exact: Exact, upper: float) -> bool | None:
+    def _separable(self, data: KernelMatrixAdapter, exact: Exact) -> bool | None:
         if np.isfinite(self.C):  # the bounds are of the soft margin, which is always positive
             return exact.predictor.separates or None
         if exact.lower > data.resolution:
             return True
-        return False if upper <= data.vanishing else None
+        return False if exact.overlap else None
 
     def _history(self, progress: Progress, scale: float) -> dict[str, Array]:
         lines = [line for line in progress.history if line[0] <= progress.n_iter]

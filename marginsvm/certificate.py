@@ -31,7 +31,8 @@ class MarginCertificate:
         How the fit ended: ``certified``, ``separated``, ``no_margin``, ``max_iter``,
         ``stopped`` or ``interrupted``.
     separable : bool or None
-        Whether the classes can be separated; None where the bounds do not say.
+        Whether the classes can be separated: True if the predictor separates them, False if
+        exact weights near ``weights`` are proved to make the classes meet, else None.
     weights : csr_array of shape (n_samples, 1) or (n_samples, n_classes)
         The distribution q that proves the upper bound. More than two classes: entry
         ``(i, j)`` belongs to example i held against class j.
@@ -76,15 +77,17 @@ class MarginCertificate:
         str
         """
         if self.status == "no_margin":
-            meaning = (
-                "the classes cannot be separated."
-                if self.separable is False
-                else "next to nothing in the scale of X. If so thin a margin will do, "
-                "MaxMarginClassifier or a smaller tol may find it."
-            )
+            if self.separable is False:
+                return (
+                    "proved that no predictor separates the classes (certificate_.weights is the "
+                    "proof). Set C < inf for a soft margin."
+                )
             return (
-                f"proved that no predictor has a margin above {self.margin_bound:.3g} "
-                f"(certificate_.weights is the proof): {meaning} C < inf gives a soft margin."
+                f"proved that no predictor has a margin above {self.margin_bound:.3g}, next to "
+                f"nothing where examples are {self.radius:.3g} long (certificate_.weights is the "
+                "proof). Whether a thinner margin separates the classes is not known: "
+                "check_separability may decide it. Scale the columns to similar units, or set "
+                "C < inf for a soft margin."
             )
         return (
             f"ended after max_iter={max_iter} rounds with the bounds {self.margin:.6g} <= best "
@@ -242,13 +245,17 @@ def _outcome(estimator: Any, problem: Problem) -> Iterator[str]:
     close = claim.margin_bound / problem.scale
     if claim.separable is True and not problem.separation() > 0:
         yield "separable is True, but the predictor does not separate the classes"
-    if claim.separable is False and not (hard and close <= problem.vanishing):
-        yield f"separable is False, but margins up to {claim.margin_bound!r} are not excluded"
+    if claim.separable is False and not problem.overlap_is_proved_by(claim.weights):
+        yield "separable is False, but no exact weights near these are known to prove it"
     positive = claim.margin > 0
     holds = {
         "certified": positive and claim.gap <= estimator.tol,
         "separated": positive,
-        "no_margin": hard and close <= max(estimator.tol, getattr(estimator, "epsilon", 0.0), 1e-6),
+        "no_margin": hard
+        and (
+            claim.separable is False
+            or close <= max(estimator.tol, getattr(estimator, "epsilon", 0.0), 1e-6)
+        ),
     }
     if not holds.get(claim.status, True):
         yield (

@@ -111,6 +111,10 @@ class DualStateMixin(ResultsMixin, PredictorMixin, CallbackSupportMixin, Classif
         """Upper bound (in radii) at which a fit without a separator gives up."""
         return self.tol if self.stopping == "gap" else min(self.tol, 1e-6)
 
+    def _may_find_more(self, state: Any) -> bool:
+        """Whether later rounds may decide what a negligible bound leaves open."""
+        return False
+
     def _round_end(self, n_iter: int) -> int:
         """Where the round that begins at ``n_iter`` ends, if ``max_iter`` does not cut it."""
         return n_iter + 1
@@ -265,9 +269,18 @@ class DualStateMixin(ResultsMixin, PredictorMixin, CallbackSupportMixin, Classif
         if status == "no_margin":
             progress = self._sharpened(data, progress)
         exact = self._exact(data, progress)
+        if status == "no_margin" and not exact.overlap:  # rounding hid which proof is the best
+            for last in self._candidates(data, progress.state):
+                if last.mass > 0 and data.overlap_is_proved_by(last.vector):
+                    progress = replace(progress, proof=last)
+                    exact = self._exact(data, progress)
+                    break
         later = progress.n_iter + 1 + progress.n_iter // 10
         progress = replace(progress, next_confirmation=later, exact=exact)
-        return self._reason(data, exact.lower, exact.upper), progress
+        status = self._reason(data, exact.lower, exact.upper)
+        if status == "no_margin" and not exact.overlap and self._may_find_more(progress.state):
+            status = None
+        return status, progress
 
     def _sharpened(self, data: KernelMatrixAdapter, progress: Progress) -> Progress:
         """Move a proof that next to nothing separates to rounding level, if it can be."""

@@ -20,11 +20,13 @@ from scipy.optimize import nnls
 from marginsvm._corral import nearest_point as walk
 from marginsvm._typing import Array
 from marginsvm.kernel_matrix import KernelMatrixAdapter
+from marginsvm.kernel_matrix.rounding import Extended
 
 _MAX_WIDTH = 1024  # rows longer than this, and than twice their number, are known by their Gram
 _STIFF = 1e4  # weight of the balance where it is a penalty
 _ROUNDING = 1e-14  # of proofs that nothing separates: the shorter is the better one
 _MAX_ROWS = 4000  # whose Gram matrix a proof may form
+_MAX_ENTRIES = 2**25  # of rows that are written out although they are long, for exact features
 
 
 @dataclass(frozen=True)
@@ -48,9 +50,16 @@ class NearestPoint:
 
 
 def nearest_point(
-    data: KernelMatrixAdapter, rows: Array, start: Array | None = None
+    data: KernelMatrixAdapter,
+    rows: Array,
+    start: Array | None = None,
+    free: Array | None = None,
 ) -> NearestPoint:
     """Find the balanced distribution on these rows with the smallest ``||A^T q||``.
+
+    The length of a feature that is huge next to that norm hides the other features' digits.
+    Its coefficient in the predictor is next to nothing, so that it costs nothing, like the
+    intercept's: ``free`` features are kept in balance as the classes are.
 
     Parameters
     ----------
@@ -59,10 +68,17 @@ def nearest_point(
         Flat indices of rows; they should hold at least one of every group in use.
     start : ndarray of int or None
         Positions in ``rows`` of the first corral; None: those that SciPy's NNLS finds.
+    free : ndarray of int or None
+        Positions of entries of images.
     """
+    free = np.empty(0, int) if free is None else free
     written_out = data.slack is None and data.width <= max(2 * len(rows), _MAX_WIDTH)
+    written_out |= bool(len(free)) and data.width * len(rows) <= _MAX_ENTRIES
     Z = data.points(rows) if written_out else _rows_of_gram(data.gram(rows, rows))
-    B = data.rows.balance(rows)
+    free = free if written_out else free[:0]
+    H, Z, balance = Z[:, free], np.delete(Z, free, axis=1), data.rows.balance(rows)
+    unit = np.maximum(np.abs(H).max(axis=0, initial=0.0), 1e-300)
+    B = np.column_stack([balance, H / unit])
     scale = float(np.sqrt(np.einsum("ij,ij->i", Z, Z).max())) if Z.size else 0.0
     scale = scale or 1.0
     E = np.ascontiguousarray(np.column_stack([Z / scale, B, np.ones(len(Z))]))
@@ -71,9 +87,24 @@ def nearest_point(
     start = _balanced_first(start, data.rows.group(rows), data.rows.n_classes)
     corral, weights, v = walk(E, B.shape[1] + 1, start, 20 * sum(E.shape), 1e-9)
     q = np.zeros(len(rows))
-    q[corral] = weights
+    q[corral] = _in_balance(weights, B[corral]) if len(free) else weights
     d = Z.shape[1]
-    return NearestPoint(q / q.sum(), v[d:-1] * scale**2, v[:d] * scale if written_out else None)
+    b, of_free = np.split(v[d:-1] * scale**2, [balance.shape[1]])
+    w = np.zeros(d + len(free))
+    w[free] = of_free / unit
+    w[np.delete(np.arange(len(w)), free)] = v[:d] * scale
+    return NearestPoint(q / q.sum(), b, w if written_out else None)
+
+
+def _in_balance(q: Array, B: Array) -> Array:
+    """Weights with a sum of 1 and ``B^T q = 0``, next to q, to all digits that floats have."""
+    conditions = np.column_stack([B, np.ones(len(B))])
+    wanted = np.append(np.zeros(B.shape[1]), 1.0)
+    for _ in range(2):
+        wrong = wanted - (conditions.T.astype(Extended) @ q.astype(Extended)).astype(np.float64)
+        # a change in proportion to the weights keeps their signs
+        q = q + q * np.linalg.lstsq(conditions.T * q, wrong, rcond=None)[0]
+    return np.maximum(q, 0.0)
 
 
 def _first_corral(E: Array, n_conditions: int) -> Array:

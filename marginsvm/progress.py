@@ -57,12 +57,24 @@ class Candidate:
 
 @dataclass(frozen=True)
 class Exact:
-    """The model and the proof with their bounds, with all of a round's rounding allowed for."""
+    """The model and the proof with their bounds, with all of a round's rounding allowed for.
+
+    Attributes
+    ----------
+    model, proof : ndarray
+        Vectors.
+    predictor : Predictor
+    upper : float
+        In units of the radius.
+    overlap : bool
+        Exact weights near those of ``proof`` are known to make the classes meet.
+    """
 
     model: Array
     predictor: Predictor
     proof: Array
     upper: float
+    overlap: bool
 
     @property
     def lower(self) -> float:

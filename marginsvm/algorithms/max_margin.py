@@ -31,6 +31,11 @@ class Method(Protocol):
         """What the last round found."""
         ...
 
+    @property
+    def settled(self) -> bool:
+        """Whether nothing will change any more."""
+        ...
+
     def advance(self, data: KernelMatrixAdapter, tol: float) -> Method:
         """Give the method after one round more; this one stays as it was."""
         ...
@@ -170,7 +175,7 @@ class MaxMarginClassifier(DualStateMixin, BaseEstimator):
 
     def _fallback(self, data: KernelMatrixAdapter, progress: Progress) -> Candidate:
         """Where nothing separates, close to the minimiser of the exponential loss."""
-        if progress.upper > data.resolution or not data.cheap_sums:
+        if progress.upper > data.vanishing or not data.cheap_sums:
             return Candidate(difference_of_means(data))
         momentum = MomentumMarginClassifier()
         state = momentum._start(data)
@@ -181,6 +186,9 @@ class MaxMarginClassifier(DualStateMixin, BaseEstimator):
 
     def _negligible(self, data: KernelMatrixAdapter) -> float:
         return data.vanishing
+
+    def _may_find_more(self, state: Method) -> bool:
+        return not state.settled
 
     def _model(
         self, data: KernelMatrixAdapter, training: TrainingSet, exact: Exact

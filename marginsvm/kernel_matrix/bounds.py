@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from marginsvm._overlap import nothing_separates
 from marginsvm._typing import Array
 from marginsvm.kernel_matrix.rounding import FEW, PAIRWISE, SMALL
 from marginsvm.kernel_matrix.rows import Rows
+
+
+_TINY = 1e-200  # margin per unit of length below which a predictor cannot be scaled to margin 1
 
 
 class Predictor(NamedTuple):
@@ -44,9 +48,9 @@ class Bounds(ABC):
     rows: Rows
     n_rows: int
     radius: float
-    resolution = 1e-12  # a margin this small cannot be told from 0
+    resolution = 0.0  # margins up to this (in radii) may be rounding that bounds do not allow for
     enough = 0.0  # relative error of a bound that needs no more digits
-    vanishing = 1e-12  # nor an upper bound, with the rounding that it allows for
+    vanishing = 1e-12  # upper bounds (in radii) at which exact weights that prove 0 may be near
     _image_shape: tuple[int, ...]
     _cut: int  # where a vector's coefficients begin
     _slack: Array | None
@@ -72,8 +76,11 @@ class Bounds(ABC):
         """Norm of ``A^T q``, which ``image`` nearly is, without slack coordinates, at most."""
 
     @abstractmethod
-    def _doubt(self, w: Array, length: float, *, sharp: bool) -> float:
-        """Rounding error of the margins at most, as computed or as the predictor gives them."""
+    def _doubt(self, w: Array, length: float, *, sharp: bool, enough: float) -> float:
+        """Rounding error of the margins at most, as computed or as the predictor gives them.
+
+        Where the quickest estimate is above ``enough``, a closer one may be worth its price.
+        """
 
     @abstractmethod
     def _extended_scores(self, examples: Array, coef: Array) -> Array:
@@ -90,6 +97,11 @@ class Bounds(ABC):
     def mass(self, w: Array) -> float:
         """Sum of the coefficients."""
         return float(w[self._cut :].sum())
+
+    @property
+    def spread(self) -> Array | None:
+        """Largest distance of each feature from its mean (in radii), where there are features."""
+        return None
 
     @property
     def width(self) -> float:
@@ -118,13 +130,14 @@ class Bounds(ABC):
             self._lowest(w) if margins is None else (self.rows.group_min(margins), margins)
         )
         offsets = self.rows.best_offsets(low) if offsets is None else offsets
-        doubt = self._doubt(w, length, sharp=False) + FEW * float(np.abs(offsets).max())
         worst = own = self.rows.worst_at(low, offsets)
+        doubt = self._doubt(w, length, sharp=False, enough=self.enough * worst)
+        doubt += FEW * float(np.abs(offsets).max())
         reached = worst if slack is None else worst - doubt
         if slack is not None and margins is not None:
             own = self.rows.worst_at(self.rows.group_min(margins - slack), offsets)
             own -= doubt + FEW * float(np.abs(slack).max())
-        positive = reached > self.resolution * length
+        positive = reached > max(self.resolution, _TINY) * length
         scale = reached * self.rows.unit if positive else length / self.radius
         coef, intercept = (np.atleast_1d(x) / (scale or 1.0) for x in self.predictor(w, offsets))
         predictor = Predictor(0.0, offsets, np.atleast_2d(coef), intercept, own > 0.0)
@@ -133,7 +146,7 @@ class Bounds(ABC):
         least = worst - doubt
         if slack is None and margins is not None and doubt > self.enough * worst:
             sharp = self._sharp(predictor, margins, worst, doubt) * scale
-            sharp -= self._doubt(w, length, sharp=True)
+            sharp -= self._doubt(w, length, sharp=True, enough=self.enough * worst)
             least = max(least, min(sharp, worst + doubt))
         elif slack is not None and not positive:
             least = min(least, 0.0)
@@ -168,6 +181,32 @@ class Bounds(ABC):
         if self._slack is not None:
             length = _longer(length, np.sum(self._slack * q * q))
         return length + 3.0 * self.rows.imbalance(q)
+
+    @abstractmethod
+    def given(self, examples: Array) -> tuple[Any, Array, bool] | None:
+        """Some of the examples as the user gave them; None where these are not to be had.
+
+        Returns
+        -------
+        X : ndarray or sparse matrix of shape (n, d)
+            Features, exactly: whatever predictors can say is linear in them.
+        factor : ndarray of shape (n,)
+            Positive: what an example is multiplied with here, and its weights there.
+        intercept : bool
+            Whether predictors may have an intercept beside these features.
+        """
+
+    def overlap_is_proved_by(self, vector: Array) -> bool:
+        """Whether weights near those of a vector make the classes meet exactly."""
+        q = self.distribution(vector)
+        few = np.flatnonzero(q.reshape(len(q), -1).any(axis=1))
+        given = self.given(few)
+        if given is None:
+            return False
+        X, factor, intercept = given
+        q = q[few] * self.rows.per_example(factor)
+        codes, n_classes = self.rows.codes[few], self.rows.n_classes
+        return nothing_separates(X, codes, n_classes, q, intercept=intercept)
 
     def distribution(self, vector: Array) -> Array:
         """Weights on the rows in proportion to the coefficients, as they are published."""

@@ -7,6 +7,7 @@ from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from sklearn import config_context
 
 from marginsvm._threads import ordered_map, single_threaded_blas
@@ -260,7 +261,7 @@ class GramAdapter(KernelMatrixAdapter):
         eps = 0.0 if self._kernel is None else float(np.finfo(self.column_dtype).eps)
         return float(np.sqrt(16.0 * eps * self._steepness))
 
-    def _doubt(self, w: Array, length: float, *, sharp: bool) -> float:
+    def _doubt(self, w: Array, length: float, *, sharp: bool, enough: float) -> float:
         V = self.rows.signed(self.coefficients(w))
         sums = extended(len(support_of(V))) * self._steepness if sharp else 2.0 * self._sums(V)
         return sums * float(np.abs(V).sum())
@@ -314,6 +315,19 @@ class GramAdapter(KernelMatrixAdapter):
 
     def flat(self) -> FlatRows:
         return self._flat
+
+    def given(self, examples: Array) -> tuple[Any, Array, bool] | None:
+        """Rows of a kernel matrix that was given.
+
+        The values of a kernel that is computed are rounded, and prove nothing of it; but
+        equal examples are equal for any kernel: each is a feature of its own.
+        """
+        factor, intercept = np.ones(len(examples)), self.rows.balanced or self._constant != 0.0
+        if self._kernel is None:
+            return self._X[examples], factor, intercept
+        X = getattr(self._X, "X", self._X)[examples]  # as it was before any division
+        same = np.unique(X.toarray() if sp.issparse(X) else X, axis=0, return_inverse=True)[1]
+        return np.eye(same.max() + 1)[same.ravel()], factor, intercept
 
     def predictor(self, w: Array, offsets: Array) -> tuple[Array, Array]:
         V = self.rows.signed(self.coefficients(w)) / self.radius**2

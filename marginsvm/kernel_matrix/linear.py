@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from copy import copy
-from functools import cached_property, partial
+from functools import cached_property, partial, reduce
 from typing import Any, TypeVar
 
 import numpy as np
@@ -16,6 +16,7 @@ from marginsvm.kernel_matrix import passes
 from marginsvm.kernel_matrix.adapter import Answer, KernelMatrixAdapter, support_of
 from marginsvm.kernel_matrix.columns import ColumnPlan
 from marginsvm.kernel_matrix.flat import DENSE, SPARSE, FlatRows
+from marginsvm.kernel_matrix.normalized import NormalizedRows
 from marginsvm.kernel_matrix.norms import LpNorm
 from marginsvm.kernel_matrix.passes import Centre, Sums
 from marginsvm.kernel_matrix.rounding import (
@@ -183,30 +184,70 @@ class LinearAdapter(KernelMatrixAdapter):
         dense = isinstance(self._store.whole, np.ndarray)
         sums = (chained(len(q)) if dense else UNIT * (few.size + 8)) + FEW
         cheap = few.size * self._image_shape[-1] <= SMALL
+        offset = 1.0  # how much of the mean is in the terms of the sums
         if cheap and sums * self._reach > self.enough * norm:
             V = self.rows.signed(q.astype(Extended))
-            norm = self._norm.dual.length(self._extended_pull(few, V[few]).ravel())
-            sums = extended(few.size)
-        return norm * (1.0 + PAIRWISE) + sums * self._reach + self._row_error
+            image = self._extended_pull(few, V[few])
+            norm = self._norm.dual.length(image.ravel())
+            sums, offset = extended(few.size), 0.0
+        length = norm + sums * self._reach
+        if sums * self._reach > self.enough * norm and self._extent is not None:
+            weight = np.abs(self.rows.signed(q)).sum(axis=0)
+            error = sums * np.multiply.outer(weight, self._extent[0] + offset * self._extent[1])
+            length = min(length, self._norm.dual.length((np.abs(image) + error).ravel()))
+        return length * (1.0 + PAIRWISE) + self._row_error
+
+    @cached_property
+    def _extent(self) -> tuple[Array, Array] | None:
+        """For each feature, its largest distance from the mean and what the mean may cost.
+
+        Both are in units of the radius. Rounding of one feature's terms is relative to these,
+        so that a feature in large units does not hide what the others prove.
+        """
+        if self._store.normalized:  # no feature is longer than the example
+            return None
+        d, mean = self._store.shape[1], self._centre.mean
+        spread = reduce(np.maximum, self._map(partial(passes.spread, centre=self._centre)))
+        late = np.zeros(d) if mean is None else 2.0 * np.abs(mean)
+        if self._constant != 0.0:
+            spread, late = np.append(spread, abs(self._constant)), np.append(late, 0.0)
+        return spread / self.radius, late / self.radius
 
     def _extended_pull(self, few: Array, V: Array) -> Array:
-        image = np.asarray(V.T @ self._store.take(few))
-        if self._centre.mean is not None:
-            image = image - np.multiply.outer(V.sum(axis=0), self._centre.mean)
+        X = self._store.take(few)
+        if self._centre.mean is not None:  # first, so that its digits are not lost
+            X = (X if isinstance(X, np.ndarray) else X.toarray()).astype(Extended)
+            X = X - self._centre.mean
+        image = np.asarray(V.T @ X)
         return (self._with_constant(image, V) / self.radius).astype(np.float64)
 
     def _extended_scores(self, examples: Array, coef: Array) -> Array:
         return np.asarray(self._store.take(examples) @ coef.T.astype(Extended))
 
-    def _doubt(self, w: Array, length: float, *, sharp: bool) -> float:
+    def _doubt(self, w: Array, length: float, *, sharp: bool, enough: float) -> float:
         n, offset = self._image_shape[-1], 0.5 * (self._reach - 1.0)  # of the mean, in radii
+        sums = chained(n, LONG) if isinstance(self._store.whole, np.ndarray) else UNIT * (n + 8)
+        # of a term as it is about the mean, and of the mean's part of it
+        inner, outer = sums + FEW, sums + 2.0 * FEW
+        if self._centre.far:  # the intercept's sum
+            outer = UNIT * (n + 8) + sums + 2.0 * FEW
         if sharp:
-            error = extended(n) * self._reach
-        else:
-            sums = chained(n, LONG) if isinstance(self._store.whole, np.ndarray) else UNIT * (n + 8)
-            late = UNIT * (n + 8) * offset if self._centre.far else 0.0  # the intercept's sum
-            error = sums * (1.0 + offset) + late + FEW * self._reach
-        return (error + self._row_error) * length
+            inner = outer = 2.0 * extended(n)
+        error = (inner + outer * offset + self._row_error) * length
+        if error > enough and self._extent is not None:
+            W = np.abs(self._norm.mirror(self.image(w))).reshape(-1, n).max(axis=0)
+            spread, late = self._extent
+            terms = inner * float(W @ spread) + 0.5 * outer * float(W @ late)
+            error = min(error, self.rows.unit * (1.0 + PAIRWISE) * terms)
+        return error
+
+    def given(self, examples: Array) -> tuple[Any, Array, bool] | None:
+        X, factor = self._store.take(examples), np.ones(len(examples))
+        if self._store.normalized:
+            if not isinstance(X, NormalizedRows):  # rounded already
+                return None
+            X, factor = X.X, X.scale
+        return X, factor, self.rows.balanced or self._constant != 0.0
 
     def respond(self, w: Array, mu: float = 1.0, response: Response = softmax) -> Answer:
         n_passes = self.n_passes
@@ -260,6 +301,10 @@ class LinearAdapter(KernelMatrixAdapter):
         return H
 
     @property
+    def spread(self) -> Array | None:
+        return None if self._extent is None else self._extent[0]
+
+    @property
     def width(self) -> float:
         return self._cut
 
@@ -280,7 +325,7 @@ class LinearAdapter(KernelMatrixAdapter):
         if len(examples) == 0 or self._store.sparse:
             return None
         part = copy(self)
-        for name in ("_flat", "columns"):  # what was made of all examples
+        for name in ("_flat", "columns", "_extent"):  # what was made of all examples
             vars(part).pop(name, None)
         part._store, part.n_passes = as_store(self.examples(examples)), 0.0  # as they are there:
         part._centre, part._constant, part.radius = Centre(), 0.0, 1.0

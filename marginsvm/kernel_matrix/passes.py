@@ -9,6 +9,7 @@ memory, pieces of a file, or chunks on another machine.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from functools import reduce
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -88,6 +89,19 @@ def weighted_sum(rows: Rows, blocks: Iterable[Block], V: Array, dtype: Any) -> A
 def tallest(rows: Rows, blocks: Iterable[Block]) -> float:
     """Largest absolute value of a feature."""
     return max(float(abs(X).max()) for _, X in blocks)
+
+
+def spread(rows: Rows, blocks: Iterable[Block], centre: Centre) -> Array:
+    """Largest distance of each feature from the mean, at most (sparse: from 0, plus the mean)."""
+    offset = 0.0 if centre.mean is None else centre.mean
+
+    def of(X: Any) -> Array:
+        if isinstance(X, np.ndarray):
+            high, low = X.max(axis=0).astype(np.float64), X.min(axis=0).astype(np.float64)
+            return np.maximum(np.abs(high - offset), np.abs(low - offset))
+        return abs(X).max(axis=0).toarray().ravel().astype(np.float64) + np.abs(offset)
+
+    return reduce(np.maximum, (of(X) for _, X in blocks))
 
 
 def scores(

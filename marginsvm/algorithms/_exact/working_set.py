@@ -21,6 +21,7 @@ _CACHE_BYTES = 2**21  # of examples that a round looks at first
 _MAX_NEAR = 1000  # such examples
 _NEAR_ROUNDS = 10
 _DELICATE = 1e-6  # below this margin (in radii), only the active set's digits suffice
+_LONG = 1e6  # features this many times longer than the best margin may hide it: they are freed
 
 
 class _View(NamedTuple):
@@ -56,6 +57,8 @@ class WorkingSet:
         Examples, those of the working set among them, that a round looks at before all.
     delicate : bool
         Block pivoting has nothing more to give: the active set's turn.
+    free : ndarray of int
+        Entries of images that the active set treats as it does the intercept.
     settled : bool
         So has the active set: nothing will change any more.
     """
@@ -69,6 +72,7 @@ class WorkingSet:
     candidates: tuple[Candidate, ...]
     near: Array = field(default_factory=lambda: np.empty(0, int))
     delicate: bool = False
+    free: Array = field(default_factory=lambda: np.empty(0, int))
     settled: bool = False
 
     @classmethod
@@ -106,8 +110,9 @@ class WorkingSet:
             return self
         work, view = self._within(data, tol)._look(data, tol)
         if not len(view.new):  # slack keeps H definite: pivoting has given all its digits
-            settled = work.delicate or data.slack is not None
-            return replace(work, delicate=True, settled=settled)
+            free = _long_features(data, work) if work.delicate else work.free
+            settled = (work.delicate and len(free) == len(work.free)) or data.slack is not None
+            return replace(work, delicate=True, free=free, settled=settled)
         work = work._exchange(data, view)
         return replace(work, near=_near(data, view.flat, work.rows)) if len(self.near) else work
 
@@ -156,8 +161,8 @@ class WorkingSet:
                 u, b = solved
                 return NearestPoint(u / u.sum(), b / u.sum(), None), work
             work = replace(work, delicate=data.width <= NARROW and data.slack is None)
-        if not (self.delicate and self.candidates):  # the last weights are far from the answer
-            return nearest_point(data, self.rows), work
+        if len(self.free) or not (self.delicate and self.candidates):
+            return nearest_point(data, self.rows, free=self.free), work  # last weights are far off
         support = np.flatnonzero(self.u > 0)
         corral = support[np.argsort(-self.u[support], kind="stable")]
         return nearest_point(data, self.rows, corral), work
@@ -237,6 +242,18 @@ def _with_room(H: Array, n: int) -> Array:
     grown = np.empty((n + n // 2, n + n // 2))
     grown[: len(H), : len(H)] = H
     return grown
+
+
+def _long_features(data: KernelMatrixAdapter, work: WorkingSet) -> Array:
+    """Entries of images that may be huge next to the norm of the others in the proof."""
+    if data.slack is not None or data.spread is None:
+        return work.free
+    proof = work.candidates[0]
+    rest = data.image(proof.vector).ravel() / max(proof.mass, 1e-300)
+    rest[work.free] = 0.0
+    spread = np.broadcast_to(data.spread, (rest.size // data.spread.size, data.spread.size))
+    long = np.flatnonzero(spread.ravel() > _LONG * np.abs(rest).max())
+    return np.union1d(work.free, long)
 
 
 def _violators(rows: Array, flat: Array, common: float, tol: float, most: int) -> Array:

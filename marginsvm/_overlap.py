@@ -1,0 +1,208 @@
+"""A proof that nothing separates, and not only that no margin is above rounding.
+
+No predictor has a positive margin on all rows if weights ``q* >= 0``, not all zero, solve
+``M q* = 0`` exactly, the columns of M being the rows of the problem as they were given. Floats
+``q`` with a small ``M q`` are no such proof: whether exact weights exist near them is decided
+here. This file imports nothing of the fit, so that a fit and the check of its certificate may
+both stand on it.
+
+References
+----------
+S. Rump. Verification methods: rigorous results using floating-point arithmetic. Acta
+Numerica, 2010. Section 10 (Krawczyk's argument for linear systems).
+
+E. Bareiss. Sylvester's identity and multistep integer-preserving Gaussian elimination.
+Mathematics of Computation, 1968.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from scipy.linalg import qr
+
+from marginsvm._typing import Array
+
+_UNIT = 2.0**-53
+_ROUNDING = 1e-13  # weights this small next to the largest one are rounding: left out
+_DEPENDENT = 1e-11  # of a row's length: what is left of one that depends on others, at most
+_MAX_ENTRIES = 2**24  # of M where it is written out (128 MiB)
+_MAX_WORK = 2e8  # operations on machine words in an exact elimination: some seconds
+_BITS = 20  # to which weights that may be chosen freely are rounded: short numbers are quick
+_FLOOR = 1e-3  # weights below this part of the largest are not shunned more as a basis
+
+
+def nothing_separates(
+    X: Any, codes: Array, n_classes: int, q: Array, *, intercept: bool
+) -> bool:
+    """Whether exact weights near q prove that no predictor has a positive margin.
+
+    Parameters
+    ----------
+    X : ndarray or sparse matrix of shape (n, d)
+        Examples, or some of them: those with weight are enough.
+    codes : ndarray of shape (n,)
+        Class of each example, in ``0..n_classes-1``.
+    n_classes : int
+    q : ndarray of shape (n,) or (n, n_classes)
+        Weights, none negative; more than two classes: entry ``(i, j)`` belongs to example i
+        held against class j.
+    intercept : bool
+        Whether predictors may have one.
+
+    Returns
+    -------
+    bool
+        True is a proof. False says nothing.
+    """
+    q = q.reshape(len(codes), -1)
+    examples, others = np.nonzero(q > _ROUNDING * q.max(initial=0.0))
+    if len(examples) == 0:
+        return False
+    X = sp.csr_array(X)[examples].astype(np.float64)
+    if intercept:
+        X = sp.hstack([X, np.ones((X.shape[0], 1))], format="csr")
+    if n_classes == 2:
+        M = X.T @ sp.diags_array(np.where(codes[examples] == 1, 1.0, -1.0))
+    else:
+        M = _against_classes(X, codes[examples], others, n_classes)
+    return _has_exact_weights(sp.csr_array(M), q[examples, others])
+
+
+def _against_classes(X: Any, own: Array, other: Array, n_classes: int) -> sp.csr_array:
+    """Columns ``x (e_own - e_other)^T``, class below class.
+
+    The last class is left out: its entries are the negated sum of the others'.
+    """
+    entries, d = X.tocoo(), X.shape[1]
+    example, feature = entries.coords
+    at = np.concatenate([own[example] * d + feature, other[example] * d + feature])
+    values = np.concatenate([entries.data, -entries.data])
+    shape = (n_classes * d, X.shape[0])
+    M = sp.coo_array((values, (at, np.tile(example, 2))), shape=shape)
+    return M.tocsr()[: (n_classes - 1) * d]
+
+
+def _has_exact_weights(M: sp.csr_array, q: Array) -> bool:
+    """Whether some ``q* >= 0`` other than 0 solves ``M q* = 0``."""
+    M = M[np.diff(M.indptr) > 0]
+    if M.shape[0] * len(q) > _MAX_ENTRIES:
+        return False
+    A = _scaled(M.toarray())
+    if A is None:
+        return False
+    if len(A) == 0:  # examples of zeros
+        return True
+    A = _distinct(A)
+    order, rank = _basis(A * np.maximum(q, _FLOOR * q.max()))
+    A, q = A[:, order], q[order]
+    if rank == len(A):
+        return _corrected_by_little(A, q, rank) or _solved(A, q, rank, np.arange(rank))
+    independent, _ = _basis(A[:, :rank].T)
+    return _solved(A, q, rank, independent[:rank])
+
+
+def _scaled(A: Array) -> Array | None:
+    """Rows other than 0, scaled by powers of two to entries up to 1; None if that rounds."""
+    top = np.abs(A).max(axis=1, initial=0.0)
+    A = A[top > 0]
+    exponents = np.frexp(top[top > 0])[1][:, None]
+    with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+        scaled = np.ldexp(A, -exponents)
+        return scaled if np.array_equal(np.ldexp(scaled, exponents), A) else None
+
+
+def _distinct(A: Array) -> Array:
+    """The rows that are neither equal nor opposite to others."""
+    first = A[np.arange(len(A)), (A != 0).argmax(axis=1)]
+    return np.unique(A * np.sign(first)[:, None], axis=0)
+
+
+def _basis(A: Array) -> tuple[Array, int]:
+    """Order of the columns in which independent ones come first, and their number."""
+    R, order = qr(A, mode="r", pivoting=True, check_finite=False)
+    pivots = np.abs(R.diagonal())
+    return order, int(np.count_nonzero(pivots > _DEPENDENT * pivots[0]))
+
+
+def _corrected_by_little(A: Array, q: Array, rank: int) -> bool:
+    """Krawczyk's argument on the first columns, B, which are as many as rows.
+
+    With R near the inverse of B and ``eps = |I - R B| < 1``, B is invertible, and the weights
+    that ``A q`` asks for change by no more than ``|R A q| / (1 - eps)``.
+    """
+    B = A[:, :rank]
+    try:
+        R = np.linalg.inv(B)
+    except np.linalg.LinAlgError:
+        return False
+    absolute = np.abs(R)
+    sums = 1.01 * _UNIT * (rank + 4)  # relative error of sums of so many terms, in any order
+    eps = np.abs(np.eye(rank) - R @ B).sum(axis=1) + sums * (1.0 + absolute @ np.abs(B).sum(axis=1))
+    wide = np.longdouble
+    residual = np.asarray(A.astype(wide) @ q.astype(wide))
+    unsure = float(np.finfo(wide).eps) * (len(q) + 4) * (np.abs(A) @ q)
+    rest = np.abs(residual).astype(np.float64) * (1.0 + 2.0 * _UNIT) + unsure
+    change = np.abs(R @ residual.astype(np.float64)) + absolute @ (unsure + sums * rest)
+    worst = float(eps.max())
+    if not worst < 0.5:
+        return False
+    return bool(1.01 * change.max() / (1.0 - worst) < q[:rank].min())
+
+
+def _solved(A: Array, q: Array, rank: int, independent: Array) -> bool:
+    """Solve for the first weights in integers, the others given, and look at all rows."""
+    bits = 53.0 + np.log2(1.0 / max(np.abs(A[A != 0]).min(), 1e-300))
+    if rank**3 / 3 * (1.0 + (rank * bits / 64) ** 1.6) > _MAX_WORK:
+        return False
+    mantissa, exponent = np.frexp(q)
+    q = np.ldexp(np.round(np.ldexp(mantissa, _BITS)), exponent - _BITS)
+    rows = [_integers(row) for row in A]
+    given = _integers(q[rank:])
+    load = [-_product(rows[i][rank:], given) for i in independent]
+    solution = _cramer([rows[i][:rank] for i in independent], load)
+    if solution is None:
+        return False
+    numerators, determinant = solution
+    if not all(x > 0 for x in numerators) or not (given or numerators):
+        return False
+    exact = numerators + [determinant * x for x in given]
+    return all(_product(row, exact) == 0 for row in rows)
+
+
+def _integers(x: Array) -> list[int]:
+    """Floats times the smallest power of two that makes all of them integers."""
+    ratios = [value.as_integer_ratio() for value in x.tolist()]
+    common = max((d for _, d in ratios), default=1)
+    return [n * (common // d) for n, d in ratios]
+
+
+def _product(x: list[int], y: list[int]) -> int:
+    return sum(a * b for a, b in zip(x, y, strict=True) if a and b)
+
+
+def _cramer(B: list[list[int]], load: list[int]) -> tuple[list[int], int] | None:
+    """Integers x and a positive d with ``B x = d load``; None where B is singular (Bareiss)."""
+    n = len(B)
+    work = [[*row, rhs] for row, rhs in zip(B, load, strict=True)]
+    before = 1
+    for k in range(n):
+        pivot = next((i for i in range(k, n) if work[i][k]), None)
+        if pivot is None:
+            return None
+        work[k], work[pivot] = work[pivot], work[k]
+        head, p = work[k], work[k][k]
+        for i in range(k + 1, n):
+            row, f = work[i], work[i][k]
+            work[i] = [
+                0 if j <= k else (p * row[j] - f * head[j]) // before for j in range(n + 1)
+            ]
+        before = p
+    determinant = before
+    x = [0] * n
+    for k in range(n - 1, -1, -1):
+        row = work[k]
+        x[k] = (determinant * row[n] - _product(row[k + 1 : n], x[k + 1 :])) // row[k]
+    return ([-value for value in x], -determinant) if determinant < 0 else (x, determinant)
