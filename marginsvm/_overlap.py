@@ -63,12 +63,29 @@ def nothing_separates(
         return False
     X = sp.csr_array(X)[examples].astype(np.float64)
     if intercept:
-        X = sp.hstack([X, np.ones((X.shape[0], 1))], format="csr")
+        X = sp.hstack([_without_offset(X), np.ones((X.shape[0], 1))], format="csr")
     if n_classes == 2:
         M = X.T @ sp.diags_array(np.where(codes[examples] == 1, 1.0, -1.0))
     else:
         M = _against_classes(X, codes[examples], others, n_classes)
     return _has_exact_weights(sp.csr_array(M), q[examples, others])
+
+
+def _without_offset(X: sp.csr_array) -> sp.csr_array:
+    """Examples with some features shifted, where that rounds nothing: an intercept sees no shift.
+
+    The difference of two floats is a float if neither is more than twice the other (Sterbenz).
+    """
+    X = X.tocsc()
+    full = np.flatnonzero(np.diff(X.indptr) == X.shape[0])
+    columns = X[:, full].toarray()
+    low, high = columns.min(axis=0), columns.max(axis=0)
+    same_sign = np.sign(low) * np.sign(high) > 0
+    near = np.where(low > 0, high <= 2.0 * low, low >= 2.0 * high) & same_sign
+    shift = np.zeros(X.shape[1])
+    shift[full[near]] = low[near]
+    X.data = X.data - np.repeat(shift, np.diff(X.indptr))
+    return X.tocsr()
 
 
 def _against_classes(X: Any, own: Array, other: Array, n_classes: int) -> sp.csr_array:
@@ -98,10 +115,9 @@ def _has_exact_weights(M: sp.csr_array, q: Array) -> bool:
     A = _distinct(A)
     order, rank = _basis(A * np.maximum(q, _FLOOR * q.max()))
     A, q = A[:, order], q[order]
-    if rank == len(A):
-        return _corrected_by_little(A, q, rank) or _solved(A, q, rank, np.arange(rank))
-    independent, _ = _basis(A[:, :rank].T)
-    return _solved(A, q, rank, independent[:rank])
+    if rank == len(A) and _corrected_by_little(A, q, rank):
+        return True
+    return _solved(A, q, _basis(A[:, :rank].T)[0][:rank].tolist())
 
 
 def _scaled(A: Array) -> Array | None:
@@ -152,24 +168,31 @@ def _corrected_by_little(A: Array, q: Array, rank: int) -> bool:
     return bool(1.01 * change.max() / (1.0 - worst) < q[:rank].min())
 
 
-def _solved(A: Array, q: Array, rank: int, independent: Array) -> bool:
-    """Solve for the first weights in integers, the others given, and look at all rows."""
+def _solved(A: Array, q: Array, chosen: list[int]) -> bool:
+    """Solve some rows for as many weights in integers, the others given, and look at all rows.
+
+    A row that does not hold then does not depend on the chosen ones, as little as it may be
+    that it adds to them: it joins them.
+    """
     bits = 53.0 + np.log2(1.0 / max(np.abs(A[A != 0]).min(), 1e-300))
-    if rank**3 / 3 * (1.0 + (rank * bits / 64) ** 1.6) > _MAX_WORK:
-        return False
     mantissa, exponent = np.frexp(q)
     q = np.ldexp(np.round(np.ldexp(mantissa, _BITS)), exponent - _BITS)
-    rows = [_integers(row) for row in A]
-    given = _integers(q[rank:])
-    load = [-_product(rows[i][rank:], given) for i in independent]
-    solution = _cramer([rows[i][:rank] for i in independent], load)
-    if solution is None:
-        return False
-    numerators, determinant = solution
-    if not all(x > 0 for x in numerators) or not (given or numerators):
-        return False
-    exact = numerators + [determinant * x for x in given]
-    return all(_product(row, exact) == 0 for row in rows)
+    rows, work = [_integers(row) for row in A], 0.0
+    while (rank := len(chosen)) < len(q):
+        work += rank**3 / 3 * (1.0 + (rank * bits / 64) ** 1.6)
+        if work > _MAX_WORK:
+            return False
+        given = _integers(q[rank:])
+        load = [-_product(rows[i][rank:], given) for i in chosen]
+        solution = _cramer([rows[i][:rank] for i in chosen], load)
+        if solution is None or not all(x > 0 for x in solution[0]):
+            return False
+        exact = solution[0] + [solution[1] * x for x in given]
+        wrong = next((i for i, row in enumerate(rows) if _product(row, exact)), None)
+        if wrong is None:
+            return True
+        chosen = [*chosen, wrong]
+    return False
 
 
 def _integers(x: Array) -> list[int]:

@@ -249,7 +249,7 @@ def _image(rows: Rows, blocks: list[Block], *given: Array, mixture: Mixture) -> 
 
     def of(block: slice, X: Any) -> Array:
         V = rows.signed(mixture.weights(rows, block, X, given), block)
-        image = passes.weighted_sum(rows, [(slice(None), X)], V, np.float64)
+        image = passes.weighted_sum(rows, [(slice(None), X)], V, np.float64, Centre())
         return np.append(image, V.sum(axis=0)[..., None], axis=-1)
 
     return summed(of(block, X) for block, X in blocks)

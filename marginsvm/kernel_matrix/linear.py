@@ -109,7 +109,6 @@ class LinearAdapter(KernelMatrixAdapter):
         # longest example, and as much again for what the mean does to it
         self._reach = 1.0 + 2.0 * unit / self.radius
         self._row_error = PAIRWISE if self._store.normalized else 0.0
-        self.vanishing = 1e-12 * self._reach
 
     def _mean(self, size: int) -> Array:
         """Mean of all examples, or of some that are evenly spread."""
@@ -129,7 +128,7 @@ class LinearAdapter(KernelMatrixAdapter):
     def _accumulate(self, V: Array, precise: bool) -> Array:
         """``V^T X`` in user's units, summed in float64 over the blocks."""
         dtype = np.dtype(np.float64) if precise else self._store.dtype
-        work = partial(passes.weighted_sum, dtype=dtype)
+        work = partial(passes.weighted_sum, dtype=dtype, centre=self._centre)
         return self._store.fold(work, np.add, self.rows, V).astype(np.float64, copy=False)
 
     def _pull(self, V: Array, precise: bool) -> Array:
@@ -137,14 +136,19 @@ class LinearAdapter(KernelMatrixAdapter):
         if np.count_nonzero(V) < 0.05 * V.size:
             few = support_of(V)
             some = [(slice(None), self._store.take(few))]
-            image = passes.weighted_sum(self.rows, some, V[few], np.float64)
+            image = passes.weighted_sum(self.rows, some, V[few], np.float64, self._centre)
         else:
             image = self._accumulate(V, precise)
-        if self._centre.mean is not None:
+        if self._centre.mean is not None and not self._mean_is_taken_first:
             rest = V.sum(axis=0)
             if precise or np.abs(rest).max() > 1e-12 * np.abs(V).max():  # else it is rounding
                 image -= np.multiply.outer(rest, self._centre.mean)
         return self._with_constant(image, V) / self.radius
+
+    @property
+    def _mean_is_taken_first(self) -> bool:
+        """Whether passes subtract the mean from the examples, and not from what they sum to."""
+        return self._centre.far and not (self._store.sparse or self._store.normalized)
 
     def _with_constant(self, image: Array, V: Array) -> Array:
         """``V^T (X, constant)`` from ``V^T X``."""
@@ -358,7 +362,7 @@ class LinearAdapter(KernelMatrixAdapter):
         right = self.examples(examples)[:, : self._store.shape[1]] / self.radius
         parts = self._map(partial(passes.columns, right=right, centre=self._centre))
         out = np.concatenate(list(parts), axis=1)
-        if self._centre.mean is not None and (self._store.sparse or not self._centre.far):
+        if self._centre.mean is not None and not self._mean_is_taken_first:
             out -= (right @ self._centre.mean)[:, None]
         self.n_kernel_evaluations += out.size
         return out

@@ -8,7 +8,7 @@ memory, pieces of a file, or chunks on another machine.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from functools import reduce
 from typing import Any, NamedTuple
 
@@ -77,11 +77,21 @@ def squared_lengths(rows: Rows, blocks: Iterable[Block], norm: LpNorm, centre: C
     return np.concatenate(lengths)
 
 
-def weighted_sum(rows: Rows, blocks: Iterable[Block], V: Array, dtype: Any) -> Array:
-    """``V^T X``, summed in ``dtype``; a float32 block is widened a few rows at a time."""
+def weighted_sum(
+    rows: Rows, blocks: Iterable[Block], V: Array, dtype: Any, centre: Centre
+) -> Array:
+    """``V^T X``, summed in ``dtype``; dense blocks are taken about the mean if that is far."""
 
     def of(V: Array, X: Any) -> Array:
-        return product(V.T, X) if isinstance(X, np.ndarray) else V.T @ X
+        if not isinstance(X, np.ndarray):
+            return V.T @ X
+        return product(V.T, X) if not centre.far else summed(about_the_mean(V, X))
+
+    def about_the_mean(V: Array, X: Array) -> Iterator[Array]:
+        start = 0
+        for part in centre.widened(lambda A: A, X):
+            yield product(V[start : start + len(part)].T, part)
+            start += len(part)
 
     return summed(of(V[block].astype(dtype, copy=False), X) for block, X in blocks)
 
