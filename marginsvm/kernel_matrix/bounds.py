@@ -211,7 +211,7 @@ class Bounds(ABC):
     def distribution(self, vector: Array) -> Array:
         """Weights on the rows in proportion to the coefficients, as they are published."""
         q = np.maximum(self.coefficients(vector), 0.0)
-        return q / q.sum()
+        return self.rows.rebalanced(q / q.sum())
 
 
 def _longer(length: float, squared: float) -> float:

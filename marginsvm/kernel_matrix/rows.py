@@ -10,14 +10,18 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from itertools import pairwise
+from math import fsum
 from typing import Any
 
 import numpy as np
+from scipy.linalg import qr
 
 from marginsvm._typing import Array
 from marginsvm.kernel_matrix.rounding import Extended, times
 
 _FEW = 1024  # examples whose weights are held with more digits
+_CORRECTIONS = 4  # of an imbalance: each leaves the rounding of the weights that it changes
+_ABLE = 100.0  # times the imbalance: weights that can take it and stay positive
 
 
 class Rows(ABC):
@@ -187,6 +191,27 @@ class Rows(ABC):
     def worst_at(self, low: Array, beta: Array) -> float:
         """Worst margin at given class offsets."""
         return float((low + beta[:, None] - beta).min() if self.balanced else low[0, 0])
+
+    def rebalanced(self, q: Array) -> Array:
+        """Change weights in their last digits until they balance exactly, if few carry weight.
+
+        Small weights are changed, as floats are the finer the smaller they are.
+        """
+        rows = np.flatnonzero(q)
+        if not self.balanced or not 0 < len(rows) <= _FEW:
+            return q
+        few, B = q.ravel()[rows], np.sign(self.balance(rows))
+        for _ in range(_CORRECTIONS):
+            excess = np.array([fsum(column) for column in (B * few[:, None]).T])
+            able = np.flatnonzero(few > _ABLE * np.abs(excess).max())
+            if not excess.any() or len(able) < B.shape[1]:
+                break
+            order = qr((B[able] / few[able, None]).T, mode="r", pivoting=True)[1]
+            some = able[order[: B.shape[1]]]
+            few[some] -= np.linalg.lstsq(B[some].T, excess, rcond=None)[0]
+        q = q.copy()
+        q.flat[rows] = few
+        return q
 
     def imbalance(self, q: Array) -> float:
         """How far weights are from the balanced set, as a sum of absolute values."""
