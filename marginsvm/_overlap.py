@@ -17,6 +17,7 @@ Mathematics of Computation, 1968.
 
 from __future__ import annotations
 
+from math import fsum
 from typing import Any
 
 import numpy as np
@@ -26,10 +27,11 @@ from scipy.linalg import qr
 from marginsvm._typing import Array
 
 _UNIT = 2.0**-53
-_ROUNDING = 1e-13  # weights this small next to the largest one are rounding: left out
+_ROUNDING = (1e-13, 1e-8)  # weights this small next to the largest may be rounding: left out
 _DEPENDENT = 1e-11  # of a row's length: what is left of one that depends on others, at most
 _MAX_ENTRIES = 2**24  # of M where it is written out (128 MiB)
-_MAX_WORK = 2e8  # operations on machine words in an exact elimination: some seconds
+_MAX_WORK = 1e8  # products of machine words in an exact elimination: some seconds
+_PRODUCT = 1.6  # integers of m words are multiplied in about m ** 1.6 steps (Karatsuba)
 _BITS = 20  # to which weights that may be chosen freely are rounded: short numbers are quick
 _FLOOR = 1e-3  # weights below this part of the largest are not shunned more as a basis
 
@@ -58,12 +60,25 @@ def nothing_separates(
         True is a proof. False says nothing.
     """
     q = q.reshape(len(codes), -1)
-    examples, others = np.nonzero(q > _ROUNDING * q.max(initial=0.0))
-    if len(examples) == 0:
-        return False
+    supports = [np.nonzero(q > share * q.max(initial=0.0)) for share in _ROUNDING]
+    if len(supports[0][0]) == len(supports[1][0]):
+        supports = supports[:1]
+    return any(
+        len(examples) > 0 and _meet(X, codes, n_classes, q, examples, others, intercept)
+        for examples, others in supports
+    )
+
+
+def _meet(
+    X: Any, codes: Array, n_classes: int, q: Array, examples: Array, others: Array, intercept: bool
+) -> bool:
+    """Whether exact weights exist near those of some rows."""
     X = sp.csr_array(X)[examples].astype(np.float64)
     if intercept:
         X = sp.hstack([_without_offset(X), np.ones((X.shape[0], 1))], format="csr")
+    X = X[:, np.flatnonzero(np.bincount(X.indices, minlength=X.shape[1]))]
+    if X.shape[0] * X.shape[1] <= _MAX_ENTRIES:
+        X = X[:, _needed(X.toarray())]
     if n_classes == 2:
         M = X.T @ sp.diags_array(np.where(codes[examples] == 1, 1.0, -1.0))
     else:
@@ -86,6 +101,34 @@ def _without_offset(X: sp.csr_array) -> sp.csr_array:
     shift[full[near]] = low[near]
     X.data = X.data - np.repeat(shift, np.diff(X.indptr))
     return X.tocsr()
+
+
+def _needed(X: Array) -> Array:
+    """Features without those that are sums and differences of others, exactly.
+
+    Such are the last of some dummies next to an intercept, copies, and totals. Powers of two
+    may multiply them, so that no product is rounded.
+    """
+    scale = np.abs(X).max(axis=0)
+    order, rank = _basis(X / np.where(scale > 0, scale, 1.0))
+    chosen, others = order[:rank], order[rank:]
+    if len(others) == 0:
+        return np.arange(X.shape[1])
+    factors = np.linalg.lstsq(X[:, chosen], X[:, others], rcond=None)[0].T
+    factors[np.abs(factors) < 0.01 * np.abs(factors).max(axis=1, keepdims=True)] = 0.0
+    mantissa, exponent = np.frexp(factors)
+    nearest = np.ldexp(np.round(2.0 * mantissa) / 2.0, exponent)
+    left = [
+        j for j, f in zip(others, nearest, strict=True) if not _is_sum(X[:, j], X[:, chosen], f)
+    ]
+    return np.sort(np.append(chosen, np.array(left, dtype=int)))
+
+
+def _is_sum(x: Array, X: Array, factors: Array) -> bool:
+    """Whether ``x = X factors`` without rounding, for factors that are powers of two."""
+    few = np.flatnonzero(factors)
+    terms = np.column_stack([-x, X[:, few] * factors[few]])
+    return bool(np.all(np.abs(factors[few]) < 2.0**500)) and not any(map(fsum, terms.tolist()))
 
 
 def _against_classes(X: Any, own: Array, other: Array, n_classes: int) -> sp.csr_array:
@@ -140,7 +183,7 @@ def _basis(A: Array) -> tuple[Array, int]:
     """Order of the columns in which independent ones come first, and their number."""
     R, order = qr(A, mode="r", pivoting=True, check_finite=False)
     pivots = np.abs(R.diagonal())
-    return order, int(np.count_nonzero(pivots > _DEPENDENT * pivots[0]))
+    return order, int(np.count_nonzero(pivots > _DEPENDENT * pivots[:1]))
 
 
 def _corrected_by_little(A: Array, q: Array, rank: int) -> bool:
@@ -174,14 +217,10 @@ def _solved(A: Array, q: Array, chosen: list[int]) -> bool:
     A row that does not hold then does not depend on the chosen ones, as little as it may be
     that it adds to them: it joins them.
     """
-    bits = 53.0 + np.log2(1.0 / max(np.abs(A[A != 0]).min(), 1e-300))
     mantissa, exponent = np.frexp(q)
     q = np.ldexp(np.round(np.ldexp(mantissa, _BITS)), exponent - _BITS)
-    rows, work = [_integers(row) for row in A], 0.0
+    rows = [_integers(row) for row in A]
     while (rank := len(chosen)) < len(q):
-        work += rank**3 / 3 * (1.0 + (rank * bits / 64) ** 1.6)
-        if work > _MAX_WORK:
-            return False
         given = _integers(q[rank:])
         load = [-_product(rows[i][rank:], given) for i in chosen]
         solution = _cramer([rows[i][:rank] for i in chosen], load)
@@ -207,25 +246,32 @@ def _product(x: list[int], y: list[int]) -> int:
 
 
 def _cramer(B: list[list[int]], load: list[int]) -> tuple[list[int], int] | None:
-    """Integers x and a positive d with ``B x = d load``; None where B is singular (Bareiss)."""
+    """Integers x and a positive d with ``B x = d load``, by Bareiss's elimination.
+
+    Short numbers come first, so that dummies cost nothing. None where B is singular, or where
+    that would take too long.
+    """
     n = len(B)
-    work = [[*row, rhs] for row, rhs in zip(B, load, strict=True)]
-    before = 1
-    for k in range(n):
-        pivot = next((i for i in range(k, n) if work[i][k]), None)
-        if pivot is None:
+    work, left = [[*row, rhs] for row, rhs in zip(B, load, strict=True)], set(range(n))
+    heads: list[tuple[list[int], int]] = []
+    before, cost = 1, 0.0
+    while left:
+        k = min(left, key=lambda i: max(map(int.bit_length, work[i])))
+        left.remove(k)
+        head = work[k]
+        columns = [j for j in range(n) if head[j]]
+        if not columns or cost > _MAX_WORK:
             return None
-        work[k], work[pivot] = work[pivot], work[k]
-        head, p = work[k], work[k][k]
-        for i in range(k + 1, n):
-            row, f = work[i], work[i][k]
-            work[i] = [
-                0 if j <= k else (p * row[j] - f * head[j]) // before for j in range(n + 1)
-            ]
+        column = min(columns, key=lambda j: head[j].bit_length())
+        p = head[column]
+        for i in left:
+            row, f = work[i], work[i][column]
+            work[i] = [(p * a - f * b) // before for a, b in zip(row, head, strict=True)]
+        cost += len(left) * (n + 1) * (1.0 + (max(map(int.bit_length, head)) / 64) ** _PRODUCT)
+        heads.append((head, column))
         before = p
-    determinant = before
     x = [0] * n
-    for k in range(n - 1, -1, -1):
-        row = work[k]
-        x[k] = (determinant * row[n] - _product(row[k + 1 : n], x[k + 1 :])) // row[k]
-    return ([-value for value in x], -determinant) if determinant < 0 else (x, determinant)
+    for head, column in reversed(heads):
+        rest = before * head[n] - sum(a * b for a, b in zip(head, x, strict=False) if a and b)
+        x[column] = rest // head[column]
+    return ([-value for value in x], -before) if before < 0 else (x, before)

@@ -11,7 +11,7 @@ import scipy.sparse as sp
 from sklearn.exceptions import ConvergenceWarning
 
 from marginsvm._typing import Array
-from marginsvm.algorithms.von_neumann import PerceptronVonNeumann
+from marginsvm.algorithms.max_margin import MaxMarginClassifier
 
 
 @dataclass(frozen=True, repr=False)
@@ -21,7 +21,8 @@ class Separability:
     Attributes
     ----------
     separable : bool or None
-        None: not decided within ``max_iter`` rounds.
+        True: ``coef`` and ``intercept`` separate the classes. False: exact weights near ``weights``
+        are proved to make them meet, for the numbers of X as they are. None: neither was found.
     margin, margin_bound : float
         Bounds on the best margin (margin units, those of X).
     coef, intercept : ndarray or None
@@ -29,8 +30,8 @@ class Separability:
         ``estimator.support_`` for a kernel.
     weights : csr_array or None
         The proof that there is none: a distribution over the examples at which the
-        classes meet, up to ``margin_bound``.
-    estimator : PerceptronVonNeumann
+        classes meet, up to the rounding of its numbers.
+    estimator : MaxMarginClassifier
         The fitted estimator, for ``predict`` or :func:`marginsvm.check_certificate`.
 
     Examples
@@ -46,7 +47,7 @@ class Separability:
     coef: Array | None
     intercept: Array | None
     weights: sp.csr_array | None
-    estimator: PerceptronVonNeumann
+    estimator: MaxMarginClassifier
 
     def __repr__(self) -> str:
         if self.separable:
@@ -56,13 +57,15 @@ class Separability:
             )
         if self.separable is None:
             return (
-                f"Undecided after {self.estimator.n_iter_} rounds: no separator was found, and "
-                f"none can have a margin above {self.margin_bound:.3g}."
+                "Undecided: neither a separator nor a proof that there is none was found in "
+                f"{self.estimator.n_iter_} rounds. No predictor has a margin above "
+                f"{self.margin_bound:.3g}; examples are {self.estimator.certificate_.radius:.3g} "
+                "long."
             )
         assert self.weights is not None
         return (
-            f"Not separable: weights on {self.weights.nnz} examples make the classes meet, so "
-            f"that no predictor has a margin above {self.margin_bound:.3g}."
+            f"Not separable: weights on {self.weights.nnz} examples make the classes meet, which "
+            "is proved for the numbers as they were given."
         )
 
 
@@ -72,29 +75,34 @@ def check_separability(
     *,
     kernel: str | Callable[..., Array] = "linear",
     fit_intercept: bool = True,
-    epsilon: float = 1e-6,
-    max_iter: int = 100_000,
+    epsilon: float | str = "deprecated",
+    max_iter: int = 200,
 ) -> Separability:
     """Decide whether classes can be separated, with a proof either way.
 
-    Complete separation makes the coefficients of a logistic regression diverge.
+    Complete separation makes the coefficients of a logistic regression diverge. The units of
+    the features do not matter.
 
     Parameters
     ----------
     X : array-like or sparse matrix of shape (n_samples, n_features)
-        Features of like scale are decided faster: scaling them does not change the answer.
+        Or the kernel matrix, if ``kernel="precomputed"``: the answer is one about the matrix.
     y : array-like of shape (n_samples,)
         Class labels. More than two classes: whether one linear score a class can put each
         example's own class first.
     kernel : str or callable, default="linear"
-        As in :class:`marginsvm.PerceptronVonNeumann`, with the kernel's default parameters.
+        As in :class:`marginsvm.MaxMarginClassifier`, with the kernel's default parameters. The
+        values of a kernel are rounded, so that False is proved only where equal examples
+        have different labels.
     fit_intercept : bool, default=True
         Whether the separator may have an intercept.
-    epsilon : float, default=1e-6
-        Margins below it, relative to the radius of the data, are not searched for: the
-        answer is then False with a proof up to rounding, else None.
-    max_iter : int, default=100000
-        Rounds after which the question is left open.
+    epsilon : float
+        Without effect: margins of all sizes are searched for.
+
+        .. deprecated:: 0.2
+            It will be removed in 0.4.
+    max_iter : int, default=200
+        Rounds of :class:`marginsvm.MaxMarginClassifier` after which the question is left open.
 
     Returns
     -------
@@ -106,10 +114,20 @@ def check_separability(
     ValueError
         If the data or a parameter cannot be used; the text says what to do.
 
+    See Also
+    --------
+    marginsvm.PerceptronVonNeumann : The method of a paper for the same question.
+
+    Notes
+    -----
+    The exact solver finds a separator, or weights q with a small ``A^T q``. That a bound is
+    small proves nothing yet: exact weights near q are then shown to exist by Krawczyk's argument,
+    or by an elimination in integers.
+
     References
     ----------
-    A. Ramdas, J. Pena. Margins, Kernels and Non-linear Smoothed Perceptrons. ICML 2014.
-    Algorithm 7.
+    S. Rump. Verification methods: rigorous results using floating-point arithmetic. Acta
+    Numerica, 2010.
 
     Examples
     --------
@@ -121,12 +139,14 @@ def check_separability(
     >>> check_separability(X[50:], y[50:]).separable
     False
     """
-    estimator = PerceptronVonNeumann(
-        kernel=kernel,
-        fit_intercept=fit_intercept,
-        normalize=False,  # with an intercept, it would be another question
-        epsilon=epsilon,
-        max_iter=max_iter,
+    if epsilon != "deprecated":
+        warnings.warn(
+            "epsilon has no effect any more: margins of all sizes are searched for",
+            FutureWarning,
+            stacklevel=2,
+        )
+    estimator = MaxMarginClassifier(
+        kernel=kernel, fit_intercept=fit_intercept, stopping="separation", max_iter=max_iter
     )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
