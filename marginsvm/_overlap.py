@@ -36,9 +36,7 @@ _BITS = 20  # to which weights that may be chosen freely are rounded: short numb
 _FLOOR = 1e-3  # weights below this part of the largest are not shunned more as a basis
 
 
-def nothing_separates(
-    X: Any, codes: Array, n_classes: int, q: Array, *, intercept: bool
-) -> bool:
+def nothing_separates(X: Any, codes: Array, n_classes: int, q: Array, *, intercept: bool) -> bool:
     """Whether exact weights near q prove that no predictor has a positive margin.
 
     Parameters

@@ -108,7 +108,7 @@ class LinearAdapter(KernelMatrixAdapter):
         self._set_radius(self._norm.longer(np.maximum(squared, 0.0), self._constant), unit)
         # longest example, and as much again for what the mean does to it
         self._reach = 1.0 + 2.0 * unit / self.radius
-        self._row_error = PAIRWISE if self._store.normalized else 0.0
+        self._row_error = PAIRWISE * self._reach if self._store.normalized else 0.0
 
     def _mean(self, size: int) -> Array:
         """Mean of all examples, or of some that are evenly spread."""

@@ -1,0 +1,233 @@
+"""separable_ against rationals: False only with a proof, and units that do not matter."""
+
+import os
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from estimators import ESTIMATORS, fit, make, parameters
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from rational import exact_rows, has_solution, is_separable
+from sklearn.datasets import load_breast_cancer, load_iris
+
+from marginsvm import MaxMarginClassifier, check_certificate, check_separability
+from marginsvm._overlap import nothing_separates
+
+each = pytest.mark.parametrize("cls", ESTIMATORS, ids=lambda cls: cls.__name__)
+
+
+def iris(first, second, column=None):
+    X, y = load_iris(return_X_y=True)
+    some = (y == first) | (y == second)
+    X, y = X[some], y[some]
+    return (X if column is None else np.column_stack([X, column])), y
+
+
+def identifiers(n=100, high=10**12, offset=0.0):
+    return offset + np.random.default_rng(0).integers(0, high, n).astype(float)
+
+
+COLUMNS = {
+    "identifiers": identifiers(),
+    "seconds since 1970": identifiers(high=10**8, offset=1.7e9),
+    "nanoseconds since 1970": identifiers(high=10**16, offset=1.7e18),
+}
+
+
+# A column in large units.
+
+
+@each
+@pytest.mark.parametrize("column", COLUMNS.values(), ids=COLUMNS)
+def test_a_column_in_large_units_is_no_proof(cls, column):
+    X, y = iris(0, 1, column)
+    clf = fit(make(cls, max_iter=200), X, y)
+    assert clf.separable_ is not False
+    assert check_certificate(clf, X, y)
+
+
+@pytest.mark.parametrize("column", COLUMNS.values(), ids=COLUMNS)
+@pytest.mark.parametrize("form", [np.asarray, np.asfortranarray, sp.csr_array])
+def test_a_column_in_large_units_is_solved(column, form):
+    X, y = iris(0, 1, column)
+    clf = fit(MaxMarginClassifier(), form(X), y)
+    assert clf.separable_ is True
+    assert clf.score(X, y) == 1.0
+    assert clf.margin_ > 0.84  # without the column, the best margin is 0.818
+    assert check_certificate(clf, X, y, exact=True)
+    if column.max() < 1e17:  # else the rounding of the weights, times the column, is a margin
+        assert clf.status_ == "certified"
+    assert check_separability(form(X), y).separable is True
+
+
+@pytest.mark.parametrize("column", COLUMNS.values(), ids=COLUMNS)
+def test_classes_that_nearly_overlap_beside_a_column_in_large_units(column):
+    X, y = iris(1, 2, column)
+    clf = fit(MaxMarginClassifier(), X, y)
+    assert clf.separable_ is is_separable(X, y)
+    assert check_certificate(clf, X, y, exact=True)
+
+
+@pytest.mark.parametrize("classes", [(0, 1), (1, 2)])
+def test_separability_does_not_depend_on_units(classes, rng):
+    X, y = iris(*classes)
+    for _ in range(20):
+        units = 2.0 ** rng.integers(-40, 41, X.shape[1])
+        clf = fit(MaxMarginClassifier(), X * units, y)
+        assert clf.separable_ is (classes == (0, 1)), units
+        assert check_certificate(clf, X * units, y, exact=True)
+
+
+@each
+@pytest.mark.parametrize("unit", [2.0**-40, 2.0**40])
+def test_one_unit_for_all_columns_scales_the_certificate(cls, unit):
+    X, y = iris(0, 1)
+    params = {"fit_intercept": False, "max_iter": 30}
+    once, scaled = (fit(make(cls, **params), Z, y) for Z in (X, X * unit))
+    assert once.separable_ is scaled.separable_
+    if "normalize" not in parameters(cls):
+        np.testing.assert_allclose(scaled.margin_, once.margin_ * unit, rtol=1e-9)
+        np.testing.assert_allclose(scaled.margin_bound_, once.margin_bound_ * unit, rtol=1e-9)
+    np.testing.assert_allclose(
+        scaled.certificate_.weights.toarray(), once.certificate_.weights.toarray(), atol=1e-9
+    )
+
+
+@pytest.mark.parametrize("scaled", [False, True])
+def test_breast_cancer_is_separable(scaled):
+    X, y = load_breast_cancer(return_X_y=True)
+    X = (X - X.mean(axis=0)) / X.std(axis=0) if scaled else X
+    answer = check_separability(X, y)
+    assert answer.separable is True
+    assert check_certificate(answer.estimator, X, y, exact=True)
+
+
+@pytest.mark.parametrize(("n", "d"), [(5000, 100), (20_000, 9)])
+def test_random_labels_are_proved_to_overlap(n, d, rng):
+    X, y = rng.standard_normal((n, d)), rng.integers(0, 2, n)
+    answer = check_separability(X, y)
+    assert answer.separable is False
+    assert check_certificate(answer.estimator, X, y)
+
+
+# The proof itself.
+
+
+def test_floats_near_a_proof_are_none():
+    """Two points that are one but for the last digit: their weights prove nothing."""
+    x = 1.0 / 3.0
+    for other, truth in ((x, True), (np.nextafter(x, 1.0), False)):
+        X = np.array([[x], [other]])
+        found = nothing_separates(X, np.array([0, 1]), 2, np.array([0.5, 0.5]), intercept=True)
+        assert found is truth
+
+
+def test_a_proof_must_leave_no_feature_out():
+    """The weights balance the first feature; the second one separates, by 1e-300."""
+    X = np.array([[1.0, 0.0], [-1.0, 0.0], [1.0, 1e-300], [-1.0, 1e-300]])
+    q, codes = np.full(4, 0.25), np.array([0, 0, 1, 1])
+    assert not nothing_separates(X, codes, 2, q, intercept=True)
+    assert nothing_separates(X[:, :1], codes, 2, q, intercept=True)
+    assert not nothing_separates(X, codes, 2, q, intercept=False)
+
+
+@pytest.mark.parametrize("n_features", [3, 60, 300])
+def test_weights_that_span_the_space_are_proved_in_floats(n_features, rng):
+    """The labels are the signs of the one affine dependence of the examples (Radon)."""
+    X = rng.standard_normal((n_features + 2, n_features))
+    dependence = np.linalg.svd(np.column_stack([X, np.ones(len(X))]).T)[2][-1]
+    y, q = (dependence > 0).astype(int), np.abs(dependence)
+    assert nothing_separates(X, y, 2, q, intercept=True)
+    y[0] = 1 - y[0]
+    assert not nothing_separates(X, y, 2, q, intercept=True)
+
+
+def test_dummies_are_no_obstacle(rng):
+    """One-hot columns sum to the intercept's: the rows of a proof are never of full rank."""
+    levels = rng.integers(0, 8, 400)
+    X = np.column_stack([np.eye(8)[levels], rng.standard_normal((400, 3))])
+    for y in (rng.integers(0, 2, 400), rng.integers(0, 3, 400)):
+        clf = fit(MaxMarginClassifier(), X, y)
+        assert clf.separable_ is False
+        assert check_certificate(clf, X, y, exact=True)
+
+
+def test_equal_examples_are_equal_for_any_kernel(rng):
+    X, y = rng.standard_normal((30, 2)), np.arange(30) % 2
+    assert fit(MaxMarginClassifier(kernel="rbf"), X, y).separable_ is not False
+    X[1] = X[0]
+    assert fit(MaxMarginClassifier(kernel="rbf"), X, y).separable_ is False
+
+
+def test_a_false_that_is_not_proved_is_refuted():
+    from dataclasses import replace
+
+    X, y = iris(0, 1, identifiers())
+    for exact in (False, True):
+        clf = fit(MaxMarginClassifier(max_iter=1), X, y)
+        clf.certificate_ = replace(clf.certificate_, separable=False, status="no_margin")
+        check = check_certificate(clf, X, y, exact=exact)
+        assert not check
+        assert "separable is False" in check.reason
+
+
+# Against rationals.
+
+CASES = int(os.environ.get("MARGINSVM_ATTACK", "0")) or 60
+
+
+@st.composite
+def hostile(draw):
+    """Small problems of integers, floats and dummies, each column in units of its own."""
+    n, d = draw(st.integers(3, 12)), draw(st.integers(1, 4))
+    k = draw(st.sampled_from([2, 2, 2, 3]))
+    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    kind = draw(st.sampled_from(["integers", "floats", "dummies"]))
+    X = rng.standard_normal((n, d)) if kind == "floats" else rng.integers(-3, 4, (n, d)) * 1.0
+    if kind == "dummies":
+        X[:, 0] = rng.integers(0, 2, n)
+    y = np.concatenate([np.arange(k), rng.integers(0, k, max(n - k, 0))])[:n]
+    X += draw(st.sampled_from([0.0, 1.0, 4.0])) * np.eye(k, d)[y]
+    for j in range(d):
+        unit = draw(st.sampled_from(["one", "power", "identifier", "timestamp", "offset"]))
+        if unit == "power":
+            X[:, j] *= 2.0 ** draw(st.integers(-40, 40))
+        if unit == "identifier":
+            X[:, j] = rng.integers(0, 10**12, n)
+        if unit == "timestamp":
+            X[:, j] = 1.7e18 + rng.integers(0, 10 ** draw(st.integers(3, 16)), n)
+        if unit == "offset":
+            X[:, j] += 10.0 ** draw(st.integers(3, 15))
+    return X, y
+
+
+@each
+def test_what_is_said_of_separability_is_true(cls):
+    @settings(
+        max_examples=CASES,
+        derandomize=CASES == 60,
+        deadline=None,
+        suppress_health_check=list(HealthCheck),
+        print_blob=True,
+    )
+    @given(problem=hostile(), fit_intercept=st.booleans())
+    def attack(problem, fit_intercept):
+        X, y = problem
+        clf = fit(make(cls, fit_intercept=fit_intercept, max_iter=60), X, y)
+        truth = is_separable(X, y, fit_intercept=fit_intercept)
+        assert clf.separable_ in (truth, None)
+        assert clf.status_ != "no_margin" or clf.separable_ is not True
+        assert check_certificate(clf, X, y, exact=True)
+
+    attack()
+
+
+def test_the_oracle_knows_gordans_theorem():
+    assert is_separable([[0.0], [1.0]], [0, 1])
+    assert not is_separable([[0.0], [1.0]], [0, 1], fit_intercept=False)
+    assert not is_separable([[0.0], [2.0], [1.0]], [0, 0, 1])
+    assert is_separable([[0.0], [1.0], [2.0]], [0, 1, 2]) is True
+    assert is_separable([[-1.0, 0.0], [0.0, 1.0], [1.0, 0.0]], [0, 1, 2])
+    assert not has_solution([[1, 1]], [-1])
+    assert len(exact_rows(np.eye(3), [0, 1, 2])) == 6
