@@ -15,6 +15,7 @@ from marginsvm.kernel_matrix.adapter import KernelMatrixAdapter, support_of
 from marginsvm.kernel_matrix.bounds import Predictor
 from marginsvm.kernel_matrix.columns import ColumnCache, ColumnPlan, KeptColumns, WholeMatrix
 from marginsvm.kernel_matrix.flat import GRAM, FlatRows
+from marginsvm.kernel_matrix.normalized import NormalizedRows
 from marginsvm.kernel_matrix.norms import LpNorm
 from marginsvm.kernel_matrix.rounding import (
     FEW,
@@ -81,6 +82,8 @@ class GramAdapter(KernelMatrixAdapter):
             )
         super().__init__(rows, C, rows.score_shape, norm, constant, plan)
         self._X = X
+        # of kernel values that are divided here, and of coefficients when that is undone
+        self._value_error = PAIRWISE if isinstance(X, NormalizedRows) else 0.0
         self._extra_bytes = getattr(X, "extra_bytes", 0)
         self._kernel = kernel
         self._K = X if kernel is None else None
@@ -251,7 +254,7 @@ class GramAdapter(KernelMatrixAdapter):
         squared = np.sum(V * (self._values(few, few) @ V)) + np.sum(
             (self._constant * V.sum(0)) ** 2
         )
-        error = 4.0 * extended(few.size) * self._steepness
+        error = (4.0 * extended(few.size) + self._value_error) * self._steepness
         return max(_root(squared / self.radius**2, error), self._finest)
 
     @property
@@ -262,16 +265,16 @@ class GramAdapter(KernelMatrixAdapter):
 
     def _doubt(self, w: Array, length: float, *, sharp: bool) -> float:
         V = self.rows.signed(self.coefficients(w))
-        sums = extended(len(support_of(V))) * self._steepness if sharp else 2.0 * self._sums(V)
-        return sums * float(np.abs(V).sum())
+        values = (extended(len(support_of(V))) + self._value_error) * self._steepness
+        return (values if sharp else 2.0 * self._sums(V)) * float(np.abs(V).sum())
 
     def _extended_scores(self, examples: Array, coef: Array) -> Array:
         few = np.flatnonzero(coef.any(axis=0))
         return self._values(examples, few) @ coef[:, few].T.astype(Extended)
 
     def _sums(self, V: Array) -> float:
-        """Rounding error of scores per unit of weight, kernel values taken as exact."""
-        return (2.0 * chained(len(V)) + FEW) * self._steepness
+        """Rounding error of scores per unit of weight, given kernel values taken as exact."""
+        return (2.0 * chained(len(V)) + FEW + self._value_error) * self._steepness
 
     @property
     def _steepness(self) -> float:

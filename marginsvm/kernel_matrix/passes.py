@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from marginsvm._typing import Array
-from marginsvm.kernel_matrix.normalized import NormalizedRows
+from marginsvm.kernel_matrix.normalized import NormalizedRows, norms
 from marginsvm.kernel_matrix.norms import LpNorm
 from marginsvm.kernel_matrix.rounding import LONG, product, summed, times
 from marginsvm.kernel_matrix.rows import Rows
@@ -88,6 +88,11 @@ def weighted_sum(rows: Rows, blocks: Iterable[Block], V: Array, dtype: Any) -> A
 def tallest(rows: Rows, blocks: Iterable[Block]) -> float:
     """Largest absolute value of a feature."""
     return max(float(abs(X).max()) for _, X in blocks)
+
+
+def longest(rows: Rows, blocks: Iterable[Block]) -> float:
+    """Largest norm of an example, none of which has been divided by it."""
+    return max(float(norms(X).max()) for _, X in blocks)
 
 
 def scores(
