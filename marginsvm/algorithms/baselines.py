@@ -134,10 +134,12 @@ class BatchPerceptron(DualStateMixin, BaseEstimator):
 class NormalizedKernelPerceptron(BatchPerceptron):
     r"""Normalized (kernel) perceptron (NKP): the average of the worst rows so far.
 
-    The batch perceptron on normalized rows; of equally bad rows, it takes the first. After
-    k rounds its ``w`` is k times :math:`\alpha_k = (1 - \theta) \alpha_{k-1} + \theta e_j` with
-    :math:`\theta = 1 / k`. It separates within :math:`1 / \rho_K^2` rounds and goes on, as a
-    subgradient method, to the maximum margin.
+    The batch perceptron, which of equally bad rows takes the first; on normalized rows, in
+    the paper, which are those of ``normalize=True, fit_intercept=False``. After k rounds its
+    ``w`` is k times :math:`\alpha_k = (1 - \theta) \alpha_{k-1} + \theta e_j` with
+    :math:`\theta = 1 / k`. It separates within :math:`1 / \rho_K^2` rounds (otherwise with the
+    margin over the largest norm of a row for :math:`\rho_K`) and goes on, as a subgradient
+    method, to the maximum margin.
 
     Parameters
     ----------

@@ -107,8 +107,9 @@ class SmoothedKernelPerceptron(DualStateMixin, BaseEstimator):
 
     ``n_iter_`` is the paper's k. Every round keeps the excessive gap
     :math:`L_{\mu_k}(\alpha_k) \le -\|p_k\|_G^2 / 2` (Lemma 5), so that alpha separates
-    within :math:`2 \sqrt{2 \ln(n)} / \rho_K` rounds. Where nothing separates, the last alpha
-    is the model: divided by mu, it tends to the minimiser of the exponential loss.
+    within :math:`2 \sqrt{2 \ln(n)} / \rho_K` rounds; with ``normalize=False``, the margin over
+    the largest norm of a row takes the place of :math:`\rho_K`. Where nothing separates, the
+    last alpha is the model: divided by mu, it tends to the minimiser of the exponential loss.
 
     References
     ----------
