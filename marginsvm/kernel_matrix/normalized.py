@@ -131,8 +131,11 @@ def norms_in_kernel(kernel: Kernel, X: Any) -> Array:
 
 
 def _norms(X: Any) -> Array:
-    """Norms of the rows of a block, in float64; no square overflows or vanishes."""
-    X = X.astype(np.float64)
+    """Norms of the rows of a block, in float64; no square overflows or vanishes.
+
+    Rows are contiguous, so that NumPy adds pairwise: bounds allow for no more rounding.
+    """
+    X = X.astype(np.float64) if sp.issparse(X) else np.ascontiguousarray(X, np.float64)
     with np.errstate(over="ignore"):  # what still does is refused where it is inverted
         norms = np.sqrt(_squares(X))
         for factor, odd in ((2.0**600, norms < 1e-145), (2.0**-600, ~(norms < 1e150))):
