@@ -64,8 +64,8 @@ class PredictorMixin:
     def decision_function(self, X: Any) -> Array:
         """Signed distance to the boundary, in units of the closest training example's.
 
-        With ``normalize=True``, that of the normalized example, ``w.x + b`` divided by the
-        norm of x or, if there is an intercept, of ``(x, constant_)``; the sign is the same.
+        With ``normalize=True``, ``w.x + b`` is divided by the norm of x or, if there is an
+        intercept, of ``(x, constant_)``; the boundary stays where it is.
 
         Parameters
         ----------
@@ -76,7 +76,7 @@ class PredictorMixin:
         -------
         ndarray of shape (n_samples,) or (n_samples, n_classes)
             Two classes: positive means ``classes_[1]``. Divide by ``norm(coef_)`` for
-            distances in the units of X.
+            distances in the units of X (unless ``normalize=True``).
         """
         check_is_fitted(self)
         X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False)

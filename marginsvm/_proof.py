@@ -260,6 +260,7 @@ class _Kernel:
         if estimator.normalize:
             given = estimator.kernel == "precomputed"  # with norms of 1, and divided by none
             squared = self._scale if given else np.diagonal(self._K)
+            squared = np.maximum(squared, 0 * squared)  # of kernels that are no inner product
             self._scale = numbers.inverse(numbers.sqrt(squared + self._constant**2))
 
     def scores(self) -> Array:

@@ -193,6 +193,16 @@ def test_norms_of_long_examples_keep_their_digits(container, fit_intercept, rng)
         assert check, check.reason
 
 
+@each_normalizing
+def test_squares_below_zero_count_as_zero(cls):
+    """Found by the attack: fit and check disagreed about kernels that are no inner product."""
+    X, y = np.eye(4)[[1, 0, 1, 1]] * [1.0, 0.0, 0.0, 0.0], [0, 1, 0, 0]
+    params = {"kernel": "poly", "degree": 3, "coef0": -1.0, "normalize": True, "max_iter": 60}
+    clf = fit(make(cls, stopping="gap", **params), X, y)
+    check = check_certificate(clf, X, y)
+    assert check, check.reason
+
+
 def test_the_check_finds_another_constant_and_another_name(rng):
     X, y = separable(rng)
     clf = fit(PerceptronVonNeumann(normalize=True, stopping="gap"), X, y)
