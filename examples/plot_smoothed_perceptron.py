@@ -48,7 +48,7 @@ def with_margin(rho, n=200, d=10):
 inverse, rounds = [], {NormalizedKernelPerceptron: [], SmoothedKernelPerceptron: []}
 for target in np.geomspace(0.06, 0.001, 12):
     X, y = with_margin(target)
-    params = {"fit_intercept": False, "max_iter": 200_000}
+    params = {"fit_intercept": False, "normalize": True, "max_iter": 200_000}
     rows = np.vstack([(y[:, None] * X).T, np.ones(len(X))])
     q = nnls(rows, np.r_[np.zeros(X.shape[1]), 1.0])[0]  # the exact optimum, of so few
     inverse.append(1 / np.linalg.norm((y * q / q.sum()) @ X))
@@ -75,7 +75,7 @@ overlaps = {
     "little": (X[50:], y[50:], "-"),
     "much": (noisy, noisy[:, 0] + 0.3 * rng.standard_normal(300) > 0, "--"),
 }
-params = {"fit_intercept": False, "max_iter": 3000}
+params = {"fit_intercept": False, "normalize": True, "max_iter": 3000}
 methods = {
     "von Neumann (NVN)": VonNeumannClassifier(tol=1e-9, **params),
     "iterated smoothed (ISNKPVN)": PerceptronVonNeumann(epsilon=1e-9, **params),

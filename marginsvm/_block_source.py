@@ -35,8 +35,7 @@ def block_set(estimator: Any, source: Any) -> TrainingSet:
 
     def store(dtype: np.dtype, labels: Labels) -> StreamStore:
         reader = _Reader(source, found.sizes, dtype, labels.kept if labels.n_dropped else None)
-        sparse, width = found.first.sparse, found.n_features
-        return StreamStore(reader, labels.codes, width, dtype, sparse, estimator.normalize)
+        return StreamStore(reader, labels.codes, found.n_features, dtype, found.first.sparse)
 
     return found.training_set(store)
 

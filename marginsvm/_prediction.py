@@ -12,7 +12,7 @@ from sklearn.metrics.pairwise import pairwise_kernels
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from marginsvm._typing import Array
-from marginsvm.kernel_matrix import normalized, normalized_in_kernel, of_normalized
+from marginsvm.kernel_matrix import inverse, norms, norms_in_kernel
 
 _BLOCK_BYTES = 2**25  # kernel values of a test set that are held at once
 
@@ -26,6 +26,7 @@ class PredictorMixin:
     coef0: float
     kernel_params: dict[str, Any] | None
     normalize: bool = False  # a parameter of the estimators that offer it
+    constant_: float  # of those with normalize=True
     classes_: Array
     coef_: Array
     intercept_: Array
@@ -52,17 +53,19 @@ class PredictorMixin:
             )
         return K
 
-    def _kernel_between(self, X: Any, Y: Any) -> Array:
-        """Kernel of all pairs, of normalised examples if fit saw these."""
-        kernel = self._kernel_matrix
-        if not self.normalize:
-            return kernel(X, Y)
-        return of_normalized(kernel)(
-            normalized_in_kernel(kernel, X), normalized_in_kernel(kernel, Y)
-        )
+    def _norms(self, X: Any) -> Array:
+        """Norms of examples, in the feature space of the kernel."""
+        if self.kernel == "linear":
+            return norms(X)
+        if self.kernel == "precomputed":  # fit has seen to it
+            return np.ones(X.shape[0])
+        return norms_in_kernel(self._kernel_matrix, X)
 
     def decision_function(self, X: Any) -> Array:
         """Signed distance to the boundary, in units of the closest training example's.
+
+        With ``normalize=True``, ``w.x + b`` is divided by the norm of x or, if there is an
+        intercept, of ``(x, constant_)``; the boundary stays where it is.
 
         Parameters
         ----------
@@ -73,25 +76,27 @@ class PredictorMixin:
         -------
         ndarray of shape (n_samples,) or (n_samples, n_classes)
             Two classes: positive means ``classes_[1]``. Divide by ``norm(coef_)`` for
-            distances in the units of X.
+            distances in the units of X (unless ``normalize=True``).
         """
         check_is_fitted(self)
         X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False)
         if self.kernel == "linear":
-            F = (normalized(X) if self.normalize else X) @ self.coef_.T + self.intercept_
+            F = X @ self.coef_.T + self.intercept_
         else:
             size = int(min(max(1, _BLOCK_BYTES // (8 * max(1, len(self.support_)))), 1024))
             starts = range(0, X.shape[0], size)
             F = np.concatenate([self._kernel_scores(X[i : i + size]) for i in starts])
+        if self.normalize:
+            F *= inverse(np.hypot(self._norms(X), self.constant_))[:, None]
         return F[:, 0] if len(self.classes_) == 2 else F
 
     def _kernel_scores(self, X: Any) -> Array:
         if len(self.support_) == 0:  # a model of zeros; kernels of nothing are refused
             K = np.empty((X.shape[0], 0))
         elif self.kernel == "precomputed":
-            K = X[:, self.support_]  # normalised by the user, if at all: see fit
+            K = X[:, self.support_]
         else:
-            K = self._kernel_between(X, self.support_vectors_)
+            K = self._kernel_matrix(X, self.support_vectors_)
         return K @ self.dual_coef_.T + self.intercept_
 
     def predict(self, X: Any) -> Array:

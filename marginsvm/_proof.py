@@ -48,7 +48,10 @@ class Problem:
         self._codes = np.searchsorted(estimator.classes_, y[self._kept])
         self._k = len(estimator.classes_)
         self._own = self._codes[:, None] == np.arange(self._k)  # no rows
-        constant = (estimator.intercept_scaling or 0.0) if estimator.fit_intercept else 0.0
+        constant = 0.0  # a feature that is the same for all
+        if estimator.fit_intercept:
+            scaling = estimator.intercept_scaling or 0.0
+            constant = estimator.constant_ if estimator.normalize else scaling
         self._balanced = bool(estimator.fit_intercept) and constant == 0.0
         self._slack = None  # extra coordinates of the rows
         if np.isfinite(estimator.C):
@@ -183,7 +186,7 @@ class _Linear:
         self._constant = constant
         self._coef = numbers.array(estimator.coef_)
         self._intercept = numbers.array(estimator.intercept_)
-        if constant:  # a feature that is the same for all; its coefficient is in the intercept
+        if constant:  # its coefficient is in the intercept
             entry = numbers.array([constant])
             self._coef = np.hstack([self._coef, self._intercept[:, None] / entry])
             self._intercept = 0 * self._intercept
@@ -206,12 +209,13 @@ class _Linear:
     def _as_fitted(self, X: Any, here: Array) -> Any:
         numbers = self._numbers
         X = numbers.array(X if here.size == X.shape[0] else X[here])
-        if self._normalize:
-            inverse = numbers.inverse(numbers.norms(X, 2.0))
-            X = sp.diags_array(inverse) @ X if sp.issparse(X) else X * inverse[:, None]
         if self._constant:
             stack = sp.hstack if sp.issparse(X) else np.hstack
             X = stack([X, numbers.array(np.full((here.size, 1), self._constant))])
+        if self._normalize:
+            X = X.tocsr() if sp.issparse(X) else X
+            inverse = numbers.inverse(numbers.norms(X, 2.0))
+            X = sp.diags_array(inverse) @ X if sp.issparse(X) else X * inverse[:, None]
         return X.tocsr() if sp.issparse(X) else X
 
     def given(self, few: Array) -> tuple[Any, Array]:
@@ -227,7 +231,8 @@ class _Linear:
         X = sp.vstack(parts, format="csr").astype(np.float64)
         if not self._normalize:
             return X, np.ones(len(few))
-        return X, Floats().inverse(Floats().norms(X, 2.0))
+        norms = Floats().norms(X, 2.0)
+        return X, Floats().inverse(np.hypot(norms, float(self._constant)))
 
     def scores(self) -> Array:
         dot = self._numbers.dot
@@ -282,11 +287,14 @@ class _Kernel:
         self._numbers, self._V, self._K = numbers, numbers.array(V), numbers.array(K)
         self._given = K if estimator.kernel == "precomputed" else None
         self._examples = X
-        if estimator.normalize:
-            inverse = numbers.inverse(numbers.sqrt(np.diagonal(self._K).copy()))
-            self._K = self._K * inverse * inverse[:, None]
         self._intercept = numbers.array(estimator.intercept_)
         self._constant = numbers.array([constant])[0]
+        self._scale = numbers.array(np.ones(len(kept)))  # of the rows, inverses of norms
+        if estimator.normalize:
+            given = estimator.kernel == "precomputed"  # with norms of 1, and divided by none
+            squared = self._scale if given else np.diagonal(self._K)
+            squared = np.maximum(squared, 0 * squared)  # of kernels that are no inner product
+            self._scale = numbers.inverse(numbers.sqrt(squared + self._constant**2))
 
     def given(self, few: Array) -> tuple[Any, Array]:
         """Rows of a kernel matrix that was given; or a feature for each distinct example.
@@ -301,7 +309,8 @@ class _Kernel:
         return np.eye(same.max() + 1)[same.ravel()], np.ones(len(few))
 
     def scores(self) -> Array:
-        return self._numbers.dot(self._K, self._V) + self._intercept
+        F = self._numbers.dot(self._K, self._V) + self._intercept
+        return F * self._scale[:, None]
 
     def norm(self) -> Any:
         squared = self._squared(self._V)
@@ -313,7 +322,7 @@ class _Kernel:
         return (V * self._numbers.dot(self._K, V)).sum()
 
     def lengths(self, centred: bool) -> Array:
-        squared = np.diagonal(self._K) + self._constant**2
+        squared = (np.diagonal(self._K) + self._constant**2) * self._scale**2
         if centred:
             mean = self._numbers.dot(self._K, self.average)
             squared = squared - 2 * mean + (self.average * mean).sum()
@@ -324,6 +333,7 @@ class _Kernel:
 
     def norm_of(self, V: Array, rest: Array | None) -> Any:
         if rest is None:
+            V = V * self._scale[:, None]
             whole = self._constant * V.sum(axis=0)
             return self._numbers.sqrt(self._squared(V) + (whole * whole).sum())
         return self._numbers.sqrt(self._squared(V - self.average[:, None] * rest))

@@ -8,7 +8,7 @@ import numpy as np
 
 from marginsvm._typing import Array
 from marginsvm._validation import TrainingSet
-from marginsvm.certificate import MarginCertificate
+from marginsvm.certificate import MarginCertificate, rows_in_words
 from marginsvm.kernel_matrix import KernelMatrixAdapter, Predictor
 from marginsvm.progress import Candidate, Exact, Progress
 from marginsvm.responses import softmax
@@ -39,6 +39,7 @@ class ResultsMixin:
             separable=self._separable(data, exact),
             weights=training.embed(data.distribution(exact.proof)),
             radius=data.radius,
+            of=rows_in_words(training.division.constant) if training.division else "X",
         )
         return {
             **training.features,
@@ -114,10 +115,15 @@ class ResultsMixin:
         self, data: KernelMatrixAdapter, training: TrainingSet, exact: Exact
     ) -> dict[str, Any]:
         coef, intercept = exact.predictor.coef, exact.predictor.intercept
+        found = {}
+        if training.division is not None:
+            coef, intercept = training.division.undone(coef, intercept)
+            found["constant_"] = training.division.constant
         if self.kernel == "linear":
-            return {"coef_": coef, "intercept_": intercept}
+            return {**found, "coef_": coef, "intercept_": intercept}
         support = np.flatnonzero(coef.any(axis=0))
         return {
+            **found,
             "support_": training.kept[support],
             "support_vectors_": training.support_vectors(support, self.kernel),
             "dual_coef_": coef[:, support],

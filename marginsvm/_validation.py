@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from copy import copy
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,17 +17,19 @@ from marginsvm._prediction import canonical
 from marginsvm._typing import Array
 from marginsvm.kernel_matrix import (
     AnswersAdapter,
+    Division,
     GramAdapter,
     KernelMatrixAdapter,
     LinearAdapter,
     LpNorm,
+    NormalizedRows,
     Rows,
-    Store,
+    as_store,
+    inverse,
     make_rows,
-    normalized,
-    normalized_in_kernel,
     of_normalized,
 )
+from marginsvm.kernel_matrix.passes import longest
 
 _SPARE = 8  # answers beside those of the rounds
 KERNELS = {*PAIRWISE_KERNEL_FUNCTIONS, "precomputed"}
@@ -56,8 +59,12 @@ class Labels(NamedTuple):
 
 
 def balances(estimator: Any) -> bool:
-    """Whether the intercept is not penalised, so that the rows are balanced."""
-    return bool(estimator.fit_intercept) and estimator.intercept_scaling is None
+    """Whether the intercept is not penalised, so that the rows are balanced.
+
+    Normalised examples are joined by a constant feature instead, before they are divided.
+    """
+    free = estimator.intercept_scaling is None and not estimator.normalize
+    return bool(estimator.fit_intercept) and free
 
 
 @dataclass(frozen=True)
@@ -70,6 +77,7 @@ class TrainingSet:
     kept: Array  # which of the given examples these are
     n_given: int
     gamma: float
+    division: Division | None  # of normalised examples by their norms
     features: dict[str, Any]  # their number and names, to be published
 
     @classmethod
@@ -78,7 +86,9 @@ class TrainingSet:
         codes, classes, kept, weights, n_dropped = labels
         rows = make_rows(codes, len(classes), balanced=balances(estimator), weights=weights)
         gamma = 0.0 if estimator.kernel in ("linear", "precomputed") else _gamma(estimator.gamma, X)
-        return cls(X, rows, classes, kept, kept.size + n_dropped, gamma, features)
+        division = _division(_knowing(estimator, gamma), X, rows) if estimator.normalize else None
+        n_given = kept.size + n_dropped
+        return cls(X, rows, classes, kept, n_given, gamma, division, features)
 
     def adapter(self, estimator: Any) -> KernelMatrixAdapter:
         """Choose how the game sees the data."""
@@ -93,21 +103,27 @@ class TrainingSet:
             estimator._all_rows,
         )
         if estimator.kernel == "linear":
-            if not isinstance(X, Store):
-                return LinearAdapter(normalized(X) if estimator.normalize else X, *common)
-            if X.remote and estimator._softmax_only and np.isinf(estimator.C):
-                return AnswersAdapter(X, *common, capacity=estimator.max_iter + _SPARE)
-            return LinearAdapter(X, *common)
-        kernel = None
-        if estimator.kernel != "precomputed":
-            estimator = copy(estimator)  # which stays as it was until there is a result
-            estimator._gamma = self.gamma
-            kernel = estimator._kernel_matrix
-            if estimator.normalize:
-                X, kernel = normalized_in_kernel(kernel, X), of_normalized(kernel)
-            elif hasattr(estimator.kernel, "prepare"):
-                X = estimator.kernel.prepare(X)
+            store = as_store(X)
+            if self.division is not None:
+                store = store.divided(self.division.constant)
+            if store.remote and estimator._softmax_only and np.isinf(estimator.C):
+                return AnswersAdapter(store, *common, capacity=estimator.max_iter + _SPARE)
+            return LinearAdapter(store, *common)
+        kernel, X = self._kernel_and_examples(estimator)
         return GramAdapter(kernel, X, *common)
+
+    def _kernel_and_examples(self, estimator: Any) -> tuple[Any, Any]:
+        """Kernel function and what it is applied to; None and the matrix, if that is at hand."""
+        X, kernel, division = self.X, _knowing(estimator, self.gamma)._kernel_matrix, self.division
+        if estimator.kernel == "precomputed":
+            if division is None or not division.constant:
+                return None, X  # divided by norms of 1
+            X, kernel = np.arange(X.shape[0])[:, None], partial(_entries, X)
+        if division is not None and division.scale is not None:
+            return of_normalized(kernel), NormalizedRows(X, division.scale, division.constant)
+        if hasattr(estimator.kernel, "prepare"):
+            X = estimator.kernel.prepare(X)
+        return kernel, X
 
     def embed(self, q: Array) -> sp.csr_array:
         """Weights on the rows, as a sparse array over all the examples that were given."""
@@ -133,7 +149,9 @@ def training_set(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Training
     X = canonical(X)
     check_classification_targets(y)
     if estimator.kernel == "precomputed":
-        _check_gram(X, normalize=estimator.normalize)
+        _check_gram(X)
+        if estimator.normalize:
+            _check_norms(np.diagonal(X), zeros=not estimator.fit_intercept)
     weight = None
     if sample_weight is not None:
         weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
@@ -160,7 +178,30 @@ def labelled(y: Array, weight: Array | None) -> Labels:
     return Labels(codes, classes, kept, weight, len(y) - kept.size)
 
 
-def _check_gram(K: Any, *, normalize: bool) -> None:
+def _knowing(estimator: Any, gamma: float) -> Any:
+    """A copy that can compute its kernel; the estimator stays as it was until there is a result."""
+    estimator = copy(estimator)
+    estimator._gamma = gamma
+    return estimator
+
+
+def _division(estimator: Any, X: Any, rows: Rows) -> Division:
+    """What ``normalize=True`` makes of the examples; the constant is their largest norm."""
+    linear = estimator.kernel == "linear"
+    norms = None if linear else estimator._norms(X)
+    constant = 0.0
+    if estimator.fit_intercept:
+        largest = max(as_store(X).map(longest, rows)) if norms is None else float(norms.max())
+        constant = largest or 1.0  # of nothing but zeros, any will do
+    return Division(constant, None if norms is None else inverse(np.hypot(norms, constant)))
+
+
+def _entries(K: Array, i: Array, j: Array) -> Array:
+    """A kernel of examples that are known by their numbers, from its matrix."""
+    return K[i[:, 0]][:, j[:, 0]].astype(np.float64, copy=False)
+
+
+def _check_gram(K: Any) -> None:
     if sp.issparse(K):
         raise TypeError("a precomputed kernel must be dense, but a sparse matrix was passed")
     n, m = K.shape
@@ -169,7 +210,7 @@ def _check_gram(K: Any, *, normalize: bool) -> None:
             f"a precomputed kernel must be a square matrix, one row and one column an example, "
             f"but it has shape {K.shape}"
         )
-    tolerance = 1e-4 if K.dtype == np.float32 else 1e-8
+    tolerance = _tolerance(K)
     scale = max(float(np.abs(np.diagonal(K)).max()), 1e-300)
     for i in range(0, n, 512):
         off = float(np.abs(K[i : i + 512] - K[:, i : i + 512].T).max())
@@ -178,8 +219,17 @@ def _check_gram(K: Any, *, normalize: bool) -> None:
                 f"a precomputed kernel must be symmetric, but entries differ by {off:.3g} from "
                 "their mirror images; pass (K + K.T) / 2 if that is what you mean"
             )
-    diagonal = np.diagonal(K)
-    if normalize and not np.all((np.abs(diagonal - 1.0) <= tolerance) | (diagonal == 0.0)):
+
+
+def _tolerance(K: Array) -> float:
+    """Rounding of given kernel values, relative to the largest."""
+    return 1e-4 if K.dtype == np.float32 else 1e-8
+
+
+def _check_norms(diagonal: Array, *, zeros: bool) -> None:
+    """Refuse a precomputed kernel of examples that have not been divided by their norms."""
+    one = np.abs(diagonal - 1.0) <= _tolerance(diagonal)
+    if not np.all(one | (zeros & (diagonal == 0.0))):
         raise ValueError(
             "normalize=True needs K(x, x) = 1 of a precomputed kernel, as the K(x, x) of new "
             "examples cannot be known, but its diagonal goes from "

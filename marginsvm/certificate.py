@@ -22,8 +22,8 @@ class MarginCertificate:
     ----------
     margin : float
         Margin that the fitted predictor reaches at least: a lower bound (margin units, those
-        of X; for a soft margin, of X with one slack coordinate a row). Below 0, it claims
-        nothing.
+        of X, or what ``of`` says; for a soft margin, of X with one slack coordinate a row).
+        Below 0, it claims nothing.
     margin_bound : float
         No predictor has a larger margin: the norm of ``A^T q`` (margin units). Both bounds
         allow for all rounding.
@@ -39,6 +39,9 @@ class MarginCertificate:
     radius : float
         Largest norm of a row (margin units; with an intercept about the mean, or about that
         of some examples): the scale of margins.
+    of : str
+        What has these margins, in words: ``X``; or, with ``normalize=True``, the examples
+        divided by their norms. ``separable`` is true of X in each case.
 
     Examples
     --------
@@ -56,6 +59,7 @@ class MarginCertificate:
     separable: bool | None
     weights: sp.csr_array
     radius: float
+    of: str = "X"
 
     @property
     def gap(self) -> float:
@@ -83,23 +87,42 @@ class MarginCertificate:
                     "proof). Set C < inf for a soft margin."
                 )
             return (
-                f"proved that no predictor has a margin above {self.margin_bound:.3g}, next to "
-                f"nothing where examples are {self.radius:.3g} long (certificate_.weights is the "
+                f"proved that no predictor has a margin{self._where} above {self.margin_bound:.3g}, "
+                f"next to nothing where examples are {self.radius:.3g} long (certificate_.weights is the "
                 "proof). Whether a thinner margin separates the classes is not known: "
                 "check_separability may decide it. Scale the columns to similar units, or set "
                 "C < inf for a soft margin."
             )
         return (
             f"ended after max_iter={max_iter} rounds with the bounds {self.margin:.6g} <= best "
-            f"margin <= {self.margin_bound:.6g}, a relative gap of {self.gap:.3g} > tol={tol}. "
-            "Increase max_iter, scale the features, or set C < inf if the classes overlap."
+            f"margin{self._where} <= {self.margin_bound:.6g}, a relative gap of {self.gap:.3g} > "
+            f"tol={tol}. Increase max_iter, scale the features, or set C < inf if the classes "
+            "overlap."
         )
+
+    @property
+    def _where(self) -> str:
+        """What has the margins, where that is not plain."""
+        return "" if self.of == "X" else f" on {self.of}"
 
     def __str__(self) -> str:
         return (
-            f"{self.status}: {self.margin:.6g} <= best margin <= {self.margin_bound:.6g} "
+            f"{self.status}: {self.margin:.6g} <= best margin{self._where} <= "
+            f"{self.margin_bound:.6g} "
             f"(relative gap {self.gap:.2g}), separable: {self.separable}"
         )
+
+
+def rows_in_words(constant: float) -> str:
+    """Describe the rows of ``normalize=True``, of which both bounds are.
+
+    Parameters
+    ----------
+    constant : float
+        The constant feature that joined every example before the division; 0: none did.
+    """
+    row = f"(x, {constant:.4g})" if constant else "x"
+    return f"{row} / ||{row}||"
 
 
 def relative_gap(lower: float, upper: float) -> float:
@@ -117,8 +140,8 @@ class CertificateCheck:
     Attributes
     ----------
     margin, margin_bound : float
-        Both bounds, computed again (margin units: those of X); if ``exact``, rounded to the
-        pessimistic side.
+        Both bounds, computed again (margin units: those of ``certificate_.of``); if
+        ``exact``, rounded to the pessimistic side.
     excess : float
         By how much the better of the claimed bounds is better than these, relative to the
         largest norm of an example; 0 or negative: nothing is claimed that does not hold.
@@ -233,6 +256,8 @@ def check_certificate(
             reasons.append(f"the weights prove {found[1]!r}, not {claim.margin_bound!r}")
     else:
         reasons.append(f"the bounds {claim.margin} and {claim.margin_bound} are not finite")
+    if claim.of != (named := rows_in_words(estimator.constant_) if estimator.normalize else "X"):
+        reasons.append(f"the margins are of {named}, not of {claim.of}")
     if not problem.is_distribution(claim.weights):
         reasons.append("the weights are no distribution over the rows")
     reasons += _outcome(estimator, problem)

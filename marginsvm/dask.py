@@ -20,7 +20,7 @@ from sklearn.utils.validation import check_is_fitted
 from marginsvm._block_source import Scan, Seen, look
 from marginsvm._typing import Array
 from marginsvm._validation import Labels, balances
-from marginsvm.kernel_matrix import make_rows, normalized
+from marginsvm.kernel_matrix import make_rows
 from marginsvm.kernel_matrix.remote import Chunk, RemoteStore
 
 try:
@@ -253,10 +253,9 @@ def _store(
         classes=labels.classes,
         weighted=labels.weights is not None,
         balanced=balances(estimator),
-        normalize=estimator.normalize,
     )
     sizes, sparse = sizes[sizes > 0], scan.first.sparse
-    return RemoteStore(client, ready, sizes, scan.n_features, dtype, sparse, estimator.normalize)
+    return RemoteStore(client, ready, sizes, scan.n_features, dtype, sparse)
 
 
 def _chunk(
@@ -265,7 +264,6 @@ def _chunk(
     classes: Array,
     weighted: bool,
     balanced: bool,
-    normalize: bool,
 ) -> Chunk:
     X, seen = checked
     X, y, weight = X.astype(dtype, copy=False), seen.y, seen.weight
@@ -275,7 +273,7 @@ def _chunk(
     codes = np.searchsorted(classes, y)
     weight = weight if weighted else None
     rows = make_rows(codes, len(classes), balanced=balanced, weights=weight)
-    return Chunk(normalized(X) if normalize else X, rows)
+    return Chunk(X, rows)
 
 
 def _applied(estimator: Any, method: str, X: Any, dtype: np.dtype) -> Any:

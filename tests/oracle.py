@@ -30,13 +30,22 @@ def explicit_rows(X, y, *, C=np.inf, sample_weight=None):
     return A, np.array(groups, dtype=float), (1.0 if k == 2 else np.sqrt(2.0))
 
 
+def normalized_rows(X, *, fit_intercept):
+    """``x / ||x||``; with an intercept ``(x, s) / ||(x, s)||``, s the largest norm."""
+    X = np.asarray(X, dtype=float)
+    if fit_intercept:
+        X = X / (np.abs(X).max() or 1.0)  # no unit matters, and no square overflows
+        X = np.hstack([X, np.full((len(X), 1), np.linalg.norm(X, axis=1).max() or 1.0)])
+    top = np.abs(X).max(axis=1)[:, None]
+    X = np.divide(X, top, where=top > 0, out=np.zeros_like(X))
+    return X / np.where(top > 0, np.linalg.norm(X, axis=1)[:, None], 1.0)
+
+
 def best_margin_of(estimator, X, y):
     """Exact optimum of the problem that an estimator with p = 2 is set to solve."""
     fit_intercept, C = estimator.fit_intercept, estimator.C
     if estimator.normalize:
-        top = np.abs(X).max(axis=1)[:, None]  # first, so that no square overflows
-        X = np.divide(X, top, where=top > 0, out=np.zeros_like(X))
-        X = X / np.where(top > 0, np.linalg.norm(X, axis=1)[:, None], 1.0)
+        X, fit_intercept = normalized_rows(X, fit_intercept=fit_intercept), False
     if fit_intercept and estimator.intercept_scaling is not None:  # a feature like any other
         constant = np.full((len(X), 1), estimator.intercept_scaling)
         X, fit_intercept = np.hstack([X, constant]), False

@@ -10,6 +10,7 @@ every run::
 import os
 import traceback
 import warnings
+from itertools import product
 
 import numpy as np
 import pytest
@@ -258,10 +259,13 @@ def test_squares_that_overflow_or_vanish_are_refused(cls, scale, rng):
 @each
 def test_the_largest_and_smallest_numbers_that_work(cls, rng):
     X, y = separable(rng)
-    once = fit(make(cls, max_iter=20, fit_intercept=False), X, y)
-    for scale in (2.0**-500, 2.0**500):  # exact, so that rounds are the same bit for bit
-        estimator = fit(make(cls, max_iter=20, fit_intercept=False), X * scale, y)
-        unit = 1.0 if getattr(cls(), "normalize", False) else scale
+    normalize = [False, True] if "normalize" in parameters(cls) else [False]
+    # powers of two are exact, so that rounds are the same bit for bit
+    for scale, divided in product((2.0**-500, 2.0**500), normalize):
+        params = {"max_iter": 20, "fit_intercept": False, "normalize": divided}
+        once = fit(make(cls, **params), X, y)
+        estimator = fit(make(cls, **params), X * scale, y)
+        unit = 1.0 if divided else scale
         np.testing.assert_allclose(estimator.margin_, once.margin_ * unit, rtol=1e-9)
         np.testing.assert_allclose(estimator.margin_bound_, once.margin_bound_ * unit, rtol=1e-9)
 
@@ -269,12 +273,17 @@ def test_the_largest_and_smallest_numbers_that_work(cls, rng):
 def test_rows_of_all_lengths_are_normalised():
     X = np.array([[3e-280, 4e-280], [3e200, -4e200], [-3.0, 4.0], [0.0, -2.0]])
     y = np.array([1, 1, 0, 0])
-    estimator = fit(SmoothedKernelPerceptron(max_iter=50), X, y)
+    params = {"fit_intercept": False, "max_iter": 50}
+    divided = {**params, "normalize": True}
+    estimator = fit(SmoothedKernelPerceptron(**divided), X, y)
     units = np.array([[0.6, 0.8], [0.6, -0.8], [-0.6, 0.8], [0.0, -1.0]])
-    same = fit(SmoothedKernelPerceptron(max_iter=50), units, y)
+    same = fit(SmoothedKernelPerceptron(**params), units, y)
     np.testing.assert_allclose(estimator.margin_, same.margin_, rtol=1e-9)
     with pytest.raises(ValueError, match=r"example 2 is 4\.94e-323"):
-        fit(SmoothedKernelPerceptron(), np.array([[1.0], [-1.0], [5e-323]]), [0, 1, 1])
+        fit(SmoothedKernelPerceptron(**divided), [[1.0], [-1.0], [5e-323]], [0, 1, 1])
+    joined = fit(SmoothedKernelPerceptron(normalize=True, max_iter=50), X, y)
+    assert check_certificate(joined, X, y, exact=True)
+    assert np.isfinite(joined.decision_function(X)).all()
 
 
 def test_tiny_float32_features_in_sparse_data(rng):

@@ -75,6 +75,20 @@ def test_a_cluster_equals_memory(client, cls, C, k, chunks):
     assert check_certificate(local, X, y)
 
 
+@pytest.mark.parametrize("container", [np.asarray, sp.csr_array])
+@pytest.mark.parametrize("fit_intercept", [False, True])
+@pytest.mark.parametrize("C", [np.inf, 1.0])
+def test_normalized_examples_on_a_cluster(client, C, fit_intercept, container):
+    X, y = blobs(3)
+    params = {"normalize": True, "fit_intercept": fit_intercept, "C": C, "max_iter": 12}
+    estimator = SmoothedKernelPerceptron(**params)
+    dX, dy = da.from_array(X, chunks=(40, 5)), da.from_array(y, chunks=40)
+    local = DaskMargin(estimator, client=client).fit(dX.map_blocks(container), dy).to_local()
+    same_fit(estimator.fit(X, y), local)
+    np.testing.assert_allclose(local.constant_, estimator.constant_, rtol=1e-14)
+    assert check_certificate(local, X, y)
+
+
 @pytest.mark.parametrize(
     "estimator",
     [

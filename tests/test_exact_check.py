@@ -57,7 +57,17 @@ def test_no_certificate_claims_too_much(cls, C, fit_intercept, rng):
 
 
 @each
-@pytest.mark.parametrize("params", [{"p": 1.5}, {"p": "sparse"}, {"p": 1.01}, {"normalize": True}])
+@pytest.mark.parametrize(
+    "params",
+    [
+        {"p": 1.5},
+        {"p": "sparse"},
+        {"p": 1.01},
+        {"normalize": True},
+        {"normalize": True, "fit_intercept": False},
+    ],
+    ids=str,
+)
 def test_roots_and_powers_are_enclosed(cls, params, rng):
     if not set(params) <= set(parameters(cls)):
         pytest.skip("has no such parameter")

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from estimators import fit, overlapping, separable
-from oracle import best_margin
+from oracle import best_margin, normalized_rows
 from sklearn.datasets import load_iris
 
 from marginsvm import (
@@ -251,7 +251,8 @@ def test_theorem_4_where_the_classes_are_separable(rng):
         X, y = separable(rng, n=60, margin=margin)
         unit = X / np.linalg.norm(X, axis=1)[:, None]
         rho = best_margin(unit, y, fit_intercept=False)
-        clf = PerceptronVonNeumann(fit_intercept=False, gamma_outer=2.0).fit(X, y)
+        params = {"fit_intercept": False, "normalize": True, "gamma_outer": 2.0}
+        clf = PerceptronVonNeumann(**params).fit(X, y)
         assert clf.separable_ is True
         assert clf.n_outer_ <= np.log2(1 / rho) + 1
         assert clf.n_iter_ <= clf.n_outer_ * 2 * np.sqrt(2 * len(X)) / rho
@@ -345,12 +346,13 @@ def test_separable_with_a_separator(kernel, rng):
         assert np.all(F.argmax(axis=1) == y)
 
 
-def test_an_open_question_stays_open():
-    X, y = nothing_separates("iris")
-    answer = check_separability(X, y, max_iter=5)
+def test_an_open_question_stays_open(rng):
+    """Floats of a product of low rank are of full rank, but for this only their rounding counts."""
+    X = rng.standard_normal((200, 2)) @ rng.standard_normal((2, 6))
+    answer = check_separability(X, rng.integers(0, 2, 200))
     assert answer.separable is None
     assert answer.weights is None
-    assert repr(answer).startswith("Undecided after 5 rounds")
+    assert repr(answer).startswith("Undecided")
 
 
 # Normalised rows.
@@ -358,16 +360,20 @@ def test_an_open_question_stays_open():
 
 @pytest.mark.parametrize("k", [2, 3])
 @pytest.mark.parametrize("sparse", [False, True])
-def test_normalized_rows_are_those_of_normalized_data(k, sparse, rng):
+@pytest.mark.parametrize("fit_intercept", [False, True])
+def test_normalized_rows_are_those_of_normalized_data(k, sparse, fit_intercept, rng):
     X, y = separable(rng, k=k)
     X[5] = 0.0
     X[np.abs(X) < 0.2] = 0.0
-    norms = np.linalg.norm(X, axis=1)[:, None]
-    unit = np.divide(X, norms, where=norms > 0, out=np.zeros_like(X))
+    unit = normalized_rows(X, fit_intercept=fit_intercept)
     given = sp.csr_array(X) if sparse else X
-    inside = fit(SmoothedKernelPerceptron(max_iter=50, tol=0.0), given, y)
-    outside = fit(SmoothedKernelPerceptron(max_iter=50, tol=0.0, normalize=False), unit, y)
-    np.testing.assert_allclose(inside.coef_, outside.coef_, rtol=1e-8, atol=1e-10)
+    params = {"max_iter": 50, "tol": 0.0}
+    inside = SmoothedKernelPerceptron(normalize=True, fit_intercept=fit_intercept, **params)
+    outside = fit(SmoothedKernelPerceptron(fit_intercept=False, **params), unit, y)
+    coef = fit(inside, given, y).coef_
+    if fit_intercept:
+        coef = np.hstack([coef, inside.intercept_[:, None] / inside.constant_])
+    np.testing.assert_allclose(coef, outside.coef_, rtol=1e-8, atol=1e-10)
     np.testing.assert_allclose(inside.margin_bound_, outside.margin_bound_)
     F = outside.decision_function(unit)
     np.testing.assert_allclose(inside.decision_function(given), F, rtol=1e-8, atol=1e-10)
@@ -382,14 +388,20 @@ def test_a_zero_row_proves_that_nothing_separates_without_an_intercept(rng):
     assert check_certificate(clf, X, y)
 
 
-def test_normalized_kernels_and_float32(rng):
+@pytest.mark.parametrize("fit_intercept", [False, True])
+def test_normalized_kernels_and_float32(fit_intercept, rng):
     X, y = separable(rng)
     params = {"kernel": "poly", "degree": 2, "coef0": 1.0, "max_iter": 40, "tol": 0.0}
+    params |= {"normalize": True, "fit_intercept": fit_intercept}
     clf = fit(SmoothedKernelPerceptron(**params), X, y)
     assert check_certificate(clf, X, y)
     K = (clf._gamma * X @ X.T + 1.0) ** 2
-    K = K / np.sqrt(np.outer(np.diagonal(K), np.diagonal(K)))
+    squared = np.diagonal(K)
+    constant = np.sqrt(squared.max()) if fit_intercept else 0.0
+    np.testing.assert_allclose(clf.constant_, constant)
     F = K[:, clf.support_] @ clf.dual_coef_[0] + clf.intercept_
+    F /= np.sqrt(squared + constant**2)
+    np.testing.assert_allclose(np.abs(F).min(), 1.0, rtol=1e-9)
     np.testing.assert_allclose(clf.decision_function(X), F, rtol=1e-9)
     single = fit(SmoothedKernelPerceptron(**params), X.astype(np.float32), y)
     assert check_certificate(single, X.astype(np.float32), y, rtol=1e-5)
@@ -399,7 +411,15 @@ def test_normalized_kernels_and_float32(rng):
 def test_a_precomputed_kernel_must_be_normalized_before(rng):
     X, y = separable(rng)
     with pytest.raises(ValueError, match="normalize=False"):
-        SmoothedKernelPerceptron(kernel="precomputed").fit(X @ X.T, y)
+        SmoothedKernelPerceptron(kernel="precomputed", normalize=True).fit(X @ X.T, y)
+    X[7] = 0.0  # with an intercept, its norm of 0 would have to be known in prediction
+    K = normalized_rows(X, fit_intercept=False) @ normalized_rows(X, fit_intercept=False).T
+    with pytest.raises(ValueError, match="its diagonal goes from 0 to 1"):
+        SmoothedKernelPerceptron(kernel="precomputed", normalize=True).fit(K, y)
+    params = {"kernel": "precomputed", "normalize": True, "fit_intercept": False}
+    clf = fit(PerceptronVonNeumann(**params), K, y)
+    assert clf.separable_ is False
+    assert check_certificate(clf, K, y, exact=True)
 
 
 # Real data: counted by a prototype that shares no code.
@@ -420,7 +440,7 @@ def test_rounds_on_mnist(cls, pair, expected, shared_data):
     data = shared_data("mnist")
     chosen = np.isin(data["y_test"], pair)
     X, y = data["X_test"][chosen].astype(float), data["y_test"][chosen]
-    clf = cls(stopping="separation", fit_intercept=False)
+    clf = cls(stopping="separation", fit_intercept=False, normalize=True)
     if cls is PerceptronVonNeumann:
         clf.set_params(gamma_outer=2.0)
     clf.fit(X, y)
@@ -438,7 +458,7 @@ def test_theorems_on_mnist(shared_data):
     def entropy(q):
         return np.sum(q[q > 0] * np.log(q[q > 0] * len(X)))
 
-    certified = SmoothedKernelPerceptron(fit_intercept=False).fit(X, y)
+    certified = SmoothedKernelPerceptron(fit_intercept=False, normalize=True).fit(X, y)
     for state in rounds(SmoothedKernelPerceptron(), rows, 100):
         gap = excessive_gap(rows, state.alpha, state.p, state.mu, state.answer, entropy)
         assert gap <= 1e-12

@@ -134,10 +134,12 @@ class BatchPerceptron(DualStateMixin, BaseEstimator):
 class NormalizedKernelPerceptron(BatchPerceptron):
     r"""Normalized (kernel) perceptron (NKP): the average of the worst rows so far.
 
-    The batch perceptron on normalized rows; of equally bad rows, it takes the first. After
-    k rounds its ``w`` is k times :math:`\alpha_k = (1 - \theta) \alpha_{k-1} + \theta e_j` with
-    :math:`\theta = 1 / k`. It separates within :math:`1 / \rho_K^2` rounds and goes on, as a
-    subgradient method, to the maximum margin.
+    The batch perceptron, which of equally bad rows takes the first; on normalized rows, in
+    the paper, which are those of ``normalize=True, fit_intercept=False``. After k rounds its
+    ``w`` is k times :math:`\alpha_k = (1 - \theta) \alpha_{k-1} + \theta e_j` with
+    :math:`\theta = 1 / k`. It separates within :math:`1 / \rho_K^2` rounds (otherwise with the
+    margin over the largest norm of a row for :math:`\rho_K`) and goes on, as a subgradient
+    method, to the maximum margin.
 
     Parameters
     ----------
@@ -146,11 +148,14 @@ class NormalizedKernelPerceptron(BatchPerceptron):
     kernel, gamma, degree, coef0, kernel_params
         As in :class:`marginsvm.MomentumMarginClassifier`.
     fit_intercept : bool, default=True
-        Whether to fit an intercept; it is not penalised.
-    normalize : bool, default=True
-        Divide each example by its norm, ``phi(x) / ||phi(x)||``, also in prediction; the
-        margin is then the paper's rho_K. ``coef_`` and ``dual_coef_`` apply to
-        normalized examples. A precomputed kernel must be normalized before.
+        Whether to fit an intercept; it is not penalised, unless ``normalize=True``.
+    normalize : bool, default=False
+        Divide each example by its norm (with kernels, in feature space), also in prediction.
+        With ``fit_intercept=False``, margins are then the paper's rho_K. With an intercept,
+        a constant feature joins each example first: ``(x, s) / ||(x, s)||``, s being the
+        largest norm of an example. All margins published are of these rows, as
+        ``certificate_.of`` says; ``separable_`` and the boundary, where the decision is
+        ``w.x + b = 0``, are of X. A precomputed kernel must have K(x, x) = 1.
     stopping : {"gap", "separation"}, default="gap"
         Stop at the certified relative gap ``tol``, or at any separator.
     tol : float, default=1e-3
@@ -166,6 +171,8 @@ class NormalizedKernelPerceptron(BatchPerceptron):
     ----------
     coef_, intercept_, support_, support_vectors_, dual_coef_ : ndarray
         The predictor, as in :class:`marginsvm.MomentumMarginClassifier`.
+    constant_ : float
+        With ``normalize=True``: the constant s (units of x; 0 without an intercept).
     margin_, margin_bound_, gap_, separable_, status_, n_iter_, certificate_, history_
         What is proved of it and how the fit ended, as there.
     classes_, n_features_in_, feature_names_in_ : ndarray, int, ndarray
@@ -207,7 +214,7 @@ class NormalizedKernelPerceptron(BatchPerceptron):
         coef0: float = 0.0,
         kernel_params: dict[str, Any] | None = None,
         fit_intercept: bool = True,
-        normalize: bool = True,
+        normalize: bool = False,
         stopping: str = "gap",
         tol: float = 1e-3,
         max_iter: int = 10_000,
@@ -261,11 +268,14 @@ class VonNeumannClassifier(DualStateMixin, BaseEstimator):
     kernel, gamma, degree, coef0, kernel_params
         As in :class:`marginsvm.MomentumMarginClassifier`.
     fit_intercept : bool, default=True
-        Whether to fit an intercept; it is not penalised.
-    normalize : bool, default=True
-        Divide each example by its norm, ``phi(x) / ||phi(x)||``, also in prediction; the
-        margin is then the paper's rho_K. ``coef_`` and ``dual_coef_`` apply to
-        normalized examples. A precomputed kernel must be normalized before.
+        Whether to fit an intercept; it is not penalised, unless ``normalize=True``.
+    normalize : bool, default=False
+        Divide each example by its norm (with kernels, in feature space), also in prediction.
+        With ``fit_intercept=False``, margins are then the paper's rho_K. With an intercept,
+        a constant feature joins each example first: ``(x, s) / ||(x, s)||``, s being the
+        largest norm of an example. All margins published are of these rows, as
+        ``certificate_.of`` says; ``separable_`` and the boundary, where the decision is
+        ``w.x + b = 0``, are of X. A precomputed kernel must have K(x, x) = 1.
     stopping : {"gap", "separation"}, default="gap"
         Stop at the certified relative gap ``tol``, or at any separator.
     tol : float, default=1e-3
@@ -281,6 +291,8 @@ class VonNeumannClassifier(DualStateMixin, BaseEstimator):
     ----------
     coef_, intercept_, support_, support_vectors_, dual_coef_ : ndarray
         The predictor, as in :class:`marginsvm.MomentumMarginClassifier`.
+    constant_ : float
+        With ``normalize=True``: the constant s (units of x; 0 without an intercept).
     margin_, margin_bound_, gap_, separable_, status_, n_iter_, certificate_, history_
         What is proved of it and how the fit ended, as there.
     classes_, n_features_in_, feature_names_in_ : ndarray, int, ndarray
@@ -320,7 +332,7 @@ class VonNeumannClassifier(DualStateMixin, BaseEstimator):
         coef0: float = 0.0,
         kernel_params: dict[str, Any] | None = None,
         fit_intercept: bool = True,
-        normalize: bool = True,
+        normalize: bool = False,
         stopping: str = "gap",
         tol: float = 1e-3,
         max_iter: int = 10_000,

@@ -63,11 +63,14 @@ class SmoothedKernelPerceptron(DualStateMixin, BaseEstimator):
     kernel, gamma, degree, coef0, kernel_params
         As in :class:`marginsvm.MomentumMarginClassifier`.
     fit_intercept : bool, default=True
-        Whether to fit an intercept; it is not penalised.
-    normalize : bool, default=True
-        Divide each example by its norm, ``phi(x) / ||phi(x)||``, also in prediction; the
-        margin is then the paper's rho_K. ``coef_`` and ``dual_coef_`` apply to
-        normalized examples. A precomputed kernel must be normalized before.
+        Whether to fit an intercept; it is not penalised, unless ``normalize=True``.
+    normalize : bool, default=False
+        Divide each example by its norm (with kernels, in feature space), also in prediction.
+        With ``fit_intercept=False``, margins are then the paper's rho_K. With an intercept,
+        a constant feature joins each example first: ``(x, s) / ||(x, s)||``, s being the
+        largest norm of an example. All margins published are of these rows, as
+        ``certificate_.of`` says; ``separable_`` and the boundary, where the decision is
+        ``w.x + b = 0``, are of X. A precomputed kernel must have K(x, x) = 1.
     stopping : {"gap", "separation"}, default="gap"
         Stop at the certified relative gap ``tol``, or at any separator.
     tol : float, default=1e-3
@@ -83,6 +86,8 @@ class SmoothedKernelPerceptron(DualStateMixin, BaseEstimator):
     ----------
     coef_, intercept_, support_, support_vectors_, dual_coef_ : ndarray
         The predictor, as in :class:`marginsvm.MomentumMarginClassifier`.
+    constant_ : float
+        With ``normalize=True``: the constant s (units of x; 0 without an intercept).
     margin_, margin_bound_, gap_, separable_, status_, n_iter_, certificate_, history_
         What is proved of it and how the fit ended, as there.
     classes_, n_features_in_, feature_names_in_ : ndarray, int, ndarray
@@ -102,8 +107,9 @@ class SmoothedKernelPerceptron(DualStateMixin, BaseEstimator):
 
     ``n_iter_`` is the paper's k. Every round keeps the excessive gap
     :math:`L_{\mu_k}(\alpha_k) \le -\|p_k\|_G^2 / 2` (Lemma 5), so that alpha separates
-    within :math:`2 \sqrt{2 \ln(n)} / \rho_K` rounds. Where nothing separates, the last alpha
-    is the model: divided by mu, it tends to the minimiser of the exponential loss.
+    within :math:`2 \sqrt{2 \ln(n)} / \rho_K` rounds; with ``normalize=False``, the margin over
+    the largest norm of a row takes the place of :math:`\rho_K`. Where nothing separates, the
+    last alpha is the model: divided by mu, it tends to the minimiser of the exponential loss.
 
     References
     ----------
@@ -132,7 +138,7 @@ class SmoothedKernelPerceptron(DualStateMixin, BaseEstimator):
         coef0: float = 0.0,
         kernel_params: dict[str, Any] | None = None,
         fit_intercept: bool = True,
-        normalize: bool = True,
+        normalize: bool = False,
         stopping: str = "gap",
         tol: float = 1e-3,
         max_iter: int = 10_000,

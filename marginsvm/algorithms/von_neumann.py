@@ -51,11 +51,14 @@ class PerceptronVonNeumann(DualStateMixin, BaseEstimator):
     kernel, gamma, degree, coef0, kernel_params
         As in :class:`marginsvm.MomentumMarginClassifier`.
     fit_intercept : bool, default=True
-        Whether to fit an intercept; it is not penalised.
-    normalize : bool, default=True
-        Divide each example by its norm, ``phi(x) / ||phi(x)||``, also in prediction; the
-        margin is then the paper's rho_K. ``coef_`` and ``dual_coef_`` apply to
-        normalized examples. A precomputed kernel must be normalized before.
+        Whether to fit an intercept; it is not penalised, unless ``normalize=True``.
+    normalize : bool, default=False
+        Divide each example by its norm (with kernels, in feature space), also in prediction.
+        With ``fit_intercept=False``, margins are then the paper's rho_K. With an intercept,
+        a constant feature joins each example first: ``(x, s) / ||(x, s)||``, s being the
+        largest norm of an example. All margins published are of these rows, as
+        ``certificate_.of`` says; ``separable_`` and the boundary, where the decision is
+        ``w.x + b = 0``, are of X. A precomputed kernel must have K(x, x) = 1.
     gamma_outer : float, default=16.0
         Factor by which an outer round shrinks ``||q||_G`` (dimensionless, above 1); of 2
         to 1024, 16 took the fewest rounds on most of the data sets tried.
@@ -79,6 +82,8 @@ class PerceptronVonNeumann(DualStateMixin, BaseEstimator):
         Outer rounds; ``n_iter_`` counts the inner ones.
     coef_, intercept_, support_, support_vectors_, dual_coef_ : ndarray
         The predictor, as in :class:`marginsvm.MomentumMarginClassifier`.
+    constant_ : float
+        With ``normalize=True``: the constant s (units of x; 0 without an intercept).
     margin_, margin_bound_, gap_, separable_, status_, n_iter_, certificate_, history_
         What is proved of it and how the fit ended, as there.
     classes_, n_features_in_, feature_names_in_ : ndarray, int, ndarray
@@ -136,7 +141,7 @@ class PerceptronVonNeumann(DualStateMixin, BaseEstimator):
         coef0: float = 0.0,
         kernel_params: dict[str, Any] | None = None,
         fit_intercept: bool = True,
-        normalize: bool = True,
+        normalize: bool = False,
         gamma_outer: float = 16.0,
         epsilon: float = 1e-6,
         stopping: str = "separation",

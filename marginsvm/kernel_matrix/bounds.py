@@ -12,7 +12,6 @@ from marginsvm._typing import Array
 from marginsvm.kernel_matrix.rounding import FEW, PAIRWISE, SMALL
 from marginsvm.kernel_matrix.rows import Rows
 
-
 _TINY = 1e-200  # margin per unit of length below which a predictor cannot be scaled to margin 1
 
 

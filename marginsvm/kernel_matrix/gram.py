@@ -16,6 +16,7 @@ from marginsvm.kernel_matrix.adapter import KernelMatrixAdapter, support_of
 from marginsvm.kernel_matrix.bounds import Predictor
 from marginsvm.kernel_matrix.columns import ColumnCache, ColumnPlan, KeptColumns, WholeMatrix
 from marginsvm.kernel_matrix.flat import GRAM, FlatRows
+from marginsvm.kernel_matrix.normalized import NormalizedRows
 from marginsvm.kernel_matrix.norms import LpNorm
 from marginsvm.kernel_matrix.rounding import (
     FEW,
@@ -82,6 +83,8 @@ class GramAdapter(KernelMatrixAdapter):
             )
         super().__init__(rows, C, rows.score_shape, norm, constant, plan)
         self._X = X
+        # of kernel values that are divided here, and of coefficients when that is undone
+        self._value_error = PAIRWISE if isinstance(X, NormalizedRows) else 0.0
         self._extra_bytes = getattr(X, "extra_bytes", 0)
         self._kernel = kernel
         self._K = X if kernel is None else None
@@ -252,7 +255,7 @@ class GramAdapter(KernelMatrixAdapter):
         squared = np.sum(V * (self._values(few, few) @ V)) + np.sum(
             (self._constant * V.sum(0)) ** 2
         )
-        error = 4.0 * extended(few.size) * self._steepness
+        error = (4.0 * extended(few.size) + self._value_error) * self._steepness
         return max(_root(squared / self.radius**2, error), self._finest)
 
     @property
@@ -263,16 +266,16 @@ class GramAdapter(KernelMatrixAdapter):
 
     def _doubt(self, w: Array, length: float, *, sharp: bool, enough: float) -> float:
         V = self.rows.signed(self.coefficients(w))
-        sums = extended(len(support_of(V))) * self._steepness if sharp else 2.0 * self._sums(V)
-        return sums * float(np.abs(V).sum())
+        values = (extended(len(support_of(V))) + self._value_error) * self._steepness
+        return (values if sharp else 2.0 * self._sums(V)) * float(np.abs(V).sum())
 
     def _extended_scores(self, examples: Array, coef: Array) -> Array:
         few = np.flatnonzero(coef.any(axis=0))
         return self._values(examples, few) @ coef[:, few].T.astype(Extended)
 
     def _sums(self, V: Array) -> float:
-        """Rounding error of scores per unit of weight, kernel values taken as exact."""
-        return (2.0 * chained(len(V)) + FEW) * self._steepness
+        """Rounding error of scores per unit of weight, given kernel values taken as exact."""
+        return (2.0 * chained(len(V)) + FEW + self._value_error) * self._steepness
 
     @property
     def _steepness(self) -> float:
@@ -325,7 +328,10 @@ class GramAdapter(KernelMatrixAdapter):
         factor, intercept = np.ones(len(examples)), self.rows.balanced or self._constant != 0.0
         if self._kernel is None:
             return self._X[examples], factor, intercept
-        X = getattr(self._X, "X", self._X)[examples]  # as it was before any division
+        X = self._X[examples]
+        if isinstance(X, NormalizedRows):
+            X, factor, intercept = X.X, X.scale, X.constant != 0.0
+        X = getattr(X, "X", X)  # of a kernel that has prepared its examples
         same = np.unique(X.toarray() if sp.issparse(X) else X, axis=0, return_inverse=True)[1]
         return np.eye(same.max() + 1)[same.ravel()], factor, intercept
 

@@ -246,12 +246,12 @@ class LinearAdapter(KernelMatrixAdapter):
         return error
 
     def given(self, examples: Array) -> tuple[Any, Array, bool] | None:
-        X, factor = self._store.take(examples), np.ones(len(examples))
-        if self._store.normalized:
-            if not isinstance(X, NormalizedRows):  # rounded already
-                return None
-            X, factor = X.X, X.scale
-        return X, factor, self.rows.balanced or self._constant != 0.0
+        X = self._store.take(examples)
+        if not self._store.normalized:
+            return X, np.ones(len(examples)), self.rows.balanced or self._constant != 0.0
+        if not isinstance(X, NormalizedRows):  # rounded already
+            return None
+        return X.X, X.scale, X.constant != 0.0
 
     def respond(self, w: Array, mu: float = 1.0, response: Response = softmax) -> Answer:
         n_passes = self.n_passes

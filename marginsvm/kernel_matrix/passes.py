@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from marginsvm._typing import Array
-from marginsvm.kernel_matrix.normalized import NormalizedRows
+from marginsvm.kernel_matrix.normalized import NormalizedRows, norms
 from marginsvm.kernel_matrix.norms import LpNorm
 from marginsvm.kernel_matrix.rounding import LONG, product, summed, times
 from marginsvm.kernel_matrix.rows import Rows
@@ -112,6 +112,11 @@ def spread(rows: Rows, blocks: Iterable[Block], centre: Centre) -> Array:
         return abs(X).max(axis=0).toarray().ravel().astype(np.float64) + np.abs(offset)
 
     return reduce(np.maximum, (of(X) for _, X in blocks))
+
+
+def longest(rows: Rows, blocks: Iterable[Block]) -> float:
+    """Largest norm of an example, none of which has been divided by it."""
+    return max(float(norms(X).max()) for _, X in blocks)
 
 
 def scores(

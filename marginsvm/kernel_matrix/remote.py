@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, partial, reduce
 from typing import Any, TypeVar
 
@@ -12,7 +12,7 @@ import scipy.sparse as sp
 
 from marginsvm._threads import single_threaded_blas
 from marginsvm._typing import Array
-from marginsvm.kernel_matrix.normalized import NormalizedRows
+from marginsvm.kernel_matrix.normalized import NormalizedRows, normalized
 from marginsvm.kernel_matrix.passes import Block
 from marginsvm.kernel_matrix.rows import Rows
 from marginsvm.kernel_matrix.stores import Store, chunks
@@ -46,7 +46,8 @@ class RemoteStore(Store):
         Examples in each.
     n_features : int
     dtype : dtype
-    sparse, normalized : bool
+    sparse : bool
+    normalized : bool, default=False
     """
 
     n_blocks = 2  # or more
@@ -60,10 +61,10 @@ class RemoteStore(Store):
         n_features: int,
         dtype: np.dtype,
         sparse: bool,
-        normalized: bool,
+        normalized: bool = False,
     ) -> None:
-        self._client, self._chunks, self.normalized = client, chunks, normalized
-        self._ends = np.cumsum(sizes)
+        self._client, self._chunks, self._sizes = client, chunks, sizes
+        self.normalized, self._ends = normalized, np.cumsum(sizes)
         self._parts = [slice(e - n, e) for e, n in zip(self._ends, sizes, strict=True)]
         self.shape, self.dtype, self.sparse = (int(self._ends[-1]), n_features), dtype, sparse
 
@@ -105,6 +106,13 @@ class RemoteStore(Store):
         stacked = sp.vstack(found, format="csr") if sparse else np.concatenate(found)
         return stacked[np.argsort(order, kind="stable")]
 
+    def divided(self, constant: float) -> RemoteStore:
+        chunks = self._client.map(_divided, self._chunks, constant=constant)
+        width = self.shape[1] + (constant != 0.0)
+        return RemoteStore(
+            self._client, chunks, self._sizes, width, self.dtype, self.sparse, normalized=True
+        )
+
     def _submit(self, work: Callable[..., T], *local: Array | None) -> list[Any]:
         return self._client.map(_run, self._chunks, self._cut(local), work=work, pure=False)
 
@@ -140,6 +148,10 @@ def _fold(
 
 def _size(chunk: Chunk) -> int:
     return len(chunk.rows.codes)
+
+
+def _divided(chunk: Chunk, constant: float) -> Chunk:
+    return replace(chunk, X=normalized(chunk.X, constant))
 
 
 def _take(chunk: Chunk, index: Array) -> Any:

@@ -12,7 +12,7 @@ import scipy.sparse as sp
 
 from marginsvm._threads import ordered_map
 from marginsvm._typing import Array
-from marginsvm.kernel_matrix.normalized import NormalizedRows
+from marginsvm.kernel_matrix.normalized import NormalizedRows, normalized
 from marginsvm.kernel_matrix.passes import Block, Offer
 from marginsvm.kernel_matrix.rows import Rows
 
@@ -35,7 +35,7 @@ class Store(ABC):
     whole : ndarray, CSR matrix or NormalizedRows; or None
         All of them, if they are in memory.
     normalized : bool
-        Examples come divided by their norms.
+        Examples come divided by their norms, see ``divided``.
     remote : bool
         They are on other machines: what is sent should not grow with their number.
     """
@@ -61,6 +61,10 @@ class Store(ABC):
     @abstractmethod
     def take(self, index: Array) -> Any:
         """Some of the examples."""
+
+    @abstractmethod
+    def divided(self, constant: float) -> Store:
+        """Examples divided by their norms, after a constant feature joined each (0: none)."""
 
     def watch(self) -> Offer | None:
         """What wants to see the blocks of a pass and their margins, if anything does."""
@@ -95,6 +99,10 @@ class MemoryStore(Store):
     def take(self, index: Array) -> Any:
         """Some of the examples."""
         return self.whole[index]
+
+    def divided(self, constant: float) -> MemoryStore:
+        """Examples divided by their norms; X is not copied."""
+        return MemoryStore(normalized(self.whole, constant))
 
 
 def chunks(X: Any, start: int = 0) -> list[list[Block]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from copy import copy
 from typing import Any, TypeVar
 
 import numpy as np
@@ -39,8 +40,6 @@ class StreamStore(Store):
     n_features : int
     dtype : dtype
     sparse : bool
-    normalize : bool
-        Divide every example by its norm.
     """
 
     n_blocks = 2  # or more: never known to be in cache when it is needed again
@@ -52,9 +51,8 @@ class StreamStore(Store):
         n_features: int,
         dtype: np.dtype,
         sparse: bool,
-        normalize: bool = False,
     ) -> None:
-        self._read, self._codes, self.normalized = read, codes, normalize
+        self._read, self._codes, self._constant = read, codes, 0.0
         self.shape, self.dtype, self.sparse = (len(codes), n_features), np.dtype(dtype), sparse
         self._n_classes = int(codes.max(initial=0)) + 1
         row_bytes = 8 * max(1, n_features) * self._n_classes
@@ -74,8 +72,16 @@ class StreamStore(Store):
     def _blocks(self) -> Iterator[tuple[int, Any]]:
         start = 0
         for X in ahead(self._read()):
-            yield start, normalized(X) if self.normalized else X
+            yield start, normalized(X, self._constant) if self.normalized else X
             start += X.shape[0]
+
+    def divided(self, constant: float) -> StreamStore:
+        """Examples divided by their norms, which are computed anew in every pass."""
+        divided = copy(self)
+        divided.normalized, divided._constant = True, constant
+        divided.shape = (self.shape[0], self.shape[1] + (constant != 0.0))
+        divided._worst, divided._held = None, {}
+        return divided
 
     def watch(self) -> Worst:
         """Keep the worst examples of the pass that begins."""

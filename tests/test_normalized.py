@@ -1,0 +1,272 @@
+"""``normalize=True``: what is published is true of X, or says what it is true of."""
+
+import pickle
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from estimators import ESTIMATORS, fit, make, parameters, quiet, separable
+from oracle import best_margin, best_margin_of, normalized_rows
+
+from marginsvm import (
+    MomentumMarginClassifier,
+    PerceptronVonNeumann,
+    SmoothedKernelPerceptron,
+    check_certificate,
+)
+from marginsvm.kernel_matrix import normalized
+
+each = pytest.mark.parametrize("cls", ESTIMATORS, ids=lambda cls: cls.__name__)
+NORMALIZING = [cls for cls in ESTIMATORS if "normalize" in parameters(cls)]
+each_normalizing = pytest.mark.parametrize("cls", NORMALIZING, ids=lambda cls: cls.__name__)
+
+
+def data_sets(rng):
+    """Separable by a hyperplane, with a margin above 1e-4 of the longest example's norm."""
+    X, y = separable(rng, n=24, d=3)
+    yield "plain", X, y
+    yield "three classes", *separable(rng, n=24, d=3, k=3)
+    line = np.sort(rng.uniform(1.0, 5.0, 20))
+    line[10:] += 0.3
+    yield "one-dimensional, positive", line[:, None], (np.arange(20) >= 10).astype(int)
+    yield "all positive", X - X.min() + 0.5, y
+    yield "far from the origin", X + 100.0 * rng.standard_normal(3), y
+    yield "of all lengths", X * np.geomspace(1e-2, 1.0, 24)[rng.permutation(24), None], y
+    zeros = np.where(y[:, None] == 1, X, 0.0)
+    yield "zeros", zeros, y
+
+
+@each
+@pytest.mark.parametrize("normalize", [False, True])
+@pytest.mark.parametrize("fit_intercept", [False, True])
+@pytest.mark.parametrize("kernel", ["linear", "precomputed"])
+def test_separable_data_is_never_called_inseparable(cls, normalize, fit_intercept, kernel, rng):
+    """The bounds bracket the best margin of what they name."""
+    if normalize and "normalize" not in parameters(cls):
+        pytest.skip("does not normalise")
+    if kernel == "precomputed" and (normalize or "kernel" not in parameters(cls)):
+        pytest.skip("needs the examples")
+    for name, X, y in data_sets(rng):
+        params = {"normalize": normalize, "fit_intercept": fit_intercept, "kernel": kernel}
+        clf, given = make(cls, max_iter=300, **params), X if kernel == "linear" else X @ X.T
+        fit(clf, given, y)
+        rows = "X"
+        if normalize:
+            rows = "(x, " if fit_intercept else "x / ||x||"
+        assert clf.certificate_.of.startswith(rows), name
+        best, radius = best_margin_of(clf, X, y), clf.certificate_.radius
+        assert clf.margin_ <= best + 1e-6 * radius, name
+        assert best <= clf.margin_bound_ + 1e-6 * radius, name
+        possible = best_margin(X, y, fit_intercept=fit_intercept)
+        if possible > 1e-4 * np.linalg.norm(X, axis=1).max():
+            assert clf.separable_ is not False, f"{name}: {clf.certificate_}"
+        else:
+            assert not fit_intercept, f"{name}: the data set is not what it should be"
+            assert clf.separable_ is not True, f"{name}: {clf.certificate_}"
+        for exact in (False, True):
+            check = check_certificate(clf, given, y, exact=exact)
+            assert check, f"{name}: {check.reason}"
+
+
+@each_normalizing
+@pytest.mark.parametrize("normalize", [False, True])
+def test_four_numbers(cls, normalize):
+    """Once called inseparable, with an intercept fitted to rows that had all become 1."""
+    X, y = np.array([[1.0], [3.0], [1.5], [4.0]]), [0, 1, 0, 1]
+    clf = fit(make(cls, normalize=normalize), X, y)
+    assert clf.separable_ is True
+    np.testing.assert_array_equal(clf.predict(X), y)
+    assert check_certificate(clf, X, y, exact=True)
+
+
+@each_normalizing
+def test_by_default_margins_are_those_of_x(cls):
+    assert make(cls).normalize is False
+
+
+@pytest.mark.parametrize("k", [2, 3])
+def test_the_margin_is_between_half_of_that_of_x_and_that(k, rng):
+    """In units of the longest example; without an intercept, it is at least that of X."""
+    for name, X, y in [*data_sets(rng), ("random", *separable(rng, k=k, margin=0.05))]:
+        s = np.linalg.norm(X, axis=1).max()
+        of_x = best_margin(X, y)
+        rho = best_margin(normalized_rows(X, fit_intercept=True), y, fit_intercept=False)
+        assert 0.5 * of_x * (1 - 1e-6) <= rho * s <= of_x * (1 + 1e-6), name
+        of_x = best_margin(X, y, fit_intercept=False)
+        rho = best_margin(normalized_rows(X, fit_intercept=False), y, fit_intercept=False)
+        assert of_x <= rho * s * (1 + 1e-6) + 1e-9 * s, name
+
+
+@each_normalizing
+@pytest.mark.parametrize("kernel", ["linear", "poly"])
+@pytest.mark.parametrize("fit_intercept", [False, True])
+def test_units_do_not_matter(cls, kernel, fit_intercept, rng):
+    X, y = separable(rng)
+    params = {"normalize": True, "fit_intercept": fit_intercept, "max_iter": 40, "tol": 0.0}
+    params |= {"kernel": kernel, "degree": 3, "coef0": 0.0, "gamma": 1.0, "stopping": "gap"}
+    once = fit(make(cls, **params), X, y)
+    for unit in (1e-6, 3.0, 2.0**40):
+        other = fit(make(cls, **params), unit * X, y)
+        power = 3 if kernel == "poly" else 1
+        np.testing.assert_allclose(other.constant_, once.constant_ * unit**power)
+        np.testing.assert_allclose(other.margin_, once.margin_, rtol=1e-7, atol=1e-9)
+        np.testing.assert_allclose(other.margin_bound_, once.margin_bound_, rtol=1e-7)
+        F = once.decision_function(X)
+        tolerance = 1e-6 * np.abs(F).max()
+        np.testing.assert_allclose(other.decision_function(unit * X), F, atol=tolerance)
+
+
+@each_normalizing
+@pytest.mark.parametrize("kernel", ["linear", "rbf"])
+@pytest.mark.parametrize("fit_intercept", [False, True])
+def test_decisions_are_those_of_the_boundary_over_the_norm(cls, kernel, fit_intercept, rng):
+    X, y = separable(rng, n=40)
+    new = rng.standard_normal((15, X.shape[1]))
+    params = {"normalize": True, "fit_intercept": fit_intercept, "kernel": kernel, "gamma": 0.3}
+    clf = pickle.loads(pickle.dumps(fit(make(cls, **params), X, y)))
+    assert clf.separable_
+    if kernel == "linear":
+        F, squared = new @ clf.coef_[0] + clf.intercept_, (new**2).sum(axis=1)
+    else:
+        K = np.exp(-0.3 * ((new[:, None] - X[clf.support_]) ** 2).sum(axis=2))
+        F, squared = K @ clf.dual_coef_[0] + clf.intercept_, np.ones(15)
+    assert (clf.constant_ > 0) == fit_intercept
+    F = F / np.sqrt(squared + clf.constant_**2)
+    np.testing.assert_allclose(clf.decision_function(new), F, rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(np.abs(clf.decision_function(X)).min(), 1.0)
+
+
+@each_normalizing
+@pytest.mark.parametrize("C", [np.inf, 1.0])
+def test_weights_are_copies_and_blocks_are_parts(cls, C, rng):
+    X, y = separable(rng)
+    X[::7] *= 0.0 if np.isfinite(C) else 1.0
+    weight = rng.integers(0, 3, len(y)).astype(float)
+    weight[:2] = 1.0
+    X[np.flatnonzero(weight == 0)[0]] *= 100.0  # the longest by far, but it is left out
+    params = {"normalize": True, "C": C, "max_iter": 30, "tol": 0.0, "stopping": "gap"}
+    whole = fit(make(cls, **params), X, y, sample_weight=weight)
+    cuts = [slice(0, 7), slice(7, 40), slice(40, 60)]
+    for container in (np.asarray, np.asfortranarray, sp.csr_array):
+        parts = [(container(X[cut]), y[cut], weight[cut]) for cut in cuts]
+        with quiet():
+            blocks = make(cls, **params).fit_blocks(parts)
+        np.testing.assert_allclose(blocks.constant_, whole.constant_, rtol=1e-14)
+        np.testing.assert_allclose(blocks.coef_, whole.coef_, rtol=1e-8, atol=1e-10)
+        np.testing.assert_allclose(blocks.margin_bound_, whole.margin_bound_, rtol=1e-9)
+        assert check_certificate(blocks, parts)
+    kept = np.repeat(X, weight.astype(int), axis=0), np.repeat(y, weight.astype(int))
+    if not cls._in_order:
+        copies = fit(make(cls, **params), *kept)
+        assert copies.constant_ == whole.constant_
+        np.testing.assert_allclose(copies.margin_bound_, whole.margin_bound_, rtol=1e-9)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("C", [np.inf, 1.0])
+@pytest.mark.parametrize("k", [2, 3])
+def test_a_kernel_matrix_is_joined_by_the_constant(k, C, dtype, rng):
+    """Its values are divided in floats: bounds that do not allow for that are wrong."""
+    for width in (0.01, 0.1, 1.0, 10.0) * 5:
+        X, y = rng.standard_normal((6, 2)), np.arange(6) % k
+        K = np.exp(-width * ((X[:, None] - X) ** 2).sum(axis=2))
+        K = (0.5 * (K + K.T)).astype(dtype)
+        params = {"kernel": "precomputed", "normalize": True, "C": C, "max_iter": 300}
+        clf = fit(PerceptronVonNeumann(stopping="gap", tol=1e-14, **params), K, y)
+        assert clf.certificate_.of == "(x, 1) / ||(x, 1)||"
+        check = check_certificate(clf, K, y, exact=True)
+        assert check, check.reason
+
+
+@pytest.mark.parametrize("container", [np.asarray, np.asfortranarray, sp.csr_array])
+@pytest.mark.parametrize("fit_intercept", [False, True])
+def test_norms_of_long_examples_keep_their_digits(container, fit_intercept, rng):
+    """Sums of squares column by column had an error in proportion to the number of features."""
+    for _ in range(3):
+        X = rng.uniform(0.5, 1.0, (4, 1)) * np.full((4, 20_000), rng.uniform(0.1, 1.0))
+        X[:2, :10_000] *= -rng.uniform(0.5, 1.0)
+        params = {"normalize": True, "fit_intercept": fit_intercept, "tol": 1e-14}
+        clf = PerceptronVonNeumann(stopping="gap", max_iter=200, **params)
+        fit(clf, container(X), [0, 0, 1, 1])
+        check = check_certificate(clf, container(X), [0, 0, 1, 1], exact=True)
+        assert check, check.reason
+
+
+@each_normalizing
+def test_squares_below_zero_count_as_zero(cls):
+    """Found by the attack: fit and check disagreed about kernels that are no inner product."""
+    X, y = np.eye(4)[[1, 0, 1, 1]] * [1.0, 0.0, 0.0, 0.0], [0, 1, 0, 0]
+    params = {"kernel": "poly", "degree": 3, "coef0": -1.0, "normalize": True, "max_iter": 60}
+    clf = fit(make(cls, stopping="gap", **params), X, y)
+    check = check_certificate(clf, X, y)
+    assert check, check.reason
+
+
+def test_the_check_finds_another_constant_and_another_name(rng):
+    X, y = separable(rng)
+    clf = fit(PerceptronVonNeumann(normalize=True, stopping="gap"), X, y)
+    assert check_certificate(clf, X, y)
+    claim, constant = clf.certificate_, clf.constant_
+    clf.certificate_ = replace(claim, of="X")
+    assert "not of X" in check_certificate(clf, X, y).reason
+    clf.certificate_, clf.constant_ = claim, 10.0 * constant
+    assert not check_certificate(clf, X, y)
+
+
+def test_texts_name_the_rows():
+    X, y = np.array([[3.0, 4.0], [3.0, 4.0 + 1e-9], [0.0, 1.0], [1.0, 0.0]]), [0, 1, 0, 1]
+    with pytest.warns(UserWarning, match=r"margin on \(x, 5\) / \|\|\(x, 5\)\|\| above"):
+        clf = PerceptronVonNeumann(normalize=True).fit(X, y)
+    assert "best margin on (x, 5) / ||(x, 5)|| <=" in str(clf.certificate_)
+    with pytest.warns(UserWarning, match="no predictor has a margin above"):
+        clf = PerceptronVonNeumann().fit(X, y)
+    assert "best margin <=" in str(clf.certificate_)
+
+
+@pytest.mark.parametrize("constant", [0.0, 2.5])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("container", [np.asarray, sp.csr_array, sp.csr_matrix])
+def test_products_of_normalized_rows_are_those_of_the_rows(container, dtype, constant, rng):
+    X = rng.standard_normal((30, 4)).astype(dtype)
+    X[3] = 0.0
+    rows = np.hstack([X.astype(float), np.full((30, 1 if constant else 0), constant)])
+    lengths = np.linalg.norm(rows, axis=1)[:, None]
+    rows = np.divide(rows, lengths, where=lengths > 0, out=np.zeros_like(rows))
+    ours, rtol = normalized(container(X), constant), 1e-13 if dtype == np.float64 else 1e-5
+    assert ours.shape == rows.shape
+    for shape in ((), (3,)):
+        W = rng.standard_normal((rows.shape[1], *shape)).astype(dtype)
+        V = rng.standard_normal((*shape, 30)).astype(dtype)
+        np.testing.assert_allclose(ours @ W, rows @ W, atol=10 * rtol)
+        np.testing.assert_allclose(V @ ours, V @ rows, atol=10 * rtol)
+        assert (V @ ours).dtype == dtype
+        long = V.astype(np.longdouble)
+        np.testing.assert_allclose((long @ ours).astype(float), V @ rows, atol=10 * rtol)
+    np.testing.assert_allclose(ours[[3, 5, 5]].toarray(), rows[[3, 5, 5]], rtol=rtol)
+    np.testing.assert_allclose(ours.squared_norms(), (rows**2).sum(axis=1), rtol=1e-12)
+
+
+def test_nothing_but_zeros():
+    X, y = np.zeros((4, 2)), [0, 1, 0, 1]
+    for cls in NORMALIZING:
+        clf = fit(make(cls, normalize=True), X, y)
+        assert clf.separable_ is False
+        assert clf.constant_ == 1.0
+        assert check_certificate(clf, X, y, exact=True)
+
+
+def test_norms_that_overflow_are_refused():
+    X, y = np.array([[1.5e308, 1.5e308], [1.0, 0.0], [0.0, 1.0]]), [0, 1, 1]
+    for fit_intercept in (False, True):
+        clf = SmoothedKernelPerceptron(normalize=True, fit_intercept=fit_intercept)
+        with pytest.raises(ValueError, match="scale X"):
+            clf.fit(X, y)
+
+
+def test_the_methods_that_do_not_normalise_agree(rng):
+    """Whether a hyperplane separates X does not depend on who asks, nor on how."""
+    for name, X, y in data_sets(rng):
+        other = fit(MomentumMarginClassifier(), X, y)
+        ours = fit(PerceptronVonNeumann(normalize=True, max_iter=100_000), X, y)
+        assert other.separable_ is ours.separable_ is True, name
