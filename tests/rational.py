@@ -32,7 +32,7 @@ def exact_rows(X, y, *, fit_intercept=True):
 
 
 def has_solution(A, b):
-    """Whether ``A q = b, q >= 0`` has a solution: the simplex method's first phase, Bland's rule."""
+    """Whether some q >= 0 has A q = b: the simplex method's first phase with Bland's rule."""
     m, n = len(A), len(A[0])
     signs = [-1 if value < 0 else 1 for value in b]
     unit = [[Fraction(int(i == j)) for j in range(m)] for i in range(m)]

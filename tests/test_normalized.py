@@ -215,7 +215,7 @@ def test_the_check_finds_another_constant_and_another_name(rng):
 
 
 def test_texts_name_the_rows():
-    X, y = np.array([[3.0, 4.0], [3.0, 4.0 + 1e-9], [0.0, 1.0], [1.0, 0.0]]), [0, 1, 0, 1]
+    X, y = np.array([[3.0, 4.0], [3.0 + 1e-9, 4.0], [0.0, 1.0], [1.0, 0.0]]), [0, 1, 0, 1]
     with pytest.warns(UserWarning, match=r"margin on \(x, 5\) / \|\|\(x, 5\)\|\| above"):
         clf = PerceptronVonNeumann(normalize=True).fit(X, y)
     assert "best margin on (x, 5) / ||(x, 5)|| <=" in str(clf.certificate_)
