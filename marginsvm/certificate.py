@@ -58,7 +58,12 @@ class MarginCertificate:
 
     @property
     def gap(self) -> float:
-        """Relative gap between the bounds (dimensionless)."""
+        """Relative gap between the bounds, ``(margin_bound - margin) / margin_bound``.
+
+        From 0 to 1 (dimensionless): the part of the upper bound that the predictor's margin
+        falls short of. No best margin is negative, so a lower bound below 0 counts as 0: the
+        gap is 1 where no separator was found, and 0 where both bounds are 0.
+        """
         return relative_gap(self.margin, self.margin_bound)
 
     def advice(self, max_iter: int, tol: float) -> str:
@@ -93,18 +98,22 @@ class MarginCertificate:
         )
 
     def __str__(self) -> str:
-        return (
-            f"{self.status}: {self.margin:.6g} <= best margin <= {self.margin_bound:.6g} "
-            f"(relative gap {self.gap:.2g}), separable: {self.separable}"
-        )
+        bounds = bounds_text(self.margin, self.margin_bound)
+        return f"{self.status}: {bounds} (relative gap {self.gap:.2g}), separable: {self.separable}"
 
 
 def relative_gap(lower: float, upper: float) -> float:
-    """``(upper - lower) / upper``; 0 where they meet, also at zero."""
-    difference = max(upper - lower, 0.0)
-    if difference == 0.0:
+    """Compute :attr:`MarginCertificate.gap` of two bounds; 1 while an upper one is missing."""
+    lower = max(lower, 0.0)
+    if not lower < upper:
         return 0.0
-    return difference / upper if upper > 0 else float("inf")
+    return (upper - lower) / upper if np.isfinite(upper) else 1.0
+
+
+def bounds_text(lower: float, upper: float) -> str:
+    """Both bounds as an inequality; a lower one that is not positive claims nothing."""
+    below = f"{lower:.6g} <= " if lower > 0 else ""
+    return f"{below}best margin <= {upper:.6g}"
 
 
 @dataclass(frozen=True)

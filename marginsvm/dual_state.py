@@ -24,7 +24,7 @@ from marginsvm._results import ResultsMixin
 from marginsvm._threads import single_threaded_blas
 from marginsvm._typing import Array
 from marginsvm._validation import KERNELS, TrainingSet, training_set
-from marginsvm.certificate import relative_gap
+from marginsvm.certificate import bounds_text, relative_gap
 from marginsvm.kernel_matrix import KernelMatrixAdapter
 from marginsvm.kernel_matrix.columns import ColumnPlan
 from marginsvm.nearest_point import shortest_proof
@@ -199,7 +199,7 @@ class DualStateMixin(ResultsMixin, PredictorMixin, CallbackSupportMixin, Classif
                 let_interrupts_through()
                 before, progress = progress.n_iter, self._advance(data, progress)
                 status, progress = self._verdict(data, progress)
-                self._report(before, progress)
+                self._report(data, before, progress)
                 if self._told_to_stop(context, X, y, partial(publish, progress, "stopped")):
                     status = status or "stopped"
         except (KeyboardInterrupt, OSError):  # not the data's fault: what was found stays good
@@ -290,11 +290,12 @@ class DualStateMixin(ResultsMixin, PredictorMixin, CallbackSupportMixin, Classif
             return "no_margin"
         return None
 
-    def _report(self, before: int, progress: Progress) -> None:
-        n = progress.n_iter
+    def _report(self, data: KernelMatrixAdapter, before: int, progress: Progress) -> None:
+        n, unit = progress.n_iter, data.radius * data.rows.unit
         if self.verbose and (n.bit_length() > before.bit_length() or n // 1000 > before // 1000):
+            bounds = bounds_text(progress.lower * unit, progress.upper * unit)
             gap = relative_gap(progress.lower, progress.upper)
-            print(f"[{type(self).__name__}] round {n}: relative gap {gap:.3g}")
+            print(f"[{type(self).__name__}] round {n}: {bounds} (relative gap {gap:.3g})")
 
     def _told_to_stop(self, context: Any, X: Any, y: Any, attributes: Any) -> bool:
         if not getattr(self, "_skl_callbacks", None):

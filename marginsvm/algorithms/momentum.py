@@ -95,7 +95,8 @@ class MomentumMarginClassifier(DualStateMixin, BaseEstimator):
     margin_, margin_bound_ : float
         Certified lower and upper bound on the best margin (margin units: those of X).
     gap_ : float
-        Their relative gap (dimensionless).
+        Their relative gap, from 0 to 1 (dimensionless); 1 where no separator was found. See
+        :attr:`marginsvm.MarginCertificate.gap`.
     separable_ : bool or None
         Whether the classes can be separated; False only with a proof at rounding level,
         None where the bounds do not say.
