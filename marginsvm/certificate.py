@@ -256,7 +256,7 @@ def _outcome(estimator: Any, problem: Problem) -> Iterator[str]:
     positive = claim.margin > 0
     holds = {
         "certified": positive and claim.gap <= estimator.tol,
-        "separated": positive,
+        "separated": problem.separation() > 0,
         "no_margin": hard and close <= max(estimator.tol, getattr(estimator, "epsilon", 0.0), 1e-6),
     }
     if not holds.get(claim.status, True):

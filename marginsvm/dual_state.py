@@ -28,7 +28,7 @@ from marginsvm.certificate import bounds_text, relative_gap
 from marginsvm.kernel_matrix import KernelMatrixAdapter
 from marginsvm.kernel_matrix.columns import ColumnPlan
 from marginsvm.nearest_point import shortest_proof
-from marginsvm.progress import Candidate, Progress
+from marginsvm.progress import Candidate, Exact, Progress
 
 __all__ = ["Candidate", "DualStateMixin", "Progress"]
 
@@ -193,7 +193,7 @@ class DualStateMixin(ResultsMixin, PredictorMixin, CallbackSupportMixin, Classif
     ) -> str:
         publish = partial(self._results, data, training)
         known = progress.exact  # of a fit that is gone on with, and may have been at its end
-        status = known and self._reason(data, known.lower, known.upper)
+        status = known and self._confirmed(data, known)
         try:
             while status is None and progress.n_iter < self.max_iter:
                 let_interrupts_through()
@@ -267,7 +267,7 @@ class DualStateMixin(ResultsMixin, PredictorMixin, CallbackSupportMixin, Classif
         exact = self._exact(data, progress)
         later = progress.n_iter + 1 + progress.n_iter // 10
         progress = replace(progress, next_confirmation=later, exact=exact)
-        return self._reason(data, exact.lower, exact.upper), progress
+        return self._confirmed(data, exact), progress
 
     def _sharpened(self, data: KernelMatrixAdapter, progress: Progress) -> Progress:
         """Move a proof that next to nothing separates to rounding level, if it can be."""
@@ -280,13 +280,23 @@ class DualStateMixin(ResultsMixin, PredictorMixin, CallbackSupportMixin, Classif
             progress, proof=Candidate(proof, data.mass(proof), precise=True), upper=upper
         )
 
-    def _reason(self, data: KernelMatrixAdapter, lower: float, upper: float) -> str | None:
-        separated = lower > data.resolution
-        if self.stopping == "separation" and separated:
+    def _confirmed(self, data: KernelMatrixAdapter, exact: Exact) -> str | None:
+        return self._reason(data, exact.lower, exact.upper, exact.predictor.separates)
+
+    def _reason(
+        self, data: KernelMatrixAdapter, lower: float, upper: float, separates: bool = True
+    ) -> str | None:
+        """Name the reason to stop at these bounds.
+
+        A soft margin is positive whether or not the examples themselves are separated;
+        ``separates`` says so where it has been looked at.
+        """
+        positive = lower > data.resolution
+        if self.stopping == "separation" and positive and separates:
             return "separated"
-        if separated and relative_gap(lower, upper) + _ROUNDING <= self.tol:
+        if positive and relative_gap(lower, upper) + _ROUNDING <= self.tol:
             return "certified"
-        if not separated and upper <= self._negligible(data) and np.isinf(self.C):
+        if not positive and upper <= self._negligible(data) and np.isinf(self.C):
             return "no_margin"
         return None
 

@@ -5,10 +5,10 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from estimators import ESTIMATORS, fit, make, overlapping
+from estimators import ESTIMATORS, fit, make, overlapping, parameters, separable
 from sklearn.datasets import load_iris
 
-from marginsvm import MaxMarginClassifier, MomentumMarginClassifier
+from marginsvm import MaxMarginClassifier, MomentumMarginClassifier, check_certificate
 
 each = pytest.mark.parametrize("cls", ESTIMATORS, ids=lambda cls: cls.__name__)
 
@@ -58,3 +58,26 @@ def test_verbose_prints_bounds_that_close(cls, rng, capsys):
     assert np.all(np.diff(gaps) <= 0)
     assert np.all(np.diff(bounds) <= 0)
     assert max(gaps) <= 1.0
+
+
+with_stopping = [cls for cls in ESTIMATORS if {"C", "stopping"} <= set(parameters(cls))]
+
+
+@pytest.mark.parametrize("cls", with_stopping, ids=lambda cls: cls.__name__)
+def test_slack_separates_nothing(cls):
+    X, y = versicolor_and_virginica()
+    clf = fit(make(cls, C=1.0, stopping="separation", tol=1e-2, max_iter=30_000), X, y)
+    assert clf.score(X, y) < 1.0
+    assert clf.status_ == "certified"
+    clf.certificate_ = replace(clf.certificate_, status="separated")
+    assert "separated" in check_certificate(clf, X, y).reason
+
+
+@pytest.mark.parametrize("cls", with_stopping, ids=lambda cls: cls.__name__)
+@pytest.mark.parametrize("k", [2, 3])
+def test_a_soft_margin_may_separate(cls, k, rng):
+    X, y = separable(rng, k=k)
+    clf = fit(make(cls, C=1e3, stopping="separation", tol=1e-9, max_iter=30_000), X, y)
+    assert clf.score(X, y) == 1.0
+    assert (clf.status_, clf.separable_) == ("separated", True)
+    assert check_certificate(clf, X, y)

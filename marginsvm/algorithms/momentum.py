@@ -72,7 +72,9 @@ class MomentumMarginClassifier(DualStateMixin, BaseEstimator):
         logistic: 1/n of them, safe and slow); or not at all, which is plain gradient
         descent, whose margin grows with log t only.
     stopping : {"gap", "separation"}, default="gap"
-        Stop at the certified relative gap ``tol``, or at any separator.
+        Stop at the certified relative gap ``tol``, or at any separator of the examples.
+        With ``C < inf``, slack does not count as separation, and a fit that asks for
+        ``"separation"`` ends at the gap ``tol`` where it comes first.
     tol : float, default=1e-3
         Relative gap between the certified bounds (dimensionless).
     max_iter : int, default=10000
