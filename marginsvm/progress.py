@@ -26,7 +26,8 @@ class Candidate:
     fallback : bool
         Whether it is the model where nothing separates.
     offsets : ndarray of shape (n_classes,) or None
-        Its intercept in that case; None: the one of the exponential loss.
+        Its intercept in that case; None: the one of the exponential loss, where its scale is
+        the best.
     margins : ndarray or None
         Its margins on all rows, if known in float64: a bound to stop on then needs no
         further pass.

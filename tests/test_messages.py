@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from estimators import ESTIMATORS, fit, make, overlapping, parameters, separable
 from sklearn.datasets import load_iris
+from sklearn.metrics import balanced_accuracy_score
 
 from marginsvm import MaxMarginClassifier, MomentumMarginClassifier, check_certificate
 
@@ -81,3 +82,26 @@ def test_a_soft_margin_may_separate(cls, k, rng):
     assert clf.score(X, y) == 1.0
     assert (clf.status_, clf.separable_) == ("separated", True)
     assert check_certificate(clf, X, y)
+
+
+@each
+@pytest.mark.parametrize("kernel", ["linear", "rbf"])
+def test_the_model_where_nothing_separates_knows_both_classes(cls, kernel, rng):
+    """A fifth of the examples are of the second class, which overlaps with the first."""
+    if kernel != "linear" and "kernel" not in parameters(cls):
+        pytest.skip("has no kernel form")
+    y = (np.arange(300) % 5 == 0).astype(int)
+    X = rng.standard_normal((300, 2)) + 2.0 * y[:, None]
+    clf = fit(make(cls, kernel=kernel, gamma=0.1, max_iter=50, normalize=False), X, y)
+    assert clf.margin_ < 0
+    assert balanced_accuracy_score(y, clf.predict(X)) > 0.75
+
+
+@pytest.mark.parametrize("max_iter", [1, 2])
+def test_an_early_end_leaves_a_sensible_model(max_iter, rng):
+    """In high dimension, where examples can be separated, before they are."""
+    y = (np.arange(400) % 4 == 0).astype(int)
+    X = rng.standard_normal((400, 150)) + 0.3 * y[:, None]
+    clf = fit(MaxMarginClassifier(max_iter=max_iter), X, y)
+    assert clf.status_ == "max_iter"
+    assert balanced_accuracy_score(y, clf.predict(X)) > 0.8

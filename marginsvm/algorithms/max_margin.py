@@ -8,6 +8,7 @@ from typing import Any, Protocol
 import numpy as np
 from sklearn.base import BaseEstimator
 
+from marginsvm._results import least_loss
 from marginsvm._threads import single_threaded_blas
 from marginsvm._typing import Array
 from marginsvm._validation import TrainingSet
@@ -100,7 +101,8 @@ class MaxMarginClassifier(DualStateMixin, BaseEstimator):
     cache. Memory: the data, O(N), the square of the working set, some MB of examples;
     kernels: columns of all rows that were in the working set, up to 2 GiB. Where nothing
     separates, the model is the exponential loss's, about: that of some rounds of momentum
-    (kernels: the difference of the class means).
+    (kernels, and fits that end early: the best separator so far or the difference of the
+    class means, whichever has the smaller loss at its best scale).
 
     References
     ----------
@@ -171,7 +173,10 @@ class MaxMarginClassifier(DualStateMixin, BaseEstimator):
     def _fallback(self, data: KernelMatrixAdapter, progress: Progress) -> Candidate:
         """Where nothing separates, close to the minimiser of the exponential loss."""
         if progress.upper > data.resolution or not data.cheap_sums:
-            return Candidate(difference_of_means(data))
+            found = [] if progress.best is None else [progress.best.vector]
+            vectors = [difference_of_means(data), *found]
+            loss = [least_loss(data.rows, data.margins(w)).log_risk for w in vectors]
+            return Candidate(vectors[int(np.argmin(loss))])
         momentum = MomentumMarginClassifier()
         state = momentum._start(data)
         for _ in range(_LAST_RESORT):
