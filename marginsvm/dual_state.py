@@ -93,6 +93,7 @@ class DualStateMixin(ResultsMixin, PredictorMixin, CallbackSupportMixin, Classif
     _all_rows: ClassVar[bool] = True  # take part in rounds; False: few matter
     _in_order: ClassVar[bool] = False  # rows are visited one by one: their order matters
     _by_passes: ClassVar[bool] = True  # rounds are passes over all rows, wherever these are
+    _patience: ClassVar[int | None] = None  # rounds without closer bounds before a fit has stalled
     _softmax_only: bool = False  # every vector is a combination of softmax answers
 
     @abstractmethod
@@ -193,7 +194,7 @@ class DualStateMixin(ResultsMixin, PredictorMixin, CallbackSupportMixin, Classif
     ) -> str:
         publish = partial(self._results, data, training)
         known = progress.exact  # of a fit that is gone on with, and may have been at its end
-        status = known and self._confirmed(data, known)
+        status = known and self._confirmed(data, progress, known)
         try:
             while status is None and progress.n_iter < self.max_iter:
                 let_interrupts_through()
@@ -260,14 +261,16 @@ class DualStateMixin(ResultsMixin, PredictorMixin, CallbackSupportMixin, Classif
         are computed again in float64, now and then if they disagree.
         """
         status = self._reason(data, progress.lower, progress.upper)
-        if status is None or progress.n_iter < progress.next_confirmation:
+        n, due = progress.n_iter, progress.next_confirmation
+        promising = status is not None and (n >= due or n == self.max_iter)
+        if not (promising or self._stalled(progress)):
             return None, progress
         if status == "no_margin":
             progress = self._sharpened(data, progress)
         exact = self._exact(data, progress)
         later = progress.n_iter + 1 + progress.n_iter // 10
         progress = replace(progress, next_confirmation=later, exact=exact)
-        return self._confirmed(data, exact), progress
+        return self._confirmed(data, progress, exact), progress
 
     def _sharpened(self, data: KernelMatrixAdapter, progress: Progress) -> Progress:
         """Move a proof that next to nothing separates to rounding level, if it can be."""
@@ -280,8 +283,12 @@ class DualStateMixin(ResultsMixin, PredictorMixin, CallbackSupportMixin, Classif
             progress, proof=Candidate(proof, data.mass(proof), precise=True), upper=upper
         )
 
-    def _confirmed(self, data: KernelMatrixAdapter, exact: Exact) -> str | None:
-        return self._reason(data, exact.lower, exact.upper, exact.predictor.separates)
+    def _confirmed(self, data: KernelMatrixAdapter, progress: Progress, exact: Exact) -> str | None:
+        status = self._reason(data, exact.lower, exact.upper, exact.predictor.separates)
+        return status or ("stalled" if self._stalled(progress) else None)
+
+    def _stalled(self, progress: Progress) -> bool:
+        return self.tol > 0 and progress.stalled(self._patience)
 
     def _reason(
         self, data: KernelMatrixAdapter, lower: float, upper: float, separates: bool = True
@@ -349,7 +356,7 @@ class DualStateMixin(ResultsMixin, PredictorMixin, CallbackSupportMixin, Classif
         self.__dict__ = {**others, **attributes}
 
     def _warn(self, status: str) -> None:
-        if status in ("max_iter", "no_margin"):
+        if status in ("max_iter", "no_margin", "stalled"):
             text = f"{type(self).__name__} {self.certificate_.advice(self.max_iter, self.tol)}"
             # stacklevel: the caller of fit, past three decorators and _fit
             warnings.warn(text, ConvergenceWarning, stacklevel=7)

@@ -88,3 +88,16 @@ class Progress:
     exact: Exact | None = None  # what these vectors were confirmed to give
     before: Progress | None = None  # where a round began that ``max_iter`` cut short
     history: list[tuple[float, ...]] = field(default_factory=list)
+
+    def stalled(self, patience: int | None) -> bool:
+        """Whether the last ``patience`` rounds neither lowered the upper bound nor closed the gap.
+
+        A hundredth is the least that counts: at such a pace, one digit takes 230 times as
+        many rounds.
+        """
+        rounds = [line for line in self.history if line[0] <= self.n_iter]
+        if patience is None or len(rounds) <= patience:
+            return False
+        (*_, lower, upper), (*_, lower_now, upper_now) = rounds[-1 - patience], rounds[-1]
+        closer = max(upper_now - lower_now, 0.0) < 0.99 * max(upper - lower, 0.0)
+        return not (closer or upper_now < 0.99 * upper)

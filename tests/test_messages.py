@@ -7,11 +7,20 @@ import numpy as np
 import pytest
 from estimators import ESTIMATORS, fit, make, overlapping, parameters, separable
 from sklearn.datasets import load_iris
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import balanced_accuracy_score
 
 from marginsvm import MaxMarginClassifier, MomentumMarginClassifier, check_certificate
 
 each = pytest.mark.parametrize("cls", ESTIMATORS, ids=lambda cls: cls.__name__)
+
+
+def warning_of(estimator, X, y):
+    """Text of the one warning of a fit."""
+    with pytest.warns(ConvergenceWarning) as caught:
+        estimator.fit(X, y)
+    (warning,) = caught
+    return str(warning.message)
 
 
 def versicolor_and_virginica():
@@ -105,3 +114,43 @@ def test_an_early_end_leaves_a_sensible_model(max_iter, rng):
     clf = fit(MaxMarginClassifier(max_iter=max_iter), X, y)
     assert clf.status_ == "max_iter"
     assert balanced_accuracy_score(y, clf.predict(X)) > 0.8
+
+
+def integers_far_from_zero(rng):
+    """Labels with some noise, and 100 columns of integers around 480, all of a size."""
+    X = rng.standard_normal((1000, 100))
+    y = (X[:, :5].sum(axis=1) + rng.standard_normal(1000) > 0).astype(int)
+    return np.round(480.0 + 20.0 * X), y
+
+
+def test_all_rounds_are_played_if_tol_is_zero(rng):
+    clf = fit(MaxMarginClassifier(C=1.0, tol=0.0, max_iter=40), *overlapping(rng))
+    assert (clf.status_, clf.n_iter_) == ("max_iter", 40)
+
+
+def test_a_fit_that_has_stalled_goes_on_nowhere(rng):
+    X, y = integers_far_from_zero(rng)
+    clf = fit(MaxMarginClassifier(C=1e10, warm_start=True), X, y)
+    n_iter, margin = clf.n_iter_, clf.margin_
+    fit(clf, X, y)
+    assert (clf.status_, clf.n_iter_, clf.margin_) == ("stalled", n_iter, margin)
+    fit(clf.set_params(tol=2.0 * clf.gap_), X, y)
+    assert (clf.status_, clf.n_iter_) == ("certified", n_iter)
+
+
+@pytest.mark.parametrize("tol", [0.3, 0.1, 0.03])
+def test_a_smaller_tol_is_looked_at_again(tol, rng):
+    """Rows that violate only the smaller one are found when a fit goes on with it."""
+    X, y = overlapping(rng, n=2000, d=3)
+    X += 0.7 * y[:, None]
+    params = {"C": 1.0, "kernel": "rbf", "gamma": 0.5, "warm_start": True}
+    clf = MaxMarginClassifier(tol=tol, **params).fit(X, y)
+    assert clf.set_params(tol=1e-6).fit(X, y).status_ == "certified"
+
+
+def test_the_last_round_may_reach_tol(rng):
+    """Bounds that met after the last confirmation are those of a certified fit."""
+    X, y = separable(rng)
+    for n in range(1, 200):
+        clf = fit(MomentumMarginClassifier(tol=0.3, max_iter=n), X, y)
+        assert (clf.status_ == "certified") == (clf.gap_ <= 0.3)

@@ -56,7 +56,9 @@ class MaxMarginClassifier(DualStateMixin, BaseEstimator):
     stopping : {"gap", "separation"}, default="gap"
         Stop at the certified relative gap ``tol``, or at any separator.
     tol : float, default=1e-6
-        Relative gap between the certified bounds (dimensionless). 0 plays all rounds.
+        Relative gap between the certified bounds (dimensionless). Rounding may hide it: then
+        the fit ends as ``stalled``, after ten rounds that brought the bounds no closer. 0 plays
+        all rounds.
     max_iter : int, default=200
         Rounds in all, those before a warm start included: each solves a working set (soft
         margins with many examples: takes a Newton step) and looks at all rows once.
@@ -125,6 +127,7 @@ class MaxMarginClassifier(DualStateMixin, BaseEstimator):
     """
 
     _all_rows = False
+    _patience = 10  # each round solves exactly, and shortens the proof unless rounding prevents it
 
     def __init__(
         self,

@@ -103,8 +103,8 @@ class MomentumMarginClassifier(DualStateMixin, BaseEstimator):
         Whether the classes can be separated; False only with a proof at rounding level,
         None where the bounds do not say.
     status_ : str
-        ``certified``, ``separated``, ``no_margin``, ``max_iter``, ``stopped`` or
-        ``interrupted``.
+        ``certified``, ``separated``, ``no_margin``, ``stalled`` (exact solver only),
+        ``max_iter``, ``stopped`` or ``interrupted``.
     n_iter_ : int
         Rounds played.
     certificate_ : MarginCertificate

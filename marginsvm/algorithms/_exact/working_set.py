@@ -56,8 +56,8 @@ class WorkingSet:
         Examples, those of the working set among them, that a round looks at before all.
     delicate : bool
         Block pivoting has nothing more to give: the active set's turn.
-    settled : bool
-        So has the active set: nothing will change any more.
+    settled : float
+        Tolerance from which up nothing will change any more, as no row violates it.
     """
 
     rows: Array
@@ -69,7 +69,7 @@ class WorkingSet:
     candidates: tuple[Candidate, ...]
     near: Array = field(default_factory=lambda: np.empty(0, int))
     delicate: bool = False
-    settled: bool = False
+    settled: float = np.inf
 
     @classmethod
     def start(cls, data: KernelMatrixAdapter) -> WorkingSet:
@@ -102,12 +102,13 @@ class WorkingSet:
 
     def advance(self, data: KernelMatrixAdapter, tol: float) -> WorkingSet:
         """Solve on the working set, certify with a pass over all rows, exchange rows."""
-        if self.settled:
+        if tol >= self.settled:
             return self
         work, view = self._within(data, tol)._look(data, tol)
         if not len(view.new):  # slack keeps H definite: pivoting has given all its digits
-            settled = work.delicate or data.slack is not None
-            return replace(work, delicate=True, settled=settled)
+            done = work.delicate or data.slack is not None
+            delicate = work.delicate or data.slack is None
+            return replace(work, delicate=delicate, settled=tol if done else np.inf)
         work = work._exchange(data, view)
         return replace(work, near=_near(data, view.flat, work.rows)) if len(self.near) else work
 
