@@ -28,8 +28,8 @@ class MarginCertificate:
         No predictor has a larger margin: the norm of ``A^T q`` (margin units). Both bounds
         allow for all rounding.
     status : str
-        How the fit ended: ``certified``, ``separated``, ``no_margin``, ``max_iter``,
-        ``stopped`` or ``interrupted``.
+        How the fit ended: ``certified``, ``separated``, ``no_margin``, ``stalled``,
+        ``max_iter``, ``stopped`` or ``interrupted``.
     separable : bool or None
         Whether the classes can be separated; None where the bounds do not say.
     weights : csr_array of shape (n_samples, 1) or (n_samples, n_classes)
@@ -66,8 +66,8 @@ class MarginCertificate:
         """
         return relative_gap(self.margin, self.margin_bound)
 
-    def advice(self, max_iter: int, tol: float) -> str:
-        """Say how a fit ended that did not reach its goal, and what would help.
+    def outcome(self, max_iter: int, tol: float) -> str:
+        """Say how a fit ended that did not reach its goal.
 
         Parameters
         ----------
@@ -91,11 +91,9 @@ class MarginCertificate:
                 f"proved that no predictor has a margin above {self.margin_bound:.3g} "
                 f"(certificate_.weights is the proof): {meaning} C < inf gives a soft margin."
             )
-        return (
-            f"ended after max_iter={max_iter} rounds with the bounds {self.margin:.6g} <= best "
-            f"margin <= {self.margin_bound:.6g}, a relative gap of {self.gap:.3g} > tol={tol}. "
-            "Increase max_iter, scale the features, or set C < inf if the classes overlap."
-        )
+        how = "stalled" if self.status == "stalled" else f"ended after max_iter={max_iter} rounds"
+        bounds = bounds_text(self.margin, self.margin_bound)
+        return f"{how} with {bounds}, a relative gap of {self.gap:.3g} > tol={tol}."
 
     def __str__(self) -> str:
         bounds = bounds_text(self.margin, self.margin_bound)

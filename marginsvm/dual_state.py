@@ -17,6 +17,7 @@ from sklearn.callback import CallbackSupportMixin, with_callbacks
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import Interval, StrOptions
 
+from marginsvm._advice import remedies
 from marginsvm._block_source import block_set
 from marginsvm._interrupts import interrupts_wait, let_interrupts_through
 from marginsvm._prediction import PredictorMixin
@@ -184,7 +185,7 @@ class DualStateMixin(ResultsMixin, PredictorMixin, CallbackSupportMixin, Classif
             context.call_on_fit_task_begin(estimator=self, X=X, y=y)
             status = self._play(data, training, progress, context, X, y)
             context.call_on_fit_task_end(estimator=self, X=X, y=y)
-        self._warn(status)
+        self._warn(data, status)
         return self
 
     # The loop.
@@ -355,8 +356,9 @@ class DualStateMixin(ResultsMixin, PredictorMixin, CallbackSupportMixin, Classif
         others = {name: value for name, value in vars(self).items() if not name.endswith("_")}
         self.__dict__ = {**others, **attributes}
 
-    def _warn(self, status: str) -> None:
+    def _warn(self, data: KernelMatrixAdapter, status: str) -> None:
         if status in ("max_iter", "no_margin", "stalled"):
-            text = f"{type(self).__name__} {self.certificate_.advice(self.max_iter, self.tol)}"
+            outcome = self.certificate_.outcome(self.max_iter, self.tol)
+            text = f"{type(self).__name__} {outcome} {remedies(self, data)}".strip()
             # stacklevel: the caller of fit, past three decorators and _fit
             warnings.warn(text, ConvergenceWarning, stacklevel=7)

@@ -9,6 +9,7 @@ from estimators import ESTIMATORS, fit, make, overlapping, parameters, separable
 from sklearn.datasets import load_iris
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import balanced_accuracy_score
+from sklearn.metrics.pairwise import sigmoid_kernel
 
 from marginsvm import MaxMarginClassifier, MomentumMarginClassifier, check_certificate
 
@@ -123,6 +124,35 @@ def integers_far_from_zero(rng):
     return np.round(480.0 + 20.0 * X), y
 
 
+def test_soft_margins_stop_where_rounding_hides_the_rest(rng):
+    """At C = 1e10, slack coordinates are 1e-8 of the rows: their squares are not seen beside."""
+    X, y = integers_far_from_zero(rng)
+    clf = MaxMarginClassifier(C=1e10)
+    text = warning_of(clf, X, y)
+    assert clf.status_ == "stalled"
+    assert clf.n_iter_ < 30
+    assert 1e-6 < clf.gap_ < 1e-2
+    assert check_certificate(clf, X, y)
+    tol = float(re.search(r"tol=(\S+) accepts these bounds", text)[1])
+    assert tol < 3.0 * clf.gap_
+    assert MaxMarginClassifier(C=1e10, tol=tol).fit(X, y).status_ == "certified"
+    assert text.endswith("and a smaller C has a wider margin.")
+    assert MaxMarginClassifier(C=1e2).fit(X, y).status_ == "certified"
+
+
+@pytest.mark.parametrize("C", [np.inf, 1e6])
+def test_kernels_in_float32_stop_where_rounding_hides_the_rest(C, shared_data):
+    X, y = (shared_data("svmguide1")[name] for name in ("X_train", "y_train"))
+    clf = MaxMarginClassifier(kernel="rbf", C=C)
+    text = warning_of(clf, X.astype(np.float32), y)
+    assert clf.status_ == "stalled"
+    assert clf.n_iter_ < 50
+    assert clf.score(X, y) > 0.9
+    assert text.endswith("rounding in float32 hides the rest. Pass X as float64.")
+    better = fit(MaxMarginClassifier(kernel="rbf", C=C), X.astype(np.float64), y)
+    assert better.margin_bound_ < 0.1 * clf.margin_bound_
+
+
 def test_all_rounds_are_played_if_tol_is_zero(rng):
     clf = fit(MaxMarginClassifier(C=1.0, tol=0.0, max_iter=40), *overlapping(rng))
     assert (clf.status_, clf.n_iter_) == ("max_iter", 40)
@@ -148,9 +178,72 @@ def test_a_smaller_tol_is_looked_at_again(tol, rng):
     assert clf.set_params(tol=1e-6).fit(X, y).status_ == "certified"
 
 
+@pytest.mark.parametrize("C", [np.inf, 10.0])
+@each
+def test_more_rounds_are_advised_where_they_help(cls, C, rng):
+    X, y = separable(rng, n=600, d=40, margin=0.05)
+    few, many = (make(cls, C=C, tol=1e-9, stopping="gap", max_iter=n) for n in (1, 200))
+    text = warning_of(few, X, y)
+    assert "max_iter=1 rounds" in text
+    assert "Increase max_iter" in text
+    assert fit(many, X, y).gap_ < few.gap_
+
+
+@pytest.mark.parametrize(("C", "advised"), [(np.inf, "set C < inf if"), (10.0, "a smaller C")])
+def test_c_is_advised_where_it_is_not_set(C, advised):
+    X, y = versicolor_and_virginica()
+    text = warning_of(MomentumMarginClassifier(C=C, max_iter=30), X, y)
+    assert advised in text
+    assert ("C < inf" in text) == np.isinf(C)
+    rounds = [fit(MomentumMarginClassifier(C=c, tol=0.1), X, y).n_iter_ for c in (1.0, 10.0)]
+    assert rounds[0] < rounds[1]
+    assert MomentumMarginClassifier(C=1.0).fit(X, y).status_ == "certified"
+
+
+def test_a_precomputed_kernel_in_float32_is_named():
+    X, y = versicolor_and_virginica()
+    K = X @ X.T
+    clf = MaxMarginClassifier(kernel="precomputed", C=1e6)
+    assert "Pass the kernel matrix as float64." in warning_of(clf, K.astype(np.float32), y)
+    assert fit(MaxMarginClassifier(kernel="precomputed", C=1e6), K, y).gap_ < 0.01 * clf.gap_
+
+
 def test_the_last_round_may_reach_tol(rng):
     """Bounds that met after the last confirmation are those of a certified fit."""
     X, y = separable(rng)
     for n in range(1, 200):
         clf = fit(MomentumMarginClassifier(tol=0.3, max_iter=n), X, y)
         assert (clf.status_ == "certified") == (clf.gap_ <= 0.3)
+
+
+@pytest.mark.parametrize("cls", [MaxMarginClassifier, MomentumMarginClassifier])
+@pytest.mark.parametrize("C", [1.0, 10.0])
+@pytest.mark.parametrize("fit_intercept", [False, True])
+def test_kernels_that_are_not_positive_semidefinite_are_named(cls, C, fit_intercept):
+    X, y = versicolor_and_virginica()
+    clf = make(cls, kernel="sigmoid", C=C, max_iter=100, fit_intercept=fit_intercept)
+    text = warning_of(clf, X, y)
+    eigenvalue = float(re.search(r"it has the eigenvalue (\S+)\)", text)[1])
+    K = sigmoid_kernel(X, gamma=1 / (X.shape[1] * X.var()), coef0=0.0)
+    centre = np.eye(100) - 0.01 * fit_intercept
+    assert eigenvalue == pytest.approx(np.linalg.eigvalsh(centre @ K @ centre)[0], rel=0.01)
+    assert "not positive semidefinite" in text
+    assert "fit_intercept" not in text
+    assert make(cls, kernel="rbf", C=C, tol=1e-3).fit(X, y).status_ == "certified"
+
+
+@pytest.mark.parametrize("C", [1.0, np.inf])
+def test_an_intercept_is_advised_where_it_helps(C):
+    """Minus the distance is a kernel on weights that sum to 0."""
+    X, y = versicolor_and_virginica()
+    K = -np.linalg.norm(X[:, None] - X, axis=2)
+    with pytest.raises(ValueError, match="set fit_intercept=True, which helps here"):
+        MaxMarginClassifier(kernel="precomputed", C=C, fit_intercept=False).fit(K, y)
+    assert MaxMarginClassifier(kernel="precomputed", C=C).fit(K, y).status_ == "certified"
+
+
+def test_an_intercept_is_not_advised_where_it_is_fitted():
+    X, y = versicolor_and_virginica()
+    with pytest.raises(ValueError, match="not positive semidefinite") as caught:
+        MomentumMarginClassifier(kernel="sigmoid", max_iter=100).fit(X, y)
+    assert "fit_intercept" not in str(caught.value)

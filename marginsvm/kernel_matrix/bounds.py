@@ -47,6 +47,7 @@ class Bounds(ABC):
     resolution = 1e-12  # a margin this small cannot be told from 0
     enough = 0.0  # relative error of a bound that needs no more digits
     vanishing = 1e-12  # nor an upper bound, with the rounding that it allows for
+    precision = np.dtype(np.float64)  # of what rounds compute with
     _image_shape: tuple[int, ...]
     _cut: int  # where a vector's coefficients begin
     _slack: Array | None
