@@ -48,7 +48,7 @@ def _coarser(estimator: Any, data: KernelMatrixAdapter) -> str:
     if estimator.margin_ > 0:
         ways.append(f"tol={_just_above(estimator.gap_):.0e} accepts these bounds")
     if np.isfinite(estimator.C):
-        ways.append("a smaller C has a wider margin")
+        ways.append("a smaller C leaves less to hide")
     elif estimator.margin_ <= 0:
         ways.append("C < inf gives a soft margin")
     return f"{_IN_VAIN} rounding in float64 hides the rest; {' and '.join(ways)}."

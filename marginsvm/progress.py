@@ -95,8 +95,10 @@ class Progress:
         A hundredth is the least that counts: at such a pace, one digit takes 230 times as
         many rounds.
         """
+        if patience is None:
+            return False
         rounds = [line for line in self.history if line[0] <= self.n_iter]
-        if patience is None or len(rounds) <= patience:
+        if len(rounds) <= patience:
             return False
         (*_, lower, upper), (*_, lower_now, upper_now) = rounds[-1 - patience], rounds[-1]
         closer = max(upper_now - lower_now, 0.0) < 0.99 * max(upper - lower, 0.0)

@@ -243,7 +243,7 @@ class GramAdapter(KernelMatrixAdapter):
         """
         n = self.rows.n_examples
         some = np.unique(np.linspace(0, n - 1, min(n, _EXAMINED)).astype(int))
-        K = self._values(some, some) + self._constant**2
+        K = self._block(some, some).astype(np.float64) + self._constant**2
         eps = float(np.finfo(self.column_dtype).eps)
         rounding = len(some) * eps * float(np.abs(K).max())
         if centred:
