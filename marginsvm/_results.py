@@ -5,13 +5,17 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from scipy.optimize import minimize_scalar
 
 from marginsvm._typing import Array
 from marginsvm._validation import TrainingSet
 from marginsvm.certificate import MarginCertificate, rows_in_words
 from marginsvm.kernel_matrix import KernelMatrixAdapter, Predictor
+from marginsvm.kernel_matrix.rows import Rows
 from marginsvm.progress import Candidate, Exact, Progress
-from marginsvm.responses import softmax
+from marginsvm.responses import Weights, softmax
+
+_LOG_SCALES = (-5.0, 10.0)  # of the largest margin, between which the loss is least
 
 
 class ResultsMixin:
@@ -85,7 +89,7 @@ class ResultsMixin:
         model, own = last.vector, last.offsets
         if data.norm(model) <= 1e-13 * data.mass(model):  # nothing is left of it but rounding
             model = data.zeros()
-        own = softmax(data.rows, data.margins(model)).offsets if own is None else own
+        own = least_loss(data.rows, data.margins(model)).offsets if own is None else own
         return model, data.lower_bound(model, own)
 
     def _fallback(self, data: KernelMatrixAdapter, progress: Progress) -> Candidate:
@@ -129,3 +133,18 @@ class ResultsMixin:
             "dual_coef_": coef[:, support],
             "intercept_": intercept,
         }
+
+
+def least_loss(rows: Rows, margins: Array) -> Weights:
+    """Softmax of some multiple of these margins, that which has the least exponential loss.
+
+    Its offsets are the best intercept for the margins as they are. (That of the loss without
+    scaling would be the larger class's, whatever the predictor, where margins are small.)
+    """
+    size = float(np.abs(margins[np.isfinite(margins)]).max(initial=0.0)) or 1.0
+
+    def response(log_scale: float) -> Weights:
+        return softmax(rows, margins, size * float(np.exp(-log_scale)))
+
+    least = minimize_scalar(lambda s: response(s).log_risk, bounds=_LOG_SCALES, method="bounded")
+    return response(float(least.x))

@@ -28,8 +28,8 @@ class MarginCertificate:
         No predictor has a larger margin: the norm of ``A^T q`` (margin units). Both bounds
         allow for all rounding.
     status : str
-        How the fit ended: ``certified``, ``separated``, ``no_margin``, ``max_iter``,
-        ``stopped`` or ``interrupted``.
+        How the fit ended: ``certified``, ``separated``, ``no_margin``, ``stalled``,
+        ``max_iter``, ``stopped`` or ``interrupted``.
     separable : bool or None
         Whether the classes can be separated: True if the predictor separates them, False if
         exact weights near ``weights`` are proved to make the classes meet, else None.
@@ -63,11 +63,16 @@ class MarginCertificate:
 
     @property
     def gap(self) -> float:
-        """Relative gap between the bounds (dimensionless)."""
+        """Relative gap between the bounds, ``(margin_bound - margin) / margin_bound``.
+
+        From 0 to 1 (dimensionless): the part of the upper bound that the predictor's margin
+        falls short of. No best margin is negative, so a lower bound below 0 counts as 0: the
+        gap is 1 where no separator was found, and 0 where both bounds are 0.
+        """
         return relative_gap(self.margin, self.margin_bound)
 
-    def advice(self, max_iter: int, tol: float) -> str:
-        """Say how a fit ended that did not reach its goal, and what would help.
+    def outcome(self, max_iter: int, tol: float) -> str:
+        """Say how a fit ended that did not reach its goal.
 
         Parameters
         ----------
@@ -82,23 +87,16 @@ class MarginCertificate:
         """
         if self.status == "no_margin":
             if self.separable is False:
-                return (
-                    "proved that no predictor separates the classes (certificate_.weights is the "
-                    "proof). Set C < inf for a soft margin."
+                known = "no predictor separates the classes"
+            else:
+                known = (
+                    f"no predictor has a margin{self._where} above {self.margin_bound:.3g}, next "
+                    f"to nothing where examples are {self.radius:.3g} long"
                 )
-            return (
-                f"proved that no predictor has a margin{self._where} above {self.margin_bound:.3g}, "
-                f"next to nothing where examples are {self.radius:.3g} long (certificate_.weights is the "
-                "proof). Whether a thinner margin separates the classes is not known: "
-                "check_separability may decide it. Scale the columns to similar units, or set "
-                "C < inf for a soft margin."
-            )
-        return (
-            f"ended after max_iter={max_iter} rounds with the bounds {self.margin:.6g} <= best "
-            f"margin{self._where} <= {self.margin_bound:.6g}, a relative gap of {self.gap:.3g} > "
-            f"tol={tol}. Increase max_iter, scale the features, or set C < inf if the classes "
-            "overlap."
-        )
+            return f"proved that {known} (certificate_.weights is the proof)."
+        how = "stalled" if self.status == "stalled" else f"ended after max_iter={max_iter} rounds"
+        bounds = bounds_text(self.margin, self.margin_bound, self._where)
+        return f"{how} with {bounds}, a relative gap of {self.gap:.3g} > tol={tol}."
 
     @property
     def _where(self) -> str:
@@ -106,11 +104,8 @@ class MarginCertificate:
         return "" if self.of == "X" else f" on {self.of}"
 
     def __str__(self) -> str:
-        return (
-            f"{self.status}: {self.margin:.6g} <= best margin{self._where} <= "
-            f"{self.margin_bound:.6g} "
-            f"(relative gap {self.gap:.2g}), separable: {self.separable}"
-        )
+        bounds = bounds_text(self.margin, self.margin_bound, self._where)
+        return f"{self.status}: {bounds} (relative gap {self.gap:.2g}), separable: {self.separable}"
 
 
 def rows_in_words(constant: float) -> str:
@@ -126,11 +121,17 @@ def rows_in_words(constant: float) -> str:
 
 
 def relative_gap(lower: float, upper: float) -> float:
-    """``(upper - lower) / upper``; 0 where they meet, also at zero."""
-    difference = max(upper - lower, 0.0)
-    if difference == 0.0:
+    """Compute :attr:`MarginCertificate.gap` of two bounds; 1 while an upper one is missing."""
+    lower = max(lower, 0.0)
+    if not lower < upper:
         return 0.0
-    return difference / upper if upper > 0 else float("inf")
+    return (upper - lower) / upper if np.isfinite(upper) else 1.0
+
+
+def bounds_text(lower: float, upper: float, where: str = "") -> str:
+    """Both bounds as an inequality; a lower one that is not positive claims nothing."""
+    below = f"{lower:.6g} <= " if lower > 0 else ""
+    return f"{below}best margin{where} <= {upper:.6g}"
 
 
 @dataclass(frozen=True)
@@ -275,7 +276,7 @@ def _outcome(estimator: Any, problem: Problem) -> Iterator[str]:
     positive = claim.margin > 0
     holds = {
         "certified": positive and claim.gap <= estimator.tol,
-        "separated": positive,
+        "separated": problem.separation() > 0,
         "no_margin": hard
         and (
             claim.separable is False

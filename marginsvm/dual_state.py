@@ -17,6 +17,7 @@ from sklearn.callback import CallbackSupportMixin, with_callbacks
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import Interval, StrOptions
 
+from marginsvm._advice import remedies
 from marginsvm._block_source import block_set
 from marginsvm._interrupts import interrupts_wait, let_interrupts_through
 from marginsvm._prediction import PredictorMixin
@@ -24,11 +25,11 @@ from marginsvm._results import ResultsMixin
 from marginsvm._threads import single_threaded_blas
 from marginsvm._typing import Array
 from marginsvm._validation import KERNELS, TrainingSet, training_set
-from marginsvm.certificate import relative_gap
+from marginsvm.certificate import bounds_text, relative_gap
 from marginsvm.kernel_matrix import KernelMatrixAdapter
 from marginsvm.kernel_matrix.columns import ColumnPlan
 from marginsvm.nearest_point import shortest_proof
-from marginsvm.progress import Candidate, Progress
+from marginsvm.progress import Candidate, Exact, Progress
 
 __all__ = ["Candidate", "DualStateMixin", "Progress"]
 
@@ -93,6 +94,7 @@ class DualStateMixin(ResultsMixin, PredictorMixin, CallbackSupportMixin, Classif
     _all_rows: ClassVar[bool] = True  # take part in rounds; False: few matter
     _in_order: ClassVar[bool] = False  # rows are visited one by one: their order matters
     _by_passes: ClassVar[bool] = True  # rounds are passes over all rows, wherever these are
+    _patience: ClassVar[int | None] = None  # rounds without closer bounds before a fit has stalled
     _softmax_only: bool = False  # every vector is a combination of softmax answers
 
     @abstractmethod
@@ -187,7 +189,7 @@ class DualStateMixin(ResultsMixin, PredictorMixin, CallbackSupportMixin, Classif
             context.call_on_fit_task_begin(estimator=self, X=X, y=y)
             status = self._play(data, training, progress, context, X, y)
             context.call_on_fit_task_end(estimator=self, X=X, y=y)
-        self._warn(status)
+        self._warn(data, status)
         return self
 
     # The loop.
@@ -197,13 +199,13 @@ class DualStateMixin(ResultsMixin, PredictorMixin, CallbackSupportMixin, Classif
     ) -> str:
         publish = partial(self._results, data, training)
         known = progress.exact  # of a fit that is gone on with, and may have been at its end
-        status = known and self._reason(data, known.lower, known.upper)
+        status = known and self._confirmed(data, progress, known)
         try:
             while status is None and progress.n_iter < self.max_iter:
                 let_interrupts_through()
                 before, progress = progress.n_iter, self._advance(data, progress)
                 status, progress = self._verdict(data, progress)
-                self._report(before, progress)
+                self._report(data, before, progress)
                 if self._told_to_stop(context, X, y, partial(publish, progress, "stopped")):
                     status = status or "stopped"
         except (KeyboardInterrupt, OSError):  # not the data's fault: what was found stays good
@@ -264,7 +266,9 @@ class DualStateMixin(ResultsMixin, PredictorMixin, CallbackSupportMixin, Classif
         are computed again in float64, now and then if they disagree.
         """
         status = self._reason(data, progress.lower, progress.upper)
-        if status is None or progress.n_iter < progress.next_confirmation:
+        n, due = progress.n_iter, progress.next_confirmation
+        promising = status is not None and (n >= due or n == self.max_iter)
+        if not (promising or self._stalled(progress)):
             return None, progress
         if status == "no_margin":
             progress = self._sharpened(data, progress)
@@ -277,10 +281,7 @@ class DualStateMixin(ResultsMixin, PredictorMixin, CallbackSupportMixin, Classif
                     break
         later = progress.n_iter + 1 + progress.n_iter // 10
         progress = replace(progress, next_confirmation=later, exact=exact)
-        status = self._reason(data, exact.lower, exact.upper)
-        if status == "no_margin" and not exact.overlap and self._may_find_more(progress.state):
-            status = None
-        return status, progress
+        return self._confirmed(data, progress, exact), progress
 
     def _sharpened(self, data: KernelMatrixAdapter, progress: Progress) -> Progress:
         """Move a proof that next to nothing separates to rounding level, if it can be."""
@@ -293,21 +294,40 @@ class DualStateMixin(ResultsMixin, PredictorMixin, CallbackSupportMixin, Classif
             progress, proof=Candidate(proof, data.mass(proof), precise=True), upper=upper
         )
 
-    def _reason(self, data: KernelMatrixAdapter, lower: float, upper: float) -> str | None:
-        separated = lower > data.resolution
-        if self.stopping == "separation" and separated:
+    def _confirmed(self, data: KernelMatrixAdapter, progress: Progress, exact: Exact) -> str | None:
+        status = self._reason(data, exact.lower, exact.upper, exact.predictor.separates)
+        stalled = self._stalled(progress)
+        if status == "no_margin" and not exact.overlap:
+            at_the_end = stalled or progress.n_iter >= self.max_iter
+            return status if at_the_end or not self._may_find_more(progress.state) else None
+        return status or ("stalled" if stalled else None)
+
+    def _stalled(self, progress: Progress) -> bool:
+        return self.tol > 0 and progress.stalled(self._patience)
+
+    def _reason(
+        self, data: KernelMatrixAdapter, lower: float, upper: float, separates: bool = True
+    ) -> str | None:
+        """Name the reason to stop at these bounds.
+
+        A soft margin is positive whether or not the examples themselves are separated;
+        ``separates`` says so where it has been looked at.
+        """
+        positive = lower > data.resolution
+        if self.stopping == "separation" and positive and separates:
             return "separated"
-        if separated and relative_gap(lower, upper) + _ROUNDING <= self.tol:
+        if positive and relative_gap(lower, upper) + _ROUNDING <= self.tol:
             return "certified"
-        if not separated and upper <= self._negligible(data) and np.isinf(self.C):
+        if not positive and upper <= self._negligible(data) and np.isinf(self.C):
             return "no_margin"
         return None
 
-    def _report(self, before: int, progress: Progress) -> None:
-        n = progress.n_iter
+    def _report(self, data: KernelMatrixAdapter, before: int, progress: Progress) -> None:
+        n, unit = progress.n_iter, data.radius * data.rows.unit
         if self.verbose and (n.bit_length() > before.bit_length() or n // 1000 > before // 1000):
+            bounds = bounds_text(progress.lower * unit, progress.upper * unit)
             gap = relative_gap(progress.lower, progress.upper)
-            print(f"[{type(self).__name__}] round {n}: relative gap {gap:.3g}")
+            print(f"[{type(self).__name__}] round {n}: {bounds} (relative gap {gap:.3g})")
 
     def _told_to_stop(self, context: Any, X: Any, y: Any, attributes: Any) -> bool:
         if not getattr(self, "_skl_callbacks", None):
@@ -350,8 +370,9 @@ class DualStateMixin(ResultsMixin, PredictorMixin, CallbackSupportMixin, Classif
         others = {name: value for name, value in vars(self).items() if not name.endswith("_")}
         self.__dict__ = {**others, **attributes}
 
-    def _warn(self, status: str) -> None:
-        if status in ("max_iter", "no_margin"):
-            text = f"{type(self).__name__} {self.certificate_.advice(self.max_iter, self.tol)}"
+    def _warn(self, data: KernelMatrixAdapter, status: str) -> None:
+        if status in ("max_iter", "no_margin", "stalled"):
+            outcome = self.certificate_.outcome(self.max_iter, self.tol)
+            text = f"{type(self).__name__} {outcome} {remedies(self, data)}".strip()
             # stacklevel: the caller of fit, past three decorators and _fit
             warnings.warn(text, ConvergenceWarning, stacklevel=7)

@@ -26,7 +26,8 @@ class Candidate:
     fallback : bool
         Whether it is the model where nothing separates.
     offsets : ndarray of shape (n_classes,) or None
-        Its intercept in that case; None: the one of the exponential loss.
+        Its intercept in that case; None: the one of the exponential loss, where its scale is
+        the best.
     margins : ndarray or None
         Its margins on all rows, if known in float64: a bound to stop on then needs no
         further pass.
@@ -99,3 +100,18 @@ class Progress:
     exact: Exact | None = None  # what these vectors were confirmed to give
     before: Progress | None = None  # where a round began that ``max_iter`` cut short
     history: list[tuple[float, ...]] = field(default_factory=list)
+
+    def stalled(self, patience: int | None) -> bool:
+        """Whether the last ``patience`` rounds neither lowered the upper bound nor closed the gap.
+
+        A hundredth is the least that counts: at such a pace, one digit takes 230 times as
+        many rounds.
+        """
+        if patience is None:
+            return False
+        rounds = [line for line in self.history if line[0] <= self.n_iter]
+        if len(rounds) <= patience:
+            return False
+        (*_, lower, upper), (*_, lower_now, upper_now) = rounds[-1 - patience], rounds[-1]
+        closer = max(upper_now - lower_now, 0.0) < 0.99 * max(upper - lower, 0.0)
+        return not (closer or upper_now < 0.99 * upper)

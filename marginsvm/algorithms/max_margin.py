@@ -8,6 +8,7 @@ from typing import Any, Protocol
 import numpy as np
 from sklearn.base import BaseEstimator
 
+from marginsvm._results import least_loss
 from marginsvm._threads import single_threaded_blas
 from marginsvm._typing import Array
 from marginsvm._validation import TrainingSet
@@ -31,8 +32,7 @@ class Method(Protocol):
         """What the last round found."""
         ...
 
-    @property
-    def settled(self) -> bool:
+    def is_settled(self, tol: float) -> bool:
         """Whether nothing will change any more."""
         ...
 
@@ -60,7 +60,9 @@ class MaxMarginClassifier(DualStateMixin, BaseEstimator):
     stopping : {"gap", "separation"}, default="gap"
         Stop at the certified relative gap ``tol``, or at any separator.
     tol : float, default=1e-6
-        Relative gap between the certified bounds (dimensionless). 0 plays all rounds.
+        Relative gap between the certified bounds (dimensionless). Rounding may hide it: then
+        the fit ends as ``stalled``, after ten rounds that brought the bounds no closer. 0 plays
+        all rounds.
     max_iter : int, default=200
         Rounds in all, those before a warm start included: each solves a working set (soft
         margins with many examples: takes a Newton step) and looks at all rows once.
@@ -105,7 +107,8 @@ class MaxMarginClassifier(DualStateMixin, BaseEstimator):
     cache. Memory: the data, O(N), the square of the working set, some MB of examples;
     kernels: columns of all rows that were in the working set, up to 2 GiB. Where nothing
     separates, the model is the exponential loss's, about: that of some rounds of momentum
-    (kernels: the difference of the class means).
+    (kernels, and fits that end early: the best separator so far or the difference of the
+    class means, whichever has the smaller loss at its best scale).
 
     References
     ----------
@@ -128,6 +131,7 @@ class MaxMarginClassifier(DualStateMixin, BaseEstimator):
     """
 
     _all_rows = False
+    _patience = 10  # each round solves exactly, and shortens the proof unless rounding prevents it
 
     def __init__(
         self,
@@ -176,7 +180,10 @@ class MaxMarginClassifier(DualStateMixin, BaseEstimator):
     def _fallback(self, data: KernelMatrixAdapter, progress: Progress) -> Candidate:
         """Where nothing separates, close to the minimiser of the exponential loss."""
         if progress.upper > data.vanishing or not data.cheap_sums:
-            return Candidate(difference_of_means(data))
+            found = [] if progress.best is None else [progress.best.vector]
+            vectors = [difference_of_means(data), *found]
+            loss = [least_loss(data.rows, data.margins(w)).log_risk for w in vectors]
+            return Candidate(vectors[int(np.argmin(loss))])
         momentum = MomentumMarginClassifier()
         state = momentum._start(data)
         for _ in range(_LAST_RESORT):
@@ -188,7 +195,7 @@ class MaxMarginClassifier(DualStateMixin, BaseEstimator):
         return data.vanishing
 
     def _may_find_more(self, state: Method) -> bool:
-        return not state.settled
+        return not state.is_settled(self.tol)
 
     def _model(
         self, data: KernelMatrixAdapter, training: TrainingSet, exact: Exact

@@ -72,7 +72,9 @@ class MomentumMarginClassifier(DualStateMixin, BaseEstimator):
         logistic: 1/n of them, safe and slow); or not at all, which is plain gradient
         descent, whose margin grows with log t only.
     stopping : {"gap", "separation"}, default="gap"
-        Stop at the certified relative gap ``tol``, or at any separator.
+        Stop at the certified relative gap ``tol``, or at any separator of the examples.
+        With ``C < inf``, slack does not count as separation, and a fit that asks for
+        ``"separation"`` ends at the gap ``tol`` where it comes first.
     tol : float, default=1e-3
         Relative gap between the certified bounds (dimensionless).
     max_iter : int, default=10000
@@ -95,13 +97,14 @@ class MomentumMarginClassifier(DualStateMixin, BaseEstimator):
     margin_, margin_bound_ : float
         Certified lower and upper bound on the best margin (margin units: those of X).
     gap_ : float
-        Their relative gap (dimensionless).
+        Their relative gap, from 0 to 1 (dimensionless); 1 where no separator was found. See
+        :attr:`marginsvm.MarginCertificate.gap`.
     separable_ : bool or None
         Whether the classes can be separated; False only with a proof at rounding level,
         None where the bounds do not say.
     status_ : str
-        ``certified``, ``separated``, ``no_margin``, ``max_iter``, ``stopped`` or
-        ``interrupted``.
+        ``certified``, ``separated``, ``no_margin``, ``stalled`` (exact solver only),
+        ``max_iter``, ``stopped`` or ``interrupted``.
     n_iter_ : int
         Rounds played.
     certificate_ : MarginCertificate

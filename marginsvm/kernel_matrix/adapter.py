@@ -259,6 +259,10 @@ class KernelMatrixAdapter(Bounds):
             return x
         return (signs[:, :, None] * x[:, None, :]).reshape(len(rows), -1)
 
+    def flaw(self) -> str:
+        """Say why margins mean nothing on this data, and what helps; empty: no reason is known."""
+        return ""
+
     def part(self, examples: Array) -> KernelMatrixAdapter | None:
         """The problem of some of the examples, at hand and in the same units; None: no gain."""
         return None

@@ -50,6 +50,7 @@ class Bounds(ABC):
     resolution = 0.0  # margins up to this (in radii) may be rounding that bounds do not allow for
     enough = 0.0  # relative error of a bound that needs no more digits
     vanishing = 1e-9  # upper bounds (in radii) at which exact weights that prove 0 may be near
+    precision = np.dtype(np.float64)  # of what rounds compute with
     _image_shape: tuple[int, ...]
     _cut: int  # where a vector's coefficients begin
     _slack: Array | None

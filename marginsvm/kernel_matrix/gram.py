@@ -35,6 +35,7 @@ _STRIPS = 8  # whatever the number of threads, as sums depend on it
 _STRIP_BYTES = 2**24
 _BLOCK_BYTES = 2**22  # of a stored matrix that a thread works on at once
 _COLUMN_BLOCK = 4096  # rows a thread works on at once, for columns
+_EXAMINED = 500  # examples on which the kernel is asked for its eigenvalues: a tenth of a second
 _CENTRE = 256  # examples whose mean stands for that of all, where products are dear
 
 
@@ -94,7 +95,7 @@ class GramAdapter(KernelMatrixAdapter):
             whole_columns = partial(self._block, j=slice(None))
             self._kept = KeptColumns(whole_columns, rows.n_examples, _MAX_STORED_BYTES)
         diagonal = self._diagonal()
-        self.column_dtype = diagonal.dtype
+        self.column_dtype = self.precision = diagonal.dtype
         self._highest = float(np.abs(diagonal).max()) + constant**2
         squared = self._squared_norms(diagonal.astype(np.float64))
         self._set_radius(squared, self._tallest())
@@ -230,12 +231,39 @@ class GramAdapter(KernelMatrixAdapter):
         squared = self.dot(w, w)
         mass = np.float64(self.mass(w))  # whose square may overflow
         if squared < -1e-5 * mass**2 * max(1.0, self._steepness):  # not rounding
-            raise ValueError(
-                "the kernel is not positive semidefinite on these examples (a squared norm is "
-                f"{squared:.3g}): it is no inner product, and margins mean nothing. Choose other "
-                "kernel parameters, or fit_intercept=True if it is conditionally so"
-            )
+            raise ValueError(self._indefinite(f"a squared norm is {squared:.3g}"))
         return float(np.sqrt(max(squared, 0.0)))
+
+    def flaw(self) -> str:
+        least, rounding = self._least_eigenvalue(centred=self.rows.balanced)
+        if least >= -rounding:
+            return ""
+        return self._indefinite(f"on some examples it has the eigenvalue {least:.3g}")
+
+    def _least_eigenvalue(self, *, centred: bool) -> tuple[float, float]:
+        """That of the kernel matrix of some examples, and what rounding makes of zero.
+
+        Centred: on weights that sum to 0, which are all that an intercept leaves.
+        """
+        n = self.rows.n_examples
+        some = np.unique(np.linspace(0, n - 1, min(n, _EXAMINED)).astype(int))
+        K = self._block(some, some).astype(np.float64) + self._constant**2
+        eps = float(np.finfo(self.column_dtype).eps)
+        rounding = len(some) * eps * float(np.abs(K).max())
+        if centred:
+            K = K - K.mean(axis=0)
+            K = K - K.mean(axis=1)[:, None]
+        return float(np.linalg.eigvalsh(K)[0]), rounding
+
+    def _indefinite(self, evidence: str) -> str:
+        text = (
+            f"The kernel matrix is not positive semidefinite ({evidence}): it holds no inner "
+            "products, and margins mean nothing. Choose another kernel, such as 'rbf', or other "
+            "parameters of this one"
+        )
+        least, rounding = self._least_eigenvalue(centred=True)
+        conditionally = least >= -rounding and not (self.rows.balanced or self._constant)
+        return text + (", or set fit_intercept=True, which helps here." if conditionally else ".")
 
     def lower_bound(
         self, w: Array, offsets: Array | None = None, margins: Array | None = None

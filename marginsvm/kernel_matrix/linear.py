@@ -78,6 +78,7 @@ class LinearAdapter(KernelMatrixAdapter):
         self._store = as_store(X)
         width = self._store.shape[1] + (constant != 0.0)
         super().__init__(rows, C, (*rows.score_shape[1:], width), norm, constant, plan)
+        self.precision = np.dtype(self._store.dtype)
         # sums for each group take more work than a second product, but no second reading
         groups = rows.n_groups**2 if rows.n_groups > 2 else 1
         elsewhere = self._store.whole is None and groups * width <= _MAX_SUMS

@@ -117,6 +117,10 @@ class Newton:
         settled = bool(np.array_equal(new.separator, self.separator))
         return replace(new, steps=self.steps + 1, settled=settled)
 
+    def is_settled(self, tol: float) -> bool:
+        """Whether nothing will change any more."""
+        return self.settled
+
     def _direction(
         self, data: KernelMatrixAdapter, descent: Array, active: Array
     ) -> tuple[Array, Array]:

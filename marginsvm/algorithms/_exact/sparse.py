@@ -129,7 +129,10 @@ class LongStart:
     """First round for long rows: weights on all of them at once."""
 
     candidates: tuple[Candidate, ...] = ()
-    settled: bool = False
+
+    def is_settled(self, tol: float) -> bool:
+        """Whether nothing will change any more."""
+        return False
 
     def advance(self, data: KernelMatrixAdapter, tol: float) -> WorkingSet:
         """Solve over all rows; what that leaves open is a working set's."""

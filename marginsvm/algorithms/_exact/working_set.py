@@ -59,8 +59,8 @@ class WorkingSet:
         Block pivoting has nothing more to give: the active set's turn.
     free : ndarray of int
         Entries of images that the active set treats as it does the intercept.
-    settled : bool
-        So has the active set: nothing will change any more.
+    settled : float
+        Tolerance from which up nothing will change any more, as no row violates it.
     """
 
     rows: Array
@@ -73,7 +73,7 @@ class WorkingSet:
     near: Array = field(default_factory=lambda: np.empty(0, int))
     delicate: bool = False
     free: Array = field(default_factory=lambda: np.empty(0, int))
-    settled: bool = False
+    settled: float = np.inf
 
     @classmethod
     def start(cls, data: KernelMatrixAdapter) -> WorkingSet:
@@ -106,15 +106,20 @@ class WorkingSet:
 
     def advance(self, data: KernelMatrixAdapter, tol: float) -> WorkingSet:
         """Solve on the working set, certify with a pass over all rows, exchange rows."""
-        if self.settled:
+        if self.is_settled(tol):
             return self
         work, view = self._within(data, tol)._look(data, tol)
         if not len(view.new):  # slack keeps H definite: pivoting has given all its digits
             free = _long_features(data, work) if work.delicate else work.free
-            settled = (work.delicate and len(free) == len(work.free)) or data.slack is not None
-            return replace(work, delicate=True, free=free, settled=settled)
+            done = (work.delicate and len(free) == len(work.free)) or data.slack is not None
+            delicate = work.delicate or data.slack is None
+            return replace(work, delicate=delicate, free=free, settled=tol if done else np.inf)
         work = work._exchange(data, view)
         return replace(work, near=_near(data, view.flat, work.rows)) if len(self.near) else work
+
+    def is_settled(self, tol: float) -> bool:
+        """Whether nothing will change any more."""
+        return tol >= self.settled
 
     def _within(self, data: KernelMatrixAdapter, tol: float) -> WorkingSet:
         """What rounds on the near examples make of this: they cost next to nothing."""

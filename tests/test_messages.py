@@ -1,0 +1,256 @@
+"""What fits say of themselves is true of this very data, and what they advise helps."""
+
+import re
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from estimators import ESTIMATORS, fit, make, overlapping, parameters, separable
+from sklearn.datasets import load_iris
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.metrics import balanced_accuracy_score
+from sklearn.metrics.pairwise import sigmoid_kernel
+
+from marginsvm import (
+    MaxMarginClassifier,
+    MomentumMarginClassifier,
+    SmoothedKernelPerceptron,
+    check_certificate,
+)
+
+each = pytest.mark.parametrize("cls", ESTIMATORS, ids=lambda cls: cls.__name__)
+
+
+def warning_of(estimator, X, y):
+    """Text of the one warning of a fit."""
+    with pytest.warns(ConvergenceWarning) as caught:
+        estimator.fit(X, y)
+    (warning,) = caught
+    return str(warning.message)
+
+
+def versicolor_and_virginica():
+    """Two kinds of iris that overlap."""
+    X, y = load_iris(return_X_y=True)
+    return X[50:], y[50:]
+
+
+@each
+def test_gap_is_a_part_of_the_bound(cls):
+    X, y = versicolor_and_virginica()
+    clf = fit(make(cls, max_iter=20), X, y)
+    below = max(clf.margin_, 0.0)
+    assert clf.gap_ == pytest.approx((clf.margin_bound_ - below) / clf.margin_bound_)
+    assert clf.gap_ == 1.0 if clf.margin_ <= 0 else 0.0 <= clf.gap_ < 1.0
+
+
+@pytest.mark.parametrize(
+    ("margin", "margin_bound", "gap"),
+    [(3.0, 4.0, 0.25), (2.0, 2.0, 0.0), (-1.0, 1e-15, 1.0), (-1.0, 0.0, 0.0), (0.0, 0.0, 0.0)],
+)
+def test_gap_of_two_bounds(margin, margin_bound, gap):
+    any_certificate = MaxMarginClassifier().fit([[0.0], [1.0]], [0, 1]).certificate_
+    certificate = replace(any_certificate, margin=margin, margin_bound=margin_bound)
+    assert certificate.gap == gap
+
+
+def test_a_negative_lower_bound_is_not_printed():
+    X, y = versicolor_and_virginica()
+    clf = fit(MomentumMarginClassifier(max_iter=3), X, y)
+    assert clf.margin_ < 0
+    shown = str(clf.certificate_)
+    assert shown.startswith(f"max_iter: best margin <= {clf.margin_bound_:.6g} (relative gap 1),")
+
+
+@each
+def test_verbose_prints_bounds_that_close(cls, rng, capsys):
+    """Both bounds get better only, and so does their gap."""
+    X, y = overlapping(rng, n=1000, d=20)
+    fit(make(cls, max_iter=300, verbose=1), X, y)
+    lines = capsys.readouterr().out.splitlines()
+    gaps = [float(re.search(r"relative gap (\S+)\)", line)[1]) for line in lines]
+    bounds = [float(re.search(r"best margin <= (\S+)", line)[1]) for line in lines]
+    assert len(gaps) > 1
+    assert np.all(np.diff(gaps) <= 0)
+    assert np.all(np.diff(bounds) <= 0)
+    assert max(gaps) <= 1.0
+
+
+with_stopping = [cls for cls in ESTIMATORS if {"C", "stopping"} <= set(parameters(cls))]
+
+
+@pytest.mark.parametrize("cls", with_stopping, ids=lambda cls: cls.__name__)
+def test_slack_separates_nothing(cls):
+    X, y = versicolor_and_virginica()
+    clf = fit(make(cls, C=1.0, stopping="separation", tol=1e-2, max_iter=30_000), X, y)
+    assert clf.score(X, y) < 1.0
+    assert clf.status_ == "certified"
+    clf.certificate_ = replace(clf.certificate_, status="separated")
+    assert "separated" in check_certificate(clf, X, y).reason
+
+
+@pytest.mark.parametrize("cls", with_stopping, ids=lambda cls: cls.__name__)
+@pytest.mark.parametrize("k", [2, 3])
+def test_a_soft_margin_may_separate(cls, k, rng):
+    X, y = separable(rng, k=k)
+    clf = fit(make(cls, C=1e3, stopping="separation", tol=1e-9, max_iter=30_000), X, y)
+    assert clf.score(X, y) == 1.0
+    assert (clf.status_, clf.separable_) == ("separated", True)
+    assert check_certificate(clf, X, y)
+
+
+@each
+@pytest.mark.parametrize("kernel", ["linear", "rbf"])
+def test_the_model_where_nothing_separates_knows_both_classes(cls, kernel, rng):
+    """A fifth of the examples are of the second class, which overlaps with the first."""
+    if kernel != "linear" and "kernel" not in parameters(cls):
+        pytest.skip("has no kernel form")
+    y = (np.arange(300) % 5 == 0).astype(int)
+    X = rng.standard_normal((300, 2)) + 2.0 * y[:, None]
+    clf = fit(make(cls, kernel=kernel, gamma=0.1, max_iter=50, normalize=False), X, y)
+    assert clf.margin_ < 0
+    assert balanced_accuracy_score(y, clf.predict(X)) > 0.75
+
+
+@pytest.mark.parametrize("max_iter", [1, 2])
+def test_an_early_end_leaves_a_sensible_model(max_iter, rng):
+    """In high dimension, where examples can be separated, before they are."""
+    y = (np.arange(400) % 4 == 0).astype(int)
+    X = rng.standard_normal((400, 150)) + 0.3 * y[:, None]
+    clf = fit(MaxMarginClassifier(max_iter=max_iter), X, y)
+    assert clf.status_ == "max_iter"
+    assert balanced_accuracy_score(y, clf.predict(X)) > 0.8
+
+
+def integers_far_from_zero(rng):
+    """Labels with some noise, and 100 columns of integers around 480, all of a size."""
+    X = rng.standard_normal((1000, 100))
+    y = (X[:, :5].sum(axis=1) + rng.standard_normal(1000) > 0).astype(int)
+    return np.round(480.0 + 20.0 * X), y
+
+
+def test_soft_margins_stop_where_rounding_hides_the_rest(rng):
+    """At C = 1e10, slack coordinates are 1e-8 of the rows: their squares are not seen beside."""
+    X, y = integers_far_from_zero(rng)
+    clf = MaxMarginClassifier(C=1e10)
+    text = warning_of(clf, X, y)
+    assert clf.status_ == "stalled"
+    assert clf.n_iter_ < 30
+    assert 1e-6 < clf.gap_ < 1e-2
+    assert check_certificate(clf, X, y)
+    tol = float(re.search(r"tol=(\S+) accepts these bounds", text)[1])
+    assert tol < 3.0 * clf.gap_
+    assert MaxMarginClassifier(C=1e10, tol=tol).fit(X, y).status_ == "certified"
+    assert text.endswith("and a smaller C leaves less to hide.")
+    assert MaxMarginClassifier(C=1e2).fit(X, y).status_ == "certified"
+
+
+@pytest.mark.parametrize("C", [np.inf, 1e6])
+def test_kernels_in_float32_stop_where_rounding_hides_the_rest(C, shared_data):
+    X, y = (shared_data("svmguide1")[name] for name in ("X_train", "y_train"))
+    clf = MaxMarginClassifier(kernel="rbf", C=C)
+    text = warning_of(clf, X.astype(np.float32), y)
+    assert clf.status_ == "stalled"
+    assert clf.n_iter_ < 50
+    assert clf.score(X, y) > 0.9
+    assert text.endswith("rounding in float32 hides the rest. Pass X as float64.")
+    better = fit(MaxMarginClassifier(kernel="rbf", C=C), X.astype(np.float64), y)
+    assert better.margin_bound_ < 0.1 * clf.margin_bound_
+
+
+def test_all_rounds_are_played_if_tol_is_zero(rng):
+    clf = fit(MaxMarginClassifier(C=1.0, tol=0.0, max_iter=40), *overlapping(rng))
+    assert (clf.status_, clf.n_iter_) == ("max_iter", 40)
+
+
+def test_a_fit_that_has_stalled_goes_on_nowhere(rng):
+    X, y = integers_far_from_zero(rng)
+    clf = fit(MaxMarginClassifier(C=1e10, warm_start=True), X, y)
+    n_iter, margin = clf.n_iter_, clf.margin_
+    fit(clf, X, y)
+    assert (clf.status_, clf.n_iter_, clf.margin_) == ("stalled", n_iter, margin)
+    fit(clf.set_params(tol=2.0 * clf.gap_), X, y)
+    assert (clf.status_, clf.n_iter_) == ("certified", n_iter)
+
+
+@pytest.mark.parametrize("tol", [0.3, 0.1, 0.03])
+def test_a_smaller_tol_is_looked_at_again(tol, rng):
+    """Rows that violate only the smaller one are found when a fit goes on with it."""
+    X, y = overlapping(rng, n=2000, d=3)
+    X += 0.7 * y[:, None]
+    params = {"C": 1.0, "kernel": "rbf", "gamma": 0.5, "warm_start": True}
+    clf = MaxMarginClassifier(tol=tol, **params).fit(X, y)
+    assert clf.set_params(tol=1e-6).fit(X, y).status_ == "certified"
+
+
+@pytest.mark.parametrize("C", [np.inf, 10.0])
+@each
+def test_more_rounds_are_advised_where_they_help(cls, C, rng):
+    X, y = separable(rng, n=600, d=40, margin=0.05)
+    few, many = (make(cls, C=C, tol=1e-9, stopping="gap", max_iter=n) for n in (1, 200))
+    text = warning_of(few, X, y)
+    assert "max_iter=1 rounds" in text
+    assert "Increase max_iter" in text
+    assert fit(many, X, y).gap_ < few.gap_
+
+
+@pytest.mark.parametrize(("C", "advised"), [(np.inf, "set C < inf if"), (10.0, "a smaller C")])
+def test_c_is_advised_where_it_is_not_set(C, advised):
+    X, y = versicolor_and_virginica()
+    text = warning_of(MomentumMarginClassifier(C=C, max_iter=30), X, y)
+    assert advised in text
+    assert ("C < inf" in text) == np.isinf(C)
+    rounds = [fit(MomentumMarginClassifier(C=c, tol=0.1), X, y).n_iter_ for c in (1.0, 10.0)]
+    assert rounds[0] < rounds[1]
+    assert MomentumMarginClassifier(C=1.0).fit(X, y).status_ == "certified"
+
+
+def test_a_precomputed_kernel_in_float32_is_named():
+    X, y = versicolor_and_virginica()
+    K = X @ X.T
+    clf = MaxMarginClassifier(kernel="precomputed", C=1e6)
+    assert "Pass the kernel matrix as float64." in warning_of(clf, K.astype(np.float32), y)
+    assert fit(MaxMarginClassifier(kernel="precomputed", C=1e6), K, y).gap_ < 0.01 * clf.gap_
+
+
+def test_the_last_round_may_reach_tol():
+    """Bounds of float32 rounds are confirmed now and then only; those of the last one, always."""
+    X, y = load_iris(return_X_y=True)
+    X, y = X[:100].astype(np.float32), y[:100]
+    late = SmoothedKernelPerceptron(tol=1e-4).fit(X, y)
+    for n in range(late.n_iter_ - 3, late.n_iter_):
+        clf = fit(SmoothedKernelPerceptron(tol=1e-4, max_iter=n), X, y)
+        assert (clf.status_ == "certified") == (clf.gap_ <= 1e-4)
+
+
+@pytest.mark.parametrize("cls", [MaxMarginClassifier, MomentumMarginClassifier])
+@pytest.mark.parametrize("C", [1.0, 10.0])
+@pytest.mark.parametrize("fit_intercept", [False, True])
+def test_kernels_that_are_not_positive_semidefinite_are_named(cls, C, fit_intercept):
+    X, y = versicolor_and_virginica()
+    clf = make(cls, kernel="sigmoid", C=C, max_iter=100, fit_intercept=fit_intercept)
+    text = warning_of(clf, X, y)
+    eigenvalue = float(re.search(r"it has the eigenvalue (\S+)\)", text)[1])
+    K = sigmoid_kernel(X, gamma=1 / (X.shape[1] * X.var()), coef0=0.0)
+    centre = np.eye(100) - 0.01 * fit_intercept
+    assert eigenvalue == pytest.approx(np.linalg.eigvalsh(centre @ K @ centre)[0], rel=0.01)
+    assert "not positive semidefinite" in text
+    assert "fit_intercept" not in text
+    assert make(cls, kernel="rbf", C=C, tol=1e-3).fit(X, y).status_ == "certified"
+
+
+@pytest.mark.parametrize("C", [1.0, np.inf])
+def test_an_intercept_is_advised_where_it_helps(C):
+    """Minus the distance is a kernel on weights that sum to 0."""
+    X, y = versicolor_and_virginica()
+    K = -np.linalg.norm(X[:, None] - X, axis=2)
+    with pytest.raises(ValueError, match="set fit_intercept=True, which helps here"):
+        MaxMarginClassifier(kernel="precomputed", C=C, fit_intercept=False).fit(K, y)
+    assert MaxMarginClassifier(kernel="precomputed", C=C).fit(K, y).status_ == "certified"
+
+
+def test_an_intercept_is_not_advised_where_it_is_fitted():
+    X, y = versicolor_and_virginica()
+    with pytest.raises(ValueError, match="not positive semidefinite") as caught:
+        MomentumMarginClassifier(kernel="sigmoid", max_iter=100).fit(X, y)
+    assert "fit_intercept" not in str(caught.value)
