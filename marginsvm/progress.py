@@ -102,10 +102,10 @@ class Progress:
     history: list[tuple[float, ...]] = field(default_factory=list)
 
     def stalled(self, patience: int | None) -> bool:
-        """Whether the last ``patience`` rounds neither lowered the upper bound nor closed the gap.
+        """Whether the last ``patience`` rounds gained nothing: neither bound, nor the gap.
 
         A hundredth is the least that counts: at such a pace, one digit takes 230 times as
-        many rounds.
+        many rounds. Before there is an upper bound, there is nothing to be gained on.
         """
         if patience is None:
             return False
@@ -113,5 +113,6 @@ class Progress:
         if len(rounds) <= patience:
             return False
         (*_, lower, upper), (*_, lower_now, upper_now) = rounds[-1 - patience], rounds[-1]
+        better = upper_now < 0.99 * upper or lower_now > 1.01 * max(lower, 0.0)
         closer = max(upper_now - lower_now, 0.0) < 0.99 * max(upper - lower, 0.0)
-        return not (closer or upper_now < 0.99 * upper)
+        return bool(np.isfinite(upper)) and not (better or closer)

@@ -13,6 +13,7 @@ ORDER = [  # a room may import from those after it, and from its own folder
     "callbacks",
     "algorithms",
     "dual_state",
+    "_advice",
     "_results",
     "certificate",
     "_proof",
