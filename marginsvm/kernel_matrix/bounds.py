@@ -101,6 +101,10 @@ class Bounds(ABC):
         margins = self.rows.margins(self._scores(self.image(w), precise))
         return margins if self._slack is None else margins + self._slack * self.coefficients(w)
 
+    def rounding_error(self, w: Array) -> float:
+        """Most that float64 may have changed a margin of w by (units of the radius)."""
+        return self._doubt(w, self._length(w), sharp=False)
+
     def lower_bound(
         self, w: Array, offsets: Array | None = None, margins: Array | None = None
     ) -> Predictor:
