@@ -328,7 +328,8 @@ class DualStateMixin(ResultsMixin, PredictorMixin, CallbackSupportMixin, Classif
                 "other classes or other values; fit a clone, or set warm_start=False"
             )
         exact = self._progress.exact and self._exact(data, self._progress)  # on this data
-        return replace(self._progress, exact=exact)
+        # a copy of this estimator goes on from the same progress, with lines of its own
+        return replace(self._progress, exact=exact, history=[*self._progress.history])
 
     # The results.
 

@@ -1,5 +1,7 @@
 """Different ways to say the same thing give the same fit, for every estimator."""
 
+from copy import copy
+
 import joblib
 import numpy as np
 import pytest
@@ -130,6 +132,14 @@ def test_stop_and_resume(cls, kernel, rng):
     np.testing.assert_array_equal(parts.decision_function(X), whole.decision_function(X))
     for column in ("n_iter", "n_passes", "margin", "margin_bound"):
         np.testing.assert_array_equal(parts.history_[column], whole.history_[column])
+
+
+def test_copies_of_a_fit_keep_apart(cls, rng):
+    X, y = overlapping(rng)
+    first = fit(make(cls, max_iter=5, C=1.0, warm_start=True, **ENDLESS), X, y)
+    lines = len(first._progress.history)
+    other = fit(copy(first).set_params(max_iter=9), X, y)
+    assert len(first._progress.history) == lines < len(other._progress.history)
 
 
 def test_fits_keep_apart(cls, rng):
