@@ -70,6 +70,7 @@ class DualStateMixin(ResultsMixin, PredictorMixin, CallbackSupportMixin, Classif
     # What an estimator has unless it has a parameter of that name.
     C: float = np.inf
     kernel: Any = "linear"
+    kernel_params: dict[str, Any] | None = None
     p: float | str = 2.0
     intercept_scaling: float | None = None  # None: the intercept is not penalised
     _column_plan: ColumnPlan | None = None  # for algorithms that go by columns of the Gram matrix

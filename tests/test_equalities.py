@@ -95,6 +95,19 @@ def test_integer_weights_are_copies(cls, C, rng):
     assert_equal(fit(estimator, X, y, sample_weight=weight), copies, X=X)
 
 
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_array])
+def test_integer_weights_are_copies_for_gamma_too(cls, form, rng):
+    if "kernel" not in parameters(cls):
+        pytest.skip("has no kernel form")
+    X, y = overlapping(rng)
+    weight = rng.integers(0, 4, len(y))
+    weight[:2] = 1
+    estimator = make(cls, max_iter=2, C=1.0, kernel="rbf")
+    copies = fit(clone(estimator), form(np.repeat(X, weight, axis=0)), np.repeat(y, weight))
+    weighted = fit(estimator, form(X), y, sample_weight=weight)
+    np.testing.assert_allclose(weighted._gamma, copies._gamma, rtol=1e-12)
+
+
 def test_order_of_examples_does_not_matter(cls, rng):
     if cls._in_order:
         pytest.skip("visits the examples in their order")

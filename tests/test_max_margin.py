@@ -8,6 +8,7 @@ import scipy.sparse as sp
 from estimators import fit, overlapping, separable
 from oracle import best_margin, explicit_rows
 from scipy.optimize import linprog
+from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer, load_iris, make_classification
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC, LinearSVC
@@ -360,6 +361,15 @@ def test_history_has_a_line_a_round(rng):
     cut = fit(MaxMarginClassifier(max_iter=1), X, y)
     assert cut.status_ == "max_iter"
     assert cut.margin_ <= clf.margin_ <= clf.margin_bound_ <= cut.margin_bound_ * (1 + 1e-12)
+
+
+def test_weights_are_copies_under_a_kernel_that_is_scaled(rng):
+    X, y = overlapping(rng)
+    X[:20] *= 3.0
+    weight = np.r_[np.full(20, 4), np.ones(len(y) - 20, int)]
+    clf = MaxMarginClassifier(C=1.0, kernel="rbf", gamma="scale")
+    margin = clone(clf).fit(np.repeat(X, weight, axis=0), np.repeat(y, weight)).margin_
+    assert clf.fit(X, y, sample_weight=weight).margin_ == pytest.approx(margin, rel=1e-5)
 
 
 def test_kernels_ask_for_few_columns(rng):

@@ -243,6 +243,9 @@ def test_any_schedule_gives_sound_bounds(step, momentum, rng):
         ({"C": 0}, "'C'"),
         ({"C": -1}, "'C'"),
         ({"kernel": "gaussian"}, "rbf"),
+        ({"kernel": "rbf", "kernel_params": {"foo": 1}}, r"\['foo'\].*parameters are \['gamma'\]"),
+        ({"kernel": "poly", "kernel_params": {"n": 1}}, r"\['coef0', 'degree', 'gamma'\]"),
+        ({"kernel_params": {"gamma": 1.0}}, "it has no parameters"),
         ({"loss": "hinge"}, "logistic"),
         ({"tol": -1}, "tol"),
         ({"max_iter": 0}, "max_iter"),
@@ -252,6 +255,15 @@ def test_errors_say_what_to_do(params, text, rng):
     X, y = separable(rng)
     with pytest.raises(ValueError, match=text):
         MomentumMarginClassifier(**params).fit(X, y)
+
+
+def test_kernel_params_stand_for_parameters(rng):
+    X, y = separable(rng)
+    a = fit(MomentumMarginClassifier(kernel="rbf", gamma=0.3, max_iter=9), X, y)
+    b = fit(MomentumMarginClassifier(kernel="rbf", kernel_params={"gamma": 0.3}, max_iter=9), X, y)
+    assert a.margin_bound_ == b.margin_bound_
+    with pytest.raises(ValueError, match="it has no parameters"):
+        MomentumMarginClassifier(kernel_params={"foo": 1}).fit_blocks([(X, y)])
 
 
 def test_bad_kernels_are_refused(rng):
