@@ -31,6 +31,7 @@ FREE = {
     "_numbers",
     "_threads",
     "_typing",
+    "_unwrapping",
     "display",
     "progress",
     "schedules",
