@@ -196,6 +196,26 @@ def test_going_on_where_an_example_without_weight_has_moved(cls, rng):
     assert_refused_or_true(estimator, other, y)
 
 
+@pytest.mark.parametrize("kernel", ["linear", "rbf"])
+@pytest.mark.parametrize("stopped_at", [1, 400])
+def test_another_cost_is_a_fit_of_its_own(cls, kernel, stopped_at, rng):
+    """From a hard margin to a soft one and back: no bound of the old problem is claimed."""
+    if "C" not in parameters(cls):
+        pytest.skip("has no soft margin")
+    X, y = separable(rng, k=3)
+    params = {"kernel": kernel, "tol": 1e-2, "max_iter": 400}
+    clf = make(cls, warm_start=True, **{**params, "max_iter": stopped_at})
+    fit(clf, X, y).set_params(max_iter=400)
+    for C in (10.0, 0.1, np.inf):
+        anew, clf = fit(make(cls, C=C, **params), X, y), fit(clf.set_params(C=C), X, y)
+        assert check_certificate(clf, X, y)
+        assert_same(clf, anew, rtol=1e-12)
+        for column in ("n_iter", "n_passes", "margin", "margin_bound"):
+            np.testing.assert_allclose(clf.history_[column], anew.history_[column], rtol=1e-9)
+    with pytest.raises(ValueError, match="another shape"):
+        fit(clf.set_params(C=3.0), X[1:], y[1:])
+
+
 def test_resuming_on_other_data_is_refused(cls, rng):
     X, y = separable(rng)
     estimator = fit(make(cls, max_iter=5, warm_start=True), X, y)

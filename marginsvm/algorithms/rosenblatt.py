@@ -37,7 +37,8 @@ class KernelPerceptron(BatchPerceptron):
     max_iter : int, default=10000
         Mistakes in all, those before a warm start included.
     warm_start : bool, default=False
-        Go on from where the previous fit on the same data ended, bit for bit.
+        Go on from where the previous fit on the same data ended, bit for bit; with another C,
+        begin anew.
     verbose : bool or int, default=False
         Print the gap now and then.
 
