@@ -29,6 +29,7 @@ FREE = {
     "_corral",
     "_interrupts",
     "_numbers",
+    "_proof_kernels",
     "_threads",
     "_typing",
     "_unwrapping",

@@ -92,6 +92,11 @@ class Bounds(ABC):
         return float(w[self._cut :].sum())
 
     @property
+    def _farthest(self) -> float:
+        """Longest row, slack included, from the point from which images count (radii)."""
+        return 1.0
+
+    @property
     def width(self) -> float:
         """Length of a row that is written out, slack left out; infinite: it cannot be."""
         return np.inf
@@ -162,8 +167,12 @@ class Bounds(ABC):
     def upper_bound(self, vector: Array) -> float:
         """Bound proved by ``distribution(vector)``, with all that may be rounding.
 
-        Weights that are balanced only up to rounding pay for it: where the margin is
-        positive, the intercepts of two classes differ by at most twice the radius.
+        Weights that are balanced only up to rounding pay for it. Let all examples lie within
+        r of the point from which images count. A unit predictor with a positive margin then
+        has ``|b| < r`` (two classes: both signs of ``w x + b`` occur), or class offsets that
+        differ by less than ``sqrt(2) r``; so its margin is below ``|A^T q| + r imbalance``. A check
+        that counts from the mean finds a longer ``A^T q``, by up to ``r imbalance``, and examples
+        up to 2 r away. What is claimed here is no less than what it finds: 3 r.
         """
         if self.coefficients(vector).min() < 0.0:  # rounding that will not be published
             vector = self.combine(np.maximum(self.coefficients(vector), 0.0), precise=True)
@@ -171,7 +180,7 @@ class Bounds(ABC):
         length = self._dual_length(self.image(vector) / self.mass(vector), q)
         if self._slack is not None:
             length = _longer(length, np.sum(self._slack * q * q))
-        return length + 3.0 * self.rows.imbalance(q)
+        return length + 3.0 * self._farthest * self.rows.imbalance(q)
 
     def distribution(self, vector: Array) -> Array:
         """Weights on the rows in proportion to the coefficients, as they are published."""
