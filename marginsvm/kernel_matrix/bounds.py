@@ -11,6 +11,8 @@ from marginsvm._typing import Array
 from marginsvm.kernel_matrix.rounding import FEW, PAIRWISE, SMALL
 from marginsvm.kernel_matrix.rows import Rows
 
+SURCHARGE = 3.0  # longest rows for each unit of imbalance: see ``Bounds.upper_bound``
+
 
 class Predictor(NamedTuple):
     """A predictor as it is published, and the margin that it reaches at least.
@@ -180,7 +182,7 @@ class Bounds(ABC):
         length = self._dual_length(self.image(vector) / self.mass(vector), q)
         if self._slack is not None:
             length = _longer(length, np.sum(self._slack * q * q))
-        return length + 3.0 * self._farthest * self.rows.imbalance(q)
+        return length + SURCHARGE * self._farthest * self.rows.imbalance(q)
 
     def distribution(self, vector: Array) -> Array:
         """Weights on the rows in proportion to the coefficients, as they are published."""

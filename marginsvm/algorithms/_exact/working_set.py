@@ -171,12 +171,13 @@ class WorkingSet:
         kept = np.flatnonzero(stay)
         position = np.full(len(self.rows), -1)
         position[kept] = np.arange(len(kept))
+        gram = self.gram
+        if not self.delicate:
+            gram = GrowingMatrix(gram.values[kept[:, None], kept])
         return replace(
             self,
             rows=self.rows[kept],
-            gram=self.gram
-            if self.delicate
-            else GrowingMatrix(self.gram.values[kept[:, None], kept]),
+            gram=gram,
             u=self.u[kept],
             passive=self.passive[kept],
             base=position[self.base],
