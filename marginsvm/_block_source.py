@@ -13,7 +13,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_array, validate_data
 
 from marginsvm._typing import Array
-from marginsvm._validation import Labels, TrainingSet, labelled
+from marginsvm._validation import Labels, TrainingSet, check_kernel_params, labelled
 from marginsvm.kernel_matrix import Store, StreamStore
 
 _FLOATS = [np.float64, np.float32]
@@ -78,6 +78,7 @@ class Scan:
                 f"blocks need kernel='linear', but got {estimator.kernel!r}: a kernel compares "
                 "every example with every other; use fit on what fits in memory"
             )
+        check_kernel_params(estimator)
         if not estimator._by_passes:
             raise ValueError(
                 f"{type(estimator).__name__} moves from example to example and needs them in "

@@ -1,6 +1,9 @@
-"""The rows of ALGORITHMS.md, section 1, spelled out plainly: what a certificate claims.
+"""The rows of a margin problem, spelled out plainly: what a certificate claims.
 
-No code is shared with the fit. The numbers are floats or rationals (``_numbers.py``).
+A row is an example times the sign of its class, or one held against another class. A certificate
+claims that the predictor reaches a margin on all rows, and that the weights on them allow no
+larger one. No code is shared with the fit; kernels of a name are scikit-learn's in both.
+The numbers are floats or rationals (``_numbers.py``).
 """
 
 from __future__ import annotations
@@ -15,6 +18,7 @@ from sklearn.utils.validation import _check_sample_weight
 
 from marginsvm._numbers import Floats, Rationals
 from marginsvm._overlap import nothing_separates
+from marginsvm._proof_kernels import kernel_values
 from marginsvm._typing import Array
 
 Numbers = Floats | Rationals
@@ -60,9 +64,8 @@ class Problem:
         linear = hasattr(estimator, "coef_")
         self._intercept = bool(estimator.fit_intercept)
         self._normalized = bool(estimator.normalize)
-        self._space = (_Linear if linear else _Kernel)(estimator, X, self._kept, constant, numbers)
-        weight = numbers.array(weight[self._kept])
-        self._space.average = weight / weight.sum()
+        space = _Linear if linear else _Kernel
+        self._space = space(estimator, X, self._kept, weight[self._kept], constant, numbers)
         lengths = self._space.lengths(self._balanced)
         if self._slack is not None:
             lengths = numbers.norms(np.column_stack([lengths, self._slack]), 2.0)
@@ -98,7 +101,13 @@ class Problem:
         return self._numbers.array([2.0])[0]
 
     def upper_bound(self, weights: sp.csr_array) -> Any:
-        """Norm of ``A^T q``, and a surcharge for weights that are not quite balanced."""
+        """Norm of ``A^T q``, and a surcharge for weights that are not quite balanced.
+
+        About the mean, the intercept of a unit predictor with a positive margin is below the
+        radius (class offsets differ by less than sqrt(2) times it), so that it adds less than
+        radius times imbalance to ``<w, A^T q>``. The fit may count from another point than the
+        mean, and charges three times as much in order to claim no less than is found here.
+        """
         q = self.rows_of(weights)
         if self._k == 2:
             V = np.where(self._codes == 1, q[:, 0], -q[:, 0])[:, None]
@@ -171,12 +180,23 @@ class _Matrices:
         return (block[0] for block in self._source)
 
 
-class _Linear:
-    average: Array  # weights of the examples in their mean
+def _average(weight: Array, numbers: Numbers) -> Array:
+    """Weights of the examples in their mean."""
+    weight = numbers.array(weight)
+    return np.asarray(weight / weight.sum())
 
+
+class _Linear:
     def __init__(
-        self, estimator: Any, X: Any, kept: Array, constant: float, numbers: Numbers
+        self,
+        estimator: Any,
+        X: Any,
+        kept: Array,
+        weight: Array,
+        constant: float,
+        numbers: Numbers,
     ) -> None:
+        self._average = _average(weight, numbers)
         if estimator.p == "sparse":
             self._p = 1.0 + 1.0 / max(float(np.log(estimator.coef_.shape[1])), 1.0)
         else:
@@ -255,7 +275,7 @@ class _Linear:
         return float(self._numbers.norms(self._mean()[None], 2.0)[0])
 
     def _mean(self) -> Array:
-        return self._sum(self.average[:, None])[0]
+        return self._sum(self._average[:, None])[0]
 
     def _sum(self, V: Array) -> Array:
         """``V^T X``."""
@@ -271,17 +291,18 @@ class _Linear:
 
 
 class _Kernel:
-    average: Array
-
     def __init__(
-        self, estimator: Any, X: Any, kept: Array, constant: float, numbers: Numbers
+        self,
+        estimator: Any,
+        X: Any,
+        kept: Array,
+        weight: Array,
+        constant: float,
+        numbers: Numbers,
     ) -> None:
+        self._average = _average(weight, numbers)
         (X,) = X  # all examples in one block
-        if estimator.kernel == "precomputed":
-            K = np.asarray(X)[np.ix_(kept, kept)]
-        else:
-            X = (sp.csr_array(X) if sp.issparse(X) else np.asarray(X))[kept]
-            K = estimator._kernel_matrix(X, X)
+        K = kernel_values(estimator, X, kept, weight)
         V = np.zeros((len(kept), len(estimator.dual_coef_)))
         V[np.searchsorted(kept, estimator.support_)] = estimator.dual_coef_.T
         self._numbers, self._V, self._K = numbers, numbers.array(V), numbers.array(K)
@@ -324,8 +345,8 @@ class _Kernel:
     def lengths(self, centred: bool) -> Array:
         squared = (np.diagonal(self._K) + self._constant**2) * self._scale**2
         if centred:
-            mean = self._numbers.dot(self._K, self.average)
-            squared = squared - 2 * mean + (self.average * mean).sum()
+            mean = self._numbers.dot(self._K, self._average)
+            squared = squared - 2 * mean + (self._average * mean).sum()
         return self._numbers.sqrt(squared)
 
     def offset(self) -> float:
@@ -336,4 +357,4 @@ class _Kernel:
             V = V * self._scale[:, None]
             whole = self._constant * V.sum(axis=0)
             return self._numbers.sqrt(self._squared(V) + (whole * whole).sum())
-        return self._numbers.sqrt(self._squared(V - self.average[:, None] * rest))
+        return self._numbers.sqrt(self._squared(V - self._average[:, None] * rest))

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.metrics.pairwise import PAIRWISE_KERNEL_FUNCTIONS
+from sklearn.metrics.pairwise import KERNEL_PARAMS, PAIRWISE_KERNEL_FUNCTIONS
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
@@ -85,7 +85,8 @@ class TrainingSet:
         """Make labels into rows."""
         codes, classes, kept, weights, n_dropped = labels
         rows = make_rows(codes, len(classes), balanced=balances(estimator), weights=weights)
-        gamma = 0.0 if estimator.kernel in ("linear", "precomputed") else _gamma(estimator.gamma, X)
+        named = estimator.kernel not in ("linear", "precomputed")
+        gamma = _gamma(estimator.gamma, X, weights) if named else 0.0
         division = _division(_knowing(estimator, gamma), X, rows) if estimator.normalize else None
         n_given = kept.size + n_dropped
         return cls(X, rows, classes, kept, n_given, gamma, division, features)
@@ -139,6 +140,7 @@ class TrainingSet:
 
 def training_set(estimator: Any, X: Any, y: Any, sample_weight: Any) -> TrainingSet:
     """Validate what fit is given, before any work."""
+    check_kernel_params(estimator)
     # a linear adapter sees every entry when it measures X, and refuses what is not finite
     measured = estimator.kernel == "linear" and not estimator.normalize and sample_weight is None
     floats = [np.float64, np.float32]
@@ -238,13 +240,34 @@ def _check_norms(diagonal: Array, *, zeros: bool) -> None:
         )
 
 
-def _gamma(gamma: str | float, X: Any) -> float:
-    """``gamma`` as SVC understands it."""
-    if isinstance(gamma, str):
-        if gamma == "auto":
-            return 1.0 / X.shape[1]
-        X = X.astype(np.float64, copy=False)
-        with np.errstate(over="ignore", invalid="ignore"):  # a kernel that is not finite is refused
-            variance = X.multiply(X).mean() - X.mean() ** 2 if sp.issparse(X) else X.var()
-        return 1.0 / (X.shape[1] * float(variance)) if variance > 0 else 1.0
-    return gamma
+def _gamma(gamma: str | float, X: Any, weights: Array | None) -> float:
+    """``gamma`` as SVC understands it; a row of weight m counts like m copies."""
+    if not isinstance(gamma, str):
+        return gamma
+    if gamma == "auto":
+        return 1.0 / X.shape[1]
+    with np.errstate(over="ignore", invalid="ignore"):  # a kernel that is not finite is refused
+        variance = _variance(X.astype(np.float64, copy=False), weights)
+    return 1.0 / (X.shape[1] * variance) if variance > 0 else 1.0
+
+
+def _variance(X: Any, weights: Array | None) -> float:
+    """Variance of all entries of X, its rows weighted."""
+
+    def mean(Z: Any) -> float:
+        return float(np.average(np.asarray(Z.mean(axis=1)).ravel(), weights=weights))
+
+    centre = mean(X)
+    return mean(X.multiply(X)) - centre**2 if sp.issparse(X) else mean((X - centre) ** 2)
+
+
+def check_kernel_params(estimator: Any) -> None:
+    """Refuse parameters that a named kernel does not have: it would ignore them."""
+    kernel, given = estimator.kernel, estimator.kernel_params or {}
+    if callable(kernel):
+        return
+    valid = sorted(KERNEL_PARAMS.get(kernel, ()))
+    unknown = sorted(set(given) - set(valid))
+    if unknown:
+        known = f"its parameters are {valid}" if valid else "it has no parameters"
+        raise ValueError(f"kernel_params has {unknown}, which kernel={kernel!r} does not: {known}")

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.utils.validation import check_is_fitted
 
 from marginsvm._numbers import Floats, Rationals
 from marginsvm._proof import Problem
+from marginsvm._unwrapping import unwrapped
 
 
 @dataclass(frozen=True)
@@ -190,10 +190,13 @@ def check_certificate(
     Parameters
     ----------
     estimator : estimator
-        A fitted one, of this package, with the parameters that it was fitted with.
+        A fitted one, of this package, with the parameters that it was fitted with; or a
+        pipeline that ends in one, or a search over these, whose best estimator is checked.
     X : array-like or sparse matrix of shape (n_samples, n_features)
         Training data (a precomputed kernel: the kernel matrix); or the source of blocks that
-        ``fit_blocks`` was given, and no y.
+        ``fit_blocks`` was given, and no y. The earlier steps of a pipeline transform it;
+        where their rounding differs from that of ``fit_transform`` (PCA), ``exact`` needs
+        what the last step was given.
     y : array-like of shape (n_samples,), default=None
         Class labels.
     sample_weight : array-like of shape (n_samples,), default=None
@@ -215,6 +218,8 @@ def check_certificate(
     ------
     NotFittedError
         If the estimator has not been fitted.
+    TypeError
+        If it is not one of this package, nor a pipeline or search that holds one.
     ValueError
         If the bounds cannot be had exactly: the values of a named kernel are rounded.
 
@@ -232,7 +237,7 @@ def check_certificate(
     >>> bool(check_certificate(clf, X, y)), bool(check_certificate(clf, X, y, exact=True))
     (True, True)
     """
-    check_is_fitted(estimator, "certificate_")
+    estimator, X = unwrapped(estimator, "certificate_", X)
     if exact and estimator.kernel not in ("linear", "precomputed"):
         raise ValueError(
             f"exact=True needs exact inner products, but the values of kernel={estimator.kernel!r} "

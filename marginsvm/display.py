@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 from sklearn.utils._optional_dependencies import check_matplotlib_support
-from sklearn.utils.validation import check_is_fitted
 
 from marginsvm._typing import Array
+from marginsvm._unwrapping import unwrapped
 
 LABELS = {
     "n_iter": "rounds",
@@ -64,7 +64,8 @@ class MarginPathDisplay:
         Parameters
         ----------
         estimator : estimator
-            A fitted one, of this package.
+            A fitted one, of this package; or a pipeline that ends in one, or a search over
+            these, whose best estimator is drawn.
         x : {"n_passes", "n_iter", "seconds"}, default="n_passes"
             Horizontal axis.
         name : str, default=None
@@ -82,8 +83,10 @@ class MarginPathDisplay:
         ------
         NotFittedError
             If the estimator has not been fitted.
+        TypeError
+            If it is not one of this package, nor a pipeline or search that holds one.
         """
-        check_is_fitted(estimator, "history_")
+        estimator, _ = unwrapped(estimator, "history_")
         name = type(estimator).__name__ if name is None else name
         return cls(estimator.history_, name=name).plot(x=x, ax=ax, **line_kw)
 

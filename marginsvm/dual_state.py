@@ -33,7 +33,6 @@ from marginsvm.progress import Candidate, Exact, Progress
 
 __all__ = ["Candidate", "DualStateMixin", "Progress"]
 
-_OTHER_DATA = 1e-9  # a difference (in radii) that no rounding makes
 _ENOUGH = 1e-2  # of tol: rounding that bounds need not be rid of
 _ROUNDING = 1e-15  # of the bounds themselves: tol=0 asks for all rounds
 
@@ -71,6 +70,7 @@ class DualStateMixin(ResultsMixin, PredictorMixin, CallbackSupportMixin, Classif
     # What an estimator has unless it has a parameter of that name.
     C: float = np.inf
     kernel: Any = "linear"
+    kernel_params: dict[str, Any] | None = None
     p: float | str = 2.0
     intercept_scaling: float | None = None  # None: the intercept is not penalised
     _column_plan: ColumnPlan | None = None  # for algorithms that go by columns of the Gram matrix
@@ -217,7 +217,7 @@ class DualStateMixin(ResultsMixin, PredictorMixin, CallbackSupportMixin, Classif
 
     @np.errstate(over="ignore", invalid="ignore")  # norms tell
     def _begin(self, data: KernelMatrixAdapter) -> Progress:
-        return Progress(self._start(data), n_passes=data.n_passes)
+        return Progress(self._start(data), C=self.C, n_passes=data.n_passes)
 
     @np.errstate(over="ignore", invalid="ignore")
     def _advance(self, data: KernelMatrixAdapter, progress: Progress) -> Progress:
@@ -344,24 +344,23 @@ class DualStateMixin(ResultsMixin, PredictorMixin, CallbackSupportMixin, Classif
         return bool(stop)
 
     def _resume(self, data: KernelMatrixAdapter, classes: Array) -> Progress | None:
-        if not self.warm_start or getattr(self, "_progress", None) is None:
+        """Where the previous fit ended; None: begin, as there is none, or it had another C."""
+        last: Progress | None = getattr(self, "_progress", None)
+        if not self.warm_start or last is None:
             return None
-        proof = self._progress.proof
-        vector, same = proof.vector, np.array_equal(classes, self.classes_)
-        same = same and vector.shape == data.zeros().shape
-        if same and proof.precise:  # then it will not be computed again
-            same = np.abs(data.refresh(vector) - vector).max() <= _OTHER_DATA * data.mass(vector)
-        best = self._progress.best
-        if same and best is not None and best.margins is not None:  # nor will these
-            margins, far = data.margins(best.vector, precise=True), data.norm(best.vector)
-            same = np.allclose(margins, best.margins, rtol=0.0, atol=_OTHER_DATA * far)
-        if not same:
+        assert last.proof is not None
+        same = np.array_equal(classes, self.classes_)
+        same = same and last.proof.vector.shape == data.zeros().shape
+        if not (same and (last.C != self.C or last.agrees_with(data))):
             raise ValueError(
                 "warm_start=True continues the previous fit, but this data has another shape, "
                 "other classes or other values; fit a clone, or set warm_start=False"
             )
-        exact = self._progress.exact and self._exact(data, self._progress)  # on this data
-        return replace(self._progress, exact=exact)
+        if last.C != self.C:  # other rows: no vector, bound or line of the history is theirs
+            return None
+        exact = last.exact and self._exact(data, last)  # on this data
+        # a copy of this estimator goes on from the same progress, with lines of its own
+        return replace(last, exact=exact, history=[*last.history])
 
     # The results.
 

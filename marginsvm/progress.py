@@ -8,7 +8,9 @@ from typing import Any
 import numpy as np
 
 from marginsvm._typing import Array
-from marginsvm.kernel_matrix import Predictor
+from marginsvm.kernel_matrix import KernelMatrixAdapter, Predictor
+
+_OTHER_DATA = 1e-9  # a difference (in radii) that no rounding makes
 
 
 @dataclass(frozen=True)
@@ -88,6 +90,7 @@ class Progress:
     """Where a fit stands after a round: replaced whole, so no interrupt sees half of it."""
 
     state: Any
+    C: float = np.inf  # of the problem that all this is about
     n_iter: int = 0
     lower: float = -np.inf
     upper: float = np.inf
@@ -116,3 +119,15 @@ class Progress:
         better = upper_now < 0.99 * upper or lower_now > 1.01 * max(lower, 0.0)
         closer = max(upper_now - lower_now, 0.0) < 0.99 * max(upper - lower, 0.0)
         return bool(np.isfinite(upper)) and not (better or closer)
+
+    def agrees_with(self, data: KernelMatrixAdapter) -> bool:
+        """Whether what is known of the vectors, and will not be computed again, holds on data."""
+        proof, best, same = self.proof, self.best, True
+        assert proof is not None
+        if proof.precise:
+            far = _OTHER_DATA * data.mass(proof.vector)
+            same = np.abs(data.refresh(proof.vector) - proof.vector).max() <= far
+        if same and best is not None and best.margins is not None:
+            margins, far = data.margins(best.vector, precise=True), data.norm(best.vector)
+            same = np.allclose(margins, best.margins, rtol=0.0, atol=_OTHER_DATA * far)
+        return bool(same)

@@ -6,7 +6,7 @@ intercept on its way: the class offsets ``beta`` at which its weights are balanc
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 import numpy as np
@@ -134,9 +134,12 @@ def logistic(rows: Rows, margins: Array, mu: float = 1.0) -> Weights:
     ``S = sum_i ln(1 + exp(xi_i))``; its mass is at least 1.
     """
     start = softmax(rows, margins, mu)
-    if start.worst > 37.0 * mu:  # ln(1 + e^xi) = e^xi to the last bit: S underflows, q is softmax
-        return start
     weight = rows.per_example(rows.weights) if rows.weights is not None else 1.0
+    n = float(np.sum(np.broadcast_to(weight, rows.shape))) * rows.n_rows / np.prod(rows.shape)
+    # Here ln(1 + e^xi) is e^xi to the last bit, and further out S underflows: the gradient is the
+    # softmax, but the smoothness stays that of the logistic loss.
+    if start.worst > 37.0 * mu:
+        return replace(start, smoothness=n)
     xi = margins / -mu
 
     def gap(beta: Array) -> Array:
@@ -158,7 +161,6 @@ def logistic(rows: Rows, margins: Array, mu: float = 1.0) -> Weights:
     q = weight * expit(gap(beta))
     q = q * rows.expand(rebalancing(rows.group_sum(q)))
     S = float(np.sum(weight * np.logaddexp(0.0, gap(beta))))
-    n = float(np.sum(np.broadcast_to(weight, rows.shape))) * rows.n_rows / np.prod(rows.shape)
     total = float(q.sum())
     q = q / -np.expm1(-S)
     log_risk = float(np.log(S / n))

@@ -8,8 +8,14 @@ from hypothesis import HealthCheck, given, note, settings
 from hypothesis import strategies as st
 from oracle import best_margin, best_margin_of
 from sklearn.datasets import load_breast_cancer, load_iris
+from sklearn.metrics.pairwise import rbf_kernel
 
-from marginsvm import MaxMarginClassifier, MomentumMarginClassifier, check_certificate
+from marginsvm import (
+    MaxMarginClassifier,
+    MomentumMarginClassifier,
+    SmoothedKernelPerceptron,
+    check_certificate,
+)
 
 each = pytest.mark.parametrize("cls", ESTIMATORS, ids=lambda cls: cls.__name__)
 
@@ -82,6 +88,38 @@ def test_the_check_confirms_honest_fits_and_finds_false_ones(cls, k, fit_interce
             found = check_certificate(estimator, X, y)
             assert not found
             assert found.reason
+
+
+def through_rbf(X, Y, width):
+    return rbf_kernel(X, Y, 1.0 / width)
+
+
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_array, np.float32])
+@pytest.mark.parametrize(
+    "params",
+    [
+        {"kernel": "rbf"},
+        {"kernel": "rbf", "gamma": "auto", "normalize": True},
+        {"kernel": "laplacian", "kernel_params": {"gamma": 0.2}},
+        {"kernel": "poly", "gamma": 0.3, "degree": 2, "coef0": 1.0},
+        {"kernel": "cosine"},
+        {"kernel": through_rbf, "kernel_params": {"width": 3.0}},
+    ],
+)
+def test_the_check_computes_kernels_itself(params, form, rng):
+    X, y = overlapping(rng)
+    X, weight = form(X), rng.integers(0, 3, len(y))
+    clf = fit(SmoothedKernelPerceptron(C=1.0, **{"normalize": False, **params}), X, y, weight)
+
+    def refuse(X, Y):
+        raise AssertionError("the check called the fit's kernel")
+
+    clf._kernel_matrix = refuse
+    check = check_certificate(clf, X, y, weight)
+    assert check, check.reason
+    clf.set_params(gamma=3.0, kernel_params=None)
+    if params["kernel"] in ("rbf", "laplacian"):  # another kernel than was fitted
+        assert not check_certificate(clf, X, y, weight)
 
 
 @each

@@ -182,3 +182,12 @@ def test_what_the_table_of_papers_names_is_there():
 def test_tests_that_pages_name_are_there(page):
     for path in re.findall(r"``(tests/[\w.]+)``", page.read_text()):
         assert (ROOT / path).is_file(), path
+
+
+def test_the_readme_names_those_that_take_less_than_the_others():
+    text = (ROOT / "README.md").read_text()
+    text = text[text.index("All take `fit_intercept`") : text.index("All have `margin_`")]
+    common = {"fit_intercept", "tol", "max_iter", "warm_start"}
+    assert all(common <= set(parameters(cls)) for cls in ESTIMATORS)
+    less = {c.__name__ for c in ESTIMATORS if not {"C", "kernel", "stopping"} <= set(parameters(c))}
+    assert less == {name for name in re.findall(r"`(\w+)`", text) if hasattr(marginsvm, name)}

@@ -1,5 +1,7 @@
 """Different ways to say the same thing give the same fit, for every estimator."""
 
+from copy import copy
+
 import joblib
 import numpy as np
 import pytest
@@ -95,6 +97,19 @@ def test_integer_weights_are_copies(cls, C, rng):
     assert_equal(fit(estimator, X, y, sample_weight=weight), copies, X=X)
 
 
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_array])
+def test_integer_weights_are_copies_for_gamma_too(cls, form, rng):
+    if "kernel" not in parameters(cls):
+        pytest.skip("has no kernel form")
+    X, y = overlapping(rng)
+    weight = rng.integers(0, 4, len(y))
+    weight[:2] = 1
+    estimator = make(cls, max_iter=2, C=1.0, kernel="rbf")
+    copies = fit(clone(estimator), form(np.repeat(X, weight, axis=0)), np.repeat(y, weight))
+    weighted = fit(estimator, form(X), y, sample_weight=weight)
+    np.testing.assert_allclose(weighted._gamma, copies._gamma, rtol=1e-12)
+
+
 def test_order_of_examples_does_not_matter(cls, rng):
     if cls._in_order:
         pytest.skip("visits the examples in their order")
@@ -132,6 +147,14 @@ def test_stop_and_resume(cls, kernel, rng):
     np.testing.assert_array_equal(parts.decision_function(X), whole.decision_function(X))
     for column in ("n_iter", "n_passes", "margin", "margin_bound"):
         np.testing.assert_array_equal(parts.history_[column], whole.history_[column])
+
+
+def test_copies_of_a_fit_keep_apart(cls, rng):
+    X, y = overlapping(rng)
+    first = fit(make(cls, max_iter=5, C=1.0, warm_start=True, **ENDLESS), X, y)
+    lines = len(first._progress.history)
+    other = fit(copy(first).set_params(max_iter=9), X, y)
+    assert len(first._progress.history) == lines < len(other._progress.history)
 
 
 def test_fits_keep_apart(cls, rng):
@@ -173,6 +196,26 @@ def test_going_on_where_an_example_without_weight_has_moved(cls, rng):
     other = X.copy()
     other[weights.argmin()] *= -0.5
     assert_refused_or_true(estimator, other, y)
+
+
+@pytest.mark.parametrize("kernel", ["linear", "rbf"])
+@pytest.mark.parametrize("stopped_at", [1, 400])
+def test_another_cost_is_a_fit_of_its_own(cls, kernel, stopped_at, rng):
+    """From a hard margin to a soft one and back: no bound of the old problem is claimed."""
+    if "C" not in parameters(cls):
+        pytest.skip("has no soft margin")
+    X, y = separable(rng, k=3)
+    params = {"kernel": kernel, "tol": 1e-2, "max_iter": 400}
+    clf = make(cls, warm_start=True, **{**params, "max_iter": stopped_at})
+    fit(clf, X, y).set_params(max_iter=400)
+    for C in (10.0, 0.1, np.inf):
+        anew, clf = fit(make(cls, C=C, **params), X, y), fit(clf.set_params(C=C), X, y)
+        assert check_certificate(clf, X, y)
+        assert_same(clf, anew, rtol=1e-12)
+        for column in ("n_iter", "n_passes", "margin", "margin_bound"):
+            np.testing.assert_allclose(clf.history_[column], anew.history_[column], rtol=1e-9)
+    with pytest.raises(ValueError, match="another shape"):
+        fit(clf.set_params(C=3.0), X[1:], y[1:])
 
 
 def test_resuming_on_other_data_is_refused(cls, rng):

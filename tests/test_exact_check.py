@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from estimators import ESTIMATORS, fit, make, overlapping, parameters, separable
+from oracle import best_margin
 from sklearn.datasets import load_breast_cancer, load_iris
 
 from marginsvm import (
@@ -15,6 +16,9 @@ from marginsvm import (
     MomentumMarginClassifier,
     check_certificate,
 )
+from marginsvm._numbers import Rationals
+from marginsvm._proof import Problem
+from marginsvm._validation import training_set
 
 each = pytest.mark.parametrize("cls", ESTIMATORS, ids=lambda cls: cls.__name__)
 
@@ -197,3 +201,23 @@ def test_thin_margins_keep_their_digits():
     assert check_certificate(estimator, X, y, exact=True)
     X, y = load_iris(return_X_y=True)
     assert MaxMarginClassifier(tol=1e-12).fit(X[:100], y[:100]).gap_ < 1e-13
+
+
+@pytest.mark.parametrize("kernel", ["linear", "precomputed"])
+@pytest.mark.parametrize("C", [np.inf, 1.0])
+@pytest.mark.parametrize("k", [2, 3])
+def test_weights_that_are_not_balanced_pay_for_it(k, C, kernel, rng):
+    """Their bound holds, and is no better than the check's, which counts from another point."""
+    for _ in range(20):
+        X, y = separable(rng, n=30, d=3, k=k)
+        X += rng.standard_normal(3) * 10.0 ** rng.uniform(0, 4)
+        best = best_margin(X, y, C=C)
+        given = X if kernel == "linear" else X @ X.T
+        clf = fit(MomentumMarginClassifier(C=C, kernel=kernel, max_iter=20), given, y)
+        data = training_set(clf, given, y, None).adapter(clf)
+        q = clf.certificate_.weights.toarray().reshape(data.rows.shape)
+        q = np.where(q > 0, q * rng.uniform(1.0 - 10.0 ** rng.uniform(-4, 0), 1.0, q.shape), 0.0)
+        bound = data.upper_bound(data.combine(q)) * data.radius * data.rows.unit
+        weights = sp.csr_array(q.reshape(len(X), -1) / q.sum())
+        checked = Problem(clf, given, y, None, Rationals()).upper_bound(weights)
+        assert best * (1 - 1e-5) <= checked <= bound

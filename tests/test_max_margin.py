@@ -1,11 +1,14 @@
 """The exact solver where exactness is hard, against oracles that share no code."""
 
+from copy import copy
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
 from estimators import fit, overlapping, separable
 from oracle import best_margin, explicit_rows
 from scipy.optimize import linprog
+from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer, load_iris, make_classification
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC, LinearSVC
@@ -319,18 +322,36 @@ def test_what_the_sparse_start_leaves_open_is_settled(rng, monkeypatch):
 
 @pytest.mark.parametrize("k", [2, 3])
 def test_interrupted_rounds_change_nothing(k, rng):
-    """The matrix grows behind the back of older states, which must not see it."""
+    """The matrix grows in memory that older states had free, which must not see it."""
     X, y = overlapping(rng, n=1500, d=400, k=k)
     data = LinearAdapter(X, make_rows(y, k, balanced=True))
     clf = MaxMarginClassifier()
     states = [clf._start(data)]
     for _ in range(3):
         states.append(clf._round(data, states[-1]))
-    kept = states[2].H.copy()
+    kept = states[2].gram.values.copy()
     again = clf._round(data, states[2])
-    np.testing.assert_array_equal(states[2].H, kept)
-    np.testing.assert_array_equal(again.H, states[3].H)
+    np.testing.assert_array_equal(states[2].gram.values, kept)
+    np.testing.assert_array_equal(again.gram.values, states[3].gram.values)
     np.testing.assert_array_equal(again.u, states[3].u)
+
+
+@pytest.mark.parametrize("n_before", [4, 6])
+def test_copies_of_a_fit_share_no_memory(n_before, rng):
+    """Copies that go on with different violators do not write into each other's matrix."""
+    X, y = overlapping(rng, n=1200, d=700)
+    whole = fit(MaxMarginClassifier(tol=0.0, max_iter=9), X, y)
+    first = fit(MaxMarginClassifier(tol=0.0, max_iter=n_before, warm_start=True), X, y)
+    one, other = copy(first), copy(first)
+    fit(one.set_params(max_iter=n_before + 1), X, y)
+    kept = one._progress.state.gram.values.copy()
+    fit(other.set_params(max_iter=n_before + 1, tol=0.99 * first.gap_), X, y)
+    assert other._progress.state.gram.values.shape != kept.shape
+    np.testing.assert_array_equal(one._progress.state.gram.values, kept)
+    fit(one.set_params(max_iter=9), X, y)
+    for column in ("n_iter", "margin", "margin_bound"):
+        np.testing.assert_array_equal(one.history_[column], whole.history_[column])
+    assert not other._progress.state.gram.values.flags.writeable
 
 
 def test_history_has_a_line_a_round(rng):
@@ -342,6 +363,15 @@ def test_history_has_a_line_a_round(rng):
     cut = fit(MaxMarginClassifier(max_iter=1), X, y)
     assert cut.status_ == "max_iter"
     assert cut.margin_ <= clf.margin_ <= clf.margin_bound_ <= cut.margin_bound_ * (1 + 1e-12)
+
+
+def test_weights_are_copies_under_a_kernel_that_is_scaled(rng):
+    X, y = overlapping(rng)
+    X[:20] *= 3.0
+    weight = np.r_[np.full(20, 4), np.ones(len(y) - 20, int)]
+    clf = MaxMarginClassifier(C=1.0, kernel="rbf", gamma="scale")
+    margin = clone(clf).fit(np.repeat(X, weight, axis=0), np.repeat(y, weight)).margin_
+    assert clf.fit(X, y, sample_weight=weight).margin_ == pytest.approx(margin, rel=1e-5)
 
 
 def test_kernels_ask_for_few_columns(rng):

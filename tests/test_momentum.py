@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from estimators import fit, overlapping, separable
 from oracle import best_margin
+from scipy.special import expit
 
 from marginsvm import (
     BatchPerceptron,
@@ -117,6 +118,41 @@ def test_the_theorys_step_is_psis_gradient_over_n(rng):
     np.testing.assert_allclose(state.w, data.combine(q / q.sum()))
 
 
+def test_lemmas_c_7_and_c_11_for_the_logistic_loss(rng):
+    """Ji's Appendix C with rho = n, on past margins of 37, where S is below one ulp of 1."""
+    X, y = separable(rng, n=8, d=3)
+    sign, n = np.where(y == 1, 1.0, -1.0), 8
+    A = sign[:, None] * X / np.linalg.norm(X, axis=1).max()
+    best = best_margin(X, y, fit_intercept=False) / np.linalg.norm(X, axis=1).max()
+
+    def psi_and_gradient(w):
+        S = np.sum(np.logaddexp(0.0, -A @ w))
+        return np.log(np.expm1(S)), expit(-A @ w) / -np.expm1(-S)
+
+    data = LinearAdapter(X, make_rows(y, 2, balanced=False))
+    estimator = MomentumMarginClassifier(loss="logistic", gradient="theory", fit_intercept=False)
+    psi_0, q = psi_and_gradient(np.zeros(3))
+    mu, gained, shortest, longest = q, 0.0, 0.0, 0.0
+    for t, state in enumerate(rounds(estimator, data, 2000)):
+        if (A @ data.image(state.w)).min() > 200.0:  # soon the test's own psi underflows
+            return
+        w, lam = data.image(state.w), 2.0 / (t + 2.0)  # w_{t+1}
+        psi, q_next = psi_and_gradient(w)
+        along_nu = np.linalg.norm(A.T @ ((1.0 - lam) * mu + lam * q))
+        gained += along_nu**2 / (2.0 * n * lam)
+        if t >= 1:
+            before = 2.0 / (t + 1.0)
+            factor = 1.0 / before**2 - (1.0 - lam) / lam**2
+            gained += factor * np.linalg.norm(A.T @ mu) ** 2 / (2.0 * n)
+        mu, q = (1.0 - lam) * mu + lam * q_next, q_next
+        last = np.linalg.norm(A.T @ mu) ** 2 / (2.0 * n * lam**2)
+        assert -psi >= -psi_0 + last + gained - 1e-9 * abs(psi)  # Lemma C.7
+        shortest += best / (n * lam)
+        longest += along_nu / (n * lam)
+        assert shortest * (1 - 1e-9) <= np.linalg.norm(w) <= longest * (1 + 1e-9)  # Lemma C.11
+    raise AssertionError("the margins have stayed below 200")
+
+
 @pytest.mark.parametrize("fit_intercept", [True, False])
 @pytest.mark.parametrize("k", [2, 3])
 def test_logistic_loss_maximises_the_margin_too(fit_intercept, k, rng):
@@ -207,6 +243,9 @@ def test_any_schedule_gives_sound_bounds(step, momentum, rng):
         ({"C": 0}, "'C'"),
         ({"C": -1}, "'C'"),
         ({"kernel": "gaussian"}, "rbf"),
+        ({"kernel": "rbf", "kernel_params": {"foo": 1}}, r"\['foo'\].*parameters are \['gamma'\]"),
+        ({"kernel": "poly", "kernel_params": {"n": 1}}, r"\['coef0', 'degree', 'gamma'\]"),
+        ({"kernel_params": {"gamma": 1.0}}, "it has no parameters"),
         ({"loss": "hinge"}, "logistic"),
         ({"tol": -1}, "tol"),
         ({"max_iter": 0}, "max_iter"),
@@ -216,6 +255,15 @@ def test_errors_say_what_to_do(params, text, rng):
     X, y = separable(rng)
     with pytest.raises(ValueError, match=text):
         MomentumMarginClassifier(**params).fit(X, y)
+
+
+def test_kernel_params_stand_for_parameters(rng):
+    X, y = separable(rng)
+    a = fit(MomentumMarginClassifier(kernel="rbf", gamma=0.3, max_iter=9), X, y)
+    b = fit(MomentumMarginClassifier(kernel="rbf", kernel_params={"gamma": 0.3}, max_iter=9), X, y)
+    assert a.margin_bound_ == b.margin_bound_
+    with pytest.raises(ValueError, match="it has no parameters"):
+        MomentumMarginClassifier(kernel_params={"foo": 1}).fit_blocks([(X, y)])
 
 
 def test_bad_kernels_are_refused(rng):

@@ -44,6 +44,17 @@ def test_responses_are_balanced(k, weighted, scale, response, rng):
     assert rows.imbalance(answer.q) <= 1e-10 * answer.mass
 
 
+@pytest.mark.parametrize("k", [2, 3])
+@pytest.mark.parametrize("balanced", [True, False])
+def test_logistic_is_as_smooth_at_any_margin(k, balanced, rng):
+    rows, F = problem(rng, k, balanced, weighted=True)
+    margins = np.where(np.isfinite(rows.margins(F)), rng.uniform(0.0, 0.2, rows.shape), np.inf)
+    near, far = (logistic(rows, level + margins, 1.0) for level in (36.7, 37.1))
+    assert near.worst < 37.0 < far.worst
+    assert near.smoothness == far.smoothness == pytest.approx(rows.weights.sum() * (k - 1))
+    np.testing.assert_allclose(near.q, far.q, rtol=1e-9, atol=1e-12)
+
+
 @pytest.mark.parametrize("k", [2, 4])
 @pytest.mark.parametrize("balanced", [True, False])
 def test_softmax_minimises_over_the_balanced_simplex(k, balanced, rng):

@@ -20,7 +20,7 @@ from estimators import (
 )
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.callback import ProgressBar
-from sklearn.exceptions import ConvergenceWarning
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -46,6 +46,42 @@ def test_pipelines_and_searches(cls, rng):
         assert GridSearchCV(pipeline, grid).fit(X, y).best_score_ > 0.9
         calibrated = CalibratedClassifierCV(make(cls, max_iter=50)).fit(X, y)
         assert calibrated.predict_proba(X).shape == (90, 2)
+
+
+@each
+def test_certificates_and_displays_of_pipelines_and_searches(cls, rng):
+    import matplotlib.pyplot as plt
+
+    X, y = separable(rng, n=90)
+    scaled = StandardScaler().fit_transform(X)
+    alone = fit(make(cls, max_iter=50), scaled, y)
+    pipeline = make_pipeline(StandardScaler(), make(cls, max_iter=50))
+    nested = make_pipeline(make_pipeline(StandardScaler(), "passthrough"), pipeline[-1:])
+    grid = {f"{cls.__name__.lower()}__verbose": [False]}
+    searches = [GridSearchCV(pipeline, grid), make_pipeline(GridSearchCV(pipeline, grid))]
+    expected = check_certificate(alone, scaled, y)
+    for estimator in (pipeline, nested, *searches):
+        with pytest.raises(NotFittedError):
+            check_certificate(estimator, X, y)
+        with quiet():
+            check = check_certificate(estimator.fit(X, y), X, y)
+        assert check
+        assert (check.margin, check.margin_bound) == (expected.margin, expected.margin_bound)
+        assert MarginPathDisplay.from_estimator(estimator).line_.get_label() == cls.__name__
+    plt.close("all")
+
+
+def test_what_holds_no_certificate_is_refused(rng):
+    X, y = separable(rng)
+    clf = MomentumMarginClassifier()
+    unfit = GridSearchCV(clf, {"tol": [0.1]}, refit=False).fit(X, y)
+    for other in (StandardScaler().fit(X), CalibratedClassifierCV(clf).fit(X, y), unfit):
+        with pytest.raises(TypeError, match="pass a fitted estimator of marginsvm"):
+            check_certificate(other, X, y)
+        with pytest.raises(TypeError, match="pipeline"):
+            MarginPathDisplay.from_estimator(other)
+    with pytest.raises(NotFittedError):
+        MarginPathDisplay.from_estimator(clf)
 
 
 def test_search_over_schedules(rng):

@@ -10,13 +10,13 @@ code is compiled on the first call and cached on disk, once per type of the data
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from numba import njit
 
 from marginsvm._typing import Array
+from marginsvm.algorithms._compiling import compiled
 from marginsvm.kernel_matrix import KernelMatrixAdapter
 from marginsvm.kernel_matrix.flat import DENSE, SPARSE
 
@@ -30,16 +30,8 @@ _OPTIONS: dict[str, Any] = {"error_model": "numpy", "_nrt": False}
 _REORDER = {"reassoc", "contract", "nsz"}  # sums may be reordered; NaN and infinity stay
 _inline = njit(forceinline=True, fastmath=_REORDER, **_OPTIONS)
 _exact = njit(forceinline=True, fastmath={"contract"}, **_OPTIONS)  # (x + magic) - magic is not x
+_loop = compiled(fastmath=_REORDER, **_OPTIONS)
 _index = np.uint64  # unsigned: no test for an index that counts from the end
-
-
-def _loop(function: Callable[..., Any], fastmath: set[str] = _REORDER) -> Any:
-    """Compile on first use; cached beside this file or, if that is read-only, with the user."""
-    options = {"nogil": True, "fastmath": fastmath, **_OPTIONS}
-    try:
-        return njit(cache=True, **options)(function)
-    except RuntimeError:  # numba found no directory that it may write to
-        return njit(**options)(function)
 
 
 # One row.
@@ -178,7 +170,7 @@ def _mirror(u, q, phi):
 
 
 # A maximum uses SIMD only if it need not carry NaN; certificates, computed elsewhere, do.
-_mirror = _loop(_mirror, _REORDER | {"nnan"})
+_mirror = compiled(fastmath=_REORDER | {"nnan"}, **_OPTIONS)(_mirror)
 
 
 # The loops.

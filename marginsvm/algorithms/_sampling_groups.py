@@ -7,12 +7,14 @@ import math
 import numpy as np
 from numba import njit
 
+from marginsvm.algorithms._compiling import compiled
+
 # "contract" lets a product and a sum be one instruction, with one rounding, where the compiler
 # likes. A function that is called would be there twice, alone and in its caller's module, rounding
 # differently, and which of them a process takes depends on what it found in the cache on disk.
 # Inlined, it is there once; draws take 0.6 to 0.75 of the time, too.
 inlined = njit(forceinline=True, error_model="numpy", fastmath={"contract"})
-compiled = njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})
+loop = compiled(error_model="numpy", fastmath={"contract"})
 
 SWEEPS, BALANCED = 200, 1e-10  # Osborne's iteration: sweeps at most; largest step when done
 

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from marginsvm.algorithms._sampling_groups import balance, compiled, inlined, pick_cycle, pick_group
+from marginsvm.algorithms._sampling_groups import balance, inlined, loop, pick_cycle, pick_group
 
 LANES = 64  # rows whose weights are worked out together, or skipped together where all vanish
 CUT = 43.0  # exp(-43) = 2e-19: a million rows below the cut weigh 2e-13 of the worst one
@@ -139,7 +139,7 @@ def respond(w, g, s, starts, prior, balanced, offsets, top, total, share):
         share.flat[n] /= mass
 
 
-@compiled
+@loop
 def example_weights(w, g, s, starts, prior, balanced, offsets, weight):
     """weight[i] = mass of all rows of an example under q."""
     k = len(w)
@@ -224,7 +224,7 @@ def advance(scalars, theta, beta, w, g, q_w, q_g):
     return x_w, x_g
 
 
-@compiled
+@loop
 def play(
     w, g, q_w, q_g, offsets, scalars, starts, order, prior, slack, balanced,
     columns, slot, used, scale, theta, beta, uniforms, wanted,

@@ -88,7 +88,8 @@ class AdaptiveSamplingKernelClassifier(DualStateMixin, BaseEstimator):
     max_iter : int, default=100000
         Draws in all, those before a warm start included.
     warm_start : bool, default=False
-        Go on from where the previous fit on the same data ended, bit for bit.
+        Go on from where the previous fit on the same data ended, bit for bit; with another C,
+        begin anew.
     random_state : int, RandomState instance or None, default=None
         Seed of the draws. The same seed gives the same model, bit for bit.
     verbose : bool or int, default=False

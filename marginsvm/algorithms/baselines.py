@@ -48,7 +48,8 @@ class BatchPerceptron(DualStateMixin, BaseEstimator):
     max_iter : int, default=10000
         Rounds in all, those before a warm start included.
     warm_start : bool, default=False
-        Go on from where the previous fit on the same data ended, bit for bit.
+        Go on from where the previous fit on the same data ended, bit for bit; with another C,
+        begin anew.
     verbose : bool or int, default=False
         Print the gap now and then.
 
@@ -163,7 +164,7 @@ class NormalizedKernelPerceptron(BatchPerceptron):
     max_iter : int, default=10000
         Rounds in all, those before a warm start included.
     warm_start : bool, default=False
-        Go on from where the previous fit on the same data ended.
+        Go on from where the previous fit on the same data ended; with another C, begin anew.
     verbose : bool or int, default=False
         Print the gap now and then.
 
@@ -283,7 +284,7 @@ class VonNeumannClassifier(DualStateMixin, BaseEstimator):
     max_iter : int, default=10000
         Rounds in all, those before a warm start included.
     warm_start : bool, default=False
-        Go on from where the previous fit on the same data ended.
+        Go on from where the previous fit on the same data ended; with another C, begin anew.
     verbose : bool or int, default=False
         Print the gap now and then.
 

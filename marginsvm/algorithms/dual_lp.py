@@ -82,7 +82,8 @@ class DualLpPerceptron(DualStateMixin, BaseEstimator):
     max_iter : int, default=10000
         Epochs of n_rows steps in all, those before a warm start included.
     warm_start : bool, default=False
-        Go on from where the previous fit on the same data ended, bit for bit.
+        Go on from where the previous fit on the same data ended, bit for bit; with another C,
+        begin anew.
     random_state : int, RandomState instance or None, default=None
         Order of the coordinates.
     verbose : bool or int, default=False

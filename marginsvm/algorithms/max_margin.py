@@ -68,7 +68,7 @@ class MaxMarginClassifier(DualStateMixin, BaseEstimator):
         margins with many examples: takes a Newton step) and looks at all rows once.
     warm_start : bool, default=False
         Go on from where the previous fit on the same data ended, bit for bit (kernels: up
-        to rounding).
+        to rounding); with another C, begin anew.
     verbose : bool or int, default=False
         Print the gap now and then.
 

@@ -48,13 +48,14 @@ class MomentumMarginClassifier(DualStateMixin, BaseEstimator):
         ``sklearn.metrics.pairwise.pairwise_kernels``, or ``kernel(X, Y) -> matrix``.
     gamma : {"scale", "auto"} or float, default="scale"
         Kernel coefficient, as in SVC (units of the kernel's: 1 over those of X, squared, for
-        "rbf").
+        "rbf"). The variance of "scale" is weighted by ``sample_weight``.
     degree : float, default=3
         Degree of the polynomial kernel (dimensionless).
     coef0 : float, default=0.0
         Constant of the polynomial and sigmoid kernels (dimensionless).
     kernel_params : dict, default=None
-        More parameters of the kernel.
+        Parameters of a callable kernel, passed as keywords. Those of a named kernel may stand
+        here, too, in place of gamma, degree and coef0; others are refused.
     fit_intercept : bool, default=True
         Whether to fit an intercept; it is not penalised.
     loss : {"exponential", "logistic"}, default="exponential"
@@ -80,7 +81,8 @@ class MomentumMarginClassifier(DualStateMixin, BaseEstimator):
     max_iter : int, default=10000
         Rounds in all, those before a warm start included.
     warm_start : bool, default=False
-        Go on from where the previous fit on the same data ended, bit for bit.
+        Go on from where the previous fit on the same data ended, bit for bit; with another C,
+        begin anew.
     verbose : bool or int, default=False
         Print the gap now and then.
 

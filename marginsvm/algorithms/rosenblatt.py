@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -36,7 +37,8 @@ class KernelPerceptron(BatchPerceptron):
     max_iter : int, default=10000
         Mistakes in all, those before a warm start included.
     warm_start : bool, default=False
-        Go on from where the previous fit on the same data ended, bit for bit.
+        Go on from where the previous fit on the same data ended, bit for bit; with another C,
+        begin anew.
     verbose : bool or int, default=False
         Print the gap now and then.
 
@@ -109,25 +111,41 @@ class KernelPerceptron(BatchPerceptron):
         return self.tol
 
     def _answer(self, data: KernelMatrixAdapter, w: Array, last: Answer | None) -> Answer:
-        start = 0 if last is None else int(last.weights.q.argmax()) + 1
-        return data.respond(w, response=partial(next_mistake, start=start))
+        visited = -1 if last is None else cast(Mistake, last.weights).visited
+        rounding = 2.0 * data.rounding_error(w)  # of two margins
+        return data.respond(w, response=partial(next_mistake, start=visited + 1, rounding=rounding))
 
     def _counts(self, state: PerceptronState) -> dict[str, Any]:
         return {"n_mistakes_": int(state.mass)}
 
 
-def next_mistake(rows: Rows, margins: Array, mu: float, start: int) -> Weights:
+@dataclass(frozen=True)
+class Mistake(Weights):
+    """Weights on a misclassified row and, if balanced, on its partner.
+
+    Attributes
+    ----------
+    visited : int
+        Flat index of the row whose turn it was: the search for the next one begins behind it.
+    """
+
+    visited: int = -1
+
+
+def next_mistake(
+    rows: Rows, margins: Array, mu: float, *, start: int, rounding: float = 0.0
+) -> Mistake:
     """Respond with the first misclassified row from ``start`` on, or else the worst row.
 
-    Balanced: it comes with the worst row of the opposite group. If all of these pairs
-    are right but a longer cycle of groups is not, the worst cycle is the mistake.
+    Margins up to ``rounding`` cannot be told from 0. Balanced: the row comes with the worst
+    row of the opposite group. If all of these pairs are right but a longer cycle of groups is
+    not, the worst cycle is the mistake, and it stays the same row's turn.
     """
     low = rows.group_min(margins)
     paired = margins if not rows.balanced else margins + rows.expand(low.T)
-    rounding = 1e-10 * np.abs(margins[np.isfinite(margins)]).max()
     mistakes = np.flatnonzero(paired <= rounding)
     if mistakes.size == 0:
-        return worst_row(rows, margins)
+        return Mistake(**vars(worst_row(rows, margins)), visited=start - 1)
     row = int(mistakes[np.searchsorted(mistakes, start) % mistakes.size])
     q = np.zeros(rows.shape)
     q.flat[row] = 1.0
@@ -136,5 +154,5 @@ def next_mistake(rows: Rows, margins: Array, mu: float, start: int) -> Weights:
         own = np.broadcast_to(rows.expand(groups), rows.shape).flat[row]
         partner = np.argmin(np.where(rows.expand(groups.T) == own, margins, np.inf))
         q.flat[row] = q.flat[partner] = 0.5
-    worst = min(rows.worst(low), 0.0)
-    return Weights(q, 1.0, worst, rows.best_offsets(low), -worst, 1.0)
+    worst = rows.worst(low)
+    return Mistake(q, 1.0, worst, rows.best_offsets(low), -worst, 1.0, visited=row)

@@ -78,7 +78,7 @@ class SmoothedKernelPerceptron(DualStateMixin, BaseEstimator):
     max_iter : int, default=10000
         Rounds in all, those before a warm start included.
     warm_start : bool, default=False
-        Go on from where the previous fit on the same data ended.
+        Go on from where the previous fit on the same data ended; with another C, begin anew.
     verbose : bool or int, default=False
         Print the gap now and then.
 

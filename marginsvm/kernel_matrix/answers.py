@@ -17,6 +17,7 @@ import numpy as np
 from marginsvm._typing import Array
 from marginsvm.kernel_matrix import passes
 from marginsvm.kernel_matrix.adapter import Answer
+from marginsvm.kernel_matrix.bounds import SURCHARGE
 from marginsvm.kernel_matrix.linear import LinearAdapter
 from marginsvm.kernel_matrix.passes import Block, Centre, Sums
 from marginsvm.kernel_matrix.rounding import PAIRWISE, UNIT, summed
@@ -189,7 +190,7 @@ class AnswersAdapter(LinearAdapter):
         imbalance = float(np.abs(rest).sum()) / mass if self.rows.balanced else 0.0
         length = self._norm.dual.length(self.image(vector).ravel()) / mass * (1.0 + PAIRWISE)
         sums = UNIT * (self.rows.n_examples + 8) * (self._reach + 3.0)
-        return length + sums + self._row_error + 3.0 * imbalance
+        return length + sums + self._row_error + SURCHARGE * imbalance
 
     def _lowest(self, w: Array) -> tuple[Array, None]:
         self.n_passes += 1

@@ -13,6 +13,7 @@ from marginsvm.kernel_matrix.rounding import FEW, PAIRWISE, SMALL
 from marginsvm.kernel_matrix.rows import Rows
 
 _TINY = 1e-200  # margin per unit of length below which a predictor cannot be scaled to margin 1
+SURCHARGE = 3.0  # longest rows for each unit of imbalance: see ``Bounds.upper_bound``
 
 
 class Predictor(NamedTuple):
@@ -104,6 +105,11 @@ class Bounds(ABC):
         return None
 
     @property
+    def _farthest(self) -> float:
+        """Longest row, slack included, from the point from which images count (radii)."""
+        return 1.0
+
+    @property
     def width(self) -> float:
         """Length of a row that is written out, slack left out; infinite: it cannot be."""
         return np.inf
@@ -112,6 +118,10 @@ class Bounds(ABC):
         """Margins ``<a_r, w>`` of all rows."""
         margins = self.rows.margins(self._scores(self.image(w), precise))
         return margins if self._slack is None else margins + self._slack * self.coefficients(w)
+
+    def rounding_error(self, w: Array) -> float:
+        """Most that float64 may have changed a margin of w by (units of the radius)."""
+        return self._doubt(w, self._length(w), sharp=False, enough=0.0)
 
     def lower_bound(
         self, w: Array, offsets: Array | None = None, margins: Array | None = None
@@ -171,8 +181,12 @@ class Bounds(ABC):
     def upper_bound(self, vector: Array) -> float:
         """Bound proved by ``distribution(vector)``, with all that may be rounding.
 
-        Weights that are balanced only up to rounding pay for it: where the margin is
-        positive, the intercepts of two classes differ by at most twice the radius.
+        Weights that are balanced only up to rounding pay for it. Let all examples lie within
+        r of the point from which images count. A unit predictor with a positive margin then
+        has ``|b| < r`` (two classes: both signs of ``w x + b`` occur), or class offsets that
+        differ by less than ``sqrt(2) r``; so its margin is below ``|A^T q| + r imbalance``. A check
+        that counts from the mean finds a longer ``A^T q``, by up to ``r imbalance``, and examples
+        up to 2 r away. What is claimed here is no less than what it finds: 3 r.
         """
         if self.coefficients(vector).min() < 0.0:  # rounding that will not be published
             vector = self.combine(np.maximum(self.coefficients(vector), 0.0), precise=True)
@@ -180,7 +194,7 @@ class Bounds(ABC):
         length = self._dual_length(self.image(vector) / self.mass(vector), q)
         if self._slack is not None:
             length = _longer(length, np.sum(self._slack * q * q))
-        return length + 3.0 * self.rows.imbalance(q)
+        return length + SURCHARGE * self._farthest * self.rows.imbalance(q)
 
     @abstractmethod
     def given(self, examples: Array) -> tuple[Any, Array, bool] | None:

@@ -306,6 +306,10 @@ class GramAdapter(KernelMatrixAdapter):
         return (2.0 * chained(len(V)) + FEW + self._value_error) * self._steepness
 
     @property
+    def _farthest(self) -> float:
+        return float(np.sqrt(1.0 + self._steepness))  # images count from the origin
+
+    @property
     def _steepness(self) -> float:
         """Largest kernel value, in units of the radius squared."""
         return self._highest / self.radius**2

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from marginsvm._typing import Array
+from marginsvm.algorithms._compiling import compiled
 
 _index = np.uint64  # unsigned: no test for an index that counts from the end
 
 
-@njit(cache=True)
+@compiled()
 def _shuffle(order: Array, n: int, state: np.uint64) -> np.uint64:
     """Shuffle the first n entries, by a generator whose state is passed on."""
     for i in range(n):
@@ -20,7 +20,7 @@ def _shuffle(order: Array, n: int, state: np.uint64) -> np.uint64:
     return state
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def _dot(indices: Array, values: Array, start: int, stop: int, w: Array) -> float:
     total = 0.0
     for t in range(_index(start), _index(stop)):
@@ -28,13 +28,13 @@ def _dot(indices: Array, values: Array, start: int, stop: int, w: Array) -> floa
     return total
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def _add(indices: Array, values: Array, start: int, stop: int, step: float, w: Array) -> None:
     for t in range(_index(start), _index(stop)):
         w[_index(indices[t])] += step * values[t]
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def coordinate_ascent(
     indptr: Array,
     indices: Array,
@@ -85,7 +85,7 @@ def coordinate_ascent(
     return u
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def _pull(indptr: Array, indices: Array, values: Array, y: Array, u: Array, w: Array) -> None:
     """Set w to ``sum u_i y_i x_i``."""
     w[:] = 0.0
@@ -94,7 +94,7 @@ def _pull(indptr: Array, indices: Array, values: Array, y: Array, u: Array, w: A
             _add(indices, values, indptr[i], indptr[i + 1], u[i] * y[i], w)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@compiled(error_model="numpy")
 def conjugate_gradients(
     indptr: Array,
     indices: Array,

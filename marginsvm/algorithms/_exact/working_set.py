@@ -9,6 +9,7 @@ import numpy as np
 
 from marginsvm._typing import Array
 from marginsvm.algorithms._exact.faces import FaceSolver
+from marginsvm.algorithms._exact.growing import GrowingMatrix
 from marginsvm.algorithms._exact.pivoting import block_pivoting
 from marginsvm.dual_state import Candidate
 from marginsvm.kernel_matrix import KernelMatrixAdapter
@@ -40,12 +41,11 @@ class WorkingSet:
     ----------
     rows : ndarray of int, shape (m,)
         Flat indices.
-    H : ndarray of shape (m, m)
-        Their Gram matrix + 1 + balance products. The 1 keeps the weights bounded where
-        nothing separates, and leaves their direction alone; the products are 0 on balanced
-        weights, and make H definite on affinely independent rows. Shape (0, 0): not yet
-        computed, and of no use once ``delicate``. May be a view of a larger array, whose rest
-        is free for the next rounds.
+    gram : GrowingMatrix
+        ``H``, of shape (m, m): the rows' Gram matrix + 1 + balance products. The 1 keeps the
+        weights bounded where nothing separates, and leaves their direction alone; the products
+        are 0 on balanced weights, and make H definite on affinely independent rows. Shape
+        (0, 0): not yet computed, and of no use once ``delicate``.
     u : ndarray of shape (m,)
         Weights.
     passive : ndarray of bool, shape (m,)
@@ -64,7 +64,7 @@ class WorkingSet:
     """
 
     rows: Array
-    H: Array
+    gram: GrowingMatrix
     u: Array
     passive: Array
     base: Array
@@ -99,10 +99,9 @@ class WorkingSet:
     ) -> WorkingSet:
         """Begin with given rows and weights; no weights: all rows are expected to get some."""
         u, passive = (u, u > 0) if u.any() else (np.zeros(len(rows)), np.ones(len(rows), bool))
-        nothing = np.empty((0, 0))
-        return cls(
-            rows, nothing, u, passive, np.empty(0, int), nothing, candidates, delicate=delicate
-        )
+        none, nothing = np.empty(0, int), np.empty((0, 0))
+        gram = GrowingMatrix(nothing)
+        return cls(rows, gram, u, passive, none, nothing, candidates, delicate=delicate)
 
     def advance(self, data: KernelMatrixAdapter, tol: float) -> WorkingSet:
         """Solve on the working set, certify with a pass over all rows, exchange rows."""
@@ -158,10 +157,11 @@ class WorkingSet:
         """Balanced weights on the working set that are exact, by the faster way if it can."""
         work = self
         if not self.delicate:
-            H = self.H if len(self.H) else _block(data, self.rows, self.rows)
+            known = len(self.gram.values) > 0
+            gram = self.gram if known else GrowingMatrix(_block(data, self.rows, self.rows))
             faces, B = FaceSolver(self.base, self.factor), data.rows.balance(self.rows)
-            solved = block_pivoting(faces, H, B, self.passive)
-            work = replace(self, H=H, base=faces.base, factor=faces.factor)
+            solved = block_pivoting(faces, gram.values, B, self.passive)
+            work = replace(self, gram=gram, base=faces.base, factor=faces.factor)
             if solved is not None:
                 u, b = solved
                 return NearestPoint(u / u.sum(), b / u.sum(), None), work
@@ -181,10 +181,13 @@ class WorkingSet:
         kept = np.flatnonzero(stay)
         position = np.full(len(self.rows), -1)
         position[kept] = np.arange(len(kept))
+        gram = self.gram
+        if not self.delicate:
+            gram = GrowingMatrix(gram.values[kept[:, None], kept])
         return replace(
             self,
             rows=self.rows[kept],
-            H=self.H if self.delicate else self.H[kept[:, None], kept],
+            gram=gram,
             u=self.u[kept],
             passive=self.passive[kept],
             base=position[self.base],
@@ -193,15 +196,10 @@ class WorkingSet:
     def _add(self, data: KernelMatrixAdapter, new: Array) -> WorkingSet:
         m, n = len(self.rows), len(self.rows) + len(new)
         rows = np.concatenate([self.rows, new])
-        H = self.H
-        if not self.delicate:
-            H = _with_room(H, n)
-            H[m:n, :n] = _block(data, new, rows)
-            H[:m, m:n] = H[m:n, :m].T
-            H = H[:n, :n]
+        gram = self.gram if self.delicate else self.gram.grown(_block(data, new, rows))
         u = np.concatenate([self.u, np.zeros(n - m)])
         passive = np.concatenate([self.passive, np.ones(n - m, bool)])
-        return replace(self, rows=rows, H=H, u=u, passive=passive)
+        return replace(self, rows=rows, gram=gram, u=u, passive=passive)
 
 
 def bounds(
@@ -233,20 +231,6 @@ def _block(data: KernelMatrixAdapter, rows: Array, others: Array) -> Array:
     if data.rows.balanced:
         H += data.rows.balance(rows) @ data.rows.balance(others).T
     return H
-
-
-def _with_room(H: Array, n: int) -> Array:
-    """An array whose top left corner is H, with room for n rows.
-
-    Rows behind the corner are written to only by the state that follows, so a round that
-    was interrupted leaves its predecessor as it was.
-    """
-    whole = H.base if H.base is not None and H.base.ndim == 2 else H
-    if H.base is not None and min(whole.shape) >= n and H.strides == whole.strides:
-        return whole
-    grown = np.empty((n + n // 2, n + n // 2))
-    grown[: len(H), : len(H)] = H
-    return grown
 
 
 def _long_features(data: KernelMatrixAdapter, work: WorkingSet) -> Array:
