@@ -33,6 +33,7 @@ from marginsvm.progress import Candidate, Exact, Progress
 
 __all__ = ["Candidate", "DualStateMixin", "Progress"]
 
+_NOISE = 1e-14  # margins (in radii) that rounds may find where there is none
 _ENOUGH = 1e-2  # of tol: rounding that bounds need not be rid of
 _ROUNDING = 1e-15  # of the bounds themselves: tol=0 asks for all rounds
 
@@ -265,7 +266,8 @@ class DualStateMixin(ResultsMixin, PredictorMixin, CallbackSupportMixin, Classif
         The bounds of a round carry its rounding (float32's, too); bounds to stop on
         are computed again in float64, now and then if they disagree.
         """
-        status = self._reason(data, progress.lower, progress.upper)
+        lower = progress.lower if progress.lower > _NOISE else 0.0
+        status = self._reason(data, lower, progress.upper)
         n, due = progress.n_iter, progress.next_confirmation
         promising = status is not None and (n >= due or n == self.max_iter)
         if not (promising or self._stalled(progress)):
@@ -276,8 +278,11 @@ class DualStateMixin(ResultsMixin, PredictorMixin, CallbackSupportMixin, Classif
         if status == "no_margin" and not exact.overlap:  # rounding hid which proof is the best
             for last in self._candidates(data, progress.state):
                 if last.mass > 0 and data.overlap_is_proved_by(last.vector):
-                    progress = replace(progress, proof=last)
+                    progress = self._sharpened(data, replace(progress, proof=last))
                     exact = self._exact(data, progress)
+                    if not exact.overlap:  # the shorter one is not of the kind
+                        progress = replace(progress, proof=last)
+                        exact = self._exact(data, progress)
                     break
         later = progress.n_iter + 1 + progress.n_iter // 10
         progress = replace(progress, next_confirmation=later, exact=exact)

@@ -73,8 +73,11 @@ class Bounds(ABC):
         """Norm of the predictor w without slack coordinates, at most."""
 
     @abstractmethod
-    def _dual_length(self, image: Array, q: Array) -> float:
-        """Norm of ``A^T q``, which ``image`` nearly is, without slack coordinates, at most."""
+    def _dual_length(self, image: Array, q: Array, moved: float) -> float:
+        """Norm of ``A^T q``, slack coordinates left out, at most.
+
+        ``image`` is that of weights of which q differs by ``moved``, a sum of absolute values.
+        """
 
     @abstractmethod
     def _doubt(self, w: Array, length: float, *, sharp: bool, enough: float) -> float:
@@ -120,8 +123,11 @@ class Bounds(ABC):
         return margins if self._slack is None else margins + self._slack * self.coefficients(w)
 
     def rounding_error(self, w: Array) -> float:
-        """Most that float64 may have changed a margin of w by (units of the radius)."""
-        return self._doubt(w, self._length(w), sharp=False, enough=0.0)
+        """Most that float64 may have changed a margin of w by (units of the radius).
+
+        The quick estimate leaves room for what many rounds have added up.
+        """
+        return self._doubt(w, self._length(w), sharp=False, enough=np.inf)
 
     def lower_bound(
         self, w: Array, offsets: Array | None = None, margins: Array | None = None
@@ -158,8 +164,8 @@ class Bounds(ABC):
             sharp = self._sharp(predictor, margins, worst, doubt) * scale
             sharp -= self._doubt(w, length, sharp=True, enough=self.enough * worst)
             least = max(least, min(sharp, worst + doubt))
-        elif slack is not None and not positive:
-            least = min(least, 0.0)
+        if worst <= doubt or (slack is not None and not positive):
+            least = min(least, 0.0)  # that the digits as published separate would be luck
         return predictor._replace(margin=least / length)
 
     def _lowest(self, w: Array) -> tuple[Array, Array | None]:
@@ -191,7 +197,8 @@ class Bounds(ABC):
         if self.coefficients(vector).min() < 0.0:  # rounding that will not be published
             vector = self.combine(np.maximum(self.coefficients(vector), 0.0), precise=True)
         q = self.distribution(vector)
-        length = self._dual_length(self.image(vector) / self.mass(vector), q)
+        moved = float(np.abs(q - self.coefficients(vector) / self.mass(vector)).sum())
+        length = self._dual_length(self.image(vector) / self.mass(vector), q, moved)
         if self._slack is not None:
             length = _longer(length, np.sum(self._slack * q * q))
         return length + SURCHARGE * self._farthest * self.rows.imbalance(q)

@@ -274,9 +274,10 @@ class GramAdapter(KernelMatrixAdapter):
         V = self.rows.signed(self.coefficients(w))
         return _root(np.sum(V * self.image(w)), self._sums(V) * np.abs(V).sum() ** 2)
 
-    def _dual_length(self, image: Array, q: Array) -> float:
+    def _dual_length(self, image: Array, q: Array, moved: float) -> float:
         V, few = self.rows.signed(q), support_of(q)
-        squared, error = np.sum(V * image), self._sums(V) * np.abs(V).sum() ** 2
+        off = self._sums(V) + 4.0 * moved * self._steepness
+        squared, error = np.sum(V * image), off * np.abs(V).sum() ** 2
         if error <= self.enough * squared or few.size**2 > SMALL:
             return max(_root(squared, error), self._finest)
         V = self.rows.signed(q.astype(Extended))[few]

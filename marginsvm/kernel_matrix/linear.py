@@ -184,10 +184,10 @@ class LinearAdapter(KernelMatrixAdapter):
     def _length(self, w: Array) -> float:
         return self._norm.length(self._norm.mirror(self.image(w)).ravel()) * (1.0 + PAIRWISE)
 
-    def _dual_length(self, image: Array, q: Array) -> float:
+    def _dual_length(self, image: Array, q: Array, moved: float) -> float:
         few, norm = support_of(q), self._norm.dual.length(image.ravel())
         dense = isinstance(self._store.whole, np.ndarray)
-        sums = (chained(len(q)) if dense else UNIT * (few.size + 8)) + FEW
+        sums = (chained(len(q)) if dense else UNIT * (few.size + 8)) + FEW + moved
         cheap = few.size * self._image_shape[-1] <= SMALL
         offset = 1.0  # how much of the mean is in the terms of the sums
         if cheap and sums * self._reach > self.enough * norm:

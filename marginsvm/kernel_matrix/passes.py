@@ -85,7 +85,7 @@ def weighted_sum(
     def of(V: Array, X: Any) -> Array:
         if not isinstance(X, np.ndarray):
             return V.T @ X
-        return product(V.T, X) if not centre.far else summed(about_the_mean(V, X))
+        return summed(about_the_mean(V, X)) if centre.far and len(X) else product(V.T, X)
 
     def about_the_mean(V: Array, X: Array) -> Iterator[Array]:
         start = 0

@@ -21,6 +21,7 @@ from marginsvm.kernel_matrix.rounding import Extended, times
 
 _FEW = 1024  # examples whose weights are held with more digits
 _CORRECTIONS = 4  # of an imbalance: each leaves the rounding of the weights that it changes
+_SMALL = 1e-12  # an imbalance that is the rounding of some thousand weights
 _ABLE = 100.0  # times the imbalance: weights that can take it and stay positive
 
 
@@ -204,7 +205,7 @@ class Rows(ABC):
         for _ in range(_CORRECTIONS):
             excess = np.array([fsum(column) for column in (B * few[:, None]).T])
             able = np.flatnonzero(few > _ABLE * np.abs(excess).max())
-            if not excess.any() or len(able) < B.shape[1]:
+            if not 0 < np.abs(excess).max() <= _SMALL or len(able) < B.shape[1]:
                 break
             order = qr((B[able] / few[able, None]).T, mode="r", pivoting=True)[1]
             some = able[order[: B.shape[1]]]
