@@ -6,7 +6,7 @@ test_adaptive_sampling); docs/papers.rst says where each of them is.
 
 import numpy as np
 import pytest
-from estimators import separable
+from estimators import overlapping, separable
 from oracle import best_margin
 from scipy.optimize import minimize, nnls
 from scipy.special import logsumexp
@@ -14,7 +14,7 @@ from test_dual_lp import optimum, theta
 from test_momentum import rounds
 from test_perceptrons import section_3
 
-from marginsvm import MomentumMarginClassifier, OptimisticPerceptron
+from marginsvm import MaxMarginClassifier, MomentumMarginClassifier, OptimisticPerceptron
 from marginsvm.algorithms.momentum import LOSSES
 from marginsvm.kernel_matrix import LinearAdapter, LpNorm, make_rows
 
@@ -26,6 +26,36 @@ def game(X, y, p=2.0):
 
 def written_out(data, X, y):
     return np.where(y == 1, 1.0, -1.0)[:, None] * X / data.radius
+
+
+def test_lemma_a_1(rng):
+    """Max of the worst margin = min of |Z'q|, and every optimal -Z'q is that margin times u."""
+    X, y = separable(rng, n=40, d=4)
+    data = game(X, y)
+    A = written_out(data, X, y)
+    clf = MaxMarginClassifier(fit_intercept=False, tol=1e-10).fit(X, y)
+    u = clf.coef_[0] / np.linalg.norm(clf.coef_)
+    best = (A @ u).min()
+    optimal = nnls(np.vstack([A.T, np.ones(len(A))]), np.r_[np.zeros(4), 1.0])[0]
+    for q in (clf.certificate_.weights.toarray().ravel(), optimal / optimal.sum()):
+        np.testing.assert_allclose(A.T @ q, best * u, atol=1e-6 * best)
+
+
+@pytest.mark.parametrize("kind", [separable, overlapping])
+def test_section_3_1_gradient_descent_is_mirror_descent_on_the_dual(kind, rng):
+    """q_{t+1} is q_t times exp(-theta grad phi(q_t)), up to its sum; phi does not grow."""
+    X, y = kind(rng, n=40)
+    data = game(X, y)
+    A, theta_t, value = written_out(data, X, y), 0.5, np.inf
+    q = np.full(len(A), 1 / len(A))
+    clf = MomentumMarginClassifier(momentum="none", step=theta_t)
+    for state in rounds(clf, data, 100):
+        assert np.sum((A.T @ q) ** 2) <= value * (1 + 1e-12)
+        value = np.sum((A.T @ q) ** 2)
+        q = q * np.exp(-theta_t * (A @ (A.T @ q)))
+        q /= q.sum()
+        answer = data.respond(state.w)
+        np.testing.assert_allclose(answer.weights.q, q, rtol=1e-8)
 
 
 def smooth_margin(data, w, loss):

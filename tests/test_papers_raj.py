@@ -96,6 +96,21 @@ def test_eq_5_of_raj_with_draws_in_proportion_to_the_curvatures(p, rng):
     assert np.all(np.mean(gaps, axis=0) <= bound + 1e-6 * dual(best))
 
 
+@pytest.mark.parametrize("p", [2.0, 1.3])
+def test_first_visits_are_mirror_descent_s(p, rng):
+    """Section 2.3: a row that has no weight yet moves as in eq. (10), if all L_i are equal."""
+    X, y = separable(rng, n=30, d=12)
+    X = X / np.linalg.norm(X, p / (p - 1), axis=1)[:, None]
+    data, order = game(X, y, p), rng.permutation(30)
+    dual, primal = data.zeros(), data.zeros()
+    loops.ascend(data, order, dual)
+    loops.ascend(data, order, primal, loops.DESCENT)
+    np.testing.assert_allclose(dual, primal, rtol=1e-9, atol=1e-12)
+    loops.ascend(data, order, dual)  # not so when rows are visited again
+    loops.ascend(data, order, primal, loops.DESCENT)
+    assert np.abs(data.coefficients(dual - primal)).max() > 1e-3
+
+
 def accelerated(data, epochs, seeds=20):
     """The listing's alpha and the sequence v of Algorithm 2 with uniform draws, by epochs."""
     n = data.n_rows
