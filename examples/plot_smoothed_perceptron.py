@@ -48,7 +48,7 @@ def with_margin(rho, n=200, d=10):
 inverse, rounds = [], {NormalizedKernelPerceptron: [], SmoothedKernelPerceptron: []}
 for target in np.geomspace(0.06, 0.001, 12):
     X, y = with_margin(target)
-    params = {"fit_intercept": False, "max_iter": 200_000}
+    params = {"fit_intercept": False, "normalize": True, "max_iter": 200_000}
     rows = np.vstack([(y[:, None] * X).T, np.ones(len(X))])
     q = nnls(rows, np.r_[np.zeros(X.shape[1]), 1.0])[0]  # the exact optimum, of so few
     inverse.append(1 / np.linalg.norm((y * q / q.sum()) @ X))
@@ -64,7 +64,8 @@ for (found, marker), name in zip(zip(rounds.values(), "so", strict=True), names,
 x = np.array([min(inverse), max(inverse)])
 left.loglog(x, x**2 * 0.05, "0.7", lw=1, zorder=0)
 left.loglog(x, x * 0.5, "0.7", lw=1, zorder=0)
-left.set(xlabel="1 / rho", ylabel="rounds to a separator", title="separable")
+left.set(xlabel="1 / rho", ylabel="rounds to a separator")
+left.set_title("200 random examples of norm 1, margin rho (grey: slopes 2, 1)")
 left.legend()
 
 # %%
@@ -75,7 +76,7 @@ overlaps = {
     "little": (X[50:], y[50:], "-"),
     "much": (noisy, noisy[:, 0] + 0.3 * rng.standard_normal(300) > 0, "--"),
 }
-params = {"fit_intercept": False, "max_iter": 3000}
+params = {"fit_intercept": False, "normalize": True, "max_iter": 3000}
 methods = {
     "von Neumann (NVN)": VonNeumannClassifier(tol=1e-9, **params),
     "iterated smoothed (ISNKPVN)": PerceptronVonNeumann(epsilon=1e-9, **params),
@@ -87,8 +88,9 @@ for overlap, (X, y, style) in overlaps.items():
         right.loglog(history["n_iter"], history["margin_bound"], style, color=color, label=label)
         print(f"{label}: {clf.certificate_}")
 right.set(
-    xlabel="rounds", ylabel="least norm of A^T q so far", title="not separable", ylim=(1e-14, 1)
+    xlabel="rounds", ylabel="least norm of A^T q so far (examples of norm 1)", ylim=(1e-14, 1)
 )
+right.set_title("not separable: irises (little overlap), noise (much)")
 right.legend(loc="lower left")
 if __name__ == "__main__":
     fig.savefig(sys.argv[1] if len(sys.argv) > 1 else "smoothed_perceptron.png", dpi=110)

@@ -222,6 +222,9 @@ def test_mistakes_and_rounds_of_perceptrons(margin, rng):
     params = {"fit_intercept": False, "max_iter": 100_000}
     r, gamma = np.linalg.norm(X, axis=1).max(), best_margin(X, y, fit_intercept=False)
     assert fit(KernelPerceptron(**params), X, y).n_mistakes_ <= (r / gamma) ** 2
+    paired = fit(KernelPerceptron(max_iter=100_000), X, y)  # with an intercept, about the mean
+    about = paired.certificate_.radius / best_margin(X, y, fit_intercept=True)
+    assert paired.n_mistakes_ <= about**2
     params["stopping"] = "separation"
     assert fit(BatchPerceptron(**params), X, y).n_iter_ <= (r / gamma) ** 2
     unit = X / np.linalg.norm(X, axis=1)[:, None]
