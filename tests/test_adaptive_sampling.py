@@ -205,6 +205,7 @@ def test_theorem_4_1(rng):
         _, (scores, _) = table(data, state)
         w = next(clf._candidates(data, state)).vector
         margins.append(scores.min() / data.norm(w))
+        assert data.norm(w) >= gamma * np.sqrt(T * np.log(len(X))) * (1 - 1e-6)  # Lemma D.2
     reached = np.mean(np.array(margins) >= gamma - epsilon)
     print(f"T = {T}, gamma {gamma:.3f}: {reached:.1%} of 200 runs within epsilon")
     assert reached >= 1 - delta
