@@ -65,7 +65,7 @@ x = np.array([min(inverse), max(inverse)])
 left.loglog(x, x**2 * 0.05, "0.7", lw=1, zorder=0)
 left.loglog(x, x * 0.5, "0.7", lw=1, zorder=0)
 left.set(xlabel="1 / rho", ylabel="rounds to a separator")
-left.set_title("200 random examples of norm 1, margin rho (grey: slopes 2, 1)")
+left.set_title("200 random unit examples (grey: slopes 2 and 1)")
 left.legend()
 
 # %%
