@@ -60,6 +60,8 @@ draw(last, clf.set_params(max_iter=10_000).fit(X, y))
 first.set_ylabel("petal length (cm)")
 MarginPathDisplay.from_estimator(clf, x="n_iter", ax=path)
 path.set_title("the bounds, round by round")
+path.set_ylabel("margin (cm)")
+fig.suptitle("Iris: setosa (below) and versicolor (above)")
 print(clf.certificate_)
 if __name__ == "__main__":
     fig.savefig(sys.argv[1] if len(sys.argv) > 1 else "certificate.png", dpi=110)

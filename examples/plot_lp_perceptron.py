@@ -8,8 +8,9 @@ Mistakes on 1000 training and 1000 test examples in 2000 dimensions, against epo
 perceptron. Above, p = 2; below, p = 1 + 1 / ln(2000) and a sparse truth.
 
 Each point is the model that a fit of that many epochs gives (the best one that it looked
-at), without intercept. Unlike in the paper's figure 2, the sparse perceptron is drawn:
-on the training data it is the first without mistakes, on the test data it is not.
+at), without intercept; Algorithm 2's is the sequence v, of which the theory speaks, not the
+one that the paper's listing returns. Unlike in the paper's figure 2, the sparse perceptron
+is drawn: it is the first without training mistakes, and not the best on the test data.
 
 .. image:: /images/lp_perceptron.png
 """
@@ -60,11 +61,15 @@ for row, (p, last) in zip(axes, [(2.0, 60), ("sparse", 150)], strict=True):
         row[1].semilogy(epochs, test, label=label, marker=".")
         print(f"p = {p}, {label}: {train[-1]} mistakes in training, {test[-1]} in the test")
     for ax, which in zip(row, ("training", "test"), strict=True):
-        ax.set(xlabel="epochs (1000 steps)", ylabel=f"{which} mistakes", title=f"p = {p}")
-        ax.yaxis.set_major_formatter("{x:g}")
-        ax.yaxis.set_minor_formatter("{x:g}" if which == "test" else "")
+        ax.set(xlabel="epochs (1000 steps)", ylabel=f"{which} mistakes (of 1000)")
+        ax.set_title(f"p = {p}" if p == 2.0 else "p = 1 + 1 / ln(2000), sparse truth")
+        ax.yaxis.set_minor_formatter("")
     row[0].set_yticks([0.5, 1, 10, 100], ["0", "1", "10", "100"])
-axes[0, 0].legend()
+    ticks = [100, 150, 200, 250] if p == 2.0 else [20, 50, 100, 200]
+    row[1].set_yticks(ticks, ticks)
+handles, labels = axes[0, 0].get_legend_handles_labels()
+fig.legend(handles, labels, loc="outside lower center", ncols=4)
+fig.suptitle("Gaussian data of section 4: 1000 examples to learn from, 2000 features")
 if len(sys.argv) > 1:
     fig.savefig(sys.argv[1], dpi=110)
 else:

@@ -19,7 +19,7 @@ from marginsvm.certificate import CertificateCheck, MarginCertificate, check_cer
 from marginsvm.display import MarginPathDisplay
 from marginsvm.dual_state import DualStateMixin
 from marginsvm.kernel_matrix import KernelMatrixAdapter
-from marginsvm.schedules import NesterovSchedule, PowerSchedule
+from marginsvm.schedules import NesterovSchedule, PowerSchedule, theory_draws
 from marginsvm.separability import Separability, check_separability
 
 __version__ = "0.1.0"
@@ -49,4 +49,5 @@ __all__ = [
     "VonNeumannClassifier",
     "check_certificate",
     "check_separability",
+    "theory_draws",
 ]

@@ -9,15 +9,16 @@ from oracle import best_margin, explicit_rows
 from sklearn.metrics.pairwise import linear_kernel, polynomial_kernel, rbf_kernel
 from threadpoolctl import threadpool_limits
 
-from marginsvm import AdaptiveSamplingKernelClassifier, BatchPerceptron
+from marginsvm import AdaptiveSamplingKernelClassifier, BatchPerceptron, theory_draws
 from marginsvm.algorithms import _sampling_groups as groups
 from marginsvm.algorithms import _sampling_loops as loops
 from marginsvm.algorithms import adaptive_sampling
-from marginsvm.algorithms.adaptive_sampling import Draws, theory_draws, theory_step, uniforms
+from marginsvm.algorithms.adaptive_sampling import Draws, uniforms
 from marginsvm.kernel_matrix import GramAdapter, make_rows
 from marginsvm.kernel_matrix.columns import ColumnCache, ColumnPlan
 from marginsvm.kernels import two_layer_relu_ntk
 from marginsvm.responses import softmax
+from marginsvm.schedules import theory_step
 
 SCHEDULES = {
     "nesterov": (lambda t: 1.0, lambda t: t / (t + 1)),
@@ -188,7 +189,7 @@ def test_theorem_4_1(rng):
     radius = np.sqrt(np.square(X).sum(axis=1).max())
     gamma, delta = best / radius, 0.2
     epsilon = 0.5 * gamma
-    T = theory_draws(len(X), gamma, epsilon, delta)
+    T = theory_draws(epsilon, delta, margin=gamma, n_samples=len(X))
     clf = AdaptiveSamplingKernelClassifier(
         fit_intercept=False, schedule="theory", max_iter=T, kernel="precomputed"
     )
@@ -204,9 +205,26 @@ def test_theorem_4_1(rng):
         _, (scores, _) = table(data, state)
         w = next(clf._candidates(data, state)).vector
         margins.append(scores.min() / data.norm(w))
+        assert data.norm(w) >= gamma * np.sqrt(T * np.log(len(X))) * (1 - 1e-6)  # Lemma D.2
     reached = np.mean(np.array(margins) >= gamma - epsilon)
     print(f"T = {T}, gamma {gamma:.3f}: {reached:.1%} of 200 runs within epsilon")
     assert reached >= 1 - delta
+
+
+def test_draws_of_theorem_4_1_as_printed():
+    """The formula written out; units; and more than two classes by the reduction."""
+    n, gamma, epsilon, delta = 50, 0.3, 0.1, 0.05
+    first = (32 * np.log(n) + 64 * np.log(2 / delta)) / (gamma**2 * epsilon**2)
+    T = theory_draws(epsilon, delta, margin=gamma, n_samples=n)
+    assert np.ceil(first) == T
+    assert theory_draws(8 * epsilon, delta, margin=8 * gamma, n_samples=n, radius=8.0) == T
+    assert theory_draws(epsilon, 1e-6, margin=gamma, n_samples=n) == np.ceil(32 / 1e-6 / epsilon**2)
+    three = theory_draws(epsilon, delta, margin=gamma, n_samples=n, n_classes=3)
+    root = np.sqrt(2)
+    assert three == theory_draws(epsilon / root, delta, margin=gamma / root, n_samples=2 * n)
+    for wrong in ({"delta": 1.0}, {"epsilon": 0.0}):
+        with pytest.raises(ValueError, match=next(iter(wrong))):
+            theory_draws(**{"epsilon": epsilon, "delta": delta, **wrong}, margin=gamma, n_samples=n)
 
 
 # Seeds, columns, and memory.

@@ -17,7 +17,15 @@ from marginsvm._validation import TrainingSet
 from marginsvm.dual_state import Candidate, DualStateMixin, Progress
 from marginsvm.kernel_matrix import KernelMatrixAdapter
 from marginsvm.kernel_matrix.columns import ColumnPlan
-from marginsvm.schedules import MOMENTA, STEPS, Schedule, momentum_at, resolve, step_at
+from marginsvm.schedules import (
+    MOMENTA,
+    STEPS,
+    Schedule,
+    momentum_at,
+    resolve,
+    step_at,
+    theory_step,
+)
 
 _BATCH = 16  # columns computed together where the next draws can be guessed
 
@@ -73,7 +81,7 @@ class AdaptiveSamplingKernelClassifier(DualStateMixin, BaseEstimator):
     schedule : {"momentum", "theory"}, default="momentum"
         ``"momentum"``: Ji's heuristic, constant steps with Nesterov's momentum, best in
         practice. ``"theory"``: no momentum and the step ``sqrt(ln n / max_iter)``, for
-        which Theorem 4.1 holds.
+        which Theorem 4.1 holds; :func:`marginsvm.theory_draws` gives its ``max_iter``.
     step : {"constant", "inv_sqrt"}, float or callable, default=None
         theta_t (dimensionless): a name, a number, a function of t, or a schedule object;
         None leaves it to ``schedule``.
@@ -320,17 +328,3 @@ def vector(data: KernelMatrixAdapter, state: SamplingState, F: Array, q: Array) 
     return data.assemble(
         scores.reshape(data.rows.score_shape), coefficients.reshape(data.rows.shape)
     )
-
-
-def theory_step(n_rows: int, max_iter: int) -> float:
-    """Theta = sqrt(ln n / T) of Theorem 4.1."""
-    return float(np.sqrt(np.log(max(n_rows, 2)) / max_iter))
-
-
-def theory_draws(n_rows: int, margin: float, epsilon: float, delta: float) -> int:
-    """T of Theorem 4.1: with probability 1 - delta, the margin then is >= margin - epsilon.
-
-    Margins in units of the radius.
-    """
-    first = (32 * np.log(n_rows) + 64 * np.log(2 / delta)) / (margin * epsilon) ** 2
-    return int(max(np.ceil(first), np.ceil(32 / (delta * epsilon**2))))

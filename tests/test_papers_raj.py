@@ -1,0 +1,187 @@
+"""What Raj and Bach state beside their theorems, in their own setting.
+
+The theorems are in test_dual_lp; docs/papers.rst says where each of them is. The paper's
+dual variables are n times those here: its problem (12) has averages where the code has sums.
+"""
+
+import numpy as np
+import pytest
+from estimators import separable
+from test_dual_lp import optimum, theta
+from test_momentum import rounds
+from test_papers import game, written_out
+
+from marginsvm import PrimalMirrorDescent
+from marginsvm.algorithms import _coordinates as loops
+from marginsvm.algorithms.dual_lp import before
+
+
+def ascents(data, epochs, seeds=20):
+    """The dual variables of Algorithm 1 with uniform draws, epoch by epoch."""
+    for seed in range(seeds):
+        draws, alpha = np.random.default_rng(seed), data.zeros()
+        path = []
+        for _ in range(epochs):
+            loops.ascend(data, draws.integers(data.n_rows, size=data.n_rows), alpha)
+            path.append(data.coefficients(alpha).copy())
+        yield path
+
+
+@pytest.mark.parametrize("p", [2.0, 1.5])
+def test_eq_5_of_raj(p, rng):
+    """The rate of Algorithm 1, even with the smaller of the two constants in its maximum."""
+    X, y = separable(rng, n=30, d=12)
+    data, q, n = game(X, y, p), p / (p - 1), len(X)
+    A, best = written_out(data, X, y), optimum(data, X, y, p)
+
+    def dual(alpha):
+        return alpha.sum() - 0.5 * np.linalg.norm(A.T @ alpha, q) ** 2
+
+    gaps = [[dual(best) - dual(alpha) for alpha in path] for path in ascents(data, 60)]
+    t = n * np.arange(1, 61)
+    bound = n * data.flat().curvature.max() * (best @ best) / t  # alpha is the paper's over n
+    assert np.all(np.mean(gaps, axis=0) <= bound + 1e-6 * dual(best))
+
+
+@pytest.mark.parametrize("p", [2.0, 1.5, 1.2])
+def test_corollary_1_of_raj(p, rng):
+    """|theta(alpha) - theta*|_p <= sqrt(2 gap / (p - 1)), for any alpha."""
+    X, y = separable(rng, n=30, d=12)
+    data, q = game(X, y, p), p / (p - 1)
+    A, best = written_out(data, X, y), optimum(data, X, y, p)
+    star, top = theta(A.T @ best, q), best.sum() - 0.5 * np.linalg.norm(A.T @ best, q) ** 2
+    for path in ascents(data, 40, seeds=3):
+        for alpha in path:
+            gap = top - alpha.sum() + 0.5 * np.linalg.norm(A.T @ alpha, q) ** 2
+            apart = np.linalg.norm(theta(A.T @ alpha, q) - star, p)
+            assert apart**2 <= 2 * (gap + 1e-6 * top) / (p - 1)
+
+
+@pytest.mark.parametrize("p", [2.0, 1.5])
+def test_corollary_2_of_raj(p, rng):
+    """Mistakes of mirror descent's average, as a share: at most |theta*|_p R / sqrt((p-1) t)."""
+    X, y = separable(rng, n=30, d=12, margin=0.1)
+    data, q = game(X, y, p), p / (p - 1)
+    A = written_out(data, X, y)
+    length = np.linalg.norm(A.T @ optimum(data, X, y, p), q)  # |theta*|_p; R is 1
+    shares = []
+    for seed in range(10):
+        clf = PrimalMirrorDescent(p=p, average=True, random_state=seed)
+        shares.append([np.mean(A @ state.total <= 0) for state in rounds(clf, data, 100)])
+    t = len(X) * np.arange(1, 101)
+    assert np.all(np.mean(shares, axis=0) <= length / np.sqrt((p - 1) * t))
+
+
+@pytest.mark.parametrize("p", [2.0, 1.5])
+def test_eq_5_of_raj_with_draws_in_proportion_to_the_curvatures(p, rng):
+    """Section 2.2: drawn so, the mean of the L_i takes the place of their maximum."""
+    X, y = separable(rng, n=30, d=12)
+    X[:3] *= 4.0  # few long rows, so that mean and maximum differ
+    data, q, n = game(X, y, p), p / (p - 1), len(X)
+    A, best = written_out(data, X, y), optimum(data, X, y, p)
+    L = data.flat().curvature
+
+    def dual(alpha):
+        return alpha.sum() - 0.5 * np.linalg.norm(A.T @ alpha, q) ** 2
+
+    gaps = []
+    for seed in range(20):
+        draws, alpha, path = np.random.default_rng(seed), data.zeros(), []
+        for _ in range(60):
+            loops.ascend(data, draws.choice(n, size=n, p=L / L.sum()), alpha)
+            path.append(dual(best) - dual(data.coefficients(alpha)))
+        gaps.append(path)
+    assert L.mean() < 0.5 * L.max()
+    bound = n * L.mean() * (best @ best) / (n * np.arange(1, 61))
+    assert np.all(np.mean(gaps, axis=0) <= bound + 1e-6 * dual(best))
+
+
+@pytest.mark.parametrize("p", [2.0, 1.3])
+def test_first_visits_are_mirror_descent_s(p, rng):
+    """Section 2.3: a row that has no weight yet moves as in eq. (10), if all L_i are equal."""
+    X, y = separable(rng, n=30, d=12)
+    X = X / np.linalg.norm(X, p / (p - 1), axis=1)[:, None]
+    data, order = game(X, y, p), rng.permutation(30)
+    dual, primal = data.zeros(), data.zeros()
+    loops.ascend(data, order, dual)
+    loops.ascend(data, order, primal, loops.DESCENT)
+    np.testing.assert_allclose(dual, primal, rtol=1e-9, atol=1e-12)
+    loops.ascend(data, order, dual)  # not so when rows are visited again
+    loops.ascend(data, order, primal, loops.DESCENT)
+    assert np.abs(data.coefficients(dual - primal)).max() > 1e-3
+
+
+def accelerated(data, epochs, seeds=20):
+    """The listing's alpha and the sequence v of Algorithm 2 with uniform draws, by epochs."""
+    n = data.n_rows
+    for seed in range(seeds):
+        draws, zeta, s, gamma = np.random.default_rng(seed), data.zeros(), data.zeros(), 1 / n
+        path = []
+        for _ in range(epochs):
+            gamma = loops.accelerate(data, draws.integers(n, size=n), n, zeta, s, gamma)
+            v = zeta + before(gamma) * s
+            path.append((data.coefficients(zeta).copy(), data.coefficients(v)))
+        yield path
+
+
+@pytest.mark.parametrize(("p", "margin"), [(2.0, 0.3), (2.0, 0.05), (1.5, 0.05), (1.2, 0.3)])
+def test_eq_13_and_lemma_3_of_raj(p, margin, rng):
+    """The distance to theta* falls as 1 / t, and there are no mistakes after so many steps.
+
+    Eq. (13) as printed, with t beside its square root, as Lemma 3 takes it, and R = 1; and
+    as eq. (8) and Corollary 1 give it, where p - 1 is in another place, and n, squared, at G.
+    """
+    X, y = separable(rng, n=30, d=12, margin=margin)
+    data, q, n = game(X, y, p), p / (p - 1), len(X)
+    A, best = written_out(data, X, y), optimum(data, X, y, p)
+    star, alpha_2 = theta(A.T @ best, q), n**2 * (best @ best)  # the paper's |alpha*|^2
+    top = best.sum() - 0.5 * np.linalg.norm(A.T @ best, q) ** 2  # G(alpha*), and G(0) = 0
+    printed = 2 * np.sqrt(2 / (p - 1)) * np.sqrt(top + 0.5 * alpha_2)
+    derived = 2 * np.sqrt(2) / (p - 1) * np.sqrt(n**2 * (p - 1) * top + 0.5 * alpha_2)
+    epochs = int(np.ceil(derived / n)) + 5
+    apart, wrong = np.zeros(epochs), np.zeros(epochs)
+    for path in accelerated(data, epochs):
+        for epoch, (_, v) in enumerate(path):
+            predictor = theta(A.T @ v, q)
+            apart[epoch] += np.linalg.norm(predictor - star, p) / 20
+            wrong[epoch] += np.mean(A @ predictor <= 0) / 20
+    t = n * np.arange(1, epochs + 1)
+    assert np.all(apart <= printed / t)
+    assert np.all(apart <= derived / t)
+    for steps in (printed, derived):
+        assert np.any(t > steps)
+        assert not wrong[t > steps].any()
+
+
+def test_the_listing_returns_a_worse_sequence_than_v():
+    """On the data of section 4, p = 2, after 30 epochs: dozens of mistakes against none."""
+    rng, n, d = np.random.default_rng(0), 1000, 2000
+    truth = rng.standard_normal(d)
+    X = rng.standard_normal((3 * n, d)) * np.arange(1, d + 1) ** -0.75
+    score = X @ truth + 0.005
+    kept = np.flatnonzero(np.abs(score) > 0.1)[:n]
+    data = game(X[kept], (score[kept] > 0).astype(int))
+    for path in accelerated(data, 30, seeds=2):
+        listed, v = (np.sum(data.margins(data.combine(q)) <= 0) for q in path[-1])
+        print(f"epoch 30: {listed} training mistakes of the listing's alpha, {v} of v")
+        assert v == 0 < listed
+
+
+def test_observation_c_of_section_4(rng):
+    """With independent rows the dual is strongly convex: the gap falls by a factor an epoch."""
+    X, y = rng.standard_normal((60, 90)), np.arange(60) % 2
+    data = game(X, y)
+    A, best = written_out(data, X, y), optimum(data, X, y, 2.0)
+    top = best.sum() - 0.5 * np.linalg.norm(A.T @ best) ** 2
+    gaps = [
+        [top - alpha.sum() + 0.5 * np.sum((A.T @ alpha) ** 2) for alpha in path]
+        for path in ascents(data, 40)
+    ]
+    mean = np.mean(gaps, axis=0)
+    epoch = np.flatnonzero((np.arange(40) >= 3) & (mean > 1e-6 * top))  # above alpha*'s error
+    logs = np.log(mean[epoch])
+    slope, start = np.polyfit(epoch, logs, 1)
+    print(f"{epoch.size} epochs, a factor of {np.exp(slope):.2f} each")
+    assert epoch.size >= 10
+    assert slope < -0.1
+    assert np.all(np.abs(logs - start - slope * epoch) < 0.1 * np.ptp(logs))  # affine

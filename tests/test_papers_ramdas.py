@@ -1,0 +1,271 @@
+"""What Ramdas and Pena state beside their theorems, and the classical bounds that they quote.
+
+The theorems are in test_perceptrons; docs/papers.rst says where each of them is.
+"""
+
+import numpy as np
+import pytest
+from estimators import fit, overlapping, separable
+from oracle import best_margin
+from scipy.optimize import minimize, nnls
+from scipy.spatial import ConvexHull
+from test_papers import game
+from test_perceptrons import rounds, unit_rows
+
+from marginsvm import (
+    BatchPerceptron,
+    KernelPerceptron,
+    LpPerceptron,
+    MaxMarginClassifier,
+    NormalizedKernelPerceptron,
+    PerceptronVonNeumann,
+    SmoothedKernelPerceptron,
+    VonNeumannClassifier,
+)
+from marginsvm.kernel_matrix import normalized
+
+# The margin: section 2.2 and section 3.
+
+
+@pytest.mark.parametrize("kind", [separable, overlapping])
+def test_lemma_4_of_ramdas(kind, rng):
+    """L_mu(alpha) >= L(alpha) - mu log n; the answer to alpha is the maximiser in L_mu."""
+    X, y = kind(rng, n=45)
+    data = game(normalized(X), y)
+    for state in rounds(SmoothedKernelPerceptron(), data, 100):
+        margins, q = data.margins(state.alpha), data.coefficients(state.answer.vector)
+        entropy = np.sum(q[q > 0] * np.log(q[q > 0] * len(q)))
+        smooth = -margins @ q - state.mu * entropy
+        assert smooth >= -margins.min() - state.mu * np.log(len(q)) - 1e-12
+        assert smooth <= -margins.min() + 1e-12
+
+
+def test_normalizing_does_not_shrink_the_margin(rng):
+    """Ramdas, section 2.2: rho / max |x| <= rho_2."""
+    for margin in (0.5, 0.1, 0.02):
+        X, y = separable(rng, margin=margin)
+        length = np.linalg.norm(X, axis=1)
+        rho = best_margin(X, y, fit_intercept=False)
+        rho_2 = best_margin(X / length[:, None], y, fit_intercept=False)
+        assert rho / length.max() <= rho_2 * (1 + 1e-6)
+
+
+@pytest.mark.parametrize("r", [1.5, 4.0, 20.0])
+def test_the_worked_example_of_section_2_2(r):
+    """Points on two lines: rho_2 is 0.14 (exactly, sqrt(2) / 10), rho is 0.14 / r."""
+    lengths = np.geomspace(1 / r, r, 9)[:, None]
+    X = np.vstack([lengths * [0.6, 0.8], lengths * [0.8, 0.6]])  # 6 x2 = 8 x1, 8 x2 = 6 x1
+    y = np.repeat([1, -1], 9)
+    raw = MaxMarginClassifier(fit_intercept=False, tol=1e-9).fit(X, y)
+    kind = SmoothedKernelPerceptron(fit_intercept=False, normalize=True, max_iter=20_000)
+    unit = kind.fit(X, y)
+    rho, rho_2 = 0.1 * np.sqrt(2) / r, 0.1 * np.sqrt(2)
+    np.testing.assert_allclose(raw.margin_, rho, rtol=1e-6)
+    assert unit.margin_ <= rho_2 * (1 + 1e-9)
+    assert rho_2 * (1 - 1e-9) <= unit.margin_bound_ <= unit.margin_ * (1 + 2e-3)
+    direction = raw.coef_[0] / np.linalg.norm(raw.coef_)
+    np.testing.assert_allclose(direction, np.array([-1, 1]) / np.sqrt(2), atol=1e-4)  # x1 = x2
+    bounds = (np.linalg.norm(X, axis=1).max() / raw.margin_) ** 2, 1 / unit.margin_**2
+    np.testing.assert_allclose(bounds[0] / bounds[1], r**4, rtol=1e-2)  # the discrepancy
+
+
+def signed_gram(X, y, gamma=0.3):
+    """G of section 3 for the rbf kernel, whose features have norm 1."""
+    sign = np.where(y == 1, 1.0, -1.0)
+    K = np.exp(-gamma * ((X[:, None] - X[None]) ** 2).sum(axis=-1))
+    return sign[:, None] * sign * K
+
+
+def test_lemma_2_norms(rng):
+    """|alpha|_G <= |alpha|_1 <= sqrt(n) |alpha|_2."""
+    G = signed_gram(*overlapping(rng, n=40))
+    for alpha in rng.standard_normal((100, 40)) * rng.exponential(size=(100, 40)):
+        length = np.sqrt(alpha @ G @ alpha)
+        assert length <= np.abs(alpha).sum() * (1 + 1e-12)
+        assert np.abs(alpha).sum() <= np.sqrt(40) * np.linalg.norm(alpha) * (1 + 1e-12)
+
+
+@pytest.mark.parametrize("margin", [0.3, 0.05])
+def test_lemmas_1_and_3_where_a_separator_exists(margin, rng):
+    """The largest margin is the least norm of the hull, and both are the minimum of L.
+
+    Three ways to compute rho: max over unit vectors (a quadratic program), min of |p|_G
+    (non-negative least squares), and L's minimum -rho^2 / 2, at rho times that vector.
+    """
+    X, y = separable(rng, n=40, d=4, margin=margin)
+    A = unit_rows(X, y)
+    lines = {"type": "ineq", "fun": lambda w: A @ w - 1.0, "jac": lambda w: A}
+    start = nnls(np.vstack([A.T, np.ones(len(A))]), np.r_[np.zeros(4), 1.0])[0]
+    p = start / start.sum()
+    begin = A.T @ p / (A @ A.T @ p).min()
+    options = {"maxiter": 1000, "ftol": 1e-14}
+    program = minimize(
+        lambda w: 0.5 * w @ w, begin, jac=lambda w: w, constraints=lines, options=options
+    )
+    f = program.x / np.linalg.norm(program.x)
+    rho = (A @ f).min()
+    np.testing.assert_allclose(rho, np.linalg.norm(A.T @ p), rtol=1e-5)
+
+    def loss(w):
+        return -(A @ w).min() + 0.5 * w @ w
+
+    np.testing.assert_allclose(loss(rho * f), -0.5 * rho**2, rtol=1e-4)
+    for other in rng.standard_normal((200, 4)):  # no other direction or length does better
+        assert loss(other) >= -0.5 * rho**2
+        assert loss(rho * f + 0.1 * rho * other) >= -0.5 * rho**2 * (1 + 1e-4)
+    data, separators = game(normalized(X), y), 0
+    for state in rounds(SmoothedKernelPerceptron(), data, 400):
+        w = A.T @ data.coefficients(state.alpha)
+        assert loss(w) >= -0.5 * rho**2 * (1 + 1e-5)
+        if loss(w) < 0:  # Lemma 1
+            assert (A @ w).min() > 0
+            separators += 1
+    assert separators > 0
+    assert loss(w) <= -0.45 * rho**2  # on its way to the minimum
+
+
+# Where nothing separates: section 5.2 and section 6.
+
+
+def surrounding(rng, d, n=24):
+    """Rows of norm 1 whose hull has the origin inside, as data; and the ball's radius."""
+    while True:
+        X, y = rng.standard_normal((n, d)), np.arange(n) % 2
+        radius = -ConvexHull(unit_rows(X, y)).equations[:, -1].max()  # of the nearest facet
+        if radius > 0.05:
+            return X, y, radius
+
+
+@pytest.mark.parametrize("d", [2, 3])
+def test_theorem_3_the_margin_is_the_largest_ball(d, rng):
+    """-rho_K, over a fine grid of unit vectors, is the radius of the ball in the hull."""
+    for _ in range(5):
+        X, y, radius = surrounding(rng, d)
+        A = unit_rows(X, y)
+        if d == 2:
+            angle, spacing = np.linspace(0, 2 * np.pi, 100_001), np.pi / 100_000
+            grid = np.c_[np.cos(angle), np.sin(angle)]
+        else:  # Fibonacci's sphere: no point is further than 2.5 / sqrt(N) from the grid
+            i, N = np.arange(100_000), 100_000
+            z, turn = 1 - (2 * i + 1) / N, np.pi * (1 + np.sqrt(5)) * i
+            ring, spacing = np.sqrt(1 - z**2), 2.5 / np.sqrt(N)
+            grid = np.c_[ring * np.cos(turn), ring * np.sin(turn), z]
+        rho = (grid @ A.T).min(axis=1).max()
+        assert -radius - spacing <= rho <= -radius + 1e-12
+
+
+def distance_to_witnesses(A, q):
+    """Least |q - w|_2 over w in the simplex with A'w = 0."""
+    stiff = 1e5
+    blocks = np.vstack([np.eye(len(A)), stiff * A.T, stiff * np.ones((1, len(A)))])
+    w = nnls(blocks, np.r_[q, np.zeros(A.shape[1]), stiff])[0]
+    assert np.linalg.norm(A.T @ w) < 1e-6
+    return np.linalg.norm(q - w)
+
+
+@pytest.mark.parametrize("d", [2, 3, 4])
+def test_lemmas_7_and_9_and_theorem_4_with_the_margin(d, rng):
+    """All that has |rho| in it: distance to the proofs, bound on L, lengths of inner loops."""
+    X, y, radius = surrounding(rng, d)
+    A, n = unit_rows(X, y), len(X)
+    for q in [*rng.dirichlet(np.full(n, 0.1), 20), *np.eye(n)[:5]]:
+        reach = np.sqrt(2) * min(1.0, np.linalg.norm(A.T @ q) / radius)
+        assert distance_to_witnesses(A, q) <= reach + 1e-6
+    gamma, epsilon = 2.0, 1e-7
+    data = game(normalized(X), y)
+    clf = PerceptronVonNeumann(gamma_outer=gamma, epsilon=epsilon, fit_intercept=False)
+    lengths, limits, last = [], [], None
+    for state in rounds(clf, data, 2000):
+        q, alpha, p = (
+            data.coefficients(v) for v in (state.q, state.inner.alpha, state.inner.answer.vector)
+        )
+        if state.t != last:
+            last, far = state.t, distance_to_witnesses(A, q)
+            length = np.linalg.norm(A.T @ q)
+            limits.append(2 * np.sqrt(n) / state.delta * min(np.sqrt(2), length / radius))
+            lengths.append(0)
+        lengths[-1] += 1
+        mu, w = n * state.inner.mu, A.T @ alpha
+        value = -(A @ w) @ p - 0.5 * mu * np.sum((p - q) ** 2) + 0.5 * w @ w
+        assert value >= -0.5 * mu * (far + 1e-6) ** 2 - 1e-12  # Lemma 9
+        if data.norm(state.inner.p) < epsilon:
+            break
+    assert data.norm(state.inner.p) < epsilon
+    assert all(m <= limit for m, limit in zip(lengths, limits, strict=True))
+    later = lengths[len(lengths) // 2 :]  # |q| is below |rho| by then: sqrt(n) / |rho| decides
+    assert max(later) <= 2 * np.sqrt(n) * gamma / radius
+
+
+def test_lemma_8_where_a_separator_exists(rng):
+    """L^q_mu(alpha) >= L(alpha) - mu, and SNKPVN separates within 2 sqrt(2 n) / rho rounds."""
+    X, y = separable(rng, n=40, margin=0.1)
+    A, n, data = unit_rows(X, y), len(X), game(normalized(X), y)
+    rho = best_margin(X / np.linalg.norm(X, axis=1)[:, None], y, fit_intercept=False)
+    for state in rounds(PerceptronVonNeumann(gamma_outer=1e9, fit_intercept=False), data, 300):
+        q, alpha, p = (
+            data.coefficients(v) for v in (state.q, state.inner.alpha, state.inner.answer.vector)
+        )
+        mu, w = n * state.inner.mu, A.T @ alpha
+        value = -(A @ w) @ p - 0.5 * mu * np.sum((p - q) ** 2) + 0.5 * w @ w
+        assert value >= -(A @ w).min() + 0.5 * w @ w - mu - 1e-12
+        if state.inner.k > 2 * np.sqrt(2 * n) / rho:
+            assert (A @ w).min() > 0
+
+
+# Classical bounds of what the papers compare with.
+
+
+@pytest.mark.parametrize("margin", [0.5, 0.1, 0.02])
+def test_mistakes_and_rounds_of_perceptrons(margin, rng):
+    """Block and Novikoff: r^2 / gamma^2 for any misjudged rows, 1 / rho_2^2 on unit rows."""
+    X, y = separable(rng, n=60, margin=margin)
+    params = {"fit_intercept": False, "max_iter": 100_000}
+    r, gamma = np.linalg.norm(X, axis=1).max(), best_margin(X, y, fit_intercept=False)
+    assert fit(KernelPerceptron(**params), X, y).n_mistakes_ <= (r / gamma) ** 2
+    paired = fit(KernelPerceptron(max_iter=100_000), X, y)  # with an intercept, about the mean
+    about = paired.certificate_.radius / best_margin(X, y, fit_intercept=True)
+    assert paired.n_mistakes_ <= about**2
+    params["stopping"] = "separation"
+    assert fit(BatchPerceptron(**params), X, y).n_iter_ <= (r / gamma) ** 2
+    unit = X / np.linalg.norm(X, axis=1)[:, None]
+    rho = best_margin(unit, y, fit_intercept=False)
+    for cls in (NormalizedKernelPerceptron, VonNeumannClassifier):
+        clf = fit(cls(normalize=True, **params), X, y)
+        assert clf.status_ == "separated"
+        assert clf.n_iter_ <= 1 / rho**2
+
+
+@pytest.mark.parametrize("p", [2.0, 1.5, 1.2])
+def test_mistakes_of_the_lp_perceptron(p, rng):
+    """Grove, Littlestone and Schuurmans: (q - 1) max |x|_q^2 / gamma^2, q - 1 = 1 / (p - 1)."""
+    X, y = separable(rng, n=60, margin=0.1)
+    data = game(X, y, p)
+    least = minimal_norm(data, X, y, p)  # 1 / gamma in units of the radius
+    for seed in range(5):
+        clf = LpPerceptron(p=p, fit_intercept=False, random_state=seed)
+        for state in rounds(clf, data, 200):
+            mistakes = data.coefficients(state.u).sum()
+        assert 0 < mistakes <= least**2 / (p - 1)
+
+
+def minimal_norm(data, X, y, p):
+    """Least p-norm of a vector with margins of 1, by a general solver."""
+    A = np.where(y == 1, 1.0, -1.0)[:, None] * X / data.radius
+    lines = {"type": "ineq", "fun": lambda w: A @ w - 1.0, "jac": lambda w: A}
+    begin = MaxMarginClassifier(fit_intercept=False).fit(X, y).coef_[0] * data.radius
+    found = minimize(lambda w: np.sum(np.abs(w) ** p), begin, constraints=lines, method="SLSQP")
+    return np.sum(np.abs(found.x) ** p) ** (1 / p)
+
+
+def test_von_neumann_where_nothing_separates(rng):
+    """Dantzig: |w_k| <= epsilon within 1 / epsilon^2 rounds; Epelman and Freund: the factor
+    sqrt(1 - rho^2) a round, hence (2 / rho^2) log(1 / epsilon) rounds."""
+    X, y, radius = surrounding(rng, 3)
+    data = game(normalized(X), y)
+    before = np.linalg.norm(unit_rows(X, y).mean(axis=0))
+    for k, state in enumerate(rounds(VonNeumannClassifier(), data, 300), start=1):
+        norm = data.norm(state.p)
+        assert norm <= 1 / np.sqrt(k)
+        assert norm <= before * np.sqrt(1 - radius**2) + 1e-12
+        before = norm
+    assert norm < 1e-2
