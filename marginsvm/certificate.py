@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from decimal import MAX_EMAX, MIN_EMIN, ROUND_CEILING, ROUND_FLOOR, Context
 from typing import Any
 
 import numpy as np
@@ -48,7 +49,7 @@ class MarginCertificate:
     >>> from marginsvm import MaxMarginClassifier
     >>> clf = MaxMarginClassifier().fit([[0.0], [1.0], [3.0]], [0, 0, 1])
     >>> print(clf.certificate_)
-    certified: 1 <= best margin <= 1 (relative gap ...), separable: True
+    certified: 0.999999 <= best margin <= 1.00001 (relative gap ...), separable: True
     >>> clf.certificate_.weights.toarray().ravel()
     array([0. , 0.5, 0.5])
     """
@@ -90,8 +91,8 @@ class MarginCertificate:
                 known = "no predictor separates the classes"
             else:
                 known = (
-                    f"no predictor has a margin{self._where} above {self.margin_bound:.3g}, next "
-                    f"to nothing where examples are {self.radius:.3g} long"
+                    f"no predictor has a margin{self._where} above "
+                    f"{at_most(self.margin_bound, 3)}, next to nothing where examples are {self.radius:.3g} long"
                 )
             return f"proved that {known} (certificate_.weights is the proof)."
         how = "stalled" if self.status == "stalled" else f"ended after max_iter={max_iter} rounds"
@@ -130,8 +131,25 @@ def relative_gap(lower: float, upper: float) -> float:
 
 def bounds_text(lower: float, upper: float, where: str = "") -> str:
     """Both bounds as an inequality; a lower one that is not positive claims nothing."""
-    below = f"{lower:.6g} <= " if lower > 0 else ""
-    return f"{below}best margin{where} <= {upper:.6g}"
+    below = f"{at_least(lower)} <= " if lower > 0 else ""
+    return f"{below}best margin{where} <= {at_most(upper)}"
+
+
+def at_least(bound: float, digits: int = 6) -> str:
+    """Write a lower bound in so many digits that what is written is one, too."""
+    return _rounded(bound, digits, ROUND_FLOOR)
+
+
+def at_most(bound: float, digits: int = 6) -> str:
+    """Write an upper bound in so many digits that what is written is one, too."""
+    return _rounded(bound, digits, ROUND_CEILING)
+
+
+def _rounded(x: float, digits: int, direction: str) -> str:
+    if not np.isfinite(x):
+        return str(x)
+    context = Context(prec=digits, rounding=direction, Emax=MAX_EMAX, Emin=MIN_EMIN)
+    return f"{float(context.create_decimal_from_float(float(x))):.{digits}g}"
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from marginsvm._typing import Array
 from marginsvm.algorithms.max_margin import MaxMarginClassifier
+from marginsvm.certificate import at_least, at_most
 
 
 @dataclass(frozen=True, repr=False)
@@ -38,7 +39,8 @@ class Separability:
     --------
     >>> from marginsvm import check_separability
     >>> check_separability([[0.0], [1.0]], [0, 1])
-    Separable: a predictor separates the classes with margin 0.5, and none reaches more than 0.5.
+    Separable: a predictor separates the classes with margin 0.499, and none reaches
+    more than 0.501.
     """
 
     separable: bool | None
@@ -52,14 +54,15 @@ class Separability:
     def __repr__(self) -> str:
         if self.separable:
             return (
-                f"Separable: a predictor separates the classes with margin {self.margin:.3g}, "
-                f"and none reaches more than {self.margin_bound:.3g}."
+                "Separable: a predictor separates the classes with margin "
+                f"{at_least(self.margin, 3)}, and none reaches more than "
+                f"{at_most(self.margin_bound, 3)}."
             )
         if self.separable is None:
             return (
                 "Undecided: neither a separator nor a proof that there is none was found in "
                 f"{self.estimator.n_iter_} rounds. No predictor has a margin above "
-                f"{self.margin_bound:.3g}; examples are {self.estimator.certificate_.radius:.3g} "
+                f"{at_most(self.margin_bound, 3)}; examples are {self.estimator.certificate_.radius:.3g} "
                 "long."
             )
         assert self.weights is not None
