@@ -92,7 +92,8 @@ class MarginCertificate:
             else:
                 known = (
                     f"no predictor has a margin{self._where} above "
-                    f"{at_most(self.margin_bound, 3)}, next to nothing where examples are {self.radius:.3g} long"
+                    f"{at_most(self.margin_bound, 3)}, next to nothing where examples are "
+                    f"{self.radius:.3g} long"
                 )
             return f"proved that {known} (certificate_.weights is the proof)."
         how = "stalled" if self.status == "stalled" else f"ended after max_iter={max_iter} rounds"

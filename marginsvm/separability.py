@@ -62,8 +62,8 @@ class Separability:
             return (
                 "Undecided: neither a separator nor a proof that there is none was found in "
                 f"{self.estimator.n_iter_} rounds. No predictor has a margin above "
-                f"{at_most(self.margin_bound, 3)}; examples are {self.estimator.certificate_.radius:.3g} "
-                "long."
+                f"{at_most(self.margin_bound, 3)}; examples are "
+                f"{self.estimator.certificate_.radius:.3g} long."
             )
         assert self.weights is not None
         return (

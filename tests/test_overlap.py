@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from estimators import ESTIMATORS, fit, make, parameters
+from hostile import hostile_problem, truthful
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from hostile import hostile_problem, truthful
 from rational import exact_rows, has_solution, is_separable
 from sklearn.datasets import load_breast_cancer, load_iris
 
