@@ -79,9 +79,9 @@ class MaxMarginClassifier(DualStateMixin, BaseEstimator):
     coef_, intercept_, support_vectors_, dual_coef_ : ndarray
         The predictor, as in :class:`marginsvm.MomentumMarginClassifier`.
     margin_, margin_bound_, gap_, separable_, status_, n_iter_, certificate_, history_
-        What is proved of it and how the fit ended, as there; ``separable_`` is False only if
-        proved to rounding: margins down to 1e-9 of the radius are found and certified
-        (kernels and rows with more than 1024 features: 1e-7).
+        What is proved of it and how the fit ended, as there. Margins down to 1e-9 of the
+        radius are found and certified (kernels and rows with more than 1024 features: 1e-7),
+        thinner ones where the features are of different units.
     classes_, n_features_in_, feature_names_in_ : ndarray, int, ndarray
         What was seen in fit, as there.
 

@@ -102,8 +102,8 @@ class MomentumMarginClassifier(DualStateMixin, BaseEstimator):
         Their relative gap, from 0 to 1 (dimensionless); 1 where no separator was found. See
         :attr:`marginsvm.MarginCertificate.gap`.
     separable_ : bool or None
-        Whether the classes can be separated; False only with a proof at rounding level,
-        None where the bounds do not say.
+        Whether the classes can be separated: True if this predictor does, False if exact
+        weights are proved to make the classes meet, None if neither is known.
     status_ : str
         ``certified``, ``separated``, ``no_margin``, ``stalled`` (exact solver only),
         ``max_iter``, ``stopped`` or ``interrupted``.

@@ -41,8 +41,8 @@ class PerceptronVonNeumann(DualStateMixin, BaseEstimator):
 
     It ends with a predictor that separates the classes (``separable_`` True), or with
     weights q whose classes all but meet, ``||A^T q|| < epsilon``. These are then sharpened:
-    ``separable_`` is False where they meet up to rounding, None where a thinner margin
-    is left.
+    ``separable_`` is False where exact weights near them are proved to make the classes meet,
+    None where a thinner margin is left.
 
     Parameters
     ----------
