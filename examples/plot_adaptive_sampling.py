@@ -10,13 +10,12 @@ huge steps, which draws the worst row.)
 With the momentum of Algorithm 1 (a heuristic), Algorithm 2 is slightly ahead of the batch
 perceptron; with the parameters of Theorem 4.1, it is behind both. Thick lines are the
 margins of the iterates, thin ones the best so far. On the right, the same over more draws,
-until momentum separates the images. Momentum and the perceptron draw the same few hundred
-images again and again, so that their columns stay in the cache; the theory's draws hardly
-repeat, and its curve (with the step for its own number of draws) ends early.
+until momentum separates the images. Momentum draws the same images again and again, so that
+97 % of its columns are in a cache of a gigabyte, and half of the perceptron's; the theory's
+draws hardly repeat, and its curve (with the step for its own number of draws) ends early.
 
-No intercept, as in the paper; multiclass margins (section 5.2) in units of
-the largest feature. Ten to fifteen
-minutes on two cores.
+No intercept, as in the paper; multiclass margins (section 5.2) in units of the largest
+feature. About twenty minutes on two cores.
 
 .. image:: /images/adaptive_sampling.png
 """
