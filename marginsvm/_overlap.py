@@ -9,7 +9,7 @@ both stand on it.
 References
 ----------
 S. Rump. Verification methods: rigorous results using floating-point arithmetic. Acta
-Numerica, 2010. Section 10 (Krawczyk's argument for linear systems).
+Numerica, 2010 (Krawczyk's argument for linear systems).
 
 E. Bareiss. Sylvester's identity and multistep integer-preserving Gaussian elimination.
 Mathematics of Computation, 1968.

@@ -19,6 +19,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from marginsvm._advice import remedies
 from marginsvm._block_source import block_set
+from marginsvm._decisive import decisive
 from marginsvm._interrupts import interrupts_wait, let_interrupts_through
 from marginsvm._prediction import PredictorMixin
 from marginsvm._results import ResultsMixin
@@ -28,7 +29,6 @@ from marginsvm._validation import KERNELS, TrainingSet, training_set
 from marginsvm.certificate import bounds_text, relative_gap
 from marginsvm.kernel_matrix import KernelMatrixAdapter
 from marginsvm.kernel_matrix.columns import ColumnPlan
-from marginsvm.nearest_point import shortest_proof
 from marginsvm.progress import Candidate, Exact, Progress
 
 __all__ = ["Candidate", "DualStateMixin", "Progress"]
@@ -273,31 +273,18 @@ class DualStateMixin(ResultsMixin, PredictorMixin, CallbackSupportMixin, Classif
         if not (promising or self._stalled(progress)):
             return None, progress
         if status == "no_margin":
-            progress = self._sharpened(data, progress)
+            progress = self._decisive(data, progress)
         exact = self._exact(data, progress)
-        if status == "no_margin" and not exact.overlap:  # rounding hid which proof is the best
-            for last in self._candidates(data, progress.state):
-                if last.mass > 0 and data.overlap_is_proved_by(last.vector):
-                    progress = self._sharpened(data, replace(progress, proof=last))
-                    exact = self._exact(data, progress)
-                    if not exact.overlap:  # the shorter one is not of the kind
-                        progress = replace(progress, proof=last)
-                        exact = self._exact(data, progress)
-                    break
         later = progress.n_iter + 1 + progress.n_iter // 10
         progress = replace(progress, next_confirmation=later, exact=exact)
         return self._confirmed(data, progress, exact), progress
 
-    def _sharpened(self, data: KernelMatrixAdapter, progress: Progress) -> Progress:
-        """Move a proof that next to nothing separates to rounding level, if it can be."""
+    def _decisive(self, data: KernelMatrixAdapter, progress: Progress) -> Progress:
+        """Replace a proof that next to nothing separates by one that nothing does, if it can be."""
         assert progress.proof is not None
-        proof = shortest_proof(data, data.coefficients(progress.proof.vector))
-        if proof is None:
-            return progress
-        upper = min(progress.upper, data.upper_bound(proof))  # no worse proof may follow it
-        return replace(
-            progress, proof=Candidate(proof, data.mass(proof), precise=True), upper=upper
-        )
+        proof = decisive(data, progress.proof, self._candidates(data, progress.state))
+        upper = min(progress.upper, data.upper_bound(proof.vector))  # no worse one may follow it
+        return replace(progress, proof=proof, upper=upper)
 
     def _confirmed(self, data: KernelMatrixAdapter, progress: Progress, exact: Exact) -> str | None:
         status = self._reason(data, exact.lower, exact.upper, exact.predictor.separates)

@@ -14,7 +14,8 @@ from scipy.optimize import minimize
 from scipy.special import expit
 
 from marginsvm._typing import Array
-from marginsvm.kernel_matrix.rows import Rows, cycle_offsets, min_cycle
+from marginsvm.kernel_matrix.cycles import cycle_offsets, min_cycle
+from marginsvm.kernel_matrix.rows import Rows
 
 _SPREAD = 20.0  # of logarithms, from where one cycle of groups outweighs the others
 

@@ -100,7 +100,7 @@ def check_separability(
     fit_intercept : bool, default=True
         Whether the separator may have an intercept.
     epsilon : float
-        Without effect: margins of all sizes are searched for.
+        Without effect: margins of all sizes, relative to the radius, are searched for.
 
         .. deprecated:: 0.2
             It will be removed in 0.4.
@@ -129,8 +129,11 @@ def check_separability(
 
     References
     ----------
+    A. Ramdas, J. Pena. Margins, Kernels and Non-linear Smoothed Perceptrons. ICML 2014.
+    Theorem 2 (Gordan).
+
     S. Rump. Verification methods: rigorous results using floating-point arithmetic. Acta
-    Numerica, 2010.
+    Numerica, 2010 (Krawczyk's argument).
 
     Examples
     --------

@@ -15,6 +15,7 @@ ORDER = [  # a room may import from those after it, and from its own folder
     "dual_state",
     "_advice",
     "_results",
+    "_decisive",
     "certificate",
     "_proof",
     "progress",
@@ -25,11 +26,13 @@ ORDER = [  # a room may import from those after it, and from its own folder
     "kernel_matrix",
     "responses",
     "kernel_matrix.rows",
+    "kernel_matrix.cycles",
 ]
 FREE = {
     "_corral",
     "_interrupts",
     "_numbers",
+    "_overlap",
     "_proof_kernels",
     "_threads",
     "_typing",

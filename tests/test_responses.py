@@ -6,7 +6,7 @@ from oracle import explicit_rows
 from scipy.optimize import linprog
 
 from marginsvm.kernel_matrix import BinaryRows, LinearAdapter, MulticlassRows, make_rows
-from marginsvm.kernel_matrix.rows import min_cycle
+from marginsvm.kernel_matrix.cycles import min_cycle
 from marginsvm.responses import balance, euclidean, logistic, softmax, worst_row
 
 RESPONSES = [softmax, logistic, euclidean, worst_row]

@@ -1,0 +1,36 @@
+"""Which of the proofs that next to nothing separates may prove that nothing does."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from marginsvm.kernel_matrix import KernelMatrixAdapter
+from marginsvm.nearest_point import shortest_proof
+from marginsvm.progress import Candidate
+
+
+def decisive(data: KernelMatrixAdapter, best: Candidate, others: Iterable[Candidate]) -> Candidate:
+    """Weights near which exact ones make the classes meet, or the shortest proof there is.
+
+    Parameters
+    ----------
+    data : KernelMatrixAdapter
+    best : Candidate
+        The one with the smallest bound, which in large units may be a matter of rounding:
+    others : iterable of Candidate
+        so that these may be the ones that decide.
+    """
+    options = [*_sharpened(data, best)]
+    for other in others:
+        if other.mass > 0 and other is not best:
+            options += _sharpened(data, other)
+    proved = (option for option in options if data.overlap_is_proved_by(option.vector))
+    return next(proved, options[0])
+
+
+def _sharpened(data: KernelMatrixAdapter, proof: Candidate) -> Iterator[Candidate]:
+    """Weights on as few rows as possible, at rounding level, and those they were made of."""
+    short = shortest_proof(data, data.coefficients(proof.vector))
+    if short is not None:
+        yield Candidate(short, data.mass(short), precise=True)
+    yield proof
