@@ -20,12 +20,13 @@ def decisive(data: KernelMatrixAdapter, best: Candidate, others: Iterable[Candid
     others : iterable of Candidate
         so that these may be the ones that decide.
     """
-    options = [*_sharpened(data, best)]
-    for other in others:
-        if other.mass > 0 and other is not best:
-            options += _sharpened(data, other)
-    proved = (option for option in options if data.overlap_is_proved_by(option.vector))
-    return next(proved, options[0])
+    shortest = None
+    for proof in (best, *(other for other in others if other.mass > 0 and other is not best)):
+        for option in _sharpened(data, proof):
+            shortest = shortest or option
+            if data.overlap_is_proved_by(option.vector):
+                return option
+    return shortest or best
 
 
 def _sharpened(data: KernelMatrixAdapter, proof: Candidate) -> Iterator[Candidate]:

@@ -58,7 +58,7 @@ def test_gap_of_two_bounds(margin, margin_bound, gap):
 def test_a_negative_lower_bound_is_not_printed():
     X, y = versicolor_and_virginica()
     clf = fit(MomentumMarginClassifier(max_iter=3), X, y)
-    assert clf.margin_ < 0
+    assert clf.margin_ <= 0
     shown = str(clf.certificate_)
     assert shown.startswith(
         f"max_iter: best margin <= {at_most(clf.margin_bound_)} (relative gap 1),"
@@ -110,8 +110,9 @@ def test_the_model_where_nothing_separates_knows_both_classes(cls, kernel, rng):
         pytest.skip("has no kernel form")
     y = (np.arange(300) % 5 == 0).astype(int)
     X = rng.standard_normal((300, 2)) + 2.0 * y[:, None]
+    X[1] = X[0]  # of the other class: no kernel separates these
     clf = fit(make(cls, kernel=kernel, gamma=0.1, max_iter=50, normalize=False), X, y)
-    assert clf.margin_ < 0
+    assert clf.margin_ <= 0
     assert balanced_accuracy_score(y, clf.predict(X)) > 0.75
 
 
@@ -125,6 +126,13 @@ def test_an_early_end_leaves_a_sensible_model(max_iter, rng):
     assert balanced_accuracy_score(y, clf.predict(X)) > 0.8
 
 
+def nanoseconds():
+    """Two kinds of iris, and a time for each flower, in nanoseconds since 1970."""
+    X, y = load_iris(return_X_y=True)
+    time = 1.7e18 + np.random.default_rng(0).integers(0, 10**16, 100)
+    return np.column_stack([X[:100], time]), y[:100]
+
+
 def integers_far_from_zero(rng):
     """Labels with some noise, and 100 columns of integers around 480, all of a size."""
     X = rng.standard_normal((1000, 100))
@@ -132,20 +140,39 @@ def integers_far_from_zero(rng):
     return np.round(480.0 + 20.0 * X), y
 
 
-def test_soft_margins_stop_where_rounding_hides_the_rest(rng):
-    """At C = 1e10, slack coordinates are 1e-8 of the rows: their squares are not seen beside."""
+@pytest.mark.parametrize("C", [1e6, 1e10, 1e14])
+def test_soft_margins_of_integers_far_from_zero_are_certified(C, rng):
+    """Slack coordinates are down to 1e-10 of the rows, beside which their squares are not seen."""
     X, y = integers_far_from_zero(rng)
-    clf = MaxMarginClassifier(C=1e10)
+    clf = MaxMarginClassifier(C=C).fit(X, y)
+    assert clf.status_ == "certified"
+    assert check_certificate(clf, X, y)
+
+
+def test_margins_stop_where_rounding_hides_the_rest():
+    """Nanoseconds of a year: the last digit of a weight, times such a number, is a margin."""
+    X, y = nanoseconds()
+    clf = MaxMarginClassifier()
     text = warning_of(clf, X, y)
     assert clf.status_ == "stalled"
     assert clf.n_iter_ < 30
-    assert 1e-6 < clf.gap_ < 1e-2
+    assert 1e-6 < clf.gap_ < 0.5
     assert check_certificate(clf, X, y)
     tol = float(re.search(r"tol=(\S+) accepts these bounds", text)[1])
     assert tol < 3.0 * clf.gap_
-    assert MaxMarginClassifier(C=1e10, tol=tol).fit(X, y).status_ == "certified"
-    assert text.endswith("and a smaller C leaves less to hide.")
-    assert MaxMarginClassifier(C=1e2).fit(X, y).status_ == "certified"
+    assert MaxMarginClassifier(tol=tol).fit(X, y).status_ == "certified"
+
+
+def test_soft_margins_stop_where_rounding_hides_the_rest(rng):
+    """Kernel values of 1e7, and slack coordinates of 1e-5 beside: these are not seen."""
+    X, y = integers_far_from_zero(rng)
+    clf = MaxMarginClassifier(C=1e10, kernel="precomputed")
+    text = warning_of(clf, X @ X.T, y)
+    assert clf.status_ == "stalled"
+    assert clf.n_iter_ < 30
+    assert check_certificate(clf, X @ X.T, y)
+    assert text.endswith("a smaller C leaves less to hide.")
+    assert MaxMarginClassifier(C=1e-4, kernel="precomputed").fit(X @ X.T, y).status_ == "certified"
 
 
 @pytest.mark.parametrize("C", [np.inf, 1e6])
@@ -166,9 +193,9 @@ def test_all_rounds_are_played_if_tol_is_zero(rng):
     assert (clf.status_, clf.n_iter_) == ("max_iter", 40)
 
 
-def test_a_fit_that_has_stalled_goes_on_nowhere(rng):
-    X, y = integers_far_from_zero(rng)
-    clf = fit(MaxMarginClassifier(C=1e10, warm_start=True), X, y)
+def test_a_fit_that_has_stalled_goes_on_nowhere():
+    X, y = nanoseconds()
+    clf = fit(MaxMarginClassifier(warm_start=True), X, y)
     n_iter, margin = clf.n_iter_, clf.margin_
     fit(clf, X, y)
     assert (clf.status_, clf.n_iter_, clf.margin_) == ("stalled", n_iter, margin)

@@ -207,8 +207,12 @@ class Rows(ABC):
             able = np.flatnonzero(few > _ABLE * np.abs(excess).max())
             if not 0 < np.abs(excess).max() <= _SMALL or len(able) < B.shape[1]:
                 break
+            if len(excess) == 1:
+                some = able[few[able].argmin()]
+                few[some] -= B[some, 0] * excess[0]
+                continue
             order = qr((B[able] / few[able, None]).T, mode="r", pivoting=True)[1]
-            some = able[order[: B.shape[1]]]
+            some = able[order[: len(excess)]]
             few[some] -= np.linalg.lstsq(B[some].T, excess, rcond=None)[0]
         q = q.copy()
         q.flat[rows] = few
