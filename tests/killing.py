@@ -4,6 +4,7 @@ Each fit is a fork that goes on from the last checkpoint, and is killed (SIGKILL
 random moment. The one that lives to its end must give the bits of a fit left in peace.
 """
 
+import gc
 import itertools
 import mmap
 import os
@@ -98,6 +99,7 @@ def main(number, seed):
     for cls in itertools.cycle(ESTIMATORS):
         case = Case(cls, folder, data)
         seconds = case.duration()
+        gc.freeze()  # a collection would touch, and so copy, all that a fork shares with us
         while not lived(case.go_on, rng.uniform(0, seconds)):
             killed += 1
             case.look()
