@@ -185,6 +185,11 @@ class AnswersAdapter(LinearAdapter):
             image = image - np.multiply.outer(rest, self._centre.mean)
         return np.concatenate([image.ravel() / self.radius, w[self._cut :]])
 
+    def distribution(self, vector: Array) -> Array:
+        """Weights as they are: changed in their last digits, they would not be these answers'."""
+        q = np.maximum(self.coefficients(vector), 0.0)
+        return q / q.sum()
+
     def upper_bound(self, vector: Array) -> float:
         rest, mass = self._realised(vector)[2][..., -1], self.mass(vector)
         imbalance = float(np.abs(rest).sum()) / mass if self.rows.balanced else 0.0
