@@ -307,7 +307,7 @@ class _Kernel:
         V[np.searchsorted(kept, estimator.support_)] = estimator.dual_coef_.T
         self._numbers, self._V, self._K = numbers, numbers.array(V), numbers.array(K)
         self._given = K if estimator.kernel == "precomputed" else None
-        self._examples = (sp.csr_array(X) if sp.issparse(X) else np.asarray(X))[kept]
+        self._examples: Any = (sp.csr_array(X) if sp.issparse(X) else np.asarray(X))[kept]
         self._intercept = numbers.array(estimator.intercept_)
         self._constant = numbers.array([constant])[0]
         self._scale = numbers.array(np.ones(len(kept)))  # of the rows, inverses of norms
