@@ -72,6 +72,7 @@ def _meet(
 ) -> bool:
     """Whether exact weights exist near those of some rows."""
     X = sp.csr_array(X)[examples].astype(np.float64)
+    X.sum_duplicates()  # each entry once: their number tells which features are never 0
     if intercept:
         X = sp.hstack([_without_offset(X), np.ones((X.shape[0], 1))], format="csr")
     X = X[:, np.flatnonzero(np.bincount(X.indices, minlength=X.shape[1]))]
@@ -125,8 +126,11 @@ def _needed(X: Array) -> Array:
 def _is_sum(x: Array, X: Array, factors: Array) -> bool:
     """Whether ``x = X factors`` without rounding, for factors that are powers of two."""
     few = np.flatnonzero(factors)
-    terms = np.column_stack([-x, X[:, few] * factors[few]])
-    return bool(np.all(np.abs(factors[few]) < 2.0**500)) and not any(map(fsum, terms.tolist()))
+    with np.errstate(over="ignore", under="ignore"):
+        products = X[:, few] * factors[few]
+        if not np.array_equal(products / factors[few], X[:, few]):  # too large, or too small
+            return False
+    return not any(map(fsum, np.column_stack([-x, products]).tolist()))
 
 
 def _against_classes(X: Any, own: Array, other: Array, n_classes: int) -> sp.csr_array:

@@ -133,6 +133,29 @@ def test_a_proof_must_leave_no_feature_out():
     assert not nothing_separates(X, codes, 2, q, intercept=False)
 
 
+def test_entries_in_two_parts_are_one():
+    """The first feature is stored twice in each of two rows, and in no other."""
+    X = np.array([[4.0, 1.0], [4.0, -1.0], [0.0, 1.0], [0.0, -1.0]])
+    y, q = np.array([0, 0, 1, 1]), np.full(4, 0.25)
+    halves = sp.csr_array(
+        ([2.0, 2.0, 1.0, 2.0, 2.0, -1.0, 1.0, -1.0], [0, 0, 1, 0, 0, 1, 1, 1], [0, 3, 6, 7, 8]),
+        shape=(4, 2),
+    )
+    assert not nothing_separates(halves, y, 2, q, intercept=True)
+    assert not nothing_separates(X, y, 2, q, intercept=True)
+    assert nothing_separates(halves[:, [1]], y, 2, q, intercept=True)
+
+
+def test_a_feature_that_is_next_to_a_multiple_is_needed():
+    """The second feature is the first times 2**-1060 but for underflow, which separates."""
+    x = np.array([5.0, 6.0, 7.0, 8.0])
+    X, y = np.column_stack([x, np.ldexp(x, -1060)]), np.array([0, 1, 1, 0])
+    q = np.array([0.25, 0.25, 0.25, 0.25])
+    X[0, 1] = 0.0
+    assert nothing_separates(X[:, :1], y, 2, q, intercept=True)
+    assert nothing_separates(X, y, 2, q, intercept=True) is (not is_separable(X, y))
+
+
 @pytest.mark.parametrize("n_features", [3, 60, 300])
 def test_weights_that_span_the_space_are_proved_in_floats(n_features, rng):
     """The labels are the signs of the one affine dependence of the examples (Radon)."""
