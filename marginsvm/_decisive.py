@@ -16,9 +16,9 @@ def decisive(data: KernelMatrixAdapter, best: Candidate, others: Iterable[Candid
     ----------
     data : KernelMatrixAdapter
     best : Candidate
-        The one with the smallest bound, which in large units may be a matter of rounding:
+        The one with the smallest bound. In large units, that may be a matter of rounding.
     others : iterable of Candidate
-        so that these may be the ones that decide.
+        Further ones, which may be those that decide.
     """
     shortest = None
     for proof in (best, *(other for other in others if other.mass > 0 and other is not best)):

@@ -30,8 +30,10 @@ _UNIT = 2.0**-53
 _ROUNDING = (1e-13, 1e-8)  # weights this small next to the largest may be rounding: left out
 _DEPENDENT = 1e-11  # of a row's length: what is left of one that depends on others, at most
 _MAX_ENTRIES = 2**24  # of M where it is written out (128 MiB)
-_MAX_WORK = 1e8  # products of machine words in an exact elimination: some seconds
+_MAX_WORK = 5e7  # products of machine words in an exact elimination: some seconds
 _PRODUCT = 1.6  # integers of m words are multiplied in about m ** 1.6 steps (Karatsuba)
+_MAX_STEPS = 1e9  # products in an elimination modulo a prime: some seconds
+_PRIME = 2**31 - 1  # whose square is an int64
 _BITS = 20  # to which weights that may be chosen freely are rounded: short numbers are quick
 _FLOOR = 1e-3  # weights below this part of the largest are not shunned more as a basis
 
@@ -58,7 +60,10 @@ def nothing_separates(X: Any, codes: Array, n_classes: int, q: Array, *, interce
         True is a proof. False says nothing.
     """
     q = q.reshape(len(codes), -1)
-    supports = [np.nonzero(q > share * q.max(initial=0.0)) for share in _ROUNDING]
+    if n_classes > 2:
+        q = np.where(np.arange(n_classes) == codes[:, None], 0.0, q)  # an own class is no row
+    q = q / (q.max(initial=0.0) or 1.0)
+    supports = [np.nonzero(q > share) for share in _ROUNDING]
     if len(supports[0][0]) == len(supports[1][0]):
         supports = supports[:1]
     return any(
@@ -72,7 +77,6 @@ def _meet(
 ) -> bool:
     """Whether exact weights exist near those of some rows."""
     X = sp.csr_array(X)[examples].astype(np.float64)
-    X.sum_duplicates()  # each entry once: their number tells which features are never 0
     if intercept:
         X = sp.hstack([_without_offset(X), np.ones((X.shape[0], 1))], format="csr")
     X = X[:, np.flatnonzero(np.bincount(X.indices, minlength=X.shape[1]))]
@@ -222,6 +226,8 @@ def _solved(A: Array, q: Array, chosen: list[int]) -> bool:
     mantissa, exponent = np.frexp(q)
     q = np.ldexp(np.round(np.ldexp(mantissa, _BITS)), exponent - _BITS)
     rows = [_integers(row) for row in A]
+    if A.size * len(q) > _MAX_STEPS or _independent_columns(rows):
+        return False
     while (rank := len(chosen)) < len(q):
         given = _integers(q[rank:])
         load = [-_product(rows[i][rank:], given) for i in chosen]
@@ -234,6 +240,19 @@ def _solved(A: Array, q: Array, chosen: list[int]) -> bool:
             return True
         chosen = [*chosen, wrong]
     return False
+
+
+def _independent_columns(rows: list[list[int]]) -> bool:
+    """Whether no weights but 0 solve the equations, as they do not modulo a prime."""
+    A = np.array([[x % _PRIME for x in row] for row in rows])
+    for j in range(A.shape[1]):
+        below = np.flatnonzero(A[j:, j]) + j
+        if len(below) == 0:
+            return False
+        A[[j, below[0]]] = A[[below[0], j]]
+        A[j] = A[j] * pow(int(A[j, j]), -1, _PRIME) % _PRIME
+        A[j + 1 :] = (A[j + 1 :] - A[j + 1 :, j, None] * A[j]) % _PRIME
+    return True
 
 
 def _integers(x: Array) -> list[int]:

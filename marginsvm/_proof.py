@@ -2,7 +2,8 @@
 
 A row is an example times the sign of its class, or one held against another class. A certificate
 claims that the predictor reaches a margin on all rows, and that the weights on them allow no
-larger one. No code is shared with the fit; kernels of a name are scikit-learn's in both.
+larger one. No code is shared with the fit but ``_overlap.py``, which decides from X, y and the
+weights whether nothing separates; kernels of a name are scikit-learn's in both.
 The numbers are floats or rationals (``_numbers.py``).
 """
 
@@ -246,13 +247,15 @@ class _Linear:
             X = sp.csr_array(X) if sp.issparse(X) else np.asarray(X)
             kept = self._kept[few[first:]] - start
             here = kept[kept < X.shape[0]]
-            parts.append(sp.csr_array(X[here]))
+            few_of_block = X[here] if sp.issparse(X) else np.asarray(X[here], dtype=np.float64)
+            parts.append(sp.csr_array(few_of_block))
             start, first = start + X.shape[0], first + len(here)
         X = sp.vstack(parts, format="csr").astype(np.float64)
         if not self._normalize:
             return X, np.ones(len(few))
         norms = Floats().norms(X, 2.0)
-        return X, Floats().inverse(np.hypot(norms, float(self._constant)))
+        inverse = Floats().inverse(np.hypot(norms, float(self._constant)))
+        return X, np.where(inverse > 0, inverse, 1.0)
 
     def scores(self) -> Array:
         dot = self._numbers.dot
@@ -326,7 +329,8 @@ class _Kernel:
         if self._given is not None:
             return self._given[few], np.ones(len(few))
         X = self._examples[few]
-        same = np.unique(X.toarray() if sp.issparse(X) else X, axis=0, return_inverse=True)[1]
+        X = np.asarray(X.toarray() if sp.issparse(X) else X, dtype=np.float64)
+        same = np.unique(X, axis=0, return_inverse=True)[1]
         return np.eye(same.max() + 1)[same.ravel()], np.ones(len(few))
 
     def scores(self) -> Array:

@@ -38,7 +38,7 @@ class MarginCertificate:
         The distribution q that proves the upper bound. More than two classes: entry
         ``(i, j)`` belongs to example i held against class j.
     radius : float
-        Largest norm of a row (margin units; with an intercept about the mean, or about that
+        Largest norm of an example (units of X; with an intercept about the mean, or about that
         of some examples): the scale of margins.
     of : str
         What has these margins, in words: ``X``; or, with ``normalize=True``, the examples
@@ -92,8 +92,8 @@ class MarginCertificate:
             else:
                 known = (
                     f"no predictor has a margin{self._where} above "
-                    f"{at_most(self.margin_bound, 3)}, next to nothing where examples are "
-                    f"{self.radius:.3g} long"
+                    f"{at_most(self.margin_bound, 3)}, next to nothing beside the data's radius of "
+                    f"{self.radius:.3g}"
                 )
             return f"proved that {known} (certificate_.weights is the proof)."
         how = "stalled" if self.status == "stalled" else f"ended after max_iter={max_iter} rounds"
@@ -203,7 +203,7 @@ def check_certificate(
     """Compute both bounds of a fitted estimator again, from the data alone.
 
     The lower bound comes from the predictor's decision values and its norm, the upper
-    bound from the certificate's weights; nothing of the fit is used. ``separable_`` and
+    bound from the certificate's weights; nothing else of the fit is used. ``separable_`` and
     ``status_`` are checked against them.
 
     Parameters

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import scipy.sparse as sp
 from sklearn.exceptions import ConvergenceWarning
 
@@ -23,7 +24,7 @@ class Separability:
     ----------
     separable : bool or None
         True: ``coef`` and ``intercept`` separate the classes. False: exact weights near ``weights``
-        are proved to make them meet, for the numbers of X as they are. None: neither was found.
+        are proved to make them meet, for the numbers of X in float64. None: neither was found.
     margin, margin_bound : float
         Bounds on the best margin (margin units, those of X).
     coef, intercept : ndarray or None
@@ -62,13 +63,14 @@ class Separability:
             return (
                 "Undecided: neither a separator nor a proof that there is none was found in "
                 f"{self.estimator.n_iter_} rounds. No predictor has a margin above "
-                f"{at_most(self.margin_bound, 3)}; examples are "
-                f"{self.estimator.certificate_.radius:.3g} long."
+                f"{at_most(self.margin_bound, 3)}; the radius of the data is "
+                f"{self.estimator.certificate_.radius:.3g}."
             )
         assert self.weights is not None
+        n_examples = len(np.unique(self.weights.nonzero()[0]))
         return (
-            f"Not separable: weights on {self.weights.nnz} examples make the classes meet, which "
-            "is proved for the numbers as they were given."
+            f"Not separable: weights on {n_examples} examples make the classes meet, which is "
+            "proved for the numbers of X in float64."
         )
 
 

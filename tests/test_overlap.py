@@ -1,8 +1,11 @@
 """separable_ against rationals: False only with a proof, and units that do not matter."""
 
 import os
+from itertools import permutations
+from unittest.mock import patch
 
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.sparse as sp
 from estimators import ESTIMATORS, fit, make, parameters
@@ -12,7 +15,14 @@ from hypothesis import strategies as st
 from rational import exact_rows, has_solution, is_separable
 from sklearn.datasets import load_breast_cancer, load_iris
 
-from marginsvm import MaxMarginClassifier, check_certificate, check_separability
+from marginsvm import (
+    MaxMarginClassifier,
+    MomentumMarginClassifier,
+    PerceptronVonNeumann,
+    _overlap,
+    check_certificate,
+    check_separability,
+)
 from marginsvm._overlap import nothing_separates
 
 each = pytest.mark.parametrize("cls", ESTIMATORS, ids=lambda cls: cls.__name__)
@@ -133,27 +143,59 @@ def test_a_proof_must_leave_no_feature_out():
     assert not nothing_separates(X, codes, 2, q, intercept=False)
 
 
-def test_entries_in_two_parts_are_one():
-    """The first feature is stored twice in each of two rows, and in no other."""
-    X = np.array([[4.0, 1.0], [4.0, -1.0], [0.0, 1.0], [0.0, -1.0]])
-    y, q = np.array([0, 0, 1, 1]), np.full(4, 0.25)
-    halves = sp.csr_array(
-        ([2.0, 2.0, 1.0, 2.0, 2.0, -1.0, 1.0, -1.0], [0, 0, 1, 0, 0, 1, 1, 1], [0, 3, 6, 7, 8]),
-        shape=(4, 2),
-    )
-    assert not nothing_separates(halves, y, 2, q, intercept=True)
-    assert not nothing_separates(X, y, 2, q, intercept=True)
-    assert nothing_separates(halves[:, [1]], y, 2, q, intercept=True)
+@pytest.mark.parametrize(("low", "lowest"), [(-40, -1060), (-300, -800), (-450, -640)])
+def test_a_feature_that_is_next_to_a_sum_is_needed(low, lowest):
+    """Times a power of two that makes it underflow, a feature would be the sum of others."""
+    X = np.array([[2.0**low, 1.0, 1.0], [2.0**low, 1.0, -1.0], [0.0, 2.0**lowest, -1.0]])
+    y = np.array([1, 0, 1])
+    assert is_separable(X, y, fit_intercept=False)
+    for columns in permutations(range(3)):
+        clf = fit(MaxMarginClassifier(fit_intercept=False), X[:, columns], y)
+        assert clf.separable_ is not False
 
 
-def test_a_feature_that_is_next_to_a_multiple_is_needed():
-    """The second feature is the first times 2**-1060 but for underflow, which separates."""
-    x = np.array([5.0, 6.0, 7.0, 8.0])
-    X, y = np.column_stack([x, np.ldexp(x, -1060)]), np.array([0, 1, 1, 0])
-    q = np.array([0.25, 0.25, 0.25, 0.25])
-    X[0, 1] = 0.0
-    assert nothing_separates(X[:, :1], y, 2, q, intercept=True)
-    assert nothing_separates(X, y, 2, q, intercept=True) is (not is_separable(X, y))
+def test_weights_on_an_own_class_prove_nothing():
+    X, y = np.eye(3), np.arange(3)
+    assert not nothing_separates(X, y, 3, np.eye(3), intercept=True)
+
+
+def test_a_rounded_mean_of_the_others_takes_no_minutes(rng):
+    """No exact weights exist on any of the supports, which needs no elimination in integers."""
+    X, y = rng.standard_normal((400, 60)), rng.integers(0, 2, 400)
+    X[:, -1] = X[:, :-1].mean(axis=1)
+    with patch("marginsvm._overlap._cramer", wraps=_overlap._cramer) as eliminations:
+        clf = fit(MaxMarginClassifier(), X, y)
+    assert clf.status_ == "no_margin"
+    assert eliminations.call_count <= 2
+
+
+@pytest.mark.parametrize(
+    ("X", "y", "C"),
+    [
+        ([[1.0], [-1.0], [-2.0], [-2.0]], [0, 1, 2, 2], 1.0),
+        ([[-1.0], [-2.0], [-1.0], [-2.0], [-1.0], [2.0], [3.0]], [0, 1, 2, 1, 0, 1, 2], np.inf),
+    ],
+)
+def test_weights_that_were_rebalanced_still_sum_to_one(X, y, C):
+    for max_iter in (1, 2, 3):
+        clf = fit(MomentumMarginClassifier(C=C, tol=1e-12, max_iter=max_iter), X, y)
+        assert check_certificate(clf, X, y, exact=True)
+
+
+def test_a_table_of_mixed_types_is_checked(rng):
+    table = pd.DataFrame({"a": rng.standard_normal(40), "b": rng.integers(0, 2, 40).astype(bool)})
+    y = rng.integers(0, 2, 40)
+    clf = fit(MaxMarginClassifier(), table, y)
+    assert clf.separable_ is False
+    assert check_certificate(clf, table, y)
+
+
+def test_a_normalised_row_of_zeros_is_a_proof():
+    X, y = [[0.0, 0.0], [1.0, 0.0], [-1.0, 0.5]], [0, 1, 0]
+    for normalize in (False, True):
+        clf = fit(PerceptronVonNeumann(normalize=normalize, fit_intercept=False), X, y)
+        assert clf.separable_ is False
+        assert check_certificate(clf, X, y)
 
 
 @pytest.mark.parametrize("n_features", [3, 60, 300])

@@ -101,6 +101,7 @@ class KernelMatrixAdapter(Bounds):
         plan: ColumnPlan | None = None,
     ) -> None:
         self._plan = plan
+        self._asked = {}
         self.n_kernel_evaluations = 0
         self.rows = rows
         self.n_rows = rows.n_rows

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from math import fsum
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,6 +13,7 @@ from marginsvm._typing import Array
 from marginsvm.kernel_matrix.rounding import FEW, PAIRWISE, SMALL
 from marginsvm.kernel_matrix.rows import Rows
 
+_MAX_EFFORT = 2e7  # cubes of rows, on questions in vain whether exact weights exist: seconds
 _TINY = 1e-200  # margin per unit of length below which a predictor cannot be scaled to margin 1
 SURCHARGE = 3.0  # longest rows for each unit of imbalance: see ``Bounds.upper_bound``
 
@@ -55,6 +57,7 @@ class Bounds(ABC):
     _image_shape: tuple[int, ...]
     _cut: int  # where a vector's coefficients begin
     _slack: Array | None
+    _asked: dict[bytes, tuple[int, bool]]  # whether exact weights are near some, and the effort
 
     @abstractmethod
     def _scores(self, image: Array, precise: bool) -> Array:
@@ -201,7 +204,9 @@ class Bounds(ABC):
         length = self._dual_length(self.image(vector) / self.mass(vector), q, moved)
         if self._slack is not None:
             length = _longer(length, np.sum(self._slack * q * q))
-        return length + SURCHARGE * self._farthest * self.rows.imbalance(q)
+        bound = length + SURCHARGE * self._farthest * self.rows.imbalance(q)
+        # weights that were changed in their last digits do not quite sum to 1
+        return bound / min(1.0, fsum(q[q > 0])) if moved else bound
 
     @abstractmethod
     def given(self, examples: Array) -> tuple[Any, Array, bool] | None:
@@ -221,11 +226,19 @@ class Bounds(ABC):
         """Whether weights near those of a vector make the classes meet exactly."""
         q = self.distribution(vector)
         few = np.flatnonzero(q.reshape(len(q), -1).any(axis=1))
+        key = few.tobytes() + q[few].tobytes()
+        if key not in self._asked:
+            tried = sum(effort for effort, proved in self._asked.values() if not proved)
+            proved = tried < _MAX_EFFORT and self._overlap(few, q[few])
+            self._asked[key] = len(few) ** 3, proved
+        return self._asked[key][1]
+
+    def _overlap(self, few: Array, q: Array) -> bool:
         given = self.given(few)
         if given is None:
             return False
         X, factor, intercept = given
-        q = q[few] * self.rows.per_example(factor)
+        q = q * self.rows.per_example(factor)
         codes, n_classes = self.rows.codes[few], self.rows.n_classes
         return nothing_separates(X, codes, n_classes, q, intercept=intercept)
 

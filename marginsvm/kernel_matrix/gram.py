@@ -363,7 +363,7 @@ class GramAdapter(KernelMatrixAdapter):
             return self._X[examples], factor, intercept
         X = self._X[examples]
         if isinstance(X, NormalizedRows):
-            X, factor, intercept = X.X, X.scale, X.constant != 0.0
+            X, intercept = X.X, X.constant != 0.0  # multiples of equal examples are equal
         X = getattr(X, "X", X)  # of a kernel that has prepared its examples
         same = np.unique(X.toarray() if sp.issparse(X) else X, axis=0, return_inverse=True)[1]
         return np.eye(same.max() + 1)[same.ravel()], factor, intercept

@@ -187,18 +187,19 @@ class LinearAdapter(KernelMatrixAdapter):
     def _dual_length(self, image: Array, q: Array, moved: float) -> float:
         few, norm = support_of(q), self._norm.dual.length(image.ravel())
         dense = isinstance(self._store.whole, np.ndarray)
-        sums = (chained(len(q)) if dense else UNIT * (few.size + 8)) + FEW + moved
+        sums = (chained(len(q)) if dense else UNIT * (few.size + 8)) + FEW
         cheap = few.size * self._image_shape[-1] <= SMALL
         offset = 1.0  # how much of the mean is in the terms of the sums
-        if cheap and sums * self._reach > self.enough * norm:
+        if cheap and (sums + moved) * self._reach > self.enough * norm:
             V = self.rows.signed(q.astype(Extended))
             image = self._extended_pull(few, V[few])
             norm = self._norm.dual.length(image.ravel())
-            sums, offset = extended(few.size), 0.0
-        length = norm + sums * self._reach
-        if sums * self._reach > self.enough * norm and self._extent is not None:
-            weight = np.abs(self.rows.signed(q)).sum(axis=0)
-            error = sums * np.multiply.outer(weight, self._extent[0] + offset * self._extent[1])
+            sums, offset, moved = extended(few.size), 0.0, 0.0
+        coarse = (sums + moved) * self._reach
+        length = norm + coarse
+        if coarse > self.enough * norm and self._extent is not None:
+            weight = sums * np.abs(self.rows.signed(q)).sum(axis=0) + moved
+            error = np.multiply.outer(weight, self._extent[0] + offset * self._extent[1])
             length = min(length, self._norm.dual.length((np.abs(image) + error).ravel()))
         return length * (1.0 + PAIRWISE) + self._row_error
 
@@ -252,7 +253,7 @@ class LinearAdapter(KernelMatrixAdapter):
             return X, np.ones(len(examples)), self.rows.balanced or self._constant != 0.0
         if not isinstance(X, NormalizedRows):  # rounded already
             return None
-        return X.X, X.scale, X.constant != 0.0
+        return X.X, np.where(X.scale > 0, X.scale, 1.0), X.constant != 0.0
 
     def respond(self, w: Array, mu: float = 1.0, response: Response = softmax) -> Answer:
         n_passes = self.n_passes
