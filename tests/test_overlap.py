@@ -182,6 +182,12 @@ def test_weights_that_were_rebalanced_still_sum_to_one(X, y, C):
         assert check_certificate(clf, X, y, exact=True)
 
 
+@pytest.mark.parametrize("seed", [3985, 26671, 42788, 45630, 61592])
+def test_what_a_hundred_thousand_cases_found(seed):
+    """Bounds of weights that, rebalanced, summed to 1 - 1e-14."""
+    truthful(ESTIMATORS[seed % len(ESTIMATORS)], *hostile_problem(seed), max_iter=60)
+
+
 def test_a_table_of_mixed_types_is_checked(rng):
     table = pd.DataFrame({"a": rng.standard_normal(40), "b": rng.integers(0, 2, 40).astype(bool)})
     y = rng.integers(0, 2, 40)
