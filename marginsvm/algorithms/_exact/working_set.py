@@ -235,11 +235,13 @@ def _block(data: KernelMatrixAdapter, rows: Array, others: Array) -> Array:
 
 def _long_features(data: KernelMatrixAdapter, work: WorkingSet) -> Array:
     """Entries of images that may be huge next to the norm of the others in the proof."""
-    if data.slack is not None or data.spread is None:
-        return work.free
     proof = work.candidates[0]
     rest = data.image(proof.vector).ravel() / max(proof.mass, 1e-300)
     rest[work.free] = 0.0
+    if data.slack is not None or _LONG * np.abs(rest).max() >= 1.0:  # no feature is that long
+        return work.free
+    if data.spread is None:
+        return work.free
     spread = np.broadcast_to(data.spread, (rest.size // data.spread.size, data.spread.size))
     long = np.flatnonzero(spread.ravel() > _LONG * np.abs(rest).max())
     return np.union1d(work.free, long)
