@@ -17,6 +17,7 @@ Mathematics of Computation, 1968.
 
 from __future__ import annotations
 
+from itertools import pairwise
 from math import fsum
 from typing import Any
 
@@ -70,6 +71,22 @@ def nothing_separates(X: Any, codes: Array, n_classes: int, q: Array, *, interce
         len(examples) > 0 and _meet(X, codes, n_classes, q, examples, others, intercept)
         for examples, others in supports
     )
+
+
+def distinct(X: Any) -> sp.csr_array:
+    """Give each distinct example a feature of its own, 1 for all that are equal to it.
+
+    That is all that is exactly known of examples in the feature space of a rounded kernel.
+    """
+    X = sp.csr_array(X).astype(np.float64)
+    X.sum_duplicates()
+    X.eliminate_zeros()
+    numbers: dict[tuple[bytes, bytes], int] = {}
+    of = [
+        numbers.setdefault((X.indices[a:b].tobytes(), X.data[a:b].tobytes()), len(numbers))
+        for a, b in pairwise(X.indptr)
+    ]
+    return sp.csr_array((np.ones(len(of)), of, np.arange(len(of) + 1)), (len(of), len(numbers)))
 
 
 def _meet(
@@ -225,8 +242,10 @@ def _solved(A: Array, q: Array, chosen: list[int]) -> bool:
     """
     mantissa, exponent = np.frexp(q)
     q = np.ldexp(np.round(np.ldexp(mantissa, _BITS)), exponent - _BITS)
+    if A.size * len(q) > _MAX_STEPS:
+        return False
     rows = [_integers(row) for row in A]
-    if A.size * len(q) > _MAX_STEPS or _independent_columns(rows):
+    if _independent_columns(rows):
         return False
     while (rank := len(chosen)) < len(q):
         given = _integers(q[rank:])

@@ -18,7 +18,7 @@ import scipy.sparse as sp
 from sklearn.utils.validation import _check_sample_weight
 
 from marginsvm._numbers import Floats, Rationals
-from marginsvm._overlap import nothing_separates
+from marginsvm._overlap import distinct, nothing_separates
 from marginsvm._proof_kernels import kernel_values
 from marginsvm._typing import Array
 
@@ -329,9 +329,8 @@ class _Kernel:
         if self._given is not None:
             return self._given[few], np.ones(len(few))
         X = self._examples[few]
-        X = np.asarray(X.toarray() if sp.issparse(X) else X, dtype=np.float64)
-        same = np.unique(X, axis=0, return_inverse=True)[1]
-        return np.eye(same.max() + 1)[same.ravel()], np.ones(len(few))
+        X = X if sp.issparse(X) else np.asarray(X, dtype=np.float64)
+        return distinct(X), np.ones(len(few))
 
     def scores(self) -> Array:
         F = self._numbers.dot(self._K, self._V) + self._intercept

@@ -7,9 +7,9 @@ from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 from sklearn import config_context
 
+from marginsvm._overlap import distinct
 from marginsvm._threads import ordered_map, single_threaded_blas
 from marginsvm._typing import Array
 from marginsvm.kernel_matrix.adapter import KernelMatrixAdapter, support_of
@@ -365,8 +365,7 @@ class GramAdapter(KernelMatrixAdapter):
         if isinstance(X, NormalizedRows):
             X, intercept = X.X, X.constant != 0.0  # multiples of equal examples are equal
         X = getattr(X, "X", X)  # of a kernel that has prepared its examples
-        same = np.unique(X.toarray() if sp.issparse(X) else X, axis=0, return_inverse=True)[1]
-        return np.eye(same.max() + 1)[same.ravel()], factor, intercept
+        return distinct(X), factor, intercept
 
     def predictor(self, w: Array, offsets: Array) -> tuple[Array, Array]:
         V = self.rows.signed(self.coefficients(w)) / self.radius**2
