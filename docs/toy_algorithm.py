@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from marginsvm.dual_state import Candidate, DualStateMixin
-from marginsvm.responses import euclidean
+from marginsvm.kernel_matrix.responses import euclidean
 
 
 @dataclass(frozen=True)

@@ -17,11 +17,11 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
-from marginsvm._block_source import Scan, Seen, look
 from marginsvm._typing import Array
-from marginsvm._validation import Labels, balances
+from marginsvm.data.cluster import Chunk, RemoteStore
+from marginsvm.estimator.block_source import Scan, Seen, look
+from marginsvm.estimator.training_set import Labels, balances
 from marginsvm.kernel_matrix import make_rows
-from marginsvm.kernel_matrix.remote import Chunk, RemoteStore
 
 try:
     import dask.array as da

@@ -17,19 +17,19 @@ from sklearn.callback import CallbackSupportMixin, with_callbacks
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from marginsvm._advice import remedies
-from marginsvm._block_source import block_set
-from marginsvm._decisive import decisive
-from marginsvm._interrupts import interrupts_wait, let_interrupts_through
-from marginsvm._prediction import PredictorMixin
-from marginsvm._results import ResultsMixin
-from marginsvm._threads import single_threaded_blas
 from marginsvm._typing import Array
-from marginsvm._validation import KERNELS, TrainingSet, training_set
-from marginsvm.certificate import bounds_text, relative_gap
+from marginsvm.certify.certificate import bounds_text, relative_gap
+from marginsvm.certify.decisive import decisive
+from marginsvm.data.threads import single_threaded_blas
+from marginsvm.estimator.advice import remedies
+from marginsvm.estimator.block_source import block_set
+from marginsvm.estimator.prediction import PredictorMixin
+from marginsvm.estimator.results import ResultsMixin
+from marginsvm.estimator.training_set import KERNELS, TrainingSet, training_set
+from marginsvm.fit.interrupts import interrupts_wait, let_interrupts_through
+from marginsvm.fit.progress import Candidate, Exact, Progress
 from marginsvm.kernel_matrix import KernelMatrixAdapter
 from marginsvm.kernel_matrix.columns import ColumnPlan
-from marginsvm.progress import Candidate, Exact, Progress
 
 __all__ = ["Candidate", "DualStateMixin", "Progress"]
 
@@ -53,7 +53,7 @@ class DualStateMixin(ResultsMixin, PredictorMixin, CallbackSupportMixin, Classif
     >>> from sklearn.base import BaseEstimator
     >>> from marginsvm import DualStateMixin
     >>> from marginsvm.dual_state import Candidate
-    >>> from marginsvm.responses import worst_row
+    >>> from marginsvm.kernel_matrix.responses import worst_row
     >>> class Perceptron(DualStateMixin, BaseEstimator):
     ...     fit_intercept = warm_start = verbose = False
     ...     stopping, tol, max_iter = "separation", 1e-6, 100

@@ -13,7 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from marginsvm._typing import Array
 from marginsvm.algorithms.max_margin import MaxMarginClassifier
-from marginsvm.certificate import at_least, at_most
+from marginsvm.certify.certificate import at_least, at_most
 
 
 @dataclass(frozen=True, repr=False)

@@ -14,7 +14,7 @@ import numpy as np
 from estimators import bits, everything
 from sklearn.exceptions import ConvergenceWarning
 
-from marginsvm import _threads
+from marginsvm.data import threads
 
 warnings.simplefilter("ignore", ConvergenceWarning)
 warnings.filterwarnings("ignore", "This process", DeprecationWarning)  # of just this
@@ -34,7 +34,7 @@ def in_a_fork(work):
 
 def main(number, seed):
     known = [(case, bits(*case)) for case in everything(np.random.default_rng(seed))]
-    n_threads, stop = _threads.n_threads(), threading.Event()
+    n_threads, stop = threads.n_threads(), threading.Event()
 
     def keep_fitting():
         while not stop.is_set():
@@ -48,7 +48,7 @@ def main(number, seed):
             case, expected = known[i % len(known)]
 
             def same(case=case, expected=expected):
-                return bits(*case) == expected and _threads.n_threads() == n_threads
+                return bits(*case) == expected and threads.n_threads() == n_threads
 
             assert in_a_fork(same), case[0].__name__
     finally:

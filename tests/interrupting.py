@@ -14,8 +14,8 @@ import time
 import numpy as np
 from estimators import ENDLESS, ESTIMATORS, fit, make, overlapping, parameters
 
-from marginsvm import MaxMarginClassifier, _threads, check_certificate
-from marginsvm.kernel_matrix import stores
+from marginsvm import MaxMarginClassifier, check_certificate
+from marginsvm.data import memory, threads
 
 RESULTS = ("margin_", "margin_bound_", "n_iter_", "coef_", "dual_coef_", "intercept_")
 
@@ -73,10 +73,10 @@ def look(estimator, X, y, impatient):
         assert check_certificate(estimator, X, y)
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
     if not impatient:
-        threads = threading.enumerate()[1:]  # one pool for all fits, and nothing else
-        assert all(thread.name.startswith("marginsvm") for thread in threads), threads
-        assert len(threads) < max(1, _threads.n_threads()) ** 2, threads
-        assert _threads._inside == 0
+        pool = threading.enumerate()[1:]  # one pool for all fits, and nothing else
+        assert all(thread.name.startswith("marginsvm") for thread in pool), pool
+        assert len(pool) < max(1, threads.n_threads()) ** 2, pool
+        assert threads._inside == 0
     return bool(fitted)
 
 
@@ -93,9 +93,9 @@ def same(estimator, reference):
 
 
 def main(number, seed, impatience):
-    stores._BLOCK_BYTES = 2**11  # small data, too, are worked on by several threads
+    memory._BLOCK_BYTES = 2**11  # small data, too, are worked on by several threads
     rng = np.random.default_rng(seed)
-    n_threads, usable, ctrl_c = _threads.n_threads(), 0, CtrlC()
+    n_threads, usable, ctrl_c = threads.n_threads(), 0, CtrlC()
     known = list(problems(rng))
     for i in range(number):
         model, X, y, reference, seconds = known[i % len(known)]
@@ -106,7 +106,7 @@ def main(number, seed, impatience):
         usable += look(model, X, y, impatience > 0.0)
         if rng.random() < 0.5:
             same(fit(model, X, y), reference)
-    assert impatience > 0.0 or _threads.n_threads() == n_threads
+    assert impatience > 0.0 or threads.n_threads() == n_threads
     print("usable", usable)
 
 

@@ -10,14 +10,14 @@ from sklearn.metrics.pairwise import linear_kernel, polynomial_kernel, rbf_kerne
 from threadpoolctl import threadpool_limits
 
 from marginsvm import AdaptiveSamplingKernelClassifier, BatchPerceptron, theory_draws
-from marginsvm.algorithms import _sampling_groups as groups
-from marginsvm.algorithms import _sampling_loops as loops
 from marginsvm.algorithms import adaptive_sampling
 from marginsvm.algorithms.adaptive_sampling import Draws, uniforms
+from marginsvm.algorithms.compiled import sampling as loops
+from marginsvm.algorithms.compiled import sampling_groups as groups
 from marginsvm.kernel_matrix import GramAdapter, make_rows
 from marginsvm.kernel_matrix.columns import ColumnCache, ColumnPlan
+from marginsvm.kernel_matrix.responses import softmax
 from marginsvm.kernels import two_layer_relu_ntk
-from marginsvm.responses import softmax
 from marginsvm.schedules import theory_step
 
 SCHEDULES = {

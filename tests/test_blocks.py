@@ -80,17 +80,17 @@ def test_kinds_of_blocks(estimator, kind, C):
 
 
 def test_rows_beyond_those_at_hand_cost_a_pass_and_nothing_else(rng, monkeypatch):
-    from marginsvm.kernel_matrix import streams
+    from marginsvm.data import stream
 
     X, y = make_blobs(400, 30, centers=2, cluster_std=3.0, random_state=0)
     whole = MaxMarginClassifier().fit(X, y)
-    monkeypatch.setattr(streams, "_WATCHED", 2)
-    monkeypatch.setattr(streams, "_HELD", 1)
+    monkeypatch.setattr(stream, "_WATCHED", 2)
+    monkeypatch.setattr(stream, "_HELD", 1)
     same_fit(whole, MaxMarginClassifier().fit_blocks(cut(X, y, [100] * 4)), rtol=1e-8)
 
 
 def test_the_worst_do_not_depend_on_the_order_of_blocks(rng):
-    from marginsvm.kernel_matrix.streams import Worst
+    from marginsvm.data.stream import Worst
 
     X, codes = rng.standard_normal((500, 2)), np.arange(500) % 3
     margins = np.round(rng.standard_normal(500), 1)  # with ties

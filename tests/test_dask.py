@@ -151,7 +151,7 @@ def test_arrays_predict_lazily(client):
 
 def test_what_a_round_sends_does_not_grow_with_the_examples(client, monkeypatch):
     """O(k d) numbers to and from the driver."""
-    from marginsvm.kernel_matrix import remote as module
+    from marginsvm.data import cluster as module
 
     sent, fold = [], module.RemoteStore.fold
 

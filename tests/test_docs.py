@@ -17,7 +17,9 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from toy_algorithm import DualFista
 
 import marginsvm
-from marginsvm import dask, kernels, progress, responses, sources
+from marginsvm import dask, kernels, sources
+from marginsvm.fit import progress
+from marginsvm.kernel_matrix import responses
 
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"

@@ -21,7 +21,7 @@ from marginsvm import (
     PrimalMirrorDescent,
     check_certificate,
 )
-from marginsvm.algorithms import _coordinates as loops
+from marginsvm.algorithms.compiled import coordinates as loops
 from marginsvm.algorithms.dual_lp import before
 from marginsvm.kernel_matrix import GramAdapter, LinearAdapter, LpNorm, make_rows
 
@@ -362,7 +362,7 @@ def test_errors_say_what_to_do(params, text, rng):
 
 def test_a_kernel_matrix_that_cannot_be_held_is_refused(rng, monkeypatch):
     X, y = separable(rng)
-    monkeypatch.setattr("marginsvm.kernel_matrix.gram._MAX_STORED_BYTES", 100)
+    monkeypatch.setattr("marginsvm.kernel_matrix.kernel._MAX_STORED_BYTES", 100)
     with pytest.raises(ValueError, match="kernel matrix of 60 examples"):
         DualLpPerceptron(kernel="rbf").fit(X, y)
 
@@ -406,7 +406,7 @@ def test_processes_share_the_cache(tmp_path):
         clf = DualLpPerceptron(C=1.0, max_iter=5)
         GridSearchCV(clf, {"p": [2.0, 1.5]}, n_jobs=2, cv=2).fit(X, y)
         clf.fit(X, y)
-        from marginsvm.algorithms import _coordinates as loops
+        from marginsvm.algorithms.compiled import coordinates as loops
         print(sum(loops._accelerate.stats.cache_hits.values()))
         print(sum(loops._accelerate.stats.cache_misses.values()))
     """

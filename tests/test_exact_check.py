@@ -16,9 +16,9 @@ from marginsvm import (
     MomentumMarginClassifier,
     check_certificate,
 )
-from marginsvm._numbers import Rationals
-from marginsvm._proof import Problem
-from marginsvm._validation import training_set
+from marginsvm.certify.checker.numbers import Rationals
+from marginsvm.certify.checker.problem import Problem
+from marginsvm.estimator.training_set import training_set
 
 each = pytest.mark.parametrize("cls", ESTIMATORS, ids=lambda cls: cls.__name__)
 

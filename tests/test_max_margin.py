@@ -14,10 +14,10 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC, LinearSVC
 
 from marginsvm import MaxMarginClassifier, MomentumMarginClassifier, check_certificate
-from marginsvm.algorithms._exact.newton import Newton
-from marginsvm.algorithms._exact.sparse import LongStart, SparseProblem
+from marginsvm.algorithms.exact.newton import Newton
+from marginsvm.algorithms.exact.sparse import LongStart, SparseProblem
+from marginsvm.certify.nearest_point import nearest_point, shortest_proof
 from marginsvm.kernel_matrix import GramAdapter, LinearAdapter, make_rows
-from marginsvm.nearest_point import nearest_point, shortest_proof
 
 KINDS = ["plain", "duplicates", "zeros", "contradictory", "scaled", "integer", "low_rank"]
 KINDS += ["one_feature", "many_features"]
@@ -311,7 +311,7 @@ def test_the_start_for_long_rows_is_exact(rng):
 
 
 def test_what_the_sparse_start_leaves_open_is_settled(rng, monkeypatch):
-    monkeypatch.setattr("marginsvm.algorithms._exact.sparse._MAX_PRODUCTS", 3)
+    monkeypatch.setattr("marginsvm.algorithms.exact.sparse._MAX_PRODUCTS", 3)
     X = sp.random_array((600, 3000), density=0.01, format="csr", rng=rng)
     y = np.arange(600) % 2
     clf = MaxMarginClassifier().fit(X, y)
@@ -391,8 +391,8 @@ def test_kernels_ask_for_few_columns(rng):
 def test_the_column_cache_may_be_full(rng, monkeypatch):
     X, y = separable(rng, n=300, d=3)
     whole = MaxMarginClassifier(kernel="rbf").fit(X, y)
-    monkeypatch.setattr("marginsvm.kernel_matrix.gram._MAX_STORED_BYTES", 300 * 8 * 10)
-    monkeypatch.setattr("marginsvm.kernel_matrix.gram._STRIP_BYTES", 300 * 8 * 7)
+    monkeypatch.setattr("marginsvm.kernel_matrix.kernel._MAX_STORED_BYTES", 300 * 8 * 10)
+    monkeypatch.setattr("marginsvm.kernel_matrix.kernel._STRIP_BYTES", 300 * 8 * 7)
     strips = MaxMarginClassifier(kernel="rbf").fit(X, y)
     np.testing.assert_allclose(strips.margin_, whole.margin_, rtol=1e-9)
 

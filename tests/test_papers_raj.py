@@ -12,7 +12,7 @@ from test_momentum import rounds
 from test_papers import game, written_out
 
 from marginsvm import PrimalMirrorDescent
-from marginsvm.algorithms import _coordinates as loops
+from marginsvm.algorithms.compiled import coordinates as loops
 from marginsvm.algorithms.dual_lp import before
 
 

@@ -18,7 +18,7 @@ from marginsvm import (
     check_separability,
 )
 from marginsvm.kernel_matrix import GramAdapter, LinearAdapter, make_rows, normalized, of_normalized
-from marginsvm.responses import euclidean, worst_row
+from marginsvm.kernel_matrix.responses import euclidean, worst_row
 
 
 def rounds(estimator, data, n):

@@ -23,7 +23,7 @@ each = pytest.mark.parametrize("cls", ESTIMATORS, ids=lambda cls: cls.__name__)
 
 # What skops must be told to trust beside the estimator; fits to be gone on with, more of ours.
 FINISHED = {
-    "marginsvm.certificate.MarginCertificate",
+    "marginsvm.certify.certificate.MarginCertificate",
     "scipy.sparse._csr.csr_array",
     "scipy.sparse._csr.csr_matrix",  # support vectors of such an X
 }

@@ -6,8 +6,8 @@ from oracle import explicit_rows
 from scipy.optimize import linprog
 
 from marginsvm.kernel_matrix import BinaryRows, LinearAdapter, MulticlassRows, make_rows
-from marginsvm.kernel_matrix.cycles import min_cycle
-from marginsvm.responses import balance, euclidean, logistic, softmax, worst_row
+from marginsvm.kernel_matrix.responses import balance, euclidean, logistic, softmax, worst_row
+from marginsvm.rows.cycles import min_cycle
 
 RESPONSES = [softmax, logistic, euclidean, worst_row]
 
@@ -139,13 +139,13 @@ def test_two_classes_as_multiclass_are_binary(balanced, C, response, rng):
 @pytest.mark.parametrize("balanced", [True, False])
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 def test_one_pass_equals_two_products(k, balanced, dtype, rng, monkeypatch):
-    from marginsvm.kernel_matrix import stores
+    from marginsvm.data import memory
 
     X = rng.standard_normal((300, 7)).astype(dtype)
     X[:, 0] += 100.0
     rows = make_rows(rng.permutation(np.arange(300) % k), k, balanced=balanced)
     whole = LinearAdapter(X, rows)
-    monkeypatch.setattr(stores, "_BLOCK_BYTES", 1000)
+    monkeypatch.setattr(memory, "_BLOCK_BYTES", 1000)
     blocks = LinearAdapter(X, rows)
     assert blocks._store.n_blocks > 8
     w = whole.zeros()

@@ -17,10 +17,11 @@ import numpy as np
 from distributed import Client, LocalCluster
 
 from marginsvm import MomentumMarginClassifier
-from marginsvm._threads import single_threaded_blas
 from marginsvm.dask import DaskMargin
-from marginsvm.kernel_matrix import make_rows, passes
-from marginsvm.kernel_matrix.remote import Chunk
+from marginsvm.data import passes
+from marginsvm.data.cluster import Chunk
+from marginsvm.data.threads import single_threaded_blas
+from marginsvm.kernel_matrix import make_rows
 
 REPEAT = 25
 

@@ -67,7 +67,7 @@ def power_of(u, p):
 
 def epoch(X, y, p, constant=0.0):
     """A function that plays an epoch of Algorithm 2 over all rows."""
-    from marginsvm.algorithms import _coordinates as loops
+    from marginsvm.algorithms.compiled import coordinates as loops
 
     data = LinearAdapter(X, make_rows((y > 0) * 1, 2, balanced=False), np.inf, LpNorm(p), constant)
     n, zeta, s, gamma = len(y), data.zeros(), data.zeros(), [1.0 / len(y)]

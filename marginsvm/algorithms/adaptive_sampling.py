@@ -13,8 +13,8 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from marginsvm._typing import Array
-from marginsvm._validation import TrainingSet
 from marginsvm.dual_state import Candidate, DualStateMixin, Progress
+from marginsvm.estimator.training_set import TrainingSet
 from marginsvm.kernel_matrix import KernelMatrixAdapter
 from marginsvm.kernel_matrix.columns import ColumnPlan
 from marginsvm.schedules import (
@@ -126,7 +126,7 @@ class AdaptiveSamplingKernelClassifier(DualStateMixin, BaseEstimator):
     paper                        code
     ===========================  ======================================================
     :math:`z_i`                  minus a row of the data, divided by the radius
-    :math:`i_t \sim q_t`         drawn by ``_sampling_loops.play`` from ``respond``
+    :math:`i_t \sim q_t`         drawn by ``loops.play`` from ``respond``
     :math:`g_t`                  ``-scalars[C] * g``; coefficients ``q_g``
     :math:`w_t`                  ``w + scalars[S] * g``; coefficients ``q_w``
     :math:`\theta_t, \beta_t`    ``theta`` (``step``), ``beta`` (``momentum``)
@@ -272,10 +272,10 @@ class Draws:
     """The compiled loops, set up for some data and a state that they change."""
 
     def __init__(self, data: KernelMatrixAdapter, state: SamplingState) -> None:
-        from marginsvm.algorithms import _sampling_loops  # here, as numba takes a second
+        from marginsvm.algorithms.compiled import sampling as loops  # numba takes a second
 
         rows, order, k = data.rows, state.order, data.rows.n_classes
-        self.loops, self.data, self.state = _sampling_loops, data, state
+        self.loops, self.data, self.state = loops, data, state
         self.starts = np.searchsorted(rows.codes[order], np.arange(k + 1))
         weights = np.ones(rows.n_examples) if rows.weights is None else rows.weights
         self.prior = weights[order] / weights.max()

@@ -205,7 +205,7 @@ class DualLpPerceptron(DualStateMixin, BaseEstimator):
         return DualLpState(seed, zero, zero, zero, data.rows.flat_indices(), 1.0 / data.n_rows)
 
     def _round(self, data: KernelMatrixAdapter, state: DualLpState) -> DualLpState:
-        from marginsvm.algorithms import _coordinates as loops
+        from marginsvm.algorithms.compiled import coordinates as loops
 
         zeta, s, n = state.zeta.copy(), state.s.copy(), state.active.size
         order = draw(state.seed, state.t, state.active, data.n_rows, self.sampling)
@@ -249,7 +249,7 @@ class DualLpPerceptron(DualStateMixin, BaseEstimator):
         v keeps a trace of every row that it ever touched; a plain step takes it away
         from those whose margin is above 1.
         """
-        from marginsvm.algorithms import _coordinates as loops
+        from marginsvm.algorithms.compiled import coordinates as loops
 
         v = data.combine(np.maximum(data.coefficients(state.v), 0.0))
         weights = data.coefficients(v).reshape(-1)

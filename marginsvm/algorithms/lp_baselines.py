@@ -169,7 +169,7 @@ class LpPerceptron(_OnlineLp, BaseEstimator):
         self.verbose = verbose
 
     def _pass(self, data: KernelMatrixAdapter, order: Array, u: Array, total: Array) -> Array:
-        from marginsvm.algorithms import _coordinates as loops
+        from marginsvm.algorithms.compiled import coordinates as loops
 
         loops.ascend(data, order, u, loops.PERCEPTRON)
         return u
@@ -250,7 +250,7 @@ class PrimalMirrorDescent(_OnlineLp, BaseEstimator):
         self.verbose = verbose
 
     def _pass(self, data: KernelMatrixAdapter, order: Array, u: Array, total: Array) -> Array:
-        from marginsvm.algorithms import _coordinates as loops
+        from marginsvm.algorithms.compiled import coordinates as loops
 
         if not self.average:
             loops.ascend(data, order, u, loops.DESCENT)

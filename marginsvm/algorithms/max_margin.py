@@ -8,17 +8,17 @@ from typing import Any, Protocol
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from marginsvm._results import least_loss
-from marginsvm._threads import single_threaded_blas
 from marginsvm._typing import Array
-from marginsvm._validation import TrainingSet
-from marginsvm.algorithms._exact.newton import Newton
-from marginsvm.algorithms._exact.sparse import LongStart, short_start
-from marginsvm.algorithms._exact.working_set import WorkingSet, difference_of_means
+from marginsvm.algorithms.exact.newton import Newton
+from marginsvm.algorithms.exact.sparse import LongStart, short_start
+from marginsvm.algorithms.exact.working_set import WorkingSet, difference_of_means
 from marginsvm.algorithms.momentum import MomentumMarginClassifier
+from marginsvm.data.threads import single_threaded_blas
 from marginsvm.dual_state import Candidate, DualStateMixin, Progress
+from marginsvm.estimator.results import least_loss
+from marginsvm.estimator.training_set import TrainingSet
+from marginsvm.fit.progress import Exact
 from marginsvm.kernel_matrix import KernelMatrixAdapter
-from marginsvm.progress import Exact
 
 _LAST_RESORT = 50  # rounds of momentum, for a model where nothing separates
 _MANY = 500  # examples from which methods other than a working set may be worth their start

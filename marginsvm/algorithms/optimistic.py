@@ -13,8 +13,8 @@ from sklearn.utils._param_validation import Interval
 
 from marginsvm._typing import Array
 from marginsvm.dual_state import DualStateMixin
+from marginsvm.fit.progress import Candidate
 from marginsvm.kernel_matrix import KernelMatrixAdapter
-from marginsvm.progress import Candidate
 
 
 @dataclass(frozen=True)

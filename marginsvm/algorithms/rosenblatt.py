@@ -12,8 +12,8 @@ import numpy as np
 from marginsvm._typing import Array
 from marginsvm.algorithms.baselines import BatchPerceptron, PerceptronState
 from marginsvm.kernel_matrix import Answer, KernelMatrixAdapter
-from marginsvm.kernel_matrix.rows import Rows
-from marginsvm.responses import Weights, worst_row
+from marginsvm.kernel_matrix.responses import Weights, worst_row
+from marginsvm.rows.rows import Rows
 
 
 class KernelPerceptron(BatchPerceptron):

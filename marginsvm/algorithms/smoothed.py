@@ -11,9 +11,9 @@ from sklearn.base import BaseEstimator
 
 from marginsvm._typing import Array
 from marginsvm.dual_state import DualStateMixin
+from marginsvm.fit.progress import Candidate
 from marginsvm.kernel_matrix import Answer, KernelMatrixAdapter
-from marginsvm.progress import Candidate
-from marginsvm.responses import Response, softmax
+from marginsvm.kernel_matrix.responses import Response, softmax
 
 
 @dataclass(frozen=True)

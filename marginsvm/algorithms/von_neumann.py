@@ -15,9 +15,9 @@ from sklearn.utils._param_validation import Interval
 from marginsvm._typing import Array
 from marginsvm.algorithms.smoothed import SmoothedState, smoothed_round, smoothed_start
 from marginsvm.dual_state import DualStateMixin
+from marginsvm.fit.progress import Candidate
 from marginsvm.kernel_matrix import KernelMatrixAdapter
-from marginsvm.progress import Candidate
-from marginsvm.responses import euclidean
+from marginsvm.kernel_matrix.responses import euclidean
 
 
 @dataclass(frozen=True)

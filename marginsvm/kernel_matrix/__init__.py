@@ -1,12 +1,8 @@
 """The data as the game sees it."""
 
-from marginsvm.kernel_matrix.adapter import Answer, KernelMatrixAdapter
-from marginsvm.kernel_matrix.answers import AnswersAdapter
-from marginsvm.kernel_matrix.bounds import Predictor
-from marginsvm.kernel_matrix.flat import FlatRows
-from marginsvm.kernel_matrix.gram import GramAdapter
-from marginsvm.kernel_matrix.linear import LinearAdapter
-from marginsvm.kernel_matrix.normalized import (
+from marginsvm.certify.bounds import Predictor
+from marginsvm.data.memory import MemoryStore, Store, as_store
+from marginsvm.data.normalized import (
     Division,
     NormalizedRows,
     inverse,
@@ -15,10 +11,14 @@ from marginsvm.kernel_matrix.normalized import (
     norms_in_kernel,
     of_normalized,
 )
-from marginsvm.kernel_matrix.norms import LpNorm
-from marginsvm.kernel_matrix.rows import BinaryRows, MulticlassRows, Rows, make_rows
-from marginsvm.kernel_matrix.stores import MemoryStore, Store, as_store
-from marginsvm.kernel_matrix.streams import StreamStore
+from marginsvm.data.stream import StreamStore
+from marginsvm.kernel_matrix.adapter import Answer, KernelMatrixAdapter
+from marginsvm.kernel_matrix.flat import FlatRows
+from marginsvm.kernel_matrix.kernel import GramAdapter
+from marginsvm.kernel_matrix.lazy import AnswersAdapter
+from marginsvm.kernel_matrix.linear import LinearAdapter
+from marginsvm.rows.norms import LpNorm
+from marginsvm.rows.rows import BinaryRows, MulticlassRows, Rows, make_rows
 
 __all__ = [
     "Answer",

@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 
 from marginsvm._typing import Array
-from marginsvm.kernel_matrix.bounds import Bounds
+from marginsvm.certify.bounds import Bounds
 from marginsvm.kernel_matrix.columns import ColumnCache, ColumnPlan
 from marginsvm.kernel_matrix.flat import FlatRows
-from marginsvm.kernel_matrix.norms import LpNorm
-from marginsvm.kernel_matrix.rows import Rows
-from marginsvm.responses import Response, Weights, softmax
+from marginsvm.kernel_matrix.responses import Response, Weights, softmax
+from marginsvm.rows.norms import LpNorm
+from marginsvm.rows.rows import Rows
 
 _LARGEST = 1e152  # norm of a row, whose square must not overflow; and inverse of the smallest
 

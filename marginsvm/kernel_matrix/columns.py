@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from marginsvm._typing import Array
-from marginsvm.kernel_matrix.rounding import product
+from marginsvm.certify.rounding import product
 
 _TAKEN = 48  # columns at once that are not to be kept
 

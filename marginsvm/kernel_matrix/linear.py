@@ -10,16 +10,8 @@ from typing import Any, TypeVar
 import numpy as np
 from sklearn.utils import assert_all_finite
 
-from marginsvm._threads import single_threaded_blas
 from marginsvm._typing import Array
-from marginsvm.kernel_matrix import passes
-from marginsvm.kernel_matrix.adapter import Answer, KernelMatrixAdapter, support_of
-from marginsvm.kernel_matrix.columns import ColumnPlan
-from marginsvm.kernel_matrix.flat import DENSE, SPARSE, FlatRows
-from marginsvm.kernel_matrix.normalized import NormalizedRows
-from marginsvm.kernel_matrix.norms import LpNorm
-from marginsvm.kernel_matrix.passes import Centre, Sums
-from marginsvm.kernel_matrix.rounding import (
+from marginsvm.certify.rounding import (
     FEW,
     LONG,
     PAIRWISE,
@@ -29,9 +21,17 @@ from marginsvm.kernel_matrix.rounding import (
     chained,
     extended,
 )
-from marginsvm.kernel_matrix.rows import Rows
-from marginsvm.kernel_matrix.stores import as_store
-from marginsvm.responses import Response, settle, softmax
+from marginsvm.data import passes
+from marginsvm.data.memory import as_store
+from marginsvm.data.normalized import NormalizedRows
+from marginsvm.data.passes import Centre, Sums
+from marginsvm.data.threads import single_threaded_blas
+from marginsvm.kernel_matrix.adapter import Answer, KernelMatrixAdapter, support_of
+from marginsvm.kernel_matrix.columns import ColumnPlan
+from marginsvm.kernel_matrix.flat import DENSE, SPARSE, FlatRows
+from marginsvm.kernel_matrix.responses import Response, settle, softmax
+from marginsvm.rows.norms import LpNorm
+from marginsvm.rows.rows import Rows
 
 T = TypeVar("T")
 

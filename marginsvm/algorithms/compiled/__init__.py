@@ -1,0 +1,1 @@
+"""Loops that are compiled when they are first used."""

@@ -1,0 +1,266 @@
+"""The loops that move one coordinate of the dual at a time, compiled.
+
+    ascend        one vector: Algorithm 1 of Raj and Bach, eq. (10), the lp perceptron
+    accelerate    two vectors: Algorithm 2
+
+They are given a sequence of coordinates (rows, by their flat indices, which are not
+checked) and update vectors in place. Importing this module imports numba; the machine
+code is compiled on the first call and cached on disk, once per type of the data.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+from marginsvm._typing import Array
+from marginsvm.algorithms.compiled.compiling import compiled
+from marginsvm.kernel_matrix import KernelMatrixAdapter
+from marginsvm.kernel_matrix.flat import DENSE, SPARSE
+
+DUAL, DESCENT, PERCEPTRON = 0, 1, 2
+_SMALL = 1e-12  # curvature given to a zero row, which thus proves that nothing separates
+
+# _nrt=False: no reference counts. They cost 100 ns a row, as much as a row of text does;
+# nothing here allocates, and numba refuses to compile what would (pinned by a test).
+# error_model: the test for a division by zero would keep loops from using SIMD.
+_OPTIONS: dict[str, Any] = {"error_model": "numpy", "_nrt": False}
+_REORDER = {"reassoc", "contract", "nsz"}  # sums may be reordered; NaN and infinity stay
+_inline = njit(forceinline=True, fastmath=_REORDER, **_OPTIONS)
+_exact = njit(forceinline=True, fastmath={"contract"}, **_OPTIONS)  # (x + magic) - magic is not x
+_loop = compiled(fastmath=_REORDER, **_OPTIONS)
+_index = np.uint64  # unsigned: no test for an index that counts from the end
+
+
+# One row.
+
+
+@_inline
+def _dot(rows, i, u, start):
+    """``(x_i, constant) . u`` within a block; with kernels u holds scores: a look-up."""
+    d, at, t = _index(rows.n_columns), _index(start), 0.0
+    if rows.form == DENSE:
+        row = _index(i) * d
+        for j in range(d):
+            t += rows.values[row + j] * u[at + j]
+    elif rows.form == SPARSE:
+        for m in range(_index(rows.indptr[i]), _index(rows.indptr[i + 1])):
+            t += rows.values[m] * u[at + _index(rows.indices[m])]
+    else:
+        return u[at + _index(i) * _index(rows.stride)]
+    if rows.constant != 0.0:
+        t += rows.constant * u[at + d]
+    return t
+
+
+@_inline
+def _axpy(rows, i, c, u, start):
+    """``u += c (x_i, constant)`` within a block; scores move along a column of the kernel."""
+    d, at = _index(rows.n_columns), _index(start)
+    row = _index(i) * d
+    if rows.form == DENSE:
+        for j in range(d):
+            u[at + j] += c * rows.values[row + j]
+    elif rows.form == SPARSE:
+        for m in range(_index(rows.indptr[i]), _index(rows.indptr[i + 1])):
+            u[at + _index(rows.indices[m])] += c * rows.values[m]
+    else:
+        for j in range(d):
+            u[at + j * _index(rows.stride)] += c * (rows.values[row + j] + rows.constant)
+        return
+    if rows.constant != 0.0:
+        u[at + d] += c * rows.constant
+
+
+@_inline
+def _locate(rows, r):
+    """Example, its two blocks (binary: no second one, -1) and the sign of row r."""
+    k = rows.n_classes
+    if k == 2:
+        return r, 0, -1, 2.0 * rows.codes[r] - 1.0
+    i = r // k
+    return i, rows.codes[i] * rows.block, (r - i * k) * rows.block, np.sqrt(0.5)
+
+
+@_inline
+def _margin(rows, r, u):
+    i, own, other, sign = _locate(rows, r)
+    t = _dot(rows, i, u, own)
+    if other >= 0:
+        t -= _dot(rows, i, u, other)
+    return rows.read * sign * t
+
+
+@_inline
+def _push(rows, r, delta, u):
+    """``u += delta a_r``."""
+    i, own, other, sign = _locate(rows, r)
+    _axpy(rows, i, rows.push * sign * delta, u, own)
+    if other >= 0:
+        _axpy(rows, i, -rows.push * sign * delta, u, other)
+
+
+# The mirror map.
+
+
+@_exact
+def _power(x, a):
+    """``x ** a`` for 0 <= x <= 1 and a > 0, within 2e-13 relative.
+
+    Straight-line code, so that loops over it use SIMD: libm's pow is called one number
+    at a time and takes 10 times as long. x = 2^e m with m in [sqrt(1/2), sqrt(2)); the
+    magic number 1.5 * 2^52 moves integers between the bits of a float and its value.
+    """
+    magic = 6755399441055744.0
+    shifted = np.float64(x).view(np.int64) - 0x3FE6A09E667F3BCD  # bits of sqrt(1/2)
+    e = np.int64((shifted >> 52) + 0x4338000000000000).view(np.float64) - magic
+    m = np.int64((shifted & 0xFFFFFFFFFFFFF) + 0x3FE6A09E667F3BCD).view(np.float64)
+    s = (m - 1.0) / (m + 1.0)
+    z = s * s
+    log = 1 / 13 + z * (1 / 15 + z * (1 / 17 + z * (1 / 19 + z * (1 / 21))))
+    log = 1 / 7 + z * (1 / 9 + z * (1 / 11 + z * log))
+    log = 2.0 * s * (1.0 + z * (1 / 3 + z * (1 / 5 + z * log)))
+    y = max(a * (e + log * 1.4426950408889634), -1022.0)
+    k = y + magic  # 2^y = 2^k e^t, k the nearest integer, |t| <= ln(2) / 2
+    t = (y - (k - magic)) * 0.6931471805599453
+    f = 1 / 3628800 + t * (1 / 39916800 + t * (1 / 479001600 + t * (1 / 6227020800)))
+    f = 1 / 5040 + t * (1 / 40320 + t * (1 / 362880 + t * f))
+    f = 1 / 24 + t * (1 / 120 + t * (1 / 720 + t * f))
+    f = 1.0 + t * (1.0 + t * (0.5 + t * (1 / 6 + t * f)))
+    return np.int64(np.float64(f).view(np.int64) + (np.float64(k).view(np.int64) << 52)).view(
+        np.float64
+    )
+
+
+@_inline
+def _powers(u, top, q, phi):
+    """``phi_j = sign(u_j) |u_j / top|^(q-1)``; small integers q take products."""
+    if q == np.floor(q) and q <= 12.0:
+        for j in range(u.shape[0]):
+            phi[j] = u[j] / top
+        for _ in range(int(q) - 2):
+            for j in range(u.shape[0]):
+                phi[j] *= abs(u[j]) / top
+    else:
+        for j in range(u.shape[0]):
+            phi[j] = np.copysign(_power(abs(u[j]) / top, q - 1.0), u[j])
+
+
+def _mirror(u, q, phi):
+    """Fill ``phi`` and give the factor of theta(u) = factor * phi; q = 2: phi is u itself.
+
+    There is one power a coordinate, as ``|u_j|^q = |u_j| |phi_j|``. All is divided by the
+    largest entry first, so that nothing overflows.
+    """
+    top, total = 0.0, 0.0
+    if q == 2.0:
+        return 1.0
+    for j in range(u.shape[0]):
+        top = max(top, abs(u[j]))
+    if top == 0.0:
+        for j in range(u.shape[0]):
+            phi[j] = 0.0
+        return 0.0
+    _powers(u, top, q, phi)
+    for j in range(u.shape[0]):
+        total += u[j] / top * phi[j]
+    return top * total ** ((2.0 - q) / q)
+
+
+# A maximum uses SIMD only if it need not carry NaN; certificates, computed elsewhere, do.
+_mirror = compiled(fastmath=_REORDER | {"nnan"}, **_OPTIONS)(_mirror)
+
+
+# The loops.
+
+
+@_loop
+def _ascend(rows, order, rule, longest, alpha, u, phi, mean):
+    factor = _mirror(u, rows.q, phi)
+    for r in order:
+        for j in range(mean.shape[0]):
+            mean[j] += factor * phi[j]
+        m = factor * _margin(rows, r, phi) + rows.slack[r] * alpha[r]
+        if rule == DUAL:
+            delta = max(-alpha[r], (1.0 - m) / max(rows.curvature[r], _SMALL))
+        elif rule == DESCENT:
+            delta = max(0.0, 1.0 - m) / longest
+        else:
+            delta = 1.0 if m <= 0.0 else 0.0
+        if delta != 0.0:
+            alpha[r] += delta
+            _push(rows, r, delta, u)
+            factor = _mirror(u, rows.q, phi)
+
+
+@_loop
+def _accelerate(rows, order, n, zeta, s, u_zeta, u_s, work, gamma):
+    u_y, phi = work[0], work[1]
+    for r in order:
+        b = gamma * gamma
+        if rows.q == 2.0:
+            m = _margin(rows, r, u_zeta) + b * _margin(rows, r, u_s)
+        else:
+            for j in range(u_y.shape[0]):
+                u_y[j] = u_zeta[j] + b * u_s[j]
+            m = _mirror(u_y, rows.q, phi)
+            m *= _margin(rows, r, phi)
+        y = zeta[r] + b * s[r]
+        L = max(rows.curvature[r], _SMALL)
+        delta = max(-zeta[r], (1.0 - m - rows.slack[r] * y) / (n * gamma * L))
+        if delta != 0.0:
+            shift = (n * gamma - 1.0) / b * delta
+            zeta[r] += delta
+            s[r] += shift
+            _push(rows, r, delta, u_zeta)
+            _push(rows, r, shift, u_s)
+        gamma = 0.5 * gamma * (np.sqrt(b + 4.0) - gamma)
+    return gamma
+
+
+# What the algorithms call, on vectors of the adapter.
+
+
+def ascend(
+    data: KernelMatrixAdapter,
+    order: Array,
+    alpha: Array,
+    rule: int = DUAL,
+    mean: Array | None = None,
+) -> None:
+    """Move a vector ``alpha`` along one row at a time; theta is its mirror image.
+
+    DUAL        alpha_r <- max(0, alpha_r + (1 - theta.a_r) / L_r)
+    DESCENT     alpha_r <- alpha_r + max(0, 1 - theta.a_r) / max L
+    PERCEPTRON  alpha_r <- alpha_r + 1 where theta.a_r <= 0
+
+    ``mean`` (of the size of the image) gains theta before every step.
+    """
+    rows, u = data.flat(), data.image(alpha).reshape(-1)
+    phi = u if rows.q == 2.0 else np.empty_like(u)
+    mean = np.empty(0) if mean is None else mean
+    longest = max(rows.curvature.max(), _SMALL)
+    _ascend(rows, order, rule, longest, data.coefficients(alpha).reshape(-1), u, phi, mean)
+    data.n_passes += order.size / data.n_rows
+
+
+def accelerate(
+    data: KernelMatrixAdapter,
+    order: Array,
+    n: int,
+    zeta: Array,
+    s: Array,
+    gamma: float,
+) -> float:
+    """Algorithm 2 over n coordinates, in two vectors; gives the next gamma (the first: 1/n).
+
+    Its y is ``zeta + gamma^2 s`` (exactly, as gamma+^2 = (1 - gamma+) gamma^2), so both
+    vectors move in one coordinate a step, and their images along one row.
+    """
+    rows, (u_zeta, u_s) = data.flat(), (data.image(x).reshape(-1) for x in (zeta, s))
+    alpha_zeta, alpha_s = (data.coefficients(x).reshape(-1) for x in (zeta, s))
+    work = np.empty((2, 0 if rows.q == 2.0 else u_zeta.size))
+    data.n_passes += order.size / data.n_rows
+    return float(_accelerate(rows, order, n, alpha_zeta, alpha_s, u_zeta, u_s, work, gamma))

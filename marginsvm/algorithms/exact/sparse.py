@@ -1,0 +1,146 @@
+"""Weights for long sparse rows: coordinate ascent, then pivoting by products with X alone.
+
+Where most rows carry weight, as in text, their Gram matrix is large and its factors
+larger; a handful of products with a sparse X is cheaper.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import scipy.sparse as sp
+
+from marginsvm._typing import Array
+from marginsvm.algorithms.exact.newton import signs_and_slack
+from marginsvm.algorithms.exact.working_set import NARROW, WorkingSet, bounds
+from marginsvm.certify.nearest_point import NearestPoint
+from marginsvm.dual_state import Candidate
+from marginsvm.kernel_matrix import KernelMatrixAdapter, LpNorm
+
+_EPOCHS = 10
+_COARSE = 1e-2  # precision of the exchanges before the last
+_MAX_PRODUCTS = 300
+_MAX_EXCHANGES = 12
+
+
+@dataclass(frozen=True)
+class SparseProblem:
+    """``min u'(G + slack)u/2 - 1'u, u >= 0`` (and ``y'u = 0``) over the rows ``y_i x_i``.
+
+    Attributes
+    ----------
+    X : csr_matrix of shape (n, d)
+    y : ndarray of shape (n,)
+        Signs.
+    slack : ndarray of shape (n,)
+        Squares of the rows' extra coordinates.
+    balanced : bool
+    """
+
+    X: sp.csr_matrix
+    y: Array
+    slack: Array
+    balanced: bool
+
+    def weights(self, tol: float) -> Array:
+        """Weights that are exact up to ``tol``, or as good as they got."""
+        start = self.ascend(_EPOCHS)
+        u = self._pivot(start, tol)
+        return u if np.isfinite(u).all() and u.any() else start  # singular, and contradictory
+
+    @cached_property
+    def diagonal(self) -> Array:
+        """Squared norms of the rows, slack left out."""
+        return LpNorm().squared_lengths(self.X)
+
+    def ascend(self, epochs: int) -> Array:
+        """Weights after some epochs of coordinate ascent: close to the final support."""
+        from marginsvm.algorithms.compiled.sparse_rows import coordinate_ascent
+
+        X, diagonal = self.X, self.diagonal
+        penalty = 0.02 * float(diagonal.mean()) if self.balanced else 0.0
+        return coordinate_ascent(
+            X.indptr, X.indices, X.data, self.y, diagonal + self.slack + penalty, self.slack,
+            penalty, epochs, 0.03, X.shape[1],
+        )  # fmt: skip
+
+    def _pivot(self, u: Array, tol: float) -> Array:
+        """Block pivoting over all rows, at a coarse precision first."""
+        passive, left, precision = u > 0, _MAX_PRODUCTS, _COARSE
+        for _ in range(_MAX_EXCHANGES):
+            u, w, b, used = self._solve(np.flatnonzero(passive), u, precision, left)
+            left -= used
+            bad = u < 0
+            if not passive.all():
+                force = self.y * (self.X @ w + b) + self.slack * u
+                bad = np.where(passive, bad, force - 1 < -precision)
+            if left <= 0:
+                break
+            if not bad.any():
+                if precision <= tol:
+                    break
+                precision = tol
+                continue
+            passive = passive ^ bad
+        return np.maximum(u, 0.0)
+
+    def _solve(
+        self, face: Array, u: Array, tol: float, most: int
+    ) -> tuple[Array, Array, float, int]:
+        """Weights of the rows that are to carry some, whatever its sign; the rest get none."""
+        from marginsvm.algorithms.compiled.sparse_rows import conjugate_gradients
+
+        X = self.X if len(face) == len(u) else self.X[face]
+        slack = self.slack[face]
+        diagonal = self.diagonal[face] + slack
+        inverse = 1.0 / np.where(diagonal > 0.0, diagonal, 1.0)
+        x, w, b, used = conjugate_gradients(
+            X.indptr, X.indices, X.data, self.y[face], slack, inverse, u[face], self.balanced,
+            tol, most, X.shape[1],
+        )  # fmt: skip
+        u = np.zeros(len(u))
+        u[face] = x
+        return u, w, b, used
+
+
+def sparse_problem(data: KernelMatrixAdapter) -> SparseProblem:
+    """Rows of a CSR matrix in the user's units; the weights have a scale of their own."""
+    y, slack = signs_and_slack(data)
+    return SparseProblem(data.csr, y, slack * data.radius**2, data.rows.balanced)
+
+
+def short_start(data: KernelMatrixAdapter) -> WorkingSet:
+    """Begin with the largest weights of two epochs: of short rows, few carry weight.
+
+    There are more of them than features, so that their Gram matrix would be singular.
+    """
+    u, codes = sparse_problem(data).ascend(2), data.rows.codes
+    support = np.argsort(-u, kind="stable")[: 4 * (int(data.width) + 1)]
+    support = support[u[support] > 0]
+    lacking = np.setdiff1d(codes, codes[support])
+    support = np.union1d(support, np.flatnonzero(np.isin(codes, lacking))[:1])
+    return WorkingSet.of(support, u[support], delicate=data.width <= NARROW)
+
+
+@dataclass(frozen=True)
+class LongStart:
+    """First round for long rows: weights on all of them at once."""
+
+    candidates: tuple[Candidate, ...] = ()
+
+    def is_settled(self, tol: float) -> bool:
+        """Whether nothing will change any more."""
+        return False
+
+    def advance(self, data: KernelMatrixAdapter, tol: float) -> WorkingSet:
+        """Solve over all rows; what that leaves open is a working set's."""
+        problem = sparse_problem(data)
+        y, u = problem.y, problem.weights(0.4 * max(tol, 1e-9))
+        if problem.balanced:  # but for rounding, and for weights that were cut off at 0
+            u = np.where(y > 0, u / max(u[y > 0].sum(), 1e-300), u / max(u[y < 0].sum(), 1e-300))
+        support = np.flatnonzero(u > 0)
+        q = u[support] / u.sum()
+        _, candidates = bounds(data, support, NearestPoint(q, np.zeros(0), None))
+        return WorkingSet.of(support, u[support], candidates)

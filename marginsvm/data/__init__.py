@@ -1,0 +1,1 @@
+"""Where the examples are, and the passes over them."""

@@ -1,0 +1,125 @@
+"""Where the examples are. A pass walks through them in blocks, wherever that is."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
+from functools import reduce
+from typing import Any, TypeVar
+
+import numpy as np
+import scipy.sparse as sp
+
+from marginsvm._typing import Array
+from marginsvm.data.normalized import NormalizedRows, normalized
+from marginsvm.data.passes import Block, Offer
+from marginsvm.data.threads import ordered_map
+from marginsvm.rows.rows import Rows
+
+T = TypeVar("T")
+
+_BLOCK_BYTES = 2**22  # a block stays in cache between its products; less, and threads wait in line
+_MAX_CHUNKS = 8  # what threads share; fixed, so that sums do not depend on their number
+
+
+class Store(ABC):
+    """Examples, in blocks that are visited in order.
+
+    Attributes
+    ----------
+    shape : (n_examples, n_features)
+    dtype : dtype
+    sparse : bool
+    n_blocks : int
+        Into how many a pass takes them apart, at least.
+    whole : ndarray, CSR matrix or NormalizedRows; or None
+        All of them, if they are in memory.
+    normalized : bool
+        Examples come divided by their norms, see ``divided``.
+    remote : bool
+        They are on other machines: what is sent should not grow with their number.
+    """
+
+    shape: tuple[int, int]
+    dtype: np.dtype
+    sparse: bool
+    n_blocks: int
+    whole: Any = None
+    normalized: bool = False
+    remote: bool = False
+
+    @abstractmethod
+    def map(self, work: Callable[..., T], rows: Rows, *local: Array | None) -> Iterator[T]:
+        """``work(rows, blocks, *local)`` for parts of the examples, results in order."""
+
+    def fold(
+        self, work: Callable[..., T], merge: Callable[[T, T], T], rows: Rows, *local: Array | None
+    ) -> T:
+        """Results of ``map``, merged."""
+        return reduce(merge, self.map(work, rows, *local))
+
+    @abstractmethod
+    def take(self, index: Array) -> Any:
+        """Some of the examples."""
+
+    @abstractmethod
+    def divided(self, constant: float) -> Store:
+        """Examples divided by their norms, after a constant feature joined each (0: none)."""
+
+    def watch(self) -> Offer | None:
+        """What wants to see the blocks of a pass and their margins, if anything does."""
+        return None
+
+
+class MemoryStore(Store):
+    """A matrix in memory (or mapped into it), never copied.
+
+    Parameters
+    ----------
+    X : ndarray, CSR matrix or array, or NormalizedRows, of shape (n_examples, n_features)
+    """
+
+    def __init__(self, X: Any) -> None:
+        self.whole = X
+        self.shape, self.dtype, self.sparse = X.shape, X.dtype, sp.issparse(X)
+        self.normalized = isinstance(X, NormalizedRows)
+        self._chunks = chunks(X)
+        self.n_blocks = sum(len(chunk) for chunk in self._chunks)
+
+    def map(self, work: Callable[..., T], rows: Rows, *local: Array | None) -> Iterator[T]:
+        """Blocks in some threads."""
+
+        def part(blocks: list[Block]) -> T:
+            return work(rows, blocks, *local)
+
+        if self.sparse:  # no BLAS to confine
+            return iter([part(chunk) for chunk in self._chunks])
+        return iter(ordered_map(part, self._chunks))
+
+    def take(self, index: Array) -> Any:
+        """Some of the examples."""
+        return self.whole[index]
+
+    def divided(self, constant: float) -> MemoryStore:
+        """Examples divided by their norms; X is not copied."""
+        return MemoryStore(normalized(self.whole, constant))
+
+
+def chunks(X: Any, start: int = 0) -> list[list[Block]]:
+    """Blocks of X, in lists for threads to share; its rows count from ``start``."""
+    n, d = X.shape
+    if sp.issparse(X.X if isinstance(X, NormalizedRows) else X):
+        size = max(1, n)
+    else:
+        size = max(1, _BLOCK_BYTES // max(1, d * X.itemsize))
+    blocks = [
+        (slice(start + i, start + min(i + size, n)), X[i : i + size] if size < n else X)
+        for i in range(0, n, size)
+    ]
+    per_chunk = max(1, -(-len(blocks) // _MAX_CHUNKS))
+    return [blocks[i : i + per_chunk] for i in range(0, len(blocks), per_chunk)]
+
+
+def as_store(X: Any) -> Store:
+    """Examples as a store: a matrix is one in memory."""
+    return X if isinstance(X, Store) else MemoryStore(X)

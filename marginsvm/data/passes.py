@@ -1,0 +1,240 @@
+"""What a pass over the examples computes: functions of some blocks of them.
+
+Each takes the rows (labels), blocks ``(slice, X)`` of examples, and arrays with a value for
+each example, which are indexed by those slices; results of consecutive blocks are put
+one behind the other or added. So the blocks may be anywhere: slices of an array in
+memory, pieces of a file, or chunks on another machine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from functools import reduce
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from marginsvm._typing import Array
+from marginsvm.certify.rounding import LONG, product, summed, times
+from marginsvm.data.normalized import NormalizedRows, norms
+from marginsvm.rows.norms import LpNorm
+from marginsvm.rows.rows import Rows
+
+Block = tuple[slice, Any]
+Offer = Callable[[slice, Any, Array], None]
+
+WRITTEN_OUT = 2**20  # entries at a time
+_WIDENED_BYTES = 2**19  # held beside X where float64 or the mean matter
+
+
+class Centre(NamedTuple):
+    """The mean of the examples, where these count from it.
+
+    Attributes
+    ----------
+    mean : ndarray of shape (n_features,) or None
+    far : bool
+        It is so far from the origin that it would cost digits if it were subtracted late.
+    """
+
+    mean: Array | None = None
+    far: bool = False
+
+    def widened(self, work: Callable[[Array], Array], X: Array) -> list[Array]:
+        """Apply ``work`` in float64 to a dense block, about the mean if that is far.
+
+        Where this takes a copy, it is of a few rows at a time.
+        """
+        if X.dtype == np.float64 and not self.far:
+            return [work(X)]
+        size = max(1, _WIDENED_BYTES // (8 * max(1, X.shape[1])))
+        shift = self.mean if self.far and self.mean is not None else 0.0
+        parts = (X[i : i + size].astype(np.float64) - shift for i in range(0, len(X), size))
+        return [work(part) for part in parts]
+
+    def written_out(self, X: Any) -> Array:
+        """Some examples, taken out of the others, as a dense float64 array about the mean."""
+        X = (X if isinstance(X, np.ndarray) else X.toarray()).astype(np.float64, copy=False)
+        if self.mean is not None:
+            X -= self.mean
+        return X
+
+
+def squared_lengths(rows: Rows, blocks: Iterable[Block], norm: LpNorm, centre: Centre) -> Array:
+    """Squared lengths of the examples, about the mean."""
+
+    def of(X: Any) -> Array:
+        known = isinstance(X, NormalizedRows)
+        squared = X.squared_norms() if known else norm.squared_lengths(X)
+        if centre.mean is None or (centre.far and isinstance(X, np.ndarray)):
+            return squared
+        return squared - 2.0 * times(X, centre.mean) + centre.mean @ centre.mean
+
+    lengths: list[Array] = []
+    with np.errstate(all="ignore"):  # X may hold anything: this is the first look at it
+        for _, X in blocks:
+            lengths += centre.widened(of, X) if isinstance(X, np.ndarray) else [of(X)]
+    return np.concatenate(lengths)
+
+
+def weighted_sum(
+    rows: Rows, blocks: Iterable[Block], V: Array, dtype: Any, centre: Centre
+) -> Array:
+    """``V^T X``, summed in ``dtype``; dense blocks are taken about the mean if that is far."""
+
+    def of(V: Array, X: Any) -> Array:
+        if not isinstance(X, np.ndarray):
+            return V.T @ X
+        return summed(about_the_mean(V, X)) if centre.far and len(X) else product(V.T, X)
+
+    def about_the_mean(V: Array, X: Array) -> Iterator[Array]:
+        start = 0
+        for part in centre.widened(lambda A: A, X):
+            yield product(V[start : start + len(part)].T, part)
+            start += len(part)
+
+    return summed(of(V[block].astype(dtype, copy=False), X) for block, X in blocks)
+
+
+def tallest(rows: Rows, blocks: Iterable[Block]) -> float:
+    """Largest absolute value of a feature."""
+    return max(float(abs(X).max()) for _, X in blocks)
+
+
+def spread(rows: Rows, blocks: Iterable[Block], centre: Centre) -> Array:
+    """Largest distance of each feature from the mean, at most (sparse: from 0, plus the mean)."""
+    offset = 0.0 if centre.mean is None else centre.mean
+
+    def of(X: Any) -> Array:
+        if isinstance(X, np.ndarray):
+            high, low = X.max(axis=0).astype(np.float64), X.min(axis=0).astype(np.float64)
+            return np.maximum(np.abs(high - offset), np.abs(low - offset))
+        return abs(X).max(axis=0).toarray().ravel().astype(np.float64) + np.abs(offset)
+
+    return reduce(np.maximum, (of(X) for _, X in blocks))
+
+
+def longest(rows: Rows, blocks: Iterable[Block]) -> float:
+    """Largest norm of an example, none of which has been divided by it."""
+    return max(float(norms(X).max()) for _, X in blocks)
+
+
+def scores(
+    rows: Rows,
+    blocks: Iterable[Block],
+    W: Array,
+    shift: Array | float,
+    centre: Centre,
+    precise: bool,
+    offer: Offer | None,
+) -> Array:
+    """``X W^T - shift``; ``offer`` is shown the blocks and their margins."""
+    F: list[Array] = []
+    for block, X in blocks:
+        if precise and isinstance(X, np.ndarray):
+            part = np.concatenate(centre.widened(lambda A: product(A, W.T, LONG), X))
+            part = part if centre.far else part - shift
+        else:
+            part = times(X, W.T) - shift
+        if offer is not None:
+            offer(block, X, rows.margins(part, block))
+        F.append(part)
+    return np.concatenate(F).astype(np.float64, copy=False)
+
+
+def softmax_sums(
+    rows: Rows,
+    blocks: Iterable[Block],
+    prior: Array | None,
+    slack: Array | None,
+    W: Array,
+    shift: Array | float,
+    mu: float,
+) -> tuple[Array, Sums]:
+    """Margins, and the sums over each group of the rows' softmax weights; X is read once."""
+    margins = []
+    sums = Sums(rows.n_groups)
+    for block, X in blocks:
+        M = rows.margins(times(X, W.T) - shift, block).astype(np.float64, copy=False)
+        if slack is not None:
+            M += slack[block]
+        margins.append(M)
+        weighted = None if prior is None else prior[block]
+        sums.add(*rows.softmax_sums(block, X, M / -mu, weighted))
+    return np.concatenate(margins), sums
+
+
+def columns(rows: Rows, blocks: Iterable[Block], right: Array, centre: Centre) -> Array:
+    """Inner products of the examples with those of ``right``, one row for each of these."""
+    out: list[Array] = []
+    for _, X in blocks:
+        if isinstance(X, np.ndarray):
+            out += [part.T for part in centre.widened(lambda A: times(A, right.T), X)]
+        else:
+            out.append((X @ right.T).T)
+    return np.concatenate(out, axis=1)
+
+
+def second_moments(rows: Rows, blocks: Iterable[Block], weight: Array, centre: Centre) -> Array:
+    """``sum weight (x, 1)(x, 1)'`` over the examples of weight other than 0, about the mean."""
+    H = np.zeros(())
+    for block, X in blocks:
+        d = X.shape[1]
+        H = np.zeros((d + 1, d + 1)) if H.ndim == 0 else H
+        size = max(1, WRITTEN_OUT // (d + 1))
+        for sign in (1.0, -1.0):  # x'x is one product of half the price
+            signed = sign * weight[block]
+            chosen = np.flatnonzero(signed > 0)
+            for i in range(0, len(chosen), size):
+                some = chosen[i : i + size]
+                root = np.sqrt(signed[some])
+                x = centre.written_out(X[some])
+                x *= root[:, None]
+                H[d, :d] += sign * (root @ x)
+                H[:d, :d] += sign * (x.T @ x)
+                H[d, d] += sign * signed[some].sum()
+    return H
+
+
+class Sums:
+    """Over each group of rows, ``exp(exponent - high)`` and its products with the examples.
+
+    Two such sums merge by rescaling to the larger ``high``.
+
+    Attributes
+    ----------
+    high, mass : ndarray of shape (n_groups, n_groups)
+        Tables of the largest exponents, and of the sums.
+    image : ndarray
+        The products, one image a group.
+    """
+
+    def __init__(self, n_groups: int) -> None:
+        self.high = np.full((n_groups, n_groups), -np.inf)
+        self.mass = np.zeros_like(self.high)
+        self.image: Any = np.zeros(())
+
+    def merged(self, other: Sums) -> Sums:
+        """Merge with the sums over the blocks that follow."""
+        self.add(other.high, other.mass, other.image)
+        return self
+
+    def add(self, high: Array, mass: Array, image: Array) -> None:
+        """Add what ``Rows.softmax_sums`` makes of a block."""
+        top = np.maximum(self.high, high)
+        finite = np.where(top > -np.inf, top, 0.0)
+        fade, grow = np.exp(self.high - finite), np.exp(high - finite)
+        self.high, self.mass = top, self.mass * fade + mass * grow
+        wide = (*fade.shape, *(1,) * (image.ndim - 2))
+        old = fade.reshape(wide) * self.image if self.image.ndim else 0.0
+        self.image = old + grow.reshape(wide) * image
+
+    @property
+    def logs(self) -> Array:
+        """Logarithms of the groups' weights."""
+        with np.errstate(divide="ignore"):
+            return self.high + np.log(self.mass)
+
+    def mixed(self, rows: Rows, exponents: Array) -> Array:
+        """``V^T X`` where the weights of each group are multiplied by ``exp(exponents)``."""
+        return rows.mixed(self.image, np.exp(self.high + exponents))

@@ -1,0 +1,7 @@
+"""What :mod:`marginsvm.sources` offers."""
+
+from marginsvm.data.sources.arrays import ArrayBlocks
+from marginsvm.data.sources.parquet import ParquetBlocks
+from marginsvm.data.sources.svmlight import SvmlightBlocks
+
+__all__ = ["ArrayBlocks", "ParquetBlocks", "SvmlightBlocks"]

@@ -1,0 +1,177 @@
+"""Examples that pass by: blocks read again for every pass, the worst of them kept at hand."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from copy import copy
+from typing import Any, TypeVar
+
+import numpy as np
+import scipy.sparse as sp
+
+from marginsvm._typing import Array
+from marginsvm.data.memory import Store, chunks
+from marginsvm.data.normalized import NormalizedRows, normalized
+from marginsvm.data.passes import Block
+from marginsvm.data.threads import ordered_map
+from marginsvm.rows.rows import Rows
+
+T = TypeVar("T")
+
+_WATCHED = 512  # examples of each class that a pass keeps: the next question may be for them
+_WATCHED_BYTES = 2**28  # of all classes together
+_HELD = 4  # times as many examples as were asked for last stay in memory
+
+
+class StreamStore(Store):
+    """Blocks of examples that are read once a pass, the next while one is worked on.
+
+    Examples that are asked for one by one come from memory where they can: those asked for
+    lately, and the worst of each class in the last pass that had margins. Others cost a pass.
+
+    Parameters
+    ----------
+    read : callable
+        ``read()`` iterates over the matrices, one a block; all of the same kind.
+    codes : ndarray of shape (n_examples,)
+        Class of each example.
+    n_features : int
+    dtype : dtype
+    sparse : bool
+    """
+
+    n_blocks = 2  # or more: never known to be in cache when it is needed again
+
+    def __init__(
+        self,
+        read: Callable[[], Iterable[Any]],
+        codes: Array,
+        n_features: int,
+        dtype: np.dtype,
+        sparse: bool,
+    ) -> None:
+        self._read, self._codes, self._constant = read, codes, 0.0
+        self.shape, self.dtype, self.sparse = (len(codes), n_features), np.dtype(dtype), sparse
+        self._n_classes = int(codes.max(initial=0)) + 1
+        row_bytes = 8 * max(1, n_features) * self._n_classes
+        self._watched = int(np.clip(_WATCHED_BYTES // row_bytes, 1, _WATCHED))
+        self._worst: Worst | None = None
+        self._held: dict[int, Any] = {}
+
+    def map(self, work: Callable[..., T], rows: Rows, *local: Array | None) -> Iterator[T]:
+        """Blocks as they come, each shared by some threads."""
+
+        def part(blocks: list[Block]) -> T:
+            return work(rows, blocks, *local)
+
+        for start, X in self._blocks():
+            yield from ordered_map(part, chunks(X, start))
+
+    def _blocks(self) -> Iterator[tuple[int, Any]]:
+        start = 0
+        for X in ahead(self._read()):
+            yield start, normalized(X, self._constant) if self.normalized else X
+            start += X.shape[0]
+
+    def divided(self, constant: float) -> StreamStore:
+        """Examples divided by their norms, which are computed anew in every pass."""
+        divided = copy(self)
+        divided.normalized, divided._constant = True, constant
+        divided.shape = (self.shape[0], self.shape[1] + (constant != 0.0))
+        divided._worst, divided._held = None, {}
+        return divided
+
+    def watch(self) -> Worst:
+        """Keep the worst examples of the pass that begins."""
+        self._worst = Worst(self._codes, self._watched)
+        return self._worst
+
+    def take(self, index: Array) -> Any:
+        """Some of the examples, with a pass of their own for those that are not at hand."""
+        at_hand = self._held if self._worst is None else {**self._held, **self._worst.examples()}
+        wanted = index.tolist()
+        missing = np.unique([i for i in wanted if i not in at_hand]).astype(int)
+        if len(missing):
+            at_hand.update(self._fetch(missing))
+        found = {i: at_hand[i] for i in wanted}
+        room = max(_HELD * len(found), 2 * self._watched * self._n_classes) - len(found)
+        older = [i for i in self._held if i not in found][:room]
+        self._held = {**found, **{i: self._held[i] for i in older}}
+        return _stacked([found[i] for i in wanted])
+
+    def _fetch(self, index: Array) -> dict[int, Any]:
+        found: dict[int, Any] = {}
+        for start, X in self._blocks():
+            here = index[(index >= start) & (index < start + X.shape[0])]
+            if len(here):
+                found.update(_by_index(here, X[here - start]))
+        return found
+
+
+class Worst:
+    """The examples of each class with the worst margins among the blocks it was shown.
+
+    Which these are does not depend on the order of the blocks; several threads may show theirs.
+
+    Parameters
+    ----------
+    codes : ndarray of shape (n_examples,)
+    most : int
+        Examples of each class.
+    """
+
+    def __init__(self, codes: Array, most: int) -> None:
+        self._codes, self._most = codes, most
+        self._lock = threading.Lock()
+        n_classes = int(codes.max(initial=0)) + 1
+        self._limit = np.full(n_classes, np.inf)
+        self._found: list[dict[int, tuple[float, Any]]] = [{} for _ in range(n_classes)]
+
+    def __call__(self, block: slice, X: Any, margins: Array) -> None:
+        """Look at a block and the margins of its rows."""
+        worst = margins if margins.ndim == 1 else margins.min(axis=1)
+        codes = self._codes[block]
+        promising = np.flatnonzero(worst < self._limit[codes])
+        for c in np.unique(codes[promising]):
+            mine = promising[codes[promising] == c]
+            mine = mine[np.argsort(worst[mine], kind="stable")[: self._most]]
+            rows = _by_index(mine + block.start, X[mine])
+            with self._lock:
+                found = self._found[c]
+                found.update((i, (float(worst[i - block.start]), x)) for i, x in rows.items())
+                if len(found) > 2 * self._most:
+                    self._cut(c)
+
+    def _cut(self, c: int) -> None:
+        order = sorted(self._found[c].items(), key=lambda item: (item[1][0], item[0]))
+        self._found[c] = dict(order[: self._most])
+        self._limit[c] = np.nextafter(order[self._most - 1][1][0], np.inf)  # its equals may come
+
+    def examples(self) -> dict[int, Any]:
+        """Those that were found, by index."""
+        for c, found in enumerate(self._found):
+            if len(found) > self._most:
+                self._cut(c)
+        return {i: x for found in self._found for i, (_, x) in found.items()}
+
+
+def ahead(blocks: Iterable[T]) -> Iterator[T]:
+    """Iterate, the next block being read while one is worked on."""
+    end, iterator = object(), iter(blocks)
+    with ThreadPoolExecutor(1) as reader:
+        coming = reader.submit(next, iterator, end)
+        while (block := coming.result()) is not end:
+            coming = reader.submit(next, iterator, end)
+            yield block  # type: ignore[misc]
+
+
+def _by_index(index: Array, X: Any) -> dict[int, Any]:
+    """Examples by their index, each in memory of its own."""
+    X = X.toarray() if isinstance(X, NormalizedRows) else X
+    return {int(i): X[k : k + 1].copy() for k, i in enumerate(index)}
+
+
+def _stacked(rows: list[Any]) -> Any:
+    return sp.vstack(rows, format="csr") if sp.issparse(rows[0]) else np.concatenate(rows)

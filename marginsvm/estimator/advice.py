@@ -1,0 +1,83 @@
+"""What would help a fit that ended without its certificate: the end of its warning."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from marginsvm.certify.certificate import relative_gap
+from marginsvm.kernel_matrix import KernelMatrixAdapter
+
+_IN_VAIN = "More rounds do not help:"
+
+
+def remedies(estimator: Any, data: KernelMatrixAdapter) -> str:
+    """What to do about a fit that ended as it did, in sentences.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Fitted, with the status ``max_iter``, ``stalled`` or ``no_margin``.
+    data : KernelMatrixAdapter
+        What it was fitted to.
+    """
+    if flaw := data.flaw():
+        return flaw
+    if estimator.status_ == "no_margin":
+        return _thinner(estimator)
+    return _coarser(estimator, data) if _hidden(estimator) else _longer(estimator)
+
+
+def _thinner(estimator: Any) -> str:
+    """Ask for a thinner margin, where there may be one, or for a soft one."""
+    whose = "" if "C" in estimator.get_params() else "MaxMarginClassifier with "
+    soft = f"{whose}C < inf gives a soft margin."
+    if estimator.separable_ is False:
+        return soft
+    text = "Whether a thinner margin separates the classes is not known"
+    if estimator.kernel == "linear":
+        text += ": check_separability may decide it, and features in similar units help"
+    return f"{text}. {soft}"
+
+
+def _hidden(estimator: Any) -> bool:
+    """Whether rounding is in the way: the rounds' own bounds have met, or do not move."""
+    history = estimator.history_
+    met = relative_gap(history["margin"][-1], history["margin_bound"][-1]) <= estimator.tol
+    return estimator.status_ == "stalled" or met
+
+
+def _coarser(estimator: Any, data: KernelMatrixAdapter) -> str:
+    """Ask for less, or for more digits.
+
+    The exact solver computes with features in float64, whatever their type; not so with
+    kernel values, which are in the type of X.
+    """
+    kernel = estimator.kernel != "linear"
+    if data.precision == np.float32 and (kernel or estimator.status_ != "stalled"):
+        what = "the kernel matrix" if estimator.kernel == "precomputed" else "X"
+        return f"{_IN_VAIN} rounding in float32 hides the rest. Pass {what} as float64."
+    ways = []
+    if estimator.margin_ > 0:
+        ways.append(f"tol={_just_above(estimator.gap_):.0e} accepts these bounds")
+    if np.isfinite(estimator.C):
+        ways.append("a smaller C leaves less to hide")
+    elif estimator.margin_ <= 0:
+        ways.append("C < inf gives a soft margin")
+    return f"{_IN_VAIN} rounding in float64 hides the rest; {' and '.join(ways)}."
+
+
+def _longer(estimator: Any) -> str:
+    """Ask for more rounds, or for another problem."""
+    if np.isfinite(estimator.C):
+        return "Increase max_iter, or choose a smaller C, which takes fewer rounds."
+    overlap = estimator.margin_ <= 0 and "C" in estimator.get_params()
+    return "Increase max_iter" + (", or set C < inf if the classes overlap." if overlap else ".")
+
+
+def _just_above(gap: float) -> float:
+    """A number of one digit that is larger than the gap by a twentieth or more."""
+    gap = max(gap, 1e-15)
+    digit = 10.0 ** np.floor(np.log10(gap))
+    return float(np.ceil(1.05 * gap / digit) * digit)

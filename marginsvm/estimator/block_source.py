@@ -1,0 +1,183 @@
+"""A source of blocks, checked once and made ready: the training set of ``fit_blocks``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.base import BaseEstimator
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import _check_sample_weight, check_array, validate_data
+
+from marginsvm._typing import Array
+from marginsvm.estimator.training_set import Labels, TrainingSet, check_kernel_params, labelled
+from marginsvm.kernel_matrix import Store, StreamStore
+
+_FLOATS = [np.float64, np.float32]
+_FEATURES = ("n_features_in_", "feature_names_in_")
+_AGREED: dict[str, Callable[[Seen], Any]] = {
+    "number of features": lambda seen: seen.features["n_features_in_"],
+    "list of feature names": lambda seen: list(seen.features.get("feature_names_in_", [])),
+    "kind of matrix": lambda seen: "sparse" if seen.sparse else "dense",
+    "type of labels": lambda seen: "text" if seen.y.dtype.kind in "OUS" else "numbers",
+    "sample weight": lambda seen: "absent" if seen.weight is None else "given",
+}
+
+
+def block_set(estimator: Any, source: Any) -> TrainingSet:
+    """Validate a source of blocks, by one pass over it, before any work."""
+    found = Scan(estimator)
+    for number, block in enumerate(_fresh(source)):
+        found.add(look(type(estimator).__name__, number, block)[1])
+
+    def store(dtype: np.dtype, labels: Labels) -> StreamStore:
+        reader = _Reader(source, found.sizes, dtype, labels.kept if labels.n_dropped else None)
+        return StreamStore(reader, labels.codes, found.n_features, dtype, found.first.sparse)
+
+    return found.training_set(store)
+
+
+class Seen(NamedTuple):
+    """What a look at a block learns."""
+
+    number: int
+    size: int
+    y: Array
+    weight: Array | None
+    dtype: np.dtype
+    sparse: bool
+    features: dict[str, Any]  # number and names, as fitted attributes
+
+
+def look(name: str, number: int, block: Any) -> tuple[Any, Seen]:
+    """Check a block by itself for an estimator of this name; gives its matrix, too."""
+    try:
+        X, y, weight = _unpacked(block)
+        if X.shape[0] == 0:
+            return X, Seen(number, 0, np.empty(0), None, np.dtype(float), False, {})
+        probe = type(name, (BaseEstimator,), {})()  # the estimator itself stays as it was
+        X, y = validate_data(probe, X, y, accept_sparse="csr", dtype=_FLOATS)
+        check_classification_targets(y)
+        if weight is not None:
+            weight = _check_sample_weight(weight, X, dtype=np.float64, ensure_non_negative=True)
+    except (ValueError, TypeError) as error:
+        raise type(error)(f"block {number}: {error}") from error
+    features = {name: getattr(probe, name) for name in _FEATURES if hasattr(probe, name)}
+    return X, Seen(number, X.shape[0], y, weight, X.dtype, sp.issparse(X), features)
+
+
+class Scan:
+    """What the first pass learns, and that the blocks go together."""
+
+    def __init__(self, estimator: Any) -> None:
+        if estimator.kernel != "linear":
+            raise ValueError(
+                f"blocks need kernel='linear', but got {estimator.kernel!r}: a kernel compares "
+                "every example with every other; use fit on what fits in memory"
+            )
+        check_kernel_params(estimator)
+        if not estimator._by_passes:
+            raise ValueError(
+                f"{type(estimator).__name__} moves from example to example and needs them in "
+                "memory: use fit, or MaxMarginClassifier or MomentumMarginClassifier for blocks"
+            )
+        self._estimator = estimator
+        self._seen: list[Seen] = []
+        self.sizes: list[int] = []
+
+    @property
+    def first(self) -> Seen:
+        """The first block with examples."""
+        if not self._seen:
+            raise ValueError("the source is empty: it must yield blocks (X, y) with examples")
+        return self._seen[0]
+
+    def add(self, seen: Seen) -> None:
+        """Add a block, if it goes with those before."""
+        self.sizes.append(seen.size)
+        if not seen.size:
+            return
+        self._seen.append(seen)
+        for what, of in _AGREED.items():
+            mine, theirs = of(seen), of(self.first)
+            if mine != theirs:
+                raise ValueError(
+                    f"block {seen.number}: its {what} is {mine}, but that of block "
+                    f"{self.first.number} is {theirs}; all blocks must agree in this"
+                )
+
+    @property
+    def n_features(self) -> int:
+        """Width of the blocks."""
+        return self.first.features["n_features_in_"]
+
+    def training_set(self, store: Callable[[np.dtype, Labels], Store]) -> TrainingSet:
+        """All examples; ``store(dtype, labels)`` gives those of positive weight."""
+        features = self.first.features
+        weights = [seen.weight for seen in self._seen if seen.weight is not None]
+        labels = labelled(
+            np.concatenate([seen.y for seen in self._seen]),
+            np.concatenate(weights) if weights else None,
+        )
+        dtype = np.result_type(*(seen.dtype for seen in self._seen))
+        return TrainingSet.of(self._estimator, store(dtype, labels), labels, features)
+
+
+@dataclass
+class _Reader:
+    """Reads the source once more: its matrices only, as the fit wants them."""
+
+    source: Any
+    sizes: list[int]
+    dtype: np.dtype
+    kept: Array | None  # examples of positive weight, if these are not all
+
+    def __call__(self) -> Iterator[Any]:
+        end, number = 0, -1
+        for number, block in enumerate(_fresh(self.source)):
+            X = _unpacked(block)[0]
+            if number >= len(self.sizes) or X.shape[0] != self.sizes[number]:
+                break
+            if not self.sizes[number]:
+                continue
+            start, end = end, end + self.sizes[number]
+            X = check_array(X, accept_sparse="csr", dtype=self.dtype, ensure_all_finite=False)
+            if self.kept is not None:
+                inside = (self.kept >= start) & (self.kept < end)
+                X = X[self.kept[inside] - start]
+            yield X
+        if end != sum(self.sizes):
+            raise ValueError(
+                f"the source changed between two passes: from block {max(number, 0)} on, it does "
+                "not yield as many examples as at first; every iteration must give the same blocks"
+            )
+
+
+def _fresh(source: Any) -> Iterator[Any]:
+    """Begin a new iteration over the source."""
+    try:
+        iterator = iter(source)
+    except TypeError:
+        raise TypeError(
+            "a source must be iterable, yielding blocks (X, y) or (X, y, sample_weight), but got "
+            f"{type(source).__name__}"
+        ) from None
+    if iterator is source:
+        raise TypeError(
+            f"a source is read several times, but this {type(source).__name__} can be read only "
+            "once; pass a list of blocks, or an object whose __iter__ begins anew"
+        )
+    return iterator
+
+
+def _unpacked(block: Any) -> tuple[Any, Any, Any]:
+    if not isinstance(block, tuple) or len(block) not in (2, 3):
+        raise ValueError(
+            f"a block must be a tuple (X, y) or (X, y, sample_weight), but got "
+            f"{type(block).__name__}"
+        )
+    X, y, weight = (*block, None)[:3]
+    return X if hasattr(X, "shape") else np.asarray(X), y, weight

@@ -1,0 +1,273 @@
+"""What fit is given, checked once and made ready: labels, weights, kernels."""
+
+from __future__ import annotations
+
+from copy import copy
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.metrics.pairwise import KERNEL_PARAMS, PAIRWISE_KERNEL_FUNCTIONS
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import _check_sample_weight, validate_data
+
+from marginsvm._typing import Array
+from marginsvm.data.passes import longest
+from marginsvm.estimator.prediction import canonical
+from marginsvm.kernel_matrix import (
+    AnswersAdapter,
+    Division,
+    GramAdapter,
+    KernelMatrixAdapter,
+    LinearAdapter,
+    LpNorm,
+    NormalizedRows,
+    Rows,
+    as_store,
+    inverse,
+    make_rows,
+    of_normalized,
+)
+
+_SPARE = 8  # answers beside those of the rounds
+KERNELS = {*PAIRWISE_KERNEL_FUNCTIONS, "precomputed"}
+
+
+class Labels(NamedTuple):
+    """What the labels and weights of all examples say.
+
+    Attributes
+    ----------
+    codes : ndarray of shape (n_kept,)
+        Class of each example of positive weight.
+    classes : ndarray of shape (n_classes,)
+    kept : ndarray of shape (n_kept,)
+        Which of the given examples these are.
+    weights : ndarray of shape (n_kept,) or None
+        None: they are all 1.
+    n_dropped : int
+        Examples of weight 0.
+    """
+
+    codes: Array
+    classes: Array
+    kept: Array
+    weights: Array | None
+    n_dropped: int
+
+
+def balances(estimator: Any) -> bool:
+    """Whether the intercept is not penalised, so that the rows are balanced.
+
+    Normalised examples are joined by a constant feature instead, before they are divided.
+    """
+    free = estimator.intercept_scaling is None and not estimator.normalize
+    return bool(estimator.fit_intercept) and free
+
+
+@dataclass(frozen=True)
+class TrainingSet:
+    """Validated training data: the examples of positive weight, and their rows."""
+
+    X: Any
+    rows: Rows
+    classes: Array
+    kept: Array  # which of the given examples these are
+    n_given: int
+    gamma: float
+    division: Division | None  # of normalised examples by their norms
+    features: dict[str, Any]  # their number and names, to be published
+
+    @classmethod
+    def of(cls, estimator: Any, X: Any, labels: Labels, features: dict[str, Any]) -> TrainingSet:
+        """Make labels into rows."""
+        codes, classes, kept, weights, n_dropped = labels
+        rows = make_rows(codes, len(classes), balanced=balances(estimator), weights=weights)
+        named = estimator.kernel not in ("linear", "precomputed")
+        gamma = _gamma(estimator.gamma, X, weights) if named else 0.0
+        division = _division(_knowing(estimator, gamma), X, rows) if estimator.normalize else None
+        n_given = kept.size + n_dropped
+        return cls(X, rows, classes, kept, n_given, gamma, division, features)
+
+    def adapter(self, estimator: Any) -> KernelMatrixAdapter:
+        """Choose how the game sees the data."""
+        constant = (estimator.intercept_scaling or 0.0) if estimator.fit_intercept else 0.0
+        norm, X = LpNorm.named(estimator.p, self.X.shape[1]), self.X
+        common = (
+            self.rows,
+            estimator.C,
+            norm,
+            constant,
+            estimator._column_plan,
+            estimator._all_rows,
+        )
+        if estimator.kernel == "linear":
+            store = as_store(X)
+            if self.division is not None:
+                store = store.divided(self.division.constant)
+            if store.remote and estimator._softmax_only and np.isinf(estimator.C):
+                return AnswersAdapter(store, *common, capacity=estimator.max_iter + _SPARE)
+            return LinearAdapter(store, *common)
+        kernel, X = self._kernel_and_examples(estimator)
+        return GramAdapter(kernel, X, *common)
+
+    def _kernel_and_examples(self, estimator: Any) -> tuple[Any, Any]:
+        """Kernel function and what it is applied to; None and the matrix, if that is at hand."""
+        X, kernel, division = self.X, _knowing(estimator, self.gamma)._kernel_matrix, self.division
+        if estimator.kernel == "precomputed":
+            if division is None or not division.constant:
+                return None, X  # divided by norms of 1
+            X, kernel = np.arange(X.shape[0])[:, None], partial(_entries, X)
+        if division is not None and division.scale is not None:
+            return of_normalized(kernel), NormalizedRows(X, division.scale, division.constant)
+        if hasattr(estimator.kernel, "prepare"):
+            X = estimator.kernel.prepare(X)
+        return kernel, X
+
+    def embed(self, q: Array) -> sp.csr_array:
+        """Weights on the rows, as a sparse array over all the examples that were given."""
+        q = q.reshape(len(q), -1)
+        examples, j = np.nonzero(q > 0.0)
+        indptr = np.searchsorted(self.kept[examples], np.arange(self.n_given + 1))
+        return sp.csr_array((q[examples, j], j, indptr), shape=(self.n_given, q.shape[1]))
+
+    def support_vectors(self, support: Array, kernel: Any) -> Any:
+        """Examples that a kernel predictor needs; as in SVC, none if precomputed."""
+        return np.empty((0, 0)) if kernel == "precomputed" else self.X[support]
+
+
+def training_set(estimator: Any, X: Any, y: Any, sample_weight: Any) -> TrainingSet:
+    """Validate what fit is given, before any work."""
+    check_kernel_params(estimator)
+    # a linear adapter sees every entry when it measures X, and refuses what is not finite
+    measured = estimator.kernel == "linear" and not estimator.normalize and sample_weight is None
+    floats = [np.float64, np.float32]
+    probe = copy(estimator)  # so that the estimator stays as it was
+    X, y = validate_data(
+        probe, X, y, accept_sparse="csr", dtype=floats, ensure_all_finite=not measured
+    )
+    X = canonical(X)
+    check_classification_targets(y)
+    if estimator.kernel == "precomputed":
+        _check_gram(X)
+        if estimator.normalize:
+            _check_norms(np.diagonal(X), zeros=not estimator.fit_intercept)
+    weight = None
+    if sample_weight is not None:
+        weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+    labels = labelled(y, weight)
+    if labels.n_dropped:
+        kept = labels.kept
+        X = X[kept][:, kept] if estimator.kernel == "precomputed" else X[kept]
+    names = ("n_features_in_", "feature_names_in_")
+    features = {name: getattr(probe, name) for name in names if hasattr(probe, name)}
+    return TrainingSet.of(estimator, X, labels, features)
+
+
+def labelled(y: Array, weight: Array | None) -> Labels:
+    """Look at the examples of positive weight."""
+    kept = np.arange(len(y)) if weight is None else np.flatnonzero(weight)
+    classes, codes = np.unique(y[kept], return_inverse=True)
+    if len(classes) < 2:
+        raise ValueError(
+            f"fit needs at least 2 classes among the examples of positive weight, but got "
+            f"{len(classes)} class: {classes.tolist()}"
+        )
+    if weight is not None:
+        weight = weight[kept] if np.any(weight[kept] != 1.0) else None
+    return Labels(codes, classes, kept, weight, len(y) - kept.size)
+
+
+def _knowing(estimator: Any, gamma: float) -> Any:
+    """A copy that can compute its kernel; the estimator stays as it was until there is a result."""
+    estimator = copy(estimator)
+    estimator._gamma = gamma
+    return estimator
+
+
+def _division(estimator: Any, X: Any, rows: Rows) -> Division:
+    """What ``normalize=True`` makes of the examples; the constant is their largest norm."""
+    linear = estimator.kernel == "linear"
+    norms = None if linear else estimator._norms(X)
+    constant = 0.0
+    if estimator.fit_intercept:
+        largest = max(as_store(X).map(longest, rows)) if norms is None else float(norms.max())
+        constant = largest or 1.0  # of nothing but zeros, any will do
+    return Division(constant, None if norms is None else inverse(np.hypot(norms, constant)))
+
+
+def _entries(K: Array, i: Array, j: Array) -> Array:
+    """A kernel of examples that are known by their numbers, from its matrix."""
+    return K[i[:, 0]][:, j[:, 0]].astype(np.float64, copy=False)
+
+
+def _check_gram(K: Any) -> None:
+    if sp.issparse(K):
+        raise TypeError("a precomputed kernel must be dense, but a sparse matrix was passed")
+    n, m = K.shape
+    if n != m:
+        raise ValueError(
+            f"a precomputed kernel must be a square matrix, one row and one column an example, "
+            f"but it has shape {K.shape}"
+        )
+    tolerance = _tolerance(K)
+    scale = max(float(np.abs(np.diagonal(K)).max()), 1e-300)
+    for i in range(0, n, 512):
+        off = float(np.abs(K[i : i + 512] - K[:, i : i + 512].T).max())
+        if off > tolerance * scale:
+            raise ValueError(
+                f"a precomputed kernel must be symmetric, but entries differ by {off:.3g} from "
+                "their mirror images; pass (K + K.T) / 2 if that is what you mean"
+            )
+
+
+def _tolerance(K: Array) -> float:
+    """Rounding of given kernel values, relative to the largest."""
+    return 1e-4 if K.dtype == np.float32 else 1e-8
+
+
+def _check_norms(diagonal: Array, *, zeros: bool) -> None:
+    """Refuse a precomputed kernel of examples that have not been divided by their norms."""
+    one = np.abs(diagonal - 1.0) <= _tolerance(diagonal)
+    if not np.all(one | (zeros & (diagonal == 0.0))):
+        raise ValueError(
+            "normalize=True needs K(x, x) = 1 of a precomputed kernel, as the K(x, x) of new "
+            "examples cannot be known, but its diagonal goes from "
+            f"{diagonal.min():.3g} to {diagonal.max():.3g}; divide K by "
+            "sqrt(outer(diagonal, diagonal)), in predict too, or set normalize=False"
+        )
+
+
+def _gamma(gamma: str | float, X: Any, weights: Array | None) -> float:
+    """``gamma`` as SVC understands it; a row of weight m counts like m copies."""
+    if not isinstance(gamma, str):
+        return gamma
+    if gamma == "auto":
+        return 1.0 / X.shape[1]
+    with np.errstate(over="ignore", invalid="ignore"):  # a kernel that is not finite is refused
+        variance = _variance(X.astype(np.float64, copy=False), weights)
+    return 1.0 / (X.shape[1] * variance) if variance > 0 else 1.0
+
+
+def _variance(X: Any, weights: Array | None) -> float:
+    """Variance of all entries of X, its rows weighted."""
+
+    def mean(Z: Any) -> float:
+        return float(np.average(np.asarray(Z.mean(axis=1)).ravel(), weights=weights))
+
+    centre = mean(X)
+    return mean(X.multiply(X)) - centre**2 if sp.issparse(X) else mean((X - centre) ** 2)
+
+
+def check_kernel_params(estimator: Any) -> None:
+    """Refuse parameters that a named kernel does not have: it would ignore them."""
+    kernel, given = estimator.kernel, estimator.kernel_params or {}
+    if callable(kernel):
+        return
+    valid = sorted(KERNEL_PARAMS.get(kernel, ()))
+    unknown = sorted(set(given) - set(valid))
+    if unknown:
+        known = f"its parameters are {valid}" if valid else "it has no parameters"
+        raise ValueError(f"kernel_params has {unknown}, which kernel={kernel!r} does not: {known}")

@@ -1,0 +1,1 @@
+"""The life of a fit; nothing here knows scikit-learn."""
