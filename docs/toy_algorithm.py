@@ -34,11 +34,11 @@ class DualFista(DualStateMixin, BaseEstimator):
         return State(0, q, q, data.zeros())
 
     def _round(self, data, state):
-        project = partial(euclidean, centre=data.coefficients(state.y))
+        project = partial(euclidean, centre=state.y.coef)
         answer = data.respond(state.y, 1.0, project)  # one pass; rows are at most 1 long
         q, t, total = answer.vector, state.t + 1, state.total + state.y
         y = q + (t - 1) / (t + 2) * (q - state.q)
-        seen = Candidate(state.y, worst=answer.weights.worst)
+        seen = Candidate(state.y, min_margin=answer.weights.min_margin)
         return State(t, q, y, total, seen)
 
     def _candidates(self, data, state):

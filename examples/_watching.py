@@ -13,7 +13,7 @@ class Watching:
 
     def _candidates(self, data, state):
         for candidate in super()._candidates(data, state):
-            if candidate.worst is not None and (norm := data.norm(candidate.vector)) > 0:
-                margin = candidate.worst / norm * data.radius * data.rows.unit
+            if candidate.min_margin is not None and (norm := data.norm(candidate.vector)) > 0:
+                margin = candidate.min_margin / norm * data.radius * data.rows.unit
                 self.path.append((data.n_passes, margin))
             yield candidate

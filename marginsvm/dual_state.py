@@ -63,7 +63,7 @@ class DualStateMixin(ResultsMixin, PredictorMixin, CallbackSupportMixin, Classif
     ...         return state + data.respond(state, response=worst_row).vector
     ...     def _candidates(self, data, state):
     ...         worst = data.margins(state).min()
-    ...         yield Candidate(state, data.mass(state), worst, fallback=True)
+    ...         yield Candidate(state, state.mass, worst, fallback=True)
     >>> Perceptron().fit([[1.0, 0.0], [1.0, -1.0]], [1, -1]).status_
     'separated'
     """
@@ -236,8 +236,12 @@ class DualStateMixin(ResultsMixin, PredictorMixin, CallbackSupportMixin, Classif
                 )
             if candidate.fallback:
                 found["last"] = candidate
-            if candidate.worst is not None and norm > 0 and candidate.worst / norm > lower:
-                lower, found["best"] = candidate.worst / norm, candidate
+            if (
+                candidate.min_margin is not None
+                and norm > 0
+                and candidate.min_margin / norm > lower
+            ):
+                lower, found["best"] = candidate.min_margin / norm, candidate
             if candidate.mass > 0 and norm / candidate.mass < upper:
                 upper, found["proof"] = norm / candidate.mass, candidate
         history, end = progress.history, self._round_end(progress.n_iter)
@@ -342,7 +346,7 @@ class DualStateMixin(ResultsMixin, PredictorMixin, CallbackSupportMixin, Classif
             return None
         assert last.proof is not None
         same = np.array_equal(classes, self.classes_)
-        same = same and last.proof.vector.shape == data.zeros().shape
+        same = same and last.proof.vector.has_shape_of(data.zeros())
         if not (same and (last.C != self.C or last.agrees_with(data))):
             raise ValueError(
                 "warm_start=True continues the previous fit, but this data has another shape, "

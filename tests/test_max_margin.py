@@ -203,7 +203,7 @@ def test_newton_and_working_sets_agree(balanced, C, rng):
     for _ in range(12):
         state = state.advance(data, 1e-10)
     separator, proof = state.candidates
-    lower = separator.worst / data.norm(separator.vector)
+    lower = separator.min_margin / data.norm(separator.vector)
     upper = data.upper_bound(proof.vector)
     np.testing.assert_allclose(lower, upper, rtol=1e-10)
     dual = MaxMarginClassifier(kernel=lambda A, B: A @ B.T, C=C, fit_intercept=balanced)
@@ -407,7 +407,7 @@ def test_proofs_are_sharpened(k, balanced, rng):
         answer = data.respond(answer.vector * 50.0)
     proof = shortest_proof(data, answer.weights.q)
     assert data.upper_bound(proof) <= 1e-14
-    assert np.count_nonzero(data.coefficients(proof)) <= 3 * (1 if k == 2 else k) + k
+    assert np.count_nonzero(proof.coef) <= 3 * (1 if k == 2 else k) + k
 
 
 def test_momentum_proves_to_rounding(rng):

@@ -13,6 +13,7 @@ from scipy.special import logsumexp
 from test_dual_lp import optimum, theta
 from test_momentum import rounds
 from test_perceptrons import section_3
+from vectors import flat
 
 from marginsvm import MaxMarginClassifier, MomentumMarginClassifier, OptimisticPerceptron
 from marginsvm.algorithms.momentum import LOSSES
@@ -94,7 +95,9 @@ def test_lemmas_of_ji(loss, rng):
             sum_of_mus = sum_of_mus + mu / (rho * last)
             of_mus += 0.5 * length**2 / (rho * last)
             answer = data.respond(w, response=LOSSES[loss]).vector
-            np.testing.assert_allclose(w, (first - answer) / rho + sum_of_mus, atol=1e-8)
+            np.testing.assert_allclose(
+                flat(w), flat((first - answer) / rho + sum_of_mus), atol=1e-8
+            )
             if loss == "exponential":
                 assert latest + from_mu >= of_mus - 2 * np.log(n) * np.log(t + 1)
                 floor = best / 2 - 4 * np.log(n) / (best * (t + 1) ** 2)
@@ -180,9 +183,9 @@ def test_regrets_of_hanashiro(rng):
     others = np.vstack([star, rng.standard_normal((5, X.shape[1]))])
     units = others / np.linalg.norm(others, axis=1)[:, None]
     start = OptimisticPerceptron()._start(data)
-    W, p, gained, moved, played = start.W, data.coefficients(start.last), 0.0, 0.0, 0.0
+    W, p, gained, moved, played = start.W, start.last.coef, 0.0, 0.0, 0.0
     for state in rounds(OptimisticPerceptron(), data, 200):
-        w, W, before, p = state.W - W, state.W, p, data.coefficients(state.last)
+        w, W, before, p = state.W - W, state.W, p, state.last.coef
         gained += p @ data.margins(w)
         moved += np.abs(p - before).sum() ** 2
         played = played + p

@@ -93,7 +93,7 @@ def test_rosenblatts_perceptron_visits_rows_in_turn(kernel, fit_intercept, rng):
     clf = fit(KernelPerceptron(max_iter=200, warm_start=True, **params), X, y)
     expected = mistakes_in_turn(sign[:, None] * X, sign if fit_intercept else None, 200)
     assert clf.n_mistakes_ == expected.sum() == 200
-    np.testing.assert_array_equal(clf._progress.state.w[-30:], expected)
+    np.testing.assert_array_equal(clf._progress.state.w.coef, expected)
     assert (expected > 0).sum() > 10
 
 
@@ -122,9 +122,9 @@ def test_the_learner_is_algorithm_1s(rng):
         p = p * np.exp(-(A @ w) / r**2)
         p = p / p.sum()
         before, x = x, A.T @ p
-        np.testing.assert_allclose(data.image(state.W) * data.radius, output, rtol=1e-9)
-        np.testing.assert_allclose(data.coefficients(state.last), p, rtol=1e-8)
-        np.testing.assert_allclose(data.mass(state.W), state.t * (state.t + 1) / 2)
+        np.testing.assert_allclose(state.W.image * data.radius, output, rtol=1e-9)
+        np.testing.assert_allclose(state.last.coef, p, rtol=1e-8)
+        np.testing.assert_allclose(state.W.mass, state.t * (state.t + 1) / 2)
 
 
 def check_theorem_3(X, y, balanced, n_rounds):
@@ -135,10 +135,10 @@ def check_theorem_3(X, y, balanced, n_rounds):
     for state in rounds(OptimisticPerceptron(), data, n_rounds):
         bound = (1 + 2 * r**2 * np.log(data.n_rows)) / (2 * state.t)
         # in units of the radius: an average of norm 1 in the user's is one of norm r here
-        deficit = best - state.seen.worst * r**2 / state.t
+        deficit = best - state.seen.min_margin * r**2 / state.t
         assert deficit <= bound + 1e-9
         if bound < best:
-            assert state.seen.worst > 0
+            assert state.seen.min_margin > 0
 
 
 @pytest.mark.parametrize("balanced", [True, False])
@@ -165,7 +165,7 @@ def test_a_radius_that_is_none_is_refused(rng):
 
 def excessive_gap(data, alpha, p, mu, answer, distance):
     """``L_mu(alpha) + ||p||^2 / 2``; the answer to alpha is the maximiser in L_mu."""
-    margins, q = data.margins(alpha), data.coefficients(answer.vector)
+    margins, q = data.margins(alpha), answer.vector.coef
     inside = q > 0
     L = -np.sum(margins[inside] * q[inside]) - mu * distance(q) + 0.5 * data.norm(alpha) ** 2
     return L + 0.5 * data.norm(p) ** 2
@@ -189,7 +189,7 @@ def test_lemma_5_and_theorem_1(balanced, k, kind, rng):
         assert gap <= 1e-12
         assert data.norm(state.p) >= rho * (1 - 1e-5)
         if state.k > 2 * np.sqrt(2 * np.log(data.n_rows)) / max(rho, 1e-12):
-            assert state.answer.weights.worst > 0
+            assert state.answer.weights.min_margin > 0
         np.testing.assert_allclose(state.mu, 4 / (state.k + 1) / (state.k + 2))
 
 
@@ -201,7 +201,7 @@ def test_lemmas_8_and_9(balanced, k, kind, rng):
     X, y = kind(rng, n=45, k=k)
     data = LinearAdapter(normalized(X), make_rows(y, k, balanced=balanced))
     for state in rounds(PerceptronVonNeumann(gamma_outer=2.0), data, 200):
-        inner, centre = state.inner, data.coefficients(state.q)
+        inner, centre = state.inner, state.q.coef
 
         def distance(q, centre=centre):
             return 0.5 * np.sum((q - centre) ** 2) / data.rows.prior
@@ -233,8 +233,8 @@ def test_smoothed_perceptron_is_algorithm_4s(rng):
             alpha = (1 - theta) * (alpha + theta * p) + theta**2 * p_mu(alpha, mu)
             mu = (1 - theta) * mu
             p = (1 - theta) * p + theta * p_mu(alpha, mu)
-            np.testing.assert_allclose(data.coefficients(state.alpha), alpha, atol=1e-12)
-            np.testing.assert_allclose(data.coefficients(state.p), p, atol=1e-12)
+            np.testing.assert_allclose(state.alpha.coef, alpha, atol=1e-12)
+            np.testing.assert_allclose(state.p.coef, p, atol=1e-12)
 
 
 def test_projection_is_ramdas(rng):
@@ -262,7 +262,7 @@ def test_euclidean_response_minimises_over_the_balanced_simplex(k, balanced, mu,
     q = euclidean(rows, margins, mu).q
     gradient = np.where(inside, np.where(inside, margins, 0) + mu * (q / rows.prior - 1), np.inf)
     best = worst_row(rows, gradient)  # the minimiser of a linear function
-    assert best.worst >= np.sum(gradient[inside] * q[inside]) - 1e-9
+    assert best.min_margin >= np.sum(gradient[inside] * q[inside]) - 1e-9
 
 
 def test_normalized_kernel_perceptron_is_algorithm_3s(rng):
@@ -274,7 +274,7 @@ def test_normalized_kernel_perceptron_is_algorithm_3s(rng):
     for k, state in enumerate(rounds(NormalizedKernelPerceptron(), data, 60)):
         theta = 1 / (k + 1)
         alpha = (1 - theta) * alpha + theta * np.eye(len(A))[np.argmin(G @ alpha)]
-        np.testing.assert_allclose(data.coefficients(state.w) / (k + 1), alpha, atol=1e-12)
+        np.testing.assert_allclose(state.w.coef / (k + 1), alpha, atol=1e-12)
 
 
 def test_von_neumann_is_algorithm_5s(rng):
@@ -287,7 +287,7 @@ def test_von_neumann_is_algorithm_5s(rng):
         j = np.argmin(A @ w)
         lam = np.linspace(0, 1, 10_001)[:, None]
         exact = lam[np.argmin(np.linalg.norm((1 - lam) * w + lam * A[j], axis=1)), 0]
-        before, p = p, data.coefficients(state.p).copy()
+        before, p = p, state.p.coef.copy()
         theta = (p[j] - before[j]) / (1 - before[j])
         np.testing.assert_allclose(theta, exact, atol=2e-4)
         np.testing.assert_allclose(p, (1 - theta) * before + theta * np.eye(len(A))[j], atol=1e-12)
@@ -510,7 +510,7 @@ def test_theorems_on_mnist(shared_data):
         gap = excessive_gap(rows, state.alpha, state.p, state.mu, state.answer, entropy)
         assert gap <= 1e-12
         if state.k > 2 * np.sqrt(2 * np.log(len(X))) / certified.margin_:
-            assert state.answer.weights.worst > 0
+            assert state.answer.weights.min_margin > 0
 
 
 @pytest.mark.parametrize("name", ["tng_basehock", "arcene"])

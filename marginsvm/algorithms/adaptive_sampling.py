@@ -17,6 +17,7 @@ from marginsvm.dual_state import Candidate, DualStateMixin, Progress
 from marginsvm.estimator.training_set import TrainingSet
 from marginsvm.kernel_matrix import KernelMatrixAdapter
 from marginsvm.kernel_matrix.columns import ColumnPlan
+from marginsvm.rows.vector import Vector
 from marginsvm.schedules import (
     MOMENTA,
     STEPS,
@@ -253,7 +254,7 @@ class AdaptiveSamplingKernelClassifier(DualStateMixin, BaseEstimator):
     def _candidates(self, data: KernelMatrixAdapter, state: SamplingState) -> Iterator[Candidate]:
         c, s, mass_w, mass_g, _ = state.scalars
         w = vector(data, state, state.w + s * state.g, state.q_w + s * state.q_g)
-        worst = data.rows.worst(data.rows.group_min(data.margins(w)))
+        worst = data.rows.min_margin(data.rows.group_min(data.margins(w)))
         yield Candidate(w, mass_w, worst, fallback=True)
         if mass_g > 0:
             yield Candidate(vector(data, state, c * state.g, c * state.q_g), mass_g)
@@ -318,7 +319,7 @@ def uniforms(seed: int, t: int, end: int, n: int) -> Array:
     return generator.random((end - t, n))
 
 
-def vector(data: KernelMatrixAdapter, state: SamplingState, F: Array, q: Array) -> Array:
+def vector(data: KernelMatrixAdapter, state: SamplingState, F: Array, q: Array) -> Vector:
     """Scores and coefficients as a vector of the game; the rows' own coordinates taken out."""
     F = F + np.sqrt(2.0) * data.slack_per_example[state.order] * q
     if data.rows.n_classes == 2:  # one row an example: both classes say the same

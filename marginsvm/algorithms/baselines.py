@@ -13,18 +13,19 @@ from sklearn.base import BaseEstimator
 from marginsvm._typing import Array
 from marginsvm.dual_state import DualStateMixin
 from marginsvm.fit.progress import Candidate
-from marginsvm.kernel_matrix import Answer, KernelMatrixAdapter
+from marginsvm.kernel_matrix import BestResponse, KernelMatrixAdapter
 from marginsvm.kernel_matrix.responses import worst_row
+from marginsvm.rows.vector import Vector
 
 
 @dataclass(frozen=True)
 class PerceptronState:
     """``w``, its mass, the average of all w, and the answer to w."""
 
-    w: Array
-    average: Array
+    w: Vector
+    average: Vector
     mass: float
-    answer: Answer
+    answer: BestResponse
 
 
 class BatchPerceptron(DualStateMixin, BaseEstimator):
@@ -123,12 +124,14 @@ class BatchPerceptron(DualStateMixin, BaseEstimator):
         average = state.average + (w - state.average) / mass
         return PerceptronState(w, average, mass, self._answer(data, w, state.answer))
 
-    def _answer(self, data: KernelMatrixAdapter, w: Array, last: Answer | None) -> Answer:
+    def _answer(
+        self, data: KernelMatrixAdapter, w: Vector, last: BestResponse | None
+    ) -> BestResponse:
         """The row to be added to w, given the one added last."""
         return data.respond(w, response=worst_row)
 
     def _candidates(self, data: KernelMatrixAdapter, state: PerceptronState) -> Iterator[Candidate]:
-        yield Candidate(state.w, state.mass, state.answer.weights.worst)
+        yield Candidate(state.w, state.mass, state.answer.weights.min_margin)
         yield Candidate(state.average, fallback=True)
 
 
@@ -236,7 +239,9 @@ class NormalizedKernelPerceptron(BatchPerceptron):
         self.warm_start = warm_start
         self.verbose = verbose
 
-    def _answer(self, data: KernelMatrixAdapter, w: Array, last: Answer | None) -> Answer:
+    def _answer(
+        self, data: KernelMatrixAdapter, w: Vector, last: BestResponse | None
+    ) -> BestResponse:
         return data.respond(w, response=partial(worst_row, first=True))
 
     def __sklearn_tags__(self) -> Any:
@@ -251,9 +256,9 @@ class NormalizedKernelPerceptron(BatchPerceptron):
 class VonNeumannState:
     """``p``, the sum of all p, and the answer to p: its worst row."""
 
-    p: Array
-    total: Array
-    answer: Answer
+    p: Vector
+    total: Vector
+    answer: BestResponse
 
 
 class VonNeumannClassifier(DualStateMixin, BaseEstimator):
@@ -367,5 +372,5 @@ class VonNeumannClassifier(DualStateMixin, BaseEstimator):
         return VonNeumannState(p, state.total + p, data.respond(p, response=worst_row))
 
     def _candidates(self, data: KernelMatrixAdapter, state: VonNeumannState) -> Iterator[Candidate]:
-        yield Candidate(state.p, 1.0, state.answer.weights.worst)
+        yield Candidate(state.p, 1.0, state.answer.weights.min_margin)
         yield Candidate(state.total, fallback=True)

@@ -15,6 +15,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from marginsvm._typing import Array
 from marginsvm.dual_state import Candidate, DualStateMixin
 from marginsvm.kernel_matrix import KernelMatrixAdapter
+from marginsvm.rows.vector import Vector
 
 _FEW = 100  # a working set gains as many rows as it has, or this many
 
@@ -28,17 +29,17 @@ class DualLpState:
     """
 
     seed: int  # with t, it determines the coordinates of an epoch
-    zeta: Array
-    s: Array
-    v: Array
+    zeta: Vector
+    s: Vector
+    v: Vector
     active: Array  # coordinates that are drawn from
     gamma: float
     t: int = 0
     steps: int = 0  # since the acceleration began
     next_look: int = 1
     gap: float = np.inf
-    worst: float | None = None
-    pocket: Array | None = None
+    min_margin: float | None = None
+    pocket: Vector | None = None
     mistakes: float = np.inf
 
 
@@ -217,12 +218,12 @@ class DualLpPerceptron(DualStateMixin, BaseEstimator):
             loops.ascend(data, order, zeta)
         v = zeta + before(gamma) * s
         t, steps = state.t + 1, state.steps + order.size
-        state = replace(state, zeta=zeta, s=s, v=v, gamma=gamma, t=t, steps=steps, worst=None)
+        state = replace(state, zeta=zeta, s=s, v=v, gamma=gamma, t=t, steps=steps, min_margin=None)
         return self._look(data, state) if t >= state.next_look else state
 
     def _candidates(self, data: KernelMatrixAdapter, state: DualLpState) -> Iterator[Candidate]:
         assert state.pocket is not None
-        yield Candidate(state.v, data.mass(state.v), state.worst)
+        yield Candidate(state.v, state.v.mass, state.min_margin)
         yield Candidate(state.pocket, fallback=True)
 
     def _look(self, data: KernelMatrixAdapter, state: DualLpState) -> DualLpState:
@@ -230,14 +231,14 @@ class DualLpPerceptron(DualStateMixin, BaseEstimator):
         margins, t = data.margins(state.v).ravel(), state.t
         worst = int(margins.argmin())
         norm = max(data.norm(state.v), 1e-150)
-        gap = 1.0 - margins[worst] / norm * (data.mass(state.v) / norm)
+        gap = 1.0 - margins[worst] / norm * (state.v.mass / norm)
         grown = self.restart and state.steps >= 10 * state.active.size
         grown = grown and 1.5 * state.gap < gap < 1.0
         mistakes = float(np.count_nonzero(margins <= 0.0))
         if mistakes < state.mistakes:
             state = replace(state, pocket=state.v, mistakes=mistakes)
         state = replace(
-            state, worst=float(margins[worst]), gap=gap, next_look=max(t + 1, int(1.1 * t))
+            state, min_margin=float(margins[worst]), gap=gap, next_look=max(t + 1, int(1.1 * t))
         )
         if self.shrinking and (grown or t == 1 or not np.isin(worst, state.active)):
             return self._choose(data, state, margins)
@@ -251,8 +252,8 @@ class DualLpPerceptron(DualStateMixin, BaseEstimator):
         """
         from marginsvm.algorithms.compiled import coordinates as loops
 
-        v = data.combine(np.maximum(data.coefficients(state.v), 0.0))
-        weights = data.coefficients(v).reshape(-1)
+        v = data.combine(np.maximum(state.v.coef, 0.0))
+        weights = v.coef.reshape(-1)
         loops.ascend(data, np.flatnonzero(weights), v)
         support = weights > 0.0
         size = min(data.n_rows, support.sum() + max(_FEW, support.sum()))
@@ -260,9 +261,9 @@ class DualLpPerceptron(DualStateMixin, BaseEstimator):
         return begin_again(data, replace(state, active=np.sort(worst)), v)
 
 
-def begin_again(data: KernelMatrixAdapter, state: DualLpState, v: Array) -> DualLpState:
+def begin_again(data: KernelMatrixAdapter, state: DualLpState, v: Vector) -> DualLpState:
     """Start the acceleration at v, free of rounding."""
-    v = data.combine(np.maximum(data.coefficients(v), 0.0))
+    v = data.combine(np.maximum(v.coef, 0.0))
     gamma = 1.0 / state.active.size
     return replace(state, zeta=v, s=data.zeros(), gamma=gamma, steps=0, gap=np.inf)
 

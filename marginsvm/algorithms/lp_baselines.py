@@ -14,6 +14,7 @@ from marginsvm._typing import Array
 from marginsvm.algorithms.dual_lp import DualLpPerceptron, draw, draw_seed
 from marginsvm.dual_state import Candidate, DualStateMixin
 from marginsvm.kernel_matrix import KernelMatrixAdapter
+from marginsvm.rows.vector import Vector
 
 _LATELY = 1e-6  # of all the mass: the difference of two vectors keeps ten digits
 
@@ -26,11 +27,11 @@ class OnlineState:
     """
 
     seed: int
-    u: Array
+    u: Vector
     total: Array
-    origin: Array  # u when t was last a power of two
+    origin: Vector  # u when t was last a power of two
     t: int = 0
-    pocket: Array | None = None
+    pocket: Vector | None = None
     mistakes: float = np.inf
     seen: tuple[Candidate, ...] = ()
 
@@ -42,12 +43,12 @@ class _OnlineLp(DualStateMixin):
     random_state: Any
 
     @abstractmethod
-    def _pass(self, data: KernelMatrixAdapter, order: Array, u: Array, total: Array) -> Array:
+    def _pass(self, data: KernelMatrixAdapter, order: Array, u: Vector, total: Array) -> Vector:
         """Go along the rows in ``order``, changing u and total in place; give the model."""
 
     def _start(self, data: KernelMatrixAdapter) -> OnlineState:
         u = data.zeros()
-        return OnlineState(draw_seed(self.random_state), u, np.zeros(data.image(u).size), u)
+        return OnlineState(draw_seed(self.random_state), u, np.zeros(u.image.size), u)
 
     def _round(self, data: KernelMatrixAdapter, state: OnlineState) -> OnlineState:
         u, total, t = state.u.copy(), state.total.copy(), state.t
@@ -55,8 +56,8 @@ class _OnlineLp(DualStateMixin):
         model = self._pass(data, order, u, total)
         margins = data.margins(model)
         late = u - state.origin  # rows added lately: where u settles, the smaller bound
-        mass = data.mass(late)
-        proves = mass > _LATELY * data.mass(u)  # else it is the rounding of u
+        mass = late.mass
+        proves = mass > _LATELY * u.mass  # else it is the rounding of u
         pocket, mistakes = state.pocket, float(np.count_nonzero(margins <= 0.0))
         if mistakes < state.mistakes:
             pocket = model
@@ -70,7 +71,7 @@ class _OnlineLp(DualStateMixin):
             pocket=pocket,
             mistakes=min(mistakes, state.mistakes),
             seen=(
-                Candidate(model, worst=float(margins.min())),
+                Candidate(model, min_margin=float(margins.min())),
                 Candidate(late, mass if proves else 0.0),
                 Candidate(pocket, fallback=True),
             ),
@@ -168,7 +169,7 @@ class LpPerceptron(_OnlineLp, BaseEstimator):
         self.random_state = random_state
         self.verbose = verbose
 
-    def _pass(self, data: KernelMatrixAdapter, order: Array, u: Array, total: Array) -> Array:
+    def _pass(self, data: KernelMatrixAdapter, order: Array, u: Vector, total: Array) -> Vector:
         from marginsvm.algorithms.compiled import coordinates as loops
 
         loops.ascend(data, order, u, loops.PERCEPTRON)
@@ -249,7 +250,7 @@ class PrimalMirrorDescent(_OnlineLp, BaseEstimator):
         self.random_state = random_state
         self.verbose = verbose
 
-    def _pass(self, data: KernelMatrixAdapter, order: Array, u: Array, total: Array) -> Array:
+    def _pass(self, data: KernelMatrixAdapter, order: Array, u: Vector, total: Array) -> Vector:
         from marginsvm.algorithms.compiled import coordinates as loops
 
         if not self.average:

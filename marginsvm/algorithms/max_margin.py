@@ -200,6 +200,6 @@ class MaxMarginClassifier(DualStateMixin, BaseEstimator):
     def _model(
         self, data: KernelMatrixAdapter, training: TrainingSet, exact: Exact
     ) -> dict[str, Any]:
-        q = data.coefficients(exact.model).reshape(len(training.kept), -1)
+        q = exact.model.coef.reshape(len(training.kept), -1)
         support = training.kept[q.max(axis=1) > 0]
         return {"support_": support, **super()._model(data, training, exact)}

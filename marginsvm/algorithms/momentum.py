@@ -15,6 +15,7 @@ from marginsvm._typing import Array
 from marginsvm.dual_state import Candidate, DualStateMixin
 from marginsvm.kernel_matrix import KernelMatrixAdapter
 from marginsvm.kernel_matrix.responses import Response, Weights, logistic, softmax
+from marginsvm.rows.vector import Vector
 from marginsvm.schedules import MOMENTA, STEPS, Schedule, momentum_at, resolve, step_at
 
 LOSSES: dict[str, Response] = {"exponential": softmax, "logistic": logistic}
@@ -25,8 +26,8 @@ class MomentumState:
     """``w`` and ``g`` with their masses after round ``t``, and what the round saw of ``w``."""
 
     t: int
-    w: Array
-    g: Array
+    w: Vector
+    g: Vector
     mass_w: float = 0.0
     mass_g: float = 0.0
     seen: Candidate | None = None  # w_t, which the round's pass measured
@@ -223,7 +224,9 @@ class MomentumMarginClassifier(DualStateMixin, BaseEstimator):
         mass_g = beta * (state.mass_g + mass)
         w = w + theta * (g + p)
         mass_w = state.mass_w + theta * (mass_g + mass)
-        seen = Candidate(state.w, worst=weights.worst, fallback=True, offsets=weights.offsets)
+        seen = Candidate(
+            state.w, min_margin=weights.min_margin, fallback=True, offsets=weights.offsets
+        )
         return MomentumState(t + 1, w, g, mass_w, mass_g, seen)
 
     def _gradient_mass(self, weights: Weights) -> float:

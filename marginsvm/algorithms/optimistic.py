@@ -15,6 +15,7 @@ from marginsvm._typing import Array
 from marginsvm.dual_state import DualStateMixin
 from marginsvm.fit.progress import Candidate
 from marginsvm.kernel_matrix import KernelMatrixAdapter
+from marginsvm.rows.vector import Vector
 
 
 @dataclass(frozen=True)
@@ -22,9 +23,9 @@ class OptimisticState:
     """After round ``t``: the last pseudoexample, their sum, and the sum of ``w_1..w_t``."""
 
     t: int
-    last: Array
-    total: Array
-    W: Array
+    last: Vector
+    total: Vector
+    W: Vector
     seen: Candidate | None = None
 
 
@@ -152,7 +153,7 @@ class OptimisticPerceptron(DualStateMixin, BaseEstimator):
         W = state.W + w
         answer = data.respond(W, mu)
         t, weights = state.t + 1, answer.weights
-        seen = Candidate(W, t * (t + 1) / 2, weights.worst, True, weights.offsets)
+        seen = Candidate(W, t * (t + 1) / 2, weights.min_margin, True, weights.offsets)
         return OptimisticState(t, answer.vector, state.total + answer.vector, W, seen)
 
     def _candidates(self, data: KernelMatrixAdapter, state: OptimisticState) -> Iterator[Candidate]:

@@ -11,9 +11,10 @@ import numpy as np
 
 from marginsvm._typing import Array
 from marginsvm.algorithms.baselines import BatchPerceptron, PerceptronState
-from marginsvm.kernel_matrix import Answer, KernelMatrixAdapter
+from marginsvm.kernel_matrix import BestResponse, KernelMatrixAdapter
 from marginsvm.kernel_matrix.responses import Weights, worst_row
 from marginsvm.rows.rows import Rows
+from marginsvm.rows.vector import Vector
 
 
 class KernelPerceptron(BatchPerceptron):
@@ -110,7 +111,9 @@ class KernelPerceptron(BatchPerceptron):
     def _negligible(self, data: KernelMatrixAdapter) -> float:
         return self.tol
 
-    def _answer(self, data: KernelMatrixAdapter, w: Array, last: Answer | None) -> Answer:
+    def _answer(
+        self, data: KernelMatrixAdapter, w: Vector, last: BestResponse | None
+    ) -> BestResponse:
         visited = -1 if last is None else cast(Mistake, last.weights).visited
         rounding = 2.0 * data.rounding_error(w)  # of two margins
         return data.respond(w, response=partial(next_mistake, start=visited + 1, rounding=rounding))
@@ -154,5 +157,5 @@ def next_mistake(
         own = np.broadcast_to(rows.expand(groups), rows.shape).flat[row]
         partner = np.argmin(np.where(rows.expand(groups.T) == own, margins, np.inf))
         q.flat[row] = q.flat[partner] = 0.5
-    worst = rows.worst(low)
+    worst = rows.min_margin(low)
     return Mistake(q, 1.0, worst, rows.best_offsets(low), -worst, 1.0, visited=row)

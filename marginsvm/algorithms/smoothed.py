@@ -12,8 +12,9 @@ from sklearn.base import BaseEstimator
 from marginsvm._typing import Array
 from marginsvm.dual_state import DualStateMixin
 from marginsvm.fit.progress import Candidate
-from marginsvm.kernel_matrix import Answer, KernelMatrixAdapter
+from marginsvm.kernel_matrix import BestResponse, KernelMatrixAdapter
 from marginsvm.kernel_matrix.responses import Response, softmax
+from marginsvm.rows.vector import Vector
 
 
 @dataclass(frozen=True)
@@ -22,12 +23,12 @@ class SmoothedState:
 
     k: int
     mu: float
-    alpha: Array
-    p: Array
-    answer: Answer
+    alpha: Vector
+    p: Vector
+    answer: BestResponse
 
 
-def smoothed_start(data: KernelMatrixAdapter, alpha: Array, response: Response) -> SmoothedState:
+def smoothed_start(data: KernelMatrixAdapter, alpha: Vector, response: Response) -> SmoothedState:
     """State at k = 0."""
     answer = data.respond(alpha, 2.0, response)
     return SmoothedState(0, 2.0, alpha, answer.vector, answer)
@@ -167,5 +168,5 @@ class SmoothedKernelPerceptron(DualStateMixin, BaseEstimator):
 
     def _candidates(self, data: KernelMatrixAdapter, state: SmoothedState) -> Iterator[Candidate]:
         weights = state.answer.weights
-        yield Candidate(state.alpha, 1.0, weights.worst, True, weights.offsets)
+        yield Candidate(state.alpha, 1.0, weights.min_margin, True, weights.offsets)
         yield Candidate(state.p, 1.0)

@@ -18,6 +18,7 @@ from marginsvm.dual_state import DualStateMixin
 from marginsvm.fit.progress import Candidate
 from marginsvm.kernel_matrix import KernelMatrixAdapter
 from marginsvm.kernel_matrix.responses import euclidean
+from marginsvm.rows.vector import Vector
 
 
 @dataclass(frozen=True)
@@ -29,11 +30,11 @@ class IteratedState:
     """
 
     t: int
-    q: Array
+    q: Vector
     delta: float
     inner: SmoothedState
-    hinge: Array
-    contradiction: Array
+    hinge: Vector
+    contradiction: Vector
 
 
 class PerceptronVonNeumann(DualStateMixin, BaseEstimator):
@@ -173,9 +174,9 @@ class PerceptronVonNeumann(DualStateMixin, BaseEstimator):
         q, nothing = data.respond(data.zeros()).vector, data.zeros()
         return IteratedState(0, q, *self._inner(data, q), nothing, contradiction(data))
 
-    def _inner(self, data: KernelMatrixAdapter, q: Array) -> tuple[float, SmoothedState]:
+    def _inner(self, data: KernelMatrixAdapter, q: Vector) -> tuple[float, SmoothedState]:
         """Goal and first state of SNKPVN(q, delta)."""
-        response = partial(euclidean, centre=data.coefficients(q))
+        response = partial(euclidean, centre=q.coef)
         return data.norm(q) / self.gamma_outer, smoothed_start(data, q, response)
 
     def _round(self, data: KernelMatrixAdapter, state: IteratedState) -> IteratedState:
@@ -183,25 +184,25 @@ class PerceptronVonNeumann(DualStateMixin, BaseEstimator):
         if data.norm(p) < state.delta:  # SNKPVN returns it
             hinge, (delta, inner) = state.hinge + _hinge(state.inner), self._inner(data, p)
             state = replace(state, t=state.t + 1, q=p, delta=delta, inner=inner, hinge=hinge)
-        response = partial(euclidean, centre=data.coefficients(state.q))
+        response = partial(euclidean, centre=state.q.coef)
         return replace(state, inner=smoothed_round(data, state.inner, response))
 
     def _candidates(self, data: KernelMatrixAdapter, state: IteratedState) -> Iterator[Candidate]:
         inner = state.inner
-        yield Candidate(inner.alpha, 1.0, inner.answer.weights.worst)
+        yield Candidate(inner.alpha, 1.0, inner.answer.weights.min_margin)
         yield Candidate(inner.p, 1.0)
-        yield Candidate(state.contradiction, data.mass(state.contradiction))
+        yield Candidate(state.contradiction, state.contradiction.mass)
         yield Candidate(state.hinge + _hinge(inner), fallback=True)
 
     def _counts(self, state: IteratedState) -> dict[str, Any]:
         return {"n_outer_": state.t + 1}
 
 
-def _hinge(inner: SmoothedState) -> Array:
+def _hinge(inner: SmoothedState) -> Vector:
     return inner.alpha / inner.mu
 
 
-def contradiction(data: KernelMatrixAdapter) -> Array:
+def contradiction(data: KernelMatrixAdapter) -> Vector:
     """Two examples that are the same but for their class, or zero: a proof in one pass.
 
     The iterated method is slow at finding such a pair among many examples. Equal

@@ -31,7 +31,7 @@ def decisive(data: KernelMatrixAdapter, best: Candidate, others: Iterable[Candid
 
 def _sharpened(data: KernelMatrixAdapter, proof: Candidate) -> Iterator[Candidate]:
     """Weights on as few rows as possible, at rounding level, and those they were made of."""
-    short = shortest_proof(data, data.coefficients(proof.vector))
+    short = shortest_proof(data, data.weights(proof.vector))
     if short is not None:
-        yield Candidate(short, data.mass(short), precise=True)
+        yield Candidate(short, short.mass, precise=True)
     yield proof

@@ -14,6 +14,7 @@ from marginsvm.fit.progress import Candidate, Exact, Progress
 from marginsvm.kernel_matrix import KernelMatrixAdapter, Predictor
 from marginsvm.kernel_matrix.responses import Weights, softmax
 from marginsvm.rows.rows import Rows
+from marginsvm.rows.vector import Vector
 
 _LOG_SCALES = (-5.0, 10.0)  # of the largest margin, between which the loss is least
 
@@ -78,7 +79,9 @@ class ResultsMixin:
             return progress.before or progress
         return None
 
-    def _best_model(self, data: KernelMatrixAdapter, progress: Progress) -> tuple[Array, Predictor]:
+    def _best_model(
+        self, data: KernelMatrixAdapter, progress: Progress
+    ) -> tuple[Vector, Predictor]:
         """Vector of the best separator, or of the fallback, and its predictor."""
         best = progress.best
         if best is not None:
@@ -87,7 +90,7 @@ class ResultsMixin:
                 return best.vector, predictor
         last = self._fallback(data, progress)
         model, own = last.vector, last.offsets
-        if data.norm(model) <= 1e-13 * data.mass(model):  # nothing is left of it but rounding
+        if data.norm(model) <= 1e-13 * model.mass:  # nothing is left of it but rounding
             model = data.zeros()
         own = least_loss(data.rows, data.margins(model)).offsets if own is None else own
         return model, data.lower_bound(model, own)

@@ -17,10 +17,10 @@ from marginsvm._typing import Array
 from marginsvm.data.passes import longest
 from marginsvm.estimator.prediction import canonical
 from marginsvm.kernel_matrix import (
-    AnswersAdapter,
     Division,
     GramAdapter,
     KernelMatrixAdapter,
+    LazyWeightsAdapter,
     LinearAdapter,
     LpNorm,
     NormalizedRows,
@@ -108,7 +108,7 @@ class TrainingSet:
             if self.division is not None:
                 store = store.divided(self.division.constant)
             if store.remote and estimator._softmax_only and np.isinf(estimator.C):
-                return AnswersAdapter(store, *common, capacity=estimator.max_iter + _SPARE)
+                return LazyWeightsAdapter(store, *common, capacity=estimator.max_iter + _SPARE)
             return LinearAdapter(store, *common)
         kernel, X = self._kernel_and_examples(estimator)
         return GramAdapter(kernel, X, *common)

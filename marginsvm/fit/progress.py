@@ -9,6 +9,7 @@ import numpy as np
 
 from marginsvm._typing import Array
 from marginsvm.kernel_matrix import KernelMatrixAdapter, Predictor
+from marginsvm.rows.vector import Vector
 
 _OTHER_DATA = 1e-9  # a difference (in radii) that no rounding makes
 
@@ -19,11 +20,10 @@ class Candidate:
 
     Attributes
     ----------
-    vector : ndarray of shape (n_image + n_rows,)
-        A vector of :class:`marginsvm.KernelMatrixAdapter`.
+    vector : Vector
     mass : float
         Sum of its coefficients (dimensionless); positive: it carries an upper bound.
-    worst : float or None
+    min_margin : float or None
         Its worst margin (units of the radius), if known: it carries a lower bound.
     fallback : bool
         Whether it is the model where nothing separates.
@@ -49,9 +49,9 @@ class Candidate:
     0.707107
     """
 
-    vector: Array
+    vector: Vector
     mass: float = 0.0
-    worst: float | None = None
+    min_margin: float | None = None
     fallback: bool = False
     offsets: Array | None = None
     margins: Array | None = None
@@ -64,8 +64,7 @@ class Exact:
 
     Attributes
     ----------
-    model, proof : ndarray
-        Vectors.
+    model, proof : Vector
     predictor : Predictor
     upper : float
         In units of the radius.
@@ -73,9 +72,9 @@ class Exact:
         Exact weights near those of ``proof`` are known to make the classes meet.
     """
 
-    model: Array
+    model: Vector
     predictor: Predictor
-    proof: Array
+    proof: Vector
     upper: float
     overlap: bool
 
@@ -125,8 +124,8 @@ class Progress:
         proof, best, same = self.proof, self.best, True
         assert proof is not None
         if proof.precise:
-            far = _OTHER_DATA * data.mass(proof.vector)
-            same = np.abs(data.refresh(proof.vector) - proof.vector).max() <= far
+            far = _OTHER_DATA * proof.vector.mass
+            same = (data.refresh(proof.vector) - proof.vector).largest_entry() <= far
         if same and best is not None and best.margins is not None:
             margins, far = data.margins(best.vector, precise=True), data.norm(best.vector)
             same = np.allclose(margins, best.margins, rtol=0.0, atol=_OTHER_DATA * far)
