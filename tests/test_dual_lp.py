@@ -200,9 +200,9 @@ def test_theorem_1_for_the_average(p, rng):
     losses = []
     for seed in range(10):
         clf = PrimalMirrorDescent(p=p, average=True, random_state=seed)
-        state = clf._start(data)
+        state = clf._algorithm().start(data)
         for _ in range(epochs):
-            state = clf._round(data, state)
+            state = clf._algorithm().step(data, state)
         mean = state.total / (30 * epochs)
         losses.append(0.5 * np.mean(np.maximum(0, 1 - A @ mean) ** 2))
     assert np.mean(losses) <= data.flat().curvature.max() * psi / (30 * epochs)
@@ -324,7 +324,7 @@ def test_the_l2_perceptron_is_rosenblatts(rng):
     data = LinearAdapter(X, make_rows(y, 2, balanced=False))
     A, w = explicit_rows(X, y)[0] / data.radius, np.zeros(X.shape[1])
     clf = LpPerceptron(random_state=0)
-    state = clf._round(data, clf._start(data))
+    state = clf._algorithm().step(data, clf._algorithm().start(data))
     alpha = np.rint(state.u.coef)
     np.testing.assert_allclose(state.u.coef, alpha)
     np.testing.assert_allclose(state.u.image, w + A.T @ alpha, rtol=1e-10)

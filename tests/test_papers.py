@@ -182,7 +182,7 @@ def test_regrets_of_hanashiro(rng):
     star = theta(A.T @ optimum(data, X, y, 2.0), 2.0)
     others = np.vstack([star, rng.standard_normal((5, X.shape[1]))])
     units = others / np.linalg.norm(others, axis=1)[:, None]
-    start = OptimisticPerceptron()._start(data)
+    start = OptimisticPerceptron()._algorithm().start(data)
     W, p, gained, moved, played = start.W, start.last.coef, 0.0, 0.0, 0.0
     for state in rounds(OptimisticPerceptron(), data, 200):
         w, W, before, p = state.W - W, state.W, p, state.last.coef

@@ -22,9 +22,9 @@ from marginsvm.kernel_matrix.responses import euclidean, worst_row
 
 
 def rounds(estimator, data, n):
-    state = estimator._start(data)
+    state = estimator._algorithm().start(data)
     for _ in range(n):
-        state = estimator._round(data, state)
+        state = estimator._algorithm().step(data, state)
         yield state
 
 
