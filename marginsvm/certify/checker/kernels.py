@@ -6,12 +6,11 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from numpy.typing import NDArray
 from sklearn.metrics.pairwise import pairwise_kernels
 
-from marginsvm._typing import Array
 
-
-def kernel_values(estimator: Any, X: Any, kept: Array, weight: Array) -> Array:
+def kernel_values(estimator: Any, X: Any, kept: NDArray, weight: NDArray) -> NDArray:
     """Kernel of all pairs: the user's matrix, the user's function, or scikit-learn's of a name."""
     if estimator.kernel == "precomputed":
         return np.asarray(X)[np.ix_(kept, kept)]
@@ -27,7 +26,7 @@ def kernel_values(estimator: Any, X: Any, kept: Array, weight: Array) -> Array:
     return pairwise_kernels(X, X, metric=estimator.kernel, filter_params=True, **params)
 
 
-def _gamma(gamma: str | float, X: Any, weight: Array) -> float:
+def _gamma(gamma: str | float, X: Any, weight: NDArray) -> float:
     """``"scale"`` is 1 / (n_features * weighted variance of X), ``"auto"`` 1 / n_features."""
     if not isinstance(gamma, str):
         return gamma
