@@ -107,7 +107,7 @@ class MarginCertificate:
 
     @property
     def _where(self) -> str:
-        """What has the margins, where that is not plain."""
+        """Name what the margins are of, if that is not X itself."""
         return "" if self.of == "X" else f" on {self.of}"
 
     def __str__(self) -> str:
@@ -116,18 +116,18 @@ class MarginCertificate:
 
 
 def bounds_text(lower: float, upper: float, where: str = "") -> str:
-    """Both bounds as an inequality; a lower one that is not positive claims nothing."""
+    """Write both bounds as an inequality; a lower one that is not positive is left out."""
     below = f"{at_least(lower)} <= " if lower > 0 else ""
     return f"{below}best margin{where} <= {at_most(upper)}"
 
 
 def at_least(bound: float, digits: int = 6) -> str:
-    """Write a lower bound in so many digits that what is written is one, too."""
+    """Write a lower bound, rounded down, so that the written number is a lower bound as well."""
     return _rounded(bound, digits, ROUND_FLOOR)
 
 
 def at_most(bound: float, digits: int = 6) -> str:
-    """Write an upper bound in so many digits that what is written is one, too."""
+    """Write an upper bound, rounded up, so that the written number is an upper bound as well."""
     return _rounded(bound, digits, ROUND_CEILING)
 
 

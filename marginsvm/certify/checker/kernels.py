@@ -11,11 +11,25 @@ from sklearn.metrics.pairwise import pairwise_kernels
 
 
 def kernel_values(estimator: Any, X: Any, kept: NDArray, weight: NDArray) -> NDArray:
-    """Kernel of all pairs: the user's matrix, the user's function, or scikit-learn's of a name."""
+    """Kernel values of all pairs of the examples of positive weight.
+
+    They are entries of the user's matrix, values of the user's function, or of scikit-learn's
+    function of that name.
+
+    Parameters
+    ----------
+    estimator : fitted estimator
+    X : array-like or sparse matrix
+        All examples; or their kernel matrix, if that is precomputed.
+    kept : ndarray of shape (n_kept,)
+        Which examples have a positive weight.
+    weight : ndarray of shape (n_kept,)
+        Their weights, on which ``gamma="scale"`` depends.
+    """
     if estimator.kernel == "precomputed":
         return np.asarray(X)[np.ix_(kept, kept)]
     X = (sp.csr_array(X) if sp.issparse(X) else np.asarray(X))[kept]
-    if sp.issparse(X):  # what all of scikit-learn's kernels take
+    if sp.issparse(X):  # some of scikit-learn's kernels need sorted entries and 32-bit indices
         X.sum_duplicates()
         X = sp.csr_array((X.data, X.indices.astype(np.int32), X.indptr.astype(np.int32)), X.shape)
     params = estimator.kernel_params or {}

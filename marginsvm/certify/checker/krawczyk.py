@@ -3,7 +3,7 @@
 References
 ----------
 S. Rump. Verification methods: rigorous results using floating-point arithmetic. Acta
-Numerica, 2010, section 10 (Krawczyk's argument for linear systems).
+Numerica, 2010 (Krawczyk's argument for linear systems).
 """
 
 from __future__ import annotations
