@@ -4,8 +4,8 @@ import tracemalloc
 
 import numpy as np
 import pytest
-from estimators import fit, separable
-from oracle import best_margin, explicit_rows
+from helpers.estimators import fit, separable
+from helpers.oracle import best_margin, explicit_rows
 from sklearn.metrics.pairwise import linear_kernel, polynomial_kernel, rbf_kernel
 from threadpoolctl import threadpool_limits
 

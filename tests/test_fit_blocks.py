@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from estimators import ESTIMATORS, make, quiet
+from helpers.estimators import ESTIMATORS, make, quiet
 from sklearn.datasets import load_iris, make_blobs
 
 from marginsvm import (
