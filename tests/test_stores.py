@@ -340,6 +340,7 @@ def test_the_worst_outlive_their_block(form, rng):
     (values.data if sp.issparse(values) else values)[:] = np.nan
     for i, x in worst.examples().items():
         np.testing.assert_allclose(plain(x), expected[[i]], rtol=rtol_of(X))
+        assert sp.issparse(x) or x.base is None  # it keeps no more memory than its own
 
 
 def test_several_threads_show_their_blocks(rng):
