@@ -4,11 +4,11 @@ import tracemalloc
 
 import numpy as np
 import pytest
-from estimators import fit, separable
-from oracle import best_margin, explicit_rows
+from helpers.estimators import fit, separable
+from helpers.oracle import best_margin, explicit_rows
+from helpers.vectors import flat
 from sklearn.metrics.pairwise import linear_kernel, polynomial_kernel, rbf_kernel
 from threadpoolctl import threadpool_limits
-from vectors import flat
 
 from marginsvm import AdaptiveSamplingKernelClassifier, BatchPerceptron, theory_draws
 from marginsvm.algorithms import adaptive_sampling

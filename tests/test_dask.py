@@ -9,7 +9,7 @@ import sys
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from estimators import ESTIMATORS, make
+from helpers.estimators import ESTIMATORS, make
 from sklearn.datasets import load_iris, make_blobs
 from sklearn.model_selection import GridSearchCV
 

@@ -6,12 +6,21 @@ import joblib
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from estimators import ENDLESS, ESTIMATORS, draws, fit, make, overlapping, parameters, separable
+from helpers.battery import each_and_toy
+from helpers.estimators import (
+    ENDLESS,
+    draws,
+    fit,
+    make,
+    overlapping,
+    parameters,
+    separable,
+)
 from sklearn.base import clone
 
 from marginsvm import check_certificate
 
-pytestmark = pytest.mark.parametrize("cls", ESTIMATORS, ids=lambda cls: cls.__name__)
+pytestmark = each_and_toy
 
 
 def assert_same(a, b, *, rtol=1e-7, X=None):

@@ -5,8 +5,8 @@ from copy import copy
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from estimators import fit, overlapping, separable
-from oracle import best_margin, explicit_rows
+from helpers.estimators import fit, overlapping, separable
+from helpers.oracle import best_margin, explicit_rows
 from scipy.optimize import linprog
 from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer, load_iris, make_classification
