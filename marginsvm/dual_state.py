@@ -8,14 +8,12 @@ from abc import abstractmethod
 from collections.abc import Iterable
 from dataclasses import replace
 from functools import partial
-from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import ClassifierMixin, _fit_context
 from sklearn.callback import CallbackSupportMixin, with_callbacks
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils._param_validation import Interval, StrOptions
 
 from marginsvm._typing import Array
 from marginsvm.certify.certificate import bounds_text, relative_gap
@@ -23,9 +21,15 @@ from marginsvm.certify.decisive import decisive
 from marginsvm.data.threads import single_threaded_blas
 from marginsvm.estimator.advice import remedies
 from marginsvm.estimator.block_source import block_set
+from marginsvm.estimator.declaring import constraints_of
+from marginsvm.estimator.parameters import (
+    CommonParameters,
+    KernelParameters,
+    NormalizeParameters,
+)
 from marginsvm.estimator.prediction import PredictorMixin
 from marginsvm.estimator.results import ResultsMixin
-from marginsvm.estimator.training_set import KERNELS, TrainingSet, training_set
+from marginsvm.estimator.training_set import TrainingSet, training_set
 from marginsvm.fit.interrupts import interrupts_wait, let_interrupts_through
 from marginsvm.fit.progress import Candidate, Exact, Progress
 from marginsvm.kernel_matrix import KernelMatrixAdapter
@@ -73,24 +77,12 @@ class DualStateMixin(ResultsMixin, PredictorMixin, CallbackSupportMixin, Classif
     kernel: Any = "linear"
     kernel_params: dict[str, Any] | None = None
     p: float | str = 2.0
-    intercept_scaling: float | None = None  # None: the intercept is not penalised
+    intercept_scaling: Any = None  # None: the intercept is not penalised
     _column_plan: ColumnPlan | None = None  # for algorithms that go by columns of the Gram matrix
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "C": [Interval(Real, 0.0, None, closed="right")],
-        "kernel": [StrOptions(KERNELS), callable],
-        "gamma": [StrOptions({"scale", "auto"}), Interval(Real, 0.0, None, closed="left")],
-        "degree": [Interval(Real, 0.0, None, closed="left")],
-        "coef0": [Interval(Real, None, None, closed="neither")],
-        "kernel_params": [dict, None],
-        "fit_intercept": ["boolean"],
-        "normalize": ["boolean"],
-        "tol": [Interval(Real, 0.0, None, closed="left")],
-        "max_iter": [Interval(Integral, 1, None, closed="left")],
-        "stopping": [StrOptions({"gap", "separation"})],
-        "warm_start": ["boolean"],
-        "verbose": ["verbose"],
-    }
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = constraints_of(
+        CommonParameters, KernelParameters, NormalizeParameters
+    )
 
     _all_rows: ClassVar[bool] = True  # take part in rounds; False: few matter
     _in_order: ClassVar[bool] = False  # rows are visited one by one: their order matters

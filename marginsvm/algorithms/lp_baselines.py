@@ -5,14 +5,16 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator
 
 from marginsvm._typing import Array
-from marginsvm.algorithms.dual_lp import DualLpPerceptron, draw, draw_seed
+from marginsvm.algorithms.dual_lp import draw, draw_seed
 from marginsvm.dual_state import Candidate, DualStateMixin
+from marginsvm.estimator.declaring import parameter, with_parameters
+from marginsvm.estimator.parameters import LpParameters, RandomParameters
 from marginsvm.kernel_matrix import KernelMatrixAdapter
 
 _LATELY = 1e-6  # of all the mass: the difference of two vectors keeps ten digits
@@ -80,23 +82,8 @@ class _OnlineLp(DualStateMixin):
         yield from state.seen
 
 
-_SHARED: dict[str, list[Any]] = {
-    name: DualLpPerceptron._parameter_constraints[name]
-    for name in (
-        "p",
-        "fit_intercept",
-        "intercept_scaling",
-        "stopping",
-        "tol",
-        "max_iter",
-        "warm_start",
-        "random_state",
-        "verbose",
-    )
-}
-
-
-class LpPerceptron(_OnlineLp, BaseEstimator):
+@with_parameters
+class LpPerceptron(RandomParameters, LpParameters, _OnlineLp, BaseEstimator):
     r"""Online perceptron with a p-norm: a row that is misjudged is added.
 
     It stops changing at the first separator, whose margin may be small;
@@ -105,19 +92,9 @@ class LpPerceptron(_OnlineLp, BaseEstimator):
 
     Parameters
     ----------
-    p : float in (1, 2] or "sparse", default=2.0
-        Norm of the predictor (dimensionless); 2 is Rosenblatt's perceptron.
-    fit_intercept, intercept_scaling, stopping, tol, max_iter, warm_start, random_state, verbose
-        As in :class:`marginsvm.DualLpPerceptron`.
-
-    Attributes
-    ----------
-    coef_, intercept_ : ndarray
-        The predictor, as in :class:`marginsvm.DualLpPerceptron`.
-    margin_, margin_bound_, gap_, separable_, status_, n_iter_, certificate_, history_
-        What is proved of it and how the fit ended, as there.
-    classes_, n_features_in_, feature_names_in_ : ndarray, int, ndarray
-        What was seen in fit, as there.
+    p : float in (1, 2] or "sparse"
+        Norm of the predictor (dimensionless): 2 is Rosenblatt's perceptron, ``"sparse"`` is
+        1 + 1 / ln(n_features).
 
     Notes
     -----
@@ -143,31 +120,6 @@ class LpPerceptron(_OnlineLp, BaseEstimator):
     'separated'
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = _SHARED
-
-    def __init__(
-        self,
-        *,
-        p: float | str = 2.0,
-        fit_intercept: bool = True,
-        intercept_scaling: float = 1.0,
-        stopping: str = "gap",
-        tol: float = 1e-3,
-        max_iter: int = 10_000,
-        warm_start: bool = False,
-        random_state: Any = None,
-        verbose: bool | int = False,
-    ) -> None:
-        self.p = p
-        self.fit_intercept = fit_intercept
-        self.intercept_scaling = intercept_scaling
-        self.stopping = stopping
-        self.tol = tol
-        self.max_iter = max_iter
-        self.warm_start = warm_start
-        self.random_state = random_state
-        self.verbose = verbose
-
     def _pass(self, data: KernelMatrixAdapter, order: Array, u: Array, total: Array) -> Array:
         from marginsvm.algorithms.compiled import coordinates as loops
 
@@ -175,27 +127,18 @@ class LpPerceptron(_OnlineLp, BaseEstimator):
         return u
 
 
-class PrimalMirrorDescent(_OnlineLp, BaseEstimator):
+@with_parameters
+class PrimalMirrorDescent(RandomParameters, LpParameters, _OnlineLp, BaseEstimator):
     r"""Stochastic mirror descent on the squared hinge loss, with the step of Theorem 1.
 
     Parameters
     ----------
-    p : float in (1, 2] or "sparse", default=2.0
-        Norm of the predictor (dimensionless); 2 is stochastic gradient descent.
-    average : bool, default=False
+    p : float in (1, 2] or "sparse"
+        Norm of the predictor (dimensionless): 2 is stochastic gradient descent, ``"sparse"`` is
+        1 + 1 / ln(n_features).
+    average : bool
         Whether the model is the average of all predictors, of which Theorem 1 speaks;
         the last one is better in practice.
-    fit_intercept, intercept_scaling, stopping, tol, max_iter, warm_start, random_state, verbose
-        As in :class:`marginsvm.DualLpPerceptron`.
-
-    Attributes
-    ----------
-    coef_, intercept_ : ndarray
-        The predictor, as in :class:`marginsvm.DualLpPerceptron`.
-    margin_, margin_bound_, gap_, separable_, status_, n_iter_, certificate_, history_
-        What is proved of it and how the fit ended, as there.
-    classes_, n_features_in_, feature_names_in_ : ndarray, int, ndarray
-        What was seen in fit, as there.
 
     Notes
     -----
@@ -222,32 +165,7 @@ class PrimalMirrorDescent(_OnlineLp, BaseEstimator):
     'separated'
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {**_SHARED, "average": ["boolean"]}
-
-    def __init__(
-        self,
-        *,
-        p: float | str = 2.0,
-        average: bool = False,
-        fit_intercept: bool = True,
-        intercept_scaling: float = 1.0,
-        stopping: str = "gap",
-        tol: float = 1e-3,
-        max_iter: int = 10_000,
-        warm_start: bool = False,
-        random_state: Any = None,
-        verbose: bool | int = False,
-    ) -> None:
-        self.p = p
-        self.average = average
-        self.fit_intercept = fit_intercept
-        self.intercept_scaling = intercept_scaling
-        self.stopping = stopping
-        self.tol = tol
-        self.max_iter = max_iter
-        self.warm_start = warm_start
-        self.random_state = random_state
-        self.verbose = verbose
+    average: bool = parameter("boolean", default=False)
 
     def _pass(self, data: KernelMatrixAdapter, order: Array, u: Array, total: Array) -> Array:
         from marginsvm.algorithms.compiled import coordinates as loops

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.metrics.pairwise import KERNEL_PARAMS, PAIRWISE_KERNEL_FUNCTIONS
+from sklearn.metrics.pairwise import KERNEL_PARAMS
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
@@ -32,7 +32,6 @@ from marginsvm.kernel_matrix import (
 )
 
 _SPARE = 8  # answers beside those of the rounds
-KERNELS = {*PAIRWISE_KERNEL_FUNCTIONS, "precomputed"}
 
 
 class Labels(NamedTuple):
