@@ -4,10 +4,11 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-import numpy as np
 from sklearn.base import BaseEstimator
 
 from marginsvm.dual_state import Candidate, DualStateMixin
+from marginsvm.estimator.declaring import with_parameters
+from marginsvm.estimator.parameters import CommonParameters, KernelParameters
 from marginsvm.kernel_matrix.responses import euclidean
 
 
@@ -20,14 +21,11 @@ class State:
     seen: Any = None  # y of the last round, which its pass measured
 
 
-class DualFista(DualStateMixin, BaseEstimator):
+@with_parameters
+class DualFista(CommonParameters, KernelParameters, DualStateMixin, BaseEstimator):
     """Projected gradient on ||A^T q||^2 / 2, with momentum (Beck and Teboulle, 2009)."""
 
-    stopping, verbose = "gap", False
-
-    def __init__(self, *, C=np.inf, fit_intercept=True, tol=1e-3, max_iter=1000, warm_start=False):
-        self.C, self.fit_intercept, self.warm_start = C, fit_intercept, warm_start
-        self.tol, self.max_iter = tol, max_iter
+    max_iter: int = 1_000
 
     def _start(self, data):
         q = data.respond(data.zeros()).vector  # the uniform distribution
