@@ -12,11 +12,12 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import StrOptions
 
 from marginsvm._typing import Array
-from marginsvm.dual_state import Candidate, DualStateMixin
+from marginsvm.dual_state import Candidate, DualStateMixin, Progress
 from marginsvm.estimator.declaring import parameter, with_parameters
 from marginsvm.estimator.parameters import KernelParameters, LpParameters, RandomParameters
-from marginsvm.kernel_matrix import KernelMatrixAdapter
+from marginsvm.kernel_matrix import KernelMatrixAdapter, Rows
 
+_LAST_RESORT = 50  # epochs of Algorithm 1, for a model of weighted examples
 _FEW = 100  # a working set gains as many rows as it has, or this many
 
 
@@ -153,6 +154,9 @@ class DualLpPerceptron(
         yield Candidate(state.v, data.mass(state.v), state.worst)
         yield Candidate(state.pocket, fallback=True)
 
+    def _fallback(self, data: KernelMatrixAdapter, progress: Progress) -> Candidate:
+        return weighted_pocket(data, super()._fallback(data, progress), progress.state.seed)
+
     def _look(self, data: KernelMatrixAdapter, state: DualLpState) -> DualLpState:
         """Measure the gap of v, and begin again where that pays."""
         margins, t = data.margins(state.v).ravel(), state.t
@@ -161,7 +165,7 @@ class DualLpPerceptron(
         gap = 1.0 - margins[worst] / norm * (data.mass(state.v) / norm)
         grown = self.restart and state.steps >= 10 * state.active.size
         grown = grown and 1.5 * state.gap < gap < 1.0
-        mistakes = float(np.count_nonzero(margins <= 0.0))
+        mistakes = misjudged(data.rows, margins)
         if mistakes < state.mistakes:
             state = replace(state, pocket=state.v, mistakes=mistakes)
         state = replace(
@@ -198,6 +202,40 @@ def begin_again(data: KernelMatrixAdapter, state: DualLpState, v: Array) -> Dual
 def before(gamma: float) -> float:
     """Square of the gamma before this one."""
     return gamma**2 / (1.0 - gamma)
+
+
+def misjudged(rows: Rows, margins: Array) -> float:
+    """Weight of the rows whose margins are not positive: the model that misjudges least is kept."""
+    wrong = margins.reshape(rows.shape) <= 0.0
+    if rows.weights is None:
+        return float(np.count_nonzero(wrong))
+    return float((wrong * rows.per_example(rows.weights)).sum())
+
+
+def weighted_pocket(data: KernelMatrixAdapter, known: Candidate, seed: int) -> Candidate:
+    """Model where nothing separates weighted examples, as in Gallant's pocket algorithm.
+
+    Weights move neither a hard margin nor the fit's own sequence. So Algorithm 1 is played once
+    more with rows that are drawn in proportion to their weights; of its models and the known
+    one, that is taken whose misjudged rows weigh least.
+    """
+    from marginsvm.algorithms.compiled import coordinates as loops
+
+    rows = data.rows
+    if rows.weights is None:
+        return known
+    flat = rows.flat_indices()
+    weights = np.broadcast_to(rows.per_example(rows.weights), rows.shape).ravel()[flat]
+    best, u = known.vector, data.zeros()
+    least = misjudged(rows, data.margins(best))
+    for t in range(_LAST_RESORT):
+        rng, u = np.random.default_rng((seed, t)), u.copy()
+        order = rng.choice(flat, size=data.n_rows, p=weights / weights.sum())
+        loops.ascend(data, order, u)
+        found = misjudged(rows, data.margins(u))
+        if found <= least:
+            best, least = u, found
+    return replace(known, vector=best)
 
 
 def draw_seed(random_state: Any) -> int:

@@ -11,8 +11,8 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from marginsvm._typing import Array
-from marginsvm.algorithms.dual_lp import draw, draw_seed
-from marginsvm.dual_state import Candidate, DualStateMixin
+from marginsvm.algorithms.dual_lp import draw, draw_seed, misjudged, weighted_pocket
+from marginsvm.dual_state import Candidate, DualStateMixin, Progress
 from marginsvm.estimator.declaring import parameter, with_parameters
 from marginsvm.estimator.parameters import LpParameters, RandomParameters
 from marginsvm.kernel_matrix import KernelMatrixAdapter
@@ -59,7 +59,7 @@ class _OnlineLp(DualStateMixin):
         late = u - state.origin  # rows added lately: where u settles, the smaller bound
         mass = data.mass(late)
         proves = mass > _LATELY * data.mass(u)  # else it is the rounding of u
-        pocket, mistakes = state.pocket, float(np.count_nonzero(margins <= 0.0))
+        pocket, mistakes = state.pocket, misjudged(data.rows, margins)
         if mistakes < state.mistakes:
             pocket = model
         assert pocket is not None
@@ -80,6 +80,9 @@ class _OnlineLp(DualStateMixin):
 
     def _candidates(self, data: KernelMatrixAdapter, state: OnlineState) -> Iterator[Candidate]:
         yield from state.seen
+
+    def _fallback(self, data: KernelMatrixAdapter, progress: Progress) -> Candidate:
+        return weighted_pocket(data, super()._fallback(data, progress), progress.state.seed)
 
 
 @with_parameters
