@@ -73,6 +73,7 @@ class DualStateMixin(ResultsMixin, PredictorMixin, CallbackSupportMixin, Classif
     """
 
     # What an estimator has unless it has a parameter of that name.
+    class_weight: Any = None
     C: float = np.inf
     kernel: Any = "linear"
     kernel_params: dict[str, Any] | None = None

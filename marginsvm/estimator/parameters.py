@@ -27,6 +27,14 @@ class CommonParameters:
 
     Parameters
     ----------
+    class_weight : dict or "balanced"
+        Factors (dimensionless) of the weights of examples, by class. A dict gives them by label,
+        1 where it does not name a class. ``"balanced"`` makes all classes weigh the same:
+        n / (k n_c) for class c of k classes, where n and n_c count the examples with their
+        ``sample_weight``. 0 leaves a class out. With a soft margin, slack in an example costs C
+        times its weight. Without one, positive weights change neither the maximum margin nor
+        its bounds: only the path of a fit to it (where weights are the prior of an algorithm's
+        distributions over the examples), and the model where nothing separates.
     fit_intercept : bool
         Whether to fit an intercept; it is not penalised.
     stopping : {"gap", "separation"}
@@ -75,6 +83,9 @@ class CommonParameters:
         Their names, where X has names that are strings.
     """
 
+    class_weight: dict[Any, float] | str | None = parameter(
+        dict, StrOptions({"balanced"}), None, default=None
+    )
     fit_intercept: bool = parameter("boolean", default=True)
     stopping: str = parameter(StrOptions({"gap", "separation"}), default="gap")
     tol: float = parameter(Interval(Real, 0.0, None, closed="left"), default=1e-3)
@@ -99,7 +110,7 @@ class KernelParameters:
         ``sklearn.metrics.pairwise.pairwise_kernels``, or ``kernel(X, Y) -> matrix``.
     gamma : {"scale", "auto"} or float
         Kernel coefficient, as in SVC (units of the kernel's: 1 over those of X, squared, for
-        "rbf"). The variance of "scale" is weighted by ``sample_weight``.
+        "rbf"). The variance of "scale" is weighted by ``sample_weight`` and ``class_weight``.
     degree : float
         Degree of the polynomial kernel (dimensionless).
     coef0 : float
