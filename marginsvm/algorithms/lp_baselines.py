@@ -90,8 +90,10 @@ class LpPerceptron(RandomParameters, LpParameters, _OnlineLp, BaseEstimator):
     r"""Online perceptron with a p-norm: a row that is misjudged is added.
 
     It stops changing at the first separator, whose margin may be small;
-    ``stopping="separation"`` stops there. Where nothing separates, the model is that
-    of the epoch after which the fewest rows were misjudged.
+    ``stopping="separation"`` stops there. Where nothing separates, the model is that of the
+    epoch after which the fewest rows were misjudged. With sample or class weights, it is that
+    whose misjudged rows weigh least, and is also sought among those of some epochs in which
+    rows are drawn in proportion to their weights.
 
     Parameters
     ----------
