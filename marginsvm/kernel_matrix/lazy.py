@@ -221,7 +221,8 @@ def _alone(played: Played) -> Mixture:
 def _softmax_sums(
     rows: Rows, blocks: list[Block], W: Array, shift: Array | float, mu: float
 ) -> Sums:
-    return passes.softmax_sums(rows, blocks, rows.weights, None, W, shift, mu)[1]
+    prior = None if rows.weights is None else rows.per_example(rows.weights)
+    return passes.softmax_sums(rows, blocks, prior, None, W, shift, mu)[1]
 
 
 def _tables(
