@@ -20,6 +20,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from marginsvm._typing import Array
 from marginsvm.certify.certificate import bounds_text, relative_gap
 from marginsvm.certify.decisive import decisive
+from marginsvm.certify.tolerances import GAP_ROUNDING, NOISE
 from marginsvm.data.threads import single_threaded_blas
 from marginsvm.estimator.advice import remedies
 from marginsvm.estimator.block_source import block_set
@@ -32,10 +33,6 @@ from marginsvm.kernel_matrix import KernelMatrixAdapter
 from marginsvm.kernel_matrix.columns import ColumnPlan
 
 __all__ = ["Candidate", "DualStateMixin", "Progress"]
-
-_NOISE = 1e-14  # margins (in radii) that rounds may find where there is none
-_ENOUGH = 1e-2  # of tol: rounding that bounds need not be rid of
-_ROUNDING = 1e-15  # of the bounds themselves: tol=0 asks for all rounds
 
 
 class DualStateMixin(ResultsMixin, PredictorMixin, CallbackSupportMixin, ClassifierMixin):
@@ -181,7 +178,6 @@ class DualStateMixin(ResultsMixin, PredictorMixin, CallbackSupportMixin, Classif
     @with_callbacks
     def _fit(self, training: TrainingSet, X: Any, y: Any) -> Any:
         data = training.adapter(self)  # a kernel matrix may take all of BLAS's threads
-        data.enough = _ENOUGH * self.tol
         with single_threaded_blas():
             progress = self._resume(data, training.classes) or self._begin(data)
             context = self._init_callback_context(
@@ -223,7 +219,7 @@ class DualStateMixin(ResultsMixin, PredictorMixin, CallbackSupportMixin, Classif
     @np.errstate(over="ignore", invalid="ignore")
     def _advance(self, data: KernelMatrixAdapter, progress: Progress) -> Progress:
         """Play one round and keep the best bounds."""
-        begin, data.n_passes = time.perf_counter(), progress.n_passes
+        begin, _ = time.perf_counter(), data.work.lap()
         state = self._round(data, progress.state)
         found: dict[str, Any] = {}
         lower, upper = progress.lower, progress.upper
@@ -255,7 +251,7 @@ class DualStateMixin(ResultsMixin, PredictorMixin, CallbackSupportMixin, Classif
             lower=lower,
             upper=upper,
             seconds=progress.seconds + time.perf_counter() - begin,
-            n_passes=data.n_passes,
+            n_passes=progress.n_passes + data.work.lap(),
             exact=None,
             **found,
         )
@@ -270,7 +266,7 @@ class DualStateMixin(ResultsMixin, PredictorMixin, CallbackSupportMixin, Classif
         The bounds of a round carry its rounding (float32's, too); bounds to stop on
         are computed again in float64, now and then if they disagree.
         """
-        lower = progress.lower if progress.lower > _NOISE else 0.0
+        lower = progress.lower if progress.lower > NOISE else 0.0
         status = self._reason(data, lower, progress.upper)
         n, due = progress.n_iter, progress.next_confirmation
         promising = status is not None and (n >= due or n == self.max_iter)
@@ -312,7 +308,7 @@ class DualStateMixin(ResultsMixin, PredictorMixin, CallbackSupportMixin, Classif
         positive = lower > data.resolution
         if self.stopping == "separation" and positive and separates:
             return "separated"
-        if positive and relative_gap(lower, upper) + _ROUNDING <= self.tol:
+        if positive and relative_gap(lower, upper) + GAP_ROUNDING <= self.tol:
             return "certified"
         if not positive and upper <= self._negligible(data) and np.isinf(self.C):
             return "no_margin"

@@ -300,7 +300,7 @@ class Draws:
                 columns.fetch(wanted[wanted >= 0], self.likely)
         used = int(state.scalars[-1] - before)
         columns.n_used += used
-        data.n_passes += used * data.column_passes
+        data.work.add_pass(used * data.column_passes)
 
     def likely(self) -> Array:
         """Examples, heaviest under q_t first: those that are drawn next, with momentum."""

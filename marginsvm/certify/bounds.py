@@ -52,7 +52,7 @@ class Bounds(ABC):
     n_rows: int
     radius: float
     resolution = 0.0  # margins up to this (in radii) may be rounding that bounds do not allow for
-    enough = 0.0  # relative error of a bound that needs no more digits
+    rounding_rtol: float  # relative error of a bound that needs no more digits
     vanishing = 1e-9  # upper bounds (in radii) at which exact weights that prove 0 may be near
     precision = np.dtype(np.float64)  # of what rounds compute with
     _image_shape: tuple[int, ...]
@@ -142,7 +142,7 @@ class Bounds(ABC):
         )
         offsets = self.rows.best_offsets(low) if offsets is None else offsets
         worst = own = self.rows.min_margin_at(low, offsets)
-        doubt = self._doubt(w, length, sharp=False, enough=self.enough * worst)
+        doubt = self._doubt(w, length, sharp=False, enough=self.rounding_rtol * worst)
         doubt += FEW * float(np.abs(offsets).max())
         reached = worst if slack is None else worst - doubt
         if slack is not None and margins is not None:
@@ -155,9 +155,9 @@ class Bounds(ABC):
         if length == 0.0:
             return predictor
         least = worst - doubt
-        if slack is None and margins is not None and doubt > self.enough * worst:
+        if slack is None and margins is not None and doubt > self.rounding_rtol * worst:
             sharp = self._sharp(predictor, margins, worst, doubt) * scale
-            sharp -= self._doubt(w, length, sharp=True, enough=self.enough * worst)
+            sharp -= self._doubt(w, length, sharp=True, enough=self.rounding_rtol * worst)
             least = max(least, min(sharp, worst + doubt))
         if worst <= doubt or (slack is not None and not positive):
             least = min(least, 0.0)  # that the digits as published separate would be luck

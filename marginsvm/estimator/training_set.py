@@ -14,6 +14,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
 from marginsvm._typing import Array
+from marginsvm.certify.tolerances import ROUNDING_RTOL_OF_TOL
 from marginsvm.data.passes import longest
 from marginsvm.estimator.prediction import canonical
 from marginsvm.kernel_matrix import (
@@ -102,6 +103,7 @@ class TrainingSet:
             constant,
             estimator._column_plan,
             estimator._all_rows,
+            ROUNDING_RTOL_OF_TOL * estimator.tol,
         )
         if estimator.kernel == "linear":
             store = as_store(X)

@@ -11,6 +11,7 @@ import numpy as np
 
 from marginsvm._typing import Array
 from marginsvm.certify.bounds import Bounds
+from marginsvm.data.work import Work
 from marginsvm.kernel_matrix.columns import ColumnCache, ColumnPlan
 from marginsvm.kernel_matrix.flat import FlatRows
 from marginsvm.kernel_matrix.responses import Response, Weights, softmax
@@ -53,6 +54,8 @@ class KernelMatrixAdapter(Bounds):
         A constant feature that every example has (units of x): a penalised intercept.
     plan : ColumnPlan or None
         For algorithms that go by ``columns``; the Gram matrix then is never formed.
+    rounding_rtol : float
+        Relative rounding error of a bound that need not be made smaller (dimensionless).
 
     Attributes
     ----------
@@ -61,10 +64,8 @@ class KernelMatrixAdapter(Bounds):
     radius : float
         Largest norm of a row in the user's units; about the mean where the rows are
         balanced. Everything else here is in units of it.
-    n_passes : float
-        Passes over the data so far; with kernels, products with the Gram matrix.
-    n_kernel_evaluations : int
-        Inner products of two examples computed so far (of a kernel, or for columns).
+    work : Work
+        Passes and kernel evaluations so far.
     column_scale, column_passes, column_dtype
         What a value of ``columns`` is multiplied with, what a column counts in passes,
         and its type.
@@ -97,13 +98,14 @@ class KernelMatrixAdapter(Bounds):
         norm: LpNorm = LpNorm(),  # noqa: B008 - frozen
         constant: float = 0.0,
         plan: ColumnPlan | None = None,
+        rounding_rtol: float = 0.0,
     ) -> None:
         self._plan = plan
         self._asked = {}
-        self.n_kernel_evaluations = 0
         self.rows = rows
         self.n_rows = rows.n_rows
-        self.n_passes = 0.0
+        self.work = Work()
+        self.rounding_rtol = rounding_rtol
         self._image_shape = image_shape
         self._C = C
         self._norm = norm
@@ -161,6 +163,16 @@ class KernelMatrixAdapter(Bounds):
 
         The constant feature is left out.
         """
+
+    @property
+    def n_passes(self) -> float:
+        """Passes over the examples so far."""
+        return self.work.passes
+
+    @property
+    def n_kernel_evaluations(self) -> int:
+        """Inner products of two examples computed so far."""
+        return self.work.kernel_evaluations
 
     # Vectors.
 

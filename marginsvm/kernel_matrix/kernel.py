@@ -77,13 +77,14 @@ class GramAdapter(KernelMatrixAdapter):
         constant: float = 0.0,
         plan: ColumnPlan | None = None,
         whole: bool = True,
+        rounding_rtol: float = 0.0,
     ) -> None:
         if norm.p != 2.0:
             raise ValueError(
                 f"p={norm.p:.4g} needs the features themselves, which a kernel does not give; "
                 "use kernel='linear', or p=2"
             )
-        super().__init__(rows, C, rows.score_shape, norm, constant, plan)
+        super().__init__(rows, C, rows.score_shape, norm, constant, plan, rounding_rtol)
         self._X = X
         # of kernel values that are divided here, and of coefficients when that is undone
         self._value_error = PAIRWISE if isinstance(X, NormalizedRows) else 0.0
@@ -137,7 +138,7 @@ class GramAdapter(KernelMatrixAdapter):
         if self._K is not None:
             return self._K[i][:, j]
         block = self._computed(i, j)
-        self.n_kernel_evaluations += block.size
+        self.work.add_kernel_evaluations(block.size)
         return block
 
     def _stored(self) -> Array | None:
@@ -154,7 +155,7 @@ class GramAdapter(KernelMatrixAdapter):
         K = self._stored()
         if K is None:
             size, right = max(1, _STRIP_BYTES // (8 * n)), V
-            self.n_kernel_evaluations += n * n
+            self.work.add_kernel_evaluations(n * n)
         else:
             size = max(1, _BLOCK_BYTES // (K.itemsize * n))
             if not precise:  # nothing is widened; few strips, as handing one over takes time
@@ -179,10 +180,10 @@ class GramAdapter(KernelMatrixAdapter):
         """``K V``, from the columns of the examples that take part where these are few."""
         many = np.count_nonzero(V) >= 0.05 * V.size
         if self._plan is None and self.cheap_sums and many:
-            self.n_passes += 1
+            self.work.add_pass()
             return self._product(V, precise)
         few = support_of(V)
-        self.n_passes += few.size / len(V)
+        self.work.add_pass(few.size / len(V))
         if self._kept is not None and self._kept.keep(few):
             return self._kept.multiply(few, V[few])
         F = np.zeros(V.shape)
@@ -202,7 +203,7 @@ class GramAdapter(KernelMatrixAdapter):
     def _columns(self, examples: Array) -> Array:
         n = self.rows.n_examples
         out = np.empty((len(examples), n), self.column_dtype)
-        self.n_kernel_evaluations += out.size
+        self.work.add_kernel_evaluations(out.size)
 
         def work(i: int) -> None:
             block = slice(i, min(i + _COLUMN_BLOCK, n))
@@ -279,7 +280,7 @@ class GramAdapter(KernelMatrixAdapter):
         V, few = self.rows.adjoint(q), support_of(q)
         off = self._sums(V) + 4.0 * moved * self._steepness
         squared, error = np.sum(V * image), off * np.abs(V).sum() ** 2
-        if error <= self.enough * squared or few.size**2 > SMALL:
+        if error <= self.rounding_rtol * squared or few.size**2 > SMALL:
             return max(_root(squared, error), self._finest)
         V = self.rows.adjoint(q.astype(Extended))[few]
         squared = np.sum(V * (self._values(few, few) @ V)) + np.sum(

@@ -99,8 +99,8 @@ class LazyWeightsAdapter(LinearAdapter):
         How many answers there may be: the length of the second part of a vector.
     """
 
-    def __init__(self, *common: Any, capacity: int) -> None:
-        super().__init__(*common)
+    def __init__(self, *common: Any, capacity: int, **options: Any) -> None:
+        super().__init__(*common, **options)
         self._capacity = capacity
         self._played: dict[int, Played] = {}
         self._given: dict[int, Array] = {}
@@ -121,7 +121,7 @@ class LazyWeightsAdapter(LinearAdapter):
 
     def respond(self, w: Vector, mu: float = 1.0, response: Response = softmax) -> BestResponse:
         assert response is softmax, "only a softmax is known by a few numbers"
-        self.n_passes += 1
+        self.work.add_pass()
         W, shift = self._weights(w.image, precise=False)
         rows = self.rows
         if self._merges:
@@ -175,14 +175,14 @@ class LazyWeightsAdapter(LinearAdapter):
             factors = np.nan_to_num(rebalancing(table))
             factors *= w.mass / float(np.sum(factors * table))
             mixture = mixture._replace(factors=factors)
-            self.n_passes += 2
+            self.work.add_pass(2)
             image = self._fold(partial(_image, mixture=mixture), np.add, *given)
             self._proof = key, mixture, given, image
         return self._proof[1:]
 
     def weights(self, w: Vector) -> Array:
         mixture, given, _ = self._realised(w)
-        self.n_passes += 1
+        self.work.add_pass()
         return np.concatenate(list(self._map(partial(_weights, mixture=mixture), *given)))
 
     def refresh(self, w: Vector) -> Vector:
@@ -205,7 +205,7 @@ class LazyWeightsAdapter(LinearAdapter):
         return length + sums + self._row_error + SURCHARGE * imbalance
 
     def _lowest(self, w: Vector) -> tuple[Array, None]:
-        self.n_passes += 1
+        self.work.add_pass()
         W, shift = self._weights(w.image, precise=True)
         lows = partial(_lows, W=W, shift=shift, centre=self._centre)
         return self._fold(lows, np.minimum), None

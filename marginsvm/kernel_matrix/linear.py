@@ -26,6 +26,7 @@ from marginsvm.data.memory import as_store
 from marginsvm.data.normalized import NormalizedRows
 from marginsvm.data.passes import Centre, Sums
 from marginsvm.data.threads import single_threaded_blas
+from marginsvm.data.work import Work
 from marginsvm.kernel_matrix.adapter import BestResponse, KernelMatrixAdapter, support_of
 from marginsvm.kernel_matrix.columns import ColumnPlan
 from marginsvm.kernel_matrix.flat import DENSE, SPARSE, FlatRows
@@ -75,10 +76,13 @@ class LinearAdapter(KernelMatrixAdapter):
         constant: float = 0.0,
         plan: ColumnPlan | None = None,
         whole: bool = True,
+        rounding_rtol: float = 0.0,
     ) -> None:
         self._store = as_store(X)
         width = self._store.shape[1] + (constant != 0.0)
-        super().__init__(rows, C, (*rows.score_shape[1:], width), norm, constant, plan)
+        super().__init__(
+            rows, C, (*rows.score_shape[1:], width), norm, constant, plan, rounding_rtol
+        )
         self.precision = np.dtype(self._store.dtype)
         # sums for each group take more work than a second product, but no second reading
         groups = rows.n_groups**2 if rows.n_groups > 2 else 1
@@ -134,7 +138,7 @@ class LinearAdapter(KernelMatrixAdapter):
         return self._store.fold(work, np.add, self.rows, V).astype(np.float64, copy=False)
 
     def _adjoint(self, V: Array, precise: bool) -> Array:
-        self.n_passes += 1
+        self.work.add_pass()
         if np.count_nonzero(V) < 0.05 * V.size:
             few = support_of(V)
             some = [(slice(None), self._store.take(few))]
@@ -167,7 +171,7 @@ class LinearAdapter(KernelMatrixAdapter):
         return W.astype(np.float64 if precise else self._store.dtype, copy=False), shift
 
     def _scores(self, image: Array, precise: bool) -> Array:
-        self.n_passes += 1
+        self.work.add_pass()
         W, shift = self._weights(image, precise)
         work = partial(
             passes.scores,
@@ -191,14 +195,14 @@ class LinearAdapter(KernelMatrixAdapter):
         sums = (chained(len(q)) if dense else UNIT * (few.size + 8)) + FEW
         cheap = few.size * self._image_shape[-1] <= SMALL
         offset = 1.0  # how much of the mean is in the terms of the sums
-        if cheap and (sums + moved) * self._reach > self.enough * norm:
+        if cheap and (sums + moved) * self._reach > self.rounding_rtol * norm:
             V = self.rows.adjoint(q.astype(Extended))
             image = self._extended_pull(few, V[few])
             norm = self._norm.dual.length(image.ravel())
             sums, offset, moved = extended(few.size), 0.0, 0.0
         coarse = (sums + moved) * self._reach
         length = norm + coarse
-        if coarse > self.enough * norm and self._extent is not None:
+        if coarse > self.rounding_rtol * norm and self._extent is not None:
             weight = sums * np.abs(self.rows.adjoint(q)).sum(axis=0) + moved
             error = np.multiply.outer(weight, self._extent[0] + offset * self._extent[1])
             length = min(length, self._norm.dual.length((np.abs(image) + error).ravel()))
@@ -257,17 +261,14 @@ class LinearAdapter(KernelMatrixAdapter):
         return X.X, np.where(X.scale > 0, X.scale, 1.0), X.constant != 0.0
 
     def respond(self, w: Vector, mu: float = 1.0, response: Response = softmax) -> BestResponse:
-        n_passes = self.n_passes
-        if response is softmax and self._merges:
+        with self.work.as_one_pass():
+            if not (response is softmax and self._merges):
+                return super().respond(w, mu, response)
             margins, sums = self._respond_in_one_pass(w, mu)
-            weights = response(self.rows, margins, mu)
-            image = sums.mixed(self.rows, settle(sums.logs)[0]).astype(np.float64, copy=False)
-            image = self._with_constant(image, self.rows.adjoint(weights.q))
-            answer = BestResponse(Vector(image / self.radius, weights.q), weights)
-        else:
-            answer = super().respond(w, mu, response)
-        self.n_passes = n_passes + 1
-        return answer
+        weights = response(self.rows, margins, mu)
+        image = sums.mixed(self.rows, settle(sums.logs)[0]).astype(np.float64, copy=False)
+        image = self._with_constant(image, self.rows.adjoint(weights.q))
+        return BestResponse(Vector(image / self.radius, weights.q), weights)
 
     def _respond_in_one_pass(self, w: Vector, mu: float) -> tuple[Array, Sums]:
         """Margins of all rows and the sums of their softmax weights, X read once."""
@@ -294,7 +295,7 @@ class LinearAdapter(KernelMatrixAdapter):
             yield slice(i, i + len(few)), self._store.take(few)
 
     def second_moments(self, weight: Array) -> Array:
-        self.n_passes += np.count_nonzero(weight) / weight.size
+        self.work.add_pass(np.count_nonzero(weight) / weight.size)
         work = partial(passes.second_moments, centre=self._centre)
         some = np.flatnonzero(weight)
         if self._store.whole is not None and 0 < 2 * some.size <= weight.size:
@@ -334,7 +335,7 @@ class LinearAdapter(KernelMatrixAdapter):
         part = copy(self)
         for name in ("_flat", "columns", "_extent"):  # what was made of all examples
             vars(part).pop(name, None)
-        part._store, part.n_passes = as_store(self.examples(examples)), 0.0  # as they are there:
+        part._store, part.work = as_store(self.examples(examples)), Work()  # as they are there:
         part._centre, part._constant, part.radius = Centre(), 0.0, 1.0
         part.rows, part._lengths = self.rows.restrict(examples), self._lengths[examples]
         part.n_rows = part.rows.n_rows
@@ -367,7 +368,7 @@ class LinearAdapter(KernelMatrixAdapter):
         out = np.concatenate(list(parts), axis=1)
         if self._centre.mean is not None and not self._mean_is_taken_first:
             out -= (right @ self._centre.mean)[:, None]
-        self.n_kernel_evaluations += out.size
+        self.work.add_kernel_evaluations(out.size)
         return out
 
     def predictor(self, w: Vector, offsets: Array) -> tuple[Array, Array]:

@@ -244,7 +244,7 @@ def ascend(
     mean = np.empty(0) if mean is None else mean
     longest = max(rows.curvature.max(), _SMALL)
     _ascend(rows, order, rule, longest, alpha.coef.reshape(-1), u, phi, mean)
-    data.n_passes += order.size / data.n_rows
+    data.work.add_pass(order.size / data.n_rows)
 
 
 def accelerate(
@@ -263,5 +263,5 @@ def accelerate(
     rows, (u_zeta, u_s) = data.flat(), (x.image.reshape(-1) for x in (zeta, s))
     alpha_zeta, alpha_s = (x.coef.reshape(-1) for x in (zeta, s))
     work = np.empty((2, 0 if rows.q == 2.0 else u_zeta.size))
-    data.n_passes += order.size / data.n_rows
+    data.work.add_pass(order.size / data.n_rows)
     return float(_accelerate(rows, order, n, alpha_zeta, alpha_s, u_zeta, u_s, work, gamma))

@@ -134,7 +134,7 @@ class WorkingSet:
             if work.delicate or not len(view.new):
                 break
             work = work._exchange(part, view)
-        data.n_passes += part.n_passes * len(self.near) / len(names)
+        data.work.add_pass(part.work.passes * len(self.near) / len(names))
         return replace(work, rows=data.rows.renamed(work.rows, self.near))
 
     def _look(self, data: KernelMatrixAdapter, tol: float) -> tuple[WorkingSet, _View]:
