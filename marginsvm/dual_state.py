@@ -18,6 +18,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from marginsvm._typing import Array
+from marginsvm.certify.bounds import upper_bound
 from marginsvm.certify.certificate import bounds_text, relative_gap
 from marginsvm.certify.decisive import decisive
 from marginsvm.certify.tolerances import GAP_ROUNDING, NOISE
@@ -282,8 +283,11 @@ class DualStateMixin(ResultsMixin, PredictorMixin, CallbackSupportMixin, Classif
     def _decisive(self, data: KernelMatrixAdapter, progress: Progress) -> Progress:
         """Replace a proof that next to nothing separates by one that nothing does, if it can be."""
         assert progress.proof is not None
-        proof = decisive(data, progress.proof, self._candidates(data, progress.state))
-        upper = min(progress.upper, data.upper_bound(proof.vector))  # no worse one may follow it
+        found = [progress.proof, *self._candidates(data, progress.state)]
+        vector = decisive(data, [proof.vector for proof in found if proof.mass > 0])
+        made_of_it = Candidate(vector, vector.mass, precise=True)
+        proof = next((proof for proof in found if proof.vector is vector), made_of_it)
+        upper = min(progress.upper, upper_bound(data, vector))  # no worse one may follow it
         return replace(progress, proof=proof, upper=upper)
 
     def _confirmed(self, data: KernelMatrixAdapter, progress: Progress, exact: Exact) -> str | None:
@@ -305,7 +309,7 @@ class DualStateMixin(ResultsMixin, PredictorMixin, CallbackSupportMixin, Classif
         A soft margin is positive whether or not the examples themselves are separated;
         ``separates`` says so where it has been looked at.
         """
-        positive = lower > data.resolution
+        positive = lower > data.errors.resolution
         if self.stopping == "separation" and positive and separates:
             return "separated"
         if positive and relative_gap(lower, upper) + GAP_ROUNDING <= self.tol:

@@ -16,6 +16,7 @@ from marginsvm._typing import Array
 from marginsvm.dual_state import Candidate, DualStateMixin, Progress
 from marginsvm.estimator.training_set import TrainingSet
 from marginsvm.kernel_matrix import KernelMatrixAdapter
+from marginsvm.kernel_matrix.capabilities import with_columns
 from marginsvm.kernel_matrix.columns import ColumnPlan
 from marginsvm.rows.vector import Vector
 from marginsvm.schedules import (
@@ -265,7 +266,7 @@ class AdaptiveSamplingKernelClassifier(DualStateMixin, BaseEstimator):
         return {
             **super()._results(data, training, progress, status),
             "n_kernel_evaluations_": data.n_kernel_evaluations,
-            "cache_hit_rate_": data.columns.hit_rate,
+            "cache_hit_rate_": with_columns(data).columns().hit_rate,
         }
 
 
@@ -280,11 +281,11 @@ class Draws:
         self.starts = np.searchsorted(rows.codes[order], np.arange(k + 1))
         weights = np.ones(rows.n_examples) if rows.weights is None else rows.weights
         self.prior = weights[order] / weights.max()
-        self.slack = data.slack_per_example[order]
+        self.slack = with_columns(data).slack_per_example()[order]
 
     def play(self, theta: Array, beta: Array, u: Array) -> None:
         """Draw at these steps, momenta and uniforms; fetch columns as they are needed."""
-        data, state, columns = self.data, self.state, self.data.columns
+        data, state, columns = self.data, self.state, with_columns(self.data).columns()
         wanted = np.empty(data.rows.n_classes, dtype=np.int64)
         before, n = state.scalars[-1], 0
         stored = columns.columns.view()
@@ -293,14 +294,14 @@ class Draws:
             n += self.loops.play(
                 *(state.w, state.g, state.q_w, state.q_g, state.offsets, state.scalars),
                 *(self.starts, state.order, self.prior, self.slack, data.rows.balanced),
-                *(stored, columns.slot, columns.used, data.column_scale),
+                *(stored, columns.slot, columns.used, with_columns(data).column_scale()),
                 *(theta[n:], beta[n:], u[n:], wanted),
             )
             if n < len(theta):
                 columns.fetch(wanted[wanted >= 0], self.likely)
         used = int(state.scalars[-1] - before)
         columns.n_used += used
-        data.work.add_pass(used * data.column_passes)
+        data.work.add_pass(used * columns.passes)
 
     def likely(self) -> Array:
         """Examples, heaviest under q_t first: those that are drawn next, with momentum."""
@@ -321,11 +322,11 @@ def uniforms(seed: int, t: int, end: int, n: int) -> Array:
 
 def vector(data: KernelMatrixAdapter, state: SamplingState, F: Array, q: Array) -> Vector:
     """Scores and coefficients as a vector of the game; the rows' own coordinates taken out."""
-    F = F + np.sqrt(2.0) * data.slack_per_example[state.order] * q
+    F = F + np.sqrt(2.0) * with_columns(data).slack_per_example()[state.order] * q
     if data.rows.n_classes == 2:  # one row an example: both classes say the same
         F, q = np.sqrt(2.0) * F[1:], q.sum(axis=0, keepdims=True)
     back = np.argsort(state.order)
     scores, coefficients = F[:, back].T, q[:, back].T
-    return data.assemble(
+    return with_columns(data).assemble(
         scores.reshape(data.rows.score_shape), coefficients.reshape(data.rows.shape)
     )

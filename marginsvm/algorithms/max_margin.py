@@ -19,6 +19,7 @@ from marginsvm.estimator.results import least_loss
 from marginsvm.estimator.training_set import TrainingSet
 from marginsvm.fit.progress import Exact
 from marginsvm.kernel_matrix import KernelMatrixAdapter
+from marginsvm.kernel_matrix.capabilities import csr_examples
 
 _LAST_RESORT = 50  # rounds of momentum, for a model where nothing separates
 _MANY = 500  # examples from which methods other than a working set may be worth their start
@@ -166,7 +167,7 @@ class MaxMarginClassifier(DualStateMixin, BaseEstimator):
         many = data.rows.n_classes == 2 and data.n_rows > _MANY
         if many and np.isfinite(self.C) and data.width <= data.n_rows:
             return Newton.start(data)
-        if many and data.csr is not None:
+        if many and csr_examples(data) is not None:
             return LongStart() if data.width > data.n_rows // 4 else short_start(data)
         return WorkingSet.start(data)
 
@@ -179,7 +180,7 @@ class MaxMarginClassifier(DualStateMixin, BaseEstimator):
 
     def _fallback(self, data: KernelMatrixAdapter, progress: Progress) -> Candidate:
         """Where nothing separates, close to the minimiser of the exponential loss."""
-        if progress.upper > data.vanishing or not data.cheap_sums:
+        if progress.upper > data.errors.vanishing or not data.cheap_sums:
             found = [] if progress.best is None else [progress.best.vector]
             vectors = [difference_of_means(data), *found]
             loss = [least_loss(data.rows, data.margins(w)).log_risk for w in vectors]
@@ -192,7 +193,7 @@ class MaxMarginClassifier(DualStateMixin, BaseEstimator):
         return state.seen
 
     def _negligible(self, data: KernelMatrixAdapter) -> float:
-        return data.vanishing
+        return data.errors.vanishing
 
     def _may_find_more(self, state: Method) -> bool:
         return not state.is_settled(self.tol)

@@ -11,6 +11,7 @@ import numpy as np
 
 from marginsvm._typing import Array
 from marginsvm.algorithms.baselines import BatchPerceptron, PerceptronState
+from marginsvm.certify.bounds import rounding_error
 from marginsvm.kernel_matrix import BestResponse, KernelMatrixAdapter
 from marginsvm.kernel_matrix.responses import Weights, worst_row
 from marginsvm.rows.rows import Rows
@@ -115,7 +116,7 @@ class KernelPerceptron(BatchPerceptron):
         self, data: KernelMatrixAdapter, w: Vector, last: BestResponse | None
     ) -> BestResponse:
         visited = -1 if last is None else cast(Mistake, last.weights).visited
-        rounding = 2.0 * data.rounding_error(w)  # of two margins
+        rounding = 2.0 * rounding_error(data, w)  # of two margins
         return data.respond(w, response=partial(next_mistake, start=visited + 1, rounding=rounding))
 
     def _counts(self, state: PerceptronState) -> dict[str, Any]:

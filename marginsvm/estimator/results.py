@@ -8,7 +8,9 @@ import numpy as np
 from scipy.optimize import minimize_scalar
 
 from marginsvm._typing import Array
+from marginsvm.certify.bounds import distribution, lower_bound, upper_bound
 from marginsvm.certify.certificate import MarginCertificate, rows_in_words
+from marginsvm.certify.overlap import overlap_is_proved
 from marginsvm.estimator.training_set import TrainingSet
 from marginsvm.fit.progress import Candidate, Exact, Progress
 from marginsvm.kernel_matrix import KernelMatrixAdapter, Predictor
@@ -42,7 +44,7 @@ class ResultsMixin:
             margin_bound=float(upper * scale),
             status=status,
             separable=self._separable(data, exact),
-            weights=training.embed(data.distribution(exact.proof)),
+            weights=training.embed(distribution(data, exact.proof)),
             radius=data.radius,
             of=rows_in_words(training.division.constant) if training.division else "X",
         )
@@ -68,9 +70,9 @@ class ResultsMixin:
         found = progress.proof
         proof = found.vector if found.precise else data.refresh(found.vector)
         model, predictor = self._best_model(data, progress)
-        upper = data.upper_bound(proof)
-        hopeful = np.isinf(self.C) and predictor.margin <= 0 and upper <= data.vanishing
-        overlap = hopeful and data.overlap_is_proved_by(proof)
+        upper = upper_bound(data, proof)
+        hopeful = np.isinf(self.C) and predictor.margin <= 0 and upper <= data.errors.vanishing
+        overlap = hopeful and overlap_is_proved(data, proof)
         return Exact(model, predictor, proof, upper, overlap)
 
     def _resumable(self, progress: Progress, status: str) -> Progress | None:
@@ -85,15 +87,15 @@ class ResultsMixin:
         """Vector of the best separator, or of the fallback, and its predictor."""
         best = progress.best
         if best is not None:
-            predictor = data.lower_bound(best.vector, margins=best.margins)
-            if predictor.margin > data.resolution:
+            predictor = lower_bound(data, best.vector, margins=best.margins)
+            if predictor.margin > data.errors.resolution:
                 return best.vector, predictor
         last = self._fallback(data, progress)
         model, own = last.vector, last.offsets
         if data.norm(model) <= 1e-13 * model.mass:  # nothing is left of it but rounding
             model = data.zeros()
         own = least_loss(data.rows, data.margins(model)).offsets if own is None else own
-        return model, data.lower_bound(model, own)
+        return model, lower_bound(data, model, own)
 
     def _fallback(self, data: KernelMatrixAdapter, progress: Progress) -> Candidate:
         """Model where nothing separates, as far as is known."""
@@ -103,7 +105,7 @@ class ResultsMixin:
     def _separable(self, data: KernelMatrixAdapter, exact: Exact) -> bool | None:
         if np.isfinite(self.C):  # the bounds are of the soft margin, which is always positive
             return exact.predictor.separates or None
-        if exact.lower > data.resolution:
+        if exact.lower > data.errors.resolution:
             return True
         return False if exact.overlap else None
 

@@ -9,14 +9,16 @@ answers together in one product while a block is at hand.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from marginsvm._rounding import summed
 from marginsvm._typing import Array
-from marginsvm.certify.bounds import SURCHARGE
-from marginsvm.certify.rounding import PAIRWISE, UNIT, summed
+from marginsvm.certify.certifiable import LowestMargins
+from marginsvm.certify.lazy_errors import LazyErrors
 from marginsvm.data import passes
 from marginsvm.data.passes import Block, Centre, Sums
 from marginsvm.kernel_matrix.adapter import BestResponse
@@ -98,6 +100,8 @@ class LazyWeightsAdapter(LinearAdapter):
     capacity : int
         How many answers there may be: the length of the second part of a vector.
     """
+
+    _error_model = LazyErrors
 
     def __init__(self, *common: Any, capacity: int, **options: Any) -> None:
         super().__init__(*common, **options)
@@ -192,23 +196,44 @@ class LazyWeightsAdapter(LinearAdapter):
             image = image - np.multiply.outer(rest, self._centre.mean)
         return Vector(image / self.radius, w.coef)
 
-    def distribution(self, vector: Vector) -> Array:
-        """Weights as they are: changed in their last digits, they would not be these answers'."""
-        q = np.maximum(self.weights(vector), 0.0)
-        return q / q.sum()
+    def distribution(self, vector: Vector) -> LazyDistribution:
+        return LazyDistribution(self, vector)
 
-    def upper_bound(self, vector: Vector) -> float:
-        rest, mass = self._realised(vector)[2][..., -1], vector.mass
-        imbalance = float(np.abs(rest).sum()) / mass if self.rows.balanced else 0.0
-        length = self._norm.dual.length(vector.image.ravel()) / mass * (1.0 + PAIRWISE)
-        sums = UNIT * (self.rows.n_examples + 8) * (self._reach + 3.0)
-        return length + sums + self._row_error + SURCHARGE * imbalance
+    def sums_of_weights(self, vector: Vector) -> Array:
+        """Coefficients of a vector on the examples, summed: 0 where weights are balanced."""
+        return self._realised(vector)[2][..., -1]
 
-    def _lowest(self, w: Vector) -> tuple[Array, None]:
+    def lowest_margins(self, w: Vector) -> LowestMargins:
         self.work.add_pass()
         W, shift = self._weights(w.image, precise=True)
         lows = partial(_lows, W=W, shift=shift, centre=self._centre)
-        return self._fold(lows, np.minimum), None
+        return LowestMargins(w, self._fold(lows, np.minimum), None)
+
+
+@dataclass(frozen=True)
+class LazyDistribution:
+    """A distribution whose weights are computed when they are asked for.
+
+    See :class:`marginsvm.certify.certifiable.Distribution`. The weights are published as they
+    are: changed in their last digits, they would not be those of the vector's answers.
+    """
+
+    problem: LazyWeightsAdapter
+    vector: Vector
+    moved = 0.0
+    mass = 1.0
+
+    @property
+    def image(self) -> Array:
+        return self.vector.image / self.vector.mass
+
+    def weights(self) -> Array:
+        q = np.maximum(self.problem.weights(self.vector), 0.0)
+        return q / q.sum()
+
+    def imbalance(self) -> float:
+        rest = self.problem.sums_of_weights(self.vector)
+        return float(np.abs(rest).sum()) / self.vector.mass if self.problem.rows.balanced else 0.0
 
 
 def _alone(played: Played) -> Mixture:
