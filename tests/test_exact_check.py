@@ -6,8 +6,9 @@ from fractions import Fraction
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from estimators import ESTIMATORS, fit, make, overlapping, parameters, separable
-from oracle import best_margin
+from helpers.battery import each
+from helpers.estimators import fit, make, overlapping, parameters, separable
+from helpers.oracle import best_margin
 from sklearn.datasets import load_breast_cancer, load_iris
 
 from marginsvm import (
@@ -20,8 +21,6 @@ from marginsvm.certify.bounds import upper_bound
 from marginsvm.certify.checker.numbers import Rationals
 from marginsvm.certify.checker.problem import Problem
 from marginsvm.estimator.training_set import training_set
-
-each = pytest.mark.parametrize("cls", ESTIMATORS, ids=lambda cls: cls.__name__)
 
 
 def data_sets(rng):
@@ -215,7 +214,7 @@ def test_weights_that_are_not_balanced_pay_for_it(k, C, kernel, rng):
         best = best_margin(X, y, C=C)
         given = X if kernel == "linear" else X @ X.T
         clf = fit(MomentumMarginClassifier(C=C, kernel=kernel, max_iter=20), given, y)
-        data = training_set(clf, given, y, None).adapter(clf)
+        data = training_set(clf, given, y, None).problem(clf, clf._algorithm().requires)
         q = clf.certificate_.weights.toarray().reshape(data.rows.shape)
         q = np.where(q > 0, q * rng.uniform(1.0 - 10.0 ** rng.uniform(-4, 0), 1.0, q.shape), 0.0)
         bound = upper_bound(data, data.combine(q)) * data.radius * data.rows.unit

@@ -17,6 +17,10 @@ GAP_ROUNDING = 1e-15
 """Rounding error of a relative gap (dimensionless). Added to the gap before it is compared with
 ``tol``, so that ``tol=0`` plays all rounds even where the bounds happen to be equal."""
 
+OTHER_DATA = 1e-9
+"""Difference of two entries of a vector per unit of its mass (in radii) that no rounding makes:
+it shows that a warm start was given other data."""
+
 # Bounds.
 
 LARGEST_NORM = 1e152

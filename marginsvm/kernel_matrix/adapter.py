@@ -59,6 +59,8 @@ class KernelMatrixAdapter(ABC):
     ----------
     n_rows : int
         Number of rows.
+    C : float
+        Soft margin (dimensionless); infinite: a hard margin.
     radius : float
         Largest norm of a row in the user's units; about the mean where the rows are
         balanced. Everything else here is in units of it.
@@ -94,6 +96,7 @@ class KernelMatrixAdapter(ABC):
     ) -> None:
         self.rows = rows
         self.n_rows = rows.n_rows
+        self.C = scale.C
         self.radius = scale.radius
         self.errors = errors
         self.work = work

@@ -18,6 +18,8 @@ class Scale:
 
     Attributes
     ----------
+    C : float
+        Soft margin (dimensionless): each row has its own extra coordinate ``1 / sqrt(2 C)``.
     radius : float
         Norm of the longest row in the user's units, its extra coordinate included.
     lengths : ndarray of shape (n_examples,)
@@ -27,6 +29,7 @@ class Scale:
         against the rows. None: a hard margin.
     """
 
+    C: float
     radius: float
     lengths: Array
     slack: Array | None
@@ -70,7 +73,7 @@ class Scale:
         radius = float(np.sqrt(longest)) or unit or 1.0
         soft = np.isfinite(C)
         slack = rows.per_example(0.5 / C / (weights * radius**2)) if soft else None
-        return cls(radius, squared_norms / radius**2, slack)
+        return cls(C, radius, squared_norms / radius**2, slack)
 
     def slack_per_example(self) -> Array:
         """Squares of the extra coordinates of each example's rows; zeros: a hard margin."""
@@ -82,4 +85,4 @@ class Scale:
         slack = self.slack
         if slack is not None and len(slack) > 1:
             slack = slack[examples]
-        return Scale(1.0, self.lengths[examples], slack)
+        return Scale(self.C, 1.0, self.lengths[examples], slack)
