@@ -24,12 +24,12 @@ from marginsvm.certify.rounding import (
 from marginsvm.data import passes
 from marginsvm.data.memory import as_store
 from marginsvm.data.normalized import NormalizedRows
-from marginsvm.data.passes import Centre, Sums
+from marginsvm.data.passes import Centre
 from marginsvm.data.threads import single_threaded_blas
 from marginsvm.kernel_matrix.adapter import BestResponse, KernelMatrixAdapter, support_of
 from marginsvm.kernel_matrix.columns import ColumnPlan
 from marginsvm.kernel_matrix.flat import DENSE, SPARSE, FlatRows
-from marginsvm.kernel_matrix.responses import Response, settle, softmax
+from marginsvm.kernel_matrix.responses import OnePassResponse, Response, softmax
 from marginsvm.rows.norms import LpNorm
 from marginsvm.rows.rows import Rows
 from marginsvm.rows.vector import Vector
@@ -44,10 +44,9 @@ _FAR = 8.0  # a mean this many radii away would cost digits if it were subtracte
 class LinearAdapter(KernelMatrixAdapter):
     """Rows of a design matrix, dense or CSR; vectors live in feature space.
 
-    X is never copied. A dense ``respond`` reads it once: the scores of a block and its
-    part of ``A^T q`` are computed while the block is in cache, and parts merge by
-    rescaling to the smaller margin. A sparse X, which cannot be sliced for free, and
-    responses that need all the margins at once take two products.
+    X is never copied. To a ``OnePassResponse`` a dense X is read once: the scores of a block
+    and its part of ``A^T q`` are computed while the block is in cache. A sparse X, which
+    cannot be sliced for free, and responses that need all the margins at once take two products.
 
     Parameters
     ----------
@@ -258,28 +257,32 @@ class LinearAdapter(KernelMatrixAdapter):
 
     def respond(self, w: Vector, mu: float = 1.0, response: Response = softmax) -> BestResponse:
         n_passes = self.n_passes
-        if response is softmax and self._merges:
-            margins, sums = self._respond_in_one_pass(w, mu)
-            weights = response(self.rows, margins, mu)
-            image = sums.mixed(self.rows, settle(sums.logs)[0]).astype(np.float64, copy=False)
-            image = self._with_constant(image, self.rows.adjoint(weights.q))
-            answer = BestResponse(Vector(image / self.radius, weights.q), weights)
+        if self._merges and isinstance(response, OnePassResponse):
+            answer = self._respond_in_one_pass(w, mu, response)
         else:
             answer = super().respond(w, mu, response)
         self.n_passes = n_passes + 1
         return answer
 
-    def _respond_in_one_pass(self, w: Vector, mu: float) -> tuple[Array, Sums]:
-        """Margins of all rows and the sums of their softmax weights, X read once."""
+    def _respond_in_one_pass(self, w: Vector, mu: float, response: OnePassResponse) -> BestResponse:
+        """Margins of all rows and the image of their weights, X read once."""
         W, shift = self._weights(w.image, precise=False)
         slack = None if self._slack is None else self._slack * w.coef
-        prior = self.rows.prior if isinstance(self.rows.prior, np.ndarray) else None
-        work = partial(passes.softmax_sums, W=W, shift=shift, mu=mu)
-        margins, sums = [], Sums(self.rows.n_groups)
-        for part, more in self._map(work, prior, slack):
-            margins.append(part)
-            sums = sums.merged(more)
-        return np.concatenate(margins), sums
+        work = partial(
+            passes.margins_and_sums,
+            W=W,
+            shift=shift,
+            block_sums=partial(response.block_sums, mu=mu),
+            merge=response.merge,
+        )
+        margins, sums = zip(*self._map(work, slack), strict=True)
+        weights = response.respond(self.rows, np.concatenate(margins), mu)
+        image = response.finish(self.rows, reduce(response.merge, sums), mu).image
+        assert image is not None  # the sums were taken with the examples
+        image = self._with_constant(
+            image.astype(np.float64, copy=False), self.rows.adjoint(weights.q)
+        )
+        return BestResponse(Vector(image / self.radius, weights.q), weights)
 
     def _kernel_block(self, i: Array, j: Array) -> Array:
         left = self._written_out(i)
