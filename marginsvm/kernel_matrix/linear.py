@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from copy import copy
+from dataclasses import replace
 from functools import cached_property, partial, reduce
 from typing import Any, TypeVar
 
@@ -276,13 +277,12 @@ class LinearAdapter(KernelMatrixAdapter):
             merge=response.merge,
         )
         margins, sums = zip(*self._map(work, slack), strict=True)
-        weights = response.respond(self.rows, np.concatenate(margins), mu)
-        image = response.finish(self.rows, reduce(response.merge, sums), mu).image
+        image, weights, parameters = response.finish(self.rows, reduce(response.merge, sums), mu)
         assert image is not None  # the sums were taken with the examples
-        image = self._with_constant(
-            image.astype(np.float64, copy=False), self.rows.adjoint(weights.q)
-        )
-        return BestResponse(Vector(image / self.radius, weights.q), weights)
+        every = slice(None)
+        q = response.block_weights(self.rows, every, np.concatenate(margins), mu, parameters)
+        image = self._with_constant(image.astype(np.float64, copy=False), self.rows.adjoint(q))
+        return BestResponse(Vector(image / self.radius, q), replace(weights, q=q))
 
     def _kernel_block(self, i: Array, j: Array) -> Array:
         left = self._written_out(i)

@@ -41,6 +41,21 @@ class SoftmaxSums(NamedTuple):
             return self.largest + np.log(self.mass)
 
 
+class SoftmaxParameters(NamedTuple):
+    """What the weights of a block depend on besides its margins.
+
+    Attributes
+    ----------
+    largest : ndarray of shape (n_groups, n_groups)
+        Largest exponent of each group.
+    exponents : ndarray of shape (n_groups, n_groups)
+        Logarithm of what the exponentials of each group are multiplied with.
+    """
+
+    largest: Array
+    exponents: Array
+
+
 class Normalisation(NamedTuple):
     """How exponentials become balanced weights that sum to 1.
 
@@ -98,10 +113,7 @@ class Softmax:
     ) -> SoftmaxSums:
         """Sums over the groups of a block, counted from the largest exponent of each group."""
         largest = rows.block_min(margins, block) / -mu
-        e = margins / -mu
-        e -= rows.expand(_finite(largest), block)
-        np.exp(e, out=e)
-        e = rows.weighted(e, block)
+        e = rows.weighted(_exponentials(rows, block, margins, mu, largest), block)
         image = None if X is None else rows.group_products(e, X, block)
         return SoftmaxSums(largest, rows.block_sum(e, block), image)
 
@@ -125,13 +137,23 @@ class Softmax:
             image = rows.sum_of_groups(image, np.exp(sums.largest + exponents))
         worst, log_risk = rows.min_margin(-mu * sums.largest), log_total - np.log(rows.total_weight)
         weights = _weights(np.empty(0), worst, mu * offsets, float(log_risk))
-        return OnePassAnswer(image, weights, exponents)
+        return OnePassAnswer(image, weights, SoftmaxParameters(sums.largest, exponents))
 
     def block_weights(
-        self, rows: Rows, block: slice, margins: Array, mu: float, parameters: Array
+        self, rows: Rows, block: slice, margins: Array, mu: float, parameters: SoftmaxParameters
     ) -> Array:
-        """Weights on the rows of a block; the parameters are the groups' exponents."""
-        return rows.weighted(np.exp(rows.expand(parameters, block) - margins / mu), block)
+        """Weights on the rows of a block."""
+        largest, exponents = parameters
+        q = _exponentials(rows, block, margins, mu, largest)
+        q *= rows.expand(np.exp(_finite(largest) + exponents), block)
+        return rows.weighted(q, block)
+
+
+def _exponentials(rows: Rows, block: slice, margins: Array, mu: float, largest: Array) -> Array:
+    """``exp(-margin / mu - largest)``, which loses no digits where margins are large."""
+    e = margins / -mu
+    e -= rows.expand(_finite(largest), block)
+    return np.exp(e, out=e)
 
 
 def _finite(largest: Array) -> Array:
