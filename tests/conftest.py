@@ -1,4 +1,4 @@
-"""Shared fixtures; see estimators.py for the discovery that the battery runs over."""
+"""Shared fixtures; see helpers/estimators.py for the discovery that the battery runs over."""
 
 import os
 from pathlib import Path

@@ -3,10 +3,11 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from estimators import ESTIMATORS, fit, make, overlapping, parameters, separable
+from helpers.battery import each, each_and_toy
+from helpers.estimators import fit, make, overlapping, parameters, separable
+from helpers.oracle import best_margin, best_margin_of
 from hypothesis import HealthCheck, given, note, settings
 from hypothesis import strategies as st
-from oracle import best_margin, best_margin_of
 from sklearn.datasets import load_breast_cancer, load_iris
 from sklearn.metrics.pairwise import rbf_kernel
 
@@ -16,8 +17,6 @@ from marginsvm import (
     SmoothedKernelPerceptron,
     check_certificate,
 )
-
-each = pytest.mark.parametrize("cls", ESTIMATORS, ids=lambda cls: cls.__name__)
 
 
 @st.composite
@@ -34,7 +33,7 @@ def problems(draw):
     return X * draw(st.sampled_from([1.0, 1e-8, 1e8, 1e-100, 1e100])), y
 
 
-@each
+@each_and_toy
 @settings(max_examples=40, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 @given(
     problem=problems(),
@@ -122,7 +121,7 @@ def test_the_check_computes_kernels_itself(params, form, rng):
         assert not check_certificate(clf, X, y, weight)
 
 
-@each
+@each_and_toy
 def test_nothing_separates(cls):
     X, y = load_iris(return_X_y=True)
     X, y = X[50:], y[50:]
@@ -134,7 +133,7 @@ def test_nothing_separates(cls):
     assert estimator.score(X, y) > 0.9
 
 
-@each
+@each_and_toy
 def test_contradictory_duplicates(cls):
     X = np.array([[0.0, 1.0], [0.0, 1.0], [3.0, 4.0], [-3.0, 1.0]])
     estimator = fit(make(cls), X, [0, 1, 0, 1])

@@ -7,14 +7,9 @@ from dataclasses import is_dataclass
 from pathlib import Path
 
 import pytest
-import test_certificates
-import test_equalities
-import test_persistence
-import test_users
-from estimators import ESTIMATORS, fit, make, parameters, separable
+from helpers.battery import each
+from helpers.estimators import ESTIMATORS, fit, make, parameters, separable
 from sklearn.externals._numpydoc.docscrape import NumpyDocString  # HTML reprs read with it
-from sklearn.utils.estimator_checks import parametrize_with_checks
-from toy_algorithm import DualFista
 
 import marginsvm
 from marginsvm import dask, kernels, sources
@@ -27,39 +22,13 @@ DOCS = ROOT / "docs"
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
 
-# The toy algorithm of "Add an algorithm" is held to what all estimators are.
+# The toy algorithm of "Add an algorithm". The battery of tests (helpers/battery.py) runs over it.
 
 
 def test_the_toy_is_short_and_shown():
     code = (DOCS / "toy_algorithm.py").read_text()
     assert len([line for line in code.splitlines() if line.strip()]) < 40
     assert "literalinclude:: toy_algorithm.py" in (DOCS / "extending.rst").read_text()
-
-
-@parametrize_with_checks([DualFista()])
-def test_scikit_learn_checks_on_the_toy(estimator, check):
-    check(estimator)
-
-
-@pytest.mark.parametrize(
-    "test",
-    [
-        test_certificates.test_bounds_bracket_the_optimum,
-        test_certificates.test_nothing_separates,
-        test_certificates.test_contradictory_duplicates,
-        test_equalities.test_integer_weights_are_copies,
-        test_equalities.test_stop_and_resume,
-        test_persistence.test_round_trips,
-        test_users.test_pipelines_and_searches,
-        test_users.test_callbacks_stop_a_fit,
-    ],
-    ids=lambda test: test.__name__,
-)
-def test_battery_on_the_toy(test, rng, tmp_path):
-    given = {"rng": rng, "tmp_path": tmp_path, "k": 3, "kernel": "linear", "C": 1.0}
-    given["copied"] = test_persistence.by_pickle
-    wanted = inspect.signature(test).parameters
-    test(cls=DualFista, **{name: value for name, value in given.items() if name in wanted})
 
 
 # Docstrings.
@@ -82,7 +51,7 @@ PUBLIC |= {
 }
 HOOKS = {"setup", "teardown", "on_fit_task_begin", "on_fit_task_end"}  # called by scikit-learn
 UNIT = r"dimensionless|[Uu]nits?\b|\(MB\)|[Pp]asses|relative|[Aa]s in|as there|radius"
-each = pytest.mark.parametrize("name", sorted(PUBLIC))
+each_name = pytest.mark.parametrize("name", sorted(PUBLIC))
 
 
 def names(entries):
@@ -112,7 +81,7 @@ def functions():
 FUNCTIONS = dict(functions())
 
 
-@each
+@each_name
 def test_docstrings_have_what_a_reader_needs(name):
     doc = NumpyDocString(inspect.getdoc(PUBLIC[name]))
     assert " ".join(doc["Summary"]).rstrip().endswith("."), "a summary is a sentence"
@@ -140,7 +109,7 @@ def test_functions_say_what_they_take_and_raise(name):
         assert doc["Raises"]
 
 
-@pytest.mark.parametrize("cls", ESTIMATORS, ids=lambda cls: cls.__name__)
+@each
 def test_parameters_and_fitted_attributes_are_all_documented(cls, rng):
     doc = NumpyDocString(inspect.getdoc(cls))
     assert names(doc["Parameters"]) == list(parameters(cls))

@@ -1,19 +1,14 @@
-"""Raj and Bach's algorithms: the loops against plain NumPy, the theorems, numba's manners."""
-
-import os
-import pickle
-import subprocess
-import sys
-import textwrap
+"""Raj and Bach's algorithms: the loops against plain NumPy, and the theorems."""
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from estimators import fit, separable
-from oracle import best_margin, best_margin_of, explicit_rows
+from helpers.estimators import fit, separable
+from helpers.games import optimum, theta
+from helpers.oracle import best_margin, best_margin_of, explicit_rows
+from helpers.vectors import flat
 from scipy.optimize import linprog
 from sklearn.feature_selection import SelectFromModel
-from vectors import flat
 
 from marginsvm import (
     DualLpPerceptron,
@@ -27,11 +22,6 @@ from marginsvm.algorithms.dual_lp import before
 from marginsvm.kernel_matrix import GramAdapter, LinearAdapter, LpNorm, make_rows
 
 # The reference: explicit rows, nothing incremental.
-
-
-def theta(u, q):
-    norm = np.linalg.norm(u, q)
-    return np.zeros_like(u) if norm == 0 else norm ** (2 - q) * np.abs(u) ** (q - 1) * np.sign(u)
 
 
 def reference_ascend(A, order, q, rule, L, slack):
@@ -65,7 +55,7 @@ def reference_accelerate(A, order, q, L, slack):
     return zeta, v
 
 
-def game(form, k, rng, *, p=2.0, C=np.inf, dtype=np.float64, constant=0.7):
+def explicit_game(form, k, rng, *, p=2.0, C=np.inf, dtype=np.float64, constant=0.7):
     """An adapter, its rows written out, their flat indices and a sequence of draws."""
     n, d = 14, 9
     X = (rng.standard_normal((n, d)) * (rng.random((n, d)) < 0.6)).astype(dtype)
@@ -88,7 +78,7 @@ FORMS += [("dense", 2, 1.1), ("gram", 2, 2.0), ("gram", 4, 2.0)]
 @pytest.mark.parametrize("C", [np.inf, 0.3])
 @pytest.mark.parametrize(("form", "k", "p"), FORMS)
 def test_loops_equal_the_reference(form, k, p, C, dtype, rng):
-    data, A, index, order = game(form, k, rng, p=p, C=C, dtype=dtype)
+    data, A, index, order = explicit_game(form, k, rng, p=p, C=C, dtype=dtype)
     q, loose = p / (p - 1), 1e-8 if dtype == np.float64 else 1e-4
     slack = np.full(len(A), 0.5 / (C * data.radius**2))
     L = np.linalg.norm(A, q, axis=1) ** 2 / (p - 1) + slack
@@ -116,7 +106,7 @@ def test_loops_equal_the_reference(form, k, p, C, dtype, rng):
 
 @pytest.mark.parametrize(("k", "p"), [(2, 2.0), (4, 2.0), (2, 1.3), (4, 1.3)])
 def test_norms_and_margins_of_the_adapter(k, p, rng):
-    data, A, index, _ = game("dense", k, rng, p=p)
+    data, A, index, _ = explicit_game("dense", k, rng, p=p)
     q, c = p / (p - 1), rng.random(len(A))
     alpha = np.zeros(data.rows.shape)
     alpha.flat[index] = c
@@ -146,13 +136,6 @@ def test_mirror_maps(q, scale, rng):
 
 
 # The theorems.
-
-
-def optimum(data, X, y, p):
-    """Dual optimum alpha*, in units of the radius."""
-    clf = DualLpPerceptron(p=p, fit_intercept=False, tol=1e-9, random_state=0, max_iter=200_000)
-    fit(clf, X, y)
-    return clf.certificate_.weights.toarray().ravel() * (data.radius / clf.margin_bound_) ** 2
 
 
 @pytest.mark.parametrize("p", [2.0, 1.5, 1.2])
@@ -200,9 +183,9 @@ def test_theorem_1_for_the_average(p, rng):
     losses = []
     for seed in range(10):
         clf = PrimalMirrorDescent(p=p, average=True, random_state=seed)
-        state = clf._start(data)
+        state = clf._algorithm().start(data)
         for _ in range(epochs):
-            state = clf._round(data, state)
+            state = clf._algorithm().step(data, state)
         mean = state.total / (30 * epochs)
         losses.append(0.5 * np.mean(np.maximum(0, 1 - A @ mean) ** 2))
     assert np.mean(losses) <= data.flat().curvature.max() * psi / (30 * epochs)
@@ -324,7 +307,7 @@ def test_the_l2_perceptron_is_rosenblatts(rng):
     data = LinearAdapter(X, make_rows(y, 2, balanced=False))
     A, w = explicit_rows(X, y)[0] / data.radius, np.zeros(X.shape[1])
     clf = LpPerceptron(random_state=0)
-    state = clf._round(data, clf._start(data))
+    state = clf._algorithm().step(data, clf._algorithm().start(data))
     alpha = np.rint(state.u.coef)
     np.testing.assert_allclose(state.u.coef, alpha)
     np.testing.assert_allclose(state.u.image, w + A.T @ alpha, rtol=1e-10)
@@ -368,92 +351,6 @@ def test_a_kernel_matrix_that_cannot_be_held_is_refused(rng, monkeypatch):
     monkeypatch.setattr("marginsvm.kernel_matrix.kernel._MAX_STORED_BYTES", 100)
     with pytest.raises(ValueError, match="kernel matrix of 60 examples"):
         DualLpPerceptron(kernel="rbf").fit(X, y)
-
-
-# numba's manners.
-
-
-def run(code, **environment):
-    """Run code in a new process; NUMBA_CACHE_DIR only if it is given."""
-    environ = {k: v for k, v in os.environ.items() if k != "NUMBA_CACHE_DIR"} | environment
-    done = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(code)],
-        capture_output=True,
-        text=True,
-        check=False,
-        env=environ,
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout.split()
-
-
-def test_numba_comes_with_the_first_fit_that_needs_it():
-    code = """
-        import sys, numpy as np, marginsvm
-        X, y = np.eye(4), [0, 1, 0, 1]
-        marginsvm.MomentumMarginClassifier().fit(X, y)
-        print("numba" in sys.modules)
-        marginsvm.DualLpPerceptron().fit(X, y)
-        print("numba" in sys.modules)
-    """
-    assert run(code) == ["False", "True"]
-
-
-def test_processes_share_the_cache(tmp_path):
-    code = """
-        import warnings; warnings.simplefilter("ignore")
-        import numpy as np
-        from sklearn.model_selection import GridSearchCV
-        from marginsvm import DualLpPerceptron
-        X, y = np.random.default_rng(0).standard_normal((40, 4)), np.arange(40) % 2
-        clf = DualLpPerceptron(C=1.0, max_iter=5)
-        GridSearchCV(clf, {"p": [2.0, 1.5]}, n_jobs=2, cv=2).fit(X, y)
-        clf.fit(X, y)
-        from marginsvm.algorithms.compiled import coordinates as loops
-        print(sum(loops._accelerate.stats.cache_hits.values()))
-        print(sum(loops._accelerate.stats.cache_misses.values()))
-    """
-    for _ in range(2):  # this process never compiles: it finds what the workers left
-        assert run(code, NUMBA_CACHE_DIR=str(tmp_path)) == ["1", "0"]
-    assert len(list(tmp_path.rglob("*_accelerate*.nbc"))) == 1
-
-
-@pytest.mark.parametrize(
-    "name", ["AdaptiveSamplingKernelClassifier", "DualLpPerceptron", "MaxMarginClassifier"]
-)
-@pytest.mark.parametrize("writable_home", [True, False])
-def test_a_read_only_installation(writable_home, name, tmp_path):
-    """numba falls back to the user's cache; where that cannot be either, there is none."""
-    refusing = ["InTreeCacheLocator"] + ([] if writable_home else ["UserWideCacheLocator"])
-    code = f"""
-        import numba.core.caching as caching
-        def refuse(self): raise OSError("read-only")
-        for name in {refusing}: getattr(caching, name).ensure_cache_path = refuse
-        import numpy as np, scipy.sparse as sp
-        from marginsvm import {name}
-        n = 600 if "{name}" == "MaxMarginClassifier" else 2  # few rows take no compiled loop
-        X, y = sp.eye_array(n, format="csr"), np.arange(n) % 2
-        print({name}().fit(X, y).status_)
-    """
-    assert run(code, HOME=str(tmp_path), XDG_CACHE_HOME=str(tmp_path)) == ["certified"]
-    assert bool(list(tmp_path.rglob("*.nbc"))) == writable_home
-
-
-def test_private_option_of_numba_still_means_the_same():
-    """No reference counts in the loops: a row of text would take four times as long."""
-    assert loops._accelerate.targetoptions["_nrt"] is False
-    data = LinearAdapter(np.eye(2), make_rows(np.arange(2), 2, balanced=False))
-    loops.ascend(data, np.arange(2), data.zeros())  # compiles, so numba knows the option
-
-
-@pytest.mark.parametrize("cls", [DualLpPerceptron, LpPerceptron, PrimalMirrorDescent])
-def test_models_hold_plain_arrays(cls, rng):
-    X, y = separable(rng)
-    clf = fit(cls(warm_start=True, random_state=0, max_iter=20), X, y)
-    assert b"numba" not in pickle.dumps(clf)
-    state = vars(clf._progress.state)
-    for value in [*vars(clf).values(), *state.values()]:
-        assert not isinstance(value, np.ndarray) or type(value) is np.ndarray
 
 
 def test_best_margin_without_an_intercept_is_the_same_problem(rng):

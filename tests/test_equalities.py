@@ -6,12 +6,21 @@ import joblib
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from estimators import ENDLESS, ESTIMATORS, draws, fit, make, overlapping, parameters, separable
+from helpers.battery import each_and_toy
+from helpers.estimators import (
+    ENDLESS,
+    draws,
+    fit,
+    make,
+    overlapping,
+    parameters,
+    separable,
+)
 from sklearn.base import clone
 
 from marginsvm import check_certificate
 
-pytestmark = pytest.mark.parametrize("cls", ESTIMATORS, ids=lambda cls: cls.__name__)
+pytestmark = each_and_toy
 
 
 def assert_same(a, b, *, rtol=1e-7, X=None):
@@ -86,7 +95,7 @@ def test_float32_stays_close(cls, rng):
 
 @pytest.mark.parametrize("C", [np.inf, 1.0])
 def test_integer_weights_are_copies(cls, C, rng):
-    if cls._in_order:
+    if cls()._algorithm().requires.in_order:
         pytest.skip("visits the examples in their order")
     X, y = overlapping(rng) if np.isfinite(C) else separable(rng)
     weight = rng.integers(0, 4, len(y))
@@ -111,7 +120,7 @@ def test_integer_weights_are_copies_for_gamma_too(cls, form, rng):
 
 
 def test_order_of_examples_does_not_matter(cls, rng):
-    if cls._in_order:
+    if cls()._algorithm().requires.in_order:
         pytest.skip("visits the examples in their order")
     X, y = separable(rng, k=3)
     order = rng.permutation(len(y))

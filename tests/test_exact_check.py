@@ -6,8 +6,9 @@ from fractions import Fraction
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from estimators import ESTIMATORS, fit, make, overlapping, parameters, separable
-from oracle import best_margin
+from helpers.battery import each
+from helpers.estimators import fit, make, overlapping, parameters, separable
+from helpers.oracle import best_margin
 from sklearn.datasets import load_breast_cancer, load_iris
 
 from marginsvm import (
@@ -19,8 +20,6 @@ from marginsvm import (
 from marginsvm.certify.checker.numbers import Rationals
 from marginsvm.certify.checker.problem import Problem
 from marginsvm.estimator.training_set import training_set
-
-each = pytest.mark.parametrize("cls", ESTIMATORS, ids=lambda cls: cls.__name__)
 
 
 def data_sets(rng):

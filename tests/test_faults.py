@@ -15,7 +15,8 @@ from pathlib import Path
 import joblib
 import numpy as np
 import pytest
-from estimators import ENDLESS, ESTIMATORS, bits, everything, fit, make, overlapping, quiet
+from helpers.battery import each
+from helpers.estimators import ENDLESS, bits, everything, fit, make, overlapping, quiet
 from sklearn.model_selection import GridSearchCV
 
 from marginsvm import CheckpointCallback, MomentumMarginClassifier, check_certificate
@@ -27,16 +28,15 @@ except ImportError:  # not a POSIX system
 
 HERE = Path(__file__).parent
 MANY = int(os.environ.get("MARGINSVM_FAULTS", "1"))
-each = pytest.mark.parametrize("cls", ESTIMATORS, ids=lambda cls: cls.__name__)
 
 
 def run(script, *args):
-    """What a Python process prints that runs one of the scripts beside this file."""
-    command = [sys.executable, HERE / script, *map(str, args)]
+    """What a Python process prints that runs one of the programs in ``helpers``."""
+    command = [sys.executable, "-m", f"helpers.{script}", *map(str, args)]
     # Dask and joblib limit the threads of all that this process starts from then on
     env = {name: v for name, v in os.environ.items() if not name.endswith("_NUM_THREADS")}
     done = subprocess.run(
-        command, capture_output=True, text=True, timeout=300 * MANY, check=False, env=env
+        command, capture_output=True, text=True, timeout=300 * MANY, check=False, env=env, cwd=HERE
     )
     assert done.returncode == 0, done.stderr
     return done.stdout
@@ -46,21 +46,21 @@ def run(script, *args):
 @pytest.mark.parametrize("impatience", [0.0, 0.3][:MANY])  # twice: in long runs only
 def test_interrupts(impatience, rng):
     number = 250 * MANY
-    out = run("interrupting.py", number, rng.integers(1000), impatience)
+    out = run("interrupting", number, rng.integers(1000), impatience)
     assert int(out.split()[-1]) >= 0.25 * number
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs forks")
 def test_killed_while_writing_checkpoints(rng):
     number = 24 * MANY
-    out = run("killing.py", number, rng.integers(1000))
+    out = run("killing", number, rng.integers(1000))
     assert int(out.split()[-1]) >= number
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs forks")
 def test_forks_while_other_threads_fit(rng):
     number = 16 * MANY
-    assert run("forking.py", number, rng.integers(1000)).split()[-1] == str(number)
+    assert run("forking", number, rng.integers(1000)).split()[-1] == str(number)
 
 
 @pytest.mark.parametrize("backend", ["threading", "loky", "multiprocessing"])

@@ -5,7 +5,7 @@ import pickle
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from estimators import fit, separable
+from helpers.estimators import fit, separable
 
 from marginsvm import MomentumMarginClassifier, check_certificate
 from marginsvm.kernels import two_layer_relu_ntk

@@ -5,8 +5,8 @@ from copy import copy
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from estimators import fit, overlapping, separable
-from oracle import best_margin, explicit_rows
+from helpers.estimators import fit, overlapping, separable
+from helpers.oracle import best_margin, explicit_rows
 from scipy.optimize import linprog
 from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer, load_iris, make_classification
@@ -326,11 +326,11 @@ def test_interrupted_rounds_change_nothing(k, rng):
     X, y = overlapping(rng, n=1500, d=400, k=k)
     data = LinearAdapter(X, make_rows(y, k, balanced=True))
     clf = MaxMarginClassifier()
-    states = [clf._start(data)]
+    states = [clf._algorithm().start(data)]
     for _ in range(3):
-        states.append(clf._round(data, states[-1]))
+        states.append(clf._algorithm().step(data, states[-1]))
     kept = states[2].gram.values.copy()
-    again = clf._round(data, states[2])
+    again = clf._algorithm().step(data, states[2])
     np.testing.assert_array_equal(states[2].gram.values, kept)
     np.testing.assert_array_equal(again.gram.values, states[3].gram.values)
     np.testing.assert_array_equal(again.u, states[3].u)

@@ -5,7 +5,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from estimators import ESTIMATORS, fit, make, overlapping, parameters, separable
+from helpers.battery import each
+from helpers.estimators import ESTIMATORS, fit, make, overlapping, parameters, separable
 from sklearn.datasets import load_iris
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import balanced_accuracy_score
@@ -18,8 +19,6 @@ from marginsvm import (
     check_certificate,
 )
 from marginsvm.certify.certificate import at_most
-
-each = pytest.mark.parametrize("cls", ESTIMATORS, ids=lambda cls: cls.__name__)
 
 
 def warning_of(estimator, X, y):

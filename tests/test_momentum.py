@@ -2,26 +2,15 @@
 
 import numpy as np
 import pytest
-from estimators import fit, overlapping, separable
-from oracle import best_margin
+from helpers.estimators import fit, overlapping, separable
+from helpers.games import rounds
+from helpers.oracle import best_margin
+from helpers.vectors import flat
 from scipy.special import expit
-from vectors import flat
 
-from marginsvm import (
-    BatchPerceptron,
-    MomentumMarginClassifier,
-    NesterovSchedule,
-    PowerSchedule,
-)
+from marginsvm import MomentumMarginClassifier, NesterovSchedule, PowerSchedule
 from marginsvm.kernel_matrix import LinearAdapter, make_rows
 from marginsvm.kernel_matrix.responses import softmax
-
-
-def rounds(estimator, data, n):
-    state = estimator._start(data)
-    for _ in range(n):
-        state = estimator._round(data, state)
-        yield state
 
 
 @pytest.mark.parametrize("balanced", [True, False])
@@ -204,18 +193,6 @@ def test_plain_gradient_descent_is_the_risks(rng):
         np.testing.assert_allclose(state.w.image, w, rtol=1e-10)
 
 
-def test_batch_perceptron_adds_the_worst_row(rng):
-    X, y = separable(rng, n=40)
-    A = np.where(y == 1, 1.0, -1.0)[:, None] * X / np.linalg.norm(X, axis=1).max()
-    data = LinearAdapter(X, make_rows(y, 2, balanced=False))
-    w = A.mean(axis=0)  # at w = 0 all rows are equally bad
-    states = rounds(BatchPerceptron(), data, 40)
-    next(states)
-    for state in states:
-        w = w + A[np.argmin(A @ w)]
-        np.testing.assert_allclose(state.w.image, w, rtol=1e-10)
-
-
 @pytest.mark.parametrize(
     ("step", "momentum"),
     [
@@ -231,50 +208,3 @@ def test_any_schedule_gives_sound_bounds(step, momentum, rng):
     clf = fit(MomentumMarginClassifier(step=step, momentum=momentum, max_iter=200), X, y)
     assert clf.margin_ <= best * (1 + 1e-5)
     assert best <= clf.margin_bound_ * (1 + 1e-5)
-
-
-@pytest.mark.parametrize(
-    ("params", "text"),
-    [
-        ({"step": "fast"}, "step"),
-        ({"step": -1.0}, "step"),
-        ({"step": lambda t: 1 - t}, "gave 0.0 at round 1"),
-        ({"momentum": 1.5}, "momentum"),
-        ({"momentum": lambda t: -1.0}, "gave -1.0 at round 0"),
-        ({"C": 0}, "'C'"),
-        ({"C": -1}, "'C'"),
-        ({"kernel": "gaussian"}, "rbf"),
-        ({"kernel": "rbf", "kernel_params": {"foo": 1}}, r"\['foo'\].*parameters are \['gamma'\]"),
-        ({"kernel": "poly", "kernel_params": {"n": 1}}, r"\['coef0', 'degree', 'gamma'\]"),
-        ({"kernel_params": {"gamma": 1.0}}, "it has no parameters"),
-        ({"loss": "hinge"}, "logistic"),
-        ({"tol": -1}, "tol"),
-        ({"max_iter": 0}, "max_iter"),
-    ],
-)
-def test_errors_say_what_to_do(params, text, rng):
-    X, y = separable(rng)
-    with pytest.raises(ValueError, match=text):
-        MomentumMarginClassifier(**params).fit(X, y)
-
-
-def test_kernel_params_stand_for_parameters(rng):
-    X, y = separable(rng)
-    a = fit(MomentumMarginClassifier(kernel="rbf", gamma=0.3, max_iter=9), X, y)
-    b = fit(MomentumMarginClassifier(kernel="rbf", kernel_params={"gamma": 0.3}, max_iter=9), X, y)
-    assert a.margin_bound_ == b.margin_bound_
-    with pytest.raises(ValueError, match="it has no parameters"):
-        MomentumMarginClassifier(kernel_params={"foo": 1}).fit_blocks([(X, y)])
-
-
-def test_bad_kernels_are_refused(rng):
-    X, y = separable(rng)
-    clf = MomentumMarginClassifier(kernel="precomputed")
-    with pytest.raises(ValueError, match="square"):
-        clf.fit(X, y)
-    K = X @ X.T
-    K[0, 1] += 1.0
-    with pytest.raises(ValueError, match="symmetric"):
-        clf.fit(K, y)
-    with pytest.raises(ValueError, match="1 class"):
-        MomentumMarginClassifier().fit(X, np.zeros(len(X)))

@@ -6,8 +6,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from estimators import ESTIMATORS, fit, make, parameters, quiet, separable
-from oracle import best_margin, best_margin_of, normalized_rows
+from helpers.battery import each
+from helpers.estimators import ESTIMATORS, fit, make, parameters, quiet, separable
+from helpers.oracle import best_margin, best_margin_of, normalized_rows
 
 from marginsvm import (
     MomentumMarginClassifier,
@@ -17,7 +18,6 @@ from marginsvm import (
 )
 from marginsvm.kernel_matrix import normalized
 
-each = pytest.mark.parametrize("cls", ESTIMATORS, ids=lambda cls: cls.__name__)
 NORMALIZING = [cls for cls in ESTIMATORS if "normalize" in parameters(cls)]
 each_normalizing = pytest.mark.parametrize("cls", NORMALIZING, ids=lambda cls: cls.__name__)
 
@@ -157,7 +157,7 @@ def test_weights_are_copies_and_blocks_are_parts(cls, C, rng):
         np.testing.assert_allclose(blocks.margin_bound_, whole.margin_bound_, rtol=1e-9)
         assert check_certificate(blocks, parts)
     kept = np.repeat(X, weight.astype(int), axis=0), np.repeat(y, weight.astype(int))
-    if not cls._in_order:
+    if not cls()._algorithm().requires.in_order:
         copies = fit(make(cls, **params), *kept)
         assert copies.constant_ == whole.constant_
         np.testing.assert_allclose(copies.margin_bound_, whole.margin_bound_, rtol=1e-9)
@@ -271,3 +271,67 @@ def test_the_methods_that_do_not_normalise_agree(rng):
         other = fit(MomentumMarginClassifier(), X, y)
         ours = fit(PerceptronVonNeumann(normalize=True, max_iter=100_000), X, y)
         assert other.separable_ is ours.separable_ is True, name
+
+
+@pytest.mark.parametrize("k", [2, 3])
+@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize("fit_intercept", [False, True])
+def test_normalized_rows_are_those_of_normalized_data(k, sparse, fit_intercept, rng):
+    X, y = separable(rng, k=k)
+    X[5] = 0.0
+    X[np.abs(X) < 0.2] = 0.0
+    unit = normalized_rows(X, fit_intercept=fit_intercept)
+    given = sp.csr_array(X) if sparse else X
+    params = {"max_iter": 50, "tol": 0.0}
+    inside = SmoothedKernelPerceptron(normalize=True, fit_intercept=fit_intercept, **params)
+    outside = fit(SmoothedKernelPerceptron(fit_intercept=False, **params), unit, y)
+    coef = fit(inside, given, y).coef_
+    if fit_intercept:
+        coef = np.hstack([coef, inside.intercept_[:, None] / inside.constant_])
+    np.testing.assert_allclose(coef, outside.coef_, rtol=1e-8, atol=1e-10)
+    np.testing.assert_allclose(inside.margin_bound_, outside.margin_bound_)
+    F = outside.decision_function(unit)
+    np.testing.assert_allclose(inside.decision_function(given), F, rtol=1e-8, atol=1e-10)
+
+
+def test_a_zero_row_proves_that_nothing_separates_without_an_intercept(rng):
+    X, y = separable(rng)
+    X[3] = 0.0
+    clf = fit(PerceptronVonNeumann(fit_intercept=False, stopping="gap", max_iter=2000), X, y)
+    assert clf.margin_ <= 0
+    assert clf.separable_ is not True
+    assert check_certificate(clf, X, y)
+
+
+@pytest.mark.parametrize("fit_intercept", [False, True])
+def test_normalized_kernels_and_float32(fit_intercept, rng):
+    X, y = separable(rng)
+    params = {"kernel": "poly", "degree": 2, "coef0": 1.0, "max_iter": 40, "tol": 0.0}
+    params |= {"normalize": True, "fit_intercept": fit_intercept}
+    clf = fit(SmoothedKernelPerceptron(**params), X, y)
+    assert check_certificate(clf, X, y)
+    K = (clf._gamma * X @ X.T + 1.0) ** 2
+    squared = np.diagonal(K)
+    constant = np.sqrt(squared.max()) if fit_intercept else 0.0
+    np.testing.assert_allclose(clf.constant_, constant)
+    F = K[:, clf.support_] @ clf.dual_coef_[0] + clf.intercept_
+    F /= np.sqrt(squared + constant**2)
+    np.testing.assert_allclose(np.abs(F).min(), 1.0, rtol=1e-9)
+    np.testing.assert_allclose(clf.decision_function(X), F, rtol=1e-9)
+    single = fit(SmoothedKernelPerceptron(**params), X.astype(np.float32), y)
+    assert check_certificate(single, X.astype(np.float32), y, rtol=1e-5)
+    np.testing.assert_allclose(single.decision_function(X), F, rtol=1e-3, atol=1e-3)
+
+
+def test_a_precomputed_kernel_must_be_normalized_before(rng):
+    X, y = separable(rng)
+    with pytest.raises(ValueError, match="normalize=False"):
+        SmoothedKernelPerceptron(kernel="precomputed", normalize=True).fit(X @ X.T, y)
+    X[7] = 0.0  # with an intercept, its norm of 0 would have to be known in prediction
+    K = normalized_rows(X, fit_intercept=False) @ normalized_rows(X, fit_intercept=False).T
+    with pytest.raises(ValueError, match="its diagonal goes from 0 to 1"):
+        SmoothedKernelPerceptron(kernel="precomputed", normalize=True).fit(K, y)
+    params = {"kernel": "precomputed", "normalize": True, "fit_intercept": False}
+    clf = fit(PerceptronVonNeumann(**params), K, y)
+    assert clf.separable_ is False
+    assert check_certificate(clf, K, y, exact=True)

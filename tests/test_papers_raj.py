@@ -6,11 +6,9 @@ dual variables are n times those here: its problem (12) has averages where the c
 
 import numpy as np
 import pytest
-from estimators import separable
-from test_dual_lp import optimum, theta
-from test_momentum import rounds
-from test_papers import game, written_out
-from vectors import flat
+from helpers.estimators import separable
+from helpers.games import game, optimum, rounds, theta, written_out
+from helpers.vectors import flat
 
 from marginsvm import PrimalMirrorDescent
 from marginsvm.algorithms.compiled import coordinates as loops

@@ -1,16 +1,15 @@
 """What Ramdas and Pena state beside their theorems, and the classical bounds that they quote.
 
-The theorems are in test_perceptrons; docs/papers.rst says where each of them is.
+The theorems are in test_smoothed and test_von_neumann; docs/papers.rst says where each of them is.
 """
 
 import numpy as np
 import pytest
-from estimators import fit, overlapping, separable
-from oracle import best_margin
+from helpers.estimators import fit, overlapping, separable
+from helpers.games import game, rounds, unit_rows
+from helpers.oracle import best_margin
 from scipy.optimize import minimize, nnls
 from scipy.spatial import ConvexHull
-from test_papers import game
-from test_perceptrons import rounds, unit_rows
 
 from marginsvm import (
     BatchPerceptron,

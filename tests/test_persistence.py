@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 import skops.io
-from estimators import ENDLESS, ESTIMATORS, fit, make, overlapping, parameters, separable
+from helpers.battery import each, each_and_toy
+from helpers.estimators import ENDLESS, fit, make, overlapping, parameters, separable
 from sklearn.base import clone
 from sklearn.exceptions import InconsistentVersionWarning, NotFittedError
 
@@ -19,7 +20,6 @@ from marginsvm import MomentumMarginClassifier, NesterovSchedule, PowerSchedule,
 from marginsvm.kernels import two_layer_relu_ntk
 
 DOCS = Path(__file__).parent.parent / "docs" / "persistence.md"
-each = pytest.mark.parametrize("cls", ESTIMATORS, ids=lambda cls: cls.__name__)
 
 # What skops must be told to trust beside the estimator; fits to be gone on with, more of ours.
 FINISHED = {
@@ -73,7 +73,7 @@ def assert_equal_models(model, other, X, y):
     assert difference.count_nonzero() == 0
 
 
-@each
+@each_and_toy
 @pytest.mark.parametrize("copied", [by_pickle, by_joblib, by_skops])
 def test_round_trips(cls, copied, rng):
     for params, X, y in problems(cls, rng):

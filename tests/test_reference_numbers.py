@@ -2,12 +2,19 @@
 
 import numpy as np
 import pytest
-from estimators import fit
+from helpers.estimators import fit
 from sklearn.datasets import load_digits, load_iris
 from sklearn.metrics.pairwise import PAIRWISE_KERNEL_FUNCTIONS
 from sklearn.svm import LinearSVC
 
-from marginsvm import BatchPerceptron, MomentumMarginClassifier, check_certificate
+from marginsvm import (
+    BatchPerceptron,
+    MomentumMarginClassifier,
+    NormalizedKernelPerceptron,
+    PerceptronVonNeumann,
+    SmoothedKernelPerceptron,
+    check_certificate,
+)
 
 
 def test_iris_setosa_versicolor():
@@ -66,3 +73,30 @@ def test_an_indefinite_kernel_is_refused():
     X, y = load_digits(return_X_y=True)
     with pytest.raises(ValueError, match="positive semidefinite"):
         fit(MomentumMarginClassifier(kernel=lambda A, B: -A @ B.T), X[:50], y[:50])
+
+
+# Rounds that were counted by a prototype that shares no code.
+
+
+@pytest.mark.parametrize(
+    ("cls", "pair", "expected"),
+    [
+        (SmoothedKernelPerceptron, (0, 1), 15),
+        (SmoothedKernelPerceptron, (3, 5), 196),
+        (NormalizedKernelPerceptron, (0, 1), 21),
+        (NormalizedKernelPerceptron, (3, 5), 1480),
+        (PerceptronVonNeumann, (0, 1), 75),
+        (PerceptronVonNeumann, (3, 5), 1164),
+    ],
+)
+def test_rounds_on_mnist(cls, pair, expected, shared_data):
+    data = shared_data("mnist")
+    chosen = np.isin(data["y_test"], pair)
+    X, y = data["X_test"][chosen].astype(float), data["y_test"][chosen]
+    clf = cls(stopping="separation", fit_intercept=False, normalize=True)
+    if cls is PerceptronVonNeumann:
+        clf.set_params(gamma_outer=2.0)
+    clf.fit(X, y)
+    assert clf.separable_ is True
+    assert abs(clf.n_iter_ - expected) <= 1 + expected // 100
+    assert check_certificate(clf, X, y)

@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
-from oracle import explicit_rows
+from helpers.oracle import explicit_rows
+from helpers.vectors import flat
 from scipy.optimize import linprog
-from vectors import flat
 
 from marginsvm.kernel_matrix import BinaryRows, LinearAdapter, MulticlassRows, make_rows
 from marginsvm.kernel_matrix.responses.balancing import balancing_offsets
@@ -174,3 +174,18 @@ def test_adapter_against_explicit_rows(k, C, rng):
     v = A[3] + 2.0 * A[7]
     np.testing.assert_allclose(data.margins(w).ravel()[index], A @ v, atol=1e-12)
     np.testing.assert_allclose(data.norm(w), np.linalg.norm(v))
+
+
+@pytest.mark.parametrize("k", [2, 4])
+@pytest.mark.parametrize("balanced", [True, False])
+@pytest.mark.parametrize("mu", [1e-4, 0.1, 10.0])
+def test_euclidean_response_minimises_over_the_balanced_simplex(k, balanced, mu, rng):
+    weights = rng.uniform(0.5, 3.0, 40)
+    codes = np.r_[np.arange(k), rng.integers(0, k, 40 - k)]
+    rows = make_rows(codes, k, balanced=balanced, weights=weights)
+    margins = rows.margins(rng.standard_normal(rows.score_shape))
+    inside = np.isfinite(margins)
+    q = euclidean(rows, margins, mu).q
+    gradient = np.where(inside, np.where(inside, margins, 0) + mu * (q / rows.prior - 1), np.inf)
+    best = worst_row(rows, gradient)  # the minimiser of a linear function
+    assert best.min_margin >= np.sum(gradient[inside] * q[inside]) - 1e-9

@@ -9,15 +9,8 @@ import numpy as np
 import pandas as pd
 import pytest
 import sklearn
-from estimators import (
-    ENDLESS,
-    ESTIMATORS,
-    fit,
-    make,
-    overlapping,
-    quiet,
-    separable,
-)
+from helpers.battery import each, each_and_toy
+from helpers.estimators import ENDLESS, fit, make, overlapping, quiet, separable
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.callback import ProgressBar
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
@@ -33,10 +26,8 @@ from marginsvm import (
     check_certificate,
 )
 
-each = pytest.mark.parametrize("cls", ESTIMATORS, ids=lambda cls: cls.__name__)
 
-
-@each
+@each_and_toy
 def test_pipelines_and_searches(cls, rng):
     X, y = separable(rng, n=90)
     with quiet():
@@ -144,7 +135,7 @@ class StopAfter:
         pass
 
 
-@each
+@each_and_toy
 def test_callbacks_stop_a_fit(cls, rng):
     X, y = overlapping(rng)
     callback = StopAfter(3)

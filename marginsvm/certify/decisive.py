@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from marginsvm.certify.candidate import Candidate
 from marginsvm.certify.nearest_point import shortest_proof
-from marginsvm.fit.progress import Candidate
 from marginsvm.kernel_matrix import KernelMatrixAdapter
 
 

@@ -105,7 +105,7 @@ class KernelMatrixAdapter(Bounds):
         self.n_rows = rows.n_rows
         self.n_passes = 0.0
         self._image_shape = image_shape
-        self._C = C
+        self.C = C
         self._norm = norm
         self._constant = constant
         self._slack: Array | None = None  # squares of the rows' extra coordinates
@@ -118,7 +118,7 @@ class KernelMatrixAdapter(Bounds):
         """
         weights = np.ones(1) if self.rows.weights is None else self.rows.weights
         with np.errstate(over="ignore", invalid="ignore"):
-            slack = 0.5 / (self._C * np.minimum(weights, 1.0))
+            slack = 0.5 / (self.C * np.minimum(weights, 1.0))
             longest = float((squared_norms + slack).max())
         short = longest < _LARGEST**-2 and 0.0 < self._tallest() < 1.0 / _LARGEST
         if short or not longest < _LARGEST**2:
@@ -129,8 +129,8 @@ class KernelMatrixAdapter(Bounds):
             )
         self.radius = float(np.sqrt(longest)) or unit or 1.0
         self._lengths = squared_norms / self.radius**2
-        if np.isfinite(self._C):
-            slack = 0.5 / self._C / (weights * self.radius**2)
+        if np.isfinite(self.C):
+            slack = 0.5 / self.C / (weights * self.radius**2)
             self._slack = self.rows.per_example(slack)
 
     # What the geometry provides.

@@ -19,7 +19,7 @@ from scipy.linalg.lapack import dposv
 
 from marginsvm._typing import Array
 from marginsvm.algorithms.exact.working_set import WorkingSet
-from marginsvm.dual_state import Candidate
+from marginsvm.certify.candidate import Candidate
 from marginsvm.kernel_matrix import KernelMatrixAdapter
 from marginsvm.rows.vector import Vector
 
@@ -117,10 +117,6 @@ class Newton:
         new = self._at(data, w, margins, b, known, hessian)
         settled = (new.separator - self.separator).largest_entry() == 0.0
         return replace(new, steps=self.steps + 1, settled=settled)
-
-    def is_settled(self, tol: float) -> bool:
-        """Whether nothing will change any more."""
-        return self.settled
 
     def _direction(
         self, data: KernelMatrixAdapter, descent: Array, active: Array

@@ -11,8 +11,8 @@ from marginsvm._typing import Array
 from marginsvm.algorithms.exact.faces import FaceSolver
 from marginsvm.algorithms.exact.growing import GrowingMatrix
 from marginsvm.algorithms.exact.pivoting import block_pivoting
+from marginsvm.certify.candidate import Candidate
 from marginsvm.certify.nearest_point import NearestPoint, nearest_point
-from marginsvm.dual_state import Candidate
 from marginsvm.kernel_matrix import KernelMatrixAdapter
 from marginsvm.rows.vector import Vector
 
@@ -106,7 +106,7 @@ class WorkingSet:
 
     def advance(self, data: KernelMatrixAdapter, tol: float) -> WorkingSet:
         """Solve on the working set, certify with a pass over all rows, exchange rows."""
-        if self.is_settled(tol):
+        if tol >= self.settled:  # as nothing will change any more
             return self
         work, view = self._within(data, tol)._look(data, tol)
         if not len(view.new):  # slack keeps H definite: pivoting has given all its digits
@@ -116,10 +116,6 @@ class WorkingSet:
             return replace(work, delicate=delicate, free=free, settled=tol if done else np.inf)
         work = work._exchange(data, view)
         return replace(work, near=_near(data, view.flat, work.rows)) if len(self.near) else work
-
-    def is_settled(self, tol: float) -> bool:
-        """Whether nothing will change any more."""
-        return tol >= self.settled
 
     def _within(self, data: KernelMatrixAdapter, tol: float) -> WorkingSet:
         """What rounds on the near examples make of this: they cost next to nothing."""

@@ -4,10 +4,10 @@ import re
 import warnings
 
 import numpy as np
-from estimators import make
-from rational import is_separable
 from sklearn.exceptions import ConvergenceWarning
 
+from helpers.estimators import make
+from helpers.rational import is_separable
 from marginsvm import check_certificate
 
 UNITS = ["one", "one", "power", "identifier", "timestamp", "offset"]

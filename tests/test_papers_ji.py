@@ -1,32 +1,21 @@
-"""What Ji et al. and Hanashiro and Abernethy state beside their theorems, in their own setting.
+"""What Ji et al. state beside their theorems, in their own setting.
 
-The theorems are with their algorithms (test_momentum, test_perceptrons,
-test_adaptive_sampling); docs/papers.rst says where each of them is.
+The theorems are in test_momentum and test_adaptive_sampling; docs/papers.rst says where each
+of them is.
 """
 
 import numpy as np
 import pytest
-from estimators import overlapping, separable
-from oracle import best_margin
+from helpers.estimators import overlapping, separable
+from helpers.games import game, rounds, written_out
+from helpers.oracle import best_margin
+from helpers.vectors import flat
 from scipy.optimize import minimize, nnls
 from scipy.special import logsumexp
-from test_dual_lp import optimum, theta
-from test_momentum import rounds
-from test_perceptrons import section_3
-from vectors import flat
 
-from marginsvm import MaxMarginClassifier, MomentumMarginClassifier, OptimisticPerceptron
+from marginsvm import MaxMarginClassifier, MomentumMarginClassifier
 from marginsvm.algorithms.momentum import LOSSES
-from marginsvm.kernel_matrix import LinearAdapter, LpNorm, make_rows
-
-
-def game(X, y, p=2.0):
-    """Rows without an intercept, the longest of norm 1."""
-    return LinearAdapter(X, make_rows(y, 2, balanced=False), norm=LpNorm(p))
-
-
-def written_out(data, X, y):
-    return np.where(y == 1, 1.0, -1.0)[:, None] * X / data.radius
+from marginsvm.kernel_matrix import LinearAdapter, make_rows
 
 
 def test_lemma_a_1(rng):
@@ -172,41 +161,3 @@ def test_a_quarter_of_the_best_margin(margin, rng):
             assert data.lower_bound(state.seen.vector)[0] >= best / 4
             seen += 1
     assert seen >= enough
-
-
-def test_regrets_of_hanashiro(rng):
-    """Theorem 1 for unit vectors, the best among them, and Theorem 2; r = 1, eta = 1."""
-    X, y = separable(rng, n=40)
-    data = game(X, y)
-    A = written_out(data, X, y)
-    star = theta(A.T @ optimum(data, X, y, 2.0), 2.0)
-    others = np.vstack([star, rng.standard_normal((5, X.shape[1]))])
-    units = others / np.linalg.norm(others, axis=1)[:, None]
-    start = OptimisticPerceptron()._start(data)
-    W, p, gained, moved, played = start.W, start.last.coef, 0.0, 0.0, 0.0
-    for state in rounds(OptimisticPerceptron(), data, 200):
-        w, W, before, p = state.W - W, state.W, p, state.last.coef
-        gained += p @ data.margins(w)
-        moved += np.abs(p - before).sum() ** 2
-        played = played + p
-        assert np.all(units @ (A.T @ played) - gained <= 0.5 + 0.5 * moved + 1e-9)
-        assert gained - data.margins(W).min() <= np.log(len(A)) - 0.5 * moved + 1e-9
-
-
-@pytest.mark.parametrize("n", [2, 3, 4, 6, 8, 10])
-def test_mistakes_a_pass_on_the_data_of_section_3(n):
-    """Hanashiro: approximately two a pass, however many examples; 1.25 for n = 2, then more."""
-    X, y = section_3(n)
-    A = np.array(y)[:, None] * X
-    margins, G = np.zeros(n), A @ A.T
-    mistakes, passes, before = 0, 0, -1
-    while mistakes > before:  # rows in turn; test_perceptrons has the estimator's mistakes
-        before, passes = mistakes, passes + 1
-        for i in range(n):
-            if margins[i] <= 0:
-                margins += G[i]
-                mistakes += 1
-    assert mistakes == (4**n - 1) // 3
-    share = mistakes / passes  # the last pass, which makes none, included
-    print(f"n = {n}: {share:.3f} mistakes a pass")
-    assert share == 1.25 if n == 2 else 1.5 < share < 2.0

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from estimators import ESTIMATORS, make, quiet
+from helpers.estimators import ESTIMATORS, make, quiet
 from sklearn.datasets import load_iris, make_blobs
 
 from marginsvm import (
@@ -13,7 +13,7 @@ from marginsvm import (
     check_certificate,
 )
 
-BY_PASSES = [cls for cls in ESTIMATORS if cls._by_passes]
+BY_PASSES = [cls for cls in ESTIMATORS if cls()._algorithm().requires.by_passes]
 
 
 def cut(X, y, sizes, weight=None):
@@ -89,25 +89,6 @@ def test_rows_beyond_those_at_hand_cost_a_pass_and_nothing_else(rng, monkeypatch
     same_fit(whole, MaxMarginClassifier().fit_blocks(cut(X, y, [100] * 4)), rtol=1e-8)
 
 
-def test_the_worst_do_not_depend_on_the_order_of_blocks(rng):
-    from marginsvm.data.stream import Worst
-
-    X, codes = rng.standard_normal((500, 2)), np.arange(500) % 3
-    margins = np.round(rng.standard_normal(500), 1)  # with ties
-    blocks = [slice(i, i + 50) for i in range(0, 500, 50)]
-    expected = set()
-    for c in range(3):
-        mine = np.flatnonzero(codes == c)
-        expected |= set(mine[np.lexsort((mine, margins[mine]))[:20]].tolist())
-    for _ in range(5):
-        worst = Worst(codes, 20)
-        for k in rng.permutation(len(blocks)):
-            worst(blocks[k], X[blocks[k]], margins[blocks[k]])
-        found = worst.examples()
-        assert set(found) == expected
-        assert all(np.array_equal(x[0], X[i]) for i, x in found.items())
-
-
 class Once:
     def __init__(self, blocks):
         self.blocks = list(blocks)
@@ -152,7 +133,9 @@ def test_bad_sources(source, text):
     assert [name for name in vars(clf) if name.endswith("_") and not name.startswith("_")] == []
 
 
-@pytest.mark.parametrize("cls", [cls for cls in ESTIMATORS if not cls._by_passes])
+@pytest.mark.parametrize(
+    "cls", [cls for cls in ESTIMATORS if not cls()._algorithm().requires.by_passes]
+)
 def test_those_that_need_all_in_memory_say_so(cls):
     with pytest.raises(ValueError, match="use fit, or MaxMarginClassifier"):
         make(cls).fit_blocks([])

@@ -8,11 +8,12 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
-from estimators import ESTIMATORS, fit, make, parameters
-from hostile import hostile_problem, truthful
+from helpers.battery import each
+from helpers.estimators import ESTIMATORS, fit, make, parameters, separable
+from helpers.hostile import hostile_problem, truthful
+from helpers.rational import exact_rows, has_solution, is_separable
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from rational import exact_rows, has_solution, is_separable
 from sklearn.datasets import load_breast_cancer, load_iris
 
 from marginsvm import (
@@ -22,10 +23,8 @@ from marginsvm import (
     check_certificate,
     check_separability,
 )
-from marginsvm.certify.checker import overlap
+from marginsvm.certify.checker import elimination
 from marginsvm.certify.checker.overlap import nothing_separates
-
-each = pytest.mark.parametrize("cls", ESTIMATORS, ids=lambda cls: cls.__name__)
 
 
 def iris(first, second, column=None):
@@ -163,7 +162,9 @@ def test_a_rounded_mean_of_the_others_takes_no_minutes(rng):
     """No exact weights exist on any of the supports, which needs no elimination in integers."""
     X, y = rng.standard_normal((400, 60)), rng.integers(0, 2, 400)
     X[:, -1] = X[:, :-1].mean(axis=1)
-    with patch("marginsvm.certify.checker.overlap._cramer", wraps=overlap._cramer) as eliminations:
+    with patch(
+        "marginsvm.certify.checker.elimination._cramer", wraps=elimination._cramer
+    ) as eliminations:
         clf = fit(MaxMarginClassifier(), X, y)
     assert clf.status_ == "no_margin"
     assert eliminations.call_count <= 2
@@ -244,7 +245,7 @@ def test_a_false_that_is_not_proved_is_refuted():
         assert "separable is False" in check.reason
 
 
-# Against rationals. ``tests/attack.py`` does the same for as many cases as one likes.
+# Against rationals. ``helpers/attack.py`` does the same for as many cases as one likes.
 
 CASES = int(os.environ.get("MARGINSVM_ATTACK", "0")) or 60
 
@@ -273,3 +274,85 @@ def test_the_oracle_knows_gordans_theorem():
     assert is_separable([[-1.0, 0.0], [0.0, 1.0], [1.0, 0.0]], [0, 1, 2])
     assert not has_solution([[1, 1]], [-1])
     assert len(exact_rows(np.eye(3), [0, 1, 2])) == 6
+
+
+# check_separability.
+
+
+def inseparable(name):
+    rng = np.random.default_rng(0)
+    if name == "iris":
+        X, y = load_iris(return_X_y=True)
+        return X[50:], y[50:]
+    if name == "noisy":
+        X = rng.standard_normal((300, 5))
+        return X, np.where(X[:, 0] + 0.5 * rng.standard_normal(300) > 0, 1, -1)
+    X = rng.standard_normal((200, 10))
+    y = (X[:, 0] > 0).astype(int)
+    X[1], y[0], y[1] = X[0], 0, 1
+    return X, y if name == "duplicates" else y + (np.arange(200) % 7 == 6)
+
+
+@pytest.mark.parametrize("name", ["iris", "noisy", "duplicates", "three classes"])
+@pytest.mark.parametrize("fit_intercept", [True, False])
+@pytest.mark.parametrize("kernel", ["linear", "poly"])
+def test_not_separable_with_a_proof(name, fit_intercept, kernel):
+    X, y = inseparable(name)
+    if kernel == "poly" and name != "duplicates":
+        pytest.skip("a polynomial may separate it")
+    clf = fit(PerceptronVonNeumann(fit_intercept=fit_intercept, kernel=kernel), X, y)
+    assert clf.separable_ is False
+    assert clf.status_ == "no_margin"
+    assert clf.margin_bound_ <= 1e-6 * clf.certificate_.radius
+    assert check_certificate(clf, X, y)
+    answer = check_separability(X, y, fit_intercept=fit_intercept, kernel=kernel)
+    assert answer.separable is False
+    assert answer.coef is None
+    assert check_certificate(answer.estimator, X, y)
+    np.testing.assert_allclose(answer.weights.sum(), 1.0)
+    assert repr(answer).startswith("Not separable")
+
+
+def test_proof_spelled_out():
+    """The weights make the class means of the examples meet."""
+    X, y = inseparable("iris")
+    q = check_separability(X, y).weights.toarray().ravel()
+    first, second = q[y == 1], q[y == 2]
+    np.testing.assert_allclose([first.sum(), second.sum()], 0.5, atol=1e-12)
+    np.testing.assert_allclose(first @ X[y == 1], second @ X[y == 2], atol=1e-5)
+
+
+@pytest.mark.parametrize("kernel", ["linear", "rbf"])
+def test_separable_with_a_separator(kernel, rng):
+    X, y = separable(rng, k=3)
+    answer = check_separability(X, y, kernel=kernel)
+    assert answer.separable is True
+    assert answer.weights is None
+    assert 0 < answer.margin <= answer.margin_bound
+    assert answer.estimator.score(X, y) == 1.0
+    assert repr(answer).startswith("Separable")
+    if kernel == "linear":
+        F = X @ answer.coef.T + answer.intercept
+        assert np.all(F.argmax(axis=1) == y)
+
+
+def test_an_open_question_stays_open(rng):
+    """Floats of a product of low rank are of full rank, but for this only their rounding counts."""
+    X = rng.standard_normal((200, 2)) @ rng.standard_normal((2, 6))
+    answer = check_separability(X, rng.integers(0, 2, 200))
+    assert answer.separable is None
+    assert answer.weights is None
+    assert repr(answer).startswith("Undecided")
+
+
+@pytest.mark.parametrize("name", ["tng_basehock", "arcene"])
+def test_separability_of_text_and_genes(name, shared_data):
+    z = shared_data(name)
+    if "data" in z:
+        X = sp.csr_array((z["data"], z["indices"], z["indptr"]), shape=tuple(z["shape"]))
+        y = z["y"]
+    else:
+        X, y = z["X_train"], z["y_train"]
+    answer = check_separability(X.astype(float), y)
+    assert answer.separable is True
+    assert check_certificate(answer.estimator, X.astype(float), y)

@@ -1,7 +1,8 @@
-"""A process whose fits are killed while they write checkpoints: python killing.py NUMBER SEED.
+"""A process whose fits are killed while they write checkpoints.
 
-Each fit is a fork that goes on from the last checkpoint, and is killed (SIGKILL) at a
-random moment. The one that lives to its end must give the bits of a fit left in peace.
+Run by ``python -m helpers.killing NUMBER SEED``. Each fit is a fork that goes on from the
+last checkpoint, and is killed (SIGKILL) at a random moment. The one that lives to its end must
+give the bits of a fit left in peace.
 """
 
 import gc
@@ -16,9 +17,9 @@ from pathlib import Path
 
 import joblib
 import numpy as np
-from estimators import ENDLESS, ESTIMATORS, fit, make, overlapping
 from sklearn.base import clone
 
+from helpers.estimators import ENDLESS, ESTIMATORS, fit, make, overlapping
 from marginsvm import CheckpointCallback, check_certificate
 
 ROUNDS = 12

@@ -1,4 +1,4 @@
-"""A process that interrupts its own fits: python interrupting.py NUMBER SEED IMPATIENCE.
+"""A process that interrupts its own fits: python -m helpers.interrupting NUMBER SEED IMPATIENCE.
 
 Every fit is interrupted (SIGINT) at a random moment, looked at, gone on with, and at the
 end compared bit for bit with one that was left in peace. IMPATIENCE is the share of fits
@@ -12,8 +12,8 @@ import threading
 import time
 
 import numpy as np
-from estimators import ENDLESS, ESTIMATORS, fit, make, overlapping, parameters
 
+from helpers.estimators import ENDLESS, ESTIMATORS, fit, make, overlapping, parameters
 from marginsvm import MaxMarginClassifier, check_certificate
 from marginsvm.data import memory, threads
 

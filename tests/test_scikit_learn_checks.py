@@ -1,8 +1,9 @@
-"""scikit-learn's own checks, over all estimators."""
+"""scikit-learn's own checks, over all estimators and the toy of the docs."""
 
 import pytest
-from estimators import ESTIMATORS, draws
+from helpers.estimators import CHECKED_WITH, ESTIMATORS, draws
 from sklearn.utils.estimator_checks import parametrize_with_checks
+from toy_algorithm import DualFista
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
@@ -17,6 +18,9 @@ def expected_failures(estimator):
     }
 
 
-@parametrize_with_checks([cls() for cls in ESTIMATORS], expected_failed_checks=expected_failures)
+INSTANCES = [cls(**CHECKED_WITH.get(cls.__name__, {})) for cls in [*ESTIMATORS, DualFista]]
+
+
+@parametrize_with_checks(INSTANCES, expected_failed_checks=expected_failures)
 def test_scikit_learn_checks(estimator, check):
     check(estimator)

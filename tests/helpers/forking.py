@@ -1,4 +1,4 @@
-"""A process that forks while its threads fit: python forking.py NUMBER SEED.
+"""A process that forks while its threads fit: python -m helpers.forking NUMBER SEED.
 
 Locks that a thread holds at that moment are never released in the child, which must fit
 nevertheless, and find the bits that the parent found.
@@ -11,9 +11,9 @@ import threading
 import warnings
 
 import numpy as np
-from estimators import bits, everything
 from sklearn.exceptions import ConvergenceWarning
 
+from helpers.estimators import bits, everything
 from marginsvm.data import threads
 
 warnings.simplefilter("ignore", ConvergenceWarning)

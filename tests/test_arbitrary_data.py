@@ -4,7 +4,7 @@ A run takes seconds. For the long attack, choose a profile by the environment va
 ``MARGINSVM_ATTACK``: the number of examples each estimator must survive, drawn anew in
 every run::
 
-    MARGINSVM_ATTACK=5000 python -m pytest tests/test_attack.py -n 2
+    MARGINSVM_ATTACK=5000 python -m pytest tests/test_arbitrary_data.py -n 2
 """
 
 import os
@@ -15,10 +15,11 @@ from itertools import product
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from estimators import ESTIMATORS, fit, make, overlapping, parameters, separable
+from helpers.battery import each
+from helpers.estimators import ESTIMATORS, fit, make, overlapping, parameters, separable
+from helpers.oracle import best_margin_of
 from hypothesis import HealthCheck, given, note, settings
 from hypothesis import strategies as st
-from oracle import best_margin_of
 from sklearn.exceptions import ConvergenceWarning
 
 from marginsvm import (
@@ -30,8 +31,6 @@ from marginsvm import (
     SmoothedKernelPerceptron,
     check_certificate,
 )
-
-each = pytest.mark.parametrize("cls", ESTIMATORS, ids=lambda cls: cls.__name__)
 
 EXAMPLES = int(os.environ.get("MARGINSVM_ATTACK", "0"))
 profile = settings(

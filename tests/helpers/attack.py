@@ -1,6 +1,6 @@
 """Many small problems in hostile units against rationals, all estimators in turn.
 
-    python tests/attack.py --cases 100000 --seed 0 --jobs 2
+    cd tests && python -m helpers.attack --cases 100000 --seed 0 --jobs 2
 
 Case i is ``hostile_problem(seed + i)`` for the i-th estimator, counted around. Prints what was
 answered, by what is true; a case that fails is named with its seed, and the exit status is 1.
@@ -12,10 +12,11 @@ import time
 import traceback
 from collections import Counter
 
-from estimators import ESTIMATORS
-from hostile import hostile_problem, truthful
 from joblib import Parallel, delayed
 from threadpoolctl import threadpool_limits
+
+from helpers.estimators import ESTIMATORS
+from helpers.hostile import hostile_problem, truthful
 
 ROUNDS = 60  # for the first-order methods: what they say must be true at any time
 

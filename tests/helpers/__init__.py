@@ -1,0 +1,1 @@
+"""What the tests share, and the programs that some of them run."""

@@ -1,0 +1,48 @@
+"""The classical baselines: each round is the one of the paper, spelled out."""
+
+import numpy as np
+from helpers.estimators import overlapping, separable
+from helpers.games import rounds, unit_rows
+
+from marginsvm import BatchPerceptron, NormalizedKernelPerceptron, VonNeumannClassifier
+from marginsvm.kernel_matrix import LinearAdapter, make_rows, normalized
+
+
+def test_batch_perceptron_adds_the_worst_row(rng):
+    X, y = separable(rng, n=40)
+    A = np.where(y == 1, 1.0, -1.0)[:, None] * X / np.linalg.norm(X, axis=1).max()
+    data = LinearAdapter(X, make_rows(y, 2, balanced=False))
+    w = A.mean(axis=0)  # at w = 0 all rows are equally bad
+    states = rounds(BatchPerceptron(), data, 40)
+    next(states)
+    for state in states:
+        w = w + A[np.argmin(A @ w)]
+        np.testing.assert_allclose(state.w.image, w, rtol=1e-10)
+
+
+def test_normalized_kernel_perceptron_is_algorithm_3s(rng):
+    X, y = separable(rng, n=40)
+    A = unit_rows(X, y)
+    G = A @ A.T
+    alpha = np.zeros(len(A))
+    data = LinearAdapter(normalized(X), make_rows(y, 2, balanced=False))
+    for k, state in enumerate(rounds(NormalizedKernelPerceptron(), data, 60)):
+        theta = 1 / (k + 1)
+        alpha = (1 - theta) * alpha + theta * np.eye(len(A))[np.argmin(G @ alpha)]
+        np.testing.assert_allclose(state.w.coef / (k + 1), alpha, atol=1e-12)
+
+
+def test_von_neumann_is_algorithm_5s(rng):
+    X, y = overlapping(rng, n=40)
+    A = unit_rows(X, y)
+    p = np.full(len(A), 1.0 / len(A))
+    data = LinearAdapter(normalized(X), make_rows(y, 2, balanced=False))
+    for state in rounds(VonNeumannClassifier(), data, 60):
+        w = A.T @ p
+        j = np.argmin(A @ w)
+        lam = np.linspace(0, 1, 10_001)[:, None]
+        exact = lam[np.argmin(np.linalg.norm((1 - lam) * w + lam * A[j], axis=1)), 0]
+        before, p = p, state.p.coef.copy()
+        theta = (p[j] - before[j]) / (1 - before[j])
+        np.testing.assert_allclose(theta, exact, atol=2e-4)
+        np.testing.assert_allclose(p, (1 - theta) * before + theta * np.eye(len(A))[j], atol=1e-12)

@@ -1,0 +1,98 @@
+"""Loops that numba compiles: when, where the compiled code is kept, and what models hold."""
+
+import os
+import pickle
+import subprocess
+import sys
+import textwrap
+
+import numpy as np
+import pytest
+from helpers.estimators import fit, separable
+
+from marginsvm import DualLpPerceptron, LpPerceptron, PrimalMirrorDescent
+from marginsvm.algorithms.compiled import coordinates as loops
+from marginsvm.kernel_matrix import LinearAdapter, make_rows
+
+
+def run(code, **environment):
+    """Run code in a new process; NUMBA_CACHE_DIR only if it is given."""
+    environ = {k: v for k, v in os.environ.items() if k != "NUMBA_CACHE_DIR"} | environment
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(code)],
+        capture_output=True,
+        text=True,
+        check=False,
+        env=environ,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout.split()
+
+
+def test_numba_comes_with_the_first_fit_that_needs_it():
+    code = """
+        import sys, numpy as np, marginsvm
+        X, y = np.eye(4), [0, 1, 0, 1]
+        marginsvm.MomentumMarginClassifier().fit(X, y)
+        print("numba" in sys.modules)
+        marginsvm.DualLpPerceptron().fit(X, y)
+        print("numba" in sys.modules)
+    """
+    assert run(code) == ["False", "True"]
+
+
+def test_processes_share_the_cache(tmp_path):
+    code = """
+        import warnings; warnings.simplefilter("ignore")
+        import numpy as np
+        from sklearn.model_selection import GridSearchCV
+        from marginsvm import DualLpPerceptron
+        X, y = np.random.default_rng(0).standard_normal((40, 4)), np.arange(40) % 2
+        clf = DualLpPerceptron(C=1.0, max_iter=5)
+        GridSearchCV(clf, {"p": [2.0, 1.5]}, n_jobs=2, cv=2).fit(X, y)
+        clf.fit(X, y)
+        from marginsvm.algorithms.compiled import coordinates as loops
+        print(sum(loops._accelerate.stats.cache_hits.values()))
+        print(sum(loops._accelerate.stats.cache_misses.values()))
+    """
+    for _ in range(2):  # this process never compiles: it finds what the workers left
+        assert run(code, NUMBA_CACHE_DIR=str(tmp_path)) == ["1", "0"]
+    assert len(list(tmp_path.rglob("*_accelerate*.nbc"))) == 1
+
+
+@pytest.mark.parametrize(
+    "name", ["AdaptiveSamplingKernelClassifier", "DualLpPerceptron", "MaxMarginClassifier"]
+)
+@pytest.mark.parametrize("writable_home", [True, False])
+def test_a_read_only_installation(writable_home, name, tmp_path):
+    """numba falls back to the user's cache; where that cannot be either, there is none."""
+    refusing = ["InTreeCacheLocator"] + ([] if writable_home else ["UserWideCacheLocator"])
+    code = f"""
+        import numba.core.caching as caching
+        def refuse(self): raise OSError("read-only")
+        for name in {refusing}: getattr(caching, name).ensure_cache_path = refuse
+        import numpy as np, scipy.sparse as sp
+        from marginsvm import {name}
+        n = 600 if "{name}" == "MaxMarginClassifier" else 2  # few rows take no compiled loop
+        X, y = sp.eye_array(n, format="csr"), np.arange(n) % 2
+        print({name}().fit(X, y).status_)
+    """
+    assert run(code, HOME=str(tmp_path), XDG_CACHE_HOME=str(tmp_path)) == ["certified"]
+    assert bool(list(tmp_path.rglob("*.nbc"))) == writable_home
+
+
+def test_private_option_of_numba_still_means_the_same():
+    """No reference counts in the loops: a row of text would take four times as long."""
+    assert loops._accelerate.targetoptions["_nrt"] is False
+    data = LinearAdapter(np.eye(2), make_rows(np.arange(2), 2, balanced=False))
+    loops.ascend(data, np.arange(2), data.zeros())  # compiles, so numba knows the option
+
+
+@pytest.mark.parametrize("cls", [DualLpPerceptron, LpPerceptron, PrimalMirrorDescent])
+def test_models_hold_plain_arrays(cls, rng):
+    X, y = separable(rng)
+    clf = fit(cls(warm_start=True, random_state=0, max_iter=20), X, y)
+    assert b"numba" not in pickle.dumps(clf)
+    state = vars(clf._progress.state)
+    for value in [*vars(clf).values(), *state.values()]:
+        assert not isinstance(value, np.ndarray) or type(value) is np.ndarray

@@ -1,0 +1,83 @@
+"""The smoothed perceptron: Lemma 5 and Theorem 1 of Ramdas and Pena, round by round."""
+
+import numpy as np
+import pytest
+from helpers.estimators import fit, overlapping, separable
+from helpers.games import excessive_gap, rounds, unit_rows
+from helpers.oracle import best_margin
+
+from marginsvm import OptimisticPerceptron, PerceptronVonNeumann, SmoothedKernelPerceptron
+from marginsvm.kernel_matrix import GramAdapter, LinearAdapter, make_rows, normalized, of_normalized
+
+
+@pytest.mark.parametrize("balanced", [True, False])
+@pytest.mark.parametrize("k", [2, 3])
+@pytest.mark.parametrize("kind", [separable, overlapping])
+def test_lemma_5_and_theorem_1(balanced, k, kind, rng):
+    X, y = kind(rng, n=45, k=k)
+    data = LinearAdapter(normalized(X), make_rows(y, k, balanced=balanced))
+    prior = data.rows.prior
+    seen = X / np.linalg.norm(X, axis=1)[:, None]
+    rho = best_margin(seen, y, fit_intercept=balanced) / data.radius / data.rows.unit
+
+    def entropy(q):
+        return np.sum(q[q > 0] * np.log(q[q > 0] / prior))
+
+    for state in rounds(SmoothedKernelPerceptron(), data, 200):
+        gap = excessive_gap(data, state.alpha, state.p, state.mu, state.answer, entropy)
+        assert gap <= 1e-12
+        assert data.norm(state.p) >= rho * (1 - 1e-5)
+        if state.k > 2 * np.sqrt(2 * np.log(data.n_rows)) / max(rho, 1e-12):
+            assert state.answer.weights.min_margin > 0
+        np.testing.assert_allclose(state.mu, 4 / (state.k + 1) / (state.k + 2))
+
+
+def test_smoothed_perceptron_is_algorithm_4s(rng):
+    X, y = separable(rng, n=40)
+    A = unit_rows(X, y)
+    G = A @ A.T
+    n = len(A)
+
+    def p_mu(alpha, mu):
+        e = np.exp(-G @ alpha / mu)
+        return e / e.sum()
+
+    for data in (
+        LinearAdapter(normalized(X), make_rows(y, 2, balanced=False)),
+        GramAdapter(
+            of_normalized(lambda a, b: a @ b.T), normalized(X), make_rows(y, 2, balanced=False)
+        ),
+    ):
+        alpha, mu = np.full(n, 1.0 / n), 2.0
+        p = p_mu(alpha, mu)
+        for state in rounds(SmoothedKernelPerceptron(), data, 60):
+            theta = 2 / (state.k - 1 + 3)
+            alpha = (1 - theta) * (alpha + theta * p) + theta**2 * p_mu(alpha, mu)
+            mu = (1 - theta) * mu
+            p = (1 - theta) * p + theta * p_mu(alpha, mu)
+            np.testing.assert_allclose(state.alpha.coef, alpha, atol=1e-12)
+            np.testing.assert_allclose(state.p.coef, p, atol=1e-12)
+
+
+def test_a_round_is_one_product_with_the_gram_matrix(rng):
+    X, y = separable(rng, n=60)
+    for cls in (SmoothedKernelPerceptron, PerceptronVonNeumann, OptimisticPerceptron):
+        clf = fit(cls(kernel="rbf", stopping="gap", tol=0.0, max_iter=50), X, y)
+        assert clf.history_["n_passes"][-1] <= 50 + 4
+
+
+def test_theorems_on_mnist(shared_data):
+    data = shared_data("mnist")
+    chosen = np.flatnonzero(np.isin(data["y_test"], (0, 1)))[:400]
+    X, y = data["X_test"][chosen].astype(float), data["y_test"][chosen]
+    rows = LinearAdapter(normalized(X), make_rows(y, 2, balanced=False))
+
+    def entropy(q):
+        return np.sum(q[q > 0] * np.log(q[q > 0] * len(X)))
+
+    certified = SmoothedKernelPerceptron(fit_intercept=False, normalize=True).fit(X, y)
+    for state in rounds(SmoothedKernelPerceptron(), rows, 100):
+        gap = excessive_gap(rows, state.alpha, state.p, state.mu, state.answer, entropy)
+        assert gap <= 1e-12
+        if state.k > 2 * np.sqrt(2 * np.log(len(X))) / certified.margin_:
+            assert state.answer.weights.min_margin > 0

@@ -1,0 +1,74 @@
+"""The iterated perceptron-von Neumann of Ramdas and Pena: its theorems, round by round."""
+
+import numpy as np
+import pytest
+from helpers.estimators import overlapping, separable
+from helpers.games import excessive_gap, rounds
+from helpers.oracle import best_margin
+
+from marginsvm import PerceptronVonNeumann
+from marginsvm.kernel_matrix import LinearAdapter, make_rows, normalized
+from marginsvm.kernel_matrix.responses import euclidean
+
+
+@pytest.mark.parametrize("balanced", [True, False])
+@pytest.mark.parametrize("k", [2, 3])
+@pytest.mark.parametrize("kind", [separable, overlapping])
+def test_lemmas_8_and_9(balanced, k, kind, rng):
+    """The same gap for the Euclidean distance; mu here is the paper's over n."""
+    X, y = kind(rng, n=45, k=k)
+    data = LinearAdapter(normalized(X), make_rows(y, k, balanced=balanced))
+    for state in rounds(PerceptronVonNeumann(gamma_outer=2.0), data, 200):
+        inner, centre = state.inner, state.q.coef
+
+        def distance(q, centre=centre):
+            return 0.5 * np.sum((q - centre) ** 2) / data.rows.prior
+
+        gap = excessive_gap(data, inner.alpha, inner.p, inner.mu, inner.answer, distance)
+        assert gap <= 1e-12
+
+
+def test_projection_is_ramdas(rng):
+    """p_mu^q is the point of the simplex nearest to q - G alpha / mu."""
+    n = 25
+    rows = make_rows(np.arange(n) % 2, 2, balanced=False)
+    for scale in (1e-3, 0.1, 10.0):
+        q, Ga = rng.dirichlet(np.ones(n)), scale * rng.standard_normal(n)
+        p = euclidean(rows, Ga, mu=1.0 / n, centre=q).q  # the paper's mu is 1
+        v = q - Ga
+        threshold = (v - p)[p > 0]
+        np.testing.assert_allclose(threshold, threshold[0], atol=1e-12)
+        assert np.all(v[p == 0] <= threshold[0] + 1e-12)
+
+
+def test_theorem_4_where_the_classes_are_separable(rng):
+    for margin in (0.5, 0.1, 0.02):
+        X, y = separable(rng, n=60, margin=margin)
+        unit = X / np.linalg.norm(X, axis=1)[:, None]
+        rho = best_margin(unit, y, fit_intercept=False)
+        params = {"fit_intercept": False, "normalize": True, "gamma_outer": 2.0}
+        clf = PerceptronVonNeumann(**params).fit(X, y)
+        assert clf.separable_ is True
+        assert clf.n_outer_ <= np.log2(1 / rho) + 1
+        assert clf.n_iter_ <= clf.n_outer_ * 2 * np.sqrt(2 * len(X)) / rho
+
+
+def test_theorem_4_where_they_are_not(rng):
+    X, y = overlapping(rng, n=80)
+    epsilon = 1e-6
+    data = LinearAdapter(normalized(X), make_rows(y, 2, balanced=False))
+    clf = PerceptronVonNeumann(fit_intercept=False, gamma_outer=2.0, epsilon=epsilon)
+    goals, lengths, last = [], [], None
+    for state in rounds(clf, data, 2000):
+        if state.t != last:
+            goals.append(state.delta)
+            lengths.append(0)
+            last = state.t
+        lengths[-1] += 1
+        if data.norm(state.inner.p) < epsilon:
+            break
+    assert data.norm(state.inner.p) < epsilon
+    assert np.all(np.diff(np.log2(goals)) <= -1 + 1e-9)  # eq. (15)
+    assert len(goals) <= np.log2(1 / epsilon) + 1
+    # Lemma 9: 2 sqrt(2 n) / delta, whatever rho is
+    assert all(m <= 2 * np.sqrt(2 * len(X)) / d for m, d in zip(lengths, goals, strict=True))
