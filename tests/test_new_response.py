@@ -1,14 +1,16 @@
 """A loss that the package does not have: one class here, and it is played wherever examples are."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
 import pytest
-import scipy.sparse as sp
+from helpers.cluster import FakeClient
+from helpers.vectors import flat
+from sklearn.base import clone
 from sklearn.datasets import make_blobs
-from vectors import flat
 
+from marginsvm import MomentumMarginClassifier, check_certificate
 from marginsvm.data import memory
 from marginsvm.data.cluster import Chunk, RemoteStore
 from marginsvm.kernel_matrix import LazyWeightsAdapter, LinearAdapter, make_rows
@@ -40,7 +42,7 @@ class SquaredHinge:
         whole = slice(None)
         _, weights, total = self.finish(rows, self.block_sums(rows, whole, None, margins, mu), mu)
         q = self.block_weights(rows, whole, margins, mu, total)
-        return Weights(q, *list(vars(weights).values())[1:])
+        return replace(weights, q=q)
 
     def block_sums(self, rows, block, X, margins, mu):
         hinge, squares = self._hinge(rows, block, margins, mu)
@@ -95,41 +97,15 @@ class AllMargins:
         return softmax.respond(rows, margins, 0.2 * mu)
 
 
-class HereAndNow:
-    """A cluster's client that does what it is told here, as soon as it is told."""
-
-    def map(self, work, *lists, pure=False, **given):
-        return [work(*items, **given) for items in zip(*lists, strict=True)]
-
-    def submit(self, work, *given, pure=False):
-        return work(*given)
-
-    def gather(self, futures):
-        return futures
-
-    def who_has(self, futures):
-        raise NotImplementedError
-
-    nthreads = who_has
-
-
-class NearStore(RemoteStore):
-    """Chunks that are all on one worker."""
-
-    @property
-    def _groups(self):
-        return [[c] for c in range(len(self._chunks))]
-
-
 def remote(X, codes, k, balanced, weights):
-    """The examples in chunks, as ``marginsvm.dask`` lays them out."""
-    parts = [slice(0, 10), slice(10, 11), slice(11, len(X))]
-    chunks = []
-    for part in parts:
+    """The examples in chunks of several sizes, on two workers."""
+    client, held, sizes = FakeClient({"ann": 2, "bob": 1}), [], np.array([10, 1, 40, 69])
+    for i, (end, size) in enumerate(zip(np.cumsum(sizes), sizes, strict=True)):
+        part = slice(end - size, end)
         own = None if weights is None else weights[part]
-        chunks.append(Chunk(X[part], make_rows(codes[part], k, balanced=balanced, weights=own)))
-    sizes = np.array([10, 1, len(X) - 11])
-    return NearStore(HereAndNow(), chunks, sizes, X.shape[1], X.dtype, sp.issparse(X))
+        rows = make_rows(codes[part], k, balanced=balanced, weights=own)
+        held.append(client.scatter(Chunk(X[part], rows), "ann" if i % 2 else "bob"))
+    return RemoteStore(client, held, sizes, X.shape[1], X.dtype, sparse=False)
 
 
 CASES = [
@@ -201,8 +177,44 @@ def test_a_response_to_all_margins_is_played_on_a_cluster_too():
     assert isinstance(AllMargins(), Response)
     assert not isinstance(AllMargins(), OnePassResponse)
     w, _ = play(LinearAdapter(X, rows), AllMargins())
-    u, _ = play(far, AllMargins(), rounds=3)
-    np.testing.assert_allclose(
-        play(LinearAdapter(X, rows), AllMargins(), rounds=3)[0].coef, far.weights(u), atol=1e-10
+    u, _ = play(far, AllMargins())
+    np.testing.assert_allclose(w.coef, far.weights(u), atol=1e-10)
+
+
+class WithAnotherLoss(MomentumMarginClassifier):
+    """The momentum method, whose loss is one of those above."""
+
+    def _algorithm(self):
+        loss = Tempered(0.5) if self.fit_intercept else SquaredHinge(50.0)
+        return replace(super()._algorithm(), loss=loss)
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.xdist_group("dask")
+@pytest.mark.parametrize("k", [2, 3])
+@pytest.mark.parametrize("fit_intercept", [True, False])
+def test_an_estimator_fits_with_it_on_a_cluster(fit_intercept, k, monkeypatch):
+    distributed = pytest.importorskip("distributed")
+    import dask.array as da
+
+    from marginsvm.dask import DaskMargin
+
+    played = []
+    respond = LazyWeightsAdapter.respond
+    monkeypatch.setattr(
+        LazyWeightsAdapter,
+        "respond",
+        lambda self, w, mu, response: played.append(response) or respond(self, w, mu, response),
     )
-    del w
+    X, y, _ = examples(k, weighted=False)
+    estimator = WithAnotherLoss(max_iter=12, tol=0.0, fit_intercept=fit_intercept)
+    alone = clone(estimator).fit(X, y)
+    dX, dy = da.from_array(X, chunks=(35, 5)), da.from_array(y, chunks=35)
+    with distributed.Client(
+        n_workers=2, threads_per_worker=1, processes=False, dashboard_address=":0"
+    ) as client:
+        local = DaskMargin(estimator, client=client).fit(dX, dy).to_local()
+    assert played == [estimator._algorithm().loss] * 12
+    for name in ("margin_", "margin_bound_", "coef_", "intercept_"):
+        np.testing.assert_allclose(getattr(alone, name), getattr(local, name), rtol=1e-9, atol=1e-9)
+    assert check_certificate(local, X, y)

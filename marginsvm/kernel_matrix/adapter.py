@@ -290,7 +290,7 @@ class KernelMatrixAdapter(Bounds):
 
     def respond(self, w: Vector, mu: float = 1.0, response: Response = softmax) -> BestResponse:
         """Let the data player answer ``w``: one pass over the data."""
-        weights = response(self.rows, self.margins(w), mu)  # type: ignore[operator]
+        weights = response.respond(self.rows, self.margins(w), mu)
         return BestResponse(self.combine(weights.q), weights)
 
 
