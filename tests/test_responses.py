@@ -8,7 +8,8 @@ from scipy.optimize import linprog
 
 from marginsvm.certify.bounds import lower_bound, upper_bound
 from marginsvm.kernel_matrix import BinaryRows, LinearAdapter, MulticlassRows, make_rows
-from marginsvm.kernel_matrix.responses import balance, euclidean, logistic, softmax, worst_row
+from marginsvm.kernel_matrix.responses.balancing import balancing_offsets
+from marginsvm.responses import euclidean, logistic, softmax, worst_row
 from marginsvm.rows.cycles import min_cycle
 
 RESPONSES = [softmax, logistic, euclidean, worst_row]
@@ -104,13 +105,13 @@ def test_min_cycle_by_hand():
     assert sorted(edges) == [(0, 1), (1, 2), (2, 0)]
 
 
-def test_balance_survives_wild_tables(rng):
+def test_matrix_balancing_survives_wild_tables(rng):
     for _ in range(200):
         k = rng.integers(2, 7)
         table = rng.uniform(-300, 300, (k, k))
         np.fill_diagonal(table, -np.inf)
 
-        beta = balance(table)
+        beta = balancing_offsets(table)
         shifted = table - beta[:, None] + beta
         weight = np.exp(shifted - shifted.max())
         off = np.abs(weight.sum(axis=0) - weight.sum(axis=1)).sum() / weight.sum()

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from functools import reduce
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -19,6 +19,8 @@ from marginsvm._typing import Array
 from marginsvm.data.normalized import NormalizedRows, norms
 from marginsvm.rows.norms import LpNorm
 from marginsvm.rows.rows import Rows
+
+T = TypeVar("T")
 
 Block = tuple[slice, Any]
 Offer = Callable[[slice, Any, Array], None]
@@ -142,25 +144,29 @@ def scores(
     return np.concatenate(F).astype(np.float64, copy=False)
 
 
-def softmax_sums(
+def margins_and_sums(
     rows: Rows,
     blocks: Iterable[Block],
-    prior: Array | None,
     slack: Array | None,
     W: Array,
     shift: Array | float,
-    mu: float,
-) -> tuple[Array, Sums]:
-    """Margins, and the sums over each group of the rows' softmax weights; X is read once."""
-    margins = []
-    sums = Sums(rows.n_groups)
-    for block, X in blocks:
+    block_sums: Callable[[Rows, slice, Any, Array], T],
+    merge: Callable[[T, T], T],
+) -> tuple[Array, T]:
+    """Margins, and what a response sums up of them and of the examples; X is read once.
+
+    ``block_sums(rows, block, X, margins)`` and ``merge`` are those of the response.
+    """
+    margins: list[Array] = []
+
+    def of(block: slice, X: Any) -> T:
         M = rows.margins(times(X, W.T) - shift, block).astype(np.float64, copy=False)
         if slack is not None:
             M += slack[block]
         margins.append(M)
-        weighted = None if prior is None else prior[block]
-        sums.add(*rows.softmax_sums(block, X, M / -mu, weighted))
+        return block_sums(rows, block, X, M)
+
+    sums = reduce(merge, (of(block, X) for block, X in blocks))
     return np.concatenate(margins), sums
 
 
@@ -194,47 +200,3 @@ def second_moments(rows: Rows, blocks: Iterable[Block], weight: Array, centre: C
                 H[:d, :d] += sign * (x.T @ x)
                 H[d, d] += sign * signed[some].sum()
     return H
-
-
-class Sums:
-    """Over each group of rows, ``exp(exponent - high)`` and its products with the examples.
-
-    Two such sums merge by rescaling to the larger ``high``.
-
-    Attributes
-    ----------
-    high, mass : ndarray of shape (n_groups, n_groups)
-        Tables of the largest exponents, and of the sums.
-    image : ndarray
-        The products, one image a group.
-    """
-
-    def __init__(self, n_groups: int) -> None:
-        self.high = np.full((n_groups, n_groups), -np.inf)
-        self.mass = np.zeros_like(self.high)
-        self.image: Any = np.zeros(())
-
-    def merged(self, other: Sums) -> Sums:
-        """Merge with the sums over the blocks that follow."""
-        self.add(other.high, other.mass, other.image)
-        return self
-
-    def add(self, high: Array, mass: Array, image: Array) -> None:
-        """Add what ``Rows.softmax_sums`` makes of a block."""
-        top = np.maximum(self.high, high)
-        finite = np.where(top > -np.inf, top, 0.0)
-        fade, grow = np.exp(self.high - finite), np.exp(high - finite)
-        self.high, self.mass = top, self.mass * fade + mass * grow
-        wide = (*fade.shape, *(1,) * (image.ndim - 2))
-        old = fade.reshape(wide) * self.image if self.image.ndim else 0.0
-        self.image = old + grow.reshape(wide) * image
-
-    @property
-    def logs(self) -> Array:
-        """Logarithms of the groups' weights."""
-        with np.errstate(divide="ignore"):
-            return self.high + np.log(self.mass)
-
-    def mixed(self, rows: Rows, exponents: Array) -> Array:
-        """``V^T X`` where the weights of each group are multiplied by ``exp(exponents)``."""
-        return rows.mixed(self.image, np.exp(self.high + exponents))

@@ -32,7 +32,7 @@ from marginsvm.kernel_matrix import (
     make_rows,
     of_normalized,
 )
-from marginsvm.kernel_matrix.responses import softmax
+from marginsvm.kernel_matrix.responses import OnePassResponse
 
 _SPARE = 8  # answers beside those of the rounds
 KERNELS = {*PAIRWISE_KERNEL_FUNCTIONS, "precomputed"}
@@ -112,7 +112,8 @@ class TrainingSet:
             store = as_store(X)
             if self.division is not None:
                 store = store.divided(self.division.constant)
-            known = requires.responses is not None and all(r is softmax for r in requires.responses)
+            asked = requires.responses
+            known = asked is not None and all(isinstance(r, OnePassResponse) for r in asked)
             if store.remote and known and np.isinf(estimator.C):
                 capacity = estimator.max_iter + _SPARE
                 return LazyWeightsAdapter(store, *common, capacity=capacity)

@@ -202,7 +202,7 @@ class KernelMatrixAdapter(ABC):
 
     def respond(self, w: Vector, mu: float = 1.0, response: Response = softmax) -> BestResponse:
         """Let the data player answer ``w``: one pass over the data."""
-        weights = response(self.rows, self.margins(w), mu)
+        weights = response.respond(self.rows, self.margins(w), mu)
         return BestResponse(self.combine(weights.q), weights)
 
     # What proofs ask for, see ``Certifiable``.

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from functools import cached_property, partial
+from dataclasses import replace
+from functools import cached_property, partial, reduce
 from typing import Any, ClassVar, TypeVar
 
 import numpy as np
@@ -15,7 +16,7 @@ from marginsvm.data import passes
 from marginsvm.data.centred import CentredExamples
 from marginsvm.data.memory import Store, as_store
 from marginsvm.data.normalized import NormalizedRows
-from marginsvm.data.passes import Centre, Sums
+from marginsvm.data.passes import Centre
 from marginsvm.data.work import Work
 from marginsvm.kernel_matrix.adapter import BestResponse, KernelMatrixAdapter
 from marginsvm.kernel_matrix.capabilities import (
@@ -29,7 +30,7 @@ from marginsvm.kernel_matrix.capabilities import (
 from marginsvm.kernel_matrix.columns import ColumnCache, ColumnPlan
 from marginsvm.kernel_matrix.layout import DENSE, SPARSE, RowLayout, common_layout
 from marginsvm.kernel_matrix.measuring import measured
-from marginsvm.kernel_matrix.responses import Response, settle, softmax
+from marginsvm.kernel_matrix.responses import OnePassResponse, Response, softmax
 from marginsvm.kernel_matrix.scale import Scale
 from marginsvm.rows.norms import LpNorm
 from marginsvm.rows.rows import Rows, support_of
@@ -52,10 +53,9 @@ class LinearAdapter(
 ):
     """Rows of a design matrix, dense or CSR; vectors live in feature space.
 
-    X is never copied. A dense ``respond`` reads it once: the scores of a block and its
-    part of ``A^T q`` are computed while the block is in cache, and parts merge by
-    rescaling to the smaller margin. A sparse X, which cannot be sliced for free, and
-    responses that need all the margins at once take two products.
+    X is never copied. To a ``OnePassResponse`` a dense X is read once: the scores of a block
+    and its part of ``A^T q`` are computed while the block is in cache. A sparse X, which
+    cannot be sliced for free, and responses that need all the margins at once take two products.
 
     Parameters
     ----------
@@ -168,25 +168,29 @@ class LinearAdapter(
 
     def respond(self, w: Vector, mu: float = 1.0, response: Response = softmax) -> BestResponse:
         with self.work.as_one_pass():
-            if not (response is softmax and self._merges):
-                return super().respond(w, mu, response)
-            margins, sums = self._respond_in_one_pass(w, mu)
-        weights = response(self.rows, margins, mu)
-        image = sums.mixed(self.rows, settle(sums.logs)[0]).astype(np.float64, copy=False)
-        image = self._centred.with_constant(image, self.rows.adjoint(weights.q))
-        return BestResponse(Vector(image / self.radius, weights.q), weights)
+            if self._merges and isinstance(response, OnePassResponse):
+                return self._respond_in_one_pass(w, mu, response)
+            return super().respond(w, mu, response)
 
-    def _respond_in_one_pass(self, w: Vector, mu: float) -> tuple[Array, Sums]:
-        """Margins of all rows and the sums of their softmax weights, X read once."""
+    def _respond_in_one_pass(self, w: Vector, mu: float, response: OnePassResponse) -> BestResponse:
+        """Margins of all rows and the image of their weights, X read once."""
         W, shift = self._weights(w.image, precise=False)
         slack = None if self._slack is None else self._slack * w.coef
-        prior = self.rows.prior if isinstance(self.rows.prior, np.ndarray) else None
-        work = partial(passes.softmax_sums, W=W, shift=shift, mu=mu)
-        margins, sums = [], Sums(self.rows.n_groups)
-        for part, more in self._map(work, prior, slack):
-            margins.append(part)
-            sums = sums.merged(more)
-        return np.concatenate(margins), sums
+        work = partial(
+            passes.margins_and_sums,
+            W=W,
+            shift=shift,
+            block_sums=partial(response.block_sums, mu=mu),
+            merge=response.merge,
+        )
+        margins, sums = zip(*self._map(work, slack), strict=True)
+        image, weights, parameters = response.finish(self.rows, reduce(response.merge, sums), mu)
+        assert image is not None  # the sums were taken with the examples
+        every = slice(None)
+        q = response.block_weights(self.rows, every, np.concatenate(margins), mu, parameters)
+        image, V = image.astype(np.float64, copy=False), self.rows.adjoint(q)
+        image = self._centred.with_constant(image, V)
+        return BestResponse(Vector(image / self.radius, q), replace(weights, q=q))
 
     def _kernel_block(self, i: Array, j: Array) -> Array:
         left = self._centred.written_out(i)
