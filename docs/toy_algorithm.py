@@ -1,7 +1,6 @@
 """FISTA on the dual: a complete algorithm, and the estimator that offers it."""
 
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 from sklearn.base import BaseEstimator
@@ -10,7 +9,7 @@ from marginsvm import DualStateMixin
 from marginsvm.estimator.declaring import with_parameters
 from marginsvm.estimator.parameters import CommonParameters, KernelParameters
 from marginsvm.fit import Algorithm, Candidate
-from marginsvm.kernel_matrix.responses import euclidean
+from marginsvm.responses import Euclidean
 
 
 @dataclass(frozen=True)
@@ -30,7 +29,7 @@ class Fista(Algorithm):
         return State(0, q, q, problem.zeros())
 
     def step(self, problem, state):
-        project = partial(euclidean, centre=state.y.coef)
+        project = Euclidean(centre=state.y.coef)
         answer = problem.respond(state.y, 1.0, project)  # one pass; rows are at most 1 long
         q, t, total = answer.vector, state.t + 1, state.total + state.y
         y = q + (t - 1) / (t + 2) * (q - state.q)

@@ -32,7 +32,6 @@ from marginsvm.kernel_matrix import KernelMatrixAdapter
 __all__ = ["Candidate", "DualStateMixin", "Progress"]
 
 _NEGLIGIBLE = 1e-6  # upper bound (in radii) at which a search for a separator gives up
-_ROUNDING_RTOL = 1e-2  # rounding (as a fraction of tol) that bounds need not be rid of
 
 
 class DualStateMixin(PredictorMixin, CallbackSupportMixin, ClassifierMixin):
@@ -153,7 +152,6 @@ class DualStateMixin(PredictorMixin, CallbackSupportMixin, ClassifierMixin):
         algorithm, stopping = self._algorithm(), self._stopping()
         # a kernel matrix that is computed here may take all of BLAS's threads
         problem = training.problem(self, algorithm.requires)
-        problem.enough = _ROUNDING_RTOL * self.tol
         results = partial(self._results, algorithm, problem, training)
         with single_threaded_blas():
             resume = self._resume(algorithm, problem, training.classes)

@@ -19,6 +19,7 @@ from marginsvm.estimator.parameters import CommonParameters, KernelParameters, R
 from marginsvm.estimator.results import Fitted
 from marginsvm.fit import Algorithm, Candidate, Requirements
 from marginsvm.kernel_matrix import KernelMatrixAdapter
+from marginsvm.kernel_matrix.capabilities import with_columns
 from marginsvm.kernel_matrix.columns import ColumnPlan
 from marginsvm.rows.vector import Vector
 from marginsvm.schedules import (
@@ -247,7 +248,7 @@ class AdaptiveSamplingKernelClassifier(
     def _own_results(self, fitted: Fitted) -> dict[str, Any]:
         return {
             "n_kernel_evaluations_": fitted.problem.n_kernel_evaluations,
-            "cache_hit_rate_": fitted.problem.columns.hit_rate,
+            "cache_hit_rate_": with_columns(fitted.problem).columns().hit_rate,
         }
 
 
@@ -262,11 +263,11 @@ class Draws:
         self.starts = np.searchsorted(rows.codes[order], np.arange(k + 1))
         weights = np.ones(rows.n_examples) if rows.weights is None else rows.weights
         self.prior = weights[order] / weights.max()
-        self.slack = problem.slack_per_example[order]
+        self.slack = with_columns(problem).slack_per_example()[order]
 
     def play(self, theta: Array, beta: Array, u: Array) -> None:
         """Draw at these steps, momenta and uniforms; fetch columns as they are needed."""
-        problem, state, columns = self.problem, self.state, self.problem.columns
+        problem, state, columns = self.problem, self.state, with_columns(self.problem).columns()
         wanted = np.empty(problem.rows.n_classes, dtype=np.int64)
         before, n = state.scalars[-1], 0
         stored = columns.columns.view()
@@ -275,14 +276,14 @@ class Draws:
             n += self.loops.play(
                 *(state.w, state.g, state.q_w, state.q_g, state.offsets, state.scalars),
                 *(self.starts, state.order, self.prior, self.slack, problem.rows.balanced),
-                *(stored, columns.slot, columns.used, problem.column_scale),
+                *(stored, columns.slot, columns.used, with_columns(problem).column_scale()),
                 *(theta[n:], beta[n:], u[n:], wanted),
             )
             if n < len(theta):
                 columns.fetch(wanted[wanted >= 0], self.likely)
         used = int(state.scalars[-1] - before)
         columns.n_used += used
-        problem.n_passes += used * problem.column_passes
+        problem.work.add_pass(used * columns.passes)
 
     def likely(self) -> Array:
         """Examples, heaviest under q_t first: those that are drawn next, with momentum."""
@@ -303,11 +304,11 @@ def uniforms(seed: int, t: int, end: int, n: int) -> Array:
 
 def vector(problem: KernelMatrixAdapter, state: SamplingState, F: Array, q: Array) -> Vector:
     """Scores and coefficients as a vector of the game; the rows' own coordinates taken out."""
-    F = F + np.sqrt(2.0) * problem.slack_per_example[state.order] * q
+    F = F + np.sqrt(2.0) * with_columns(problem).slack_per_example()[state.order] * q
     if problem.rows.n_classes == 2:  # one row an example: both classes say the same
         F, q = np.sqrt(2.0) * F[1:], q.sum(axis=0, keepdims=True)
     back = np.argsort(state.order)
     scores, coefficients = F[:, back].T, q[:, back].T
-    return problem.assemble(
+    return with_columns(problem).assemble(
         scores.reshape(problem.rows.score_shape), coefficients.reshape(problem.rows.shape)
     )

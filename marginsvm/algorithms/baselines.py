@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 from sklearn.base import BaseEstimator
@@ -14,7 +13,7 @@ from marginsvm.estimator.declaring import with_parameters
 from marginsvm.estimator.parameters import CommonParameters, KernelParameters, NormalizeParameters
 from marginsvm.fit import Algorithm, Candidate, Requirements
 from marginsvm.kernel_matrix import BestResponse, KernelMatrixAdapter
-from marginsvm.kernel_matrix.responses import worst_row
+from marginsvm.kernel_matrix.responses import WorstRow, worst_row
 from marginsvm.rows.vector import Vector
 
 
@@ -70,7 +69,7 @@ class FirstWorstRow(Perceptron):
         self, problem: KernelMatrixAdapter, w: Vector, last: BestResponse | None
     ) -> BestResponse:
         """The first of the worst rows."""
-        return problem.respond(w, response=partial(worst_row, first=True))
+        return problem.respond(w, response=WorstRow(first=True))
 
 
 @with_parameters

@@ -187,7 +187,7 @@ class DualLpPerceptron(
     :math:`y`                               ``zeta + gamma**2 * s``
     :math:`\gamma`                          ``gamma``
     :math:`\theta(\alpha)`                  mirror image of a vector, taken by ``data``
-    :math:`L_i`                             ``data.flat().curvature``
+    :math:`L_i`                             ``data.layout().curvature``
     ======================================  ===========================================
 
     Algorithm 2 is written in two sequences that move in one coordinate a step (``s``

@@ -187,7 +187,7 @@ class PrimalMirrorDescent(RandomParameters, LpParameters, DualStateMixin, BaseEs
     paper                             code
     ================================  =============================================
     :math:`\psi'(\theta^{(t)})`       ``u``
-    :math:`\gamma`                    1 / largest ``data.flat().curvature``
+    :math:`\gamma`                    1 / largest ``data.layout().curvature``
     :math:`t \overline{\theta_t}`     ``total``
     ================================  =============================================
 

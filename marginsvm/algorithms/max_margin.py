@@ -21,6 +21,7 @@ from marginsvm.estimator.results import Fitted
 from marginsvm.fit import Algorithm, Candidate, Progress, Requirements, Stopping, play
 from marginsvm.fit.confirm import least_loss
 from marginsvm.kernel_matrix import KernelMatrixAdapter
+from marginsvm.kernel_matrix.capabilities import csr_examples
 
 _LAST_RESORT = 50  # rounds of momentum, for a model where nothing separates
 _PATIENCE = 10  # a round solves exactly, and shortens the proof unless rounding prevents it
@@ -62,7 +63,7 @@ class ActiveSet(Algorithm):
         many = problem.rows.n_classes == 2 and problem.n_rows > _MANY
         if many and np.isfinite(problem.C) and problem.width <= problem.n_rows:
             return Newton.start(problem)
-        if many and problem.csr is not None:
+        if many and csr_examples(problem) is not None:
             return LongStart() if problem.width > problem.n_rows // 4 else short_start(problem)
         return WorkingSet.start(problem)
 
@@ -77,7 +78,7 @@ class ActiveSet(Algorithm):
 
     def fallback(self, problem: KernelMatrixAdapter, progress: Progress) -> Candidate:
         """Where nothing separates, close to the minimiser of the exponential loss."""
-        if progress.upper <= problem.vanishing and problem.cheap_sums:
+        if progress.upper <= problem.errors.vanishing and problem.cheap_sums:
             last = play(Momentum(), problem, Stopping("rounds", max_iter=_LAST_RESORT))
             assert last.progress.last is not None
             return last.progress.last

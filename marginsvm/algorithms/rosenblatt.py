@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from functools import partial
 from typing import Any, cast
 
 import numpy as np
 
 from marginsvm._typing import Array
 from marginsvm.algorithms.baselines import BatchPerceptron, Perceptron
+from marginsvm.certify.bounds import rounding_error
 from marginsvm.estimator.declaring import with_parameters
 from marginsvm.estimator.results import Fitted
 from marginsvm.fit import Requirements, Stopping
@@ -33,9 +33,8 @@ class Mistakes(Perceptron):
     ) -> BestResponse:
         """The next misclassified row behind the one that was added last."""
         visited = -1 if last is None else cast(Mistake, last.weights).visited
-        rounding = 2.0 * problem.rounding_error(w)  # of two margins
-        response = partial(next_mistake, start=visited + 1, rounding=rounding)
-        return problem.respond(w, response=response)
+        rounding = 2.0 * rounding_error(problem, w)  # of two margins
+        return problem.respond(w, response=NextMistake(visited + 1, rounding))
 
 
 @with_parameters
@@ -110,27 +109,40 @@ class Mistake(Weights):
     visited: int = -1
 
 
-def next_mistake(
-    rows: Rows, margins: Array, mu: float, *, start: int, rounding: float = 0.0
-) -> Mistake:
-    """Respond with the first misclassified row from ``start`` on, or else the worst row.
+@dataclass(frozen=True)
+class NextMistake:
+    """Response with the first misclassified row from ``start`` on, or else the worst row.
 
-    Margins up to ``rounding`` cannot be told from 0. Balanced: the row comes with the worst
-    row of the opposite group. If all of these pairs are right but a longer cycle of groups is
-    not, the worst cycle is the mistake, and it stays the same row's turn.
+    Balanced: the row comes with the worst row of the opposite group. If all of these pairs are
+    right but a longer cycle of groups is not, the worst cycle is the mistake, and it stays
+    the same row's turn.
+
+    Attributes
+    ----------
+    start : int
+        Flat index of the row whose turn it is.
+    rounding : float
+        Margins up to this cannot be told from 0 (units of the radius).
     """
-    low = rows.group_min(margins)
-    paired = margins if not rows.balanced else margins + rows.expand(low.T)
-    mistakes = np.flatnonzero(paired <= rounding)
-    if mistakes.size == 0:
-        return Mistake(**vars(worst_row(rows, margins)), visited=start - 1)
-    row = int(mistakes[np.searchsorted(mistakes, start) % mistakes.size])
-    q = np.zeros(rows.shape)
-    q.flat[row] = 1.0
-    if rows.balanced:
-        groups = np.arange(low.size).reshape(low.shape)
-        own = np.broadcast_to(rows.expand(groups), rows.shape).flat[row]
-        partner = np.argmin(np.where(rows.expand(groups.T) == own, margins, np.inf))
-        q.flat[row] = q.flat[partner] = 0.5
-    worst = rows.min_margin(low)
-    return Mistake(q, 1.0, worst, rows.best_offsets(low), -worst, 1.0, visited=row)
+
+    start: int
+    rounding: float = 0.0
+
+    def respond(self, rows: Rows, margins: Array, mu: float) -> Mistake:
+        """Answer the margins of all rows."""
+        low = rows.group_min(margins)
+        paired = margins if not rows.balanced else margins + rows.expand(low.T)
+        mistakes = np.flatnonzero(paired <= self.rounding)
+        if mistakes.size == 0:
+            worst_rows = worst_row.respond(rows, margins)
+            return Mistake(**vars(worst_rows), visited=self.start - 1)
+        row = int(mistakes[np.searchsorted(mistakes, self.start) % mistakes.size])
+        q = np.zeros(rows.shape)
+        q.flat[row] = 1.0
+        if rows.balanced:
+            groups = np.arange(low.size).reshape(low.shape)
+            own = np.broadcast_to(rows.expand(groups), rows.shape).flat[row]
+            partner = np.argmin(np.where(rows.expand(groups.T) == own, margins, np.inf))
+            q.flat[row] = q.flat[partner] = 0.5
+        worst = rows.min_margin(low)
+        return Mistake(q, 1.0, worst, rows.best_offsets(low), -worst, 1.0, visited=row)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from functools import partial
 from numbers import Real
 from typing import Any
 
@@ -19,7 +18,7 @@ from marginsvm.estimator.parameters import KernelParameters, NormalizeParameters
 from marginsvm.estimator.results import Fitted
 from marginsvm.fit import Algorithm, Candidate, Stopping
 from marginsvm.kernel_matrix import KernelMatrixAdapter
-from marginsvm.kernel_matrix.responses import euclidean
+from marginsvm.kernel_matrix.responses import Euclidean
 from marginsvm.rows.vector import Vector
 
 
@@ -58,8 +57,8 @@ class IteratedSmoothed(Algorithm):
 
     def _inner(self, problem: KernelMatrixAdapter, q: Vector) -> tuple[float, SmoothedState]:
         """Goal and first state of SNKPVN(q, delta)."""
-        response = partial(euclidean, centre=q.coef)
-        return problem.norm(q) / self.gamma_outer, smoothed_start(problem, q, response)
+        start = smoothed_start(problem, q, Euclidean(centre=q.coef))
+        return problem.norm(q) / self.gamma_outer, start
 
     def step(self, problem: KernelMatrixAdapter, state: IteratedState) -> IteratedState:
         """Play an inner round, after the lines of an outer one where these are due."""
@@ -67,7 +66,7 @@ class IteratedSmoothed(Algorithm):
         if problem.norm(p) < state.delta:  # SNKPVN returns it
             hinge, (delta, inner) = state.hinge + _hinge(state.inner), self._inner(problem, p)
             state = replace(state, t=state.t + 1, q=p, delta=delta, inner=inner, hinge=hinge)
-        response = partial(euclidean, centre=state.q.coef)
+        response = Euclidean(centre=state.q.coef)
         return replace(state, inner=smoothed_round(problem, state.inner, response))
 
     def candidates(self, problem: KernelMatrixAdapter, state: IteratedState) -> Iterator[Candidate]:
@@ -112,7 +111,7 @@ class PerceptronVonNeumann(NormalizeParameters, KernelParameters, DualStateMixin
     :math:`\gamma, \epsilon`          ``gamma_outer``, ``epsilon``
     :math:`q_t, \delta_t`             ``q``, ``delta``
     :math:`\alpha_k, p_k`             ``inner.alpha``, ``inner.p``: vectors of mass 1
-    :math:`p_{\mu_k}^q(\alpha_k)`     ``data.respond(alpha, mu, partial(euclidean, ...))``
+    :math:`p_{\mu_k}^q(\alpha_k)`     ``problem.respond(alpha, mu, Euclidean(centre))``
     :math:`\mu_k`                     n times ``inner.mu``
     ================================  =================================================
 

@@ -14,6 +14,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
 from marginsvm._typing import Array
+from marginsvm.certify.tolerances import ROUNDING_RTOL_OF_TOL
 from marginsvm.data.passes import longest
 from marginsvm.estimator.prediction import canonical
 from marginsvm.estimator.weights import ClassWeights
@@ -32,7 +33,7 @@ from marginsvm.kernel_matrix import (
     make_rows,
     of_normalized,
 )
-from marginsvm.kernel_matrix.responses import softmax
+from marginsvm.kernel_matrix.responses import OnePassResponse
 
 _SPARE = 8  # answers beside those of the rounds
 
@@ -101,12 +102,21 @@ class TrainingSet:
         """Choose how the game sees the data."""
         constant = (estimator.intercept_scaling or 0.0) if estimator.fit_intercept else 0.0
         norm, X = LpNorm.named(estimator.p, self.X.shape[1]), self.X
-        common = (self.rows, estimator.C, norm, constant, requires.columns, requires.every_row)
+        common = (
+            self.rows,
+            estimator.C,
+            norm,
+            constant,
+            requires.columns,
+            requires.every_row,
+            ROUNDING_RTOL_OF_TOL * estimator.tol,
+        )
         if self.kernel == "linear":
             store = as_store(X)
             if self.division is not None:
                 store = store.divided(self.division.constant)
-            known = requires.responses is not None and all(r is softmax for r in requires.responses)
+            asked = requires.responses
+            known = asked is not None and all(isinstance(r, OnePassResponse) for r in asked)
             if store.remote and known and np.isinf(estimator.C):
                 capacity = estimator.max_iter + _SPARE
                 return LazyWeightsAdapter(store, *common, capacity=capacity)

@@ -9,14 +9,15 @@ Without an intercept there is a single group, and the tables are 1 x 1.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
 from math import fsum
 from typing import Any
 
 import numpy as np
 from scipy.linalg import qr
 
+from marginsvm._rounding import Extended, times
 from marginsvm._typing import Array
-from marginsvm.certify.rounding import Extended, times
 from marginsvm.rows.cycles import cycle_offsets, min_cycle
 
 _FEW = 1024  # examples whose weights are held with more digits
@@ -74,6 +75,12 @@ class Rows(ABC):
             return 1.0 / self.n_rows
         prior = self.weights / (self.weights.sum() * self.n_rows / self.n_examples)
         return self.per_example(prior)
+
+    @property
+    def total_weight(self) -> float:
+        """Sum of the sample weights of all rows (without weights, the number of rows)."""
+        total = self.n_examples if self.weights is None else float(self.weights.sum())
+        return total * (self.n_rows / self.n_examples)
 
     def per_example(self, values: Array) -> Array:
         """Give a value of each example a shape that broadcasts against the rows."""
@@ -144,34 +151,58 @@ class Rows(ABC):
         """Rows and columns of a table of groups."""
         return self.n_classes if self.balanced else 1
 
-    def softmax_sums(
-        self, block: slice, X: Any, exponents: Array, prior: Array | None
-    ) -> tuple[Array, Array, Array]:
-        """Tables of the largest exponent of each group, of ``sum exp``, and its products with X.
+    # What a block of examples contributes to each group. A class may have no example in it.
 
-        Sums count from the largest exponent, and each row as often as ``prior`` says; the
-        products are what ``mixed`` makes ``V^T X`` of. X holds the examples of ``block``.
+    def weighted(self, values: Array, block: slice = slice(None)) -> Array:
+        """Values of the rows of a block, multiplied with the sample weights."""
+        return values if self.weights is None else values * self.per_example(self.weights[block])
+
+    def block_min(self, values: Array, block: slice) -> Array:
+        """Smallest value of each group among the rows of a block (infinite where there is none)."""
+        if not self.balanced:
+            return np.full((1, 1), values.min())
+        return self.table(self._block_reduced(np.minimum, values, block, np.inf), np.inf)
+
+    def block_sum(self, values: Array, block: slice) -> Array:
+        """Sum over each group of the rows of a block."""
+        if not self.balanced:
+            return np.full((1, 1), values.sum())
+        return self.table(self._block_reduced(np.add, values, block, 0.0), 0.0)
+
+    @abstractmethod
+    def _block_reduced(self, ufunc: np.ufunc, values: Array, block: slice, none: float) -> Array:
+        """Reduce over the examples of each class; ``none`` where a class has none."""
+
+    def group_products(self, q: Array, X: Any, block: slice) -> Array:
+        """``V^T X`` of the weights of each group, V being ``adjoint`` of these alone.
+
+        Parameters
+        ----------
+        q : ndarray of shape (n_block, ...)
+            Weights on the rows of a block.
+        X : array-like of shape (n_block, n_features)
+        block : slice
+
+        Returns
+        -------
+        ndarray of shape (n_groups, n_groups, ...)
+            A table of what ``sum_of_groups`` takes.
         """
         if self.balanced:
-            return self._softmax_sums_of_groups(block, X, exponents, prior)
-        high = exponents.max()
-        e = _weighted(np.exp(exponents - high), prior)
-        V = self.adjoint(e, block).astype(X.dtype, copy=False)
-        one = np.ones((1, 1))
-        return high * one, e.sum() * one, times(V.T, X)[None, None]
+            return self._products_by_class(q, X, block)
+        V = self.adjoint(q, block).astype(X.dtype, copy=False)
+        return times(V.T, X)[None, None]
 
     @abstractmethod
-    def _softmax_sums_of_groups(
-        self, block: slice, X: Any, exponents: Array, prior: Array | None
-    ) -> tuple[Array, Array, Array]: ...
+    def _products_by_class(self, q: Array, X: Any, block: slice) -> Array: ...
 
-    def mixed(self, image: Array, factors: Array) -> Array:
-        """``V^T X`` of weights that are ``factors`` times those of ``softmax_sums``."""
-        groups = factors.reshape(factors.shape + (1,) * (image.ndim - 2)) * image
-        return self._mixed(groups) if self.balanced else groups[0, 0]
+    def sum_of_groups(self, products: Array, factors: Array) -> Array:
+        """``V^T X`` of all weights, those of each group multiplied with one of ``factors``."""
+        groups = factors.reshape(factors.shape + (1,) * (products.ndim - 2)) * products
+        return self._sum_of_groups(groups) if self.balanced else groups[0, 0]
 
     @abstractmethod
-    def _mixed(self, groups: Array) -> Array: ...
+    def _sum_of_groups(self, groups: Array) -> Array: ...
 
     def min_margin(self, low: Array) -> float:
         """Worst margin once the best intercept is added, from each group's minimum."""
@@ -270,21 +301,20 @@ class BinaryRows(Rows):
     def score_offsets(self, beta: Array) -> Array | float:
         return float(beta[1] - beta[0]) if self.balanced else 0.0
 
-    def _softmax_sums_of_groups(
-        self, block: slice, X: Any, exponents: Array, prior: Array | None
-    ) -> tuple[Array, Array, Array]:
-        codes = self.codes[block]
-        first = codes == 0
-        high = np.array([exponents.max(initial=-np.inf, where=m) for m in (first, ~first)])
-        e = _weighted(np.exp(exponents - high.take(codes)), prior)
-        v = self.adjoint(e, block).astype(X.dtype, copy=False)
-        image = np.zeros((2, 2, X.shape[1]), X.dtype)
-        # two products of a vector are faster than one of a matrix that thin
-        image[0, 1], image[1, 0] = times(v * first, X), times(v * ~first, X)
-        mass = np.bincount(codes, e, minlength=2)
-        return self.table(high, -np.inf), self.table(mass, 0.0), image
+    def _block_reduced(self, ufunc: np.ufunc, values: Array, block: slice, none: float) -> Array:
+        reduced = np.full(2, none)
+        ufunc.at(reduced, self.codes[block], values)  # faster than one mask for each class
+        return reduced
 
-    def _mixed(self, groups: Array) -> Array:
+    def _products_by_class(self, q: Array, X: Any, block: slice) -> Array:
+        first = self.codes[block] == 0
+        v = self.adjoint(q, block).astype(X.dtype, copy=False)
+        products = np.zeros((2, 2, X.shape[1]), X.dtype)
+        # two products of a vector are faster than one of a matrix that thin
+        products[0, 1], products[1, 0] = times(v * first, X), times(v * ~first, X)
+        return products
+
+    def _sum_of_groups(self, groups: Array) -> Array:
         return groups[0, 1] + groups[1, 0]
 
 
@@ -344,26 +374,31 @@ class MulticlassRows(Rows):
     def score_offsets(self, beta: Array) -> Array | float:
         return np.sqrt(2.0) * beta if self.balanced else np.zeros(self.n_classes)
 
-    def _softmax_sums_of_groups(
-        self, block: slice, X: Any, exponents: Array, prior: Array | None
-    ) -> tuple[Array, Array, Array]:
-        k, codes = self.n_classes, self.codes[block]
-        high, mass = np.full((k, k), -np.inf), np.zeros((k, k))
-        image = np.zeros((k, k, X.shape[1]), X.dtype)
-        for c in np.unique(codes):
-            mine = np.flatnonzero(codes == c)
-            high[c] = exponents[mine].max(axis=0)
-            finite = np.where(high[c] > -np.inf, high[c], 0.0)
-            e = _weighted(np.exp(exponents[mine] - finite), None if prior is None else prior[mine])
-            mass[c], image[c] = e.sum(axis=0), times(e.T.astype(X.dtype, copy=False), X[mine])
-        return high, mass, image
+    def _block_reduced(self, ufunc: np.ufunc, values: Array, block: slice, none: float) -> Array:
+        reduced = np.full((self.n_classes, self.n_classes), none)
+        for c, mine in self._by_class(block):
+            reduced[c] = ufunc.reduce(values[mine], axis=0)
+        return reduced
 
-    def _mixed(self, groups: Array) -> Array:
+    def _products_by_class(self, q: Array, X: Any, block: slice) -> Array:
+        products = np.zeros((self.n_classes, self.n_classes, X.shape[1]), X.dtype)
+        for c, mine in self._by_class(block):
+            products[c] = times(q[mine].T.astype(X.dtype, copy=False), X[mine])
+        return products
+
+    def _by_class(self, block: slice) -> Iterator[tuple[int, Array]]:
+        """Classes that occur in a block, and the indices of their examples there."""
+        codes = self.codes[block]
+        for c in np.unique(codes):
+            yield c, np.flatnonzero(codes == c)
+
+    def _sum_of_groups(self, groups: Array) -> Array:
         return np.sqrt(0.5) * (groups.sum(axis=1) - groups.sum(axis=0))
 
 
-def _weighted(e: Array, prior: Array | None) -> Array:
-    return e if prior is None else e * prior
+def support_of(V: Array) -> Array:
+    """Examples with a weight or a coefficient other than zero."""
+    return np.flatnonzero(V if V.ndim == 1 else V.any(axis=1))
 
 
 def make_rows(
