@@ -78,11 +78,10 @@ def nearest_point(
     """
     free = np.empty(0, int) if free is None else free
     features = written_out(problem) if _is_worth_writing_out(problem, row_ids, free) else None
-    Z = (
-        _rows_of_gram(problem.gram(row_ids, row_ids))
-        if features is None
-        else features.points(row_ids)
-    )
+    if features is None:
+        Z = _rows_of_gram(problem.gram(row_ids, row_ids))
+    else:
+        Z = features.points(row_ids)
     free = free[:0] if features is None else free
     H, Z = Z[:, free], np.delete(Z, free, axis=1)
     classes = problem.rows.balance_conditions(row_ids)
