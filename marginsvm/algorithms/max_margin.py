@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from marginsvm._typing import Array
 from marginsvm.algorithms.exact.choosing import difference_of_means
 from marginsvm.algorithms.exact.newton import Newton
 from marginsvm.algorithms.exact.sparse import LongStart, short_start
@@ -17,6 +16,8 @@ from marginsvm.algorithms.exact.working_set import WorkingSet
 from marginsvm.algorithms.momentum import Momentum
 from marginsvm.data.threads import single_threaded_blas
 from marginsvm.dual_state import DualStateMixin
+from marginsvm.estimator.declaring import with_parameters
+from marginsvm.estimator.parameters import CommonParameters, KernelParameters
 from marginsvm.estimator.results import Fitted
 from marginsvm.fit import Algorithm, Candidate, Progress, Requirements, Stopping, play
 from marginsvm.fit.confirm import least_loss
@@ -88,7 +89,8 @@ class ActiveSet(Algorithm):
         return Candidate(vectors[int(np.argmin(loss))])
 
 
-class MaxMarginClassifier(DualStateMixin, BaseEstimator):
+@with_parameters
+class MaxMarginClassifier(CommonParameters, KernelParameters, DualStateMixin, BaseEstimator):
     """Maximum-margin classifier, exact: the one to take if you have no other wish.
 
     Few rows decide the margin. A working set of rows is solved exactly, one pass over all
@@ -97,40 +99,26 @@ class MaxMarginClassifier(DualStateMixin, BaseEstimator):
 
     Parameters
     ----------
-    C : float, default=inf
-        Soft margin (dimensionless): the problem of ``LinearSVC(loss="squared_hinge")``,
-        with an unpenalised intercept. inf asks for a separator.
-    kernel, gamma, degree, coef0, kernel_params
-        As in :class:`marginsvm.MomentumMarginClassifier`.
-    fit_intercept : bool, default=True
-        Whether to fit an intercept; it is not penalised.
-    stopping : {"gap", "separation"}, default="gap"
-        Stop at the certified relative gap ``tol``, or at any separator.
-    tol : float, default=1e-6
+    tol : float
         Relative gap between the certified bounds (dimensionless). Rounding may hide it: then
         the fit ends as ``stalled``, after ten rounds that brought the bounds no closer. 0 plays
         all rounds.
-    max_iter : int, default=200
+    max_iter : int
         Rounds in all, those before a warm start included: each solves a working set (soft
         margins with many examples: takes a Newton step) and looks at all rows once.
-    warm_start : bool, default=False
+    warm_start : bool
         Go on from where the previous fit on the same data ended, bit for bit (kernels: up
-        to rounding); with another C, begin anew.
-    verbose : bool or int, default=False
-        Print the gap now and then.
+        to rounding).
 
     Attributes
     ----------
+    margin_ : float
+        Certified lower bound on the best margin, which this predictor has (units of X). Margins
+        down to 1e-9 of the radius are found and certified (kernels and rows with more than 1024
+        features: 1e-7), thinner ones where the features are of different units.
     support_ : ndarray of shape (n_support,)
-        Examples with positive weight in the fitted predictor; of linear ones, too.
-    coef_, intercept_, support_vectors_, dual_coef_ : ndarray
-        The predictor, as in :class:`marginsvm.MomentumMarginClassifier`.
-    margin_, margin_bound_, gap_, separable_, status_, n_iter_, certificate_, history_
-        What is proved of it and how the fit ended, as there. Margins down to 1e-9 of the
-        radius are found and certified (kernels and rows with more than 1024 features: 1e-7),
-        thinner ones where the features are of different units.
-    classes_, n_features_in_, feature_names_in_ : ndarray, int, ndarray
-        What was seen in fit, as there.
+        Indices of the training examples with positive weight in the fitted predictor; of
+        linear ones, too.
 
     See Also
     --------
@@ -177,34 +165,8 @@ class MaxMarginClassifier(DualStateMixin, BaseEstimator):
     0.81756 True 3
     """
 
-    def __init__(
-        self,
-        *,
-        C: float = np.inf,
-        kernel: str | Callable[..., Array] = "linear",
-        gamma: str | float = "scale",
-        degree: float = 3,
-        coef0: float = 0.0,
-        kernel_params: dict[str, Any] | None = None,
-        fit_intercept: bool = True,
-        stopping: str = "gap",
-        tol: float = 1e-6,
-        max_iter: int = 200,
-        warm_start: bool = False,
-        verbose: bool | int = False,
-    ) -> None:
-        self.C = C
-        self.kernel = kernel
-        self.gamma = gamma
-        self.degree = degree
-        self.coef0 = coef0
-        self.kernel_params = kernel_params
-        self.fit_intercept = fit_intercept
-        self.stopping = stopping
-        self.tol = tol
-        self.max_iter = max_iter
-        self.warm_start = warm_start
-        self.verbose = verbose
+    tol: float = 1e-6
+    max_iter: int = 200
 
     def _algorithm(self) -> ActiveSet:
         return ActiveSet(self.tol)
