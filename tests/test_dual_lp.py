@@ -348,7 +348,7 @@ def test_errors_say_what_to_do(params, text, rng):
 
 def test_a_kernel_matrix_that_cannot_be_held_is_refused(rng, monkeypatch):
     X, y = separable(rng)
-    monkeypatch.setattr("marginsvm.kernel_matrix.kernel._MAX_STORED_BYTES", 100)
+    monkeypatch.setattr("marginsvm.kernel_matrix.kernel_values._MAX_STORED_BYTES", 100)
     with pytest.raises(ValueError, match="kernel matrix of 60 examples"):
         DualLpPerceptron(kernel="rbf").fit(X, y)
 

@@ -9,9 +9,10 @@ from typing import Any, Protocol
 import numpy as np
 from sklearn.base import BaseEstimator
 
+from marginsvm.algorithms.exact.choosing import difference_of_means
 from marginsvm.algorithms.exact.newton import Newton
 from marginsvm.algorithms.exact.sparse import LongStart, short_start
-from marginsvm.algorithms.exact.working_set import WorkingSet, difference_of_means
+from marginsvm.algorithms.exact.working_set import WorkingSet
 from marginsvm.algorithms.momentum import Momentum
 from marginsvm.data.threads import single_threaded_blas
 from marginsvm.dual_state import DualStateMixin

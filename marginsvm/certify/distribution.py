@@ -8,6 +8,7 @@ from math import fsum
 import numpy as np
 
 from marginsvm._typing import Array
+from marginsvm.certify.balancing import balanced_exactly, imbalance
 from marginsvm.certify.certifiable import Certifiable
 from marginsvm.rows.vector import Vector
 
@@ -33,7 +34,7 @@ class KnownDistribution:
     @cached_property
     def _weights(self) -> Array:
         q = np.maximum(self._problem.weights(self._vector), 0.0)
-        return self._problem.rows.rebalanced(q / q.sum())
+        return balanced_exactly(self._problem.rows, q / q.sum())
 
     @cached_property
     def _source(self) -> Vector:
@@ -53,7 +54,7 @@ class KnownDistribution:
         return float(np.abs(self._weights - before).sum())
 
     def imbalance(self) -> float:
-        return self._problem.rows.imbalance(self._weights)
+        return imbalance(self._problem.rows, self._weights)
 
     @property
     def mass(self) -> float:

@@ -23,7 +23,7 @@ from marginsvm.rows.rows import Rows
 T = TypeVar("T")
 
 Block = tuple[slice, Any]
-Offer = Callable[[slice, Any, Array], None]
+BlockCallback = Callable[[slice, Any, Array], None]  # called with a block and its margins
 
 WRITTEN_OUT = 2**20  # entries at a time
 _WIDENED_BYTES = 2**19  # held beside X where float64 or the mean matter
@@ -128,9 +128,9 @@ def scores(
     shift: Array | float,
     centre: Centre,
     precise: bool,
-    offer: Offer | None,
+    on_block: BlockCallback | None,
 ) -> Array:
-    """``X W^T - shift``; ``offer`` is shown the blocks and their margins."""
+    """``X W^T - shift``; ``on_block`` is called with every block and its margins."""
     F: list[Array] = []
     for block, X in blocks:
         if precise and is_dense(X):
@@ -138,8 +138,8 @@ def scores(
             part = part if centre.far else part - shift
         else:
             part = times(X, W.T) - shift
-        if offer is not None:
-            offer(block, X, rows.margins(part, block))
+        if on_block is not None:
+            on_block(block, X, rows.margins(part, block))
         F.append(part)
     return np.concatenate(F).astype(np.float64, copy=False)
 

@@ -17,8 +17,11 @@ from marginsvm.kernel_matrix.kernel import GramAdapter
 from marginsvm.kernel_matrix.layout import RowLayout
 from marginsvm.kernel_matrix.lazy import LazyWeightsAdapter
 from marginsvm.kernel_matrix.linear import LinearAdapter
+from marginsvm.rows.binary import BinaryRows
+from marginsvm.rows.make_rows import make_rows
+from marginsvm.rows.multiclass import MulticlassRows
 from marginsvm.rows.norms import LpNorm
-from marginsvm.rows.rows import BinaryRows, MulticlassRows, Rows, make_rows
+from marginsvm.rows.rows import Rows
 from marginsvm.rows.vector import Vector
 
 __all__ = [

@@ -18,7 +18,7 @@ from marginsvm.data.work import Work
 from marginsvm.kernel_matrix.adapter import KernelMatrixAdapter
 from marginsvm.kernel_matrix.capabilities import HasColumns, HasLayout
 from marginsvm.kernel_matrix.columns import ColumnCache, ColumnPlan
-from marginsvm.kernel_matrix.kernel_values import MAX_STORED_BYTES, KernelValues
+from marginsvm.kernel_matrix.kernel_values import KernelValues
 from marginsvm.kernel_matrix.layout import GRAM, RowLayout, common_layout
 from marginsvm.kernel_matrix.scale import Scale
 from marginsvm.rows.norms import LpNorm
@@ -197,13 +197,7 @@ class GramAdapter(KernelMatrixAdapter, HasColumns, HasLayout):
 
     @cached_property
     def _layout(self) -> RowLayout:
-        K, none = self._values.stored(), np.empty(0, np.int32)
-        if K is None:
-            raise ValueError(
-                f"the kernel matrix of {self.rows.n_examples} examples would take more than "
-                f"{MAX_STORED_BYTES / 2**30:.0f} GiB, and coordinate ascent needs all of it; "
-                "use fewer examples, or another estimator"
-            )
+        K, none = self._values.must_be_stored(), np.empty(0, np.int32)
         return RowLayout(
             form=GRAM,
             values=np.asarray(K, order="C").reshape(-1),

@@ -17,7 +17,7 @@ from marginsvm.data.work import Work
 from marginsvm.kernel_matrix.columns import ColumnCache, ColumnPlan, KeptColumns, WholeMatrix
 from marginsvm.rows.rows import Rows, support_of
 
-MAX_STORED_BYTES = 2**31  # a larger Gram matrix is computed anew for every product
+_MAX_STORED_BYTES = 2**31  # a larger Gram matrix is computed anew for every product
 _STRIPS = 8  # whatever the number of threads, as sums depend on it
 _STRIP_BYTES = 2**24  # of kernel values that are computed at once, and not kept
 _BLOCK_BYTES = 2**22  # of a stored matrix that a thread works on at once
@@ -74,7 +74,7 @@ class KernelValues:
         self._kept = None
         if not self.whole:
             whole_columns = partial(self.block, j=slice(None))
-            self._kept = KeptColumns(whole_columns, rows.n_examples, MAX_STORED_BYTES)
+            self._kept = KeptColumns(whole_columns, rows.n_examples, _MAX_STORED_BYTES)
         self.diagonal = self._diagonal()
         self.dtype = self.diagonal.dtype
 
@@ -114,10 +114,21 @@ class KernelValues:
     def stored(self) -> Array | None:
         """The whole kernel matrix, if it may be kept."""
         n = self._rows.n_examples
-        few = n * n * self.X.dtype.itemsize <= MAX_STORED_BYTES
+        few = n * n * self.X.dtype.itemsize <= _MAX_STORED_BYTES
         if self._K is None and self._plan is None and few:
             self._K = self.block(slice(None), slice(None))
         return self._K
+
+    def must_be_stored(self) -> Array:
+        """The whole kernel matrix; an error says what to do where it cannot be kept."""
+        K = self.stored()
+        if K is None:
+            raise ValueError(
+                f"the kernel matrix of {self._rows.n_examples} examples would take more than "
+                f"{_MAX_STORED_BYTES / 2**30:.0f} GiB, and coordinate ascent needs all of it; "
+                "use fewer examples, or another estimator"
+            )
+        return K
 
     def multiply(self, V: Array, precise: bool) -> Array:
         """``K V``, from the columns of the examples that take part where these are few."""

@@ -159,7 +159,7 @@ class LinearAdapter(
             shift=shift,
             centre=self._centre,
             precise=precise,
-            offer=self._store.watch(),
+            on_block=self._store.block_callback(),
         )
         return np.concatenate(list(self._map(work)))
 

@@ -1,4 +1,4 @@
-"""Labels become rows: the signed examples whose worst margin the game maximises.
+"""Labels become rows: the signed examples whose smallest margin the game maximises.
 
 A row belongs to a *group* ``(c, j)``: an example of class ``c`` held against class
 ``j``. An unpenalised intercept shifts all the margins of a group together, by
@@ -9,28 +9,20 @@ Without an intercept there is a single group, and the tables are 1 x 1.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
-from math import fsum
 from typing import Any
 
 import numpy as np
-from scipy.linalg import qr
 
-from marginsvm._rounding import Extended, times
+from marginsvm._rounding import times
 from marginsvm._typing import Array
 from marginsvm.rows.cycles import cycle_offsets, min_cycle
-
-_FEW = 1024  # examples whose weights are held with more digits
-_CORRECTIONS = 4  # of an imbalance: each leaves the rounding of the weights that it changes
-_SMALL = 1e-12  # an imbalance that is the rounding of some thousand weights
-_ABLE = 100.0  # times the imbalance: weights that can take it and stay positive
 
 
 class Rows(ABC):
     """The rows of a labelled data set, never formed.
 
     Scores ``F`` are what a linear predictor says of every example; ``margins(F)`` are
-    the margins of the rows, and ``signed(q)`` carries weights on the rows back to
+    the margins of the rows, and ``adjoint(q)`` carries weights on the rows back to
     coefficients on the examples: the two maps are adjoint.
 
     Parameters
@@ -40,7 +32,7 @@ class Rows(ABC):
     n_classes : int
     balanced : bool
         True for an unpenalised intercept: the data player keeps to weights with
-        ``signed(q).sum(axis=0) == 0``.
+        ``adjoint(q).sum(axis=0) == 0``.
     weights : ndarray of shape (n_examples,) or None
         Sample weights; the prior of a response is proportional to them.
     """
@@ -99,11 +91,11 @@ class Rows(ABC):
         """Each row's entry of a table of groups; broadcasts against the rows of ``block``."""
 
     @abstractmethod
-    def locate(self, rows: Array) -> tuple[Array, Array]:
+    def locate(self, row_ids: Array) -> tuple[Array, Array]:
         """Examples of the rows with these flat indices, and their coefficients on the scores."""
 
     @abstractmethod
-    def renamed(self, rows: Array, names: Array) -> Array:
+    def renamed(self, row_ids: Array, names: Array) -> Array:
         """Flat indices that these rows have where the example i is called ``names[i]``."""
 
     def restrict(self, examples: Array) -> Rows:
@@ -111,17 +103,17 @@ class Rows(ABC):
         return type(self)(self.codes[examples], self.n_classes, balanced=self.balanced)
 
     @abstractmethod
-    def group(self, rows: Array) -> Array:
+    def group(self, row_ids: Array) -> Array:
         """Number of the group that each row, named by its flat index, belongs to."""
 
-    def balance(self, rows: Array) -> Array:
-        """Conditions on weights q on these rows: ``balance(rows).T @ q == 0``."""
-        signs = self.locate(rows)[1]
+    def balance_conditions(self, row_ids: Array) -> Array:
+        """Conditions B on weights q on these rows: they are balanced if ``B.T @ q == 0``."""
+        signs = self.locate(row_ids)[1]
         return signs[:, : max(1, signs.shape[1] - 1) if self.balanced else 0]
 
     @abstractmethod
-    def balance_offsets(self, b: Array) -> Array:
-        """Class offsets that add ``balance(rows) @ b`` to the margins."""
+    def offsets_of_multipliers(self, b: Array) -> Array:
+        """Class offsets that add ``B @ b`` to the margins, B being ``balance_conditions``."""
 
     @abstractmethod
     def table(self, reduced: Array, diagonal: float) -> Array:
@@ -205,7 +197,7 @@ class Rows(ABC):
     def _sum_of_groups(self, groups: Array) -> Array: ...
 
     def min_margin(self, low: Array) -> float:
-        """Worst margin once the best intercept is added, from each group's minimum."""
+        """Smallest margin once the best intercept is added, from that of each group."""
         if not self.balanced:
             return float(low[0, 0])
         if len(low) == 2:
@@ -213,7 +205,7 @@ class Rows(ABC):
         return min_cycle(low)[0]
 
     def best_offsets(self, low: Array) -> Array:
-        """Class offsets that reach ``worst(low)``: the midpoint, for two classes."""
+        """Class offsets that reach ``min_margin(low)``: the midpoint, for two classes."""
         if not self.balanced:
             return np.zeros(1)
         if len(low) == 2:
@@ -221,189 +213,10 @@ class Rows(ABC):
         return cycle_offsets(low)
 
     def min_margin_at(self, low: Array, beta: Array) -> float:
-        """Worst margin at given class offsets."""
+        """Smallest margin at given class offsets."""
         return float((low + beta[:, None] - beta).min() if self.balanced else low[0, 0])
-
-    def rebalanced(self, q: Array) -> Array:
-        """Change weights in their last digits until they balance exactly, if few carry weight.
-
-        Small weights are changed, as floats are the finer the smaller they are.
-        """
-        rows = np.flatnonzero(q)
-        if not self.balanced or not 0 < len(rows) <= _FEW:
-            return q
-        few, B = q.ravel()[rows], np.sign(self.balance(rows))
-        for _ in range(_CORRECTIONS):
-            excess = np.array([fsum(column) for column in (B * few[:, None]).T])
-            able = np.flatnonzero(few > _ABLE * np.abs(excess).max())
-            if not 0 < np.abs(excess).max() <= _SMALL or len(able) < B.shape[1]:
-                break
-            if len(excess) == 1:
-                some = able[few[able].argmin()]
-                few[some] -= B[some, 0] * excess[0]
-                continue
-            order = qr((B[able] / few[able, None]).T, mode="r", pivoting=True)[1]
-            some = able[order[: len(excess)]]
-            few[some] -= np.linalg.lstsq(B[some].T, excess, rcond=None)[0]
-        q = q.copy()
-        q.flat[rows] = few
-        return q
-
-    def imbalance(self, q: Array) -> float:
-        """How far weights are from the balanced set, as a sum of absolute values."""
-        if not self.balanced:
-            return 0.0
-        support = np.flatnonzero(q.reshape(len(q), -1).any(axis=1))
-        parts = (support[i : i + _FEW] for i in range(0, len(support), _FEW))
-        sums = [self.adjoint(q[part].astype(Extended), part).sum(axis=0) for part in parts]
-        return float(np.abs(np.sum(sums, axis=0)).sum())
-
-
-class BinaryRows(Rows):
-    """One row an example: ``y_i phi(x_i)`` with ``y_i = 1`` for class 1, else -1."""
-
-    unit = 1.0
-
-    def __init__(
-        self, codes: Array, n_classes: int, *, balanced: bool, weights: Array | None = None
-    ) -> None:
-        super().__init__(codes, n_classes, balanced=balanced, weights=weights)
-        self.shape = self.score_shape = (codes.size,)
-        self.n_rows = codes.size
-        self._y = np.where(codes == 1, 1.0, -1.0)
-
-    def margins(self, F: Array, block: slice = slice(None)) -> Array:
-        return self._y[block] * F
-
-    def adjoint(self, q: Array, block: slice | Array = slice(None)) -> Array:
-        return self._y[block] * q
-
-    def locate(self, rows: Array) -> tuple[Array, Array]:
-        return rows, self._y[rows, None]
-
-    def renamed(self, rows: Array, names: Array) -> Array:
-        return names[rows]
-
-    def group(self, rows: Array) -> Array:
-        return self.codes[rows]
-
-    def balance_offsets(self, b: Array) -> Array:
-        return np.array([-0.5, 0.5]) * b
-
-    def expand(self, table: Array, block: slice = slice(None)) -> Array | float:
-        if not self.balanced:
-            return table[0, 0]
-        return np.array([table[0, 1], table[1, 0]]).take(self.codes[block])
-
-    def table(self, reduced: Array, diagonal: float) -> Array:
-        return np.array([[diagonal, reduced[0]], [reduced[1], diagonal]])
-
-    def score_offsets(self, beta: Array) -> Array | float:
-        return float(beta[1] - beta[0]) if self.balanced else 0.0
-
-    def _block_reduced(self, ufunc: np.ufunc, values: Array, block: slice, none: float) -> Array:
-        reduced = np.full(2, none)
-        ufunc.at(reduced, self.codes[block], values)  # faster than one mask for each class
-        return reduced
-
-    def _products_by_class(self, q: Array, X: Any, block: slice) -> Array:
-        first = self.codes[block] == 0
-        v = self.adjoint(q, block).astype(X.dtype, copy=False)
-        products = np.zeros((2, 2, X.shape[1]), X.dtype)
-        # two products of a vector are faster than one of a matrix that thin
-        products[0, 1], products[1, 0] = times(v * first, X), times(v * ~first, X)
-        return products
-
-    def _sum_of_groups(self, groups: Array) -> Array:
-        return groups[0, 1] + groups[1, 0]
-
-
-class MulticlassRows(Rows):
-    """Ji's section 5.2: row ``(i, j)`` is ``phi(x_i) (e_{c_i} - e_j)^T / sqrt(2)``, j != c_i.
-
-    Arrays over the rows are n_examples x k; an example's own class is no row: its
-    margin is infinite and its weight zero.
-    """
-
-    unit = np.sqrt(2.0)
-
-    def __init__(
-        self, codes: Array, n_classes: int, *, balanced: bool, weights: Array | None = None
-    ) -> None:
-        super().__init__(codes, n_classes, balanced=balanced, weights=weights)
-        self.shape = self.score_shape = (codes.size, n_classes)
-        self.n_rows = codes.size * (n_classes - 1)
-        self._examples = np.arange(codes.size)
-
-    def _own(self, F: Array, block: slice | Array) -> tuple[Array, Array]:
-        return self._examples[: len(F)], self.codes[block]
-
-    def margins(self, F: Array, block: slice = slice(None)) -> Array:
-        own = self._own(F, block)
-        margins = (F[own][:, None] - F) * np.sqrt(0.5)
-        margins[own] = np.inf
-        return margins
-
-    def adjoint(self, q: Array, block: slice | Array = slice(None)) -> Array:
-        V = q * -np.sqrt(0.5)
-        V[self._own(q, block)] = q.sum(axis=1) * np.sqrt(0.5)
-        return V
-
-    def locate(self, rows: Array) -> tuple[Array, Array]:
-        examples, j = np.divmod(rows, self.n_classes)
-        identity = np.eye(self.n_classes) * np.sqrt(0.5)
-        return examples, identity[self.codes[examples]] - identity[j]
-
-    def renamed(self, rows: Array, names: Array) -> Array:
-        examples, j = np.divmod(rows, self.n_classes)
-        return names[examples] * self.n_classes + j
-
-    def group(self, rows: Array) -> Array:
-        examples, j = np.divmod(rows, self.n_classes)
-        return self.codes[examples] * self.n_classes + j
-
-    def balance_offsets(self, b: Array) -> Array:
-        return np.append(b, 0.0) * np.sqrt(0.5)
-
-    def expand(self, table: Array, block: slice = slice(None)) -> Array | float:
-        return table.take(self.codes[block], axis=0) if self.balanced else table[0, 0]
-
-    def table(self, reduced: Array, diagonal: float) -> Array:
-        return reduced
-
-    def score_offsets(self, beta: Array) -> Array | float:
-        return np.sqrt(2.0) * beta if self.balanced else np.zeros(self.n_classes)
-
-    def _block_reduced(self, ufunc: np.ufunc, values: Array, block: slice, none: float) -> Array:
-        reduced = np.full((self.n_classes, self.n_classes), none)
-        for c, mine in self._by_class(block):
-            reduced[c] = ufunc.reduce(values[mine], axis=0)
-        return reduced
-
-    def _products_by_class(self, q: Array, X: Any, block: slice) -> Array:
-        products = np.zeros((self.n_classes, self.n_classes, X.shape[1]), X.dtype)
-        for c, mine in self._by_class(block):
-            products[c] = times(q[mine].T.astype(X.dtype, copy=False), X[mine])
-        return products
-
-    def _by_class(self, block: slice) -> Iterator[tuple[int, Array]]:
-        """Classes that occur in a block, and the indices of their examples there."""
-        codes = self.codes[block]
-        for c in np.unique(codes):
-            yield c, np.flatnonzero(codes == c)
-
-    def _sum_of_groups(self, groups: Array) -> Array:
-        return np.sqrt(0.5) * (groups.sum(axis=1) - groups.sum(axis=0))
 
 
 def support_of(V: Array) -> Array:
     """Examples with a weight or a coefficient other than zero."""
     return np.flatnonzero(V if V.ndim == 1 else V.any(axis=1))
-
-
-def make_rows(
-    codes: Array, n_classes: int, *, balanced: bool, weights: Array | None = None
-) -> Rows:
-    """Two classes always take the binary rows."""
-    kind = BinaryRows if n_classes == 2 else MulticlassRows
-    return kind(codes, n_classes, balanced=balanced, weights=weights)
