@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import BaseEstimator
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 
 from marginsvm._typing import Array
 from marginsvm.dual_state import DualStateMixin
@@ -119,8 +119,9 @@ class MomentumMarginClassifier(DualStateMixin, BaseEstimator):
         here, too, in place of gamma, degree and coef0; others are refused.
     fit_intercept : bool, default=True
         Whether to fit an intercept; it is not penalised.
-    loss : {"exponential", "logistic"}, default="exponential"
-        Loss whose smoothed margin is ascended.
+    loss : {"exponential", "logistic"} or Response, default="exponential"
+        Loss whose smoothed margin is ascended: a name, or an object that answers margins with
+        weights as :class:`marginsvm.responses.Response` says.
     step : {"constant", "inv_sqrt"}, float or callable, default="constant"
         theta_t as a multiple of the paper's step (dimensionless): a name, a number, a
         function of t, or a schedule object whose parameters a grid search can reach.
@@ -222,7 +223,7 @@ class MomentumMarginClassifier(DualStateMixin, BaseEstimator):
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **DualStateMixin._parameter_constraints,
-        "loss": [StrOptions(set(LOSSES))],
+        "loss": [StrOptions(set(LOSSES)), HasMethods("respond")],
         "step": [StrOptions(set(STEPS)), Interval(Real, 0.0, None, closed="neither"), callable],
         "momentum": [StrOptions(set(MOMENTA)), Interval(Real, 0.0, 1.0, closed="both"), callable],
         "gradient": [StrOptions({"normalized", "theory", "plain"})],
@@ -238,7 +239,7 @@ class MomentumMarginClassifier(DualStateMixin, BaseEstimator):
         coef0: float = 0.0,
         kernel_params: dict[str, Any] | None = None,
         fit_intercept: bool = True,
-        loss: str = "exponential",
+        loss: str | Response = "exponential",
         step: Schedule = "constant",
         momentum: Schedule = "nesterov",
         gradient: str = "normalized",
@@ -267,7 +268,7 @@ class MomentumMarginClassifier(DualStateMixin, BaseEstimator):
 
     def _algorithm(self) -> Momentum:
         return Momentum(
-            loss=LOSSES[self.loss],
+            loss=LOSSES[self.loss] if isinstance(self.loss, str) else self.loss,
             theta=resolve(self.step, STEPS),
             beta=resolve(self.momentum, MOMENTA),
             gradient=self.gradient,

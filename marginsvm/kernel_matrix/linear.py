@@ -277,12 +277,13 @@ class LinearAdapter(KernelMatrixAdapter):
             merge=response.merge,
         )
         margins, sums = zip(*self._map(work, slack), strict=True)
-        image, weights, parameters = response.finish(self.rows, reduce(response.merge, sums), mu)
-        assert image is not None  # the sums were taken with the examples
-        every = slice(None)
-        q = response.block_weights(self.rows, every, np.concatenate(margins), mu, parameters)
-        image = self._with_constant(image.astype(np.float64, copy=False), self.rows.adjoint(q))
-        return BestResponse(Vector(image / self.radius, q), replace(weights, q=q))
+        answer = response.finish(self.rows, reduce(response.merge, sums), mu)
+        assert answer.image is not None  # the sums were taken with the examples
+        M, every = np.concatenate(margins), slice(None)
+        q = response.block_weights(self.rows, every, M, mu, answer.parameters)
+        image = answer.image.astype(np.float64, copy=False)
+        image = self._with_constant(image, self.rows.adjoint(q))
+        return BestResponse(Vector(image / self.radius, q), replace(answer.weights, q=q))
 
     def _kernel_block(self, i: Array, j: Array) -> Array:
         left = self._written_out(i)
