@@ -3,10 +3,11 @@
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 from sklearn.base import BaseEstimator
 
 from marginsvm import DualStateMixin
+from marginsvm.estimator.declaring import with_parameters
+from marginsvm.estimator.parameters import CommonParameters, KernelParameters
 from marginsvm.fit import Algorithm, Candidate
 from marginsvm.responses import Euclidean
 
@@ -41,14 +42,11 @@ class Fista(Algorithm):
         yield Candidate(state.total, fallback=True)  # the model where nothing separates
 
 
-class DualFista(DualStateMixin, BaseEstimator):
+@with_parameters
+class DualFista(CommonParameters, KernelParameters, DualStateMixin, BaseEstimator):
     """Maximum-margin classifier by FISTA."""
 
-    stopping, verbose = "gap", False
-
-    def __init__(self, *, C=np.inf, fit_intercept=True, tol=1e-3, max_iter=1000, warm_start=False):
-        self.C, self.fit_intercept, self.warm_start = C, fit_intercept, warm_start
-        self.tol, self.max_iter = tol, max_iter
+    max_iter: int = 1_000
 
     def _algorithm(self):
         return Fista()

@@ -26,6 +26,7 @@ ROOMS = [
     ["certify"],
     ["rows"],
     ["schedules", "kernels"],
+    ["_rounding"],
     ["_typing"],
 ]
 WINDOWS = {

@@ -124,7 +124,10 @@ def test_parameters_and_fitted_attributes_are_all_documented(cls, rng):
     assert fitted <= set(written)
 
 
-@pytest.mark.parametrize("name", [name for name in PUBLIC if is_dataclass(PUBLIC[name])])
+VALUES = [n for n, value in PUBLIC.items() if is_dataclass(value) and value not in ESTIMATORS]
+
+
+@pytest.mark.parametrize("name", VALUES)
 def test_fields_are_all_documented(name):
     doc = NumpyDocString(inspect.getdoc(PUBLIC[name]))
     fields = [field.name for field in dataclass_fields(PUBLIC[name])]

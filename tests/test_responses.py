@@ -6,6 +6,7 @@ from helpers.oracle import explicit_rows
 from helpers.vectors import flat
 from scipy.optimize import linprog
 
+from marginsvm.certify.bounds import lower_bound, upper_bound
 from marginsvm.kernel_matrix import BinaryRows, LinearAdapter, MulticlassRows, make_rows
 from marginsvm.kernel_matrix.responses.balancing import balancing_offsets
 from marginsvm.responses import euclidean, logistic, softmax, worst_row
@@ -133,8 +134,8 @@ def test_two_classes_as_multiclass_are_binary(balanced, C, response, rng):
         np.testing.assert_allclose(a.mass, b.mass)
         w, u = w + a.vector, u + b.vector
         np.testing.assert_allclose(binary.norm(w), multi.norm(u))
-        np.testing.assert_allclose(binary.lower_bound(w)[0], multi.lower_bound(u)[0], atol=1e-12)
-        np.testing.assert_allclose(binary.upper_bound(w), multi.upper_bound(u))
+        np.testing.assert_allclose(lower_bound(binary, w)[0], lower_bound(multi, u)[0], atol=1e-12)
+        np.testing.assert_allclose(upper_bound(binary, w), upper_bound(multi, u))
 
 
 @pytest.mark.parametrize("k", [2, 3])

@@ -17,10 +17,11 @@ import numpy as np
 from scipy.linalg.lapack import dpstrf
 from scipy.optimize import nnls
 
+from marginsvm._rounding import Extended
 from marginsvm._typing import Array
+from marginsvm.certify.bounds import upper_bound
+from marginsvm.certify.certifiable import Certifiable, written_out
 from marginsvm.certify.corral import nearest_point as walk
-from marginsvm.certify.rounding import Extended
-from marginsvm.kernel_matrix import KernelMatrixAdapter
 from marginsvm.rows.vector import Vector
 
 _MAX_WIDTH = 1024  # rows longer than this, and than twice their number, are known by their Gram
@@ -51,7 +52,7 @@ class NearestPoint:
 
 
 def nearest_point(
-    data: KernelMatrixAdapter,
+    problem: Certifiable,
     rows: Array,
     start: Array | None = None,
     free: Array | None = None,
@@ -64,7 +65,7 @@ def nearest_point(
 
     Parameters
     ----------
-    data : KernelMatrixAdapter
+    problem : Certifiable
     rows : ndarray of int
         Flat indices of rows; they should hold at least one of every group in use.
     start : ndarray of int or None
@@ -73,11 +74,10 @@ def nearest_point(
         Positions of entries of images.
     """
     free = np.empty(0, int) if free is None else free
-    written_out = data.slack is None and data.width <= max(2 * len(rows), _MAX_WIDTH)
-    written_out |= bool(len(free)) and data.width * len(rows) <= _MAX_ENTRIES
-    Z = data.points(rows) if written_out else _rows_of_gram(data.gram(rows, rows))
-    free = free if written_out else free[:0]
-    H, Z, balance = Z[:, free], np.delete(Z, free, axis=1), data.rows.balance(rows)
+    features = written_out(problem) if _is_worth_writing_out(problem, rows, free) else None
+    Z = _rows_of_gram(problem.gram(rows, rows)) if features is None else features.points(rows)
+    free = free[:0] if features is None else free
+    H, Z, balance = Z[:, free], np.delete(Z, free, axis=1), problem.rows.balance(rows)
     unit = np.maximum(np.abs(H).max(axis=0, initial=0.0), 1e-300)
     B = np.column_stack([balance, H / unit])
     scale = float(np.sqrt(np.einsum("ij,ij->i", Z, Z).max())) if Z.size else 0.0
@@ -85,7 +85,7 @@ def nearest_point(
     E = np.ascontiguousarray(np.column_stack([Z / scale, B, np.ones(len(Z))]))
     if start is None or not len(start):
         start = _first_corral(E, B.shape[1] + 1)
-    start = _balanced_first(start, data.rows.group(rows), data.rows.n_classes)
+    start = _balanced_first(start, problem.rows.group(rows), problem.rows.n_classes)
     corral, weights, v = walk(E, B.shape[1] + 1, start, 20 * sum(E.shape), 1e-9)
     q = np.zeros(len(rows))
     q[corral] = _in_balance(weights, B[corral]) if len(free) else weights
@@ -94,7 +94,14 @@ def nearest_point(
     w = np.zeros(d + len(free))
     w[free] = of_free / unit
     w[np.delete(np.arange(len(w)), free)] = v[:d] * scale
-    return NearestPoint(q / q.sum(), b, w if written_out else None)
+    return NearestPoint(q / q.sum(), b, None if features is None else w)
+
+
+def _is_worth_writing_out(problem: Certifiable, rows: Array, free: Array) -> bool:
+    """Whether rows keep more digits, or are quicker, written out than by their Gram matrix."""
+    if len(free) and problem.width * len(rows) <= _MAX_ENTRIES:
+        return True
+    return problem.slack is None and problem.width <= max(2 * len(rows), _MAX_WIDTH)
 
 
 def _in_balance(q: Array, B: Array) -> Array:
@@ -133,12 +140,12 @@ def _balanced_first(start: Array, group: Array, n_classes: int) -> Array:
     return np.concatenate([heads, start[~np.isin(start, heads)]])
 
 
-def shortest_proof(data: KernelMatrixAdapter, q: Array) -> Vector | None:
+def shortest_proof(problem: Certifiable, q: Array) -> Vector | None:
     """Sharpen weights that show that (next to) nothing separates.
 
     Parameters
     ----------
-    data : KernelMatrixAdapter
+    problem : Certifiable
     q : ndarray
         Weights on the rows with a small ``||A^T q||``.
 
@@ -150,14 +157,14 @@ def shortest_proof(data: KernelMatrixAdapter, q: Array) -> Vector | None:
         be no better, or where no row carries weight, or too many do.
     """
     support = np.flatnonzero(q.ravel() > 0)
-    if len(support) == 0 or (len(support) > _MAX_ROWS and data.width > 64):
+    if len(support) == 0 or (len(support) > _MAX_ROWS and problem.width > 64):
         return None
-    found = nearest_point(data, support)
+    found = nearest_point(problem, support)
     short = np.zeros(q.size)
     short[support] = found.q
-    vector = data.combine(short, precise=True)
-    before = data.upper_bound(data.combine(q, precise=True))
-    return vector if data.upper_bound(vector) <= max(before, _ROUNDING) else None
+    vector = problem.combine(short, precise=True)
+    before = upper_bound(problem, problem.combine(q, precise=True))
+    return vector if upper_bound(problem, vector) <= max(before, _ROUNDING) else None
 
 
 def _rows_of_gram(G: Array) -> Array:

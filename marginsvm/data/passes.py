@@ -14,8 +14,8 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
+from marginsvm._rounding import LONG, is_dense, product, summed, times
 from marginsvm._typing import Array
-from marginsvm.certify.rounding import LONG, product, summed, times
 from marginsvm.data.normalized import NormalizedRows, norms
 from marginsvm.rows.norms import LpNorm
 from marginsvm.rows.rows import Rows
@@ -56,7 +56,7 @@ class Centre(NamedTuple):
 
     def written_out(self, X: Any) -> Array:
         """Some examples, taken out of the others, as a dense float64 array about the mean."""
-        X = (X if isinstance(X, np.ndarray) else X.toarray()).astype(np.float64, copy=False)
+        X = (X if is_dense(X) else X.toarray()).astype(np.float64, copy=False)
         if self.mean is not None:
             X -= self.mean
         return X
@@ -68,14 +68,14 @@ def squared_lengths(rows: Rows, blocks: Iterable[Block], norm: LpNorm, centre: C
     def of(X: Any) -> Array:
         known = isinstance(X, NormalizedRows)
         squared = X.squared_norms() if known else norm.squared_lengths(X)
-        if centre.mean is None or (centre.far and isinstance(X, np.ndarray)):
+        if centre.mean is None or (centre.far and is_dense(X)):
             return squared
         return squared - 2.0 * times(X, centre.mean) + centre.mean @ centre.mean
 
     lengths: list[Array] = []
     with np.errstate(all="ignore"):  # X may hold anything: this is the first look at it
         for _, X in blocks:
-            lengths += centre.widened(of, X) if isinstance(X, np.ndarray) else [of(X)]
+            lengths += centre.widened(of, X) if is_dense(X) else [of(X)]
     return np.concatenate(lengths)
 
 
@@ -85,7 +85,7 @@ def weighted_sum(
     """``V^T X``, summed in ``dtype``; dense blocks are taken about the mean if that is far."""
 
     def of(V: Array, X: Any) -> Array:
-        if not isinstance(X, np.ndarray):
+        if not is_dense(X):
             return V.T @ X
         return summed(about_the_mean(V, X)) if centre.far and len(X) else product(V.T, X)
 
@@ -108,7 +108,7 @@ def spread(rows: Rows, blocks: Iterable[Block], centre: Centre) -> Array:
     offset = 0.0 if centre.mean is None else centre.mean
 
     def of(X: Any) -> Array:
-        if isinstance(X, np.ndarray):
+        if is_dense(X):
             high, low = X.max(axis=0).astype(np.float64), X.min(axis=0).astype(np.float64)
             return np.maximum(np.abs(high - offset), np.abs(low - offset))
         return abs(X).max(axis=0).toarray().ravel().astype(np.float64) + np.abs(offset)
@@ -133,7 +133,7 @@ def scores(
     """``X W^T - shift``; ``offer`` is shown the blocks and their margins."""
     F: list[Array] = []
     for block, X in blocks:
-        if precise and isinstance(X, np.ndarray):
+        if precise and is_dense(X):
             part = np.concatenate(centre.widened(lambda A: product(A, W.T, LONG), X))
             part = part if centre.far else part - shift
         else:
@@ -174,7 +174,7 @@ def columns(rows: Rows, blocks: Iterable[Block], right: Array, centre: Centre) -
     """Inner products of the examples with those of ``right``, one row for each of these."""
     out: list[Array] = []
     for _, X in blocks:
-        if isinstance(X, np.ndarray):
+        if is_dense(X):
             out += [part.T for part in centre.widened(lambda A: times(A, right.T), X)]
         else:
             out.append((X @ right.T).T)

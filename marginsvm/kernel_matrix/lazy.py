@@ -1,4 +1,4 @@
-"""Rows that are elsewhere: vectors remember answers instead of weights on rows.
+"""Rows that are elsewhere: vectors remember best responses instead of weights on rows.
 
 Every vector of a method whose only moves are one-pass responses is a combination of the best
 responses it was given. Such a best response is known by a few numbers: the predictor that was
@@ -9,14 +9,16 @@ on rows are computed when a proof is due, those of all best responses while a bl
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from marginsvm._rounding import summed
 from marginsvm._typing import Array
-from marginsvm.certify.bounds import SURCHARGE
-from marginsvm.certify.rounding import PAIRWISE, UNIT, summed
+from marginsvm.certify.certifiable import LowestMargins
+from marginsvm.certify.lazy_errors import LazyErrors
 from marginsvm.data import passes
 from marginsvm.data.passes import Block, Centre
 from marginsvm.kernel_matrix.adapter import BestResponse
@@ -106,8 +108,10 @@ class LazyWeightsAdapter(LinearAdapter):
         How many best responses there may be: the length of the second part of a vector.
     """
 
-    def __init__(self, *common: Any, capacity: int) -> None:
-        super().__init__(*common)
+    _error_model = LazyErrors
+
+    def __init__(self, *common: Any, capacity: int, **options: Any) -> None:
+        super().__init__(*common, **options)
         self._capacity = capacity
         self._played: dict[int, Played] = {}
         self._given: dict[int, Array] = {}  # each sums to 1
@@ -129,7 +133,7 @@ class LazyWeightsAdapter(LinearAdapter):
     def respond(self, w: Vector, mu: float = 1.0, response: Response = softmax) -> BestResponse:
         if not isinstance(response, OnePassResponse):
             return super().respond(w, mu, response)
-        self.n_passes += 1
+        self.work.add_pass()
         W, shift = self._weights(w.image, precise=False)
         work = _sums if self._merges else _sums_without_images
         sums = self._fold(partial(work, W=W, shift=shift, response=response, mu=mu), response.merge)
@@ -175,14 +179,14 @@ class LazyWeightsAdapter(LinearAdapter):
             factors = np.nan_to_num(balancing_factors(table))
             factors *= w.mass / float(np.sum(factors * table))
             mixture = mixture._replace(factors=factors)
-            self.n_passes += 2
+            self.work.add_pass(2)
             image = self._fold(partial(_image, mixture=mixture), np.add, *given)
             self._proof = key, mixture, given, image
         return self._proof[1:]
 
     def weights(self, w: Vector) -> Array:
         mixture, given, _ = self._realised(w)
-        self.n_passes += 1
+        self.work.add_pass()
         return np.concatenate(list(self._map(partial(_weights, mixture=mixture), *given)))
 
     def refresh(self, w: Vector) -> Vector:
@@ -192,23 +196,44 @@ class LazyWeightsAdapter(LinearAdapter):
             image = image - np.multiply.outer(rest, self._centre.mean)
         return Vector(image / self.radius, w.coef)
 
-    def distribution(self, vector: Vector) -> Array:
-        """Weights as they are. Changed in their last digits, they would not be best responses."""
-        q = np.maximum(self.weights(vector), 0.0)
-        return q / q.sum()
+    def distribution(self, vector: Vector) -> LazyDistribution:
+        return LazyDistribution(self, vector)
 
-    def upper_bound(self, vector: Vector) -> float:
-        rest, mass = self._realised(vector)[2][..., -1], vector.mass
-        imbalance = float(np.abs(rest).sum()) / mass if self.rows.balanced else 0.0
-        length = self._norm.dual.length(vector.image.ravel()) / mass * (1.0 + PAIRWISE)
-        sums = UNIT * (self.rows.n_examples + 8) * (self._reach + 3.0)
-        return length + sums + self._row_error + SURCHARGE * imbalance
+    def sums_of_weights(self, vector: Vector) -> Array:
+        """Coefficients of a vector on the examples, summed: 0 where weights are balanced."""
+        return self._realised(vector)[2][..., -1]
 
-    def _lowest(self, w: Vector) -> tuple[Array, None]:
-        self.n_passes += 1
+    def lowest_margins(self, w: Vector) -> LowestMargins:
+        self.work.add_pass()
         W, shift = self._weights(w.image, precise=True)
         lows = partial(_lows, W=W, shift=shift, centre=self._centre)
-        return self._fold(lows, np.minimum), None
+        return LowestMargins(w, self._fold(lows, np.minimum), None)
+
+
+@dataclass(frozen=True)
+class LazyDistribution:
+    """A distribution whose weights are computed when they are asked for.
+
+    See :class:`marginsvm.certify.certifiable.Distribution`. The weights are published as they
+    are: changed in their last digits, they would not be those of best responses.
+    """
+
+    problem: LazyWeightsAdapter
+    vector: Vector
+    moved = 0.0
+    mass = 1.0
+
+    @property
+    def image(self) -> Array:
+        return self.vector.image / self.vector.mass
+
+    def weights(self) -> Array:
+        q = np.maximum(self.problem.weights(self.vector), 0.0)
+        return q / q.sum()
+
+    def imbalance(self) -> float:
+        rest = self.problem.sums_of_weights(self.vector)
+        return float(np.abs(rest).sum()) / self.vector.mass if self.problem.rows.balanced else 0.0
 
 
 # What a pass computes of some blocks, and how two results become one.

@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 from scipy.linalg import qr
 
+from marginsvm._rounding import Extended, times
 from marginsvm._typing import Array
-from marginsvm.certify.rounding import Extended, times
 from marginsvm.rows.cycles import cycle_offsets, min_cycle
 
 _FEW = 1024  # examples whose weights are held with more digits
@@ -394,6 +394,11 @@ class MulticlassRows(Rows):
 
     def _sum_of_groups(self, groups: Array) -> Array:
         return np.sqrt(0.5) * (groups.sum(axis=1) - groups.sum(axis=0))
+
+
+def support_of(V: Array) -> Array:
+    """Examples with a weight or a coefficient other than zero."""
+    return np.flatnonzero(V if V.ndim == 1 else V.any(axis=1))
 
 
 def make_rows(

@@ -21,6 +21,7 @@ from marginsvm._typing import Array
 from marginsvm.algorithms.exact.working_set import WorkingSet
 from marginsvm.certify.candidate import Candidate
 from marginsvm.kernel_matrix import KernelMatrixAdapter
+from marginsvm.kernel_matrix.capabilities import second_moments
 from marginsvm.rows.vector import Vector
 
 _LONG = 200  # features from which conjugate gradients save the first factorization
@@ -131,7 +132,7 @@ class Newton:
             changed, H = np.flatnonzero(active), np.zeros_like(H)
         weight = np.zeros(len(active))
         weight[changed] = sign[changed] / s[changed]
-        H = H + data.second_moments(weight)
+        H = H + second_moments(data, weight)
         d = len(descent)
         M = H[:d, :d] + np.eye(d)
         if data.rows.balanced and H[d, d] > 0:  # the best intercept follows w

@@ -18,6 +18,7 @@ from marginsvm.algorithms.exact.working_set import NARROW, WorkingSet, bounds
 from marginsvm.certify.candidate import Candidate
 from marginsvm.certify.nearest_point import NearestPoint
 from marginsvm.kernel_matrix import KernelMatrixAdapter, LpNorm
+from marginsvm.kernel_matrix.capabilities import csr_examples
 
 _EPOCHS = 10
 _COARSE = 1e-2  # precision of the exchanges before the last
@@ -108,7 +109,7 @@ class SparseProblem:
 def sparse_problem(data: KernelMatrixAdapter) -> SparseProblem:
     """Rows of a CSR matrix in the user's units; the weights have a scale of their own."""
     y, slack = signs_and_slack(data)
-    return SparseProblem(data.csr, y, slack * data.radius**2, data.rows.balanced)
+    return SparseProblem(csr_examples(data), y, slack * data.radius**2, data.rows.balanced)
 
 
 def short_start(data: KernelMatrixAdapter) -> WorkingSet:

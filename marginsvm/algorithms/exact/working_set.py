@@ -14,6 +14,7 @@ from marginsvm.algorithms.exact.pivoting import block_pivoting
 from marginsvm.certify.candidate import Candidate
 from marginsvm.certify.nearest_point import NearestPoint, nearest_point
 from marginsvm.kernel_matrix import KernelMatrixAdapter
+from marginsvm.kernel_matrix.capabilities import restricted, written_out
 from marginsvm.rows.vector import Vector
 
 _NEAR = 0.05  # rows within this fraction of the margin stay
@@ -84,7 +85,7 @@ class WorkingSet:
         """
         size = _room(data)
         near = _spread(data.rows.codes, size) if size else np.empty(0, int)
-        part = data.restrict(near)
+        part = restricted(data, near)
         if part is None:
             return cls.of(_worst_under_means(data), np.zeros(0))
         rows = data.rows.renamed(_worst_under_means(part), near)
@@ -119,7 +120,7 @@ class WorkingSet:
 
     def _within(self, data: KernelMatrixAdapter, tol: float) -> WorkingSet:
         """What rounds on the near examples make of this: they cost next to nothing."""
-        part = None if self.delicate else data.restrict(self.near)
+        part = None if self.delicate else restricted(data, self.near)
         if part is None:
             return self
         names = np.empty(data.rows.n_examples, int)
@@ -130,7 +131,7 @@ class WorkingSet:
             if work.delicate or not len(view.new):
                 break
             work = work._exchange(part, view)
-        data.n_passes += part.n_passes * len(self.near) / len(names)
+        data.work.add_pass(part.work.passes * len(self.near) / len(names))
         return replace(work, rows=data.rows.renamed(work.rows, self.near))
 
     def _look(self, data: KernelMatrixAdapter, tol: float) -> tuple[WorkingSet, _View]:
@@ -237,9 +238,11 @@ def _long_features(data: KernelMatrixAdapter, work: WorkingSet) -> Array:
     rest[work.free] = 0.0
     if data.slack is not None or _LONG * np.abs(rest).max() >= 1.0:  # no feature is that long
         return work.free
-    if data.spread is None:
+    features = written_out(data)
+    spread = None if features is None else features.spread()
+    if spread is None:
         return work.free
-    spread = np.broadcast_to(data.spread, (rest.size // data.spread.size, data.spread.size))
+    spread = np.broadcast_to(spread, (rest.size // spread.size, spread.size))
     long = np.flatnonzero(spread.ravel() > _LONG * np.abs(rest).max())
     return np.union1d(work.free, long)
 
