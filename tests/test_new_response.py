@@ -11,6 +11,7 @@ from sklearn.base import clone
 from sklearn.datasets import make_blobs
 
 from marginsvm import MomentumMarginClassifier, check_certificate
+from marginsvm.certify.bounds import upper_bound
 from marginsvm.data import memory
 from marginsvm.data.cluster import Chunk, RemoteStore
 from marginsvm.kernel_matrix import LazyWeightsAdapter, LinearAdapter, make_rows
@@ -167,7 +168,7 @@ def test_a_cluster_equals_memory(response, k, balanced, weighted, few_groups, mo
         np.testing.assert_allclose(a.vector.image, b.vector.image, atol=1e-10)
         np.testing.assert_allclose(a.weights.log_risk, b.weights.log_risk, atol=1e-10)
     np.testing.assert_allclose(w.coef, far.weights(u), atol=1e-10)
-    np.testing.assert_allclose(memory_.upper_bound(w), far.upper_bound(u), atol=1e-10)
+    np.testing.assert_allclose(upper_bound(memory_, w), upper_bound(far, u), atol=1e-10)
 
 
 def test_a_response_to_all_margins_is_played_on_a_cluster_too():
