@@ -1,4 +1,4 @@
-"""FISTA on the dual: a complete estimator."""
+"""FISTA on the dual: a complete algorithm, and the estimator that offers it."""
 
 from dataclasses import dataclass
 from functools import partial
@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from marginsvm.dual_state import Candidate, DualStateMixin
+from marginsvm import DualStateMixin
+from marginsvm.fit import Algorithm, Candidate
 from marginsvm.kernel_matrix.responses import euclidean
 
 
@@ -20,8 +21,29 @@ class State:
     seen: Any = None  # y of the last round, which its pass measured
 
 
-class DualFista(DualStateMixin, BaseEstimator):
+class Fista(Algorithm):
     """Projected gradient on ||A^T q||^2 / 2, with momentum (Beck and Teboulle, 2009)."""
+
+    def start(self, problem):
+        q = problem.respond(problem.zeros()).vector  # the uniform distribution
+        return State(0, q, q, problem.zeros())
+
+    def step(self, problem, state):
+        project = partial(euclidean, centre=state.y.coef)
+        answer = problem.respond(state.y, 1.0, project)  # one pass; rows are at most 1 long
+        q, t, total = answer.vector, state.t + 1, state.total + state.y
+        y = q + (t - 1) / (t + 2) * (q - state.q)
+        seen = Candidate(state.y, min_margin=answer.weights.min_margin)
+        return State(t, q, y, total, seen)
+
+    def candidates(self, problem, state):
+        yield state.seen  # a lower bound: the smallest margin of y over its norm
+        yield Candidate(state.q, mass=1.0)  # an upper bound: the norm of A^T q
+        yield Candidate(state.total, fallback=True)  # the model where nothing separates
+
+
+class DualFista(DualStateMixin, BaseEstimator):
+    """Maximum-margin classifier by FISTA."""
 
     stopping, verbose = "gap", False
 
@@ -29,19 +51,5 @@ class DualFista(DualStateMixin, BaseEstimator):
         self.C, self.fit_intercept, self.warm_start = C, fit_intercept, warm_start
         self.tol, self.max_iter = tol, max_iter
 
-    def _start(self, data):
-        q = data.respond(data.zeros()).vector  # the uniform distribution
-        return State(0, q, q, data.zeros())
-
-    def _round(self, data, state):
-        project = partial(euclidean, centre=data.coefficients(state.y))
-        answer = data.respond(state.y, 1.0, project)  # one pass; rows are at most 1 long
-        q, t, total = answer.vector, state.t + 1, state.total + state.y
-        y = q + (t - 1) / (t + 2) * (q - state.q)
-        seen = Candidate(state.y, worst=answer.weights.worst)
-        return State(t, q, y, total, seen)
-
-    def _candidates(self, data, state):
-        yield state.seen  # a lower bound: the worst margin of y over its norm
-        yield Candidate(state.q, mass=1.0)  # an upper bound: the norm of A^T q
-        yield Candidate(state.total, fallback=True)  # the model where nothing separates
+    def _algorithm(self):
+        return Fista()

@@ -26,6 +26,7 @@ import sys
 import threading
 import time
 import warnings
+from dataclasses import replace
 from pathlib import Path
 
 import matplotlib.pyplot as plt
@@ -35,6 +36,7 @@ from _watching import Watching
 from sklearn.exceptions import ConvergenceWarning
 
 from marginsvm import AdaptiveSamplingKernelClassifier
+from marginsvm.algorithms.adaptive_sampling import AdaptiveSampling
 from marginsvm.kernels import two_layer_relu_ntk
 
 DRAWS = 30_000  # momentum separates the images after 25,000 or so
@@ -47,11 +49,19 @@ X = X.astype(np.float32)
 kernel = two_layer_relu_ntk(width=128, random_state=0)
 
 
-class Sampling(Watching, AdaptiveSamplingKernelClassifier):
+class Draws(AdaptiveSampling):
     """Bounds every 20 draws, later 100: how good the best looks depends on how often one looks."""
 
-    def _round_end(self, n_iter):
-        return n_iter + (20 if n_iter < 4000 else 100)
+    def n_rounds(self, n_iter):
+        return 20 if n_iter < 4000 else 100
+
+
+class Sampling(Watching, AdaptiveSamplingKernelClassifier):
+    """Adaptive sampling that looks at its bounds more often."""
+
+    def _algorithm(self):
+        watched = super()._algorithm()
+        return replace(watched, algorithm=Draws(**vars(watched.algorithm)))
 
 
 common = {

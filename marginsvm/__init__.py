@@ -15,7 +15,8 @@ from marginsvm.algorithms.rosenblatt import KernelPerceptron
 from marginsvm.algorithms.smoothed import SmoothedKernelPerceptron
 from marginsvm.algorithms.von_neumann import PerceptronVonNeumann
 from marginsvm.callbacks import CheckpointCallback
-from marginsvm.certify.certificate import CertificateCheck, MarginCertificate, check_certificate
+from marginsvm.certify.certificate import MarginCertificate
+from marginsvm.certify.checker.check import CertificateCheck, check_certificate
 from marginsvm.display import MarginPathDisplay
 from marginsvm.dual_state import DualStateMixin
 from marginsvm.kernel_matrix import KernelMatrixAdapter

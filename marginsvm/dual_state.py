@@ -1,12 +1,11 @@
-"""DualStateMixin: the life of a fit. The only loop of the package is here."""
+"""DualStateMixin: what scikit-learn's users see of an algorithm and its fits."""
 
 from __future__ import annotations
 
-import time
 import warnings
 from abc import abstractmethod
-from collections.abc import Iterable
-from dataclasses import replace
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from functools import partial
 from numbers import Integral, Real
 from typing import Any, ClassVar
@@ -19,51 +18,51 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from marginsvm._typing import Array
 from marginsvm.certify.certificate import bounds_text, relative_gap
-from marginsvm.certify.decisive import decisive
 from marginsvm.data.threads import single_threaded_blas
 from marginsvm.estimator.advice import remedies
 from marginsvm.estimator.block_source import block_set
 from marginsvm.estimator.prediction import PredictorMixin
-from marginsvm.estimator.results import ResultsMixin
+from marginsvm.estimator.results import Fitted
 from marginsvm.estimator.training_set import KERNELS, TrainingSet, training_set
-from marginsvm.fit.interrupts import interrupts_wait, let_interrupts_through
-from marginsvm.fit.progress import Candidate, Exact, Progress
+from marginsvm.fit import Algorithm, Candidate, Progress, Stopping, play
+from marginsvm.fit.confirm import confirm
+from marginsvm.fit.interrupts import interrupts_wait
 from marginsvm.kernel_matrix import KernelMatrixAdapter
-from marginsvm.kernel_matrix.columns import ColumnPlan
 
 __all__ = ["Candidate", "DualStateMixin", "Progress"]
 
-_NOISE = 1e-14  # margins (in radii) that rounds may find where there is none
-_ENOUGH = 1e-2  # of tol: rounding that bounds need not be rid of
-_ROUNDING = 1e-15  # of the bounds themselves: tol=0 asks for all rounds
+_NEGLIGIBLE = 1e-6  # upper bound (in radii) at which a search for a separator gives up
+_ROUNDING_RTOL = 1e-2  # rounding (as a fraction of tol) that bounds need not be rid of
 
 
-class DualStateMixin(ResultsMixin, PredictorMixin, CallbackSupportMixin, ClassifierMixin):
-    """The life of a fit: validate, play rounds, certify, stop, publish.
+class DualStateMixin(PredictorMixin, CallbackSupportMixin, ClassifierMixin):
+    """A scikit-learn classifier around an algorithm: validate, play, publish.
 
-    An algorithm supplies ``_start(data)`` (its state: a dataclass of arrays and
-    numbers), ``_round(data, state)`` (the paper's lines; gives a new state and leaves
-    the old one alone) and ``_candidates(data, state)`` (what may be certified).
-    Where a round is a batch of draws, ``_round_end(n_iter)`` says how far it goes.
+    An estimator of an algorithm says which one by ``_algorithm()``: a value with the parameters
+    of the estimator, see :class:`marginsvm.fit.Algorithm`.
 
     Examples
     --------
     The batch perceptron, whose state is the sum of all the worst rows:
 
+    >>> from dataclasses import dataclass
     >>> from sklearn.base import BaseEstimator
     >>> from marginsvm import DualStateMixin
-    >>> from marginsvm.dual_state import Candidate
+    >>> from marginsvm.fit import Algorithm, Candidate
     >>> from marginsvm.kernel_matrix.responses import worst_row
+    >>> @dataclass(frozen=True)
+    ... class WorstRows(Algorithm):
+    ...     def start(self, problem):
+    ...         return problem.zeros()
+    ...     def step(self, problem, w):
+    ...         return w + problem.respond(w, response=worst_row).vector
+    ...     def candidates(self, problem, w):
+    ...         yield Candidate(w, w.mass, problem.margins(w).min(), fallback=True)
     >>> class Perceptron(DualStateMixin, BaseEstimator):
     ...     fit_intercept = warm_start = verbose = False
     ...     stopping, tol, max_iter = "separation", 1e-6, 100
-    ...     def _start(self, data):
-    ...         return data.zeros()
-    ...     def _round(self, data, state):
-    ...         return state + data.respond(state, response=worst_row).vector
-    ...     def _candidates(self, data, state):
-    ...         worst = data.margins(state).min()
-    ...         yield Candidate(state, data.mass(state), worst, fallback=True)
+    ...     def _algorithm(self):
+    ...         return WorstRows()
     >>> Perceptron().fit([[1.0, 0.0], [1.0, -1.0]], [1, -1]).status_
     'separated'
     """
@@ -74,7 +73,6 @@ class DualStateMixin(ResultsMixin, PredictorMixin, CallbackSupportMixin, Classif
     kernel_params: dict[str, Any] | None = None
     p: float | str = 2.0
     intercept_scaling: float | None = None  # None: the intercept is not penalised
-    _column_plan: ColumnPlan | None = None  # for algorithms that go by columns of the Gram matrix
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "C": [Interval(Real, 0.0, None, closed="right")],
@@ -92,35 +90,18 @@ class DualStateMixin(ResultsMixin, PredictorMixin, CallbackSupportMixin, Classif
         "verbose": ["verbose"],
     }
 
-    _all_rows: ClassVar[bool] = True  # take part in rounds; False: few matter
-    _in_order: ClassVar[bool] = False  # rows are visited one by one: their order matters
-    _by_passes: ClassVar[bool] = True  # rounds are passes over all rows, wherever these are
-    _patience: ClassVar[int | None] = None  # rounds without closer bounds before a fit has stalled
-    _softmax_only: bool = False  # every vector is a combination of softmax answers
-
     @abstractmethod
-    def _start(self, data: KernelMatrixAdapter) -> Any:
-        """State before the first round."""
+    def _algorithm(self) -> Algorithm:
+        """Algorithm with the parameters of this estimator."""
 
-    @abstractmethod
-    def _round(self, data: KernelMatrixAdapter, state: Any) -> Any:
-        """State after one round more; the old one stays as it was."""
+    def _stopping(self) -> Stopping:
+        """When a fit ends."""
+        negligible = self.tol if self.stopping == "gap" else min(self.tol, _NEGLIGIBLE)
+        return Stopping(self.stopping, self.tol, self.max_iter, negligible)
 
-    @abstractmethod
-    def _candidates(self, data: KernelMatrixAdapter, state: Any) -> Iterable[Candidate]:
-        """Vectors that carry bounds after a round."""
-
-    def _negligible(self, data: KernelMatrixAdapter) -> float:
-        """Upper bound (in radii) at which a fit without a separator gives up."""
-        return self.tol if self.stopping == "gap" else min(self.tol, 1e-6)
-
-    def _may_find_more(self, state: Any) -> bool:
-        """Whether later rounds may decide what a negligible bound leaves open."""
-        return False
-
-    def _round_end(self, n_iter: int) -> int:
-        """Where the round that begins at ``n_iter`` ends, if ``max_iter`` does not cut it."""
-        return n_iter + 1
+    def _own_results(self, fitted: Fitted) -> dict[str, Any]:
+        """Fitted attributes of this estimator's own: what its paper counts."""
+        return {}
 
     @_fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
@@ -180,190 +161,115 @@ class DualStateMixin(ResultsMixin, PredictorMixin, CallbackSupportMixin, Classif
     @interrupts_wait
     @with_callbacks
     def _fit(self, training: TrainingSet, X: Any, y: Any) -> Any:
-        data = training.adapter(self)  # a kernel matrix may take all of BLAS's threads
-        data.enough = _ENOUGH * self.tol
+        algorithm, stopping = self._algorithm(), self._stopping()
+        # a kernel matrix that is computed here may take all of BLAS's threads
+        problem = training.problem(self, algorithm.requires)
+        problem.enough = _ROUNDING_RTOL * self.tol
+        results = partial(self._results, algorithm, problem, training)
         with single_threaded_blas():
-            progress = self._resume(data, training.classes) or self._begin(data)
-            context = self._init_callback_context(
-                max_subtasks=max(0, self.max_iter - progress.n_iter)
-            )
+            resume = self._resume(algorithm, problem, training.classes)
+            rounds_left = self.max_iter - (resume.n_iter if resume else 0)
+            context = self._init_callback_context(max_subtasks=max(0, rounds_left))
             context.call_on_fit_task_begin(estimator=self, X=X, y=y)
-            status = self._play(data, training, progress, context, X, y)
+            follower = _Follower(self, problem, context, X, y, results, last=resume)
+            try:
+                outcome = play(algorithm, problem, stopping, follower, resume)
+            except (KeyboardInterrupt, OSError):  # not the data's fault: what was found is kept
+                if follower.last is not None and follower.last.n_iter:
+                    self._publish(results(follower.last, "interrupted"))
+                raise
+            self._publish(results(outcome.progress, outcome.status))
             context.call_on_fit_task_end(estimator=self, X=X, y=y)
-        self._warn(data, status)
+        self._warn(problem)
         return self
 
-    # The loop.
-
-    def _play(
-        self, data: Any, training: TrainingSet, progress: Progress, context: Any, X: Any, y: Any
-    ) -> str:
-        publish = partial(self._results, data, training)
-        known = progress.exact  # of a fit that is gone on with, and may have been at its end
-        status = known and self._confirmed(data, progress, known)
-        try:
-            while status is None and progress.n_iter < self.max_iter:
-                let_interrupts_through()
-                before, progress = progress.n_iter, self._advance(data, progress)
-                status, progress = self._verdict(data, progress)
-                self._report(data, before, progress)
-                if self._told_to_stop(context, X, y, partial(publish, progress, "stopped")):
-                    status = status or "stopped"
-        except (KeyboardInterrupt, OSError):  # not the data's fault: what was found stays good
-            if progress.n_iter:
-                self._publish(publish(progress, "interrupted"))
-            raise
-        self._publish(publish(progress, status or "max_iter"))
-        return self.status_
-
-    @np.errstate(over="ignore", invalid="ignore")  # norms tell
-    def _begin(self, data: KernelMatrixAdapter) -> Progress:
-        return Progress(self._start(data), C=self.C, n_passes=data.n_passes)
-
-    @np.errstate(over="ignore", invalid="ignore")
-    def _advance(self, data: KernelMatrixAdapter, progress: Progress) -> Progress:
-        """Play one round and keep the best bounds."""
-        begin, data.n_passes = time.perf_counter(), progress.n_passes
-        state = self._round(data, progress.state)
-        found: dict[str, Any] = {}
-        lower, upper = progress.lower, progress.upper
-        for candidate in self._candidates(data, state):
-            norm = data.norm(candidate.vector)
-            if not np.isfinite(norm):
-                raise ValueError(
-                    f"{type(self).__name__} diverged in round {progress.n_iter + 1}: its vectors "
-                    "are too long for float64; choose a smaller step, or scale X"
-                )
-            if candidate.fallback:
-                found["last"] = candidate
-            if candidate.worst is not None and norm > 0 and candidate.worst / norm > lower:
-                lower, found["best"] = candidate.worst / norm, candidate
-            if candidate.mass > 0 and norm / candidate.mass < upper:
-                upper, found["proof"] = norm / candidate.mass, candidate
-        history, end = progress.history, self._round_end(progress.n_iter)
-        while history and history[-1][0] > progress.n_iter:
-            history.pop()  # what an interrupt or a round cut short has left
-        progress = replace(
-            progress,
-            state=state,
-            n_iter=min(end, self.max_iter),
-            before=progress if end > self.max_iter else None,
-            lower=lower,
-            upper=upper,
-            seconds=progress.seconds + time.perf_counter() - begin,
-            n_passes=data.n_passes,
-            exact=None,
-            **found,
-        )
-        history.append((progress.n_iter, progress.n_passes, progress.seconds, lower, upper))
-        return progress
-
-    def _verdict(
-        self, data: KernelMatrixAdapter, progress: Progress
-    ) -> tuple[str | None, Progress]:
-        """Name the reason to stop, if there is one and exact bounds confirm it.
-
-        The bounds of a round carry its rounding (float32's, too); bounds to stop on
-        are computed again in float64, now and then if they disagree.
-        """
-        lower = progress.lower if progress.lower > _NOISE else 0.0
-        status = self._reason(data, lower, progress.upper)
-        n, due = progress.n_iter, progress.next_confirmation
-        promising = status is not None and (n >= due or n == self.max_iter)
-        if not (promising or self._stalled(progress)):
-            return None, progress
-        if status == "no_margin":
-            progress = self._decisive(data, progress)
-        exact = self._exact(data, progress)
-        later = progress.n_iter + 1 + progress.n_iter // 10
-        progress = replace(progress, next_confirmation=later, exact=exact)
-        return self._confirmed(data, progress, exact), progress
-
-    def _decisive(self, data: KernelMatrixAdapter, progress: Progress) -> Progress:
-        """Replace a proof that next to nothing separates by one that nothing does, if it can be."""
-        assert progress.proof is not None
-        proof = decisive(data, progress.proof, self._candidates(data, progress.state))
-        upper = min(progress.upper, data.upper_bound(proof.vector))  # no worse one may follow it
-        return replace(progress, proof=proof, upper=upper)
-
-    def _confirmed(self, data: KernelMatrixAdapter, progress: Progress, exact: Exact) -> str | None:
-        status = self._reason(data, exact.lower, exact.upper, exact.predictor.separates)
-        stalled = self._stalled(progress)
-        if status == "no_margin" and not exact.overlap:
-            at_the_end = stalled or progress.n_iter >= self.max_iter
-            return status if at_the_end or not self._may_find_more(progress.state) else None
-        return status or ("stalled" if stalled else None)
-
-    def _stalled(self, progress: Progress) -> bool:
-        return self.tol > 0 and progress.stalled(self._patience)
-
-    def _reason(
-        self, data: KernelMatrixAdapter, lower: float, upper: float, separates: bool = True
-    ) -> str | None:
-        """Name the reason to stop at these bounds.
-
-        A soft margin is positive whether or not the examples themselves are separated;
-        ``separates`` says so where it has been looked at.
-        """
-        positive = lower > data.resolution
-        if self.stopping == "separation" and positive and separates:
-            return "separated"
-        if positive and relative_gap(lower, upper) + _ROUNDING <= self.tol:
-            return "certified"
-        if not positive and upper <= self._negligible(data) and np.isinf(self.C):
-            return "no_margin"
-        return None
-
-    def _report(self, data: KernelMatrixAdapter, before: int, progress: Progress) -> None:
-        n, unit = progress.n_iter, data.radius * data.rows.unit
-        if self.verbose and (n.bit_length() > before.bit_length() or n // 1000 > before // 1000):
-            bounds = bounds_text(progress.lower * unit, progress.upper * unit)
-            gap = relative_gap(progress.lower, progress.upper)
-            print(f"[{type(self).__name__}] round {n}: {bounds} (relative gap {gap:.3g})")
-
-    def _told_to_stop(self, context: Any, X: Any, y: Any, attributes: Any) -> bool:
-        if not getattr(self, "_skl_callbacks", None):
-            return False
-        task = context.subcontext(task_name="round")
-        task.call_on_fit_task_begin(estimator=self, X=X, y=y)
-        self._snapshot = attributes  # for callbacks that do not want it every round
-        try:
-            stop = task.call_on_fit_task_end(
-                estimator=self, X=X, y=y, reconstruction_attributes=attributes
-            )
-        finally:
-            del self._snapshot
-        return bool(stop)
-
-    def _resume(self, data: KernelMatrixAdapter, classes: Array) -> Progress | None:
+    def _resume(
+        self, algorithm: Algorithm, problem: KernelMatrixAdapter, classes: Array
+    ) -> Progress | None:
         """Where the previous fit ended; None: begin, as there is none, or it had another C."""
         last: Progress | None = getattr(self, "_progress", None)
         if not self.warm_start or last is None:
             return None
         assert last.proof is not None
         same = np.array_equal(classes, self.classes_)
-        same = same and last.proof.vector.shape == data.zeros().shape
-        if not (same and (last.C != self.C or last.agrees_with(data))):
+        same = same and last.proof.vector.has_shape_of(problem.zeros())
+        if not (same and (last.C != self.C or last.agrees_with(problem))):
             raise ValueError(
                 "warm_start=True continues the previous fit, but this data has another shape, "
                 "other classes or other values; fit a clone, or set warm_start=False"
             )
         if last.C != self.C:  # other rows: no vector, bound or line of the history is theirs
             return None
-        exact = last.exact and self._exact(data, last)  # on this data
-        # a copy of this estimator goes on from the same progress, with lines of its own
-        return replace(last, exact=exact, history=[*last.history])
+        confirmed = last.confirmed and confirm(algorithm, problem, last)  # on this data
+        return replace(last, confirmed=confirmed)
 
     # The results.
+
+    def _results(
+        self,
+        algorithm: Algorithm,
+        problem: KernelMatrixAdapter,
+        training: TrainingSet,
+        progress: Progress,
+        status: str,
+    ) -> dict[str, Any]:
+        """Fitted attributes, and what a later fit needs to go on."""
+        fitted = Fitted(algorithm, problem, training, progress)
+        found = {**fitted.attributes(status), **self._own_results(fitted)}
+        resumable = self.warm_start or status in ("interrupted", "stopped")
+        return {**found, "_progress": (progress.begun or progress) if resumable else None}
 
     def _publish(self, attributes: dict[str, Any]) -> None:
         """Replace the fitted attributes, all at once: none is left of an earlier fit."""
         others = {name: value for name, value in vars(self).items() if not name.endswith("_")}
         self.__dict__ = {**others, **attributes}
 
-    def _warn(self, data: KernelMatrixAdapter, status: str) -> None:
-        if status in ("max_iter", "no_margin", "stalled"):
+    def _warn(self, problem: KernelMatrixAdapter) -> None:
+        if self.status_ in ("max_iter", "no_margin", "stalled"):
             outcome = self.certificate_.outcome(self.max_iter, self.tol)
-            text = f"{type(self).__name__} {outcome} {remedies(self, data)}".strip()
+            text = f"{type(self).__name__} {outcome} {remedies(self, problem)}".strip()
             # stacklevel: the caller of fit, past three decorators and _fit
             warnings.warn(text, ConvergenceWarning, stacklevel=7)
+
+
+@dataclass
+class _Follower:
+    """Follows a fit round by round: prints, runs callbacks, and remembers where it stands."""
+
+    estimator: Any
+    problem: KernelMatrixAdapter
+    context: Any
+    X: Any
+    y: Any
+    results: Callable[[Progress, str], dict[str, Any]]
+    last: Progress | None
+
+    def __call__(self, progress: Progress) -> bool:
+        """Look at a round; True stops the fit."""
+        before, self.last = 0 if self.last is None else self.last.n_iter, progress
+        if self.estimator.verbose:
+            self._print(before, progress)
+        if not getattr(self.estimator, "_skl_callbacks", None):
+            return False
+        return self._run_callbacks(partial(self.results, progress, "stopped"))
+
+    def _print(self, before: int, progress: Progress) -> None:
+        """Print bounds after rounds 1, 2, 4, 8 and so on, and after every thousandth."""
+        n, unit = progress.n_iter, self.problem.radius * self.problem.rows.unit
+        if n.bit_length() > before.bit_length() or n // 1000 > before // 1000:
+            bounds = bounds_text(progress.lower * unit, progress.upper * unit)
+            gap = relative_gap(progress.lower, progress.upper)
+            name = type(self.estimator).__name__
+            print(f"[{name}] round {n}: {bounds} (relative gap {gap:.3g})")
+
+    def _run_callbacks(self, attributes: Callable[[], dict[str, Any]]) -> bool:
+        task = self.context.subcontext(task_name="round")
+        task.call_on_fit_task_begin(estimator=self.estimator, X=self.X, y=self.y)
+        self.estimator._snapshot = attributes  # for callbacks that do not want it every round
+        try:
+            stop = task.call_on_fit_task_end(
+                estimator=self.estimator, X=self.X, y=self.y, reconstruction_attributes=attributes
+            )
+        finally:
+            del self.estimator._snapshot
+        return bool(stop)

@@ -17,7 +17,7 @@ def test_batch_perceptron_adds_the_worst_row(rng):
     next(states)
     for state in states:
         w = w + A[np.argmin(A @ w)]
-        np.testing.assert_allclose(data.image(state.w), w, rtol=1e-10)
+        np.testing.assert_allclose(state.w.image, w, rtol=1e-10)
 
 
 def test_normalized_kernel_perceptron_is_algorithm_3s(rng):
@@ -29,7 +29,7 @@ def test_normalized_kernel_perceptron_is_algorithm_3s(rng):
     for k, state in enumerate(rounds(NormalizedKernelPerceptron(), data, 60)):
         theta = 1 / (k + 1)
         alpha = (1 - theta) * alpha + theta * np.eye(len(A))[np.argmin(G @ alpha)]
-        np.testing.assert_allclose(data.coefficients(state.w) / (k + 1), alpha, atol=1e-12)
+        np.testing.assert_allclose(state.w.coef / (k + 1), alpha, atol=1e-12)
 
 
 def test_von_neumann_is_algorithm_5s(rng):
@@ -42,7 +42,7 @@ def test_von_neumann_is_algorithm_5s(rng):
         j = np.argmin(A @ w)
         lam = np.linspace(0, 1, 10_001)[:, None]
         exact = lam[np.argmin(np.linalg.norm((1 - lam) * w + lam * A[j], axis=1)), 0]
-        before, p = p, data.coefficients(state.p).copy()
+        before, p = p, state.p.coef.copy()
         theta = (p[j] - before[j]) / (1 - before[j])
         np.testing.assert_allclose(theta, exact, atol=2e-4)
         np.testing.assert_allclose(p, (1 - theta) * before + theta * np.eye(len(A))[j], atol=1e-12)

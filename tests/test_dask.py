@@ -201,7 +201,9 @@ def test_bad_input(client, X, y, text):
     assert not hasattr(clf, "estimator_")
 
 
-@pytest.mark.parametrize("cls", [cls for cls in ESTIMATORS if not cls._by_passes])
+@pytest.mark.parametrize(
+    "cls", [cls for cls in ESTIMATORS if not cls()._algorithm().requires.by_passes]
+)
 def test_those_that_go_row_by_row_say_so(client, cls):
     with pytest.raises(ValueError, match="needs them in memory"):
         DaskMargin(make(cls), client=client).fit(None, None)

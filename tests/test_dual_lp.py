@@ -6,6 +6,7 @@ import scipy.sparse as sp
 from helpers.estimators import fit, separable
 from helpers.games import optimum, theta
 from helpers.oracle import best_margin, best_margin_of, explicit_rows
+from helpers.vectors import flat
 from scipy.optimize import linprog
 from sklearn.feature_selection import SelectFromModel
 
@@ -84,20 +85,22 @@ def test_loops_equal_the_reference(form, k, p, C, dtype, rng):
     if dtype == np.float64:
         np.testing.assert_allclose(data.flat().curvature[index], L, rtol=1e-12)
     for rule in (loops.DUAL, loops.DESCENT, loops.PERCEPTRON):
-        alpha, mean = data.zeros(), np.zeros(data.image(data.zeros()).size)
+        alpha, mean = data.zeros(), np.zeros(data.zeros().image.size)
         loops.ascend(data, index[order], alpha, rule, None if form == "gram" else mean)
         expected, total = reference_ascend(A, order, q, rule, L, slack)
-        found = data.coefficients(alpha).ravel()[index]
+        found = alpha.coef.ravel()[index]
         np.testing.assert_allclose(found, expected, rtol=loose, atol=loose * expected.max())
-        np.testing.assert_allclose(alpha, data.refresh(alpha), atol=loose * np.abs(alpha).max())
+        np.testing.assert_allclose(
+            flat(alpha), flat(data.refresh(alpha)), atol=loose * alpha.largest_entry()
+        )
         if form != "gram":
             np.testing.assert_allclose(mean, total, atol=loose * np.abs(total).max())
     zeta, s = data.zeros(), data.zeros()
     gamma = loops.accelerate(data, index[order], len(A), zeta, s, 1 / len(A))
     expected, answer = reference_accelerate(A, order, q, L, slack)
-    v = data.coefficients(zeta + before(gamma) * s).ravel()[index]
+    v = (zeta + before(gamma) * s).coef.ravel()[index]
     np.testing.assert_allclose(v, answer, atol=loose * answer.max())
-    zeta = data.coefficients(zeta).ravel()[index]
+    zeta = zeta.coef.ravel()[index]
     np.testing.assert_allclose(zeta, expected, atol=loose * expected.max())
 
 
@@ -112,8 +115,8 @@ def test_norms_and_margins_of_the_adapter(k, p, rng):
     np.testing.assert_allclose(data.margins(w).ravel()[index], A @ t, rtol=1e-10, atol=1e-12)
     np.testing.assert_allclose(data.norm(w), np.linalg.norm(t, p), rtol=1e-12)
     np.testing.assert_allclose(data.norm(w), np.linalg.norm(A.T @ c, q), rtol=1e-12)
-    again = data.mirrored(LpNorm(p).mirror(data.image(w)))
-    np.testing.assert_allclose(data.image(again), data.image(w), rtol=1e-10)
+    again = data.mirrored(LpNorm(p).mirror(w.image))
+    np.testing.assert_allclose(again.image, w.image, rtol=1e-10)
 
 
 @pytest.mark.parametrize("scale", [1.0, 1e-150, 1e150])
@@ -156,7 +159,7 @@ def test_proposition_1_and_the_rate_of_eq_8(p, rng):
         gamma, path = 1 / n, []
         for _ in range(60):
             gamma = loops.accelerate(data, draws.integers(n, size=n), n, zeta, s, gamma)
-            v = data.coefficients(zeta + before(gamma) * s)
+            v = (zeta + before(gamma) * s).coef
             assert (v >= -1e-13 * v.max()).all()
             t, short = theta(A.T @ v, q), dual(best) - dual(v)
             divergence = 0.5 * np.linalg.norm(star, p) ** 2 - 0.5 * np.linalg.norm(t, p) ** 2
@@ -180,9 +183,9 @@ def test_theorem_1_for_the_average(p, rng):
     losses = []
     for seed in range(10):
         clf = PrimalMirrorDescent(p=p, average=True, random_state=seed)
-        state = clf._start(data)
+        state = clf._algorithm().start(data)
         for _ in range(epochs):
-            state = clf._round(data, state)
+            state = clf._algorithm().step(data, state)
         mean = state.total / (30 * epochs)
         losses.append(0.5 * np.mean(np.maximum(0, 1 - A @ mean) ** 2))
     assert np.mean(losses) <= data.flat().curvature.max() * psi / (30 * epochs)
@@ -201,7 +204,7 @@ def test_vectors_do_not_drift(form, k, p, rng):
     gamma = loops.accelerate(data, order, index.size, zeta, s, 1 / index.size)
     for w in (zeta, s, zeta + before(gamma) * s):
         again = data.refresh(w)
-        assert np.linalg.norm(w - again) <= 1e-10 * np.linalg.norm(data.image(again))
+        assert np.linalg.norm(flat(w - again)) <= 1e-10 * np.linalg.norm(again.image)
 
 
 # Agreement with others.
@@ -304,10 +307,10 @@ def test_the_l2_perceptron_is_rosenblatts(rng):
     data = LinearAdapter(X, make_rows(y, 2, balanced=False))
     A, w = explicit_rows(X, y)[0] / data.radius, np.zeros(X.shape[1])
     clf = LpPerceptron(random_state=0)
-    state = clf._round(data, clf._start(data))
-    alpha = np.rint(data.coefficients(state.u))
-    np.testing.assert_allclose(data.coefficients(state.u), alpha)
-    np.testing.assert_allclose(data.image(state.u), w + A.T @ alpha, rtol=1e-10)
+    state = clf._algorithm().step(data, clf._algorithm().start(data))
+    alpha = np.rint(state.u.coef)
+    np.testing.assert_allclose(state.u.coef, alpha)
+    np.testing.assert_allclose(state.u.image, w + A.T @ alpha, rtol=1e-10)
     assert fit(LpPerceptron(stopping="separation"), X, y).status_ == "separated"
 
 

@@ -95,7 +95,7 @@ def test_float32_stays_close(cls, rng):
 
 @pytest.mark.parametrize("C", [np.inf, 1.0])
 def test_integer_weights_are_copies(cls, C, rng):
-    if cls._in_order:
+    if cls()._algorithm().requires.in_order:
         pytest.skip("visits the examples in their order")
     X, y = overlapping(rng) if np.isfinite(C) else separable(rng)
     weight = rng.integers(0, 4, len(y))
@@ -120,7 +120,7 @@ def test_integer_weights_are_copies_for_gamma_too(cls, form, rng):
 
 
 def test_order_of_examples_does_not_matter(cls, rng):
-    if cls._in_order:
+    if cls()._algorithm().requires.in_order:
         pytest.skip("visits the examples in their order")
     X, y = separable(rng, k=3)
     order = rng.permutation(len(y))

@@ -13,7 +13,7 @@ from marginsvm import (
     check_certificate,
 )
 
-BY_PASSES = [cls for cls in ESTIMATORS if cls._by_passes]
+BY_PASSES = [cls for cls in ESTIMATORS if cls()._algorithm().requires.by_passes]
 
 
 def cut(X, y, sizes, weight=None):
@@ -133,7 +133,9 @@ def test_bad_sources(source, text):
     assert [name for name in vars(clf) if name.endswith("_") and not name.startswith("_")] == []
 
 
-@pytest.mark.parametrize("cls", [cls for cls in ESTIMATORS if not cls._by_passes])
+@pytest.mark.parametrize(
+    "cls", [cls for cls in ESTIMATORS if not cls()._algorithm().requires.by_passes]
+)
 def test_those_that_need_all_in_memory_say_so(cls):
     with pytest.raises(ValueError, match="use fit, or MaxMarginClassifier"):
         make(cls).fit_blocks([])

@@ -203,7 +203,7 @@ def test_newton_and_working_sets_agree(balanced, C, rng):
     for _ in range(12):
         state = state.advance(data, 1e-10)
     separator, proof = state.candidates
-    lower = separator.worst / data.norm(separator.vector)
+    lower = separator.min_margin / data.norm(separator.vector)
     upper = data.upper_bound(proof.vector)
     np.testing.assert_allclose(lower, upper, rtol=1e-10)
     dual = MaxMarginClassifier(kernel=lambda A, B: A @ B.T, C=C, fit_intercept=balanced)
@@ -326,11 +326,11 @@ def test_interrupted_rounds_change_nothing(k, rng):
     X, y = overlapping(rng, n=1500, d=400, k=k)
     data = LinearAdapter(X, make_rows(y, k, balanced=True))
     clf = MaxMarginClassifier()
-    states = [clf._start(data)]
+    states = [clf._algorithm().start(data)]
     for _ in range(3):
-        states.append(clf._round(data, states[-1]))
+        states.append(clf._algorithm().step(data, states[-1]))
     kept = states[2].gram.values.copy()
-    again = clf._round(data, states[2])
+    again = clf._algorithm().step(data, states[2])
     np.testing.assert_array_equal(states[2].gram.values, kept)
     np.testing.assert_array_equal(again.gram.values, states[3].gram.values)
     np.testing.assert_array_equal(again.u, states[3].u)
@@ -407,7 +407,7 @@ def test_proofs_are_sharpened(k, balanced, rng):
         answer = data.respond(answer.vector * 50.0)
     proof = shortest_proof(data, answer.weights.q)
     assert data.upper_bound(proof) <= 1e-14
-    assert np.count_nonzero(data.coefficients(proof)) <= 3 * (1 if k == 2 else k) + k
+    assert np.count_nonzero(proof.coef) <= 3 * (1 if k == 2 else k) + k
 
 
 def test_momentum_proves_to_rounding(rng):

@@ -5,6 +5,7 @@ import pytest
 from helpers.estimators import fit, overlapping, separable
 from helpers.games import rounds
 from helpers.oracle import best_margin
+from helpers.vectors import flat
 from scipy.special import expit
 
 from marginsvm import MomentumMarginClassifier, NesterovSchedule, PowerSchedule
@@ -52,7 +53,7 @@ def test_primal_iterates_are_the_dual_forms(balanced, k, rng):
     """Section 3.2: nu, q and mu with lambda_t = 2 / (t + 2) give the same w (eq. 3.3)."""
     X, y = separable(rng, n=30, k=k)
     data = LinearAdapter(X, make_rows(y, k, balanced=balanced))
-    q = data.coefficients(data.respond(data.zeros()).vector)
+    q = data.respond(data.zeros()).vector.coef
     mu, dual_w = q, data.zeros()
     for state in rounds(MomentumMarginClassifier(), data, 60):
         lam = 2.0 / (state.t - 1 + 2.0)
@@ -60,7 +61,7 @@ def test_primal_iterates_are_the_dual_forms(balanced, k, rng):
         dual_w = dual_w + data.combine(nu) / lam
         q = softmax(data.rows, data.margins(dual_w)).q
         mu = (1 - lam) * mu + lam * q
-        np.testing.assert_allclose(state.w, dual_w, rtol=1e-9, atol=1e-9)
+        np.testing.assert_allclose(flat(state.w), flat(dual_w), rtol=1e-9, atol=1e-9)
 
 
 def test_momentum_is_the_papers_recursion(rng):
@@ -76,8 +77,8 @@ def test_momentum_is_the_papers_recursion(rng):
         p = A.T @ (q / q.sum())
         g = t / (t + 1) * (g + p)
         w = w + g + p
-        np.testing.assert_allclose(data.image(state.w), w, rtol=1e-9)
-        np.testing.assert_allclose(data.image(state.g), g, rtol=1e-9)
+        np.testing.assert_allclose(state.w.image, w, rtol=1e-9)
+        np.testing.assert_allclose(state.g.image, g, rtol=1e-9)
 
 
 def test_logistic_gradient_is_psis(rng):
@@ -102,9 +103,9 @@ def test_the_theorys_step_is_psis_gradient_over_n(rng):
     data = LinearAdapter(X, make_rows(y, 2, balanced=False))
     q = logistic(data.rows, np.zeros(20)).q
     state = next(rounds(MomentumMarginClassifier(loss="logistic", gradient="theory"), data, 1))
-    np.testing.assert_allclose(state.w, data.combine(q) / 20)
+    np.testing.assert_allclose(flat(state.w), flat(data.combine(q) / 20))
     state = next(rounds(MomentumMarginClassifier(loss="logistic"), data, 1))
-    np.testing.assert_allclose(state.w, data.combine(q / q.sum()))
+    np.testing.assert_allclose(flat(state.w), flat(data.combine(q / q.sum())))
 
 
 def test_lemmas_c_7_and_c_11_for_the_logistic_loss(rng):
@@ -123,9 +124,9 @@ def test_lemmas_c_7_and_c_11_for_the_logistic_loss(rng):
     psi_0, q = psi_and_gradient(np.zeros(3))
     mu, gained, shortest, longest = q, 0.0, 0.0, 0.0
     for t, state in enumerate(rounds(estimator, data, 2000)):
-        if (A @ data.image(state.w)).min() > 200.0:  # soon the test's own psi underflows
+        if (A @ state.w.image).min() > 200.0:  # soon the test's own psi underflows
             return
-        w, lam = data.image(state.w), 2.0 / (t + 2.0)  # w_{t+1}
+        w, lam = state.w.image, 2.0 / (t + 2.0)  # w_{t+1}
         psi, q_next = psi_and_gradient(w)
         along_nu = np.linalg.norm(A.T @ ((1.0 - lam) * mu + lam * q))
         gained += along_nu**2 / (2.0 * n * lam)
@@ -184,12 +185,12 @@ def test_plain_gradient_descent_is_the_risks(rng):
     data = LinearAdapter(X, make_rows(y, 2, balanced=False))
     for state in rounds(MomentumMarginClassifier(step=0.5, **plain), data, 30):
         w = w + 0.5 * A.T @ np.exp(-A @ w) / len(A)
-        np.testing.assert_allclose(data.image(state.w), w, rtol=1e-10)
+        np.testing.assert_allclose(state.w.image, w, rtol=1e-10)
     w = np.zeros(X.shape[1])
     logistic = MomentumMarginClassifier(step=0.5, loss="logistic", **plain)
     for state in rounds(logistic, data, 30):
         w = w + 0.5 * A.T @ (1 / (1 + np.exp(A @ w))) / len(A)
-        np.testing.assert_allclose(data.image(state.w), w, rtol=1e-10)
+        np.testing.assert_allclose(state.w.image, w, rtol=1e-10)
 
 
 @pytest.mark.parametrize(

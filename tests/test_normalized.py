@@ -157,7 +157,7 @@ def test_weights_are_copies_and_blocks_are_parts(cls, C, rng):
         np.testing.assert_allclose(blocks.margin_bound_, whole.margin_bound_, rtol=1e-9)
         assert check_certificate(blocks, parts)
     kept = np.repeat(X, weight.astype(int), axis=0), np.repeat(y, weight.astype(int))
-    if not cls._in_order:
+    if not cls()._algorithm().requires.in_order:
         copies = fit(make(cls, **params), *kept)
         assert copies.constant_ == whole.constant_
         np.testing.assert_allclose(copies.margin_bound_, whole.margin_bound_, rtol=1e-9)

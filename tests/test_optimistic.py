@@ -37,9 +37,9 @@ def test_the_learner_is_algorithm_1s(rng):
         p = p * np.exp(-(A @ w) / r**2)
         p = p / p.sum()
         before, x = x, A.T @ p
-        np.testing.assert_allclose(data.image(state.W) * data.radius, output, rtol=1e-9)
-        np.testing.assert_allclose(data.coefficients(state.last), p, rtol=1e-8)
-        np.testing.assert_allclose(data.mass(state.W), state.t * (state.t + 1) / 2)
+        np.testing.assert_allclose(state.W.image * data.radius, output, rtol=1e-9)
+        np.testing.assert_allclose(state.last.coef, p, rtol=1e-8)
+        np.testing.assert_allclose(state.W.mass, state.t * (state.t + 1) / 2)
 
 
 def check_theorem_3(X, y, balanced, n_rounds):
@@ -50,10 +50,10 @@ def check_theorem_3(X, y, balanced, n_rounds):
     for state in rounds(OptimisticPerceptron(), data, n_rounds):
         bound = (1 + 2 * r**2 * np.log(data.n_rows)) / (2 * state.t)
         # in units of the radius: an average of norm 1 in the user's is one of norm r here
-        deficit = best - state.seen.worst * r**2 / state.t
+        deficit = best - state.seen.min_margin * r**2 / state.t
         assert deficit <= bound + 1e-9
         if bound < best:
-            assert state.seen.worst > 0
+            assert state.seen.min_margin > 0
 
 
 @pytest.mark.parametrize("balanced", [True, False])
@@ -83,10 +83,10 @@ def test_regrets_of_hanashiro(rng):
     star = theta(A.T @ optimum(data, X, y, 2.0), 2.0)
     others = np.vstack([star, rng.standard_normal((5, X.shape[1]))])
     units = others / np.linalg.norm(others, axis=1)[:, None]
-    start = OptimisticPerceptron()._start(data)
-    W, p, gained, moved, played = start.W, data.coefficients(start.last), 0.0, 0.0, 0.0
+    start = OptimisticPerceptron()._algorithm().start(data)
+    W, p, gained, moved, played = start.W, start.last.coef, 0.0, 0.0, 0.0
     for state in rounds(OptimisticPerceptron(), data, 200):
-        w, W, before, p = state.W - W, state.W, p, data.coefficients(state.last)
+        w, W, before, p = state.W - W, state.W, p, state.last.coef
         gained += p @ data.margins(w)
         moved += np.abs(p - before).sum() ** 2
         played = played + p

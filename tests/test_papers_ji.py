@@ -9,6 +9,7 @@ import pytest
 from helpers.estimators import overlapping, separable
 from helpers.games import game, rounds, written_out
 from helpers.oracle import best_margin
+from helpers.vectors import flat
 from scipy.optimize import minimize, nnls
 from scipy.special import logsumexp
 
@@ -83,7 +84,9 @@ def test_lemmas_of_ji(loss, rng):
             sum_of_mus = sum_of_mus + mu / (rho * last)
             of_mus += 0.5 * length**2 / (rho * last)
             answer = data.respond(w, response=LOSSES[loss]).vector
-            np.testing.assert_allclose(w, (first - answer) / rho + sum_of_mus, atol=1e-8)
+            np.testing.assert_allclose(
+                flat(w), flat((first - answer) / rho + sum_of_mus), atol=1e-8
+            )
             if loss == "exponential":
                 assert latest + from_mu >= of_mus - 2 * np.log(n) * np.log(t + 1)
                 floor = best / 2 - 4 * np.log(n) / (best * (t + 1) ** 2)

@@ -32,7 +32,7 @@ def test_lemma_4_of_ramdas(kind, rng):
     X, y = kind(rng, n=45)
     data = game(normalized(X), y)
     for state in rounds(SmoothedKernelPerceptron(), data, 100):
-        margins, q = data.margins(state.alpha), data.coefficients(state.answer.vector)
+        margins, q = data.margins(state.alpha), state.answer.vector.coef
         entropy = np.sum(q[q > 0] * np.log(q[q > 0] * len(q)))
         smooth = -margins @ q - state.mu * entropy
         assert smooth >= -margins.min() - state.mu * np.log(len(q)) - 1e-12
@@ -114,7 +114,7 @@ def test_lemmas_1_and_3_where_a_separator_exists(margin, rng):
         assert loss(rho * f + 0.1 * rho * other) >= -0.5 * rho**2 * (1 + 1e-4)
     data, separators = game(normalized(X), y), 0
     for state in rounds(SmoothedKernelPerceptron(), data, 400):
-        w = A.T @ data.coefficients(state.alpha)
+        w = A.T @ state.alpha.coef
         assert loss(w) >= -0.5 * rho**2 * (1 + 1e-5)
         if loss(w) < 0:  # Lemma 1
             assert (A @ w).min() > 0
@@ -175,9 +175,7 @@ def test_lemmas_7_and_9_and_theorem_4_with_the_margin(d, rng):
     clf = PerceptronVonNeumann(gamma_outer=gamma, epsilon=epsilon, fit_intercept=False)
     lengths, limits, last = [], [], None
     for state in rounds(clf, data, 2000):
-        q, alpha, p = (
-            data.coefficients(v) for v in (state.q, state.inner.alpha, state.inner.answer.vector)
-        )
+        q, alpha, p = (v.coef for v in (state.q, state.inner.alpha, state.inner.answer.vector))
         if state.t != last:
             last, far = state.t, distance_to_witnesses(A, q)
             length = np.linalg.norm(A.T @ q)
@@ -201,9 +199,7 @@ def test_lemma_8_where_a_separator_exists(rng):
     A, n, data = unit_rows(X, y), len(X), game(normalized(X), y)
     rho = best_margin(X / np.linalg.norm(X, axis=1)[:, None], y, fit_intercept=False)
     for state in rounds(PerceptronVonNeumann(gamma_outer=1e9, fit_intercept=False), data, 300):
-        q, alpha, p = (
-            data.coefficients(v) for v in (state.q, state.inner.alpha, state.inner.answer.vector)
-        )
+        q, alpha, p = (v.coef for v in (state.q, state.inner.alpha, state.inner.answer.vector))
         mu, w = n * state.inner.mu, A.T @ alpha
         value = -(A @ w) @ p - 0.5 * mu * np.sum((p - q) ** 2) + 0.5 * w @ w
         assert value >= -(A @ w).min() + 0.5 * w @ w - mu - 1e-12
@@ -243,7 +239,7 @@ def test_mistakes_of_the_lp_perceptron(p, rng):
     for seed in range(5):
         clf = LpPerceptron(p=p, fit_intercept=False, random_state=seed)
         for state in rounds(clf, data, 200):
-            mistakes = data.coefficients(state.u).sum()
+            mistakes = state.u.coef.sum()
         assert 0 < mistakes <= least**2 / (p - 1)
 
 

@@ -23,7 +23,7 @@ from marginsvm import (
     check_certificate,
     check_separability,
 )
-from marginsvm.certify.checker import overlap
+from marginsvm.certify.checker import elimination
 from marginsvm.certify.checker.overlap import nothing_separates
 
 
@@ -162,7 +162,9 @@ def test_a_rounded_mean_of_the_others_takes_no_minutes(rng):
     """No exact weights exist on any of the supports, which needs no elimination in integers."""
     X, y = rng.standard_normal((400, 60)), rng.integers(0, 2, 400)
     X[:, -1] = X[:, :-1].mean(axis=1)
-    with patch("marginsvm.certify.checker.overlap._cramer", wraps=overlap._cramer) as eliminations:
+    with patch(
+        "marginsvm.certify.checker.elimination._cramer", wraps=elimination._cramer
+    ) as eliminations:
         clf = fit(MaxMarginClassifier(), X, y)
     assert clf.status_ == "no_margin"
     assert eliminations.call_count <= 2

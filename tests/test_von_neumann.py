@@ -19,7 +19,7 @@ def test_lemmas_8_and_9(balanced, k, kind, rng):
     X, y = kind(rng, n=45, k=k)
     data = LinearAdapter(normalized(X), make_rows(y, k, balanced=balanced))
     for state in rounds(PerceptronVonNeumann(gamma_outer=2.0), data, 200):
-        inner, centre = state.inner, data.coefficients(state.q)
+        inner, centre = state.inner, state.q.coef
 
         def distance(q, centre=centre):
             return 0.5 * np.sum((q - centre) ** 2) / data.rows.prior

@@ -17,6 +17,7 @@ import numpy as np
 from distributed import Client, LocalCluster
 
 from marginsvm import MomentumMarginClassifier
+from marginsvm.algorithms.momentum import Momentum
 from marginsvm.dask import DaskMargin
 from marginsvm.data import passes
 from marginsvm.data.cluster import Chunk
@@ -83,12 +84,16 @@ def main(n=2_000_000, features=50, chunks=8):
             times["scheduler"].append(time.perf_counter() - begin)
             times["round"].append(round_seconds)
 
-        class Timed(MomentumMarginClassifier):
-            def _round(self, data, state):
+        class TimedMomentum(Momentum):
+            def step(self, problem, state):
                 begin = time.perf_counter()
-                state = super()._round(data, state)
-                other(time.perf_counter() - begin, data._store, np.ones(features))
+                state = super().step(problem, state)
+                other(time.perf_counter() - begin, problem._store, np.ones(features))
                 return state
+
+        class Timed(MomentumMarginClassifier):
+            def _algorithm(self):
+                return TimedMomentum()
 
             __init__ = MomentumMarginClassifier.__init__
 

@@ -39,10 +39,10 @@ with threadpool_limits(1):
             clf = AdaptiveSamplingKernelClassifier(
                 fit_intercept=fit_intercept, schedule=schedule, max_iter=3000, random_state=0
             )
-            state, ratios, draws = clf._start(data), [], []
+            state, ratios, draws = clf._algorithm().start(data), [], []
             while state.t < clf.max_iter:
                 exp, begin = microseconds(lambda: np.exp(Z)), time.process_time()
-                after = clf._round(data, state)
+                after = clf._algorithm().step(data, state)
                 cost = (time.process_time() - begin) / (after.t - state.t) * 1e6
                 if state.t > 150:
                     draws.append(cost)

@@ -13,10 +13,12 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from marginsvm._typing import Array
-from marginsvm.dual_state import Candidate, DualStateMixin, Progress
-from marginsvm.estimator.training_set import TrainingSet
+from marginsvm.dual_state import DualStateMixin
+from marginsvm.estimator.results import Fitted
+from marginsvm.fit import Algorithm, Candidate, Requirements
 from marginsvm.kernel_matrix import KernelMatrixAdapter
 from marginsvm.kernel_matrix.columns import ColumnPlan
+from marginsvm.rows.vector import Vector
 from marginsvm.schedules import (
     MOMENTA,
     STEPS,
@@ -53,6 +55,83 @@ class SamplingState:
         """The same with arrays of its own."""
         arrays = ("w", "g", "q_w", "q_g", "offsets", "scalars")
         return replace(self, **{name: getattr(self, name).copy() for name in arrays})
+
+
+@dataclass(frozen=True)
+class AdaptiveSampling(Algorithm):
+    """Algorithm 2 of Ji et al.
+
+    Attributes
+    ----------
+    max_draws : int
+        The paper's T: draws in all.
+    schedule : {"momentum", "theory"}
+        Which step and momentum are meant by None.
+    theta, beta : schedule or None
+        Step and momentum.
+    cache_size : float
+        Memory for columns of the Gram matrix (MB).
+    random_state : int, RandomState instance or None
+        Seed of the draws.
+    """
+
+    max_draws: int
+    schedule: str = "momentum"
+    theta: Schedule | None = None
+    beta: Schedule | None = None
+    cache_size: float = 200.0
+    random_state: int | np.random.RandomState | None = None
+
+    def _schedules(self, n_rows: int) -> tuple[Callable[[int], float], Callable[[int], float]]:
+        """Theta and beta as functions of t."""
+        theory = self.schedule == "theory"
+        step: Schedule = theory_step(n_rows, self.max_draws) if theory else "constant"
+        momentum: Schedule = "none" if theory else "nesterov"
+        theta = resolve(step if self.theta is None else self.theta, STEPS)
+        beta = resolve(momentum if self.beta is None else self.beta, MOMENTA)
+        return theta, beta
+
+    @property
+    def requires(self) -> Requirements:
+        """Columns of the Gram matrix, in place of the whole."""
+        # With momentum the same examples are drawn for a while, and guesses are good.
+        beta = self._schedules(n_rows=2)[1]
+        plan = ColumnPlan(self.cache_size, _BATCH if momentum_at(beta, 1) > 0 else 1)
+        return Requirements(by_passes=False, columns=plan)
+
+    def n_rounds(self, n_iter: int) -> int:
+        """Draws that are made before bounds are looked at again."""
+        return max(1, n_iter // 8)
+
+    def start(self, problem: KernelMatrixAdapter) -> SamplingState:
+        """Begin at zero, with a seed for all draws."""
+        k, N = problem.rows.n_classes, problem.rows.n_examples
+        seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
+        order = np.argsort(problem.rows.codes, kind="stable")
+        w, g, q_w, q_g = (np.zeros((k, N)) for _ in range(4))
+        scalars = np.array([1.0, 0.0, 0.0, 0.0, 0.0])
+        return SamplingState(0, seed, order, w, g, q_w, q_g, np.zeros(k), scalars)
+
+    def step(self, problem: KernelMatrixAdapter, state: SamplingState) -> SamplingState:
+        """Make some draws."""
+        t, T = state.t, min(state.t + self.n_rounds(state.t), self.max_draws)
+        step, momentum = self._schedules(problem.n_rows)
+        theta = np.array([step_at(step, r) for r in range(t, T)])
+        beta = np.array([momentum_at(momentum, r) for r in range(t, T)])
+        groups = problem.rows.n_classes if problem.rows.balanced else 1
+        u = uniforms(state.seed, t, T, 1 + groups)
+        state = replace(state.copy(), t=T)
+        Draws(problem, state).play(theta, beta, u)
+        return state
+
+    def candidates(self, problem: KernelMatrixAdapter, state: SamplingState) -> Iterator[Candidate]:
+        """Both sequences; the draws are a distribution, and so a proof."""
+        c, s, mass_w, mass_g, _ = state.scalars
+        w = vector(problem, state, state.w + s * state.g, state.q_w + s * state.q_g)
+        min_margin = problem.rows.min_margin(problem.rows.group_min(problem.margins(w)))
+        yield Candidate(w, mass_w, min_margin, fallback=True)
+        if mass_g > 0:
+            yield Candidate(vector(problem, state, c * state.g, c * state.q_g), mass_g)
 
 
 class AdaptiveSamplingKernelClassifier(DualStateMixin, BaseEstimator):
@@ -153,8 +232,6 @@ class AdaptiveSamplingKernelClassifier(DualStateMixin, BaseEstimator):
     ('certified', True)
     """
 
-    _by_passes = False
-
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **DualStateMixin._parameter_constraints,
         "schedule": [StrOptions({"momentum", "theory"})],
@@ -213,98 +290,60 @@ class AdaptiveSamplingKernelClassifier(DualStateMixin, BaseEstimator):
         self.random_state = random_state
         self.verbose = verbose
 
-    def _schedules(self, n_rows: int) -> tuple[Callable[[int], float], Callable[[int], float]]:
-        """Theta and beta as functions of t."""
-        theory = self.schedule == "theory"
-        step: Schedule = theory_step(n_rows, self.max_iter) if theory else "constant"
-        momentum: Schedule = "none" if theory else "nesterov"
-        theta = resolve(step if self.step is None else self.step, STEPS)
-        beta = resolve(momentum if self.momentum is None else self.momentum, MOMENTA)
-        return theta, beta
+    def _algorithm(self) -> AdaptiveSampling:
+        return AdaptiveSampling(
+            self.max_iter,
+            schedule=self.schedule,
+            theta=self.step,
+            beta=self.momentum,
+            cache_size=self.cache_size,
+            random_state=self.random_state,
+        )
 
-    @property
-    def _column_plan(self) -> ColumnPlan:  # type: ignore[override]
-        # With momentum the same examples are drawn for a while, and guesses are good.
-        beta = self._schedules(n_rows=2)[1]
-        return ColumnPlan(self.cache_size, _BATCH if momentum_at(beta, 1) > 0 else 1)
-
-    def _round_end(self, n_iter: int) -> int:
-        return n_iter + max(1, n_iter // 8)
-
-    def _start(self, data: KernelMatrixAdapter) -> SamplingState:
-        k, N = data.rows.n_classes, data.rows.n_examples
-        seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
-        order = np.argsort(data.rows.codes, kind="stable")
-        w, g, q_w, q_g = (np.zeros((k, N)) for _ in range(4))
-        scalars = np.array([1.0, 0.0, 0.0, 0.0, 0.0])
-        return SamplingState(0, seed, order, w, g, q_w, q_g, np.zeros(k), scalars)
-
-    def _round(self, data: KernelMatrixAdapter, state: SamplingState) -> SamplingState:
-        t, T = state.t, min(self._round_end(state.t), self.max_iter)
-        step, momentum = self._schedules(data.n_rows)
-        theta = np.array([step_at(step, r) for r in range(t, T)])
-        beta = np.array([momentum_at(momentum, r) for r in range(t, T)])
-        groups = data.rows.n_classes if data.rows.balanced else 1
-        u = uniforms(state.seed, t, T, 1 + groups)
-        state = replace(state.copy(), t=T)
-        Draws(data, state).play(theta, beta, u)
-        return state
-
-    def _candidates(self, data: KernelMatrixAdapter, state: SamplingState) -> Iterator[Candidate]:
-        c, s, mass_w, mass_g, _ = state.scalars
-        w = vector(data, state, state.w + s * state.g, state.q_w + s * state.q_g)
-        worst = data.rows.worst(data.rows.group_min(data.margins(w)))
-        yield Candidate(w, mass_w, worst, fallback=True)
-        if mass_g > 0:
-            yield Candidate(vector(data, state, c * state.g, c * state.q_g), mass_g)
-
-    def _results(
-        self, data: KernelMatrixAdapter, training: TrainingSet, progress: Progress, status: str
-    ) -> dict[str, Any]:
+    def _own_results(self, fitted: Fitted) -> dict[str, Any]:
         return {
-            **super()._results(data, training, progress, status),
-            "n_kernel_evaluations_": data.n_kernel_evaluations,
-            "cache_hit_rate_": data.columns.hit_rate,
+            "n_kernel_evaluations_": fitted.problem.n_kernel_evaluations,
+            "cache_hit_rate_": fitted.problem.columns.hit_rate,
         }
 
 
 class Draws:
     """The compiled loops, set up for some data and a state that they change."""
 
-    def __init__(self, data: KernelMatrixAdapter, state: SamplingState) -> None:
+    def __init__(self, problem: KernelMatrixAdapter, state: SamplingState) -> None:
         from marginsvm.algorithms.compiled import sampling as loops  # numba takes a second
 
-        rows, order, k = data.rows, state.order, data.rows.n_classes
-        self.loops, self.data, self.state = loops, data, state
+        rows, order, k = problem.rows, state.order, problem.rows.n_classes
+        self.loops, self.problem, self.state = loops, problem, state
         self.starts = np.searchsorted(rows.codes[order], np.arange(k + 1))
         weights = np.ones(rows.n_examples) if rows.weights is None else rows.weights
         self.prior = weights[order] / weights.max()
-        self.slack = data.slack_per_example[order]
+        self.slack = problem.slack_per_example[order]
 
     def play(self, theta: Array, beta: Array, u: Array) -> None:
         """Draw at these steps, momenta and uniforms; fetch columns as they are needed."""
-        data, state, columns = self.data, self.state, self.data.columns
-        wanted = np.empty(data.rows.n_classes, dtype=np.int64)
+        problem, state, columns = self.problem, self.state, self.problem.columns
+        wanted = np.empty(problem.rows.n_classes, dtype=np.int64)
         before, n = state.scalars[-1], 0
         stored = columns.columns.view()
         stored.flags.writeable = False  # one compiled loop for all kernels, memory maps too
         while n < len(theta):
             n += self.loops.play(
                 *(state.w, state.g, state.q_w, state.q_g, state.offsets, state.scalars),
-                *(self.starts, state.order, self.prior, self.slack, data.rows.balanced),
-                *(stored, columns.slot, columns.used, data.column_scale),
+                *(self.starts, state.order, self.prior, self.slack, problem.rows.balanced),
+                *(stored, columns.slot, columns.used, problem.column_scale),
                 *(theta[n:], beta[n:], u[n:], wanted),
             )
             if n < len(theta):
                 columns.fetch(wanted[wanted >= 0], self.likely)
         used = int(state.scalars[-1] - before)
         columns.n_used += used
-        data.n_passes += used * data.column_passes
+        problem.n_passes += used * problem.column_passes
 
     def likely(self) -> Array:
         """Examples, heaviest under q_t first: those that are drawn next, with momentum."""
-        state, weight = self.state, np.empty(self.data.rows.n_examples)
-        balanced = self.data.rows.balanced
+        state, weight = self.state, np.empty(self.problem.rows.n_examples)
+        balanced = self.problem.rows.balanced
         self.loops.example_weights(
             *(state.w, state.g, state.scalars[1], self.starts, self.prior),
             *(balanced, state.offsets.copy(), weight),
@@ -318,13 +357,13 @@ def uniforms(seed: int, t: int, end: int, n: int) -> Array:
     return generator.random((end - t, n))
 
 
-def vector(data: KernelMatrixAdapter, state: SamplingState, F: Array, q: Array) -> Array:
+def vector(problem: KernelMatrixAdapter, state: SamplingState, F: Array, q: Array) -> Vector:
     """Scores and coefficients as a vector of the game; the rows' own coordinates taken out."""
-    F = F + np.sqrt(2.0) * data.slack_per_example[state.order] * q
-    if data.rows.n_classes == 2:  # one row an example: both classes say the same
+    F = F + np.sqrt(2.0) * problem.slack_per_example[state.order] * q
+    if problem.rows.n_classes == 2:  # one row an example: both classes say the same
         F, q = np.sqrt(2.0) * F[1:], q.sum(axis=0, keepdims=True)
     back = np.argsort(state.order)
     scores, coefficients = F[:, back].T, q[:, back].T
-    return data.assemble(
-        scores.reshape(data.rows.score_shape), coefficients.reshape(data.rows.shape)
+    return problem.assemble(
+        scores.reshape(problem.rows.score_shape), coefficients.reshape(problem.rows.shape)
     )

@@ -12,19 +12,65 @@ from sklearn.base import BaseEstimator
 
 from marginsvm._typing import Array
 from marginsvm.dual_state import DualStateMixin
-from marginsvm.fit.progress import Candidate
-from marginsvm.kernel_matrix import Answer, KernelMatrixAdapter
+from marginsvm.fit import Algorithm, Candidate, Requirements
+from marginsvm.kernel_matrix import BestResponse, KernelMatrixAdapter
 from marginsvm.kernel_matrix.responses import worst_row
+from marginsvm.rows.vector import Vector
 
 
 @dataclass(frozen=True)
 class PerceptronState:
     """``w``, its mass, the average of all w, and the answer to w."""
 
-    w: Array
-    average: Array
+    w: Vector
+    average: Vector
     mass: float
-    answer: Answer
+    answer: BestResponse
+
+
+@dataclass(frozen=True)
+class Perceptron(Algorithm):
+    """Supergradient ascent on the smallest margin: the worst row is added, over and over."""
+
+    def start(self, problem: KernelMatrixAdapter) -> PerceptronState:
+        """Begin at zero."""
+        w = problem.zeros()
+        return PerceptronState(w, w, 0.0, self.answer(problem, w, None))
+
+    def step(self, problem: KernelMatrixAdapter, state: PerceptronState) -> PerceptronState:
+        """Add what w is worst at."""
+        w, mass = state.w + state.answer.vector, state.mass + 1.0
+        average = state.average + (w - state.average) / mass
+        return PerceptronState(w, average, mass, self.answer(problem, w, state.answer))
+
+    def answer(
+        self, problem: KernelMatrixAdapter, w: Vector, last: BestResponse | None
+    ) -> BestResponse:
+        """The row to be added to w, given the one added last."""
+        return problem.respond(w, response=worst_row)
+
+    def candidates(
+        self, problem: KernelMatrixAdapter, state: PerceptronState
+    ) -> Iterator[Candidate]:
+        """The sum, as a predictor and a proof."""
+        yield Candidate(state.w, state.mass, state.answer.weights.min_margin)
+        yield Candidate(state.average, fallback=True)
+
+
+@dataclass(frozen=True)
+class FirstWorstRow(Perceptron):
+    """Algorithm 3 of Ramdas and Pena (NKP): of equally bad rows, the first is added."""
+
+    @property
+    def requires(self) -> Requirements:
+        """The order of the rows matters."""
+        return Requirements(in_order=True)
+
+    def answer(
+        self, problem: KernelMatrixAdapter, w: Vector, last: BestResponse | None
+    ) -> BestResponse:
+        """The first of the worst rows."""
+        return problem.respond(w, response=partial(worst_row, first=True))
 
 
 class BatchPerceptron(DualStateMixin, BaseEstimator):
@@ -114,22 +160,8 @@ class BatchPerceptron(DualStateMixin, BaseEstimator):
         self.warm_start = warm_start
         self.verbose = verbose
 
-    def _start(self, data: KernelMatrixAdapter) -> PerceptronState:
-        w = data.zeros()
-        return PerceptronState(w, w, 0.0, self._answer(data, w, None))
-
-    def _round(self, data: KernelMatrixAdapter, state: PerceptronState) -> PerceptronState:
-        w, mass = state.w + state.answer.vector, state.mass + 1.0
-        average = state.average + (w - state.average) / mass
-        return PerceptronState(w, average, mass, self._answer(data, w, state.answer))
-
-    def _answer(self, data: KernelMatrixAdapter, w: Array, last: Answer | None) -> Answer:
-        """The row to be added to w, given the one added last."""
-        return data.respond(w, response=worst_row)
-
-    def _candidates(self, data: KernelMatrixAdapter, state: PerceptronState) -> Iterator[Candidate]:
-        yield Candidate(state.w, state.mass, state.answer.weights.worst)
-        yield Candidate(state.average, fallback=True)
+    def _algorithm(self) -> Perceptron:
+        return Perceptron()
 
 
 class NormalizedKernelPerceptron(BatchPerceptron):
@@ -203,8 +235,6 @@ class NormalizedKernelPerceptron(BatchPerceptron):
     'separated'
     """
 
-    _in_order = True
-
     def __init__(
         self,
         *,
@@ -236,8 +266,8 @@ class NormalizedKernelPerceptron(BatchPerceptron):
         self.warm_start = warm_start
         self.verbose = verbose
 
-    def _answer(self, data: KernelMatrixAdapter, w: Array, last: Answer | None) -> Answer:
-        return data.respond(w, response=partial(worst_row, first=True))
+    def _algorithm(self) -> Perceptron:
+        return FirstWorstRow()
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -251,9 +281,35 @@ class NormalizedKernelPerceptron(BatchPerceptron):
 class VonNeumannState:
     """``p``, the sum of all p, and the answer to p: its worst row."""
 
-    p: Array
-    total: Array
-    answer: Answer
+    p: Vector
+    total: Vector
+    answer: BestResponse
+
+
+@dataclass(frozen=True)
+class VonNeumann(Algorithm):
+    """Algorithm 5 of Ramdas and Pena (NVN)."""
+
+    def start(self, problem: KernelMatrixAdapter) -> VonNeumannState:
+        """Begin at the uniform distribution."""
+        p = problem.respond(problem.zeros()).vector
+        return VonNeumannState(p, p, problem.respond(p, response=worst_row))
+
+    def step(self, problem: KernelMatrixAdapter, state: VonNeumannState) -> VonNeumannState:
+        """Move towards the worst row, as far as is best."""
+        p, row = state.p, state.answer.vector
+        away = p - row
+        length = problem.dot(away, away)
+        theta = min(max(problem.dot(p, away) / length, 0.0), 1.0) if length > 0 else 0.0
+        p = (1.0 - theta) * p + theta * row
+        return VonNeumannState(p, state.total + p, problem.respond(p, response=worst_row))
+
+    def candidates(
+        self, problem: KernelMatrixAdapter, state: VonNeumannState
+    ) -> Iterator[Candidate]:
+        """``p``, as a predictor and a proof; the sum of the iterates is the fallback."""
+        yield Candidate(state.p, 1.0, state.answer.weights.min_margin)
+        yield Candidate(state.total, fallback=True)
 
 
 class VonNeumannClassifier(DualStateMixin, BaseEstimator):
@@ -354,18 +410,5 @@ class VonNeumannClassifier(DualStateMixin, BaseEstimator):
         self.warm_start = warm_start
         self.verbose = verbose
 
-    def _start(self, data: KernelMatrixAdapter) -> VonNeumannState:
-        p = data.respond(data.zeros()).vector
-        return VonNeumannState(p, p, data.respond(p, response=worst_row))
-
-    def _round(self, data: KernelMatrixAdapter, state: VonNeumannState) -> VonNeumannState:
-        p, row = state.p, state.answer.vector
-        away = p - row
-        length = data.dot(away, away)
-        theta = min(max(data.dot(p, away) / length, 0.0), 1.0) if length > 0 else 0.0
-        p = (1.0 - theta) * p + theta * row
-        return VonNeumannState(p, state.total + p, data.respond(p, response=worst_row))
-
-    def _candidates(self, data: KernelMatrixAdapter, state: VonNeumannState) -> Iterator[Candidate]:
-        yield Candidate(state.p, 1.0, state.answer.weights.worst)
-        yield Candidate(state.total, fallback=True)
+    def _algorithm(self) -> VonNeumann:
+        return VonNeumann()

@@ -13,8 +13,10 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from marginsvm._typing import Array
-from marginsvm.dual_state import Candidate, DualStateMixin
+from marginsvm.dual_state import DualStateMixin
+from marginsvm.fit import Algorithm, Candidate, Requirements, Stopping
 from marginsvm.kernel_matrix import KernelMatrixAdapter
+from marginsvm.rows.vector import Vector
 
 _FEW = 100  # a working set gains as many rows as it has, or this many
 
@@ -28,18 +30,114 @@ class DualLpState:
     """
 
     seed: int  # with t, it determines the coordinates of an epoch
-    zeta: Array
-    s: Array
-    v: Array
+    zeta: Vector
+    s: Vector
+    v: Vector
     active: Array  # coordinates that are drawn from
     gamma: float
     t: int = 0
     steps: int = 0  # since the acceleration began
     next_look: int = 1
     gap: float = np.inf
-    worst: float | None = None
-    pocket: Array | None = None
+    min_margin: float | None = None
+    pocket: Vector | None = None
     mistakes: float = np.inf
+
+
+@dataclass(frozen=True)
+class DualLp(Algorithm):
+    """Algorithms 1 (plain) and 2 (accelerated) of Raj and Bach, by epochs.
+
+    Attributes
+    ----------
+    accelerated : bool
+        Algorithm 2 rather than 1.
+    sampling : {"permutation", "uniform"}
+        How the coordinates of an epoch are drawn.
+    restart : bool
+        Whether the acceleration begins again where the gap grows.
+    shrinking : bool
+        Whether coordinates are drawn from a working set.
+    random_state : int, RandomState instance or None
+        Seed of the draws.
+    """
+
+    accelerated: bool = True
+    sampling: str = "permutation"
+    restart: bool = True
+    shrinking: bool = True
+    random_state: Any = None
+
+    @property
+    def requires(self) -> Requirements:
+        """Rows in memory: an epoch goes from one to the other."""
+        return Requirements(by_passes=False)
+
+    def start(self, problem: KernelMatrixAdapter) -> DualLpState:
+        """Begin at zero; all rows are drawn from."""
+        seed, zero = draw_seed(self.random_state), problem.zeros()
+        return DualLpState(
+            seed, zero, zero, zero, problem.rows.flat_indices(), 1.0 / problem.n_rows
+        )
+
+    def step(self, problem: KernelMatrixAdapter, state: DualLpState) -> DualLpState:
+        """Play an epoch: as many coordinates as rows."""
+        from marginsvm.algorithms.compiled import coordinates as loops
+
+        zeta, s, n = state.zeta.copy(), state.s.copy(), state.active.size
+        order = draw(state.seed, state.t, state.active, problem.n_rows, self.sampling)
+        gamma = state.gamma
+        choosing = self.shrinking and state.t == 0  # plain steps leave most weights at zero
+        if self.accelerated and not choosing:
+            gamma = loops.accelerate(problem, order, n, zeta, s, gamma)
+        else:
+            loops.ascend(problem, order, zeta)
+        v = zeta + before(gamma) * s
+        t, steps = state.t + 1, state.steps + order.size
+        state = replace(state, zeta=zeta, s=s, v=v, gamma=gamma, t=t, steps=steps, min_margin=None)
+        return self._look(problem, state) if t >= state.next_look else state
+
+    def candidates(self, problem: KernelMatrixAdapter, state: DualLpState) -> Iterator[Candidate]:
+        """``v``, as a predictor and a proof."""
+        assert state.pocket is not None
+        yield Candidate(state.v, state.v.mass, state.min_margin)
+        yield Candidate(state.pocket, fallback=True)
+
+    def _look(self, problem: KernelMatrixAdapter, state: DualLpState) -> DualLpState:
+        """Measure the gap of v, and begin again where that pays."""
+        margins, t = problem.margins(state.v).ravel(), state.t
+        worst = int(margins.argmin())
+        norm = max(problem.norm(state.v), 1e-150)
+        gap = 1.0 - margins[worst] / norm * (state.v.mass / norm)
+        grown = self.restart and state.steps >= 10 * state.active.size
+        grown = grown and 1.5 * state.gap < gap < 1.0
+        mistakes = float(np.count_nonzero(margins <= 0.0))
+        if mistakes < state.mistakes:
+            state = replace(state, pocket=state.v, mistakes=mistakes)
+        state = replace(
+            state, min_margin=float(margins[worst]), gap=gap, next_look=max(t + 1, int(1.1 * t))
+        )
+        if self.shrinking and (grown or t == 1 or not np.isin(worst, state.active)):
+            return self._choose(problem, state, margins)
+        return begin_again(problem, state, state.v) if grown else state
+
+    def _choose(
+        self, problem: KernelMatrixAdapter, state: DualLpState, margins: Array
+    ) -> DualLpState:
+        """Make a working set of the support of v and as many of the worst other rows.
+
+        v keeps a trace of every row that it ever touched; a plain step takes it away
+        from those whose margin is above 1.
+        """
+        from marginsvm.algorithms.compiled import coordinates as loops
+
+        v = problem.combine(np.maximum(state.v.coef, 0.0))
+        weights = v.coef.reshape(-1)
+        loops.ascend(problem, np.flatnonzero(weights), v)
+        support = weights > 0.0
+        size = min(problem.n_rows, support.sum() + max(_FEW, support.sum()))
+        worst = np.argpartition(np.where(support, -np.inf, margins), size - 1)[:size]
+        return begin_again(problem, replace(state, active=np.sort(worst)), v)
 
 
 class DualLpPerceptron(DualStateMixin, BaseEstimator):
@@ -141,8 +239,6 @@ class DualLpPerceptron(DualStateMixin, BaseEstimator):
     ('certified', True)
     """
 
-    _by_passes = False
-
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **DualStateMixin._parameter_constraints,
         "p": [Interval(Real, 1.0, 2.0, closed="right"), StrOptions({"sparse"})],
@@ -197,74 +293,25 @@ class DualLpPerceptron(DualStateMixin, BaseEstimator):
         self.random_state = random_state
         self.verbose = verbose
 
-    def _negligible(self, data: KernelMatrixAdapter) -> float:
-        return 0.1 * self.tol  # acceleration soon gets here, and text has margins below tol
-
-    def _start(self, data: KernelMatrixAdapter) -> DualLpState:
-        seed, zero = draw_seed(self.random_state), data.zeros()
-        return DualLpState(seed, zero, zero, zero, data.rows.flat_indices(), 1.0 / data.n_rows)
-
-    def _round(self, data: KernelMatrixAdapter, state: DualLpState) -> DualLpState:
-        from marginsvm.algorithms.compiled import coordinates as loops
-
-        zeta, s, n = state.zeta.copy(), state.s.copy(), state.active.size
-        order = draw(state.seed, state.t, state.active, data.n_rows, self.sampling)
-        gamma = state.gamma
-        choosing = self.shrinking and state.t == 0  # plain steps leave most weights at zero
-        if self.accelerated and not choosing:
-            gamma = loops.accelerate(data, order, n, zeta, s, gamma)
-        else:
-            loops.ascend(data, order, zeta)
-        v = zeta + before(gamma) * s
-        t, steps = state.t + 1, state.steps + order.size
-        state = replace(state, zeta=zeta, s=s, v=v, gamma=gamma, t=t, steps=steps, worst=None)
-        return self._look(data, state) if t >= state.next_look else state
-
-    def _candidates(self, data: KernelMatrixAdapter, state: DualLpState) -> Iterator[Candidate]:
-        assert state.pocket is not None
-        yield Candidate(state.v, data.mass(state.v), state.worst)
-        yield Candidate(state.pocket, fallback=True)
-
-    def _look(self, data: KernelMatrixAdapter, state: DualLpState) -> DualLpState:
-        """Measure the gap of v, and begin again where that pays."""
-        margins, t = data.margins(state.v).ravel(), state.t
-        worst = int(margins.argmin())
-        norm = max(data.norm(state.v), 1e-150)
-        gap = 1.0 - margins[worst] / norm * (data.mass(state.v) / norm)
-        grown = self.restart and state.steps >= 10 * state.active.size
-        grown = grown and 1.5 * state.gap < gap < 1.0
-        mistakes = float(np.count_nonzero(margins <= 0.0))
-        if mistakes < state.mistakes:
-            state = replace(state, pocket=state.v, mistakes=mistakes)
-        state = replace(
-            state, worst=float(margins[worst]), gap=gap, next_look=max(t + 1, int(1.1 * t))
+    def _algorithm(self) -> DualLp:
+        return DualLp(
+            accelerated=self.accelerated,
+            sampling=self.sampling,
+            restart=self.restart,
+            shrinking=self.shrinking,
+            random_state=self.random_state,
         )
-        if self.shrinking and (grown or t == 1 or not np.isin(worst, state.active)):
-            return self._choose(data, state, margins)
-        return begin_again(data, state, state.v) if grown else state
 
-    def _choose(self, data: KernelMatrixAdapter, state: DualLpState, margins: Array) -> DualLpState:
-        """Make a working set of the support of v and as many of the worst other rows.
-
-        v keeps a trace of every row that it ever touched; a plain step takes it away
-        from those whose margin is above 1.
-        """
-        from marginsvm.algorithms.compiled import coordinates as loops
-
-        v = data.combine(np.maximum(data.coefficients(state.v), 0.0))
-        weights = data.coefficients(v).reshape(-1)
-        loops.ascend(data, np.flatnonzero(weights), v)
-        support = weights > 0.0
-        size = min(data.n_rows, support.sum() + max(_FEW, support.sum()))
-        worst = np.argpartition(np.where(support, -np.inf, margins), size - 1)[:size]
-        return begin_again(data, replace(state, active=np.sort(worst)), v)
+    def _stopping(self) -> Stopping:
+        # acceleration soon gets to tol, and text has margins below it
+        return replace(super()._stopping(), negligible=0.1 * self.tol)
 
 
-def begin_again(data: KernelMatrixAdapter, state: DualLpState, v: Array) -> DualLpState:
+def begin_again(problem: KernelMatrixAdapter, state: DualLpState, v: Vector) -> DualLpState:
     """Start the acceleration at v, free of rounding."""
-    v = data.combine(np.maximum(data.coefficients(v), 0.0))
+    v = problem.combine(np.maximum(v.coef, 0.0))
     gamma = 1.0 / state.active.size
-    return replace(state, zeta=v, s=data.zeros(), gamma=gamma, steps=0, gap=np.inf)
+    return replace(state, zeta=v, s=problem.zeros(), gamma=gamma, steps=0, gap=np.inf)
 
 
 def before(gamma: float) -> float:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -12,8 +11,10 @@ from sklearn.base import BaseEstimator
 
 from marginsvm._typing import Array
 from marginsvm.algorithms.dual_lp import DualLpPerceptron, draw, draw_seed
-from marginsvm.dual_state import Candidate, DualStateMixin
+from marginsvm.dual_state import DualStateMixin
+from marginsvm.fit import Algorithm, Candidate, Requirements
 from marginsvm.kernel_matrix import KernelMatrixAdapter
+from marginsvm.rows.vector import Vector
 
 _LATELY = 1e-6  # of all the mass: the difference of two vectors keeps ten digits
 
@@ -26,37 +27,53 @@ class OnlineState:
     """
 
     seed: int
-    u: Array
+    u: Vector
     total: Array
-    origin: Array  # u when t was last a power of two
+    origin: Vector  # u when t was last a power of two
     t: int = 0
-    pocket: Array | None = None
+    pocket: Vector | None = None
     mistakes: float = np.inf
     seen: tuple[Candidate, ...] = ()
 
 
-class _OnlineLp(DualStateMixin):
-    """Epochs of single rows, drawn uniformly, on the image ``u`` of ``theta``."""
+@dataclass(frozen=True)
+class OnlineLp(Algorithm):
+    """Epochs of single rows, drawn uniformly, on the image ``u`` of ``theta``.
 
-    _by_passes = False
-    random_state: Any
+    Attributes
+    ----------
+    rule : {"perceptron", "descent"}
+        Which rows are added, and how often: those that are misjudged, once; or as eq. (10) of
+        Raj and Bach says.
+    average : bool
+        Whether the model is the average of all predictors, rather than the last.
+    random_state : int, RandomState instance or None
+        Seed of the draws.
+    """
 
-    @abstractmethod
-    def _pass(self, data: KernelMatrixAdapter, order: Array, u: Array, total: Array) -> Array:
-        """Go along the rows in ``order``, changing u and total in place; give the model."""
+    rule: str = "perceptron"
+    average: bool = False
+    random_state: Any = None
 
-    def _start(self, data: KernelMatrixAdapter) -> OnlineState:
-        u = data.zeros()
-        return OnlineState(draw_seed(self.random_state), u, np.zeros(data.image(u).size), u)
+    @property
+    def requires(self) -> Requirements:
+        """Rows in memory: an epoch goes from one to the other."""
+        return Requirements(by_passes=False)
 
-    def _round(self, data: KernelMatrixAdapter, state: OnlineState) -> OnlineState:
+    def start(self, problem: KernelMatrixAdapter) -> OnlineState:
+        """Begin at zero."""
+        u = problem.zeros()
+        return OnlineState(draw_seed(self.random_state), u, np.zeros(u.image.size), u)
+
+    def step(self, problem: KernelMatrixAdapter, state: OnlineState) -> OnlineState:
+        """Play an epoch: as many rows as there are."""
         u, total, t = state.u.copy(), state.total.copy(), state.t
-        order = draw(state.seed, t, data.rows.flat_indices(), data.n_rows, "uniform")
-        model = self._pass(data, order, u, total)
-        margins = data.margins(model)
+        order = draw(state.seed, t, problem.rows.flat_indices(), problem.n_rows, "uniform")
+        model = self._epoch(problem, order, u, total)
+        margins = problem.margins(model)
         late = u - state.origin  # rows added lately: where u settles, the smaller bound
-        mass = data.mass(late)
-        proves = mass > _LATELY * data.mass(u)  # else it is the rounding of u
+        mass = late.mass
+        proves = mass > _LATELY * u.mass  # else it is the rounding of u
         pocket, mistakes = state.pocket, float(np.count_nonzero(margins <= 0.0))
         if mistakes < state.mistakes:
             pocket = model
@@ -70,13 +87,22 @@ class _OnlineLp(DualStateMixin):
             pocket=pocket,
             mistakes=min(mistakes, state.mistakes),
             seen=(
-                Candidate(model, worst=float(margins.min())),
+                Candidate(model, min_margin=float(margins.min())),
                 Candidate(late, mass if proves else 0.0),
                 Candidate(pocket, fallback=True),
             ),
         )
 
-    def _candidates(self, data: KernelMatrixAdapter, state: OnlineState) -> Iterator[Candidate]:
+    def _epoch(self, problem: KernelMatrixAdapter, order: Array, u: Vector, total: Array) -> Vector:
+        """Go along the rows in ``order``, changing u and total in place; give the model."""
+        from marginsvm.algorithms.compiled import coordinates as loops
+
+        rule = loops.PERCEPTRON if self.rule == "perceptron" else loops.DESCENT
+        loops.ascend(problem, order, u, rule, total if self.average else None)
+        return problem.mirrored(total) if self.average else u
+
+    def candidates(self, problem: KernelMatrixAdapter, state: OnlineState) -> Iterator[Candidate]:
+        """What the last epoch saw."""
         yield from state.seen
 
 
@@ -96,7 +122,7 @@ _SHARED: dict[str, list[Any]] = {
 }
 
 
-class LpPerceptron(_OnlineLp, BaseEstimator):
+class LpPerceptron(DualStateMixin, BaseEstimator):
     r"""Online perceptron with a p-norm: a row that is misjudged is added.
 
     It stops changing at the first separator, whose margin may be small;
@@ -168,14 +194,11 @@ class LpPerceptron(_OnlineLp, BaseEstimator):
         self.random_state = random_state
         self.verbose = verbose
 
-    def _pass(self, data: KernelMatrixAdapter, order: Array, u: Array, total: Array) -> Array:
-        from marginsvm.algorithms.compiled import coordinates as loops
-
-        loops.ascend(data, order, u, loops.PERCEPTRON)
-        return u
+    def _algorithm(self) -> OnlineLp:
+        return OnlineLp("perceptron", random_state=self.random_state)
 
 
-class PrimalMirrorDescent(_OnlineLp, BaseEstimator):
+class PrimalMirrorDescent(DualStateMixin, BaseEstimator):
     r"""Stochastic mirror descent on the squared hinge loss, with the step of Theorem 1.
 
     Parameters
@@ -249,11 +272,5 @@ class PrimalMirrorDescent(_OnlineLp, BaseEstimator):
         self.random_state = random_state
         self.verbose = verbose
 
-    def _pass(self, data: KernelMatrixAdapter, order: Array, u: Array, total: Array) -> Array:
-        from marginsvm.algorithms.compiled import coordinates as loops
-
-        if not self.average:
-            loops.ascend(data, order, u, loops.DESCENT)
-            return u
-        loops.ascend(data, order, u, loops.DESCENT, total)
-        return data.mirrored(total)
+    def _algorithm(self) -> OnlineLp:
+        return OnlineLp("descent", self.average, self.random_state)

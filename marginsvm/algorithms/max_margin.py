@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -12,15 +13,16 @@ from marginsvm._typing import Array
 from marginsvm.algorithms.exact.newton import Newton
 from marginsvm.algorithms.exact.sparse import LongStart, short_start
 from marginsvm.algorithms.exact.working_set import WorkingSet, difference_of_means
-from marginsvm.algorithms.momentum import MomentumMarginClassifier
+from marginsvm.algorithms.momentum import Momentum
 from marginsvm.data.threads import single_threaded_blas
-from marginsvm.dual_state import Candidate, DualStateMixin, Progress
-from marginsvm.estimator.results import least_loss
-from marginsvm.estimator.training_set import TrainingSet
-from marginsvm.fit.progress import Exact
+from marginsvm.dual_state import DualStateMixin
+from marginsvm.estimator.results import Fitted
+from marginsvm.fit import Algorithm, Candidate, Progress, Requirements, Stopping, play
+from marginsvm.fit.confirm import least_loss
 from marginsvm.kernel_matrix import KernelMatrixAdapter
 
 _LAST_RESORT = 50  # rounds of momentum, for a model where nothing separates
+_PATIENCE = 10  # a round solves exactly, and shortens the proof unless rounding prevents it
 _MANY = 500  # examples from which methods other than a working set may be worth their start
 
 
@@ -32,13 +34,56 @@ class Method(Protocol):
         """What the last round found."""
         ...
 
-    def is_settled(self, tol: float) -> bool:
-        """Whether nothing will change any more."""
+    def advance(self, problem: KernelMatrixAdapter, tol: float) -> Method:
+        """Give the method after one round more, itself if nothing is left to be done."""
         ...
 
-    def advance(self, data: KernelMatrixAdapter, tol: float) -> Method:
-        """Give the method after one round more; this one stays as it was."""
-        ...
+
+@dataclass(frozen=True)
+class ActiveSet(Algorithm):
+    """Exact solutions on few rows, and a look at all rows in every round.
+
+    Attributes
+    ----------
+    tol : float
+        Relative gap to which rows are looked for that a solution gets wrong (dimensionless).
+    """
+
+    tol: float = 1e-6
+
+    @property
+    def requires(self) -> Requirements:
+        """Few rows matter."""
+        return Requirements(every_row=False)
+
+    def start(self, problem: KernelMatrixAdapter) -> Method:
+        """Choose a method for problems of this shape."""
+        many = problem.rows.n_classes == 2 and problem.n_rows > _MANY
+        if many and np.isfinite(problem.C) and problem.width <= problem.n_rows:
+            return Newton.start(problem)
+        if many and problem.csr is not None:
+            return LongStart() if problem.width > problem.n_rows // 4 else short_start(problem)
+        return WorkingSet.start(problem)
+
+    @single_threaded_blas()
+    def step(self, problem: KernelMatrixAdapter, state: Method) -> Method:
+        """Solve, and look at all rows."""
+        return state.advance(problem, self.tol)
+
+    def candidates(self, problem: KernelMatrixAdapter, state: Method) -> Iterable[Candidate]:
+        """What the method found."""
+        return state.candidates
+
+    def fallback(self, problem: KernelMatrixAdapter, progress: Progress) -> Candidate:
+        """Where nothing separates, close to the minimiser of the exponential loss."""
+        if progress.upper <= problem.vanishing and problem.cheap_sums:
+            last = play(Momentum(), problem, Stopping("rounds", max_iter=_LAST_RESORT))
+            assert last.progress.last is not None
+            return last.progress.last
+        found = [] if progress.best is None else [progress.best.vector]
+        vectors = [difference_of_means(problem), *found]
+        loss = [least_loss(problem.rows, problem.margins(w)).log_risk for w in vectors]
+        return Candidate(vectors[int(np.argmin(loss))])
 
 
 class MaxMarginClassifier(DualStateMixin, BaseEstimator):
@@ -130,9 +175,6 @@ class MaxMarginClassifier(DualStateMixin, BaseEstimator):
     0.81756 True 3
     """
 
-    _all_rows = False
-    _patience = 10  # each round solves exactly, and shortens the proof unless rounding prevents it
-
     def __init__(
         self,
         *,
@@ -162,44 +204,13 @@ class MaxMarginClassifier(DualStateMixin, BaseEstimator):
         self.warm_start = warm_start
         self.verbose = verbose
 
-    def _start(self, data: KernelMatrixAdapter) -> Method:
-        many = data.rows.n_classes == 2 and data.n_rows > _MANY
-        if many and np.isfinite(self.C) and data.width <= data.n_rows:
-            return Newton.start(data)
-        if many and data.csr is not None:
-            return LongStart() if data.width > data.n_rows // 4 else short_start(data)
-        return WorkingSet.start(data)
+    def _algorithm(self) -> ActiveSet:
+        return ActiveSet(self.tol)
 
-    def _round(self, data: KernelMatrixAdapter, state: Method) -> Method:
-        with single_threaded_blas():
-            return state.advance(data, self.tol)
+    def _stopping(self) -> Stopping:
+        return replace(super()._stopping(), negligible=None, patience=_PATIENCE)
 
-    def _candidates(self, data: KernelMatrixAdapter, state: Method) -> Iterable[Candidate]:
-        return state.candidates
-
-    def _fallback(self, data: KernelMatrixAdapter, progress: Progress) -> Candidate:
-        """Where nothing separates, close to the minimiser of the exponential loss."""
-        if progress.upper > data.vanishing or not data.cheap_sums:
-            found = [] if progress.best is None else [progress.best.vector]
-            vectors = [difference_of_means(data), *found]
-            loss = [least_loss(data.rows, data.margins(w)).log_risk for w in vectors]
-            return Candidate(vectors[int(np.argmin(loss))])
-        momentum = MomentumMarginClassifier()
-        state = momentum._start(data)
-        for _ in range(_LAST_RESORT):
-            state = momentum._round(data, state)
-        assert state.seen is not None
-        return state.seen
-
-    def _negligible(self, data: KernelMatrixAdapter) -> float:
-        return data.vanishing
-
-    def _may_find_more(self, state: Method) -> bool:
-        return not state.is_settled(self.tol)
-
-    def _model(
-        self, data: KernelMatrixAdapter, training: TrainingSet, exact: Exact
-    ) -> dict[str, Any]:
-        q = data.coefficients(exact.model).reshape(len(training.kept), -1)
-        support = training.kept[q.max(axis=1) > 0]
-        return {"support_": support, **super()._model(data, training, exact)}
+    def _own_results(self, fitted: Fitted) -> dict[str, Any]:
+        kept = fitted.training.kept
+        q = fitted.bounds.model.coef.reshape(len(kept), -1)
+        return {"support_": kept[q.max(axis=1) > 0]}

@@ -12,9 +12,11 @@ from sklearn.base import BaseEstimator
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from marginsvm._typing import Array
-from marginsvm.dual_state import Candidate, DualStateMixin
+from marginsvm.dual_state import DualStateMixin
+from marginsvm.fit import Algorithm, Candidate, Requirements
 from marginsvm.kernel_matrix import KernelMatrixAdapter
 from marginsvm.kernel_matrix.responses import Response, Weights, logistic, softmax
+from marginsvm.rows.vector import Vector
 from marginsvm.schedules import MOMENTA, STEPS, Schedule, momentum_at, resolve, step_at
 
 LOSSES: dict[str, Response] = {"exponential": softmax, "logistic": logistic}
@@ -25,11 +27,70 @@ class MomentumState:
     """``w`` and ``g`` with their masses after round ``t``, and what the round saw of ``w``."""
 
     t: int
-    w: Array
-    g: Array
+    w: Vector
+    g: Vector
     mass_w: float = 0.0
     mass_g: float = 0.0
     seen: Candidate | None = None  # w_t, which the round's pass measured
+
+
+@dataclass(frozen=True)
+class Momentum(Algorithm):
+    """Algorithm 1 of Ji et al., in its dual form.
+
+    Attributes
+    ----------
+    loss : Response
+        Its gradient are the weights of the data player.
+    theta, beta : callable
+        Step and momentum, functions of t.
+    gradient : {"normalized", "theory", "plain"}
+        How the gradient of the loss is scaled.
+    """
+
+    loss: Response = softmax
+    theta: Callable[[int], float] = STEPS["constant"]
+    beta: Callable[[int], float] = MOMENTA["nesterov"]
+    gradient: str = "normalized"
+
+    @property
+    def requires(self) -> Requirements:
+        """Nothing but best responses."""
+        return Requirements(responses=(self.loss,))
+
+    def start(self, problem: KernelMatrixAdapter) -> MomentumState:
+        """Begin at zero."""
+        return MomentumState(t=0, w=problem.zeros(), g=problem.zeros())
+
+    def step(self, problem: KernelMatrixAdapter, state: MomentumState) -> MomentumState:
+        """Lines 3 to 5 of the paper's listing."""
+        t, w, g = state.t, state.w, state.g
+        theta, beta = step_at(self.theta, t), momentum_at(self.beta, t)
+        answer = problem.respond(w, 1.0, self.loss)
+        weights = answer.weights
+        mass = self._gradient_mass(weights)
+        p = answer.vector if mass == weights.mass else answer.vector * (mass / weights.mass)
+        g = beta * (g + p)
+        mass_g = beta * (state.mass_g + mass)
+        w = w + theta * (g + p)
+        mass_w = state.mass_w + theta * (mass_g + mass)
+        seen = Candidate(
+            state.w, min_margin=weights.min_margin, fallback=True, offsets=weights.offsets
+        )
+        return MomentumState(t + 1, w, g, mass_w, mass_g, seen)
+
+    def _gradient_mass(self, weights: Weights) -> float:
+        if self.gradient == "plain":
+            return weights.gradient_mass
+        return 1.0 if self.gradient == "normalized" else weights.mass / weights.smoothness
+
+    def candidates(self, problem: KernelMatrixAdapter, state: MomentumState) -> Iterator[Candidate]:
+        """The predictor that was answered, and both sequences as proofs."""
+        assert state.seen is not None
+        yield state.seen
+        yield Candidate(state.w, state.mass_w)
+        if state.mass_g > 0:
+            yield Candidate(state.g, state.mass_g)
 
 
 class MomentumMarginClassifier(DualStateMixin, BaseEstimator):
@@ -204,36 +265,10 @@ class MomentumMarginClassifier(DualStateMixin, BaseEstimator):
         self.warm_start = warm_start
         self.verbose = verbose
 
-    @property
-    def _softmax_only(self) -> bool:  # type: ignore[override]
-        return self.loss == "exponential"
-
-    def _start(self, data: KernelMatrixAdapter) -> MomentumState:
-        return MomentumState(t=0, w=data.zeros(), g=data.zeros())
-
-    def _round(self, data: KernelMatrixAdapter, state: MomentumState) -> MomentumState:
-        t, w, g = state.t, state.w, state.g
-        theta = step_at(resolve(self.step, STEPS), t)
-        beta = momentum_at(resolve(self.momentum, MOMENTA), t)
-        answer = data.respond(w, 1.0, LOSSES[self.loss])
-        weights = answer.weights
-        mass = self._gradient_mass(weights)
-        p = answer.vector if mass == weights.mass else answer.vector * (mass / weights.mass)
-        g = beta * (g + p)
-        mass_g = beta * (state.mass_g + mass)
-        w = w + theta * (g + p)
-        mass_w = state.mass_w + theta * (mass_g + mass)
-        seen = Candidate(state.w, worst=weights.worst, fallback=True, offsets=weights.offsets)
-        return MomentumState(t + 1, w, g, mass_w, mass_g, seen)
-
-    def _gradient_mass(self, weights: Weights) -> float:
-        if self.gradient == "plain":
-            return weights.gradient_mass
-        return 1.0 if self.gradient == "normalized" else weights.mass / weights.smoothness
-
-    def _candidates(self, data: KernelMatrixAdapter, state: MomentumState) -> Iterator[Candidate]:
-        assert state.seen is not None
-        yield state.seen
-        yield Candidate(state.w, state.mass_w)
-        if state.mass_g > 0:
-            yield Candidate(state.g, state.mass_g)
+    def _algorithm(self) -> Momentum:
+        return Momentum(
+            loss=LOSSES[self.loss],
+            theta=resolve(self.step, STEPS),
+            beta=resolve(self.momentum, MOMENTA),
+            gradient=self.gradient,
+        )

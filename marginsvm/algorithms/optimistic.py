@@ -13,8 +13,10 @@ from sklearn.utils._param_validation import Interval
 
 from marginsvm._typing import Array
 from marginsvm.dual_state import DualStateMixin
-from marginsvm.fit.progress import Candidate
+from marginsvm.fit import Algorithm, Candidate, Requirements
 from marginsvm.kernel_matrix import KernelMatrixAdapter
+from marginsvm.kernel_matrix.responses import softmax
+from marginsvm.rows.vector import Vector
 
 
 @dataclass(frozen=True)
@@ -22,10 +24,56 @@ class OptimisticState:
     """After round ``t``: the last pseudoexample, their sum, and the sum of ``w_1..w_t``."""
 
     t: int
-    last: Array
-    total: Array
-    W: Array
+    last: Vector
+    total: Vector
+    W: Vector
     seen: Candidate | None = None
+
+
+@dataclass(frozen=True)
+class OptimisticPlay(Algorithm):
+    """Algorithm 1 of Hanashiro and Abernethy: both players expect the last round to come again.
+
+    Attributes
+    ----------
+    r : float or None
+        Bound on the norms of the examples (units of X); None: the largest of them.
+    """
+
+    r: float | None = None
+
+    @property
+    def requires(self) -> Requirements:
+        """Nothing but best responses."""
+        return Requirements(responses=(softmax,))
+
+    def start(self, problem: KernelMatrixAdapter) -> OptimisticState:
+        """Begin with the answer to a predictor that knows nothing."""
+        if self.r is not None and self.r < problem.radius * (1.0 - 1e-9):
+            raise ValueError(
+                f"r={self.r} must bound the norms of the examples, but the largest (about the "
+                f"mean, with an intercept) is {problem.radius:.6g}; r=None takes that"
+            )
+        zeros = problem.zeros()
+        return OptimisticState(0, problem.respond(zeros).vector, zeros, zeros)
+
+    def step(self, problem: KernelMatrixAdapter, state: OptimisticState) -> OptimisticState:
+        """Lines 3 to 6, summed over the rounds."""
+        mu = 1.0 if self.r is None else (self.r / problem.radius) ** 2
+        w = state.total + state.last
+        W = state.W + w
+        answer = problem.respond(W, mu)
+        t, weights = state.t + 1, answer.weights
+        seen = Candidate(W, t * (t + 1) / 2, weights.min_margin, True, weights.offsets)
+        return OptimisticState(t, answer.vector, state.total + answer.vector, W, seen)
+
+    def candidates(
+        self, problem: KernelMatrixAdapter, state: OptimisticState
+    ) -> Iterator[Candidate]:
+        """The sum of the learner's vectors, and that of the data's."""
+        assert state.seen is not None
+        yield state.seen
+        yield Candidate(state.total, state.t)
 
 
 class OptimisticPerceptron(DualStateMixin, BaseEstimator):
@@ -104,8 +152,6 @@ class OptimisticPerceptron(DualStateMixin, BaseEstimator):
         "r": [Interval(Real, 0.0, None, closed="neither"), None],
     }
 
-    _softmax_only = True
-
     def __init__(
         self,
         *,
@@ -137,25 +183,5 @@ class OptimisticPerceptron(DualStateMixin, BaseEstimator):
         self.warm_start = warm_start
         self.verbose = verbose
 
-    def _start(self, data: KernelMatrixAdapter) -> OptimisticState:
-        if self.r is not None and self.r < data.radius * (1.0 - 1e-9):
-            raise ValueError(
-                f"r={self.r} must bound the norms of the examples, but the largest (about the "
-                f"mean, with an intercept) is {data.radius:.6g}; r=None takes that"
-            )
-        zeros = data.zeros()
-        return OptimisticState(0, data.respond(zeros).vector, zeros, zeros)
-
-    def _round(self, data: KernelMatrixAdapter, state: OptimisticState) -> OptimisticState:
-        mu = 1.0 if self.r is None else (self.r / data.radius) ** 2
-        w = state.total + state.last
-        W = state.W + w
-        answer = data.respond(W, mu)
-        t, weights = state.t + 1, answer.weights
-        seen = Candidate(W, t * (t + 1) / 2, weights.worst, True, weights.offsets)
-        return OptimisticState(t, answer.vector, state.total + answer.vector, W, seen)
-
-    def _candidates(self, data: KernelMatrixAdapter, state: OptimisticState) -> Iterator[Candidate]:
-        assert state.seen is not None
-        yield state.seen
-        yield Candidate(state.total, state.t)
+    def _algorithm(self) -> OptimisticPlay:
+        return OptimisticPlay(self.r)

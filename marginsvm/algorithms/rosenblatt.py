@@ -3,17 +3,39 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, cast
 
 import numpy as np
 
 from marginsvm._typing import Array
-from marginsvm.algorithms.baselines import BatchPerceptron, PerceptronState
-from marginsvm.kernel_matrix import Answer, KernelMatrixAdapter
+from marginsvm.algorithms.baselines import BatchPerceptron, Perceptron
+from marginsvm.estimator.results import Fitted
+from marginsvm.fit import Requirements, Stopping
+from marginsvm.kernel_matrix import BestResponse, KernelMatrixAdapter
 from marginsvm.kernel_matrix.responses import Weights, worst_row
 from marginsvm.rows.rows import Rows
+from marginsvm.rows.vector import Vector
+
+
+@dataclass(frozen=True)
+class Mistakes(Perceptron):
+    """Algorithm 1 of Ramdas and Pena, Rosenblatt's: misclassified rows are added in turn."""
+
+    @property
+    def requires(self) -> Requirements:
+        """Rows are visited one by one."""
+        return Requirements(by_passes=False, in_order=True)
+
+    def answer(
+        self, problem: KernelMatrixAdapter, w: Vector, last: BestResponse | None
+    ) -> BestResponse:
+        """The next misclassified row behind the one that was added last."""
+        visited = -1 if last is None else cast(Mistake, last.weights).visited
+        rounding = 2.0 * problem.rounding_error(w)  # of two margins
+        response = partial(next_mistake, start=visited + 1, rounding=rounding)
+        return problem.respond(w, response=response)
 
 
 class KernelPerceptron(BatchPerceptron):
@@ -77,8 +99,6 @@ class KernelPerceptron(BatchPerceptron):
     """
 
     stopping = "separation"
-    _in_order = True
-    _by_passes = False
 
     def __init__(
         self,
@@ -107,16 +127,14 @@ class KernelPerceptron(BatchPerceptron):
         self.warm_start = warm_start
         self.verbose = verbose
 
-    def _negligible(self, data: KernelMatrixAdapter) -> float:
-        return self.tol
+    def _algorithm(self) -> Mistakes:
+        return Mistakes()
 
-    def _answer(self, data: KernelMatrixAdapter, w: Array, last: Answer | None) -> Answer:
-        visited = -1 if last is None else cast(Mistake, last.weights).visited
-        rounding = 2.0 * data.rounding_error(w)  # of two margins
-        return data.respond(w, response=partial(next_mistake, start=visited + 1, rounding=rounding))
+    def _stopping(self) -> Stopping:
+        return replace(super()._stopping(), negligible=self.tol)
 
-    def _counts(self, state: PerceptronState) -> dict[str, Any]:
-        return {"n_mistakes_": int(state.mass)}
+    def _own_results(self, fitted: Fitted) -> dict[str, Any]:
+        return {"n_mistakes_": int(fitted.progress.state.mass)}
 
 
 @dataclass(frozen=True)
@@ -154,5 +172,5 @@ def next_mistake(
         own = np.broadcast_to(rows.expand(groups), rows.shape).flat[row]
         partner = np.argmin(np.where(rows.expand(groups.T) == own, margins, np.inf))
         q.flat[row] = q.flat[partner] = 0.5
-    worst = rows.worst(low)
+    worst = rows.min_margin(low)
     return Mistake(q, 1.0, worst, rows.best_offsets(low), -worst, 1.0, visited=row)

@@ -11,9 +11,10 @@ from sklearn.base import BaseEstimator
 
 from marginsvm._typing import Array
 from marginsvm.dual_state import DualStateMixin
-from marginsvm.fit.progress import Candidate
-from marginsvm.kernel_matrix import Answer, KernelMatrixAdapter
+from marginsvm.fit import Algorithm, Candidate, Requirements
+from marginsvm.kernel_matrix import BestResponse, KernelMatrixAdapter
 from marginsvm.kernel_matrix.responses import Response, softmax
+from marginsvm.rows.vector import Vector
 
 
 @dataclass(frozen=True)
@@ -22,19 +23,21 @@ class SmoothedState:
 
     k: int
     mu: float
-    alpha: Array
-    p: Array
-    answer: Answer
+    alpha: Vector
+    p: Vector
+    answer: BestResponse
 
 
-def smoothed_start(data: KernelMatrixAdapter, alpha: Array, response: Response) -> SmoothedState:
+def smoothed_start(
+    problem: KernelMatrixAdapter, alpha: Vector, response: Response
+) -> SmoothedState:
     """State at k = 0."""
-    answer = data.respond(alpha, 2.0, response)
+    answer = problem.respond(alpha, 2.0, response)
     return SmoothedState(0, 2.0, alpha, answer.vector, answer)
 
 
 def smoothed_round(
-    data: KernelMatrixAdapter, state: SmoothedState, response: Response
+    problem: KernelMatrixAdapter, state: SmoothedState, response: Response
 ) -> SmoothedState:
     """Lines of Algorithm 4, and with another response those of Algorithm 6.
 
@@ -44,9 +47,33 @@ def smoothed_round(
     theta = 2.0 / (k + 3)
     alpha = (1.0 - theta) * (alpha + theta * p) + theta**2 * state.answer.vector
     mu = (1.0 - theta) * mu
-    answer = data.respond(alpha, mu, response)
+    answer = problem.respond(alpha, mu, response)
     p = (1.0 - theta) * p + theta * answer.vector
     return SmoothedState(k + 1, mu, alpha, p, answer)
+
+
+@dataclass(frozen=True)
+class Smoothed(Algorithm):
+    """Algorithm 4 of Ramdas and Pena (SNKP)."""
+
+    @property
+    def requires(self) -> Requirements:
+        """Nothing but best responses."""
+        return Requirements(responses=(softmax,))
+
+    def start(self, problem: KernelMatrixAdapter) -> SmoothedState:
+        """Begin at the uniform distribution."""
+        return smoothed_start(problem, problem.respond(problem.zeros()).vector, softmax)
+
+    def step(self, problem: KernelMatrixAdapter, state: SmoothedState) -> SmoothedState:
+        """Lines of Algorithm 4."""
+        return smoothed_round(problem, state, softmax)
+
+    def candidates(self, problem: KernelMatrixAdapter, state: SmoothedState) -> Iterator[Candidate]:
+        """``alpha`` as a predictor, ``p`` as a proof."""
+        weights = state.answer.weights
+        yield Candidate(state.alpha, 1.0, weights.min_margin, True, weights.offsets)
+        yield Candidate(state.p, 1.0)
 
 
 class SmoothedKernelPerceptron(DualStateMixin, BaseEstimator):
@@ -100,7 +127,7 @@ class SmoothedKernelPerceptron(DualStateMixin, BaseEstimator):
     =============================  ====================================================
     :math:`\alpha_k, p_k`          ``alpha``, ``p``: vectors of mass 1
     :math:`G \alpha_k`             ``data.margins(alpha)``, part of the answer
-    :math:`p_{\mu_k}(\alpha_k)`    ``data.respond(alpha, mu)``
+    :math:`p_{\mu_k}(\alpha_k)`    ``problem.respond(alpha, mu)``
     :math:`\|p_k\|_G`              ``data.norm(p)``, an upper bound
     :math:`\theta_k, \mu_k`        ``theta``, ``mu``
     =============================  ====================================================
@@ -125,8 +152,6 @@ class SmoothedKernelPerceptron(DualStateMixin, BaseEstimator):
     >>> clf.status_, clf.score(X[:100], y[:100])
     ('certified', 1.0)
     """
-
-    _softmax_only = True
 
     def __init__(
         self,
@@ -159,13 +184,5 @@ class SmoothedKernelPerceptron(DualStateMixin, BaseEstimator):
         self.warm_start = warm_start
         self.verbose = verbose
 
-    def _start(self, data: KernelMatrixAdapter) -> SmoothedState:
-        return smoothed_start(data, data.respond(data.zeros()).vector, softmax)
-
-    def _round(self, data: KernelMatrixAdapter, state: SmoothedState) -> SmoothedState:
-        return smoothed_round(data, state, softmax)
-
-    def _candidates(self, data: KernelMatrixAdapter, state: SmoothedState) -> Iterator[Candidate]:
-        weights = state.answer.weights
-        yield Candidate(state.alpha, 1.0, weights.worst, True, weights.offsets)
-        yield Candidate(state.p, 1.0)
+    def _algorithm(self) -> Smoothed:
+        return Smoothed()

@@ -15,9 +15,11 @@ from sklearn.utils._param_validation import Interval
 from marginsvm._typing import Array
 from marginsvm.algorithms.smoothed import SmoothedState, smoothed_round, smoothed_start
 from marginsvm.dual_state import DualStateMixin
-from marginsvm.fit.progress import Candidate
+from marginsvm.estimator.results import Fitted
+from marginsvm.fit import Algorithm, Candidate, Stopping
 from marginsvm.kernel_matrix import KernelMatrixAdapter
 from marginsvm.kernel_matrix.responses import euclidean
+from marginsvm.rows.vector import Vector
 
 
 @dataclass(frozen=True)
@@ -29,11 +31,51 @@ class IteratedState:
     """
 
     t: int
-    q: Array
+    q: Vector
     delta: float
     inner: SmoothedState
-    hinge: Array
-    contradiction: Array
+    hinge: Vector
+    contradiction: Vector
+
+
+@dataclass(frozen=True)
+class IteratedSmoothed(Algorithm):
+    """Algorithms 6 and 7 of Ramdas and Pena (ISNKPVN).
+
+    Attributes
+    ----------
+    gamma_outer : float
+        Factor by which an outer round shrinks the norm of q (dimensionless).
+    """
+
+    gamma_outer: float = 16.0
+
+    def start(self, problem: KernelMatrixAdapter) -> IteratedState:
+        """Begin at the uniform distribution, after a look for equal examples."""
+        q, nothing = problem.respond(problem.zeros()).vector, problem.zeros()
+        return IteratedState(0, q, *self._inner(problem, q), nothing, contradiction(problem))
+
+    def _inner(self, problem: KernelMatrixAdapter, q: Vector) -> tuple[float, SmoothedState]:
+        """Goal and first state of SNKPVN(q, delta)."""
+        response = partial(euclidean, centre=q.coef)
+        return problem.norm(q) / self.gamma_outer, smoothed_start(problem, q, response)
+
+    def step(self, problem: KernelMatrixAdapter, state: IteratedState) -> IteratedState:
+        """Play an inner round, after the lines of an outer one where these are due."""
+        p = state.inner.p
+        if problem.norm(p) < state.delta:  # SNKPVN returns it
+            hinge, (delta, inner) = state.hinge + _hinge(state.inner), self._inner(problem, p)
+            state = replace(state, t=state.t + 1, q=p, delta=delta, inner=inner, hinge=hinge)
+        response = partial(euclidean, centre=state.q.coef)
+        return replace(state, inner=smoothed_round(problem, state.inner, response))
+
+    def candidates(self, problem: KernelMatrixAdapter, state: IteratedState) -> Iterator[Candidate]:
+        """The inner round's predictor and proof, and the proof that was found beforehand."""
+        inner = state.inner
+        yield Candidate(inner.alpha, 1.0, inner.answer.weights.min_margin)
+        yield Candidate(inner.p, 1.0)
+        yield Candidate(state.contradiction, state.contradiction.mass)
+        yield Candidate(state.hinge + _hinge(inner), fallback=True)
 
 
 class PerceptronVonNeumann(DualStateMixin, BaseEstimator):
@@ -166,57 +208,38 @@ class PerceptronVonNeumann(DualStateMixin, BaseEstimator):
         self.warm_start = warm_start
         self.verbose = verbose
 
-    def _negligible(self, data: KernelMatrixAdapter) -> float:
-        return self.epsilon
+    def _algorithm(self) -> IteratedSmoothed:
+        return IteratedSmoothed(self.gamma_outer)
 
-    def _start(self, data: KernelMatrixAdapter) -> IteratedState:
-        q, nothing = data.respond(data.zeros()).vector, data.zeros()
-        return IteratedState(0, q, *self._inner(data, q), nothing, contradiction(data))
+    def _stopping(self) -> Stopping:
+        return replace(super()._stopping(), negligible=self.epsilon)
 
-    def _inner(self, data: KernelMatrixAdapter, q: Array) -> tuple[float, SmoothedState]:
-        """Goal and first state of SNKPVN(q, delta)."""
-        response = partial(euclidean, centre=data.coefficients(q))
-        return data.norm(q) / self.gamma_outer, smoothed_start(data, q, response)
-
-    def _round(self, data: KernelMatrixAdapter, state: IteratedState) -> IteratedState:
-        p = state.inner.p
-        if data.norm(p) < state.delta:  # SNKPVN returns it
-            hinge, (delta, inner) = state.hinge + _hinge(state.inner), self._inner(data, p)
-            state = replace(state, t=state.t + 1, q=p, delta=delta, inner=inner, hinge=hinge)
-        response = partial(euclidean, centre=data.coefficients(state.q))
-        return replace(state, inner=smoothed_round(data, state.inner, response))
-
-    def _candidates(self, data: KernelMatrixAdapter, state: IteratedState) -> Iterator[Candidate]:
-        inner = state.inner
-        yield Candidate(inner.alpha, 1.0, inner.answer.weights.worst)
-        yield Candidate(inner.p, 1.0)
-        yield Candidate(state.contradiction, data.mass(state.contradiction))
-        yield Candidate(state.hinge + _hinge(inner), fallback=True)
-
-    def _counts(self, state: IteratedState) -> dict[str, Any]:
-        return {"n_outer_": state.t + 1}
+    def _own_results(self, fitted: Fitted) -> dict[str, Any]:
+        return {"n_outer_": fitted.progress.state.t + 1}
 
 
-def _hinge(inner: SmoothedState) -> Array:
+def _hinge(inner: SmoothedState) -> Vector:
     return inner.alpha / inner.mu
 
 
-def contradiction(data: KernelMatrixAdapter) -> Array:
+def contradiction(problem: KernelMatrixAdapter) -> Vector:
     """Two examples that are the same but for their class, or zero: a proof in one pass.
 
     The iterated method is slow at finding such a pair among many examples. Equal
     examples have equal scores, whatever the predictor; the likely pairs are looked at.
     """
-    rows = data.rows
+    rows = problem.rows
     q = np.zeros(rows.shape).reshape(rows.n_examples, -1)
     q[:, 0] = np.cos(np.arange(rows.n_examples))  # any predictor will do
-    scores = data.scores(data.combine(q)).reshape(rows.n_examples, -1)[:, 0]
+    scores = problem.scores(problem.combine(q)).reshape(rows.n_examples, -1)[:, 0]
     order = np.argsort(scores, kind="stable")
     close = np.diff(scores[order]) <= 1e-12 * np.abs(scores).max()
     for r in np.flatnonzero(close & (np.diff(rows.codes[order]) != 0))[:8]:
         i, j = order[r], order[r + 1]
         pair = np.zeros_like(q)
         pair[i, rows.codes[j] % q.shape[1]] = pair[j, rows.codes[i] % q.shape[1]] = 0.5
-        if data.norm(found := data.combine(pair)) <= 1e-7:  # a kernel's rounding, under a root
+        if (
+            problem.norm(found := problem.combine(pair)) <= 1e-7
+        ):  # a kernel's rounding, under a root
             return found
-    return data.zeros()
+    return problem.zeros()

@@ -12,6 +12,7 @@ from marginsvm._typing import Array
 from marginsvm.certify.checker.overlap import nothing_separates
 from marginsvm.certify.rounding import FEW, PAIRWISE, SMALL
 from marginsvm.rows.rows import Rows
+from marginsvm.rows.vector import Vector
 
 _MAX_EFFORT = 2e7  # cubes of rows, on questions in vain whether exact weights exist: seconds
 _TINY = 1e-200  # margin per unit of length below which a predictor cannot be scaled to margin 1
@@ -55,7 +56,6 @@ class Bounds(ABC):
     vanishing = 1e-9  # upper bounds (in radii) at which exact weights that prove 0 may be near
     precision = np.dtype(np.float64)  # of what rounds compute with
     _image_shape: tuple[int, ...]
-    _cut: int  # where a vector's coefficients begin
     _slack: Array | None
     _asked: dict[bytes, tuple[int, bool]]  # whether exact weights are near some, and the effort
 
@@ -64,15 +64,15 @@ class Bounds(ABC):
         """Scores of all examples; float64 throughout where ``precise``."""
 
     @abstractmethod
-    def predictor(self, w: Array, offsets: Array) -> tuple[Array, Array]:
+    def predictor(self, w: Vector, offsets: Array) -> tuple[Array, Array]:
         """``w`` as the user applies it: coefficients and intercept, user's units of x."""
 
     @abstractmethod
-    def combine(self, q: Array, *, precise: bool = False) -> Array:
+    def combine(self, q: Array, *, precise: bool = False) -> Vector:
         """``A^T q``."""
 
     @abstractmethod
-    def _length(self, w: Array) -> float:
+    def _length(self, w: Vector) -> float:
         """Norm of the predictor w without slack coordinates, at most."""
 
     @abstractmethod
@@ -83,7 +83,7 @@ class Bounds(ABC):
         """
 
     @abstractmethod
-    def _doubt(self, w: Array, length: float, *, sharp: bool, enough: float) -> float:
+    def _doubt(self, w: Vector, length: float, *, sharp: bool, enough: float) -> float:
         """Rounding error of the margins at most, as computed or as the predictor gives them.
 
         Where the quickest estimate is above ``enough``, a closer one may be worth its price.
@@ -93,17 +93,9 @@ class Bounds(ABC):
     def _extended_scores(self, examples: Array, coef: Array) -> Array:
         """Scores of some examples before the intercept is added, in extended precision."""
 
-    def image(self, w: Array) -> Array:
-        """First part of a vector, a view."""
-        return w[: self._cut].reshape(self._image_shape)
-
-    def coefficients(self, w: Array) -> Array:
-        """Coefficients on the rows, a view with the shape of the margins."""
-        return w[self._cut :].reshape(self.rows.shape)
-
-    def mass(self, w: Array) -> float:
-        """Sum of the coefficients."""
-        return float(w[self._cut :].sum())
+    def weights(self, w: Vector) -> Array:
+        """Weights of a vector on the rows; where they are lazy, computed by passes."""
+        return w.coef
 
     @property
     def spread(self) -> Array | None:
@@ -120,12 +112,12 @@ class Bounds(ABC):
         """Length of a row that is written out, slack left out; infinite: it cannot be."""
         return np.inf
 
-    def margins(self, w: Array, *, precise: bool = False) -> Array:
+    def margins(self, w: Vector, *, precise: bool = False) -> Array:
         """Margins ``<a_r, w>`` of all rows."""
-        margins = self.rows.margins(self._scores(self.image(w), precise))
-        return margins if self._slack is None else margins + self._slack * self.coefficients(w)
+        margins = self.rows.margins(self._scores(w.image, precise))
+        return margins if self._slack is None else margins + self._slack * self.weights(w)
 
-    def rounding_error(self, w: Array) -> float:
+    def rounding_error(self, w: Vector) -> float:
         """Most that float64 may have changed a margin of w by (units of the radius).
 
         The quick estimate leaves room for what many rounds have added up.
@@ -133,7 +125,7 @@ class Bounds(ABC):
         return self._doubt(w, self._length(w), sharp=False, enough=np.inf)
 
     def lower_bound(
-        self, w: Array, offsets: Array | None = None, margins: Array | None = None
+        self, w: Vector, offsets: Array | None = None, margins: Array | None = None
     ) -> Predictor:
         """Predictor of ``w`` with these class offsets, or else with the best ones.
 
@@ -142,19 +134,19 @@ class Bounds(ABC):
         all rows are not computed again where they are known in float64.
         """
         length = self._length(w)
-        slack = None if self._slack is None else self._slack * self.coefficients(w)
+        slack = None if self._slack is None else self._slack * self.weights(w)
         if slack is not None:
-            length = _longer(length, np.sum(slack * self.coefficients(w)))
+            length = _longer(length, np.sum(slack * self.weights(w)))
         low, margins = (
             self._lowest(w) if margins is None else (self.rows.group_min(margins), margins)
         )
         offsets = self.rows.best_offsets(low) if offsets is None else offsets
-        worst = own = self.rows.worst_at(low, offsets)
+        worst = own = self.rows.min_margin_at(low, offsets)
         doubt = self._doubt(w, length, sharp=False, enough=self.enough * worst)
         doubt += FEW * float(np.abs(offsets).max())
         reached = worst if slack is None else worst - doubt
         if slack is not None and margins is not None:
-            own = self.rows.worst_at(self.rows.group_min(margins - slack), offsets)
+            own = self.rows.min_margin_at(self.rows.group_min(margins - slack), offsets)
             own -= doubt + FEW * float(np.abs(slack).max())
         positive = reached > max(self.resolution, _TINY) * length
         scale = reached * self.rows.unit if positive else length / self.radius
@@ -171,7 +163,7 @@ class Bounds(ABC):
             least = min(least, 0.0)  # that the digits as published separate would be luck
         return predictor._replace(margin=least / length)
 
-    def _lowest(self, w: Array) -> tuple[Array, Array | None]:
+    def _lowest(self, w: Vector) -> tuple[Array, Array | None]:
         """Smallest margin of each group, and those of all rows, if they are at hand."""
         margins = self.margins(w, precise=True)
         return self.rows.group_min(margins), margins
@@ -187,7 +179,7 @@ class Bounds(ABC):
         F = self._extended_scores(examples, predictor.coef) + predictor.intercept
         return float((signs * F).sum(axis=1).min())
 
-    def upper_bound(self, vector: Array) -> float:
+    def upper_bound(self, vector: Vector) -> float:
         """Bound proved by ``distribution(vector)``, with all that may be rounding.
 
         Weights that are balanced only up to rounding pay for it. Let all examples lie within
@@ -197,11 +189,11 @@ class Bounds(ABC):
         that counts from the mean finds a longer ``A^T q``, by up to ``r imbalance``, and examples
         up to 2 r away. What is claimed here is no less than what it finds: 3 r.
         """
-        if self.coefficients(vector).min() < 0.0:  # rounding that will not be published
-            vector = self.combine(np.maximum(self.coefficients(vector), 0.0), precise=True)
+        if self.weights(vector).min() < 0.0:  # rounding that will not be published
+            vector = self.combine(np.maximum(self.weights(vector), 0.0), precise=True)
         q = self.distribution(vector)
-        moved = float(np.abs(q - self.coefficients(vector) / self.mass(vector)).sum())
-        length = self._dual_length(self.image(vector) / self.mass(vector), q, moved)
+        moved = float(np.abs(q - self.weights(vector) / vector.mass).sum())
+        length = self._dual_length(vector.image / vector.mass, q, moved)
         if self._slack is not None:
             length = _longer(length, np.sum(self._slack * q * q))
         bound = length + SURCHARGE * self._farthest * self.rows.imbalance(q)
@@ -222,7 +214,7 @@ class Bounds(ABC):
             Whether predictors may have an intercept beside these features.
         """
 
-    def overlap_is_proved_by(self, vector: Array) -> bool:
+    def overlap_is_proved_by(self, vector: Vector) -> bool:
         """Whether weights near those of a vector make the classes meet exactly."""
         q = self.distribution(vector)
         few = np.flatnonzero(q.reshape(len(q), -1).any(axis=1))
@@ -242,9 +234,9 @@ class Bounds(ABC):
         codes, n_classes = self.rows.codes[few], self.rows.n_classes
         return nothing_separates(X, codes, n_classes, q, intercept=intercept)
 
-    def distribution(self, vector: Array) -> Array:
+    def distribution(self, vector: Vector) -> Array:
         """Weights on the rows in proportion to the coefficients, as they are published."""
-        q = np.maximum(self.coefficients(vector), 0.0)
+        q = np.maximum(self.weights(vector), 0.0)
         return self.rows.rebalanced(q / q.sum())
 
 

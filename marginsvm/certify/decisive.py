@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from marginsvm.certify.candidate import Candidate
 from marginsvm.certify.nearest_point import shortest_proof
-from marginsvm.fit.progress import Candidate
 from marginsvm.kernel_matrix import KernelMatrixAdapter
 
 
@@ -31,7 +31,7 @@ def decisive(data: KernelMatrixAdapter, best: Candidate, others: Iterable[Candid
 
 def _sharpened(data: KernelMatrixAdapter, proof: Candidate) -> Iterator[Candidate]:
     """Weights on as few rows as possible, at rounding level, and those they were made of."""
-    short = shortest_proof(data, data.coefficients(proof.vector))
+    short = shortest_proof(data, data.weights(proof.vector))
     if short is not None:
-        yield Candidate(short, data.mass(short), precise=True)
+        yield Candidate(short, short.mass, precise=True)
     yield proof

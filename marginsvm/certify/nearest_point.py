@@ -21,6 +21,7 @@ from marginsvm._typing import Array
 from marginsvm.certify.corral import nearest_point as walk
 from marginsvm.certify.rounding import Extended
 from marginsvm.kernel_matrix import KernelMatrixAdapter
+from marginsvm.rows.vector import Vector
 
 _MAX_WIDTH = 1024  # rows longer than this, and than twice their number, are known by their Gram
 _STIFF = 1e4  # weight of the balance where it is a penalty
@@ -132,7 +133,7 @@ def _balanced_first(start: Array, group: Array, n_classes: int) -> Array:
     return np.concatenate([heads, start[~np.isin(start, heads)]])
 
 
-def shortest_proof(data: KernelMatrixAdapter, q: Array) -> Array | None:
+def shortest_proof(data: KernelMatrixAdapter, q: Array) -> Vector | None:
     """Sharpen weights that show that (next to) nothing separates.
 
     Parameters
@@ -143,8 +144,8 @@ def shortest_proof(data: KernelMatrixAdapter, q: Array) -> Array | None:
 
     Returns
     -------
-    ndarray or None
-        Vector ``A^T q`` of a balanced distribution on affinely independent rows, rank + 2
+    Vector or None
+        ``A^T q`` of a balanced distribution on affinely independent rows, rank + 2
         at most; where nothing separates, its norm is at rounding level. None where it would
         be no better, or where no row carries weight, or too many do.
     """

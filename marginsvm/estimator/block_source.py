@@ -79,11 +79,7 @@ class Scan:
                 "every example with every other; use fit on what fits in memory"
             )
         check_kernel_params(estimator)
-        if not estimator._by_passes:
-            raise ValueError(
-                f"{type(estimator).__name__} moves from example to example and needs them in "
-                "memory: use fit, or MaxMarginClassifier or MomentumMarginClassifier for blocks"
-            )
+        estimator._algorithm().requires.check_blocks(type(estimator).__name__)
         self._estimator = estimator
         self._seen: list[Seen] = []
         self.sizes: list[int] = []

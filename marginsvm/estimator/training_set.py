@@ -16,11 +16,12 @@ from sklearn.utils.validation import _check_sample_weight, validate_data
 from marginsvm._typing import Array
 from marginsvm.data.passes import longest
 from marginsvm.estimator.prediction import canonical
+from marginsvm.fit import Requirements
 from marginsvm.kernel_matrix import (
-    AnswersAdapter,
     Division,
     GramAdapter,
     KernelMatrixAdapter,
+    LazyWeightsAdapter,
     LinearAdapter,
     LpNorm,
     NormalizedRows,
@@ -30,6 +31,7 @@ from marginsvm.kernel_matrix import (
     make_rows,
     of_normalized,
 )
+from marginsvm.kernel_matrix.responses import softmax
 
 _SPARE = 8  # answers beside those of the rounds
 KERNELS = {*PAIRWISE_KERNEL_FUNCTIONS, "precomputed"}
@@ -79,6 +81,7 @@ class TrainingSet:
     gamma: float
     division: Division | None  # of normalised examples by their norms
     features: dict[str, Any]  # their number and names, to be published
+    kernel: Any  # as the estimator names it
 
     @classmethod
     def of(cls, estimator: Any, X: Any, labels: Labels, features: dict[str, Any]) -> TrainingSet:
@@ -89,26 +92,21 @@ class TrainingSet:
         gamma = _gamma(estimator.gamma, X, weights) if named else 0.0
         division = _division(_knowing(estimator, gamma), X, rows) if estimator.normalize else None
         n_given = kept.size + n_dropped
-        return cls(X, rows, classes, kept, n_given, gamma, division, features)
+        return cls(X, rows, classes, kept, n_given, gamma, division, features, estimator.kernel)
 
-    def adapter(self, estimator: Any) -> KernelMatrixAdapter:
+    def problem(self, estimator: Any, requires: Requirements) -> KernelMatrixAdapter:
         """Choose how the game sees the data."""
         constant = (estimator.intercept_scaling or 0.0) if estimator.fit_intercept else 0.0
         norm, X = LpNorm.named(estimator.p, self.X.shape[1]), self.X
-        common = (
-            self.rows,
-            estimator.C,
-            norm,
-            constant,
-            estimator._column_plan,
-            estimator._all_rows,
-        )
-        if estimator.kernel == "linear":
+        common = (self.rows, estimator.C, norm, constant, requires.columns, requires.every_row)
+        if self.kernel == "linear":
             store = as_store(X)
             if self.division is not None:
                 store = store.divided(self.division.constant)
-            if store.remote and estimator._softmax_only and np.isinf(estimator.C):
-                return AnswersAdapter(store, *common, capacity=estimator.max_iter + _SPARE)
+            known = requires.responses is not None and all(r is softmax for r in requires.responses)
+            if store.remote and known and np.isinf(estimator.C):
+                capacity = estimator.max_iter + _SPARE
+                return LazyWeightsAdapter(store, *common, capacity=capacity)
             return LinearAdapter(store, *common)
         kernel, X = self._kernel_and_examples(estimator)
         return GramAdapter(kernel, X, *common)
@@ -116,7 +114,7 @@ class TrainingSet:
     def _kernel_and_examples(self, estimator: Any) -> tuple[Any, Any]:
         """Kernel function and what it is applied to; None and the matrix, if that is at hand."""
         X, kernel, division = self.X, _knowing(estimator, self.gamma)._kernel_matrix, self.division
-        if estimator.kernel == "precomputed":
+        if self.kernel == "precomputed":
             if division is None or not division.constant:
                 return None, X  # divided by norms of 1
             X, kernel = np.arange(X.shape[0])[:, None], partial(_entries, X)
@@ -133,9 +131,9 @@ class TrainingSet:
         indptr = np.searchsorted(self.kept[examples], np.arange(self.n_given + 1))
         return sp.csr_array((q[examples, j], j, indptr), shape=(self.n_given, q.shape[1]))
 
-    def support_vectors(self, support: Array, kernel: Any) -> Any:
+    def support_vectors(self, support: Array) -> Any:
         """Examples that a kernel predictor needs; as in SVC, none if precomputed."""
-        return np.empty((0, 0)) if kernel == "precomputed" else self.X[support]
+        return np.empty((0, 0)) if self.kernel == "precomputed" else self.X[support]
 
 
 def training_set(estimator: Any, X: Any, y: Any, sample_weight: Any) -> TrainingSet:

@@ -1,4 +1,4 @@
-"""What a fit has found so far: candidates for bounds, and the best of them."""
+"""Where a fit stands: the best bounds so far and the vectors that reached them."""
 
 from __future__ import annotations
 
@@ -7,102 +7,88 @@ from typing import Any
 
 import numpy as np
 
-from marginsvm._typing import Array
-from marginsvm.kernel_matrix import KernelMatrixAdapter, Predictor
+from marginsvm.certify.bounds import Predictor
+from marginsvm.certify.candidate import Candidate
+from marginsvm.fit.history import History
+from marginsvm.kernel_matrix import KernelMatrixAdapter
+from marginsvm.rows.vector import Vector
 
 _OTHER_DATA = 1e-9  # a difference (in radii) that no rounding makes
 
 
 @dataclass(frozen=True)
-class Candidate:
-    """A vector of the game and what it may prove.
-
-    Attributes
-    ----------
-    vector : ndarray of shape (n_image + n_rows,)
-        A vector of :class:`marginsvm.KernelMatrixAdapter`.
-    mass : float
-        Sum of its coefficients (dimensionless); positive: it carries an upper bound.
-    worst : float or None
-        Its worst margin (units of the radius), if known: it carries a lower bound.
-    fallback : bool
-        Whether it is the model where nothing separates.
-    offsets : ndarray of shape (n_classes,) or None
-        Its intercept in that case; None: the one of the exponential loss, where its scale is
-        the best.
-    margins : ndarray or None
-        Its margins on all rows, if known in float64: a bound to stop on then needs no
-        further pass.
-    precise : bool
-        Whether the vector was computed in float64 from its coefficients: nor does this one.
-
-    Examples
-    --------
-    A sum of two rows, whose norm over 2 bounds the margin from above:
-
-    >>> import numpy as np
-    >>> from marginsvm.kernel_matrix import LinearAdapter, make_rows
-    >>> from marginsvm.fit.progress import Candidate
-    >>> data = LinearAdapter(np.eye(2), make_rows(np.array([0, 1]), 2, balanced=False))
-    >>> pair = Candidate(data.row(0) + data.row(1), mass=2.0)
-    >>> round(data.norm(pair.vector) / pair.mass, 6)
-    0.707107
-    """
-
-    vector: Array
-    mass: float = 0.0
-    worst: float | None = None
-    fallback: bool = False
-    offsets: Array | None = None
-    margins: Array | None = None
-    precise: bool = False
-
-
-@dataclass(frozen=True)
-class Exact:
+class ConfirmedBounds:
     """The model and the proof with their bounds, with all of a round's rounding allowed for.
 
     Attributes
     ----------
-    model, proof : ndarray
-        Vectors.
+    model, proof : Vector
     predictor : Predictor
+        The model as it is published, with its margin.
     upper : float
-        In units of the radius.
+        Upper bound that the proof gives (units of the radius).
     overlap : bool
         Exact weights near those of ``proof`` are known to make the classes meet.
     """
 
-    model: Array
+    model: Vector
     predictor: Predictor
-    proof: Array
+    proof: Vector
     upper: float
     overlap: bool
 
     @property
     def lower(self) -> float:
-        """Margin of the model at least, in units of the radius."""
+        """Margin of the model at least (units of the radius)."""
         return self.predictor.margin
 
 
 @dataclass(frozen=True)
 class Progress:
-    """Where a fit stands after a round: replaced whole, so no interrupt sees half of it."""
+    """Where a fit stands after a round; every round makes a new one.
+
+    Attributes
+    ----------
+    state : object
+        The algorithm's.
+    C : float
+        Soft margin of the problem that all this is about.
+    n_iter : int
+        Rounds played.
+    lower, upper : float
+        Best bounds so far (units of the radius), with the rounding of rounds.
+    best, proof : Candidate or None
+        Those that reached ``lower`` and ``upper``.
+    last : Candidate or None
+        The latest model for data that nothing separates.
+    seconds, n_passes : float
+        Time and passes that the rounds took.
+    next_confirmation : int
+        Round from which bounds may be confirmed again: it takes some passes.
+    confirmed : ConfirmedBounds or None
+        What these vectors were confirmed to give.
+    begun : Progress or None
+        Where a step began that ``max_iter`` cut short: a later fit plays it in full.
+    settled : bool
+        The last step changed nothing, and no later one will.
+    history : History
+    """
 
     state: Any
-    C: float = np.inf  # of the problem that all this is about
+    C: float = np.inf
     n_iter: int = 0
     lower: float = -np.inf
     upper: float = np.inf
-    best: Candidate | None = None  # reached ``lower``
-    last: Candidate | None = None  # the model where nothing separates
-    proof: Candidate | None = None  # reached ``upper``
+    best: Candidate | None = None
+    last: Candidate | None = None
+    proof: Candidate | None = None
     seconds: float = 0.0
     n_passes: float = 0.0
     next_confirmation: int = 0
-    exact: Exact | None = None  # what these vectors were confirmed to give
-    before: Progress | None = None  # where a round began that ``max_iter`` cut short
-    history: list[tuple[float, ...]] = field(default_factory=list)
+    confirmed: ConfirmedBounds | None = None
+    begun: Progress | None = None
+    settled: bool = False
+    history: History = field(default_factory=History)
 
     def stalled(self, patience: int | None) -> bool:
         """Whether the last ``patience`` rounds gained nothing: neither bound, nor the gap.
@@ -110,24 +96,21 @@ class Progress:
         A hundredth is the least that counts: at such a pace, one digit takes 230 times as
         many rounds. Before there is an upper bound, there is nothing to be gained on.
         """
-        if patience is None:
+        if patience is None or len(self.history) <= patience:
             return False
-        rounds = [line for line in self.history if line[0] <= self.n_iter]
-        if len(rounds) <= patience:
-            return False
-        (*_, lower, upper), (*_, lower_now, upper_now) = rounds[-1 - patience], rounds[-1]
-        better = upper_now < 0.99 * upper or lower_now > 1.01 * max(lower, 0.0)
-        closer = max(upper_now - lower_now, 0.0) < 0.99 * max(upper - lower, 0.0)
-        return bool(np.isfinite(upper)) and not (better or closer)
+        then, now = self.history[-1 - patience], self.history[-1]
+        better = now.upper < 0.99 * then.upper or now.lower > 1.01 * max(then.lower, 0.0)
+        closer = max(now.upper - now.lower, 0.0) < 0.99 * max(then.upper - then.lower, 0.0)
+        return bool(np.isfinite(then.upper)) and not (better or closer)
 
-    def agrees_with(self, data: KernelMatrixAdapter) -> bool:
-        """Whether what is known of the vectors, and will not be computed again, holds on data."""
+    def agrees_with(self, problem: KernelMatrixAdapter) -> bool:
+        """Whether what is known of the vectors, and is not computed again, holds on this data."""
         proof, best, same = self.proof, self.best, True
         assert proof is not None
         if proof.precise:
-            far = _OTHER_DATA * data.mass(proof.vector)
-            same = np.abs(data.refresh(proof.vector) - proof.vector).max() <= far
+            far = _OTHER_DATA * proof.vector.mass
+            same = (problem.refresh(proof.vector) - proof.vector).largest_entry() <= far
         if same and best is not None and best.margins is not None:
-            margins, far = data.margins(best.vector, precise=True), data.norm(best.vector)
+            margins, far = problem.margins(best.vector, precise=True), problem.norm(best.vector)
             same = np.allclose(margins, best.margins, rtol=0.0, atol=_OTHER_DATA * far)
         return bool(same)

@@ -12,22 +12,23 @@ from marginsvm.data.normalized import (
     of_normalized,
 )
 from marginsvm.data.stream import StreamStore
-from marginsvm.kernel_matrix.adapter import Answer, KernelMatrixAdapter
+from marginsvm.kernel_matrix.adapter import BestResponse, KernelMatrixAdapter
 from marginsvm.kernel_matrix.flat import FlatRows
 from marginsvm.kernel_matrix.kernel import GramAdapter
-from marginsvm.kernel_matrix.lazy import AnswersAdapter
+from marginsvm.kernel_matrix.lazy import LazyWeightsAdapter
 from marginsvm.kernel_matrix.linear import LinearAdapter
 from marginsvm.rows.norms import LpNorm
 from marginsvm.rows.rows import BinaryRows, MulticlassRows, Rows, make_rows
+from marginsvm.rows.vector import Vector
 
 __all__ = [
-    "Answer",
-    "AnswersAdapter",
+    "BestResponse",
     "BinaryRows",
     "Division",
     "FlatRows",
     "GramAdapter",
     "KernelMatrixAdapter",
+    "LazyWeightsAdapter",
     "LinearAdapter",
     "LpNorm",
     "MemoryStore",
@@ -37,6 +38,7 @@ __all__ = [
     "Rows",
     "Store",
     "StreamStore",
+    "Vector",
     "as_store",
     "inverse",
     "make_rows",

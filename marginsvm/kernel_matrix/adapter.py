@@ -16,15 +16,16 @@ from marginsvm.kernel_matrix.flat import FlatRows
 from marginsvm.kernel_matrix.responses import Response, Weights, softmax
 from marginsvm.rows.norms import LpNorm
 from marginsvm.rows.rows import Rows
+from marginsvm.rows.vector import Vector
 
 _LARGEST = 1e152  # norm of a row, whose square must not overflow; and inverse of the smallest
 
 
 @dataclass(frozen=True)
-class Answer:
+class BestResponse:
     """The data's answer to a predictor: ``vector = A^T q`` and what came with it."""
 
-    vector: Array
+    vector: Vector
     weights: Weights
 
     @property
@@ -36,10 +37,7 @@ class Answer:
 class KernelMatrixAdapter(Bounds):
     """The rows ``a_r`` of a problem, scaled by the largest of their norms.
 
-    A *vector* is ``A^T c`` for coefficients c >= 0 on the rows, held as one float64
-    array: its image (in feature space; with kernels, its scores on all examples),
-    followed by the coefficients. Both parts are linear in c, so vectors may be added
-    and scaled at will, and each brings the weights that prove an upper bound along.
+    A vector is ``A^T c`` for coefficients c >= 0 on the rows, see :class:`Vector`.
 
     Parameters
     ----------
@@ -78,7 +76,7 @@ class KernelMatrixAdapter(Bounds):
     >>> X, codes = np.array([[2.0, 0.0], [0.0, 1.0]]), np.array([1, 0])
     >>> data = LinearAdapter(X, make_rows(codes, 2, balanced=False))
     >>> answer = data.respond(data.zeros())  # of a predictor that knows nothing: all rows alike
-    >>> data.coefficients(answer.vector), answer.mass
+    >>> answer.vector.coef, answer.mass
     (array([0.5, 0.5]), 1.0)
     >>> data.radius, data.margins(answer.vector)  # in units of the radius, squared
     (2.0, array([0.5  , 0.125]))
@@ -107,8 +105,7 @@ class KernelMatrixAdapter(Bounds):
         self.n_rows = rows.n_rows
         self.n_passes = 0.0
         self._image_shape = image_shape
-        self._cut = int(np.prod(image_shape))
-        self._C = C
+        self.C = C
         self._norm = norm
         self._constant = constant
         self._slack: Array | None = None  # squares of the rows' extra coordinates
@@ -121,7 +118,7 @@ class KernelMatrixAdapter(Bounds):
         """
         weights = np.ones(1) if self.rows.weights is None else self.rows.weights
         with np.errstate(over="ignore", invalid="ignore"):
-            slack = 0.5 / (self._C * np.minimum(weights, 1.0))
+            slack = 0.5 / (self.C * np.minimum(weights, 1.0))
             longest = float((squared_norms + slack).max())
         short = longest < _LARGEST**-2 and 0.0 < self._tallest() < 1.0 / _LARGEST
         if short or not longest < _LARGEST**2:
@@ -132,8 +129,8 @@ class KernelMatrixAdapter(Bounds):
             )
         self.radius = float(np.sqrt(longest)) or unit or 1.0
         self._lengths = squared_norms / self.radius**2
-        if np.isfinite(self._C):
-            slack = 0.5 / self._C / (weights * self.radius**2)
+        if np.isfinite(self.C):
+            slack = 0.5 / self.C / (weights * self.radius**2)
             self._slack = self.rows.per_example(slack)
 
     # What the geometry provides.
@@ -143,11 +140,11 @@ class KernelMatrixAdapter(Bounds):
         return 1.0
 
     @abstractmethod
-    def _pull(self, V: Array, precise: bool) -> Array:
+    def _adjoint(self, V: Array, precise: bool) -> Array:
         """Image of coefficients on the examples."""
 
     @abstractmethod
-    def _inner(self, w: Array, u: Array) -> float:
+    def _inner(self, w: Vector, u: Vector) -> float:
         """Inner product without the slack coordinates."""
 
     @abstractmethod
@@ -167,40 +164,38 @@ class KernelMatrixAdapter(Bounds):
 
     # Vectors.
 
-    def _vector(self, image: Array, q: Array) -> Array:
-        return np.concatenate([image.ravel(), q.ravel()])
-
-    def zeros(self) -> Array:
+    def zeros(self) -> Vector:
         """Give the zero vector."""
-        return np.zeros(self._cut + int(np.prod(self.rows.shape)))
+        return Vector(np.zeros(self._image_shape), np.zeros(self.rows.shape))
 
-    def combine(self, q: Array, *, precise: bool = False) -> Array:
+    def combine(self, q: Array, *, precise: bool = False) -> Vector:
         """``A^T q``."""
         q = q.reshape(self.rows.shape)
-        return self._vector(self._pull(self.rows.signed(q), precise), q)
+        return Vector(self._adjoint(self.rows.adjoint(q), precise), q)
 
-    def row(self, r: int) -> Array:
+    def row(self, r: int) -> Vector:
         """One row, as a vector."""
         q = np.zeros(self.rows.shape)
         q.flat[r] = 1.0
         return self.combine(q)
 
-    def refresh(self, w: Array) -> Array:
+    def refresh(self, w: Vector) -> Vector:
         """Compute a vector again from its coefficients, free of accumulated rounding."""
-        return self.combine(self.coefficients(w), precise=True)
+        return self.combine(w.coef, precise=True)
 
-    def mirrored(self, theta: Array) -> Array:
+    def mirrored(self, theta: Array) -> Vector:
         """Vector whose image's mirror image is ``theta``; it has no coefficients."""
-        return self._vector(self._norm.mirrored(theta), np.zeros(self.rows.shape))
+        image = self._norm.mirrored(theta).reshape(self._image_shape)
+        return Vector(image, np.zeros(self.rows.shape))
 
-    def dot(self, w: Array, u: Array) -> float:
+    def dot(self, w: Vector, u: Vector) -> float:
         """Inner product in the geometry of the problem (p != 2: of w with u's mirror image)."""
         product = self._inner(w, u)
         if self._slack is not None:
-            product += float(np.sum(self._slack * self.coefficients(w) * self.coefficients(u)))
+            product += float(np.sum(self._slack * w.coef * u.coef))
         return product
 
-    def norm(self, w: Array) -> float:
+    def norm(self, w: Vector) -> float:
         """Norm in the geometry of the problem; rounding below zero is clipped."""
         return float(np.sqrt(max(self.dot(w, w), 0.0)))
 
@@ -264,7 +259,7 @@ class KernelMatrixAdapter(Bounds):
         """Say why margins mean nothing on this data, and what helps; empty: no reason is known."""
         return ""
 
-    def part(self, examples: Array) -> KernelMatrixAdapter | None:
+    def restrict(self, examples: Array) -> KernelMatrixAdapter | None:
         """The problem of some of the examples, at hand and in the same units; None: no gain."""
         return None
 
@@ -277,7 +272,7 @@ class KernelMatrixAdapter(Bounds):
             self._columns, self.rows.n_examples, self.column_dtype, size, batch, self.rows.n_classes
         )
 
-    def assemble(self, F: Array, q: Array) -> Array:
+    def assemble(self, F: Array, q: Array) -> Vector:
         """``combine(q)`` where the scores ``F`` of ``A^T q`` are known (slack left out)."""
         return self.combine(q)
 
@@ -289,14 +284,14 @@ class KernelMatrixAdapter(Bounds):
 
     # The game.
 
-    def scores(self, w: Array) -> Array:
+    def scores(self, w: Vector) -> Array:
         """Scores of all examples, in float64."""
-        return self._scores(self.image(w), precise=True)
+        return self._scores(w.image, precise=True)
 
-    def respond(self, w: Array, mu: float = 1.0, response: Response = softmax) -> Answer:
+    def respond(self, w: Vector, mu: float = 1.0, response: Response = softmax) -> BestResponse:
         """Let the data player answer ``w``: one pass over the data."""
         weights = response(self.rows, self.margins(w), mu)
-        return Answer(self.combine(weights.q), weights)
+        return BestResponse(self.combine(weights.q), weights)
 
 
 def support_of(V: Array) -> Array:

@@ -29,6 +29,7 @@ from marginsvm.kernel_matrix.columns import ColumnCache, ColumnPlan, KeptColumns
 from marginsvm.kernel_matrix.flat import GRAM, FlatRows
 from marginsvm.rows.norms import LpNorm
 from marginsvm.rows.rows import Rows
+from marginsvm.rows.vector import Vector
 
 _MAX_STORED_BYTES = 2**31  # a larger Gram matrix is computed anew for every product
 _STRIPS = 8  # whatever the number of threads, as sums depend on it
@@ -214,22 +215,22 @@ class GramAdapter(KernelMatrixAdapter):
     def columns(self) -> ColumnCache:
         return super().columns if self._K is None else WholeMatrix(self._K)
 
-    def assemble(self, F: Array, q: Array) -> Array:
-        return self._vector(F, q)
+    def assemble(self, F: Array, q: Array) -> Vector:
+        return Vector(F, q)
 
-    def _pull(self, V: Array, precise: bool) -> Array:
+    def _adjoint(self, V: Array, precise: bool) -> Array:
         product = self._multiply(V, precise)
         return (product + self._constant**2 * V.sum(axis=0)) / self.radius**2
 
     def _scores(self, image: Array, precise: bool) -> Array:
         return image
 
-    def _inner(self, w: Array, u: Array) -> float:
-        return float(np.vdot(self.rows.signed(self.coefficients(w)), self.image(u)))
+    def _inner(self, w: Vector, u: Vector) -> float:
+        return float(np.vdot(self.rows.adjoint(w.coef), u.image))
 
-    def norm(self, w: Array) -> float:
+    def norm(self, w: Vector) -> float:
         squared = self.dot(w, w)
-        mass = np.float64(self.mass(w))  # whose square may overflow
+        mass = np.float64(w.mass)  # whose square may overflow
         if squared < -1e-5 * mass**2 * max(1.0, self._steepness):  # not rounding
             raise ValueError(self._indefinite(f"a squared norm is {squared:.3g}"))
         return float(np.sqrt(max(squared, 0.0)))
@@ -266,21 +267,21 @@ class GramAdapter(KernelMatrixAdapter):
         return text + (", or set fit_intercept=True, which helps here." if conditionally else ".")
 
     def lower_bound(
-        self, w: Array, offsets: Array | None = None, margins: Array | None = None
+        self, w: Vector, offsets: Array | None = None, margins: Array | None = None
     ) -> Predictor:
         return super().lower_bound(self.refresh(w) if margins is None else w, offsets, margins)
 
-    def _length(self, w: Array) -> float:
-        V = self.rows.signed(self.coefficients(w))
-        return _root(np.sum(V * self.image(w)), self._sums(V) * np.abs(V).sum() ** 2)
+    def _length(self, w: Vector) -> float:
+        V = self.rows.adjoint(w.coef)
+        return _root(np.sum(V * w.image), self._sums(V) * np.abs(V).sum() ** 2)
 
     def _dual_length(self, image: Array, q: Array, moved: float) -> float:
-        V, few = self.rows.signed(q), support_of(q)
+        V, few = self.rows.adjoint(q), support_of(q)
         off = self._sums(V) + 4.0 * moved * self._steepness
         squared, error = np.sum(V * image), off * np.abs(V).sum() ** 2
         if error <= self.enough * squared or few.size**2 > SMALL:
             return max(_root(squared, error), self._finest)
-        V = self.rows.signed(q.astype(Extended))[few]
+        V = self.rows.adjoint(q.astype(Extended))[few]
         squared = np.sum(V * (self._values(few, few) @ V)) + np.sum(
             (self._constant * V.sum(0)) ** 2
         )
@@ -293,8 +294,8 @@ class GramAdapter(KernelMatrixAdapter):
         eps = 0.0 if self._kernel is None else float(np.finfo(self.column_dtype).eps)
         return float(np.sqrt(16.0 * eps * self._steepness))
 
-    def _doubt(self, w: Array, length: float, *, sharp: bool, enough: float) -> float:
-        V = self.rows.signed(self.coefficients(w))
+    def _doubt(self, w: Vector, length: float, *, sharp: bool, enough: float) -> float:
+        V = self.rows.adjoint(w.coef)
         values = (extended(len(support_of(V))) + self._value_error) * self._steepness
         return (values if sharp else 2.0 * self._sums(V)) * float(np.abs(V).sum())
 
@@ -367,8 +368,8 @@ class GramAdapter(KernelMatrixAdapter):
         X = getattr(X, "X", X)  # of a kernel that has prepared its examples
         return distinct(X), factor, intercept
 
-    def predictor(self, w: Array, offsets: Array) -> tuple[Array, Array]:
-        V = self.rows.signed(self.coefficients(w)) / self.radius**2
+    def predictor(self, w: Vector, offsets: Array) -> tuple[Array, Array]:
+        V = self.rows.adjoint(w.coef) / self.radius**2
         intercept = self.rows.score_offsets(offsets) + self._constant**2 * V.sum(axis=0)
         return V.T, np.asarray(intercept)
 

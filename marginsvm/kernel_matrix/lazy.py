@@ -19,7 +19,7 @@ from marginsvm.certify.bounds import SURCHARGE
 from marginsvm.certify.rounding import PAIRWISE, UNIT, summed
 from marginsvm.data import passes
 from marginsvm.data.passes import Block, Centre, Sums
-from marginsvm.kernel_matrix.adapter import Answer
+from marginsvm.kernel_matrix.adapter import BestResponse
 from marginsvm.kernel_matrix.linear import LinearAdapter
 from marginsvm.kernel_matrix.responses import (
     Response,
@@ -29,6 +29,7 @@ from marginsvm.kernel_matrix.responses import (
     softmax_weights,
 )
 from marginsvm.rows.rows import Rows
+from marginsvm.rows.vector import Vector
 
 _AT_ONCE = 64  # answers whose scores a block computes in one product
 
@@ -87,7 +88,7 @@ class Mixture(NamedTuple):
         return q * rows.expand(self.factors, block)
 
 
-class AnswersAdapter(LinearAdapter):
+class LazyWeightsAdapter(LinearAdapter):
     """Rows of examples in a store far away; hard margins, and responses by softmax.
 
     Parameters
@@ -105,8 +106,8 @@ class AnswersAdapter(LinearAdapter):
         self._given: dict[int, Array] = {}
         self._proof: tuple[bytes, Mixture, list[Array], Array] | None = None
 
-    def zeros(self) -> Array:
-        return np.zeros(self._cut + self._capacity)
+    def zeros(self) -> Vector:
+        return Vector(np.zeros(self._image_shape), np.zeros(self._capacity))
 
     def _remembered(self, answers: dict[int, Any], answer: Any) -> Array:
         """Coefficients of a new answer."""
@@ -118,10 +119,10 @@ class AnswersAdapter(LinearAdapter):
 
     # Rounds.
 
-    def respond(self, w: Array, mu: float = 1.0, response: Response = softmax) -> Answer:
+    def respond(self, w: Vector, mu: float = 1.0, response: Response = softmax) -> BestResponse:
         assert response is softmax, "only a softmax is known by a few numbers"
         self.n_passes += 1
-        W, shift = self._weights(self.image(w), precise=False)
+        W, shift = self._weights(w.image, precise=False)
         rows = self.rows
         if self._merges:
             sums = self._fold(partial(_softmax_sums, W=W, shift=shift, mu=mu), Sums.merged)
@@ -135,10 +136,10 @@ class AnswersAdapter(LinearAdapter):
         else:
             image = self._fold(partial(_image, mixture=_alone(played)), np.add)[..., :-1]
         weights = softmax_weights(
-            np.empty(0), rows.worst(low), mu * beta, log_total - self._log_weight
+            np.empty(0), rows.min_margin(low), mu * beta, log_total - self._log_weight
         )
         image = image.astype(np.float64, copy=False) / self.radius
-        return Answer(self._vector(image, self._remembered(self._played, played)), weights)
+        return BestResponse(Vector(image, self._remembered(self._played, played)), weights)
 
     def _fold(self, work: Any, merge: Any, *local: Array) -> Any:
         return self._store.fold(work, merge, self.rows, *local)
@@ -152,60 +153,60 @@ class AnswersAdapter(LinearAdapter):
 
     # Proofs: the weights themselves.
 
-    def combine(self, q: Array, *, precise: bool = False) -> Array:
+    def combine(self, q: Array, *, precise: bool = False) -> Vector:
         q = q.reshape(self.rows.shape)
-        image = self._pull(self.rows.signed(q), precise)
-        return self._vector(image, self._remembered(self._given, q))
+        image = self._adjoint(self.rows.adjoint(q), precise)
+        return Vector(image, self._remembered(self._given, q))
 
-    def _mixture(self, w: Array) -> tuple[Mixture, list[Array]]:
-        c = w[self._cut :]
+    def _mixture(self, w: Vector) -> tuple[Mixture, list[Array]]:
+        c = w.coef
         played = [t for t in self._played if c[t] != 0.0]
         given = [t for t in self._given if c[t] != 0.0]
         factors = np.ones((self.rows.n_groups, self.rows.n_groups))
         mixture = Mixture([self._played[t] for t in played], c[played], c[given], factors)
         return mixture, [self._given[t] for t in given]
 
-    def _realised(self, w: Array) -> tuple[Mixture, list[Array], Array]:
+    def _realised(self, w: Vector) -> tuple[Mixture, list[Array], Array]:
         """Weights of a vector, balanced again, and their ``V^T (X, 1)``: two passes."""
-        key = w[self._cut :].tobytes()
+        key = w.coef.tobytes()
         if self._proof is None or self._proof[0] != key:
             mixture, given = self._mixture(w)
             table = self._fold(partial(_group_sums, mixture=mixture), np.add, *given)
             factors = np.nan_to_num(rebalancing(table))
-            factors *= self.mass(w) / float(np.sum(factors * table))
+            factors *= w.mass / float(np.sum(factors * table))
             mixture = mixture._replace(factors=factors)
             self.n_passes += 2
             image = self._fold(partial(_image, mixture=mixture), np.add, *given)
             self._proof = key, mixture, given, image
         return self._proof[1:]
 
-    def coefficients(self, w: Array) -> Array:
+    def weights(self, w: Vector) -> Array:
         mixture, given, _ = self._realised(w)
         self.n_passes += 1
         return np.concatenate(list(self._map(partial(_weights, mixture=mixture), *given)))
 
-    def refresh(self, w: Array) -> Array:
+    def refresh(self, w: Vector) -> Vector:
         image = self._realised(w)[2]
         image, rest = image[..., :-1], image[..., -1]
         if self._centre.mean is not None:
             image = image - np.multiply.outer(rest, self._centre.mean)
-        return np.concatenate([image.ravel() / self.radius, w[self._cut :]])
+        return Vector(image / self.radius, w.coef)
 
-    def distribution(self, vector: Array) -> Array:
+    def distribution(self, vector: Vector) -> Array:
         """Weights as they are: changed in their last digits, they would not be these answers'."""
-        q = np.maximum(self.coefficients(vector), 0.0)
+        q = np.maximum(self.weights(vector), 0.0)
         return q / q.sum()
 
-    def upper_bound(self, vector: Array) -> float:
-        rest, mass = self._realised(vector)[2][..., -1], self.mass(vector)
+    def upper_bound(self, vector: Vector) -> float:
+        rest, mass = self._realised(vector)[2][..., -1], vector.mass
         imbalance = float(np.abs(rest).sum()) / mass if self.rows.balanced else 0.0
-        length = self._norm.dual.length(self.image(vector).ravel()) / mass * (1.0 + PAIRWISE)
+        length = self._norm.dual.length(vector.image.ravel()) / mass * (1.0 + PAIRWISE)
         sums = UNIT * (self.rows.n_examples + 8) * (self._reach + 3.0)
         return length + sums + self._row_error + SURCHARGE * imbalance
 
-    def _lowest(self, w: Array) -> tuple[Array, None]:
+    def _lowest(self, w: Vector) -> tuple[Array, None]:
         self.n_passes += 1
-        W, shift = self._weights(self.image(w), precise=True)
+        W, shift = self._weights(w.image, precise=True)
         lows = partial(_lows, W=W, shift=shift, centre=self._centre)
         return self._fold(lows, np.minimum), None
 
@@ -260,7 +261,7 @@ def _image(rows: Rows, blocks: list[Block], *given: Array, mixture: Mixture) -> 
     """``V^T (X, 1)``, in float64."""
 
     def of(block: slice, X: Any) -> Array:
-        V = rows.signed(mixture.weights(rows, block, X, given), block)
+        V = rows.adjoint(mixture.weights(rows, block, X, given), block)
         image = passes.weighted_sum(rows, [(slice(None), X)], V, np.float64, Centre())
         return np.append(image, V.sum(axis=0)[..., None], axis=-1)
 

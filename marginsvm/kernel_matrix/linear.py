@@ -26,12 +26,13 @@ from marginsvm.data.memory import as_store
 from marginsvm.data.normalized import NormalizedRows
 from marginsvm.data.passes import Centre, Sums
 from marginsvm.data.threads import single_threaded_blas
-from marginsvm.kernel_matrix.adapter import Answer, KernelMatrixAdapter, support_of
+from marginsvm.kernel_matrix.adapter import BestResponse, KernelMatrixAdapter, support_of
 from marginsvm.kernel_matrix.columns import ColumnPlan
 from marginsvm.kernel_matrix.flat import DENSE, SPARSE, FlatRows
 from marginsvm.kernel_matrix.responses import Response, settle, softmax
 from marginsvm.rows.norms import LpNorm
 from marginsvm.rows.rows import Rows
+from marginsvm.rows.vector import Vector
 
 T = TypeVar("T")
 
@@ -132,7 +133,7 @@ class LinearAdapter(KernelMatrixAdapter):
         work = partial(passes.weighted_sum, dtype=dtype, centre=self._centre)
         return self._store.fold(work, np.add, self.rows, V).astype(np.float64, copy=False)
 
-    def _pull(self, V: Array, precise: bool) -> Array:
+    def _adjoint(self, V: Array, precise: bool) -> Array:
         self.n_passes += 1
         if np.count_nonzero(V) < 0.05 * V.size:
             few = support_of(V)
@@ -178,11 +179,11 @@ class LinearAdapter(KernelMatrixAdapter):
         )
         return np.concatenate(list(self._map(work)))
 
-    def _inner(self, w: Array, u: Array) -> float:
-        return float(w[: self._cut] @ self._norm.mirror(u[: self._cut]))
+    def _inner(self, w: Vector, u: Vector) -> float:
+        return float(w.image.ravel() @ self._norm.mirror(u.image).ravel())
 
-    def _length(self, w: Array) -> float:
-        return self._norm.length(self._norm.mirror(self.image(w)).ravel()) * (1.0 + PAIRWISE)
+    def _length(self, w: Vector) -> float:
+        return self._norm.length(self._norm.mirror(w.image).ravel()) * (1.0 + PAIRWISE)
 
     def _dual_length(self, image: Array, q: Array, moved: float) -> float:
         few, norm = support_of(q), self._norm.dual.length(image.ravel())
@@ -191,14 +192,14 @@ class LinearAdapter(KernelMatrixAdapter):
         cheap = few.size * self._image_shape[-1] <= SMALL
         offset = 1.0  # how much of the mean is in the terms of the sums
         if cheap and (sums + moved) * self._reach > self.enough * norm:
-            V = self.rows.signed(q.astype(Extended))
+            V = self.rows.adjoint(q.astype(Extended))
             image = self._extended_pull(few, V[few])
             norm = self._norm.dual.length(image.ravel())
             sums, offset, moved = extended(few.size), 0.0, 0.0
         coarse = (sums + moved) * self._reach
         length = norm + coarse
         if coarse > self.enough * norm and self._extent is not None:
-            weight = sums * np.abs(self.rows.signed(q)).sum(axis=0) + moved
+            weight = sums * np.abs(self.rows.adjoint(q)).sum(axis=0) + moved
             error = np.multiply.outer(weight, self._extent[0] + offset * self._extent[1])
             length = min(length, self._norm.dual.length((np.abs(image) + error).ravel()))
         return length * (1.0 + PAIRWISE) + self._row_error
@@ -230,7 +231,7 @@ class LinearAdapter(KernelMatrixAdapter):
     def _extended_scores(self, examples: Array, coef: Array) -> Array:
         return np.asarray(self._store.take(examples) @ coef.T.astype(Extended))
 
-    def _doubt(self, w: Array, length: float, *, sharp: bool, enough: float) -> float:
+    def _doubt(self, w: Vector, length: float, *, sharp: bool, enough: float) -> float:
         n, offset = self._image_shape[-1], 0.5 * (self._reach - 1.0)  # of the mean, in radii
         sums = chained(n, LONG) if isinstance(self._store.whole, np.ndarray) else UNIT * (n + 8)
         # of a term as it is about the mean, and of the mean's part of it
@@ -241,7 +242,7 @@ class LinearAdapter(KernelMatrixAdapter):
             inner = outer = 2.0 * extended(n)
         error = (inner + outer * offset + self._row_error) * length
         if error > enough and self._extent is not None:
-            W = np.abs(self._norm.mirror(self.image(w))).reshape(-1, n).max(axis=0)
+            W = np.abs(self._norm.mirror(w.image)).reshape(-1, n).max(axis=0)
             spread, late = self._extent
             terms = inner * float(W @ spread) + 0.5 * outer * float(W @ late)
             error = min(error, self.rows.unit * (1.0 + PAIRWISE) * terms)
@@ -255,23 +256,23 @@ class LinearAdapter(KernelMatrixAdapter):
             return None
         return X.X, np.where(X.scale > 0, X.scale, 1.0), X.constant != 0.0
 
-    def respond(self, w: Array, mu: float = 1.0, response: Response = softmax) -> Answer:
+    def respond(self, w: Vector, mu: float = 1.0, response: Response = softmax) -> BestResponse:
         n_passes = self.n_passes
         if response is softmax and self._merges:
             margins, sums = self._respond_in_one_pass(w, mu)
             weights = response(self.rows, margins, mu)
             image = sums.mixed(self.rows, settle(sums.logs)[0]).astype(np.float64, copy=False)
-            image = self._with_constant(image, self.rows.signed(weights.q))
-            answer = Answer(self._vector(image / self.radius, weights.q), weights)
+            image = self._with_constant(image, self.rows.adjoint(weights.q))
+            answer = BestResponse(Vector(image / self.radius, weights.q), weights)
         else:
             answer = super().respond(w, mu, response)
         self.n_passes = n_passes + 1
         return answer
 
-    def _respond_in_one_pass(self, w: Array, mu: float) -> tuple[Array, Sums]:
+    def _respond_in_one_pass(self, w: Vector, mu: float) -> tuple[Array, Sums]:
         """Margins of all rows and the sums of their softmax weights, X read once."""
-        W, shift = self._weights(self.image(w), precise=False)
-        slack = None if self._slack is None else self._slack * self.coefficients(w)
+        W, shift = self._weights(w.image, precise=False)
+        slack = None if self._slack is None else self._slack * w.coef
         prior = self.rows.prior if isinstance(self.rows.prior, np.ndarray) else None
         work = partial(passes.softmax_sums, W=W, shift=shift, mu=mu)
         margins, sums = [], Sums(self.rows.n_groups)
@@ -312,7 +313,7 @@ class LinearAdapter(KernelMatrixAdapter):
 
     @property
     def width(self) -> float:
-        return self._cut
+        return float(np.prod(self._image_shape))
 
     @property
     def csr(self) -> Any:
@@ -327,7 +328,7 @@ class LinearAdapter(KernelMatrixAdapter):
         X = self._centre.written_out(self._store.take(index))
         return np.column_stack([X, np.full(len(X), self._constant)]) if self._constant else X
 
-    def part(self, examples: Array) -> LinearAdapter | None:
+    def restrict(self, examples: Array) -> LinearAdapter | None:
         if len(examples) == 0 or self._store.sparse:
             return None
         part = copy(self)
@@ -335,7 +336,7 @@ class LinearAdapter(KernelMatrixAdapter):
             vars(part).pop(name, None)
         part._store, part.n_passes = as_store(self.examples(examples)), 0.0  # as they are there:
         part._centre, part._constant, part.radius = Centre(), 0.0, 1.0
-        part.rows, part._lengths = self.rows.part(examples), self._lengths[examples]
+        part.rows, part._lengths = self.rows.restrict(examples), self._lengths[examples]
         part.n_rows = part.rows.n_rows
         if self._slack is not None and len(self._slack) > 1:
             part._slack = self._slack[examples]
@@ -369,6 +370,6 @@ class LinearAdapter(KernelMatrixAdapter):
         self.n_kernel_evaluations += out.size
         return out
 
-    def predictor(self, w: Array, offsets: Array) -> tuple[Array, Array]:
-        W, shift = self._weights(self.image(w), precise=True)
+    def predictor(self, w: Vector, offsets: Array) -> tuple[Array, Array]:
+        W, shift = self._weights(w.image, precise=True)
         return W, np.asarray(self.rows.score_offsets(offsets) - shift)

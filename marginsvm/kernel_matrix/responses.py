@@ -30,7 +30,7 @@ class Weights:
         Weights on the rows, non-negative, balanced if the rows are.
     mass : float
         Their sum (dimensionless, as all but ``worst``).
-    worst : float
+    min_margin : float
         Worst margin of the predictor that was answered, under its best intercept (units of
         the radius).
     offsets : ndarray of shape (k,)
@@ -49,13 +49,13 @@ class Weights:
     >>> from marginsvm.kernel_matrix.responses import softmax
     >>> rows = make_rows(np.array([0, 1]), 2, balanced=False)
     >>> answer = softmax(rows, np.array([0.0, 1.0]))
-    >>> answer.mass, answer.worst
+    >>> answer.mass, answer.min_margin
     (1.0, 0.0)
     """
 
     q: Array
     mass: float
-    worst: float
+    min_margin: float
     offsets: Array
     log_risk: float
     gradient_mass: float
@@ -109,7 +109,7 @@ def softmax(rows: Rows, margins: Array, mu: float = 1.0) -> Weights:
     exponents, beta, log_total = settle(table)
     q = e * rows.expand(np.exp(exponents - finite / mu))
     log_risk = log_total if isinstance(prior, np.ndarray) else log_total + np.log(prior)
-    return softmax_weights(q, rows.worst(low), mu * beta, log_risk)
+    return softmax_weights(q, rows.min_margin(low), mu * beta, log_risk)
 
 
 def settle(table: Array) -> tuple[Array, Array, float]:
@@ -139,7 +139,7 @@ def logistic(rows: Rows, margins: Array, mu: float = 1.0) -> Weights:
     n = float(np.sum(np.broadcast_to(weight, rows.shape))) * rows.n_rows / np.prod(rows.shape)
     # Here ln(1 + e^xi) is e^xi to the last bit, and further out S underflows: the gradient is the
     # softmax, but the smoothness stays that of the logistic loss.
-    if start.worst > 37.0 * mu:
+    if start.min_margin > 37.0 * mu:
         return replace(start, smoothness=n)
     xi = margins / -mu
 
@@ -165,7 +165,7 @@ def logistic(rows: Rows, margins: Array, mu: float = 1.0) -> Weights:
     total = float(q.sum())
     q = q / -np.expm1(-S)
     log_risk = float(np.log(S / n))
-    return Weights(q, float(q.sum()), start.worst, mu * beta, log_risk, total / n, n)
+    return Weights(q, float(q.sum()), start.min_margin, mu * beta, log_risk, total / n, n)
 
 
 def euclidean(rows: Rows, margins: Array, mu: float = 1.0, centre: Array | None = None) -> Weights:
@@ -179,7 +179,7 @@ def euclidean(rows: Rows, margins: Array, mu: float = 1.0, centre: Array | None 
     offset = _project(rows, t, density)
     q = density * np.maximum(t - rows.expand(offset[0] + _differences(offset[1:])), 0.0)
     q = q * rows.expand(rebalancing(rows.group_sum(q)))
-    worst = rows.worst(rows.group_min(margins))
+    worst = rows.min_margin(rows.group_min(margins))
     return Weights(q / q.sum(), 1.0, worst, offset[1:], -worst, 1.0)
 
 
@@ -211,7 +211,7 @@ def _balanced_project(rows: Rows, t: Array, density: float | Array) -> Array:
     of them is too small.
     """
     low = rows.group_min(-t)
-    x = np.append(-rows.worst(low) - np.max(1.0 / density), rows.best_offsets(low))
+    x = np.append(-rows.min_margin(low) - np.max(1.0 / density), rows.best_offsets(low))
 
     def value(x: Array) -> tuple[Array, float]:
         gap = np.maximum(t - rows.expand(x[0] + _differences(x[1:])), 0.0)
@@ -267,7 +267,7 @@ def worst_row(rows: Rows, margins: Array, mu: float = 0.0, *, first: bool = Fals
         later = np.delete(tied, np.unique(own, return_index=True)[1])
         e.flat[later] = 0.0
     q = e * rows.expand(share / share.sum() / np.maximum(rows.group_sum(e), 1e-300))
-    worst = rows.worst(low)
+    worst = rows.min_margin(low)
     return Weights(q, 1.0, worst, rows.best_offsets(low), -worst, 1.0)
 
 

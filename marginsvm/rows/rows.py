@@ -84,7 +84,7 @@ class Rows(ABC):
         """Margins of the rows of the examples in ``block``, from their scores."""
 
     @abstractmethod
-    def signed(self, q: Array, block: slice | Array = slice(None)) -> Array:
+    def adjoint(self, q: Array, block: slice | Array = slice(None)) -> Array:
         """Coefficients on the examples of ``block`` from weights on their rows."""
 
     @abstractmethod
@@ -99,7 +99,7 @@ class Rows(ABC):
     def renamed(self, rows: Array, names: Array) -> Array:
         """Flat indices that these rows have where the example i is called ``names[i]``."""
 
-    def part(self, examples: Array) -> Rows:
+    def restrict(self, examples: Array) -> Rows:
         """Rows of some of the examples, without weights."""
         return type(self)(self.codes[examples], self.n_classes, balanced=self.balanced)
 
@@ -156,7 +156,7 @@ class Rows(ABC):
             return self._softmax_sums_of_groups(block, X, exponents, prior)
         high = exponents.max()
         e = _weighted(np.exp(exponents - high), prior)
-        V = self.signed(e, block).astype(X.dtype, copy=False)
+        V = self.adjoint(e, block).astype(X.dtype, copy=False)
         one = np.ones((1, 1))
         return high * one, e.sum() * one, times(V.T, X)[None, None]
 
@@ -173,7 +173,7 @@ class Rows(ABC):
     @abstractmethod
     def _mixed(self, groups: Array) -> Array: ...
 
-    def worst(self, low: Array) -> float:
+    def min_margin(self, low: Array) -> float:
         """Worst margin once the best intercept is added, from each group's minimum."""
         if not self.balanced:
             return float(low[0, 0])
@@ -189,7 +189,7 @@ class Rows(ABC):
             return np.array([-0.25, 0.25]) * (low[0, 1] - low[1, 0])
         return cycle_offsets(low)
 
-    def worst_at(self, low: Array, beta: Array) -> float:
+    def min_margin_at(self, low: Array, beta: Array) -> float:
         """Worst margin at given class offsets."""
         return float((low + beta[:, None] - beta).min() if self.balanced else low[0, 0])
 
@@ -224,7 +224,7 @@ class Rows(ABC):
             return 0.0
         support = np.flatnonzero(q.reshape(len(q), -1).any(axis=1))
         parts = (support[i : i + _FEW] for i in range(0, len(support), _FEW))
-        sums = [self.signed(q[part].astype(Extended), part).sum(axis=0) for part in parts]
+        sums = [self.adjoint(q[part].astype(Extended), part).sum(axis=0) for part in parts]
         return float(np.abs(np.sum(sums, axis=0)).sum())
 
 
@@ -244,7 +244,7 @@ class BinaryRows(Rows):
     def margins(self, F: Array, block: slice = slice(None)) -> Array:
         return self._y[block] * F
 
-    def signed(self, q: Array, block: slice | Array = slice(None)) -> Array:
+    def adjoint(self, q: Array, block: slice | Array = slice(None)) -> Array:
         return self._y[block] * q
 
     def locate(self, rows: Array) -> tuple[Array, Array]:
@@ -277,7 +277,7 @@ class BinaryRows(Rows):
         first = codes == 0
         high = np.array([exponents.max(initial=-np.inf, where=m) for m in (first, ~first)])
         e = _weighted(np.exp(exponents - high.take(codes)), prior)
-        v = self.signed(e, block).astype(X.dtype, copy=False)
+        v = self.adjoint(e, block).astype(X.dtype, copy=False)
         image = np.zeros((2, 2, X.shape[1]), X.dtype)
         # two products of a vector are faster than one of a matrix that thin
         image[0, 1], image[1, 0] = times(v * first, X), times(v * ~first, X)
@@ -314,7 +314,7 @@ class MulticlassRows(Rows):
         margins[own] = np.inf
         return margins
 
-    def signed(self, q: Array, block: slice | Array = slice(None)) -> Array:
+    def adjoint(self, q: Array, block: slice | Array = slice(None)) -> Array:
         V = q * -np.sqrt(0.5)
         V[self._own(q, block)] = q.sum(axis=1) * np.sqrt(0.5)
         return V

@@ -8,9 +8,9 @@ from marginsvm.kernel_matrix import LinearAdapter, LpNorm, make_rows
 
 
 def rounds(estimator, data, n):
-    state = estimator._start(data)
+    state = estimator._algorithm().start(data)
     for _ in range(n):
-        state = estimator._round(data, state)
+        state = estimator._algorithm().step(data, state)
         yield state
 
 
@@ -49,7 +49,7 @@ def optimum(data, X, y, p):
 
 def excessive_gap(data, alpha, p, mu, answer, distance):
     """``L_mu(alpha) + ||p||^2 / 2``; the answer to alpha is the maximiser in L_mu."""
-    margins, q = data.margins(alpha), data.coefficients(answer.vector)
+    margins, q = data.margins(alpha), answer.vector.coef
     inside = q > 0
     L = -np.sum(margins[inside] * q[inside]) - mu * distance(q) + 0.5 * data.norm(alpha) ** 2
     return L + 0.5 * data.norm(p) ** 2

@@ -19,6 +19,7 @@ from marginsvm._typing import Array
 from marginsvm.algorithms.compiled.compiling import compiled
 from marginsvm.kernel_matrix import KernelMatrixAdapter
 from marginsvm.kernel_matrix.flat import DENSE, SPARSE
+from marginsvm.rows.vector import Vector
 
 DUAL, DESCENT, PERCEPTRON = 0, 1, 2
 _SMALL = 1e-12  # curvature given to a zero row, which thus proves that nothing separates
@@ -226,7 +227,7 @@ def _accelerate(rows, order, n, zeta, s, u_zeta, u_s, work, gamma):
 def ascend(
     data: KernelMatrixAdapter,
     order: Array,
-    alpha: Array,
+    alpha: Vector,
     rule: int = DUAL,
     mean: Array | None = None,
 ) -> None:
@@ -238,11 +239,11 @@ def ascend(
 
     ``mean`` (of the size of the image) gains theta before every step.
     """
-    rows, u = data.flat(), data.image(alpha).reshape(-1)
+    rows, u = data.flat(), alpha.image.reshape(-1)
     phi = u if rows.q == 2.0 else np.empty_like(u)
     mean = np.empty(0) if mean is None else mean
     longest = max(rows.curvature.max(), _SMALL)
-    _ascend(rows, order, rule, longest, data.coefficients(alpha).reshape(-1), u, phi, mean)
+    _ascend(rows, order, rule, longest, alpha.coef.reshape(-1), u, phi, mean)
     data.n_passes += order.size / data.n_rows
 
 
@@ -250,8 +251,8 @@ def accelerate(
     data: KernelMatrixAdapter,
     order: Array,
     n: int,
-    zeta: Array,
-    s: Array,
+    zeta: Vector,
+    s: Vector,
     gamma: float,
 ) -> float:
     """Algorithm 2 over n coordinates, in two vectors; gives the next gamma (the first: 1/n).
@@ -259,8 +260,8 @@ def accelerate(
     Its y is ``zeta + gamma^2 s`` (exactly, as gamma+^2 = (1 - gamma+) gamma^2), so both
     vectors move in one coordinate a step, and their images along one row.
     """
-    rows, (u_zeta, u_s) = data.flat(), (data.image(x).reshape(-1) for x in (zeta, s))
-    alpha_zeta, alpha_s = (data.coefficients(x).reshape(-1) for x in (zeta, s))
+    rows, (u_zeta, u_s) = data.flat(), (x.image.reshape(-1) for x in (zeta, s))
+    alpha_zeta, alpha_s = (x.coef.reshape(-1) for x in (zeta, s))
     work = np.empty((2, 0 if rows.q == 2.0 else u_zeta.size))
     data.n_passes += order.size / data.n_rows
     return float(_accelerate(rows, order, n, alpha_zeta, alpha_s, u_zeta, u_s, work, gamma))

@@ -86,7 +86,7 @@ def coordinate_ascent(
 
 
 @compiled()
-def _pull(indptr: Array, indices: Array, values: Array, y: Array, u: Array, w: Array) -> None:
+def _adjoint(indptr: Array, indices: Array, values: Array, y: Array, u: Array, w: Array) -> None:
     """Set w to ``sum u_i y_i x_i``."""
     w[:] = 0.0
     for i in range(len(y)):
@@ -120,7 +120,7 @@ def conjugate_gradients(
     u = u - inverse * y * b
     while True:  # the first product is that of u, the others those of search directions
         search = p if count else u
-        _pull(indptr, indices, values, y, search, w)
+        _adjoint(indptr, indices, values, y, search, w)
         count += 1
         curvature = 0.0
         for i in range(n):
@@ -141,5 +141,5 @@ def conjugate_gradients(
             break
         for i in range(n):
             p[i] = inverse[i] * r[i] + (rz / old * p[i] if count > 1 else 0.0)
-    _pull(indptr, indices, values, y, u, w)
+    _adjoint(indptr, indices, values, y, u, w)
     return u, w, b, count

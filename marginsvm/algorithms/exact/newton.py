@@ -19,8 +19,9 @@ from scipy.linalg.lapack import dposv
 
 from marginsvm._typing import Array
 from marginsvm.algorithms.exact.working_set import WorkingSet
-from marginsvm.dual_state import Candidate
+from marginsvm.certify.candidate import Candidate
 from marginsvm.kernel_matrix import KernelMatrixAdapter
+from marginsvm.rows.vector import Vector
 
 _LONG = 200  # features from which conjugate gradients save the first factorization
 _PRODUCTS = 10
@@ -38,10 +39,10 @@ class Newton:
         Of ``w``; slack and intercept left out.
     b : float
         Its best intercept.
-    separator : ndarray
-        Vector: the image ``w``, and the weights ``u`` (slacks over s).
-    proof : ndarray
-        Vector ``A^T u``.
+    separator : Vector
+        The image ``w``, and the weights ``u`` (slacks over s).
+    proof : Vector
+        ``A^T u``.
     active : ndarray of bool, shape (n,)
     hessian : ndarray of shape (d + 1, d + 1)
         ``sum_active (x, 1)(x, 1)' / s``.
@@ -54,8 +55,8 @@ class Newton:
 
     margins: Array
     b: float
-    separator: Array
-    proof: Array
+    separator: Vector
+    proof: Vector
     active: Array
     hessian: Array
     candidates: tuple[Candidate, ...]
@@ -83,11 +84,11 @@ class Newton:
         y, s = signs_and_slack(data)
         b = _lowest(1.0 - margins, y, s, b) if data.rows.balanced else 0.0
         xi = np.maximum(1.0 - margins - b * y, 0.0)
-        separator = np.concatenate([w, xi / s])
-        worst = data.rows.worst(data.rows.group_min(margins + xi))
+        separator = Vector(w, xi / s)
+        worst = data.rows.min_margin(data.rows.group_min(margins + xi))
         proof = data.combine(xi / s, precise=True)
-        upper = Candidate(proof, data.mass(proof), precise=True)
-        seen = Candidate(separator, worst=worst), upper
+        upper = Candidate(proof, proof.mass, precise=True)
+        seen = Candidate(separator, min_margin=worst), upper
         return cls(margins, b, separator, proof, active, hessian, seen)
 
     def advance(self, data: KernelMatrixAdapter, tol: float) -> Newton | WorkingSet:
@@ -99,13 +100,13 @@ class Newton:
         if self.settled:
             return self
         y, s = signs_and_slack(data)
-        w, u = data.image(self.separator), data.coefficients(self.separator)
+        w, u = self.separator.image, self.separator.coef
         active = u > 0
         if self.steps >= _STEPS and np.count_nonzero(active) <= _MAX_ACTIVE:
             rows = np.flatnonzero(active)
             work = WorkingSet.of(rows, u[rows]) if len(rows) else WorkingSet.start(data)
             return work.advance(data, tol)
-        direction, hessian = self._direction(data, data.image(self.proof) - w, active)
+        direction, hessian = self._direction(data, self.proof.image - w, active)
         move = _margins(data, direction)
         shift = _best_shift(move, active / s, y) if data.rows.balanced else 0.0
         slope, square = float(w @ direction), float(direction @ direction)
@@ -114,12 +115,8 @@ class Newton:
         known = self.active if hessian is self.hessian else active
         w, margins, b = w + t * direction, self.margins + t * move, self.b + t * shift
         new = self._at(data, w, margins, b, known, hessian)
-        settled = bool(np.array_equal(new.separator, self.separator))
+        settled = (new.separator - self.separator).largest_entry() == 0.0
         return replace(new, steps=self.steps + 1, settled=settled)
-
-    def is_settled(self, tol: float) -> bool:
-        """Whether nothing will change any more."""
-        return self.settled
 
     def _direction(
         self, data: KernelMatrixAdapter, descent: Array, active: Array
@@ -145,7 +142,9 @@ class Newton:
 def signs_and_slack(data: KernelMatrixAdapter) -> tuple[Array, Array]:
     """Signs of the rows, and the squares of their extra coordinates (a hard margin: 0)."""
     slack = data.slack
-    return data.rows.signed(np.ones(data.n_rows)), np.zeros(data.n_rows) if slack is None else slack
+    return data.rows.adjoint(np.ones(data.n_rows)), np.zeros(
+        data.n_rows
+    ) if slack is None else slack
 
 
 def _best_shift(move: Array, weight: Array, y: Array) -> float:
@@ -194,7 +193,7 @@ def _gradients(data: KernelMatrixAdapter, descent: Array, active: Array) -> Arra
         c = _margins(data, p)
         if data.rows.balanced:
             c = c + _best_shift(c, weight, y) * y
-        Hp = p + data.image(data.combine(weight * c, precise=True))
+        Hp = p + data.combine(weight * c, precise=True).image
         step = rr / float(p @ Hp)
         x = x + step * p
         r = r - step * Hp
@@ -205,4 +204,4 @@ def _gradients(data: KernelMatrixAdapter, descent: Array, active: Array) -> Arra
 
 def _margins(data: KernelMatrixAdapter, w: Array) -> Array:
     """Margins of an image, its slack coordinates being 0."""
-    return data.margins(np.concatenate([w, np.zeros(data.n_rows)]), precise=True)
+    return data.margins(Vector(w, np.zeros(data.n_rows)), precise=True)

@@ -15,8 +15,8 @@ import scipy.sparse as sp
 from marginsvm._typing import Array
 from marginsvm.algorithms.exact.newton import signs_and_slack
 from marginsvm.algorithms.exact.working_set import NARROW, WorkingSet, bounds
+from marginsvm.certify.candidate import Candidate
 from marginsvm.certify.nearest_point import NearestPoint
-from marginsvm.dual_state import Candidate
 from marginsvm.kernel_matrix import KernelMatrixAdapter, LpNorm
 
 _EPOCHS = 10
@@ -129,10 +129,6 @@ class LongStart:
     """First round for long rows: weights on all of them at once."""
 
     candidates: tuple[Candidate, ...] = ()
-
-    def is_settled(self, tol: float) -> bool:
-        """Whether nothing will change any more."""
-        return False
 
     def advance(self, data: KernelMatrixAdapter, tol: float) -> WorkingSet:
         """Solve over all rows; what that leaves open is a working set's."""

@@ -11,9 +11,10 @@ from marginsvm._typing import Array
 from marginsvm.algorithms.exact.faces import FaceSolver
 from marginsvm.algorithms.exact.growing import GrowingMatrix
 from marginsvm.algorithms.exact.pivoting import block_pivoting
+from marginsvm.certify.candidate import Candidate
 from marginsvm.certify.nearest_point import NearestPoint, nearest_point
-from marginsvm.dual_state import Candidate
 from marginsvm.kernel_matrix import KernelMatrixAdapter
+from marginsvm.rows.vector import Vector
 
 _NEAR = 0.05  # rows within this fraction of the margin stay
 _GROWTH = 0.2  # rows that may come in a round, as a fraction of the support
@@ -83,7 +84,7 @@ class WorkingSet:
         """
         size = _room(data)
         near = _spread(data.rows.codes, size) if size else np.empty(0, int)
-        part = data.part(near)
+        part = data.restrict(near)
         if part is None:
             return cls.of(_worst_under_means(data), np.zeros(0))
         rows = data.rows.renamed(_worst_under_means(part), near)
@@ -105,7 +106,7 @@ class WorkingSet:
 
     def advance(self, data: KernelMatrixAdapter, tol: float) -> WorkingSet:
         """Solve on the working set, certify with a pass over all rows, exchange rows."""
-        if self.is_settled(tol):
+        if tol >= self.settled:  # as nothing will change any more
             return self
         work, view = self._within(data, tol)._look(data, tol)
         if not len(view.new):  # slack keeps H definite: pivoting has given all its digits
@@ -116,13 +117,9 @@ class WorkingSet:
         work = work._exchange(data, view)
         return replace(work, near=_near(data, view.flat, work.rows)) if len(self.near) else work
 
-    def is_settled(self, tol: float) -> bool:
-        """Whether nothing will change any more."""
-        return tol >= self.settled
-
     def _within(self, data: KernelMatrixAdapter, tol: float) -> WorkingSet:
         """What rounds on the near examples make of this: they cost next to nothing."""
-        part = None if self.delicate else data.part(self.near)
+        part = None if self.delicate else data.restrict(self.near)
         if part is None:
             return self
         names = np.empty(data.rows.n_examples, int)
@@ -210,14 +207,14 @@ def bounds(
     q.flat[rows] = solution.q
     proof = vector = data.combine(q, precise=True)
     if solution.w is not None:
-        vector = np.concatenate([solution.w, proof[len(solution.w) :]])
+        vector = Vector(solution.w.reshape(proof.image.shape), proof.coef)
     margins = data.margins(vector, precise=True)
     low = data.rows.group_min(margins)
-    separator = Candidate(vector, worst=data.rows.worst(low), margins=margins)
+    separator = Candidate(vector, min_margin=data.rows.min_margin(low), margins=margins)
     if len(solution.b):
         beta = data.rows.balance_offsets(solution.b)
         margins = margins + data.rows.expand(beta[:, None] - beta)
-    return margins, (Candidate(proof, data.mass(proof), precise=True), separator)
+    return margins, (Candidate(proof, proof.mass, precise=True), separator)
 
 
 def least_rows(data: KernelMatrixAdapter) -> int:
@@ -236,7 +233,7 @@ def _block(data: KernelMatrixAdapter, rows: Array, others: Array) -> Array:
 def _long_features(data: KernelMatrixAdapter, work: WorkingSet) -> Array:
     """Entries of images that may be huge next to the norm of the others in the proof."""
     proof = work.candidates[0]
-    rest = data.image(proof.vector).ravel() / max(proof.mass, 1e-300)
+    rest = proof.vector.image.ravel() / max(proof.mass, 1e-300)
     rest[work.free] = 0.0
     if data.slack is not None or _LONG * np.abs(rest).max() >= 1.0:  # no feature is that long
         return work.free
@@ -255,7 +252,7 @@ def _violators(rows: Array, flat: Array, common: float, tol: float, most: int) -
     return new if len(new) <= most else new[np.argpartition(flat[new], most)[:most]]
 
 
-def difference_of_means(data: KernelMatrixAdapter) -> Array:
+def difference_of_means(data: KernelMatrixAdapter) -> Vector:
     """``A^T q`` of balanced weights, the same on a few rows of each group."""
     rows = data.rows.flat_indices()
     group = data.rows.group(rows)

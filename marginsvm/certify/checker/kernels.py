@@ -6,17 +6,30 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from numpy.typing import NDArray
 from sklearn.metrics.pairwise import pairwise_kernels
 
-from marginsvm._typing import Array
 
+def kernel_values(estimator: Any, X: Any, kept: NDArray, weight: NDArray) -> NDArray:
+    """Kernel values of all pairs of the examples of positive weight.
 
-def kernel_values(estimator: Any, X: Any, kept: Array, weight: Array) -> Array:
-    """Kernel of all pairs: the user's matrix, the user's function, or scikit-learn's of a name."""
+    They are entries of the user's matrix, values of the user's function, or of scikit-learn's
+    function of that name.
+
+    Parameters
+    ----------
+    estimator : fitted estimator
+    X : array-like or sparse matrix
+        All examples; or their kernel matrix, if that is precomputed.
+    kept : ndarray of shape (n_kept,)
+        Which examples have a positive weight.
+    weight : ndarray of shape (n_kept,)
+        Their weights, on which ``gamma="scale"`` depends.
+    """
     if estimator.kernel == "precomputed":
         return np.asarray(X)[np.ix_(kept, kept)]
     X = (sp.csr_array(X) if sp.issparse(X) else np.asarray(X))[kept]
-    if sp.issparse(X):  # what all of scikit-learn's kernels take
+    if sp.issparse(X):  # some of scikit-learn's kernels need sorted entries and 32-bit indices
         X.sum_duplicates()
         X = sp.csr_array((X.data, X.indices.astype(np.int32), X.indptr.astype(np.int32)), X.shape)
     params = estimator.kernel_params or {}
@@ -27,7 +40,7 @@ def kernel_values(estimator: Any, X: Any, kept: Array, weight: Array) -> Array:
     return pairwise_kernels(X, X, metric=estimator.kernel, filter_params=True, **params)
 
 
-def _gamma(gamma: str | float, X: Any, weight: Array) -> float:
+def _gamma(gamma: str | float, X: Any, weight: NDArray) -> float:
     """``"scale"`` is 1 / (n_features * weighted variance of X), ``"auto"`` 1 / n_features."""
     if not isinstance(gamma, str):
         return gamma

@@ -1,18 +1,13 @@
-"""A proof that nothing separates, and not only that no margin is above rounding.
+"""Whether no predictor separates the classes at all, which no small number proves.
 
-No predictor has a positive margin on all rows if weights ``q* >= 0``, not all zero, solve
-``M q* = 0`` exactly, the columns of M being the rows of the problem as they were given. Floats
-``q`` with a small ``M q`` are no such proof: whether exact weights exist near them is decided
-here. This file imports nothing of the fit, so that a fit and the check of its certificate may
-both stand on it.
+No predictor has a positive margin on all rows exactly if weights ``q* >= 0``, not all zero, solve
+``M q* = 0`` exactly (Gordan's theorem); the columns of M are the rows of the problem: examples
+times the sign of their class, or held against another class, as they were given. Floats ``q`` with
+a small ``M q`` only prove that no predictor has a large margin. Whether exact weights exist near
+them is decided here, in floats with rigorous error bounds (``krawczyk.py``) where the support of q
+spans the space, else in integers (``elimination.py``).
 
-References
-----------
-S. Rump. Verification methods: rigorous results using floating-point arithmetic. Acta
-Numerica, 2010 (Krawczyk's argument for linear systems).
-
-E. Bareiss. Sylvester's identity and multistep integer-preserving Gaussian elimination.
-Mathematics of Computation, 1968.
+These three files are the one part of the checker that fits use as well.
 """
 
 from __future__ import annotations
@@ -23,23 +18,20 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from scipy.linalg import qr
+from numpy.typing import NDArray
 
-from marginsvm._typing import Array
+from marginsvm.certify.checker.elimination import has_positive_solution
+from marginsvm.certify.checker.krawczyk import independent_first, positive_solution_is_near
 
-_UNIT = 2.0**-53
-_ROUNDING = (1e-13, 1e-8)  # weights this small next to the largest may be rounding: left out
-_DEPENDENT = 1e-11  # of a row's length: what is left of one that depends on others, at most
-_MAX_ENTRIES = 2**24  # of M where it is written out (128 MiB)
-_MAX_WORK = 5e7  # products of machine words in an exact elimination: some seconds
-_PRODUCT = 1.6  # integers of m words are multiplied in about m ** 1.6 steps (Karatsuba)
-_MAX_STEPS = 1e9  # products in an elimination modulo a prime: some seconds
-_PRIME = 2**31 - 1  # whose square is an int64
-_BITS = 20  # to which weights that may be chosen freely are rounded: short numbers are quick
-_FLOOR = 1e-3  # weights below this part of the largest are not shunned more as a basis
+_ROUNDING = (1e-13, 1e-8)  # weights up to this part of the largest may be rounding: both are tried
+_MAX_ENTRIES = 2**24  # of M, which is written out as a dense matrix (128 MiB)
+_SMALL_FACTOR = 0.01  # a factor below this part of the largest is taken for rounding of 0
+_LEAST_PREFERENCE = 1e-3  # weights below this part of the largest are solved for equally late
 
 
-def nothing_separates(X: Any, codes: Array, n_classes: int, q: Array, *, intercept: bool) -> bool:
+def nothing_separates(
+    X: Any, codes: NDArray, n_classes: int, q: NDArray, *, intercept: bool
+) -> bool:
     """Whether exact weights near q prove that no predictor has a positive margin.
 
     Parameters
@@ -60,23 +52,25 @@ def nothing_separates(X: Any, codes: Array, n_classes: int, q: Array, *, interce
     bool
         True is a proof. False says nothing.
     """
+    if len(codes) == 0:
+        return False
     q = q.reshape(len(codes), -1)
     if n_classes > 2:
         q = np.where(np.arange(n_classes) == codes[:, None], 0.0, q)  # an own class is no row
     q = q / (q.max(initial=0.0) or 1.0)
     supports = [np.nonzero(q > share) for share in _ROUNDING]
-    if len(supports[0][0]) == len(supports[1][0]):
+    if len(supports[0][0]) == len(supports[1][0]):  # they are the same
         supports = supports[:1]
     return any(
-        len(examples) > 0 and _meet(X, codes, n_classes, q, examples, others, intercept)
-        for examples, others in supports
+        len(rows[0]) > 0 and _proves(X, codes, n_classes, q, rows, intercept) for rows in supports
     )
 
 
 def distinct(X: Any) -> sp.csr_array:
-    """Give each distinct example a feature of its own, 1 for all that are equal to it.
+    """Represent examples by indicators of equality: one feature for each distinct example.
 
-    That is all that is exactly known of examples in the feature space of a rounded kernel.
+    The values of a kernel are rounded. All that is known exactly of examples in its feature space
+    is which of them are equal.
     """
     X = sp.csr_array(X).astype(np.float64)
     X.sum_duplicates()
@@ -89,25 +83,34 @@ def distinct(X: Any) -> sp.csr_array:
     return sp.csr_array((np.ones(len(of)), of, np.arange(len(of) + 1)), (len(of), len(numbers)))
 
 
-def _meet(
-    X: Any, codes: Array, n_classes: int, q: Array, examples: Array, others: Array, intercept: bool
+def _proves(
+    X: Any,
+    codes: NDArray,
+    n_classes: int,
+    q: NDArray,
+    rows: tuple[NDArray, ...],
+    intercept: bool,
 ) -> bool:
-    """Whether exact weights exist near those of some rows."""
+    """Whether exact weights are proved to exist near those of some rows.
+
+    ``rows`` are the examples, and the columns of q that belong to them.
+    """
+    examples, columns = rows
     X = sp.csr_array(X)[examples].astype(np.float64)
     if intercept:
-        X = sp.hstack([_without_offset(X), np.ones((X.shape[0], 1))], format="csr")
+        X = sp.hstack([_shifted(X), np.ones((X.shape[0], 1))], format="csr")
     X = X[:, np.flatnonzero(np.bincount(X.indices, minlength=X.shape[1]))]
     if X.shape[0] * X.shape[1] <= _MAX_ENTRIES:
-        X = X[:, _needed(X.toarray())]
+        X = X[:, _without_sums_of_others(X.toarray())]
     if n_classes == 2:
         M = X.T @ sp.diags_array(np.where(codes[examples] == 1, 1.0, -1.0))
     else:
-        M = _against_classes(X, codes[examples], others, n_classes)
-    return _has_exact_weights(sp.csr_array(M), q[examples, others])
+        M = _against_classes(X, codes[examples], columns, n_classes)
+    return _has_exact_weights(sp.csr_array(M), q[rows])
 
 
-def _without_offset(X: sp.csr_array) -> sp.csr_array:
-    """Examples with some features shifted, where that rounds nothing: an intercept sees no shift.
+def _shifted(X: sp.csr_array) -> sp.csr_array:
+    """Shift some features to begin at 0, where that rounds nothing; the intercept makes up for it.
 
     The difference of two floats is a float if neither is more than twice the other (Sterbenz).
     """
@@ -123,28 +126,27 @@ def _without_offset(X: sp.csr_array) -> sp.csr_array:
     return X.tocsr()
 
 
-def _needed(X: Array) -> Array:
-    """Features without those that are sums and differences of others, exactly.
+def _without_sums_of_others(X: NDArray) -> NDArray:
+    """Indices of the features that are not sums or differences of others, exactly.
 
-    Such are the last of some dummies next to an intercept, copies, and totals. Powers of two
-    may multiply them, so that no product is rounded.
+    Sums are the last of the indicators of a category next to an intercept, copies, and totals. The
+    terms may be multiplied by powers of two, which rounds no product.
     """
     scale = np.abs(X).max(axis=0)
-    order, rank = _basis(X / np.where(scale > 0, scale, 1.0))
+    order, rank = independent_first(X / np.where(scale > 0, scale, 1.0))
     chosen, others = order[:rank], order[rank:]
     if len(others) == 0:
         return np.arange(X.shape[1])
     factors = np.linalg.lstsq(X[:, chosen], X[:, others], rcond=None)[0].T
-    factors[np.abs(factors) < 0.01 * np.abs(factors).max(axis=1, keepdims=True)] = 0.0
+    small = np.abs(factors) < _SMALL_FACTOR * np.abs(factors).max(axis=1, keepdims=True)
+    factors[small] = 0.0
     mantissa, exponent = np.frexp(factors)
-    nearest = np.ldexp(np.round(2.0 * mantissa) / 2.0, exponent)
-    left = [
-        j for j, f in zip(others, nearest, strict=True) if not _is_sum(X[:, j], X[:, chosen], f)
-    ]
-    return np.sort(np.append(chosen, np.array(left, dtype=int)))
+    powers = np.ldexp(np.round(2.0 * mantissa) / 2.0, exponent)  # the nearest powers of two
+    kept = [j for j, f in zip(others, powers, strict=True) if not _is_sum(X[:, j], X[:, chosen], f)]
+    return np.sort(np.append(chosen, np.array(kept, dtype=int)))
 
 
-def _is_sum(x: Array, X: Array, factors: Array) -> bool:
+def _is_sum(x: NDArray, X: NDArray, factors: NDArray) -> bool:
     """Whether ``x = X factors`` without rounding, for factors that are powers of two."""
     few = np.flatnonzero(factors)
     with np.errstate(over="ignore", under="ignore"):
@@ -154,8 +156,8 @@ def _is_sum(x: Array, X: Array, factors: Array) -> bool:
     return not any(map(fsum, np.column_stack([-x, products]).tolist()))
 
 
-def _against_classes(X: Any, own: Array, other: Array, n_classes: int) -> sp.csr_array:
-    """Columns ``x (e_own - e_other)^T``, class below class.
+def _against_classes(X: Any, own: NDArray, other: NDArray, n_classes: int) -> sp.csr_array:
+    """Columns ``x (e_own - e_other)^T``, written out with the classes below each other.
 
     The last class is left out: its entries are the negated sum of the others'.
     """
@@ -168,26 +170,27 @@ def _against_classes(X: Any, own: Array, other: Array, n_classes: int) -> sp.csr
     return M.tocsr()[: (n_classes - 1) * d]
 
 
-def _has_exact_weights(M: sp.csr_array, q: Array) -> bool:
-    """Whether some ``q* >= 0`` other than 0 solves ``M q* = 0``."""
+def _has_exact_weights(M: sp.csr_array, q: NDArray) -> bool:
+    """Whether some ``q* >= 0`` other than 0 solves ``M q* = 0``; True is a proof."""
     M = M[np.diff(M.indptr) > 0]
     if M.shape[0] * len(q) > _MAX_ENTRIES:
         return False
     A = _scaled(M.toarray())
     if A is None:
         return False
-    if len(A) == 0:  # examples of zeros
+    if len(A) == 0:  # the examples are all zeros: any weights solve it
         return True
-    A = _distinct(A)
-    order, rank = _basis(A * np.maximum(q, _FLOOR * q.max()))
+    A = _distinct_equations(A)
+    order, rank = independent_first(A * np.maximum(q, _LEAST_PREFERENCE * q.max()))
     A, q = A[:, order], q[order]
-    if rank == len(A) and _corrected_by_little(A, q, rank):
+    if rank == len(A) and positive_solution_is_near(A, q):
         return True
-    return _solved(A, q, _basis(A[:, :rank].T)[0][:rank].tolist())
+    equations = independent_first(A[:, :rank].T)[0][:rank]
+    return has_positive_solution(A, q, equations.tolist())
 
 
-def _scaled(A: Array) -> Array | None:
-    """Rows other than 0, scaled by powers of two to entries up to 1; None if that rounds."""
+def _scaled(A: NDArray) -> NDArray | None:
+    """Rows that are not 0, scaled by powers of two to entries up to 1; None if that rounds."""
     top = np.abs(A).max(axis=1, initial=0.0)
     A = A[top > 0]
     exponents = np.frexp(top[top > 0])[1][:, None]
@@ -196,122 +199,7 @@ def _scaled(A: Array) -> Array | None:
         return scaled if np.array_equal(np.ldexp(scaled, exponents), A) else None
 
 
-def _distinct(A: Array) -> Array:
-    """The rows that are neither equal nor opposite to others."""
+def _distinct_equations(A: NDArray) -> NDArray:
+    """Leave one of those rows that are equal or opposite to each other."""
     first = A[np.arange(len(A)), (A != 0).argmax(axis=1)]
     return np.unique(A * np.sign(first)[:, None], axis=0)
-
-
-def _basis(A: Array) -> tuple[Array, int]:
-    """Order of the columns in which independent ones come first, and their number."""
-    R, order = qr(A, mode="r", pivoting=True, check_finite=False)
-    pivots = np.abs(R.diagonal())
-    return order, int(np.count_nonzero(pivots > _DEPENDENT * pivots[:1]))
-
-
-def _corrected_by_little(A: Array, q: Array, rank: int) -> bool:
-    """Krawczyk's argument on the first columns, B, which are as many as rows.
-
-    With R near the inverse of B and ``eps = |I - R B| < 1``, B is invertible, and the weights
-    that ``A q`` asks for change by no more than ``|R A q| / (1 - eps)``.
-    """
-    B = A[:, :rank]
-    try:
-        R = np.linalg.inv(B)
-    except np.linalg.LinAlgError:
-        return False
-    absolute = np.abs(R)
-    sums = 1.01 * _UNIT * (rank + 4)  # relative error of sums of so many terms, in any order
-    eps = np.abs(np.eye(rank) - R @ B).sum(axis=1) + sums * (1.0 + absolute @ np.abs(B).sum(axis=1))
-    wide = np.longdouble
-    residual = np.asarray(A.astype(wide) @ q.astype(wide))
-    unsure = float(np.finfo(wide).eps) * (len(q) + 4) * (np.abs(A) @ q)
-    rest = np.abs(residual).astype(np.float64) * (1.0 + 2.0 * _UNIT) + unsure
-    change = np.abs(R @ residual.astype(np.float64)) + absolute @ (unsure + sums * rest)
-    worst = float(eps.max())
-    if not worst < 0.5:
-        return False
-    return bool(1.01 * change.max() / (1.0 - worst) < q[:rank].min())
-
-
-def _solved(A: Array, q: Array, chosen: list[int]) -> bool:
-    """Solve some rows for as many weights in integers, the others given, and look at all rows.
-
-    A row that does not hold then does not depend on the chosen ones, as little as it may be
-    that it adds to them: it joins them.
-    """
-    mantissa, exponent = np.frexp(q)
-    q = np.ldexp(np.round(np.ldexp(mantissa, _BITS)), exponent - _BITS)
-    if A.size * len(q) > _MAX_STEPS:
-        return False
-    rows = [_integers(row) for row in A]
-    if _independent_columns(rows):
-        return False
-    while (rank := len(chosen)) < len(q):
-        given = _integers(q[rank:])
-        load = [-_product(rows[i][rank:], given) for i in chosen]
-        solution = _cramer([rows[i][:rank] for i in chosen], load)
-        if solution is None or not all(x > 0 for x in solution[0]):
-            return False
-        exact = solution[0] + [solution[1] * x for x in given]
-        wrong = next((i for i, row in enumerate(rows) if _product(row, exact)), None)
-        if wrong is None:
-            return True
-        chosen = [*chosen, wrong]
-    return False
-
-
-def _independent_columns(rows: list[list[int]]) -> bool:
-    """Whether no weights but 0 solve the equations, as they do not modulo a prime."""
-    A = np.array([[x % _PRIME for x in row] for row in rows])
-    for j in range(A.shape[1]):
-        below = np.flatnonzero(A[j:, j]) + j
-        if len(below) == 0:
-            return False
-        A[[j, below[0]]] = A[[below[0], j]]
-        A[j] = A[j] * pow(int(A[j, j]), -1, _PRIME) % _PRIME
-        A[j + 1 :] = (A[j + 1 :] - A[j + 1 :, j, None] * A[j]) % _PRIME
-    return True
-
-
-def _integers(x: Array) -> list[int]:
-    """Floats times the smallest power of two that makes all of them integers."""
-    ratios = [value.as_integer_ratio() for value in x.tolist()]
-    common = max((d for _, d in ratios), default=1)
-    return [n * (common // d) for n, d in ratios]
-
-
-def _product(x: list[int], y: list[int]) -> int:
-    return sum(a * b for a, b in zip(x, y, strict=True) if a and b)
-
-
-def _cramer(B: list[list[int]], load: list[int]) -> tuple[list[int], int] | None:
-    """Integers x and a positive d with ``B x = d load``, by Bareiss's elimination.
-
-    Short numbers come first, so that dummies cost nothing. None where B is singular, or where
-    that would take too long.
-    """
-    n = len(B)
-    work, left = [[*row, rhs] for row, rhs in zip(B, load, strict=True)], set(range(n))
-    heads: list[tuple[list[int], int]] = []
-    before, cost = 1, 0.0
-    while left:
-        k = min(left, key=lambda i: max(map(int.bit_length, work[i])))
-        left.remove(k)
-        head = work[k]
-        columns = [j for j in range(n) if head[j]]
-        if not columns or cost > _MAX_WORK:
-            return None
-        column = min(columns, key=lambda j: head[j].bit_length())
-        p = head[column]
-        for i in left:
-            row, f = work[i], work[i][column]
-            work[i] = [(p * a - f * b) // before for a, b in zip(row, head, strict=True)]
-        cost += len(left) * (n + 1) * (1.0 + (max(map(int.bit_length, head)) / 64) ** _PRODUCT)
-        heads.append((head, column))
-        before = p
-    x = [0] * n
-    for head, column in reversed(heads):
-        rest = before * head[n] - sum(a * b for a, b in zip(head, x, strict=False) if a and b)
-        x[column] = rest // head[column]
-    return ([-value for value in x], -before) if before < 0 else (x, before)

@@ -1,0 +1,134 @@
+"""Positive solutions of linear equations in integer arithmetic, in which nothing is rounded.
+
+References
+----------
+E. Bareiss. Sylvester's identity and multistep integer-preserving Gaussian elimination.
+Mathematics of Computation, 1968.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+_PRIME = 2**31 - 1  # the square of a remainder modulo it fits an int64
+_MAX_MODULAR_PRODUCTS = 1e9  # in an elimination modulo the prime: some seconds
+_MAX_WORD_PRODUCTS = 5e7  # products of machine words in an exact elimination: some seconds
+_WORD_BITS = 64  # bits of a machine word
+_KARATSUBA = 1.6  # integers of m words are multiplied in about m ** 1.6 products of words
+_FREE_WEIGHT_BITS = 20  # kept of weights that may be chosen freely: short integers are quick
+
+Integers = list[int]
+
+
+def has_positive_solution(A: NDArray, q: NDArray, chosen: Integers) -> bool:
+    """Whether positive weights that solve ``A q* = 0`` exactly are found near q.
+
+    All weights but the first are rounded and then kept; the first, as many as equations are
+    chosen, are solved for. An equation that does not hold then is independent of the chosen ones,
+    however nearly it depends on them in floats: it joins them, with one weight more.
+
+    Parameters
+    ----------
+    A : ndarray of shape (n_equations, n_weights)
+        Equations, whose first columns are independent, as far as floats can tell.
+    q : ndarray of shape (n_weights,)
+        Positive weights.
+    chosen : list of int
+        As many equations as there are such columns, and independent of each other.
+
+    Returns
+    -------
+    bool
+        True is a proof. False says nothing, also where a proof would take too long.
+    """
+    if A.size * len(q) > _MAX_MODULAR_PRODUCTS:
+        return False
+    equations = [_as_integers(row) for row in A]
+    if _columns_are_independent(equations):
+        return False
+    q = _shortened(q)
+    while (rank := len(chosen)) < len(q):
+        kept = _as_integers(q[rank:])
+        right = [-_dot(equations[i][rank:], kept) for i in chosen]
+        solution = _cramer([equations[i][:rank] for i in chosen], right)
+        if solution is None or not all(x > 0 for x in solution[0]):
+            return False
+        weights = solution[0] + [solution[1] * x for x in kept]
+        violated = next((i for i, row in enumerate(equations) if _dot(row, weights)), None)
+        if violated is None:
+            return True
+        chosen = [*chosen, violated]
+    return False
+
+
+def _shortened(q: NDArray) -> NDArray:
+    """Weights rounded to so few bits that products with them are short integers."""
+    mantissa, exponent = np.frexp(q)
+    integers = np.round(np.ldexp(mantissa, _FREE_WEIGHT_BITS))
+    return np.ldexp(integers, exponent - _FREE_WEIGHT_BITS)
+
+
+def _columns_are_independent(equations: list[Integers]) -> bool:
+    """Whether the columns are independent modulo a prime, and so in integers: only 0 solves."""
+    A = np.array([[x % _PRIME for x in row] for row in equations])
+    for j in range(A.shape[1]):
+        candidates = np.flatnonzero(A[j:, j]) + j
+        if len(candidates) == 0:
+            return False
+        A[[j, candidates[0]]] = A[[candidates[0], j]]
+        A[j] = A[j] * pow(int(A[j, j]), -1, _PRIME) % _PRIME
+        A[j + 1 :] = (A[j + 1 :] - A[j + 1 :, j, None] * A[j]) % _PRIME
+    return True
+
+
+def _as_integers(x: NDArray) -> Integers:
+    """Floats times the smallest power of two that makes all of them integers."""
+    ratios = [value.as_integer_ratio() for value in x.tolist()]
+    common = max((d for _, d in ratios), default=1)
+    return [n * (common // d) for n, d in ratios]
+
+
+def _dot(x: Integers, y: Integers) -> int:
+    return sum(a * b for a, b in zip(x, y, strict=True) if a and b)
+
+
+def _cramer(B: list[Integers], right: Integers) -> tuple[Integers, int] | None:
+    """Integers x and a positive d with ``B x = d right``, by Bareiss's elimination.
+
+    The equation with the shortest integers is eliminated first, so that rows of zeros and ones
+    cost next to nothing. None where B is singular, or where the elimination would take too long.
+    """
+    n = len(B)
+    rows, left = [[*row, rhs] for row, rhs in zip(B, right, strict=True)], set(range(n))
+    pivots: list[tuple[Integers, int]] = []  # rows with their columns
+    divisor, cost = 1, 0.0
+    while left:
+        i = min(left, key=lambda i: max(map(int.bit_length, rows[i])))
+        left.remove(i)
+        pivot_row = rows[i]
+        columns = [j for j in range(n) if pivot_row[j]]
+        if not columns or cost > _MAX_WORD_PRODUCTS:
+            return None
+        column = min(columns, key=lambda j: pivot_row[j].bit_length())
+        pivot = pivot_row[column]
+        for other in left:
+            row, f = rows[other], rows[other][column]
+            rows[other] = [
+                (pivot * a - f * b) // divisor for a, b in zip(row, pivot_row, strict=True)
+            ]
+        words = max(map(int.bit_length, pivot_row)) / _WORD_BITS
+        cost += len(left) * (n + 1) * (1.0 + words**_KARATSUBA)
+        pivots.append((pivot_row, column))
+        divisor = pivot
+    return _back_substituted(pivots, divisor)
+
+
+def _back_substituted(pivots: list[tuple[Integers, int]], d: int) -> tuple[Integers, int]:
+    """Solve the triangular system that Bareiss's elimination has left; d is its last pivot."""
+    n = len(pivots)
+    x = [0] * n
+    for row, column in reversed(pivots):
+        rest = d * row[n] - sum(a * b for a, b in zip(row, x, strict=False) if a and b)
+        x[column] = rest // row[column]
+    return ([-value for value in x], -d) if d < 0 else (x, d)

@@ -1,0 +1,96 @@
+"""Rows and predictors in the feature space of a kernel, known by their inner products."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from marginsvm.certify.checker.kernels import kernel_values
+from marginsvm.certify.checker.overlap import distinct
+from marginsvm.certify.checker.setting import Setting
+
+
+class KernelSpace:
+    """Combinations of the examples, with the norm that their kernel matrix defines.
+
+    It has the methods of :class:`~marginsvm.certify.checker.linear_space.LinearSpace`.
+    """
+
+    def __init__(self, setting: Setting) -> None:
+        estimator, examples, numbers = setting.estimator, setting.examples, setting.numbers
+        (X,) = examples.matrices  # a fit with a kernel has all examples at hand
+        kept = examples.kept
+        K = kernel_values(estimator, X, kept, examples.weight)
+        self._precomputed = K if estimator.kernel == "precomputed" else None
+        self._features: Any = (sp.csr_array(X) if sp.issparse(X) else np.asarray(X))[kept]
+        coef = np.zeros((len(kept), len(estimator.dual_coef_)))
+        coef[np.searchsorted(kept, estimator.support_)] = estimator.dual_coef_.T
+        self._numbers, self._shares = numbers, setting.shares
+        self._coef, self._K = numbers.array(coef), numbers.array(K)
+        self._intercept = numbers.array(estimator.intercept_)
+        self._constant = numbers.number(setting.constant)
+        self._scale = self._row_scale(estimator.normalize, len(kept))
+
+    def _row_scale(self, normalized: bool, n: int) -> NDArray:
+        """What examples are multiplied with to become rows: inverses of norms, or 1."""
+        numbers = self._numbers
+        ones = numbers.array(np.ones(n))
+        if not normalized:
+            return ones
+        # examples of a precomputed kernel have norms of 1, which nothing is divided by
+        squared = np.diagonal(self._K) if self._precomputed is None else ones
+        squared = np.maximum(squared, 0 * squared)  # of kernels that are no inner product
+        return numbers.inverse(numbers.sqrt(squared + self._constant**2))
+
+    def as_given(self, few: NDArray) -> tuple[Any, NDArray]:
+        """Rows of a precomputed kernel matrix; else, a feature for each distinct example.
+
+        The values of a kernel that is computed are rounded, and prove nothing of it, but
+        equal examples are equal for any kernel.
+        """
+        if self._precomputed is not None:
+            return self._precomputed[few], np.ones(len(few))
+        X = self._features[few]
+        X = X if sp.issparse(X) else np.asarray(X, dtype=np.float64)
+        return distinct(X), np.ones(len(few))
+
+    def scores(self) -> NDArray:
+        """Decision values of all rows, a column for each line of ``dual_coef_``."""
+        F = self._numbers.dot(self._K, self._coef) + self._intercept
+        return F * self._scale[:, None]
+
+    def predictor_norm(self) -> Any:
+        """Norm of the predictor; an intercept counts if it is a multiple of the constant."""
+        squared = self._squared_norm(self._coef)
+        if self._constant:
+            squared = squared + ((self._intercept / self._constant) ** 2).sum()
+        return self._numbers.sqrt(squared)
+
+    def _squared_norm(self, V: NDArray) -> Any:
+        return (V * self._numbers.dot(self._K, V)).sum()
+
+    def example_norms(self, centred: bool) -> NDArray:
+        """Norms of the rows; ``centred``: distances from their mean."""
+        squared = (np.diagonal(self._K) + self._constant**2) * self._scale**2
+        if centred:
+            mean = self._numbers.dot(self._K, self._shares)
+            squared = squared - 2 * mean + (self._shares * mean).sum()
+        return self._numbers.sqrt(squared)
+
+    def distance_from_origin(self) -> float:
+        """Norm of the mean of the examples at most: the largest norm of one."""
+        return float(np.sqrt(float(abs(np.diagonal(self._K)).max())))
+
+    def combination_norm(self, V: NDArray, imbalance: NDArray | None) -> Any:
+        """Norm of the combination of the rows with the coefficients V.
+
+        ``imbalance`` is what the columns of V sum to, if rows are to be counted from their mean.
+        """
+        if imbalance is None:
+            V = V * self._scale[:, None]
+            of_constant = self._constant * V.sum(axis=0)
+            return self._numbers.sqrt(self._squared_norm(V) + (of_constant * of_constant).sum())
+        return self._numbers.sqrt(self._squared_norm(V - self._shares[:, None] * imbalance))
