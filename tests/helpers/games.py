@@ -8,9 +8,10 @@ from marginsvm.kernel_matrix import LinearAdapter, LpNorm, make_rows
 
 
 def rounds(estimator, data, n):
-    state = estimator._algorithm().start(data)
+    algorithm = estimator._algorithm()
+    state = algorithm.start(data)
     for _ in range(n):
-        state = estimator._algorithm().step(data, state)
+        state = algorithm.step(data, state)
         yield state
 
 
