@@ -66,7 +66,7 @@ def methods(cls):
         if name.startswith("_") or name in HOOKS:
             continue
         member = inspect.unwrap(member)
-        if member.__module__.startswith("marginsvm"):
+        if (member.__module__ or "").startswith("marginsvm"):
             yield f"{cls.__name__}.{name}", member
 
 
