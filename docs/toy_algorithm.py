@@ -1,15 +1,15 @@
 """FISTA on the dual: a complete algorithm, and the estimator that offers it."""
 
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
-import numpy as np
 from sklearn.base import BaseEstimator
 
 from marginsvm import DualStateMixin
+from marginsvm.estimator.declaring import with_parameters
+from marginsvm.estimator.parameters import CommonParameters, KernelParameters
 from marginsvm.fit import Algorithm, Candidate
-from marginsvm.kernel_matrix.responses import euclidean
+from marginsvm.responses import Euclidean
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class Fista(Algorithm):
         return State(0, q, q, problem.zeros())
 
     def step(self, problem, state):
-        project = partial(euclidean, centre=state.y.coef)
+        project = Euclidean(centre=state.y.coef)
         answer = problem.respond(state.y, 1.0, project)  # one pass; rows are at most 1 long
         q, t, total = answer.vector, state.t + 1, state.total + state.y
         y = q + (t - 1) / (t + 2) * (q - state.q)
@@ -42,14 +42,11 @@ class Fista(Algorithm):
         yield Candidate(state.total, fallback=True)  # the model where nothing separates
 
 
-class DualFista(DualStateMixin, BaseEstimator):
+@with_parameters
+class DualFista(CommonParameters, KernelParameters, DualStateMixin, BaseEstimator):
     """Maximum-margin classifier by FISTA."""
 
-    stopping, verbose = "gap", False
-
-    def __init__(self, *, C=np.inf, fit_intercept=True, tol=1e-3, max_iter=1000, warm_start=False):
-        self.C, self.fit_intercept, self.warm_start = C, fit_intercept, warm_start
-        self.tol, self.max_iter = tol, max_iter
+    max_iter: int = 1_000
 
     def _algorithm(self):
         return Fista()

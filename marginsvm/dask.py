@@ -21,6 +21,7 @@ from marginsvm._typing import Array
 from marginsvm.data.cluster import Chunk, RemoteStore
 from marginsvm.estimator.block_source import Scan, Seen, look
 from marginsvm.estimator.training_set import Labels, balances
+from marginsvm.estimator.weights import ClassWeights
 from marginsvm.kernel_matrix import make_rows
 
 try:
@@ -61,8 +62,9 @@ class DaskMargin(ClassifierMixin, BaseEstimator):
 
     Notes
     -----
-    Each round is one tree of small messages. With hard margins and softmax responses (the
-    momentum, optimistic and smoothed estimators), the driver holds vectors of k d numbers and
+    Each round is one tree of small messages. With hard margins and responses that are
+    summed up block by block (the exponential loss of the momentum estimator; the optimistic
+    and smoothed estimators), the driver holds vectors of k d numbers and
     one more for each round; weights on rows are computed where the rows are, when a proof is
     due. The others send a few numbers for each example and round. Where momentum proves that
     next to nothing separates more than 4000 examples, the proof is not sharpened:
@@ -251,6 +253,7 @@ def _store(
         some,
         dtype=dtype,
         classes=labels.classes,
+        class_weights=labels.class_weights,
         weighted=labels.weights is not None,
         balanced=balances(estimator),
     )
@@ -262,11 +265,13 @@ def _chunk(
     checked: tuple[Any, Seen],
     dtype: np.dtype,
     classes: Array,
+    class_weights: ClassWeights,
     weighted: bool,
     balanced: bool,
 ) -> Chunk:
     X, seen = checked
-    X, y, weight = X.astype(dtype, copy=False), seen.y, seen.weight
+    X, y = X.astype(dtype, copy=False), seen.y
+    weight = class_weights.applied(y, seen.weight)
     if weight is not None and not weight.all():
         kept = np.flatnonzero(weight)
         X, y, weight = X[kept], y[kept], weight[kept]

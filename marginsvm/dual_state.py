@@ -7,23 +7,23 @@ from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
-from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import ClassifierMixin, _fit_context
 from sklearn.callback import CallbackSupportMixin, with_callbacks
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils._param_validation import Interval, StrOptions
 
 from marginsvm._typing import Array
 from marginsvm.certify.certificate import bounds_text, relative_gap
 from marginsvm.data.threads import single_threaded_blas
 from marginsvm.estimator.advice import remedies
 from marginsvm.estimator.block_source import block_set
+from marginsvm.estimator.declaring import constraints_of
+from marginsvm.estimator.parameters import CommonParameters, KernelParameters, NormalizeParameters
 from marginsvm.estimator.prediction import PredictorMixin
 from marginsvm.estimator.results import Fitted
-from marginsvm.estimator.training_set import KERNELS, TrainingSet, training_set
+from marginsvm.estimator.training_set import TrainingSet, training_set
 from marginsvm.fit import Algorithm, Candidate, Progress, Stopping, play
 from marginsvm.fit.confirm import confirm
 from marginsvm.fit.interrupts import interrupts_wait
@@ -32,7 +32,6 @@ from marginsvm.kernel_matrix import KernelMatrixAdapter
 __all__ = ["Candidate", "DualStateMixin", "Progress"]
 
 _NEGLIGIBLE = 1e-6  # upper bound (in radii) at which a search for a separator gives up
-_ROUNDING_RTOL = 1e-2  # rounding (as a fraction of tol) that bounds need not be rid of
 
 
 class DualStateMixin(PredictorMixin, CallbackSupportMixin, ClassifierMixin):
@@ -68,27 +67,16 @@ class DualStateMixin(PredictorMixin, CallbackSupportMixin, ClassifierMixin):
     """
 
     # What an estimator has unless it has a parameter of that name.
+    class_weight: Any = None
     C: float = np.inf
     kernel: Any = "linear"
     kernel_params: dict[str, Any] | None = None
     p: float | str = 2.0
-    intercept_scaling: float | None = None  # None: the intercept is not penalised
+    intercept_scaling: Any = None  # None: the intercept is not penalised
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "C": [Interval(Real, 0.0, None, closed="right")],
-        "kernel": [StrOptions(KERNELS), callable],
-        "gamma": [StrOptions({"scale", "auto"}), Interval(Real, 0.0, None, closed="left")],
-        "degree": [Interval(Real, 0.0, None, closed="left")],
-        "coef0": [Interval(Real, None, None, closed="neither")],
-        "kernel_params": [dict, None],
-        "fit_intercept": ["boolean"],
-        "normalize": ["boolean"],
-        "tol": [Interval(Real, 0.0, None, closed="left")],
-        "max_iter": [Interval(Integral, 1, None, closed="left")],
-        "stopping": [StrOptions({"gap", "separation"})],
-        "warm_start": ["boolean"],
-        "verbose": ["verbose"],
-    }
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = constraints_of(
+        CommonParameters, KernelParameters, NormalizeParameters
+    )
 
     @abstractmethod
     def _algorithm(self) -> Algorithm:
@@ -164,7 +152,6 @@ class DualStateMixin(PredictorMixin, CallbackSupportMixin, ClassifierMixin):
         algorithm, stopping = self._algorithm(), self._stopping()
         # a kernel matrix that is computed here may take all of BLAS's threads
         problem = training.problem(self, algorithm.requires)
-        problem.enough = _ROUNDING_RTOL * self.tol
         results = partial(self._results, algorithm, problem, training)
         with single_threaded_blas():
             resume = self._resume(algorithm, problem, training.classes)

@@ -26,9 +26,14 @@ ROOMS = [
     ["certify"],
     ["rows"],
     ["schedules", "kernels"],
+    ["_rounding"],
     ["_typing"],
 ]
-WINDOWS = {"marginsvm", "marginsvm.sources"}  # what users import: they only pass names on
+WINDOWS = {
+    "marginsvm",
+    "marginsvm.responses",
+    "marginsvm.sources",
+}  # what users import: they only pass names on
 LEVEL = {f"marginsvm.{room}": level for level, line in enumerate(ROOMS) for room in line}
 
 

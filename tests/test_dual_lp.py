@@ -84,7 +84,7 @@ def test_loops_equal_the_reference(form, k, p, C, dtype, rng):
     slack = np.full(len(A), 0.5 / (C * data.radius**2))
     L = np.linalg.norm(A, q, axis=1) ** 2 / (p - 1) + slack
     if dtype == np.float64:
-        np.testing.assert_allclose(data.flat().curvature[index], L, rtol=1e-12)
+        np.testing.assert_allclose(data.layout().curvature[index], L, rtol=1e-12)
     for rule in (loops.DUAL, loops.DESCENT, loops.PERCEPTRON):
         alpha, mean = data.zeros(), np.zeros(data.zeros().image.size)
         loops.ascend(data, index[order], alpha, rule, None if form == "gram" else mean)
@@ -170,7 +170,7 @@ def test_proposition_1_and_the_rate_of_eq_8(p, rng):
             path.append(short)
         gaps.append(path)
     t = n * np.arange(1, 61)
-    weighted = dual(best) + 0.5 * (best**2 * data.flat().curvature).sum()
+    weighted = dual(best) + 0.5 * (best**2 * data.layout().curvature).sum()
     bound = (2 * n / (2 * n + t)) ** 2 * weighted
     assert (np.mean(gaps, axis=0) <= bound + 1e-6 * dual(best)).all()
 
@@ -191,7 +191,7 @@ def test_theorem_1_for_the_average(p, rng):
             state = clf._algorithm().step(data, state)
         mean = state.total / (30 * epochs)
         losses.append(0.5 * np.mean(np.maximum(0, 1 - A @ mean) ** 2))
-    assert np.mean(losses) <= data.flat().curvature.max() * psi / (30 * epochs)
+    assert np.mean(losses) <= data.layout().curvature.max() * psi / (30 * epochs)
 
 
 @pytest.mark.parametrize(
@@ -351,7 +351,7 @@ def test_errors_say_what_to_do(params, text, rng):
 
 def test_a_kernel_matrix_that_cannot_be_held_is_refused(rng, monkeypatch):
     X, y = separable(rng)
-    monkeypatch.setattr("marginsvm.kernel_matrix.kernel._MAX_STORED_BYTES", 100)
+    monkeypatch.setattr("marginsvm.kernel_matrix.kernel_values._MAX_STORED_BYTES", 100)
     with pytest.raises(ValueError, match="kernel matrix of 60 examples"):
         DualLpPerceptron(kernel="rbf").fit(X, y)
 

@@ -17,6 +17,7 @@ from marginsvm import (
     MomentumMarginClassifier,
     check_certificate,
 )
+from marginsvm.certify.bounds import upper_bound
 from marginsvm.certify.checker.numbers import Rationals
 from marginsvm.certify.checker.problem import Problem
 from marginsvm.estimator.training_set import training_set
@@ -213,10 +214,10 @@ def test_weights_that_are_not_balanced_pay_for_it(k, C, kernel, rng):
         best = best_margin(X, y, C=C)
         given = X if kernel == "linear" else X @ X.T
         clf = fit(MomentumMarginClassifier(C=C, kernel=kernel, max_iter=20), given, y)
-        data = training_set(clf, given, y, None).adapter(clf)
+        data = training_set(clf, given, y, None).problem(clf, clf._algorithm().requires)
         q = clf.certificate_.weights.toarray().reshape(data.rows.shape)
         q = np.where(q > 0, q * rng.uniform(1.0 - 10.0 ** rng.uniform(-4, 0), 1.0, q.shape), 0.0)
-        bound = data.upper_bound(data.combine(q)) * data.radius * data.rows.unit
+        bound = upper_bound(data, data.combine(q)) * data.radius * data.rows.unit
         weights = sp.csr_array(q.reshape(len(X), -1) / q.sum())
         checked = Problem(clf, given, y, None, Rationals()).upper_bound(weights)
         assert best * (1 - 1e-5) <= checked <= bound

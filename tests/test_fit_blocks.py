@@ -85,7 +85,7 @@ def test_rows_beyond_those_at_hand_cost_a_pass_and_nothing_else(rng, monkeypatch
 
     X, y = make_blobs(400, 30, centers=2, cluster_std=3.0, random_state=0)
     whole = MaxMarginClassifier().fit(X, y)
-    monkeypatch.setattr(stream, "_WATCHED", 2)
+    monkeypatch.setattr(stream, "_KEPT", 2)
     monkeypatch.setattr(stream, "_HELD", 1)
     same_fit(whole, MaxMarginClassifier().fit_blocks(cut(X, y, [100] * 4)), rtol=1e-8)
 

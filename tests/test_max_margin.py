@@ -17,6 +17,7 @@ from sklearn.svm import SVC, LinearSVC
 from marginsvm import MaxMarginClassifier, MomentumMarginClassifier, check_certificate
 from marginsvm.algorithms.exact.newton import Newton
 from marginsvm.algorithms.exact.sparse import LongStart, SparseProblem
+from marginsvm.certify.bounds import upper_bound
 from marginsvm.certify.nearest_point import nearest_point, shortest_proof
 from marginsvm.kernel_matrix import GramAdapter, LinearAdapter, make_rows
 
@@ -205,7 +206,7 @@ def test_newton_and_working_sets_agree(balanced, C, rng):
         state = state.advance(data, 1e-10)
     separator, proof = state.candidates
     lower = separator.min_margin / data.norm(separator.vector)
-    upper = data.upper_bound(proof.vector)
+    upper = upper_bound(data, proof.vector)
     np.testing.assert_allclose(lower, upper, rtol=1e-10)
     dual = MaxMarginClassifier(kernel=lambda A, B: A @ B.T, C=C, fit_intercept=balanced)
     dual.fit(X, y, sample_weight=weight)
@@ -392,8 +393,8 @@ def test_kernels_ask_for_few_columns(rng):
 def test_the_column_cache_may_be_full(rng, monkeypatch):
     X, y = separable(rng, n=300, d=3)
     whole = MaxMarginClassifier(kernel="rbf").fit(X, y)
-    monkeypatch.setattr("marginsvm.kernel_matrix.kernel._MAX_STORED_BYTES", 300 * 8 * 10)
-    monkeypatch.setattr("marginsvm.kernel_matrix.kernel._STRIP_BYTES", 300 * 8 * 7)
+    monkeypatch.setattr("marginsvm.kernel_matrix.kernel_values._MAX_STORED_BYTES", 300 * 8 * 10)
+    monkeypatch.setattr("marginsvm.kernel_matrix.kernel_values._STRIP_BYTES", 300 * 8 * 7)
     strips = MaxMarginClassifier(kernel="rbf").fit(X, y)
     np.testing.assert_allclose(strips.margin_, whole.margin_, rtol=1e-9)
 
@@ -407,7 +408,7 @@ def test_proofs_are_sharpened(k, balanced, rng):
     for _ in range(50):
         answer = data.respond(answer.vector * 50.0)
     proof = shortest_proof(data, answer.weights.q)
-    assert data.upper_bound(proof) <= 1e-14
+    assert upper_bound(data, proof) <= 1e-14
     assert np.count_nonzero(proof.coef) <= 3 * (1 if k == 2 else k) + k
 
 

@@ -9,6 +9,7 @@ from helpers.vectors import flat
 from scipy.special import expit
 
 from marginsvm import MomentumMarginClassifier, NesterovSchedule, PowerSchedule
+from marginsvm.certify.bounds import lower_bound
 from marginsvm.kernel_matrix import LinearAdapter, make_rows
 from marginsvm.kernel_matrix.responses import softmax
 
@@ -24,7 +25,7 @@ def test_theorem_3_1_and_5_1(balanced, k, rng):
         t = state.t - 1  # state.seen is w_t
         if t >= 1:
             w = state.seen.vector
-            margin = data.lower_bound(w)[0]
+            margin = lower_bound(data, w)[0]
             bound = 4 * (1 + np.log(n)) * (1 + 2 * np.log(t + 1)) / (best * (t + 1) ** 2)
             assert margin >= best - bound
             assert margin <= best * (1 + 1e-5)

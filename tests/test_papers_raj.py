@@ -39,7 +39,7 @@ def test_eq_5_of_raj(p, rng):
 
     gaps = [[dual(best) - dual(alpha) for alpha in path] for path in ascents(data, 60)]
     t = n * np.arange(1, 61)
-    bound = n * data.flat().curvature.max() * (best @ best) / t  # alpha is the paper's over n
+    bound = n * data.layout().curvature.max() * (best @ best) / t  # alpha is the paper's over n
     assert np.all(np.mean(gaps, axis=0) <= bound + 1e-6 * dual(best))
 
 
@@ -82,7 +82,7 @@ def test_eq_5_of_raj_with_draws_in_proportion_to_the_curvatures(p, rng):
     X[:3] *= 4.0  # few long rows, so that mean and maximum differ
     data, q, n = game(X, y, p), p / (p - 1), len(X)
     A, best = written_out(data, X, y), optimum(data, X, y, p)
-    L = data.flat().curvature
+    L = data.layout().curvature
 
     def dual(alpha):
         return alpha.sum() - 0.5 * np.linalg.norm(A.T @ alpha, q) ** 2

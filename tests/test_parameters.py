@@ -1,54 +1,196 @@
-"""What parameters may be, and what is said of those that may not."""
+"""Common parameters: declared and described once, and complete in every estimator."""
+
+import inspect
+import pickle
+import subprocess
+import sys
+from dataclasses import dataclass, fields, is_dataclass
+from numbers import Real
+from typing import ClassVar
 
 import numpy as np
 import pytest
-from helpers.estimators import fit, separable
+from helpers.estimators import ESTIMATORS, fit, make, parameters, separable
+from sklearn.base import BaseEstimator, clone
+from sklearn.externals._numpydoc.docscrape import NumpyDocString
+from sklearn.utils._param_validation import Interval
+from sklearn.utils.estimator_checks import check_param_validation
 
-from marginsvm import MomentumMarginClassifier
+from marginsvm import DualStateMixin, MaxMarginClassifier
+from marginsvm.estimator.declaring import parameter, with_parameters
+from marginsvm.estimator.parameters import CommonParameters, NormalizeParameters
+from marginsvm.fit import Algorithm, Candidate
+from marginsvm.kernel_matrix.responses import worst_row
+
+each = pytest.mark.parametrize("cls", ESTIMATORS, ids=lambda cls: cls.__name__)
 
 
-@pytest.mark.parametrize(
-    ("params", "text"),
-    [
-        ({"step": "fast"}, "step"),
-        ({"step": -1.0}, "step"),
-        ({"step": lambda t: 1 - t}, "gave 0.0 at round 1"),
-        ({"momentum": 1.5}, "momentum"),
-        ({"momentum": lambda t: -1.0}, "gave -1.0 at round 0"),
-        ({"C": 0}, "'C'"),
-        ({"C": -1}, "'C'"),
-        ({"kernel": "gaussian"}, "rbf"),
-        ({"kernel": "rbf", "kernel_params": {"foo": 1}}, r"\['foo'\].*parameters are \['gamma'\]"),
-        ({"kernel": "poly", "kernel_params": {"n": 1}}, r"\['coef0', 'degree', 'gamma'\]"),
-        ({"kernel_params": {"gamma": 1.0}}, "it has no parameters"),
-        ({"loss": "hinge"}, "logistic"),
-        ({"tol": -1}, "tol"),
-        ({"max_iter": 0}, "max_iter"),
-    ],
-)
-def test_errors_say_what_to_do(params, text, rng):
+@each
+def test_every_parameter_has_a_constraint_and_an_error(cls):
+    check_param_validation(cls.__name__, cls())
+
+
+@each
+def test_parameters_are_keywords_that_init_only_stores(cls):
+    assert all(p.kind is p.KEYWORD_ONLY for p in parameters(cls).values())
+    defaults = {name: p.default for name, p in parameters(cls).items()}
+    assert vars(cls()) == defaults == cls().get_params()
+
+
+@each
+def test_docstrings_show_the_defaults_of_the_class(cls):
+    described = {entry.name: entry.type for entry in NumpyDocString(cls.__doc__)["Parameters"]}
+    assert list(described) == list(parameters(cls))
+    for name, p in parameters(cls).items():
+        written = described[name].split("default=")[1]
+        assert eval(written, {"inf": np.inf}) == p.default
+    assert all(entry.desc for entry in NumpyDocString(cls.__doc__)["Parameters"])
+    assert "as there" not in cls.__doc__.lower()  # each page is complete by itself
+    assert "As in :class:" not in cls.__doc__
+
+
+def test_each_parameter_is_declared_once():
+    """A class that declares a parameter again gives it another default and nothing else."""
+    declared = {}
+    for cls in {base for estimator in ESTIMATORS for base in estimator.__mro__}:
+        for f in fields(cls) if is_dataclass(cls) else ():
+            if "constraints" in f.metadata:
+                declared.setdefault(f.name, set()).add(id(f.metadata["constraints"]))
+    twice = {name for name, constraints in declared.items() if len(constraints) > 1}
+    # None leaves them to the schedule of the one, and is no value of the other
+    assert twice == {"step", "momentum"}
+
+
+@with_parameters
+class Base(CommonParameters, BaseEstimator):
+    """Summary.
+
+    Parameters
+    ----------
+    tol : float
+        Text of Base.
+    speed : float
+        How fast.
+
+    Attributes
+    ----------
+    n_turns_ : int
+        Turns.
+
+    Notes
+    -----
+    Of Base.
+    """
+
+    tol: float = 1e-6
+    speed: float = parameter(Interval(Real, 0.0, None, closed="neither"), default=2.0)
+    unit: ClassVar[str] = "m"
+
+
+@with_parameters
+class Derived(Base):
+    """Another summary.
+
+    Attributes
+    ----------
+    margin_ : float
+        Text of Derived.
+    """
+
+    speed: float = 3.0
+
+
+def test_the_nearest_description_and_default_hold():
+    doc = NumpyDocString(Derived.__doc__)
+    described = {p.name: (p.type, " ".join(p.desc)) for p in doc["Parameters"]}
+    assert described["tol"] == ("float, default=1e-6", "Text of Base.")
+    assert described["speed"] == ("float, default=3.0", "How fast.")
+    assert described["stopping"][0] == '{"gap", "separation"}, default="gap"'
+    fitted = {a.name: " ".join(a.desc) for a in doc["Attributes"]}
+    assert fitted["margin_"] == "Text of Derived."
+    assert fitted["n_turns_"] == "Turns."
+    assert " ".join(doc["Summary"]) == "Another summary."
+    assert not doc["Notes"]
+    assert NumpyDocString(Base.__doc__)["Notes"] == ["Of Base."]
+
+
+def test_declared_classes_are_estimators_as_scikit_learn_wants_them():
+    assert "unit" not in inspect.signature(Derived).parameters
+    assert Derived._parameter_constraints["speed"] is Base._parameter_constraints["speed"]
+    clf = Derived(speed=4.0, tol=0.5)
+    assert repr(clf) == "Derived(speed=4.0, tol=0.5)"
+    for copy in (clone(clf), pickle.loads(pickle.dumps(clf))):
+        assert copy.get_params() == clf.get_params()
+        assert copy != clf
+    assert len({clf, clone(clf)}) == 2, "estimators are hashed by identity"
+    with pytest.raises(TypeError, match="sped"):
+        Derived(sped=1.0)
+
+
+def test_groups_describe_only_what_is_theirs():
+    """What a group repeats from the one that it extends does not hide other texts."""
+
+    @with_parameters
+    class Normalized(NormalizeParameters, Base):
+        """Summary."""
+
+    entries = {p.name: " ".join(p.desc) for p in NumpyDocString(Normalized.__doc__)["Parameters"]}
+    assert entries["tol"] == "Text of Base."
+    assert entries["fit_intercept"].endswith("unless ``normalize=True``.")
+
+
+@dataclass(frozen=True)
+class WorstRows(Algorithm):
+    """The batch perceptron."""
+
+    def start(self, problem):
+        return problem.zeros()
+
+    def step(self, problem, w):
+        return w + problem.respond(w, response=worst_row).vector
+
+    def candidates(self, problem, w):
+        yield Candidate(w, w.mass, problem.margins(w).min(), fallback=True)
+
+
+class OldStyle(DualStateMixin, BaseEstimator):
+    """Class attributes for parameters that it does not offer, and an __init__ of its own."""
+
+    stopping, verbose = "separation", False
+
+    def __init__(self, *, fit_intercept=True, tol=1e-6, max_iter=100, warm_start=False):
+        self.fit_intercept, self.tol, self.max_iter = fit_intercept, tol, max_iter
+        self.warm_start = warm_start
+
+    def _algorithm(self):
+        return WorstRows()
+
+
+def test_estimators_with_an_init_of_their_own(rng):
     X, y = separable(rng)
-    with pytest.raises(ValueError, match=text):
-        MomentumMarginClassifier(**params).fit(X, y)
+    assert OldStyle.__doc__.startswith("Class attributes")
+    assert fit(OldStyle(), X, y).status_ == "separated"
+    with pytest.raises(ValueError, match="'tol' parameter of OldStyle"):
+        OldStyle(tol=-1.0).fit(X, y)
 
 
-def test_kernel_params_stand_for_parameters(rng):
-    X, y = separable(rng)
-    a = fit(MomentumMarginClassifier(kernel="rbf", gamma=0.3, max_iter=9), X, y)
-    b = fit(MomentumMarginClassifier(kernel="rbf", kernel_params={"gamma": 0.3}, max_iter=9), X, y)
-    assert a.margin_bound_ == b.margin_bound_
-    with pytest.raises(ValueError, match="it has no parameters"):
-        MomentumMarginClassifier(kernel_params={"foo": 1}).fit_blocks([(X, y)])
+def test_subclasses_that_declare_nothing(rng):
+    class Same(MaxMarginClassifier):
+        """Nothing new."""
+
+    assert Same.__doc__ == "Nothing new."
+    assert Same(tol=0.1).get_params() == MaxMarginClassifier(tol=0.1).get_params()
+    assert make(Same).fit(*separable(rng)).status_ == "certified"
 
 
-def test_bad_kernels_are_refused(rng):
-    X, y = separable(rng)
-    clf = MomentumMarginClassifier(kernel="precomputed")
-    with pytest.raises(ValueError, match="square"):
-        clf.fit(X, y)
-    K = X @ X.T
-    K[0, 1] += 1.0
-    with pytest.raises(ValueError, match="symmetric"):
-        clf.fit(K, y)
-    with pytest.raises(ValueError, match="1 class"):
-        MomentumMarginClassifier().fit(X, np.zeros(len(X)))
+def test_without_docstrings():
+    code = """
+import marginsvm
+from marginsvm import MaxMarginClassifier
+assert MaxMarginClassifier.__doc__ is None
+print(MaxMarginClassifier(tol=0.5).fit([[0.0], [1.0]], [0, 1]).status_)
+"""
+    done = subprocess.run(
+        [sys.executable, "-OO", "-c", code], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.split()[-1] == "certified"

@@ -10,8 +10,8 @@ from helpers.examples import CUTS, FORMS, cut, examples, plain, rtol_of
 from marginsvm.data import passes
 from marginsvm.data.normalized import NormalizedRows
 from marginsvm.data.passes import Centre
+from marginsvm.rows.make_rows import make_rows
 from marginsvm.rows.norms import LpNorm
-from marginsvm.rows.rows import make_rows
 
 NOT_DIVIDED = [form for form in FORMS if "normalized" not in form]
 CENTRES = ["origin", "near", "far"]  # no mean; one that is subtracted late; one that is taken first
@@ -139,7 +139,7 @@ def test_scores(form, where, shape, precise, rng):
         shift=shift,
         centre=centre,
         precise=precise,
-        offer=None,
+        on_block=None,
     )
     late = not (precise and centre.far and isinstance(X, np.ndarray))
     expected = (plain(X) if late else plain(X) - centre.mean) @ W.T - shift * late
@@ -150,17 +150,17 @@ def test_scores(form, where, shape, precise, rng):
 
 @each_form
 @pytest.mark.parametrize("k", [2, 3])
-def test_scores_are_offered_with_their_blocks(form, k, rng):
+def test_scores_are_shown_with_their_blocks(form, k, rng):
     X = examples(rng, form)
     rows = make_rows(np.arange(X.shape[0]) % k, k, balanced=True)
     W = rng.standard_normal((*rows.score_shape[1:], X.shape[1])).astype(X.dtype)
     work = partial(passes.scores, W=W, shift=0.5, centre=Centre(), precise=False)
     for blocks in (cut(X, sizes) for sizes in CUTS.values()):
-        offered = []
-        F = work(rows, blocks, offer=lambda *what, offered=offered: offered.append(what))
-        assert [block for block, _, _ in offered] == [block for block, _ in blocks]
-        assert all(given is X for (_, given, _), (_, X) in zip(offered, blocks, strict=True))
-        margins = np.concatenate([margins for _, _, margins in offered])
+        seen = []
+        F = work(rows, blocks, on_block=lambda *what, seen=seen: seen.append(what))
+        assert [block for block, _, _ in seen] == [block for block, _ in blocks]
+        assert all(given is X for (_, given, _), (_, X) in zip(seen, blocks, strict=True))
+        margins = np.concatenate([margins for _, _, margins in seen])
         np.testing.assert_allclose(margins, rows.margins(F), rtol=1e-6, atol=1e-6)
 
 

@@ -15,8 +15,8 @@ from marginsvm.data.cluster import Chunk, RemoteStore
 from marginsvm.data.memory import MemoryStore, as_store, chunks
 from marginsvm.data.normalized import Division, NormalizedRows
 from marginsvm.data.passes import Centre
-from marginsvm.data.stream import StreamStore, Worst, ahead
-from marginsvm.rows.rows import make_rows
+from marginsvm.data.stream import SmallestMargins, StreamStore, ahead
+from marginsvm.rows.make_rows import make_rows
 
 NOT_DIVIDED = [form for form in FORMS if "normalized" not in form]
 CODES = np.arange(60) % 3
@@ -156,7 +156,7 @@ def test_stores_say_what_they_hold(place, form, rng):
     assert (store.whole is X) == (place is in_memory)
     assert store.remote == (place is on_a_cluster)
     assert store.n_blocks >= 1
-    assert (store.watch() is None) == (place is not streamed)
+    assert (store.block_callback() is None) == (place is not streamed)
     assert as_store(store) is store
 
 
@@ -240,7 +240,7 @@ def test_examples_that_were_asked_for_cost_no_second_pass(rng):
 
 
 def test_no_more_examples_are_held_than_there_is_room_for(rng, monkeypatch):
-    monkeypatch.setattr(stream, "_WATCHED", 1)  # room for 2 of each class, or 4 times as asked
+    monkeypatch.setattr(stream, "_KEPT", 1)  # room for 2 of each class, or 4 times as asked
     store = streamed(examples(rng, "dense"), CUTS["uneven"])
     for i in range(0, 60, 2):
         store.take(np.array([i, i + 1]))
@@ -252,17 +252,17 @@ def test_no_more_examples_are_held_than_there_is_room_for(rng, monkeypatch):
 
 
 def test_the_worst_of_a_pass_are_at_hand(rng, monkeypatch):
-    monkeypatch.setattr(stream, "_WATCHED", 4)
+    monkeypatch.setattr(stream, "_KEPT", 4)
     X, W = examples(rng, "dense"), rng.standard_normal((3, 5))
     store, rows = streamed(X, CUTS["uneven"]), rows_of()
     work = partial(passes.scores, W=W, shift=0.0, centre=Centre(), precise=False)
-    F = np.concatenate(list(store.map(partial(work, offer=store.watch()), rows)))
+    F = np.concatenate(list(store.map(partial(work, on_block=store.block_callback()), rows)))
     worst = rows.margins(F).min(axis=1)
     order = np.argsort(worst)
     index = np.concatenate([order[CODES[order] == c][:4] for c in range(3)])
     np.testing.assert_array_equal(store.take(index), X[index])
     assert store._read.passes == 1
-    store.watch()  # another pass begins: what it has not seen is not at hand
+    store.block_callback()  # another pass begins: what it has not seen is not at hand
     store.take(np.setdiff1d(np.arange(60), index))
     assert store._read.passes == 2
 
@@ -321,7 +321,7 @@ def test_the_worst_do_not_depend_on_the_order_of_blocks(most, many, rng):
     blocks = [slice(i, i + 50) for i in range(0, 500, 50)]
     expected = worst_by_sorting(codes, margins.min(axis=1) if many else margins, most)
     for _ in range(5):
-        worst = Worst(codes, most)
+        worst = SmallestMargins(codes, most)
         for k in rng.permutation(len(blocks)):
             worst(blocks[k], X[blocks[k]], margins[blocks[k]])
         found = worst.examples()
@@ -333,7 +333,7 @@ def test_the_worst_do_not_depend_on_the_order_of_blocks(most, many, rng):
 def test_the_worst_outlive_their_block(form, rng):
     X = examples(rng, form)
     expected, margins = plain(X).copy(), rng.standard_normal(60)
-    worst = Worst(CODES, 5)
+    worst = SmallestMargins(CODES, 5)
     for block, part in cut(X, CUTS["uneven"]):
         worst(block, part, margins[block])
     values = getattr(X, "X", X)
@@ -345,7 +345,7 @@ def test_the_worst_outlive_their_block(form, rng):
 
 def test_several_threads_show_their_blocks(rng):
     X, codes, margins = rng.standard_normal((4000, 2)), np.arange(4000) % 2, rng.random(4000)
-    worst = Worst(codes, 30)
+    worst = SmallestMargins(codes, 30)
     blocks = [slice(i, i + 20) for i in range(0, 4000, 20)]
     threads = [
         threading.Thread(target=lambda k=k: [worst(b, X[b], margins[b]) for b in blocks[k::4]])

@@ -23,6 +23,7 @@ from marginsvm.data import passes
 from marginsvm.data.cluster import Chunk
 from marginsvm.data.threads import single_threaded_blas
 from marginsvm.kernel_matrix import make_rows
+from marginsvm.responses import softmax
 
 REPEAT = 25
 
@@ -52,7 +53,9 @@ def hold(first, chunks, rows, features):
 def bare_round(W):
     with single_threaded_blas():
         for chunk in held:
-            passes.softmax_sums(chunk.rows, chunk.blocks(), None, None, W, 0.0, 1.0)
+            block_sums = partial(softmax.block_sums, mu=1.0)
+            blocks, merge = chunk.blocks(), softmax.merge
+            passes.margins_and_sums(chunk.rows, blocks, None, W, 0.0, block_sums, merge)
 
 
 def nothing(chunk, _):

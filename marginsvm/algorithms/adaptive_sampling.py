@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from numbers import Real
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -14,9 +14,12 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from marginsvm._typing import Array
 from marginsvm.dual_state import DualStateMixin
+from marginsvm.estimator.declaring import parameter, with_parameters
+from marginsvm.estimator.parameters import CommonParameters, KernelParameters, RandomParameters
 from marginsvm.estimator.results import Fitted
 from marginsvm.fit import Algorithm, Candidate, Requirements
 from marginsvm.kernel_matrix import KernelMatrixAdapter
+from marginsvm.kernel_matrix.capabilities import with_columns
 from marginsvm.kernel_matrix.columns import ColumnPlan
 from marginsvm.rows.vector import Vector
 from marginsvm.schedules import (
@@ -134,7 +137,10 @@ class AdaptiveSampling(Algorithm):
             yield Candidate(vector(problem, state, c * state.g, c * state.q_g), mass_g)
 
 
-class AdaptiveSamplingKernelClassifier(DualStateMixin, BaseEstimator):
+@with_parameters
+class AdaptiveSamplingKernelClassifier(
+    RandomParameters, CommonParameters, KernelParameters, DualStateMixin, BaseEstimator
+):
     r"""Maximum-margin classifier that draws one example at a time, at the worst margins.
 
     Where :class:`MomentumMarginClassifier` takes a product with the whole kernel matrix a
@@ -144,52 +150,31 @@ class AdaptiveSamplingKernelClassifier(DualStateMixin, BaseEstimator):
 
     Parameters
     ----------
-    C : float, default=inf
-        Soft margin (dimensionless), as in :class:`MomentumMarginClassifier`.
-    kernel : str or callable, default="linear"
+    kernel : str or callable
         ``"linear"``, ``"precomputed"``, a name known to
         ``sklearn.metrics.pairwise.pairwise_kernels``, or ``kernel(X, Y) -> matrix``; the
         default is that of the whole family, so that estimators can be exchanged. A
         callable with a method ``prepare(X)`` is given what that returns in place of X.
-    gamma, degree, coef0, kernel_params
-        As in :class:`MomentumMarginClassifier`.
-    fit_intercept : bool, default=True
-        Unpenalised. A draw then takes one row of each of the groups (a class against a
-        class) along a cycle: one row of each class for two classes, 2 or 3 columns in
-        place of one for more.
-    schedule : {"momentum", "theory"}, default="momentum"
+    fit_intercept : bool
+        Whether to fit an intercept; it is not penalised. A draw then takes one row of each of
+        the groups (a class against a class) along a cycle: one row of each class for two
+        classes, 2 or 3 columns in place of one for more.
+    max_iter : int
+        Draws in all, those before a warm start included.
+    schedule : {"momentum", "theory"}
         ``"momentum"``: Ji's heuristic, constant steps with Nesterov's momentum, best in
         practice. ``"theory"``: no momentum and the step ``sqrt(ln n / max_iter)``, for
         which Theorem 4.1 holds; :func:`marginsvm.theory_draws` gives its ``max_iter``.
-    step : {"constant", "inv_sqrt"}, float or callable, default=None
+    step : {"constant", "inv_sqrt"}, float or callable
         theta_t (dimensionless): a name, a number, a function of t, or a schedule object;
         None leaves it to ``schedule``.
-    momentum : {"nesterov", "none"}, float or callable, default=None
+    momentum : {"nesterov", "none"}, float or callable
         beta_t in [0, 1] (dimensionless), given likewise.
-    cache_size : float, default=200
+    cache_size : float
         Memory for kernel columns (MB). It changes the time of a fit and nothing else.
-    stopping : {"gap", "separation"}, default="gap"
-        Stop at the certified relative gap ``tol``, or at any separator.
-    tol : float, default=1e-3
-        Relative gap between the certified bounds (dimensionless).
-    max_iter : int, default=100000
-        Draws in all, those before a warm start included.
-    warm_start : bool, default=False
-        Go on from where the previous fit on the same data ended, bit for bit; with another C,
-        begin anew.
-    random_state : int, RandomState instance or None, default=None
-        Seed of the draws. The same seed gives the same model, bit for bit.
-    verbose : bool or int, default=False
-        Print the gap now and then.
 
     Attributes
     ----------
-    coef_, intercept_, support_, support_vectors_, dual_coef_ : ndarray
-        The predictor, as in :class:`marginsvm.MomentumMarginClassifier`.
-    margin_, margin_bound_, gap_, separable_, status_, certificate_, history_
-        What is proved of it and how the fit ended, as there.
-    classes_, n_features_in_, feature_names_in_ : ndarray, int, ndarray
-        What was seen in fit, as there.
     n_iter_ : int
         Draws made. Bounds are evaluated after every draw at first, then after every
         eighth part more; ``history_`` has those rounds.
@@ -232,63 +217,23 @@ class AdaptiveSamplingKernelClassifier(DualStateMixin, BaseEstimator):
     ('certified', True)
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **DualStateMixin._parameter_constraints,
-        "schedule": [StrOptions({"momentum", "theory"})],
-        "step": [
-            StrOptions(set(STEPS)),
-            Interval(Real, 0.0, None, closed="neither"),
-            callable,
-            None,
-        ],
-        "momentum": [
-            StrOptions(set(MOMENTA)),
-            Interval(Real, 0.0, 1.0, closed="both"),
-            callable,
-            None,
-        ],
-        "cache_size": [Interval(Real, 0.0, None, closed="left")],
-        "random_state": ["random_state"],
-    }
-
-    def __init__(
-        self,
-        *,
-        C: float = np.inf,
-        kernel: str | Callable[..., Array] = "linear",
-        gamma: str | float = "scale",
-        degree: float = 3,
-        coef0: float = 0.0,
-        kernel_params: dict[str, Any] | None = None,
-        fit_intercept: bool = True,
-        schedule: str = "momentum",
-        step: Schedule | None = None,
-        momentum: Schedule | None = None,
-        cache_size: float = 200.0,
-        stopping: str = "gap",
-        tol: float = 1e-3,
-        max_iter: int = 100_000,
-        warm_start: bool = False,
-        random_state: int | np.random.RandomState | None = None,
-        verbose: bool | int = False,
-    ) -> None:
-        self.C = C
-        self.kernel = kernel
-        self.gamma = gamma
-        self.degree = degree
-        self.coef0 = coef0
-        self.kernel_params = kernel_params
-        self.fit_intercept = fit_intercept
-        self.schedule = schedule
-        self.step = step
-        self.momentum = momentum
-        self.cache_size = cache_size
-        self.stopping = stopping
-        self.tol = tol
-        self.max_iter = max_iter
-        self.warm_start = warm_start
-        self.random_state = random_state
-        self.verbose = verbose
+    max_iter: int = 100_000
+    schedule: str = parameter(StrOptions({"momentum", "theory"}), default="momentum")
+    step: Schedule | None = parameter(
+        StrOptions(set(STEPS)),
+        Interval(Real, 0.0, None, closed="neither"),
+        callable,
+        None,
+        default=None,
+    )
+    momentum: Schedule | None = parameter(
+        StrOptions(set(MOMENTA)),
+        Interval(Real, 0.0, 1.0, closed="both"),
+        callable,
+        None,
+        default=None,
+    )
+    cache_size: float = parameter(Interval(Real, 0.0, None, closed="left"), default=200.0)
 
     def _algorithm(self) -> AdaptiveSampling:
         return AdaptiveSampling(
@@ -303,7 +248,7 @@ class AdaptiveSamplingKernelClassifier(DualStateMixin, BaseEstimator):
     def _own_results(self, fitted: Fitted) -> dict[str, Any]:
         return {
             "n_kernel_evaluations_": fitted.problem.n_kernel_evaluations,
-            "cache_hit_rate_": fitted.problem.columns.hit_rate,
+            "cache_hit_rate_": with_columns(fitted.problem).columns().hit_rate,
         }
 
 
@@ -318,11 +263,11 @@ class Draws:
         self.starts = np.searchsorted(rows.codes[order], np.arange(k + 1))
         weights = np.ones(rows.n_examples) if rows.weights is None else rows.weights
         self.prior = weights[order] / weights.max()
-        self.slack = problem.slack_per_example[order]
+        self.slack = with_columns(problem).slack_per_example()[order]
 
     def play(self, theta: Array, beta: Array, u: Array) -> None:
         """Draw at these steps, momenta and uniforms; fetch columns as they are needed."""
-        problem, state, columns = self.problem, self.state, self.problem.columns
+        problem, state, columns = self.problem, self.state, with_columns(self.problem).columns()
         wanted = np.empty(problem.rows.n_classes, dtype=np.int64)
         before, n = state.scalars[-1], 0
         stored = columns.columns.view()
@@ -331,14 +276,14 @@ class Draws:
             n += self.loops.play(
                 *(state.w, state.g, state.q_w, state.q_g, state.offsets, state.scalars),
                 *(self.starts, state.order, self.prior, self.slack, problem.rows.balanced),
-                *(stored, columns.slot, columns.used, problem.column_scale),
+                *(stored, columns.slot, columns.used, with_columns(problem).column_scale()),
                 *(theta[n:], beta[n:], u[n:], wanted),
             )
             if n < len(theta):
                 columns.fetch(wanted[wanted >= 0], self.likely)
         used = int(state.scalars[-1] - before)
         columns.n_used += used
-        problem.n_passes += used * problem.column_passes
+        problem.work.add_pass(used * columns.passes)
 
     def likely(self) -> Array:
         """Examples, heaviest under q_t first: those that are drawn next, with momentum."""
@@ -359,11 +304,11 @@ def uniforms(seed: int, t: int, end: int, n: int) -> Array:
 
 def vector(problem: KernelMatrixAdapter, state: SamplingState, F: Array, q: Array) -> Vector:
     """Scores and coefficients as a vector of the game; the rows' own coordinates taken out."""
-    F = F + np.sqrt(2.0) * problem.slack_per_example[state.order] * q
+    F = F + np.sqrt(2.0) * with_columns(problem).slack_per_example()[state.order] * q
     if problem.rows.n_classes == 2:  # one row an example: both classes say the same
         F, q = np.sqrt(2.0) * F[1:], q.sum(axis=0, keepdims=True)
     back = np.argsort(state.order)
     scores, coefficients = F[:, back].T, q[:, back].T
-    return problem.assemble(
+    return with_columns(problem).assemble(
         scores.reshape(problem.rows.score_shape), coefficients.reshape(problem.rows.shape)
     )

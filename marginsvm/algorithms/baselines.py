@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
-import numpy as np
 from sklearn.base import BaseEstimator
 
-from marginsvm._typing import Array
 from marginsvm.dual_state import DualStateMixin
+from marginsvm.estimator.declaring import with_parameters
+from marginsvm.estimator.parameters import CommonParameters, KernelParameters, NormalizeParameters
 from marginsvm.fit import Algorithm, Candidate, Requirements
 from marginsvm.kernel_matrix import BestResponse, KernelMatrixAdapter
-from marginsvm.kernel_matrix.responses import worst_row
+from marginsvm.kernel_matrix.responses import WorstRow, worst_row
 from marginsvm.rows.vector import Vector
 
 
@@ -70,10 +69,11 @@ class FirstWorstRow(Perceptron):
         self, problem: KernelMatrixAdapter, w: Vector, last: BestResponse | None
     ) -> BestResponse:
         """The first of the worst rows."""
-        return problem.respond(w, response=partial(worst_row, first=True))
+        return problem.respond(w, response=WorstRow(first=True))
 
 
-class BatchPerceptron(DualStateMixin, BaseEstimator):
+@with_parameters
+class BatchPerceptron(CommonParameters, KernelParameters, DualStateMixin, BaseEstimator):
     """Batch perceptron: supergradient ascent on the worst margin.
 
     Every round adds the row that the predictor is worst at. Where nothing separates, the
@@ -81,32 +81,9 @@ class BatchPerceptron(DualStateMixin, BaseEstimator):
 
     Parameters
     ----------
-    C : float, default=inf
-        Soft margin (dimensionless); inf asks for a separator.
-    kernel, gamma, degree, coef0, kernel_params
-        As in :class:`marginsvm.MomentumMarginClassifier`.
-    fit_intercept : bool, default=True
-        Unpenalised; each round then adds the worst rows of a balanced set of groups.
-    stopping : {"gap", "separation"}, default="gap"
-        Stop at the certified relative gap ``tol``, or at any separator.
-    tol : float, default=1e-3
-        Relative gap between the certified bounds (dimensionless).
-    max_iter : int, default=10000
-        Rounds in all, those before a warm start included.
-    warm_start : bool, default=False
-        Go on from where the previous fit on the same data ended, bit for bit; with another C,
-        begin anew.
-    verbose : bool or int, default=False
-        Print the gap now and then.
-
-    Attributes
-    ----------
-    coef_, intercept_, support_, support_vectors_, dual_coef_ : ndarray
-        The predictor, as in :class:`marginsvm.MomentumMarginClassifier`.
-    margin_, margin_bound_, gap_, separable_, status_, n_iter_, certificate_, history_
-        What is proved of it and how the fit ended, as there.
-    classes_, n_features_in_, feature_names_in_ : ndarray, int, ndarray
-        What was seen in fit, as there.
+    fit_intercept : bool
+        Whether to fit an intercept; it is not penalised, and each round then adds the worst
+        rows of a balanced set of groups.
 
     Notes
     -----
@@ -131,40 +108,12 @@ class BatchPerceptron(DualStateMixin, BaseEstimator):
     'separated'
     """
 
-    def __init__(
-        self,
-        *,
-        C: float = np.inf,
-        kernel: str | Callable[..., Array] = "linear",
-        gamma: str | float = "scale",
-        degree: float = 3,
-        coef0: float = 0.0,
-        kernel_params: dict[str, Any] | None = None,
-        fit_intercept: bool = True,
-        stopping: str = "gap",
-        tol: float = 1e-3,
-        max_iter: int = 10_000,
-        warm_start: bool = False,
-        verbose: bool | int = False,
-    ) -> None:
-        self.C = C
-        self.kernel = kernel
-        self.gamma = gamma
-        self.degree = degree
-        self.coef0 = coef0
-        self.kernel_params = kernel_params
-        self.fit_intercept = fit_intercept
-        self.stopping = stopping
-        self.tol = tol
-        self.max_iter = max_iter
-        self.warm_start = warm_start
-        self.verbose = verbose
-
     def _algorithm(self) -> Perceptron:
         return Perceptron()
 
 
-class NormalizedKernelPerceptron(BatchPerceptron):
+@with_parameters
+class NormalizedKernelPerceptron(NormalizeParameters, BatchPerceptron):
     r"""Normalized (kernel) perceptron (NKP): the average of the worst rows so far.
 
     The batch perceptron, which of equally bad rows takes the first; on normalized rows, in
@@ -173,43 +122,6 @@ class NormalizedKernelPerceptron(BatchPerceptron):
     :math:`\theta = 1 / k`. It separates within :math:`1 / \rho_K^2` rounds (otherwise with the
     margin over the largest norm of a row for :math:`\rho_K`) and goes on, as a subgradient
     method, to the maximum margin.
-
-    Parameters
-    ----------
-    C : float, default=inf
-        Soft margin (dimensionless); inf asks for a separator.
-    kernel, gamma, degree, coef0, kernel_params
-        As in :class:`marginsvm.MomentumMarginClassifier`.
-    fit_intercept : bool, default=True
-        Whether to fit an intercept; it is not penalised, unless ``normalize=True``.
-    normalize : bool, default=False
-        Divide each example by its norm (with kernels, in feature space), also in prediction.
-        With ``fit_intercept=False``, margins are then the paper's rho_K. With an intercept,
-        a constant feature joins each example first: ``(x, s) / ||(x, s)||``, s being the
-        largest norm of an example. All margins published are of these rows, as
-        ``certificate_.of`` says; ``separable_`` and the boundary, where the decision is
-        ``w.x + b = 0``, are of X. A precomputed kernel must have K(x, x) = 1.
-    stopping : {"gap", "separation"}, default="gap"
-        Stop at the certified relative gap ``tol``, or at any separator.
-    tol : float, default=1e-3
-        Relative gap between the certified bounds (dimensionless).
-    max_iter : int, default=10000
-        Rounds in all, those before a warm start included.
-    warm_start : bool, default=False
-        Go on from where the previous fit on the same data ended; with another C, begin anew.
-    verbose : bool or int, default=False
-        Print the gap now and then.
-
-    Attributes
-    ----------
-    coef_, intercept_, support_, support_vectors_, dual_coef_ : ndarray
-        The predictor, as in :class:`marginsvm.MomentumMarginClassifier`.
-    constant_ : float
-        With ``normalize=True``: the constant s (units of x; 0 without an intercept).
-    margin_, margin_bound_, gap_, separable_, status_, n_iter_, certificate_, history_
-        What is proved of it and how the fit ended, as there.
-    classes_, n_features_in_, feature_names_in_ : ndarray, int, ndarray
-        What was seen in fit, as there.
 
     Notes
     -----
@@ -234,37 +146,6 @@ class NormalizedKernelPerceptron(BatchPerceptron):
     >>> NormalizedKernelPerceptron(stopping="separation").fit(X[:100], y[:100]).status_
     'separated'
     """
-
-    def __init__(
-        self,
-        *,
-        C: float = np.inf,
-        kernel: str | Callable[..., Array] = "linear",
-        gamma: str | float = "scale",
-        degree: float = 3,
-        coef0: float = 0.0,
-        kernel_params: dict[str, Any] | None = None,
-        fit_intercept: bool = True,
-        normalize: bool = False,
-        stopping: str = "gap",
-        tol: float = 1e-3,
-        max_iter: int = 10_000,
-        warm_start: bool = False,
-        verbose: bool | int = False,
-    ) -> None:
-        self.C = C
-        self.kernel = kernel
-        self.gamma = gamma
-        self.degree = degree
-        self.coef0 = coef0
-        self.kernel_params = kernel_params
-        self.fit_intercept = fit_intercept
-        self.normalize = normalize
-        self.stopping = stopping
-        self.tol = tol
-        self.max_iter = max_iter
-        self.warm_start = warm_start
-        self.verbose = verbose
 
     def _algorithm(self) -> Perceptron:
         return FirstWorstRow()
@@ -312,48 +193,12 @@ class VonNeumann(Algorithm):
         yield Candidate(state.total, fallback=True)
 
 
-class VonNeumannClassifier(DualStateMixin, BaseEstimator):
+@with_parameters
+class VonNeumannClassifier(NormalizeParameters, KernelParameters, DualStateMixin, BaseEstimator):
     r"""Normalized von Neumann algorithm (NVN): Frank-Wolfe towards the point nearest to 0.
 
     Every round moves p towards the worst row, as far as an exact line search says. Where
     nothing separates, the sum of the iterates is the model.
-
-    Parameters
-    ----------
-    C : float, default=inf
-        Soft margin (dimensionless); inf asks for a separator.
-    kernel, gamma, degree, coef0, kernel_params
-        As in :class:`marginsvm.MomentumMarginClassifier`.
-    fit_intercept : bool, default=True
-        Whether to fit an intercept; it is not penalised, unless ``normalize=True``.
-    normalize : bool, default=False
-        Divide each example by its norm (with kernels, in feature space), also in prediction.
-        With ``fit_intercept=False``, margins are then the paper's rho_K. With an intercept,
-        a constant feature joins each example first: ``(x, s) / ||(x, s)||``, s being the
-        largest norm of an example. All margins published are of these rows, as
-        ``certificate_.of`` says; ``separable_`` and the boundary, where the decision is
-        ``w.x + b = 0``, are of X. A precomputed kernel must have K(x, x) = 1.
-    stopping : {"gap", "separation"}, default="gap"
-        Stop at the certified relative gap ``tol``, or at any separator.
-    tol : float, default=1e-3
-        Relative gap between the certified bounds (dimensionless).
-    max_iter : int, default=10000
-        Rounds in all, those before a warm start included.
-    warm_start : bool, default=False
-        Go on from where the previous fit on the same data ended; with another C, begin anew.
-    verbose : bool or int, default=False
-        Print the gap now and then.
-
-    Attributes
-    ----------
-    coef_, intercept_, support_, support_vectors_, dual_coef_ : ndarray
-        The predictor, as in :class:`marginsvm.MomentumMarginClassifier`.
-    constant_ : float
-        With ``normalize=True``: the constant s (units of x; 0 without an intercept).
-    margin_, margin_bound_, gap_, separable_, status_, n_iter_, certificate_, history_
-        What is proved of it and how the fit ended, as there.
-    classes_, n_features_in_, feature_names_in_ : ndarray, int, ndarray
-        What was seen in fit, as there.
 
     Notes
     -----
@@ -378,37 +223,6 @@ class VonNeumannClassifier(DualStateMixin, BaseEstimator):
     >>> VonNeumannClassifier(stopping="separation").fit(X[:100], y[:100]).status_
     'separated'
     """
-
-    def __init__(
-        self,
-        *,
-        C: float = np.inf,
-        kernel: str | Callable[..., Array] = "linear",
-        gamma: str | float = "scale",
-        degree: float = 3,
-        coef0: float = 0.0,
-        kernel_params: dict[str, Any] | None = None,
-        fit_intercept: bool = True,
-        normalize: bool = False,
-        stopping: str = "gap",
-        tol: float = 1e-3,
-        max_iter: int = 10_000,
-        warm_start: bool = False,
-        verbose: bool | int = False,
-    ) -> None:
-        self.C = C
-        self.kernel = kernel
-        self.gamma = gamma
-        self.degree = degree
-        self.coef0 = coef0
-        self.kernel_params = kernel_params
-        self.fit_intercept = fit_intercept
-        self.normalize = normalize
-        self.stopping = stopping
-        self.tol = tol
-        self.max_iter = max_iter
-        self.warm_start = warm_start
-        self.verbose = verbose
 
     def _algorithm(self) -> VonNeumann:
         return VonNeumann()

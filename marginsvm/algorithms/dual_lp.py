@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from numbers import Real
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils._param_validation import StrOptions
 
 from marginsvm._typing import Array
 from marginsvm.dual_state import DualStateMixin
+from marginsvm.estimator.declaring import parameter, with_parameters
+from marginsvm.estimator.parameters import KernelParameters, LpParameters, RandomParameters
 from marginsvm.fit import Algorithm, Candidate, Requirements, Stopping
 from marginsvm.kernel_matrix import KernelMatrixAdapter
 from marginsvm.rows.vector import Vector
@@ -140,7 +141,10 @@ class DualLp(Algorithm):
         return begin_again(problem, replace(state, active=np.sort(worst)), v)
 
 
-class DualLpPerceptron(DualStateMixin, BaseEstimator):
+@with_parameters
+class DualLpPerceptron(
+    RandomParameters, LpParameters, KernelParameters, DualStateMixin, BaseEstimator
+):
     r"""Maximum :math:`\ell_p`-margin classifier by accelerated dual coordinate ascent.
 
     Finds the predictor of least p-norm among those with margins of 1: p = 2 is the
@@ -148,56 +152,29 @@ class DualLpPerceptron(DualStateMixin, BaseEstimator):
 
     Parameters
     ----------
-    p : float in (1, 2] or "sparse", default=2.0
+    C : float
+        Soft margin (dimensionless): ``1/2 |w|_p^2 + C sum(xi^2)``, the problem of
+        ``LinearSVC(loss="squared_hinge")`` for p = 2. inf asks for a separator. With
+        ``C < inf``, slack does not count as separation, and a fit that stops at any separator
+        ends at the gap ``tol`` where it comes first. A warm start with another C begins anew.
+    kernel : str or callable
+        ``"linear"`` or, for p = 2 only, ``"precomputed"``, a name known to
+        ``sklearn.metrics.pairwise.pairwise_kernels``, or ``kernel(X, Y) -> matrix``. The
+        kernel matrix is held in memory.
+    p : float in (1, 2] or "sparse"
         Norm of the predictor (dimensionless); ``"sparse"`` is 1 + 1 / ln(n_features).
         p < 2 takes one power per feature and step, sparse X included.
-    C : float, default=inf
-        Soft margin (dimensionless): ``1/2 |w|_p^2 + C sum(xi^2)``, the problem of
-        ``LinearSVC(loss="squared_hinge")`` for p = 2. inf asks for a separator.
-    kernel, gamma, degree, coef0, kernel_params
-        As in :class:`marginsvm.MomentumMarginClassifier`; p = 2 only. The kernel matrix
-        is held in memory.
-    fit_intercept : bool, default=True
-        Whether to fit an intercept. Unlike in the batch algorithms, it is penalised.
-    intercept_scaling : float, default=1.0
-        The intercept is the coefficient of a constant feature of this value (units of
-        X), as in LinearSVC: the larger, the less it is penalised.
-    accelerated : bool, default=True
+    accelerated : bool
         Algorithm 2, or else Algorithm 1.
-    sampling : {"permutation", "uniform"}, default="permutation"
+    sampling : {"permutation", "uniform"}
         Coordinates in random order, each once an epoch, or independent draws, for which
         the paper's guarantees hold.
-    restart : bool, default=True
+    restart : bool
         Let the acceleration begin again when the certified gap has grown by half.
-    shrinking : bool, default=True
+    shrinking : bool
         Move only the rows that matter: those of positive weight and the worst others,
         chosen again whenever the worst row is not among them. With ``restart=False``,
         ``shrinking=False`` and uniform sampling, the fit is the paper's.
-    stopping : {"gap", "separation"}, default="gap"
-        Stop at the certified relative gap ``tol``, or at any separator.
-    tol : float, default=1e-3
-        Relative gap between the certified bounds (dimensionless).
-    max_iter : int, default=10000
-        Epochs of n_rows steps in all, those before a warm start included.
-    warm_start : bool, default=False
-        Go on from where the previous fit on the same data ended, bit for bit; with another C,
-        begin anew.
-    random_state : int, RandomState instance or None, default=None
-        Order of the coordinates.
-    verbose : bool or int, default=False
-        Print the gap now and then.
-
-    Attributes
-    ----------
-    coef_, intercept_, support_, support_vectors_, dual_coef_ : ndarray
-        The predictor, as in :class:`marginsvm.MomentumMarginClassifier`.
-    margin_, margin_bound_, gap_, separable_, status_, certificate_, history_
-        What is proved of it and how the fit ended, as there. Margins are distances in the
-        q-norm, 1/p + 1/q = 1 (units of X), to the plane with the constant feature included.
-    classes_, n_features_in_, feature_names_in_ : ndarray, int, ndarray
-        What was seen in fit, as there.
-    n_iter_ : int
-        Epochs of n_rows steps.
 
     Notes
     -----
@@ -210,7 +187,7 @@ class DualLpPerceptron(DualStateMixin, BaseEstimator):
     :math:`y`                               ``zeta + gamma**2 * s``
     :math:`\gamma`                          ``gamma``
     :math:`\theta(\alpha)`                  mirror image of a vector, taken by ``data``
-    :math:`L_i`                             ``data.flat().curvature``
+    :math:`L_i`                             ``data.layout().curvature``
     ======================================  ===========================================
 
     Algorithm 2 is written in two sequences that move in one coordinate a step (``s``
@@ -239,59 +216,10 @@ class DualLpPerceptron(DualStateMixin, BaseEstimator):
     ('certified', True)
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **DualStateMixin._parameter_constraints,
-        "p": [Interval(Real, 1.0, 2.0, closed="right"), StrOptions({"sparse"})],
-        "intercept_scaling": [Interval(Real, 0.0, None, closed="neither")],
-        "accelerated": ["boolean"],
-        "sampling": [StrOptions({"permutation", "uniform"})],
-        "restart": ["boolean"],
-        "shrinking": ["boolean"],
-        "random_state": ["random_state"],
-    }
-
-    def __init__(
-        self,
-        *,
-        p: float | str = 2.0,
-        C: float = np.inf,
-        kernel: str | Callable[..., Array] = "linear",
-        gamma: str | float = "scale",
-        degree: float = 3,
-        coef0: float = 0.0,
-        kernel_params: dict[str, Any] | None = None,
-        fit_intercept: bool = True,
-        intercept_scaling: float = 1.0,
-        accelerated: bool = True,
-        sampling: str = "permutation",
-        restart: bool = True,
-        shrinking: bool = True,
-        stopping: str = "gap",
-        tol: float = 1e-3,
-        max_iter: int = 10_000,
-        warm_start: bool = False,
-        random_state: Any = None,
-        verbose: bool | int = False,
-    ) -> None:
-        self.p = p
-        self.C = C
-        self.kernel = kernel
-        self.gamma = gamma
-        self.degree = degree
-        self.coef0 = coef0
-        self.kernel_params = kernel_params
-        self.fit_intercept = fit_intercept
-        self.intercept_scaling = intercept_scaling
-        self.accelerated = accelerated
-        self.sampling = sampling
-        self.restart = restart
-        self.shrinking = shrinking
-        self.stopping = stopping
-        self.tol = tol
-        self.max_iter = max_iter
-        self.warm_start = warm_start
-        self.random_state = random_state
-        self.verbose = verbose
+    accelerated: bool = parameter("boolean", default=True)
+    sampling: str = parameter(StrOptions({"permutation", "uniform"}), default="permutation")
+    restart: bool = parameter("boolean", default=True)
+    shrinking: bool = parameter("boolean", default=True)
 
     def _algorithm(self) -> DualLp:
         return DualLp(

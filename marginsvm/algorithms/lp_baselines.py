@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -12,6 +12,8 @@ from sklearn.base import BaseEstimator
 from marginsvm._typing import Array
 from marginsvm.algorithms.dual_lp import DualLpPerceptron, draw, draw_seed
 from marginsvm.dual_state import DualStateMixin
+from marginsvm.estimator.declaring import parameter, with_parameters
+from marginsvm.estimator.parameters import LpParameters, RandomParameters
 from marginsvm.fit import Algorithm, Candidate, Requirements
 from marginsvm.kernel_matrix import KernelMatrixAdapter
 from marginsvm.rows.vector import Vector
@@ -122,28 +124,21 @@ _SHARED: dict[str, list[Any]] = {
 }
 
 
-class LpPerceptron(DualStateMixin, BaseEstimator):
+@with_parameters
+class LpPerceptron(RandomParameters, LpParameters, DualStateMixin, BaseEstimator):
     r"""Online perceptron with a p-norm: a row that is misjudged is added.
 
     It stops changing at the first separator, whose margin may be small;
-    ``stopping="separation"`` stops there. Where nothing separates, the model is that
-    of the epoch after which the fewest rows were misjudged.
+    ``stopping="separation"`` stops there. Where nothing separates, the model is that of the
+    epoch after which the fewest rows were misjudged. With sample or class weights, it is that
+    whose misjudged rows weigh least, and is also sought among those of some epochs in which
+    rows are drawn in proportion to their weights.
 
     Parameters
     ----------
-    p : float in (1, 2] or "sparse", default=2.0
-        Norm of the predictor (dimensionless); 2 is Rosenblatt's perceptron.
-    fit_intercept, intercept_scaling, stopping, tol, max_iter, warm_start, random_state, verbose
-        As in :class:`marginsvm.DualLpPerceptron`.
-
-    Attributes
-    ----------
-    coef_, intercept_ : ndarray
-        The predictor, as in :class:`marginsvm.DualLpPerceptron`.
-    margin_, margin_bound_, gap_, separable_, status_, n_iter_, certificate_, history_
-        What is proved of it and how the fit ended, as there.
-    classes_, n_features_in_, feature_names_in_ : ndarray, int, ndarray
-        What was seen in fit, as there.
+    p : float in (1, 2] or "sparse"
+        Norm of the predictor (dimensionless): 2 is Rosenblatt's perceptron, ``"sparse"`` is
+        1 + 1 / ln(n_features).
 
     Notes
     -----
@@ -169,56 +164,22 @@ class LpPerceptron(DualStateMixin, BaseEstimator):
     'separated'
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = _SHARED
-
-    def __init__(
-        self,
-        *,
-        p: float | str = 2.0,
-        fit_intercept: bool = True,
-        intercept_scaling: float = 1.0,
-        stopping: str = "gap",
-        tol: float = 1e-3,
-        max_iter: int = 10_000,
-        warm_start: bool = False,
-        random_state: Any = None,
-        verbose: bool | int = False,
-    ) -> None:
-        self.p = p
-        self.fit_intercept = fit_intercept
-        self.intercept_scaling = intercept_scaling
-        self.stopping = stopping
-        self.tol = tol
-        self.max_iter = max_iter
-        self.warm_start = warm_start
-        self.random_state = random_state
-        self.verbose = verbose
-
     def _algorithm(self) -> OnlineLp:
         return OnlineLp("perceptron", random_state=self.random_state)
 
 
-class PrimalMirrorDescent(DualStateMixin, BaseEstimator):
+@with_parameters
+class PrimalMirrorDescent(RandomParameters, LpParameters, DualStateMixin, BaseEstimator):
     r"""Stochastic mirror descent on the squared hinge loss, with the step of Theorem 1.
 
     Parameters
     ----------
-    p : float in (1, 2] or "sparse", default=2.0
-        Norm of the predictor (dimensionless); 2 is stochastic gradient descent.
-    average : bool, default=False
+    p : float in (1, 2] or "sparse"
+        Norm of the predictor (dimensionless): 2 is stochastic gradient descent, ``"sparse"`` is
+        1 + 1 / ln(n_features).
+    average : bool
         Whether the model is the average of all predictors, of which Theorem 1 speaks;
         the last one is better in practice.
-    fit_intercept, intercept_scaling, stopping, tol, max_iter, warm_start, random_state, verbose
-        As in :class:`marginsvm.DualLpPerceptron`.
-
-    Attributes
-    ----------
-    coef_, intercept_ : ndarray
-        The predictor, as in :class:`marginsvm.DualLpPerceptron`.
-    margin_, margin_bound_, gap_, separable_, status_, n_iter_, certificate_, history_
-        What is proved of it and how the fit ended, as there.
-    classes_, n_features_in_, feature_names_in_ : ndarray, int, ndarray
-        What was seen in fit, as there.
 
     Notes
     -----
@@ -226,7 +187,7 @@ class PrimalMirrorDescent(DualStateMixin, BaseEstimator):
     paper                             code
     ================================  =============================================
     :math:`\psi'(\theta^{(t)})`       ``u``
-    :math:`\gamma`                    1 / largest ``data.flat().curvature``
+    :math:`\gamma`                    1 / largest ``data.layout().curvature``
     :math:`t \overline{\theta_t}`     ``total``
     ================================  =============================================
 
@@ -245,32 +206,7 @@ class PrimalMirrorDescent(DualStateMixin, BaseEstimator):
     'separated'
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {**_SHARED, "average": ["boolean"]}
-
-    def __init__(
-        self,
-        *,
-        p: float | str = 2.0,
-        average: bool = False,
-        fit_intercept: bool = True,
-        intercept_scaling: float = 1.0,
-        stopping: str = "gap",
-        tol: float = 1e-3,
-        max_iter: int = 10_000,
-        warm_start: bool = False,
-        random_state: Any = None,
-        verbose: bool | int = False,
-    ) -> None:
-        self.p = p
-        self.average = average
-        self.fit_intercept = fit_intercept
-        self.intercept_scaling = intercept_scaling
-        self.stopping = stopping
-        self.tol = tol
-        self.max_iter = max_iter
-        self.warm_start = warm_start
-        self.random_state = random_state
-        self.verbose = verbose
+    average: bool = parameter("boolean", default=False)
 
     def _algorithm(self) -> OnlineLp:
         return OnlineLp("descent", self.average, self.random_state)

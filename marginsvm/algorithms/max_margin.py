@@ -2,24 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from marginsvm._typing import Array
+from marginsvm.algorithms.exact.choosing import difference_of_means
 from marginsvm.algorithms.exact.newton import Newton
 from marginsvm.algorithms.exact.sparse import LongStart, short_start
-from marginsvm.algorithms.exact.working_set import WorkingSet, difference_of_means
+from marginsvm.algorithms.exact.working_set import WorkingSet
 from marginsvm.algorithms.momentum import Momentum
 from marginsvm.data.threads import single_threaded_blas
 from marginsvm.dual_state import DualStateMixin
+from marginsvm.estimator.declaring import with_parameters
+from marginsvm.estimator.parameters import CommonParameters, KernelParameters
 from marginsvm.estimator.results import Fitted
 from marginsvm.fit import Algorithm, Candidate, Progress, Requirements, Stopping, play
 from marginsvm.fit.confirm import least_loss
 from marginsvm.kernel_matrix import KernelMatrixAdapter
+from marginsvm.kernel_matrix.capabilities import csr_examples
 
 _LAST_RESORT = 50  # rounds of momentum, for a model where nothing separates
 _PATIENCE = 10  # a round solves exactly, and shortens the proof unless rounding prevents it
@@ -61,7 +64,7 @@ class ActiveSet(Algorithm):
         many = problem.rows.n_classes == 2 and problem.n_rows > _MANY
         if many and np.isfinite(problem.C) and problem.width <= problem.n_rows:
             return Newton.start(problem)
-        if many and problem.csr is not None:
+        if many and csr_examples(problem) is not None:
             return LongStart() if problem.width > problem.n_rows // 4 else short_start(problem)
         return WorkingSet.start(problem)
 
@@ -76,7 +79,7 @@ class ActiveSet(Algorithm):
 
     def fallback(self, problem: KernelMatrixAdapter, progress: Progress) -> Candidate:
         """Where nothing separates, close to the minimiser of the exponential loss."""
-        if progress.upper <= problem.vanishing and problem.cheap_sums:
+        if progress.upper <= problem.errors.vanishing and problem.cheap_sums:
             last = play(Momentum(), problem, Stopping("rounds", max_iter=_LAST_RESORT))
             assert last.progress.last is not None
             return last.progress.last
@@ -86,7 +89,8 @@ class ActiveSet(Algorithm):
         return Candidate(vectors[int(np.argmin(loss))])
 
 
-class MaxMarginClassifier(DualStateMixin, BaseEstimator):
+@with_parameters
+class MaxMarginClassifier(CommonParameters, KernelParameters, DualStateMixin, BaseEstimator):
     """Maximum-margin classifier, exact: the one to take if you have no other wish.
 
     Few rows decide the margin. A working set of rows is solved exactly, one pass over all
@@ -95,40 +99,26 @@ class MaxMarginClassifier(DualStateMixin, BaseEstimator):
 
     Parameters
     ----------
-    C : float, default=inf
-        Soft margin (dimensionless): the problem of ``LinearSVC(loss="squared_hinge")``,
-        with an unpenalised intercept. inf asks for a separator.
-    kernel, gamma, degree, coef0, kernel_params
-        As in :class:`marginsvm.MomentumMarginClassifier`.
-    fit_intercept : bool, default=True
-        Whether to fit an intercept; it is not penalised.
-    stopping : {"gap", "separation"}, default="gap"
-        Stop at the certified relative gap ``tol``, or at any separator.
-    tol : float, default=1e-6
+    tol : float
         Relative gap between the certified bounds (dimensionless). Rounding may hide it: then
         the fit ends as ``stalled``, after ten rounds that brought the bounds no closer. 0 plays
         all rounds.
-    max_iter : int, default=200
+    max_iter : int
         Rounds in all, those before a warm start included: each solves a working set (soft
         margins with many examples: takes a Newton step) and looks at all rows once.
-    warm_start : bool, default=False
+    warm_start : bool
         Go on from where the previous fit on the same data ended, bit for bit (kernels: up
-        to rounding); with another C, begin anew.
-    verbose : bool or int, default=False
-        Print the gap now and then.
+        to rounding).
 
     Attributes
     ----------
+    margin_ : float
+        Certified lower bound on the best margin, which this predictor has (units of X). Margins
+        down to 1e-9 of the radius are found and certified (kernels and rows with more than 1024
+        features: 1e-7), thinner ones where the features are of different units.
     support_ : ndarray of shape (n_support,)
-        Examples with positive weight in the fitted predictor; of linear ones, too.
-    coef_, intercept_, support_vectors_, dual_coef_ : ndarray
-        The predictor, as in :class:`marginsvm.MomentumMarginClassifier`.
-    margin_, margin_bound_, gap_, separable_, status_, n_iter_, certificate_, history_
-        What is proved of it and how the fit ended, as there. Margins down to 1e-9 of the
-        radius are found and certified (kernels and rows with more than 1024 features: 1e-7),
-        thinner ones where the features are of different units.
-    classes_, n_features_in_, feature_names_in_ : ndarray, int, ndarray
-        What was seen in fit, as there.
+        Indices of the training examples with positive weight in the fitted predictor; of
+        linear ones, too.
 
     See Also
     --------
@@ -175,34 +165,8 @@ class MaxMarginClassifier(DualStateMixin, BaseEstimator):
     0.81756 True 3
     """
 
-    def __init__(
-        self,
-        *,
-        C: float = np.inf,
-        kernel: str | Callable[..., Array] = "linear",
-        gamma: str | float = "scale",
-        degree: float = 3,
-        coef0: float = 0.0,
-        kernel_params: dict[str, Any] | None = None,
-        fit_intercept: bool = True,
-        stopping: str = "gap",
-        tol: float = 1e-6,
-        max_iter: int = 200,
-        warm_start: bool = False,
-        verbose: bool | int = False,
-    ) -> None:
-        self.C = C
-        self.kernel = kernel
-        self.gamma = gamma
-        self.degree = degree
-        self.coef0 = coef0
-        self.kernel_params = kernel_params
-        self.fit_intercept = fit_intercept
-        self.stopping = stopping
-        self.tol = tol
-        self.max_iter = max_iter
-        self.warm_start = warm_start
-        self.verbose = verbose
+    tol: float = 1e-6
+    max_iter: int = 200
 
     def _algorithm(self) -> ActiveSet:
         return ActiveSet(self.tol)

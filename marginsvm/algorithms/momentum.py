@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from numbers import Real
-from typing import Any, ClassVar
 
-import numpy as np
 from sklearn.base import BaseEstimator
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 
-from marginsvm._typing import Array
 from marginsvm.dual_state import DualStateMixin
+from marginsvm.estimator.declaring import parameter, with_parameters
+from marginsvm.estimator.parameters import CommonParameters, KernelParameters
 from marginsvm.fit import Algorithm, Candidate, Requirements
 from marginsvm.kernel_matrix import KernelMatrixAdapter
 from marginsvm.kernel_matrix.responses import Response, Weights, logistic, softmax
@@ -93,7 +92,8 @@ class Momentum(Algorithm):
             yield Candidate(state.g, state.mass_g)
 
 
-class MomentumMarginClassifier(DualStateMixin, BaseEstimator):
+@with_parameters
+class MomentumMarginClassifier(CommonParameters, KernelParameters, DualStateMixin, BaseEstimator):
     r"""Maximum-margin classifier by momentum on an exponentially-tailed loss.
 
     Gradient descent on the exponential or logistic loss, with normalized gradients and
@@ -101,84 +101,21 @@ class MomentumMarginClassifier(DualStateMixin, BaseEstimator):
 
     Parameters
     ----------
-    C : float, default=inf
-        Soft margin (dimensionless): the problem of ``LinearSVC(loss="squared_hinge")``,
-        with an unpenalised intercept. inf asks for a separator.
-    kernel : str or callable, default="linear"
-        ``"linear"``, ``"precomputed"``, a name known to
-        ``sklearn.metrics.pairwise.pairwise_kernels``, or ``kernel(X, Y) -> matrix``.
-    gamma : {"scale", "auto"} or float, default="scale"
-        Kernel coefficient, as in SVC (units of the kernel's: 1 over those of X, squared, for
-        "rbf"). The variance of "scale" is weighted by ``sample_weight``.
-    degree : float, default=3
-        Degree of the polynomial kernel (dimensionless).
-    coef0 : float, default=0.0
-        Constant of the polynomial and sigmoid kernels (dimensionless).
-    kernel_params : dict, default=None
-        Parameters of a callable kernel, passed as keywords. Those of a named kernel may stand
-        here, too, in place of gamma, degree and coef0; others are refused.
-    fit_intercept : bool, default=True
-        Whether to fit an intercept; it is not penalised.
-    loss : {"exponential", "logistic"}, default="exponential"
-        Loss whose smoothed margin is ascended.
-    step : {"constant", "inv_sqrt"}, float or callable, default="constant"
+    loss : {"exponential", "logistic"} or Response
+        Loss whose smoothed margin is ascended: a name, or an object that answers margins with
+        weights as :class:`marginsvm.responses.Response` says.
+    step : {"constant", "inv_sqrt"}, float or callable
         theta_t as a multiple of the paper's step (dimensionless): a name, a number, a
         function of t, or a schedule object whose parameters a grid search can reach.
-    momentum : {"nesterov", "none"}, float or callable, default="nesterov"
+    momentum : {"nesterov", "none"}, float or callable
         beta_t in [0, 1] (dimensionless), given likewise. ``"none"`` with the constant step is
         normalized gradient descent (O(1/t)), with ``"inv_sqrt"`` the method of Nacson
         et al. (O(1/sqrt t)).
-    gradient : {"normalized", "theory", "plain"}, default="normalized"
+    gradient : {"normalized", "theory", "plain"}
         How the loss's gradient is scaled: its weights on the rows sum to 1; they are those
         of the paper's psi, divided by its smoothness (the exponential loss: the same;
         logistic: 1/n of them, safe and slow); or not at all, which is plain gradient
         descent, whose margin grows with log t only.
-    stopping : {"gap", "separation"}, default="gap"
-        Stop at the certified relative gap ``tol``, or at any separator of the examples.
-        With ``C < inf``, slack does not count as separation, and a fit that asks for
-        ``"separation"`` ends at the gap ``tol`` where it comes first.
-    tol : float, default=1e-3
-        Relative gap between the certified bounds (dimensionless).
-    max_iter : int, default=10000
-        Rounds in all, those before a warm start included.
-    warm_start : bool, default=False
-        Go on from where the previous fit on the same data ended, bit for bit; with another C,
-        begin anew.
-    verbose : bool or int, default=False
-        Print the gap now and then.
-
-    Attributes
-    ----------
-    classes_ : ndarray of shape (n_classes,)
-        Class labels, sorted.
-    coef_, intercept_ : ndarray of shape (1, n_features), (1,) or (n_classes, ...)
-        Linear predictor, scaled so that the closest training examples get decision
-        values +-1 (more classes: the smallest difference of scores is 1).
-    support_, support_vectors_, dual_coef_ : ndarray
-        Kernel predictor, in place of ``coef_``: indices, examples and coefficients (one row a
-        class; one row in all for two classes).
-    margin_, margin_bound_ : float
-        Certified lower and upper bound on the best margin (margin units: those of X).
-    gap_ : float
-        Their relative gap, from 0 to 1 (dimensionless); 1 where no separator was found. See
-        :attr:`marginsvm.MarginCertificate.gap`.
-    separable_ : bool or None
-        Whether the classes can be separated: True if this predictor does, False if exact
-        weights are proved to make the classes meet, None if neither is known.
-    status_ : str
-        ``certified``, ``separated``, ``no_margin``, ``stalled`` (exact solver only),
-        ``max_iter``, ``stopped`` or ``interrupted``.
-    n_iter_ : int
-        Rounds played.
-    certificate_ : MarginCertificate
-        All of this and the weights that prove the upper bound.
-    history_ : dict of ndarray
-        ``n_iter``, ``n_passes``, ``seconds``, ``margin``, ``margin_bound``: the best bounds
-        after each round.
-    n_features_in_ : int
-        Number of features seen in fit.
-    feature_names_in_ : ndarray of shape (n_features,)
-        Their names, where X has names that are strings.
 
     See Also
     --------
@@ -220,54 +157,26 @@ class MomentumMarginClassifier(DualStateMixin, BaseEstimator):
     ('certified', True)
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **DualStateMixin._parameter_constraints,
-        "loss": [StrOptions(set(LOSSES))],
-        "step": [StrOptions(set(STEPS)), Interval(Real, 0.0, None, closed="neither"), callable],
-        "momentum": [StrOptions(set(MOMENTA)), Interval(Real, 0.0, 1.0, closed="both"), callable],
-        "gradient": [StrOptions({"normalized", "theory", "plain"})],
-    }
-
-    def __init__(
-        self,
-        *,
-        C: float = np.inf,
-        kernel: str | Callable[..., Array] = "linear",
-        gamma: str | float = "scale",
-        degree: float = 3,
-        coef0: float = 0.0,
-        kernel_params: dict[str, Any] | None = None,
-        fit_intercept: bool = True,
-        loss: str = "exponential",
-        step: Schedule = "constant",
-        momentum: Schedule = "nesterov",
-        gradient: str = "normalized",
-        stopping: str = "gap",
-        tol: float = 1e-3,
-        max_iter: int = 10_000,
-        warm_start: bool = False,
-        verbose: bool | int = False,
-    ) -> None:
-        self.C = C
-        self.kernel = kernel
-        self.gamma = gamma
-        self.degree = degree
-        self.coef0 = coef0
-        self.kernel_params = kernel_params
-        self.fit_intercept = fit_intercept
-        self.loss = loss
-        self.step = step
-        self.momentum = momentum
-        self.gradient = gradient
-        self.stopping = stopping
-        self.tol = tol
-        self.max_iter = max_iter
-        self.warm_start = warm_start
-        self.verbose = verbose
+    loss: str | Response = parameter(
+        StrOptions(set(LOSSES)), HasMethods("respond"), default="exponential"
+    )
+    step: Schedule = parameter(
+        StrOptions(set(STEPS)),
+        Interval(Real, 0.0, None, closed="neither"),
+        callable,
+        default="constant",
+    )
+    momentum: Schedule = parameter(
+        StrOptions(set(MOMENTA)),
+        Interval(Real, 0.0, 1.0, closed="both"),
+        callable,
+        default="nesterov",
+    )
+    gradient: str = parameter(StrOptions({"normalized", "theory", "plain"}), default="normalized")
 
     def _algorithm(self) -> Momentum:
         return Momentum(
-            loss=LOSSES[self.loss],
+            loss=LOSSES[self.loss] if isinstance(self.loss, str) else self.loss,
             theta=resolve(self.step, STEPS),
             beta=resolve(self.momentum, MOMENTA),
             gradient=self.gradient,

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from numbers import Real
-from typing import Any, ClassVar
 
-import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils._param_validation import Interval
 
-from marginsvm._typing import Array
 from marginsvm.dual_state import DualStateMixin
+from marginsvm.estimator.declaring import parameter, with_parameters
+from marginsvm.estimator.parameters import CommonParameters, KernelParameters
 from marginsvm.fit import Algorithm, Candidate, Requirements
 from marginsvm.kernel_matrix import KernelMatrixAdapter
 from marginsvm.kernel_matrix.responses import softmax
@@ -76,7 +75,8 @@ class OptimisticPlay(Algorithm):
         yield Candidate(state.total, state.t)
 
 
-class OptimisticPerceptron(DualStateMixin, BaseEstimator):
+@with_parameters
+class OptimisticPerceptron(CommonParameters, KernelParameters, DualStateMixin, BaseEstimator):
     r"""Perceptron of optimistic play: it separates within O(r^2 log n / gamma) rounds.
 
     The learner follows the regularised leader and expects the data to answer as in the
@@ -85,34 +85,9 @@ class OptimisticPerceptron(DualStateMixin, BaseEstimator):
 
     Parameters
     ----------
-    C : float, default=inf
-        Soft margin (dimensionless); inf asks for a separator.
-    kernel, gamma, degree, coef0, kernel_params
-        As in :class:`marginsvm.MomentumMarginClassifier`.
-    fit_intercept : bool, default=True
-        Whether to fit an intercept; it is not penalised.
-    r : float, default=None
+    r : float
         Bound on the norms of the examples (units of X; about the mean, with an
         intercept). None measures the largest, the best choice of the theory.
-    stopping : {"gap", "separation"}, default="gap"
-        Stop at the certified relative gap ``tol``, or at any separator.
-    tol : float, default=1e-3
-        Relative gap between the certified bounds (dimensionless).
-    max_iter : int, default=10000
-        Rounds in all, those before a warm start included.
-    warm_start : bool, default=False
-        Go on from where the previous fit on the same data ended; with another C, begin anew.
-    verbose : bool or int, default=False
-        Print the gap now and then.
-
-    Attributes
-    ----------
-    coef_, intercept_, support_, support_vectors_, dual_coef_ : ndarray
-        The predictor, as in :class:`marginsvm.MomentumMarginClassifier`.
-    margin_, margin_bound_, gap_, separable_, status_, n_iter_, certificate_, history_
-        What is proved of it and how the fit ended, as there.
-    classes_, n_features_in_, feature_names_in_ : ndarray, int, ndarray
-        What was seen in fit, as there.
 
     Notes
     -----
@@ -147,41 +122,7 @@ class OptimisticPerceptron(DualStateMixin, BaseEstimator):
     'separated'
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **DualStateMixin._parameter_constraints,
-        "r": [Interval(Real, 0.0, None, closed="neither"), None],
-    }
-
-    def __init__(
-        self,
-        *,
-        C: float = np.inf,
-        kernel: str | Callable[..., Array] = "linear",
-        gamma: str | float = "scale",
-        degree: float = 3,
-        coef0: float = 0.0,
-        kernel_params: dict[str, Any] | None = None,
-        fit_intercept: bool = True,
-        r: float | None = None,
-        stopping: str = "gap",
-        tol: float = 1e-3,
-        max_iter: int = 10_000,
-        warm_start: bool = False,
-        verbose: bool | int = False,
-    ) -> None:
-        self.C = C
-        self.kernel = kernel
-        self.gamma = gamma
-        self.degree = degree
-        self.coef0 = coef0
-        self.kernel_params = kernel_params
-        self.fit_intercept = fit_intercept
-        self.r = r
-        self.stopping = stopping
-        self.tol = tol
-        self.max_iter = max_iter
-        self.warm_start = warm_start
-        self.verbose = verbose
+    r: float | None = parameter(Interval(Real, 0.0, None, closed="neither"), None, default=None)
 
     def _algorithm(self) -> OptimisticPlay:
         return OptimisticPlay(self.r)

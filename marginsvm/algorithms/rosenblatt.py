@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
-from functools import partial
+from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
 import numpy as np
 
 from marginsvm._typing import Array
 from marginsvm.algorithms.baselines import BatchPerceptron, Perceptron
+from marginsvm.certify.bounds import rounding_error
+from marginsvm.estimator.declaring import with_parameters
 from marginsvm.estimator.results import Fitted
 from marginsvm.fit import Requirements, Stopping
 from marginsvm.kernel_matrix import BestResponse, KernelMatrixAdapter
@@ -33,11 +33,11 @@ class Mistakes(Perceptron):
     ) -> BestResponse:
         """The next misclassified row behind the one that was added last."""
         visited = -1 if last is None else cast(Mistake, last.weights).visited
-        rounding = 2.0 * problem.rounding_error(w)  # of two margins
-        response = partial(next_mistake, start=visited + 1, rounding=rounding)
-        return problem.respond(w, response=response)
+        rounding = 2.0 * rounding_error(problem, w)  # of two margins
+        return problem.respond(w, response=NextMistake(visited + 1, rounding))
 
 
+@with_parameters
 class KernelPerceptron(BatchPerceptron):
     r"""Rosenblatt's perceptron: every misclassified example is added, in turn.
 
@@ -48,32 +48,17 @@ class KernelPerceptron(BatchPerceptron):
 
     Parameters
     ----------
-    C : float, default=inf
-        Soft margin (dimensionless); inf asks for a separator.
-    kernel, gamma, degree, coef0, kernel_params
-        As in :class:`marginsvm.MomentumMarginClassifier`.
-    fit_intercept : bool, default=True
+    fit_intercept : bool
         Whether to fit an intercept; it is not penalised.
-    tol : float, default=1e-6
+    tol : float
         An upper bound on the margin that counts as none (relative to the radius).
-    max_iter : int, default=10000
+    max_iter : int
         Mistakes in all, those before a warm start included.
-    warm_start : bool, default=False
-        Go on from where the previous fit on the same data ended, bit for bit; with another C,
-        begin anew.
-    verbose : bool or int, default=False
-        Print the gap now and then.
 
     Attributes
     ----------
     n_mistakes_ : int
         Updates made.
-    coef_, intercept_, support_, support_vectors_, dual_coef_ : ndarray
-        The predictor, as in :class:`marginsvm.MomentumMarginClassifier`.
-    margin_, margin_bound_, gap_, separable_, status_, n_iter_, certificate_, history_
-        What is proved of it and how the fit ended, as there.
-    classes_, n_features_in_, feature_names_in_ : ndarray, int, ndarray
-        What was seen in fit, as there.
 
     Notes
     -----
@@ -98,34 +83,8 @@ class KernelPerceptron(BatchPerceptron):
     5
     """
 
-    stopping = "separation"
-
-    def __init__(
-        self,
-        *,
-        C: float = np.inf,
-        kernel: str | Callable[..., Array] = "linear",
-        gamma: str | float = "scale",
-        degree: float = 3,
-        coef0: float = 0.0,
-        kernel_params: dict[str, Any] | None = None,
-        fit_intercept: bool = True,
-        tol: float = 1e-6,
-        max_iter: int = 10_000,
-        warm_start: bool = False,
-        verbose: bool | int = False,
-    ) -> None:
-        self.C = C
-        self.kernel = kernel
-        self.gamma = gamma
-        self.degree = degree
-        self.coef0 = coef0
-        self.kernel_params = kernel_params
-        self.fit_intercept = fit_intercept
-        self.tol = tol
-        self.max_iter = max_iter
-        self.warm_start = warm_start
-        self.verbose = verbose
+    tol: float = 1e-6
+    stopping: str = field(default="separation", init=False)  # no parameter of this estimator
 
     def _algorithm(self) -> Mistakes:
         return Mistakes()
@@ -150,27 +109,40 @@ class Mistake(Weights):
     visited: int = -1
 
 
-def next_mistake(
-    rows: Rows, margins: Array, mu: float, *, start: int, rounding: float = 0.0
-) -> Mistake:
-    """Respond with the first misclassified row from ``start`` on, or else the worst row.
+@dataclass(frozen=True)
+class NextMistake:
+    """Response with the first misclassified row from ``start`` on, or else the worst row.
 
-    Margins up to ``rounding`` cannot be told from 0. Balanced: the row comes with the worst
-    row of the opposite group. If all of these pairs are right but a longer cycle of groups is
-    not, the worst cycle is the mistake, and it stays the same row's turn.
+    Balanced: the row comes with the worst row of the opposite group. If all of these pairs are
+    right but a longer cycle of groups is not, the worst cycle is the mistake, and it stays
+    the same row's turn.
+
+    Attributes
+    ----------
+    start : int
+        Flat index of the row whose turn it is.
+    rounding : float
+        Margins up to this cannot be told from 0 (units of the radius).
     """
-    low = rows.group_min(margins)
-    paired = margins if not rows.balanced else margins + rows.expand(low.T)
-    mistakes = np.flatnonzero(paired <= rounding)
-    if mistakes.size == 0:
-        return Mistake(**vars(worst_row(rows, margins)), visited=start - 1)
-    row = int(mistakes[np.searchsorted(mistakes, start) % mistakes.size])
-    q = np.zeros(rows.shape)
-    q.flat[row] = 1.0
-    if rows.balanced:
-        groups = np.arange(low.size).reshape(low.shape)
-        own = np.broadcast_to(rows.expand(groups), rows.shape).flat[row]
-        partner = np.argmin(np.where(rows.expand(groups.T) == own, margins, np.inf))
-        q.flat[row] = q.flat[partner] = 0.5
-    worst = rows.min_margin(low)
-    return Mistake(q, 1.0, worst, rows.best_offsets(low), -worst, 1.0, visited=row)
+
+    start: int
+    rounding: float = 0.0
+
+    def respond(self, rows: Rows, margins: Array, mu: float) -> Mistake:
+        """Answer the margins of all rows."""
+        low = rows.group_min(margins)
+        paired = margins if not rows.balanced else margins + rows.expand(low.T)
+        mistakes = np.flatnonzero(paired <= self.rounding)
+        if mistakes.size == 0:
+            worst_rows = worst_row.respond(rows, margins)
+            return Mistake(**vars(worst_rows), visited=self.start - 1)
+        row = int(mistakes[np.searchsorted(mistakes, self.start) % mistakes.size])
+        q = np.zeros(rows.shape)
+        q.flat[row] = 1.0
+        if rows.balanced:
+            groups = np.arange(low.size).reshape(low.shape)
+            own = np.broadcast_to(rows.expand(groups), rows.shape).flat[row]
+            partner = np.argmin(np.where(rows.expand(groups.T) == own, margins, np.inf))
+            q.flat[row] = q.flat[partner] = 0.5
+        worst = rows.min_margin(low)
+        return Mistake(q, 1.0, worst, rows.best_offsets(low), -worst, 1.0, visited=row)

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
-import numpy as np
 from sklearn.base import BaseEstimator
 
-from marginsvm._typing import Array
 from marginsvm.dual_state import DualStateMixin
+from marginsvm.estimator.declaring import with_parameters
+from marginsvm.estimator.parameters import KernelParameters, NormalizeParameters
 from marginsvm.fit import Algorithm, Candidate, Requirements
 from marginsvm.kernel_matrix import BestResponse, KernelMatrixAdapter
 from marginsvm.kernel_matrix.responses import Response, softmax
@@ -76,49 +75,15 @@ class Smoothed(Algorithm):
         yield Candidate(state.p, 1.0)
 
 
-class SmoothedKernelPerceptron(DualStateMixin, BaseEstimator):
+@with_parameters
+class SmoothedKernelPerceptron(
+    NormalizeParameters, KernelParameters, DualStateMixin, BaseEstimator
+):
     r"""Smoothed normalized kernel perceptron (SNKP): sqrt(log n) / rho rounds to a separator.
 
     Nesterov's excessive gap technique on the regularised worst margin: an accelerated
     perceptron that costs one product with the Gram matrix a round, and goes on to the
     maximum margin.
-
-    Parameters
-    ----------
-    C : float, default=inf
-        Soft margin (dimensionless); inf asks for a separator.
-    kernel, gamma, degree, coef0, kernel_params
-        As in :class:`marginsvm.MomentumMarginClassifier`.
-    fit_intercept : bool, default=True
-        Whether to fit an intercept; it is not penalised, unless ``normalize=True``.
-    normalize : bool, default=False
-        Divide each example by its norm (with kernels, in feature space), also in prediction.
-        With ``fit_intercept=False``, margins are then the paper's rho_K. With an intercept,
-        a constant feature joins each example first: ``(x, s) / ||(x, s)||``, s being the
-        largest norm of an example. All margins published are of these rows, as
-        ``certificate_.of`` says; ``separable_`` and the boundary, where the decision is
-        ``w.x + b = 0``, are of X. A precomputed kernel must have K(x, x) = 1.
-    stopping : {"gap", "separation"}, default="gap"
-        Stop at the certified relative gap ``tol``, or at any separator.
-    tol : float, default=1e-3
-        Relative gap between the certified bounds (dimensionless).
-    max_iter : int, default=10000
-        Rounds in all, those before a warm start included.
-    warm_start : bool, default=False
-        Go on from where the previous fit on the same data ended; with another C, begin anew.
-    verbose : bool or int, default=False
-        Print the gap now and then.
-
-    Attributes
-    ----------
-    coef_, intercept_, support_, support_vectors_, dual_coef_ : ndarray
-        The predictor, as in :class:`marginsvm.MomentumMarginClassifier`.
-    constant_ : float
-        With ``normalize=True``: the constant s (units of x; 0 without an intercept).
-    margin_, margin_bound_, gap_, separable_, status_, n_iter_, certificate_, history_
-        What is proved of it and how the fit ended, as there.
-    classes_, n_features_in_, feature_names_in_ : ndarray, int, ndarray
-        What was seen in fit, as there.
 
     Notes
     -----
@@ -127,7 +92,7 @@ class SmoothedKernelPerceptron(DualStateMixin, BaseEstimator):
     =============================  ====================================================
     :math:`\alpha_k, p_k`          ``alpha``, ``p``: vectors of mass 1
     :math:`G \alpha_k`             ``data.margins(alpha)``, part of the answer
-    :math:`p_{\mu_k}(\alpha_k)`    ``problem.respond(alpha, mu)``
+    :math:`p_{\mu_k}(\alpha_k)`    ``data.respond(alpha, mu)``
     :math:`\|p_k\|_G`              ``data.norm(p)``, an upper bound
     :math:`\theta_k, \mu_k`        ``theta``, ``mu``
     =============================  ====================================================
@@ -152,37 +117,6 @@ class SmoothedKernelPerceptron(DualStateMixin, BaseEstimator):
     >>> clf.status_, clf.score(X[:100], y[:100])
     ('certified', 1.0)
     """
-
-    def __init__(
-        self,
-        *,
-        C: float = np.inf,
-        kernel: str | Callable[..., Array] = "linear",
-        gamma: str | float = "scale",
-        degree: float = 3,
-        coef0: float = 0.0,
-        kernel_params: dict[str, Any] | None = None,
-        fit_intercept: bool = True,
-        normalize: bool = False,
-        stopping: str = "gap",
-        tol: float = 1e-3,
-        max_iter: int = 10_000,
-        warm_start: bool = False,
-        verbose: bool | int = False,
-    ) -> None:
-        self.C = C
-        self.kernel = kernel
-        self.gamma = gamma
-        self.degree = degree
-        self.coef0 = coef0
-        self.kernel_params = kernel_params
-        self.fit_intercept = fit_intercept
-        self.normalize = normalize
-        self.stopping = stopping
-        self.tol = tol
-        self.max_iter = max_iter
-        self.warm_start = warm_start
-        self.verbose = verbose
 
     def _algorithm(self) -> Smoothed:
         return Smoothed()

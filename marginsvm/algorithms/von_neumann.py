@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from functools import partial
 from numbers import Real
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils._param_validation import Interval
 
-from marginsvm._typing import Array
 from marginsvm.algorithms.smoothed import SmoothedState, smoothed_round, smoothed_start
 from marginsvm.dual_state import DualStateMixin
+from marginsvm.estimator.declaring import parameter, with_parameters
+from marginsvm.estimator.parameters import KernelParameters, NormalizeParameters
 from marginsvm.estimator.results import Fitted
 from marginsvm.fit import Algorithm, Candidate, Stopping
 from marginsvm.kernel_matrix import KernelMatrixAdapter
-from marginsvm.kernel_matrix.responses import euclidean
+from marginsvm.kernel_matrix.responses import Euclidean
 from marginsvm.rows.vector import Vector
 
 
@@ -57,8 +57,8 @@ class IteratedSmoothed(Algorithm):
 
     def _inner(self, problem: KernelMatrixAdapter, q: Vector) -> tuple[float, SmoothedState]:
         """Goal and first state of SNKPVN(q, delta)."""
-        response = partial(euclidean, centre=q.coef)
-        return problem.norm(q) / self.gamma_outer, smoothed_start(problem, q, response)
+        start = smoothed_start(problem, q, Euclidean(centre=q.coef))
+        return problem.norm(q) / self.gamma_outer, start
 
     def step(self, problem: KernelMatrixAdapter, state: IteratedState) -> IteratedState:
         """Play an inner round, after the lines of an outer one where these are due."""
@@ -66,7 +66,7 @@ class IteratedSmoothed(Algorithm):
         if problem.norm(p) < state.delta:  # SNKPVN returns it
             hinge, (delta, inner) = state.hinge + _hinge(state.inner), self._inner(problem, p)
             state = replace(state, t=state.t + 1, q=p, delta=delta, inner=inner, hinge=hinge)
-        response = partial(euclidean, centre=state.q.coef)
+        response = Euclidean(centre=state.q.coef)
         return replace(state, inner=smoothed_round(problem, state.inner, response))
 
     def candidates(self, problem: KernelMatrixAdapter, state: IteratedState) -> Iterator[Candidate]:
@@ -78,7 +78,8 @@ class IteratedSmoothed(Algorithm):
         yield Candidate(state.hinge + _hinge(inner), fallback=True)
 
 
-class PerceptronVonNeumann(DualStateMixin, BaseEstimator):
+@with_parameters
+class PerceptronVonNeumann(NormalizeParameters, KernelParameters, DualStateMixin, BaseEstimator):
     r"""Iterated smoothed perceptron-von Neumann method (ISNKPVN): a separator or a proof of none.
 
     It ends with a predictor that separates the classes (``separable_`` True), or with
@@ -88,48 +89,19 @@ class PerceptronVonNeumann(DualStateMixin, BaseEstimator):
 
     Parameters
     ----------
-    C : float, default=inf
-        Soft margin (dimensionless); inf asks for a separator.
-    kernel, gamma, degree, coef0, kernel_params
-        As in :class:`marginsvm.MomentumMarginClassifier`.
-    fit_intercept : bool, default=True
-        Whether to fit an intercept; it is not penalised, unless ``normalize=True``.
-    normalize : bool, default=False
-        Divide each example by its norm (with kernels, in feature space), also in prediction.
-        With ``fit_intercept=False``, margins are then the paper's rho_K. With an intercept,
-        a constant feature joins each example first: ``(x, s) / ||(x, s)||``, s being the
-        largest norm of an example. All margins published are of these rows, as
-        ``certificate_.of`` says; ``separable_`` and the boundary, where the decision is
-        ``w.x + b = 0``, are of X. A precomputed kernel must have K(x, x) = 1.
-    gamma_outer : float, default=16.0
+    tol : float
+        Relative gap between the certified bounds (dimensionless), if that is asked for.
+    gamma_outer : float
         Factor by which an outer round shrinks ``||q||_G`` (dimensionless, above 1); of 2
         to 1024, 16 took the fewest rounds on most of the data sets tried.
-    epsilon : float, default=1e-6
+    epsilon : float
         Norm of ``A^T q`` at which the search for a separator ends, relative to the largest
         norm of an example.
-    stopping : {"gap", "separation"}, default="separation"
-        Stop at the certified relative gap ``tol``, or at any separator.
-    tol : float, default=1e-3
-        Relative gap between the certified bounds (dimensionless), if that is asked for.
-    max_iter : int, default=10000
-        Rounds in all, those before a warm start included.
-    warm_start : bool, default=False
-        Go on from where the previous fit on the same data ended; with another C, begin anew.
-    verbose : bool or int, default=False
-        Print the gap now and then.
 
     Attributes
     ----------
     n_outer_ : int
         Outer rounds; ``n_iter_`` counts the inner ones.
-    coef_, intercept_, support_, support_vectors_, dual_coef_ : ndarray
-        The predictor, as in :class:`marginsvm.MomentumMarginClassifier`.
-    constant_ : float
-        With ``normalize=True``: the constant s (units of x; 0 without an intercept).
-    margin_, margin_bound_, gap_, separable_, status_, n_iter_, certificate_, history_
-        What is proved of it and how the fit ended, as there.
-    classes_, n_features_in_, feature_names_in_ : ndarray, int, ndarray
-        What was seen in fit, as there.
 
     Notes
     -----
@@ -139,7 +111,7 @@ class PerceptronVonNeumann(DualStateMixin, BaseEstimator):
     :math:`\gamma, \epsilon`          ``gamma_outer``, ``epsilon``
     :math:`q_t, \delta_t`             ``q``, ``delta``
     :math:`\alpha_k, p_k`             ``inner.alpha``, ``inner.p``: vectors of mass 1
-    :math:`p_{\mu_k}^q(\alpha_k)`     ``data.respond(alpha, mu, partial(euclidean, ...))``
+    :math:`p_{\mu_k}^q(\alpha_k)`     ``problem.respond(alpha, mu, Euclidean(centre))``
     :math:`\mu_k`                     n times ``inner.mu``
     ================================  =================================================
 
@@ -167,46 +139,9 @@ class PerceptronVonNeumann(DualStateMixin, BaseEstimator):
     True
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **DualStateMixin._parameter_constraints,
-        "gamma_outer": [Interval(Real, 1.0, None, closed="neither")],
-        "epsilon": [Interval(Real, 0.0, None, closed="neither")],
-    }
-
-    def __init__(
-        self,
-        *,
-        C: float = np.inf,
-        kernel: str | Callable[..., Array] = "linear",
-        gamma: str | float = "scale",
-        degree: float = 3,
-        coef0: float = 0.0,
-        kernel_params: dict[str, Any] | None = None,
-        fit_intercept: bool = True,
-        normalize: bool = False,
-        gamma_outer: float = 16.0,
-        epsilon: float = 1e-6,
-        stopping: str = "separation",
-        tol: float = 1e-3,
-        max_iter: int = 10_000,
-        warm_start: bool = False,
-        verbose: bool | int = False,
-    ) -> None:
-        self.C = C
-        self.kernel = kernel
-        self.gamma = gamma
-        self.degree = degree
-        self.coef0 = coef0
-        self.kernel_params = kernel_params
-        self.fit_intercept = fit_intercept
-        self.normalize = normalize
-        self.gamma_outer = gamma_outer
-        self.epsilon = epsilon
-        self.stopping = stopping
-        self.tol = tol
-        self.max_iter = max_iter
-        self.warm_start = warm_start
-        self.verbose = verbose
+    stopping: str = "separation"
+    gamma_outer: float = parameter(Interval(Real, 1.0, None, closed="neither"), default=16.0)
+    epsilon: float = parameter(Interval(Real, 0.0, None, closed="neither"), default=1e-6)
 
     def _algorithm(self) -> IteratedSmoothed:
         return IteratedSmoothed(self.gamma_outer)

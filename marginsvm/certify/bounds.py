@@ -1,245 +1,220 @@
-"""What vectors prove: bounds that allow for rounding, so that none is ever wrong."""
+"""What vectors prove: bounds that allow for rounding, so that none is ever wrong.
+
+A problem asks for the largest margin of a predictor of norm 1. Any vector, taken as a predictor,
+bounds it from below by the smallest margin of a row. Any distribution q over the rows bounds it
+from above: no predictor of norm 1 has more than the average margin ``<A^T q, w> <= |A^T q|``.
+
+Both bounds are in units of the problem's radius, and moved outward by all that rounding may
+have done, as the problem's error model says. Sums of few terms, which are all that a certificate
+of high accuracy rests on, are done in extended precision.
+"""
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from math import fsum
-from typing import Any, NamedTuple
+from dataclasses import dataclass
 
 import numpy as np
 
+from marginsvm._rounding import FEW, PAIRWISE, SMALL
 from marginsvm._typing import Array
-from marginsvm.certify.checker.overlap import nothing_separates
-from marginsvm.certify.rounding import FEW, PAIRWISE, SMALL
-from marginsvm.rows.rows import Rows
+from marginsvm.certify.certifiable import Certifiable, LowestMargins, Predictor
+from marginsvm.certify.tolerances import IMBALANCE_SURCHARGE, SCALABLE_MARGIN
 from marginsvm.rows.vector import Vector
 
-_MAX_EFFORT = 2e7  # cubes of rows, on questions in vain whether exact weights exist: seconds
-_TINY = 1e-200  # margin per unit of length below which a predictor cannot be scaled to margin 1
-SURCHARGE = 3.0  # longest rows for each unit of imbalance: see ``Bounds.upper_bound``
+
+def upper_bound(problem: Certifiable, vector: Vector) -> float:
+    """Bound proved by the distribution of a vector, with all that may be rounding.
+
+    Weights that are balanced only up to rounding pay for it. Let all examples lie within
+    r of the point from which images count. A unit predictor with a positive margin then
+    has ``|b| < r`` (two classes: both signs of ``w x + b`` occur), or class offsets that
+    differ by less than ``sqrt(2) r``; so its margin is below ``|A^T q| + r imbalance``. A check
+    that counts from the mean finds a longer ``A^T q``, by up to ``r imbalance``, and examples
+    up to 2 r away. What is claimed here is no less than what it finds: 3 r.
+    """
+    proof = problem.distribution(vector)
+    length = problem.errors.proof_norm(proof)
+    if problem.slack is not None:
+        q = proof.weights()
+        length = _with_slack(length, np.sum(problem.slack * q * q))
+    bound = length + IMBALANCE_SURCHARGE * problem.errors.farthest * proof.imbalance()
+    return bound / proof.mass
 
 
-class Predictor(NamedTuple):
-    """A predictor as it is published, and the margin that it reaches at least.
+def distribution(problem: Certifiable, vector: Vector) -> Array:
+    """Weights on the rows in proportion to a vector's coefficients, as they are published."""
+    return problem.distribution(vector).weights()
+
+
+def rounding_error(problem: Certifiable, vector: Vector) -> float:
+    """Most that float64 may have changed a margin of a vector by.
+
+    The quick estimate leaves room for what many rounds have added up.
+    """
+    norm = problem.errors.predictor_norm(vector)
+    return problem.errors.margin_error(vector, norm, np.inf)
+
+
+def lower_bound(
+    problem: Certifiable,
+    vector: Vector,
+    offsets: Array | None = None,
+    margins: Array | None = None,
+) -> Predictor:
+    """Predictor of a vector, and the margin that its published numbers reach at least.
+
+    It is scaled so that the closest examples get 1 (no separator: to unit norm).
+
+    Parameters
+    ----------
+    problem : Certifiable
+    vector : Vector
+    offsets : ndarray of shape (n_classes,) or None
+        Class offsets; None: the best ones.
+    margins : ndarray or None
+        Margins of all rows, where they are known in float64: they are not computed again.
+    """
+    if margins is None:
+        measured = problem.lowest_margins(vector)
+    else:
+        measured = LowestMargins(vector, problem.rows.group_min(margins), margins)
+    if offsets is None:
+        offsets = problem.rows.best_offsets(measured.low)
+    if problem.slack is None:
+        return _of_hard_margin(problem, measured, offsets)
+    return _of_soft_margin(problem, measured, offsets, problem.slack)
+
+
+@dataclass(frozen=True)
+class _Smallest:
+    """The smallest margin of a vector at some class offsets, and how sure it is.
 
     Attributes
     ----------
+    vector : Vector
+    offsets : ndarray of shape (n_classes,)
+    norm : float
+        Of the vector as a predictor, at most.
     margin : float
-        In units of the radius.
-    offsets : ndarray
-        Class offsets that became the intercept.
-    coef, intercept : ndarray
-        In the user's units.
-    separates : bool
-        Whether it separates the examples themselves, slack left out.
+        The smallest margin, as computed in float64.
+    error : float
+        Rounding error of that margin, at most.
     """
 
-    margin: float
+    vector: Vector
     offsets: Array
-    coef: Array
-    intercept: Array
-    separates: bool
+    norm: float
+    margin: float
+    error: float
+
+    @property
+    def quick(self) -> float:
+        """The margin at least, by the quick estimate of its rounding error."""
+        return self.margin - self.error
 
 
-class Bounds(ABC):
-    """The bounds of a :class:`KernelMatrixAdapter`, in units of the radius.
+def _smallest(
+    problem: Certifiable, measured: LowestMargins, offsets: Array, norm: float
+) -> _Smallest:
+    margin = problem.rows.min_margin_at(measured.low, offsets)
+    wanted = problem.errors.rounding_rtol * margin
+    error = problem.errors.margin_error(measured.vector, norm, wanted)
+    error += FEW * float(np.abs(offsets).max())
+    return _Smallest(measured.vector, offsets, norm, margin, error)
 
-    Each geometry says how far its norms and scores may be off. Sums of few terms, which
-    are all that a certificate of high accuracy rests on, are done in extended precision.
+
+def _of_hard_margin(problem: Certifiable, measured: LowestMargins, offsets: Array) -> Predictor:
+    """Lower bound where every example must be on its own side."""
+    norm = problem.errors.predictor_norm(measured.vector)
+    smallest = _smallest(problem, measured, offsets, norm)
+    scale = _scale(problem, smallest, smallest.margin)
+    predictor = _published(problem, smallest, scale, smallest.margin > 0.0)
+    if norm == 0.0:
+        return predictor
+    least = smallest.quick
+    too_coarse = smallest.error > problem.errors.rounding_rtol * smallest.margin
+    if measured.margins is not None and too_coarse:
+        least = max(least, _sharpened(problem, predictor, measured.margins, smallest, scale))
+    if smallest.margin <= smallest.error:
+        least = _of_no_separator(least)
+    return predictor._replace(margin=least / norm)
+
+
+def _of_soft_margin(
+    problem: Certifiable, measured: LowestMargins, offsets: Array, slack: Array
+) -> Predictor:
+    """Lower bound where each row has a coordinate of its own, by which it may give way.
+
+    The margin of a row then includes what its coordinate adds, so that a positive one does not
+    say that the predictor separates the examples: their own margins do.
     """
-
-    rows: Rows
-    n_rows: int
-    radius: float
-    resolution = 0.0  # margins up to this (in radii) may be rounding that bounds do not allow for
-    enough = 0.0  # relative error of a bound that needs no more digits
-    vanishing = 1e-9  # upper bounds (in radii) at which exact weights that prove 0 may be near
-    precision = np.dtype(np.float64)  # of what rounds compute with
-    _image_shape: tuple[int, ...]
-    _slack: Array | None
-    _asked: dict[bytes, tuple[int, bool]]  # whether exact weights are near some, and the effort
-
-    @abstractmethod
-    def _scores(self, image: Array, precise: bool) -> Array:
-        """Scores of all examples; float64 throughout where ``precise``."""
-
-    @abstractmethod
-    def predictor(self, w: Vector, offsets: Array) -> tuple[Array, Array]:
-        """``w`` as the user applies it: coefficients and intercept, user's units of x."""
-
-    @abstractmethod
-    def combine(self, q: Array, *, precise: bool = False) -> Vector:
-        """``A^T q``."""
-
-    @abstractmethod
-    def _length(self, w: Vector) -> float:
-        """Norm of the predictor w without slack coordinates, at most."""
-
-    @abstractmethod
-    def _dual_length(self, image: Array, q: Array, moved: float) -> float:
-        """Norm of ``A^T q``, slack coordinates left out, at most.
-
-        ``image`` is that of weights of which q differs by ``moved``, a sum of absolute values.
-        """
-
-    @abstractmethod
-    def _doubt(self, w: Vector, length: float, *, sharp: bool, enough: float) -> float:
-        """Rounding error of the margins at most, as computed or as the predictor gives them.
-
-        Where the quickest estimate is above ``enough``, a closer one may be worth its price.
-        """
-
-    @abstractmethod
-    def _extended_scores(self, examples: Array, coef: Array) -> Array:
-        """Scores of some examples before the intercept is added, in extended precision."""
-
-    def weights(self, w: Vector) -> Array:
-        """Weights of a vector on the rows; where they are lazy, computed by passes."""
-        return w.coef
-
-    @property
-    def spread(self) -> Array | None:
-        """Largest distance of each feature from its mean (in radii), where there are features."""
-        return None
-
-    @property
-    def _farthest(self) -> float:
-        """Longest row, slack included, from the point from which images count (radii)."""
-        return 1.0
-
-    @property
-    def width(self) -> float:
-        """Length of a row that is written out, slack left out; infinite: it cannot be."""
-        return np.inf
-
-    def margins(self, w: Vector, *, precise: bool = False) -> Array:
-        """Margins ``<a_r, w>`` of all rows."""
-        margins = self.rows.margins(self._scores(w.image, precise))
-        return margins if self._slack is None else margins + self._slack * self.weights(w)
-
-    def rounding_error(self, w: Vector) -> float:
-        """Most that float64 may have changed a margin of w by (units of the radius).
-
-        The quick estimate leaves room for what many rounds have added up.
-        """
-        return self._doubt(w, self._length(w), sharp=False, enough=np.inf)
-
-    def lower_bound(
-        self, w: Vector, offsets: Array | None = None, margins: Array | None = None
-    ) -> Predictor:
-        """Predictor of ``w`` with these class offsets, or else with the best ones.
-
-        It is scaled so that the closest examples get 1 (no separator: to unit norm). Its
-        margin is that of the published numbers, less what rounding may have added. Those of
-        all rows are not computed again where they are known in float64.
-        """
-        length = self._length(w)
-        slack = None if self._slack is None else self._slack * self.weights(w)
-        if slack is not None:
-            length = _longer(length, np.sum(slack * self.weights(w)))
-        low, margins = (
-            self._lowest(w) if margins is None else (self.rows.group_min(margins), margins)
-        )
-        offsets = self.rows.best_offsets(low) if offsets is None else offsets
-        worst = own = self.rows.min_margin_at(low, offsets)
-        doubt = self._doubt(w, length, sharp=False, enough=self.enough * worst)
-        doubt += FEW * float(np.abs(offsets).max())
-        reached = worst if slack is None else worst - doubt
-        if slack is not None and margins is not None:
-            own = self.rows.min_margin_at(self.rows.group_min(margins - slack), offsets)
-            own -= doubt + FEW * float(np.abs(slack).max())
-        positive = reached > max(self.resolution, _TINY) * length
-        scale = reached * self.rows.unit if positive else length / self.radius
-        coef, intercept = (np.atleast_1d(x) / (scale or 1.0) for x in self.predictor(w, offsets))
-        predictor = Predictor(0.0, offsets, np.atleast_2d(coef), intercept, own > 0.0)
-        if length == 0.0:
-            return predictor
-        least = worst - doubt
-        if slack is None and margins is not None and doubt > self.enough * worst:
-            sharp = self._sharp(predictor, margins, worst, doubt) * scale
-            sharp -= self._doubt(w, length, sharp=True, enough=self.enough * worst)
-            least = max(least, min(sharp, worst + doubt))
-        if worst <= doubt or (slack is not None and not positive):
-            least = min(least, 0.0)  # that the digits as published separate would be luck
-        return predictor._replace(margin=least / length)
-
-    def _lowest(self, w: Vector) -> tuple[Array, Array | None]:
-        """Smallest margin of each group, and those of all rows, if they are at hand."""
-        margins = self.margins(w, precise=True)
-        return self.rows.group_min(margins), margins
-
-    def _sharp(self, predictor: Predictor, margins: Array, worst: float, doubt: float) -> float:
-        """Smallest margin of a predictor, the rows that may have it in extended precision."""
-        offsets = predictor.offsets
-        margins = margins + self.rows.expand(offsets[:, None] - offsets)
-        near = np.flatnonzero(margins.ravel() <= worst + 2.0 * doubt)
-        if near.size * min(self.width, self.n_rows) > SMALL:
-            return -np.inf
-        examples, signs = self.rows.locate(near)
-        F = self._extended_scores(examples, predictor.coef) + predictor.intercept
-        return float((signs * F).sum(axis=1).min())
-
-    def upper_bound(self, vector: Vector) -> float:
-        """Bound proved by ``distribution(vector)``, with all that may be rounding.
-
-        Weights that are balanced only up to rounding pay for it. Let all examples lie within
-        r of the point from which images count. A unit predictor with a positive margin then
-        has ``|b| < r`` (two classes: both signs of ``w x + b`` occur), or class offsets that
-        differ by less than ``sqrt(2) r``; so its margin is below ``|A^T q| + r imbalance``. A check
-        that counts from the mean finds a longer ``A^T q``, by up to ``r imbalance``, and examples
-        up to 2 r away. What is claimed here is no less than what it finds: 3 r.
-        """
-        if self.weights(vector).min() < 0.0:  # rounding that will not be published
-            vector = self.combine(np.maximum(self.weights(vector), 0.0), precise=True)
-        q = self.distribution(vector)
-        moved = float(np.abs(q - self.weights(vector) / vector.mass).sum())
-        length = self._dual_length(vector.image / vector.mass, q, moved)
-        if self._slack is not None:
-            length = _longer(length, np.sum(self._slack * q * q))
-        bound = length + SURCHARGE * self._farthest * self.rows.imbalance(q)
-        # weights that were changed in their last digits do not quite sum to 1
-        return bound / min(1.0, fsum(q[q > 0])) if moved else bound
-
-    @abstractmethod
-    def given(self, examples: Array) -> tuple[Any, Array, bool] | None:
-        """Some of the examples as the user gave them; None where these are not to be had.
-
-        Returns
-        -------
-        X : ndarray or sparse matrix of shape (n, d)
-            Features, exactly: whatever predictors can say is linear in them.
-        factor : ndarray of shape (n,)
-            Positive: what an example is multiplied with here, and its weights there.
-        intercept : bool
-            Whether predictors may have an intercept beside these features.
-        """
-
-    def overlap_is_proved_by(self, vector: Vector) -> bool:
-        """Whether weights near those of a vector make the classes meet exactly."""
-        q = self.distribution(vector)
-        few = np.flatnonzero(q.reshape(len(q), -1).any(axis=1))
-        key = few.tobytes() + q[few].tobytes()
-        if key not in self._asked:
-            tried = sum(effort for effort, proved in self._asked.values() if not proved)
-            proved = tried < _MAX_EFFORT and self._overlap(few, q[few])
-            self._asked[key] = len(few) ** 3, proved
-        return self._asked[key][1]
-
-    def _overlap(self, few: Array, q: Array) -> bool:
-        given = self.given(few)
-        if given is None:
-            return False
-        X, factor, intercept = given
-        q = q * self.rows.per_example(factor)
-        codes, n_classes = self.rows.codes[few], self.rows.n_classes
-        return nothing_separates(X, codes, n_classes, q, intercept=intercept)
-
-    def distribution(self, vector: Vector) -> Array:
-        """Weights on the rows in proportion to the coefficients, as they are published."""
-        q = np.maximum(self.weights(vector), 0.0)
-        return self.rows.rebalanced(q / q.sum())
+    vector = measured.vector
+    added = slack * problem.weights(vector)
+    norm = problem.errors.predictor_norm(vector)
+    norm = _with_slack(norm, np.sum(added * problem.weights(vector)))
+    smallest = _smallest(problem, measured, offsets, norm)
+    own = problem.rows.min_margin_at(problem.rows.group_min(measured.margins - added), offsets)
+    own -= smallest.error + FEW * float(np.abs(added).max())
+    scale = _scale(problem, smallest, smallest.quick)
+    predictor = _published(problem, smallest, scale, own > 0.0)
+    if norm == 0.0:
+        return predictor
+    least = smallest.quick
+    if smallest.margin <= smallest.error or not _is_positive(problem, smallest, smallest.quick):
+        least = _of_no_separator(least)
+    return predictor._replace(margin=least / norm)
 
 
-def _longer(length: float, squared: float) -> float:
-    """Length with some more coordinates, at most."""
+def _sharpened(
+    problem: Certifiable,
+    predictor: Predictor,
+    margins: Array,
+    smallest: _Smallest,
+    scale: float,
+) -> float:
+    """Margin at least, the rows that may have the smallest one done in extended precision.
+
+    These are the rows within twice the rounding error of it. Minus infinity: they are too many.
+    """
+    offsets = predictor.offsets
+    margins = margins + problem.rows.expand(offsets[:, None] - offsets)
+    near = np.flatnonzero(margins.ravel() <= smallest.margin + 2.0 * smallest.error)
+    if near.size * min(problem.width, problem.n_rows) > SMALL:
+        return -np.inf
+    examples, signs = problem.rows.locate(near)
+    F = problem.extended_scores(examples, predictor.coef) + predictor.intercept
+    least = float((signs * F).sum(axis=1).min()) * scale
+    wanted = problem.errors.rounding_rtol * smallest.margin
+    least -= problem.errors.extended_margin_error(smallest.vector, smallest.norm, wanted)
+    return min(least, smallest.margin + smallest.error)
+
+
+def _of_no_separator(least: float) -> float:
+    """Margin at least where rounding hides its sign: that the digits separate would be luck."""
+    return min(least, 0.0)
+
+
+def _is_positive(problem: Certifiable, smallest: _Smallest, margin: float) -> bool:
+    """Whether a margin is large enough for the predictor to be scaled by it."""
+    return margin > max(problem.errors.resolution, SCALABLE_MARGIN) * smallest.norm
+
+
+def _scale(problem: Certifiable, smallest: _Smallest, margin: float) -> float:
+    """What the vector is divided by: the closest examples get 1, or the norm becomes 1."""
+    if _is_positive(problem, smallest, margin):
+        return margin * problem.rows.unit
+    return smallest.norm / problem.radius
+
+
+def _published(
+    problem: Certifiable, smallest: _Smallest, scale: float, separates: bool
+) -> Predictor:
+    """The vector as the user applies it; of its margin, nothing is claimed yet."""
+    numbers = problem.predictor(smallest.vector, smallest.offsets)
+    coef, intercept = (np.atleast_1d(x) / (scale or 1.0) for x in numbers)
+    return Predictor(0.0, smallest.offsets, np.atleast_2d(coef), intercept, separates)
+
+
+def _with_slack(length: float, squared: float) -> float:
+    """Length with the rows' own coordinates, at most, whose squared length is given."""
     return float(np.hypot(length, np.sqrt(squared))) * (1.0 + PAIRWISE)

@@ -11,8 +11,13 @@ from scipy.linalg import qr, qr_delete
 from scipy.linalg.lapack import dtrtrs
 
 from marginsvm._typing import Array
-
-_DEPENDENT = 1e-13  # what is left of a row that depends on others, as a fraction of its length
+from marginsvm.certify.tolerances import (
+    DEPENDENT_ROW,
+    NEAREST_POINT_PATIENCE,
+    NEAREST_POINT_PROGRESS,
+    NEGATIVE_WEIGHT,
+    ORIGIN_REACHED,
+)
 
 
 class Corral:
@@ -45,7 +50,7 @@ class Corral:
         lengths = np.sqrt(np.einsum("ij,ij->i", self._E[rows], self._E[rows]))
         Q, R = qr(self._E[rows].T, mode="economic", check_finite=False)
         s = len(rows)
-        if len(R) == s and np.all(np.abs(R.diagonal()) > _DEPENDENT * lengths):
+        if len(R) == s and np.all(np.abs(R.diagonal()) > DEPENDENT_ROW * lengths):
             self._Q[:s], self._R[:s, :s], self.rows = Q.T, R, rows.tolist()
             self.inside[rows] = True
         else:
@@ -62,7 +67,7 @@ class Corral:
             v -= r @ self.Q
             column += r
         rho = np.sqrt(v @ v)
-        if rho <= _DEPENDENT * np.sqrt(self._E[i] @ self._E[i]):
+        if rho <= DEPENDENT_ROW * np.sqrt(self._E[i] @ self._E[i]):
             return False
         self._R[:s, s], self._R[s, s], self._Q[s] = column, rho, v / rho
         self.rows.append(i)
@@ -93,7 +98,7 @@ class Corral:
         while True:
             steps += 1
             x, mu = self._affine()
-            blocking = x <= -1e-14
+            blocking = x <= NEGATIVE_WEIGHT
             if not blocking.any():
                 self.q = np.maximum(x, 0.0)
                 return steps, mu
@@ -133,10 +138,14 @@ def nearest_point(
         v, norm2 = corral.separator(mu)
         scores = E @ v
         stalled += 1
-        if norm2 < best * (1 - 1e-13):
+        if norm2 < best * (1 - NEAREST_POINT_PROGRESS):
             best, stalled = norm2, 0
             skip[:] = False
-        done = scores.min() >= tol * v[-1] or stalled > 50 or norm2 <= 1e-30
+        done = (
+            scores.min() >= tol * v[-1]
+            or stalled > NEAREST_POINT_PATIENCE
+            or norm2 <= ORIGIN_REACHED
+        )
         if done or steps >= max_steps or not _enter(corral, skip, scores, tol * v[-1]):
             return np.array(corral.rows), corral.q, v
 

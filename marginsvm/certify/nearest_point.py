@@ -17,17 +17,21 @@ import numpy as np
 from scipy.linalg.lapack import dpstrf
 from scipy.optimize import nnls
 
+from marginsvm._rounding import Extended
 from marginsvm._typing import Array
+from marginsvm.certify.bounds import upper_bound
+from marginsvm.certify.certifiable import Certifiable, written_out
 from marginsvm.certify.corral import nearest_point as walk
-from marginsvm.certify.rounding import Extended
-from marginsvm.kernel_matrix import KernelMatrixAdapter
+from marginsvm.certify.tolerances import (
+    MAX_GRAM_ROWS,
+    MAX_SHORT_WIDTH,
+    MAX_WRITTEN_OUT,
+    NEAREST_POINT_TOL,
+    SHORTEST_PROOF,
+    STIFFNESS,
+    WIDE_ROW,
+)
 from marginsvm.rows.vector import Vector
-
-_MAX_WIDTH = 1024  # rows longer than this, and than twice their number, are known by their Gram
-_STIFF = 1e4  # weight of the balance where it is a penalty
-_ROUNDING = 1e-14  # of proofs that nothing separates: the shorter is the better one
-_MAX_ROWS = 4000  # whose Gram matrix a proof may form
-_MAX_ENTRIES = 2**25  # of rows that are written out although they are long, for exact features
 
 
 @dataclass(frozen=True)
@@ -39,7 +43,7 @@ class NearestPoint:
     q : ndarray of shape (n_rows,)
         Distribution; balanced, and positive on affinely independent rows only.
     b : ndarray
-        Multipliers of the balance: margin plus ``balance @ b`` is common where q > 0.
+        Multipliers of the conditions B of balance: margin plus ``B @ b`` is common where q > 0.
     w : ndarray or None
         Separator as an image, known to more digits than ``A^T q`` has; None where the
         rows were known by their Gram matrix only.
@@ -51,8 +55,8 @@ class NearestPoint:
 
 
 def nearest_point(
-    data: KernelMatrixAdapter,
-    rows: Array,
+    problem: Certifiable,
+    row_ids: Array,
     start: Array | None = None,
     free: Array | None = None,
 ) -> NearestPoint:
@@ -64,37 +68,47 @@ def nearest_point(
 
     Parameters
     ----------
-    data : KernelMatrixAdapter
-    rows : ndarray of int
-        Flat indices of rows; they should hold at least one of every group in use.
+    problem : Certifiable
+    row_ids : ndarray of int
+        Flat indices of the rows; they should hold at least one of every group in use.
     start : ndarray of int or None
-        Positions in ``rows`` of the first corral; None: those that SciPy's NNLS finds.
+        Positions in ``row_ids`` of the first corral; None: those that SciPy's NNLS finds.
     free : ndarray of int or None
         Positions of entries of images.
     """
     free = np.empty(0, int) if free is None else free
-    written_out = data.slack is None and data.width <= max(2 * len(rows), _MAX_WIDTH)
-    written_out |= bool(len(free)) and data.width * len(rows) <= _MAX_ENTRIES
-    Z = data.points(rows) if written_out else _rows_of_gram(data.gram(rows, rows))
-    free = free if written_out else free[:0]
-    H, Z, balance = Z[:, free], np.delete(Z, free, axis=1), data.rows.balance(rows)
+    features = written_out(problem) if _is_worth_writing_out(problem, row_ids, free) else None
+    if features is None:
+        Z = _rows_of_gram(problem.gram(row_ids, row_ids))
+    else:
+        Z = features.points(row_ids)
+    free = free[:0] if features is None else free
+    H, Z = Z[:, free], np.delete(Z, free, axis=1)
+    classes = problem.rows.balance_conditions(row_ids)
     unit = np.maximum(np.abs(H).max(axis=0, initial=0.0), 1e-300)
-    B = np.column_stack([balance, H / unit])
+    B = np.column_stack([classes, H / unit])
     scale = float(np.sqrt(np.einsum("ij,ij->i", Z, Z).max())) if Z.size else 0.0
     scale = scale or 1.0
     E = np.ascontiguousarray(np.column_stack([Z / scale, B, np.ones(len(Z))]))
     if start is None or not len(start):
         start = _first_corral(E, B.shape[1] + 1)
-    start = _balanced_first(start, data.rows.group(rows), data.rows.n_classes)
-    corral, weights, v = walk(E, B.shape[1] + 1, start, 20 * sum(E.shape), 1e-9)
-    q = np.zeros(len(rows))
+    start = _balanced_first(start, problem.rows.group(row_ids), problem.rows.n_classes)
+    corral, weights, v = walk(E, B.shape[1] + 1, start, 20 * sum(E.shape), NEAREST_POINT_TOL)
+    q = np.zeros(len(row_ids))
     q[corral] = _in_balance(weights, B[corral]) if len(free) else weights
     d = Z.shape[1]
-    b, of_free = np.split(v[d:-1] * scale**2, [balance.shape[1]])
+    b, of_free = np.split(v[d:-1] * scale**2, [classes.shape[1]])
     w = np.zeros(d + len(free))
     w[free] = of_free / unit
     w[np.delete(np.arange(len(w)), free)] = v[:d] * scale
-    return NearestPoint(q / q.sum(), b, w if written_out else None)
+    return NearestPoint(q / q.sum(), b, None if features is None else w)
+
+
+def _is_worth_writing_out(problem: Certifiable, row_ids: Array, free: Array) -> bool:
+    """Whether rows keep more digits, or are quicker, written out than by their Gram matrix."""
+    if len(free) and problem.width * len(row_ids) <= MAX_WRITTEN_OUT:
+        return True
+    return problem.slack is None and problem.width <= max(2 * len(row_ids), WIDE_ROW)
 
 
 def _in_balance(q: Array, B: Array) -> Array:
@@ -111,10 +125,11 @@ def _in_balance(q: Array, B: Array) -> Array:
 def _first_corral(E: Array, n_conditions: int) -> Array:
     """Rows that carry weight by ``min |Z'u|^2 + (1'u - 1)^2, u >= 0``, the heaviest first.
 
-    A stiff penalty holds the balance, so these are all but the answer.
+    A stiff penalty keeps the weights nearly balanced, so that these are nearly those of the
+    nearest point.
     """
     A, wanted = E.T.copy(), np.zeros(E.shape[1])
-    A[E.shape[1] - n_conditions : -1] *= _STIFF
+    A[E.shape[1] - n_conditions : -1] *= STIFFNESS
     wanted[-1] = 1.0
     try:
         u = nnls(A, wanted)[0]
@@ -133,12 +148,12 @@ def _balanced_first(start: Array, group: Array, n_classes: int) -> Array:
     return np.concatenate([heads, start[~np.isin(start, heads)]])
 
 
-def shortest_proof(data: KernelMatrixAdapter, q: Array) -> Vector | None:
+def shortest_proof(problem: Certifiable, q: Array) -> Vector | None:
     """Sharpen weights that show that (next to) nothing separates.
 
     Parameters
     ----------
-    data : KernelMatrixAdapter
+    problem : Certifiable
     q : ndarray
         Weights on the rows with a small ``||A^T q||``.
 
@@ -150,14 +165,14 @@ def shortest_proof(data: KernelMatrixAdapter, q: Array) -> Vector | None:
         be no better, or where no row carries weight, or too many do.
     """
     support = np.flatnonzero(q.ravel() > 0)
-    if len(support) == 0 or (len(support) > _MAX_ROWS and data.width > 64):
+    if len(support) == 0 or (len(support) > MAX_GRAM_ROWS and problem.width > MAX_SHORT_WIDTH):
         return None
-    found = nearest_point(data, support)
+    found = nearest_point(problem, support)
     short = np.zeros(q.size)
     short[support] = found.q
-    vector = data.combine(short, precise=True)
-    before = data.upper_bound(data.combine(q, precise=True))
-    return vector if data.upper_bound(vector) <= max(before, _ROUNDING) else None
+    vector = problem.combine(short, precise=True)
+    before = upper_bound(problem, problem.combine(q, precise=True))
+    return vector if upper_bound(problem, vector) <= max(before, SHORTEST_PROOF) else None
 
 
 def _rows_of_gram(G: Array) -> Array:

@@ -12,7 +12,7 @@ import scipy.sparse as sp
 
 from marginsvm._typing import Array
 from marginsvm.data.normalized import NormalizedRows, normalized
-from marginsvm.data.passes import Block, Offer
+from marginsvm.data.passes import Block, BlockCallback
 from marginsvm.data.threads import ordered_map
 from marginsvm.rows.rows import Rows
 
@@ -66,8 +66,8 @@ class Store(ABC):
     def divided(self, constant: float) -> Store:
         """Examples divided by their norms, after a constant feature joined each (0: none)."""
 
-    def watch(self) -> Offer | None:
-        """What wants to see the blocks of a pass and their margins, if anything does."""
+    def block_callback(self) -> BlockCallback | None:
+        """What is to be called with every block of a pass that computes margins, if anything is."""
         return None
 
 

@@ -10,18 +10,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from functools import reduce
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
+from marginsvm._rounding import LONG, is_dense, product, summed, times
 from marginsvm._typing import Array
-from marginsvm.certify.rounding import LONG, product, summed, times
 from marginsvm.data.normalized import NormalizedRows, norms
 from marginsvm.rows.norms import LpNorm
 from marginsvm.rows.rows import Rows
 
+T = TypeVar("T")
+
 Block = tuple[slice, Any]
-Offer = Callable[[slice, Any, Array], None]
+BlockCallback = Callable[[slice, Any, Array], None]  # called with a block and its margins
 
 WRITTEN_OUT = 2**20  # entries at a time
 _WIDENED_BYTES = 2**19  # held beside X where float64 or the mean matter
@@ -54,7 +56,7 @@ class Centre(NamedTuple):
 
     def written_out(self, X: Any) -> Array:
         """Some examples, taken out of the others, as a dense float64 array about the mean."""
-        X = (X if isinstance(X, np.ndarray) else X.toarray()).astype(np.float64, copy=False)
+        X = (X if is_dense(X) else X.toarray()).astype(np.float64, copy=False)
         if self.mean is not None:
             X -= self.mean
         return X
@@ -66,14 +68,14 @@ def squared_lengths(rows: Rows, blocks: Iterable[Block], norm: LpNorm, centre: C
     def of(X: Any) -> Array:
         known = isinstance(X, NormalizedRows)
         squared = X.squared_norms() if known else norm.squared_lengths(X)
-        if centre.mean is None or (centre.far and isinstance(X, np.ndarray)):
+        if centre.mean is None or (centre.far and is_dense(X)):
             return squared
         return squared - 2.0 * times(X, centre.mean) + centre.mean @ centre.mean
 
     lengths: list[Array] = []
     with np.errstate(all="ignore"):  # X may hold anything: this is the first look at it
         for _, X in blocks:
-            lengths += centre.widened(of, X) if isinstance(X, np.ndarray) else [of(X)]
+            lengths += centre.widened(of, X) if is_dense(X) else [of(X)]
     return np.concatenate(lengths)
 
 
@@ -83,7 +85,7 @@ def weighted_sum(
     """``V^T X``, summed in ``dtype``; dense blocks are taken about the mean if that is far."""
 
     def of(V: Array, X: Any) -> Array:
-        if not isinstance(X, np.ndarray):
+        if not is_dense(X):
             return V.T @ X
         return summed(about_the_mean(V, X)) if centre.far and len(X) else product(V.T, X)
 
@@ -106,7 +108,7 @@ def spread(rows: Rows, blocks: Iterable[Block], centre: Centre) -> Array:
     offset = 0.0 if centre.mean is None else centre.mean
 
     def of(X: Any) -> Array:
-        if isinstance(X, np.ndarray):
+        if is_dense(X):
             high, low = X.max(axis=0).astype(np.float64), X.min(axis=0).astype(np.float64)
             return np.maximum(np.abs(high - offset), np.abs(low - offset))
         return abs(X).max(axis=0).toarray().ravel().astype(np.float64) + np.abs(offset)
@@ -126,41 +128,45 @@ def scores(
     shift: Array | float,
     centre: Centre,
     precise: bool,
-    offer: Offer | None,
+    on_block: BlockCallback | None,
 ) -> Array:
-    """``X W^T - shift``; ``offer`` is shown the blocks and their margins."""
+    """``X W^T - shift``; ``on_block`` is called with every block and its margins."""
     F: list[Array] = []
     for block, X in blocks:
-        if precise and isinstance(X, np.ndarray):
+        if precise and is_dense(X):
             part = np.concatenate(centre.widened(lambda A: product(A, W.T, LONG), X))
             part = part if centre.far else part - shift
         else:
             part = times(X, W.T) - shift
-        if offer is not None:
-            offer(block, X, rows.margins(part, block))
+        if on_block is not None:
+            on_block(block, X, rows.margins(part, block))
         F.append(part)
     return np.concatenate(F).astype(np.float64, copy=False)
 
 
-def softmax_sums(
+def margins_and_sums(
     rows: Rows,
     blocks: Iterable[Block],
-    prior: Array | None,
     slack: Array | None,
     W: Array,
     shift: Array | float,
-    mu: float,
-) -> tuple[Array, Sums]:
-    """Margins, and the sums over each group of the rows' softmax weights; X is read once."""
-    margins = []
-    sums = Sums(rows.n_groups)
-    for block, X in blocks:
+    block_sums: Callable[[Rows, slice, Any, Array], T],
+    merge: Callable[[T, T], T],
+) -> tuple[Array, T]:
+    """Margins, and what a response sums up of them and of the examples; X is read once.
+
+    ``block_sums(rows, block, X, margins)`` and ``merge`` are those of the response.
+    """
+    margins: list[Array] = []
+
+    def of(block: slice, X: Any) -> T:
         M = rows.margins(times(X, W.T) - shift, block).astype(np.float64, copy=False)
         if slack is not None:
             M += slack[block]
         margins.append(M)
-        weighted = None if prior is None else prior[block]
-        sums.add(*rows.softmax_sums(block, X, M / -mu, weighted))
+        return block_sums(rows, block, X, M)
+
+    sums = reduce(merge, (of(block, X) for block, X in blocks))
     return np.concatenate(margins), sums
 
 
@@ -168,7 +174,7 @@ def columns(rows: Rows, blocks: Iterable[Block], right: Array, centre: Centre) -
     """Inner products of the examples with those of ``right``, one row for each of these."""
     out: list[Array] = []
     for _, X in blocks:
-        if isinstance(X, np.ndarray):
+        if is_dense(X):
             out += [part.T for part in centre.widened(lambda A: times(A, right.T), X)]
         else:
             out.append((X @ right.T).T)
@@ -194,47 +200,3 @@ def second_moments(rows: Rows, blocks: Iterable[Block], weight: Array, centre: C
                 H[:d, :d] += sign * (x.T @ x)
                 H[d, d] += sign * signed[some].sum()
     return H
-
-
-class Sums:
-    """Over each group of rows, ``exp(exponent - high)`` and its products with the examples.
-
-    Two such sums merge by rescaling to the larger ``high``.
-
-    Attributes
-    ----------
-    high, mass : ndarray of shape (n_groups, n_groups)
-        Tables of the largest exponents, and of the sums.
-    image : ndarray
-        The products, one image a group.
-    """
-
-    def __init__(self, n_groups: int) -> None:
-        self.high = np.full((n_groups, n_groups), -np.inf)
-        self.mass = np.zeros_like(self.high)
-        self.image: Any = np.zeros(())
-
-    def merged(self, other: Sums) -> Sums:
-        """Merge with the sums over the blocks that follow."""
-        self.add(other.high, other.mass, other.image)
-        return self
-
-    def add(self, high: Array, mass: Array, image: Array) -> None:
-        """Add what ``Rows.softmax_sums`` makes of a block."""
-        top = np.maximum(self.high, high)
-        finite = np.where(top > -np.inf, top, 0.0)
-        fade, grow = np.exp(self.high - finite), np.exp(high - finite)
-        self.high, self.mass = top, self.mass * fade + mass * grow
-        wide = (*fade.shape, *(1,) * (image.ndim - 2))
-        old = fade.reshape(wide) * self.image if self.image.ndim else 0.0
-        self.image = old + grow.reshape(wide) * image
-
-    @property
-    def logs(self) -> Array:
-        """Logarithms of the groups' weights."""
-        with np.errstate(divide="ignore"):
-            return self.high + np.log(self.mass)
-
-    def mixed(self, rows: Rows, exponents: Array) -> Array:
-        """``V^T X`` where the weights of each group are multiplied by ``exp(exponents)``."""
-        return rows.mixed(self.image, np.exp(self.high + exponents))

@@ -1,4 +1,4 @@
-"""Examples that pass by: blocks read again for every pass, the worst of them kept at hand."""
+"""Examples in blocks that are read again for every pass; those near the margin stay at hand."""
 
 from __future__ import annotations
 
@@ -20,16 +20,17 @@ from marginsvm.rows.rows import Rows
 
 T = TypeVar("T")
 
-_WATCHED = 512  # examples of each class that a pass keeps: the next question may be for them
-_WATCHED_BYTES = 2**28  # of all classes together
-_HELD = 4  # times as many examples as were asked for last stay in memory
+_KEPT = 512  # examples of each class that a pass keeps, as the next question may be for them
+_KEPT_BYTES = 2**28  # of such examples, all classes together
+_HELD = 4  # so many times the number of examples that were asked for last stay in memory
 
 
 class StreamStore(Store):
     """Blocks of examples that are read once a pass, the next while one is worked on.
 
     Examples that are asked for one by one come from memory where they can: those asked for
-    lately, and the worst of each class in the last pass that had margins. Others cost a pass.
+    lately, and those of each class with the smallest margins in the last pass that had
+    margins. Others cost a pass.
 
     Parameters
     ----------
@@ -56,8 +57,8 @@ class StreamStore(Store):
         self.shape, self.dtype, self.sparse = (len(codes), n_features), np.dtype(dtype), sparse
         self._n_classes = int(codes.max(initial=0)) + 1
         row_bytes = 8 * max(1, n_features) * self._n_classes
-        self._watched = int(np.clip(_WATCHED_BYTES // row_bytes, 1, _WATCHED))
-        self._worst: Worst | None = None
+        self._kept = int(np.clip(_KEPT_BYTES // row_bytes, 1, _KEPT))
+        self._smallest: SmallestMargins | None = None
         self._held: dict[int, Any] = {}
 
     def map(self, work: Callable[..., T], rows: Rows, *local: Array | None) -> Iterator[T]:
@@ -80,23 +81,25 @@ class StreamStore(Store):
         divided = copy(self)
         divided.normalized, divided._constant = True, constant
         divided.shape = (self.shape[0], self.shape[1] + (constant != 0.0))
-        divided._worst, divided._held = None, {}
+        divided._smallest, divided._held = None, {}
         return divided
 
-    def watch(self) -> Worst:
-        """Keep the worst examples of the pass that begins."""
-        self._worst = Worst(self._codes, self._watched)
-        return self._worst
+    def block_callback(self) -> SmallestMargins:
+        """Track the smallest margins of the pass that begins, and keep their examples."""
+        self._smallest = SmallestMargins(self._codes, self._kept)
+        return self._smallest
 
     def take(self, index: Array) -> Any:
         """Some of the examples, with a pass of their own for those that are not at hand."""
-        at_hand = self._held if self._worst is None else {**self._held, **self._worst.examples()}
+        at_hand = dict(self._held)
+        if self._smallest is not None:
+            at_hand.update(self._smallest.examples())
         wanted = index.tolist()
         missing = np.unique([i for i in wanted if i not in at_hand]).astype(int)
         if len(missing):
             at_hand.update(self._fetch(missing))
         found = {i: at_hand[i] for i in wanted}
-        room = max(_HELD * len(found), 2 * self._watched * self._n_classes) - len(found)
+        room = max(_HELD * len(found), 2 * self._kept * self._n_classes) - len(found)
         older = [i for i in self._held if i not in found][:room]
         self._held = {**found, **{i: self._held[i] for i in older}}
         return _stacked([found[i] for i in wanted])
@@ -110,8 +113,8 @@ class StreamStore(Store):
         return found
 
 
-class Worst:
-    """The examples of each class with the worst margins among the blocks it was shown.
+class SmallestMargins:
+    """The examples of each class with the smallest margins among the blocks it was shown.
 
     Which these are does not depend on the order of the blocks; several threads may show theirs.
 
@@ -131,16 +134,16 @@ class Worst:
 
     def __call__(self, block: slice, X: Any, margins: Array) -> None:
         """Look at a block and the margins of its rows."""
-        worst = margins if margins.ndim == 1 else margins.min(axis=1)
+        least = margins if margins.ndim == 1 else margins.min(axis=1)
         codes = self._codes[block]
-        promising = np.flatnonzero(worst < self._limit[codes])
+        promising = np.flatnonzero(least < self._limit[codes])
         for c in np.unique(codes[promising]):
             mine = promising[codes[promising] == c]
-            mine = mine[np.argsort(worst[mine], kind="stable")[: self._most]]
+            mine = mine[np.argsort(least[mine], kind="stable")[: self._most]]
             rows = _by_index(mine + block.start, X[mine])
             with self._lock:
                 found = self._found[c]
-                found.update((i, (float(worst[i - block.start]), x)) for i, x in rows.items())
+                found.update((i, (float(least[i - block.start]), x)) for i, x in rows.items())
                 if len(found) > 2 * self._most:
                     self._cut(c)
 

@@ -62,7 +62,9 @@ def look(name: str, number: int, block: Any) -> tuple[Any, Seen]:
         X, y = validate_data(probe, X, y, accept_sparse="csr", dtype=_FLOATS)
         check_classification_targets(y)
         if weight is not None:
-            weight = _check_sample_weight(weight, X, dtype=np.float64, ensure_non_negative=True)
+            weight = _check_sample_weight(
+                weight, X, dtype=float, ensure_non_negative=True, allow_all_zero_weights=True
+            )
     except (ValueError, TypeError) as error:
         raise type(error)(f"block {number}: {error}") from error
     features = {name: getattr(probe, name) for name in _FEATURES if hasattr(probe, name)}
@@ -117,6 +119,7 @@ class Scan:
         labels = labelled(
             np.concatenate([seen.y for seen in self._seen]),
             np.concatenate(weights) if weights else None,
+            self._estimator.class_weight,
         )
         dtype = np.result_type(*(seen.dtype for seen in self._seen))
         return TrainingSet.of(self._estimator, store(dtype, labels), labels, features)

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from marginsvm._typing import Array
+from marginsvm.certify.bounds import distribution
 from marginsvm.certify.certificate import MarginCertificate, rows_in_words
 from marginsvm.estimator.training_set import TrainingSet
 from marginsvm.fit import Algorithm, Progress
@@ -56,7 +57,7 @@ class Fitted:
             margin_bound=float(upper * self.unit),
             status=status,
             separable=self._separable(),
-            weights=training.embed(self.problem.distribution(bounds.proof)),
+            weights=training.embed(distribution(self.problem, bounds.proof)),
             radius=self.problem.radius,
             of=rows_in_words(division.constant) if division else "X",
         )
@@ -64,7 +65,7 @@ class Fitted:
     def _separable(self) -> bool | None:
         if np.isfinite(self.problem.C):  # a soft margin is positive, whatever the classes are
             return bool(self.bounds.predictor.separates) or None
-        if self.bounds.lower > self.problem.resolution:
+        if self.bounds.lower > self.problem.errors.resolution:
             return True
         return False if self.bounds.overlap else None
 

@@ -9,13 +9,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.metrics.pairwise import KERNEL_PARAMS, PAIRWISE_KERNEL_FUNCTIONS
+from sklearn.metrics.pairwise import KERNEL_PARAMS
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
 from marginsvm._typing import Array
+from marginsvm.certify.tolerances import ROUNDING_RTOL_OF_TOL
 from marginsvm.data.passes import longest
 from marginsvm.estimator.prediction import canonical
+from marginsvm.estimator.weights import ClassWeights
 from marginsvm.fit import Requirements
 from marginsvm.kernel_matrix import (
     Division,
@@ -31,10 +33,9 @@ from marginsvm.kernel_matrix import (
     make_rows,
     of_normalized,
 )
-from marginsvm.kernel_matrix.responses import softmax
+from marginsvm.kernel_matrix.responses import OnePassResponse
 
 _SPARE = 8  # answers beside those of the rounds
-KERNELS = {*PAIRWISE_KERNEL_FUNCTIONS, "precomputed"}
 
 
 class Labels(NamedTuple):
@@ -48,9 +49,11 @@ class Labels(NamedTuple):
     kept : ndarray of shape (n_kept,)
         Which of the given examples these are.
     weights : ndarray of shape (n_kept,) or None
-        None: they are all 1.
+        Sample weights times class weights. None: they are all 1.
     n_dropped : int
         Examples of weight 0.
+    class_weights : ClassWeights
+        By what the sample weights were multiplied, for stores that make their own rows.
     """
 
     codes: Array
@@ -58,6 +61,7 @@ class Labels(NamedTuple):
     kept: Array
     weights: Array | None
     n_dropped: int
+    class_weights: ClassWeights
 
 
 def balances(estimator: Any) -> bool:
@@ -86,7 +90,7 @@ class TrainingSet:
     @classmethod
     def of(cls, estimator: Any, X: Any, labels: Labels, features: dict[str, Any]) -> TrainingSet:
         """Make labels into rows."""
-        codes, classes, kept, weights, n_dropped = labels
+        codes, classes, kept, weights, n_dropped, _ = labels
         rows = make_rows(codes, len(classes), balanced=balances(estimator), weights=weights)
         named = estimator.kernel not in ("linear", "precomputed")
         gamma = _gamma(estimator.gamma, X, weights) if named else 0.0
@@ -98,12 +102,21 @@ class TrainingSet:
         """Choose how the game sees the data."""
         constant = (estimator.intercept_scaling or 0.0) if estimator.fit_intercept else 0.0
         norm, X = LpNorm.named(estimator.p, self.X.shape[1]), self.X
-        common = (self.rows, estimator.C, norm, constant, requires.columns, requires.every_row)
+        common = (
+            self.rows,
+            estimator.C,
+            norm,
+            constant,
+            requires.columns,
+            requires.every_row,
+            ROUNDING_RTOL_OF_TOL * estimator.tol,
+        )
         if self.kernel == "linear":
             store = as_store(X)
             if self.division is not None:
                 store = store.divided(self.division.constant)
-            known = requires.responses is not None and all(r is softmax for r in requires.responses)
+            asked = requires.responses
+            known = asked is not None and all(isinstance(r, OnePassResponse) for r in asked)
             if store.remote and known and np.isinf(estimator.C):
                 capacity = estimator.max_iter + _SPARE
                 return LazyWeightsAdapter(store, *common, capacity=capacity)
@@ -140,7 +153,8 @@ def training_set(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Training
     """Validate what fit is given, before any work."""
     check_kernel_params(estimator)
     # a linear adapter sees every entry when it measures X, and refuses what is not finite
-    measured = estimator.kernel == "linear" and not estimator.normalize and sample_weight is None
+    all_kept = sample_weight is None and estimator.class_weight is None
+    measured = estimator.kernel == "linear" and not estimator.normalize and all_kept
     floats = [np.float64, np.float32]
     probe = copy(estimator)  # so that the estimator stays as it was
     X, y = validate_data(
@@ -155,7 +169,7 @@ def training_set(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Training
     weight = None
     if sample_weight is not None:
         weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
-    labels = labelled(y, weight)
+    labels = labelled(y, weight, estimator.class_weight)
     if labels.n_dropped:
         kept = labels.kept
         X = X[kept][:, kept] if estimator.kernel == "precomputed" else X[kept]
@@ -164,8 +178,10 @@ def training_set(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Training
     return TrainingSet.of(estimator, X, labels, features)
 
 
-def labelled(y: Array, weight: Array | None) -> Labels:
-    """Look at the examples of positive weight."""
+def labelled(y: Array, weight: Array | None, class_weight: Any = None) -> Labels:
+    """Look at the examples of positive weight: here weights become final."""
+    class_weights = ClassWeights.of(class_weight, y, weight)
+    weight = class_weights.applied(y, weight)
     kept = np.arange(len(y)) if weight is None else np.flatnonzero(weight)
     classes, codes = np.unique(y[kept], return_inverse=True)
     if len(classes) < 2:
@@ -175,7 +191,7 @@ def labelled(y: Array, weight: Array | None) -> Labels:
         )
     if weight is not None:
         weight = weight[kept] if np.any(weight[kept] != 1.0) else None
-    return Labels(codes, classes, kept, weight, len(y) - kept.size)
+    return Labels(codes, classes, kept, weight, len(y) - kept.size, class_weights)
 
 
 def _knowing(estimator: Any, gamma: float) -> Any:

@@ -6,7 +6,9 @@ import numpy as np
 from scipy.optimize import minimize_scalar
 
 from marginsvm._typing import Array
-from marginsvm.certify.bounds import Predictor
+from marginsvm.certify.bounds import lower_bound, upper_bound
+from marginsvm.certify.certifiable import Predictor
+from marginsvm.certify.overlap import overlap_is_proved
 from marginsvm.fit.algorithm import Algorithm
 from marginsvm.fit.progress import ConfirmedBounds, Progress
 from marginsvm.kernel_matrix import KernelMatrixAdapter
@@ -38,9 +40,9 @@ def confirm(
     assert found is not None
     proof = found.vector if found.precise else problem.refresh(found.vector)
     model, predictor = _best_model(algorithm, problem, progress)
-    upper = problem.upper_bound(proof)
-    hopeful = np.isinf(problem.C) and predictor.margin <= 0 and upper <= problem.vanishing
-    overlap = hopeful and problem.overlap_is_proved_by(proof)
+    upper = upper_bound(problem, proof)
+    hopeful = np.isinf(problem.C) and predictor.margin <= 0 and upper <= problem.errors.vanishing
+    overlap = hopeful and overlap_is_proved(problem, proof)
     return ConfirmedBounds(model, predictor, proof, upper, overlap)
 
 
@@ -50,8 +52,8 @@ def _best_model(
     """Vector of the best separator, or of the fallback, and its predictor."""
     best = progress.best
     if best is not None:
-        predictor = problem.lower_bound(best.vector, margins=best.margins)
-        if predictor.margin > problem.resolution:
+        predictor = lower_bound(problem, best.vector, margins=best.margins)
+        if predictor.margin > problem.errors.resolution:
             return best.vector, predictor
     last = algorithm.fallback(problem, progress)
     model, offsets = last.vector, last.offsets
@@ -59,7 +61,7 @@ def _best_model(
         model = problem.zeros()
     if offsets is None:
         offsets = least_loss(problem.rows, problem.margins(model)).offsets
-    return model, problem.lower_bound(model, offsets)
+    return model, lower_bound(problem, model, offsets)
 
 
 def least_loss(rows: Rows, margins: Array) -> Weights:

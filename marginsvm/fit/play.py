@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from marginsvm.certify.bounds import upper_bound
 from marginsvm.certify.decisive import decisive
 from marginsvm.fit.algorithm import Algorithm
 from marginsvm.fit.confirm import confirm
@@ -95,9 +96,8 @@ def play(
 @np.errstate(over="ignore", invalid="ignore")  # norms tell
 def begin(algorithm: Algorithm, problem: KernelMatrixAdapter) -> Progress:
     """Progress before the first round."""
-    before = problem.n_passes
     state = algorithm.start(problem)
-    return Progress(state, problem.C, n_passes=problem.n_passes - before)
+    return Progress(state, problem.C, n_passes=problem.work.lap())  # with those that measured it
 
 
 @np.errstate(over="ignore", invalid="ignore")
@@ -105,11 +105,12 @@ def advance(
     algorithm: Algorithm, problem: KernelMatrixAdapter, max_iter: int, progress: Progress
 ) -> Progress:
     """Play one step and keep the best bounds."""
-    begun, passes_before = time.perf_counter(), problem.n_passes
+    problem.work.lap()  # passes between rounds are not theirs
+    begun = time.perf_counter()
     state = algorithm.step(problem, progress.state)
     lower, upper, found = _best_of(algorithm, problem, state, progress)
     end = progress.n_iter + algorithm.n_rounds(progress.n_iter)
-    n_iter, n_passes = min(end, max_iter), progress.n_passes + problem.n_passes - passes_before
+    n_iter, n_passes = min(end, max_iter), progress.n_passes + problem.work.lap()
     seconds = progress.seconds + time.perf_counter() - begun
     return replace(
         progress,
@@ -176,5 +177,5 @@ def _with_decisive_proof(
     """Replace a proof that next to nothing separates by one that nothing does, if it can be."""
     assert progress.proof is not None
     proof = decisive(problem, progress.proof, algorithm.candidates(problem, progress.state))
-    upper = min(progress.upper, problem.upper_bound(proof.vector))  # no worse one may follow it
+    upper = min(progress.upper, upper_bound(problem, proof.vector))  # no worse one may follow it
     return replace(progress, proof=proof, upper=upper)

@@ -7,13 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from marginsvm.certify.bounds import Predictor
 from marginsvm.certify.candidate import Candidate
+from marginsvm.certify.certifiable import Predictor
+from marginsvm.certify.tolerances import OTHER_DATA
 from marginsvm.fit.history import History
 from marginsvm.kernel_matrix import KernelMatrixAdapter
 from marginsvm.rows.vector import Vector
-
-_OTHER_DATA = 1e-9  # a difference (in radii) that no rounding makes
 
 
 @dataclass(frozen=True)
@@ -108,9 +107,9 @@ class Progress:
         proof, best, same = self.proof, self.best, True
         assert proof is not None
         if proof.precise:
-            far = _OTHER_DATA * proof.vector.mass
+            far = OTHER_DATA * proof.vector.mass
             same = (problem.refresh(proof.vector) - proof.vector).largest_entry() <= far
         if same and best is not None and best.margins is not None:
             margins, far = problem.margins(best.vector, precise=True), problem.norm(best.vector)
-            same = np.allclose(margins, best.margins, rtol=0.0, atol=_OTHER_DATA * far)
+            same = np.allclose(margins, best.margins, rtol=0.0, atol=OTHER_DATA * far)
         return bool(same)

@@ -7,11 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from marginsvm.certify.certificate import relative_gap
+from marginsvm.certify.tolerances import GAP_ROUNDING, NOISE
 from marginsvm.fit.progress import ConfirmedBounds, Progress
 from marginsvm.kernel_matrix import KernelMatrixAdapter
-
-_NOISE = 1e-14  # margins (in radii) that rounds may find where there is none
-_GAP_ROUNDING = 1e-15  # rounding of a relative gap: tol=0 asks for all rounds
 
 
 @dataclass(frozen=True)
@@ -42,7 +40,7 @@ class Stopping:
 
     def promised(self, problem: KernelMatrixAdapter, progress: Progress) -> str | None:
         """Name the reason to stop that the rounds' own bounds promise, if there is one."""
-        lower = progress.lower if progress.lower > _NOISE else 0.0
+        lower = progress.lower if progress.lower > NOISE else 0.0
         return self._status(problem, lower, progress.upper, separates=True)
 
     def confirmed(
@@ -71,12 +69,12 @@ class Stopping:
         """
         if self.goal == "rounds":
             return None
-        positive = lower > problem.resolution
+        positive = lower > problem.errors.resolution
         if self.goal == "separation" and positive and separates:
             return "separated"
-        if positive and relative_gap(lower, upper) + _GAP_ROUNDING <= self.tol:
+        if positive and relative_gap(lower, upper) + GAP_ROUNDING <= self.tol:
             return "certified"
-        negligible = problem.vanishing if self.negligible is None else self.negligible
+        negligible = problem.errors.vanishing if self.negligible is None else self.negligible
         if not positive and upper <= negligible and np.isinf(problem.C):
             return "no_margin"
         return None

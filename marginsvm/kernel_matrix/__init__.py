@@ -1,6 +1,6 @@
 """The data as the game sees it."""
 
-from marginsvm.certify.bounds import Predictor
+from marginsvm.certify.certifiable import Predictor
 from marginsvm.data.memory import MemoryStore, Store, as_store
 from marginsvm.data.normalized import (
     Division,
@@ -13,19 +13,21 @@ from marginsvm.data.normalized import (
 )
 from marginsvm.data.stream import StreamStore
 from marginsvm.kernel_matrix.adapter import BestResponse, KernelMatrixAdapter
-from marginsvm.kernel_matrix.flat import FlatRows
 from marginsvm.kernel_matrix.kernel import GramAdapter
+from marginsvm.kernel_matrix.layout import RowLayout
 from marginsvm.kernel_matrix.lazy import LazyWeightsAdapter
 from marginsvm.kernel_matrix.linear import LinearAdapter
+from marginsvm.rows.binary import BinaryRows
+from marginsvm.rows.make_rows import make_rows
+from marginsvm.rows.multiclass import MulticlassRows
 from marginsvm.rows.norms import LpNorm
-from marginsvm.rows.rows import BinaryRows, MulticlassRows, Rows, make_rows
+from marginsvm.rows.rows import Rows
 from marginsvm.rows.vector import Vector
 
 __all__ = [
     "BestResponse",
     "BinaryRows",
     "Division",
-    "FlatRows",
     "GramAdapter",
     "KernelMatrixAdapter",
     "LazyWeightsAdapter",
@@ -35,6 +37,7 @@ __all__ = [
     "MulticlassRows",
     "NormalizedRows",
     "Predictor",
+    "RowLayout",
     "Rows",
     "Store",
     "StreamStore",

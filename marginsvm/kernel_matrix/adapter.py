@@ -1,24 +1,23 @@
-"""KernelMatrixAdapter: all that an algorithm may ask of the data."""
+"""KernelMatrixAdapter: the problem as every algorithm sees it."""
 
 from __future__ import annotations
 
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from marginsvm._typing import Array
-from marginsvm.certify.bounds import Bounds
-from marginsvm.kernel_matrix.columns import ColumnCache, ColumnPlan
-from marginsvm.kernel_matrix.flat import FlatRows
+from marginsvm.certify.certifiable import Distribution, ErrorModel, LowestMargins
+from marginsvm.certify.distribution import KnownDistribution
+from marginsvm.certify.overlap_answers import OverlapAnswers
+from marginsvm.data.work import Work
 from marginsvm.kernel_matrix.responses import Response, Weights, softmax
+from marginsvm.kernel_matrix.scale import Scale
 from marginsvm.rows.norms import LpNorm
 from marginsvm.rows.rows import Rows
 from marginsvm.rows.vector import Vector
-
-_LARGEST = 1e152  # norm of a row, whose square must not overflow; and inverse of the smallest
 
 
 @dataclass(frozen=True)
@@ -34,40 +33,41 @@ class BestResponse:
         return self.weights.mass
 
 
-class KernelMatrixAdapter(Bounds):
+class KernelMatrixAdapter(ABC):
     """The rows ``a_r`` of a problem, scaled by the largest of their norms.
 
-    A vector is ``A^T c`` for coefficients c >= 0 on the rows, see :class:`Vector`.
+    A vector is ``A^T c`` for coefficients c >= 0 on the rows, see :class:`Vector`. What only
+    some problems can do is declared in :mod:`marginsvm.kernel_matrix.capabilities`; what bounds
+    ask of a problem, in :mod:`marginsvm.certify.certifiable`.
 
     Parameters
     ----------
     rows : Rows
         Labels as rows: binary, or an example held against another class.
-    C : float
-        Soft margin (dimensionless): each row has its own extra coordinate ``1 / sqrt(2 C)``.
     image_shape : tuple of int
         Shape of the first part of a vector.
     norm : LpNorm
         Of the predictors, which are the mirror images of the vectors.
-    constant : float
-        A constant feature that every example has (units of x): a penalised intercept.
-    plan : ColumnPlan or None
-        For algorithms that go by ``columns``; the Gram matrix then is never formed.
+    scale : Scale
+        The radius, and what was measured together with it.
+    errors : ErrorModel
+        How far computed lengths and margins may be off.
+    work : Work
+        The counter of passes and kernel evaluations.
 
     Attributes
     ----------
     n_rows : int
         Number of rows.
+    C : float
+        Soft margin (dimensionless); infinite: a hard margin.
     radius : float
         Largest norm of a row in the user's units; about the mean where the rows are
         balanced. Everything else here is in units of it.
-    n_passes : float
-        Passes over the data so far; with kernels, products with the Gram matrix.
-    n_kernel_evaluations : int
-        Inner products of two examples computed so far (of a kernel, or for columns).
-    column_scale, column_passes, column_dtype
-        What a value of ``columns`` is multiplied with, what a column counts in passes,
-        and its type.
+    precision : dtype
+        Of what rounds compute with.
+    overlap_answers : OverlapAnswers
+        What is known of whether the classes overlap.
 
     Examples
     --------
@@ -82,66 +82,39 @@ class KernelMatrixAdapter(Bounds):
     (2.0, array([0.5  , 0.125]))
     """
 
-    radius: float
     cheap_sums = True  # whether a sum over all rows costs no more than a pass
-    column_scale: float
-    column_passes: float
-    column_dtype: np.dtype
-    _extra_bytes = 0  # held beside X for the columns' sake; taken off the cache
+    precision = np.dtype(np.float64)
 
     def __init__(
         self,
         rows: Rows,
-        C: float,
         image_shape: tuple[int, ...],
-        norm: LpNorm = LpNorm(),  # noqa: B008 - frozen
-        constant: float = 0.0,
-        plan: ColumnPlan | None = None,
+        norm: LpNorm,
+        scale: Scale,
+        errors: ErrorModel,
+        work: Work,
     ) -> None:
-        self._plan = plan
-        self._asked = {}
-        self.n_kernel_evaluations = 0
         self.rows = rows
         self.n_rows = rows.n_rows
-        self.n_passes = 0.0
+        self.C = scale.C
+        self.radius = scale.radius
+        self.errors = errors
+        self.work = work
+        self.overlap_answers = OverlapAnswers()
         self._image_shape = image_shape
-        self.C = C
         self._norm = norm
-        self._constant = constant
-        self._slack: Array | None = None  # squares of the rows' extra coordinates
-
-    def _set_radius(self, squared_norms: Array, unit: float = 0.0) -> None:
-        """Scale by the largest row, given the squared norms of the examples; or else by ``unit``.
-
-        A weight m stands for m rows, each with an extra coordinate of its own: their sum
-        moves like one row whose coordinate is smaller, but the rows are as long as ever.
-        """
-        weights = np.ones(1) if self.rows.weights is None else self.rows.weights
-        with np.errstate(over="ignore", invalid="ignore"):
-            slack = 0.5 / (self.C * np.minimum(weights, 1.0))
-            longest = float((squared_norms + slack).max())
-        short = longest < _LARGEST**-2 and 0.0 < self._tallest() < 1.0 / _LARGEST
-        if short or not longest < _LARGEST**2:
-            raise ValueError(
-                f"the squared norms of the examples (and 1 / 2C) come to {longest:.3g}, with which "
-                f"float64 cannot compute: scale X to entries between {1 / _LARGEST:g} and "
-                f"{_LARGEST:g}, and C with the inverse of their squares"
-            )
-        self.radius = float(np.sqrt(longest)) or unit or 1.0
-        self._lengths = squared_norms / self.radius**2
-        if np.isfinite(self.C):
-            slack = 0.5 / self.C / (weights * self.radius**2)
-            self._slack = self.rows.per_example(slack)
+        self._scale = scale
+        self._slack = scale.slack
 
     # What the geometry provides.
-
-    def _tallest(self) -> float:
-        """Largest absolute value of a feature, where there are features."""
-        return 1.0
 
     @abstractmethod
     def _adjoint(self, V: Array, precise: bool) -> Array:
         """Image of coefficients on the examples."""
+
+    @abstractmethod
+    def _scores(self, image: Array, precise: bool) -> Array:
+        """Scores of all examples; float64 throughout where ``precise``."""
 
     @abstractmethod
     def _inner(self, w: Vector, u: Vector) -> float:
@@ -152,15 +125,16 @@ class KernelMatrixAdapter(Bounds):
         """Inner products of the examples i with the examples j."""
 
     @abstractmethod
-    def flat(self) -> FlatRows:
-        """Lay the rows out for compiled loops, which move images in place."""
+    def predictor(self, w: Vector, offsets: Array) -> tuple[Array, Array]:
+        """``w`` as the user applies it: coefficients and intercept, user's units of x."""
 
     @abstractmethod
-    def _columns(self, examples: Array) -> Array:
-        """Inner products of some examples with all, one row each, before ``column_scale``.
+    def extended_scores(self, examples: Array, coef: Array) -> Array:
+        """Scores of some examples before the intercept is added, in extended precision."""
 
-        The constant feature is left out.
-        """
+    @abstractmethod
+    def given(self, examples: Array) -> tuple[Any, Array, bool] | None:
+        """Some of the examples as the user gave them, see ``Certifiable``."""
 
     # Vectors.
 
@@ -188,6 +162,10 @@ class KernelMatrixAdapter(Bounds):
         image = self._norm.mirrored(theta).reshape(self._image_shape)
         return Vector(image, np.zeros(self.rows.shape))
 
+    def weights(self, w: Vector) -> Array:
+        """Weights of a vector on the rows; where these are lazy, passes compute them."""
+        return w.coef
+
     def dot(self, w: Vector, u: Vector) -> float:
         """Inner product in the geometry of the problem (p != 2: of w with u's mirror image)."""
         product = self._inner(w, u)
@@ -199,88 +177,17 @@ class KernelMatrixAdapter(Bounds):
         """Norm in the geometry of the problem; rounding below zero is clipped."""
         return float(np.sqrt(max(self.dot(w, w), 0.0)))
 
-    def gram(self, rows: Array, others: Array) -> Array:
+    def gram(self, row_ids: Array, others: Array) -> Array:
         """A block of ``A A^T``; rows are named by their flat indices."""
-        examples, signs = self.rows.locate(rows)
+        examples, signs = self.rows.locate(row_ids)
         other_examples, other_signs = (
-            (examples, signs) if others is rows else self.rows.locate(others)
+            (examples, signs) if others is row_ids else self.rows.locate(others)
         )
         G = self._kernel_block(examples, other_examples) * (signs @ other_signs.T)
         if self._slack is not None:
-            slack = np.broadcast_to(self._slack, self.rows.shape).ravel()[rows]
-            G += slack[:, None] * (rows[:, None] == others)
+            slack = np.broadcast_to(self._slack, self.rows.shape).ravel()[row_ids]
+            G += slack[:, None] * (row_ids[:, None] == others)
         return G
-
-    def _flat_rows(self, form: int, values: Array, **layout: Any) -> FlatRows:
-        """Add to a layout of the data what all layouts share."""
-        # with more than two classes, two share a row: (x, -x) / sqrt(2)
-        lengths = self._lengths * self.rows.unit ** (4.0 / self._norm.q - 2.0)
-        curvature = self.rows.per_example((self._norm.q - 1.0) * lengths)
-        slack = np.broadcast_to(0.0 if self._slack is None else self._slack, self.rows.shape)
-        return FlatRows(
-            form=form,
-            values=values,
-            codes=self.rows.codes,
-            n_classes=self.rows.n_classes,
-            slack=slack.ravel(),
-            curvature=(curvature + slack).ravel(),
-            q=self._norm.q,
-            **layout,
-        )
-
-    @property
-    def slack(self) -> Array | None:
-        """Squares of the rows' extra coordinates, as many as margins; None: a hard margin."""
-        return None if self._slack is None else np.broadcast_to(self._slack, self.rows.shape)
-
-    @property
-    def csr(self) -> Any:
-        """The examples in the user's units if they are a CSR matrix, or None."""
-        return None
-
-    def examples(self, index: Array) -> Array:
-        """Examples written out in float64, about the mean, in units of the radius."""
-        raise NotImplementedError("the examples of a kernel have no finite form")
-
-    def second_moments(self, weight: Array) -> Array:
-        """``sum weight (x, 1)(x, 1)'`` over the examples, as ``examples`` writes them out."""
-        raise NotImplementedError("the examples of a kernel have no finite form")
-
-    def points(self, rows: Array) -> Array:
-        """Rows written out one below the other, as images, slack left out."""
-        examples, signs = self.rows.locate(rows)
-        x = self.examples(examples)
-        if signs.shape[1] == 1:
-            x *= signs
-            return x
-        return (signs[:, :, None] * x[:, None, :]).reshape(len(rows), -1)
-
-    def flaw(self) -> str:
-        """Say why margins mean nothing on this data, and what helps; empty: no reason is known."""
-        return ""
-
-    def restrict(self, examples: Array) -> KernelMatrixAdapter | None:
-        """The problem of some of the examples, at hand and in the same units; None: no gain."""
-        return None
-
-    @cached_property
-    def columns(self) -> ColumnCache:
-        """Columns of the examples' Gram matrix, the last used of them kept."""
-        size, batch = self._plan or ColumnPlan(0.0, 1)
-        size -= self._extra_bytes / 2**20
-        return ColumnCache(
-            self._columns, self.rows.n_examples, self.column_dtype, size, batch, self.rows.n_classes
-        )
-
-    def assemble(self, F: Array, q: Array) -> Vector:
-        """``combine(q)`` where the scores ``F`` of ``A^T q`` are known (slack left out)."""
-        return self.combine(q)
-
-    @property
-    def slack_per_example(self) -> Array:
-        """Squares of the extra coordinates of each example's rows; zeros: a hard margin."""
-        zeros = np.zeros(self.rows.n_examples)
-        return zeros if self._slack is None else zeros + self._slack.ravel()
 
     # The game.
 
@@ -288,12 +195,49 @@ class KernelMatrixAdapter(Bounds):
         """Scores of all examples, in float64."""
         return self._scores(w.image, precise=True)
 
+    def margins(self, w: Vector, *, precise: bool = False) -> Array:
+        """Margins ``<a_r, w>`` of all rows."""
+        margins = self.rows.margins(self._scores(w.image, precise))
+        return margins if self._slack is None else margins + self._slack * self.weights(w)
+
     def respond(self, w: Vector, mu: float = 1.0, response: Response = softmax) -> BestResponse:
         """Let the data player answer ``w``: one pass over the data."""
-        weights = response(self.rows, self.margins(w), mu)
+        weights = response.respond(self.rows, self.margins(w), mu)
         return BestResponse(self.combine(weights.q), weights)
 
+    # What proofs ask for, see ``Certifiable``.
 
-def support_of(V: Array) -> Array:
-    """Examples with a coefficient other than zero."""
-    return np.flatnonzero(V if V.ndim == 1 else V.any(axis=1))
+    @property
+    def slack(self) -> Array | None:
+        """Squares of the rows' extra coordinates, as many as margins; None: a hard margin."""
+        return None if self._slack is None else np.broadcast_to(self._slack, self.rows.shape)
+
+    @property
+    def width(self) -> float:
+        """Numbers in a row that is written out, slack left out; infinite: it cannot be."""
+        return np.inf
+
+    def lowest_margins(self, w: Vector) -> LowestMargins:
+        """Compute the margins that a lower bound rests on: a pass."""
+        margins = self.margins(w, precise=True)
+        return LowestMargins(w, self.rows.group_min(margins), margins)
+
+    def distribution(self, w: Vector) -> Distribution:
+        """The distribution over the rows that a vector is published as."""
+        return KnownDistribution(self, w)
+
+    # What it cost, and what may be wrong.
+
+    @property
+    def n_passes(self) -> float:
+        """Passes over the examples so far."""
+        return self.work.passes
+
+    @property
+    def n_kernel_evaluations(self) -> int:
+        """Inner products of two examples computed so far."""
+        return self.work.kernel_evaluations
+
+    def flaw(self) -> str:
+        """Say why margins mean nothing on this data, and what helps; empty: no reason is known."""
+        return ""

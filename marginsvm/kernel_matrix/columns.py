@@ -7,8 +7,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from marginsvm._rounding import product
 from marginsvm._typing import Array
-from marginsvm.certify.rounding import product
+from marginsvm.rows.rows import Rows
 
 _TAKEN = 48  # columns at once that are not to be kept
 
@@ -41,6 +42,8 @@ class ColumnCache:
         Columns computed together; 16 cost about as much as four single ones.
     at_least : int
         Columns that must be there at the same time, whatever ``cache_size`` is.
+    passes : float
+        What the use of a column counts in passes.
 
     Attributes
     ----------
@@ -63,7 +66,9 @@ class ColumnCache:
         cache_size: float,
         batch: int,
         at_least: int,
+        passes: float = 1.0,
     ) -> None:
+        self.passes = passes
         self._compute = compute
         self.batch = min(batch, n_examples)
         room = int(cache_size * 2**20 / (n_examples * dtype.itemsize))
@@ -72,6 +77,23 @@ class ColumnCache:
         self.slot = np.full(n_examples, -1)
         self.used = np.zeros(capacity + 1, dtype=np.int64)
         self._owner = np.full(capacity, -1)
+
+    @classmethod
+    def planned(
+        cls,
+        plan: ColumnPlan | None,
+        compute: Callable[[Array], Array],
+        rows: Rows,
+        dtype: np.dtype,
+        *,
+        passes: float = 1.0,
+        extra_bytes: int = 0,
+    ) -> ColumnCache:
+        """Begin an empty cache as planned; ``extra_bytes`` are taken for the columns elsewhere."""
+        size, batch = plan or ColumnPlan(0.0, 1)
+        size -= extra_bytes / 2**20
+        n, k = rows.n_examples, rows.n_classes
+        return cls(compute, n, dtype, size, batch, at_least=k, passes=passes)
 
     @property
     def hit_rate(self) -> float:
@@ -129,6 +151,7 @@ class WholeMatrix(ColumnCache):
     batch = 1
 
     def __init__(self, K: Array) -> None:
+        self.passes = 1.0 / len(K)
         self.columns = K if K.flags.c_contiguous else K.T  # symmetric; never copied
         self.slot = np.arange(len(K))
         self.used = np.zeros(len(K) + 1, dtype=np.int64)

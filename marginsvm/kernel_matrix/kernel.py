@@ -2,45 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from functools import cached_property, partial
+from collections.abc import Callable
+from functools import cached_property
 from typing import Any
 
 import numpy as np
-from sklearn import config_context
 
 from marginsvm._typing import Array
-from marginsvm.certify.bounds import Predictor
+from marginsvm.certify.certifiable import LowestMargins
 from marginsvm.certify.checker.overlap import distinct
-from marginsvm.certify.rounding import (
-    FEW,
-    PAIRWISE,
-    SMALL,
-    Extended,
-    chained,
-    extended,
-    product,
-    times,
-)
+from marginsvm.certify.kernel_errors import KernelErrors
 from marginsvm.data.normalized import NormalizedRows
-from marginsvm.data.threads import ordered_map, single_threaded_blas
-from marginsvm.kernel_matrix.adapter import KernelMatrixAdapter, support_of
-from marginsvm.kernel_matrix.columns import ColumnCache, ColumnPlan, KeptColumns, WholeMatrix
-from marginsvm.kernel_matrix.flat import GRAM, FlatRows
+from marginsvm.data.threads import single_threaded_blas
+from marginsvm.data.work import Work
+from marginsvm.kernel_matrix.adapter import KernelMatrixAdapter
+from marginsvm.kernel_matrix.capabilities import HasColumns, HasLayout
+from marginsvm.kernel_matrix.columns import ColumnCache, ColumnPlan
+from marginsvm.kernel_matrix.kernel_values import KernelValues
+from marginsvm.kernel_matrix.layout import GRAM, RowLayout, common_layout
+from marginsvm.kernel_matrix.scale import Scale
 from marginsvm.rows.norms import LpNorm
 from marginsvm.rows.rows import Rows
 from marginsvm.rows.vector import Vector
 
-_MAX_STORED_BYTES = 2**31  # a larger Gram matrix is computed anew for every product
-_STRIPS = 8  # whatever the number of threads, as sums depend on it
-_STRIP_BYTES = 2**24
-_BLOCK_BYTES = 2**22  # of a stored matrix that a thread works on at once
-_COLUMN_BLOCK = 4096  # rows a thread works on at once, for columns
 _EXAMINED = 500  # examples on which the kernel is asked for its eigenvalues: a tenth of a second
 _CENTRE = 256  # examples whose mean stands for that of all, where products are dear
 
 
-class GramAdapter(KernelMatrixAdapter):
+class GramAdapter(KernelMatrixAdapter, HasColumns, HasLayout):
     """Rows in the feature space of a kernel, known by inner products only.
 
     The image of a vector is its scores ``K V``. Scores are linear in the coefficients,
@@ -54,18 +43,19 @@ class GramAdapter(KernelMatrixAdapter):
         Examples, or their kernel matrix.
     rows : Rows
     C : float
+        Soft margin (dimensionless): each row has its own extra coordinate ``1 / sqrt(2 C)``.
     norm : LpNorm
         Of p = 2, as a kernel knows no other.
     constant : float
         Its square is added to all kernel values.
     plan : ColumnPlan or None
+        For algorithms that go by columns; the Gram matrix then is never formed.
     whole : bool
         Whether rounds need products with the whole matrix; False: only with columns of
         it, which are computed when asked for and kept.
+    rounding_rtol : float
+        Relative rounding error of a bound that need not be made smaller (dimensionless).
     """
-
-    resolution = 1e-7  # norms are square roots of sums that cancel
-    vanishing = 1e-6
 
     def __init__(
         self,
@@ -77,149 +67,37 @@ class GramAdapter(KernelMatrixAdapter):
         constant: float = 0.0,
         plan: ColumnPlan | None = None,
         whole: bool = True,
+        rounding_rtol: float = 0.0,
     ) -> None:
         if norm.p != 2.0:
             raise ValueError(
                 f"p={norm.p:.4g} needs the features themselves, which a kernel does not give; "
                 "use kernel='linear', or p=2"
             )
-        super().__init__(rows, C, rows.score_shape, norm, constant, plan)
-        self._X = X
-        # of kernel values that are divided here, and of coefficients when that is undone
-        self._value_error = PAIRWISE if isinstance(X, NormalizedRows) else 0.0
-        self._extra_bytes = getattr(X, "extra_bytes", 0)
-        self._kernel = kernel
-        self._K = X if kernel is None else None
-        self.cheap_sums = whole or kernel is None
-        self._kept = None
-        if not self.cheap_sums:
-            whole_columns = partial(self._block, j=slice(None))
-            self._kept = KeptColumns(whole_columns, rows.n_examples, _MAX_STORED_BYTES)
-        diagonal = self._diagonal()
-        self.column_dtype = self.precision = diagonal.dtype
-        self._highest = float(np.abs(diagonal).max()) + constant**2
-        squared = self._squared_norms(diagonal.astype(np.float64))
-        self._set_radius(squared, self._tallest())
-        self.column_scale = 1.0 / self.radius**2
-        self.column_passes = 1.0 / rows.n_examples
-
-    @single_threaded_blas()
-    def _squared_norms(self, squared: Array) -> Array:
-        if self.rows.balanced and self.cheap_sums:  # about the mean: a shift is not seen
-            v = np.ones(len(squared)) if self.rows.weights is None else self.rows.weights
-            if self._plan and self._kernel and len(v) > _CENTRE:
-                some = np.linspace(0, len(v) - 1, _CENTRE).astype(int)
-                v = np.bincount(some, v[some], minlength=len(v))
-            v = v / v.sum()
-            from_mean = self._multiply(v, precise=True)
-            squared = squared - 2.0 * from_mean + v @ from_mean
-        return np.maximum(squared, 0.0) + self._constant**2
-
-    def _tallest(self) -> float:
-        return float(np.sqrt(self._highest))
-
-    def _diagonal(self) -> Array:
-        if self._kernel is None:
-            return np.diagonal(self._X)
-        n = self.rows.n_examples
-        if self.cheap_sums and (K := self._stored()) is not None:
-            return np.diagonal(K)
-        size = 128
-        return np.concatenate(
-            [
-                np.diagonal(self._block(slice(i, i + size), slice(i, i + size)))
-                for i in range(0, n, size)
-            ]
+        work = Work()
+        self._values = KernelValues(kernel, X, rows, constant, plan, whole, work)
+        self.cheap_sums = self._values.whole
+        self._constant = constant
+        diagonal = self._values.diagonal
+        highest = float(np.abs(diagonal).max()) + constant**2
+        sampled = bool(plan and kernel)
+        squared = _squared_norms(self._values, rows, constant, sampled)
+        tallest = float(np.sqrt(highest))
+        scale = Scale.of(squared, rows, C, lambda: tallest, tallest)
+        errors = KernelErrors(
+            self._values,
+            rows,
+            scale.radius,
+            highest=highest / scale.radius**2,
+            value_error=self._values.value_error,
+            unit_error=0.0 if kernel is None else float(np.finfo(diagonal.dtype).eps),
+            rounding_rtol=rounding_rtol,
         )
-
-    def _block(self, i: Any, j: Any) -> Array:
-        """Entries of the kernel matrix for two selections of the examples."""
-        if self._K is not None:
-            return self._K[i][:, j]
-        block = self._computed(i, j)
-        self.n_kernel_evaluations += block.size
-        return block
-
-    def _stored(self) -> Array | None:
-        """The whole kernel matrix, if it may be kept."""
-        n = self.rows.n_examples
-        few = n * n * self._X.dtype.itemsize <= _MAX_STORED_BYTES
-        if self._K is None and self._plan is None and few:
-            self._K = self._block(slice(None), slice(None))
-        return self._K
-
-    def _product(self, V: Array, precise: bool) -> Array:
-        """``K V``, from the stored matrix or strip by strip, shared by some threads."""
-        n, F = self.rows.n_examples, np.empty(V.shape)
-        K = self._stored()
-        if K is None:
-            size, right = max(1, _STRIP_BYTES // (8 * n)), V
-            self.n_kernel_evaluations += n * n
-        else:
-            size = max(1, _BLOCK_BYTES // (K.itemsize * n))
-            if not precise:  # nothing is widened; few strips, as handing one over takes time
-                size = max(size, -(-n // _STRIPS))
-            right = V.astype(np.float64 if precise else K.dtype, copy=False)
-
-        def work(i: int) -> None:
-            strip = slice(i, min(i + size, n))
-            rows = self._computed(strip, slice(None)) if K is None else K[strip]
-            multiply = product if precise else times  # what bounds rest on, in short chains
-            F[strip] = multiply(rows.astype(right.dtype, copy=False), right)
-
-        ordered_map(work, range(0, n, size))
-        return F
-
-    def _computed(self, i: Any, j: Any) -> Array:
-        assert self._kernel is not None
-        with config_context(assume_finite=True):  # fit has looked at X
-            return self._kernel(self._X[i], self._X[j])
-
-    def _multiply(self, V: Array, precise: bool) -> Array:
-        """``K V``, from the columns of the examples that take part where these are few."""
-        many = np.count_nonzero(V) >= 0.05 * V.size
-        if self._plan is None and self.cheap_sums and many:
-            self.n_passes += 1
-            return self._product(V, precise)
-        few = support_of(V)
-        self.n_passes += few.size / len(V)
-        if self._kept is not None and self._kept.keep(few):
-            return self._kept.multiply(few, V[few])
-        F = np.zeros(V.shape)
-        for part, columns in self._some_columns(few):
-            F += product(columns.T.astype(np.float64, copy=False), V[part])
-        return F
-
-    def _some_columns(self, examples: Array) -> Iterator[tuple[Array, Array]]:
-        if self._plan is not None:
-            yield from self.columns.take(examples)
-            return
-        size = max(1, _STRIP_BYTES // (8 * self.rows.n_examples))
-        for i in range(0, examples.size, size):
-            part = examples[i : i + size]
-            yield part, self._block(slice(None), part).T
-
-    def _columns(self, examples: Array) -> Array:
-        n = self.rows.n_examples
-        out = np.empty((len(examples), n), self.column_dtype)
-        self.n_kernel_evaluations += out.size
-
-        def work(i: int) -> None:
-            block = slice(i, min(i + _COLUMN_BLOCK, n))
-            out[:, block] = self._computed(block, examples).T
-
-        ordered_map(work, range(0, n, _COLUMN_BLOCK))
-        return out
-
-    @cached_property
-    def columns(self) -> ColumnCache:
-        return super().columns if self._K is None else WholeMatrix(self._K)
-
-    def assemble(self, F: Array, q: Array) -> Vector:
-        return Vector(F, q)
+        super().__init__(rows, rows.score_shape, norm, scale, errors, work)
+        self.precision, self._highest = diagonal.dtype, errors.highest
 
     def _adjoint(self, V: Array, precise: bool) -> Array:
-        product = self._multiply(V, precise)
+        product = self._values.multiply(V, precise)
         return (product + self._constant**2 * V.sum(axis=0)) / self.radius**2
 
     def _scores(self, image: Array, precise: bool) -> Array:
@@ -228,12 +106,25 @@ class GramAdapter(KernelMatrixAdapter):
     def _inner(self, w: Vector, u: Vector) -> float:
         return float(np.vdot(self.rows.adjoint(w.coef), u.image))
 
+    def _kernel_block(self, i: Array, j: Array) -> Array:
+        K = self._values.values(i, j)
+        K += self._constant**2
+        K /= self.radius**2
+        return K
+
     def norm(self, w: Vector) -> float:
         squared = self.dot(w, w)
         mass = np.float64(w.mass)  # whose square may overflow
-        if squared < -1e-5 * mass**2 * max(1.0, self._steepness):  # not rounding
+        if squared < -1e-5 * mass**2 * max(1.0, self._highest):  # not rounding
             raise ValueError(self._indefinite(f"a squared norm is {squared:.3g}"))
         return float(np.sqrt(max(squared, 0.0)))
+
+    def predictor(self, w: Vector, offsets: Array) -> tuple[Array, Array]:
+        V = self.rows.adjoint(w.coef) / self.radius**2
+        intercept = self.rows.score_offsets(offsets) + self._constant**2 * V.sum(axis=0)
+        return V.T, np.asarray(intercept)
+
+    # What may be wrong with the kernel.
 
     def flaw(self) -> str:
         least, rounding = self._least_eigenvalue(centred=self.rows.balanced)
@@ -248,8 +139,8 @@ class GramAdapter(KernelMatrixAdapter):
         """
         n = self.rows.n_examples
         some = np.unique(np.linspace(0, n - 1, min(n, _EXAMINED)).astype(int))
-        K = self._block(some, some).astype(np.float64) + self._constant**2
-        eps = float(np.finfo(self.column_dtype).eps)
+        K = self._values.block(some, some).astype(np.float64) + self._constant**2
+        eps = float(np.finfo(self._values.dtype).eps)
         rounding = len(some) * eps * float(np.abs(K).max())
         if centred:
             K = K - K.mean(axis=0)
@@ -266,78 +157,48 @@ class GramAdapter(KernelMatrixAdapter):
         conditionally = least >= -rounding and not (self.rows.balanced or self._constant)
         return text + (", or set fit_intercept=True, which helps here." if conditionally else ".")
 
-    def lower_bound(
-        self, w: Vector, offsets: Array | None = None, margins: Array | None = None
-    ) -> Predictor:
-        return super().lower_bound(self.refresh(w) if margins is None else w, offsets, margins)
+    # What proofs ask for.
 
-    def _length(self, w: Vector) -> float:
-        V = self.rows.adjoint(w.coef)
-        return _root(np.sum(V * w.image), self._sums(V) * np.abs(V).sum() ** 2)
+    def lowest_margins(self, w: Vector) -> LowestMargins:
+        return super().lowest_margins(self.refresh(w))
 
-    def _dual_length(self, image: Array, q: Array, moved: float) -> float:
-        V, few = self.rows.adjoint(q), support_of(q)
-        off = self._sums(V) + 4.0 * moved * self._steepness
-        squared, error = np.sum(V * image), off * np.abs(V).sum() ** 2
-        if error <= self.enough * squared or few.size**2 > SMALL:
-            return max(_root(squared, error), self._finest)
-        V = self.rows.adjoint(q.astype(Extended))[few]
-        squared = np.sum(V * (self._values(few, few) @ V)) + np.sum(
-            (self._constant * V.sum(0)) ** 2
-        )
-        error = (4.0 * extended(few.size) + self._value_error) * self._steepness
-        return max(_root(squared / self.radius**2, error), self._finest)
+    def extended_scores(self, examples: Array, coef: Array) -> Array:
+        """Scores of some examples before the intercept is added, in extended precision."""
+        return self._values.extended_scores(examples, coef)
 
-    @property
-    def _finest(self) -> float:
-        """Norm that is lost in the rounding of kernel values, if we computed these."""
-        eps = 0.0 if self._kernel is None else float(np.finfo(self.column_dtype).eps)
-        return float(np.sqrt(16.0 * eps * self._steepness))
+    def given(self, examples: Array) -> tuple[Any, Array, bool] | None:
+        """Rows of a kernel matrix that was given.
 
-    def _doubt(self, w: Vector, length: float, *, sharp: bool, enough: float) -> float:
-        V = self.rows.adjoint(w.coef)
-        values = (extended(len(support_of(V))) + self._value_error) * self._steepness
-        return (values if sharp else 2.0 * self._sums(V)) * float(np.abs(V).sum())
+        The values of a kernel that is computed are rounded, and prove nothing of it; but
+        equal examples are equal for any kernel: each is a feature of its own.
+        """
+        factor, intercept = np.ones(len(examples)), self.rows.balanced or self._constant != 0.0
+        X = self._values.X[examples]
+        if self._values.kernel is None:
+            return X, factor, intercept
+        if isinstance(X, NormalizedRows):
+            X, intercept = X.X, X.constant != 0.0  # multiples of equal examples are equal
+        X = getattr(X, "X", X)  # of a kernel that has prepared its examples
+        return distinct(X), factor, intercept
 
-    def _extended_scores(self, examples: Array, coef: Array) -> Array:
-        few = np.flatnonzero(coef.any(axis=0))
-        return self._values(examples, few) @ coef[:, few].T.astype(Extended)
+    # Capabilities.
 
-    def _sums(self, V: Array) -> float:
-        """Rounding error of scores per unit of weight, given kernel values taken as exact."""
-        return (2.0 * chained(len(V)) + FEW + self._value_error) * self._steepness
+    def columns(self) -> ColumnCache:
+        return self._values.columns
 
-    @property
-    def _farthest(self) -> float:
-        return float(np.sqrt(1.0 + self._steepness))  # images count from the origin
+    def column_scale(self) -> float:
+        return 1.0 / self.radius**2
 
-    @property
-    def _steepness(self) -> float:
-        """Largest kernel value, in units of the radius squared."""
-        return self._highest / self.radius**2
+    def slack_per_example(self) -> Array:
+        return self._scale.slack_per_example()
 
-    def _values(self, i: Array, j: Array) -> Array:
-        """Kernel values of the examples i with the examples j."""
-        if self._kept is not None and self._kept.keep(i):
-            return self._kept.block(i, j)
-        return self._block(i, j).astype(np.float64)
-
-    def _kernel_block(self, i: Array, j: Array) -> Array:
-        K = self._values(i, j)
-        K += self._constant**2
-        K /= self.radius**2
-        return K
+    def assemble(self, F: Array, q: Array) -> Vector:
+        return Vector(F, q)
 
     @cached_property
-    def _flat(self) -> FlatRows:
-        K, none = self._stored(), np.empty(0, np.int32)
-        if K is None:
-            raise ValueError(
-                f"the kernel matrix of {self.rows.n_examples} examples would take more than "
-                f"{_MAX_STORED_BYTES / 2**30:.0f} GiB, and coordinate ascent needs all of it; "
-                "use fewer examples, or another estimator"
-            )
-        return self._flat_rows(
+    def _layout(self) -> RowLayout:
+        K, none = self._values.must_be_stored(), np.empty(0, np.int32)
+        return RowLayout(
             form=GRAM,
             values=np.asarray(K, order="C").reshape(-1),
             indices=none,
@@ -348,32 +209,23 @@ class GramAdapter(KernelMatrixAdapter):
             constant=self._constant**2,
             block=1,
             stride=int(np.prod(self.rows.score_shape[1:])),
+            **common_layout(self.rows, self._scale, self._norm),
         )
 
-    def flat(self) -> FlatRows:
-        return self._flat
-
-    def given(self, examples: Array) -> tuple[Any, Array, bool] | None:
-        """Rows of a kernel matrix that was given.
-
-        The values of a kernel that is computed are rounded, and prove nothing of it; but
-        equal examples are equal for any kernel: each is a feature of its own.
-        """
-        factor, intercept = np.ones(len(examples)), self.rows.balanced or self._constant != 0.0
-        if self._kernel is None:
-            return self._X[examples], factor, intercept
-        X = self._X[examples]
-        if isinstance(X, NormalizedRows):
-            X, intercept = X.X, X.constant != 0.0  # multiples of equal examples are equal
-        X = getattr(X, "X", X)  # of a kernel that has prepared its examples
-        return distinct(X), factor, intercept
-
-    def predictor(self, w: Vector, offsets: Array) -> tuple[Array, Array]:
-        V = self.rows.adjoint(w.coef) / self.radius**2
-        intercept = self.rows.score_offsets(offsets) + self._constant**2 * V.sum(axis=0)
-        return V.T, np.asarray(intercept)
+    def layout(self) -> RowLayout:
+        return self._layout
 
 
-def _root(squared: float, error: float) -> float:
-    """Square root at most, the square being off by no more than ``error``."""
-    return float(np.sqrt(max(squared, 0.0) + error)) * (1.0 + PAIRWISE)
+@single_threaded_blas()
+def _squared_norms(values: KernelValues, rows: Rows, constant: float, sampled: bool) -> Array:
+    """Squared norms of the examples, about the mean of all (``sampled``: of some) if balanced."""
+    squared = values.diagonal.astype(np.float64)
+    if rows.balanced and values.whole:  # about the mean: a shift is not seen
+        v = np.ones(len(squared)) if rows.weights is None else rows.weights
+        if sampled and len(v) > _CENTRE:
+            some = np.linspace(0, len(v) - 1, _CENTRE).astype(int)
+            v = np.bincount(some, v[some], minlength=len(v))
+        v = v / v.sum()
+        from_mean = values.multiply(v, precise=True)
+        squared = squared - 2.0 * from_mean + v @ from_mean
+    return np.maximum(squared, 0.0) + constant**2

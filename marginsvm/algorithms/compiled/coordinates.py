@@ -18,7 +18,8 @@ from numba import njit
 from marginsvm._typing import Array
 from marginsvm.algorithms.compiled.compiling import compiled
 from marginsvm.kernel_matrix import KernelMatrixAdapter
-from marginsvm.kernel_matrix.flat import DENSE, SPARSE
+from marginsvm.kernel_matrix.capabilities import row_layout
+from marginsvm.kernel_matrix.layout import DENSE, SPARSE
 from marginsvm.rows.vector import Vector
 
 DUAL, DESCENT, PERCEPTRON = 0, 1, 2
@@ -239,12 +240,12 @@ def ascend(
 
     ``mean`` (of the size of the image) gains theta before every step.
     """
-    rows, u = data.flat(), alpha.image.reshape(-1)
+    rows, u = row_layout(data), alpha.image.reshape(-1)
     phi = u if rows.q == 2.0 else np.empty_like(u)
     mean = np.empty(0) if mean is None else mean
     longest = max(rows.curvature.max(), _SMALL)
     _ascend(rows, order, rule, longest, alpha.coef.reshape(-1), u, phi, mean)
-    data.n_passes += order.size / data.n_rows
+    data.work.add_pass(order.size / data.n_rows)
 
 
 def accelerate(
@@ -260,8 +261,8 @@ def accelerate(
     Its y is ``zeta + gamma^2 s`` (exactly, as gamma+^2 = (1 - gamma+) gamma^2), so both
     vectors move in one coordinate a step, and their images along one row.
     """
-    rows, (u_zeta, u_s) = data.flat(), (x.image.reshape(-1) for x in (zeta, s))
+    rows, (u_zeta, u_s) = row_layout(data), (x.image.reshape(-1) for x in (zeta, s))
     alpha_zeta, alpha_s = (x.coef.reshape(-1) for x in (zeta, s))
     work = np.empty((2, 0 if rows.q == 2.0 else u_zeta.size))
-    data.n_passes += order.size / data.n_rows
+    data.work.add_pass(order.size / data.n_rows)
     return float(_accelerate(rows, order, n, alpha_zeta, alpha_s, u_zeta, u_s, work, gamma))

@@ -21,6 +21,7 @@ from marginsvm._typing import Array
 from marginsvm.algorithms.exact.working_set import WorkingSet
 from marginsvm.certify.candidate import Candidate
 from marginsvm.kernel_matrix import KernelMatrixAdapter
+from marginsvm.kernel_matrix.capabilities import second_moments
 from marginsvm.rows.vector import Vector
 
 _LONG = 200  # features from which conjugate gradients save the first factorization
@@ -64,16 +65,16 @@ class Newton:
     settled: bool = False
 
     @classmethod
-    def start(cls, data: KernelMatrixAdapter) -> Newton:
+    def start(cls, problem: KernelMatrixAdapter) -> Newton:
         """Begin at w = 0."""
-        n, d = data.n_rows, int(data.width)
+        n, d = problem.n_rows, int(problem.width)
         nobody, nothing = np.zeros(n, bool), np.zeros((d + 1, d + 1))
-        return cls._at(data, np.zeros(d), np.zeros(n), 0.0, nobody, nothing)
+        return cls._at(problem, np.zeros(d), np.zeros(n), 0.0, nobody, nothing)
 
     @classmethod
     def _at(
         cls,
-        data: KernelMatrixAdapter,
+        problem: KernelMatrixAdapter,
         w: Array,
         margins: Array,
         b: float,
@@ -81,17 +82,17 @@ class Newton:
         hessian: Array,
     ) -> Newton:
         """Bounds at w, under its best intercept, which is near b."""
-        y, s = signs_and_slack(data)
-        b = _lowest(1.0 - margins, y, s, b) if data.rows.balanced else 0.0
+        y, s = signs_and_slack(problem)
+        b = _lowest(1.0 - margins, y, s, b) if problem.rows.balanced else 0.0
         xi = np.maximum(1.0 - margins - b * y, 0.0)
         separator = Vector(w, xi / s)
-        worst = data.rows.min_margin(data.rows.group_min(margins + xi))
-        proof = data.combine(xi / s, precise=True)
+        worst = problem.rows.min_margin(problem.rows.group_min(margins + xi))
+        proof = problem.combine(xi / s, precise=True)
         upper = Candidate(proof, proof.mass, precise=True)
         seen = Candidate(separator, min_margin=worst), upper
         return cls(margins, b, separator, proof, active, hessian, seen)
 
-    def advance(self, data: KernelMatrixAdapter, tol: float) -> Newton | WorkingSet:
+    def advance(self, problem: KernelMatrixAdapter, tol: float) -> Newton | WorkingSet:
         """One step along Newton's direction, and the bounds of where it ends.
 
         Next to a separator, where C is large, steps may stay short: the rows that are active
@@ -99,52 +100,50 @@ class Newton:
         """
         if self.settled:
             return self
-        y, s = signs_and_slack(data)
+        y, s = signs_and_slack(problem)
         w, u = self.separator.image, self.separator.coef
         active = u > 0
         if self.steps >= _STEPS and np.count_nonzero(active) <= _MAX_ACTIVE:
-            rows = np.flatnonzero(active)
-            work = WorkingSet.of(rows, u[rows]) if len(rows) else WorkingSet.start(data)
-            return work.advance(data, tol)
-        direction, hessian = self._direction(data, self.proof.image - w, active)
-        move = _margins(data, direction)
-        shift = _best_shift(move, active / s, y) if data.rows.balanced else 0.0
+            ids = np.flatnonzero(active)
+            work = WorkingSet.of(ids, u[ids]) if len(ids) else WorkingSet.start(problem)
+            return work.advance(problem, tol)
+        direction, hessian = self._direction(problem, self.proof.image - w, active)
+        move = _margins(problem, direction)
+        shift = _best_shift(move, active / s, y) if problem.rows.balanced else 0.0
         slope, square = float(w @ direction), float(direction @ direction)
         xi = 1.0 - self.margins - self.b * y
         t = _lowest(xi, move + shift * y, s, 1.0, slope, square)
         known = self.active if hessian is self.hessian else active
         w, margins, b = w + t * direction, self.margins + t * move, self.b + t * shift
-        new = self._at(data, w, margins, b, known, hessian)
+        new = self._at(problem, w, margins, b, known, hessian)
         settled = (new.separator - self.separator).largest_entry() == 0.0
         return replace(new, steps=self.steps + 1, settled=settled)
 
     def _direction(
-        self, data: KernelMatrixAdapter, descent: Array, active: Array
+        self, problem: KernelMatrixAdapter, descent: Array, active: Array
     ) -> tuple[Array, Array]:
         """Newton's direction; at w = 0, where all are active, few conjugate gradients will do."""
         if len(descent) > _LONG and not self.margins.any():
-            return _gradients(data, descent, active), self.hessian
+            return _gradients(problem, descent, active), self.hessian
         changed = np.flatnonzero(active != self.active)
-        _, s = signs_and_slack(data)
+        _, s = signs_and_slack(problem)
         H, sign = self.hessian, np.where(active, 1.0, -1.0)
         if len(changed) > 0.5 * np.count_nonzero(active):
             changed, H = np.flatnonzero(active), np.zeros_like(H)
         weight = np.zeros(len(active))
         weight[changed] = sign[changed] / s[changed]
-        H = H + data.second_moments(weight)
+        H = H + second_moments(problem, weight)
         d = len(descent)
         M = H[:d, :d] + np.eye(d)
-        if data.rows.balanced and H[d, d] > 0:  # the best intercept follows w
+        if problem.rows.balanced and H[d, d] > 0:  # the best intercept follows w
             M -= np.multiply.outer(H[d, :d], H[d, :d] / H[d, d])
         return dposv(M.T, descent, lower=0, overwrite_a=1)[1], H
 
 
-def signs_and_slack(data: KernelMatrixAdapter) -> tuple[Array, Array]:
+def signs_and_slack(problem: KernelMatrixAdapter) -> tuple[Array, Array]:
     """Signs of the rows, and the squares of their extra coordinates (a hard margin: 0)."""
-    slack = data.slack
-    return data.rows.adjoint(np.ones(data.n_rows)), np.zeros(
-        data.n_rows
-    ) if slack is None else slack
+    slack = np.zeros(problem.n_rows) if problem.slack is None else problem.slack
+    return problem.rows.adjoint(np.ones(problem.n_rows)), slack
 
 
 def _best_shift(move: Array, weight: Array, y: Array) -> float:
@@ -180,9 +179,9 @@ def _lowest(
     return t
 
 
-def _gradients(data: KernelMatrixAdapter, descent: Array, active: Array) -> Array:
+def _gradients(problem: KernelMatrixAdapter, descent: Array, active: Array) -> Array:
     """Some conjugate gradients for ``(I + A' diag(active / s) A) x = descent``."""
-    y, s = signs_and_slack(data)
+    y, s = signs_and_slack(problem)
     weight = active / s
     x, r = np.zeros_like(descent), descent
     p, rr = r, float(r @ r)
@@ -190,10 +189,10 @@ def _gradients(data: KernelMatrixAdapter, descent: Array, active: Array) -> Arra
     for _ in range(_PRODUCTS):
         if rr <= stop:
             break
-        c = _margins(data, p)
-        if data.rows.balanced:
+        c = _margins(problem, p)
+        if problem.rows.balanced:
             c = c + _best_shift(c, weight, y) * y
-        Hp = p + data.combine(weight * c, precise=True).image
+        Hp = p + problem.combine(weight * c, precise=True).image
         step = rr / float(p @ Hp)
         x = x + step * p
         r = r - step * Hp
@@ -202,6 +201,6 @@ def _gradients(data: KernelMatrixAdapter, descent: Array, active: Array) -> Arra
     return x
 
 
-def _margins(data: KernelMatrixAdapter, w: Array) -> Array:
+def _margins(problem: KernelMatrixAdapter, w: Array) -> Array:
     """Margins of an image, its slack coordinates being 0."""
-    return data.margins(Vector(w, np.zeros(data.n_rows)), precise=True)
+    return problem.margins(Vector(w, np.zeros(problem.n_rows)), precise=True)

@@ -18,6 +18,7 @@ from marginsvm.algorithms.exact.working_set import NARROW, WorkingSet, bounds
 from marginsvm.certify.candidate import Candidate
 from marginsvm.certify.nearest_point import NearestPoint
 from marginsvm.kernel_matrix import KernelMatrixAdapter, LpNorm
+from marginsvm.kernel_matrix.capabilities import csr_examples
 
 _EPOCHS = 10
 _COARSE = 1e-2  # precision of the exchanges before the last
@@ -105,23 +106,23 @@ class SparseProblem:
         return u, w, b, used
 
 
-def sparse_problem(data: KernelMatrixAdapter) -> SparseProblem:
+def sparse_problem(problem: KernelMatrixAdapter) -> SparseProblem:
     """Rows of a CSR matrix in the user's units; the weights have a scale of their own."""
-    y, slack = signs_and_slack(data)
-    return SparseProblem(data.csr, y, slack * data.radius**2, data.rows.balanced)
+    y, slack = signs_and_slack(problem)
+    return SparseProblem(csr_examples(problem), y, slack * problem.radius**2, problem.rows.balanced)
 
 
-def short_start(data: KernelMatrixAdapter) -> WorkingSet:
+def short_start(problem: KernelMatrixAdapter) -> WorkingSet:
     """Begin with the largest weights of two epochs: of short rows, few carry weight.
 
     There are more of them than features, so that their Gram matrix would be singular.
     """
-    u, codes = sparse_problem(data).ascend(2), data.rows.codes
-    support = np.argsort(-u, kind="stable")[: 4 * (int(data.width) + 1)]
+    u, codes = sparse_problem(problem).ascend(2), problem.rows.codes
+    support = np.argsort(-u, kind="stable")[: 4 * (int(problem.width) + 1)]
     support = support[u[support] > 0]
     lacking = np.setdiff1d(codes, codes[support])
     support = np.union1d(support, np.flatnonzero(np.isin(codes, lacking))[:1])
-    return WorkingSet.of(support, u[support], delicate=data.width <= NARROW)
+    return WorkingSet.of(support, u[support], delicate=problem.width <= NARROW)
 
 
 @dataclass(frozen=True)
@@ -130,13 +131,13 @@ class LongStart:
 
     candidates: tuple[Candidate, ...] = ()
 
-    def advance(self, data: KernelMatrixAdapter, tol: float) -> WorkingSet:
+    def advance(self, problem: KernelMatrixAdapter, tol: float) -> WorkingSet:
         """Solve over all rows; what that leaves open is a working set's."""
-        problem = sparse_problem(data)
-        y, u = problem.y, problem.weights(0.4 * max(tol, 1e-9))
-        if problem.balanced:  # but for rounding, and for weights that were cut off at 0
+        sparse = sparse_problem(problem)
+        y, u = sparse.y, sparse.weights(0.4 * max(tol, 1e-9))
+        if sparse.balanced:  # but for rounding, and for weights that were cut off at 0
             u = np.where(y > 0, u / max(u[y > 0].sum(), 1e-300), u / max(u[y < 0].sum(), 1e-300))
         support = np.flatnonzero(u > 0)
         q = u[support] / u.sum()
-        _, candidates = bounds(data, support, NearestPoint(q, np.zeros(0), None))
+        _, candidates = bounds(problem, support, NearestPoint(q, np.zeros(0), None))
         return WorkingSet.of(support, u[support], candidates)

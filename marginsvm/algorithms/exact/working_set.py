@@ -1,4 +1,4 @@
-"""Working sets of rows: solve exactly on some, look at all, add the worst violators."""
+"""Working sets of rows: solve exactly on some, check all, add those that a solution gets wrong."""
 
 from __future__ import annotations
 
@@ -8,30 +8,46 @@ from typing import NamedTuple
 import numpy as np
 
 from marginsvm._typing import Array
+from marginsvm.algorithms.exact.choosing import (
+    least_rows,
+    near_examples,
+    room_in_cache,
+    spread_evenly,
+    worst_under_means,
+)
 from marginsvm.algorithms.exact.faces import FaceSolver
 from marginsvm.algorithms.exact.growing import GrowingMatrix
 from marginsvm.algorithms.exact.pivoting import block_pivoting
 from marginsvm.certify.candidate import Candidate
 from marginsvm.certify.nearest_point import NearestPoint, nearest_point
+from marginsvm.certify.tolerances import DELICATE_MARGIN, LONG_FEATURE, LOST_TO_ROUNDING
 from marginsvm.kernel_matrix import KernelMatrixAdapter
+from marginsvm.kernel_matrix.capabilities import restricted, written_out
 from marginsvm.rows.vector import Vector
 
-_NEAR = 0.05  # rows within this fraction of the margin stay
-_GROWTH = 0.2  # rows that may come in a round, as a fraction of the support
-NARROW = 256  # up to this many features, the active set is fast: no second try at pivoting
-_CACHE_BYTES = 2**21  # of examples that a round looks at first
-_MAX_NEAR = 1000  # such examples
-_NEAR_ROUNDS = 10
-_DELICATE = 1e-6  # below this margin (in radii), only the active set's digits suffice
-_LONG = 1e6  # features this many times longer than the best margin may hide it: they are freed
+# Features up to which Wolfe's active set is fast enough to take over as soon as pivoting fails.
+NARROW = 256
+_NEAR = 0.05  # rows whose margin is within this fraction of the smallest stay in a working set
+_GROWTH = 0.2  # rows that may join a working set in a round, as a fraction of those with weight
+_NEAR_ROUNDS = 10  # rounds on the near examples at most, before all rows are checked again
 
 
-class _View(NamedTuple):
-    """Margins of all rows, the common one of the support, and the worst violators."""
+class _Check(NamedTuple):
+    """What a look at all rows says of a solution.
 
-    flat: Array
+    Attributes
+    ----------
+    margins : ndarray of shape (n_flat,)
+        Those of all rows, by their flat indices.
+    common : float
+        The margin that the rows with weight have in common.
+    violators : ndarray of int
+        Rows to be added, whose margins are smaller.
+    """
+
+    margins: Array
     common: float
-    new: Array
+    violators: Array
 
 
 @dataclass(frozen=True)
@@ -40,13 +56,13 @@ class WorkingSet:
 
     Attributes
     ----------
-    rows : ndarray of int, shape (m,)
-        Flat indices.
+    row_ids : ndarray of int, shape (m,)
+        Flat indices of the rows.
     gram : GrowingMatrix
-        ``H``, of shape (m, m): the rows' Gram matrix + 1 + balance products. The 1 keeps the
-        weights bounded where nothing separates, and leaves their direction alone; the products
-        are 0 on balanced weights, and make H definite on affinely independent rows. Shape
-        (0, 0): not yet computed, and of no use once ``delicate``.
+        ``H = AA' + 1 + BB'`` over these rows, of shape (m, m), for the conditions ``B'u = 0`` of
+        balance. The 1 keeps the weights bounded where nothing separates, and leaves their
+        direction alone; ``BB'`` is 0 on balanced weights, and makes H definite on affinely
+        independent rows. Shape (0, 0): not yet computed, and of no use once ``delicate``.
     u : ndarray of shape (m,)
         Weights.
     passive : ndarray of bool, shape (m,)
@@ -55,16 +71,18 @@ class WorkingSet:
         The last factorization, see :class:`FaceSolver`.
     candidates : tuple of Candidate
     near : ndarray of int
-        Examples, those of the working set among them, that a round looks at before all.
+        Examples, those of the working set among them, that a round solves for before it checks
+        all rows.
     delicate : bool
-        Block pivoting has nothing more to give: the active set's turn.
+        The margin is so small that block pivoting has no more digits to give: Wolfe's active
+        set, which is slower, solves from here on.
     free : ndarray of int
         Entries of images that the active set treats as it does the intercept.
     settled : float
         Tolerance from which up nothing will change any more, as no row violates it.
     """
 
-    rows: Array
+    row_ids: Array
     gram: GrowingMatrix
     u: Array
     passive: Array
@@ -77,228 +95,196 @@ class WorkingSet:
     settled: float = np.inf
 
     @classmethod
-    def start(cls, data: KernelMatrixAdapter) -> WorkingSet:
-        """Begin with the rows that the difference of the class means separates worst.
+    def start(cls, problem: KernelMatrixAdapter) -> WorkingSet:
+        """Begin with the rows that the difference of the class means gives the smallest margins.
 
-        With many examples, these are some of each class.
+        With many examples, these are taken from some of each class.
         """
-        size = _room(data)
-        near = _spread(data.rows.codes, size) if size else np.empty(0, int)
-        part = data.restrict(near)
-        if part is None:
-            return cls.of(_worst_under_means(data), np.zeros(0))
-        rows = data.rows.renamed(_worst_under_means(part), near)
-        return replace(cls.of(rows, np.zeros(0)), near=near)
+        size = room_in_cache(problem)
+        near = spread_evenly(problem.rows.codes, size) if size else np.empty(0, int)
+        few = restricted(problem, near)
+        if few is None:
+            return cls.of(worst_under_means(problem), np.zeros(0))
+        row_ids = problem.rows.renamed(worst_under_means(few), near)
+        return replace(cls.of(row_ids, np.zeros(0)), near=near)
 
     @classmethod
     def of(
         cls,
-        rows: Array,
+        row_ids: Array,
         u: Array,
         candidates: tuple[Candidate, ...] = (),
         delicate: bool = False,
     ) -> WorkingSet:
         """Begin with given rows and weights; no weights: all rows are expected to get some."""
-        u, passive = (u, u > 0) if u.any() else (np.zeros(len(rows)), np.ones(len(rows), bool))
+        m, some = len(row_ids), bool(u.any())
+        u, passive = (u, u > 0) if some else (np.zeros(m), np.ones(m, bool))
         none, nothing = np.empty(0, int), np.empty((0, 0))
         gram = GrowingMatrix(nothing)
-        return cls(rows, gram, u, passive, none, nothing, candidates, delicate=delicate)
+        return cls(row_ids, gram, u, passive, none, nothing, candidates, delicate=delicate)
 
-    def advance(self, data: KernelMatrixAdapter, tol: float) -> WorkingSet:
+    def advance(self, problem: KernelMatrixAdapter, tol: float) -> WorkingSet:
         """Solve on the working set, certify with a pass over all rows, exchange rows."""
         if tol >= self.settled:  # as nothing will change any more
             return self
-        work, view = self._within(data, tol)._look(data, tol)
-        if not len(view.new):  # slack keeps H definite: pivoting has given all its digits
-            free = _long_features(data, work) if work.delicate else work.free
-            done = (work.delicate and len(free) == len(work.free)) or data.slack is not None
-            delicate = work.delicate or data.slack is None
-            return replace(work, delicate=delicate, free=free, settled=tol if done else np.inf)
-        work = work._exchange(data, view)
-        return replace(work, near=_near(data, view.flat, work.rows)) if len(self.near) else work
+        work, check = self._solved_near(problem, tol)._solve_and_check(problem, tol)
+        if not len(check.violators):
+            return work._settled(problem, tol)
+        work = work._exchange(problem, check)
+        if not len(self.near):
+            return work
+        return replace(work, near=near_examples(problem, check.margins, work.row_ids))
 
-    def _within(self, data: KernelMatrixAdapter, tol: float) -> WorkingSet:
+    def _settled(self, problem: KernelMatrixAdapter, tol: float) -> WorkingSet:
+        """No row is left to be added: go on with more digits, if there is a way to have them.
+
+        With slack, H is definite, so that pivoting has given all digits. Without, the active
+        set gives more, and more yet where long features are left free.
+        """
+        free = _long_features(problem, self) if self.delicate else self.free
+        all_free = self.delicate and len(free) == len(self.free)
+        done = all_free or problem.slack is not None
+        delicate = self.delicate or problem.slack is None
+        return replace(self, delicate=delicate, free=free, settled=tol if done else np.inf)
+
+    def _solved_near(self, problem: KernelMatrixAdapter, tol: float) -> WorkingSet:
         """What rounds on the near examples make of this: they cost next to nothing."""
-        part = None if self.delicate else data.restrict(self.near)
-        if part is None:
+        few = None if self.delicate else restricted(problem, self.near)
+        if few is None:
             return self
-        names = np.empty(data.rows.n_examples, int)
+        names = np.empty(problem.rows.n_examples, int)
         names[self.near] = np.arange(len(self.near))
-        work = replace(self, rows=data.rows.renamed(self.rows, names))
+        work = replace(self, row_ids=problem.rows.renamed(self.row_ids, names))
         for _ in range(_NEAR_ROUNDS):
-            work, view = work._look(part, tol)
-            if work.delicate or not len(view.new):
+            work, check = work._solve_and_check(few, tol)
+            if work.delicate or not len(check.violators):
                 break
-            work = work._exchange(part, view)
-        data.n_passes += part.n_passes * len(self.near) / len(names)
-        return replace(work, rows=data.rows.renamed(work.rows, self.near))
+            work = work._exchange(few, check)
+        problem.work.add_pass(few.work.passes * len(self.near) / len(names))
+        return replace(work, row_ids=problem.rows.renamed(work.row_ids, self.near))
 
-    def _look(self, data: KernelMatrixAdapter, tol: float) -> tuple[WorkingSet, _View]:
-        """Solve on the working set, and look at all rows."""
-        solution, work = self._solve(data)
-        margins, candidates = bounds(data, self.rows, solution)
+    def _solve_and_check(
+        self, problem: KernelMatrixAdapter, tol: float
+    ) -> tuple[WorkingSet, _Check]:
+        """Solve on the working set, and look which of all rows the solution gets wrong."""
+        solution, work = self._solve(problem)
+        margins, candidates = bounds(problem, self.row_ids, solution)
         support = solution.q > 0
         flat = margins.ravel()
-        common = max(float(flat[self.rows[support]].mean()), 0.0)
-        most = max(least_rows(data), int(_GROWTH * np.count_nonzero(support)))
-        view = _View(flat, common, _violators(work.rows, flat, common, tol, most))
-        return replace(work, u=solution.q, passive=support, candidates=candidates), view
+        common = max(float(flat[self.row_ids[support]].mean()), 0.0)
+        most = max(least_rows(problem), int(_GROWTH * np.count_nonzero(support)))
+        check = _Check(flat, common, _violators(work.row_ids, flat, common, tol, most))
+        return replace(work, u=solution.q, passive=support, candidates=candidates), check
 
-    def _exchange(self, data: KernelMatrixAdapter, view: _View) -> WorkingSet:
+    def _exchange(self, problem: KernelMatrixAdapter, check: _Check) -> WorkingSet:
         """Drop rows that are far, add violators."""
-        delicate = self.delicate or data.norm(self.candidates[0].vector) <= _DELICATE
-        thinned = self._thinned(view.flat, view.common, len(view.new))
-        return replace(thinned, delicate=delicate)._add(data, view.new)
+        delicate = self.delicate or problem.norm(self.candidates[0].vector) <= DELICATE_MARGIN
+        thinned = self._thinned(check.margins, check.common, len(check.violators))
+        return replace(thinned, delicate=delicate)._add(problem, check.violators)
 
-    def _solve(self, data: KernelMatrixAdapter) -> tuple[NearestPoint, WorkingSet]:
+    def _solve(self, problem: KernelMatrixAdapter) -> tuple[NearestPoint, WorkingSet]:
         """Balanced weights on the working set that are exact, by the faster way if it can."""
         work = self
         if not self.delicate:
-            known = len(self.gram.values) > 0
-            gram = self.gram if known else GrowingMatrix(_block(data, self.rows, self.rows))
-            faces, B = FaceSolver(self.base, self.factor), data.rows.balance(self.rows)
-            solved = block_pivoting(faces, gram.values, B, self.passive)
-            work = replace(self, gram=gram, base=faces.base, factor=faces.factor)
-            if solved is not None:
-                u, b = solved
-                return NearestPoint(u / u.sum(), b / u.sum(), None), work
-            work = replace(work, delicate=data.width <= NARROW and data.slack is None)
-        if len(self.free) or not (self.delicate and self.candidates):
-            return nearest_point(data, self.rows, free=self.free), work  # last weights are far off
+            solution, work = self._pivoted(problem)
+            if solution is not None:
+                return solution, work
+            work = replace(work, delicate=problem.width <= NARROW and problem.slack is None)
+        if len(self.free) or not (self.delicate and self.candidates):  # the weights are far off
+            return nearest_point(problem, self.row_ids, free=self.free), work
         support = np.flatnonzero(self.u > 0)
         corral = support[np.argsort(-self.u[support], kind="stable")]
-        return nearest_point(data, self.rows, corral), work
+        return nearest_point(problem, self.row_ids, corral), work
 
-    def _thinned(self, flat: Array, common: float, coming: int) -> WorkingSet:
+    def _pivoted(self, problem: KernelMatrixAdapter) -> tuple[NearestPoint | None, WorkingSet]:
+        """Weights by block pivoting, if it settles, and the matrices that it has left."""
+        gram, row_ids = self.gram, self.row_ids
+        if not len(gram.values):
+            gram = GrowingMatrix(_block(problem, row_ids, row_ids))
+        faces, B = FaceSolver(self.base, self.factor), problem.rows.balance_conditions(row_ids)
+        solved = block_pivoting(faces, gram.values, B, self.passive)
+        work = replace(self, gram=gram, base=faces.base, factor=faces.factor)
+        if solved is None:
+            return None, work
+        u, b = solved
+        return NearestPoint(u / u.sum(), b / u.sum(), None), work
+
+    def _thinned(self, margins: Array, common: float, coming: int) -> WorkingSet:
         """Drop the rows far from the margin, if they are many."""
-        stay = (self.u > 0) | (flat[self.rows] < common * (1.0 + _NEAR))
+        stay = (self.u > 0) | (margins[self.row_ids] < common * (1.0 + _NEAR))
         stay[self.base] = True
-        if len(self.rows) <= 2 * np.count_nonzero(stay) + coming:
+        if len(self.row_ids) <= 2 * np.count_nonzero(stay) + coming:
             return self
         kept = np.flatnonzero(stay)
-        position = np.full(len(self.rows), -1)
+        position = np.full(len(self.row_ids), -1)
         position[kept] = np.arange(len(kept))
         gram = self.gram
         if not self.delicate:
             gram = GrowingMatrix(gram.values[kept[:, None], kept])
         return replace(
             self,
-            rows=self.rows[kept],
+            row_ids=self.row_ids[kept],
             gram=gram,
             u=self.u[kept],
             passive=self.passive[kept],
             base=position[self.base],
         )
 
-    def _add(self, data: KernelMatrixAdapter, new: Array) -> WorkingSet:
-        m, n = len(self.rows), len(self.rows) + len(new)
-        rows = np.concatenate([self.rows, new])
-        gram = self.gram if self.delicate else self.gram.grown(_block(data, new, rows))
+    def _add(self, problem: KernelMatrixAdapter, new: Array) -> WorkingSet:
+        m, n = len(self.row_ids), len(self.row_ids) + len(new)
+        row_ids = np.concatenate([self.row_ids, new])
+        gram = self.gram if self.delicate else self.gram.grown(_block(problem, new, row_ids))
         u = np.concatenate([self.u, np.zeros(n - m)])
         passive = np.concatenate([self.passive, np.ones(n - m, bool)])
-        return replace(self, rows=rows, gram=gram, u=u, passive=passive)
+        return replace(self, row_ids=row_ids, gram=gram, u=u, passive=passive)
 
 
 def bounds(
-    data: KernelMatrixAdapter, rows: Array, solution: NearestPoint
+    problem: KernelMatrixAdapter, row_ids: Array, solution: NearestPoint
 ) -> tuple[Array, tuple[Candidate, ...]]:
     """Margins of all rows, shifted by the multipliers b of a solution, and what they prove."""
-    q = np.zeros(data.rows.shape)
-    q.flat[rows] = solution.q
-    proof = vector = data.combine(q, precise=True)
+    q = np.zeros(problem.rows.shape)
+    q.flat[row_ids] = solution.q
+    proof = vector = problem.combine(q, precise=True)
     if solution.w is not None:
         vector = Vector(solution.w.reshape(proof.image.shape), proof.coef)
-    margins = data.margins(vector, precise=True)
-    low = data.rows.group_min(margins)
-    separator = Candidate(vector, min_margin=data.rows.min_margin(low), margins=margins)
+    margins = problem.margins(vector, precise=True)
+    low = problem.rows.group_min(margins)
+    separator = Candidate(vector, min_margin=problem.rows.min_margin(low), margins=margins)
     if len(solution.b):
-        beta = data.rows.balance_offsets(solution.b)
-        margins = margins + data.rows.expand(beta[:, None] - beta)
+        beta = problem.rows.offsets_of_multipliers(solution.b)
+        margins = margins + problem.rows.expand(beta[:, None] - beta)
     return margins, (Candidate(proof, proof.mass, precise=True), separator)
 
 
-def least_rows(data: KernelMatrixAdapter) -> int:
-    """Rows to begin with, and to add at least."""
-    return max(100, 5 * data.rows.n_classes * (data.rows.n_classes - 1))
-
-
-def _block(data: KernelMatrixAdapter, rows: Array, others: Array) -> Array:
-    H = data.gram(rows, others)
+def _block(problem: KernelMatrixAdapter, row_ids: Array, others: Array) -> Array:
+    """A block of H, see ``WorkingSet.gram``."""
+    H = problem.gram(row_ids, others)
     H += 1.0
-    if data.rows.balanced:
-        H += data.rows.balance(rows) @ data.rows.balance(others).T
+    if problem.rows.balanced:
+        H += problem.rows.balance_conditions(row_ids) @ problem.rows.balance_conditions(others).T
     return H
 
 
-def _long_features(data: KernelMatrixAdapter, work: WorkingSet) -> Array:
+def _long_features(problem: KernelMatrixAdapter, work: WorkingSet) -> Array:
     """Entries of images that may be huge next to the norm of the others in the proof."""
     proof = work.candidates[0]
     rest = proof.vector.image.ravel() / max(proof.mass, 1e-300)
     rest[work.free] = 0.0
-    if data.slack is not None or _LONG * np.abs(rest).max() >= 1.0:  # no feature is that long
+    long = LONG_FEATURE * np.abs(rest).max()
+    if problem.slack is not None or long >= 1.0:  # no feature is longer than the radius
         return work.free
-    if data.spread is None:
+    features = written_out(problem)
+    spread = None if features is None else features.spread()
+    if spread is None:
         return work.free
-    spread = np.broadcast_to(data.spread, (rest.size // data.spread.size, data.spread.size))
-    long = np.flatnonzero(spread.ravel() > _LONG * np.abs(rest).max())
-    return np.union1d(work.free, long)
+    spread = np.broadcast_to(spread, (rest.size // spread.size, spread.size))
+    return np.union1d(work.free, np.flatnonzero(spread.ravel() > long))
 
 
-def _violators(rows: Array, flat: Array, common: float, tol: float, most: int) -> Array:
-    """Rows outside the working set with the worst margins, if below the common one."""
-    flat = flat.copy()
-    flat[rows] = np.inf
-    new = np.flatnonzero(flat < common * (1.0 - max(0.5 * tol, 1e-13)))
-    return new if len(new) <= most else new[np.argpartition(flat[new], most)[:most]]
-
-
-def difference_of_means(data: KernelMatrixAdapter) -> Vector:
-    """``A^T q`` of balanced weights, the same on a few rows of each group."""
-    rows = data.rows.flat_indices()
-    group = data.rows.group(rows)
-    some = _spread(group, least_rows(data))
-    q = np.zeros(data.rows.shape)
-    q.flat[rows[some]] = 1.0 / np.bincount(group[some])[group[some]]
-    return data.combine(q / q.sum())
-
-
-def _worst_under_means(data: KernelMatrixAdapter) -> Array:
-    """Some rows of each group that the difference of the class means separates worst."""
-    rows = data.rows.flat_indices()
-    if len(rows) <= least_rows(data):
-        return rows
-    margins = data.margins(difference_of_means(data)).ravel()
-    return rows[_least(margins[rows], data.rows.group(rows), least_rows(data))]
-
-
-def _room(data: KernelMatrixAdapter) -> int:
-    """Examples that stay in cache; 0: so do all of them, or too few to be of use."""
-    size = min(_MAX_NEAR, int(_CACHE_BYTES / (8 * min(data.width, _CACHE_BYTES))))
-    return size if 2 * least_rows(data) < size < data.rows.n_examples // 4 else 0
-
-
-def _near(data: KernelMatrixAdapter, flat: Array, rows: Array) -> Array:
-    """Examples of the working set, and of each class those with the worst margins."""
-    worst = flat.reshape(data.rows.n_examples, -1).min(axis=1)
-    near = _least(worst, data.rows.codes, _room(data))
-    return np.union1d(near, data.rows.locate(rows)[0])
-
-
-def _least(values: Array, group: Array, size: int) -> Array:
-    """Positions of the smallest values of every group, ``size`` in all (two each, at least)."""
-    if len(values) <= size:
-        return np.arange(len(values))
-    members = [np.flatnonzero(group == g) for g in np.unique(group)]
-    each = max(size // len(members), 2)
-    return np.sort(
-        np.concatenate(
-            [m[np.argpartition(values[m], min(each, len(m)) - 1)[:each]] for m in members]
-        )
-    )
-
-
-def _spread(group: Array, size: int) -> Array:
-    """Positions of some members of every group, evenly spread, about ``size`` in all."""
-    members = [np.flatnonzero(group == g) for g in np.unique(group)]
-    each = max(size // len(members), 2)
-    return np.sort(np.concatenate([m[:: -(-len(m) // each)] for m in members]))
+def _violators(row_ids: Array, margins: Array, common: float, tol: float, most: int) -> Array:
+    """Rows outside the working set with the smallest margins, if below the common one."""
+    margins = margins.copy()
+    margins[row_ids] = np.inf
+    new = np.flatnonzero(margins < common * (1.0 - max(0.5 * tol, LOST_TO_ROUNDING)))
+    return new if len(new) <= most else new[np.argpartition(margins[new], most)[:most]]

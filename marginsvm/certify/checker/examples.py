@@ -52,7 +52,7 @@ class Examples:
             weight = _check_sample_weight(sample_weight, X, dtype=np.float64)
         else:
             matrices, (y, weight) = _Matrices(X), _labels_and_weights(X)
-        class_weight = getattr(estimator, "class_weight", None)
+        class_weight = estimator.class_weight
         weight = weight * class_weights(class_weight, y, weight)
         kept = np.flatnonzero(weight > 0)
         classes, codes = np.unique(y[kept], return_inverse=True)

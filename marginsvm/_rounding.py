@@ -50,8 +50,12 @@ def times(A: Any, B: Any) -> Any:
     """``A @ B``, during which other threads run: matmul keeps them waiting, where it gives
     up to 500 numbers (NumPy 2.4).
     """
-    dense = isinstance(A, np.ndarray) and isinstance(B, np.ndarray)
-    return np.dot(A, B) if dense else A @ B
+    return np.dot(A, B) if is_dense(A) and is_dense(B) else A @ B
+
+
+def is_dense(X: Any) -> bool:
+    """Whether a matrix holds its numbers in one array: it is not sparse, nor a stand-in for one."""
+    return isinstance(X, np.ndarray)
 
 
 def summed(parts: Iterable[Array]) -> Array:

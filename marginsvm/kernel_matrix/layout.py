@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
+
+import numpy as np
 
 from marginsvm._typing import Array
+from marginsvm.kernel_matrix.scale import Scale
+from marginsvm.rows.norms import LpNorm
+from marginsvm.rows.rows import Rows
 
 DENSE, SPARSE, GRAM = 0, 1, 2
 
 
-class FlatRows(NamedTuple):
+class RowLayout(NamedTuple):
     """Where each row lies in memory, and how it moves the image of a vector.
 
     One type for dense, CSR and Gram matrices, so that one compiled loop serves all. Rows
@@ -57,3 +62,18 @@ class FlatRows(NamedTuple):
     slack: Array
     curvature: Array
     q: float
+
+
+def common_layout(rows: Rows, scale: Scale, norm: LpNorm) -> dict[str, Any]:
+    """Fields of a :class:`RowLayout` that do not depend on how the examples lie in memory."""
+    # with more than two classes, two share a row: (x, -x) / sqrt(2)
+    lengths = scale.lengths * rows.unit ** (4.0 / norm.q - 2.0)
+    curvature = rows.per_example((norm.q - 1.0) * lengths)
+    slack = np.broadcast_to(0.0 if scale.slack is None else scale.slack, rows.shape)
+    return {
+        "codes": rows.codes,
+        "n_classes": rows.n_classes,
+        "slack": slack.ravel(),
+        "curvature": (curvature + slack).ravel(),
+        "q": norm.q,
+    }

@@ -1,0 +1,69 @@
+"""Which rows to begin with, and which examples to keep at hand."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from marginsvm._typing import Array
+from marginsvm.kernel_matrix import KernelMatrixAdapter
+from marginsvm.rows.vector import Vector
+
+_CACHE_BYTES = 2**21  # of examples that a round looks at first: they stay in a processor's cache
+_MAX_NEAR = 1000  # such examples: their margins then cost a tenth of a millisecond, or about
+
+
+def least_rows(problem: KernelMatrixAdapter) -> int:
+    """Rows to begin with, and to add at least."""
+    return max(100, 5 * problem.rows.n_classes * (problem.rows.n_classes - 1))
+
+
+def difference_of_means(problem: KernelMatrixAdapter) -> Vector:
+    """``A^T q`` of balanced weights, the same on a few rows of each group."""
+    row_ids = problem.rows.flat_indices()
+    group = problem.rows.group(row_ids)
+    some = spread_evenly(group, least_rows(problem))
+    q = np.zeros(problem.rows.shape)
+    q.flat[row_ids[some]] = 1.0 / np.bincount(group[some])[group[some]]
+    return problem.combine(q / q.sum())
+
+
+def worst_under_means(problem: KernelMatrixAdapter) -> Array:
+    """Some rows of each group that the difference of the class means gives the smallest margins."""
+    row_ids, size = problem.rows.flat_indices(), least_rows(problem)
+    if len(row_ids) <= size:
+        return row_ids
+    margins = problem.margins(difference_of_means(problem)).ravel()
+    return row_ids[smallest_of_each(margins[row_ids], problem.rows.group(row_ids), size)]
+
+
+def room_in_cache(problem: KernelMatrixAdapter) -> int:
+    """Examples that stay in cache; 0: so do all of them, or too few to be of use."""
+    size = min(_MAX_NEAR, int(_CACHE_BYTES / (8 * min(problem.width, _CACHE_BYTES))))
+    return size if 2 * least_rows(problem) < size < problem.rows.n_examples // 4 else 0
+
+
+def near_examples(problem: KernelMatrixAdapter, margins: Array, row_ids: Array) -> Array:
+    """Examples of the working set, and of each class those with the smallest margins."""
+    worst = margins.reshape(problem.rows.n_examples, -1).min(axis=1)
+    near = smallest_of_each(worst, problem.rows.codes, room_in_cache(problem))
+    return np.union1d(near, problem.rows.locate(row_ids)[0])
+
+
+def smallest_of_each(values: Array, group: Array, size: int) -> Array:
+    """Positions of the smallest values of every group, ``size`` in all (two each, at least)."""
+    if len(values) <= size:
+        return np.arange(len(values))
+    members = [np.flatnonzero(group == g) for g in np.unique(group)]
+    each = max(size // len(members), 2)
+    return np.sort(
+        np.concatenate(
+            [m[np.argpartition(values[m], min(each, len(m)) - 1)[:each]] for m in members]
+        )
+    )
+
+
+def spread_evenly(group: Array, size: int) -> Array:
+    """Positions of some members of every group, evenly spread, about ``size`` in all."""
+    members = [np.flatnonzero(group == g) for g in np.unique(group)]
+    each = max(size // len(members), 2)
+    return np.sort(np.concatenate([m[:: -(-len(m) // each)] for m in members]))

@@ -1,0 +1,96 @@
+"""How far the numbers of kernel predictors may be off."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from marginsvm._rounding import FEW, PAIRWISE, SMALL, Extended, chained, extended
+from marginsvm._typing import Array
+from marginsvm.certify.certifiable import Distribution
+from marginsvm.certify.tolerances import KERNEL_RESOLUTION, KERNEL_VANISHING
+from marginsvm.rows.rows import Rows, support_of
+from marginsvm.rows.vector import Vector
+
+
+class KernelValues(Protocol):
+    """What the error model asks of a kernel matrix."""
+
+    def extended_square(self, few: Array, V: Array) -> float:
+        """``V' K V`` of extended coefficients on few examples, in extended precision."""
+        ...
+
+
+@dataclass(frozen=True)
+class KernelErrors:
+    """Rounding of sums of kernel values; norms are square roots of sums that cancel.
+
+    See :class:`marginsvm.certify.certifiable.ErrorModel`; lengths are in radii.
+
+    Attributes
+    ----------
+    values : KernelValues
+    rows : Rows
+    radius : float
+    highest : float
+        Largest kernel value, in units of the radius squared.
+    value_error : float
+        Relative error of kernel values, as of those of examples that were divided by their norms.
+    unit_error : float
+        Relative rounding of kernel values that are computed here; 0: they were given.
+    rounding_rtol : float
+    """
+
+    values: KernelValues
+    rows: Rows
+    radius: float
+    highest: float
+    value_error: float
+    unit_error: float
+    rounding_rtol: float
+    resolution = KERNEL_RESOLUTION
+    vanishing = KERNEL_VANISHING
+
+    @property
+    def farthest(self) -> float:
+        return float(np.sqrt(1.0 + self.highest))  # images count from the origin
+
+    def predictor_norm(self, vector: Vector) -> float:
+        V = self.rows.adjoint(vector.coef)
+        return _root(np.sum(V * vector.image), self._of_scores(V) * np.abs(V).sum() ** 2)
+
+    def proof_norm(self, proof: Distribution) -> float:
+        q = proof.weights()
+        V, few = self.rows.adjoint(q), support_of(q)
+        off = self._of_scores(V) + 4.0 * proof.moved * self.highest
+        squared, error = np.sum(V * proof.image), off * np.abs(V).sum() ** 2
+        if error <= self.rounding_rtol * squared or few.size**2 > SMALL:
+            return max(_root(squared, error), self._finest)
+        squared = self.values.extended_square(few, self.rows.adjoint(q.astype(Extended))[few])
+        error = (4.0 * extended(few.size) + self.value_error) * self.highest
+        return max(_root(squared / self.radius**2, error), self._finest)
+
+    def margin_error(self, vector: Vector, norm: float, wanted: float) -> float:
+        V = self.rows.adjoint(vector.coef)
+        return 2.0 * self._of_scores(V) * float(np.abs(V).sum())
+
+    def extended_margin_error(self, vector: Vector, norm: float, wanted: float) -> float:
+        V = self.rows.adjoint(vector.coef)
+        sums = (extended(len(support_of(V))) + self.value_error) * self.highest
+        return sums * float(np.abs(V).sum())
+
+    def _of_scores(self, V: Array) -> float:
+        """Rounding error of scores per unit of weight, given kernel values taken as exact."""
+        return (2.0 * chained(len(V)) + FEW + self.value_error) * self.highest
+
+    @property
+    def _finest(self) -> float:
+        """Norm that is lost in the rounding of kernel values that are computed here."""
+        return float(np.sqrt(16.0 * self.unit_error * self.highest))
+
+
+def _root(squared: float, error: float) -> float:
+    """Square root at most, the square being off by no more than ``error``."""
+    return float(np.sqrt(max(squared, 0.0) + error)) * (1.0 + PAIRWISE)

@@ -1,0 +1,126 @@
+"""How far the numbers of linear predictors may be off."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from marginsvm._rounding import (
+    FEW,
+    LONG,
+    PAIRWISE,
+    SMALL,
+    UNIT,
+    Extended,
+    chained,
+    extended,
+)
+from marginsvm._typing import Array
+from marginsvm.certify.certifiable import Distribution
+from marginsvm.certify.tolerances import VANISHING
+from marginsvm.rows.norms import LpNorm
+from marginsvm.rows.rows import Rows, support_of
+from marginsvm.rows.vector import Vector
+
+
+class Features(Protocol):
+    """What the error model asks of examples that have features."""
+
+    def extent(self) -> tuple[Array, Array] | None:
+        """For each feature, its largest distance from the mean and what the mean may cost (radii).
+
+        None: no feature is longer than its example. The first time, a pass computes it.
+        """
+        ...
+
+    def extended_image(self, few: Array, V: Array) -> Array:
+        """Image of coefficients V on few examples, summed in extended precision (radii)."""
+        ...
+
+
+@dataclass(frozen=True)
+class LinearErrors:
+    """Rounding of sums over features, which come in any units, and over examples.
+
+    See :class:`marginsvm.certify.certifiable.ErrorModel`; lengths are in radii.
+
+    Attributes
+    ----------
+    features : Features
+    rows : Rows
+    norm : LpNorm
+        Of the predictors.
+    width : int
+        Features, the constant one among them.
+    reach : float
+        Longest example about the mean, and as much again for what the mean does to it.
+    row_error : float
+        How far an example itself may be off, as one that was divided by its norm.
+    centre_is_far : bool
+        Whether the mean is subtracted from the examples, and not from what they sum to.
+    dense : bool
+        Whether sums are taken in short chains, as those of a dense matrix in memory are.
+    rounding_rtol : float
+    """
+
+    features: Features
+    rows: Rows
+    norm: LpNorm
+    width: int
+    reach: float
+    row_error: float
+    centre_is_far: bool
+    dense: bool
+    rounding_rtol: float
+    resolution = 0.0  # all rounding is known
+    vanishing = VANISHING
+    farthest = 1.0  # images count from the mean
+
+    def predictor_norm(self, vector: Vector) -> float:
+        return self.norm.length(self.norm.mirror(vector.image).ravel()) * (1.0 + PAIRWISE)
+
+    def proof_norm(self, proof: Distribution) -> float:
+        image, q, moved = proof.image, proof.weights(), proof.moved
+        few, norm = support_of(q), self.norm.dual.length(image.ravel())
+        sums = (chained(len(q)) if self.dense else UNIT * (few.size + 8)) + FEW
+        cheap = few.size * self.width <= SMALL
+        offset = 1.0  # how much of the mean is in the terms of the sums
+        if cheap and (sums + moved) * self.reach > self.rounding_rtol * norm:
+            V = self.rows.adjoint(q.astype(Extended))
+            image = self.features.extended_image(few, V[few])
+            norm = self.norm.dual.length(image.ravel())
+            sums, offset, moved = extended(few.size), 0.0, 0.0
+        coarse = (sums + moved) * self.reach
+        length = norm + coarse
+        extent = self.features.extent() if coarse > self.rounding_rtol * norm else None
+        if extent is not None:
+            weight = sums * np.abs(self.rows.adjoint(q)).sum(axis=0) + moved
+            error = np.multiply.outer(weight, extent[0] + offset * extent[1])
+            length = min(length, self.norm.dual.length((np.abs(image) + error).ravel()))
+        return length * (1.0 + PAIRWISE) + self.row_error
+
+    def margin_error(self, vector: Vector, norm: float, wanted: float) -> float:
+        sums = chained(self.width, LONG) if self.dense else UNIT * (self.width + 8)
+        # where the mean is far, the intercept is a sum of its own
+        late = UNIT * (self.width + 8) + sums if self.centre_is_far else sums
+        return self._of_sums(vector, norm, wanted, sums + FEW, late + 2.0 * FEW)
+
+    def extended_margin_error(self, vector: Vector, norm: float, wanted: float) -> float:
+        sums = 2.0 * extended(self.width)
+        return self._of_sums(vector, norm, wanted, sums, sums)
+
+    def _of_sums(
+        self, vector: Vector, norm: float, wanted: float, inner: float, outer: float
+    ) -> float:
+        """Error of margins from that of sums: of terms about the mean, and of the mean's part."""
+        offset = 0.5 * (self.reach - 1.0)  # of the mean
+        error = (inner + outer * offset + self.row_error) * norm
+        extent = self.features.extent() if error > wanted else None
+        if extent is not None:
+            W = np.abs(self.norm.mirror(vector.image)).reshape(-1, self.width).max(axis=0)
+            spread, late = extent
+            terms = inner * float(W @ spread) + 0.5 * outer * float(W @ late)
+            error = min(error, self.rows.unit * (1.0 + PAIRWISE) * terms)
+        return error

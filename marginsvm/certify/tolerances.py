@@ -1,0 +1,126 @@
+"""Every threshold of bounds, certificates and rounds: its quantity, its unit and its reason.
+
+Lengths and margins are in radii, that is in units of the norm of the longest row, unless a line
+says otherwise: in these units the sixteen digits of float64 resolve a margin down to about 1e-15.
+"""
+
+# Rounds.
+
+NOISE = 1e-14
+"""A margin (in radii) that rounds may find although there is none: a few roundings of 1."""
+
+ROUNDING_RTOL_OF_TOL = 1e-2
+"""Rounding error of a bound, as a fraction of ``tol`` (relative to the bound itself), that is left
+as it is: it cannot decide whether the gap is below ``tol``."""
+
+GAP_ROUNDING = 1e-15
+"""Rounding error of a relative gap (dimensionless). Added to the gap before it is compared with
+``tol``, so that ``tol=0`` plays all rounds even where the bounds happen to be equal."""
+
+OTHER_DATA = 1e-9
+"""Difference of two entries of a vector per unit of its mass (in radii) that no rounding makes:
+it shows that a warm start was given other data."""
+
+# Bounds.
+
+LARGEST_NORM = 1e152
+"""Largest norm of a row, and inverse of the smallest (units of x): their squares, summed over
+many rows, still are numbers of float64, which go to 1e308."""
+
+SCALABLE_MARGIN = 1e-200
+"""Margin per unit of norm (in radii) up to which a predictor is not scaled to margin 1: dividing
+by less may overflow."""
+
+IMBALANCE_SURCHARGE = 3.0
+"""What a proof pays for weights that are not quite balanced: so many longest rows for each unit
+of imbalance, see :func:`marginsvm.certify.bounds.upper_bound`."""
+
+VANISHING = 1e-9
+"""Upper bound (in radii) from which down exact weights that prove a margin of 0 may be near: some
+digits above the rounding of ``A^T q``."""
+
+KERNEL_VANISHING = 1e-6
+"""The same for kernels, whose norms are square roots of sums that cancel: half the digits."""
+
+KERNEL_RESOLUTION = 1e-7
+"""Margin (in radii) of a kernel predictor up to which its sign is not claimed: norms are square
+roots of sums of kernel values that cancel, so that half the digits of float64 are left."""
+
+MAX_BALANCED_EXACTLY = 1024
+"""Rows with weight up to which weights are made to balance exactly: sums of more are not held with
+more digits, and what is left of the imbalance is paid for."""
+
+BALANCE_CORRECTIONS = 4
+"""Corrections of an imbalance at most: each leaves the rounding of the weights that it changes,
+which are smaller every time."""
+
+ROUNDED_IMBALANCE = 1e-12
+"""Imbalance (sum of weights; they sum to 1) that may be the rounding of some thousand weights. A
+larger one is not rounding, and is left as it is."""
+
+ABLE_WEIGHT = 100.0
+"""A weight so many times as large as the imbalance can take it and surely stays positive."""
+
+# The nearest point of a polytope, which proofs are made of (lengths relative to the longest row).
+
+DEPENDENT_ROW = 1e-13
+"""What is left of a row once its projection on the rows in use is taken away, as a fraction of its
+length: the row depends on them, up to rounding."""
+
+NEGATIVE_WEIGHT = -1e-14
+"""A weight (of weights that sum to 1) down to which it is zero, up to rounding."""
+
+NEAREST_POINT_PROGRESS = 1e-13
+"""Relative decrease of the squared distance that is no rounding: less is no progress."""
+
+NEAREST_POINT_PATIENCE = 50
+"""Steps without progress after which rounding is all that moves the nearest point."""
+
+ORIGIN_REACHED = 1e-30
+"""Squared distance of the nearest point from the origin that is all rounding."""
+
+NEAREST_POINT_TOL = 1e-9
+"""Violation, as a fraction of the squared distance, that ends the search for a nearest point."""
+
+STIFFNESS = 1e4
+"""Weight of the balance (dimensionless) where it is a penalty, in the guess of the first rows: the
+guess is off by about the square of its inverse, and the condition of the problem is bearable."""
+
+SHORTEST_PROOF = 1e-14
+"""Upper bound (in radii) that is all rounding: of two such proofs, that on fewer rows is kept,
+even if its bound is not the smaller one."""
+
+MAX_GRAM_ROWS = 4000
+"""Rows whose Gram matrix a proof may form: 128 MiB, and some seconds for its factors."""
+
+MAX_SHORT_WIDTH = 64
+"""Width of rows (numbers each) up to which more than ``MAX_GRAM_ROWS`` are handled: their products
+with the rows in use, which are hardly more than the width, stay cheap."""
+
+WIDE_ROW = 1024
+"""Width of rows (numbers each), also where they are few, up to which they are written out. Longer
+ones, if longer than twice their number, are known by their Gram matrix, which is the smaller."""
+
+MAX_WRITTEN_OUT = 2**25
+"""Numbers of rows that are written out although they are long (256 MiB): features that are to be
+left free must be seen one by one."""
+
+# The exact solver.
+
+DELICATE_MARGIN = 1e-6
+"""Margin (in radii) from which down only the digits of the active set suffice: block pivoting works
+with squares, and so with half the digits."""
+
+LONG_FEATURE = 1e6
+"""Length of a feature, relative to the best margin, from which on its rounding may hide the digits
+of the others. Such a feature is kept in balance, as the intercept is."""
+
+LOST_TO_ROUNDING = 1e-13
+"""Violation, as a fraction of the common margin, that is all rounding: no row is added for less,
+however small ``tol`` is."""
+
+# Proofs that the classes overlap.
+
+MAX_OVERLAP_EFFORT = 2e7
+"""Effort spent in vain on whether exact weights prove an overlap, in cubes of the number of
+examples: some seconds. After that the question is left open."""

@@ -1,0 +1,125 @@
+"""Examples that count from a centre, in units of a radius: what is asked of few or of features."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property, partial, reduce
+
+import numpy as np
+
+from marginsvm._rounding import Extended, is_dense
+from marginsvm._typing import Array
+from marginsvm.data import passes
+from marginsvm.data.memory import Store
+from marginsvm.data.passes import Block, Centre
+from marginsvm.rows.rows import Rows
+
+
+@dataclass(frozen=True)
+class CentredExamples:
+    """The examples of a store about a centre, a constant feature beside, over a radius.
+
+    Attributes
+    ----------
+    store : Store
+    rows : Rows
+        Their labels: what passes are given.
+    centre : Centre
+    constant : float
+        The last feature of all of them, in the user's units; 0: there is none.
+    radius : float
+        What is 1 here, in the user's units.
+    """
+
+    store: Store
+    rows: Rows
+    centre: Centre
+    constant: float
+    radius: float
+
+    @property
+    def mean_is_taken_first(self) -> bool:
+        """Whether passes subtract the mean from the examples, and not from what they sum to."""
+        return self.centre.far and not (self.store.sparse or self.store.normalized)
+
+    def with_constant(self, image: Array, V: Array) -> Array:
+        """``V^T (X, constant)`` from ``V^T X``."""
+        if self.constant == 0.0:
+            return image
+        return np.append(image, self.constant * V.sum(axis=0)[..., None], axis=-1)
+
+    def written_out(self, index: Array) -> Array:
+        """Some examples as a dense float64 array about the mean, in the user's units."""
+        X = self.centre.written_out(self.store.take(index))
+        return np.column_stack([X, np.full(len(X), self.constant)]) if self.constant else X
+
+    def examples(self, index: Array) -> Array:
+        """Some examples as a dense float64 array about the mean, in units of the radius."""
+        X = self.written_out(index)
+        X /= self.radius
+        return X
+
+    def extended_image(self, few: Array, V: Array) -> Array:
+        """Image of coefficients V on few examples, summed in extended precision."""
+        X = self.store.take(few)
+        if self.centre.mean is not None:  # first, so that its digits are not lost
+            X = (X if is_dense(X) else X.toarray()).astype(Extended)
+            X = X - self.centre.mean
+        image = np.asarray(V.T @ X)
+        return (self.with_constant(image, V) / self.radius).astype(np.float64)
+
+    def extended_scores(self, index: Array, coef: Array) -> Array:
+        """Scores of some examples in the user's units, summed in extended precision."""
+        return np.asarray(self.store.take(index) @ coef.T.astype(Extended))
+
+    def extent(self) -> tuple[Array, Array] | None:
+        """For each feature, its largest distance from the mean and what the mean may cost.
+
+        Both are in units of the radius. Rounding of one feature's terms is relative to these,
+        so that a feature in large units does not hide what the others prove. None: no feature
+        is longer than its example. The first time, a pass computes it.
+        """
+        return self._extent
+
+    @cached_property
+    def _extent(self) -> tuple[Array, Array] | None:
+        if self.store.normalized:
+            return None
+        d, mean = self.store.shape[1], self.centre.mean
+        work = partial(passes.spread, centre=self.centre)
+        spread = reduce(np.maximum, self.store.map(work, self.rows))
+        late = np.zeros(d) if mean is None else 2.0 * np.abs(mean)
+        if self.constant != 0.0:
+            spread, late = np.append(spread, abs(self.constant)), np.append(late, 0.0)
+        return spread / self.radius, late / self.radius
+
+    def second_moments(self, weight: Array) -> Array:
+        """``sum weight (x, 1)(x, 1)'`` over the examples, as ``examples`` writes them out."""
+        work = partial(passes.second_moments, centre=self.centre)
+        some = np.flatnonzero(weight)
+        if self.store.whole is not None and 0 < 2 * some.size <= weight.size:
+            H = work(self.rows, self._few(some), weight[some])  # a few in each block are dear
+        else:
+            H = self.store.fold(work, np.add, self.rows, weight)
+        d = len(H) - 1
+        H[d, :d] /= self.radius
+        H[:d, d] = H[d, :d]
+        H[:d, :d] /= self.radius**2
+        return H
+
+    def _few(self, index: Array) -> Iterator[Block]:
+        """Some of the examples, in blocks of their own."""
+        size = max(1, passes.WRITTEN_OUT // (self.store.shape[1] + 1))
+        for i in range(0, len(index), size):
+            few = index[i : i + size]
+            yield slice(i, i + len(few)), self.store.take(few)
+
+    def columns(self, index: Array) -> Array:
+        """Inner products of some examples with all, a row each; the constant feature left out."""
+        right = self.examples(index)[:, : self.store.shape[1]] / self.radius
+        work = partial(passes.columns, right=right, centre=self.centre)
+        out = np.concatenate(list(self.store.map(work, self.rows)), axis=1)
+        if self.centre.mean is not None and not self.mean_is_taken_first:
+            out -= (right @ self.centre.mean)[:, None]
+        return out

@@ -1,0 +1,210 @@
+"""Parameters and fitted attributes that estimators share, each declared and described once.
+
+An estimator inherits the groups that it needs; :mod:`marginsvm.estimator.declaring` makes their
+parameters its own. Of the groups that an estimator inherits, the parameters of the last come
+first in its signature, and its own come last.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+from sklearn.metrics.pairwise import PAIRWISE_KERNEL_FUNCTIONS
+from sklearn.utils._param_validation import Interval, StrOptions
+
+from marginsvm._typing import Array
+from marginsvm.estimator.declaring import parameter, with_parameters
+
+KERNELS = {*PAIRWISE_KERNEL_FUNCTIONS, "precomputed"}
+
+
+@with_parameters
+class CommonParameters:
+    """What every estimator has: weights of classes, an intercept, and when a fit ends.
+
+    Parameters
+    ----------
+    class_weight : dict or "balanced"
+        Factors (dimensionless) of the weights of examples, by class. A dict gives them by label,
+        1 where it does not name a class. ``"balanced"`` makes all classes weigh the same:
+        n / (k n_c) for class c of k classes, where n and n_c count the examples with their
+        ``sample_weight``. 0 leaves a class out. With a soft margin, slack in an example costs C
+        times its weight. Without one, positive weights change neither the maximum margin nor
+        its bounds: only the path of a fit to it (where weights are the prior of an algorithm's
+        distributions over the examples), and the model where nothing separates.
+    fit_intercept : bool
+        Whether to fit an intercept; it is not penalised.
+    stopping : {"gap", "separation"}
+        Stop at the certified relative gap ``tol``, or at any separator of the examples.
+    tol : float
+        Relative gap between the certified bounds (dimensionless).
+    max_iter : int
+        Rounds in all, those before a warm start included.
+    warm_start : bool
+        Go on from where the previous fit on the same data ended, bit for bit.
+    verbose : bool or int
+        Print the gap now and then.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        Class labels, sorted.
+    coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
+        Linear predictor, scaled so that the closest training examples get decision
+        values +-1 (more classes: the smallest difference of scores is 1).
+    intercept_ : ndarray of shape (1,) or (n_classes,)
+        Its constant term, on the same scale.
+    margin_ : float
+        Certified lower bound on the best margin, which this predictor has (units of X).
+    margin_bound_ : float
+        Certified upper bound on the margin of any predictor (units of X).
+    gap_ : float
+        Their relative gap, from 0 to 1 (dimensionless); 1 where no separator was found. See
+        :attr:`marginsvm.MarginCertificate.gap`.
+    separable_ : bool or None
+        Whether the classes can be separated: True if this predictor does, False if exact
+        weights are proved to make the classes meet, None if neither is known.
+    status_ : str
+        ``certified``, ``separated``, ``no_margin``, ``stalled`` (exact solver only),
+        ``max_iter``, ``stopped`` or ``interrupted``.
+    n_iter_ : int
+        Rounds played.
+    certificate_ : MarginCertificate
+        All of this and the weights that prove the upper bound.
+    history_ : dict of ndarray
+        ``n_iter``, ``n_passes``, ``seconds``, ``margin``, ``margin_bound``: the best bounds
+        after each round.
+    n_features_in_ : int
+        Number of features seen in fit.
+    feature_names_in_ : ndarray of shape (n_features,)
+        Their names, where X has names that are strings.
+    """
+
+    class_weight: dict[Any, float] | str | None = parameter(
+        dict, StrOptions({"balanced"}), None, default=None
+    )
+    fit_intercept: bool = parameter("boolean", default=True)
+    stopping: str = parameter(StrOptions({"gap", "separation"}), default="gap")
+    tol: float = parameter(Interval(Real, 0.0, None, closed="left"), default=1e-3)
+    max_iter: int = parameter(Interval(Integral, 1, None, closed="left"), default=10_000)
+    warm_start: bool = parameter("boolean", default=False)
+    verbose: bool | int = parameter("verbose", default=False)
+
+
+@with_parameters
+class KernelParameters:
+    """A soft margin, and a kernel in place of the features.
+
+    Parameters
+    ----------
+    C : float
+        Soft margin (dimensionless): the problem of ``LinearSVC(loss="squared_hinge")``, with
+        an intercept as ``fit_intercept`` says. inf asks for a separator. With ``C < inf``,
+        slack does not count as separation, and a fit that stops at any separator ends at the
+        gap ``tol`` where it comes first. A warm start with another C begins anew.
+    kernel : str or callable
+        ``"linear"``, ``"precomputed"``, a name known to
+        ``sklearn.metrics.pairwise.pairwise_kernels``, or ``kernel(X, Y) -> matrix``.
+    gamma : {"scale", "auto"} or float
+        Kernel coefficient, as in SVC (units of the kernel's: 1 over those of X, squared, for
+        "rbf"). The variance of "scale" is weighted by ``sample_weight`` and ``class_weight``.
+    degree : float
+        Degree of the polynomial kernel (dimensionless).
+    coef0 : float
+        Constant of the polynomial and sigmoid kernels (dimensionless).
+    kernel_params : dict
+        Parameters of a callable kernel, passed as keywords. Those of a named kernel may stand
+        here, too, in place of gamma, degree and coef0; others are refused.
+
+    Attributes
+    ----------
+    support_ : ndarray of shape (n_support,)
+        Kernel predictor: indices of the training examples that it needs.
+    support_vectors_ : ndarray or csr matrix of shape (n_support, n_features)
+        Kernel predictor: these examples; empty if precomputed.
+    dual_coef_ : ndarray of shape (1, n_support) or (n_classes, n_support)
+        Kernel predictor, in place of ``coef_``: coefficients of these examples.
+    """
+
+    C: float = parameter(Interval(Real, 0.0, None, closed="right"), default=np.inf)
+    kernel: str | Callable[..., Array] = parameter(StrOptions(KERNELS), callable, default="linear")
+    gamma: str | float = parameter(
+        StrOptions({"scale", "auto"}), Interval(Real, 0.0, None, closed="left"), default="scale"
+    )
+    degree: float = parameter(Interval(Real, 0.0, None, closed="left"), default=3)
+    coef0: float = parameter(Interval(Real, None, None, closed="neither"), default=0.0)
+    kernel_params: dict[str, Any] | None = parameter(dict, None, default=None)
+
+
+@with_parameters
+class NormalizeParameters(CommonParameters):
+    """Whether examples are divided by their norms.
+
+    Parameters
+    ----------
+    fit_intercept : bool
+        Whether to fit an intercept; it is not penalised, unless ``normalize=True``.
+    normalize : bool
+        Divide each example by its norm (with kernels, in feature space), also in prediction.
+        With ``fit_intercept=False``, margins are then the paper's rho_K. With an intercept,
+        a constant feature joins each example first: ``(x, s) / ||(x, s)||``, s being the
+        largest norm of an example. All margins published are of these rows, as
+        ``certificate_.of`` says; ``separable_`` and the boundary, where the decision is
+        ``w.x + b = 0``, are of X. A precomputed kernel must have K(x, x) = 1.
+
+    Attributes
+    ----------
+    constant_ : float
+        With ``normalize=True``: the constant s (units of x; 0 without an intercept).
+    """
+
+    normalize: bool = parameter("boolean", default=False)
+
+
+@with_parameters
+class RandomParameters:
+    """What draws at random.
+
+    Parameters
+    ----------
+    random_state : int, RandomState instance or None
+        Seed of the draws. The same seed gives the same model, bit for bit.
+    """
+
+    random_state: int | np.random.RandomState | None = parameter("random_state", default=None)
+
+
+@with_parameters
+class LpParameters(CommonParameters):
+    """A p-norm of the predictor, the intercept's coefficient included.
+
+    Parameters
+    ----------
+    fit_intercept : bool
+        Whether to fit an intercept. Unlike in the batch algorithms, it is penalised.
+    max_iter : int
+        Epochs of n_rows steps in all, those before a warm start included.
+    intercept_scaling : float
+        The intercept is the coefficient of a constant feature of this value (units of
+        X), as in LinearSVC: the larger, the less it is penalised.
+    p : float in (1, 2] or "sparse"
+        Norm of the predictor (dimensionless); ``"sparse"`` is 1 + 1 / ln(n_features).
+
+    Attributes
+    ----------
+    margin_ : float
+        Certified lower bound on the best margin, which this predictor has: the distance in the
+        q-norm, 1/p + 1/q = 1 (units of X), to the plane with the constant feature included.
+    margin_bound_ : float
+        Certified upper bound on this distance for any predictor (units of X).
+    n_iter_ : int
+        Epochs of n_rows steps.
+    """
+
+    intercept_scaling: float = parameter(Interval(Real, 0.0, None, closed="neither"), default=1.0)
+    p: float | str = parameter(
+        Interval(Real, 1.0, 2.0, closed="right"), StrOptions({"sparse"}), default=2.0
+    )

@@ -1,0 +1,214 @@
+"""The values of a kernel: a matrix that is given, stored, or computed when it is asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import cached_property, partial
+from typing import Any
+
+import numpy as np
+from sklearn import config_context
+
+from marginsvm._rounding import PAIRWISE, Extended, product, times
+from marginsvm._typing import Array
+from marginsvm.data.normalized import NormalizedRows
+from marginsvm.data.threads import ordered_map
+from marginsvm.data.work import Work
+from marginsvm.kernel_matrix.columns import ColumnCache, ColumnPlan, KeptColumns, WholeMatrix
+from marginsvm.rows.rows import Rows, support_of
+
+_MAX_STORED_BYTES = 2**31  # a larger Gram matrix is computed anew for every product
+_STRIPS = 8  # whatever the number of threads, as sums depend on it
+_STRIP_BYTES = 2**24  # of kernel values that are computed at once, and not kept
+_BLOCK_BYTES = 2**22  # of a stored matrix that a thread works on at once
+_COLUMN_BLOCK = 4096  # rows a thread works on at once, for columns
+_FEW = 0.05  # share of the coefficients: if fewer are not zero, their columns alone are used
+
+
+class KernelValues:
+    """The kernel matrix K of some examples: blocks, columns and products of it.
+
+    Parameters
+    ----------
+    kernel : callable or None
+        ``kernel(X, Y)`` gives a block of the kernel matrix; None: X is that matrix.
+    X : array-like
+        Examples, or their kernel matrix.
+    rows : Rows
+        Their labels.
+    constant : float
+        Its square is added to all kernel values, in ``extended_square`` only.
+    plan : ColumnPlan or None
+        For algorithms that go by columns; the matrix then is never formed.
+    whole : bool
+        Whether rounds need products with the whole matrix; False: only with columns of
+        it, which are computed when asked for and kept.
+    work : Work
+
+    Attributes
+    ----------
+    dtype : dtype
+        Of the kernel's values.
+    value_error : float
+        Relative error of values that are divided here by the norms of their examples, and of
+        coefficients when that is undone.
+    whole : bool
+        Whether products with the whole matrix cost no more than a pass.
+    """
+
+    def __init__(
+        self,
+        kernel: Callable[[Any, Any], Array] | None,
+        X: Any,
+        rows: Rows,
+        constant: float,
+        plan: ColumnPlan | None,
+        whole: bool,
+        work: Work,
+    ) -> None:
+        self.kernel, self.X, self._rows, self._work = kernel, X, rows, work
+        self._constant, self._plan = constant, plan
+        self.value_error = PAIRWISE if isinstance(X, NormalizedRows) else 0.0
+        self._K = X if kernel is None else None
+        self.whole = whole or kernel is None
+        self._kept = None
+        if not self.whole:
+            whole_columns = partial(self.block, j=slice(None))
+            self._kept = KeptColumns(whole_columns, rows.n_examples, _MAX_STORED_BYTES)
+        self.diagonal = self._diagonal()
+        self.dtype = self.diagonal.dtype
+
+    def _diagonal(self) -> Array:
+        if self.kernel is None:
+            return np.diagonal(self.X)
+        n = self._rows.n_examples
+        if self.whole and (K := self.stored()) is not None:
+            return np.diagonal(K)
+        size = 128
+        return np.concatenate(
+            [
+                np.diagonal(self.block(slice(i, i + size), slice(i, i + size)))
+                for i in range(0, n, size)
+            ]
+        )
+
+    def block(self, i: Any, j: Any) -> Array:
+        """Entries of the kernel matrix for two selections of the examples."""
+        if self._K is not None:
+            return self._K[i][:, j]
+        block = self._computed(i, j)
+        self._work.add_kernel_evaluations(block.size)
+        return block
+
+    def values(self, i: Array, j: Array) -> Array:
+        """Kernel values of the examples i with the examples j, in float64."""
+        if self._kept is not None and self._kept.keep(i):
+            return self._kept.block(i, j)
+        return self.block(i, j).astype(np.float64)
+
+    def _computed(self, i: Any, j: Any) -> Array:
+        assert self.kernel is not None
+        with config_context(assume_finite=True):  # fit has looked at X
+            return self.kernel(self.X[i], self.X[j])
+
+    def stored(self) -> Array | None:
+        """The whole kernel matrix, if it may be kept."""
+        n = self._rows.n_examples
+        few = n * n * self.X.dtype.itemsize <= _MAX_STORED_BYTES
+        if self._K is None and self._plan is None and few:
+            self._K = self.block(slice(None), slice(None))
+        return self._K
+
+    def must_be_stored(self) -> Array:
+        """The whole kernel matrix; an error says what to do where it cannot be kept."""
+        K = self.stored()
+        if K is None:
+            raise ValueError(
+                f"the kernel matrix of {self._rows.n_examples} examples would take more than "
+                f"{_MAX_STORED_BYTES / 2**30:.0f} GiB, and coordinate ascent needs all of it; "
+                "use fewer examples, or another estimator"
+            )
+        return K
+
+    def multiply(self, V: Array, precise: bool) -> Array:
+        """``K V``, from the columns of the examples that take part where these are few."""
+        many = np.count_nonzero(V) >= _FEW * V.size
+        if self._plan is None and self.whole and many:
+            self._work.add_pass()
+            return self._product(V, precise)
+        few = support_of(V)
+        self._work.add_pass(few.size / len(V))
+        if self._kept is not None and self._kept.keep(few):
+            return self._kept.multiply(few, V[few])
+        F = np.zeros(V.shape)
+        for part, columns in self._some_columns(few):
+            F += product(columns.T.astype(np.float64, copy=False), V[part])
+        return F
+
+    def _product(self, V: Array, precise: bool) -> Array:
+        """``K V``, from the stored matrix or strip by strip, shared by some threads."""
+        n, F = self._rows.n_examples, np.empty(V.shape)
+        K = self.stored()
+        if K is None:
+            size, right = max(1, _STRIP_BYTES // (8 * n)), V
+            self._work.add_kernel_evaluations(n * n)
+        else:
+            size = max(1, _BLOCK_BYTES // (K.itemsize * n))
+            if not precise:  # nothing is widened; few strips, as handing one over takes time
+                size = max(size, -(-n // _STRIPS))
+            right = V.astype(np.float64 if precise else K.dtype, copy=False)
+
+        def work(i: int) -> None:
+            strip = slice(i, min(i + size, n))
+            rows = self._computed(strip, slice(None)) if K is None else K[strip]
+            multiply = product if precise else times  # what bounds rest on, in short chains
+            F[strip] = multiply(rows.astype(right.dtype, copy=False), right)
+
+        ordered_map(work, range(0, n, size))
+        return F
+
+    def _some_columns(self, examples: Array) -> Iterator[tuple[Array, Array]]:
+        if self._plan is not None:
+            yield from self.columns.take(examples)
+            return
+        size = max(1, _STRIP_BYTES // (8 * self._rows.n_examples))
+        for i in range(0, examples.size, size):
+            part = examples[i : i + size]
+            yield part, self.block(slice(None), part).T
+
+    @cached_property
+    def columns(self) -> ColumnCache:
+        """Columns of the matrix, the last used of them kept."""
+        if self._K is not None:
+            return WholeMatrix(self._K)
+        extra_bytes = getattr(self.X, "extra_bytes", 0)  # of a kernel that prepared its examples
+        return ColumnCache.planned(
+            self._plan,
+            self._columns,
+            self._rows,
+            self.dtype,
+            passes=1.0 / self._rows.n_examples,
+            extra_bytes=extra_bytes,
+        )
+
+    def _columns(self, examples: Array) -> Array:
+        n = self._rows.n_examples
+        out = np.empty((len(examples), n), self.dtype)
+        self._work.add_kernel_evaluations(out.size)
+
+        def work(i: int) -> None:
+            block = slice(i, min(i + _COLUMN_BLOCK, n))
+            out[:, block] = self._computed(block, examples).T
+
+        ordered_map(work, range(0, n, _COLUMN_BLOCK))
+        return out
+
+    def extended_square(self, few: Array, V: Array) -> float:
+        """``V' (K + constant^2) V`` of extended coefficients on few examples."""
+        squared = np.sum(V * (self.values(few, few) @ V))
+        return squared + np.sum((self._constant * V.sum(0)) ** 2)
+
+    def extended_scores(self, examples: Array, coef: Array) -> Array:
+        """``K V`` of some examples in extended precision, where few coefficients are not zero."""
+        few = np.flatnonzero(coef.any(axis=0))
+        return self.values(examples, few) @ coef[:, few].T.astype(Extended)

@@ -1,0 +1,255 @@
+"""Weights of classes: the same fits as with these weights as sample weights, everywhere."""
+
+import itertools
+import pickle
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from helpers.estimators import ESTIMATORS, fit, make, overlapping, parameters, separable
+from sklearn.base import clone
+from sklearn.model_selection import GridSearchCV
+from sklearn.utils.class_weight import compute_class_weight
+from sklearn.utils.estimator_checks import check_class_weight_balanced_linear_classifier
+
+from marginsvm import MaxMarginClassifier, MomentumMarginClassifier
+from marginsvm.estimator.training_set import labelled
+
+pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+each = pytest.mark.parametrize("cls", ESTIMATORS, ids=lambda cls: cls.__name__)
+BY_PASSES = [cls for cls in ESTIMATORS if cls()._algorithm().requires.by_passes]
+DICT = {"a": 3.0, "c": 0.25}  # b, which it does not name, has the weight 1
+
+
+def uneven(rng, k=3, make_data=overlapping):
+    """Classes of different sizes with text for labels, and weights of which some are 0."""
+    X, y = make_data(rng, n=90, k=k)
+    kept = rng.random(90) < np.array([0.9, 0.5, 0.3])[y]
+    X, y = X[kept], np.array(["a", "b", "c"])[y[kept]]
+    return X, y, rng.integers(0, 4, len(y)).astype(float)
+
+
+def weights_of(class_weight, y, weight=None):
+    """The final weights by their definition; balanced: as scikit-learn counts them."""
+    weight = np.ones(len(y)) if weight is None else weight
+    if class_weight == "balanced":
+        some = weight > 0
+        labels = np.unique(y[some])
+        factors = compute_class_weight(
+            "balanced", classes=labels, y=y[some], sample_weight=weight[some]
+        )
+        class_weight = dict(zip(labels.tolist(), factors, strict=True))
+    return weight * np.array([class_weight.get(label, 1.0) for label in y.tolist()])
+
+
+def blocks(X, y, weight=None):
+    """Four of them, one below the other."""
+    parts = np.array_split(np.arange(len(y)), 4)
+    return [(X[p], y[p]) if weight is None else (X[p], y[p], weight[p]) for p in parts]
+
+
+def same(a, b, X):
+    assert a.status_ == b.status_
+    assert a.n_iter_ == b.n_iter_
+    for name in ("margin_", "margin_bound_", "gap_"):
+        np.testing.assert_allclose(getattr(a, name), getattr(b, name), rtol=1e-10, atol=1e-10)
+    np.testing.assert_allclose(
+        a.decision_function(X), b.decision_function(X), rtol=1e-10, atol=1e-10
+    )
+
+
+@pytest.mark.parametrize("kernel", ["linear", "rbf"])
+@pytest.mark.parametrize("C", [np.inf, 0.7])
+@pytest.mark.parametrize("weighted", [False, True], ids=["alone", "with sample weights"])
+@pytest.mark.parametrize("class_weight", [DICT, "balanced"], ids=["dict", "balanced"])
+@each
+def test_class_weights_are_sample_weights(cls, class_weight, weighted, C, kernel, rng):
+    if not {"C", "kernel"} <= set(parameters(cls)) and (kernel != "linear" or np.inf > C):
+        C, kernel = np.inf, "linear"
+    X, y, weight = uneven(rng)
+    weight = weight if weighted else None
+    clf = make(cls, C=C, kernel=kernel, max_iter=20)
+    by_class = fit(clone(clf).set_params(class_weight=class_weight), X, y, weight)
+    by_example = fit(clone(clf), X, y, weights_of(class_weight, y, weight))
+    same(by_class, by_example, X)
+
+
+@pytest.mark.parametrize("class_weight", [DICT, {"b": 0}, "balanced"], ids=str)
+@pytest.mark.parametrize("weighted", [False, True], ids=["alone", "with sample weights"])
+@pytest.mark.parametrize("cls", BY_PASSES, ids=lambda c: c.__name__)
+def test_blocks_are_weighted_by_all_of_them(cls, weighted, class_weight, rng):
+    """No block has the classes in the proportions of the whole; some lack a class."""
+    X, y, weight = uneven(rng)
+    order = np.argsort(y, kind="stable")
+    X, y, weight = X[order], y[order], weight[order]
+    C = 0.7 if "C" in parameters(cls) else np.inf
+    clf = make(cls, C=C, class_weight=class_weight, max_iter=20)
+    given = weight if weighted else None
+    final = weights_of(class_weight, y, given)
+    by_class = clone(clf).fit_blocks(blocks(X, y, given))
+    by_example = clf.set_params(class_weight=None).fit_blocks(blocks(X, y, final))
+    same(by_class, by_example, X)
+
+
+@pytest.mark.xdist_group("dask")
+@pytest.mark.parametrize("cls", [MaxMarginClassifier, MomentumMarginClassifier])
+def test_a_cluster_weighs_by_all_chunks(cls, rng):
+    pytest.importorskip("distributed")
+    import dask.array as da
+    from distributed import Client
+
+    from marginsvm.dask import DaskMargin
+
+    X, y, weight = uneven(rng)
+    order = np.argsort(y, kind="stable")  # no chunk has the proportions of the whole
+    X, y, weight = X[order], y[order], weight[order]
+    cases = [(DICT, None), ("balanced", weight), ({"b": 0}, weight)]
+    with Client(processes=False, dashboard_address=":0") as client:
+        for C, (class_weight, w) in itertools.product((np.inf, 0.7), cases):
+            fits = []
+            for params, given in (
+                ({"class_weight": class_weight}, w),
+                ({}, weights_of(class_weight, y, w)),
+            ):
+                there = [None if a is None else da.from_array(a, chunks=20) for a in (y, given)]
+                remote = DaskMargin(cls(C=C, max_iter=20, **params), client=client)
+                dX = da.from_array(X, chunks=(20, 3))
+                fits.append(remote.fit(dX, *there).to_local())
+            same(*fits, X)
+            here = cls(C=C, class_weight=class_weight, max_iter=20).fit(X, y, w)
+            bounds = [fits[0].margin_bound_, here.margin_bound_]
+            np.testing.assert_allclose(*bounds, rtol=1e-10, atol=1e-14)
+
+
+def test_copies_are_balanced_like_weights(rng):
+    """A weight m counts like m copies, in the counts of "balanced", too."""
+    _, y, weight = uneven(rng)
+    copies = np.repeat(np.arange(len(y)), weight.astype(int))
+    by_weight = labelled(y, weight, "balanced")
+    by_copy = labelled(y[copies], None, "balanced")
+    assert by_weight.classes.tolist() == by_copy.classes.tolist()
+    for c in range(3):
+        total = by_weight.weights[by_weight.codes == c].sum()
+        np.testing.assert_allclose(total, by_copy.weights[by_copy.codes == c].sum(), rtol=1e-12)
+        np.testing.assert_allclose(total, len(copies) / 3, rtol=1e-12)
+
+
+@each
+def test_no_weights_move_a_hard_margin(cls, rng):
+    """Where C = inf, weights are a prior: what is certified is the best margin, with any."""
+    X, y = separable(rng, n=40, d=3)
+    plain = fit(make(cls, tol=1e-2, stopping="gap", max_iter=1000), X, y)
+    for class_weight in ({0: 5.0}, {0: 0.2, 1: 3.0}, "balanced"):
+        clf = fit(clone(plain).set_params(class_weight=class_weight), X[:33], y[:33])
+        same_data = fit(clone(plain), X[:33], y[:33])
+        assert clf.status_ == same_data.status_
+        assert clf.separable_ is True
+        assert clf.margin_ <= same_data.margin_bound_
+        assert same_data.margin_ <= clf.margin_bound_
+        if clf.status_ == "certified":
+            np.testing.assert_allclose(clf.margin_, same_data.margin_, rtol=1e-2)
+
+
+def test_the_exact_margin_is_the_same_to_all_digits(rng):
+    X, y = separable(rng)
+    plain, heavy = (
+        MaxMarginClassifier(class_weight=w).fit(X, y) for w in (None, {0: 100.0, 1: 0.5})
+    )
+    assert heavy.status_ == plain.status_ == "certified"
+    np.testing.assert_allclose(heavy.margin_, plain.margin_, rtol=1e-6)
+    np.testing.assert_allclose(heavy.coef_, plain.coef_, rtol=1e-4, atol=1e-6)
+
+
+@each
+def test_where_nothing_separates_the_heavy_class_is_right(cls, rng):
+    X, y = overlapping(rng, n=120)
+    for heavy in (0, 1):
+        clf = make(cls, class_weight={heavy: 1e3, 1 - heavy: 1e-3}, max_iter=200)
+        predicted = fit(clf, X, y).predict(X)
+        assert np.mean(predicted[y == heavy] == heavy) > 0.9
+        assert clf.separable_ is not True
+
+
+@each
+def test_a_class_of_weight_0_is_left_out(cls, rng):
+    X, y, _ = uneven(rng)
+    X[y == "b", 0] = 1e6  # would be felt
+    clf = fit(make(cls, class_weight={"b": 0}, max_iter=20), X, y)
+    assert clf.classes_.tolist() == ["a", "c"]
+    rest = y != "b"
+    same(clf, fit(make(cls, max_iter=20), X[rest], y[rest]), X)
+    with pytest.raises(ValueError, match="at least 2 classes"):
+        make(cls, class_weight={"a": 0.0, "b": 0.0}).fit(X, y)
+
+
+def test_weights_change_nothing_where_classes_are_even(rng):
+    X, y = separable(rng)
+    assert labelled(y, None, "balanced").weights is None
+    assert labelled(y, None, {0: 1.0}).weights is None
+    with pytest.raises(ValueError, match="NaN"):  # of a class that is left out, too
+        MaxMarginClassifier(class_weight={1: 0}).fit(np.where(y[:, None] == 1, np.nan, X), y)
+
+
+@pytest.mark.parametrize(
+    ("class_weight", "text"),
+    [
+        ({"d": 1.0, "a": 2.0}, r"class_weight .* \['d'\], .*classes in y are \['a', 'b', 'c'\]"),
+        ({0: 1.0}, r"\[0\], .*\['a', 'b', 'c'\]"),
+        ({"a": -1.0}, "not negative, but that of 'a' is -1.0"),
+        ({"a": np.nan}, "finite and not negative, but that of 'a' is nan"),
+        ({"a": np.inf}, "finite and not negative, but that of 'a' is inf"),
+        ({"a": "2"}, "finite and not negative, but that of 'a' is '2'"),
+        ("balance", "'class_weight' parameter"),
+        ([1.0, 2.0], "'class_weight' parameter"),
+    ],
+    ids=str,
+)
+def test_errors(class_weight, text, rng):
+    X, y, weight = uneven(rng)
+    clf = MaxMarginClassifier(class_weight=class_weight)
+    before = vars(clf).copy()
+    with pytest.raises(ValueError, match=text):
+        clf.fit(X, y)
+    with pytest.raises(ValueError, match=text):
+        clf.fit_blocks([(X[:20], y[:20], weight[:20]), (X[20:], y[20:], weight[20:])])
+    assert vars(clf) == before
+
+
+def test_weights_too_large_to_multiply(rng):
+    X, y, _ = uneven(rng)
+    weight = np.full(len(y), 1e300)
+    with pytest.raises(ValueError, match="sample_weight times class_weight is too large"):
+        MaxMarginClassifier(class_weight={"a": 1e300}).fit(X, y, weight)
+
+
+@each
+def test_the_life_of_the_parameter(cls, rng):
+    X, y, _ = uneven(rng, k=2)
+    clf = make(cls, class_weight={"a": 2.0}, max_iter=20, C=1.0)
+    assert clone(clf).get_params() == clf.get_params()
+    fitted = fit(clf, X, y)
+    again = pickle.loads(pickle.dumps(fitted))
+    assert again.class_weight == {"a": 2.0}
+    np.testing.assert_array_equal(again.decision_function(X), fitted.decision_function(X))
+    grid = {"class_weight": [None, "balanced", {"a": 2.0}, {"b": 2.0}]}
+    search = GridSearchCV(clf, grid, cv=2, scoring="balanced_accuracy").fit(X, y)
+    assert np.isfinite(search.cv_results_["mean_test_score"]).all()
+
+
+@each
+def test_balanced_equals_its_weights_in_a_dict(cls):
+    check_class_weight_balanced_linear_classifier(cls.__name__, cls())
+
+
+def test_scores_are_not_weighted(rng):
+    X, y, _ = uneven(rng)
+    clf = MaxMarginClassifier(C=1.0, class_weight="balanced").fit(X, y)
+    assert clf.score(X, y) == np.mean(clf.predict(X) == y)
+
+
+@pytest.mark.parametrize("form", [sp.csr_array, np.float32])
+def test_forms_of_data(form, rng):
+    X, y, _ = uneven(rng)
+    X = sp.csr_array(X) if form is sp.csr_array else X.astype(form)
+    clf = MaxMarginClassifier(C=0.5, class_weight=DICT)
+    same(clone(clf).fit(X, y), fit(MaxMarginClassifier(C=0.5), X, y, weights_of(DICT, y)), X)

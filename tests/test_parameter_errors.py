@@ -1,0 +1,54 @@
+"""What parameters may be, and what is said of those that may not."""
+
+import numpy as np
+import pytest
+from helpers.estimators import fit, separable
+
+from marginsvm import MomentumMarginClassifier
+
+
+@pytest.mark.parametrize(
+    ("params", "text"),
+    [
+        ({"step": "fast"}, "step"),
+        ({"step": -1.0}, "step"),
+        ({"step": lambda t: 1 - t}, "gave 0.0 at round 1"),
+        ({"momentum": 1.5}, "momentum"),
+        ({"momentum": lambda t: -1.0}, "gave -1.0 at round 0"),
+        ({"C": 0}, "'C'"),
+        ({"C": -1}, "'C'"),
+        ({"kernel": "gaussian"}, "rbf"),
+        ({"kernel": "rbf", "kernel_params": {"foo": 1}}, r"\['foo'\].*parameters are \['gamma'\]"),
+        ({"kernel": "poly", "kernel_params": {"n": 1}}, r"\['coef0', 'degree', 'gamma'\]"),
+        ({"kernel_params": {"gamma": 1.0}}, "it has no parameters"),
+        ({"loss": "hinge"}, "logistic"),
+        ({"tol": -1}, "tol"),
+        ({"max_iter": 0}, "max_iter"),
+    ],
+)
+def test_errors_say_what_to_do(params, text, rng):
+    X, y = separable(rng)
+    with pytest.raises(ValueError, match=text):
+        MomentumMarginClassifier(**params).fit(X, y)
+
+
+def test_kernel_params_stand_for_parameters(rng):
+    X, y = separable(rng)
+    a = fit(MomentumMarginClassifier(kernel="rbf", gamma=0.3, max_iter=9), X, y)
+    b = fit(MomentumMarginClassifier(kernel="rbf", kernel_params={"gamma": 0.3}, max_iter=9), X, y)
+    assert a.margin_bound_ == b.margin_bound_
+    with pytest.raises(ValueError, match="it has no parameters"):
+        MomentumMarginClassifier(kernel_params={"foo": 1}).fit_blocks([(X, y)])
+
+
+def test_bad_kernels_are_refused(rng):
+    X, y = separable(rng)
+    clf = MomentumMarginClassifier(kernel="precomputed")
+    with pytest.raises(ValueError, match="square"):
+        clf.fit(X, y)
+    K = X @ X.T
+    K[0, 1] += 1.0
+    with pytest.raises(ValueError, match="symmetric"):
+        clf.fit(K, y)
+    with pytest.raises(ValueError, match="1 class"):
+        MomentumMarginClassifier().fit(X, np.zeros(len(X)))
