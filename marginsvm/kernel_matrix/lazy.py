@@ -184,11 +184,13 @@ class LazyWeightsAdapter(LinearAdapter):
         return self._proof[1:]
 
     def weights(self, w: Vector) -> Array:
+        """Weights of a vector on the rows: a pass, and two more for a vector that is new."""
         mixture, given, _ = self._realised(w)
         self.work.add_pass()
         return np.concatenate(list(self._map(partial(_weights, mixture=mixture), *given)))
 
     def refresh(self, w: Vector) -> Vector:
+        """Compute a vector again from its weights: two passes for a vector that is new."""
         image = self._realised(w)[2]
         image, rest = image[..., :-1], image[..., -1]
         if self._centre.mean is not None:
