@@ -1,5 +1,6 @@
 """Maximum-margin classifiers for scikit-learn in which every fit comes with a proof."""
 
+from marginsvm._version import __version__
 from marginsvm.algorithms.adaptive_sampling import AdaptiveSamplingKernelClassifier
 from marginsvm.algorithms.baselines import (
     BatchPerceptron,
@@ -22,8 +23,6 @@ from marginsvm.dual_state import DualStateMixin
 from marginsvm.kernel_matrix import KernelMatrixAdapter
 from marginsvm.schedules import NesterovSchedule, PowerSchedule, theory_draws
 from marginsvm.separability import Separability, check_separability
-
-__version__ = "0.1.0"
 
 __all__ = [
     "AdaptiveSamplingKernelClassifier",
@@ -48,6 +47,7 @@ __all__ = [
     "Separability",
     "SmoothedKernelPerceptron",
     "VonNeumannClassifier",
+    "__version__",
     "check_certificate",
     "check_separability",
     "theory_draws",

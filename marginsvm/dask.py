@@ -62,8 +62,9 @@ class DaskMargin(ClassifierMixin, BaseEstimator):
 
     Notes
     -----
-    Each round is one tree of small messages. With hard margins and softmax responses (the
-    momentum, optimistic and smoothed estimators), the driver holds vectors of k d numbers and
+    Each round is one tree of small messages. With hard margins and responses that are
+    summed up block by block (the exponential loss of the momentum estimator; the optimistic
+    and smoothed estimators), the driver holds vectors of k d numbers and
     one more for each round; weights on rows are computed where the rows are, when a proof is
     due. The others send a few numbers for each example and round. Where momentum proves that
     next to nothing separates more than 4000 examples, the proof is not sharpened:

@@ -1,38 +1,20 @@
 """What check_certificate reads and refuses: weights of classes, words and numbers that are none."""
 
-import ast
 import dataclasses
-from pathlib import Path
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
 from sklearn.utils.class_weight import compute_class_weight
 
-import marginsvm
 from marginsvm import MaxMarginClassifier, MomentumMarginClassifier, check_certificate
 from marginsvm.certify.checker.examples import class_weights
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-CHECKER = Path(marginsvm.__file__).parent / "certify" / "checker"
 
 
 def overlapping(rng, k=2):
     return rng.standard_normal((60, 3)), np.arange(60) % k
-
-
-@pytest.mark.parametrize("path", sorted(CHECKER.glob("*.py")), ids=lambda path: path.name)
-def test_the_checker_imports_nothing_of_the_rest(path):
-    for node in ast.walk(ast.parse(path.read_text())):
-        modules = []
-        if isinstance(node, ast.Import):
-            modules = [alias.name for alias in node.names]
-        elif isinstance(node, ast.ImportFrom):
-            assert node.level == 0
-            modules = [node.module]
-        for module in modules:
-            if module.split(".")[0] == "marginsvm":
-                assert module.startswith("marginsvm.certify.checker")
 
 
 def weighted(rng, k):

@@ -17,6 +17,7 @@ from marginsvm.estimator.training_set import labelled
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 each = pytest.mark.parametrize("cls", ESTIMATORS, ids=lambda cls: cls.__name__)
+BY_PASSES = [cls for cls in ESTIMATORS if cls()._algorithm().requires.by_passes]
 DICT = {"a": 3.0, "c": 0.25}  # b, which it does not name, has the weight 1
 
 
@@ -75,7 +76,7 @@ def test_class_weights_are_sample_weights(cls, class_weight, weighted, C, kernel
 
 @pytest.mark.parametrize("class_weight", [DICT, {"b": 0}, "balanced"], ids=str)
 @pytest.mark.parametrize("weighted", [False, True], ids=["alone", "with sample weights"])
-@pytest.mark.parametrize("cls", [c for c in ESTIMATORS if c._by_passes], ids=lambda c: c.__name__)
+@pytest.mark.parametrize("cls", BY_PASSES, ids=lambda c: c.__name__)
 def test_blocks_are_weighted_by_all_of_them(cls, weighted, class_weight, rng):
     """No block has the classes in the proportions of the whole; some lack a class."""
     X, y, weight = uneven(rng)

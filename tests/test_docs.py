@@ -12,9 +12,8 @@ from helpers.estimators import ESTIMATORS, fit, make, parameters, separable
 from sklearn.externals._numpydoc.docscrape import NumpyDocString  # HTML reprs read with it
 
 import marginsvm
-from marginsvm import dask, kernels, sources
+from marginsvm import dask, kernels, responses, sources
 from marginsvm.fit import progress
-from marginsvm.kernel_matrix import responses
 
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
@@ -45,6 +44,8 @@ PUBLIC |= {
         kernels.two_layer_relu_ntk,
         kernels.TwoLayerReluNTK,
         progress.Candidate,
+        responses.OnePassAnswer,
+        responses.OnePassResponse,
         responses.Response,
         responses.Weights,
     )
@@ -65,7 +66,7 @@ def methods(cls):
         if name.startswith("_") or name in HOOKS:
             continue
         member = inspect.unwrap(member)
-        if member.__module__.startswith("marginsvm"):
+        if (member.__module__ or "").startswith("marginsvm"):
             yield f"{cls.__name__}.{name}", member
 
 

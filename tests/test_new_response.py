@@ -41,9 +41,9 @@ class SquaredHinge:
 
     def respond(self, rows, margins, mu):
         whole = slice(None)
-        _, weights, total = self.finish(rows, self.block_sums(rows, whole, None, margins, mu), mu)
-        q = self.block_weights(rows, whole, margins, mu, total)
-        return replace(weights, q=q)
+        answer = self.finish(rows, self.block_sums(rows, whole, None, margins, mu), mu)
+        q = self.block_weights(rows, whole, margins, mu, answer.parameters)
+        return replace(answer.weights, q=q)
 
     def block_sums(self, rows, block, X, margins, mu):
         hinge, squares = self._hinge(rows, block, margins, mu)
@@ -182,14 +182,6 @@ def test_a_response_to_all_margins_is_played_on_a_cluster_too():
     np.testing.assert_allclose(w.coef, far.weights(u), atol=1e-10)
 
 
-class WithAnotherLoss(MomentumMarginClassifier):
-    """The momentum method, whose loss is one of those above."""
-
-    def _algorithm(self):
-        loss = Tempered(0.5) if self.fit_intercept else SquaredHinge(50.0)
-        return replace(super()._algorithm(), loss=loss)
-
-
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.xdist_group("dask")
 @pytest.mark.parametrize("k", [2, 3])
@@ -208,14 +200,17 @@ def test_an_estimator_fits_with_it_on_a_cluster(fit_intercept, k, monkeypatch):
         lambda self, w, mu, response: played.append(response) or respond(self, w, mu, response),
     )
     X, y, _ = examples(k, weighted=False)
-    estimator = WithAnotherLoss(max_iter=12, tol=0.0, fit_intercept=fit_intercept)
+    loss = Tempered(0.5) if fit_intercept else SquaredHinge(50.0)
+    estimator = MomentumMarginClassifier(
+        loss=loss, max_iter=12, tol=0.0, fit_intercept=fit_intercept
+    )
     alone = clone(estimator).fit(X, y)
     dX, dy = da.from_array(X, chunks=(35, 5)), da.from_array(y, chunks=35)
     with distributed.Client(
         n_workers=2, threads_per_worker=1, processes=False, dashboard_address=":0"
     ) as client:
         local = DaskMargin(estimator, client=client).fit(dX, dy).to_local()
-    assert played == [estimator._algorithm().loss] * 12
+    assert played == [loss] * 12
     for name in ("margin_", "margin_bound_", "coef_", "intercept_"):
         np.testing.assert_allclose(getattr(alone, name), getattr(local, name), rtol=1e-9, atol=1e-9)
     assert check_certificate(local, X, y)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from numbers import Real
 
 from sklearn.base import BaseEstimator
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 
 from marginsvm.dual_state import DualStateMixin
 from marginsvm.estimator.declaring import parameter, with_parameters
@@ -101,8 +101,9 @@ class MomentumMarginClassifier(CommonParameters, KernelParameters, DualStateMixi
 
     Parameters
     ----------
-    loss : {"exponential", "logistic"}
-        Loss whose smoothed margin is ascended.
+    loss : {"exponential", "logistic"} or Response
+        Loss whose smoothed margin is ascended: a name, or an object that answers margins with
+        weights as :class:`marginsvm.responses.Response` says.
     step : {"constant", "inv_sqrt"}, float or callable
         theta_t as a multiple of the paper's step (dimensionless): a name, a number, a
         function of t, or a schedule object whose parameters a grid search can reach.
@@ -156,7 +157,9 @@ class MomentumMarginClassifier(CommonParameters, KernelParameters, DualStateMixi
     ('certified', True)
     """
 
-    loss: str = parameter(StrOptions(set(LOSSES)), default="exponential")
+    loss: str | Response = parameter(
+        StrOptions(set(LOSSES)), HasMethods("respond"), default="exponential"
+    )
     step: Schedule = parameter(
         StrOptions(set(STEPS)),
         Interval(Real, 0.0, None, closed="neither"),
@@ -173,7 +176,7 @@ class MomentumMarginClassifier(CommonParameters, KernelParameters, DualStateMixi
 
     def _algorithm(self) -> Momentum:
         return Momentum(
-            loss=LOSSES[self.loss],
+            loss=LOSSES[self.loss] if isinstance(self.loss, str) else self.loss,
             theta=resolve(self.step, STEPS),
             beta=resolve(self.momentum, MOMENTA),
             gradient=self.gradient,

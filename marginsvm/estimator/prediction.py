@@ -12,6 +12,7 @@ from sklearn.metrics.pairwise import pairwise_kernels
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from marginsvm._typing import Array
+from marginsvm._version import __version__
 from marginsvm.kernel_matrix import inverse, norms, norms_in_kernel
 
 _BLOCK_BYTES = 2**25  # kernel values of a test set that are held at once
@@ -115,13 +116,9 @@ class PredictorMixin:
         return self.classes_[winner]
 
     def __getstate__(self) -> dict[str, Any]:
-        from marginsvm import __version__
-
         return {**super().__getstate__(), "_marginsvm_version": __version__}  # type: ignore[dict-item]
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        from marginsvm import __version__
-
         written_by = state.pop("_marginsvm_version", "unknown")
         if written_by != __version__:
             warnings.warn(

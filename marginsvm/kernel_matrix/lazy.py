@@ -1,4 +1,4 @@
-"""Rows that are elsewhere: vectors remember answers instead of weights on rows.
+"""Rows that are elsewhere: vectors remember best responses instead of weights on rows.
 
 Every vector of a method whose only moves are one-pass responses is a combination of the best
 responses it was given. Such a best response is known by a few numbers: the predictor that was
@@ -137,8 +137,9 @@ class LazyWeightsAdapter(LinearAdapter):
         W, shift = self._weights(w.image, precise=False)
         work = _sums if self._merges else _sums_without_images
         sums = self._fold(partial(work, W=W, shift=shift, response=response, mu=mu), response.merge)
-        image, weights, parameters = response.finish(self.rows, sums, mu)
-        played = Played(response, W, shift, mu, parameters, weights.mass)
+        answer = response.finish(self.rows, sums, mu)
+        image, weights = answer.image, answer.weights
+        played = Played(response, W, shift, mu, answer.parameters, weights.mass)
         if image is None:
             alone = Mixture([played], np.ones(1), np.empty(0), self._no_factors)
             image = self._fold(partial(_image, mixture=alone), np.add)[..., :-1]

@@ -184,13 +184,13 @@ class LinearAdapter(
             merge=response.merge,
         )
         margins, sums = zip(*self._map(work, slack), strict=True)
-        image, weights, parameters = response.finish(self.rows, reduce(response.merge, sums), mu)
-        assert image is not None  # the sums were taken with the examples
-        every = slice(None)
-        q = response.block_weights(self.rows, every, np.concatenate(margins), mu, parameters)
-        image, V = image.astype(np.float64, copy=False), self.rows.adjoint(q)
-        image = self._centred.with_constant(image, V)
-        return BestResponse(Vector(image / self.radius, q), replace(weights, q=q))
+        answer = response.finish(self.rows, reduce(response.merge, sums), mu)
+        assert answer.image is not None  # the sums were taken with the examples
+        M, every = np.concatenate(margins), slice(None)
+        q = response.block_weights(self.rows, every, M, mu, answer.parameters)
+        image = answer.image.astype(np.float64, copy=False)
+        image = self._centred.with_constant(image, self.rows.adjoint(q))
+        return BestResponse(Vector(image / self.radius, q), replace(answer.weights, q=q))
 
     def _kernel_block(self, i: Array, j: Array) -> Array:
         left = self._centred.written_out(i)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 from marginsvm._typing import Array
 from marginsvm.rows.rows import Rows
@@ -88,7 +88,8 @@ class Response(Protocol):
         ...
 
 
-class OnePassAnswer(NamedTuple):
+@dataclass(frozen=True)
+class OnePassAnswer:
     """What ``OnePassResponse.finish`` makes of the sums over all blocks.
 
     Attributes
@@ -101,6 +102,17 @@ class OnePassAnswer(NamedTuple):
     parameters : object
         What ``block_weights`` needs besides the margins. It is sent to other machines, so
         it should not grow with the number of examples.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from marginsvm.kernel_matrix import make_rows
+    >>> from marginsvm.responses import softmax
+    >>> rows, every = make_rows(np.array([0, 1]), 2, balanced=False), slice(None)
+    >>> X, margins = np.array([[1.0], [2.0]]), np.array([0.0, 0.0])
+    >>> answer = softmax.finish(rows, softmax.block_sums(rows, every, X, margins, 1.0), 1.0)
+    >>> answer.image, softmax.block_weights(rows, every, margins, 1.0, answer.parameters)
+    (array([0.5]), array([0.5, 0.5]))
     """
 
     image: Array | None
@@ -116,6 +128,21 @@ class OnePassResponse(Response, Protocol):
     answer follows from the sums over all blocks. What the sums are is the response's own
     affair. Where the examples are on other machines, they are all that is sent back in
     a round.
+
+    Examples
+    --------
+    Two blocks of two examples each, a column of features:
+
+    >>> import numpy as np
+    >>> from marginsvm.kernel_matrix import make_rows
+    >>> from marginsvm.responses import softmax
+    >>> rows = make_rows(np.array([0, 1, 1, 0]), 2, balanced=False)
+    >>> X, margins = np.array([[-1.0], [1.0], [3.0], [-3.0]]), np.zeros(4)
+    >>> blocks = [slice(0, 2), slice(2, 4)]
+    >>> sums = [softmax.block_sums(rows, b, X[b], margins[b], 1.0) for b in blocks]
+    >>> answer = softmax.finish(rows, softmax.merge(*sums), 1.0)
+    >>> answer.image, answer.weights.mass
+    (array([2.]), 1.0)
     """
 
     def block_sums(self, rows: Rows, block: slice, X: Any, margins: Array, mu: float) -> Any:

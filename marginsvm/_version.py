@@ -1,0 +1,3 @@
+"""Version of the package; written into pickles of fitted estimators."""
+
+__version__ = "0.1.0"
