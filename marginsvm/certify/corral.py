@@ -162,7 +162,7 @@ def wolfe(
 
 
 def _enter(corral: Corral, skip: Array, scores: Array, least: float) -> bool:
-    """Add the worst row below ``least`` that is independent of the corral."""
+    """Add the row of the smallest score, if below ``least``, that is independent of the corral."""
     while len(corral.in_use) < corral.room:
         i = int(np.where(skip | corral.inside, np.inf, scores).argmin())
         if skip[i] or corral.inside[i] or scores[i] >= least:

@@ -105,7 +105,7 @@ class LazyWeightsAdapter(LinearAdapter):
     X, rows, C, norm, constant, plan
         As in LinearAdapter.
     capacity : int
-        How many best responses there may be: the length of the second part of a vector.
+        How many best responses there may be: the length of a vector's coefficients.
     """
 
     _error_model = LazyErrors
