@@ -21,7 +21,7 @@ from marginsvm._rounding import Extended
 from marginsvm._typing import Array
 from marginsvm.certify.bounds import upper_bound
 from marginsvm.certify.certifiable import Certifiable, written_out
-from marginsvm.certify.corral import nearest_point as walk
+from marginsvm.certify.corral import wolfe
 from marginsvm.certify.tolerances import (
     MAX_GRAM_ROWS,
     MAX_SHORT_WIDTH,
@@ -93,7 +93,7 @@ def nearest_point(
     if start is None or not len(start):
         start = _first_corral(E, B.shape[1] + 1)
     start = _balanced_first(start, problem.rows.group(row_ids), problem.rows.n_classes)
-    corral, weights, v = walk(E, B.shape[1] + 1, start, 20 * sum(E.shape), NEAREST_POINT_TOL)
+    corral, weights, v = wolfe(E, B.shape[1] + 1, start, 20 * sum(E.shape), NEAREST_POINT_TOL)
     q = np.zeros(len(row_ids))
     q[corral] = _in_balance(weights, B[corral]) if len(free) else weights
     d = Z.shape[1]
