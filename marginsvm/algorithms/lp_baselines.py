@@ -112,22 +112,6 @@ class OnlineLp(Algorithm):
         return weighted_pocket(problem, super().fallback(problem, progress), progress.state.seed)
 
 
-_SHARED: dict[str, list[Any]] = {
-    name: DualLpPerceptron._parameter_constraints[name]
-    for name in (
-        "p",
-        "fit_intercept",
-        "intercept_scaling",
-        "stopping",
-        "tol",
-        "max_iter",
-        "warm_start",
-        "random_state",
-        "verbose",
-    )
-}
-
-
 @with_parameters
 class LpPerceptron(RandomParameters, LpParameters, DualStateMixin, BaseEstimator):
     r"""Online perceptron with a p-norm: a row that is misjudged is added.
