@@ -4,6 +4,7 @@ import tracemalloc
 
 import numpy as np
 import pytest
+from helpers.battery import slow
 from helpers.estimators import fit, separable
 from helpers.oracle import best_margin, explicit_rows
 from helpers.vectors import flat
@@ -52,7 +53,13 @@ def problem(rng, k, n=60, d=7, C=np.inf, balanced=False, weights=None):
 @pytest.mark.parametrize("name", SCHEDULES)
 @pytest.mark.parametrize(
     ("k", "C", "balanced"),
-    [(2, np.inf, False), (2, 1.0, True), (4, np.inf, False), (4, 1.0, False), (4, 1.0, True)],
+    [
+        (2, np.inf, False),
+        slow(2, 1.0, True),
+        slow(4, np.inf, False),
+        slow(4, 1.0, False),
+        (4, 1.0, True),
+    ],
 )
 def test_rank_one_bookkeeping_is_the_plain_recursion(name, k, C, balanced, rng, monkeypatch):
     """Draws are read off the coefficients, one at a time; g and w then follow plainly."""
@@ -183,6 +190,7 @@ def test_uniforms_do_not_depend_on_the_rounds():
 # The theorem.
 
 
+@pytest.mark.slow
 def test_theorem_4_1(rng):
     """With the theorem's T, at least 1 - delta of 200 runs reach the margin less epsilon."""
     X, y = separable(rng, n=20, d=3, margin=0.8)
@@ -271,7 +279,7 @@ def test_a_column_has_the_same_bits_in_every_batch(name, dtype, rng):
 
 
 @pytest.mark.parametrize("kernel", ["linear", "rbf", two_layer_relu_ntk(16)])
-@pytest.mark.parametrize("fit_intercept", [True, False])
+@pytest.mark.parametrize("fit_intercept", [True, slow(False)])
 def test_same_seed_same_model_whatever_the_cache(kernel, fit_intercept, rng):
     X, y = separable(rng, n=400, d=8, k=3)
     params = {"kernel": kernel, "fit_intercept": fit_intercept, "max_iter": 300, "tol": 0.0}
@@ -325,6 +333,7 @@ def test_a_batch_is_filled_with_what_is_likely():
     assert asked == [[7, 8, 9, 7], [1, 1, 1, 1]]  # the width of the product never changes
 
 
+@pytest.mark.slow
 def test_memory_is_bounded(rng):
     """Beyond X: the cache, and some arrays of N x k; never the N x N matrix."""
     N, k, cache = 6000, 3, 8.0
@@ -349,6 +358,7 @@ def test_memory_is_bounded(rng):
 # Figure 3, on the images if they are here.
 
 
+@pytest.mark.slow
 def test_order_of_figure_3(shared_data):
     """Momentum is ahead of the batch perceptron, the theory's schedule far behind both."""
     z = shared_data("mnist")

@@ -233,6 +233,7 @@ def inspect(estimator, X, y, weight):
         assert np.all(best <= history["margin_bound"] + 1e-5 * scale)
 
 
+@pytest.mark.slow
 @each
 def test_attack(cls):
     @profile

@@ -27,7 +27,7 @@ ROOMS = [
     ["rows"],
     ["schedules", "kernels"],
     ["_rounding"],
-    ["_typing"],
+    ["_typing", "_version"],
 ]
 WINDOWS = {
     "marginsvm",

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from helpers.battery import each, each_and_toy
+from helpers.battery import each, each_and_toy, slow
 from helpers.estimators import fit, make, overlapping, parameters, separable
 from helpers.oracle import best_margin, best_margin_of
 from hypothesis import HealthCheck, given, note, settings
@@ -62,7 +62,7 @@ def test_bounds_bracket_the_optimum(cls, problem, fit_intercept, normalize, C):
 
 
 @each
-@pytest.mark.parametrize("k", [2, 3])
+@pytest.mark.parametrize("k", [2, slow(3)])
 @pytest.mark.parametrize("fit_intercept", [True, False])
 @pytest.mark.parametrize("kernel", ["linear", "rbf"])
 def test_the_check_confirms_honest_fits_and_finds_false_ones(cls, k, fit_intercept, kernel, rng):

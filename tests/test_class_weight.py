@@ -6,6 +6,7 @@ import pickle
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from helpers.battery import each, over, slow
 from helpers.estimators import ESTIMATORS, fit, make, overlapping, parameters, separable
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV
@@ -16,7 +17,6 @@ from marginsvm import MaxMarginClassifier, MomentumMarginClassifier
 from marginsvm.estimator.training_set import labelled
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-each = pytest.mark.parametrize("cls", ESTIMATORS, ids=lambda cls: cls.__name__)
 BY_PASSES = [cls for cls in ESTIMATORS if cls()._algorithm().requires.by_passes]
 DICT = {"a": 3.0, "c": 0.25}  # b, which it does not name, has the weight 1
 
@@ -58,7 +58,7 @@ def same(a, b, X):
     )
 
 
-@pytest.mark.parametrize("kernel", ["linear", "rbf"])
+@pytest.mark.parametrize("kernel", ["linear", slow("rbf")])
 @pytest.mark.parametrize("C", [np.inf, 0.7])
 @pytest.mark.parametrize("weighted", [False, True], ids=["alone", "with sample weights"])
 @pytest.mark.parametrize("class_weight", [DICT, "balanced"], ids=["dict", "balanced"])
@@ -76,7 +76,7 @@ def test_class_weights_are_sample_weights(cls, class_weight, weighted, C, kernel
 
 @pytest.mark.parametrize("class_weight", [DICT, {"b": 0}, "balanced"], ids=str)
 @pytest.mark.parametrize("weighted", [False, True], ids=["alone", "with sample weights"])
-@pytest.mark.parametrize("cls", BY_PASSES, ids=lambda c: c.__name__)
+@over(BY_PASSES)
 def test_blocks_are_weighted_by_all_of_them(cls, weighted, class_weight, rng):
     """No block has the classes in the proportions of the whole; some lack a class."""
     X, y, weight = uneven(rng)
@@ -91,6 +91,7 @@ def test_blocks_are_weighted_by_all_of_them(cls, weighted, class_weight, rng):
     same(by_class, by_example, X)
 
 
+@pytest.mark.slow
 @pytest.mark.xdist_group("dask")
 @pytest.mark.parametrize("cls", [MaxMarginClassifier, MomentumMarginClassifier])
 def test_a_cluster_weighs_by_all_chunks(cls, rng):

@@ -29,6 +29,7 @@ def run(code, **environment):
     return done.stdout.split()
 
 
+@pytest.mark.slow
 def test_numba_comes_with_the_first_fit_that_needs_it():
     code = """
         import sys, numpy as np, marginsvm
@@ -41,6 +42,7 @@ def test_numba_comes_with_the_first_fit_that_needs_it():
     assert run(code) == ["False", "True"]
 
 
+@pytest.mark.slow
 def test_processes_share_the_cache(tmp_path):
     code = """
         import warnings; warnings.simplefilter("ignore")
@@ -60,6 +62,7 @@ def test_processes_share_the_cache(tmp_path):
     assert len(list(tmp_path.rglob("*_accelerate*.nbc"))) == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "name", ["AdaptiveSamplingKernelClassifier", "DualLpPerceptron", "MaxMarginClassifier"]
 )

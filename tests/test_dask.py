@@ -32,6 +32,7 @@ from distributed import Client, LocalCluster
 from marginsvm.dask import DaskBlocks, DaskMargin
 
 pytestmark = [
+    pytest.mark.slow,  # the cluster starts for seconds; test_stores has one that does not
     pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning"),
     pytest.mark.xdist_group("dask"),
 ]

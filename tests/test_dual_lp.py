@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from helpers.battery import slow
 from helpers.estimators import fit, separable
 from helpers.games import optimum, theta
 from helpers.oracle import best_margin, best_margin_of, explicit_rows
@@ -138,6 +139,7 @@ def test_mirror_maps(q, scale, rng):
 # The theorems.
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("p", [2.0, 1.5, 1.2])
 def test_proposition_1_and_the_rate_of_eq_8(p, rng):
     """Bregman divergence <= dual gap at every epoch; mean gap within the rate of Algorithm 2.
@@ -173,6 +175,7 @@ def test_proposition_1_and_the_rate_of_eq_8(p, rng):
     assert (np.mean(gaps, axis=0) <= bound + 1e-6 * dual(best)).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("p", [2.0, 1.5])
 def test_theorem_1_for_the_average(p, rng):
     X, y = separable(rng, n=30, d=12)
@@ -236,7 +239,7 @@ def test_agrees_with_nnls_and_with_momentum(how, k, rng):
     assert apart <= 2 * np.sqrt(2 * (ours.gap_ + peer.gap_))
 
 
-@pytest.mark.parametrize("C", [0.01, 1.0, 100.0])
+@pytest.mark.parametrize("C", [0.01, 1.0, slow(100.0)])
 def test_soft_margin_with_an_intercept_is_linear_svcs(C, rng):
     from sklearn.svm import LinearSVC
 

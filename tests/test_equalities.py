@@ -6,7 +6,7 @@ import joblib
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from helpers.battery import each_and_toy
+from helpers.battery import each_and_toy, slow
 from helpers.estimators import (
     ENDLESS,
     draws,
@@ -42,9 +42,9 @@ def assert_same_optimum(a, b, *, X):
         assert np.linalg.norm(a.coef_ - b.coef_) <= 2 * apart
 
 
-@pytest.mark.parametrize("k", [2, 4])
+@pytest.mark.parametrize("k", [2, slow(4)])
 @pytest.mark.parametrize("C", [np.inf, 1.0])
-@pytest.mark.parametrize("fit_intercept", [True, False])
+@pytest.mark.parametrize("fit_intercept", [True, slow(False)])
 def test_containers(cls, k, C, fit_intercept, rng, tmp_path):
     X, y = separable(rng, n=64, k=k)
     X[np.abs(X) < 0.3] = 0.0
@@ -56,10 +56,10 @@ def test_containers(cls, k, C, fit_intercept, rng, tmp_path):
         assert_same(dense, fit(make(cls, **estimator.get_params()), same, y), X=X)
 
 
-@pytest.mark.parametrize("k", [2, 3])
+@pytest.mark.parametrize("k", [2, slow(3)])
 @pytest.mark.parametrize("C", [np.inf, 2.0])
 @pytest.mark.parametrize("fit_intercept", [True, False])
-@pytest.mark.parametrize("normalize", [True, False])
+@pytest.mark.parametrize("normalize", [slow(True), False])
 def test_linear_kernels(cls, k, C, fit_intercept, normalize, rng):
     if "kernel" not in parameters(cls):
         pytest.skip("has no kernel form")
@@ -93,7 +93,7 @@ def test_float32_stays_close(cls, rng):
     assert abs(single.margin_bound_ - double.margin_bound_) < 1e-3 * double.margin_bound_
 
 
-@pytest.mark.parametrize("C", [np.inf, 1.0])
+@pytest.mark.parametrize("C", [np.inf, slow(1.0)])
 def test_integer_weights_are_copies(cls, C, rng):
     if cls()._algorithm().requires.in_order:
         pytest.skip("visits the examples in their order")
@@ -207,8 +207,8 @@ def test_going_on_where_an_example_without_weight_has_moved(cls, rng):
     assert_refused_or_true(estimator, other, y)
 
 
-@pytest.mark.parametrize("kernel", ["linear", "rbf"])
-@pytest.mark.parametrize("stopped_at", [1, 400])
+@pytest.mark.parametrize("kernel", [slow("linear"), "rbf"])
+@pytest.mark.parametrize("stopped_at", [1, slow(400)])
 def test_another_cost_is_a_fit_of_its_own(cls, kernel, stopped_at, rng):
     """From a hard margin to a soft one and back: no bound of the old problem is claimed."""
     if "C" not in parameters(cls):

@@ -6,7 +6,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from helpers.battery import each
+from helpers.battery import each, slow
 from helpers.estimators import fit, make, overlapping, parameters, separable
 from helpers.oracle import best_margin
 from sklearn.datasets import load_breast_cancer, load_iris
@@ -42,8 +42,8 @@ def data_sets(rng):
 
 
 @each
-@pytest.mark.parametrize("C", [np.inf, 1.0])
-@pytest.mark.parametrize("fit_intercept", [True, False])
+@pytest.mark.parametrize("C", [np.inf, slow(1.0)])
+@pytest.mark.parametrize("fit_intercept", [True, slow(False)])
 def test_no_certificate_claims_too_much(cls, C, fit_intercept, rng):
     if np.isfinite(C) and "C" not in parameters(cls):
         pytest.skip("has no soft margin")
@@ -205,7 +205,7 @@ def test_thin_margins_keep_their_digits():
 
 @pytest.mark.parametrize("kernel", ["linear", "precomputed"])
 @pytest.mark.parametrize("C", [np.inf, 1.0])
-@pytest.mark.parametrize("k", [2, 3])
+@pytest.mark.parametrize("k", [2, slow(3)])
 def test_weights_that_are_not_balanced_pay_for_it(k, C, kernel, rng):
     """Their bound holds, and is no better than the check's, which counts from another point."""
     for _ in range(20):

@@ -42,6 +42,7 @@ def run(script, *args):
     return done.stdout
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="needs POSIX timers")
 @pytest.mark.parametrize("impatience", [0.0, 0.3][:MANY])  # twice: in long runs only
 def test_interrupts(impatience, rng):
@@ -50,6 +51,7 @@ def test_interrupts(impatience, rng):
     assert int(out.split()[-1]) >= 0.25 * number
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs forks")
 def test_killed_while_writing_checkpoints(rng):
     number = 24 * MANY
@@ -57,12 +59,14 @@ def test_killed_while_writing_checkpoints(rng):
     assert int(out.split()[-1]) >= number
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs forks")
 def test_forks_while_other_threads_fit(rng):
     number = 16 * MANY
     assert run("forking", number, rng.integers(1000)).split()[-1] == str(number)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("backend", ["threading", "loky", "multiprocessing"])
 def test_the_same_bits_beside_other_fits(backend, rng):
     cases = list(everything(rng))

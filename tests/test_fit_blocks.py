@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from helpers.battery import slow
 from helpers.estimators import ESTIMATORS, make, quiet
 from sklearn.datasets import load_iris, make_blobs
 
@@ -25,7 +26,7 @@ def cut(X, y, sizes, weight=None):
     return [(X[part], y[part], weight[part]) for part in parts]
 
 
-CUTS = [[150], [10, 0, 40, 70, 30], [1] * 150, [149, 1]]
+CUTS = [[10, 0, 40, 70, 30], slow([150]), slow([1] * 150), slow([149, 1])]
 
 
 def same_fit(a, b, rtol=1e-10):
@@ -55,7 +56,7 @@ def test_blocks_equal_memory(cls, classes, sizes):
 
 @pytest.mark.parametrize("C", [np.inf, 1.0])
 @pytest.mark.parametrize("kind", ["csr", "float32", "integer", "weights", "fortran"])
-@pytest.mark.parametrize("estimator", [MaxMarginClassifier, MomentumMarginClassifier])
+@pytest.mark.parametrize("estimator", [MaxMarginClassifier, slow(MomentumMarginClassifier)])
 def test_kinds_of_blocks(estimator, kind, C):
     X, y = load_iris(return_X_y=True)
     X, y, weight = X[:100], y[:100], None

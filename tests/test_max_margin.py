@@ -5,6 +5,7 @@ from copy import copy
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from helpers.battery import slow
 from helpers.estimators import fit, overlapping, separable
 from helpers.oracle import best_margin, explicit_rows
 from scipy.optimize import linprog
@@ -64,7 +65,7 @@ def is_separable(X, y, fit_intercept):
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("fit_intercept", [True, False])
-@pytest.mark.parametrize("k", [2, 3])
+@pytest.mark.parametrize("k", [2, slow(3)])
 def test_certified_or_proved_not_separable(kind, fit_intercept, k):
     for seed in range(8):
         X, y = problem(kind, seed, k)
@@ -243,8 +244,8 @@ MANY = {  # more than 500 rows, from which other methods than a working set may 
 
 
 @pytest.mark.parametrize("kind", MANY)
-@pytest.mark.parametrize("form", [np.asarray, sp.csr_matrix, np.float32])
-@pytest.mark.parametrize("C", [np.inf, 1.0, 100.0])
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_matrix, slow(np.float32)])
+@pytest.mark.parametrize("C", [np.inf, slow(1.0), slow(100.0)])
 def test_many_rows_of_all_kinds(kind, form, C, rng):
     for d, k, shift in [(1, 2, 0.0), (5, 3, 1000.0), (60, 2, 5.0), (700, 2, 0.0)]:
         X, w = rng.standard_normal((510, d)), rng.standard_normal(d)
@@ -455,6 +456,7 @@ def real_set(shared_data, name, standardised):
     return (StandardScaler(with_mean=not sp.issparse(X)).fit_transform(X) if standardised else X), y
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("standardised", [False, True])
 @pytest.mark.parametrize("name", REAL)
 def test_real_sets_agree_with_svc_or_the_oracle(name, standardised, shared_data):

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from helpers.battery import each
+from helpers.battery import each, slow
 from helpers.estimators import ESTIMATORS, fit, make, overlapping, parameters, separable
 from sklearn.datasets import load_iris
 from sklearn.exceptions import ConvergenceWarning
@@ -173,6 +173,7 @@ def test_soft_margins_stop_where_rounding_hides_the_rest(rng):
     assert MaxMarginClassifier(C=1e-4, kernel="precomputed").fit(X @ X.T, y).status_ == "certified"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("C", [np.inf, 1e6])
 def test_kernels_in_float32_stop_where_rounding_hides_the_rest(C, shared_data):
     X, y = (shared_data("svmguide1")[name] for name in ("X_train", "y_train"))
@@ -201,7 +202,7 @@ def test_a_fit_that_has_stalled_goes_on_nowhere():
     assert (clf.status_, clf.n_iter_) == ("certified", n_iter)
 
 
-@pytest.mark.parametrize("tol", [0.3, 0.1, 0.03])
+@pytest.mark.parametrize("tol", [slow(0.3), slow(0.1), 0.03])
 def test_a_smaller_tol_is_looked_at_again(tol, rng):
     """Rows that violate only the smaller one are found when a fit goes on with it."""
     X, y = overlapping(rng, n=2000, d=3)

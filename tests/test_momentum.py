@@ -163,6 +163,7 @@ def slope(clf, best):
     return np.polyfit(np.log(history["n_iter"][late]), np.log(gap[late]), 1)[0]
 
 
+@pytest.mark.slow
 def test_rates(rng):
     """Log gap against log t: the momentum's slope is 2, normalized descent's 1, or steeper."""
     X, y = separable(rng, n=60, d=5, margin=0.5)

@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from helpers.battery import each
+from helpers.battery import each, over, slow
 from helpers.estimators import ESTIMATORS, fit, make, parameters, quiet, separable
 from helpers.oracle import best_margin, best_margin_of, normalized_rows
 
@@ -19,7 +19,7 @@ from marginsvm import (
 from marginsvm.kernel_matrix import normalized
 
 NORMALIZING = [cls for cls in ESTIMATORS if "normalize" in parameters(cls)]
-each_normalizing = pytest.mark.parametrize("cls", NORMALIZING, ids=lambda cls: cls.__name__)
+each_normalizing = over(NORMALIZING)
 
 
 def data_sets(rng):
@@ -39,8 +39,8 @@ def data_sets(rng):
 
 @each
 @pytest.mark.parametrize("normalize", [False, True])
-@pytest.mark.parametrize("fit_intercept", [False, True])
-@pytest.mark.parametrize("kernel", ["linear", "precomputed"])
+@pytest.mark.parametrize("fit_intercept", [slow(False), True])
+@pytest.mark.parametrize("kernel", ["linear", slow("precomputed")])
 def test_separable_data_is_never_called_inseparable(cls, normalize, fit_intercept, kernel, rng):
     """The bounds bracket the best margin of what they name."""
     if normalize and "normalize" not in parameters(cls):
@@ -118,7 +118,7 @@ def test_units_do_not_matter(cls, kernel, fit_intercept, rng):
 
 
 @each_normalizing
-@pytest.mark.parametrize("kernel", ["linear", "rbf"])
+@pytest.mark.parametrize("kernel", [slow("linear"), "rbf"])
 @pytest.mark.parametrize("fit_intercept", [False, True])
 def test_decisions_are_those_of_the_boundary_over_the_norm(cls, kernel, fit_intercept, rng):
     X, y = separable(rng, n=40)
@@ -137,6 +137,7 @@ def test_decisions_are_those_of_the_boundary_over_the_norm(cls, kernel, fit_inte
     np.testing.assert_allclose(np.abs(clf.decision_function(X)).min(), 1.0)
 
 
+@pytest.mark.slow
 @each_normalizing
 @pytest.mark.parametrize("C", [np.inf, 1.0])
 def test_weights_are_copies_and_blocks_are_parts(cls, C, rng):
@@ -163,6 +164,7 @@ def test_weights_are_copies_and_blocks_are_parts(cls, C, rng):
         np.testing.assert_allclose(copies.margin_bound_, whole.margin_bound_, rtol=1e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 @pytest.mark.parametrize("C", [np.inf, 1.0])
 @pytest.mark.parametrize("k", [2, 3])
@@ -179,6 +181,7 @@ def test_a_kernel_matrix_is_joined_by_the_constant(k, C, dtype, rng):
         assert check, check.reason
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("container", [np.asarray, np.asfortranarray, sp.csr_array])
 @pytest.mark.parametrize("fit_intercept", [False, True])
 def test_norms_of_long_examples_keep_their_digits(container, fit_intercept, rng):
@@ -265,6 +268,7 @@ def test_norms_that_overflow_are_refused():
             clf.fit(X, y)
 
 
+@pytest.mark.slow
 def test_the_methods_that_do_not_normalise_agree(rng):
     """Whether a hyperplane separates X does not depend on who asks, nor on how."""
     for name, X, y in data_sets(rng):

@@ -122,6 +122,7 @@ def test_lemma_c_2_for_the_logistic_loss(rng):
             assert value - 0.5 * best**2 <= 4 * n * distance / (t + 1) ** 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["centres", "directions", "unit norm"])
 def test_theorem_5_1_with_both_constants(kind, rng):
     """The printed constant is 4; the paper's proof, sqrt(2) times Theorem 3.1, gives 8."""

@@ -26,6 +26,7 @@ def ascents(data, epochs, seeds=20):
         yield path
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("p", [2.0, 1.5])
 def test_eq_5_of_raj(p, rng):
     """The rate of Algorithm 1, even with the smaller of the two constants in its maximum."""
@@ -42,6 +43,7 @@ def test_eq_5_of_raj(p, rng):
     assert np.all(np.mean(gaps, axis=0) <= bound + 1e-6 * dual(best))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("p", [2.0, 1.5, 1.2])
 def test_corollary_1_of_raj(p, rng):
     """|theta(alpha) - theta*|_p <= sqrt(2 gap / (p - 1)), for any alpha."""
@@ -56,6 +58,7 @@ def test_corollary_1_of_raj(p, rng):
             assert apart**2 <= 2 * (gap + 1e-6 * top) / (p - 1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("p", [2.0, 1.5])
 def test_corollary_2_of_raj(p, rng):
     """Mistakes of mirror descent's average, as a share: at most |theta*|_p R / sqrt((p-1) t)."""
@@ -71,6 +74,7 @@ def test_corollary_2_of_raj(p, rng):
     assert np.all(np.mean(shares, axis=0) <= length / np.sqrt((p - 1) * t))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("p", [2.0, 1.5])
 def test_eq_5_of_raj_with_draws_in_proportion_to_the_curvatures(p, rng):
     """Section 2.2: drawn so, the mean of the L_i takes the place of their maximum."""
@@ -123,6 +127,7 @@ def accelerated(data, epochs, seeds=20):
         yield path
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("p", "margin"), [(2.0, 0.3), (2.0, 0.05), (1.5, 0.05), (1.2, 0.3)])
 def test_eq_13_and_lemma_3_of_raj(p, margin, rng):
     """The distance to theta* falls as 1 / t, and there are no mistakes after so many steps.
@@ -166,6 +171,7 @@ def test_the_listing_returns_a_worse_sequence_than_v():
         assert v == 0 < listed
 
 
+@pytest.mark.slow
 def test_observation_c_of_section_4(rng):
     """With independent rows the dual is strongly convex: the gap falls by a factor an epoch."""
     X, y = rng.standard_normal((60, 90)), np.arange(60) % 2

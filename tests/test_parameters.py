@@ -183,6 +183,7 @@ def test_subclasses_that_declare_nothing(rng):
     assert make(Same).fit(*separable(rng)).status_ == "certified"
 
 
+@pytest.mark.slow
 def test_without_docstrings():
     code = """
 import marginsvm

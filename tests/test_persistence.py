@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 import skops.io
-from helpers.battery import each, each_and_toy
+from helpers.battery import each, each_and_toy, slow
 from helpers.estimators import ENDLESS, fit, make, overlapping, parameters, separable
 from sklearn.base import clone
 from sklearn.exceptions import InconsistentVersionWarning, NotFittedError
@@ -74,7 +74,7 @@ def assert_equal_models(model, other, X, y):
 
 
 @each_and_toy
-@pytest.mark.parametrize("copied", [by_pickle, by_joblib, by_skops])
+@pytest.mark.parametrize("copied", [by_pickle, slow(by_joblib), slow(by_skops)])
 def test_round_trips(cls, copied, rng):
     for params, X, y in problems(cls, rng):
         unfitted = copied(make(cls, max_iter=8, **params, **ENDLESS))
@@ -87,7 +87,7 @@ def test_round_trips(cls, copied, rng):
 
 
 @each
-@pytest.mark.parametrize("copied", [by_pickle, by_joblib, by_skops])
+@pytest.mark.parametrize("copied", [by_pickle, slow(by_joblib), slow(by_skops)])
 def test_round_trips_of_fits_to_be_gone_on_with(cls, copied, rng):
     for kernel in ("linear", *(("rbf",) if "kernel" in parameters(cls) else ())):
         X, y = overlapping(rng, k=3)
@@ -118,6 +118,7 @@ def name_of(cls):
     return f"{cls.__module__}.{cls.__name__}"
 
 
+@pytest.mark.slow
 @each
 def test_skops_need_trust_no_one_but_us(cls, rng):
     own = name_of(cls)
@@ -136,7 +137,7 @@ def test_skops_need_trust_no_one_but_us(cls, rng):
 def test_models_say_who_wrote_them(cls, rng, monkeypatch):
     X, y = separable(rng)
     model = fit(make(cls, max_iter=8), X, y)
-    monkeypatch.setattr(marginsvm, "__version__", "0.0.1")
+    monkeypatch.setattr("marginsvm.estimator.prediction.__version__", "0.0.1")
     data = [pickle.dumps(model), skops.io.dumps(model)]
     monkeypatch.undo()
     match = f"marginsvm.{cls.__name__} from version 0.0.1 when using version"

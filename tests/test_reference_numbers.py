@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from helpers.battery import slow
 from helpers.estimators import fit
 from sklearn.datasets import load_digits, load_iris
 from sklearn.metrics.pairwise import PAIRWISE_KERNEL_FUNCTIONS
@@ -33,6 +34,7 @@ def test_what_the_readme_says_of_linear_svc():
     assert MomentumMarginClassifier().fit(X, y).margin_ > 0.817
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("fit_intercept", "low", "high"), [(True, 0.7634, 0.7661), (False, 0.7321, 0.7385)]
 )
@@ -45,6 +47,7 @@ def test_ten_digits(fit_intercept, low, high):
     assert check_certificate(clf, X, y)
 
 
+@pytest.mark.slow
 def test_mnist_zero_one(shared_data):
     z = shared_data("mnist")
     kept = z["y_train"] <= 1
@@ -60,7 +63,7 @@ def test_mnist_zero_one(shared_data):
 
 
 @pytest.mark.parametrize("kernel", sorted(set(PAIRWISE_KERNEL_FUNCTIONS) - {"sigmoid"}))
-@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("dtype", [np.float64, slow(np.float32)])
 def test_every_kernel_of_scikit_learn(kernel, dtype):
     X, y = load_digits(return_X_y=True)
     X, y = X[:200].astype(dtype) / 16, y[:200] % 3
@@ -78,6 +81,7 @@ def test_an_indefinite_kernel_is_refused():
 # Rounds that were counted by a prototype that shares no code.
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("cls", "pair", "expected"),
     [

@@ -2,13 +2,14 @@
 
 import numpy as np
 import pytest
+from helpers.battery import slow
 from helpers.estimators import fit, overlapping, separable
 from helpers.games import section_3
 
 from marginsvm import KernelPerceptron
 
 
-@pytest.mark.parametrize("n", range(2, 8))
+@pytest.mark.parametrize("n", [*range(2, 7), slow(7)])
 def test_mistakes_of_rosenblatts_perceptron_on_the_data_of_section_3(n):
     clf = KernelPerceptron(fit_intercept=False).fit(*section_3(n))
     assert clf.n_mistakes_ == (4**n - 1) // 3

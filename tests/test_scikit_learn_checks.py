@@ -1,9 +1,9 @@
 """scikit-learn's own checks, over all estimators and the toy of the docs."""
 
 import pytest
-from helpers.estimators import CHECKED_WITH, ESTIMATORS, draws
+from helpers.battery import WITH_THE_TOY, is_quick
+from helpers.estimators import CHECKED_ROUNDS, draws
 from sklearn.utils.estimator_checks import parametrize_with_checks
-from toy_algorithm import DualFista
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
@@ -18,9 +18,17 @@ def expected_failures(estimator):
     }
 
 
-INSTANCES = [cls(**CHECKED_WITH.get(cls.__name__, {})) for cls in [*ESTIMATORS, DualFista]]
+def checks(classes):
+    instances = [cls(max_iter=CHECKED_ROUNDS) for cls in classes]
+    return parametrize_with_checks(instances, expected_failed_checks=expected_failures)
 
 
-@parametrize_with_checks(INSTANCES, expected_failed_checks=expected_failures)
+@checks([cls for cls in WITH_THE_TOY if is_quick(cls)])
 def test_scikit_learn_checks(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.slow
+@checks([cls for cls in WITH_THE_TOY if not is_quick(cls)])
+def test_scikit_learn_checks_of_the_others(estimator, check):
     check(estimator)

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
-from helpers.battery import each
+from helpers.battery import each, slow
 from helpers.estimators import ESTIMATORS, fit, make, parameters, separable
 from helpers.hostile import hostile_problem, truthful
 from helpers.rational import exact_rows, has_solution, is_separable
@@ -205,7 +205,7 @@ def test_a_normalised_row_of_zeros_is_a_proof():
         assert check_certificate(clf, X, y)
 
 
-@pytest.mark.parametrize("n_features", [3, 60, 300])
+@pytest.mark.parametrize("n_features", [3, 60, slow(300)])
 def test_weights_that_span_the_space_are_proved_in_floats(n_features, rng):
     """The labels are the signs of the one affine dependence of the examples (Radon)."""
     X = rng.standard_normal((n_features + 2, n_features))
@@ -250,6 +250,7 @@ def test_a_false_that_is_not_proved_is_refuted():
 CASES = int(os.environ.get("MARGINSVM_ATTACK", "0")) or 60
 
 
+@pytest.mark.slow
 @each
 def test_what_is_said_of_separability_is_true(cls):
     @settings(

@@ -113,6 +113,7 @@ def test_no_rows(tmp_path):
     assert list(ArrayBlocks(*saved(tmp_path, X=np.zeros((0, 3)), y=np.zeros(0)))) == []
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
 def test_pages_leave_with_their_block(tmp_path):
     saved(tmp_path, X=np.ones((1000, 8192)), y=np.ones(1000))  # 64 MB

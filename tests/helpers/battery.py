@@ -1,16 +1,40 @@
-"""Whom a test of "every estimator" runs over."""
+"""Whom a test of "every estimator" runs over, and what only the complete run takes."""
 
 import pytest
 from toy_algorithm import DualFista
 
 from helpers.estimators import ESTIMATORS
 
+# One of each kind: exact, by passes, by columns, coordinate by coordinate, example by example,
+# with rows divided by their norms; and the toy. They stand for all where it must be quick.
+OF_EACH_KIND = {
+    "MaxMarginClassifier",
+    "MomentumMarginClassifier",
+    "AdaptiveSamplingKernelClassifier",
+    "DualLpPerceptron",
+    "KernelPerceptron",
+    "PerceptronVonNeumann",
+    "DualFista",
+}
+
+
+def slow(*values):
+    """Parameters of a test that ``-m "not slow"`` leaves out."""
+    return pytest.param(*values, marks=pytest.mark.slow)
+
+
+def is_quick(cls):
+    return cls.__name__ in OF_EACH_KIND
+
 
 def over(classes):
-    return pytest.mark.parametrize("cls", classes, ids=lambda cls: cls.__name__)
+    """Run a test over some estimators; those that are not one of a kind are marked slow."""
+    params = [cls if is_quick(cls) else slow(cls) for cls in classes]
+    return pytest.mark.parametrize("cls", params, ids=[cls.__name__ for cls in classes])
 
 
 each = over(ESTIMATORS)
 
 # The toy of "Add an algorithm" (docs/extending.rst) must be what that page says it is.
-each_and_toy = over([*ESTIMATORS, DualFista])
+WITH_THE_TOY = [*ESTIMATORS, DualFista]
+each_and_toy = over(WITH_THE_TOY)
