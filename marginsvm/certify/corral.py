@@ -12,6 +12,7 @@ from scipy.linalg.lapack import dtrtrs
 
 from marginsvm._typing import Array
 from marginsvm.certify.tolerances import (
+    CONDITION_RANK,
     DEPENDENT_ROW,
     NEAREST_POINT_PATIENCE,
     NEAREST_POINT_PROGRESS,
@@ -100,7 +101,7 @@ class Corral:
         Qc = self.Q[:, self._E.shape[1] - self._nc :]
         rhs = np.zeros(self._nc)
         rhs[-1] = 1.0
-        mu = np.linalg.lstsq(Qc.T @ Qc, rhs, 1e-13)[0]
+        mu = np.linalg.lstsq(Qc.T @ Qc, rhs, CONDITION_RANK)[0]
         return dtrtrs(self._R[:s, :s], Qc @ mu)[0], mu
 
     def descend(self) -> tuple[int, Array]:

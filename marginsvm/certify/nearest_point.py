@@ -23,6 +23,7 @@ from marginsvm.certify.bounds import upper_bound
 from marginsvm.certify.certifiable import Certifiable, written_out
 from marginsvm.certify.corral import wolfe
 from marginsvm.certify.tolerances import (
+    GRAM_RANK,
     MAX_GRAM_ROWS,
     MAX_SHORT_WIDTH,
     MAX_WRITTEN_OUT,
@@ -177,7 +178,7 @@ def shortest_proof(problem: Certifiable, q: Array) -> Vector | None:
 
 def _rows_of_gram(G: Array) -> Array:
     """Rows Z with ``ZZ' = G``, as short as the rank of G allows (pivoted Cholesky)."""
-    factor, order, rank, _ = dpstrf(G, lower=1, tol=1e-15 * max(G.diagonal().max(), 1e-300))
+    factor, order, rank, _ = dpstrf(G, lower=1, tol=GRAM_RANK * max(G.diagonal().max(), 1e-300))
     Z = np.zeros((len(G), rank))
     Z[order - 1] = np.tril(factor)[:, :rank]
     return Z
