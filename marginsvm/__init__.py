@@ -1,6 +1,6 @@
 """Maximum-margin classifiers for scikit-learn in which every fit comes with a proof."""
 
-from marginsvm._version import __version__
+from marginsvm._version import __version__ as __version__
 from marginsvm.algorithms.adaptive_sampling import AdaptiveSamplingKernelClassifier
 from marginsvm.algorithms.baselines import (
     BatchPerceptron,
@@ -47,7 +47,6 @@ __all__ = [
     "Separability",
     "SmoothedKernelPerceptron",
     "VonNeumannClassifier",
-    "__version__",
     "check_certificate",
     "check_separability",
     "theory_draws",

@@ -16,7 +16,7 @@ import numpy as np
 from numba import njit
 
 from marginsvm.algorithms.compiled.sampling_groups import (
-    balance,
+    find_balancing_offsets,
     inlined,
     loop,
     pick_cycle,
@@ -132,7 +132,7 @@ def respond(w, g, s, starts, prior, balanced, offsets, top, total, share):
     for n in range(k * k):
         share.flat[n] = top.flat[n] + math.log(total.flat[n]) if total.flat[n] > 0.0 else -np.inf
     if balanced:
-        balance(share, offsets)
+        find_balancing_offsets(share, offsets)
     high = -np.inf
     for c in range(k):
         for j in range(k):

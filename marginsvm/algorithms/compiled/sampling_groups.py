@@ -33,8 +33,8 @@ def log_flow(table, offsets, c, out):
 
 
 @inlined
-def balance(table, offsets):
-    """Class offsets at which exp(table[c, j] - offsets[c] + offsets[j]) is balanced (Osborne)."""
+def find_balancing_offsets(table, offsets):
+    """Offsets at which exp(table[c, j] - offsets[c] + offsets[j]) is balanced: matrix balancing."""
     k = len(table)
     for _ in range(SWEEPS):
         largest = 0.0
