@@ -41,7 +41,7 @@ class DualStateMixin(PredictorMixin, CallbackSupportMixin, ClassifierMixin):
 
     Examples
     --------
-    The batch perceptron, whose state is the sum of all the worst rows:
+    The batch perceptron. In every round it adds the row of smallest margin to its state, a sum:
 
     >>> from dataclasses import dataclass
     >>> from sklearn.base import BaseEstimator

@@ -71,7 +71,7 @@ class Algorithm(ABC):
 
     Examples
     --------
-    The batch perceptron, whose state is the sum of all the worst rows:
+    The batch perceptron. In every round it adds the row of smallest margin to its state, a sum:
 
     >>> from dataclasses import dataclass
     >>> import numpy as np
