@@ -120,7 +120,8 @@ class NormalizedKernelPerceptron(NormalizeParameters, BatchPerceptron):
     The batch perceptron which, of several rows with the smallest margin, adds the first. The
     paper's rows are normalized: they are those of ``normalize=True, fit_intercept=False``.
     After k rounds its ``w`` is k times
-    :math:`\alpha_k = (1 - \theta) \alpha_{k-1} + \theta e_j` with :math:`\theta = 1 / k`. It separates within :math:`1 / \rho_K^2` rounds (without
+    :math:`\alpha_k = (1 - \theta) \alpha_{k-1} + \theta e_j` with :math:`\theta = 1 / k`.
+    It separates within :math:`1 / \rho_K^2` rounds (without
     ``normalize``, with the best margin divided by the largest norm of a row in place of
     :math:`\rho_K`) and then, as a subgradient method, converges to the maximum margin.
 
