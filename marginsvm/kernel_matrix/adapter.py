@@ -11,7 +11,7 @@ import numpy as np
 from marginsvm._typing import Array
 from marginsvm.certify.certifiable import Distribution, ErrorModel, LowestMargins
 from marginsvm.certify.distribution import KnownDistribution
-from marginsvm.certify.overlap_answers import OverlapAnswers
+from marginsvm.certify.overlap_checks import OverlapChecks
 from marginsvm.data.work import Work
 from marginsvm.kernel_matrix.responses import Response, Weights, softmax
 from marginsvm.kernel_matrix.scale import Scale
@@ -66,7 +66,7 @@ class KernelMatrixAdapter(ABC):
         balanced. Everything else here is in units of it.
     precision : dtype
         Of what rounds compute with.
-    overlap_answers : OverlapAnswers
+    overlap_checks : OverlapChecks
         What is known of whether the classes overlap.
 
     Examples
@@ -100,7 +100,7 @@ class KernelMatrixAdapter(ABC):
         self.radius = scale.radius
         self.errors = errors
         self.work = work
-        self.overlap_answers = OverlapAnswers()
+        self.overlap_checks = OverlapChecks()
         self._image_shape = image_shape
         self._norm = norm
         self._scale = scale
