@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from functools import cached_property, partial, reduce
+from functools import partial, reduce
 from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 
+from marginsvm._cached import cached_property
 from marginsvm._rounding import PAIRWISE, is_dense
 from marginsvm._typing import Array
 from marginsvm.certify.linear_errors import LinearErrors
