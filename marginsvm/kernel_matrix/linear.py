@@ -45,10 +45,8 @@ _MAX_SUMS = 2**22
 # Examples whose mean may stand for that of all where rounds do not depend on the radius: any point
 # among the examples will do as a centre, and to find the mean of all takes a pass.
 _CENTRE = 256
-# Share of the coefficients: if fewer are not zero, their examples alone are read.
-_FEW = 0.05
-# Imbalance of coefficients, relative to the largest, that is all rounding.
-_ROUNDED = 1e-12
+_FEW = 0.05  # share of the coefficients: if fewer are not zero, their examples alone are read
+_ROUNDED = 1e-12  # imbalance of coefficients, relative to the largest, that is all rounding
 
 
 class LinearAdapter(
