@@ -19,13 +19,18 @@ import numpy as np
 
 from marginsvm._typing import Array
 
+# Relative rounding error of one operation in float64.
 UNIT = 2.0**-53
-FEW = 8.0 * UNIT  # a few operations on every number: scaling, signs, what publishing rounds
-PAIRWISE = 64.0 * UNIT  # NumPy's sums of contiguous numbers, and a few operations
-Extended = np.longdouble  # more digits where the platform has them: for sums of few terms
-SMALL = 2**17  # numbers that are worth it
-LONG = 1024  # terms at a time where a few digits less will do
-_CHAIN = 256
+# The same of a few operations on a number: scaling, signs, and what publishing rounds.
+FEW = 8.0 * UNIT
+# The same of NumPy's sums of contiguous numbers, which it adds in pairs, and a few operations.
+PAIRWISE = 64.0 * UNIT
+# A type with more digits, where the platform has one: for sums of few terms.
+Extended = np.longdouble
+# Numbers up to which sums are done in extended precision: it takes some milliseconds.
+SMALL = 2**17
+# Terms that are added at a time in sums that bounds rest on, and where a few digits less will do.
+_CHAIN, LONG = 256, 1024
 
 
 def chained(n: int, chain: int = _CHAIN) -> float:

@@ -16,6 +16,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from marginsvm._typing import Array
 from marginsvm.certify.certificate import bounds_text, relative_gap
+from marginsvm.certify.tolerances import NEGLIGIBLE
 from marginsvm.data.threads import single_threaded_blas
 from marginsvm.estimator.advice import remedies
 from marginsvm.estimator.block_source import block_set
@@ -30,8 +31,6 @@ from marginsvm.fit.interrupts import interrupts_wait
 from marginsvm.kernel_matrix import KernelMatrixAdapter
 
 __all__ = ["Candidate", "DualStateMixin", "Progress"]
-
-_NEGLIGIBLE = 1e-6  # upper bound (in radii) at which a search for a separator gives up
 
 
 class DualStateMixin(PredictorMixin, CallbackSupportMixin, ClassifierMixin):
@@ -84,7 +83,7 @@ class DualStateMixin(PredictorMixin, CallbackSupportMixin, ClassifierMixin):
 
     def _stopping(self) -> Stopping:
         """When a fit ends."""
-        negligible = self.tol if self.stopping == "gap" else min(self.tol, _NEGLIGIBLE)
+        negligible = self.tol if self.stopping == "gap" else min(self.tol, NEGLIGIBLE)
         return Stopping(self.stopping, self.tol, self.max_iter, negligible)
 
     def _own_results(self, fitted: Fitted) -> dict[str, Any]:

@@ -273,8 +273,8 @@ def test_a_column_has_the_same_bits_in_every_batch(name, dtype, rng):
         mixed = np.where(np.arange(16) % 3 == 0, ids[order], others)
         with threadpool_limits(threads):
             np.testing.assert_array_equal(data._values._columns(ids[order]), reference[order])
-            np.testing.assert_array_equal(data._columns(mixed)[::3], reference[order][::3])
-            same = data._columns(np.repeat(ids[3], 16))
+            np.testing.assert_array_equal(data._values._columns(mixed)[::3], reference[order][::3])
+            same = data._values._columns(np.repeat(ids[3], 16))
         np.testing.assert_array_equal(same, reference[[3] * 16])
 
 

@@ -17,7 +17,6 @@ from sklearn.exceptions import InconsistentVersionWarning, NotFittedError
 
 import marginsvm
 from marginsvm import MomentumMarginClassifier, NesterovSchedule, PowerSchedule, check_certificate
-from marginsvm.estimator import prediction
 from marginsvm.kernels import two_layer_relu_ntk
 
 DOCS = Path(__file__).parent.parent / "docs" / "persistence.md"
@@ -138,7 +137,7 @@ def test_skops_need_trust_no_one_but_us(cls, rng):
 def test_models_say_who_wrote_them(cls, rng, monkeypatch):
     X, y = separable(rng)
     model = fit(make(cls, max_iter=8), X, y)
-    monkeypatch.setattr(prediction, "__version__", "0.0.1")
+    monkeypatch.setattr("marginsvm.estimator.prediction.__version__", "0.0.1")
     data = [pickle.dumps(model), skops.io.dumps(model)]
     monkeypatch.undo()
     match = f"marginsvm.{cls.__name__} from version 0.0.1 when using version"

@@ -15,10 +15,11 @@ from marginsvm._typing import Array
 from marginsvm.dual_state import DualStateMixin
 from marginsvm.estimator.declaring import parameter, with_parameters
 from marginsvm.estimator.parameters import KernelParameters, LpParameters, RandomParameters
-from marginsvm.fit import Algorithm, Candidate, Requirements, Stopping
-from marginsvm.kernel_matrix import KernelMatrixAdapter
+from marginsvm.fit import Algorithm, Candidate, Progress, Requirements, Stopping
+from marginsvm.kernel_matrix import KernelMatrixAdapter, Rows
 from marginsvm.rows.vector import Vector
 
+_LAST_RESORT = 50  # epochs of Algorithm 1, for a model of weighted examples
 _FEW = 100  # a working set gains as many rows as it has, or this many
 
 
@@ -104,6 +105,10 @@ class DualLp(Algorithm):
         yield Candidate(state.v, state.v.mass, state.min_margin)
         yield Candidate(state.pocket, fallback=True)
 
+    def fallback(self, problem: KernelMatrixAdapter, progress: Progress) -> Candidate:
+        """The v that misjudged the least weight; with weights, also one that is drawn by them."""
+        return weighted_pocket(problem, super().fallback(problem, progress), progress.state.seed)
+
     def _look(self, problem: KernelMatrixAdapter, state: DualLpState) -> DualLpState:
         """Measure the gap of v, and begin again where that pays."""
         margins, t = problem.margins(state.v).ravel(), state.t
@@ -112,7 +117,7 @@ class DualLp(Algorithm):
         gap = 1.0 - margins[worst] / norm * (state.v.mass / norm)
         grown = self.restart and state.steps >= 10 * state.active.size
         grown = grown and 1.5 * state.gap < gap < 1.0
-        mistakes = float(np.count_nonzero(margins <= 0.0))
+        mistakes = misjudged(problem.rows, margins)
         if mistakes < state.mistakes:
             state = replace(state, pocket=state.v, mistakes=mistakes)
         state = replace(
@@ -245,6 +250,40 @@ def begin_again(problem: KernelMatrixAdapter, state: DualLpState, v: Vector) -> 
 def before(gamma: float) -> float:
     """Square of the gamma before this one."""
     return gamma**2 / (1.0 - gamma)
+
+
+def misjudged(rows: Rows, margins: Array) -> float:
+    """Weight of the rows whose margins are not positive: the model that misjudges least is kept."""
+    wrong = margins.reshape(rows.shape) <= 0.0
+    if rows.weights is None:
+        return float(np.count_nonzero(wrong))
+    return float((wrong * rows.per_example(rows.weights)).sum())
+
+
+def weighted_pocket(problem: KernelMatrixAdapter, known: Candidate, seed: int) -> Candidate:
+    """Model where nothing separates weighted examples, as in Gallant's pocket algorithm.
+
+    Weights move neither a hard margin nor the fit's own sequence. So Algorithm 1 is played once
+    more with rows that are drawn in proportion to their weights; of its models and the known
+    one, that is taken whose misjudged rows weigh least.
+    """
+    from marginsvm.algorithms.compiled import coordinates as loops
+
+    rows = problem.rows
+    if rows.weights is None:
+        return known
+    flat = rows.flat_indices()
+    weights = np.broadcast_to(rows.per_example(rows.weights), rows.shape).ravel()[flat]
+    best, u = known.vector, problem.zeros()
+    least = misjudged(rows, problem.margins(best))
+    for t in range(_LAST_RESORT):
+        rng, u = np.random.default_rng((seed, t)), u.copy()
+        order = rng.choice(flat, size=problem.n_rows, p=weights / weights.sum())
+        loops.ascend(problem, order, u)
+        found = misjudged(rows, problem.margins(u))
+        if found <= least:
+            best, least = u, found
+    return replace(known, vector=best)
 
 
 def draw_seed(random_state: Any) -> int:

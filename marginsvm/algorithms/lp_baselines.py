@@ -10,11 +10,11 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from marginsvm._typing import Array
-from marginsvm.algorithms.dual_lp import DualLpPerceptron, draw, draw_seed
+from marginsvm.algorithms.dual_lp import draw, draw_seed, misjudged, weighted_pocket
 from marginsvm.dual_state import DualStateMixin
 from marginsvm.estimator.declaring import parameter, with_parameters
 from marginsvm.estimator.parameters import LpParameters, RandomParameters
-from marginsvm.fit import Algorithm, Candidate, Requirements
+from marginsvm.fit import Algorithm, Candidate, Progress, Requirements
 from marginsvm.kernel_matrix import KernelMatrixAdapter
 from marginsvm.rows.vector import Vector
 
@@ -76,7 +76,7 @@ class OnlineLp(Algorithm):
         late = u - state.origin  # rows added lately: where u settles, the smaller bound
         mass = late.mass
         proves = mass > _LATELY * u.mass  # else it is the rounding of u
-        pocket, mistakes = state.pocket, float(np.count_nonzero(margins <= 0.0))
+        pocket, mistakes = state.pocket, misjudged(problem.rows, margins)
         if mistakes < state.mistakes:
             pocket = model
         assert pocket is not None
@@ -107,21 +107,9 @@ class OnlineLp(Algorithm):
         """What the last epoch saw."""
         yield from state.seen
 
-
-_SHARED: dict[str, list[Any]] = {
-    name: DualLpPerceptron._parameter_constraints[name]
-    for name in (
-        "p",
-        "fit_intercept",
-        "intercept_scaling",
-        "stopping",
-        "tol",
-        "max_iter",
-        "warm_start",
-        "random_state",
-        "verbose",
-    )
-}
+    def fallback(self, problem: KernelMatrixAdapter, progress: Progress) -> Candidate:
+        """The model that misjudged the least weight."""
+        return weighted_pocket(problem, super().fallback(problem, progress), progress.state.seed)
 
 
 @with_parameters

@@ -21,8 +21,9 @@ from marginsvm._rounding import Extended
 from marginsvm._typing import Array
 from marginsvm.certify.bounds import upper_bound
 from marginsvm.certify.certifiable import Certifiable, written_out
-from marginsvm.certify.corral import nearest_point as walk
+from marginsvm.certify.corral import wolfe
 from marginsvm.certify.tolerances import (
+    GRAM_RANK,
     MAX_GRAM_ROWS,
     MAX_SHORT_WIDTH,
     MAX_WRITTEN_OUT,
@@ -93,7 +94,7 @@ def nearest_point(
     if start is None or not len(start):
         start = _first_corral(E, B.shape[1] + 1)
     start = _balanced_first(start, problem.rows.group(row_ids), problem.rows.n_classes)
-    corral, weights, v = walk(E, B.shape[1] + 1, start, 20 * sum(E.shape), NEAREST_POINT_TOL)
+    corral, weights, v = wolfe(E, B.shape[1] + 1, start, 20 * sum(E.shape), NEAREST_POINT_TOL)
     q = np.zeros(len(row_ids))
     q[corral] = _in_balance(weights, B[corral]) if len(free) else weights
     d = Z.shape[1]
@@ -177,7 +178,7 @@ def shortest_proof(problem: Certifiable, q: Array) -> Vector | None:
 
 def _rows_of_gram(G: Array) -> Array:
     """Rows Z with ``ZZ' = G``, as short as the rank of G allows (pivoted Cholesky)."""
-    factor, order, rank, _ = dpstrf(G, lower=1, tol=1e-15 * max(G.diagonal().max(), 1e-300))
+    factor, order, rank, _ = dpstrf(G, lower=1, tol=GRAM_RANK * max(G.diagonal().max(), 1e-300))
     Z = np.zeros((len(G), rank))
     Z[order - 1] = np.tril(factor)[:, :rank]
     return Z

@@ -17,6 +17,13 @@ GAP_ROUNDING = 1e-15
 """Rounding error of a relative gap (dimensionless). Added to the gap before it is compared with
 ``tol``, so that ``tol=0`` plays all rounds even where the bounds happen to be equal."""
 
+NEGLIGIBLE = 1e-6
+"""Upper bound (in radii) at which a search for any separator is given up, if ``tol`` is not smaller
+yet: the separator of a thinner margin would take 1e12 mistakes of a perceptron to find."""
+
+NOTHING_LEFT = 1e-13
+"""Norm of a model over its mass (in radii) below which it is all rounding: its rows cancel."""
+
 OTHER_DATA = 1e-9
 """Difference of two entries of a vector per unit of its mass (in radii) that no rounding makes:
 it shows that a warm start was given other data."""
@@ -66,6 +73,13 @@ ABLE_WEIGHT = 100.0
 DEPENDENT_ROW = 1e-13
 """What is left of a row once its projection on the rows in use is taken away, as a fraction of its
 length: the row depends on them, up to rounding."""
+
+GRAM_RANK = 1e-15
+"""Pivot of a Gram matrix, relative to its largest diagonal entry, that is all rounding: the rows
+are dependent from there on."""
+
+CONDITION_RANK = 1e-13
+"""Singular value of the conditions on weights, relative to the largest, that is all rounding."""
 
 NEGATIVE_WEIGHT = -1e-14
 """A weight (of weights that sum to 1) down to which it is zero, up to rounding."""

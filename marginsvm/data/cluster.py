@@ -19,7 +19,8 @@ from marginsvm.rows.rows import Rows
 
 T = TypeVar("T")
 
-_BRANCHES = 8  # results that are merged at once: fewer cost more messages than they save
+# Results that a worker merges at once: with fewer, messages cost more than merging saves.
+_BRANCHES = 8
 
 
 @dataclass

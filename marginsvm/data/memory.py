@@ -18,8 +18,11 @@ from marginsvm.rows.rows import Rows
 
 T = TypeVar("T")
 
-_BLOCK_BYTES = 2**22  # a block stays in cache between its products; less, and threads wait in line
-_MAX_CHUNKS = 8  # what threads share; fixed, so that sums do not depend on their number
+# Memory of a block of examples: it stays in cache between its two products. In smaller blocks,
+# threads would wait for one another.
+_BLOCK_BYTES = 2**22
+# Lists of blocks that threads share: fixed, so that sums do not depend on the number of threads.
+_MAX_CHUNKS = 8
 
 
 class Store(ABC):

@@ -19,8 +19,11 @@ import scipy.sparse as sp
 
 from marginsvm._typing import Array
 
+# Examples whose norms are computed at a time.
 _BLOCK = 1024
-_TINY = 1e-290  # shorter rows are denormal, or about
+# Norm (units of x) below which an example's numbers are denormal, or nearly: float64 holds too few
+# of their digits for the direction to mean anything.
+_TINY = 1e-290
 Kernel = Callable[[Any, Any], Array]
 
 

@@ -25,8 +25,10 @@ T = TypeVar("T")
 Block = tuple[slice, Any]
 BlockCallback = Callable[[slice, Any, Array], None]  # called with a block and its margins
 
-WRITTEN_OUT = 2**20  # entries at a time
-_WIDENED_BYTES = 2**19  # held beside X where float64 or the mean matter
+# Numbers of examples that are written out in float64 at a time (8 MiB).
+WRITTEN_OUT = 2**20
+# Memory of the rows that are copied at a time where float64, or a far mean, asks for a copy.
+_WIDENED_BYTES = 2**19
 
 
 class Centre(NamedTuple):

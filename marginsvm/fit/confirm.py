@@ -9,6 +9,7 @@ from marginsvm._typing import Array
 from marginsvm.certify.bounds import lower_bound, upper_bound
 from marginsvm.certify.certifiable import Predictor
 from marginsvm.certify.overlap import overlap_is_proved
+from marginsvm.certify.tolerances import NOTHING_LEFT
 from marginsvm.fit.algorithm import Algorithm
 from marginsvm.fit.progress import ConfirmedBounds, Progress
 from marginsvm.kernel_matrix import KernelMatrixAdapter
@@ -17,7 +18,6 @@ from marginsvm.rows.rows import Rows
 from marginsvm.rows.vector import Vector
 
 _LOG_SCALES = (-5.0, 10.0)  # of the largest margin, between which the loss is least
-_NOTHING_LEFT = 1e-13  # norm of a model over its mass, below which it is all rounding
 
 
 def confirm(
@@ -57,7 +57,7 @@ def _best_model(
             return best.vector, predictor
     last = algorithm.fallback(problem, progress)
     model, offsets = last.vector, last.offsets
-    if problem.norm(model) <= _NOTHING_LEFT * model.mass:
+    if problem.norm(model) <= NOTHING_LEFT * model.mass:
         model = problem.zeros()
     if offsets is None:
         offsets = least_loss(problem.rows, problem.margins(model)).offsets

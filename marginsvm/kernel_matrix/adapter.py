@@ -22,7 +22,7 @@ from marginsvm.rows.vector import Vector
 
 @dataclass(frozen=True)
 class BestResponse:
-    """The data's answer to a predictor: ``vector = A^T q`` and what came with it."""
+    """The data's best response to a predictor: weights q, and ``vector = A^T q``."""
 
     vector: Vector
     weights: Weights
@@ -75,10 +75,10 @@ class KernelMatrixAdapter(ABC):
     >>> from marginsvm.kernel_matrix import LinearAdapter, make_rows
     >>> X, codes = np.array([[2.0, 0.0], [0.0, 1.0]]), np.array([1, 0])
     >>> data = LinearAdapter(X, make_rows(codes, 2, balanced=False))
-    >>> answer = data.respond(data.zeros())  # of a predictor that knows nothing: all rows alike
-    >>> answer.vector.coef, answer.mass
+    >>> best = data.respond(data.zeros())  # the zero predictor has margin 0 on all rows
+    >>> best.vector.coef, best.mass
     (array([0.5, 0.5]), 1.0)
-    >>> data.radius, data.margins(answer.vector)  # in units of the radius, squared
+    >>> data.radius, data.margins(best.vector)  # in units of the radius, squared
     (2.0, array([0.5  , 0.125]))
     """
 
@@ -189,7 +189,7 @@ class KernelMatrixAdapter(ABC):
             G += slack[:, None] * (row_ids[:, None] == others)
         return G
 
-    # The game.
+    # The game between a predictor and the data, whose moves are weights on the rows.
 
     def scores(self, w: Vector) -> Array:
         """Scores of all examples, in float64."""
@@ -201,7 +201,7 @@ class KernelMatrixAdapter(ABC):
         return margins if self._slack is None else margins + self._slack * self.weights(w)
 
     def respond(self, w: Vector, mu: float = 1.0, response: Response = softmax) -> BestResponse:
-        """Let the data player answer ``w``: one pass over the data."""
+        """Best response of the data to the predictor ``w``: one pass over the examples."""
         weights = response.respond(self.rows, self.margins(w), mu)
         return BestResponse(self.combine(weights.q), weights)
 

@@ -11,7 +11,7 @@ from marginsvm._rounding import product
 from marginsvm._typing import Array
 from marginsvm.rows.rows import Rows
 
-_TAKEN = 48  # columns at once that are not to be kept
+_TAKEN = 48  # columns that are computed at once where they are not kept
 
 
 class ColumnPlan(NamedTuple):
@@ -114,9 +114,11 @@ class ColumnCache:
             self._keep(chosen, self._padded(chosen))
 
     def take(self, examples: Array) -> Iterator[tuple[Array, Array]]:
-        """Give the columns of any number of examples, part by part, and disturb nothing."""
+        """Give the columns of any number of examples, some at a time; the cache stays as it is."""
         for i in range(0, len(examples), _TAKEN):
-            part = examples[i : i + _TAKEN]  # whatever is here: sums over parts keep their bits
+            part = examples[
+                i : i + _TAKEN
+            ]  # always as many, so that sums over parts keep their bits
             columns = np.empty((len(part), len(self.slot)), self.columns.dtype)
             here = self.slot[part] >= 0
             columns[here] = self.columns[self.slot[part[here]]]

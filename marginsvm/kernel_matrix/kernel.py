@@ -25,8 +25,13 @@ from marginsvm.rows.norms import LpNorm
 from marginsvm.rows.rows import Rows
 from marginsvm.rows.vector import Vector
 
-_EXAMINED = 500  # examples on which the kernel is asked for its eigenvalues: a tenth of a second
-_CENTRE = 256  # examples whose mean stands for that of all, where products are dear
+# Examples whose kernel matrix is searched for negative eigenvalues: a tenth of a second.
+_EXAMINED = 500
+# Examples whose mean stands for that of all where a product with the whole matrix is to be spared.
+_CENTRE = 256
+# A squared norm below minus this, relative to the mass squared and the largest kernel value, is no
+# rounding, not even of float32: the kernel has negative eigenvalues.
+_NEGATIVE = 1e-5
 
 
 class GramAdapter(KernelMatrixAdapter, HasColumns, HasLayout):
@@ -115,7 +120,7 @@ class GramAdapter(KernelMatrixAdapter, HasColumns, HasLayout):
     def norm(self, w: Vector) -> float:
         squared = self.dot(w, w)
         mass = np.float64(w.mass)  # whose square may overflow
-        if squared < -1e-5 * mass**2 * max(1.0, self._highest):  # not rounding
+        if squared < -_NEGATIVE * mass**2 * max(1.0, self._highest):  # not rounding
             raise ValueError(self._indefinite(f"a squared norm is {squared:.3g}"))
         return float(np.sqrt(max(squared, 0.0)))
 

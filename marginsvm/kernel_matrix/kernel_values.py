@@ -17,12 +17,20 @@ from marginsvm.data.work import Work
 from marginsvm.kernel_matrix.columns import ColumnCache, ColumnPlan, KeptColumns, WholeMatrix
 from marginsvm.rows.rows import Rows, support_of
 
-_MAX_STORED_BYTES = 2**31  # a larger Gram matrix is computed anew for every product
-_STRIPS = 8  # whatever the number of threads, as sums depend on it
-_STRIP_BYTES = 2**24  # of kernel values that are computed at once, and not kept
-_BLOCK_BYTES = 2**22  # of a stored matrix that a thread works on at once
-_COLUMN_BLOCK = 4096  # rows a thread works on at once, for columns
-_FEW = 0.05  # share of the coefficients: if fewer are not zero, their columns alone are used
+# Memory of a kernel matrix that is kept. A larger one is computed anew for every product.
+_MAX_STORED_BYTES = 2**31
+# Strips into which a product is cut at least, whatever the number of threads: sums depend on it.
+_STRIPS = 8
+# Memory of the kernel values that are computed at once, where they are not kept.
+_STRIP_BYTES = 2**24
+# Memory of the strip of a stored matrix that a thread works on at once: it stays in cache.
+_BLOCK_BYTES = 2**22
+# Examples of a column that a thread works on at once.
+_COLUMN_BLOCK = 4096
+# Examples of a block on the diagonal, of which only the diagonal is kept.
+_DIAGONAL_BLOCK = 128
+# Share of the coefficients: if fewer are not zero, their columns alone are used.
+_FEW = 0.05
 
 
 class KernelValues:
@@ -84,7 +92,7 @@ class KernelValues:
         n = self._rows.n_examples
         if self.whole and (K := self.stored()) is not None:
             return np.diagonal(K)
-        size = 128
+        size = _DIAGONAL_BLOCK
         return np.concatenate(
             [
                 np.diagonal(self.block(slice(i, i + size), slice(i, i + size)))

@@ -11,11 +11,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from marginsvm._rounding import summed
 from marginsvm._typing import Array
 from marginsvm.certify.certifiable import LowestMargins
 from marginsvm.certify.lazy_errors import LazyErrors
@@ -23,75 +22,18 @@ from marginsvm.data import passes
 from marginsvm.data.passes import Block, Centre
 from marginsvm.kernel_matrix.adapter import BestResponse
 from marginsvm.kernel_matrix.linear import LinearAdapter
+from marginsvm.kernel_matrix.mixture import (
+    Mixture,
+    Played,
+    group_sums_of,
+    image_of,
+    span_of,
+    weights_of,
+)
 from marginsvm.kernel_matrix.responses import OnePassResponse, Response, softmax
 from marginsvm.kernel_matrix.responses.balancing import balancing_factors
 from marginsvm.rows.rows import Rows
 from marginsvm.rows.vector import Vector
-
-_AT_ONCE = 64  # best responses whose scores a block computes in one product
-
-
-class Played(NamedTuple):
-    """A best response to a predictor, as it is remembered.
-
-    Attributes
-    ----------
-    response : OnePassResponse
-    W : ndarray of shape (n_features,) or (k, n_features)
-        The predictor, in units of x.
-    shift : float or ndarray of shape (k,)
-        Taken from every score.
-    mu : float
-    parameters : object
-        What ``response.block_weights`` needs besides the margins.
-    mass : float
-        Sum of the weights.
-    """
-
-    response: OnePassResponse
-    W: Array
-    shift: Array | float
-    mu: float
-    parameters: Any
-    mass: float
-
-    def weights(self, rows: Rows, block: slice, scores: Array) -> Array:
-        """Weights of the rows of a block, from ``X W^T``."""
-        scores = scores.reshape(len(scores), *rows.score_shape[1:])
-        M = rows.margins(scores - self.shift, block).astype(np.float64, copy=False)
-        return self.response.block_weights(rows, block, M, self.mu, self.parameters)
-
-
-class Mixture(NamedTuple):
-    """``sum_t c_t q_t`` over best responses, and over weights on rows that were given outright.
-
-    Attributes
-    ----------
-    played : list of Played
-    c : ndarray of shape (n_played,)
-    given : ndarray of shape (n_given,)
-        Coefficients of weights that travel with their rows.
-    factors : ndarray of shape (k, k)
-        Of the groups: they take the rounding out of the balance.
-    """
-
-    played: list[Played]
-    c: Array
-    given: Array
-    factors: Array
-
-    def weights(self, rows: Rows, block: slice, X: Any, given: tuple[Array, ...]) -> Array:
-        """Weights of the rows of a block."""
-        q = np.zeros((X.shape[0], *rows.shape[1:]))
-        for i in range(0, len(self.played), _AT_ONCE):
-            some = self.played[i : i + _AT_ONCE]
-            W = np.concatenate([np.atleast_2d(played.W) for played in some])
-            F = (X @ W.T).reshape(len(q), len(some), -1)
-            for t, (played, c) in enumerate(zip(some, self.c[i : i + _AT_ONCE], strict=True)):
-                q += c * played.weights(rows, block, F[:, t])
-        for c, weights in zip(self.given, given, strict=True):
-            q += c * weights[block]
-        return q * rows.expand(self.factors, block)
 
 
 class LazyWeightsAdapter(LinearAdapter):
@@ -105,7 +47,7 @@ class LazyWeightsAdapter(LinearAdapter):
     X, rows, C, norm, constant, plan
         As in LinearAdapter.
     capacity : int
-        How many best responses there may be: the length of the second part of a vector.
+        How many best responses there may be: the length of a vector's coefficients.
     """
 
     _error_model = LazyErrors
@@ -142,7 +84,7 @@ class LazyWeightsAdapter(LinearAdapter):
         played = Played(response, W, shift, mu, answer.parameters, weights.mass)
         if image is None:
             alone = Mixture([played], np.ones(1), np.empty(0), self._no_factors)
-            image = self._fold(partial(_image, mixture=alone), np.add)[..., :-1]
+            image = self._fold(partial(image_of, mixture=alone), np.add)[..., :-1]
         image = image.astype(np.float64, copy=False) / self.radius
         coef = self._remembered(self._played, played, weights.mass)
         return BestResponse(Vector(image, coef), weights)
@@ -175,21 +117,23 @@ class LazyWeightsAdapter(LinearAdapter):
         key = w.coef.tobytes()
         if self._proof is None or self._proof[0] != key:
             mixture, given = self._mixture(w)
-            table = self._fold(partial(_group_sums, mixture=mixture), np.add, *given)
+            table = self._fold(partial(group_sums_of, mixture=mixture), np.add, *given)
             factors = np.nan_to_num(balancing_factors(table))
             factors *= w.mass / float(np.sum(factors * table))
             mixture = mixture._replace(factors=factors)
             self.work.add_pass(2)
-            image = self._fold(partial(_image, mixture=mixture), np.add, *given)
+            image = self._fold(partial(image_of, mixture=mixture), np.add, *given)
             self._proof = key, mixture, given, image
         return self._proof[1:]
 
     def weights(self, w: Vector) -> Array:
+        """Weights of a vector on the rows: a pass, and two more for a vector that is new."""
         mixture, given, _ = self._realised(w)
         self.work.add_pass()
-        return np.concatenate(list(self._map(partial(_weights, mixture=mixture), *given)))
+        return np.concatenate(list(self._map(partial(weights_of, mixture=mixture), *given)))
 
     def refresh(self, w: Vector) -> Vector:
+        """Compute a vector again from its weights: two passes for a vector that is new."""
         image = self._realised(w)[2]
         image, rest = image[..., :-1], image[..., -1]
         if self._centre.mean is not None:
@@ -236,7 +180,7 @@ class LazyDistribution:
         return float(np.abs(rest).sum()) / self.vector.mass if self.problem.rows.balanced else 0.0
 
 
-# What a pass computes of some blocks, and how two results become one.
+# What a pass computes of some blocks.
 
 
 def _sums(
@@ -270,30 +214,6 @@ def _sums_without_images(
 
 def _lows(rows: Rows, blocks: list[Block], W: Array, shift: Array | float, centre: Centre) -> Array:
     """Smallest margin of each group."""
-    span = _span(blocks)
+    span = span_of(blocks)
     M = rows.margins(passes.scores(rows, blocks, W, shift, centre, True, None), span)
     return rows.block_min(M, span)
-
-
-def _weights(rows: Rows, blocks: list[Block], *given: Array, mixture: Mixture) -> Array:
-    return np.concatenate([mixture.weights(rows, block, X, given) for block, X in blocks])
-
-
-def _group_sums(rows: Rows, blocks: list[Block], *given: Array, mixture: Mixture) -> Array:
-    q = _weights(rows, blocks, *given, mixture=mixture)
-    return rows.block_sum(q, _span(blocks))
-
-
-def _image(rows: Rows, blocks: list[Block], *given: Array, mixture: Mixture) -> Array:
-    """``V^T (X, 1)``, in float64."""
-
-    def of(block: slice, X: Any) -> Array:
-        V = rows.adjoint(mixture.weights(rows, block, X, given), block)
-        image = passes.weighted_sum(rows, [(slice(None), X)], V, np.float64, Centre())
-        return np.append(image, V.sum(axis=0)[..., None], axis=-1)
-
-    return summed(of(block, X) for block, X in blocks)
-
-
-def _span(blocks: list[Block]) -> slice:
-    return slice(blocks[0][0].start, blocks[-1][0].stop)

@@ -38,8 +38,16 @@ from marginsvm.rows.vector import Vector
 
 T = TypeVar("T")
 
-_MAX_SUMS = 2**22  # numbers in the sums over the groups of many classes
-_CENTRE = 256  # examples whose mean may stand for that of all
+# Numbers in the images of all groups together (32 MiB) up to which a pass sums them group by group.
+# With more classes, a second pass costs less than so much memory for each block.
+_MAX_SUMS = 2**22
+# Examples whose mean may stand for that of all where rounds do not depend on the radius: any point
+# among the examples will do as a centre, and to find the mean of all takes a pass.
+_CENTRE = 256
+# Share of the coefficients: if fewer are not zero, their examples alone are read.
+_FEW = 0.05
+# Imbalance of coefficients, relative to the largest, that is all rounding.
+_ROUNDED = 1e-12
 
 
 class LinearAdapter(
@@ -114,7 +122,7 @@ class LinearAdapter(
         super().__init__(rows, (*rows.score_shape[1:], width), norm, scale, errors, Work())
         self._store, self._centre, self._constant, self._plan = store, centre, constant, plan
         self.precision = np.dtype(store.dtype)
-        # sums for each group take more work than a second product, but no second reading
+        # sums for each group take more work than a second product, but the data is read once
         groups = rows.n_groups**2 if rows.n_groups > 2 else 1
         elsewhere = store.whole is None and groups * width <= _MAX_SUMS
         self._merges = store.n_blocks > 1 and (groups == 1 or elsewhere)
@@ -130,7 +138,7 @@ class LinearAdapter(
 
     def _adjoint(self, V: Array, precise: bool) -> Array:
         self.work.add_pass()
-        if np.count_nonzero(V) < 0.05 * V.size:
+        if np.count_nonzero(V) < _FEW * V.size:
             few = support_of(V)
             some = [(slice(None), self._store.take(few))]
             image = passes.weighted_sum(self.rows, some, V[few], np.float64, self._centre)
@@ -138,7 +146,7 @@ class LinearAdapter(
             image = self._accumulate(V, precise)
         if self._centre.mean is not None and not self._centred.mean_is_taken_first:
             rest = V.sum(axis=0)
-            if precise or np.abs(rest).max() > 1e-12 * np.abs(V).max():  # else it is rounding
+            if precise or np.abs(rest).max() > _ROUNDED * np.abs(V).max():
                 image -= np.multiply.outer(rest, self._centre.mean)
         return self._centred.with_constant(image, V) / self.radius
 

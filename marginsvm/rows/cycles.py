@@ -10,9 +10,9 @@ from marginsvm._typing import Array
 
 
 def cycle_offsets(low: Array) -> Array:
-    """Offsets that lift all groups to the mean of the worst cycle of groups.
+    """Offsets that lift all groups to the mean of the cheapest cycle of groups.
 
-    With these, ``low[c, j] + beta[c] - beta[j] >= worst`` for all pairs. The distances from
+    With these, ``low[c, j] + beta[c] - beta[j] >= mean`` for all pairs. The distances from
     any class are such potentials, and so are those to any class, negated; where there is
     room left, their average treats all classes alike.
     """
@@ -33,7 +33,7 @@ def _distances(cost: Array) -> Array:
 def min_cycle(cost: Array) -> tuple[float, list[tuple[int, int]]]:
     """Cycle of smallest mean cost, and that mean (Karp): the best that offsets can do.
 
-    Offsets cancel along a cycle, so no intercept lifts the worst margin above the mean
+    Offsets cancel along a cycle, so no intercept lifts the smallest margin above the mean
     of a cycle of groups; the cheapest cycle is the data player's best response.
     """
     k = len(cost)

@@ -10,6 +10,7 @@ import scipy.sparse as sp
 
 from marginsvm._typing import Array
 
+# Squares below this, or above its inverse, may have lost digits or overflowed in a sum.
 _TINY = 1e-200
 
 

@@ -1,4 +1,4 @@
-"""Systems with the part of a growing matrix that belongs to a changing set of indices.
+"""Systems with those rows and columns of a growing matrix that belong to a changing set.
 
 One Cholesky factor serves many sets: indices that came or went since it was computed make
 a bordered system with as many extra unknowns, one triangular solve instead of a new factor.
@@ -12,7 +12,12 @@ from scipy.linalg.lapack import dpotrf, dpotrs, dsysv
 
 from marginsvm._typing import Array
 
-_MAX_BORDER = 12  # a border up to a twelfth of the factor is cheaper than a new factor
+# A border of up to one part in so many of the factor is cheaper than a new factor.
+_MAX_BORDER = 12
+# Added to the diagonal, relative to its mean, where rounding has made a matrix indefinite.
+_LIFT = 1e-13
+# Residual (the right hand sides are of size 1) at which refinement ends, and that it must reach.
+_RESIDUAL, _MAX_RESIDUAL = 1e-14, 1e-13
 
 
 class FaceSolver:
@@ -49,7 +54,7 @@ class FaceSolver:
         if failed:
             self.base = self.base[:0]
             lifted = H[face[:, None], face]
-            lifted.flat[:: len(face) + 1] += 1e-13 * np.mean(np.diag(H))
+            lifted.flat[:: len(face) + 1] += _LIFT * np.mean(np.diag(H))
             factor, failed = dpotrf(lifted.T, lower=0, clean=0, overwrite_a=1)
             if failed:
                 return None
@@ -71,9 +76,9 @@ class FaceSolver:
                 return None
             x += change
             wrong = rhs - (H @ x)[face]
-            if np.abs(wrong).max(initial=0.0) <= 1e-14:
+            if np.abs(wrong).max(initial=0.0) <= _RESIDUAL:
                 break
-        return x[face] if np.abs(wrong).max(initial=0.0) <= 1e-13 else None
+        return x[face] if np.abs(wrong).max(initial=0.0) <= _MAX_RESIDUAL else None
 
     def _border(self, H: Array, added: Array, gone: Array) -> tuple[Array, Array]:
         """Couple the base to the added rows, and to multipliers that hold the gone at 0."""

@@ -24,10 +24,20 @@ from marginsvm.kernel_matrix import KernelMatrixAdapter
 from marginsvm.kernel_matrix.capabilities import second_moments
 from marginsvm.rows.vector import Vector
 
-_LONG = 200  # features from which conjugate gradients save the first factorization
+# Features from which some conjugate gradients are quicker than the first factorization.
+_LONG = 200
+# Conjugate gradients in that first step at most, each of which takes two passes.
 _PRODUCTS = 10
-_STEPS = 15  # after which a working set is quicker, if its Gram matrix is small enough:
+# Residual (squared, relative to that of the start) at which they are close enough.
+_RESIDUAL = 1e-2
+# Steps after which a working set is quicker, if it starts with no more than so many active rows:
+# its Gram matrix then takes 72 MB.
+_STEPS = 15
 _MAX_ACTIVE = 3000
+# Share of the active rows: if more have changed, their second moments are summed anew.
+_CHANGED = 0.5
+# Steps of a line search at most; a bracket that is halved so often is down to one number.
+_SEARCH_STEPS = 60
 
 
 @dataclass(frozen=True)
@@ -128,7 +138,7 @@ class Newton:
         changed = np.flatnonzero(active != self.active)
         _, s = signs_and_slack(problem)
         H, sign = self.hessian, np.where(active, 1.0, -1.0)
-        if len(changed) > 0.5 * np.count_nonzero(active):
+        if len(changed) > _CHANGED * np.count_nonzero(active):
             changed, H = np.flatnonzero(active), np.zeros_like(H)
         weight = np.zeros(len(active))
         weight[changed] = sign[changed] / s[changed]
@@ -159,10 +169,10 @@ def _lowest(
     Newton's method from ``t``, kept inside a bracket. A step that leaves the examples with
     slack as they are is the last: between such changes the function is quadratic.
     """
-    pull = move / s
-    force, curvature = xi * pull, move * pull
+    scaled = move / s
+    force, curvature = xi * scaled, move * scaled
     low, high, last = -np.inf, np.inf, np.empty(0, bool)
-    for _ in range(60):
+    for _ in range(_SEARCH_STEPS):
         active = xi > t * move
         if np.array_equal(active, last):
             break
@@ -185,7 +195,7 @@ def _gradients(problem: KernelMatrixAdapter, descent: Array, active: Array) -> A
     weight = active / s
     x, r = np.zeros_like(descent), descent
     p, rr = r, float(r @ r)
-    stop = 1e-2 * rr
+    stop = _RESIDUAL * rr
     for _ in range(_PRODUCTS):
         if rr <= stop:
             break

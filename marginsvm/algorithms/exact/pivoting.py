@@ -7,8 +7,14 @@ import numpy as np
 from marginsvm._typing import Array
 from marginsvm.algorithms.exact.faces import FaceSolver
 
+# Exchanges after which pivoting is given up: it may go round in circles.
 _MAX_EXCHANGES = 60
-_PATIENCE = 3  # exchanges that may pass without fewer infeasible indices
+# Exchanges that may pass without fewer infeasible indices.
+_PATIENCE = 3
+# A weight below minus this, relative to the largest, is negative; and a margin below the common one
+# by more than this part of it is a violation (or by more than the second, where it is tiny).
+_INFEASIBLE = 1e-10
+_SMALLEST_VIOLATION = 1e-14
 
 
 def block_pivoting(
@@ -45,9 +51,9 @@ def block_pivoting(
             return None
         u, b = np.zeros(m), solved[1]
         u[face] = solved[0]
-        bad = u < -1e-10 * np.abs(u).max(initial=0.0)
+        bad = u < -_INFEASIBLE * np.abs(u).max(initial=0.0)
         if len(face) < m:
-            small = max(1e-10 * (1 - u.sum()), 1e-14)
+            small = max(_INFEASIBLE * (1 - u.sum()), _SMALLEST_VIOLATION)
             bad = np.where(passive, bad, H @ u + B @ b - 1 < -small)
         count = int(np.count_nonzero(bad))
         if count == 0:

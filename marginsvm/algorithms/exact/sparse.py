@@ -20,10 +20,17 @@ from marginsvm.certify.nearest_point import NearestPoint
 from marginsvm.kernel_matrix import KernelMatrixAdapter, LpNorm
 from marginsvm.kernel_matrix.capabilities import csr_examples
 
+# Epochs of coordinate ascent before the first solution: the support is nearly known by then.
 _EPOCHS = 10
-_COARSE = 1e-2  # precision of the exchanges before the last
+# Relative precision of the solutions before the last, which only say which rows carry weight.
+_COARSE = 1e-2
+# Products with X, and exchanges of rows, after which the weights are taken as they are: a working
+# set goes on from them.
 _MAX_PRODUCTS = 300
 _MAX_EXCHANGES = 12
+# Weight of the balance, relative to the mean squared norm of a row, where ascent keeps it by a
+# penalty. It is small next to the rows, as a stiff one would hold up single coordinates.
+_PENALTY = 0.02
 
 
 @dataclass(frozen=True)
@@ -61,7 +68,7 @@ class SparseProblem:
         from marginsvm.algorithms.compiled.sparse_rows import coordinate_ascent
 
         X, diagonal = self.X, self.diagonal
-        penalty = 0.02 * float(diagonal.mean()) if self.balanced else 0.0
+        penalty = _PENALTY * float(diagonal.mean()) if self.balanced else 0.0
         return coordinate_ascent(
             X.indptr, X.indices, X.data, self.y, diagonal + self.slack + penalty, self.slack,
             penalty, epochs, 0.03, X.shape[1],

@@ -1,0 +1,90 @@
+"""Bounds as functions of a problem and a vector, case by case."""
+
+import numpy as np
+import pytest
+from helpers.oracle import best_margin
+
+from marginsvm.certify.bounds import distribution, lower_bound, rounding_error, upper_bound
+from marginsvm.certify.overlap import overlap_is_proved
+from marginsvm.kernel_matrix import GramAdapter, LinearAdapter, make_rows
+from marginsvm.rows.vector import Vector
+
+
+def pair(X, k=2, C=np.inf, balanced=True):
+    """The same examples, by their features and by their products."""
+    codes = np.arange(len(X)) % k
+    rows = make_rows(codes, k, balanced=balanced)
+    return codes, (LinearAdapter(X, rows, C), GramAdapter(None, X @ X.T, rows, C))
+
+
+def separable(k=2, n=24, d=4):
+    rng = np.random.default_rng(1)
+    return rng.uniform(-0.4, 0.4, (n, d)) + 2.0 * np.eye(k, d)[np.arange(n) % k]
+
+
+@pytest.mark.parametrize("C", [np.inf, 2.0])
+@pytest.mark.parametrize("k", [2, 3])
+def test_bounds_hold_and_meet_at_the_solution(k, C):
+    X = separable(k)
+    codes, problems = pair(X, k, C)
+    for problem in problems:
+        best = best_margin(X, codes, C=C) / problem.radius / problem.rows.unit
+        w = problem.zeros()
+        for t in range(400):
+            q = problem.respond(w, 1.0 / (t + 1)).vector
+            w = (t * w + 2.0 * q) / (t + 2)
+            if t % 100 == 0:
+                slack = 1e-9 * best
+                assert lower_bound(problem, w).margin <= best + slack
+                assert upper_bound(problem, w) >= best - slack
+        assert lower_bound(problem, w).separates
+        assert distribution(problem, w).sum() == pytest.approx(1.0, rel=1e-14)
+
+
+def test_margins_that_are_known_are_not_computed_again():
+    problem = pair(separable())[1][0]
+    w = problem.respond(problem.zeros()).vector
+    fresh, margins = lower_bound(problem, w), problem.margins(w, precise=True)
+    before = problem.n_passes
+    known = lower_bound(problem, w, margins=margins)
+    assert problem.n_passes == before
+    assert known.margin == fresh.margin
+    np.testing.assert_array_equal(known.coef, fresh.coef)
+
+
+def test_a_margin_near_rounding_is_sharpened_in_extended_precision():
+    codes = np.arange(24) % 2
+    thin = np.linspace(1.0, 2.0, 24) * 1e-13  # in radii
+    X = np.where(codes == 1, 1.0, -1.0)[:, None] * np.column_stack([thin, np.tile([1, -1], 12)])
+    rows = make_rows(codes, 2, balanced=False)
+    bounds = []
+    for rounding_rtol in (np.inf, 0.0):
+        problem = LinearAdapter(X, rows, rounding_rtol=rounding_rtol)
+        w = Vector(np.array([1.0, 0.0]), np.zeros(24))
+        bounds.append(lower_bound(problem, w).margin)
+    quick, sharp = bounds
+    assert 0.0 < quick < (1.0 - 1e-3) * 1e-13
+    assert (1.0 - 1e-5) * 1e-13 < sharp <= 1e-13 * (1.0 + 1e-15)
+    assert rounding_error(problem, w) > 1e-16
+
+
+def test_without_a_separator_nothing_positive_is_claimed():
+    X = np.repeat(separable()[::2], 2, axis=0)  # each example is in both classes
+    for problem in pair(X)[1]:
+        w = problem.respond(problem.zeros(), 0.1).vector
+        assert lower_bound(problem, problem.row(0)).margin <= 0.0
+        assert not lower_bound(problem, w).separates
+        zero = lower_bound(problem, problem.zeros())
+        assert (zero.margin, zero.separates) == (0.0, False)
+        assert overlap_is_proved(problem, w)
+        assert len(problem.overlap_answers) == 1
+        assert upper_bound(problem, w) <= problem.errors.vanishing
+
+
+def test_a_soft_margin_does_not_say_that_the_examples_are_separated():
+    X = np.repeat(separable()[::2], 2, axis=0)
+    for problem in pair(X, C=1.0)[1]:
+        w = problem.respond(problem.zeros(), 0.1).vector
+        predictor = lower_bound(problem, w)
+        assert predictor.margin > 0.0
+        assert not predictor.separates
