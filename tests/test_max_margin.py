@@ -322,7 +322,7 @@ def test_what_the_sparse_start_leaves_open_is_settled(rng, monkeypatch):
     assert isinstance(LongStart().candidates, tuple)
 
 
-@pytest.mark.parametrize("k", [2, 3])
+@pytest.mark.parametrize("k", [2, slow(3)])
 def test_interrupted_rounds_change_nothing(k, rng):
     """The matrix grows in memory that older states had free, which must not see it."""
     X, y = overlapping(rng, n=1500, d=400, k=k)
