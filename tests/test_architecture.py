@@ -26,7 +26,7 @@ ROOMS = [
     ["certify"],
     ["rows"],
     ["schedules", "kernels"],
-    ["_rounding"],
+    ["_cached", "_rounding"],
     ["_typing", "_version"],
 ]
 WINDOWS = {
