@@ -55,10 +55,10 @@ def problem(rng, k, n=60, d=7, C=np.inf, balanced=False, weights=None):
     ("k", "C", "balanced"),
     [
         slow(2, np.inf, False),
-        (2, 1.0, True),
+        slow(2, 1.0, True),
         slow(4, np.inf, False),
         slow(4, 1.0, False),
-        slow(4, 1.0, True),
+        (4, 1.0, True),
     ],
 )
 def test_rank_one_bookkeeping_is_the_plain_recursion(name, k, C, balanced, rng, monkeypatch):
