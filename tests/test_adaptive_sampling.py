@@ -54,7 +54,7 @@ def problem(rng, k, n=60, d=7, C=np.inf, balanced=False, weights=None):
 @pytest.mark.parametrize(
     ("k", "C", "balanced"),
     [
-        (2, np.inf, False),
+        slow(2, np.inf, False),
         slow(2, 1.0, True),
         slow(4, np.inf, False),
         slow(4, 1.0, False),
@@ -117,6 +117,7 @@ def test_rounding_does_not_drift(rng):
 # The draws.
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("k", [2, 3, 5])
 @pytest.mark.parametrize("balanced", [True, False])
 @pytest.mark.parametrize("weighted", [True, False])

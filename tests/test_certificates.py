@@ -93,7 +93,7 @@ def through_rbf(X, Y, width):
     return rbf_kernel(X, Y, 1.0 / width)
 
 
-@pytest.mark.parametrize("form", [np.asarray, sp.csr_array, np.float32])
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_array, slow(np.float32)])
 @pytest.mark.parametrize(
     "params",
     [

@@ -75,7 +75,7 @@ def test_class_weights_are_sample_weights(cls, class_weight, weighted, C, kernel
 
 
 @pytest.mark.parametrize("class_weight", [DICT, {"b": 0}, "balanced"], ids=str)
-@pytest.mark.parametrize("weighted", [False, True], ids=["alone", "with sample weights"])
+@pytest.mark.parametrize("weighted", [slow(False), True], ids=["alone", "with sample weights"])
 @over(BY_PASSES)
 def test_blocks_are_weighted_by_all_of_them(cls, weighted, class_weight, rng):
     """No block has the classes in the proportions of the whole; some lack a class."""

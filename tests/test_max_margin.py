@@ -64,7 +64,7 @@ def is_separable(X, y, fit_intercept):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("fit_intercept", [True, False])
+@pytest.mark.parametrize("fit_intercept", [True, slow(False)])
 @pytest.mark.parametrize("k", [2, slow(3)])
 def test_certified_or_proved_not_separable(kind, fit_intercept, k):
     for seed in range(8):
@@ -244,7 +244,7 @@ MANY = {  # more than 500 rows, from which other methods than a working set may 
 
 
 @pytest.mark.parametrize("kind", MANY)
-@pytest.mark.parametrize("form", [np.asarray, sp.csr_matrix, slow(np.float32)])
+@pytest.mark.parametrize("form", [np.asarray, slow(sp.csr_matrix), slow(np.float32)])
 @pytest.mark.parametrize("C", [np.inf, slow(1.0), slow(100.0)])
 def test_many_rows_of_all_kinds(kind, form, C, rng):
     for d, k, shift in [(1, 2, 0.0), (5, 3, 1000.0), (60, 2, 5.0), (700, 2, 0.0)]:
@@ -322,7 +322,7 @@ def test_what_the_sparse_start_leaves_open_is_settled(rng, monkeypatch):
     assert isinstance(LongStart().candidates, tuple)
 
 
-@pytest.mark.parametrize("k", [2, 3])
+@pytest.mark.parametrize("k", [2, slow(3)])
 def test_interrupted_rounds_change_nothing(k, rng):
     """The matrix grows in memory that older states had free, which must not see it."""
     X, y = overlapping(rng, n=1500, d=400, k=k)

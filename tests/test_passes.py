@@ -15,11 +15,12 @@ from marginsvm.rows.norms import LpNorm
 
 NOT_DIVIDED = [form for form in FORMS if "normalized" not in form]
 CENTRES = ["origin", "near", "far"]  # no mean; one that is subtracted late; one that is taken first
+in_pieces_too = pytest.mark.usefixtures("_memory")
 each_form = pytest.mark.parametrize("form", FORMS)
 each_centre = pytest.mark.parametrize("where", CENTRES)
 
 
-@pytest.fixture(autouse=True, params=["whole", "pieces"])
+@pytest.fixture(params=["whole", "pieces"])
 def _memory(request, monkeypatch):
     """With so little memory for what is written out, a block is taken apart once more."""
     if request.param == "pieces":
@@ -62,6 +63,7 @@ def side_by_side(a, b):
     return np.concatenate([a, b], axis=1)
 
 
+@in_pieces_too
 @each_form
 @each_centre
 def test_squared_lengths(form, where, rng):
@@ -85,6 +87,7 @@ def test_squared_lengths_in_the_dual_norm(form, p, rng):
     np.testing.assert_allclose(lengths, expected, rtol=10 * rtol_of(X))
 
 
+@in_pieces_too
 @each_form
 @each_centre
 @pytest.mark.parametrize("shape", [(), (3,)], ids=["vector", "table"])
@@ -122,6 +125,7 @@ def test_spread(form, where, rng):
     np.testing.assert_allclose(spread, from_mean, rtol=1e-14)
 
 
+@in_pieces_too
 @each_form
 @each_centre
 @pytest.mark.parametrize("shape", [(), (3,)], ids=["two classes", "three classes"])
@@ -164,6 +168,7 @@ def test_scores_are_shown_with_their_blocks(form, k, rng):
         np.testing.assert_allclose(margins, rows.margins(F), rtol=1e-6, atol=1e-6)
 
 
+@in_pieces_too
 @each_form
 @each_centre
 def test_columns(form, where, rng):
@@ -174,6 +179,7 @@ def test_columns(form, where, rng):
     np.testing.assert_allclose(K, right @ about(X, centre).T, rtol=1e-12, atol=1e-12)
 
 
+@in_pieces_too
 @each_form
 @each_centre
 def test_second_moments(form, where, rng):
@@ -208,6 +214,7 @@ def test_written_out(form, where, rng):
     np.testing.assert_allclose(written, expected, rtol=1e-15)
 
 
+@in_pieces_too
 def test_the_mean_of_far_examples_costs_no_digits(rng):
     """Taken first, as it is, from a block in float64: late, it would leave 1e-4 of the sums."""
     X = 1e12 + rng.standard_normal((60, 3))

@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from helpers.battery import slow
 from helpers.estimators import fit
 from sklearn.datasets import load_digits, load_iris
 from sklearn.metrics.pairwise import PAIRWISE_KERNEL_FUNCTIONS
@@ -62,8 +61,9 @@ def test_mnist_zero_one(shared_data):
     assert 0.29 < perceptron.margin_ < 0.33
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kernel", sorted(set(PAIRWISE_KERNEL_FUNCTIONS) - {"sigmoid"}))
-@pytest.mark.parametrize("dtype", [np.float64, slow(np.float32)])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
 def test_every_kernel_of_scikit_learn(kernel, dtype):
     X, y = load_digits(return_X_y=True)
     X, y = X[:200].astype(dtype) / 16, y[:200] % 3

@@ -295,7 +295,7 @@ def inseparable(name):
 
 
 @pytest.mark.parametrize("name", ["iris", "noisy", "duplicates", "three classes"])
-@pytest.mark.parametrize("fit_intercept", [True, False])
+@pytest.mark.parametrize("fit_intercept", [True, slow(False)])
 @pytest.mark.parametrize("kernel", ["linear", "poly"])
 def test_not_separable_with_a_proof(name, fit_intercept, kernel):
     X, y = inseparable(name)

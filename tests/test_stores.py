@@ -57,12 +57,13 @@ def on_a_cluster(X, sizes, weights=None):
 
 
 PLACES = [in_memory, streamed, on_a_cluster]
+in_pieces_too = pytest.mark.usefixtures("_memory")
 each_place = pytest.mark.parametrize("place", PLACES, ids=lambda place: place.__name__)
 each_form = pytest.mark.parametrize("form", NOT_DIVIDED)
 each_cut = pytest.mark.parametrize("sizes", CUTS.values(), ids=CUTS)
 
 
-@pytest.fixture(autouse=True, params=["one piece", "pieces"])
+@pytest.fixture(params=["one piece", "pieces"])
 def _memory(request, monkeypatch):
     """Blocks that stay in cache: of a row or two, if that is small."""
     if request.param == "pieces":
@@ -88,6 +89,7 @@ def total(rows, blocks, V):
 # What all stores promise.
 
 
+@in_pieces_too
 @each_place
 @each_form
 @each_cut
@@ -102,6 +104,7 @@ def test_map_visits_every_example_once_and_in_order(place, form, sizes, rng):
         assert set(none) == {None}
 
 
+@in_pieces_too
 @each_place
 @each_form
 @each_cut
@@ -127,6 +130,7 @@ def test_take_gives_examples_in_the_order_asked_for(place, form, sizes, rng):
         assert taken.dtype == X.dtype
 
 
+@in_pieces_too
 @each_place
 @each_form
 @pytest.mark.parametrize("constant", [0.0, 2.5])
@@ -198,6 +202,7 @@ def test_no_examples_are_no_blocks():
     assert chunks(np.empty((0, 3))) == []
 
 
+@in_pieces_too
 @each_form
 def test_memory_is_never_copied(form, rng):
     X = examples(rng, form)
@@ -215,6 +220,7 @@ def test_memory_is_never_copied(form, rng):
 # A stream.
 
 
+@in_pieces_too
 @each_form
 @each_cut
 def test_a_stream_reads_every_block_once_a_pass(form, sizes, rng):
@@ -251,6 +257,7 @@ def test_no_more_examples_are_held_than_there_is_room_for(rng, monkeypatch):
     assert store._read.passes == passes_before
 
 
+@in_pieces_too
 def test_the_worst_of_a_pass_are_at_hand(rng, monkeypatch):
     monkeypatch.setattr(stream, "_KEPT", 4)
     X, W = examples(rng, "dense"), rng.standard_normal((3, 5))
@@ -361,6 +368,7 @@ def test_several_threads_show_their_blocks(rng):
 # A cluster.
 
 
+@in_pieces_too
 def test_every_worker_folds_its_own_chunks_on_all_its_threads(rng):
     X, V = examples(rng, "dense"), rng.standard_normal((60, 3))
     store = on_a_cluster(X, [5] * 12)  # 4 on each worker

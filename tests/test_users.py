@@ -39,6 +39,7 @@ def test_pipelines_and_searches(cls, rng):
         assert calibrated.predict_proba(X).shape == (90, 2)
 
 
+@pytest.mark.slow
 @each
 def test_certificates_and_displays_of_pipelines_and_searches(cls, rng):
     import matplotlib.pyplot as plt

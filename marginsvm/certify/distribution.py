@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from functools import cached_property
 from math import fsum
 
 import numpy as np
 
+from marginsvm._cached import cached_property
 from marginsvm._typing import Array
 from marginsvm.certify.balancing import balanced_exactly, imbalance
 from marginsvm.certify.certifiable import Certifiable

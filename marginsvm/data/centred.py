@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property, partial, reduce
+from functools import partial, reduce
 
 import numpy as np
 
+from marginsvm._cached import cached_property
 from marginsvm._rounding import Extended, is_dense
 from marginsvm._typing import Array
 from marginsvm.data import passes

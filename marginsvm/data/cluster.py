@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from functools import cached_property, partial, reduce
+from functools import partial, reduce
 from typing import Any, TypeVar
 
 import numpy as np
 import scipy.sparse as sp
 
+from marginsvm._cached import cached_property
 from marginsvm._typing import Array
 from marginsvm.data.memory import Store, chunks
 from marginsvm.data.normalized import NormalizedRows, normalized

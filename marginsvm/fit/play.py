@@ -87,7 +87,8 @@ def play(
     known = progress.confirmed  # an earlier fit may have reached the goal of this one already
     status = stopping.confirmed(problem, progress, known) if known else None
     while status is None and progress.n_iter < stopping.max_iter:
-        let_interrupts_through()
+        if on_round is not None:  # who is told of every round keeps what an interrupt leaves
+            let_interrupts_through()
         progress = advance(algorithm, problem, stopping.max_iter, progress)
         status, progress = _check(algorithm, problem, stopping, progress)
         if on_round is not None and on_round(progress):

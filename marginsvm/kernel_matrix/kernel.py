@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 
+from marginsvm._cached import cached_property
 from marginsvm._typing import Array
 from marginsvm.certify.certifiable import LowestMargins
 from marginsvm.certify.checker.overlap import distinct

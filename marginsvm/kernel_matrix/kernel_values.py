@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from functools import cached_property, partial
+from functools import partial
 from typing import Any
 
 import numpy as np
 from sklearn import config_context
 
+from marginsvm._cached import cached_property
 from marginsvm._rounding import PAIRWISE, Extended, product, times
 from marginsvm._typing import Array
 from marginsvm.data.normalized import NormalizedRows

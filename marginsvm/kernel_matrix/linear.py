@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from functools import cached_property, partial, reduce
+from functools import partial, reduce
 from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 
+from marginsvm._cached import cached_property
 from marginsvm._rounding import PAIRWISE, is_dense
 from marginsvm._typing import Array
 from marginsvm.certify.linear_errors import LinearErrors
@@ -44,10 +45,8 @@ _MAX_SUMS = 2**22
 # Examples whose mean may stand for that of all where rounds do not depend on the radius: any point
 # among the examples will do as a centre, and to find the mean of all takes a pass.
 _CENTRE = 256
-# Share of the coefficients: if fewer are not zero, their examples alone are read.
-_FEW = 0.05
-# Imbalance of coefficients, relative to the largest, that is all rounding.
-_ROUNDED = 1e-12
+_FEW = 0.05  # share of the coefficients: if fewer are not zero, their examples alone are read
+_ROUNDED = 1e-12  # imbalance of coefficients, relative to the largest, that is all rounding
 
 
 class LinearAdapter(

@@ -5,14 +5,13 @@ from toy_algorithm import DualFista
 
 from helpers.estimators import ESTIMATORS
 
-# One of each kind: exact, by passes, by columns, coordinate by coordinate, example by example,
-# with rows divided by their norms; and the toy. They stand for all where it must be quick.
+# One of each kind: exact, by passes, by columns, coordinate by coordinate, with rows divided by
+# their norms; and the toy. They stand for all where it must be quick.
 OF_EACH_KIND = {
     "MaxMarginClassifier",
     "MomentumMarginClassifier",
     "AdaptiveSamplingKernelClassifier",
     "DualLpPerceptron",
-    "KernelPerceptron",
     "PerceptronVonNeumann",
     "DualFista",
 }

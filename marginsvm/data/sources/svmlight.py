@@ -5,13 +5,13 @@ from __future__ import annotations
 import bz2
 import gzip
 from collections.abc import Iterator
-from functools import cached_property
 from io import BytesIO
 from pathlib import Path
 from typing import Any
 
 from sklearn.datasets import load_svmlight_file
 
+from marginsvm._cached import cached_property
 from marginsvm._typing import Array
 from marginsvm.data.sources._files import Files, count, listed, positive
 
