@@ -31,8 +31,6 @@ class cached_property(Generic[T]):  # noqa: N801 - as functools has it
     def __get__(self, instance: object | None, owner: type) -> Any:
         if instance is None:
             return self
-        # from now on, the value is found in the instance, and this is not called again
-        value = vars(instance)[self._name] = self._compute(
-            instance
-        )  # found before this from now on
+        # The instance's own dictionary comes first: from now on, this is not called again.
+        value = vars(instance)[self._name] = self._compute(instance)
         return value

@@ -34,14 +34,14 @@ __all__ = ["Candidate", "DualStateMixin", "Progress"]
 
 
 class DualStateMixin(PredictorMixin, CallbackSupportMixin, ClassifierMixin):
-    """A scikit-learn classifier around an algorithm: validate, play, publish.
+    """A scikit-learn classifier around an algorithm: it validates, plays and publishes.
 
-    An estimator of an algorithm says which one by ``_algorithm()``: a value with the parameters
-    of the estimator, see :class:`marginsvm.fit.Algorithm`.
+    The estimator of an algorithm returns it from ``_algorithm()``, as a value that holds the
+    estimator's parameters, see :class:`marginsvm.fit.Algorithm`.
 
     Examples
     --------
-    The batch perceptron, whose state is the sum of all the worst rows:
+    The batch perceptron. In every round it adds the row of smallest margin to its state, a sum:
 
     >>> from dataclasses import dataclass
     >>> from sklearn.base import BaseEstimator
@@ -65,7 +65,7 @@ class DualStateMixin(PredictorMixin, CallbackSupportMixin, ClassifierMixin):
     'separated'
     """
 
-    # What an estimator has unless it has a parameter of that name.
+    # Values of the shared parameters that an estimator does not declare.
     class_weight: Any = None
     C: float = np.inf
     kernel: Any = "linear"
@@ -87,7 +87,7 @@ class DualStateMixin(PredictorMixin, CallbackSupportMixin, ClassifierMixin):
         return Stopping(self.stopping, self.tol, self.max_iter, negligible)
 
     def _own_results(self, fitted: Fitted) -> dict[str, Any]:
-        """Fitted attributes of this estimator's own: what its paper counts."""
+        """Fitted attributes of this estimator alone, such as counts that its paper bounds."""
         return {}
 
     @_fit_context(prefer_skip_nested_validation=True)
@@ -112,10 +112,10 @@ class DualStateMixin(PredictorMixin, CallbackSupportMixin, ClassifierMixin):
         Raises
         ------
         ValueError
-            If the data or a parameter cannot be used; the text says what to do.
+            If the data or a parameter cannot be used; the message says what to do.
         KeyboardInterrupt
-            After the round that was interrupted (a second interrupt does not wait); the best
-            model so far is kept, and ``warm_start=True`` goes on from there.
+            After the round that was interrupted, or at once on a second interrupt. The best model
+            so far is kept, and a fit with ``warm_start=True`` continues from there.
         """
         return self._fit(training_set(self, X, y, sample_weight), X, y)
 
@@ -123,15 +123,15 @@ class DualStateMixin(PredictorMixin, CallbackSupportMixin, ClassifierMixin):
     def fit_blocks(self, source: Any) -> Any:
         """Fit to blocks of examples that need not fit in memory together.
 
-        The same rounds as ``fit`` on all the blocks, one below the other: memory holds a few
-        blocks and some numbers for each example. Linear predictors only.
+        The rounds are those of ``fit`` on all blocks stacked below each other, but memory only
+        holds a few blocks and some numbers for each example. Linear predictors only.
 
         Parameters
         ----------
         source : iterable
-            Yields ``(X, y)`` or ``(X, y, sample_weight)``, dense or CSR, as in ``fit``. It is
-            read once a pass, so that every iteration must begin anew and give the same
-            blocks: a list, or one of :mod:`marginsvm.sources`.
+            Yields ``(X, y)`` or ``(X, y, sample_weight)``, dense or CSR, as in ``fit``. Each
+            pass iterates over it from the start, and must get the same blocks: a list, or
+            one of :mod:`marginsvm.sources`.
 
         Returns
         -------
@@ -141,7 +141,7 @@ class DualStateMixin(PredictorMixin, CallbackSupportMixin, ClassifierMixin):
         Raises
         ------
         ValueError, TypeError
-            If a block cannot be used; the text names it and says what to do.
+            If a block cannot be used; the message names it and says what to do.
         """
         return self._fit(block_set(self, source), source, None)
 
@@ -149,7 +149,7 @@ class DualStateMixin(PredictorMixin, CallbackSupportMixin, ClassifierMixin):
     @with_callbacks
     def _fit(self, training: TrainingSet, X: Any, y: Any) -> Any:
         algorithm, stopping = self._algorithm(), self._stopping()
-        # a kernel matrix that is computed here may take all of BLAS's threads
+        # outside single_threaded_blas: computing a kernel matrix may use all of BLAS's threads
         problem = training.problem(self, algorithm.requires)
         results = partial(self._results, algorithm, problem, training)
         with single_threaded_blas():
@@ -160,7 +160,10 @@ class DualStateMixin(PredictorMixin, CallbackSupportMixin, ClassifierMixin):
             follower = _Follower(self, problem, context, X, y, results, last=resume)
             try:
                 outcome = play(algorithm, problem, stopping, follower, resume)
-            except (KeyboardInterrupt, OSError):  # not the data's fault: what was found is kept
+            except (
+                KeyboardInterrupt,
+                OSError,
+            ):  # an interrupt or a failed read: keep what was found
                 if follower.last is not None and follower.last.n_iter:
                     self._publish(results(follower.last, "interrupted"))
                 raise
@@ -172,7 +175,7 @@ class DualStateMixin(PredictorMixin, CallbackSupportMixin, ClassifierMixin):
     def _resume(
         self, algorithm: Algorithm, problem: KernelMatrixAdapter, classes: Array
     ) -> Progress | None:
-        """Where the previous fit ended; None: begin, as there is none, or it had another C."""
+        """Progress of the previous fit; None to begin anew: there is none, or it had another C."""
         last: Progress | None = getattr(self, "_progress", None)
         if not self.warm_start or last is None:
             return None
@@ -184,9 +187,9 @@ class DualStateMixin(PredictorMixin, CallbackSupportMixin, ClassifierMixin):
                 "warm_start=True continues the previous fit, but this data has another shape, "
                 "other classes or other values; fit a clone, or set warm_start=False"
             )
-        if last.C != self.C:  # other rows: no vector, bound or line of the history is theirs
+        if last.C != self.C:  # the slack coordinates differ, and with them all bounds
             return None
-        confirmed = last.confirmed and confirm(algorithm, problem, last)  # on this data
+        confirmed = last.confirmed and confirm(algorithm, problem, last)  # computed on this X
         return replace(last, confirmed=confirmed)
 
     # The results.
@@ -199,14 +202,14 @@ class DualStateMixin(PredictorMixin, CallbackSupportMixin, ClassifierMixin):
         progress: Progress,
         status: str,
     ) -> dict[str, Any]:
-        """Fitted attributes, and what a later fit needs to go on."""
+        """Fitted attributes, and the progress from which a later fit may continue."""
         fitted = Fitted(algorithm, problem, training, progress)
         found = {**fitted.attributes(status), **self._own_results(fitted)}
         resumable = self.warm_start or status in ("interrupted", "stopped")
         return {**found, "_progress": (progress.begun or progress) if resumable else None}
 
     def _publish(self, attributes: dict[str, Any]) -> None:
-        """Replace the fitted attributes, all at once: none is left of an earlier fit."""
+        """Replace all fitted attributes at once, so that none of an earlier fit stays."""
         others = {name: value for name, value in vars(self).items() if not name.endswith("_")}
         self.__dict__ = {**others, **attributes}
 
@@ -214,13 +217,13 @@ class DualStateMixin(PredictorMixin, CallbackSupportMixin, ClassifierMixin):
         if self.status_ in ("max_iter", "no_margin", "stalled"):
             outcome = self.certificate_.outcome(self.max_iter, self.tol)
             text = f"{type(self).__name__} {outcome} {remedies(self, problem)}".strip()
-            # stacklevel: the caller of fit, past three decorators and _fit
+            # stacklevel 7 is the line that called fit: _fit, fit and three decorators lie between
             warnings.warn(text, ConvergenceWarning, stacklevel=7)
 
 
 @dataclass
 class _Follower:
-    """Follows a fit round by round: prints, runs callbacks, and remembers where it stands."""
+    """What happens after each round: print, run callbacks, and remember the latest progress."""
 
     estimator: Any
     problem: KernelMatrixAdapter
@@ -231,7 +234,7 @@ class _Follower:
     last: Progress | None
 
     def __call__(self, progress: Progress) -> bool:
-        """Look at a round; True stops the fit."""
+        """Take note of a round; returning True stops the fit."""
         before, self.last = 0 if self.last is None else self.last.n_iter, progress
         if self.estimator.verbose:
             self._print(before, progress)
@@ -251,7 +254,9 @@ class _Follower:
     def _run_callbacks(self, attributes: Callable[[], dict[str, Any]]) -> bool:
         task = self.context.subcontext(task_name="round")
         task.call_on_fit_task_begin(estimator=self.estimator, X=self.X, y=self.y)
-        self.estimator._snapshot = attributes  # for callbacks that do not want it every round
+        self.estimator._snapshot = (
+            attributes  # so that a callback may compute them in some rounds only
+        )
         try:
             stop = task.call_on_fit_task_end(
                 estimator=self.estimator, X=self.X, y=self.y, reconstruction_attributes=attributes

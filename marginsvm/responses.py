@@ -1,4 +1,4 @@
-"""The data player's responses: weights on the rows that answer the margins of a predictor.
+"""The data player's responses: weights on the rows, given the margins of a predictor.
 
 ``softmax``, ``logistic``, ``euclidean`` and ``worst_row`` are responses with their default
 parameters. They may also be called: ``softmax(rows, margins, mu)`` is

@@ -22,9 +22,9 @@ def test_theorem_3_1_and_5_1(balanced, k, rng):
     best = best_margin(X, y, fit_intercept=balanced) / data.radius / data.rows.unit
     n = data.n_rows
     for state in rounds(MomentumMarginClassifier(), data, 400):
-        t = state.t - 1  # state.seen is w_t
+        t = state.t - 1  # state.measured is w_t
         if t >= 1:
-            w = state.seen.vector
+            w = state.measured.vector
             margin = lower_bound(data, w)[0]
             bound = 4 * (1 + np.log(n)) * (1 + 2 * np.log(t + 1)) / (best * (t + 1) ** 2)
             assert margin >= best - bound

@@ -55,10 +55,10 @@ def check_theorem_3(X, y, balanced, n_rounds):
     for state in rounds(OptimisticPerceptron(), data, n_rounds):
         bound = (1 + 2 * r**2 * np.log(data.n_rows)) / (2 * state.t)
         # in units of the radius: an average of norm 1 in the user's is one of norm r here
-        deficit = best - state.seen.min_margin * r**2 / state.t
+        deficit = best - state.measured.min_margin * r**2 / state.t
         assert deficit <= bound + 1e-9
         if bound < best:
-            assert state.seen.min_margin > 0
+            assert state.measured.min_margin > 0
 
 
 @pytest.mark.parametrize("balanced", [True, False])

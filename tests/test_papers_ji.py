@@ -73,7 +73,7 @@ def test_lemmas_of_ji(loss, rng):
     from_mu = from_nu = travelled = least = of_mus = 0.0  # the sums over j < t
     sum_of_mus = data.zeros()
     for after in rounds(MomentumMarginClassifier(loss=loss, gradient="theory"), data, 200):
-        t, w = after.t - 1, after.seen.vector  # w_t; after.w is w_{t+1}, rho after.g is g_t
+        t, w = after.t - 1, after.measured.vector  # w_t; after.w is w_{t+1}, rho after.g is g_t
         lam, last = 2 / (t + 2), 2 / (t + 1)
         if t >= 1:
             mu = rho * 2 * after.g / t  # Z' mu_t, Lemma C.3
@@ -141,7 +141,7 @@ def test_theorem_5_1_with_both_constants(kind, rng):
         best = best_margin(X, y, fit_intercept=False) / data.radius
         for state in rounds(MomentumMarginClassifier(), data, 600):
             if (t := state.t - 1) >= 1:
-                margin = np.sqrt(2) * lower_bound(data, state.seen.vector)[0]
+                margin = np.sqrt(2) * lower_bound(data, state.measured.vector)[0]
                 rate = (1 + np.log(data.n_rows)) * (1 + 2 * np.log(t + 1)) / (t + 1) ** 2
                 for constant in (4, 8):
                     assert margin >= best - constant * rate / best
@@ -160,6 +160,6 @@ def test_a_quarter_of_the_best_margin(margin, rng):
     seen = 0
     for state in rounds(MomentumMarginClassifier(), data, 3 * enough):
         if state.t - 1 >= enough:
-            assert lower_bound(data, state.seen.vector)[0] >= best / 4
+            assert lower_bound(data, state.measured.vector)[0] >= best / 4
             seen += 1
     assert seen >= enough

@@ -32,7 +32,7 @@ def test_lemma_4_of_ramdas(kind, rng):
     X, y = kind(rng, n=45)
     data = game(normalized(X), y)
     for state in rounds(SmoothedKernelPerceptron(), data, 100):
-        margins, q = data.margins(state.alpha), state.answer.vector.coef
+        margins, q = data.margins(state.alpha), state.best_response.vector.coef
         entropy = np.sum(q[q > 0] * np.log(q[q > 0] * len(q)))
         smooth = -margins @ q - state.mu * entropy
         assert smooth >= -margins.min() - state.mu * np.log(len(q)) - 1e-12
@@ -175,7 +175,9 @@ def test_lemmas_7_and_9_and_theorem_4_with_the_margin(d, rng):
     clf = PerceptronVonNeumann(gamma_outer=gamma, epsilon=epsilon, fit_intercept=False)
     lengths, limits, last = [], [], None
     for state in rounds(clf, data, 2000):
-        q, alpha, p = (v.coef for v in (state.q, state.inner.alpha, state.inner.answer.vector))
+        q, alpha, p = (
+            v.coef for v in (state.q, state.inner.alpha, state.inner.best_response.vector)
+        )
         if state.t != last:
             last, far = state.t, distance_to_witnesses(A, q)
             length = np.linalg.norm(A.T @ q)
@@ -199,7 +201,9 @@ def test_lemma_8_where_a_separator_exists(rng):
     A, n, data = unit_rows(X, y), len(X), game(normalized(X), y)
     rho = best_margin(X / np.linalg.norm(X, axis=1)[:, None], y, fit_intercept=False)
     for state in rounds(PerceptronVonNeumann(gamma_outer=1e9, fit_intercept=False), data, 300):
-        q, alpha, p = (v.coef for v in (state.q, state.inner.alpha, state.inner.answer.vector))
+        q, alpha, p = (
+            v.coef for v in (state.q, state.inner.alpha, state.inner.best_response.vector)
+        )
         mu, w = n * state.inner.mu, A.T @ alpha
         value = -(A @ w) @ p - 0.5 * mu * np.sum((p - q) ** 2) + 0.5 * w @ w
         assert value >= -(A @ w).min() + 0.5 * w @ w - mu - 1e-12
@@ -212,7 +216,7 @@ def test_lemma_8_where_a_separator_exists(rng):
 
 @pytest.mark.parametrize("margin", [0.5, 0.1, 0.02])
 def test_mistakes_and_rounds_of_perceptrons(margin, rng):
-    """Block and Novikoff: r^2 / gamma^2 for any misjudged rows, 1 / rho_2^2 on unit rows."""
+    """Block and Novikoff: r^2 / gamma^2 for any misclassified rows, 1 / rho_2^2 on unit rows."""
     X, y = separable(rng, n=60, margin=margin)
     params = {"fit_intercept": False, "max_iter": 100_000}
     r, gamma = np.linalg.norm(X, axis=1).max(), best_margin(X, y, fit_intercept=False)

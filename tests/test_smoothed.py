@@ -24,11 +24,11 @@ def test_lemma_5_and_theorem_1(balanced, k, kind, rng):
         return np.sum(q[q > 0] * np.log(q[q > 0] / prior))
 
     for state in rounds(SmoothedKernelPerceptron(), data, 200):
-        gap = excessive_gap(data, state.alpha, state.p, state.mu, state.answer, entropy)
+        gap = excessive_gap(data, state.alpha, state.p, state.mu, state.best_response, entropy)
         assert gap <= 1e-12
         assert data.norm(state.p) >= rho * (1 - 1e-5)
         if state.k > 2 * np.sqrt(2 * np.log(data.n_rows)) / max(rho, 1e-12):
-            assert state.answer.weights.min_margin > 0
+            assert state.best_response.weights.min_margin > 0
         np.testing.assert_allclose(state.mu, 4 / (state.k + 1) / (state.k + 2))
 
 
@@ -77,7 +77,7 @@ def test_theorems_on_mnist(shared_data):
 
     certified = SmoothedKernelPerceptron(fit_intercept=False, normalize=True).fit(X, y)
     for state in rounds(SmoothedKernelPerceptron(), rows, 100):
-        gap = excessive_gap(rows, state.alpha, state.p, state.mu, state.answer, entropy)
+        gap = excessive_gap(rows, state.alpha, state.p, state.mu, state.best_response, entropy)
         assert gap <= 1e-12
         if state.k > 2 * np.sqrt(2 * np.log(len(X))) / certified.margin_:
-            assert state.answer.weights.min_margin > 0
+            assert state.best_response.weights.min_margin > 0

@@ -24,7 +24,7 @@ def test_lemmas_8_and_9(balanced, k, kind, rng):
         def distance(q, centre=centre):
             return 0.5 * np.sum((q - centre) ** 2) / data.rows.prior
 
-        gap = excessive_gap(data, inner.alpha, inner.p, inner.mu, inner.answer, distance)
+        gap = excessive_gap(data, inner.alpha, inner.p, inner.mu, inner.best_response, distance)
         assert gap <= 1e-12
 
 

@@ -141,7 +141,7 @@ class AdaptiveSampling(Algorithm):
 class AdaptiveSamplingKernelClassifier(
     RandomParameters, CommonParameters, KernelParameters, DualStateMixin, BaseEstimator
 ):
-    r"""Maximum-margin classifier that draws one example at a time, at the worst margins.
+    r"""Maximum-margin classifier that draws one example at a time, at the smallest margins.
 
     Where :class:`MomentumMarginClassifier` takes a product with the whole kernel matrix a
     round, a draw here takes one of its columns: the example is drawn from the softmax of

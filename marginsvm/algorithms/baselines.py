@@ -19,71 +19,72 @@ from marginsvm.rows.vector import Vector
 
 @dataclass(frozen=True)
 class PerceptronState:
-    """``w``, its mass, the average of all w, and the answer to w."""
+    """``w``, its mass, the average of all ``w`` so far, and the best response to ``w``."""
 
     w: Vector
     average: Vector
     mass: float
-    answer: BestResponse
+    best_response: BestResponse
 
 
 @dataclass(frozen=True)
 class Perceptron(Algorithm):
-    """Supergradient ascent on the smallest margin: the worst row is added, over and over."""
+    """Supergradient ascent on the smallest margin: add the row that has it, again and again."""
 
     def start(self, problem: KernelMatrixAdapter) -> PerceptronState:
         """Begin at zero."""
         w = problem.zeros()
-        return PerceptronState(w, w, 0.0, self.answer(problem, w, None))
+        return PerceptronState(w, w, 0.0, self.respond(problem, w, None))
 
     def step(self, problem: KernelMatrixAdapter, state: PerceptronState) -> PerceptronState:
-        """Add what w is worst at."""
-        w, mass = state.w + state.answer.vector, state.mass + 1.0
+        """Add the row on which ``w`` has its smallest margin."""
+        w, mass = state.w + state.best_response.vector, state.mass + 1.0
         average = state.average + (w - state.average) / mass
-        return PerceptronState(w, average, mass, self.answer(problem, w, state.answer))
+        return PerceptronState(w, average, mass, self.respond(problem, w, state.best_response))
 
-    def answer(
+    def respond(
         self, problem: KernelMatrixAdapter, w: Vector, last: BestResponse | None
     ) -> BestResponse:
-        """The row to be added to w, given the one added last."""
+        """The row to be added to ``w``, where ``last`` is the one that was added before."""
         return problem.respond(w, response=worst_row)
 
     def candidates(
         self, problem: KernelMatrixAdapter, state: PerceptronState
     ) -> Iterator[Candidate]:
-        """The sum, as a predictor and a proof."""
-        yield Candidate(state.w, state.mass, state.answer.weights.min_margin)
+        """The sum gives both bounds; the average is the model where nothing separates."""
+        yield Candidate(state.w, state.mass, state.best_response.weights.min_margin)
         yield Candidate(state.average, fallback=True)
 
 
 @dataclass(frozen=True)
 class FirstWorstRow(Perceptron):
-    """Algorithm 3 of Ramdas and Pena (NKP): of equally bad rows, the first is added."""
+    """Algorithm 3 of Ramdas and Pena (NKP): of rows with equal margins, the first is added."""
 
     @property
     def requires(self) -> Requirements:
         """The order of the rows matters."""
         return Requirements(in_order=True)
 
-    def answer(
+    def respond(
         self, problem: KernelMatrixAdapter, w: Vector, last: BestResponse | None
     ) -> BestResponse:
-        """The first of the worst rows."""
+        """The first of the rows that have the smallest margin."""
         return problem.respond(w, response=WorstRow(first=True))
 
 
 @with_parameters
 class BatchPerceptron(CommonParameters, KernelParameters, DualStateMixin, BaseEstimator):
-    """Batch perceptron: supergradient ascent on the worst margin.
+    """Batch perceptron: supergradient ascent on the smallest margin.
 
-    Every round adds the row that the predictor is worst at. Where nothing separates, the
-    iterates wander about the origin, and their average is the model.
+    Every round adds the row on which the predictor has its smallest margin. Where nothing
+    separates, the iterates wander about the origin, and their average is the model.
 
     Parameters
     ----------
     fit_intercept : bool
-        Whether to fit an intercept; it is not penalised, and each round then adds the worst
-        rows of a balanced set of groups.
+        Whether to fit an intercept; it is not penalised. Each round then adds one row of
+        each class, that of smallest margin (more than two classes: one row of each group along
+        a cycle of groups).
 
     Notes
     -----
@@ -91,7 +92,7 @@ class BatchPerceptron(CommonParameters, KernelParameters, DualStateMixin, BaseEs
     paper                    code
     =======================  ==========================================================
     :math:`w_t`              ``w``, mass t
-    supergradient at w       ``data.respond(w, response=worst_row)``
+    supergradient at w       ``problem.respond(w, response=worst_row)``
     =======================  ==========================================================
 
     References
@@ -114,14 +115,15 @@ class BatchPerceptron(CommonParameters, KernelParameters, DualStateMixin, BaseEs
 
 @with_parameters
 class NormalizedKernelPerceptron(NormalizeParameters, BatchPerceptron):
-    r"""Normalized (kernel) perceptron (NKP): the average of the worst rows so far.
+    r"""Normalized (kernel) perceptron (NKP): the average of the rows added so far.
 
-    The batch perceptron, which of equally bad rows takes the first; on normalized rows, in
-    the paper, which are those of ``normalize=True, fit_intercept=False``. After k rounds its
-    ``w`` is k times :math:`\alpha_k = (1 - \theta) \alpha_{k-1} + \theta e_j` with
-    :math:`\theta = 1 / k`. It separates within :math:`1 / \rho_K^2` rounds (otherwise with the
-    margin over the largest norm of a row for :math:`\rho_K`) and goes on, as a subgradient
-    method, to the maximum margin.
+    The batch perceptron which, of several rows with the smallest margin, adds the first. The
+    paper's rows are normalized: they are those of ``normalize=True, fit_intercept=False``.
+    After k rounds its ``w`` is k times
+    :math:`\alpha_k = (1 - \theta) \alpha_{k-1} + \theta e_j` with :math:`\theta = 1 / k`.
+    It separates within :math:`1 / \rho_K^2` rounds (without
+    ``normalize``, with the best margin divided by the largest norm of a row in place of
+    :math:`\rho_K`) and then, as a subgradient method, converges to the maximum margin.
 
     Notes
     -----
@@ -129,7 +131,7 @@ class NormalizedKernelPerceptron(NormalizeParameters, BatchPerceptron):
     paper                    code
     =======================  ==========================================================
     :math:`w_k, \alpha_k`    ``w / k``: one vector holds both
-    :math:`p(\alpha_k)`      ``data.respond(w, response=worst_row)``, the first of them
+    :math:`p(\alpha_k)`      ``problem.respond(w, response=WorstRow(first=True))``
     :math:`\theta_k`         1 / (k + 1)
     =======================  ==========================================================
 
@@ -152,19 +154,19 @@ class NormalizedKernelPerceptron(NormalizeParameters, BatchPerceptron):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        # Where classes overlap it only ever sees the two that are worst apart: of more
-        # classes, the others stay without a coefficient. That is the method's, not a fault.
+        # Where classes overlap, the smallest margin is always between the same few classes, and
+        # the others never get a coefficient: a property of the method, not an error.
         tags.classifier_tags.poor_score = True
         return tags
 
 
 @dataclass(frozen=True)
 class VonNeumannState:
-    """``p``, the sum of all p, and the answer to p: its worst row."""
+    """``p``, the sum of all ``p`` so far, and the best response to ``p``."""
 
     p: Vector
     total: Vector
-    answer: BestResponse
+    best_response: BestResponse
 
 
 @dataclass(frozen=True)
@@ -177,8 +179,8 @@ class VonNeumann(Algorithm):
         return VonNeumannState(p, p, problem.respond(p, response=worst_row))
 
     def step(self, problem: KernelMatrixAdapter, state: VonNeumannState) -> VonNeumannState:
-        """Move towards the worst row, as far as is best."""
-        p, row = state.p, state.answer.vector
+        """Move towards the row of smallest margin, by the best step length."""
+        p, row = state.p, state.best_response.vector
         away = p - row
         length = problem.dot(away, away)
         theta = min(max(problem.dot(p, away) / length, 0.0), 1.0) if length > 0 else 0.0
@@ -189,7 +191,7 @@ class VonNeumann(Algorithm):
         self, problem: KernelMatrixAdapter, state: VonNeumannState
     ) -> Iterator[Candidate]:
         """``p``, as a predictor and a proof; the sum of the iterates is the fallback."""
-        yield Candidate(state.p, 1.0, state.answer.weights.min_margin)
+        yield Candidate(state.p, 1.0, state.best_response.weights.min_margin)
         yield Candidate(state.total, fallback=True)
 
 
@@ -197,8 +199,8 @@ class VonNeumann(Algorithm):
 class VonNeumannClassifier(NormalizeParameters, KernelParameters, DualStateMixin, BaseEstimator):
     r"""Normalized von Neumann algorithm (NVN): Frank-Wolfe towards the point nearest to 0.
 
-    Every round moves p towards the worst row, as far as an exact line search says. Where
-    nothing separates, the sum of the iterates is the model.
+    Every round moves p towards the row of smallest margin, as far as an exact line search says.
+    Where nothing separates, the sum of the iterates is the model.
 
     Notes
     -----
@@ -206,7 +208,7 @@ class VonNeumannClassifier(NormalizeParameters, KernelParameters, DualStateMixin
     paper                  code
     =====================  ============================================================
     :math:`p_k, w_k`       ``p``: one vector holds both
-    :math:`j`              ``worst_row``; with an intercept, the worst balanced rows
+    :math:`j`              ``worst_row``; with an intercept, one row of each class
     :math:`\theta_k`       ``theta``
     =====================  ============================================================
 

@@ -25,10 +25,10 @@ _FEW = 100  # a working set gains as many rows as it has, or this many
 
 @dataclass(frozen=True)
 class DualLpState:
-    """The sequences after ``t`` epochs, and what was seen of the answer ``v`` last.
+    """The sequences after ``t`` epochs, and what was last measured of ``v``, the predictor.
 
-    ``pocket`` is the v that misjudged the fewest rows: the model where nothing separates,
-    as there the sequences diverge.
+    ``pocket`` is the ``v`` that misclassified the least weight of rows. It is the model where
+    nothing separates, as the sequences diverge there.
     """
 
     seed: int  # with t, it determines the coordinates of an epoch
@@ -39,7 +39,7 @@ class DualLpState:
     gamma: float
     t: int = 0
     steps: int = 0  # since the acceleration began
-    next_look: int = 1
+    next_measurement: int = 1
     gap: float = np.inf
     min_margin: float | None = None
     pocket: Vector | None = None
@@ -97,7 +97,7 @@ class DualLp(Algorithm):
         v = zeta + before(gamma) * s
         t, steps = state.t + 1, state.steps + order.size
         state = replace(state, zeta=zeta, s=s, v=v, gamma=gamma, t=t, steps=steps, min_margin=None)
-        return self._look(problem, state) if t >= state.next_look else state
+        return self._measured(problem, state) if t >= state.next_measurement else state
 
     def candidates(self, problem: KernelMatrixAdapter, state: DualLpState) -> Iterator[Candidate]:
         """``v``, as a predictor and a proof."""
@@ -106,31 +106,34 @@ class DualLp(Algorithm):
         yield Candidate(state.pocket, fallback=True)
 
     def fallback(self, problem: KernelMatrixAdapter, progress: Progress) -> Candidate:
-        """The v that misjudged the least weight; with weights, also one that is drawn by them."""
+        """The pocket; of weighted rows, or a model of ``weighted_pocket`` that is better."""
         return weighted_pocket(problem, super().fallback(problem, progress), progress.state.seed)
 
-    def _look(self, problem: KernelMatrixAdapter, state: DualLpState) -> DualLpState:
-        """Measure the gap of v, and begin again where that pays."""
+    def _measured(self, problem: KernelMatrixAdapter, state: DualLpState) -> DualLpState:
+        """Measure the gap of ``v``, and restart the acceleration where the gap has grown."""
         margins, t = problem.margins(state.v).ravel(), state.t
-        worst = int(margins.argmin())
+        lowest = int(margins.argmin())
         norm = max(problem.norm(state.v), 1e-150)
-        gap = 1.0 - margins[worst] / norm * (state.v.mass / norm)
+        gap = 1.0 - margins[lowest] / norm * (state.v.mass / norm)
         grown = self.restart and state.steps >= 10 * state.active.size
         grown = grown and 1.5 * state.gap < gap < 1.0
-        mistakes = misjudged(problem.rows, margins)
+        mistakes = misclassified_weight(problem.rows, margins)
         if mistakes < state.mistakes:
             state = replace(state, pocket=state.v, mistakes=mistakes)
         state = replace(
-            state, min_margin=float(margins[worst]), gap=gap, next_look=max(t + 1, int(1.1 * t))
+            state,
+            min_margin=float(margins[lowest]),
+            gap=gap,
+            next_measurement=max(t + 1, int(1.1 * t)),
         )
-        if self.shrinking and (grown or t == 1 or not np.isin(worst, state.active)):
+        if self.shrinking and (grown or t == 1 or not np.isin(lowest, state.active)):
             return self._choose(problem, state, margins)
         return begin_again(problem, state, state.v) if grown else state
 
     def _choose(
         self, problem: KernelMatrixAdapter, state: DualLpState, margins: Array
     ) -> DualLpState:
-        """Make a working set of the support of v and as many of the worst other rows.
+        """Make a working set: the support of v, and as many others of smallest margin.
 
         v keeps a trace of every row that it ever touched; a plain step takes it away
         from those whose margin is above 1.
@@ -142,8 +145,8 @@ class DualLp(Algorithm):
         loops.ascend(problem, np.flatnonzero(weights), v)
         support = weights > 0.0
         size = min(problem.n_rows, support.sum() + max(_FEW, support.sum()))
-        worst = np.argpartition(np.where(support, -np.inf, margins), size - 1)[:size]
-        return begin_again(problem, replace(state, active=np.sort(worst)), v)
+        chosen = np.argpartition(np.where(support, -np.inf, margins), size - 1)[:size]
+        return begin_again(problem, replace(state, active=np.sort(chosen)), v)
 
 
 @with_parameters
@@ -177,9 +180,9 @@ class DualLpPerceptron(
     restart : bool
         Let the acceleration begin again when the certified gap has grown by half.
     shrinking : bool
-        Move only the rows that matter: those of positive weight and the worst others,
-        chosen again whenever the worst row is not among them. With ``restart=False``,
-        ``shrinking=False`` and uniform sampling, the fit is the paper's.
+        Move only the rows that matter: those of positive weight, and others of smallest
+        margin, chosen again whenever the row of smallest margin is not among them. With
+        ``restart=False``, ``shrinking=False`` and uniform sampling, the fit is the paper's.
 
     Notes
     -----
@@ -191,14 +194,14 @@ class DualLpPerceptron(
     :math:`v`                               ``v = zeta + before(gamma) * s``
     :math:`y`                               ``zeta + gamma**2 * s``
     :math:`\gamma`                          ``gamma``
-    :math:`\theta(\alpha)`                  mirror image of a vector, taken by ``data``
-    :math:`L_i`                             ``data.layout().curvature``
+    :math:`\theta(\alpha)`                  mirror image of a vector, see ``LpNorm.mirror``
+    :math:`L_i`                             ``problem.layout().curvature``
     ======================================  ===========================================
 
     Algorithm 2 is written in two sequences that move in one coordinate a step (``s``
-    carries what the third one has in excess); the certified answer is v, of which eq.
-    (8) speaks, not the sequence that the paper's listing returns. Bounds are looked at
-    after epochs that are a tenth of the elapsed ones apart.
+    carries what the third one has in excess); the certified predictor is v, which eq.
+    (8) is about, not the sequence that the paper's listing returns. Bounds are computed
+    each time the number of epochs has grown by a tenth.
 
     The loops are compiled by numba when the first such estimator is fitted (some
     seconds, once: the result is cached on disk).
@@ -236,12 +239,12 @@ class DualLpPerceptron(
         )
 
     def _stopping(self) -> Stopping:
-        # acceleration soon gets to tol, and text has margins below it
+        # the margins of text may be below tol, and acceleration soon finds them
         return replace(super()._stopping(), negligible=0.1 * self.tol)
 
 
 def begin_again(problem: KernelMatrixAdapter, state: DualLpState, v: Vector) -> DualLpState:
-    """Start the acceleration at v, free of rounding."""
+    """Restart the acceleration at ``v``, computed again from its coefficients."""
     v = problem.combine(np.maximum(v.coef, 0.0))
     gamma = 1.0 / state.active.size
     return replace(state, zeta=v, s=problem.zeros(), gamma=gamma, steps=0, gap=np.inf)
@@ -252,8 +255,8 @@ def before(gamma: float) -> float:
     return gamma**2 / (1.0 - gamma)
 
 
-def misjudged(rows: Rows, margins: Array) -> float:
-    """Weight of the rows whose margins are not positive: the model that misjudges least is kept."""
+def misclassified_weight(rows: Rows, margins: Array) -> float:
+    """Sum of the weights of the rows whose margins are not positive."""
     wrong = margins.reshape(rows.shape) <= 0.0
     if rows.weights is None:
         return float(np.count_nonzero(wrong))
@@ -263,9 +266,9 @@ def misjudged(rows: Rows, margins: Array) -> float:
 def weighted_pocket(problem: KernelMatrixAdapter, known: Candidate, seed: int) -> Candidate:
     """Model where nothing separates weighted examples, as in Gallant's pocket algorithm.
 
-    Weights move neither a hard margin nor the fit's own sequence. So Algorithm 1 is played once
-    more with rows that are drawn in proportion to their weights; of its models and the known
-    one, that is taken whose misjudged rows weigh least.
+    Weights of examples change neither a hard margin nor the sequence of a fit. So Algorithm 1
+    is played once more, with rows drawn in proportion to their weights. Of its models and the
+    known one, the model is the one whose misclassified rows have the least weight in total.
     """
     from marginsvm.algorithms.compiled import coordinates as loops
 
@@ -275,12 +278,12 @@ def weighted_pocket(problem: KernelMatrixAdapter, known: Candidate, seed: int) -
     flat = rows.flat_indices()
     weights = np.broadcast_to(rows.per_example(rows.weights), rows.shape).ravel()[flat]
     best, u = known.vector, problem.zeros()
-    least = misjudged(rows, problem.margins(best))
+    least = misclassified_weight(rows, problem.margins(best))
     for t in range(_LAST_RESORT):
         rng, u = np.random.default_rng((seed, t)), u.copy()
         order = rng.choice(flat, size=problem.n_rows, p=weights / weights.sum())
         loops.ascend(problem, order, u)
-        found = misjudged(rows, problem.margins(u))
+        found = misclassified_weight(rows, problem.margins(u))
         if found <= least:
             best, least = u, found
     return replace(known, vector=best)

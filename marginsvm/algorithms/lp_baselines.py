@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from marginsvm._typing import Array
-from marginsvm.algorithms.dual_lp import draw, draw_seed, misjudged, weighted_pocket
+from marginsvm.algorithms.dual_lp import draw, draw_seed, misclassified_weight, weighted_pocket
 from marginsvm.dual_state import DualStateMixin
 from marginsvm.estimator.declaring import parameter, with_parameters
 from marginsvm.estimator.parameters import LpParameters, RandomParameters
@@ -25,7 +25,8 @@ _LATELY = 1e-6  # of all the mass: the difference of two vectors keeps ten digit
 class OnlineState:
     """``u`` and the sum of its mirror images after ``t`` epochs.
 
-    ``pocket`` is the model that misjudged the fewest rows, for where nothing separates.
+    ``pocket`` is the model that misclassified the least weight of rows: the model where nothing
+    separates.
     """
 
     seed: int
@@ -35,7 +36,7 @@ class OnlineState:
     t: int = 0
     pocket: Vector | None = None
     mistakes: float = np.inf
-    seen: tuple[Candidate, ...] = ()
+    found: tuple[Candidate, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -45,7 +46,7 @@ class OnlineLp(Algorithm):
     Attributes
     ----------
     rule : {"perceptron", "descent"}
-        Which rows are added, and how often: those that are misjudged, once; or as eq. (10) of
+        Which rows are added, and how often: those that are misclassified, once; or as eq. (10) of
         Raj and Bach says.
     average : bool
         Whether the model is the average of all predictors, rather than the last.
@@ -76,7 +77,7 @@ class OnlineLp(Algorithm):
         late = u - state.origin  # rows added lately: where u settles, the smaller bound
         mass = late.mass
         proves = mass > _LATELY * u.mass  # else it is the rounding of u
-        pocket, mistakes = state.pocket, misjudged(problem.rows, margins)
+        pocket, mistakes = state.pocket, misclassified_weight(problem.rows, margins)
         if mistakes < state.mistakes:
             pocket = model
         assert pocket is not None
@@ -88,7 +89,7 @@ class OnlineLp(Algorithm):
             t=t + 1,
             pocket=pocket,
             mistakes=min(mistakes, state.mistakes),
-            seen=(
+            found=(
                 Candidate(model, min_margin=float(margins.min())),
                 Candidate(late, mass if proves else 0.0),
                 Candidate(pocket, fallback=True),
@@ -96,7 +97,7 @@ class OnlineLp(Algorithm):
         )
 
     def _epoch(self, problem: KernelMatrixAdapter, order: Array, u: Vector, total: Array) -> Vector:
-        """Go along the rows in ``order``, changing u and total in place; give the model."""
+        """Pass over the rows in ``order``, changing u and total in place; give the model."""
         from marginsvm.algorithms.compiled import coordinates as loops
 
         rule = loops.PERCEPTRON if self.rule == "perceptron" else loops.DESCENT
@@ -104,23 +105,23 @@ class OnlineLp(Algorithm):
         return problem.mirrored(total) if self.average else u
 
     def candidates(self, problem: KernelMatrixAdapter, state: OnlineState) -> Iterator[Candidate]:
-        """What the last epoch saw."""
-        yield from state.seen
+        """What the last epoch found."""
+        yield from state.found
 
     def fallback(self, problem: KernelMatrixAdapter, progress: Progress) -> Candidate:
-        """The model that misjudged the least weight."""
+        """The model with the least misclassified weight."""
         return weighted_pocket(problem, super().fallback(problem, progress), progress.state.seed)
 
 
 @with_parameters
 class LpPerceptron(RandomParameters, LpParameters, DualStateMixin, BaseEstimator):
-    r"""Online perceptron with a p-norm: a row that is misjudged is added.
+    r"""Online perceptron with a p-norm: a row that is misclassified is added.
 
     It stops changing at the first separator, whose margin may be small;
     ``stopping="separation"`` stops there. Where nothing separates, the model is that of the
-    epoch after which the fewest rows were misjudged. With sample or class weights, it is that
-    whose misjudged rows weigh least, and is also sought among those of some epochs in which
-    rows are drawn in proportion to their weights.
+    epoch after which the fewest rows were misclassified. With sample or class weights, it is
+    the one whose misclassified rows have the least weight; models of 50 further epochs, in which
+    rows are drawn in proportion to their weights, are then candidates as well.
 
     Parameters
     ----------
@@ -134,7 +135,7 @@ class LpPerceptron(RandomParameters, LpParameters, DualStateMixin, BaseEstimator
     paper                    code
     =======================  ==========================================================
     :math:`\theta_t`         mirror image of ``u``, taken by the compiled loop
-    :math:`\psi'(\theta_t)`  ``u``: the sum of the misjudged rows
+    :math:`\psi'(\theta_t)`  ``u``: the sum of the misclassified rows
     =======================  ==========================================================
 
     References
@@ -175,7 +176,7 @@ class PrimalMirrorDescent(RandomParameters, LpParameters, DualStateMixin, BaseEs
     paper                             code
     ================================  =============================================
     :math:`\psi'(\theta^{(t)})`       ``u``
-    :math:`\gamma`                    1 / largest ``data.layout().curvature``
+    :math:`\gamma`                    1 / largest ``problem.layout().curvature``
     :math:`t \overline{\theta_t}`     ``total``
     ================================  =============================================
 

@@ -26,7 +26,7 @@ class OptimisticState:
     last: Vector
     total: Vector
     W: Vector
-    seen: Candidate | None = None
+    measured: Candidate | None = None
 
 
 @dataclass(frozen=True)
@@ -43,11 +43,11 @@ class OptimisticPlay(Algorithm):
 
     @property
     def requires(self) -> Requirements:
-        """Nothing but best responses."""
+        """Best responses by the softmax."""
         return Requirements(responses=(softmax,))
 
     def start(self, problem: KernelMatrixAdapter) -> OptimisticState:
-        """Begin with the answer to a predictor that knows nothing."""
+        """Begin with the best response to the zero predictor."""
         if self.r is not None and self.r < problem.radius * (1.0 - 1e-9):
             raise ValueError(
                 f"r={self.r} must bound the norms of the examples, but the largest (about the "
@@ -61,17 +61,17 @@ class OptimisticPlay(Algorithm):
         mu = 1.0 if self.r is None else (self.r / problem.radius) ** 2
         w = state.total + state.last
         W = state.W + w
-        answer = problem.respond(W, mu)
-        t, weights = state.t + 1, answer.weights
-        seen = Candidate(W, t * (t + 1) / 2, weights.min_margin, True, weights.offsets)
-        return OptimisticState(t, answer.vector, state.total + answer.vector, W, seen)
+        best = problem.respond(W, mu)
+        t, weights = state.t + 1, best.weights
+        measured = Candidate(W, t * (t + 1) / 2, weights.min_margin, True, weights.offsets)
+        return OptimisticState(t, best.vector, state.total + best.vector, W, measured)
 
     def candidates(
         self, problem: KernelMatrixAdapter, state: OptimisticState
     ) -> Iterator[Candidate]:
         """The sum of the learner's vectors, and that of the data's."""
-        assert state.seen is not None
-        yield state.seen
+        assert state.measured is not None
+        yield state.measured
         yield Candidate(state.total, state.t)
 
 
@@ -79,9 +79,9 @@ class OptimisticPlay(Algorithm):
 class OptimisticPerceptron(CommonParameters, KernelParameters, DualStateMixin, BaseEstimator):
     r"""Perceptron of optimistic play: it separates within O(r^2 log n / gamma) rounds.
 
-    The learner follows the regularised leader and expects the data to answer as in the
-    round before; the data moves by exponential weights. The average of the learner's
-    vectors is the predictor, and goes on to the maximum margin.
+    The learner follows the regularised leader and expects the data player to respond as
+    in the round before; the data player moves by exponential weights. The average of the learner's
+    vectors is the predictor; its margin converges to the maximum margin.
 
     Parameters
     ----------
@@ -94,10 +94,10 @@ class OptimisticPerceptron(CommonParameters, KernelParameters, DualStateMixin, B
     ==========================================  =========================================
     paper                                       code
     ==========================================  =========================================
-    :math:`\tilde x^{[t]}`                      ``last``: the answer of the data in round t
+    :math:`\tilde x^{[t]}`                      ``last``: the best response in round t
     :math:`w_t`                                 ``w``, mass t
-    :math:`p_t`                                 ``data.respond(W)``: all p_s multiply up to
-                                                a softmax
+    :math:`p_t`                                 ``problem.respond(W)``: a softmax, as the
+                                                product of all earlier p_s is
     :math:`\sum_{s \le t} w_s`                  ``W``: t times the output, mass t (t + 1) / 2
     :math:`\sum_{1 \le s < t} \tilde x^{[s]}`   ``total``
     ==========================================  =========================================

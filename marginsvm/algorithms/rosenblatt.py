@@ -21,17 +21,17 @@ from marginsvm.rows.vector import Vector
 
 @dataclass(frozen=True)
 class Mistakes(Perceptron):
-    """Algorithm 1 of Ramdas and Pena, Rosenblatt's: misclassified rows are added in turn."""
+    """Algorithm 1 of Ramdas and Pena, Rosenblatt's: misclassified rows are added one by one."""
 
     @property
     def requires(self) -> Requirements:
         """Rows are visited one by one."""
         return Requirements(by_passes=False, in_order=True)
 
-    def answer(
+    def respond(
         self, problem: KernelMatrixAdapter, w: Vector, last: BestResponse | None
     ) -> BestResponse:
-        """The next misclassified row behind the one that was added last."""
+        """The next misclassified row after the one that was added last."""
         visited = -1 if last is None else cast(Mistake, last.weights).visited
         rounding = 2.0 * rounding_error(problem, w)  # of two margins
         return problem.respond(w, response=NextMistake(visited + 1, rounding))
@@ -39,12 +39,14 @@ class Mistakes(Perceptron):
 
 @with_parameters
 class KernelPerceptron(BatchPerceptron):
-    r"""Rosenblatt's perceptron: every misclassified example is added, in turn.
+    r"""Rosenblatt's perceptron: misclassified examples are added one by one.
 
-    A round is a mistake: the next misclassified row in the order of the data, over and
-    over. With an intercept, a row is misclassified together with the worst one that its
-    balance asks for (two classes: of the other class), and both are added by halves. It
-    ends at any separator; where there is none, the average of the iterates is the model.
+    A round is one mistake: it adds the next misclassified row in the order of the data, which
+    is gone through again and again. With an intercept, a row is paired with the row of
+    smallest margin in the opposite group (two classes: in the other class); the pair is
+    misclassified where the sum of the two margins is not positive, and half of each is added.
+    The fit ends at any separator; where there is none, the average of the iterates is the
+    model.
 
     Parameters
     ----------
@@ -103,7 +105,7 @@ class Mistake(Weights):
     Attributes
     ----------
     visited : int
-        Flat index of the row whose turn it was: the search for the next one begins behind it.
+        Flat index of the row from which the search began; the next search begins after it.
     """
 
     visited: int = -1
@@ -111,25 +113,25 @@ class Mistake(Weights):
 
 @dataclass(frozen=True)
 class NextMistake:
-    """Response with the first misclassified row from ``start`` on, or else the worst row.
+    """The first misclassified row from ``start`` on or, without any, the row of smallest margin.
 
-    Balanced: the row comes with the worst row of the opposite group. If all of these pairs are
-    right but a longer cycle of groups is not, the worst cycle is the mistake, and it stays
-    the same row's turn.
+    Balanced rows: each row is paired with the row of smallest margin in the opposite group. If
+    all of these pairs are classified correctly but a longer cycle of groups is not, the cycle
+    with the smallest mean margin is the mistake, and the next search begins at the same row.
 
     Attributes
     ----------
     start : int
-        Flat index of the row whose turn it is.
+        Flat index of the row from which the search begins.
     rounding : float
-        Margins up to this cannot be told from 0 (units of the radius).
+        Margins up to this may be 0 up to rounding (units of the radius).
     """
 
     start: int
     rounding: float = 0.0
 
     def respond(self, rows: Rows, margins: Array, mu: float) -> Mistake:
-        """Answer the margins of all rows."""
+        """Weights on the rows of the next mistake, given the margins of all rows."""
         low = rows.group_min(margins)
         paired = margins if not rows.balanced else margins + rows.expand(low.T)
         mistakes = np.flatnonzero(paired <= self.rounding)
@@ -144,5 +146,5 @@ class NextMistake:
             own = np.broadcast_to(rows.expand(groups), rows.shape).flat[row]
             partner = np.argmin(np.where(rows.expand(groups.T) == own, margins, np.inf))
             q.flat[row] = q.flat[partner] = 0.5
-        worst = rows.min_margin(low)
-        return Mistake(q, 1.0, worst, rows.best_offsets(low), -worst, 1.0, visited=row)
+        smallest = rows.min_margin(low)
+        return Mistake(q, 1.0, smallest, rows.best_offsets(low), -smallest, 1.0, visited=row)

@@ -18,37 +18,38 @@ from marginsvm.rows.vector import Vector
 
 @dataclass(frozen=True)
 class SmoothedState:
-    """``alpha_k``, ``mu_k``, ``p_k``, and the answer ``p_{mu_k}(alpha_k)``."""
+    """``alpha_k``, ``mu_k``, ``p_k``, and the best response ``p_{mu_k}(alpha_k)``."""
 
     k: int
     mu: float
     alpha: Vector
     p: Vector
-    answer: BestResponse
+    best_response: BestResponse
 
 
 def smoothed_start(
     problem: KernelMatrixAdapter, alpha: Vector, response: Response
 ) -> SmoothedState:
-    """State at k = 0."""
-    answer = problem.respond(alpha, 2.0, response)
-    return SmoothedState(0, 2.0, alpha, answer.vector, answer)
+    """State before the first round, from the first predictor ``alpha``."""
+    best = problem.respond(alpha, 2.0, response)
+    return SmoothedState(0, 2.0, alpha, best.vector, best)
 
 
 def smoothed_round(
     problem: KernelMatrixAdapter, state: SmoothedState, response: Response
 ) -> SmoothedState:
-    """Lines of Algorithm 4, and with another response those of Algorithm 6.
+    """One round of Algorithm 4 or, with a Euclidean response, of Algorithm 6.
 
-    The answer to ``alpha_k`` serves two rounds, so each makes one product.
+    The best response to ``alpha_k`` is used in two rounds, so that a round makes one product
+    with the Gram matrix.
     """
     k, mu, alpha, p = state.k, state.mu, state.alpha, state.p
     theta = 2.0 / (k + 3)
-    alpha = (1.0 - theta) * (alpha + theta * p) + theta**2 * state.answer.vector
+    alpha = (1.0 - theta) * (alpha + theta * p) + theta**2 * state.best_response.vector
     mu = (1.0 - theta) * mu
-    answer = problem.respond(alpha, mu, response)
-    p = (1.0 - theta) * p + theta * answer.vector
-    return SmoothedState(k + 1, mu, alpha, p, answer)
+    best = problem.respond(alpha, mu, response)
+    p = (1.0 - theta) * p + theta * best.vector
+    return SmoothedState(k + 1, mu, alpha, p, best)
 
 
 @dataclass(frozen=True)
@@ -57,7 +58,7 @@ class Smoothed(Algorithm):
 
     @property
     def requires(self) -> Requirements:
-        """Nothing but best responses."""
+        """Best responses by the softmax."""
         return Requirements(responses=(softmax,))
 
     def start(self, problem: KernelMatrixAdapter) -> SmoothedState:
@@ -65,12 +66,12 @@ class Smoothed(Algorithm):
         return smoothed_start(problem, problem.respond(problem.zeros()).vector, softmax)
 
     def step(self, problem: KernelMatrixAdapter, state: SmoothedState) -> SmoothedState:
-        """Lines of Algorithm 4."""
+        """Play one round."""
         return smoothed_round(problem, state, softmax)
 
     def candidates(self, problem: KernelMatrixAdapter, state: SmoothedState) -> Iterator[Candidate]:
-        """``alpha`` as a predictor, ``p`` as a proof."""
-        weights = state.answer.weights
+        """``alpha`` gives a lower bound, ``p`` an upper bound."""
+        weights = state.best_response.weights
         yield Candidate(state.alpha, 1.0, weights.min_margin, True, weights.offsets)
         yield Candidate(state.p, 1.0)
 
@@ -81,9 +82,9 @@ class SmoothedKernelPerceptron(
 ):
     r"""Smoothed normalized kernel perceptron (SNKP): sqrt(log n) / rho rounds to a separator.
 
-    Nesterov's excessive gap technique on the regularised worst margin: an accelerated
-    perceptron that costs one product with the Gram matrix a round, and goes on to the
-    maximum margin.
+    Nesterov's excessive gap technique on the regularised smallest margin: an accelerated
+    perceptron that costs one product with the Gram matrix a round, and that converges to the
+    maximum margin where it is not stopped at the first separator.
 
     Notes
     -----
@@ -91,16 +92,16 @@ class SmoothedKernelPerceptron(
     paper                          code
     =============================  ====================================================
     :math:`\alpha_k, p_k`          ``alpha``, ``p``: vectors of mass 1
-    :math:`G \alpha_k`             ``data.margins(alpha)``, part of the answer
-    :math:`p_{\mu_k}(\alpha_k)`    ``data.respond(alpha, mu)``
-    :math:`\|p_k\|_G`              ``data.norm(p)``, an upper bound
+    :math:`G \alpha_k`             ``problem.margins(alpha)``
+    :math:`p_{\mu_k}(\alpha_k)`    ``problem.respond(alpha, mu)``
+    :math:`\|p_k\|_G`              ``problem.norm(p)``, an upper bound
     :math:`\theta_k, \mu_k`        ``theta``, ``mu``
     =============================  ====================================================
 
     ``n_iter_`` is the paper's k. Every round keeps the excessive gap
     :math:`L_{\mu_k}(\alpha_k) \le -\|p_k\|_G^2 / 2` (Lemma 5), so that alpha separates
-    within :math:`2 \sqrt{2 \ln(n)} / \rho_K` rounds; with ``normalize=False``, the margin over
-    the largest norm of a row takes the place of :math:`\rho_K`. Where nothing separates, the
+    within :math:`2 \sqrt{2 \ln(n)} / \rho_K` rounds; with ``normalize=False``, :math:`\rho_K` is
+    replaced by the best margin divided by the largest norm of a row. Where nothing separates, the
     last alpha is the model: divided by mu, it tends to the minimiser of the exponential loss.
 
     References

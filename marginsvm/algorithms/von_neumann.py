@@ -72,7 +72,7 @@ class IteratedSmoothed(Algorithm):
     def candidates(self, problem: KernelMatrixAdapter, state: IteratedState) -> Iterator[Candidate]:
         """The inner round's predictor and proof, and the proof that was found beforehand."""
         inner = state.inner
-        yield Candidate(inner.alpha, 1.0, inner.answer.weights.min_margin)
+        yield Candidate(inner.alpha, 1.0, inner.best_response.weights.min_margin)
         yield Candidate(inner.p, 1.0)
         yield Candidate(state.contradiction, state.contradiction.mass)
         yield Candidate(state.hinge + _hinge(inner), fallback=True)

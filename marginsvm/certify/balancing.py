@@ -1,7 +1,8 @@
-"""Weights that are published balance exactly: rounding leaves them a little off.
+"""Make weights balance exactly before they are published, as rounding leaves them a little off.
 
-Weights q are balanced if, for every class, those of its own rows and those of the rows held
-against it have the same sum. It is what an unpenalised intercept asks of a proof.
+Weights q on the rows are balanced if, for every class, those of its own rows and those of the
+rows held against it have the same sum. Only then do they bound the margin of predictors with an
+unpenalised intercept.
 """
 
 from __future__ import annotations
@@ -23,9 +24,9 @@ from marginsvm.rows.rows import Rows
 
 
 def balanced_exactly(rows: Rows, q: Array) -> Array:
-    """Change weights in their last digits until they balance exactly, if few carry weight.
+    """Change weights in their last digits until they balance exactly, if few rows carry weight.
 
-    Small weights are changed, as floats are the finer the smaller they are.
+    Small weights are changed, as the spacing of floats is finer where they are smaller.
     """
     row_ids = np.flatnonzero(q)
     if not rows.balanced or not 0 < len(row_ids) <= MAX_BALANCED_EXACTLY:

@@ -1,12 +1,13 @@
-"""What vectors prove: bounds that allow for rounding, so that none is ever wrong.
+"""The bounds that vectors prove, with rounding allowed for, so that they hold as printed.
 
 A problem asks for the largest margin of a predictor of norm 1. Any vector, taken as a predictor,
-bounds it from below by the smallest margin of a row. Any distribution q over the rows bounds it
-from above: no predictor of norm 1 has more than the average margin ``<A^T q, w> <= |A^T q|``.
+bounds it from below by the smallest margin of a row over its norm. Any distribution q over the
+rows bounds it from above: the smallest margin of a predictor w of norm 1 is at most its average
+margin ``<A^T q, w>``, and that is at most ``|A^T q|``.
 
-Both bounds are in units of the problem's radius, and moved outward by all that rounding may
-have done, as the problem's error model says. Sums of few terms, which are all that a certificate
-of high accuracy rests on, are done in extended precision.
+Both bounds are in units of the problem's radius, and moved outward by a bound on their rounding
+error, which the problem's error model gives. Sums of few terms are computed in extended
+precision: they suffice for certificates of high accuracy.
 """
 
 from __future__ import annotations
@@ -23,14 +24,15 @@ from marginsvm.rows.vector import Vector
 
 
 def upper_bound(problem: Certifiable, vector: Vector) -> float:
-    """Bound proved by the distribution of a vector, with all that may be rounding.
+    """Upper bound proved by the distribution of a vector, with its rounding error added.
 
-    Weights that are balanced only up to rounding pay for it. Let all examples lie within
-    r of the point from which images count. A unit predictor with a positive margin then
-    has ``|b| < r`` (two classes: both signs of ``w x + b`` occur), or class offsets that
-    differ by less than ``sqrt(2) r``; so its margin is below ``|A^T q| + r imbalance``. A check
-    that counts from the mean finds a longer ``A^T q``, by up to ``r imbalance``, and examples
-    up to 2 r away. What is claimed here is no less than what it finds: 3 r.
+    Weights that are balanced only up to rounding need a surcharge. Let all examples lie within
+    a distance r of the origin of the images. A predictor of norm 1 with a positive margin
+    then has ``|b| < r`` (two classes: both signs of ``w x + b`` occur), or class offsets that
+    differ by less than ``sqrt(2) r``; so its margin is below ``|A^T q| + r imbalance``. The
+    check of a certificate may take the mean of the examples as origin. It then finds a longer
+    ``A^T q``, by up to ``r imbalance``, and examples at a distance of up to 2 r. With a
+    surcharge of ``3 r imbalance``, the bound is no smaller than the one that the check computes.
     """
     proof = problem.distribution(vector)
     length = problem.errors.proof_norm(proof)
@@ -42,14 +44,14 @@ def upper_bound(problem: Certifiable, vector: Vector) -> float:
 
 
 def distribution(problem: Certifiable, vector: Vector) -> Array:
-    """Weights on the rows in proportion to a vector's coefficients, as they are published."""
+    """The published weights on the rows: a vector's coefficients, divided by their sum."""
     return problem.distribution(vector).weights()
 
 
 def rounding_error(problem: Certifiable, vector: Vector) -> float:
-    """Most that float64 may have changed a margin of a vector by.
+    """Bound on the rounding error of the margins of a vector in float64.
 
-    The quick estimate leaves room for what many rounds have added up.
+    This is the quick estimate, which leaves room for rounding accumulated in many rounds.
     """
     norm = problem.errors.predictor_norm(vector)
     return problem.errors.margin_error(vector, norm, np.inf)
@@ -61,9 +63,10 @@ def lower_bound(
     offsets: Array | None = None,
     margins: Array | None = None,
 ) -> Predictor:
-    """Predictor of a vector, and the margin that its published numbers reach at least.
+    """Predictor of a vector, and a lower bound on the margin of its published numbers.
 
-    It is scaled so that the closest examples get 1 (no separator: to unit norm).
+    The predictor is scaled to decision values of 1 on the closest examples or, if it does not
+    separate, to norm 1.
 
     Parameters
     ----------
@@ -72,7 +75,7 @@ def lower_bound(
     offsets : ndarray of shape (n_classes,) or None
         Class offsets; None: the best ones.
     margins : ndarray or None
-        Margins of all rows, where they are known in float64: they are not computed again.
+        Margins of all rows in float64, if they are known; None: they are computed.
     """
     if margins is None:
         measured = problem.lowest_margins(vector)
@@ -87,14 +90,14 @@ def lower_bound(
 
 @dataclass(frozen=True)
 class _Smallest:
-    """The smallest margin of a vector at some class offsets, and how sure it is.
+    """The smallest margin of a vector at given class offsets, and its rounding error.
 
     Attributes
     ----------
     vector : Vector
     offsets : ndarray of shape (n_classes,)
     norm : float
-        Of the vector as a predictor, at most.
+        Norm of the vector as a predictor, at most.
     margin : float
         The smallest margin, as computed in float64.
     error : float
@@ -109,7 +112,7 @@ class _Smallest:
 
     @property
     def quick(self) -> float:
-        """The margin at least, by the quick estimate of its rounding error."""
+        """Lower bound on the margin, by the estimate of its rounding error."""
         return self.margin - self.error
 
 
@@ -143,10 +146,10 @@ def _of_hard_margin(problem: Certifiable, measured: LowestMargins, offsets: Arra
 def _of_soft_margin(
     problem: Certifiable, measured: LowestMargins, offsets: Array, slack: Array
 ) -> Predictor:
-    """Lower bound where each row has a coordinate of its own, by which it may give way.
+    """Lower bound of a soft margin, where each row has a slack coordinate of its own.
 
-    The margin of a row then includes what its coordinate adds, so that a positive one does not
-    say that the predictor separates the examples: their own margins do.
+    The margin of a row then includes the part of its slack coordinate. So a positive margin does
+    not show that the predictor separates the examples; the margin without that part does.
     """
     vector = measured.vector
     added = slack * problem.weights(vector)
@@ -172,9 +175,10 @@ def _sharpened(
     smallest: _Smallest,
     scale: float,
 ) -> float:
-    """Margin at least, the rows that may have the smallest one done in extended precision.
+    """Lower bound on the smallest margin, from margins in extended precision.
 
-    These are the rows within twice the rounding error of it. Minus infinity: they are too many.
+    They are computed for the rows whose margin is within twice the rounding error of the
+    smallest. The result is minus infinity where these rows are too many.
     """
     offsets = predictor.offsets
     margins = margins + problem.rows.expand(offsets[:, None] - offsets)
@@ -190,7 +194,7 @@ def _sharpened(
 
 
 def _of_no_separator(least: float) -> float:
-    """Margin at least where rounding hides its sign: that the digits separate would be luck."""
+    """Lower bound where rounding hides the sign of the margin: no positive margin is claimed."""
     return min(least, 0.0)
 
 
@@ -200,7 +204,7 @@ def _is_positive(problem: Certifiable, smallest: _Smallest, margin: float) -> bo
 
 
 def _scale(problem: Certifiable, smallest: _Smallest, margin: float) -> float:
-    """What the vector is divided by: the closest examples get 1, or the norm becomes 1."""
+    """Divisor of the vector, so that the closest examples get 1 or, else, the norm becomes 1."""
     if _is_positive(problem, smallest, margin):
         return margin * problem.rows.unit
     return smallest.norm / problem.radius
@@ -209,12 +213,12 @@ def _scale(problem: Certifiable, smallest: _Smallest, margin: float) -> float:
 def _published(
     problem: Certifiable, smallest: _Smallest, scale: float, separates: bool
 ) -> Predictor:
-    """The vector as the user applies it; of its margin, nothing is claimed yet."""
+    """The vector in the user's units; its margin is filled in by the caller."""
     numbers = problem.predictor(smallest.vector, smallest.offsets)
     coef, intercept = (np.atleast_1d(x) / (scale or 1.0) for x in numbers)
     return Predictor(0.0, smallest.offsets, np.atleast_2d(coef), intercept, separates)
 
 
 def _with_slack(length: float, squared: float) -> float:
-    """Length with the rows' own coordinates, at most, whose squared length is given."""
+    """Upper bound on a length, given the length without slack and the squared length of slack."""
     return float(np.hypot(length, np.sqrt(squared))) * (1.0 + PAIRWISE)

@@ -1,4 +1,4 @@
-"""A vector of the game and what it may prove."""
+"""Candidates: the vectors of a round from which bounds are computed."""
 
 from __future__ import annotations
 
@@ -10,25 +10,28 @@ from marginsvm.rows.vector import Vector
 
 @dataclass(frozen=True)
 class Candidate:
-    """A vector of the game and what it may prove.
+    """A vector of a round, and what is known of it for its bounds.
 
     Attributes
     ----------
     vector : Vector
     mass : float
-        Sum of its coefficients (dimensionless); positive: it carries an upper bound.
+        Sum of its coefficients (dimensionless). If it is positive, the norm over the mass is an
+        upper bound; 0: the vector is not used for one.
     min_margin : float or None
-        Its smallest margin (units of the radius), if known: it carries a lower bound.
+        Its smallest margin (units of the radius). If it is known, the margin over the norm is a
+        lower bound; None: the vector is not used for one.
     fallback : bool
-        Whether it is the model where nothing separates.
+        Whether it may be the model of a fit that finds no separator.
     offsets : ndarray of shape (n_classes,) or None
-        Its intercept in that case; None: the one of the exponential loss, where its scale is
-        the best.
+        Its intercept as that model, as class offsets. None: the intercept that minimises the
+        exponential loss, at the scale of the predictor where that loss is least.
     margins : ndarray or None
-        Its margins on all rows, if known in float64: a bound to stop on then needs no
-        further pass.
+        Its margins on all rows in float64, if they are known: confirming its lower bound then
+        needs no pass.
     precise : bool
-        Whether the vector was computed in float64 from its coefficients: nor does this one.
+        Whether the vector was computed in float64 from its coefficients: confirming its upper
+        bound then needs no pass.
 
     Examples
     --------

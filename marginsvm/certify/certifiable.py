@@ -1,4 +1,4 @@
-"""What bounds and proofs ask of a problem: certificates know nothing else about it.
+"""What bounds and proofs need of a problem, as protocols; they use nothing else of it.
 
 All lengths and margins are in units of the problem's radius, the norm of its longest row.
 """
@@ -14,18 +14,18 @@ from marginsvm.rows.vector import Vector
 
 
 class Predictor(NamedTuple):
-    """A predictor as it is published, and the margin that it reaches at least.
+    """A predictor as it is published, and a lower bound on its margin.
 
     Attributes
     ----------
     margin : float
-        In units of the radius.
+        Lower bound on its margin (units of the radius).
     offsets : ndarray
-        Class offsets that became the intercept.
+        Class offsets, from which the intercept was computed.
     coef, intercept : ndarray
-        In the user's units.
+        Its coefficients and intercept in the user's units.
     separates : bool
-        Whether it separates the examples themselves, slack left out.
+        Whether it separates the examples themselves, without slack.
     """
 
     margin: float
@@ -41,12 +41,12 @@ class LowestMargins(NamedTuple):
     Attributes
     ----------
     vector : Vector
-        The one that they belong to: that which was asked about or, of kernels, the same
-        computed again from its coefficients.
+        The vector that has these margins: the given one or, with kernels, the given one computed
+        again from its coefficients.
     low : ndarray of shape (n_groups, n_groups)
         The smallest margin of each group of rows.
     margins : ndarray of shape rows.shape, or None
-        The margins of all rows; None where these are on other machines.
+        The margins of all rows; None where the examples are on other machines.
     """
 
     vector: Vector
@@ -55,16 +55,18 @@ class LowestMargins(NamedTuple):
 
 
 class Distribution(Protocol):
-    """The distribution q over the rows as which a vector's coefficients are published.
+    """The distribution q over the rows that is published for a vector.
+
+    It is the vector's coefficients, divided by their sum and corrected so that they balance.
 
     Attributes
     ----------
     image : ndarray
-        ``A^T q'`` for weights q' next to q.
+        ``A^T q'`` for weights q' that differ from q by rounding only.
     moved : float
         Sum of the absolute values of ``q - q'`` (dimensionless).
     mass : float
-        Sum of q at least, at most 1: rounding may have left less (dimensionless).
+        Lower bound on the sum of q, which is 1 up to rounding (dimensionless).
     """
 
     @property
@@ -77,7 +79,7 @@ class Distribution(Protocol):
     def mass(self) -> float: ...
 
     def weights(self) -> Array:
-        """Q itself, of shape rows.shape; where weights on the rows are lazy, passes compute it."""
+        """The weights q, of shape rows.shape; computing them may take passes over the examples."""
         ...
 
     def imbalance(self) -> float:
@@ -88,18 +90,20 @@ class Distribution(Protocol):
 class ErrorModel(Protocol):
     """How far the computed lengths and margins of a problem may be off.
 
-    Each geometry has its own: features, a kernel, features on other machines.
+    There is one for features, one for a kernel, and one for features on other machines. All
+    lengths and margins are in units of the radius.
 
     Attributes
     ----------
     rounding_rtol : float
-        Relative rounding error of a bound that need not be made smaller (dimensionless).
+        Relative rounding error of a bound that is small enough (dimensionless).
     resolution : float
-        Margins up to this may be rounding that the model does not know of.
+        Margins up to this may be due to rounding errors that the model does not include.
     vanishing : float
-        Upper bounds from which down exact weights that prove a margin of 0 may be near.
+        Upper bounds below this may be due to rounding, so that it is worth looking for weights
+        with ``A^T q = 0`` exactly.
     farthest : float
-        Longest row, counted from the point from which images count.
+        Largest norm of an image of an example, from the origin of the images.
     """
 
     @property
@@ -115,17 +119,17 @@ class ErrorModel(Protocol):
     def farthest(self) -> float: ...
 
     def predictor_norm(self, vector: Vector) -> float:
-        """Norm of a vector as a predictor, slack coordinates left out, at most."""
+        """Upper bound on the norm of a vector as a predictor, without slack coordinates."""
         ...
 
     def proof_norm(self, proof: Distribution) -> float:
-        """Norm of ``A^T q`` of a distribution, slack coordinates left out, at most."""
+        """Upper bound on the norm of ``A^T q`` of a distribution, without slack coordinates."""
         ...
 
     def margin_error(self, vector: Vector, norm: float, wanted: float) -> float:
-        """Most by which margins computed in float64 may be off, for a predictor of this norm.
+        """Bound on the error of margins computed in float64, for a predictor of this norm.
 
-        Where the quickest estimate is above ``wanted``, a closer one is tried.
+        Where the quickest estimate is above ``wanted``, a closer one is computed.
         """
         ...
 
@@ -145,9 +149,9 @@ class Certifiable(Protocol):
         Norm of the longest row in the user's units.
     errors : ErrorModel
     width : float
-        Numbers in a row that is written out; infinite where it cannot be.
+        Numbers in a row that is written out as features; infinite where it cannot be.
     overlap_answers : OverlapAnswers
-        What is known of whether the classes overlap.
+        Results of earlier checks of whether weights prove that the classes overlap.
     """
 
     rows: Rows
@@ -161,7 +165,7 @@ class Certifiable(Protocol):
 
     @property
     def slack(self) -> Array | None:
-        """Squares of the rows' extra coordinates, as many as margins; None: a hard margin."""
+        """Squares of the slack coordinates, of the shape of margins; None: a hard margin."""
         ...
 
     def combine(self, q: Array, *, precise: bool = False) -> Vector:
@@ -169,7 +173,7 @@ class Certifiable(Protocol):
         ...
 
     def weights(self, vector: Vector) -> Array:
-        """Weights of a vector on the rows; where they are lazy, passes compute them."""
+        """Weights of a vector on the rows; computing them may take passes over the examples."""
         ...
 
     def gram(self, row_ids: Array, others: Array) -> Array:
@@ -177,15 +181,15 @@ class Certifiable(Protocol):
         ...
 
     def lowest_margins(self, vector: Vector) -> LowestMargins:
-        """Compute the margins that a lower bound rests on: a pass."""
+        """Compute the margins for a lower bound, in float64, by a pass over the examples."""
         ...
 
     def distribution(self, vector: Vector) -> Distribution:
-        """The distribution over the rows that a vector is published as."""
+        """The distribution over the rows that is published for a vector."""
         ...
 
     def predictor(self, vector: Vector, offsets: Array) -> tuple[Array, Array]:
-        """Coefficients and intercept as the user applies them, in the user's units of x."""
+        """Coefficients and intercept for x in the user's units."""
         ...
 
     def extended_scores(self, examples: Array, coef: Array) -> Array:
@@ -193,16 +197,17 @@ class Certifiable(Protocol):
         ...
 
     def given(self, examples: Array) -> tuple[Any, Array, bool] | None:
-        """Some of the examples as the user gave them; None where these are not to be had.
+        """Some of the examples as the user gave them; None where they are not available.
 
         Returns
         -------
         X : ndarray or sparse matrix of shape (n, d)
-            Features, exactly: whatever predictors can say is linear in them.
+            Features, without rounding; the scores of predictors are linear in them.
         factor : ndarray of shape (n,)
-            Positive: what an example is multiplied with here, and its weights there.
+            Positive factors: a weight on an example of this problem, multiplied by the factor of
+            the example, is the weight on the example that the user gave.
         intercept : bool
-            Whether predictors may have an intercept beside these features.
+            Whether predictors have an intercept in addition to these features.
         """
         ...
 
@@ -212,21 +217,21 @@ class WrittenOut(Protocol):
     """A problem whose rows can be written out, as those of features can and a kernel's cannot."""
 
     def spread(self) -> Array | None:
-        """Largest distance of each feature from its mean (the first time: a pass).
+        """Largest distance of each feature from its mean; the first call takes a pass.
 
-        None: no feature is longer than its example.
+        None: it is not needed, as no feature is longer than its example.
         """
         ...
 
     def examples(self, index: Array) -> Array:
-        """Examples written out in float64, about the mean."""
+        """Examples written out in float64, with the mean subtracted."""
         ...
 
     def points(self, row_ids: Array) -> Array:
-        """Rows written out one below the other, as images, slack coordinates left out."""
+        """Images of rows as a matrix, without slack coordinates."""
         ...
 
 
 def written_out(problem: object) -> WrittenOut | None:
-    """The problem as one whose rows can be written out, if they can."""
+    """The problem, if its rows can be written out; else None."""
     return problem if isinstance(problem, WrittenOut) else None

@@ -27,27 +27,28 @@ class MarginCertificate:
     Attributes
     ----------
     margin : float
-        Margin that the fitted predictor reaches at least: a lower bound (margin units, those
-        of X, or what ``of`` says; for a soft margin, of X with one slack coordinate a row).
-        Below 0, it claims nothing.
+        Lower bound on the margin of the fitted predictor, and so on the best margin (in margin
+        units: those of X or of what ``of`` names; for a soft margin, of X with one slack
+        coordinate for each row). A bound below 0 says nothing.
     margin_bound : float
-        No predictor has a larger margin: the norm of ``A^T q`` (margin units). Both bounds
-        allow for all rounding.
+        Upper bound on the margin of any predictor: the norm of ``A^T q`` (margin units). Both
+        bounds allow for all rounding.
     status : str
         How the fit ended: ``certified``, ``separated``, ``no_margin``, ``stalled``,
         ``max_iter``, ``stopped`` or ``interrupted``.
     separable : bool or None
-        Whether the classes can be separated: True if the predictor separates them, False if
-        exact weights near ``weights`` are proved to make the classes meet, else None.
+        Whether the classes can be separated. True: the predictor separates them. False: weights
+        near ``weights`` are proved to exist for which ``A^T q`` is exactly zero, so that no
+        predictor separates the classes. None: neither is known.
     weights : csr_array of shape (n_samples, 1) or (n_samples, n_classes)
         The distribution q that proves the upper bound. More than two classes: entry
         ``(i, j)`` belongs to example i held against class j.
     radius : float
-        Largest norm of an example (units of X; with an intercept about the mean, or about that
-        of some examples): the scale of margins.
+        Largest norm of an example, the scale of margins (units of X). With an intercept, examples
+        are measured from the mean of all or of some of them.
     of : str
-        What has these margins, in words: ``X``; or, with ``normalize=True``, the examples
-        divided by their norms. ``separable`` is true of X in each case.
+        What the margins are those of, in words: ``X`` or, with ``normalize=True``, the examples
+        divided by their norms. ``separable`` is about X in either case.
 
     Examples
     --------
@@ -71,21 +72,21 @@ class MarginCertificate:
     def gap(self) -> float:
         """Relative gap between the bounds, ``(margin_bound - margin) / margin_bound``.
 
-        From 0 to 1 (dimensionless): the part of the upper bound that the predictor's margin
-        falls short of. No best margin is negative, so a lower bound below 0 counts as 0: the
+        From 0 to 1 (dimensionless): by which fraction of the upper bound the predictor's margin
+        falls short of it. No best margin is negative, so a lower bound below 0 counts as 0: the
         gap is 1 where no separator was found, and 0 where both bounds are 0.
         """
         return relative_gap(self.margin, self.margin_bound)
 
     def outcome(self, max_iter: int, tol: float) -> str:
-        """Say how a fit ended that did not reach its goal.
+        """Describe the end of a fit that did not reach its goal, in a sentence.
 
         Parameters
         ----------
         max_iter : int
-            Rounds that the fit was allowed.
+            Number of rounds that the fit was allowed.
         tol : float
-            Relative gap that it was to reach (dimensionless).
+            Relative gap that the fit was to reach (dimensionless).
 
         Returns
         -------
@@ -107,7 +108,7 @@ class MarginCertificate:
 
     @property
     def _where(self) -> str:
-        """Name what the margins are of, if that is not X itself."""
+        """Words that name what the margins are those of; empty for X itself."""
         return "" if self.of == "X" else f" on {self.of}"
 
     def __str__(self) -> str:

@@ -12,21 +12,21 @@ from marginsvm.kernel_matrix import KernelMatrixAdapter
 _IN_VAIN = "More rounds do not help:"
 
 
-def remedies(estimator: Any, data: KernelMatrixAdapter) -> str:
+def remedies(estimator: Any, problem: KernelMatrixAdapter) -> str:
     """What to do about a fit that ended as it did, in sentences.
 
     Parameters
     ----------
     estimator : estimator
         Fitted, with the status ``max_iter``, ``stalled`` or ``no_margin``.
-    data : KernelMatrixAdapter
+    problem : KernelMatrixAdapter
         What it was fitted to.
     """
-    if flaw := data.flaw():
+    if flaw := problem.flaw():
         return flaw
     if estimator.status_ == "no_margin":
         return _thinner(estimator)
-    return _coarser(estimator, data) if _hidden(estimator) else _longer(estimator)
+    return _coarser(estimator, problem) if _hidden(estimator) else _longer(estimator)
 
 
 def _thinner(estimator: Any) -> str:
@@ -48,14 +48,14 @@ def _hidden(estimator: Any) -> bool:
     return estimator.status_ == "stalled" or met
 
 
-def _coarser(estimator: Any, data: KernelMatrixAdapter) -> str:
+def _coarser(estimator: Any, problem: KernelMatrixAdapter) -> str:
     """Ask for less, or for more digits.
 
     The exact solver computes with features in float64, whatever their type; not so with
     kernel values, which are in the type of X.
     """
     kernel = estimator.kernel != "linear"
-    if data.precision == np.float32 and (kernel or estimator.status_ != "stalled"):
+    if problem.precision == np.float32 and (kernel or estimator.status_ != "stalled"):
         what = "the kernel matrix" if estimator.kernel == "precomputed" else "X"
         return f"{_IN_VAIN} rounding in float32 hides the rest. Pass {what} as float64."
     ways = []

@@ -1,4 +1,4 @@
-"""The life of a fit; nothing here knows scikit-learn."""
+"""Algorithms and how they are played to a certificate, without any of scikit-learn's API."""
 
 from marginsvm.certify.candidate import Candidate
 from marginsvm.fit.algorithm import Algorithm, Requirements

@@ -1,4 +1,4 @@
-"""What an algorithm is: a value that starts, steps, and says what its vectors may prove."""
+"""What an algorithm is: a value with a first state, a step, and vectors that carry bounds."""
 
 from __future__ import annotations
 
@@ -16,24 +16,25 @@ from marginsvm.kernel_matrix.responses import Response
 
 @dataclass(frozen=True)
 class Requirements:
-    """What an algorithm asks of the problem that it is played on.
+    """What an algorithm needs of the problem that it is played on.
 
     Attributes
     ----------
     by_passes : bool
-        Its steps are passes over all rows, so that the examples may be anywhere: in memory, in
-        files, on a cluster. False: it goes from row to row and needs them in memory.
+        Whether each step is a pass over all rows, so that the examples may lie anywhere: in
+        memory, in files, on a cluster. False: a step visits single rows, and needs the
+        examples in memory.
     every_row : bool
-        All rows take part in every step. False: few of them matter, so that a product with all
-        of a kernel matrix, or a pass to find the mean, would cost more than it gains.
+        Whether all rows take part in every step. False: few rows matter, so that computing a
+        whole kernel matrix, or the mean of all examples, would cost more than it saves.
     in_order : bool
-        The result depends on the order of the examples, as they are visited one by one.
+        Whether the result depends on the order of the examples.
     columns : ColumnPlan or None
-        How it wants columns of the Gram matrix, if it goes by these; the whole matrix is then
-        never formed.
+        How columns of the Gram matrix are computed and cached, for an algorithm that uses single
+        columns; the whole matrix is then never formed. None: it does not use columns.
     responses : tuple of Response or None
-        The responses that it asks for, where each of its vectors is a combination of best
-        responses; None: its vectors are combinations of rows of its own choice.
+        The responses that the algorithm uses, where each of its vectors is a combination of best
+        responses. None: its vectors are combinations of rows that it chooses itself.
     """
 
     by_passes: bool = True
@@ -53,7 +54,7 @@ class Requirements:
         Raises
         ------
         ValueError
-            If steps are no passes over the data.
+            If the steps are not passes over the data.
         """
         if not self.by_passes:
             raise ValueError(
@@ -65,13 +66,14 @@ class Requirements:
 class Algorithm(ABC):
     """An algorithm of a paper, with its parameters: a frozen dataclass.
 
-    It supplies ``start`` (its first state), ``step`` (the paper's lines), ``candidates`` (which
-    vectors may be certified) and ``requires``. States are values as well: a step gives a new
-    one and leaves the old one as it was, so that a fit may be interrupted at any time.
+    It supplies ``start`` (the first state), ``step`` (one round of the paper), ``candidates`` (the
+    vectors from which bounds are computed) and ``requires``. States are values as well: a step
+    returns a new state and leaves the old one unchanged, so that a fit may be interrupted at
+    any time.
 
     Examples
     --------
-    The batch perceptron, whose state is the sum of all the worst rows:
+    The batch perceptron. In every round it adds the row of smallest margin to its state, a sum:
 
     >>> from dataclasses import dataclass
     >>> import numpy as np
@@ -94,7 +96,7 @@ class Algorithm(ABC):
 
     @property
     def requires(self) -> Requirements:
-        """What it asks of the problem."""
+        """What the algorithm needs of the problem."""
         return Requirements()
 
     @abstractmethod
@@ -103,17 +105,17 @@ class Algorithm(ABC):
 
     @abstractmethod
     def step(self, problem: KernelMatrixAdapter, state: Any) -> Any:
-        """State after one round more; the same object where nothing is left to be done."""
+        """State after one more round; the same object if there is nothing left to do."""
 
     @abstractmethod
     def candidates(self, problem: KernelMatrixAdapter, state: Any) -> Iterable[Candidate]:
         """Vectors that carry bounds after a round, and the model where nothing separates."""
 
     def n_rounds(self, n_iter: int) -> int:
-        """How many rounds the step that begins after ``n_iter`` of them plays together."""
+        """Number of rounds that one step plays, where ``n_iter`` rounds were played before it."""
         return 1
 
     def fallback(self, problem: KernelMatrixAdapter, progress: Progress) -> Candidate:
-        """Model where nothing separates, as far as is known: the last candidate that is one."""
+        """Model for a fit that found no separator: the last candidate with ``fallback=True``."""
         assert progress.last is not None, "one candidate must have fallback=True"
         return progress.last

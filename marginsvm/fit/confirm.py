@@ -1,4 +1,4 @@
-"""Bounds to stop on, computed again in float64 from what the best vectors are made of."""
+"""The bounds on which a fit stops: computed again in float64, with all rounding allowed for."""
 
 from __future__ import annotations
 
@@ -17,7 +17,10 @@ from marginsvm.kernel_matrix.responses import Weights, softmax
 from marginsvm.rows.rows import Rows
 from marginsvm.rows.vector import Vector
 
-_LOG_SCALES = (-5.0, 10.0)  # of the largest margin, between which the loss is least
+# Logarithms of the factors by which margins, divided by the largest of them, are multiplied in
+# the search for the scale of least loss: from e^-5, where the loss is flat, to e^10, where only
+# the smallest margins count.
+_LOG_SCALES = (-5.0, 10.0)
 
 
 def confirm(
@@ -49,7 +52,7 @@ def confirm(
 def _best_model(
     algorithm: Algorithm, problem: KernelMatrixAdapter, progress: Progress
 ) -> tuple[Vector, Predictor]:
-    """Vector of the best separator, or of the fallback, and its predictor."""
+    """Vector and predictor of the best separator or, if there is none, of the fallback."""
     best = progress.best
     if best is not None:
         predictor = lower_bound(problem, best.vector, margins=best.margins)
@@ -65,10 +68,11 @@ def _best_model(
 
 
 def least_loss(rows: Rows, margins: Array) -> Weights:
-    """Softmax of some multiple of these margins, that which has the least exponential loss.
+    """Softmax weights of the margins, scaled by the factor with the least exponential loss.
 
-    Its offsets are the best intercept for the margins as they are. (That of the loss without
-    scaling would be the larger class's, whatever the predictor, where margins are small.)
+    Their offsets are the intercept that is best for the predictor at that scale, in the units of
+    the given margins. Without scaling, the loss of small margins would be least at an intercept
+    that puts all examples into the larger class.
 
     Parameters
     ----------

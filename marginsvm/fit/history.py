@@ -14,11 +14,11 @@ class Line(NamedTuple):
     n_iter : int
         Rounds played.
     n_passes : float
-        Passes over the data; with kernels, products with the Gram matrix.
+        Passes over the data or, with kernels, products with the Gram matrix, in all so far.
     seconds : float
-        Time of the rounds.
+        Time that the rounds took so far.
     lower, upper : float
-        Units of the radius.
+        Best bounds so far (units of the radius).
     """
 
     n_iter: int
@@ -29,11 +29,12 @@ class Line(NamedTuple):
 
 
 class History:
-    """Lines of a table: a value, although longer ones share its memory.
+    """Lines of a table: a value that never changes.
 
-    Copying the lines in every round would cost the square of their number. So they lie in one
-    list, to whose end only the first may append who asks; whoever asks later, from the same
-    history, gets a list of its own. What a history holds never changes.
+    Copying all lines in every round would take time in proportion to the square of their number.
+    So a history and the longer ones made from it share one list, of which each holds the first
+    lines. The first call of ``grown`` appends to that list; a second call of the same history
+    copies it.
 
     Examples
     --------
@@ -52,7 +53,7 @@ class History:
         """History with one line more."""
         lines = self._lines
         if len(lines) == self._n:
-            lines.append(line)  # of several threads, one gets this place
+            lines.append(line)  # of several threads, only one gets this position
         if lines[self._n] is not line:
             lines = [*self, line]
         longer = History.__new__(History)

@@ -1,7 +1,7 @@
 """Ctrl-C waits for the end of a round, as in OSQP, SCS and Ipopt.
 
-An exception may be raised between any two lines, in a thread pool's lock or numba's
-dispatcher as well; held back, it meets a fit only where nothing is half done.
+Python may raise KeyboardInterrupt between any two instructions, also while a thread pool holds a
+lock or numba compiles. Here it is held back until a round has ended, where all states are complete.
 """
 
 from __future__ import annotations
@@ -23,7 +23,9 @@ class _Deferred:
 
     def __call__(self, signum: int, frame: Any) -> None:
         if self.waiting and not self.leaving:
-            self.handler(signum, frame)  # and still waits: Python drops what destructors raise
+            self.handler(
+                signum, frame
+            )  # it stays waiting: Python discards exceptions raised in destructors
         else:
             self.waiting = True
 
@@ -42,7 +44,9 @@ def _handler() -> Any:
 @contextmanager
 def _deferred_interrupts() -> Iterator[None]:
     handler = _handler()
-    if not callable(handler) or isinstance(handler, _Deferred):  # or a fit within a fit
+    if not callable(handler) or isinstance(
+        handler, _Deferred
+    ):  # or already deferred, by a fit around this one
         yield
         return
     deferred = _Deferred(handler)
@@ -50,10 +54,12 @@ def _deferred_interrupts() -> Iterator[None]:
         signal.signal(signal.SIGINT, deferred)
         yield
     except KeyboardInterrupt:
-        deferred.waiting = False  # it has got through
+        deferred.waiting = False  # it is on its way already
         raise
     finally:
-        deferred.leaving = True  # from here on it does not raise: its predecessor must return
+        deferred.leaving = (
+            True  # from here on only remember it, so that the old handler is restored
+        )
         signal.signal(signal.SIGINT, handler)
         deferred.release()
 
@@ -61,7 +67,7 @@ def _deferred_interrupts() -> Iterator[None]:
 def interrupts_wait(method: Callable[..., Any]) -> Callable[..., Any]:
     """Decorate a method in which interrupts are to wait for ``let_interrupts_through``.
 
-    What has been waiting at its end is raised when all is done.
+    An interrupt that still waits when the method ends is raised then.
     """
 
     @wraps(method)
@@ -73,7 +79,7 @@ def interrupts_wait(method: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def let_interrupts_through() -> None:
-    """Raise KeyboardInterrupt, or do what else the user's handler does, if one waits."""
+    """Call the handler of the user (which raises KeyboardInterrupt by default) if one waits."""
     handler = _handler()
     if isinstance(handler, _Deferred):
         handler.release()

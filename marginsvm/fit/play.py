@@ -31,7 +31,7 @@ class Outcome:
     status : str
         ``certified``, ``separated``, ``no_margin``, ``stalled``, ``stopped`` or ``max_iter``.
     progress : Progress
-        Where it ended.
+        The state, the bounds and the history at the end.
     """
 
     status: str
@@ -45,17 +45,19 @@ def play(
     on_round: OnRound | None = None,
     resume: Progress | None = None,
 ) -> Outcome:
-    """Play rounds until the margin is certified, or what else ends a fit.
+    """Play rounds until the stopping rule, ``max_iter`` or ``on_round`` ends the fit.
 
     Parameters
     ----------
     algorithm : Algorithm
     problem : KernelMatrixAdapter
     stopping : Stopping
+        When the fit ends.
     on_round : callable, default=None
-        It is given the progress after every round, and may stop the fit by returning True.
+        Called with the progress after every round; it may stop the fit by returning True.
     resume : Progress, default=None
-        Where an earlier fit of the same algorithm to the same problem ended; None: begin.
+        Progress of an earlier fit of the same algorithm to the same problem, from which this one
+        continues; None: begin anew.
 
     Returns
     -------
@@ -66,8 +68,8 @@ def play(
     ValueError
         If vectors become too long for float64.
     KeyboardInterrupt
-        Between two rounds, see :mod:`marginsvm.fit.interrupts`; ``on_round`` has been given
-        all that is worth keeping.
+        Between two rounds, see :mod:`marginsvm.fit.interrupts`. What was found so far is the
+        progress that ``on_round`` was given last.
 
     Examples
     --------
@@ -82,7 +84,7 @@ def play(
     ('certified', True)
     """
     progress = begin(algorithm, problem) if resume is None else resume
-    known = progress.confirmed  # the end of an earlier fit may be that of this one
+    known = progress.confirmed  # an earlier fit may have reached the goal of this one already
     status = stopping.confirmed(problem, progress, known) if known else None
     while status is None and progress.n_iter < stopping.max_iter:
         if on_round is not None:  # who is told of every round keeps what an interrupt leaves
@@ -94,11 +96,13 @@ def play(
     return Outcome(status or "max_iter", progress)
 
 
-@np.errstate(over="ignore", invalid="ignore")  # norms tell
+@np.errstate(over="ignore", invalid="ignore")  # overflow is found by a check of the norms
 def begin(algorithm: Algorithm, problem: KernelMatrixAdapter) -> Progress:
     """Progress before the first round."""
     state = algorithm.start(problem)
-    return Progress(state, problem.C, n_passes=problem.work.lap())  # with those that measured it
+    return Progress(
+        state, problem.C, n_passes=problem.work.lap()
+    )  # with the passes that measured the problem
 
 
 @np.errstate(over="ignore", invalid="ignore")
@@ -106,7 +110,7 @@ def advance(
     algorithm: Algorithm, problem: KernelMatrixAdapter, max_iter: int, progress: Progress
 ) -> Progress:
     """Play one step and keep the best bounds."""
-    problem.work.lap()  # passes between rounds are not theirs
+    problem.work.lap()  # passes since the last round are not counted
     begun = time.perf_counter()
     state = algorithm.step(problem, progress.state)
     lower, upper, found = _best_of(algorithm, problem, state, progress)
@@ -132,7 +136,7 @@ def advance(
 def _best_of(
     algorithm: Algorithm, problem: KernelMatrixAdapter, state: Any, progress: Progress
 ) -> tuple[float, float, dict[str, Any]]:
-    """Best bounds so far, and those of the state's candidates that are to be kept."""
+    """Best bounds so far, and the candidates of this state that become part of the progress."""
     found: dict[str, Any] = {}
     lower, upper = progress.lower, progress.upper
     for candidate in algorithm.candidates(problem, state):
@@ -155,10 +159,11 @@ def _best_of(
 def _check(
     algorithm: Algorithm, problem: KernelMatrixAdapter, stopping: Stopping, progress: Progress
 ) -> tuple[str | None, Progress]:
-    """Name the reason to stop, if there is one and confirmed bounds agree.
+    """Name the reason to stop, if there is one that confirmed bounds give as well.
 
-    The bounds of a round carry its rounding (float32's, too); bounds to stop on
-    are computed again in float64, now and then if they disagree.
+    The bounds of a round are subject to its rounding (in float32, too). When they promise a
+    reason to stop, they are confirmed in float64. If that fails, it is tried again only after
+    a tenth more rounds, as confirming takes passes.
     """
     status, n = stopping.promised(problem, progress), progress.n_iter
     last = n == stopping.max_iter or progress.settled
@@ -175,8 +180,10 @@ def _check(
 def _with_decisive_proof(
     algorithm: Algorithm, problem: KernelMatrixAdapter, progress: Progress
 ) -> Progress:
-    """Replace a proof that next to nothing separates by one that nothing does, if it can be."""
+    """Replace a proof of a negligible margin by one that nothing separates, where there is one."""
     assert progress.proof is not None
     proof = decisive(problem, progress.proof, algorithm.candidates(problem, progress.state))
-    upper = min(progress.upper, upper_bound(problem, proof.vector))  # no worse one may follow it
+    upper = min(
+        progress.upper, upper_bound(problem, proof.vector)
+    )  # no larger bound may replace it
     return replace(progress, proof=proof, upper=upper)

@@ -1,4 +1,4 @@
-"""Where a fit stands: the best bounds so far and the vectors that reached them."""
+"""The progress of a fit: the best bounds so far, and the vectors that gave them."""
 
 from __future__ import annotations
 
@@ -17,17 +17,20 @@ from marginsvm.rows.vector import Vector
 
 @dataclass(frozen=True)
 class ConfirmedBounds:
-    """The model and the proof with their bounds, with all of a round's rounding allowed for.
+    """The model and the proof, with bounds that allow for all rounding.
 
     Attributes
     ----------
-    model, proof : Vector
+    model : Vector
     predictor : Predictor
         The model as it is published, with its margin.
+    proof : Vector
+        Its weights on the rows prove the upper bound.
     upper : float
         Upper bound that the proof gives (units of the radius).
     overlap : bool
-        Exact weights near those of ``proof`` are known to make the classes meet.
+        Whether weights near those of ``proof`` are proved to exist for which ``A^T q`` is exactly
+        zero, so that no predictor separates the classes.
     """
 
     model: Vector
@@ -38,38 +41,39 @@ class ConfirmedBounds:
 
     @property
     def lower(self) -> float:
-        """Margin of the model at least (units of the radius)."""
+        """Lower bound: the margin of the model, at least (units of the radius)."""
         return self.predictor.margin
 
 
 @dataclass(frozen=True)
 class Progress:
-    """Where a fit stands after a round; every round makes a new one.
+    """The progress of a fit after a round; every round makes a new value.
 
     Attributes
     ----------
     state : object
-        The algorithm's.
+        The state of the algorithm.
     C : float
-        Soft margin of the problem that all this is about.
+        Soft margin parameter of the problem.
     n_iter : int
         Rounds played.
     lower, upper : float
-        Best bounds so far (units of the radius), with the rounding of rounds.
+        Best bounds so far (units of the radius), as computed in rounds, with their rounding.
     best, proof : Candidate or None
-        Those that reached ``lower`` and ``upper``.
+        The candidates that gave ``lower`` and ``upper``.
     last : Candidate or None
-        The latest model for data that nothing separates.
+        The latest candidate with ``fallback=True``: the model where nothing separates.
     seconds, n_passes : float
         Time and passes that the rounds took.
     next_confirmation : int
-        Round from which bounds may be confirmed again: it takes some passes.
+        Round from which bounds may be confirmed again, as that takes some passes.
     confirmed : ConfirmedBounds or None
-        What these vectors were confirmed to give.
+        Confirmed bounds of these candidates, once they were computed.
     begun : Progress or None
-        Where a step began that ``max_iter`` cut short: a later fit plays it in full.
+        The progress before a step of several rounds that ``max_iter`` cut short; a fit that
+        continues begins from it and plays that step in full.
     settled : bool
-        The last step changed nothing, and no later one will.
+        Whether the last step returned the same state, so that no later one changes it either.
     history : History
     """
 
@@ -90,10 +94,10 @@ class Progress:
     history: History = field(default_factory=History)
 
     def stalled(self, patience: int | None) -> bool:
-        """Whether the last ``patience`` rounds gained nothing: neither bound, nor the gap.
+        """Whether the last ``patience`` rounds improved neither a bound nor the gap.
 
-        A hundredth is the least that counts: at such a pace, one digit takes 230 times as
-        many rounds. Before there is an upper bound, there is nothing to be gained on.
+        A change by less than a hundredth counts as none: at that pace, one more digit would
+        take 230 times ``patience`` rounds. A fit without an upper bound has not stalled.
         """
         if patience is None or len(self.history) <= patience:
             return False
@@ -103,7 +107,11 @@ class Progress:
         return bool(np.isfinite(then.upper)) and not (better or closer)
 
     def agrees_with(self, problem: KernelMatrixAdapter) -> bool:
-        """Whether what is known of the vectors, and is not computed again, holds on this data."""
+        """Whether the stored image and margins of the best vectors are those on this problem.
+
+        Images and margins that were computed in float64 are not computed again, so that a warm
+        start on other data would take over wrong bounds.
+        """
         proof, best, same = self.proof, self.best, True
         assert proof is not None
         if proof.precise:

@@ -1,4 +1,4 @@
-"""When a fit ends, and what its end is called."""
+"""When a fit ends, and with which status."""
 
 from __future__ import annotations
 
@@ -19,17 +19,20 @@ class Stopping:
     Attributes
     ----------
     goal : {"gap", "separation", "rounds"}
-        The relative gap ``tol``, any separator of the examples, or nothing but ``max_iter``.
+        What ends the fit: the relative gap ``tol``, any separator of the examples, or nothing
+        but ``max_iter``.
     tol : float
         Relative gap between the certified bounds (dimensionless).
     max_iter : int
-        Rounds in all.
+        Number of rounds, those of a resumed fit included.
     negligible : float or None
-        Upper bound (in radii) at which a fit without a separator gives up; None: where exact
-        weights that prove 0 may be near, which depends on the problem.
+        Upper bound (in radii) at which a fit without a separator gives up. None: the threshold of
+        the problem's error model (``vanishing``), below which a proof that nothing separates may
+        be found.
     patience : int or None
-        Rounds without closer bounds after which a fit has stalled. Such a fit also goes on where
-        its bound is negligible but proves nothing, as later rounds may. None: it never stalls.
+        Rounds without progress after which a fit has stalled. With patience, a fit whose upper
+        bound is negligible, but without a proof that nothing separates, also continues, as
+        later rounds may find the proof. None: a fit never stalls.
     """
 
     goal: str = "gap"
@@ -39,14 +42,14 @@ class Stopping:
     patience: int | None = None
 
     def promised(self, problem: KernelMatrixAdapter, progress: Progress) -> str | None:
-        """Name the reason to stop that the rounds' own bounds promise, if there is one."""
+        """Name the reason to stop according to the bounds of rounds, if there is one."""
         lower = progress.lower if progress.lower > NOISE else 0.0
         return self._status(problem, lower, progress.upper, separates=True)
 
     def confirmed(
         self, problem: KernelMatrixAdapter, progress: Progress, bounds: ConfirmedBounds
     ) -> str | None:
-        """Name the reason to stop that confirmed bounds give, if there is one."""
+        """Name the reason to stop according to confirmed bounds, if there is one."""
         separates = bounds.predictor.separates
         status = self._status(problem, bounds.lower, bounds.upper, separates=separates)
         stalled = self.stalled(progress)
@@ -56,7 +59,7 @@ class Stopping:
         return status or ("stalled" if stalled else None)
 
     def stalled(self, progress: Progress) -> bool:
-        """Whether more rounds are in vain."""
+        """Whether ``patience`` rounds have brought no progress; never with ``tol=0``."""
         return self.tol > 0 and progress.stalled(self.patience)
 
     def _status(
@@ -64,8 +67,8 @@ class Stopping:
     ) -> str | None:
         """Name the reason to stop at these bounds.
 
-        A soft margin is positive whether or not the examples themselves are separated;
-        ``separates`` says so where it has been looked at.
+        A soft margin is positive whether or not the predictor separates the examples themselves;
+        ``separates`` says whether it does (True where that has not been checked yet).
         """
         if self.goal == "rounds":
             return None

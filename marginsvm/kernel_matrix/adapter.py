@@ -74,11 +74,11 @@ class KernelMatrixAdapter(ABC):
     >>> import numpy as np
     >>> from marginsvm.kernel_matrix import LinearAdapter, make_rows
     >>> X, codes = np.array([[2.0, 0.0], [0.0, 1.0]]), np.array([1, 0])
-    >>> data = LinearAdapter(X, make_rows(codes, 2, balanced=False))
-    >>> best = data.respond(data.zeros())  # the zero predictor has margin 0 on all rows
+    >>> problem = LinearAdapter(X, make_rows(codes, 2, balanced=False))
+    >>> best = problem.respond(problem.zeros())  # the zero predictor has margin 0 on all rows
     >>> best.vector.coef, best.mass
     (array([0.5, 0.5]), 1.0)
-    >>> data.radius, data.margins(best.vector)  # in units of the radius, squared
+    >>> problem.radius, problem.margins(best.vector)  # in units of the radius, squared
     (2.0, array([0.5  , 0.125]))
     """
 

@@ -79,9 +79,9 @@ class LazyWeightsAdapter(LinearAdapter):
         W, shift = self._weights(w.image, precise=False)
         work = _sums if self._merges else _sums_without_images
         sums = self._fold(partial(work, W=W, shift=shift, response=response, mu=mu), response.merge)
-        answer = response.finish(self.rows, sums, mu)
-        image, weights = answer.image, answer.weights
-        played = Played(response, W, shift, mu, answer.parameters, weights.mass)
+        whole = response.finish(self.rows, sums, mu)
+        image, weights = whole.image, whole.weights
+        played = Played(response, W, shift, mu, whole.parameters, weights.mass)
         if image is None:
             alone = Mixture([played], np.ones(1), np.empty(0), self._no_factors)
             image = self._fold(partial(image_of, mixture=alone), np.add)[..., :-1]

@@ -191,13 +191,13 @@ class LinearAdapter(
             merge=response.merge,
         )
         margins, sums = zip(*self._map(work, slack), strict=True)
-        answer = response.finish(self.rows, reduce(response.merge, sums), mu)
-        assert answer.image is not None  # the sums were taken with the examples
+        whole = response.finish(self.rows, reduce(response.merge, sums), mu)
+        assert whole.image is not None  # the sums were taken with the examples
         M, every = np.concatenate(margins), slice(None)
-        q = response.block_weights(self.rows, every, M, mu, answer.parameters)
-        image = answer.image.astype(np.float64, copy=False)
+        q = response.block_weights(self.rows, every, M, mu, whole.parameters)
+        image = whole.image.astype(np.float64, copy=False)
         image = self._centred.with_constant(image, self.rows.adjoint(q))
-        return BestResponse(Vector(image / self.radius, q), replace(answer.weights, q=q))
+        return BestResponse(Vector(image / self.radius, q), replace(whole.weights, q=q))
 
     def _kernel_block(self, i: Array, j: Array) -> Array:
         left = self._centred.written_out(i)

@@ -226,7 +226,7 @@ def _accelerate(rows, order, n, zeta, s, u_zeta, u_s, work, gamma):
 
 
 def ascend(
-    data: KernelMatrixAdapter,
+    problem: KernelMatrixAdapter,
     order: Array,
     alpha: Vector,
     rule: int = DUAL,
@@ -240,16 +240,16 @@ def ascend(
 
     ``mean`` (of the size of the image) gains theta before every step.
     """
-    rows, u = row_layout(data), alpha.image.reshape(-1)
+    rows, u = row_layout(problem), alpha.image.reshape(-1)
     phi = u if rows.q == 2.0 else np.empty_like(u)
     mean = np.empty(0) if mean is None else mean
     longest = max(rows.curvature.max(), _SMALL)
     _ascend(rows, order, rule, longest, alpha.coef.reshape(-1), u, phi, mean)
-    data.work.add_pass(order.size / data.n_rows)
+    problem.work.add_pass(order.size / problem.n_rows)
 
 
 def accelerate(
-    data: KernelMatrixAdapter,
+    problem: KernelMatrixAdapter,
     order: Array,
     n: int,
     zeta: Vector,
@@ -261,8 +261,8 @@ def accelerate(
     Its y is ``zeta + gamma^2 s`` (exactly, as gamma+^2 = (1 - gamma+) gamma^2), so both
     vectors move in one coordinate a step, and their images along one row.
     """
-    rows, (u_zeta, u_s) = row_layout(data), (x.image.reshape(-1) for x in (zeta, s))
+    rows, (u_zeta, u_s) = row_layout(problem), (x.image.reshape(-1) for x in (zeta, s))
     alpha_zeta, alpha_s = (x.coef.reshape(-1) for x in (zeta, s))
     work = np.empty((2, 0 if rows.q == 2.0 else u_zeta.size))
-    data.work.add_pass(order.size / data.n_rows)
+    problem.work.add_pass(order.size / problem.n_rows)
     return float(_accelerate(rows, order, n, alpha_zeta, alpha_s, u_zeta, u_s, work, gamma))

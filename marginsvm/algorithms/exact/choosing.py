@@ -44,8 +44,8 @@ def room_in_cache(problem: KernelMatrixAdapter) -> int:
 
 def near_examples(problem: KernelMatrixAdapter, margins: Array, row_ids: Array) -> Array:
     """Examples of the working set, and of each class those with the smallest margins."""
-    worst = margins.reshape(problem.rows.n_examples, -1).min(axis=1)
-    near = smallest_of_each(worst, problem.rows.codes, room_in_cache(problem))
+    smallest = margins.reshape(problem.rows.n_examples, -1).min(axis=1)
+    near = smallest_of_each(smallest, problem.rows.codes, room_in_cache(problem))
     return np.union1d(near, problem.rows.locate(row_ids)[0])
 
 

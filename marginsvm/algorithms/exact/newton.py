@@ -96,10 +96,10 @@ class Newton:
         b = _lowest(1.0 - margins, y, s, b) if problem.rows.balanced else 0.0
         xi = np.maximum(1.0 - margins - b * y, 0.0)
         separator = Vector(w, xi / s)
-        worst = problem.rows.min_margin(problem.rows.group_min(margins + xi))
+        smallest = problem.rows.min_margin(problem.rows.group_min(margins + xi))
         proof = problem.combine(xi / s, precise=True)
         upper = Candidate(proof, proof.mass, precise=True)
-        seen = Candidate(separator, min_margin=worst), upper
+        seen = Candidate(separator, min_margin=smallest), upper
         return cls(margins, b, separator, proof, active, hessian, seen)
 
     def advance(self, problem: KernelMatrixAdapter, tol: float) -> Newton | WorkingSet:

@@ -1,4 +1,4 @@
-"""The data player's responses: weights on the rows that answer the margins of a predictor.
+"""The data player's responses: weights on the rows, given the margins of a predictor.
 
 A response finds the unpenalised intercept on its way: the class offsets ``beta`` at which its
 weights are balanced. Each of them is one file; so is a new one.

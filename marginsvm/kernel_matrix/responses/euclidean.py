@@ -38,14 +38,14 @@ class Euclidean:
     centre: Array | None = None
 
     def respond(self, rows: Rows, margins: Array, mu: float = 1.0) -> Weights:
-        """Answer the margins of all rows."""
+        """Weights on the rows, given the margins of all rows."""
         density = rows.prior / mu
         t = (rows.prior if self.centre is None else self.centre) / density - margins
         offset = _offsets(rows, t, density)
         q = density * np.maximum(t - rows.expand(offset[0] + differences(offset[1:])), 0.0)
         q = q * rows.expand(balancing_factors(rows.group_sum(q)))
-        worst = rows.min_margin(rows.group_min(margins))
-        return Weights(q / q.sum(), 1.0, worst, offset[1:], -worst, 1.0)
+        smallest = rows.min_margin(rows.group_min(margins))
+        return Weights(q / q.sum(), 1.0, smallest, offset[1:], -smallest, 1.0)
 
     def __call__(
         self, rows: Rows, margins: Array, mu: float = 1.0, centre: Array | None = None

@@ -32,7 +32,7 @@ class Logistic:
     """
 
     def respond(self, rows: Rows, margins: Array, mu: float = 1.0) -> Weights:
-        """Answer the margins of all rows."""
+        """Weights on the rows, given the margins of all rows."""
         start = softmax.respond(rows, margins, mu)
         n = rows.total_weight
         if start.min_margin > _EXPONENTIAL_FROM * mu:

@@ -1,4 +1,4 @@
-"""What a response of the data player is, and what it answers."""
+"""What a response of the data player is, and what it gives."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from marginsvm.rows.rows import Rows
 
 @dataclass(frozen=True)
 class Weights:
-    """What a response answers.
+    """Weights on the rows, as a response gives them, and what is known along with them.
 
     Attributes
     ----------
@@ -21,8 +21,8 @@ class Weights:
     mass : float
         Their sum (dimensionless, as all but ``min_margin``).
     min_margin : float
-        Worst margin of the predictor that was answered, under its best intercept (units of
-        the radius).
+        Smallest margin of the predictor that was responded to, under its best intercept (units
+        of the radius).
     offsets : ndarray of shape (k,)
         The response's own intercept, as class offsets of the margins.
     log_risk : float
@@ -38,8 +38,8 @@ class Weights:
     >>> from marginsvm.kernel_matrix import make_rows
     >>> from marginsvm.responses import softmax
     >>> rows = make_rows(np.array([0, 1]), 2, balanced=False)
-    >>> answer = softmax.respond(rows, np.array([0.0, 1.0]))
-    >>> answer.mass, answer.min_margin
+    >>> weights = softmax.respond(rows, np.array([0.0, 1.0]))
+    >>> weights.mass, weights.min_margin
     (1.0, 0.0)
     """
 
@@ -70,16 +70,16 @@ class Response(Protocol):
     """
 
     def respond(self, rows: Rows, margins: Array, mu: float) -> Weights:
-        """Answer the margins of all rows with weights on the rows.
+        """Weights on the rows, given the margins of all rows.
 
         Parameters
         ----------
         rows : Rows
             What the margins are of; whether weights have to be balanced.
         margins : ndarray of shape rows.shape
-            Of the predictor that is answered (units of the radius).
+            Margins of the predictor that is responded to (units of the radius).
         mu : float
-            Smoothing (units of the radius); 0: all weight on the worst row.
+            Smoothing (units of the radius); 0: all weight on the row of smallest margin.
 
         Returns
         -------
@@ -110,8 +110,8 @@ class OnePassAnswer:
     >>> from marginsvm.responses import softmax
     >>> rows, every = make_rows(np.array([0, 1]), 2, balanced=False), slice(None)
     >>> X, margins = np.array([[1.0], [2.0]]), np.array([0.0, 0.0])
-    >>> answer = softmax.finish(rows, softmax.block_sums(rows, every, X, margins, 1.0), 1.0)
-    >>> answer.image, softmax.block_weights(rows, every, margins, 1.0, answer.parameters)
+    >>> whole = softmax.finish(rows, softmax.block_sums(rows, every, X, margins, 1.0), 1.0)
+    >>> whole.image, softmax.block_weights(rows, every, margins, 1.0, whole.parameters)
     (array([0.5]), array([0.5, 0.5]))
     """
 
@@ -125,9 +125,8 @@ class OnePassResponse(Response, Protocol):
     """A response that can be computed block by block: a round then reads the data once.
 
     A block contributes sums, the sums of two sets of blocks merge into those of both, and the
-    answer follows from the sums over all blocks. What the sums are is the response's own
-    affair. Where the examples are on other machines, they are all that is sent back in
-    a round.
+    weights follow from the sums over all blocks. Each response chooses what its sums are.
+    Where the examples are on other machines, the sums are all that is sent back in a round.
 
     Examples
     --------
@@ -140,8 +139,8 @@ class OnePassResponse(Response, Protocol):
     >>> X, margins = np.array([[-1.0], [1.0], [3.0], [-3.0]]), np.zeros(4)
     >>> blocks = [slice(0, 2), slice(2, 4)]
     >>> sums = [softmax.block_sums(rows, b, X[b], margins[b], 1.0) for b in blocks]
-    >>> answer = softmax.finish(rows, softmax.merge(*sums), 1.0)
-    >>> answer.image, answer.weights.mass
+    >>> whole = softmax.finish(rows, softmax.merge(*sums), 1.0)
+    >>> whole.image, whole.weights.mass
     (array([2.]), 1.0)
     """
 
@@ -151,13 +150,13 @@ class OnePassResponse(Response, Protocol):
         Parameters
         ----------
         rows : Rows
-            Those of the block and of others; they bring the sample weights.
+            Rows of all examples, those of the block among them, with their sample weights.
         block : slice
             Where the examples of the block are among those of ``rows``.
         X : array-like of shape (n_block, n_features) or None
             Examples of the block; None if the image is not asked for.
         margins : ndarray of shape (n_block, ...)
-            Of the block's rows, in float64 (units of the radius); not to be changed.
+            Margins of the block's rows, in float64 (units of the radius); not to be changed.
         mu : float
             As in ``respond`` (units of the radius).
 
@@ -179,17 +178,17 @@ class OnePassResponse(Response, Protocol):
         Returns
         -------
         object
-            Of the same type.
+            The merged sums, of the same type.
         """
         ...
 
     def finish(self, rows: Rows, sums: Any, mu: float) -> OnePassAnswer:
-        """Answer, given the sums over all blocks.
+        """Make the response of the sums over all blocks.
 
         Parameters
         ----------
         rows : Rows
-            Those of all examples.
+            Rows of all examples.
         sums : object
             From ``merge``.
         mu : float
@@ -216,6 +215,6 @@ class OnePassResponse(Response, Protocol):
         Returns
         -------
         ndarray of shape (n_block, ...)
-            The block's part of what ``respond`` answers to the margins of all rows.
+            The block's part of the weights that ``respond`` gives for the margins of all rows.
         """
         ...

@@ -93,7 +93,7 @@ class Softmax:
     """
 
     def respond(self, rows: Rows, margins: Array, mu: float = 1.0) -> Weights:
-        """Answer the margins of all rows."""
+        """Weights on the rows, given the margins of all rows."""
         low = rows.group_min(margins)
         finite = np.where(np.isfinite(low), low, 0.0)
         e = np.exp((rows.expand(finite) - margins) * (1.0 / mu))
@@ -135,8 +135,9 @@ class Softmax:
         image = sums.image
         if image is not None:
             image = rows.sum_of_groups(image, np.exp(sums.largest + exponents))
-        worst, log_risk = rows.min_margin(-mu * sums.largest), log_total - np.log(rows.total_weight)
-        weights = _weights(np.empty(0), worst, mu * offsets, float(log_risk))
+        smallest = rows.min_margin(-mu * sums.largest)
+        log_risk = log_total - np.log(rows.total_weight)
+        weights = _weights(np.empty(0), smallest, mu * offsets, float(log_risk))
         return OnePassAnswer(image, weights, SoftmaxParameters(sums.largest, exponents))
 
     def block_weights(
@@ -161,10 +162,10 @@ def _finite(largest: Array) -> Array:
     return np.where(largest > -np.inf, largest, 0.0)
 
 
-def _weights(q: Array, worst: float, offsets: Array, log_risk: float) -> Weights:
-    """Answer of the exponential loss, which is its own derivative but for the sign."""
+def _weights(q: Array, min_margin: float, offsets: Array, log_risk: float) -> Weights:
+    """Weights by the exponential loss, which is its own derivative but for the sign."""
     gradient_mass = float(np.exp(min(log_risk, _LARGEST_EXPONENT)))
-    return Weights(q, 1.0, worst, offsets, log_risk, gradient_mass)
+    return Weights(q, 1.0, min_margin, offsets, log_risk, gradient_mass)
 
 
 softmax = Softmax()

@@ -1,4 +1,4 @@
-"""The response without smoothing: all the weight on the worst row."""
+"""The response without smoothing: all the weight on the row of smallest margin."""
 
 from __future__ import annotations
 
@@ -16,22 +16,23 @@ _SMALLEST_SUM = 1e-300  # of prior weights (dimensionless); instead of 0 where a
 
 @dataclass(frozen=True)
 class WorstRow:
-    """Limit of the softmax as mu vanishes: all the weight on the worst row.
+    """Limit of the softmax as mu vanishes: all the weight on the row of smallest margin.
 
-    With an intercept, on the worst row of each group along the worst cycle of groups:
-    for two classes, half on the worst row of either class.
+    With an intercept, the weight is shared by the groups along the cycle of groups whose
+    smallest margins have the least mean, and in each of them is on the row of smallest margin.
+    For two classes, that is half on such a row of either class.
 
     Parameters
     ----------
     first : bool
-        Where several rows of a group are equally bad, the first of them takes all its weight;
-        otherwise they share it in proportion to the prior, as in the limit.
+        Whether, of several rows of a group with its smallest margin, the first takes all the
+        weight. Otherwise they share it in proportion to the prior, as in the limit.
     """
 
     first: bool = False
 
     def respond(self, rows: Rows, margins: Array, mu: float = 0.0) -> Weights:
-        """Answer the margins of all rows."""
+        """Weights on the rows, given the margins of all rows."""
         low = rows.group_min(margins)
         share = np.zeros_like(low)
         for edge in min_cycle(low)[1] if rows.balanced else [(0, 0)]:
@@ -41,8 +42,8 @@ class WorstRow:
             e.flat[_later_ties(rows, low, e)] = 0.0
         sums = np.maximum(rows.group_sum(e), _SMALLEST_SUM)
         q = e * rows.expand(share / share.sum() / sums)
-        worst = rows.min_margin(low)
-        return Weights(q, 1.0, worst, rows.best_offsets(low), -worst, 1.0)
+        smallest = rows.min_margin(low)
+        return Weights(q, 1.0, smallest, rows.best_offsets(low), -smallest, 1.0)
 
     def __call__(
         self, rows: Rows, margins: Array, mu: float = 0.0, *, first: bool = False
