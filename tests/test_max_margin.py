@@ -404,10 +404,10 @@ def test_the_column_cache_may_be_full(rng, monkeypatch):
 def test_proofs_are_sharpened(k, balanced, rng):
     X, y = overlapping(rng, n=120, k=k)
     data = LinearAdapter(X, make_rows(y, k, balanced=balanced))
-    answer = data.respond(data.zeros())
+    best = data.respond(data.zeros())
     for _ in range(50):
-        answer = data.respond(answer.vector * 50.0)
-    proof = shortest_proof(data, answer.weights.q)
+        best = data.respond(best.vector * 50.0)
+    proof = shortest_proof(data, best.weights.q)
     assert upper_bound(data, proof) <= 1e-14
     assert np.count_nonzero(proof.coef) <= 3 * (1 if k == 2 else k) + k
 

@@ -43,7 +43,7 @@ class OptimisticPlay(Algorithm):
 
     @property
     def requires(self) -> Requirements:
-        """Best responses by the softmax."""
+        """Best responses by the softmax only, so that the examples may lie anywhere."""
         return Requirements(responses=(softmax,))
 
     def start(self, problem: KernelMatrixAdapter) -> OptimisticState:

@@ -58,7 +58,7 @@ class Smoothed(Algorithm):
 
     @property
     def requires(self) -> Requirements:
-        """Best responses by the softmax."""
+        """Best responses by the softmax only, so that the examples may lie anywhere."""
         return Requirements(responses=(softmax,))
 
     def start(self, problem: KernelMatrixAdapter) -> SmoothedState:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 from marginsvm._typing import Array
-from marginsvm.certify.overlap_answers import OverlapAnswers
+from marginsvm.certify.overlap_checks import OverlapChecks
 from marginsvm.rows.rows import Rows
 from marginsvm.rows.vector import Vector
 
@@ -150,7 +150,7 @@ class Certifiable(Protocol):
     errors : ErrorModel
     width : float
         Numbers in a row that is written out as features; infinite where it cannot be.
-    overlap_answers : OverlapAnswers
+    overlap_checks : OverlapChecks
         Results of earlier checks of whether weights prove that the classes overlap.
     """
 
@@ -158,7 +158,7 @@ class Certifiable(Protocol):
     n_rows: int
     radius: float
     errors: ErrorModel
-    overlap_answers: OverlapAnswers
+    overlap_checks: OverlapChecks
 
     @property
     def width(self) -> float: ...

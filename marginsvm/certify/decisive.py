@@ -1,4 +1,4 @@
-"""Which of the proofs that next to nothing separates may prove that nothing does."""
+"""From proofs that the best margin is negligible to a proof that nothing separates."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from marginsvm.certify.overlap import overlap_is_proved
 
 
 def decisive(problem: Certifiable, best: Candidate, others: Iterable[Candidate]) -> Candidate:
-    """Weights near which exact ones make the classes meet, or the shortest proof there is.
+    """A candidate whose weights prove that nothing separates, or else the best one, sharpened.
 
     Parameters
     ----------
     problem : Certifiable
     best : Candidate
-        The one with the smallest bound. In large units, that may be a matter of rounding.
+        The candidate with the smallest upper bound, of which rounding may be the larger part.
     others : iterable of Candidate
-        Further ones, which may be those that decide.
+        Further candidates, which are tried after it.
     """
     shortest = None
     for proof in (best, *(other for other in others if other.mass > 0 and other is not best)):
@@ -31,7 +31,7 @@ def decisive(problem: Certifiable, best: Candidate, others: Iterable[Candidate])
 
 
 def _sharpened(problem: Certifiable, proof: Candidate) -> Iterator[Candidate]:
-    """Weights on as few rows as possible, at rounding level, and those they were made of."""
+    """The candidate moved to few rows, where its norm is only rounding, and then itself."""
     short = shortest_proof(problem, problem.weights(proof.vector))
     if short is not None:
         yield Candidate(short, short.mass, precise=True)

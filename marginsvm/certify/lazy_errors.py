@@ -1,4 +1,4 @@
-"""How far the numbers of linear predictors may be off whose examples are on other machines."""
+"""Error bounds for linear predictors whose examples are on other machines."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from marginsvm.certify.linear_errors import LinearErrors
 
 @dataclass(frozen=True)
 class LazyErrors(LinearErrors):
-    """Predictors are off as those of :class:`LinearErrors`; proofs, by sums over all examples.
+    """Errors of predictors as in :class:`LinearErrors`, of proofs as sums over all examples.
 
-    To look at the weights one by one would take a pass more.
+    A closer bound for proofs would need the single weights, and with them one more pass.
     """
 
     def proof_norm(self, proof: Distribution) -> float:

@@ -11,18 +11,19 @@ from marginsvm.rows.vector import Vector
 
 
 def overlap_is_proved(problem: Certifiable, vector: Vector) -> bool:
-    """Whether exact weights near those of a vector make the classes meet.
+    """Whether weights near those of a vector are proved to exist with ``A^T q`` exactly zero.
 
-    Equal questions are answered once. When questions in vain have taken some seconds, no more
-    are looked into: the answer then is False, which says nothing about the classes.
+    False means that no proof was found; it says nothing about the classes. Results are kept, so
+    that the same weights are checked only once. After some seconds spent on checks without a
+    proof, further weights are not checked.
     """
     q = problem.distribution(vector).weights()
     few = np.flatnonzero(q.reshape(len(q), -1).any(axis=1))
-    asked, answers = few.tobytes() + q[few].tobytes(), problem.overlap_answers
-    if asked not in answers:
-        proved = answers.may_be_asked and _classes_meet(problem, few, q[few])
-        answers.add(asked, proved, effort=float(len(few)) ** 3)
-    return answers[asked]
+    weights, checked = few.tobytes() + q[few].tobytes(), problem.overlap_checks
+    if weights not in checked:
+        proved = checked.may_continue and _classes_meet(problem, few, q[few])
+        checked.add(weights, proved, effort=float(len(few)) ** 3)
+    return checked[weights]
 
 
 def _classes_meet(problem: Certifiable, few: Array, q: Array) -> bool:

@@ -1,4 +1,4 @@
-"""The problem as an algorithm sees it: signed examples (rows), and best responses."""
+"""The maximum-margin problem as algorithms use it: rows, vectors and best responses."""
 
 from marginsvm.certify.certifiable import Predictor
 from marginsvm.data.memory import MemoryStore, Store, as_store

@@ -1,1 +1,1 @@
-"""Labels become rows: the signed examples whose smallest margin the game maximises."""
+"""Labels as rows: the signed examples whose smallest margin is maximised."""

@@ -11,6 +11,6 @@ from marginsvm.rows.rows import Rows
 def make_rows(
     codes: Array, n_classes: int, *, balanced: bool, weights: Array | None = None
 ) -> Rows:
-    """Two classes always take the binary rows."""
+    """Binary rows for two classes, multiclass rows for more."""
     kind = BinaryRows if n_classes == 2 else MulticlassRows
     return kind(codes, n_classes, balanced=balanced, weights=weights)
