@@ -13,7 +13,6 @@ from sklearn.externals._numpydoc.docscrape import NumpyDocString  # HTML reprs r
 
 import marginsvm
 from marginsvm import dask, kernels, responses, sources
-from marginsvm._cached import cached_property
 from marginsvm.fit import progress
 
 ROOT = Path(__file__).parent.parent
@@ -63,8 +62,8 @@ def names(entries):
 
 def methods(cls):
     """Public methods that the package wrote, for users to call."""
-    for name, member in inspect.getmembers(cls, inspect.isroutine):
-        if name.startswith("_") or name in HOOKS or isinstance(member, cached_property):
+    for name, member in inspect.getmembers(cls, callable):
+        if name.startswith("_") or name in HOOKS:
             continue
         member = inspect.unwrap(member)
         if (member.__module__ or "").startswith("marginsvm"):

@@ -338,7 +338,7 @@ def test_interrupted_rounds_change_nothing(k, rng):
     np.testing.assert_array_equal(again.u, states[3].u)
 
 
-@pytest.mark.parametrize("n_before", [4, 6])
+@pytest.mark.parametrize("n_before", [4, slow(6)])
 def test_copies_of_a_fit_share_no_memory(n_before, rng):
     """Copies that go on with different violators do not write into each other's matrix."""
     X, y = overlapping(rng, n=1200, d=700)

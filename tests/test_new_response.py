@@ -182,6 +182,7 @@ def test_a_response_to_all_margins_is_played_on_a_cluster_too():
     np.testing.assert_allclose(w.coef, far.weights(u), atol=1e-10)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.xdist_group("dask")
 @pytest.mark.parametrize("k", [2, 3])
