@@ -89,7 +89,7 @@ def play(
     while status is None and progress.n_iter < stopping.max_iter:
         if on_round is not None:  # who is told of every round keeps what an interrupt leaves
             let_interrupts_through()
-        progress = advance(algorithm, problem, stopping.max_iter, progress)
+        progress = advance(algorithm, problem, stopping, progress)
         status, progress = _check(algorithm, problem, stopping, progress)
         if on_round is not None and on_round(progress):
             status = status or "stopped"
@@ -107,21 +107,25 @@ def begin(algorithm: Algorithm, problem: KernelMatrixAdapter) -> Progress:
 
 @np.errstate(over="ignore", invalid="ignore")
 def advance(
-    algorithm: Algorithm, problem: KernelMatrixAdapter, max_iter: int, progress: Progress
+    algorithm: Algorithm, problem: KernelMatrixAdapter, stopping: Stopping, progress: Progress
 ) -> Progress:
     """Play one step and keep the best bounds."""
     problem.work.lap()  # passes since the last round are not counted
     begun = time.perf_counter()
     state = algorithm.step(problem, progress.state)
-    lower, upper, found = _best_of(algorithm, problem, state, progress)
     end = progress.n_iter + algorithm.n_rounds(progress.n_iter)
-    n_iter, n_passes = min(end, max_iter), progress.n_passes + problem.work.lap()
+    n_iter = min(end, stopping.max_iter)
+    found: dict[str, Any] = {}
+    lower, upper = progress.lower, progress.upper
+    if stopping.looks_at_bounds_after(n_iter):
+        lower, upper, found = _best_of(algorithm, problem, state, progress)
+    n_passes = progress.n_passes + problem.work.lap()
     seconds = progress.seconds + time.perf_counter() - begun
     return replace(
         progress,
         state=state,
         n_iter=n_iter,
-        begun=progress if end > max_iter else None,
+        begun=progress if end > stopping.max_iter else None,
         settled=state is progress.state,
         lower=lower,
         upper=upper,

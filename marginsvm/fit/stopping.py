@@ -41,6 +41,10 @@ class Stopping:
     negligible: float | None = None
     patience: int | None = None
 
+    def looks_at_bounds_after(self, n_iter: int) -> bool:
+        """Whether candidates are looked at after a round: all rounds, unless they end nothing."""
+        return self.goal != "rounds" or n_iter == self.max_iter
+
     def promised(self, problem: KernelMatrixAdapter, progress: Progress) -> str | None:
         """Name the reason to stop according to the bounds of rounds, if there is one."""
         lower = progress.lower if progress.lower > NOISE else 0.0
