@@ -60,10 +60,7 @@ class Perceptron(Algorithm):
 class FirstWorstRow(Perceptron):
     """Algorithm 3 of Ramdas and Pena (NKP): of rows with equal margins, the first is added."""
 
-    @property
-    def requires(self) -> Requirements:
-        """The order of the rows matters."""
-        return Requirements(in_order=True)
+    requires = Requirements(in_order=True)
 
     def respond(
         self, problem: KernelMatrixAdapter, w: Vector, last: BestResponse | None

@@ -70,10 +70,7 @@ class DualLp(Algorithm):
     shrinking: bool = True
     random_state: Any = None
 
-    @property
-    def requires(self) -> Requirements:
-        """Rows in memory: an epoch goes from one to the other."""
-        return Requirements(by_passes=False)
+    requires = Requirements(by_passes=False)
 
     def start(self, problem: KernelMatrixAdapter) -> DualLpState:
         """Begin at zero; all rows are drawn from."""

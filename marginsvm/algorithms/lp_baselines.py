@@ -58,10 +58,7 @@ class OnlineLp(Algorithm):
     average: bool = False
     random_state: Any = None
 
-    @property
-    def requires(self) -> Requirements:
-        """Rows in memory: an epoch goes from one to the other."""
-        return Requirements(by_passes=False)
+    requires = Requirements(by_passes=False)
 
     def start(self, problem: KernelMatrixAdapter) -> OnlineState:
         """Begin at zero."""

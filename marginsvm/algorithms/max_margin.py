@@ -54,10 +54,7 @@ class ActiveSet(Algorithm):
 
     tol: float = 1e-6
 
-    @property
-    def requires(self) -> Requirements:
-        """Few rows matter."""
-        return Requirements(every_row=False)
+    requires = Requirements(every_row=False)
 
     def start(self, problem: KernelMatrixAdapter) -> Method:
         """Choose a method for problems of this shape."""

@@ -41,10 +41,7 @@ class OptimisticPlay(Algorithm):
 
     r: float | None = None
 
-    @property
-    def requires(self) -> Requirements:
-        """Best responses by the softmax."""
-        return Requirements(responses=(softmax,))
+    requires = Requirements(responses=(softmax,))
 
     def start(self, problem: KernelMatrixAdapter) -> OptimisticState:
         """Begin with the best response to the zero predictor."""

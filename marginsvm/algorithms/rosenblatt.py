@@ -23,10 +23,7 @@ from marginsvm.rows.vector import Vector
 class Mistakes(Perceptron):
     """Algorithm 1 of Ramdas and Pena, Rosenblatt's: misclassified rows are added one by one."""
 
-    @property
-    def requires(self) -> Requirements:
-        """Rows are visited one by one."""
-        return Requirements(by_passes=False, in_order=True)
+    requires = Requirements(by_passes=False, in_order=True)
 
     def respond(
         self, problem: KernelMatrixAdapter, w: Vector, last: BestResponse | None

@@ -56,10 +56,7 @@ def smoothed_round(
 class Smoothed(Algorithm):
     """Algorithm 4 of Ramdas and Pena (SNKP)."""
 
-    @property
-    def requires(self) -> Requirements:
-        """Best responses by the softmax."""
-        return Requirements(responses=(softmax,))
+    requires = Requirements(responses=(softmax,))
 
     def start(self, problem: KernelMatrixAdapter) -> SmoothedState:
         """Begin at the uniform distribution."""
