@@ -22,7 +22,7 @@ from marginsvm.data.cluster import Chunk, RemoteStore
 from marginsvm.estimator.block_source import Scan, Seen, look
 from marginsvm.estimator.training_set import Labels, balances
 from marginsvm.estimator.weights import ClassWeights
-from marginsvm.kernel_matrix import make_rows
+from marginsvm.rows import make_rows
 
 try:
     import dask.array as da

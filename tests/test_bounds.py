@@ -7,7 +7,7 @@ from helpers.oracle import best_margin
 from marginsvm.certify.bounds import distribution, lower_bound, rounding_error, upper_bound
 from marginsvm.certify.overlap import overlap_is_proved
 from marginsvm.kernel_matrix import GramAdapter, LinearAdapter, make_rows
-from marginsvm.rows.vector import Vector
+from marginsvm.rows import Vector
 
 
 def pair(X, k=2, C=np.inf, balanced=True):

@@ -8,9 +8,10 @@ from scipy.optimize import linprog
 
 from marginsvm.certify.balancing import imbalance
 from marginsvm.certify.bounds import lower_bound, upper_bound
-from marginsvm.kernel_matrix import BinaryRows, LinearAdapter, MulticlassRows, make_rows
+from marginsvm.kernel_matrix import LinearAdapter, make_rows
 from marginsvm.kernel_matrix.responses.balancing import balancing_offsets
 from marginsvm.responses import euclidean, logistic, softmax, worst_row
+from marginsvm.rows import BinaryRows, MulticlassRows
 from marginsvm.rows.cycles import min_cycle
 
 RESPONSES = [softmax, logistic, euclidean, worst_row]

@@ -21,7 +21,7 @@ from marginsvm.fit import Algorithm, Candidate, Requirements
 from marginsvm.kernel_matrix import KernelMatrixAdapter
 from marginsvm.kernel_matrix.capabilities import with_columns
 from marginsvm.kernel_matrix.columns import ColumnPlan
-from marginsvm.rows.vector import Vector
+from marginsvm.rows import Vector
 from marginsvm.schedules import (
     MOMENTA,
     STEPS,

@@ -14,7 +14,7 @@ from marginsvm.estimator.parameters import CommonParameters, KernelParameters, N
 from marginsvm.fit import Algorithm, Candidate, Requirements
 from marginsvm.kernel_matrix import BestResponse, KernelMatrixAdapter
 from marginsvm.kernel_matrix.responses import WorstRow, worst_row
-from marginsvm.rows.vector import Vector
+from marginsvm.rows import Vector
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from marginsvm.estimator.declaring import parameter, with_parameters
 from marginsvm.estimator.parameters import LpParameters, RandomParameters
 from marginsvm.fit import Algorithm, Candidate, Progress, Requirements
 from marginsvm.kernel_matrix import KernelMatrixAdapter
-from marginsvm.rows.vector import Vector
+from marginsvm.rows import Vector
 
 _LATELY = 1e-6  # of all the mass: the difference of two vectors keeps ten digits
 

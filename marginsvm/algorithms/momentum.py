@@ -15,7 +15,7 @@ from marginsvm.estimator.parameters import CommonParameters, KernelParameters
 from marginsvm.fit import Algorithm, Candidate, Requirements
 from marginsvm.kernel_matrix import KernelMatrixAdapter
 from marginsvm.kernel_matrix.responses import Response, Weights, logistic, softmax
-from marginsvm.rows.vector import Vector
+from marginsvm.rows import Vector
 from marginsvm.schedules import MOMENTA, STEPS, Schedule, momentum_at, resolve, step_at
 
 LOSSES: dict[str, Response] = {"exponential": softmax, "logistic": logistic}

@@ -15,7 +15,7 @@ from marginsvm.estimator.parameters import CommonParameters, KernelParameters
 from marginsvm.fit import Algorithm, Candidate, Requirements
 from marginsvm.kernel_matrix import KernelMatrixAdapter
 from marginsvm.kernel_matrix.responses import softmax
-from marginsvm.rows.vector import Vector
+from marginsvm.rows import Vector
 
 
 @dataclass(frozen=True)

@@ -15,8 +15,7 @@ from marginsvm.estimator.results import Fitted
 from marginsvm.fit import Requirements, Stopping
 from marginsvm.kernel_matrix import BestResponse, KernelMatrixAdapter
 from marginsvm.kernel_matrix.responses import Weights, worst_row
-from marginsvm.rows.rows import Rows
-from marginsvm.rows.vector import Vector
+from marginsvm.rows import Rows, Vector
 
 
 @dataclass(frozen=True)

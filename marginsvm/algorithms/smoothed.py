@@ -13,7 +13,7 @@ from marginsvm.estimator.parameters import KernelParameters, NormalizeParameters
 from marginsvm.fit import Algorithm, Candidate, Requirements
 from marginsvm.kernel_matrix import BestResponse, KernelMatrixAdapter
 from marginsvm.kernel_matrix.responses import Response, softmax
-from marginsvm.rows.vector import Vector
+from marginsvm.rows import Vector
 
 
 @dataclass(frozen=True)

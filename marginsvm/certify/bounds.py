@@ -20,7 +20,7 @@ from marginsvm._rounding import FEW, PAIRWISE, SMALL
 from marginsvm._typing import Array
 from marginsvm.certify.certifiable import Certifiable, LowestMargins, Predictor
 from marginsvm.certify.tolerances import IMBALANCE_SURCHARGE, SCALABLE_MARGIN
-from marginsvm.rows.vector import Vector
+from marginsvm.rows import Vector
 
 
 def upper_bound(problem: Certifiable, vector: Vector) -> float:

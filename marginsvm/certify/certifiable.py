@@ -9,8 +9,7 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 from marginsvm._typing import Array
 from marginsvm.certify.overlap_answers import OverlapAnswers
-from marginsvm.rows.rows import Rows
-from marginsvm.rows.vector import Vector
+from marginsvm.rows import Rows, Vector
 
 
 class Predictor(NamedTuple):

@@ -11,8 +11,7 @@ from marginsvm._rounding import FEW, PAIRWISE, SMALL, Extended, chained, extende
 from marginsvm._typing import Array
 from marginsvm.certify.certifiable import Distribution
 from marginsvm.certify.tolerances import KERNEL_RESOLUTION, KERNEL_VANISHING
-from marginsvm.rows.rows import Rows, support_of
-from marginsvm.rows.vector import Vector
+from marginsvm.rows import Rows, Vector, support_of
 
 
 class KernelValues(Protocol):

@@ -20,9 +20,7 @@ from marginsvm._rounding import (
 from marginsvm._typing import Array
 from marginsvm.certify.certifiable import Distribution
 from marginsvm.certify.tolerances import VANISHING
-from marginsvm.rows.norms import LpNorm
-from marginsvm.rows.rows import Rows, support_of
-from marginsvm.rows.vector import Vector
+from marginsvm.rows import LpNorm, Rows, Vector, support_of
 
 
 class Features(Protocol):

@@ -7,7 +7,7 @@ import numpy as np
 from marginsvm._typing import Array
 from marginsvm.certify.certifiable import Certifiable
 from marginsvm.certify.checker.overlap import nothing_separates
-from marginsvm.rows.vector import Vector
+from marginsvm.rows import Vector
 
 
 def overlap_is_proved(problem: Certifiable, vector: Vector) -> bool:

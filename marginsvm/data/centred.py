@@ -14,7 +14,7 @@ from marginsvm._typing import Array
 from marginsvm.data import passes
 from marginsvm.data.memory import Store
 from marginsvm.data.passes import Block, Centre
-from marginsvm.rows.rows import Rows
+from marginsvm.rows import Rows
 
 
 @dataclass(frozen=True)

@@ -15,9 +15,7 @@ from marginsvm.certify.overlap_answers import OverlapAnswers
 from marginsvm.data.work import Work
 from marginsvm.kernel_matrix.responses import Response, Weights, softmax
 from marginsvm.kernel_matrix.scale import Scale
-from marginsvm.rows.norms import LpNorm
-from marginsvm.rows.rows import Rows
-from marginsvm.rows.vector import Vector
+from marginsvm.rows import LpNorm, Rows, Vector
 
 
 @dataclass(frozen=True)

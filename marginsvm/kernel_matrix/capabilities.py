@@ -17,7 +17,7 @@ from marginsvm.certify.certifiable import WrittenOut, written_out
 from marginsvm.kernel_matrix.adapter import KernelMatrixAdapter
 from marginsvm.kernel_matrix.columns import ColumnCache
 from marginsvm.kernel_matrix.layout import RowLayout
-from marginsvm.rows.vector import Vector
+from marginsvm.rows import Vector
 
 __all__ = [
     "CsrExamples",

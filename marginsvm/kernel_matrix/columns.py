@@ -9,7 +9,7 @@ import numpy as np
 
 from marginsvm._rounding import product
 from marginsvm._typing import Array
-from marginsvm.rows.rows import Rows
+from marginsvm.rows import Rows
 
 _TAKEN = 48  # columns that are computed at once where they are not kept
 

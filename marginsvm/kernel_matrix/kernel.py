@@ -21,9 +21,7 @@ from marginsvm.kernel_matrix.columns import ColumnCache, ColumnPlan
 from marginsvm.kernel_matrix.kernel_values import KernelValues
 from marginsvm.kernel_matrix.layout import GRAM, RowLayout, common_layout
 from marginsvm.kernel_matrix.scale import Scale
-from marginsvm.rows.norms import LpNorm
-from marginsvm.rows.rows import Rows
-from marginsvm.rows.vector import Vector
+from marginsvm.rows import LpNorm, Rows, Vector
 
 # Examples whose kernel matrix is searched for negative eigenvalues: a tenth of a second.
 _EXAMINED = 500

@@ -16,7 +16,7 @@ from marginsvm.data.normalized import NormalizedRows
 from marginsvm.data.threads import ordered_map
 from marginsvm.data.work import Work
 from marginsvm.kernel_matrix.columns import ColumnCache, ColumnPlan, KeptColumns, WholeMatrix
-from marginsvm.rows.rows import Rows, support_of
+from marginsvm.rows import Rows, support_of
 
 # Memory of a kernel matrix that is kept. A larger one is computed anew for every product.
 _MAX_STORED_BYTES = 2**31

@@ -32,8 +32,7 @@ from marginsvm.kernel_matrix.mixture import (
 )
 from marginsvm.kernel_matrix.responses import OnePassResponse, Response, softmax
 from marginsvm.kernel_matrix.responses.balancing import balancing_factors
-from marginsvm.rows.rows import Rows
-from marginsvm.rows.vector import Vector
+from marginsvm.rows import Rows, Vector
 
 
 class LazyWeightsAdapter(LinearAdapter):

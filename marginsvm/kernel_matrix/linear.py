@@ -33,9 +33,7 @@ from marginsvm.kernel_matrix.layout import DENSE, SPARSE, RowLayout, common_layo
 from marginsvm.kernel_matrix.measuring import measured
 from marginsvm.kernel_matrix.responses import OnePassResponse, Response, softmax
 from marginsvm.kernel_matrix.scale import Scale
-from marginsvm.rows.norms import LpNorm
-from marginsvm.rows.rows import Rows, support_of
-from marginsvm.rows.vector import Vector
+from marginsvm.rows import LpNorm, Rows, Vector, support_of
 
 T = TypeVar("T")
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from marginsvm._typing import Array
 from marginsvm.certify.tolerances import LARGEST_NORM
-from marginsvm.rows.rows import Rows
+from marginsvm.rows import Rows
 
 
 @dataclass(frozen=True)

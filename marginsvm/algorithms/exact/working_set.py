@@ -23,7 +23,7 @@ from marginsvm.certify.nearest_point import NearestPoint, nearest_point
 from marginsvm.certify.tolerances import DELICATE_MARGIN, LONG_FEATURE, LOST_TO_ROUNDING
 from marginsvm.kernel_matrix import KernelMatrixAdapter
 from marginsvm.kernel_matrix.capabilities import restricted, written_out
-from marginsvm.rows.vector import Vector
+from marginsvm.rows import Vector
 
 # Features up to which Wolfe's active set is fast enough to take over as soon as pivoting fails.
 NARROW = 256
