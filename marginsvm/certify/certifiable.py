@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 from marginsvm._typing import Array
-from marginsvm.certify.overlap_answers import OverlapAnswers
+from marginsvm.certify.tolerances import MAX_OVERLAP_EFFORT
 from marginsvm.rows import Rows, Vector
 
 
@@ -135,6 +135,22 @@ class ErrorModel(Protocol):
     def extended_margin_error(self, vector: Vector, norm: float, wanted: float) -> float:
         """The same for margins of the published numbers computed in extended precision."""
         ...
+
+
+class OverlapAnswers(dict[bytes, bool]):
+    """Whether weights prove an overlap, for the weights that were asked about so far."""
+
+    _spent = 0.0
+
+    @property
+    def may_be_asked(self) -> bool:
+        """Whether questions in vain have not yet taken too long."""
+        return self._spent < MAX_OVERLAP_EFFORT
+
+    def add(self, asked: bytes, proved: bool, effort: float) -> None:
+        """Keep an answer, and what it cost (cubes of the number of examples)."""
+        self[asked] = proved
+        self._spent += 0.0 if proved else effort
 
 
 class Certifiable(Protocol):

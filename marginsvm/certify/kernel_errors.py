@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 
@@ -14,14 +14,6 @@ from marginsvm.certify.tolerances import KERNEL_RESOLUTION, KERNEL_VANISHING
 from marginsvm.rows import Rows, Vector, support_of
 
 
-class KernelValues(Protocol):
-    """What the error model asks of a kernel matrix."""
-
-    def extended_square(self, few: Array, V: Array) -> float:
-        """``V' K V`` of extended coefficients on few examples, in extended precision."""
-        ...
-
-
 @dataclass(frozen=True)
 class KernelErrors:
     """Rounding of sums of kernel values; norms are square roots of sums that cancel.
@@ -30,7 +22,9 @@ class KernelErrors:
 
     Attributes
     ----------
-    values : KernelValues
+    extended_square : callable
+        Its arguments are the indices of few examples and extended coefficients V on them, one line
+        an example; the result is ``V' K V``, in extended precision.
     rows : Rows
     radius : float
     highest : float
@@ -42,7 +36,7 @@ class KernelErrors:
     rounding_rtol : float
     """
 
-    values: KernelValues
+    extended_square: Callable[[Array, Array], float]
     rows: Rows
     radius: float
     highest: float
@@ -67,7 +61,7 @@ class KernelErrors:
         squared, error = np.sum(V * proof.image), off * np.abs(V).sum() ** 2
         if error <= self.rounding_rtol * squared or few.size**2 > SMALL:
             return max(_root(squared, error), self._finest)
-        squared = self.values.extended_square(few, self.rows.adjoint(q.astype(Extended))[few])
+        squared = self.extended_square(few, self.rows.adjoint(q.astype(Extended))[few])
         error = (4.0 * extended(few.size) + self.value_error) * self.highest
         return max(_root(squared / self.radius**2, error), self._finest)
 

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+
 import numpy as np
 
 from marginsvm._typing import Array
+from marginsvm.certify.candidate import Candidate
 from marginsvm.certify.certifiable import Certifiable
 from marginsvm.certify.checker.overlap import nothing_separates
+from marginsvm.certify.nearest_point import shortest_proof
 from marginsvm.rows import Vector
 
 
@@ -33,3 +37,31 @@ def _classes_meet(problem: Certifiable, few: Array, q: Array) -> bool:
     q = q * problem.rows.per_example(factor)
     codes, n_classes = problem.rows.codes[few], problem.rows.n_classes
     return nothing_separates(X, codes, n_classes, q, intercept=intercept)
+
+
+def decisive(problem: Certifiable, best: Candidate, others: Iterable[Candidate]) -> Candidate:
+    """Weights near which exact ones make the classes meet, or the shortest proof there is.
+
+    Parameters
+    ----------
+    problem : Certifiable
+    best : Candidate
+        The one with the smallest bound. In large units, that may be a matter of rounding.
+    others : iterable of Candidate
+        Further ones, which may be those that decide.
+    """
+    shortest = None
+    for proof in (best, *(other for other in others if other.mass > 0 and other is not best)):
+        for option in _sharpened(problem, proof):
+            shortest = shortest or option
+            if overlap_is_proved(problem, option.vector):
+                return option
+    return shortest or best
+
+
+def _sharpened(problem: Certifiable, proof: Candidate) -> Iterator[Candidate]:
+    """Weights on as few rows as possible, at rounding level, and those they were made of."""
+    short = shortest_proof(problem, problem.weights(proof.vector))
+    if short is not None:
+        yield Candidate(short, short.mass, precise=True)
+    yield proof

@@ -88,7 +88,7 @@ class GramAdapter(KernelMatrixAdapter, HasColumns, HasLayout):
         tallest = float(np.sqrt(highest))
         scale = Scale.of(squared, rows, C, lambda: tallest, tallest)
         errors = KernelErrors(
-            self._values,
+            self._values.extended_square,
             rows,
             scale.radius,
             highest=highest / scale.radius**2,
@@ -191,9 +191,6 @@ class GramAdapter(KernelMatrixAdapter, HasColumns, HasLayout):
 
     def column_scale(self) -> float:
         return 1.0 / self.radius**2
-
-    def slack_per_example(self) -> Array:
-        return self._scale.slack_per_example()
 
     def assemble(self, F: Array, q: Array) -> Vector:
         return Vector(F, q)

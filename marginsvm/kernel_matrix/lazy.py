@@ -17,7 +17,7 @@ import numpy as np
 
 from marginsvm._typing import Array
 from marginsvm.certify.certifiable import LowestMargins
-from marginsvm.certify.lazy_errors import LazyErrors
+from marginsvm.certify.linear_errors import LazyErrors
 from marginsvm.data import passes
 from marginsvm.data.passes import Block, Centre
 from marginsvm.kernel_matrix.adapter import BestResponse
@@ -76,8 +76,10 @@ class LazyWeightsAdapter(LinearAdapter):
             return super().respond(w, mu, response)
         self.work.add_pass()
         W, shift = self._weights(w.image, precise=False)
-        work = _sums if self._merges else _sums_without_images
-        sums = self._fold(partial(work, W=W, shift=shift, response=response, mu=mu), response.merge)
+        sums = self._fold(
+            partial(_sums, W=W, shift=shift, response=response, mu=mu, images=self._merges),
+            response.merge,
+        )
         whole = response.finish(self.rows, sums, mu)
         image, weights = whole.image, whole.weights
         played = Played(response, W, shift, mu, whole.parameters, weights.mass)
@@ -189,24 +191,12 @@ def _sums(
     shift: Array | float,
     response: OnePassResponse,
     mu: float,
+    images: bool,
 ) -> Any:
-    """What a response sums up of the blocks."""
-    block_sums = partial(response.block_sums, mu=mu)
-    return passes.margins_and_sums(rows, blocks, None, W, shift, block_sums, response.merge)[1]
-
-
-def _sums_without_images(
-    rows: Rows,
-    blocks: list[Block],
-    W: Array,
-    shift: Array | float,
-    response: OnePassResponse,
-    mu: float,
-) -> Any:
-    """The same, where the sums of all groups' images would be large."""
+    """What a response sums up of the blocks; without images where those would be large."""
 
     def block_sums(rows: Rows, block: slice, X: Any, margins: Array) -> Any:
-        return response.block_sums(rows, block, None, margins, mu)
+        return response.block_sums(rows, block, X if images else None, margins, mu)
 
     return passes.margins_and_sums(rows, blocks, None, W, shift, block_sums, response.merge)[1]
 

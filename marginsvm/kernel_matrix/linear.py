@@ -12,6 +12,7 @@ import numpy as np
 from marginsvm._cached import cached_property
 from marginsvm._rounding import PAIRWISE, is_dense
 from marginsvm._typing import Array
+from marginsvm.certify.certifiable import WrittenOut
 from marginsvm.certify.linear_errors import LinearErrors
 from marginsvm.data import passes
 from marginsvm.data.centred import CentredExamples
@@ -26,7 +27,6 @@ from marginsvm.kernel_matrix.capabilities import (
     HasLayout,
     Restrictable,
     SecondMoments,
-    WrittenOut,
 )
 from marginsvm.kernel_matrix.columns import ColumnCache, ColumnPlan
 from marginsvm.kernel_matrix.layout import DENSE, SPARSE, RowLayout, common_layout
@@ -289,9 +289,6 @@ class LinearAdapter(
 
     def column_scale(self) -> float:
         return 1.0
-
-    def slack_per_example(self) -> Array:
-        return self._scale.slack_per_example()
 
     def assemble(self, F: Array, q: Array) -> Vector:
         return self.combine(q)
