@@ -18,7 +18,7 @@ class State:
     q: Any  # the distribution, as a vector A^T q
     y: Any  # q and its momentum
     total: Any  # sum of all y
-    seen: Any = None  # y of the last round, which its pass measured
+    measured: Any = None  # y of the last round, with the smallest margin from its pass
 
 
 class Fista(Algorithm):
@@ -30,14 +30,14 @@ class Fista(Algorithm):
 
     def step(self, problem, state):
         project = Euclidean(centre=state.y.coef)
-        answer = problem.respond(state.y, 1.0, project)  # one pass; rows are at most 1 long
-        q, t, total = answer.vector, state.t + 1, state.total + state.y
+        best = problem.respond(state.y, 1.0, project)  # one pass; the norm of a row is at most 1
+        q, t, total = best.vector, state.t + 1, state.total + state.y
         y = q + (t - 1) / (t + 2) * (q - state.q)
-        seen = Candidate(state.y, min_margin=answer.weights.min_margin)
-        return State(t, q, y, total, seen)
+        measured = Candidate(state.y, min_margin=best.weights.min_margin)
+        return State(t, q, y, total, measured)
 
     def candidates(self, problem, state):
-        yield state.seen  # a lower bound: the smallest margin of y over its norm
+        yield state.measured  # a lower bound: the smallest margin of y over its norm
         yield Candidate(state.q, mass=1.0)  # an upper bound: the norm of A^T q
         yield Candidate(state.total, fallback=True)  # the model where nothing separates
 

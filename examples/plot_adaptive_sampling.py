@@ -5,7 +5,7 @@ Margins by drawing one example at a time (Ji et al., Figure 3)
 The full MNIST: 60,000 images, ten classes, the tangent kernel of a 2-homogeneous ReLU network
 of width 128 at its initialisation. The kernel matrix (14 GB in float32) is never formed: every
 draw takes one of its columns. (So does a round of the batch perceptron: adaptive sampling with
-huge steps, which draws the worst row.)
+huge steps, which draws the row of smallest margin.)
 
 With the momentum of Algorithm 1 (a heuristic), Algorithm 2 is slightly ahead of the batch
 perceptron; with the parameters of Theorem 4.1, it is behind both. Thick lines are the
@@ -73,7 +73,8 @@ common = {
 }
 methods = {
     "momentum": Sampling(max_iter=DRAWS, **common),
-    # Huge steps leave the softmax nothing but the worst row, and the margin knows no scale.
+    # With huge steps, the softmax draws only the row of smallest margin; the margin does not
+    # depend on the scale.
     "batch perceptron": Sampling(step=1e9, momentum="none", max_iter=DRAWS, **common),
     "theory (Theorem 4.1)": Sampling(schedule="theory", max_iter=THEORY_DRAWS, **common),
 }

@@ -1,8 +1,8 @@
-"""How far float64 may be off: bounds are moved outward by it, so that none is ever wrong.
+"""Bounds on rounding errors, by which lower and upper bounds on margins are moved outward.
 
-A sum of n products, each term of which passes through at most m additions, is off by at most
+A sum of n products, each term of which passes through at most m additions, has an error of at most
 ``(m + 1) u / (1 - (m + 1) u)`` times the sum of the absolute values, u = 2^-53, whatever the
-order of the additions. So sums that bounds rest on are broken into short chains.
+order of the additions. So the sums from which bounds are computed are split into short chains.
 
 References
 ----------
@@ -21,15 +21,15 @@ from marginsvm._typing import Array
 
 # Relative rounding error of one operation in float64.
 UNIT = 2.0**-53
-# The same of a few operations on a number: scaling, signs, and what publishing rounds.
+# The same for a few operations on a number: scaling, signs, and the rounding of published numbers.
 FEW = 8.0 * UNIT
-# The same of NumPy's sums of contiguous numbers, which it adds in pairs, and a few operations.
+# The same for NumPy's sums of contiguous numbers, which it adds in pairs, and a few operations.
 PAIRWISE = 64.0 * UNIT
 # A type with more digits, where the platform has one: for sums of few terms.
 Extended = np.longdouble
-# Numbers up to which sums are done in extended precision: it takes some milliseconds.
+# Largest number of terms that are summed in extended precision, which takes some milliseconds.
 SMALL = 2**17
-# Terms that are added at a time in sums that bounds rest on, and where a few digits less will do.
+# Terms in a chain of the sums from which bounds are computed, and of sums that need fewer digits.
 _CHAIN, LONG = 256, 1024
 
 

@@ -1,4 +1,4 @@
-"""The array type that every room uses."""
+"""The array type that every module uses."""
 
 from typing import Any, TypeAlias
 

@@ -1,4 +1,4 @@
-"""CheckpointCallback: a fit's progress on the disk, for when its process does not live on."""
+"""CheckpointCallback: save the progress of a fit on disk, in case its process is killed."""
 
 from __future__ import annotations
 
@@ -21,38 +21,38 @@ __all__ = ["CheckpointCallback"]
 
 
 class CheckpointCallback:
-    """Save a fit every so often, such that it can be gone on with.
+    """Save a fit at intervals, so that it can be continued.
 
     The file holds the fitted estimator as if the fit had been stopped there, with its
-    certificate; ``joblib.load(path).set_params(warm_start=True).fit(X, y)`` goes on as if
-    it never had been. The end of the fit is not saved: that model is yours.
+    certificate; ``joblib.load(path).set_params(warm_start=True).fit(X, y)`` continues as if it
+    had not been stopped. The model at the end of the fit is not saved.
 
-    A checkpoint takes the place of the one before at once, when all of it is on the disk:
-    a process that is killed loses what came after the last one and never leaves a torn
-    file (but perhaps a temporary one beside it, which the next fit removes).
+    A checkpoint is written to a temporary file, which then replaces the previous checkpoint. So
+    a process that is killed loses the rounds since the last checkpoint, and leaves no incomplete
+    one (but perhaps a temporary file beside it, which the next fit removes).
 
     Parameters
     ----------
     path : str or path-like
         File of the checkpoint, in a directory that exists. One file, one fit.
     every : float, default=60.0
-        Least distance of two checkpoints (in the given ``unit``).
+        Smallest distance between two checkpoints (in the given ``unit``).
     unit : {"seconds", "rounds"}, default="seconds"
         Unit of ``every``.
 
     Raises
     ------
     OSError
-        If a checkpoint cannot be written: before the first round where that can be known
-        (no such directory, no permission). Later (the disk is full), the earlier
-        checkpoint stays, and so does the best model so far, on the estimator, with the
-        status ``"interrupted"``.
+        If a checkpoint cannot be written: before the first round if the directory does not
+        exist or is not writable; otherwise (the disk is full) later. The previous checkpoint
+        then stays, and the estimator keeps the best model so far, with the status
+        ``"interrupted"``.
 
     Notes
     -----
-    To be set on an estimator of this package (``set_callbacks``), not on a search or
-    pipeline around it. Callbacks are not saved: set them again. Writing waits for no
-    interrupt, nor is it torn by one.
+    Set it on an estimator of this package (by ``set_callbacks``), not on a search or pipeline
+    around it. Callbacks are not saved with an estimator: set them again before a fit continues.
+    An interrupt does not leave an incomplete checkpoint.
 
     Examples
     --------

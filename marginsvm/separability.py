@@ -1,4 +1,4 @@
-"""Whether classes are separable, and what proves it."""
+"""Whether classes are separable, with a proof."""
 
 from __future__ import annotations
 
@@ -18,13 +18,14 @@ from marginsvm.certify.certificate import at_least, at_most
 
 @dataclass(frozen=True, repr=False)
 class Separability:
-    """Answer of :func:`check_separability`.
+    """Result of :func:`check_separability`.
 
     Attributes
     ----------
     separable : bool or None
-        True: ``coef`` and ``intercept`` separate the classes. False: exact weights near ``weights``
-        are proved to make them meet, for the numbers of X in float64. None: neither was found.
+        True: ``coef`` and ``intercept`` separate the classes. False: weights q near ``weights`` are
+        proved to exist with ``A^T q`` exactly zero, for the numbers of X in float64, so that no
+        predictor separates the classes. None: neither was found.
     margin, margin_bound : float
         Bounds on the best margin (margin units, those of X).
     coef, intercept : ndarray or None
@@ -91,7 +92,7 @@ def check_separability(
     Parameters
     ----------
     X : array-like or sparse matrix of shape (n_samples, n_features)
-        Or the kernel matrix, if ``kernel="precomputed"``: the answer is one about the matrix.
+        The examples or, if ``kernel="precomputed"``, the kernel matrix, which is taken as it is.
     y : array-like of shape (n_samples,)
         Class labels. More than two classes: whether one linear score a class can put each
         example's own class first.
@@ -107,17 +108,17 @@ def check_separability(
         .. deprecated:: 0.2
             It will be removed in 0.4.
     max_iter : int, default=200
-        Rounds of :class:`marginsvm.MaxMarginClassifier` after which the question is left open.
+        Rounds of :class:`marginsvm.MaxMarginClassifier` after which the result is None.
 
     Returns
     -------
     Separability
-        The answer, and what proves it.
+        The result and its proof.
 
     Raises
     ------
     ValueError
-        If the data or a parameter cannot be used; the text says what to do.
+        If the data or a parameter cannot be used; the message says what to do.
 
     See Also
     --------
@@ -125,9 +126,10 @@ def check_separability(
 
     Notes
     -----
-    The exact solver finds a separator, or weights q with a small ``A^T q``. That a bound is
-    small proves nothing yet: exact weights near q are then shown to exist by Krawczyk's argument,
-    or by an elimination in integers.
+    The exact solver finds a separator, or weights q with a small ``A^T q``. A small
+    bound alone does not prove that nothing separates. So it is then proved, by Krawczyk's
+    argument or by an elimination in integers, that weights near q exist for which ``A^T q`` is
+    exactly zero.
 
     References
     ----------

@@ -279,6 +279,7 @@ def test_a_column_has_the_same_bits_in_every_batch(name, dtype, rng):
         np.testing.assert_array_equal(same, reference[[3] * 16])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kernel", ["linear", "rbf", two_layer_relu_ntk(16)])
 @pytest.mark.parametrize("fit_intercept", [True, slow(False)])
 def test_same_seed_same_model_whatever_the_cache(kernel, fit_intercept, rng):

@@ -77,7 +77,7 @@ def test_without_a_separator_nothing_positive_is_claimed():
         zero = lower_bound(problem, problem.zeros())
         assert (zero.margin, zero.separates) == (0.0, False)
         assert overlap_is_proved(problem, w)
-        assert len(problem.overlap_answers) == 1
+        assert len(problem.overlap_checks) == 1
         assert upper_bound(problem, w) <= problem.errors.vanishing
 
 

@@ -62,7 +62,7 @@ def names(entries):
 
 def methods(cls):
     """Public methods that the package wrote, for users to call."""
-    for name, member in inspect.getmembers(cls, inspect.isroutine):
+    for name, member in inspect.getmembers(cls, callable):
         if name.startswith("_") or name in HOOKS:
             continue
         member = inspect.unwrap(member)

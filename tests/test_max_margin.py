@@ -338,7 +338,7 @@ def test_interrupted_rounds_change_nothing(k, rng):
     np.testing.assert_array_equal(again.u, states[3].u)
 
 
-@pytest.mark.parametrize("n_before", [4, 6])
+@pytest.mark.parametrize("n_before", [4, slow(6)])
 def test_copies_of_a_fit_share_no_memory(n_before, rng):
     """Copies that go on with different violators do not write into each other's matrix."""
     X, y = overlapping(rng, n=1200, d=700)
@@ -404,10 +404,10 @@ def test_the_column_cache_may_be_full(rng, monkeypatch):
 def test_proofs_are_sharpened(k, balanced, rng):
     X, y = overlapping(rng, n=120, k=k)
     data = LinearAdapter(X, make_rows(y, k, balanced=balanced))
-    answer = data.respond(data.zeros())
+    best = data.respond(data.zeros())
     for _ in range(50):
-        answer = data.respond(answer.vector * 50.0)
-    proof = shortest_proof(data, answer.weights.q)
+        best = data.respond(best.vector * 50.0)
+    proof = shortest_proof(data, best.weights.q)
     assert upper_bound(data, proof) <= 1e-14
     assert np.count_nonzero(proof.coef) <= 3 * (1 if k == 2 else k) + k
 

@@ -41,9 +41,9 @@ class SquaredHinge:
 
     def respond(self, rows, margins, mu):
         whole = slice(None)
-        answer = self.finish(rows, self.block_sums(rows, whole, None, margins, mu), mu)
-        q = self.block_weights(rows, whole, margins, mu, answer.parameters)
-        return replace(answer.weights, q=q)
+        best = self.finish(rows, self.block_sums(rows, whole, None, margins, mu), mu)
+        q = self.block_weights(rows, whole, margins, mu, best.parameters)
+        return replace(best.weights, q=q)
 
     def block_sums(self, rows, block, X, margins, mu):
         hinge, squares = self._hinge(rows, block, margins, mu)
@@ -125,12 +125,12 @@ def examples(k, weighted):
 
 
 def play(data, response, rounds=6):
-    """A few steps towards what the data answers."""
-    w, answers = data.zeros(), []
+    """A few steps towards the best responses."""
+    w, responses = data.zeros(), []
     for _ in range(rounds):
-        answers.append(data.respond(w, 0.5, response))
-        w = w + answers[-1].vector
-    return w, answers
+        responses.append(data.respond(w, 0.5, response))
+        w = w + responses[-1].vector
+    return w, responses
 
 
 @pytest.mark.parametrize("weighted", [False, True])
@@ -161,8 +161,8 @@ def test_a_cluster_equals_memory(response, k, balanced, weighted, few_groups, mo
     memory_ = LinearAdapter(X, rows)
     far = LazyWeightsAdapter(store, rows, capacity=8)
     monkeypatch.setattr(far, "_merges", few_groups)
-    (w, answers), (u, others) = play(memory_, response), play(far, response)
-    for a, b in zip(answers, others, strict=True):
+    (w, responses), (u, others) = play(memory_, response), play(far, response)
+    for a, b in zip(responses, others, strict=True):
         assert b.weights.q.size == 0
         assert a.weights.mass == b.weights.mass == b.vector.mass
         np.testing.assert_allclose(a.vector.image, b.vector.image, atol=1e-10)
@@ -182,6 +182,7 @@ def test_a_response_to_all_margins_is_played_on_a_cluster_too():
     np.testing.assert_allclose(w.coef, far.weights(u), atol=1e-10)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.xdist_group("dask")
 @pytest.mark.parametrize("k", [2, 3])

@@ -20,7 +20,7 @@ from marginsvm.kernel_matrix import LinearAdapter, make_rows
 
 
 def test_lemma_a_1(rng):
-    """Max of the worst margin = min of |Z'q|, and every optimal -Z'q is that margin times u."""
+    """Max of the smallest margin = min of |Z'q|, and every optimal -Z'q is that margin times u."""
     X, y = separable(rng, n=40, d=4)
     data = game(X, y)
     A = written_out(data, X, y)
@@ -45,8 +45,8 @@ def test_section_3_1_gradient_descent_is_mirror_descent_on_the_dual(kind, rng):
         value = np.sum((A.T @ q) ** 2)
         q = q * np.exp(-theta_t * (A @ (A.T @ q)))
         q /= q.sum()
-        answer = data.respond(state.w)
-        np.testing.assert_allclose(answer.weights.q, q, rtol=1e-8)
+        response = data.respond(state.w)
+        np.testing.assert_allclose(response.weights.q, q, rtol=1e-8)
 
 
 def smooth_margin(data, w, loss):
@@ -84,9 +84,9 @@ def test_lemmas_of_ji(loss, rng):
             assert data.norm(w) <= travelled * (1 + 1e-9)
             sum_of_mus = sum_of_mus + mu / (rho * last)
             of_mus += 0.5 * length**2 / (rho * last)
-            answer = data.respond(w, response=LOSSES[loss]).vector
+            response = data.respond(w, response=LOSSES[loss]).vector
             np.testing.assert_allclose(
-                flat(w), flat((first - answer) / rho + sum_of_mus), atol=1e-8
+                flat(w), flat((first - response) / rho + sum_of_mus), atol=1e-8
             )
             if loss == "exponential":
                 assert latest + from_mu >= of_mus - 2 * np.log(n) * np.log(t + 1)

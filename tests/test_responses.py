@@ -42,11 +42,11 @@ def test_margins_and_signed_are_adjoint(k, rng):
 def test_responses_are_balanced(k, weighted, scale, response, rng):
     rows, F = problem(rng, k, True, weighted)
     F = scale * F
-    answer = response(rows, rows.margins(F), 1.0)
-    assert np.all(answer.q >= 0)
-    np.testing.assert_allclose(answer.q.sum(), answer.mass, rtol=1e-12)
-    assert answer.mass >= 1.0 - 1e-12
-    assert imbalance(rows, answer.q) <= 1e-10 * answer.mass
+    best = response(rows, rows.margins(F), 1.0)
+    assert np.all(best.q >= 0)
+    np.testing.assert_allclose(best.q.sum(), best.mass, rtol=1e-12)
+    assert best.mass >= 1.0 - 1e-12
+    assert imbalance(rows, best.q) <= 1e-10 * best.mass
 
 
 @pytest.mark.parametrize("k", [2, 3])
@@ -65,7 +65,7 @@ def test_logistic_is_as_smooth_at_any_margin(k, balanced, rng):
 def test_softmax_minimises_over_the_balanced_simplex(k, balanced, rng):
     rows, F = problem(rng, k, balanced, weighted=True)
     mu = 0.7
-    answer = softmax(rows, rows.margins(F), mu)
+    best = softmax(rows, rows.margins(F), mu)
     prior = np.broadcast_to(rows.prior, rows.shape)
 
     def value(q):
@@ -73,11 +73,11 @@ def test_softmax_minimises_over_the_balanced_simplex(k, balanced, rng):
         kl = np.sum(q[own] * np.log(q[own] / prior[own]))
         return np.sum(rows.margins(F)[own] * q[own]) + mu * kl
 
-    np.testing.assert_allclose(value(answer.q), -mu * answer.log_risk, rtol=1e-10)
+    np.testing.assert_allclose(value(best.q), -mu * best.log_risk, rtol=1e-10)
     for _ in range(20):
         other = softmax(rows, rows.margins(F + rng.standard_normal(F.shape)), mu).q
-        between = 0.9 * answer.q + 0.1 * other
-        assert value(between) >= value(answer.q) - 1e-12
+        between = 0.9 * best.q + 0.1 * other
+        assert value(between) >= value(best.q) - 1e-12
 
 
 @pytest.mark.parametrize("k", [2, 3, 6])
@@ -92,12 +92,14 @@ def test_worst_margin_is_the_linear_programs(k, rng):
         A[r, [c, j, k]] = -1.0, 1.0, 1.0
     limits = [(0, 0), *[(None, None)] * k]
     found = linprog(np.r_[np.zeros(k), -1.0], A, [low[p] for p in pairs], bounds=limits)
-    worst = rows.min_margin(low)
-    np.testing.assert_allclose(worst, -found.fun, atol=1e-9)
-    np.testing.assert_allclose(rows.min_margin_at(low, rows.best_offsets(low)), worst, atol=1e-12)
-    answer = worst_row(rows, margins)
-    own = answer.q > 0
-    np.testing.assert_allclose(np.sum(answer.q[own] * margins[own]), worst, atol=1e-12)
+    smallest = rows.min_margin(low)
+    np.testing.assert_allclose(smallest, -found.fun, atol=1e-9)
+    np.testing.assert_allclose(
+        rows.min_margin_at(low, rows.best_offsets(low)), smallest, atol=1e-12
+    )
+    best = worst_row(rows, margins)
+    own = best.q > 0
+    np.testing.assert_allclose(np.sum(best.q[own] * margins[own]), smallest, atol=1e-12)
 
 
 def test_min_cycle_by_hand():

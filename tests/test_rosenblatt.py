@@ -18,18 +18,18 @@ def test_mistakes_of_rosenblatts_perceptron_on_the_data_of_section_3(n):
 def mistakes_in_turn(A, sign, most):
     """How often each row of ``A = sign * X`` is added by a perceptron, spelled out.
 
-    ``sign`` is None without an intercept. With one, a row is added by halves with the worst
-    row of the other class, if the two together are misclassified.
+    ``sign`` is None without an intercept. With one, half of a row is added, and half of the row of
+    smallest margin in the other class, if the two together are misclassified.
     """
     w, added, start, n = np.zeros(A.shape[1]), np.zeros(len(A)), 0, len(A)
     for _ in range(most):
         margins = A @ w
         partner = np.arange(n)
         if sign is not None:
-            worst = {s: int(np.where(sign == s, margins, np.inf).argmin()) for s in (-1.0, 1.0)}
-            partner = np.array([worst[-s] for s in sign])
-        turns = np.roll(np.arange(n), -start)
-        wrong = [r for r in turns if margins[r] + margins[partner[r]] <= 0.0]
+            lowest = {s: int(np.where(sign == s, margins, np.inf).argmin()) for s in (-1.0, 1.0)}
+            partner = np.array([lowest[-s] for s in sign])
+        order = np.roll(np.arange(n), -start)
+        wrong = [r for r in order if margins[r] + margins[partner[r]] <= 0.0]
         if not wrong:
             break
         both = [wrong[0], partner[wrong[0]]]

@@ -5,7 +5,14 @@ from helpers.battery import WITH_THE_TOY, is_quick
 from helpers.estimators import CHECKED_ROUNDS, draws
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
+from marginsvm import KernelPerceptron
+
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+
+
+# The only one that plays all of its 10,000 rounds in each of the twenty fits to sparse data: the
+# labels are random there, its bound falls as 1 / t, and tol = 1e-6 is out of reach.
+ROUNDS = {KernelPerceptron: {"max_iter": CHECKED_ROUNDS}}
 
 
 def expected_failures(estimator):
@@ -18,17 +25,16 @@ def expected_failures(estimator):
     }
 
 
-def checks(classes):
-    instances = [cls(max_iter=CHECKED_ROUNDS) for cls in classes]
+def checks(instances):
     return parametrize_with_checks(instances, expected_failed_checks=expected_failures)
 
 
-@checks([cls for cls in WITH_THE_TOY if is_quick(cls)])
+@checks([cls(max_iter=CHECKED_ROUNDS) for cls in WITH_THE_TOY if is_quick(cls)])
 def test_scikit_learn_checks(estimator, check):
     check(estimator)
 
 
 @pytest.mark.slow
-@checks([cls for cls in WITH_THE_TOY if not is_quick(cls)])
-def test_scikit_learn_checks_of_the_others(estimator, check):
+@checks([cls(**ROUNDS.get(cls, {})) for cls in WITH_THE_TOY])
+def test_scikit_learn_checks_as_by_default(estimator, check):
     check(estimator)

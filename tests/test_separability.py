@@ -79,6 +79,7 @@ def test_classes_that_nearly_overlap_beside_a_column_in_large_units(column):
     assert check_certificate(clf, X, y, exact=True)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("classes", [(0, 1), (1, 2)])
 def test_separability_does_not_depend_on_units(classes, rng):
     X, y = iris(*classes)

@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from helpers.battery import slow
 from sklearn.datasets import dump_svmlight_file
 
 from marginsvm import MaxMarginClassifier
@@ -247,7 +248,7 @@ def test_without_pyarrow(monkeypatch):
         ParquetBlocks(".", "y")
 
 
-@pytest.mark.parametrize("zero_based", [False, True])
+@pytest.mark.parametrize("zero_based", [False, slow(True)])
 def test_svmlight(data, tmp_path, zero_based):
     X, y, _ = data
     paths = []

@@ -264,8 +264,8 @@ def test_the_worst_of_a_pass_are_at_hand(rng, monkeypatch):
     store, rows = streamed(X, CUTS["uneven"]), rows_of()
     work = partial(passes.scores, W=W, shift=0.0, centre=Centre(), precise=False)
     F = np.concatenate(list(store.map(partial(work, on_block=store.block_callback()), rows)))
-    worst = rows.margins(F).min(axis=1)
-    order = np.argsort(worst)
+    smallest = rows.margins(F).min(axis=1)
+    order = np.argsort(smallest)
     index = np.concatenate([order[CODES[order] == c][:4] for c in range(3)])
     np.testing.assert_array_equal(store.take(index), X[index])
     assert store._read.passes == 1
@@ -308,11 +308,11 @@ def test_errors_of_reading_arrive_in_their_turn():
         next(blocks)
 
 
-# The worst examples of a pass.
+# The examples of smallest margin in a pass.
 
 
-def worst_by_sorting(codes, margins, most):
-    """Indices of the worst of each class; of equal ones, the first."""
+def smallest_by_sorting(codes, margins, most):
+    """Indices of the smallest of each class; of equal ones, the first."""
     found = set()
     for c in np.unique(codes):
         mine = np.flatnonzero(codes == c)
@@ -326,12 +326,12 @@ def test_the_worst_do_not_depend_on_the_order_of_blocks(most, many, rng):
     X, codes = rng.standard_normal((500, 2)), np.arange(500) % 3
     margins = np.round(rng.standard_normal((500, 3) if many else 500), 1)  # with ties
     blocks = [slice(i, i + 50) for i in range(0, 500, 50)]
-    expected = worst_by_sorting(codes, margins.min(axis=1) if many else margins, most)
+    expected = smallest_by_sorting(codes, margins.min(axis=1) if many else margins, most)
     for _ in range(5):
-        worst = SmallestMargins(codes, most)
+        smallest = SmallestMargins(codes, most)
         for k in rng.permutation(len(blocks)):
-            worst(blocks[k], X[blocks[k]], margins[blocks[k]])
-        found = worst.examples()
+            smallest(blocks[k], X[blocks[k]], margins[blocks[k]])
+        found = smallest.examples()
         assert set(found) == expected
         assert all(np.array_equal(x[0], X[i]) for i, x in found.items())
 
@@ -340,29 +340,29 @@ def test_the_worst_do_not_depend_on_the_order_of_blocks(most, many, rng):
 def test_the_worst_outlive_their_block(form, rng):
     X = examples(rng, form)
     expected, margins = plain(X).copy(), rng.standard_normal(60)
-    worst = SmallestMargins(CODES, 5)
+    smallest = SmallestMargins(CODES, 5)
     for block, part in cut(X, CUTS["uneven"]):
-        worst(block, part, margins[block])
+        smallest(block, part, margins[block])
     values = getattr(X, "X", X)
     (values.data if sp.issparse(values) else values)[:] = np.nan
-    for i, x in worst.examples().items():
+    for i, x in smallest.examples().items():
         np.testing.assert_allclose(plain(x), expected[[i]], rtol=rtol_of(X))
         assert sp.issparse(x) or x.base is None  # it keeps no more memory than its own
 
 
 def test_several_threads_show_their_blocks(rng):
     X, codes, margins = rng.standard_normal((4000, 2)), np.arange(4000) % 2, rng.random(4000)
-    worst = SmallestMargins(codes, 30)
+    smallest = SmallestMargins(codes, 30)
     blocks = [slice(i, i + 20) for i in range(0, 4000, 20)]
     threads = [
-        threading.Thread(target=lambda k=k: [worst(b, X[b], margins[b]) for b in blocks[k::4]])
+        threading.Thread(target=lambda k=k: [smallest(b, X[b], margins[b]) for b in blocks[k::4]])
         for k in range(4)
     ]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert set(worst.examples()) == worst_by_sorting(codes, margins, 30)
+    assert set(smallest.examples()) == smallest_by_sorting(codes, margins, 30)
 
 
 # A cluster.

@@ -1,4 +1,4 @@
-"""The exact maximum margin: working sets, solved exactly, certified by one pass a round."""
+"""The exact solver: solve on a working set of rows, then certify by one pass over all rows."""
 
 from __future__ import annotations
 
@@ -24,32 +24,33 @@ from marginsvm.fit.confirm import least_loss
 from marginsvm.kernel_matrix import KernelMatrixAdapter
 from marginsvm.kernel_matrix.capabilities import csr_examples
 
-_LAST_RESORT = 50  # rounds of momentum, for a model where nothing separates
-_PATIENCE = 10  # a round solves exactly, and shortens the proof unless rounding prevents it
-_MANY = 500  # examples from which methods other than a working set may be worth their start
+_LAST_RESORT = 50  # rounds of momentum whose last predictor is the model where nothing separates
+_PATIENCE = 10  # rounds without progress; in exact arithmetic, every round makes some
+_MANY = 500  # rows; with fewer, a working set from the start is quicker than other methods
 
 
 class Method(Protocol):
-    """What the three methods have in common: they advance, and they prove."""
+    """State of one of the methods that the exact solver chooses from."""
 
     @property
     def candidates(self) -> tuple[Candidate, ...]:
-        """What the last round found."""
+        """Candidates of the last round."""
         ...
 
     def advance(self, problem: KernelMatrixAdapter, tol: float) -> Method:
-        """Give the method after one round more, itself if nothing is left to be done."""
+        """State after one more round; the same object if there is nothing left to do."""
         ...
 
 
 @dataclass(frozen=True)
 class ActiveSet(Algorithm):
-    """Exact solutions on few rows, and a look at all rows in every round.
+    """The exact solver: in every round, a solution on few rows and a pass over all rows.
 
     Attributes
     ----------
     tol : float
-        Relative gap to which rows are looked for that a solution gets wrong (dimensionless).
+        Relative gap of the fit (dimensionless). Rows whose margin is below the common margin of
+        the working set by more than half this fraction join it.
     """
 
     tol: float = 1e-6
@@ -67,15 +68,15 @@ class ActiveSet(Algorithm):
 
     @single_threaded_blas()
     def step(self, problem: KernelMatrixAdapter, state: Method) -> Method:
-        """Solve, and look at all rows."""
+        """Solve on the working set, and compute the margins of all rows."""
         return state.advance(problem, self.tol)
 
     def candidates(self, problem: KernelMatrixAdapter, state: Method) -> Iterable[Candidate]:
-        """What the method found."""
+        """Candidates of the method's last round."""
         return state.candidates
 
     def fallback(self, problem: KernelMatrixAdapter, progress: Progress) -> Candidate:
-        """Where nothing separates, close to the minimiser of the exponential loss."""
+        """A model that nearly minimises the exponential loss, where nothing separates."""
         if progress.upper <= problem.errors.vanishing and problem.cheap_sums:
             last = play(Momentum(), problem, Stopping("rounds", max_iter=_LAST_RESORT))
             assert last.progress.last is not None
@@ -88,34 +89,36 @@ class ActiveSet(Algorithm):
 
 @with_parameters
 class MaxMarginClassifier(CommonParameters, KernelParameters, DualStateMixin, BaseEstimator):
-    """Maximum-margin classifier, exact: the one to take if you have no other wish.
+    """Maximum-margin classifier by the exact solver: the default choice.
 
-    Few rows decide the margin. A working set of rows is solved exactly, one pass over all
-    rows certifies the answer or finds the rows that it gets wrong, and the worst of them
-    join the set.
+    Few rows decide the margin. The problem of a working set of rows is solved up to rounding. One
+    pass over all rows then either certifies the solution or finds the rows of smaller margin, of
+    which those with the smallest join the working set.
 
     Parameters
     ----------
     tol : float
-        Relative gap between the certified bounds (dimensionless). Rounding may hide it: then
-        the fit ends as ``stalled``, after ten rounds that brought the bounds no closer. 0 plays
-        all rounds.
+        Relative gap between the certified bounds (dimensionless). Where rounding prevents it,
+        the fit ends with the status ``stalled``, after ten rounds without progress. With 0,
+        all ``max_iter`` rounds are played.
     max_iter : int
-        Rounds in all, those before a warm start included: each solves a working set (soft
-        margins with many examples: takes a Newton step) and looks at all rows once.
+        Rounds in all, those before a warm start included. Each solves the problem of a working
+        set (soft margins with many examples: takes a Newton step) and makes a pass over all
+        rows.
     warm_start : bool
-        Go on from where the previous fit on the same data ended, bit for bit (kernels: up
-        to rounding).
+        Continue from the end of the previous fit on the same data. The result is that of a
+        single longer fit, bit for bit (with kernels, up to rounding).
 
     Attributes
     ----------
     margin_ : float
-        Certified lower bound on the best margin, which this predictor has (units of X). Margins
-        down to 1e-9 of the radius are found and certified (kernels and rows with more than 1024
-        features: 1e-7), thinner ones where the features are of different units.
+        Certified lower bound on the margin of this predictor, and so on the best margin (units
+        of X). Margins down to 1e-9 of the radius are found and certified (kernels and rows with
+        more than 1024 features: 1e-7), and smaller ones where a few features in large units
+        make up the radius.
     support_ : ndarray of shape (n_support,)
-        Indices of the training examples with positive weight in the fitted predictor; of
-        linear ones, too.
+        Indices of the training examples with positive weight in the fitted predictor, linear
+        predictors included.
 
     See Also
     --------
@@ -134,13 +137,14 @@ class MaxMarginClassifier(CommonParameters, KernelParameters, DualStateMixin, Ba
                                            set of its active rows where it stays slow
     =====================================  ===================================================
 
-    All of them give vectors ``A^T q`` and separators, and bounds come from these alone.
-    Of many dense examples, a round looks at those near the margin first, which stay in
-    cache. Memory: the data, O(N), the square of the working set, some MB of examples;
-    kernels: columns of all rows that were in the working set, up to 2 GiB. Where nothing
-    separates, the model is the exponential loss's, about: that of some rounds of momentum
-    (kernels, and fits that end early: the best separator so far or the difference of the
-    class means, whichever has the smaller loss at its best scale).
+    All of them give predictors and vectors ``A^T q``, from which alone the bounds are
+    computed. With many dense examples, a round first solves for the examples near the margin,
+    few enough to stay in the processor's cache. Memory: the data, O(N), the square of the
+    working set, and some MB of examples; with kernels, the columns of all rows that were in
+    the working set, up to 2 GiB. Where nothing separates, the model is that of 50 rounds of
+    momentum, which is near the minimiser of the exponential loss. With kernels, and if the fit
+    ended early, it is the best predictor so far or the difference of the class means,
+    whichever has the smaller loss at its best scale.
 
     References
     ----------

@@ -54,7 +54,7 @@ class Momentum(Algorithm):
 
     @property
     def requires(self) -> Requirements:
-        """Nothing but best responses."""
+        """Best responses only, so that the examples may lie anywhere."""
         return Requirements(responses=(self.loss,))
 
     def start(self, problem: KernelMatrixAdapter) -> MomentumState:

@@ -137,19 +137,19 @@ class ErrorModel(Protocol):
         ...
 
 
-class OverlapAnswers(dict[bytes, bool]):
-    """Whether weights prove an overlap, for the weights that were asked about so far."""
+class OverlapChecks(dict[bytes, bool]):
+    """For the weights that were checked so far, as bytes: whether they prove an overlap."""
 
     _spent = 0.0
 
     @property
-    def may_be_asked(self) -> bool:
-        """Whether questions in vain have not yet taken too long."""
+    def may_continue(self) -> bool:
+        """Whether checks without a proof have not yet taken too long."""
         return self._spent < MAX_OVERLAP_EFFORT
 
-    def add(self, asked: bytes, proved: bool, effort: float) -> None:
-        """Keep an answer, and what it cost (cubes of the number of examples)."""
-        self[asked] = proved
+    def add(self, weights: bytes, proved: bool, effort: float) -> None:
+        """Keep a result, and the effort of its check (cube of the number of examples)."""
+        self[weights] = proved
         self._spent += 0.0 if proved else effort
 
 
@@ -165,7 +165,7 @@ class Certifiable(Protocol):
     errors : ErrorModel
     width : float
         Numbers in a row that is written out as features; infinite where it cannot be.
-    overlap_answers : OverlapAnswers
+    overlap_checks : OverlapChecks
         Results of earlier checks of whether weights prove that the classes overlap.
     """
 
@@ -173,7 +173,7 @@ class Certifiable(Protocol):
     n_rows: int
     radius: float
     errors: ErrorModel
-    overlap_answers: OverlapAnswers
+    overlap_checks: OverlapChecks
 
     @property
     def width(self) -> float: ...

@@ -1,7 +1,7 @@
-"""The steps of :mod:`marginsvm.certify.nearest_point`: a QR factorization of rows in use.
+"""Wolfe's method for :mod:`marginsvm.certify.nearest_point`, by a QR factorization.
 
-Plain NumPy: a step is a few products with all rows, and the first proof that a user asks
-for should not wait for a compiler.
+The code is plain NumPy, since a step is a few products with all points, and since the first fit
+of a session should not wait for a compiler.
 """
 
 from __future__ import annotations
@@ -22,24 +22,27 @@ from marginsvm.certify.tolerances import (
 
 
 class Corral:
-    """Rows in use, affinely independent: ``E[in_use] = R^T Q`` for ``E = (z, B, 1)``.
+    """The corral: affinely independent points in use, with ``E[in_use] = R^T Q``.
+
+    A row of ``E = (z, B, 1)`` is a point z, its entries in the conditions B that the weights
+    have to meet, and a 1 for the condition that they sum to 1.
 
     Parameters
     ----------
     E : ndarray of shape (n, D)
     n_conditions : int
-        The last columns of E, which the weights must take to (0, ..., 0, 1).
+        Number of the last columns of E, of which the weighted sum must be (0, ..., 0, 1).
 
     Attributes
     ----------
     in_use : list of int
-        The rows in use, by their positions in E.
+        The points in use, by their positions in E.
     q : ndarray
-        Their weights.
+        The weights of the points in use.
     inside : ndarray of bool, shape (n,)
-        Which rows these are.
+        Whether each point is in use.
     room : int
-        Rows that may be in use at the same time.
+        Number of points that may be in use at the same time.
     """
 
     def __init__(self, E: Array, n_conditions: int) -> None:
@@ -53,25 +56,25 @@ class Corral:
 
     @property
     def Q(self) -> Array:  # noqa: N802
-        """Orthonormal basis of the rows."""
+        """Orthonormal basis of the points in use."""
         return self._Q[: len(self.in_use)]
 
-    def begin(self, rows: Array) -> None:
-        """Take these rows, by one factorization where none depends on the others."""
-        rows = rows[: self.room - 1]
-        lengths = np.sqrt(np.einsum("ij,ij->i", self._E[rows], self._E[rows]))
-        Q, R = qr(self._E[rows].T, mode="economic", check_finite=False)
-        s = len(rows)
+    def begin(self, start: Array) -> None:
+        """Use these points, by a single factorization where they are independent."""
+        start = start[: self.room - 1]
+        lengths = np.sqrt(np.einsum("ij,ij->i", self._E[start], self._E[start]))
+        Q, R = qr(self._E[start].T, mode="economic", check_finite=False)
+        s = len(start)
         if len(R) == s and np.all(np.abs(R.diagonal()) > DEPENDENT_ROW * lengths):
-            self._Q[:s], self._R[:s, :s], self.in_use = Q.T, R, rows.tolist()
-            self.inside[rows] = True
+            self._Q[:s], self._R[:s, :s], self.in_use = Q.T, R, start.tolist()
+            self.inside[start] = True
         else:
-            for i in rows:
+            for i in start:
                 self.append(int(i))
         self.q = np.full(len(self.in_use), 1.0 / len(self.in_use))
 
     def append(self, i: int) -> bool:
-        """Add row i with weight 0; False where it depends on those already there."""
+        """Add point i with weight 0; False, without change, if it depends on those in use."""
         s, v = len(self.in_use), self._E[i].copy()
         column = np.zeros(s)
         for _ in range(2):
@@ -88,7 +91,7 @@ class Corral:
         return True
 
     def remove(self, p: int) -> None:
-        """Drop the p-th row."""
+        """Remove the p-th of the points in use."""
         s = len(self.in_use)
         Q, R = qr_delete(self.Q.T, self._R[:s, :s], p, which="col", check_finite=False)
         self._Q[: s - 1], self._R[: s - 1, : s - 1] = Q[:, : s - 1].T, R[: s - 1]
@@ -96,7 +99,7 @@ class Corral:
         self.q = np.maximum(np.delete(self.q, p), 0.0)
 
     def _affine(self) -> tuple[Array, Array]:
-        """Weights of the nearest point of the balanced affine hull, and the multipliers."""
+        """Weights of the affine hull's point nearest to 0, and multipliers of the conditions."""
         s = len(self.in_use)
         Qc = self.Q[:, self._E.shape[1] - self._nc :]
         rhs = np.zeros(self._nc)
@@ -105,7 +108,10 @@ class Corral:
         return dtrtrs(self._R[:s, :s], Qc @ mu)[0], mu
 
     def descend(self) -> tuple[int, Array]:
-        """Walk to the nearest point of the affine hull, dropping the rows that block."""
+        """Move to the nearest point of the affine hull; remove points of negative weight.
+
+        Returns the number of steps and the multipliers of the conditions.
+        """
         steps = 0
         while True:
             steps += 1
@@ -121,10 +127,11 @@ class Corral:
             self.remove(p)
 
     def separator(self, mu: Array) -> tuple[Array, float]:
-        """``(w, b, -margin)``, orthogonal to every row of the corral; and ``|q^T z|^2``.
+        """``(w, b, -margin)``, orthogonal to every row of E in use; and ``|q^T z|^2``.
 
-        The weights give it up to rounding of the rows' norm; projecting twice gives it up
-        to rounding of its own, which is what a margin far below that norm needs.
+        Computed from the weights, w has rounding errors relative to the length of the points.
+        Two projections reduce them to errors relative to w itself, which a margin far below
+        that length needs.
         """
         d, s = self._E.shape[1] - self._nc, len(self.in_use)
         v = (self._R[:s, :s] @ self.q) @ self.Q
@@ -139,7 +146,11 @@ class Corral:
 def wolfe(
     E: Array, n_conditions: int, start: Array, max_steps: int, tol: float
 ) -> tuple[Array, Array, Array]:
-    """Wolfe's method: the last corral, its weights, and the separator; rows ``E = (z, B, 1)``."""
+    """Wolfe's method: the points in use at its end, their weights, and the separator.
+
+    See :class:`Corral` for ``E`` and ``n_conditions``; ``start`` holds the positions of the
+    first points, and the method ends once no point is violated by more than ``tol``.
+    """
     corral = Corral(E, n_conditions)
     corral.begin(start)
     skip = np.zeros(len(E), dtype=bool)
@@ -163,7 +174,7 @@ def wolfe(
 
 
 def _enter(corral: Corral, skip: Array, scores: Array, least: float) -> bool:
-    """Add the row of the smallest score, if below ``least``, that is independent of the corral."""
+    """Add the point of smallest score below ``least`` that is independent of those in use."""
     while len(corral.in_use) < corral.room:
         i = int(np.where(skip | corral.inside, np.inf, scores).argmin())
         if skip[i] or corral.inside[i] or scores[i] >= least:

@@ -1,4 +1,4 @@
-"""The distribution over the rows that a vector's coefficients are published as."""
+"""The distribution over the rows that is published for a vector."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from marginsvm.rows import Vector
 
 
 class KnownDistribution:
-    """A distribution whose weights are at hand: in proportion to a vector's, exactly balanced.
+    """A distribution with its weights in memory: those of a vector, normalised and balanced.
 
-    See :class:`marginsvm.certify.certifiable.Distribution`. What is not asked for is not
-    computed.
+    See :class:`marginsvm.certify.certifiable.Distribution`. Everything is computed when it is
+    first used.
 
     Parameters
     ----------
@@ -38,7 +38,7 @@ class KnownDistribution:
 
     @cached_property
     def _source(self) -> Vector:
-        """The vector without its negative weights, which are rounding and not published."""
+        """The vector without its negative weights, which are due to rounding."""
         weights = self._problem.weights(self._vector)
         if weights.min() >= 0.0:
             return self._vector

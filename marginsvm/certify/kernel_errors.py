@@ -1,4 +1,4 @@
-"""How far the numbers of kernel predictors may be off."""
+"""Error bounds for the computed norms and margins of kernel predictors."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ class KernelErrors:
     highest : float
         Largest kernel value, in units of the radius squared.
     value_error : float
-        Relative error of kernel values, as of those of examples that were divided by their norms.
+        Relative error of kernel values, such as dividing examples by their norms causes.
     unit_error : float
-        Relative rounding of kernel values that are computed here; 0: they were given.
+        Relative rounding error of kernel values computed by this package; 0: they were given.
     rounding_rtol : float
     """
 
@@ -48,7 +48,7 @@ class KernelErrors:
 
     @property
     def farthest(self) -> float:
-        return float(np.sqrt(1.0 + self.highest))  # images count from the origin
+        return float(np.sqrt(1.0 + self.highest))  # the mean is not subtracted from images
 
     def predictor_norm(self, vector: Vector) -> float:
         V = self.rows.adjoint(vector.coef)
@@ -75,15 +75,15 @@ class KernelErrors:
         return sums * float(np.abs(V).sum())
 
     def _of_scores(self, V: Array) -> float:
-        """Rounding error of scores per unit of weight, given kernel values taken as exact."""
+        """Rounding error of scores for each unit of weight, beside that of the kernel values."""
         return (2.0 * chained(len(V)) + FEW + self.value_error) * self.highest
 
     @property
     def _finest(self) -> float:
-        """Norm that is lost in the rounding of kernel values that are computed here."""
+        """Norm below which kernel values computed by this package are all rounding."""
         return float(np.sqrt(16.0 * self.unit_error * self.highest))
 
 
 def _root(squared: float, error: float) -> float:
-    """Square root at most, the square being off by no more than ``error``."""
+    """Upper bound on a square root, where the square has at most this error."""
     return float(np.sqrt(max(squared, 0.0) + error)) * (1.0 + PAIRWISE)

@@ -1,4 +1,4 @@
-"""How far the numbers of linear predictors may be off."""
+"""Error bounds for the computed norms and margins of linear predictors."""
 
 from __future__ import annotations
 
@@ -24,23 +24,24 @@ from marginsvm.rows import LpNorm, Rows, Vector, support_of
 
 
 class Features(Protocol):
-    """What the error model asks of examples that have features."""
+    """What the error model needs of examples that have features."""
 
     def extent(self) -> tuple[Array, Array] | None:
-        """For each feature, its largest distance from the mean and what the mean may cost (radii).
+        """For each feature, its largest distance from the mean, and the error due to the mean.
 
-        None: no feature is longer than its example. The first time, a pass computes it.
+        Both are in radii; the first call takes a pass. None: they are not needed, as no
+        feature is longer than its example.
         """
         ...
 
     def extended_image(self, few: Array, V: Array) -> Array:
-        """Image of coefficients V on few examples, summed in extended precision (radii)."""
+        """Image of the coefficients V on a few examples, in extended precision (radii)."""
         ...
 
 
 @dataclass(frozen=True)
 class LinearErrors:
-    """Rounding of sums over features, which come in any units, and over examples.
+    """Rounding errors of sums over features, which may have different units, and over examples.
 
     See :class:`marginsvm.certify.certifiable.ErrorModel`; lengths are in radii.
 
@@ -49,17 +50,19 @@ class LinearErrors:
     features : Features
     rows : Rows
     norm : LpNorm
-        Of the predictors.
+        The norm of predictors.
     width : int
-        Features, the constant one among them.
+        Number of features, including the constant one.
     reach : float
-        Longest example about the mean, and as much again for what the mean does to it.
+        Largest norm of an example with the mean subtracted, plus an allowance for the rounding of
+        that subtraction.
     row_error : float
-        How far an example itself may be off, as one that was divided by its norm.
+        Error of the examples themselves, such as dividing them by their norms causes.
     centre_is_far : bool
-        Whether the mean is subtracted from the examples, and not from what they sum to.
+        Whether the mean is so far from 0 that it is subtracted from each example, rather than
+        from sums of examples.
     dense : bool
-        Whether sums are taken in short chains, as those of a dense matrix in memory are.
+        Whether sums are computed in short chains, as for a dense matrix in memory.
     rounding_rtol : float
     """
 
@@ -72,9 +75,9 @@ class LinearErrors:
     centre_is_far: bool
     dense: bool
     rounding_rtol: float
-    resolution = 0.0  # all rounding is known
+    resolution = 0.0  # the error model includes all rounding
     vanishing = VANISHING
-    farthest = 1.0  # images count from the mean
+    farthest = 1.0  # in radii: the radius is measured from the mean, the origin of images
 
     def predictor_norm(self, vector: Vector) -> float:
         return self.norm.length(self.norm.mirror(vector.image).ravel()) * (1.0 + PAIRWISE)
@@ -112,7 +115,7 @@ class LinearErrors:
     def _of_sums(
         self, vector: Vector, norm: float, wanted: float, inner: float, outer: float
     ) -> float:
-        """Error of margins from that of sums: of terms about the mean, and of the mean's part."""
+        """Error of margins: ``inner`` of sums of centred terms, ``outer`` of the mean's part."""
         offset = 0.5 * (self.reach - 1.0)  # of the mean
         error = (inner + outer * offset + self.row_error) * norm
         extent = self.features.extent() if error > wanted else None
@@ -126,9 +129,10 @@ class LinearErrors:
 
 @dataclass(frozen=True)
 class LazyErrors(LinearErrors):
-    """Predictors are off as those of :class:`LinearErrors`; proofs, by sums over all examples.
+    """The same where the examples are on other machines.
 
-    To look at the weights one by one would take a pass more.
+    Errors of predictors are as in :class:`LinearErrors`, those of proofs as sums over all examples.
+    A closer bound for proofs would need the single weights, and with them one more pass.
     """
 
     def proof_norm(self, proof: Distribution) -> float:

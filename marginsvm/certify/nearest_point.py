@@ -1,8 +1,8 @@
-"""Nearest point of a polytope by Wolfe's active set: slow and sure.
+"""The point of a polytope nearest to the origin, by Wolfe's active-set method: slow but reliable.
 
-One row enters at a time and the rows in use (the corral) are affinely independent and
-held as a QR factorization, so nothing is squared, nothing cycles, and margins down to
-1e-9 of the rows' norm are resolved. Duplicates and dependent rows do no harm.
+Rows enter one at a time. Those in use (the corral) are affinely independent and kept as a QR
+factorization, so that no squares of small numbers are formed and the method does not cycle.
+Margins down to 1e-9 of the rows' norm are resolved, also with duplicate and dependent rows.
 
 References
 ----------
@@ -37,17 +37,18 @@ from marginsvm.rows import Vector
 
 @dataclass(frozen=True)
 class NearestPoint:
-    """Weights on the rows, and what they prove.
+    """The nearest point, as weights on the rows, and the separator that belongs to it.
 
     Attributes
     ----------
     q : ndarray of shape (n_rows,)
-        Distribution; balanced, and positive on affinely independent rows only.
+        Balanced distribution over the rows, positive on affinely independent ones only.
     b : ndarray
-        Multipliers of the conditions B of balance: margin plus ``B @ b`` is common where q > 0.
+        Multipliers of the conditions B of balance: the margin of ``A^T q`` plus ``B @ b`` is the
+        same on all rows with q > 0.
     w : ndarray or None
-        Separator as an image, known to more digits than ``A^T q`` has; None where the
-        rows were known by their Gram matrix only.
+        The separator as an image, to more digits than ``A^T q``. None where only the Gram
+        matrix of the rows was used.
     """
 
     q: Array
@@ -63,19 +64,19 @@ def nearest_point(
 ) -> NearestPoint:
     """Find the balanced distribution on these rows with the smallest ``||A^T q||``.
 
-    The length of a feature that is huge next to that norm hides the other features' digits.
-    Its coefficient in the predictor is next to nothing, so that it costs nothing, like the
-    intercept's: ``free`` features are kept in balance as the classes are.
+    A feature with values that are huge beside that norm hides the digits of the others. Its
+    coefficient in the predictor is negligible, so that, like the intercept's, it may be left
+    out of the norm: the weights keep ``free`` features in balance, as they do the classes.
 
     Parameters
     ----------
     problem : Certifiable
     row_ids : ndarray of int
-        Flat indices of the rows; they should hold at least one of every group in use.
+        Flat indices of the rows, with at least one of every group of the problem.
     start : ndarray of int or None
-        Positions in ``row_ids`` of the first corral; None: those that SciPy's NNLS finds.
+        Positions in ``row_ids`` of the first rows in use; None: those that SciPy's NNLS finds.
     free : ndarray of int or None
-        Positions of entries of images.
+        Features to be kept in balance, as positions in an image; None: none.
     """
     free = np.empty(0, int) if free is None else free
     features = written_out(problem) if _is_worth_writing_out(problem, row_ids, free) else None
@@ -106,28 +107,28 @@ def nearest_point(
 
 
 def _is_worth_writing_out(problem: Certifiable, row_ids: Array, free: Array) -> bool:
-    """Whether rows keep more digits, or are quicker, written out than by their Gram matrix."""
+    """Whether written-out rows have more digits, or are quicker, than their Gram matrix."""
     if len(free) and problem.width * len(row_ids) <= MAX_WRITTEN_OUT:
         return True
     return problem.slack is None and problem.width <= max(2 * len(row_ids), WIDE_ROW)
 
 
 def _in_balance(q: Array, B: Array) -> Array:
-    """Weights with a sum of 1 and ``B^T q = 0``, next to q, to all digits that floats have."""
+    """Correct q so that it sums to 1 and ``B^T q = 0`` to the full precision of float64."""
     conditions = np.column_stack([B, np.ones(len(B))])
     wanted = np.append(np.zeros(B.shape[1]), 1.0)
     for _ in range(2):
         wrong = wanted - (conditions.T.astype(Extended) @ q.astype(Extended)).astype(np.float64)
-        # a change in proportion to the weights keeps their signs
+        # changes in proportion to the weights keep their signs
         q = q + q * np.linalg.lstsq(conditions.T * q, wrong, rcond=None)[0]
     return np.maximum(q, 0.0)
 
 
 def _first_corral(E: Array, n_conditions: int) -> Array:
-    """Rows that carry weight by ``min |Z'u|^2 + (1'u - 1)^2, u >= 0``, the heaviest first.
+    """Rows with positive weight in ``min |Z'u|^2 + (1'u - 1)^2, u >= 0``, in order of weight.
 
-    A stiff penalty keeps the weights nearly balanced, so that these are nearly those of the
-    nearest point.
+    A stiff penalty keeps the weights nearly balanced, so that these rows are nearly those of
+    the nearest point.
     """
     A, wanted = E.T.copy(), np.zeros(E.shape[1])
     A[E.shape[1] - n_conditions : -1] *= STIFFNESS
@@ -140,9 +141,10 @@ def _first_corral(E: Array, n_conditions: int) -> Array:
 
 
 def _balanced_first(start: Array, group: Array, n_classes: int) -> Array:
-    """Begin with rows of groups that can be in balance: there may be no room for all.
+    """Order the first rows so that some that can balance each other come first.
 
-    Among the first groups, as many as classes, are (0, 1) and (1, 0).
+    There may be no room for all rows. Among the first ``n_classes`` groups are (0, 1) and
+    (1, 0), so that one row of each of these groups is enough for balanced weights.
     """
     order = np.concatenate([start, np.arange(len(group))])
     heads = order[np.unique(group[order], return_index=True)[1][:n_classes]]
@@ -150,7 +152,7 @@ def _balanced_first(start: Array, group: Array, n_classes: int) -> Array:
 
 
 def shortest_proof(problem: Certifiable, q: Array) -> Vector | None:
-    """Sharpen weights that show that (next to) nothing separates.
+    """Move weights that prove a negligible margin to few rows, with a norm as small as can be.
 
     Parameters
     ----------
@@ -161,9 +163,9 @@ def shortest_proof(problem: Certifiable, q: Array) -> Vector | None:
     Returns
     -------
     Vector or None
-        ``A^T q`` of a balanced distribution on affinely independent rows, rank + 2
-        at most; where nothing separates, its norm is at rounding level. None where it would
-        be no better, or where no row carries weight, or too many do.
+        ``A^T q`` of a balanced distribution on affinely independent rows, at most rank + 2 of
+        them. Where nothing separates, its norm is only rounding. None where its bound would not
+        be smaller, where no row has weight, or where too many rows have.
     """
     support = np.flatnonzero(q.ravel() > 0)
     if len(support) == 0 or (len(support) > MAX_GRAM_ROWS and problem.width > MAX_SHORT_WIDTH):

@@ -15,18 +15,19 @@ from marginsvm.rows import Vector
 
 
 def overlap_is_proved(problem: Certifiable, vector: Vector) -> bool:
-    """Whether exact weights near those of a vector make the classes meet.
+    """Whether weights near those of a vector are proved to exist with ``A^T q`` exactly zero.
 
-    Equal questions are answered once. When questions in vain have taken some seconds, no more
-    are looked into: the answer then is False, which says nothing about the classes.
+    False means that no proof was found; it says nothing about the classes. Results are kept, so
+    that the same weights are checked only once. After some seconds spent on checks without a
+    proof, further weights are not checked.
     """
     q = problem.distribution(vector).weights()
     few = np.flatnonzero(q.reshape(len(q), -1).any(axis=1))
-    asked, answers = few.tobytes() + q[few].tobytes(), problem.overlap_answers
-    if asked not in answers:
-        proved = answers.may_be_asked and _classes_meet(problem, few, q[few])
-        answers.add(asked, proved, effort=float(len(few)) ** 3)
-    return answers[asked]
+    weights, checked = few.tobytes() + q[few].tobytes(), problem.overlap_checks
+    if weights not in checked:
+        proved = checked.may_continue and _classes_meet(problem, few, q[few])
+        checked.add(weights, proved, effort=float(len(few)) ** 3)
+    return checked[weights]
 
 
 def _classes_meet(problem: Certifiable, few: Array, q: Array) -> bool:
@@ -40,15 +41,15 @@ def _classes_meet(problem: Certifiable, few: Array, q: Array) -> bool:
 
 
 def decisive(problem: Certifiable, best: Candidate, others: Iterable[Candidate]) -> Candidate:
-    """Weights near which exact ones make the classes meet, or the shortest proof there is.
+    """A candidate whose weights prove that nothing separates, or else the best one, sharpened.
 
     Parameters
     ----------
     problem : Certifiable
     best : Candidate
-        The one with the smallest bound. In large units, that may be a matter of rounding.
+        The candidate with the smallest upper bound, of which rounding may be the larger part.
     others : iterable of Candidate
-        Further ones, which may be those that decide.
+        Further candidates, which are tried after it.
     """
     shortest = None
     for proof in (best, *(other for other in others if other.mass > 0 and other is not best)):
@@ -60,7 +61,7 @@ def decisive(problem: Certifiable, best: Candidate, others: Iterable[Candidate])
 
 
 def _sharpened(problem: Certifiable, proof: Candidate) -> Iterator[Candidate]:
-    """Weights on as few rows as possible, at rounding level, and those they were made of."""
+    """The candidate moved to few rows, where its norm is only rounding, and then itself."""
     short = shortest_proof(problem, problem.weights(proof.vector))
     if short is not None:
         yield Candidate(short, short.mass, precise=True)

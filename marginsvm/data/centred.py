@@ -1,4 +1,4 @@
-"""Examples that count from a centre, in units of a radius: what is asked of few or of features."""
+"""Examples with a centre subtracted, in units of a radius."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ from marginsvm.rows import Rows
 
 @dataclass(frozen=True)
 class CentredExamples:
-    """The examples of a store about a centre, a constant feature beside, over a radius.
+    """The examples of a store, centred, with a constant feature added, divided by a radius.
 
     Attributes
     ----------
     store : Store
     rows : Rows
-        Their labels: what passes are given.
+        Their labels.
     centre : Centre
     constant : float
-        The last feature of all of them, in the user's units; 0: there is none.
+        Constant last feature of all examples, in the user's units; 0: there is none.
     radius : float
-        What is 1 here, in the user's units.
+        The divisor, in the user's units.
     """
 
     store: Store

@@ -1,4 +1,4 @@
-"""Where the examples are. A pass walks through them in blocks, wherever that is."""
+"""Stores of examples, which passes read block by block, and the store of examples in memory."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ class Store(ABC):
     dtype : dtype
     sparse : bool
     n_blocks : int
-        Into how many a pass takes them apart, at least.
+        Least number of blocks in a pass.
     whole : ndarray, CSR matrix or NormalizedRows; or None
-        All of them, if they are in memory.
+        All examples, if they are in memory.
     normalized : bool
-        Examples come divided by their norms, see ``divided``.
+        Whether the examples are divided by their norms, see ``divided``.
     remote : bool
-        They are on other machines: what is sent should not grow with their number.
+        Whether they are on other machines, so that what is sent should not grow with their number.
     """
 
     shape: tuple[int, int]

@@ -1,9 +1,9 @@
-"""What a pass over the examples computes: functions of some blocks of them.
+"""The computations of passes, as functions of some blocks of examples.
 
 Each takes the rows (labels), blocks ``(slice, X)`` of examples, and arrays with a value for
-each example, which are indexed by those slices; results of consecutive blocks are put
-one behind the other or added. So the blocks may be anywhere: slices of an array in
-memory, pieces of a file, or chunks on another machine.
+each example, which are indexed by those slices. The results of consecutive blocks are
+concatenated or added. So the blocks may lie anywhere: slices of an array in memory, parts of a
+file, or chunks on another machine.
 """
 
 from __future__ import annotations
@@ -31,13 +31,14 @@ _WIDENED_BYTES = 2**19
 
 
 class Centre(NamedTuple):
-    """The mean of the examples, where these count from it.
+    """The mean of the examples, if it is subtracted from them.
 
     Attributes
     ----------
     mean : ndarray of shape (n_features,) or None
     far : bool
-        It is so far from the origin that it would cost digits if it were subtracted late.
+        Whether the mean is so far from the origin that it is subtracted from each example, as
+        subtracting it from sums would lose digits.
     """
 
     mean: Array | None = None

@@ -1,4 +1,4 @@
-"""Examples in blocks that are read again for every pass; those near the margin stay at hand."""
+"""A store of blocks that are read again for every pass; examples near the margin are kept."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from marginsvm.rows import Rows
 
 T = TypeVar("T")
 
-_KEPT = 512  # examples of each class that a pass keeps, as the next question may be for them
+_KEPT = 512  # examples of each class that a pass keeps, as they are likely to be needed next
 _KEPT_BYTES = 2**28  # of such examples, all classes together
 _HELD = 4  # so many times the number of examples that were asked for last stay in memory
 
@@ -28,9 +28,9 @@ _HELD = 4  # so many times the number of examples that were asked for last stay 
 class StreamStore(Store):
     """Blocks of examples that are read once a pass, the next while one is worked on.
 
-    Examples that are asked for one by one come from memory where they can: those asked for
-    lately, and those of each class with the smallest margins in the last pass that had
-    margins. Others cost a pass.
+    Single examples are taken from memory if they are there: those needed lately, and those of
+    each class with the smallest margins in the last pass that computed margins. Others take
+    a pass.
 
     Parameters
     ----------
@@ -176,5 +176,5 @@ def _by_index(index: Array, X: Any) -> dict[int, Any]:
     return {int(i): X[k : k + 1].copy() for k, i in enumerate(index)}
 
 
-def _stacked(rows: list[Any]) -> Any:
-    return sp.vstack(rows, format="csr") if sp.issparse(rows[0]) else np.concatenate(rows)
+def _stacked(parts: list[Any]) -> Any:
+    return sp.vstack(parts, format="csr") if sp.issparse(parts[0]) else np.concatenate(parts)

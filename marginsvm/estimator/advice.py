@@ -1,4 +1,4 @@
-"""What would help a fit that ended without its certificate: the end of its warning."""
+"""Advice for a fit that ended without its certificate: the last part of its warning."""
 
 from __future__ import annotations
 
@@ -13,24 +13,24 @@ _IN_VAIN = "More rounds do not help:"
 
 
 def remedies(estimator: Any, problem: KernelMatrixAdapter) -> str:
-    """What to do about a fit that ended as it did, in sentences.
+    """Sentences that say what would help a fit that ended as this one did.
 
     Parameters
     ----------
     estimator : estimator
         Fitted, with the status ``max_iter``, ``stalled`` or ``no_margin``.
     problem : KernelMatrixAdapter
-        What it was fitted to.
+        The problem that it was fitted to.
     """
     if flaw := problem.flaw():
         return flaw
     if estimator.status_ == "no_margin":
         return _thinner(estimator)
-    return _coarser(estimator, problem) if _hidden(estimator) else _longer(estimator)
+    return _coarser(estimator, problem) if _hidden_by_rounding(estimator) else _longer(estimator)
 
 
 def _thinner(estimator: Any) -> str:
-    """Ask for a thinner margin, where there may be one, or for a soft one."""
+    """Advise a search for a thinner margin, where there may be one, or a soft margin."""
     whose = "" if "C" in estimator.get_params() else "MaxMarginClassifier with "
     soft = f"{whose}C < inf gives a soft margin."
     if estimator.separable_ is False:
@@ -41,18 +41,18 @@ def _thinner(estimator: Any) -> str:
     return f"{text}. {soft}"
 
 
-def _hidden(estimator: Any) -> bool:
-    """Whether rounding is in the way: the rounds' own bounds have met, or do not move."""
+def _hidden_by_rounding(estimator: Any) -> bool:
+    """Whether rounding hides the rest: the bounds of rounds have met, or no longer change."""
     history = estimator.history_
     met = relative_gap(history["margin"][-1], history["margin_bound"][-1]) <= estimator.tol
     return estimator.status_ == "stalled" or met
 
 
 def _coarser(estimator: Any, problem: KernelMatrixAdapter) -> str:
-    """Ask for less, or for more digits.
+    """Advise a larger tolerance, or float64.
 
-    The exact solver computes with features in float64, whatever their type; not so with
-    kernel values, which are in the type of X.
+    The exact solver computes in float64 with features of either type, but kernel values have
+    the type of X.
     """
     kernel = estimator.kernel != "linear"
     if problem.precision == np.float32 and (kernel or estimator.status_ != "stalled"):
@@ -69,7 +69,7 @@ def _coarser(estimator: Any, problem: KernelMatrixAdapter) -> str:
 
 
 def _longer(estimator: Any) -> str:
-    """Ask for more rounds, or for another problem."""
+    """Advise more rounds, or another C."""
     if np.isfinite(estimator.C):
         return "Increase max_iter, or choose a smaller C, which takes fewer rounds."
     overlap = estimator.margin_ <= 0 and "C" in estimator.get_params()

@@ -1,4 +1,4 @@
-"""A source of blocks, checked once and made ready: the training set of ``fit_blocks``."""
+"""The training set of ``fit_blocks``: a source of blocks, validated by one pass over it."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _AGREED: dict[str, Callable[[Seen], Any]] = {
 
 
 def block_set(estimator: Any, source: Any) -> TrainingSet:
-    """Validate a source of blocks, by one pass over it, before any work."""
+    """Validate a source of blocks by one pass over it, before a fit begins."""
     found = Scan(estimator)
     for number, block in enumerate(_fresh(source)):
         found.add(look(type(estimator).__name__, number, block)[1])
@@ -42,7 +42,7 @@ def block_set(estimator: Any, source: Any) -> TrainingSet:
 
 
 class Seen(NamedTuple):
-    """What a look at a block learns."""
+    """What the first pass keeps of a block."""
 
     number: int
     size: int
@@ -54,7 +54,7 @@ class Seen(NamedTuple):
 
 
 def look(name: str, number: int, block: Any) -> tuple[Any, Seen]:
-    """Check a block by itself for an estimator of this name; gives its matrix, too."""
+    """Check a single block for an estimator of this name; return its matrix and the findings."""
     try:
         X, y, weight = _unpacked(block)
         if X.shape[0] == 0:
@@ -73,7 +73,7 @@ def look(name: str, number: int, block: Any) -> tuple[Any, Seen]:
 
 
 class Scan:
-    """What the first pass learns, and that the blocks go together."""
+    """The findings of the first pass, and the check that all blocks agree."""
 
     def __init__(self, estimator: Any) -> None:
         if estimator.kernel != "linear":
@@ -89,13 +89,13 @@ class Scan:
 
     @property
     def first(self) -> Seen:
-        """The first block with examples."""
+        """The findings of the first block that has examples."""
         if not self._seen:
             raise ValueError("the source is empty: it must yield blocks (X, y) with examples")
         return self._seen[0]
 
     def add(self, seen: Seen) -> None:
-        """Add a block, if it goes with those before."""
+        """Add the findings of a block; an error if it does not agree with the first."""
         self.sizes.append(seen.size)
         if not seen.size:
             return
@@ -110,11 +110,11 @@ class Scan:
 
     @property
     def n_features(self) -> int:
-        """Width of the blocks."""
+        """Number of features."""
         return self.first.features["n_features_in_"]
 
     def training_set(self, store: Callable[[np.dtype, Labels], Store]) -> TrainingSet:
-        """All examples; ``store(dtype, labels)`` gives those of positive weight."""
+        """Training set of all blocks; ``store(dtype, labels)`` makes the store of examples."""
         features = self.first.features
         weights = [seen.weight for seen in self._seen if seen.weight is not None]
         labels = labelled(
@@ -128,12 +128,12 @@ class Scan:
 
 @dataclass
 class _Reader:
-    """Reads the source once more: its matrices only, as the fit wants them."""
+    """Iterates over the source again, and yields the matrices of its blocks, ready for a pass."""
 
     source: Any
     sizes: list[int]
     dtype: np.dtype
-    kept: Array | None  # examples of positive weight, if these are not all
+    kept: Array | None  # indices of the examples of positive weight; None: all
 
     def __call__(self) -> Iterator[Any]:
         end, number = 0, -1

@@ -1,10 +1,10 @@
-"""How estimators declare parameters: once, with default, constraint and description.
+"""How estimators declare parameters: each once, with a default, constraints and a description.
 
-:func:`with_parameters` makes the annotated names of a class its parameters, as a dataclass does:
-with an explicit ``__init__`` (keyword-only, and it only stores them, as scikit-learn asks for),
-with the constraints by which scikit-learn validates them, and with a docstring that describes
-all of them. A description is written once, in the docstring of the class that declares the
-parameter; subclasses describe only what means something special there.
+:func:`with_parameters` makes the annotated names of a class its parameters, as a dataclass does.
+The class gets an explicit ``__init__`` (keyword-only, which only stores the values, as
+scikit-learn requires), the constraints by which scikit-learn validates them, and a docstring that
+describes all of them. A description is written once, in the docstring of the class that declares
+the parameter; a subclass repeats it only where the parameter has another meaning.
 """
 
 from __future__ import annotations
@@ -15,12 +15,14 @@ from dataclasses import MISSING, Field, dataclass, field, fields
 from typing import Any, TypeVar, dataclass_transform
 
 _Class = TypeVar("_Class", bound=type)
-_HEADER = re.compile(r"^(\w[\w ]*)\n-{3,}\n", re.MULTILINE)  # of a section of a docstring
-_SMALL = 0.01  # numbers below are written with an exponent, as in default=1e-3
+_HEADER = re.compile(
+    r"^(\w[\w ]*)\n-{3,}\n", re.MULTILINE
+)  # the header of a section of a docstring
+_SMALL = 0.01  # smaller numbers are written with an exponent, as in default=1e-3 (dimensionless)
 
 
 def parameter(*constraints: Any, default: Any) -> Any:
-    """Declare a parameter: its default, and the values that scikit-learn lets pass.
+    """Declare a parameter: its default, and the values that scikit-learn's validation accepts.
 
     Parameters
     ----------
@@ -32,7 +34,7 @@ def parameter(*constraints: Any, default: Any) -> Any:
     Returns
     -------
     dataclasses.Field
-        What stands behind the name and the type of the parameter, in the body of a class.
+        To be assigned to the annotated name of the parameter in the body of a class.
     """
     return field(default=default, metadata={"constraints": list(constraints)})
 
@@ -46,22 +48,24 @@ def with_parameters(cls: _Class) -> _Class:
     Parameters
     ----------
     cls : type
-        A class whose body, and whose bases decorated likewise, say ``name: type = default`` or
-        ``name: type = parameter(*constraints, default=default)``. A default that is given again
-        in a subclass takes the place of the first; what is no parameter must not be annotated,
-        unless as a ``ClassVar``. ``name: type = field(default=value, init=False)`` takes a
-        parameter of a base away and leaves a constant of that name.
+        A class that declares parameters in its body, by ``name: type = default`` or
+        ``name: type = parameter(*constraints, default=default)``, or has bases, decorated in the
+        same way, that do. A default given again in a subclass replaces the inherited one. Names
+        that are not parameters must not be annotated, except as ``ClassVar``. To replace an
+        inherited parameter by a constant, write
+        ``name: type = field(default=value, init=False)``.
 
     Returns
     -------
     type
         The same class, with ``__init__``, ``_parameter_constraints`` and a docstring in which
-        each parameter has the entry of the nearest class that describes it.
+        each parameter has its entry from the first class in the method resolution order that
+        describes it.
 
     References
     ----------
     PEP 681 (data class transforms), by which editors and type checkers know the signature;
-    docstrings as in numpydoc's style guide, Section 4 (Parameters).
+    numpydoc's style guide, Section 4 (Parameters), for the docstrings.
 
     Examples
     --------
@@ -75,7 +79,7 @@ def with_parameters(cls: _Class) -> _Class:
     >>> Estimator(speed=3.0)
     Estimator(speed=3.0)
     """
-    text = cls.__doc__  # before dataclass writes a signature where there is none
+    text = cls.__doc__  # read first, as dataclass() writes a docstring where there is none
     made: Any = dataclass(kw_only=True, eq=False, repr=False, match_args=False)(cls)
     made._parameter_constraints = constraints_of(made)
     made._own_docstring = text
@@ -109,7 +113,9 @@ def _documented(cls: Any, text: str) -> str:
         sections = _sections(vars(base).get("_own_docstring") or "")
         for header, known in entries.items():
             for name, entry in _entries(sections.get(header, "")).items():
-                known[name] = known.pop(name, entry)  # the nearest text, at the farthest's place
+                known[name] = known.pop(
+                    name, entry
+                )  # the text of the subclass, at the position of the base's
     own = _sections(text)
     known = entries["Parameters"]
     parameters = [_with_default(known.get(f.name), f) for f in fields(cls) if f.init]
@@ -132,13 +138,13 @@ def _sections(text: str) -> dict[str, str]:
 
 
 def _entries(section: str) -> dict[str, str]:
-    """Entries of a section by their names: a line that is not indented, and those below it."""
+    """Entries of a section by name: a line that is not indented, and the indented ones below."""
     entries = re.split(r"^(?=\S)", section.strip(), flags=re.MULTILINE)
     return {re.split(r"\W", entry)[0]: entry.rstrip() for entry in entries if entry}
 
 
 def _with_default(entry: str | None, of: Field[Any]) -> str:
-    """Entry of a parameter with the default that the class has, whatever the text said."""
+    """Entry of a parameter with the default of the class, in place of the one in the text."""
     head, *lines = (entry or f"{of.name} : {of.type}").splitlines()
     if of.default is not MISSING:
         head = f"{head.split(', default=')[0]}, default={_written(of.default)}"

@@ -1,8 +1,8 @@
 """Parameters and fitted attributes that estimators share, each declared and described once.
 
-An estimator inherits the groups that it needs; :mod:`marginsvm.estimator.declaring` makes their
-parameters its own. Of the groups that an estimator inherits, the parameters of the last come
-first in its signature, and its own come last.
+An estimator inherits the groups (classes) of parameters that it needs, and
+:func:`marginsvm.estimator.declaring.with_parameters` adds them to its signature. There, the
+parameters of the last base class come first, and those of the estimator itself come last.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ KERNELS = {*PAIRWISE_KERNEL_FUNCTIONS, "precomputed"}
 
 @with_parameters
 class CommonParameters:
-    """What every estimator has: weights of classes, an intercept, and when a fit ends.
+    """Parameters of every estimator: weights of classes, an intercept, and when a fit ends.
 
     Parameters
     ----------
@@ -31,10 +31,11 @@ class CommonParameters:
         Factors (dimensionless) of the weights of examples, by class. A dict gives them by label,
         1 where it does not name a class. ``"balanced"`` makes all classes weigh the same:
         n / (k n_c) for class c of k classes, where n and n_c count the examples with their
-        ``sample_weight``. 0 leaves a class out. With a soft margin, slack in an example costs C
-        times its weight. Without one, positive weights change neither the maximum margin nor
-        its bounds: only the path of a fit to it (where weights are the prior of an algorithm's
-        distributions over the examples), and the model where nothing separates.
+        ``sample_weight``. A factor of 0 leaves a class out. With a soft margin, slack in an example
+        costs C times its weight. Without one, positive weights change neither the maximum
+        margin nor its bounds, but only the path of a fit (algorithms that keep a distribution
+        over the examples begin it in proportion to the weights) and the model where nothing
+        separates.
     fit_intercept : bool
         Whether to fit an intercept; it is not penalised.
     stopping : {"gap", "separation"}
@@ -44,9 +45,10 @@ class CommonParameters:
     max_iter : int
         Rounds in all, those before a warm start included.
     warm_start : bool
-        Go on from where the previous fit on the same data ended, bit for bit.
+        Continue from the end of the previous fit on the same data; the result is, bit for bit,
+        that of a single longer fit.
     verbose : bool or int
-        Print the gap now and then.
+        Print the bounds and the gap after rounds 1, 2, 4, 8 and so on.
 
     Attributes
     ----------
@@ -58,22 +60,23 @@ class CommonParameters:
     intercept_ : ndarray of shape (1,) or (n_classes,)
         Its constant term, on the same scale.
     margin_ : float
-        Certified lower bound on the best margin, which this predictor has (units of X).
+        Certified lower bound on the margin of this predictor, and so on the best margin (units
+        of X).
     margin_bound_ : float
         Certified upper bound on the margin of any predictor (units of X).
     gap_ : float
         Their relative gap, from 0 to 1 (dimensionless); 1 where no separator was found. See
         :attr:`marginsvm.MarginCertificate.gap`.
     separable_ : bool or None
-        Whether the classes can be separated: True if this predictor does, False if exact
-        weights are proved to make the classes meet, None if neither is known.
+        Whether the classes can be separated. True: this predictor separates them. False: it is
+        proved that no predictor does. None: neither is known.
     status_ : str
         ``certified``, ``separated``, ``no_margin``, ``stalled`` (exact solver only),
         ``max_iter``, ``stopped`` or ``interrupted``.
     n_iter_ : int
         Rounds played.
     certificate_ : MarginCertificate
-        All of this and the weights that prove the upper bound.
+        Bounds, status and the weights that prove the upper bound, in one object.
     history_ : dict of ndarray
         ``n_iter``, ``n_passes``, ``seconds``, ``margin``, ``margin_bound``: the best bounds
         after each round.
@@ -102,9 +105,10 @@ class KernelParameters:
     ----------
     C : float
         Soft margin (dimensionless): the problem of ``LinearSVC(loss="squared_hinge")``, with
-        an intercept as ``fit_intercept`` says. inf asks for a separator. With ``C < inf``,
-        slack does not count as separation, and a fit that stops at any separator ends at the
-        gap ``tol`` where it comes first. A warm start with another C begins anew.
+        an intercept that is not penalised, or without. inf asks for a separator. With
+        ``C < inf`` and ``stopping="separation"``, a fit ends when the predictor separates the
+        examples without slack, or at the gap ``tol``, whichever is first. A warm start with
+        another C begins anew.
     kernel : str or callable
         ``"linear"``, ``"precomputed"``, a name known to
         ``sklearn.metrics.pairwise.pairwise_kernels``, or ``kernel(X, Y) -> matrix``.
@@ -116,17 +120,17 @@ class KernelParameters:
     coef0 : float
         Constant of the polynomial and sigmoid kernels (dimensionless).
     kernel_params : dict
-        Parameters of a callable kernel, passed as keywords. Those of a named kernel may stand
-        here, too, in place of gamma, degree and coef0; others are refused.
+        Parameters of a callable kernel, passed as keywords. For a named kernel, its parameters
+        may be given here in place of gamma, degree and coef0; other names raise an error.
 
     Attributes
     ----------
     support_ : ndarray of shape (n_support,)
-        Kernel predictor: indices of the training examples that it needs.
+        Kernel predictor: indices of the training examples with coefficients other than 0.
     support_vectors_ : ndarray or csr matrix of shape (n_support, n_features)
-        Kernel predictor: these examples; empty if precomputed.
+        Kernel predictor: those examples; empty if precomputed.
     dual_coef_ : ndarray of shape (1, n_support) or (n_classes, n_support)
-        Kernel predictor, in place of ``coef_``: coefficients of these examples.
+        Kernel predictor, in place of ``coef_``: coefficients of those examples.
     """
 
     C: float = parameter(Interval(Real, 0.0, None, closed="right"), default=np.inf)
@@ -151,9 +155,9 @@ class NormalizeParameters(CommonParameters):
         Divide each example by its norm (with kernels, in feature space), also in prediction.
         With ``fit_intercept=False``, margins are then the paper's rho_K. With an intercept,
         a constant feature joins each example first: ``(x, s) / ||(x, s)||``, s being the
-        largest norm of an example. All margins published are of these rows, as
-        ``certificate_.of`` says; ``separable_`` and the boundary, where the decision is
-        ``w.x + b = 0``, are of X. A precomputed kernel must have K(x, x) = 1.
+        largest norm of an example. All published margins are those of the divided examples, as
+        ``certificate_.of`` says; ``separable_`` and the decision boundary ``w.x + b = 0`` are
+        those of X. A precomputed kernel must have K(x, x) = 1.
 
     Attributes
     ----------
@@ -166,7 +170,7 @@ class NormalizeParameters(CommonParameters):
 
 @with_parameters
 class RandomParameters:
-    """What draws at random.
+    """Parameter of algorithms that draw at random.
 
     Parameters
     ----------
@@ -186,7 +190,8 @@ class LpParameters(CommonParameters):
     fit_intercept : bool
         Whether to fit an intercept. Unlike in the batch algorithms, it is penalised.
     max_iter : int
-        Epochs of n_rows steps in all, those before a warm start included.
+        Epochs in all, those before a warm start included. An epoch is as many steps as there
+        are rows: examples, times the number of classes less one.
     intercept_scaling : float
         The intercept is the coefficient of a constant feature of this value (units of
         X), as in LinearSVC: the larger, the less it is penalised.
@@ -196,12 +201,13 @@ class LpParameters(CommonParameters):
     Attributes
     ----------
     margin_ : float
-        Certified lower bound on the best margin, which this predictor has: the distance in the
-        q-norm, 1/p + 1/q = 1 (units of X), to the plane with the constant feature included.
+        Certified lower bound on the margin of this predictor, and so on the best margin: the
+        smallest distance, in the q-norm with 1/p + 1/q = 1, of an example to the boundary, where
+        examples include the constant feature (units of X).
     margin_bound_ : float
         Certified upper bound on this distance for any predictor (units of X).
     n_iter_ : int
-        Epochs of n_rows steps.
+        Epochs played.
     """
 
     intercept_scaling: float = parameter(Interval(Real, 0.0, None, closed="neither"), default=1.0)

@@ -1,4 +1,4 @@
-"""What a fitted predictor does: the same for every estimator, linear or kernel."""
+"""Predictions of fitted estimators, with features or with kernels."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from marginsvm._typing import Array
 from marginsvm._version import __version__
 from marginsvm.data.normalized import inverse, norms, norms_in_kernel
 
-_BLOCK_BYTES = 2**25  # kernel values of a test set that are held at once
+_BLOCK_BYTES = 2**25  # memory of the kernel values of a test set that are computed together
 
 
 class PredictorMixin:
@@ -26,8 +26,8 @@ class PredictorMixin:
     degree: float
     coef0: float
     kernel_params: dict[str, Any] | None
-    normalize: bool = False  # a parameter of the estimators that offer it
-    constant_: float  # of those with normalize=True
+    normalize: bool = False  # some estimators have it as a parameter
+    constant_: float  # fitted with normalize=True
     classes_: Array
     coef_: Array
     intercept_: Array
@@ -42,7 +42,7 @@ class PredictorMixin:
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
             if callable(self.kernel):
                 K = np.asarray(self.kernel(X, Y, **params))
-                # integers would round all that they are multiplied with
+                # with integer values, products would be rounded to integers
                 K = K.astype(np.result_type(K.dtype, np.float32), copy=False)
             else:
                 named = {"gamma": self._gamma, "degree": self.degree, "coef0": self.coef0, **params}
@@ -58,15 +58,15 @@ class PredictorMixin:
         """Norms of examples, in the feature space of the kernel."""
         if self.kernel == "linear":
             return norms(X)
-        if self.kernel == "precomputed":  # fit has seen to it
+        if self.kernel == "precomputed":  # fit refuses other kernels
             return np.ones(X.shape[0])
         return norms_in_kernel(self._kernel_matrix, X)
 
     def decision_function(self, X: Any) -> Array:
-        """Signed distance to the boundary, in units of the closest training example's.
+        """Signed distance to the boundary, relative to that of the closest training example.
 
         With ``normalize=True``, ``w.x + b`` is divided by the norm of x or, if there is an
-        intercept, of ``(x, constant_)``; the boundary stays where it is.
+        intercept, by that of ``(x, constant_)``, which does not move the boundary.
 
         Parameters
         ----------
@@ -92,7 +92,7 @@ class PredictorMixin:
         return F[:, 0] if len(self.classes_) == 2 else F
 
     def _kernel_scores(self, X: Any) -> Array:
-        if len(self.support_) == 0:  # a model of zeros; kernels of nothing are refused
+        if len(self.support_) == 0:  # the zero predictor; pairwise_kernels refuses an empty set
             K = np.empty((X.shape[0], 0))
         elif self.kernel == "precomputed":
             K = X[:, self.support_]
@@ -139,7 +139,10 @@ class PredictorMixin:
 
 
 def canonical(X: Any) -> Any:
-    """Give a sparse matrix what all of sklearn's kernels take: no duplicates, 32-bit indices."""
+    """Bring a sparse matrix into the form that all of sklearn's kernels accept.
+
+    It has no duplicate entries and, where they suffice, 32-bit indices.
+    """
     if not sp.issparse(X):
         return X
     if not X.has_canonical_format:

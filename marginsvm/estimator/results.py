@@ -1,4 +1,4 @@
-"""What a fit leaves behind: the predictor, its certificate, the history."""
+"""The fitted attributes: the predictor, its certificate, the history."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from marginsvm.kernel_matrix import KernelMatrixAdapter
 
 @dataclass(frozen=True)
 class Fitted:
-    """A fit as it stands, whether it has ended or not, from which attributes are published.
+    """A fit after some round, from which the fitted attributes are computed.
 
     Attributes
     ----------
@@ -44,11 +44,11 @@ class Fitted:
 
     @property
     def unit(self) -> float:
-        """A margin of 1 radius in margin units."""
+        """The size of one radius in margin units."""
         return self.problem.radius * self.problem.rows.unit
 
     def certificate(self, status: str) -> MarginCertificate:
-        """The proof, in the user's terms."""
+        """The certificate, in the user's units."""
         bounds, training = self.bounds, self.training
         lower, upper = bounds.lower, max(bounds.upper, bounds.lower, 0.0)
         division = training.division
@@ -63,7 +63,7 @@ class Fitted:
         )
 
     def _separable(self) -> bool | None:
-        if np.isfinite(self.problem.C):  # a soft margin is positive, whatever the classes are
+        if np.isfinite(self.problem.C):  # a soft margin is positive, separable or not
             return bool(self.bounds.predictor.separates) or None
         if self.bounds.lower > self.problem.errors.resolution:
             return True
@@ -107,7 +107,7 @@ class Fitted:
 
 
 def _table(history: History, unit: float) -> dict[str, Array]:
-    """Columns of the history, margins in margin units."""
+    """The columns of the history, with bounds in margin units."""
     table = np.array([*history], dtype=np.float64).reshape(-1, 5)
     return {
         "n_iter": table[:, 0].astype(int),

@@ -1,4 +1,4 @@
-"""What fit is given, checked once and made ready: labels, weights, kernels."""
+"""The training set: validated examples, labels and weights, and the problem made of them."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ from marginsvm.kernel_matrix import (
 from marginsvm.kernel_matrix.responses import OnePassResponse
 from marginsvm.rows import LpNorm, Rows, make_rows
 
-_SPARE = 8  # answers beside those of the rounds
+_SPARE = 8  # best responses beside those of the rounds, such as the one of the first state
 
 
 class Labels(NamedTuple):
-    """What the labels and weights of all examples say.
+    """Classes and weights of the examples of positive weight.
 
     Attributes
     ----------
@@ -42,13 +42,13 @@ class Labels(NamedTuple):
         Class of each example of positive weight.
     classes : ndarray of shape (n_classes,)
     kept : ndarray of shape (n_kept,)
-        Which of the given examples these are.
+        Indices of these examples among the given ones.
     weights : ndarray of shape (n_kept,) or None
         Sample weights times class weights. None: they are all 1.
     n_dropped : int
         Examples of weight 0.
     class_weights : ClassWeights
-        By what the sample weights were multiplied, for stores that make their own rows.
+        Factors of the sample weights, for stores that multiply them themselves.
     """
 
     codes: Array
@@ -60,9 +60,10 @@ class Labels(NamedTuple):
 
 
 def balances(estimator: Any) -> bool:
-    """Whether the intercept is not penalised, so that the rows are balanced.
+    """Whether the intercept is not penalised, so that weights on the rows must balance.
 
-    Normalised examples are joined by a constant feature instead, before they are divided.
+    Otherwise the intercept is the coefficient of a constant feature; normalised examples get it
+    before they are divided by their norms.
     """
     free = estimator.intercept_scaling is None and not estimator.normalize
     return bool(estimator.fit_intercept) and free
@@ -75,26 +76,28 @@ class TrainingSet:
     X: Any
     rows: Rows
     classes: Array
-    kept: Array  # which of the given examples these are
+    kept: Array  # indices of these examples among the given ones
     n_given: int
     gamma: float
-    division: Division | None  # of normalised examples by their norms
-    features: dict[str, Any]  # their number and names, to be published
-    kernel: Any  # as the estimator names it
+    division: Division | None  # with normalize=True: how examples are divided by their norms
+    features: dict[str, Any]  # fitted attributes: number and names of the features
+    kernel: Any  # the estimator's parameter
 
     @classmethod
     def of(cls, estimator: Any, X: Any, labels: Labels, features: dict[str, Any]) -> TrainingSet:
-        """Make labels into rows."""
+        """Make a training set of examples and their labels."""
         codes, classes, kept, weights, n_dropped, _ = labels
         rows = make_rows(codes, len(classes), balanced=balances(estimator), weights=weights)
         named = estimator.kernel not in ("linear", "precomputed")
         gamma = _gamma(estimator.gamma, X, weights) if named else 0.0
-        division = _division(_knowing(estimator, gamma), X, rows) if estimator.normalize else None
+        division = (
+            _division(_with_gamma(estimator, gamma), X, rows) if estimator.normalize else None
+        )
         n_given = kept.size + n_dropped
         return cls(X, rows, classes, kept, n_given, gamma, division, features, estimator.kernel)
 
     def problem(self, estimator: Any, requires: Requirements) -> KernelMatrixAdapter:
-        """Choose how the game sees the data."""
+        """Make the problem of an algorithm: choose the adapter for the kernel and the store."""
         constant = (estimator.intercept_scaling or 0.0) if estimator.fit_intercept else 0.0
         norm, X = LpNorm.named(estimator.p, self.X.shape[1]), self.X
         common = (
@@ -110,9 +113,9 @@ class TrainingSet:
             store = as_store(X)
             if self.division is not None:
                 store = store.divided(self.division.constant)
-            asked = requires.responses
-            known = asked is not None and all(isinstance(r, OnePassResponse) for r in asked)
-            if store.remote and known and np.isinf(estimator.C):
+            used = requires.responses
+            one_pass = used is not None and all(isinstance(r, OnePassResponse) for r in used)
+            if store.remote and one_pass and np.isinf(estimator.C):
                 capacity = estimator.max_iter + _SPARE
                 return LazyWeightsAdapter(store, *common, capacity=capacity)
             return LinearAdapter(store, *common)
@@ -120,11 +123,12 @@ class TrainingSet:
         return GramAdapter(kernel, X, *common)
 
     def _kernel_and_examples(self, estimator: Any) -> tuple[Any, Any]:
-        """Kernel function and what it is applied to; None and the matrix, if that is at hand."""
-        X, kernel, division = self.X, _knowing(estimator, self.gamma)._kernel_matrix, self.division
+        """Kernel function and its examples; for a given matrix, None and the matrix."""
+        X, division = self.X, self.division
+        kernel = _with_gamma(estimator, self.gamma)._kernel_matrix
         if self.kernel == "precomputed":
             if division is None or not division.constant:
-                return None, X  # divided by norms of 1
+                return None, X  # all norms are 1
             X, kernel = np.arange(X.shape[0])[:, None], partial(_entries, X)
         if division is not None and division.scale is not None:
             return of_normalized(kernel), NormalizedRows(X, division.scale, division.constant)
@@ -133,21 +137,21 @@ class TrainingSet:
         return kernel, X
 
     def embed(self, q: Array) -> sp.csr_array:
-        """Weights on the rows, as a sparse array over all the examples that were given."""
+        """Weights on the rows, as a sparse array with one row for each given example."""
         q = q.reshape(len(q), -1)
         examples, j = np.nonzero(q > 0.0)
         indptr = np.searchsorted(self.kept[examples], np.arange(self.n_given + 1))
         return sp.csr_array((q[examples, j], j, indptr), shape=(self.n_given, q.shape[1]))
 
     def support_vectors(self, support: Array) -> Any:
-        """Examples that a kernel predictor needs; as in SVC, none if precomputed."""
+        """Support vectors of a kernel predictor; as in SVC, none if precomputed."""
         return np.empty((0, 0)) if self.kernel == "precomputed" else self.X[support]
 
 
 def training_set(estimator: Any, X: Any, y: Any, sample_weight: Any) -> TrainingSet:
-    """Validate what fit is given, before any work."""
+    """Validate the arguments of ``fit`` before a fit begins."""
     check_kernel_params(estimator)
-    # a linear adapter sees every entry when it measures X, and refuses what is not finite
+    # a linear adapter reads every entry when it measures X, and refuses non-finite ones then
     all_kept = sample_weight is None and estimator.class_weight is None
     measured = estimator.kernel == "linear" and not estimator.normalize and all_kept
     floats = [np.float64, np.float32]
@@ -174,7 +178,7 @@ def training_set(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Training
 
 
 def labelled(y: Array, weight: Array | None, class_weight: Any = None) -> Labels:
-    """Look at the examples of positive weight: here weights become final."""
+    """Classes and final weights of the examples of positive weight."""
     class_weights = ClassWeights.of(class_weight, y, weight)
     weight = class_weights.applied(y, weight)
     kept = np.arange(len(y)) if weight is None else np.flatnonzero(weight)
@@ -189,26 +193,26 @@ def labelled(y: Array, weight: Array | None, class_weight: Any = None) -> Labels
     return Labels(codes, classes, kept, weight, len(y) - kept.size, class_weights)
 
 
-def _knowing(estimator: Any, gamma: float) -> Any:
-    """A copy that can compute its kernel; the estimator stays as it was until there is a result."""
+def _with_gamma(estimator: Any, gamma: float) -> Any:
+    """A copy of the estimator that can compute its kernel; the estimator itself is unchanged."""
     estimator = copy(estimator)
     estimator._gamma = gamma
     return estimator
 
 
 def _division(estimator: Any, X: Any, rows: Rows) -> Division:
-    """What ``normalize=True`` makes of the examples; the constant is their largest norm."""
+    """Divisors for ``normalize=True``; the constant feature is the largest norm of an example."""
     linear = estimator.kernel == "linear"
     norms = None if linear else estimator._norms(X)
     constant = 0.0
     if estimator.fit_intercept:
         largest = max(as_store(X).map(longest, rows)) if norms is None else float(norms.max())
-        constant = largest or 1.0  # of nothing but zeros, any will do
+        constant = largest or 1.0  # if all examples are zero, any constant does
     return Division(constant, None if norms is None else inverse(np.hypot(norms, constant)))
 
 
 def _entries(K: Array, i: Array, j: Array) -> Array:
-    """A kernel of examples that are known by their numbers, from its matrix."""
+    """Entries of a given kernel matrix, for examples that are given by their indices."""
     return K[i[:, 0]][:, j[:, 0]].astype(np.float64, copy=False)
 
 
@@ -233,7 +237,7 @@ def _check_gram(K: Any) -> None:
 
 
 def _tolerance(K: Array) -> float:
-    """Rounding of given kernel values, relative to the largest."""
+    """Rounding error to be expected of given kernel values, relative to the largest."""
     return 1e-4 if K.dtype == np.float32 else 1e-8
 
 
@@ -271,7 +275,7 @@ def _variance(X: Any, weights: Array | None) -> float:
 
 
 def check_kernel_params(estimator: Any) -> None:
-    """Refuse parameters that a named kernel does not have: it would ignore them."""
+    """Refuse parameters that a named kernel does not have, as it would ignore them."""
     kernel, given = estimator.kernel, estimator.kernel_params or {}
     if callable(kernel):
         return

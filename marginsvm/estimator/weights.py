@@ -13,14 +13,14 @@ from marginsvm._typing import Array
 
 @dataclass(frozen=True)
 class ClassWeights:
-    """What ``class_weight`` means for the given labels.
+    """The factors that ``class_weight`` gives to the labels.
 
     Attributes
     ----------
     labels : ndarray of shape (n_labels,)
-        Sorted; empty if classes have no weights of their own.
+        Labels, sorted; empty with ``class_weight=None``.
     factors : ndarray of shape (n_labels,)
-        By what the weight of an example with this label is multiplied.
+        Factors of the weights of examples with these labels.
     """
 
     labels: Array
@@ -28,14 +28,14 @@ class ClassWeights:
 
     @classmethod
     def of(cls, class_weight: Any, y: Array, weight: Array | None) -> ClassWeights:
-        """Understand None, "balanced" or a dict, for all examples that take part in a fit."""
+        """Factors for None, "balanced" or a dict, given the labels and weights of all examples."""
         if class_weight is None:
             return cls(np.empty(0), np.empty(0))
         labels, codes = np.unique(y, return_inverse=True)
         if isinstance(class_weight, dict):
             return cls(labels, _looked_up(class_weight, labels.tolist()))
         totals = np.bincount(codes, weight).astype(np.float64)
-        present = totals > 0.0  # a class without positive weight is left out, whatever its factor
+        present = totals > 0.0  # a class without positive weight takes no part in the fit
         factors = np.ones(len(labels))
         factors[present] = totals.sum() / (present.sum() * totals[present])
         return cls(labels, factors)
@@ -56,7 +56,7 @@ class ClassWeights:
 
 
 def _looked_up(class_weight: dict[Any, Any], labels: list[Any]) -> Array:
-    """Weights of labels; 1 where the dict does not say."""
+    """Factors of labels; 1 for labels that the dict does not name."""
     unknown = [label for label in class_weight if label not in set(labels)]
     if unknown:
         raise ValueError(

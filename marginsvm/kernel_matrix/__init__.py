@@ -1,4 +1,4 @@
-"""The problem as an algorithm sees it: signed examples (rows), and best responses."""
+"""The maximum-margin problem as algorithms use it: rows, vectors and best responses."""
 
 from marginsvm.kernel_matrix.adapter import BestResponse, KernelMatrixAdapter
 from marginsvm.kernel_matrix.kernel import GramAdapter

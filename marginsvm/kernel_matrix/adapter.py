@@ -1,4 +1,4 @@
-"""KernelMatrixAdapter: the problem as every algorithm sees it."""
+"""KernelMatrixAdapter: the maximum-margin problem, as algorithms use it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from marginsvm.certify.certifiable import (
     Distribution,
     ErrorModel,
     LowestMargins,
-    OverlapAnswers,
+    OverlapChecks,
 )
 from marginsvm.certify.distribution import KnownDistribution
 from marginsvm.data.work import Work
@@ -24,33 +24,38 @@ from marginsvm.rows import LpNorm, Rows, Vector
 
 @dataclass(frozen=True)
 class BestResponse:
-    """The data's best response to a predictor: weights q, and ``vector = A^T q``."""
+    """The data player's best response to a predictor: weights q, and ``vector = A^T q``."""
 
     vector: Vector
     weights: Weights
 
 
 class KernelMatrixAdapter(ABC):
-    """The rows ``a_r`` of a problem, scaled by the largest of their norms.
+    """The problem ``max_w min_r <a_r, w> / |w|`` over rows ``a_r``, the signed examples.
 
-    A vector is ``A^T c`` for coefficients c >= 0 on the rows, see :class:`Vector`. What only
-    some problems can do is declared in :mod:`marginsvm.kernel_matrix.capabilities`; what bounds
-    ask of a problem, in :mod:`marginsvm.certify.certifiable`.
+    The rows are divided by the largest of their norms, and A is the matrix that has them as its
+    rows. A vector is ``A^T c`` for coefficients c >= 0, see :class:`Vector`. It stands for a
+    predictor as well: the smallest margin of a predictor and the norm of ``A^T q`` bound the
+    best margin from below and from above. Operations that only some problems have are declared
+    in :mod:`marginsvm.kernel_matrix.capabilities`, and those that bounds need in
+    :mod:`marginsvm.certify.certifiable`.
 
     Parameters
     ----------
     rows : Rows
-        Labels as rows: binary, or an example held against another class.
+        The labels, in the form of rows: one for each example (two classes), or one for each
+        example and each other class.
     image_shape : tuple of int
-        Shape of the first part of a vector.
+        Shape of the image of a vector, see :class:`Vector`.
     norm : LpNorm
-        Of the predictors, which are the mirror images of the vectors.
+        Norm of predictors. For p = 2 a vector is its own predictor; otherwise its predictor is
+        the gradient of half the squared dual norm at the vector, the *mirror image*.
     scale : Scale
-        The radius, and what was measured together with it.
+        The radius, C and slack, as measured before the first round.
     errors : ErrorModel
         How far computed lengths and margins may be off.
     work : Work
-        The counter of passes and kernel evaluations.
+        Counter of passes and kernel evaluations.
 
     Attributes
     ----------
@@ -59,12 +64,12 @@ class KernelMatrixAdapter(ABC):
     C : float
         Soft margin (dimensionless); infinite: a hard margin.
     radius : float
-        Largest norm of a row in the user's units; about the mean where the rows are
-        balanced. Everything else here is in units of it.
+        Largest norm of a row in the user's units; with an unpenalised intercept, of examples with
+        the mean subtracted. Everything else here is in units of it.
     precision : dtype
-        Of what rounds compute with.
-    overlap_answers : OverlapAnswers
-        What is known of whether the classes overlap.
+        Floating-point type in which rounds compute.
+    overlap_checks : OverlapChecks
+        Results of earlier checks of whether weights prove that the classes overlap.
 
     Examples
     --------
@@ -97,17 +102,17 @@ class KernelMatrixAdapter(ABC):
         self.radius = scale.radius
         self.errors = errors
         self.work = work
-        self.overlap_answers = OverlapAnswers()
+        self.overlap_checks = OverlapChecks()
         self._image_shape = image_shape
         self._norm = norm
         self._scale = scale
         self._slack = scale.slack
 
-    # What the geometry provides.
+    # What subclasses implement: the operations that differ between features and kernels.
 
     @abstractmethod
     def _adjoint(self, V: Array, precise: bool) -> Array:
-        """Image of coefficients on the examples."""
+        """Image of the vector with coefficients V on the examples (not on the rows)."""
 
     @abstractmethod
     def _scores(self, image: Array, precise: bool) -> Array:
@@ -123,7 +128,7 @@ class KernelMatrixAdapter(ABC):
 
     @abstractmethod
     def predictor(self, w: Vector, offsets: Array) -> tuple[Array, Array]:
-        """``w`` as the user applies it: coefficients and intercept, user's units of x."""
+        """Coefficients and intercept of ``w`` for x in the user's units."""
 
     @abstractmethod
     def extended_scores(self, examples: Array, coef: Array) -> Array:
@@ -136,7 +141,7 @@ class KernelMatrixAdapter(ABC):
     # Vectors.
 
     def zeros(self) -> Vector:
-        """Give the zero vector."""
+        """The zero vector."""
         return Vector(np.zeros(self._image_shape), np.zeros(self.rows.shape))
 
     def combine(self, q: Array, *, precise: bool = False) -> Vector:
@@ -155,27 +160,27 @@ class KernelMatrixAdapter(ABC):
         return self.combine(w.coef, precise=True)
 
     def mirrored(self, theta: Array) -> Vector:
-        """Vector whose image's mirror image is ``theta``; it has no coefficients."""
+        """Vector whose predictor is ``theta``; its coefficients are unknown and set to zero."""
         image = self._norm.mirrored(theta).reshape(self._image_shape)
         return Vector(image, np.zeros(self.rows.shape))
 
     def weights(self, w: Vector) -> Array:
-        """Weights of a vector on the rows; where these are lazy, passes compute them."""
+        """Weights of a vector on the rows; computing them may take passes over the examples."""
         return w.coef
 
     def dot(self, w: Vector, u: Vector) -> float:
-        """Inner product in the geometry of the problem (p != 2: of w with u's mirror image)."""
+        """Inner product, slack included (for p != 2: of ``w`` with the mirror image of ``u``)."""
         product = self._inner(w, u)
         if self._slack is not None:
             product += float(np.sum(self._slack * w.coef * u.coef))
         return product
 
     def norm(self, w: Vector) -> float:
-        """Norm in the geometry of the problem; rounding below zero is clipped."""
+        """Norm of a vector (the dual of the norm of predictors), slack included."""
         return float(np.sqrt(max(self.dot(w, w), 0.0)))
 
     def gram(self, row_ids: Array, others: Array) -> Array:
-        """A block of ``A A^T``; rows are named by their flat indices."""
+        """A block of ``A A^T``, for two sets of rows given by their flat indices."""
         examples, signs = self.rows.locate(row_ids)
         other_examples, other_signs = (
             (examples, signs) if others is row_ids else self.rows.locate(others)
@@ -186,7 +191,7 @@ class KernelMatrixAdapter(ABC):
             G += slack[:, None] * (row_ids[:, None] == others)
         return G
 
-    # The game between a predictor and the data, whose moves are weights on the rows.
+    # The game: a predictor against a data player, who chooses weights on the rows.
 
     def scores(self, w: Vector) -> Array:
         """Scores of all examples, in float64."""
@@ -198,33 +203,33 @@ class KernelMatrixAdapter(ABC):
         return margins if self._slack is None else margins + self._slack * self.weights(w)
 
     def respond(self, w: Vector, mu: float = 1.0, response: Response = softmax) -> BestResponse:
-        """Best response of the data to the predictor ``w``: one pass over the examples."""
+        """Best response of the data player to the predictor ``w``, by one pass."""
         weights = response.respond(self.rows, self.margins(w), mu)
         return BestResponse(self.combine(weights.q), weights)
 
-    # What proofs ask for, see ``Certifiable``.
+    # What bounds and proofs need, see ``Certifiable``.
 
     @property
     def slack(self) -> Array | None:
-        """Squares of the rows' extra coordinates, as many as margins; None: a hard margin."""
+        """Squares of the slack coordinates, of the shape of margins; None: a hard margin."""
         return None if self._slack is None else np.broadcast_to(self._slack, self.rows.shape)
 
     @property
     def width(self) -> float:
-        """Numbers in a row that is written out, slack left out; infinite: it cannot be."""
+        """Numbers in a row that is written out, without slack; infinite where it cannot be."""
         return np.inf
 
     def lowest_margins(self, w: Vector) -> LowestMargins:
-        """Compute the margins that a lower bound rests on: a pass."""
+        """Compute the margins for a lower bound, in float64, by a pass over the examples."""
         margins = self.margins(w, precise=True)
         return LowestMargins(w, self.rows.group_min(margins), margins)
 
     def distribution(self, w: Vector) -> Distribution:
-        """The distribution over the rows that a vector is published as."""
+        """The distribution over the rows that is published for a vector."""
         return KnownDistribution(self, w)
 
-    # What it cost, and what may be wrong.
+    # Counters, and known defects of the data.
 
     def flaw(self) -> str:
-        """Say why margins mean nothing on this data, and what helps; empty: no reason is known."""
+        """A known defect of the data that makes margins meaningless, with advice; else empty."""
         return ""

@@ -1,11 +1,11 @@
-"""What only some problems can do, each declared by a protocol, and how to ask for it.
+"""Operations that only some problems have, each declared by a protocol.
 
-An adapter names the protocols that it implements as its bases. Code that can do without a
-capability asks a function that gives None where it is lacking (``csr_examples``, ``restricted``,
-``written_out``); code that cannot, one that raises a TypeError (``with_columns``, ``row_layout``,
-``second_moments``).
+An adapter has the protocols that it implements among its base classes. Code that can do without an
+operation calls a function that returns None where it is missing (``csr_examples``,
+``restricted``, ``written_out``); code that needs it calls a function that raises a TypeError
+(``with_columns``, ``row_layout``, ``second_moments``).
 
-All members are methods: to look for one computes nothing.
+All members of the protocols are methods, not properties, so that a check for one computes nothing.
 """
 
 from __future__ import annotations
@@ -21,45 +21,45 @@ from marginsvm.rows import Vector
 
 @runtime_checkable
 class HasColumns(Protocol):
-    """Columns of the Gram matrix, one at a time: what algorithms that draw rows go by."""
+    """A problem that gives single columns of the Gram matrix, for algorithms that draw rows."""
 
     def columns(self) -> ColumnCache:
-        """Columns of the examples' Gram matrix, the last used of them kept."""
+        """Cache of columns of the examples' Gram matrix."""
         ...
 
     def column_scale(self) -> float:
-        """What a value of ``columns`` is multiplied with, to be in units of the radius squared."""
+        """Factor from the values of ``columns`` to units of the radius squared."""
         ...
 
     def assemble(self, F: Array, q: Array) -> Vector:
-        """``combine(q)`` where the scores ``F`` of ``A^T q`` are known (slack left out)."""
+        """``combine(q)``, given the scores ``F`` of ``A^T q`` without slack."""
         ...
 
 
 @runtime_checkable
 class HasLayout(Protocol):
-    """Rows that lie in memory as plain arrays, for compiled loops over coordinates."""
+    """A problem with rows in memory as plain arrays, for compiled loops over coordinates."""
 
     def layout(self) -> RowLayout:
-        """Lay the rows out; images are moved in place along them."""
+        """The rows as plain arrays, along which compiled loops change images in place."""
         ...
 
 
 @runtime_checkable
 class Restrictable(Protocol):
-    """A problem that can be posed for some of its examples alone."""
+    """A problem that can be restricted to some of its examples."""
 
     def restrict(self, examples: Array) -> KernelMatrixAdapter | None:
-        """The problem of some of the examples, at hand and in the same units; None: no gain."""
+        """The problem of some examples, in memory and in the same units; None: not quicker."""
         ...
 
 
 @runtime_checkable
 class SecondMoments(Protocol):
-    """Examples with features, whose products can be summed."""
+    """A problem that sums products of features over its examples."""
 
     def second_moments(self, weight: Array) -> Array:
-        """``sum weight (x, 1)(x, 1)'`` over the examples, about the mean and over the radius."""
+        """``sum weight (x, 1)(x, 1)'`` over the examples x, centred and divided by the radius."""
         ...
 
 
@@ -72,42 +72,42 @@ class CsrExamples(Protocol):
         ...
 
 
-def _names(problem: KernelMatrixAdapter, capability: type) -> bool:
-    """Whether a problem has a capability among its bases.
+def _has(problem: KernelMatrixAdapter, capability: type) -> bool:
+    """Whether a problem has a protocol among its base classes.
 
-    These questions are asked in every round, and ``isinstance`` of a protocol takes 30 us.
+    This is checked in every round, and ``isinstance`` of a protocol takes 30 microseconds.
     """
     return capability in type(problem).__mro__
 
 
 def csr_examples(problem: KernelMatrixAdapter) -> Any:
-    """The examples in the user's units, if they are a CSR matrix in memory; or None."""
-    return cast(CsrExamples, problem).csr() if _names(problem, CsrExamples) else None
+    """The examples in the user's units if they are a CSR matrix in memory, else None."""
+    return cast(CsrExamples, problem).csr() if _has(problem, CsrExamples) else None
 
 
 def restricted(problem: KernelMatrixAdapter, examples: Array) -> KernelMatrixAdapter | None:
-    """The problem of some of the examples, in the same units; None: it would be no quicker."""
-    if not _names(problem, Restrictable):
+    """The problem of some of the examples, in the same units; None if it would be no quicker."""
+    if not _has(problem, Restrictable):
         return None
     return cast(Restrictable, problem).restrict(examples)
 
 
 def with_columns(problem: KernelMatrixAdapter) -> HasColumns:
-    """The problem as one that gives columns of its Gram matrix."""
-    if not _names(problem, HasColumns):
+    """The problem, if it gives columns of its Gram matrix; else a TypeError."""
+    if not _has(problem, HasColumns):
         raise TypeError(f"{type(problem).__name__} gives no columns of the Gram matrix")
     return cast(HasColumns, problem)
 
 
 def row_layout(problem: KernelMatrixAdapter) -> RowLayout:
-    """The rows as plain arrays."""
-    if not _names(problem, HasLayout):
+    """The rows as plain arrays, if they are in memory; else a TypeError."""
+    if not _has(problem, HasLayout):
         raise TypeError(f"the rows of a {type(problem).__name__} do not lie in memory")
     return cast(HasLayout, problem).layout()
 
 
 def second_moments(problem: KernelMatrixAdapter, weight: Array) -> Array:
-    """``sum weight (x, 1)(x, 1)'`` over the examples, about the mean and over the radius."""
-    if not _names(problem, SecondMoments):
+    """``sum weight (x, 1)(x, 1)'`` over the examples x, centred and divided by the radius."""
+    if not _has(problem, SecondMoments):
         raise TypeError(f"the examples of a {type(problem).__name__} have no features")
     return cast(SecondMoments, problem).second_moments(weight)

@@ -15,19 +15,19 @@ _TAKEN = 48  # columns that are computed at once where they are not kept
 
 
 class ColumnPlan(NamedTuple):
-    """How an algorithm that goes by columns wants them: cache in MB, columns a batch."""
+    """How columns are computed for an algorithm: cache in MB, columns in a batch."""
 
     cache_size: float
     batch: int
 
 
 class ColumnCache:
-    """The last used columns of a Gram matrix, within ``cache_size`` MB.
+    """Cache of the last used columns of a Gram matrix, of ``cache_size`` MB.
 
     A column has the same bits whenever it is computed: always ``batch`` columns together (a
     product of another width rounds differently), in the same blocks, on one BLAS thread.
-    So the cache's size changes the time of a fit and nothing else. The arrays are open, as
-    compiled loops read the columns: ``columns[slot[i]]`` is that of the example i.
+    So the size of the cache changes the time of a fit and nothing else. Compiled loops read the
+    arrays directly: ``columns[slot[i]]`` is the column of example i.
 
     Parameters
     ----------
@@ -35,25 +35,25 @@ class ColumnCache:
         ``compute(examples) -> (len(examples), n_examples)`` columns.
     n_examples : int
     dtype : dtype
-        Of the columns.
+        Type of the columns.
     cache_size : float
         Memory in MB.
     batch : int
         Columns computed together; 16 cost about as much as four single ones.
     at_least : int
-        Columns that must be there at the same time, whatever ``cache_size`` is.
+        Columns that must be in the cache at the same time, whatever ``cache_size`` is.
     passes : float
-        What the use of a column counts in passes.
+        Number of passes that the use of a column counts as.
 
     Attributes
     ----------
     columns : ndarray of shape (capacity, n_examples)
     slot : ndarray of shape (n_examples,)
-        Where an example's column is; -1 where it is not.
+        Position of each example's column; -1 if it is not in the cache.
     used : ndarray of shape (capacity + 1,)
-        When a column was used last, and the clock.
+        Time of the last use of each column and, as the last entry, the present time.
     n_used, n_missed : int
-        Columns that were used so far, and those of them that were not there.
+        Columns that were used so far, and those of them that were not in the cache.
     """
 
     n_used = n_missed = 0
@@ -168,7 +168,7 @@ class KeptColumns:
         ``compute(examples) -> (len(examples), n_examples)`` columns.
     n_examples : int
     max_bytes : int
-        When they would take more, nothing further is kept.
+        Memory for columns (bytes).
     """
 
     def __init__(self, compute: Callable[[Array], Array], n_examples: int, max_bytes: int) -> None:
@@ -179,7 +179,7 @@ class KeptColumns:
         self._place = np.zeros(n_examples, int)
 
     def keep(self, examples: Array) -> bool:
-        """Have the columns of these examples, or say that there is no room."""
+        """Compute and keep the columns of these examples; False if there is no memory for them."""
         new = np.unique(examples[self._batch_of[examples] < 0])
         if len(new) > self._room:
             return False

@@ -1,4 +1,4 @@
-"""Kernel predictors: vectors are coefficients on the examples, with their scores beside."""
+"""The problem of kernel predictors: the image of a vector is its scores on all examples."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ _NEGATIVE = 1e-5
 
 
 class GramAdapter(KernelMatrixAdapter, HasColumns, HasLayout):
-    """Rows in the feature space of a kernel, known by inner products only.
+    """A problem in the feature space of a kernel, of which only inner products are computed.
 
-    The image of a vector is its scores ``K V``. Scores are linear in the coefficients,
-    so a round costs the one product that ``combine`` makes; norms and margins are free.
+    The image of a vector is its scores ``K V``, for its coefficients V on the examples. A round
+    costs one product with K, in ``combine``; norms and margins are computed from the scores.
 
     Parameters
     ----------
@@ -46,18 +46,18 @@ class GramAdapter(KernelMatrixAdapter, HasColumns, HasLayout):
         Examples, or their kernel matrix.
     rows : Rows
     C : float
-        Soft margin (dimensionless): each row has its own extra coordinate ``1 / sqrt(2 C)``.
+        Soft margin (dimensionless): each row has its own slack coordinate ``1 / sqrt(2 C)``.
     norm : LpNorm
-        Of p = 2, as a kernel knows no other.
+        Norm of predictors, with p = 2.
     constant : float
         Its square is added to all kernel values.
     plan : ColumnPlan or None
-        For algorithms that go by columns; the Gram matrix then is never formed.
+        For algorithms that use columns of the Gram matrix, which then is never formed.
     whole : bool
-        Whether rounds need products with the whole matrix; False: only with columns of
-        it, which are computed when asked for and kept.
+        Whether rounds need products with the whole matrix. False: only with some columns, which
+        are computed when they are needed, and kept.
     rounding_rtol : float
-        Relative rounding error of a bound that need not be made smaller (dimensionless).
+        Relative rounding error of a bound that is small enough (dimensionless).
     """
 
     def __init__(
@@ -127,7 +127,7 @@ class GramAdapter(KernelMatrixAdapter, HasColumns, HasLayout):
         intercept = self.rows.score_offsets(offsets) + self._constant**2 * V.sum(axis=0)
         return V.T, np.asarray(intercept)
 
-    # What may be wrong with the kernel.
+    # Kernels that are not positive semidefinite.
 
     def flaw(self) -> str:
         least, rounding = self._least_eigenvalue(centred=self.rows.balanced)
@@ -136,9 +136,10 @@ class GramAdapter(KernelMatrixAdapter, HasColumns, HasLayout):
         return self._indefinite(f"on some examples it has the eigenvalue {least:.3g}")
 
     def _least_eigenvalue(self, *, centred: bool) -> tuple[float, float]:
-        """That of the kernel matrix of some examples, and what rounding makes of zero.
+        """Least eigenvalue of the kernel matrix of some examples, and its rounding error.
 
-        Centred: on weights that sum to 0, which are all that an intercept leaves.
+        Centred: for coefficients that sum to 0, as those of predictors with an unpenalised
+        intercept do.
         """
         n = self.rows.n_examples
         some = np.unique(np.linspace(0, n - 1, min(n, _EXAMINED)).astype(int))
@@ -160,7 +161,7 @@ class GramAdapter(KernelMatrixAdapter, HasColumns, HasLayout):
         conditionally = least >= -rounding and not (self.rows.balanced or self._constant)
         return text + (", or set fit_intercept=True, which helps here." if conditionally else ".")
 
-    # What proofs ask for.
+    # What bounds and proofs need.
 
     def lowest_margins(self, w: Vector) -> LowestMargins:
         return super().lowest_margins(self.refresh(w))
@@ -170,10 +171,11 @@ class GramAdapter(KernelMatrixAdapter, HasColumns, HasLayout):
         return self._values.extended_scores(examples, coef)
 
     def given(self, examples: Array) -> tuple[Any, Array, bool] | None:
-        """Rows of a kernel matrix that was given.
+        """Features of some examples, see ``Certifiable``.
 
-        The values of a kernel that is computed are rounded, and prove nothing of it; but
-        equal examples are equal for any kernel: each is a feature of its own.
+        Of a given kernel matrix, these are its rows. Computed kernel values are rounded, so that
+        they prove nothing about the kernel. But equal examples are equal for any kernel: there
+        is then one feature for each set of equal examples.
         """
         factor, intercept = np.ones(len(examples)), self.rows.balanced or self._constant != 0.0
         X = self._values.X[examples]
@@ -181,7 +183,7 @@ class GramAdapter(KernelMatrixAdapter, HasColumns, HasLayout):
             return X, factor, intercept
         if isinstance(X, NormalizedRows):
             X, intercept = X.X, X.constant != 0.0  # multiples of equal examples are equal
-        X = getattr(X, "X", X)  # of a kernel that has prepared its examples
+        X = getattr(X, "X", X)  # the kernel may have a prepared form of its examples
         return distinct(X), factor, intercept
 
     # Capabilities.
@@ -218,7 +220,7 @@ class GramAdapter(KernelMatrixAdapter, HasColumns, HasLayout):
 
 @single_threaded_blas()
 def _squared_norms(values: KernelValues, rows: Rows, constant: float, sampled: bool) -> Array:
-    """Squared norms of the examples, about the mean of all (``sampled``: of some) if balanced."""
+    """Squared norms of the examples; if balanced, of their differences from the mean."""
     squared = values.diagonal.astype(np.float64)
     if rows.balanced and values.whole:  # about the mean: a shift is not seen
         v = np.ones(len(squared)) if rows.weights is None else rows.weights

@@ -1,4 +1,4 @@
-"""The values of a kernel: a matrix that is given, stored, or computed when it is asked for."""
+"""The values of a kernel: a given matrix, a stored one, or computed when they are needed."""
 
 from __future__ import annotations
 
@@ -48,16 +48,16 @@ class KernelValues:
     constant : float
         Its square is added to all kernel values, in ``extended_square`` only.
     plan : ColumnPlan or None
-        For algorithms that go by columns; the matrix then is never formed.
+        For algorithms that use columns of the matrix, which then is never formed.
     whole : bool
-        Whether rounds need products with the whole matrix; False: only with columns of
-        it, which are computed when asked for and kept.
+        Whether rounds need products with the whole matrix. False: only with some columns, which
+        are computed when they are needed, and kept.
     work : Work
 
     Attributes
     ----------
     dtype : dtype
-        Of the kernel's values.
+        Type of the kernel's values.
     value_error : float
         Relative error of values that are divided here by the norms of their examples, and of
         coefficients when that is undone.
@@ -163,15 +163,15 @@ class KernelValues:
             self._work.add_kernel_evaluations(n * n)
         else:
             size = max(1, _BLOCK_BYTES // (K.itemsize * n))
-            if not precise:  # nothing is widened; few strips, as handing one over takes time
+            if not precise:  # no copy in float64; few strips, as each costs a call
                 size = max(size, -(-n // _STRIPS))
             right = V.astype(np.float64 if precise else K.dtype, copy=False)
 
         def work(i: int) -> None:
             strip = slice(i, min(i + size, n))
-            rows = self._computed(strip, slice(None)) if K is None else K[strip]
-            multiply = product if precise else times  # what bounds rest on, in short chains
-            F[strip] = multiply(rows.astype(right.dtype, copy=False), right)
+            block = self._computed(strip, slice(None)) if K is None else K[strip]
+            multiply = product if precise else times  # bounds need short chains
+            F[strip] = multiply(block.astype(right.dtype, copy=False), right)
 
         ordered_map(work, range(0, n, size))
         return F

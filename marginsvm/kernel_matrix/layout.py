@@ -1,4 +1,4 @@
-"""The rows of a problem as plain arrays: what a compiled loop over coordinates is given."""
+"""The rows of a problem as plain arrays, for compiled loops over coordinates."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ DENSE, SPARSE, GRAM = 0, 1, 2
 
 
 class RowLayout(NamedTuple):
-    """Where each row lies in memory, and how it moves the image of a vector.
+    """Where each row lies in memory, and how adding it changes the image of a vector.
 
     One type for dense, CSR and Gram matrices, so that one compiled loop serves all. Rows
     have flat indices into the margins: i for two classes, else ``i k + j`` (example i

@@ -1,10 +1,10 @@
-"""Rows that are elsewhere: vectors remember best responses instead of weights on rows.
+"""Examples on other machines: vectors hold coefficients of best responses, not of rows.
 
-Every vector of a method whose only moves are one-pass responses is a combination of the best
-responses it was given. Such a best response is known by a few numbers: the predictor that was
-answered, and the parameters that the response needs to compute the weights of a block's rows from
-their margins. So nothing that grows with the number of examples moves during the rounds. Weights
-on rows are computed when a proof is due, those of all best responses while a block is at hand.
+The vectors of an algorithm that uses best responses only are combinations of these. A best response
+is described by a few numbers: the predictor that it responds to, and the parameters from which the
+weights of a block's rows are computed, given their margins. So nothing that grows with the number
+of examples is sent during the rounds. Weights on the rows are computed only when a proof needs
+them (they are *lazy*): a pass then computes those of all best responses, block by block.
 """
 
 from __future__ import annotations
@@ -36,17 +36,17 @@ from marginsvm.rows import Rows, Vector
 
 
 class LazyWeightsAdapter(LinearAdapter):
-    """Rows of examples in a store far away; hard margins, and one-pass responses.
+    """A problem with lazy weights, for hard margins and examples on other machines.
 
-    A coefficient of a vector is the mass that a best response has in it. A response that needs
-    all margins at once is played as by ``LinearAdapter``, and its weights are kept here.
+    A coefficient of a vector is the mass of a best response in it. A response that needs all
+    margins at once is computed as in ``LinearAdapter``, and its weights are kept in memory.
 
     Parameters
     ----------
     X, rows, C, norm, constant, plan
         As in LinearAdapter.
     capacity : int
-        How many best responses there may be: the length of a vector's coefficients.
+        Largest number of best responses, which is the length of a vector's coefficients.
     """
 
     _error_model = LazyErrors
@@ -157,10 +157,10 @@ class LazyWeightsAdapter(LinearAdapter):
 
 @dataclass(frozen=True)
 class LazyDistribution:
-    """A distribution whose weights are computed when they are asked for.
+    """A distribution whose weights are computed by passes, when they are needed.
 
-    See :class:`marginsvm.certify.certifiable.Distribution`. The weights are published as they
-    are: changed in their last digits, they would not be those of best responses.
+    See :class:`marginsvm.certify.certifiable.Distribution`. The weights are published without a
+    correction of their last digits, after which they would not be those of best responses.
     """
 
     problem: LazyWeightsAdapter

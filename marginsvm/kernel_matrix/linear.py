@@ -1,4 +1,4 @@
-"""Linear predictors: the examples are walked through in blocks, wherever they are."""
+"""The problem of linear predictors, with examples in a store that is read block by block."""
 
 from __future__ import annotations
 
@@ -37,11 +37,11 @@ from marginsvm.rows import LpNorm, Rows, Vector, support_of
 
 T = TypeVar("T")
 
-# Numbers in the images of all groups together (32 MiB) up to which a pass sums them group by group.
-# With more classes, a second pass costs less than so much memory for each block.
+# Largest size (in numbers; 32 MiB) of the images of all groups together that a pass sums group by
+# group. With more classes, a second pass costs less than that memory for each block.
 _MAX_SUMS = 2**22
-# Examples whose mean may stand for that of all where rounds do not depend on the radius: any point
-# among the examples will do as a centre, and to find the mean of all takes a pass.
+# Number of examples whose mean is the centre where rounds do not depend on the radius: any point
+# among the examples may be the centre, and the mean of all would take a pass.
 _CENTRE = 256
 _FEW = 0.05  # share of the coefficients: if fewer are not zero, their examples alone are read
 _ROUNDED = 1e-12  # imbalance of coefficients, relative to the largest, that is all rounding
@@ -56,29 +56,30 @@ class LinearAdapter(
     SecondMoments,
     CsrExamples,
 ):
-    """Rows of a design matrix, dense or CSR; vectors live in feature space.
+    """A problem of linear predictors on a dense or CSR matrix; images are vectors of features.
 
-    X is never copied. To a ``OnePassResponse`` a dense X is read once: the scores of a block
-    and its part of ``A^T q`` are computed while the block is in cache. A sparse X, which
-    cannot be sliced for free, and responses that need all the margins at once take two products.
+    X is never copied. For a ``OnePassResponse``, a dense X is read once: the scores of a block
+    and its part of ``A^T q`` are computed while the block is in cache. A sparse X, of
+    which slices are copies, and responses that need all margins at once take two products.
 
     Parameters
     ----------
     X : ndarray, CSR matrix or array, NormalizedRows, or Store, of shape (n_examples, n_features)
     rows : Rows
     C : float
-        Soft margin (dimensionless): each row has its own extra coordinate ``1 / sqrt(2 C)``.
+        Soft margin (dimensionless): each row has its own slack coordinate ``1 / sqrt(2 C)``.
     norm : LpNorm
+        Norm of predictors.
     constant : float
         A constant feature that every example has (units of x): a penalised intercept. The last
         entry of every image belongs to it, unless it is 0.
     plan : ColumnPlan or None
-        For algorithms that go by columns of the Gram matrix.
+        For algorithms that use columns of the Gram matrix: how they are cached.
     whole : bool
-        Whether all rows take part in rounds, whose number then depends on the radius; False:
-        the mean of some examples is as good a centre, and saves a pass.
+        Whether all rows take part in rounds. The number of rounds then depends on the radius, so
+        that the mean of all examples is the centre. False: the mean of some, which saves a pass.
     rounding_rtol : float
-        Relative rounding error of a bound that need not be made smaller (dimensionless).
+        Relative rounding error of a bound that is small enough (dimensionless).
     frame : tuple of (Scale, Centre) or None
         The units and the centre of the problem; None: they are measured, by passes.
     """
@@ -102,7 +103,7 @@ class LinearAdapter(
         n_central = rows.n_examples if whole else _CENTRE
         scale, centre = frame or measured(store, rows, C, norm, constant, n_central)
         self._centred = CentredExamples(store, rows, centre, constant, scale.radius)
-        # the longest example, and as much again for what the mean does to it
+        # the longest example, and an allowance for the rounding of the subtraction of the mean
         unit = 0.0 if centre.mean is None else float(np.sqrt(centre.mean @ centre.mean))
         reach = 1.0 + 2.0 * unit / scale.radius
         errors = self._error_model(
@@ -148,7 +149,7 @@ class LinearAdapter(
         return self._centred.with_constant(image, V) / self.radius
 
     def _weights(self, image: Array, precise: bool) -> tuple[Array, Array | float]:
-        """Predictor in units of x, and what mean and constant take from every score."""
+        """Predictor in units of x, and the part of mean and constant, subtracted from scores."""
         W = self._norm.mirror(image) / self.radius
         shift = 0.0 if self._centre.mean is None else W @ self._centre.mean
         if self._constant != 0.0:
@@ -206,7 +207,7 @@ class LinearAdapter(
         W, shift = self._weights(w.image, precise=True)
         return W, np.asarray(self.rows.score_offsets(offsets) - shift)
 
-    # What proofs ask for.
+    # What bounds and proofs need.
 
     @property
     def width(self) -> float:
@@ -221,7 +222,7 @@ class LinearAdapter(
         X = self._store.take(examples)
         if not self._store.normalized:
             return X, np.ones(len(examples)), self.rows.balanced or self._constant != 0.0
-        if not isinstance(X, NormalizedRows):  # rounded already
+        if not isinstance(X, NormalizedRows):  # normalised examples are rounded
             return None
         return X.X, np.where(X.scale > 0, X.scale, 1.0), X.constant != 0.0
 

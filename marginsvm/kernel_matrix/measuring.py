@@ -24,10 +24,10 @@ _FAR = 8.0
 def measured(
     store: Store, rows: Rows, C: float, norm: LpNorm, constant: float, n_central: int
 ) -> tuple[Scale, Centre]:
-    """Scale of the problem, and the point from which its examples count.
+    """Scale of the problem, and the centre that is subtracted from its examples.
 
-    Balanced rows do not see a shift of x: their examples count from the mean of about
-    ``n_central`` of them.
+    A shift of all x does not change balanced weights and margins. So, with balanced rows, the
+    centre is the mean of about ``n_central`` examples; otherwise it is zero.
     """
     with np.errstate(over="ignore", invalid="ignore"):  # what is not finite is refused below
         centre = Centre()

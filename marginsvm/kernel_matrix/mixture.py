@@ -1,4 +1,4 @@
-"""Weights on rows as a mixture of best responses, each of which is known by a few numbers."""
+"""Weights on rows as a mixture of best responses, each of which is described by a few numbers."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _AT_ONCE = 64  # best responses whose scores a block computes in one product
 
 
 class Played(NamedTuple):
-    """A best response to a predictor, as it is remembered.
+    """What is kept of a best response, to compute its weights again.
 
     Attributes
     ----------
@@ -25,7 +25,7 @@ class Played(NamedTuple):
     W : ndarray of shape (n_features,) or (k, n_features)
         The predictor, in units of x.
     shift : float or ndarray of shape (k,)
-        Taken from every score.
+        Subtracted from every score.
     mu : float
     parameters : object
         What ``response.block_weights`` needs besides the margins.

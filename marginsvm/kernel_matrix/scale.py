@@ -45,8 +45,9 @@ class Scale:
     ) -> Scale:
         """Measure by the longest row.
 
-        A weight m stands for m rows, each with an extra coordinate of its own: their sum
-        moves like one row whose coordinate is smaller, but the rows are as long as ever.
+        A weight m stands for m equal rows, each with a slack coordinate of its own. Together they
+        act like one row whose slack coordinate is smaller by ``sqrt(m)``, but the radius is the
+        norm of a single one.
 
         Parameters
         ----------
@@ -56,7 +57,8 @@ class Scale:
         C : float
             Soft margin: each row has its own extra coordinate ``1 / sqrt(2 C)``.
         tallest : callable
-            Gives the largest absolute value of a feature; asked where norms may have vanished.
+            Gives the largest absolute value of a feature; called where squared norms may be zero
+            by underflow.
         unit : float
             The radius where all rows are zero.
         """

@@ -1,4 +1,4 @@
-"""Labels become rows: the signed examples whose smallest margin the game maximises."""
+"""Labels as rows: the signed examples whose smallest margin is maximised."""
 
 from marginsvm._typing import Array
 from marginsvm.rows.binary import BinaryRows
@@ -13,6 +13,6 @@ __all__ = ["BinaryRows", "LpNorm", "MulticlassRows", "Rows", "Vector", "make_row
 def make_rows(
     codes: Array, n_classes: int, *, balanced: bool, weights: Array | None = None
 ) -> Rows:
-    """The rows of a labelled data set; two classes always take the binary rows."""
+    """Binary rows for two classes, multiclass rows for more."""
     kind = BinaryRows if n_classes == 2 else MulticlassRows
     return kind(codes, n_classes, balanced=balanced, weights=weights)

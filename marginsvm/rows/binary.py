@@ -1,4 +1,4 @@
-"""Two classes: an example is one row, with the sign of its class."""
+"""Rows of two classes: each example, multiplied by the sign of its class."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from marginsvm.rows.rows import Rows
 
 
 class BinaryRows(Rows):
-    """One row an example: ``y_i phi(x_i)`` with ``y_i = 1`` for class 1, else -1."""
+    """One row for each example: ``y_i phi(x_i)``, with ``y_i = 1`` for class 1, else -1."""
 
     unit = 1.0
 
@@ -62,7 +62,7 @@ class BinaryRows(Rows):
         first = self.codes[block] == 0
         v = self.adjoint(q, block).astype(X.dtype, copy=False)
         products = np.zeros((2, 2, X.shape[1]), X.dtype)
-        # two products of a vector are faster than one of a matrix that thin
+        # two products with vectors are faster than one with a matrix of two columns
         products[0, 1], products[1, 0] = times(v * first, X), times(v * ~first, X)
         return products
 

@@ -1,4 +1,4 @@
-"""The best intercepts of many classes: cycles of groups, and what offsets can do about them."""
+"""The best intercept of many classes, from the cycle of groups with the least mean margin."""
 
 from __future__ import annotations
 
@@ -10,11 +10,12 @@ from marginsvm._typing import Array
 
 
 def cycle_offsets(low: Array) -> Array:
-    """Offsets that lift all groups to the mean of the cheapest cycle of groups.
+    """Offsets under which all margins are at least the mean of the cheapest cycle of groups.
 
-    With these, ``low[c, j] + beta[c] - beta[j] >= mean`` for all pairs. The distances from
-    any class are such potentials, and so are those to any class, negated; where there is
-    room left, their average treats all classes alike.
+    With these, ``low[c, j] + beta[c] - beta[j] >= mean`` for all pairs of classes. The shortest
+    distances from any class are such offsets, and so are the negated distances to any class. If
+    there are several solutions, the average of all of these does not depend on the order of
+    the classes.
     """
     distance = _distances(low - min_cycle(low)[0])
     beta = 0.5 * (distance.mean(axis=0) - distance.mean(axis=1))
@@ -31,10 +32,12 @@ def _distances(cost: Array) -> Array:
 
 
 def min_cycle(cost: Array) -> tuple[float, list[tuple[int, int]]]:
-    """Cycle of smallest mean cost, and that mean (Karp): the best that offsets can do.
+    """Smallest mean cost of a cycle of classes, and the edges of that cycle (Karp's algorithm).
 
-    Offsets cancel along a cycle, so no intercept lifts the smallest margin above the mean
-    of a cycle of groups; the cheapest cycle is the data player's best response.
+    Where costs are the smallest margins of the groups, this mean is the smallest margin under
+    the best intercept: class offsets cancel along a cycle, so that no intercept makes the
+    smallest margin larger than the mean of any cycle. The data player's best response puts its
+    weight on the groups of the cheapest cycle.
     """
     k = len(cost)
     walks = np.zeros((k + 1, k))  # walks[m, v]: the cheapest walk of m edges that ends in v
@@ -45,7 +48,7 @@ def min_cycle(cost: Array) -> tuple[float, list[tuple[int, int]]]:
         walks[m + 1] = through.min(axis=0)
     means = ((walks[k] - walks[:k]) / (k - np.arange(k))[:, None]).max(axis=0)
     path = [int(means.argmin())]
-    for m in range(k, 0, -1):  # k edges over k classes: somewhere a class comes again
+    for m in range(k, 0, -1):  # k edges visit k + 1 classes, so that one occurs twice
         node = int(parent[m, path[-1]])
         if node in path:
             cycle = [*path[path.index(node) :], node][::-1]

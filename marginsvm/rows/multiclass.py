@@ -1,4 +1,4 @@
-"""More than two classes: an example is a row against each class that is not its own."""
+"""Rows of more than two classes: one for each example and each class other than its own."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from marginsvm.rows.rows import Rows
 class MulticlassRows(Rows):
     """Ji's section 5.2: row ``(i, j)`` is ``phi(x_i) (e_{c_i} - e_j)^T / sqrt(2)``, j != c_i.
 
-    Arrays over the rows are n_examples x k; an example's own class is no row: its
-    margin is infinite and its weight zero.
+    Margins and weights are arrays of shape (n_examples, k). The entry of an example's own
+    class is not a row: its margin is infinite and its weight zero.
     """
 
     unit = np.sqrt(2.0)

@@ -1,4 +1,4 @@
-"""The norm of the predictors, its dual norm for the vectors, and the map between them."""
+"""The p-norm of predictors, its dual norm for vectors, and the map from vectors to predictors."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import scipy.sparse as sp
 
 from marginsvm._typing import Array
 
-# Squares below this, or above its inverse, may have lost digits or overflowed in a sum.
+# Sums of squares (any unit) below this, or above its inverse, may have lost digits or overflowed.
 _TINY = 1e-200
 
 
@@ -28,7 +28,7 @@ class LpNorm:
 
     @classmethod
     def named(cls, p: float | str, n_features: int) -> LpNorm:
-        """Norm with this exponent; ``"sparse"`` is 1 + 1 / ln d, at most 2."""
+        """Norm with this exponent; ``"sparse"`` is 1 + 1 / ln d for d features, at most 2."""
         if p == "sparse":
             return cls(1.0 + 1.0 / float(np.log(max(n_features, np.e))))
         return cls(float(p))
@@ -40,11 +40,11 @@ class LpNorm:
 
     @property
     def dual(self) -> LpNorm:
-        """Norm of the vectors."""
+        """The dual norm, which is that of vectors."""
         return self if self.p == 2.0 else LpNorm(self.q)
 
     def length(self, x: Array) -> float:
-        """Norm of one vector, divided by its largest entry first where squares might be lost."""
+        """Norm of an array, scaled by its largest entry where squares would lose digits."""
         if self.p == 2.0:
             with np.errstate(over="ignore"):
                 squared = float(np.sum(x * x))
@@ -54,11 +54,11 @@ class LpNorm:
         return top * float(np.sum(np.abs(x / top) ** self.p) ** (1.0 / self.p)) if top else 0.0
 
     def mirror(self, u: Array) -> Array:
-        """Predictor ``theta(u)``, the gradient of ``|u|_q^2 / 2``; u itself for p = 2."""
+        """Mirror image of u: the predictor, the gradient of ``|u|_q^2 / 2``; u itself for p = 2."""
         return _gradient(u, self.q)
 
     def mirrored(self, theta: Array) -> Array:
-        """Vector whose mirror image is ``theta``: the gradient of ``|theta|_p^2 / 2``."""
+        """The inverse of ``mirror``: the gradient of ``|theta|_p^2 / 2``."""
         return _gradient(theta, self.p)
 
     def squared_lengths(self, X: Any) -> Array:
@@ -76,7 +76,7 @@ class LpNorm:
         return top**2 * np.asarray(powers.sum(axis=1)).ravel() ** (2.0 / self.q)
 
     def longer(self, squared: Array, constant: float) -> Array:
-        """Squared lengths of rows that gain one entry more, ``constant``."""
+        """Squared lengths of rows to which an entry ``constant`` is appended."""
         if constant == 0.0:
             return squared
         top = np.maximum(np.sqrt(squared), abs(constant))
@@ -85,20 +85,20 @@ class LpNorm:
 
 
 def _sums_of_squares(X: Any) -> Array:
-    """Of the rows of a CSR matrix; ``X.multiply(X)`` would sort and check."""
+    """Squared lengths of the rows of a CSR matrix; ``X.multiply(X)`` would sort and check first."""
     if not X.has_canonical_format:
         X = X.copy()
         X.sum_duplicates()
-    rows = np.flatnonzero(np.diff(X.indptr))
+    nonempty = np.flatnonzero(np.diff(X.indptr))
     squared = np.zeros(X.shape[0])
-    if len(rows):
+    if len(nonempty):
         squares = np.square(X.data[: X.indptr[-1]], dtype=np.float64)
-        squared[rows] = np.add.reduceat(squares, X.indptr[rows])
+        squared[nonempty] = np.add.reduceat(squares, X.indptr[nonempty])
     return squared
 
 
 def _gradient(u: Array, r: float) -> Array:
-    """Gradient of ``|u|_r^2 / 2``; divided by the largest entry first, so nothing overflows."""
+    """Gradient of ``|u|_r^2 / 2``, scaled by the largest entry so that nothing overflows."""
     top = float(np.abs(u).max(initial=0.0))
     if r == 2.0 or top == 0.0:
         return u

@@ -1,9 +1,10 @@
-"""Labels become rows: the signed examples whose smallest margin the game maximises.
+"""Labels as rows: the signed examples whose smallest margin is maximised.
 
-A row belongs to a *group* ``(c, j)``: an example of class ``c`` held against class
-``j``. An unpenalised intercept shifts all the margins of a group together, by
-``beta[c] - beta[j]``; so everything about intercepts is said in k x k tables of groups.
-Without an intercept there is a single group, and the tables are 1 x 1.
+A row is an example of some class ``c`` held against another class ``j``: its margin is the
+difference of the two scores. It belongs to the *group* ``(c, j)``. An unpenalised intercept is an
+offset ``beta[c]`` for each class, which shifts all the margins of a group by
+``beta[c] - beta[j]``. So everything about intercepts is computed from k x k tables with one entry
+for each group. Without an unpenalised intercept there is a single group, and tables are 1 x 1.
 """
 
 from __future__ import annotations
@@ -19,11 +20,12 @@ from marginsvm.rows.cycles import cycle_offsets, min_cycle
 
 
 class Rows(ABC):
-    """The rows of a labelled data set, never formed.
+    """The rows of a labelled data set, as two linear maps; they are never formed as a matrix.
 
-    Scores ``F`` are what a linear predictor says of every example; ``margins(F)`` are
-    the margins of the rows, and ``adjoint(q)`` carries weights on the rows back to
-    coefficients on the examples: the two maps are adjoint.
+    ``margins(F)`` maps the scores F of a predictor on all examples to the margins of the rows.
+    ``adjoint(q)``, the adjoint map, takes weights on the rows to coefficients on the examples.
+
+    A *flat index* of a row is its index in the flattened array of margins.
 
     Parameters
     ----------
@@ -31,16 +33,16 @@ class Rows(ABC):
         Class of each example, in ``0..n_classes-1``.
     n_classes : int
     balanced : bool
-        True for an unpenalised intercept: the data player keeps to weights with
-        ``adjoint(q).sum(axis=0) == 0``.
+        Whether there is an unpenalised intercept: the data player then chooses among balanced
+        weights only, those with ``adjoint(q).sum(axis=0) == 0``.
     weights : ndarray of shape (n_examples,) or None
-        Sample weights; the prior of a response is proportional to them.
+        Sample weights, to which ``prior`` is proportional; None: they are all equal.
     """
 
     shape: tuple[int, ...]  # of margins and of weights on the rows
     n_rows: int
     score_shape: tuple[int, ...]  # of F, and of coefficients on the examples
-    unit: float  # what a margin of 1 is in the user's terms
+    unit: float  # factor from margins of rows to margins in the user's units
 
     def __init__(
         self, codes: Array, n_classes: int, *, balanced: bool, weights: Array | None = None
@@ -57,12 +59,12 @@ class Rows(ABC):
         return self.codes.size
 
     def flat_indices(self) -> Array:
-        """Flat indices of the rows: an example has none against its own class."""
+        """Flat indices of all rows (an example has no row against its own class)."""
         return np.flatnonzero(np.isfinite(self.margins(np.zeros(self.score_shape))))
 
     @property
     def prior(self) -> float | Array:
-        """Distribution over the rows before any data is seen; broadcasts to ``shape``."""
+        """Distribution in proportion to the sample weights; broadcasts to ``shape``."""
         if self.weights is None:
             return 1.0 / self.n_rows
         prior = self.weights / (self.weights.sum() * self.n_rows / self.n_examples)
@@ -70,12 +72,12 @@ class Rows(ABC):
 
     @property
     def total_weight(self) -> float:
-        """Sum of the sample weights of all rows (without weights, the number of rows)."""
+        """Sum over all rows of their sample weights (without weights, the number of rows)."""
         total = self.n_examples if self.weights is None else float(self.weights.sum())
         return total * (self.n_rows / self.n_examples)
 
     def per_example(self, values: Array) -> Array:
-        """Give a value of each example a shape that broadcasts against the rows."""
+        """Reshape values of the examples so that they broadcast against the rows."""
         return values.reshape((-1,) + (1,) * (len(self.shape) - 1))
 
     @abstractmethod
@@ -88,7 +90,7 @@ class Rows(ABC):
 
     @abstractmethod
     def expand(self, table: Array, block: slice = slice(None)) -> Array | float:
-        """Each row's entry of a table of groups; broadcasts against the rows of ``block``."""
+        """For each row the entry of its group; broadcasts against the rows of ``block``."""
 
     @abstractmethod
     def locate(self, row_ids: Array) -> tuple[Array, Array]:
@@ -96,15 +98,15 @@ class Rows(ABC):
 
     @abstractmethod
     def renamed(self, row_ids: Array, names: Array) -> Array:
-        """Flat indices that these rows have where the example i is called ``names[i]``."""
+        """Flat indices of these rows in a data set where example i has the index ``names[i]``."""
 
     def restrict(self, examples: Array) -> Rows:
-        """Rows of some of the examples, without weights."""
+        """Rows of some of the examples, without their sample weights."""
         return type(self)(self.codes[examples], self.n_classes, balanced=self.balanced)
 
     @abstractmethod
     def group(self, row_ids: Array) -> Array:
-        """Number of the group that each row, named by its flat index, belongs to."""
+        """Number of the group of each row that is given by its flat index."""
 
     def balance_conditions(self, row_ids: Array) -> Array:
         """Conditions B on weights q on these rows: they are balanced if ``B.T @ q == 0``."""
@@ -113,15 +115,15 @@ class Rows(ABC):
 
     @abstractmethod
     def offsets_of_multipliers(self, b: Array) -> Array:
-        """Class offsets that add ``B @ b`` to the margins, B being ``balance_conditions``."""
+        """Class offsets that add ``B @ b`` to the margins, where B is ``balance_conditions``."""
 
     @abstractmethod
     def table(self, reduced: Array, diagonal: float) -> Array:
-        """Arrange what was reduced class by class as a table of groups."""
+        """Table of groups from values that were reduced over the examples of each class."""
 
     @abstractmethod
     def score_offsets(self, beta: Array) -> Array | float:
-        """What the class offsets ``beta`` add to the scores."""
+        """Intercept of the scores that corresponds to the class offsets ``beta``."""
 
     def group_min(self, margins: Array) -> Array:
         """Smallest margin of each group (infinite where there is no row)."""
@@ -143,7 +145,7 @@ class Rows(ABC):
         """Rows and columns of a table of groups."""
         return self.n_classes if self.balanced else 1
 
-    # What a block of examples contributes to each group. A class may have no example in it.
+    # Contributions of a block of examples to each group. A class may have no example in it.
 
     def weighted(self, values: Array, block: slice = slice(None)) -> Array:
         """Values of the rows of a block, multiplied with the sample weights."""
@@ -166,7 +168,7 @@ class Rows(ABC):
         """Reduce over the examples of each class; ``none`` where a class has none."""
 
     def group_products(self, q: Array, X: Any, block: slice) -> Array:
-        """``V^T X`` of the weights of each group, V being ``adjoint`` of these alone.
+        """``V^T X`` for each group, where V is ``adjoint`` of the weights of that group alone.
 
         Parameters
         ----------
@@ -178,7 +180,7 @@ class Rows(ABC):
         Returns
         -------
         ndarray of shape (n_groups, n_groups, ...)
-            A table of what ``sum_of_groups`` takes.
+            Table of the products of the groups, for ``sum_of_groups``.
         """
         if self.balanced:
             return self._products_by_class(q, X, block)
@@ -189,7 +191,7 @@ class Rows(ABC):
     def _products_by_class(self, q: Array, X: Any, block: slice) -> Array: ...
 
     def sum_of_groups(self, products: Array, factors: Array) -> Array:
-        """``V^T X`` of all weights, those of each group multiplied with one of ``factors``."""
+        """``V^T X`` of all weights, where those of each group are multiplied by its factor."""
         groups = factors.reshape(factors.shape + (1,) * (products.ndim - 2)) * products
         return self._sum_of_groups(groups) if self.balanced else groups[0, 0]
 
@@ -197,7 +199,7 @@ class Rows(ABC):
     def _sum_of_groups(self, groups: Array) -> Array: ...
 
     def min_margin(self, low: Array) -> float:
-        """Smallest margin once the best intercept is added, from that of each group."""
+        """Smallest margin under the best intercept, given the smallest margin of each group."""
         if not self.balanced:
             return float(low[0, 0])
         if len(low) == 2:
@@ -205,7 +207,7 @@ class Rows(ABC):
         return min_cycle(low)[0]
 
     def best_offsets(self, low: Array) -> Array:
-        """Class offsets that reach ``min_margin(low)``: the midpoint, for two classes."""
+        """Class offsets that attain ``min_margin(low)``: for two classes, the midpoint."""
         if not self.balanced:
             return np.zeros(1)
         if len(low) == 2:
@@ -213,10 +215,10 @@ class Rows(ABC):
         return cycle_offsets(low)
 
     def min_margin_at(self, low: Array, beta: Array) -> float:
-        """Smallest margin at given class offsets."""
+        """Smallest margin under given class offsets, given that of each group."""
         return float((low + beta[:, None] - beta).min() if self.balanced else low[0, 0])
 
 
 def support_of(V: Array) -> Array:
-    """Examples with a weight or a coefficient other than zero."""
+    """Indices of the examples with a weight or coefficient other than zero."""
     return np.flatnonzero(V if V.ndim == 1 else V.any(axis=1))

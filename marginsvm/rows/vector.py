@@ -1,4 +1,4 @@
-"""Vectors of the game: the image of weights on the rows, and the weights themselves."""
+"""Vectors: non-negative combinations of rows, together with their coefficients."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from marginsvm._typing import Array
 class Vector:
     """``A^T c`` together with its coefficients c.
 
-    Both parts are linear in c. So vectors are added and scaled as in the papers' lines, and
-    each brings the coefficients along that prove its upper bound.
+    Both parts are linear in c. So vectors are added and scaled as in the formulas of papers, and
+    the coefficients, which prove the upper bound, are added and scaled with them.
 
     Attributes
     ----------
     image : ndarray
-        ``A^T c`` in feature space; of a kernel, the scores of ``A^T c`` on all examples.
+        ``A^T c`` in feature space; with a kernel, its scores on all examples.
     coef : ndarray
-        Coefficients: one for each row or, where weights on the rows are lazy, one for each
-        best response that the vector is a combination of.
+        Coefficients c: one for each row or, where the examples are on other machines, one for
+        each best response so far, of which the vector is a combination.
 
     Examples
     --------
@@ -33,7 +33,7 @@ class Vector:
     Vector(image=array([0.5, 0.5]), coef=array([0.5, 0.5]))
     """
 
-    __array_ufunc__ = None  # so that a NumPy number times a vector is left to the vector
+    __array_ufunc__ = None  # so that NumPy leaves the product of a number and a vector to __rmul__
 
     image: Array
     coef: Array
@@ -58,7 +58,7 @@ class Vector:
         return Vector(self.image / divisor, self.coef / divisor)
 
     def copy(self) -> Vector:
-        """The same with arrays of its own, for loops that move coordinates in place."""
+        """Copy with new arrays, for loops that change coordinates in place."""
         return Vector(self.image.copy(), self.coef.copy())
 
     def has_shape_of(self, other: Vector) -> bool:

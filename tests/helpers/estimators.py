@@ -19,10 +19,8 @@ ESTIMATORS = [
     and issubclass(value, BaseEstimator)
 ]
 
-# Rounds in scikit-learn's checks. They look at how an estimator behaves, not at where it
-# converges to: scikit-learn gives its own iterative estimators 5 to 100 (INIT_PARAMS). With its
-# defaults, Rosenblatt's perceptron played all of 10,000 rounds in each of the twenty fits to
-# sparse data, as the labels are random, its bound falls as 1 / t, and tol = 1e-6 is out of reach.
+# Rounds in scikit-learn's checks of the quick run, which ask how a fit behaves and not what it
+# converges to: scikit-learn gives its own iterative estimators 5 to 100 (INIT_PARAMS).
 CHECKED_ROUNDS = 100
 
 # Parameters with which no fit ends before max_iter, unless it separates for good.

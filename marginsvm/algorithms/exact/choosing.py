@@ -27,7 +27,7 @@ def difference_of_means(problem: KernelMatrixAdapter) -> Vector:
     return problem.combine(q / q.sum())
 
 
-def worst_under_means(problem: KernelMatrixAdapter) -> Array:
+def lowest_under_means(problem: KernelMatrixAdapter) -> Array:
     """Some rows of each group that the difference of the class means gives the smallest margins."""
     row_ids, size = problem.rows.flat_indices(), least_rows(problem)
     if len(row_ids) <= size:

@@ -1,4 +1,4 @@
-"""Block principal pivoting: the exact solution on a working set, where it is regular."""
+"""Block principal pivoting: the solution on a working set whose Gram matrix is regular."""
 
 from __future__ import annotations
 

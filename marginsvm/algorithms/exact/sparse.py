@@ -24,8 +24,8 @@ from marginsvm.kernel_matrix.capabilities import csr_examples
 _EPOCHS = 10
 # Relative precision of the solutions before the last, which only say which rows carry weight.
 _COARSE = 1e-2
-# Products with X, and exchanges of rows, after which the weights are taken as they are: a working
-# set goes on from them.
+# Products with X, and exchanges of rows, after which the weights are taken as they are: they are
+# the start of a working set.
 _MAX_PRODUCTS = 300
 _MAX_EXCHANGES = 12
 # Weight of the balance, relative to the mean squared norm of a row, where ascent keeps it by a
@@ -53,7 +53,7 @@ class SparseProblem:
     balanced: bool
 
     def weights(self, tol: float) -> Array:
-        """Weights that are exact up to ``tol``, or as good as they got."""
+        """Optimal weights up to ``tol``, or what the limits on products and exchanges allow."""
         start = self.ascend(_EPOCHS)
         u = self._pivot(start, tol)
         return u if np.isfinite(u).all() and u.any() else start  # singular, and contradictory

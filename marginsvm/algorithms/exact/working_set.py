@@ -1,4 +1,4 @@
-"""Working sets of rows: solve exactly on some, check all, add those that a solution gets wrong."""
+"""Working sets of rows: solve on some rows, check all, add those with smaller margins."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ import numpy as np
 from marginsvm._typing import Array
 from marginsvm.algorithms.exact.choosing import (
     least_rows,
+    lowest_under_means,
     near_examples,
     room_in_cache,
     spread_evenly,
-    worst_under_means,
 )
 from marginsvm.algorithms.exact.faces import FaceSolver
 from marginsvm.algorithms.exact.growing import GrowingMatrix
@@ -34,12 +34,12 @@ _NEAR_ROUNDS = 10  # rounds on the near examples at most, before all rows are ch
 
 
 class _Check(NamedTuple):
-    """What a look at all rows says of a solution.
+    """The margins of all rows at a solution, and the rows to be added.
 
     Attributes
     ----------
     margins : ndarray of shape (n_flat,)
-        Those of all rows, by their flat indices.
+        Margins of all rows, by their flat indices.
     common : float
         The margin that the rows with weight have in common.
     violators : ndarray of int
@@ -105,8 +105,8 @@ class WorkingSet:
         near = spread_evenly(problem.rows.codes, size) if size else np.empty(0, int)
         few = restricted(problem, near)
         if few is None:
-            return cls.of(worst_under_means(problem), np.zeros(0))
-        row_ids = problem.rows.renamed(worst_under_means(few), near)
+            return cls.of(lowest_under_means(problem), np.zeros(0))
+        row_ids = problem.rows.renamed(lowest_under_means(few), near)
         return replace(cls.of(row_ids, np.zeros(0)), near=near)
 
     @classmethod
@@ -137,7 +137,7 @@ class WorkingSet:
         return replace(work, near=near_examples(problem, check.margins, work.row_ids))
 
     def _settled(self, problem: KernelMatrixAdapter, tol: float) -> WorkingSet:
-        """No row is left to be added: go on with more digits, if there is a way to have them.
+        """No row is left to be added: continue with a more precise method, if there is one.
 
         With slack, H is definite, so that pivoting has given all digits. Without, the active
         set gives more, and more yet where long features are left free.
@@ -149,7 +149,7 @@ class WorkingSet:
         return replace(self, delicate=delicate, free=free, settled=tol if done else np.inf)
 
     def _solved_near(self, problem: KernelMatrixAdapter, tol: float) -> WorkingSet:
-        """What rounds on the near examples make of this: they cost next to nothing."""
+        """The working set after cheap rounds on the examples near the margin alone."""
         few = None if self.delicate else restricted(problem, self.near)
         if few is None:
             return self
@@ -167,7 +167,7 @@ class WorkingSet:
     def _solve_and_check(
         self, problem: KernelMatrixAdapter, tol: float
     ) -> tuple[WorkingSet, _Check]:
-        """Solve on the working set, and look which of all rows the solution gets wrong."""
+        """Solve on the working set, and find the rows whose margins are smaller."""
         solution, work = self._solve(problem)
         margins, candidates = bounds(problem, self.row_ids, solution)
         support = solution.q > 0
@@ -184,7 +184,7 @@ class WorkingSet:
         return replace(thinned, delicate=delicate)._add(problem, check.violators)
 
     def _solve(self, problem: KernelMatrixAdapter) -> tuple[NearestPoint, WorkingSet]:
-        """Balanced weights on the working set that are exact, by the faster way if it can."""
+        """Optimal balanced weights on the working set, by pivoting where that succeeds."""
         work = self
         if not self.delicate:
             solution, work = self._pivoted(problem)
