@@ -15,7 +15,13 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from marginsvm._typing import Array
 from marginsvm.dual_state import DualStateMixin
 from marginsvm.estimator.declaring import parameter, with_parameters
-from marginsvm.estimator.parameters import CommonParameters, KernelParameters, RandomParameters
+from marginsvm.estimator.parameters import (
+    MOMENTUM,
+    STEP,
+    CommonParameters,
+    KernelParameters,
+    RandomParameters,
+)
 from marginsvm.estimator.results import Fitted
 from marginsvm.fit import Algorithm, Candidate, Requirements
 from marginsvm.kernel_matrix import KernelMatrixAdapter
@@ -219,20 +225,8 @@ class AdaptiveSamplingKernelClassifier(
 
     max_iter: int = 100_000
     schedule: str = parameter(StrOptions({"momentum", "theory"}), default="momentum")
-    step: Schedule | None = parameter(
-        StrOptions(set(STEPS)),
-        Interval(Real, 0.0, None, closed="neither"),
-        callable,
-        None,
-        default=None,
-    )
-    momentum: Schedule | None = parameter(
-        StrOptions(set(MOMENTA)),
-        Interval(Real, 0.0, 1.0, closed="both"),
-        callable,
-        None,
-        default=None,
-    )
+    step: Schedule | None = parameter(*STEP, None, default=None)
+    momentum: Schedule | None = parameter(*MOMENTUM, None, default=None)
     cache_size: float = parameter(Interval(Real, 0.0, None, closed="left"), default=200.0)
 
     def _algorithm(self) -> AdaptiveSampling:

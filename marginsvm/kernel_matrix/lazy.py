@@ -131,7 +131,9 @@ class LazyWeightsAdapter(LinearAdapter):
         """Weights of a vector on the rows: a pass, and two more for a vector that is new."""
         mixture, given, _ = self._realised(w)
         self.work.add_pass()
-        return np.concatenate(list(self._map(partial(weights_of, mixture=mixture), *given)))
+        return np.concatenate(
+            list(self._store.map(partial(weights_of, mixture=mixture), self.rows, *given))
+        )
 
     def refresh(self, w: Vector) -> Vector:
         """Compute a vector again from its weights: two passes for a vector that is new."""

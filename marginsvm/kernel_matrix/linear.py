@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial, reduce
 from typing import Any, ClassVar, TypeVar
@@ -125,9 +124,6 @@ class LinearAdapter(
         elsewhere = store.whole is None and groups * width <= _MAX_SUMS
         self._merges = store.n_blocks > 1 and (groups == 1 or elsewhere)
 
-    def _map(self, work: Callable[..., T], *local: Array | None) -> Iterator[T]:
-        return self._store.map(work, self.rows, *local)
-
     def _accumulate(self, V: Array, precise: bool) -> Array:
         """``V^T X`` in user's units, summed in float64 over the blocks."""
         dtype = np.dtype(np.float64) if precise else self._store.dtype
@@ -167,7 +163,7 @@ class LinearAdapter(
             precise=precise,
             on_block=self._store.block_callback(),
         )
-        return np.concatenate(list(self._map(work)))
+        return np.concatenate(list(self._store.map(work, self.rows)))
 
     def _inner(self, w: Vector, u: Vector) -> float:
         return float(w.image.ravel() @ self._norm.mirror(u.image).ravel())
@@ -189,7 +185,7 @@ class LinearAdapter(
             block_sums=partial(response.block_sums, mu=mu),
             merge=response.merge,
         )
-        margins, sums = zip(*self._map(work, slack), strict=True)
+        margins, sums = zip(*self._store.map(work, self.rows, slack), strict=True)
         whole = response.finish(self.rows, reduce(response.merge, sums), mu)
         assert whole.image is not None  # the sums were taken with the examples
         M, every = np.concatenate(margins), slice(None)
@@ -229,7 +225,7 @@ class LinearAdapter(
     # Capabilities.
 
     def spread(self) -> Array | None:
-        extent = self._centred.extent()
+        extent = self._centred.extent
         return None if extent is None else extent[0]
 
     def examples(self, index: Array) -> Array:
@@ -281,7 +277,8 @@ class LinearAdapter(
 
     @cached_property
     def _column_cache(self) -> ColumnCache:
-        return ColumnCache.planned(self._plan, self._columns, self.rows, np.dtype(np.float64))
+        plan, n, k = self._plan or ColumnPlan(), self.rows.n_examples, self.rows.n_classes
+        return ColumnCache(self._columns, n, np.dtype(np.float64), *plan, at_least=k)
 
     def _columns(self, examples: Array) -> Array:
         out = self._centred.columns(examples)
