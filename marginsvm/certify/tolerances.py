@@ -10,8 +10,8 @@ NOISE = 1e-14
 """A margin (in radii) that rounds may find although there is none: a few roundings of 1."""
 
 ROUNDING_RTOL_OF_TOL = 1e-2
-"""Rounding error of a bound, as a fraction of ``tol`` (relative to the bound itself), that is left
-as it is: it cannot decide whether the gap is below ``tol``."""
+"""Rounding error of a bound, as a fraction of ``tol`` (relative to the bound itself), that need not
+be made smaller: it hardly changes whether the gap is below ``tol``."""
 
 GAP_ROUNDING = 1e-15
 """Rounding error of a relative gap (dimensionless). Added to the gap before it is compared with
@@ -39,12 +39,12 @@ SCALABLE_MARGIN = 1e-200
 by less may overflow."""
 
 IMBALANCE_SURCHARGE = 3.0
-"""What a proof pays for weights that are not quite balanced: so many longest rows for each unit
-of imbalance, see :func:`marginsvm.certify.bounds.upper_bound`."""
+"""Surcharge on an upper bound for each unit of imbalance of its weights (in radii), see
+:func:`marginsvm.certify.bounds.upper_bound`."""
 
 VANISHING = 1e-9
-"""Upper bound (in radii) from which down exact weights that prove a margin of 0 may be near: some
-digits above the rounding of ``A^T q``."""
+"""Upper bound (in radii) below which it is worth looking for weights with ``A^T q`` exactly zero: a
+few digits above the rounding error of ``A^T q``."""
 
 KERNEL_VANISHING = 1e-6
 """The same for kernels, whose norms are square roots of sums that cancel: half the digits."""
@@ -54,8 +54,8 @@ KERNEL_RESOLUTION = 1e-7
 roots of sums of kernel values that cancel, so that half the digits of float64 are left."""
 
 MAX_BALANCED_EXACTLY = 1024
-"""Rows with weight up to which weights are made to balance exactly: sums of more are not held with
-more digits, and what is left of the imbalance is paid for."""
+"""Largest number of rows with weight whose weights are corrected to balance exactly. With more, the
+upper bound includes a surcharge for the imbalance that is left."""
 
 BALANCE_CORRECTIONS = 4
 """Corrections of an imbalance at most: each leaves the rounding of the weights that it changes,
@@ -66,13 +66,13 @@ ROUNDED_IMBALANCE = 1e-12
 larger one is not rounding, and is left as it is."""
 
 ABLE_WEIGHT = 100.0
-"""A weight so many times as large as the imbalance can take it and surely stays positive."""
+"""A weight this many times as large as the imbalance stays positive when it is corrected by it."""
 
 # The nearest point of a polytope, which proofs are made of (lengths relative to the longest row).
 
 DEPENDENT_ROW = 1e-13
-"""What is left of a row once its projection on the rows in use is taken away, as a fraction of its
-length: the row depends on them, up to rounding."""
+"""Length of what is left of a row without its projection on the rows in use, as a fraction of its
+own length. Below this, the row depends on them, up to rounding."""
 
 GRAM_RANK = 1e-15
 """Pivot of a Gram matrix, relative to its largest diagonal entry, that is all rounding: the rows
@@ -101,8 +101,8 @@ STIFFNESS = 1e4
 guess is off by about the square of its inverse, and the condition of the problem is bearable."""
 
 SHORTEST_PROOF = 1e-14
-"""Upper bound (in radii) that is all rounding: of two such proofs, that on fewer rows is kept,
-even if its bound is not the smaller one."""
+"""Upper bound (in radii) that is all rounding. Of two such proofs, the one on fewer rows is kept,
+even if its bound is larger."""
 
 MAX_GRAM_ROWS = 4000
 """Rows whose Gram matrix a proof may form: 128 MiB, and some seconds for its factors."""
@@ -122,8 +122,8 @@ left free must be seen one by one."""
 # The exact solver.
 
 DELICATE_MARGIN = 1e-6
-"""Margin (in radii) from which down only the digits of the active set suffice: block pivoting works
-with squares, and so with half the digits."""
+"""Margin (in radii) below which only Wolfe's active-set method is precise enough: block pivoting
+uses a Gram matrix, whose entries are squares, and so has half the digits."""
 
 LONG_FEATURE = 1e6
 """Length of a feature, relative to the best margin, from which on its rounding may hide the digits
@@ -136,5 +136,5 @@ however small ``tol`` is."""
 # Proofs that the classes overlap.
 
 MAX_OVERLAP_EFFORT = 2e7
-"""Effort spent in vain on whether exact weights prove an overlap, in cubes of the number of
-examples: some seconds. After that the question is left open."""
+"""Effort of checks that find no proof of an overlap, in cubes of the number of examples: some
+seconds. After that, no further weights are checked."""

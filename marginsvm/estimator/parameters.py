@@ -194,8 +194,8 @@ class LpParameters(CommonParameters):
     fit_intercept : bool
         Whether to fit an intercept. Unlike in the batch algorithms, it is penalised.
     max_iter : int
-        Epochs in all, those before a warm start included. An epoch is as many steps as there
-        are rows: examples, times the number of classes less one.
+        Epochs in all, those before a warm start included. An epoch has one step for each row;
+        an example has a row for each class other than its own.
     intercept_scaling : float
         The intercept is the coefficient of a constant feature of this value (units of
         X), as in LinearSVC: the larger, the less it is penalised.

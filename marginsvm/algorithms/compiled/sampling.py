@@ -118,7 +118,7 @@ def sum_of_groups(w, g, s, starts, prior, top, total):
 
 @inlined
 def respond(w, g, s, starts, prior, balanced, offsets, top, total, share):
-    """Answer w by q = softmax(-margins): share[c, j] is a group's mass; top, total weigh within.
+    """Respond by q = softmax(-margins): share[c, j] is a group's mass; top, total weigh within.
 
     With an intercept, ``offsets`` become those that balance the groups.
     """
