@@ -32,7 +32,7 @@ class Watched(Algorithm):
         for candidate in self.algorithm.candidates(problem, state):
             if candidate.min_margin is not None and (norm := problem.norm(candidate.vector)) > 0:
                 margin = candidate.min_margin / norm * problem.radius * problem.rows.unit
-                self.path.append((problem.n_passes, margin))
+                self.path.append((problem.work.passes, margin))
             yield candidate
 
 

@@ -22,7 +22,7 @@ from marginsvm.data.cluster import Chunk, RemoteStore
 from marginsvm.estimator.block_source import Scan, Seen, look
 from marginsvm.estimator.training_set import Labels, balances
 from marginsvm.estimator.weights import ClassWeights
-from marginsvm.kernel_matrix import make_rows
+from marginsvm.rows import make_rows
 
 try:
     import dask.array as da
@@ -283,14 +283,13 @@ def _chunk(
 
 def _applied(estimator: Any, method: str, X: Any, dtype: np.dtype) -> Any:
     """Call a method on an array, or lazily on the parts of a dask collection."""
-    call = partial(_called, estimator, method)
+    call = getattr(estimator, method)
     k = len(estimator.classes_)
     wide = method == "decision_function" and k > 2
     if isinstance(X, da.Array):
         X = X.rechunk({1: X.shape[1]}) if X.numblocks[1] > 1 else X
-        if wide:
-            return X.map_blocks(call, dtype=dtype, chunks=(X.chunks[0], (k,)))
-        return X.map_blocks(call, dtype=dtype, drop_axis=1)
+        shape = {"chunks": (X.chunks[0], (k,))} if wide else {"drop_axis": 1}
+        return X.map_blocks(call, dtype=dtype, **shape)
     if isinstance(X, dd.DataFrame):
         framed = partial(_framed, call, estimator.classes_ if wide else None, dtype)
         return X.map_partitions(framed, meta=framed(X._meta))
@@ -304,7 +303,3 @@ def _framed(call: Any, columns: Array | None, dtype: np.dtype, part: pd.DataFram
     if columns is None:
         return pd.Series(values, index=part.index)
     return pd.DataFrame(values, index=part.index, columns=columns)
-
-
-def _called(estimator: Any, method: str, X: Any) -> Any:
-    return getattr(estimator, method)(X)

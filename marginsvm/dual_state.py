@@ -15,7 +15,8 @@ from sklearn.callback import CallbackSupportMixin, with_callbacks
 from sklearn.exceptions import ConvergenceWarning
 
 from marginsvm._typing import Array
-from marginsvm.certify.certificate import bounds_text, relative_gap
+from marginsvm.certify.certificate import bounds_text
+from marginsvm.certify.checker.claims import relative_gap
 from marginsvm.certify.tolerances import NEGLIGIBLE
 from marginsvm.data.threads import single_threaded_blas
 from marginsvm.estimator.advice import remedies

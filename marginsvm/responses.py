@@ -5,32 +5,5 @@ parameters. They may also be called: ``softmax(rows, margins, mu)`` is
 ``softmax.respond(rows, margins, mu)``.
 """
 
-from marginsvm.kernel_matrix.responses import (
-    Euclidean,
-    Logistic,
-    OnePassAnswer,
-    OnePassResponse,
-    Response,
-    Softmax,
-    Weights,
-    WorstRow,
-    euclidean,
-    logistic,
-    softmax,
-    worst_row,
-)
-
-__all__ = [
-    "Euclidean",
-    "Logistic",
-    "OnePassAnswer",
-    "OnePassResponse",
-    "Response",
-    "Softmax",
-    "Weights",
-    "WorstRow",
-    "euclidean",
-    "logistic",
-    "softmax",
-    "worst_row",
-]
+from marginsvm.kernel_matrix.responses import *  # noqa: F403 - all of it, under a shorter name
+from marginsvm.kernel_matrix.responses import __all__ as __all__

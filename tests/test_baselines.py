@@ -5,7 +5,8 @@ from helpers.estimators import overlapping, separable
 from helpers.games import rounds, unit_rows
 
 from marginsvm import BatchPerceptron, NormalizedKernelPerceptron, VonNeumannClassifier
-from marginsvm.kernel_matrix import LinearAdapter, make_rows, normalized
+from marginsvm.data.normalized import normalized
+from marginsvm.kernel_matrix import LinearAdapter, make_rows
 
 
 def test_batch_perceptron_adds_the_worst_row(rng):

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 from helpers.oracle import best_margin
 
-from marginsvm.certify.bounds import distribution, lower_bound, rounding_error, upper_bound
+from marginsvm.certify.bounds import lower_bound, rounding_error, upper_bound
 from marginsvm.certify.overlap import overlap_is_proved
 from marginsvm.kernel_matrix import GramAdapter, LinearAdapter, make_rows
-from marginsvm.rows.vector import Vector
+from marginsvm.rows import Vector
 
 
 def pair(X, k=2, C=np.inf, balanced=True):
@@ -38,16 +38,16 @@ def test_bounds_hold_and_meet_at_the_solution(k, C):
                 assert lower_bound(problem, w).margin <= best + slack
                 assert upper_bound(problem, w) >= best - slack
         assert lower_bound(problem, w).separates
-        assert distribution(problem, w).sum() == pytest.approx(1.0, rel=1e-14)
+        assert problem.distribution(w).weights().sum() == pytest.approx(1.0, rel=1e-14)
 
 
 def test_margins_that_are_known_are_not_computed_again():
     problem = pair(separable())[1][0]
     w = problem.respond(problem.zeros()).vector
     fresh, margins = lower_bound(problem, w), problem.margins(w, precise=True)
-    before = problem.n_passes
+    before = problem.work.passes
     known = lower_bound(problem, w, margins=margins)
-    assert problem.n_passes == before
+    assert problem.work.passes == before
     assert known.margin == fresh.margin
     np.testing.assert_array_equal(known.coef, fresh.coef)
 

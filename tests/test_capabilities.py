@@ -4,13 +4,13 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from marginsvm.certify.certifiable import written_out
+from marginsvm.certify.certifiable import WrittenOut, written_out
 from marginsvm.data.work import Work
 from marginsvm.kernel_matrix import GramAdapter, LinearAdapter, make_rows
 from marginsvm.kernel_matrix import capabilities as can
 
 PROTOCOLS = [
-    can.WrittenOut,
+    WrittenOut,
     can.HasColumns,
     can.HasLayout,
     can.Restrictable,
@@ -59,9 +59,9 @@ def test_a_restriction_is_the_problem_of_some_examples_in_the_same_units(k, C):
     np.testing.assert_array_equal(part.rows.renamed(in_whole, names), ids)
     assert (part.C, part.width, part.n_rows) == (whole.C, whole.width, len(ids))
     np.testing.assert_allclose(part.gram(ids, ids), whole.gram(in_whole, in_whole), atol=1e-14)
-    before = whole.n_passes
+    before = whole.work.passes
     part.combine(np.ones(part.rows.shape))
-    assert (part.n_passes, whole.n_passes) == (1.0, before)
+    assert (part.work.passes, whole.work.passes) == (1.0, before)
 
 
 def test_second_moments_and_examples_that_are_written_out():

@@ -164,7 +164,7 @@ def test_a_cluster_equals_memory(response, k, balanced, weighted, few_groups, mo
     (w, responses), (u, others) = play(memory_, response), play(far, response)
     for a, b in zip(responses, others, strict=True):
         assert b.weights.q.size == 0
-        assert a.mass == b.mass == b.vector.mass
+        assert a.weights.mass == b.weights.mass == b.vector.mass
         np.testing.assert_allclose(a.vector.image, b.vector.image, atol=1e-10)
         np.testing.assert_allclose(a.weights.log_risk, b.weights.log_risk, atol=1e-10)
     np.testing.assert_allclose(w.coef, far.weights(u), atol=1e-10)

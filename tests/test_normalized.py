@@ -16,7 +16,7 @@ from marginsvm import (
     SmoothedKernelPerceptron,
     check_certificate,
 )
-from marginsvm.kernel_matrix import normalized
+from marginsvm.data.normalized import normalized
 
 NORMALIZING = [cls for cls in ESTIMATORS if "normalize" in parameters(cls)]
 each_normalizing = over(NORMALIZING)

@@ -21,7 +21,7 @@ from marginsvm import (
     SmoothedKernelPerceptron,
     VonNeumannClassifier,
 )
-from marginsvm.kernel_matrix import normalized
+from marginsvm.data.normalized import normalized
 
 # The margin: section 2.2 and section 3.
 

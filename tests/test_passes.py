@@ -10,8 +10,7 @@ from helpers.examples import CUTS, FORMS, cut, examples, plain, rtol_of
 from marginsvm.data import passes
 from marginsvm.data.normalized import NormalizedRows
 from marginsvm.data.passes import Centre
-from marginsvm.rows.make_rows import make_rows
-from marginsvm.rows.norms import LpNorm
+from marginsvm.rows import LpNorm, make_rows
 
 NOT_DIVIDED = [form for form in FORMS if "normalized" not in form]
 CENTRES = ["origin", "near", "far"]  # no mean; one that is subtracted late; one that is taken first

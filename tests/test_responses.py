@@ -8,9 +8,10 @@ from scipy.optimize import linprog
 
 from marginsvm.certify.balancing import imbalance
 from marginsvm.certify.bounds import lower_bound, upper_bound
-from marginsvm.kernel_matrix import BinaryRows, LinearAdapter, MulticlassRows, make_rows
+from marginsvm.kernel_matrix import LinearAdapter, make_rows
 from marginsvm.kernel_matrix.responses.balancing import balancing_offsets
 from marginsvm.responses import euclidean, logistic, softmax, worst_row
+from marginsvm.rows import BinaryRows, MulticlassRows
 from marginsvm.rows.cycles import min_cycle
 
 RESPONSES = [softmax, logistic, euclidean, worst_row]
@@ -134,7 +135,7 @@ def test_two_classes_as_multiclass_are_binary(balanced, C, response, rng):
     for _ in range(10):
         a, b = binary.respond(w, 1.0, response), multi.respond(u, 1.0, response)
         np.testing.assert_allclose(a.weights.min_margin, b.weights.min_margin, atol=1e-12)
-        np.testing.assert_allclose(a.mass, b.mass)
+        np.testing.assert_allclose(a.weights.mass, b.weights.mass)
         w, u = w + a.vector, u + b.vector
         np.testing.assert_allclose(binary.norm(w), multi.norm(u))
         np.testing.assert_allclose(lower_bound(binary, w)[0], lower_bound(multi, u)[0], atol=1e-12)
@@ -161,7 +162,7 @@ def test_one_pass_equals_two_products(k, balanced, dtype, rng, monkeypatch):
         np.testing.assert_allclose(flat(a.vector), flat(b.vector), atol=tolerance)
         np.testing.assert_allclose(a.weights.min_margin, b.weights.min_margin, atol=tolerance)
         w = w + 30.0 * a.vector
-    assert blocks.n_passes == whole.n_passes
+    assert blocks.work.passes == whole.work.passes
 
 
 @pytest.mark.parametrize("k", [2, 3])

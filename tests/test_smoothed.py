@@ -7,7 +7,8 @@ from helpers.games import excessive_gap, rounds, unit_rows
 from helpers.oracle import best_margin
 
 from marginsvm import OptimisticPerceptron, PerceptronVonNeumann, SmoothedKernelPerceptron
-from marginsvm.kernel_matrix import GramAdapter, LinearAdapter, make_rows, normalized, of_normalized
+from marginsvm.data.normalized import normalized, of_normalized
+from marginsvm.kernel_matrix import GramAdapter, LinearAdapter, make_rows
 
 
 @pytest.mark.parametrize("balanced", [True, False])

@@ -16,7 +16,7 @@ from marginsvm.data.memory import MemoryStore, as_store, chunks
 from marginsvm.data.normalized import Division, NormalizedRows
 from marginsvm.data.passes import Centre
 from marginsvm.data.stream import SmallestMargins, StreamStore, ahead
-from marginsvm.rows.make_rows import make_rows
+from marginsvm.rows import make_rows
 
 NOT_DIVIDED = [form for form in FORMS if "normalized" not in form]
 CODES = np.arange(60) % 3

@@ -7,7 +7,8 @@ from helpers.games import excessive_gap, rounds
 from helpers.oracle import best_margin
 
 from marginsvm import PerceptronVonNeumann
-from marginsvm.kernel_matrix import LinearAdapter, make_rows, normalized
+from marginsvm.data.normalized import normalized
+from marginsvm.kernel_matrix import LinearAdapter, make_rows
 from marginsvm.kernel_matrix.responses import euclidean
 
 

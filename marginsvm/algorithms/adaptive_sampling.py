@@ -15,13 +15,19 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from marginsvm._typing import Array
 from marginsvm.dual_state import DualStateMixin
 from marginsvm.estimator.declaring import parameter, with_parameters
-from marginsvm.estimator.parameters import CommonParameters, KernelParameters, RandomParameters
+from marginsvm.estimator.parameters import (
+    MOMENTUM,
+    STEP,
+    CommonParameters,
+    KernelParameters,
+    RandomParameters,
+)
 from marginsvm.estimator.results import Fitted
 from marginsvm.fit import Algorithm, Candidate, Requirements
 from marginsvm.kernel_matrix import KernelMatrixAdapter
 from marginsvm.kernel_matrix.capabilities import with_columns
 from marginsvm.kernel_matrix.columns import ColumnPlan
-from marginsvm.rows.vector import Vector
+from marginsvm.rows import Vector
 from marginsvm.schedules import (
     MOMENTA,
     STEPS,
@@ -219,20 +225,8 @@ class AdaptiveSamplingKernelClassifier(
 
     max_iter: int = 100_000
     schedule: str = parameter(StrOptions({"momentum", "theory"}), default="momentum")
-    step: Schedule | None = parameter(
-        StrOptions(set(STEPS)),
-        Interval(Real, 0.0, None, closed="neither"),
-        callable,
-        None,
-        default=None,
-    )
-    momentum: Schedule | None = parameter(
-        StrOptions(set(MOMENTA)),
-        Interval(Real, 0.0, 1.0, closed="both"),
-        callable,
-        None,
-        default=None,
-    )
+    step: Schedule | None = parameter(*STEP, None, default=None)
+    momentum: Schedule | None = parameter(*MOMENTUM, None, default=None)
     cache_size: float = parameter(Interval(Real, 0.0, None, closed="left"), default=200.0)
 
     def _algorithm(self) -> AdaptiveSampling:
@@ -247,7 +241,7 @@ class AdaptiveSamplingKernelClassifier(
 
     def _own_results(self, fitted: Fitted) -> dict[str, Any]:
         return {
-            "n_kernel_evaluations_": fitted.problem.n_kernel_evaluations,
+            "n_kernel_evaluations_": fitted.problem.work.kernel_evaluations,
             "cache_hit_rate_": with_columns(fitted.problem).columns().hit_rate,
         }
 
@@ -263,7 +257,7 @@ class Draws:
         self.starts = np.searchsorted(rows.codes[order], np.arange(k + 1))
         weights = np.ones(rows.n_examples) if rows.weights is None else rows.weights
         self.prior = weights[order] / weights.max()
-        self.slack = with_columns(problem).slack_per_example()[order]
+        self.slack = slack_per_example(problem)[order]
 
     def play(self, theta: Array, beta: Array, u: Array) -> None:
         """Draw at these steps, momenta and uniforms; fetch columns as they are needed."""
@@ -302,9 +296,15 @@ def uniforms(seed: int, t: int, end: int, n: int) -> Array:
     return generator.random((end - t, n))
 
 
+def slack_per_example(problem: KernelMatrixAdapter) -> Array:
+    """Squares of the extra coordinates of each example's rows; zeros: a hard margin."""
+    n = problem.rows.n_examples
+    return np.zeros(n) if problem.slack is None else problem.slack.reshape(n, -1)[:, 0]
+
+
 def vector(problem: KernelMatrixAdapter, state: SamplingState, F: Array, q: Array) -> Vector:
     """Scores and coefficients as a vector of the game; the rows' own coordinates taken out."""
-    F = F + np.sqrt(2.0) * with_columns(problem).slack_per_example()[state.order] * q
+    F = F + np.sqrt(2.0) * slack_per_example(problem)[state.order] * q
     if problem.rows.n_classes == 2:  # one row an example: both classes say the same
         F, q = np.sqrt(2.0) * F[1:], q.sum(axis=0, keepdims=True)
     back = np.argsort(state.order)

@@ -14,7 +14,7 @@ from marginsvm.estimator.parameters import CommonParameters, KernelParameters, N
 from marginsvm.fit import Algorithm, Candidate, Requirements
 from marginsvm.kernel_matrix import BestResponse, KernelMatrixAdapter
 from marginsvm.kernel_matrix.responses import WorstRow, worst_row
-from marginsvm.rows.vector import Vector
+from marginsvm.rows import Vector
 
 
 @dataclass(frozen=True)
@@ -60,10 +60,7 @@ class Perceptron(Algorithm):
 class FirstWorstRow(Perceptron):
     """Algorithm 3 of Ramdas and Pena (NKP): of rows with equal margins, the first is added."""
 
-    @property
-    def requires(self) -> Requirements:
-        """The order of the rows matters."""
-        return Requirements(in_order=True)
+    requires = Requirements(in_order=True)
 
     def respond(
         self, problem: KernelMatrixAdapter, w: Vector, last: BestResponse | None

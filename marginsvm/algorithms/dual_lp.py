@@ -16,8 +16,8 @@ from marginsvm.dual_state import DualStateMixin
 from marginsvm.estimator.declaring import parameter, with_parameters
 from marginsvm.estimator.parameters import KernelParameters, LpParameters, RandomParameters
 from marginsvm.fit import Algorithm, Candidate, Progress, Requirements, Stopping
-from marginsvm.kernel_matrix import KernelMatrixAdapter, Rows
-from marginsvm.rows.vector import Vector
+from marginsvm.kernel_matrix import KernelMatrixAdapter
+from marginsvm.rows import Rows, Vector
 
 _LAST_RESORT = 50  # epochs of Algorithm 1, for a model of weighted examples
 _FEW = 100  # a working set gains as many rows as it has, or this many
@@ -70,10 +70,7 @@ class DualLp(Algorithm):
     shrinking: bool = True
     random_state: Any = None
 
-    @property
-    def requires(self) -> Requirements:
-        """Rows in memory: an epoch goes from one to the other."""
-        return Requirements(by_passes=False)
+    requires = Requirements(by_passes=False)
 
     def start(self, problem: KernelMatrixAdapter) -> DualLpState:
         """Begin at zero; all rows are drawn from."""

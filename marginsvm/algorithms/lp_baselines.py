@@ -16,7 +16,7 @@ from marginsvm.estimator.declaring import parameter, with_parameters
 from marginsvm.estimator.parameters import LpParameters, RandomParameters
 from marginsvm.fit import Algorithm, Candidate, Progress, Requirements
 from marginsvm.kernel_matrix import KernelMatrixAdapter
-from marginsvm.rows.vector import Vector
+from marginsvm.rows import Vector
 
 _LATELY = 1e-6  # of all the mass: the difference of two vectors keeps ten digits
 
@@ -58,10 +58,7 @@ class OnlineLp(Algorithm):
     average: bool = False
     random_state: Any = None
 
-    @property
-    def requires(self) -> Requirements:
-        """Rows in memory: an epoch goes from one to the other."""
-        return Requirements(by_passes=False)
+    requires = Requirements(by_passes=False)
 
     def start(self, problem: KernelMatrixAdapter) -> OnlineState:
         """Begin at zero."""

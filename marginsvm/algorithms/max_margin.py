@@ -55,10 +55,7 @@ class ActiveSet(Algorithm):
 
     tol: float = 1e-6
 
-    @property
-    def requires(self) -> Requirements:
-        """Few rows matter, so that the mean of all and the whole kernel matrix are not needed."""
-        return Requirements(every_row=False)
+    requires = Requirements(every_row=False)
 
     def start(self, problem: KernelMatrixAdapter) -> Method:
         """Choose a method for problems of this shape."""

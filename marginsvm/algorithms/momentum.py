@@ -4,18 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from numbers import Real
 
 from sklearn.base import BaseEstimator
-from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
+from sklearn.utils._param_validation import HasMethods, StrOptions
 
 from marginsvm.dual_state import DualStateMixin
 from marginsvm.estimator.declaring import parameter, with_parameters
-from marginsvm.estimator.parameters import CommonParameters, KernelParameters
+from marginsvm.estimator.parameters import MOMENTUM, STEP, CommonParameters, KernelParameters
 from marginsvm.fit import Algorithm, Candidate, Requirements
 from marginsvm.kernel_matrix import KernelMatrixAdapter
 from marginsvm.kernel_matrix.responses import Response, Weights, logistic, softmax
-from marginsvm.rows.vector import Vector
+from marginsvm.rows import Vector
 from marginsvm.schedules import MOMENTA, STEPS, Schedule, momentum_at, resolve, step_at
 
 LOSSES: dict[str, Response] = {"exponential": softmax, "logistic": logistic}
@@ -162,18 +161,8 @@ class MomentumMarginClassifier(CommonParameters, KernelParameters, DualStateMixi
     loss: str | Response = parameter(
         StrOptions(set(LOSSES)), HasMethods("respond"), default="exponential"
     )
-    step: Schedule = parameter(
-        StrOptions(set(STEPS)),
-        Interval(Real, 0.0, None, closed="neither"),
-        callable,
-        default="constant",
-    )
-    momentum: Schedule = parameter(
-        StrOptions(set(MOMENTA)),
-        Interval(Real, 0.0, 1.0, closed="both"),
-        callable,
-        default="nesterov",
-    )
+    step: Schedule = parameter(*STEP, default="constant")
+    momentum: Schedule = parameter(*MOMENTUM, default="nesterov")
     gradient: str = parameter(StrOptions({"normalized", "theory", "plain"}), default="normalized")
 
     def _algorithm(self) -> Momentum:

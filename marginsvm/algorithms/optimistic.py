@@ -15,7 +15,7 @@ from marginsvm.estimator.parameters import CommonParameters, KernelParameters
 from marginsvm.fit import Algorithm, Candidate, Requirements
 from marginsvm.kernel_matrix import KernelMatrixAdapter
 from marginsvm.kernel_matrix.responses import softmax
-from marginsvm.rows.vector import Vector
+from marginsvm.rows import Vector
 
 
 @dataclass(frozen=True)
@@ -41,10 +41,7 @@ class OptimisticPlay(Algorithm):
 
     r: float | None = None
 
-    @property
-    def requires(self) -> Requirements:
-        """Best responses by the softmax only, so that the examples may lie anywhere."""
-        return Requirements(responses=(softmax,))
+    requires = Requirements(responses=(softmax,))
 
     def start(self, problem: KernelMatrixAdapter) -> OptimisticState:
         """Begin with the best response to the zero predictor."""

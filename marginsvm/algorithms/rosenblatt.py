@@ -15,18 +15,14 @@ from marginsvm.estimator.results import Fitted
 from marginsvm.fit import Requirements, Stopping
 from marginsvm.kernel_matrix import BestResponse, KernelMatrixAdapter
 from marginsvm.kernel_matrix.responses import Weights, worst_row
-from marginsvm.rows.rows import Rows
-from marginsvm.rows.vector import Vector
+from marginsvm.rows import Rows, Vector
 
 
 @dataclass(frozen=True)
 class Mistakes(Perceptron):
     """Algorithm 1 of Ramdas and Pena, Rosenblatt's: misclassified rows are added one by one."""
 
-    @property
-    def requires(self) -> Requirements:
-        """Rows are visited one by one."""
-        return Requirements(by_passes=False, in_order=True)
+    requires = Requirements(by_passes=False, in_order=True)
 
     def respond(
         self, problem: KernelMatrixAdapter, w: Vector, last: BestResponse | None

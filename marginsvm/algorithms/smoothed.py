@@ -13,7 +13,7 @@ from marginsvm.estimator.parameters import KernelParameters, NormalizeParameters
 from marginsvm.fit import Algorithm, Candidate, Requirements
 from marginsvm.kernel_matrix import BestResponse, KernelMatrixAdapter
 from marginsvm.kernel_matrix.responses import Response, softmax
-from marginsvm.rows.vector import Vector
+from marginsvm.rows import Vector
 
 
 @dataclass(frozen=True)
@@ -56,10 +56,7 @@ def smoothed_round(
 class Smoothed(Algorithm):
     """Algorithm 4 of Ramdas and Pena (SNKP)."""
 
-    @property
-    def requires(self) -> Requirements:
-        """Best responses by the softmax only, so that the examples may lie anywhere."""
-        return Requirements(responses=(softmax,))
+    requires = Requirements(responses=(softmax,))
 
     def start(self, problem: KernelMatrixAdapter) -> SmoothedState:
         """Begin at the uniform distribution."""

@@ -20,7 +20,7 @@ from marginsvm.certify.tolerances import (
     MAX_BALANCED_EXACTLY,
     ROUNDED_IMBALANCE,
 )
-from marginsvm.rows.rows import Rows
+from marginsvm.rows import Rows
 
 
 def balanced_exactly(rows: Rows, q: Array) -> Array:

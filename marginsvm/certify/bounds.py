@@ -20,7 +20,7 @@ from marginsvm._rounding import FEW, PAIRWISE, SMALL
 from marginsvm._typing import Array
 from marginsvm.certify.certifiable import Certifiable, LowestMargins, Predictor
 from marginsvm.certify.tolerances import IMBALANCE_SURCHARGE, SCALABLE_MARGIN
-from marginsvm.rows.vector import Vector
+from marginsvm.rows import Vector
 
 
 def upper_bound(problem: Certifiable, vector: Vector) -> float:
@@ -41,11 +41,6 @@ def upper_bound(problem: Certifiable, vector: Vector) -> float:
         length = _with_slack(length, np.sum(problem.slack * q * q))
     bound = length + IMBALANCE_SURCHARGE * problem.errors.farthest * proof.imbalance()
     return bound / proof.mass
-
-
-def distribution(problem: Certifiable, vector: Vector) -> Array:
-    """The published weights on the rows: a vector's coefficients, divided by their sum."""
-    return problem.distribution(vector).weights()
 
 
 def rounding_error(problem: Certifiable, vector: Vector) -> float:
@@ -139,7 +134,7 @@ def _of_hard_margin(problem: Certifiable, measured: LowestMargins, offsets: Arra
     if measured.margins is not None and too_coarse:
         least = max(least, _sharpened(problem, predictor, measured.margins, smallest, scale))
     if smallest.margin <= smallest.error:
-        least = _of_no_separator(least)
+        least = min(least, 0.0)  # rounding hides the sign: no positive margin is claimed
     return predictor._replace(margin=least / norm)
 
 
@@ -164,7 +159,7 @@ def _of_soft_margin(
         return predictor
     least = smallest.quick
     if smallest.margin <= smallest.error or not _is_positive(problem, smallest, smallest.quick):
-        least = _of_no_separator(least)
+        least = min(least, 0.0)  # rounding hides the sign: no positive margin is claimed
     return predictor._replace(margin=least / norm)
 
 
@@ -191,11 +186,6 @@ def _sharpened(
     wanted = problem.errors.rounding_rtol * smallest.margin
     least -= problem.errors.extended_margin_error(smallest.vector, smallest.norm, wanted)
     return min(least, smallest.margin + smallest.error)
-
-
-def _of_no_separator(least: float) -> float:
-    """Lower bound where rounding hides the sign of the margin: no positive margin is claimed."""
-    return min(least, 0.0)
 
 
 def _is_positive(problem: Certifiable, smallest: _Smallest, margin: float) -> bool:

@@ -8,9 +8,8 @@ from __future__ import annotations
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 from marginsvm._typing import Array
-from marginsvm.certify.overlap_checks import OverlapChecks
-from marginsvm.rows.rows import Rows
-from marginsvm.rows.vector import Vector
+from marginsvm.certify.tolerances import MAX_OVERLAP_EFFORT
+from marginsvm.rows import Rows, Vector
 
 
 class Predictor(NamedTuple):
@@ -136,6 +135,22 @@ class ErrorModel(Protocol):
     def extended_margin_error(self, vector: Vector, norm: float, wanted: float) -> float:
         """The same for margins of the published numbers computed in extended precision."""
         ...
+
+
+class OverlapChecks(dict[bytes, bool]):
+    """For the weights that were checked so far, as bytes: whether they prove an overlap."""
+
+    _spent = 0.0
+
+    @property
+    def may_continue(self) -> bool:
+        """Whether checks without a proof have not yet taken too long."""
+        return self._spent < MAX_OVERLAP_EFFORT
+
+    def add(self, weights: bytes, proved: bool, effort: float) -> None:
+        """Keep a result, and the effort of its check (cube of the number of examples)."""
+        self[weights] = proved
+        self._spent += 0.0 if proved else effort
 
 
 class Certifiable(Protocol):

@@ -10,7 +10,7 @@ from marginsvm._cached import cached_property
 from marginsvm._typing import Array
 from marginsvm.certify.balancing import balanced_exactly, imbalance
 from marginsvm.certify.certifiable import Certifiable
-from marginsvm.rows.vector import Vector
+from marginsvm.rows import Vector
 
 
 class KnownDistribution:

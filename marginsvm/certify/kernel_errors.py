@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 
@@ -11,16 +11,7 @@ from marginsvm._rounding import FEW, PAIRWISE, SMALL, Extended, chained, extende
 from marginsvm._typing import Array
 from marginsvm.certify.certifiable import Distribution
 from marginsvm.certify.tolerances import KERNEL_RESOLUTION, KERNEL_VANISHING
-from marginsvm.rows.rows import Rows, support_of
-from marginsvm.rows.vector import Vector
-
-
-class KernelValues(Protocol):
-    """What the error model needs of a kernel matrix."""
-
-    def extended_square(self, few: Array, V: Array) -> float:
-        """``V' K V`` of the coefficients V on a few examples, in extended precision."""
-        ...
+from marginsvm.rows import Rows, Vector, support_of
 
 
 @dataclass(frozen=True)
@@ -31,7 +22,9 @@ class KernelErrors:
 
     Attributes
     ----------
-    values : KernelValues
+    extended_square : callable
+        Its arguments are the indices of few examples and extended coefficients V on them, one line
+        an example; the result is ``V' K V``, in extended precision.
     rows : Rows
     radius : float
     highest : float
@@ -43,7 +36,7 @@ class KernelErrors:
     rounding_rtol : float
     """
 
-    values: KernelValues
+    extended_square: Callable[[Array, Array], float]
     rows: Rows
     radius: float
     highest: float
@@ -68,7 +61,7 @@ class KernelErrors:
         squared, error = np.sum(V * proof.image), off * np.abs(V).sum() ** 2
         if error <= self.rounding_rtol * squared or few.size**2 > SMALL:
             return max(_root(squared, error), self._finest)
-        squared = self.values.extended_square(few, self.rows.adjoint(q.astype(Extended))[few])
+        squared = self.extended_square(few, self.rows.adjoint(q.astype(Extended))[few])
         error = (4.0 * extended(few.size) + self.value_error) * self.highest
         return max(_root(squared / self.radius**2, error), self._finest)
 

@@ -20,18 +20,17 @@ from marginsvm._rounding import (
 from marginsvm._typing import Array
 from marginsvm.certify.certifiable import Distribution
 from marginsvm.certify.tolerances import VANISHING
-from marginsvm.rows.norms import LpNorm
-from marginsvm.rows.rows import Rows, support_of
-from marginsvm.rows.vector import Vector
+from marginsvm.rows import LpNorm, Rows, Vector, support_of
 
 
 class Features(Protocol):
     """What the error model needs of examples that have features."""
 
+    @property
     def extent(self) -> tuple[Array, Array] | None:
         """For each feature, its largest distance from the mean, and the error due to the mean.
 
-        Both are in radii; the first call takes a pass. None: they are not needed, as no
+        Both are in radii; it takes a pass to compute them. None: they are not needed, as no
         feature is longer than its example.
         """
         ...
@@ -97,7 +96,7 @@ class LinearErrors:
             sums, offset, moved = extended(few.size), 0.0, 0.0
         coarse = (sums + moved) * self.reach
         length = norm + coarse
-        extent = self.features.extent() if coarse > self.rounding_rtol * norm else None
+        extent = self.features.extent if coarse > self.rounding_rtol * norm else None
         if extent is not None:
             weight = sums * np.abs(self.rows.adjoint(q)).sum(axis=0) + moved
             error = np.multiply.outer(weight, extent[0] + offset * extent[1])
@@ -120,10 +119,24 @@ class LinearErrors:
         """Error of margins: ``inner`` of sums of centred terms, ``outer`` of the mean's part."""
         offset = 0.5 * (self.reach - 1.0)  # of the mean
         error = (inner + outer * offset + self.row_error) * norm
-        extent = self.features.extent() if error > wanted else None
+        extent = self.features.extent if error > wanted else None
         if extent is not None:
             W = np.abs(self.norm.mirror(vector.image)).reshape(-1, self.width).max(axis=0)
             spread, late = extent
             terms = inner * float(W @ spread) + 0.5 * outer * float(W @ late)
             error = min(error, self.rows.unit * (1.0 + PAIRWISE) * terms)
         return error
+
+
+@dataclass(frozen=True)
+class LazyErrors(LinearErrors):
+    """The same where the examples are on other machines.
+
+    Errors of predictors are as in :class:`LinearErrors`, those of proofs as sums over all examples.
+    A closer bound for proofs would need the single weights, and with them one more pass.
+    """
+
+    def proof_norm(self, proof: Distribution) -> float:
+        length = self.norm.dual.length(proof.image.ravel()) * (1.0 + PAIRWISE)
+        sums = UNIT * (self.rows.n_examples + 8) * (self.reach + 3.0)
+        return length + sums + self.row_error

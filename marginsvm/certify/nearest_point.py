@@ -32,7 +32,7 @@ from marginsvm.certify.tolerances import (
     STIFFNESS,
     WIDE_ROW,
 )
-from marginsvm.rows.vector import Vector
+from marginsvm.rows import Vector
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from marginsvm._typing import Array
 from marginsvm.data import passes
 from marginsvm.data.memory import Store
 from marginsvm.data.passes import Block, Centre
-from marginsvm.rows.rows import Rows
+from marginsvm.rows import Rows
 
 
 @dataclass(frozen=True)
@@ -74,6 +74,7 @@ class CentredExamples:
         """Scores of some examples in the user's units, summed in extended precision."""
         return np.asarray(self.store.take(index) @ coef.T.astype(Extended))
 
+    @cached_property
     def extent(self) -> tuple[Array, Array] | None:
         """For each feature, its largest distance from the mean and what the mean may cost.
 
@@ -81,10 +82,6 @@ class CentredExamples:
         so that a feature in large units does not hide what the others prove. None: no feature
         is longer than its example. The first time, a pass computes it.
         """
-        return self._extent
-
-    @cached_property
-    def _extent(self) -> tuple[Array, Array] | None:
         if self.store.normalized:
             return None
         d, mean = self.store.shape[1], self.centre.mean

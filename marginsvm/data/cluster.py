@@ -16,7 +16,7 @@ from marginsvm.data.memory import Store, chunks
 from marginsvm.data.normalized import NormalizedRows, normalized
 from marginsvm.data.passes import Block
 from marginsvm.data.threads import single_threaded_blas
-from marginsvm.rows.rows import Rows
+from marginsvm.rows import Rows
 
 T = TypeVar("T")
 
@@ -71,7 +71,8 @@ class RemoteStore(Store):
         self.shape, self.dtype, self.sparse = (int(self._ends[-1]), n_features), dtype, sparse
 
     def map(self, work: Callable[..., T], rows: Rows, *local: Array | None) -> Iterator[T]:
-        yield from self._client.gather(self._submit(work, *local))
+        parts = self._client.map(_run, self._chunks, self._cut(local), work=work, pure=False)
+        yield from self._client.gather(parts)
 
     def fold(
         self, work: Callable[..., T], merge: Callable[[T, T], T], rows: Rows, *local: Array | None
@@ -114,9 +115,6 @@ class RemoteStore(Store):
         return RemoteStore(
             self._client, chunks, self._sizes, width, self.dtype, self.sparse, normalized=True
         )
-
-    def _submit(self, work: Callable[..., T], *local: Array | None) -> list[Any]:
-        return self._client.map(_run, self._chunks, self._cut(local), work=work, pure=False)
 
     def _cut(self, local: tuple[Array | None, ...]) -> list[list[Array | None]]:
         """What belongs to each chunk."""

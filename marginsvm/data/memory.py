@@ -14,7 +14,7 @@ from marginsvm._typing import Array
 from marginsvm.data.normalized import NormalizedRows, normalized
 from marginsvm.data.passes import Block, BlockCallback
 from marginsvm.data.threads import ordered_map
-from marginsvm.rows.rows import Rows
+from marginsvm.rows import Rows
 
 T = TypeVar("T")
 

@@ -17,8 +17,7 @@ import numpy as np
 from marginsvm._rounding import LONG, is_dense, product, summed, times
 from marginsvm._typing import Array
 from marginsvm.data.normalized import NormalizedRows, norms
-from marginsvm.rows.norms import LpNorm
-from marginsvm.rows.rows import Rows
+from marginsvm.rows import LpNorm, Rows
 
 T = TypeVar("T")
 

@@ -16,7 +16,7 @@ from marginsvm.data.memory import Store, chunks
 from marginsvm.data.normalized import NormalizedRows, normalized
 from marginsvm.data.passes import Block
 from marginsvm.data.threads import ordered_map
-from marginsvm.rows.rows import Rows
+from marginsvm.rows import Rows
 
 T = TypeVar("T")
 

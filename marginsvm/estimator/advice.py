@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from marginsvm.certify.certificate import relative_gap
+from marginsvm.certify.checker.claims import relative_gap
 from marginsvm.kernel_matrix import KernelMatrixAdapter
 
 _IN_VAIN = "More rounds do not help:"

@@ -13,8 +13,9 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_array, validate_data
 
 from marginsvm._typing import Array
+from marginsvm.data.memory import Store
+from marginsvm.data.stream import StreamStore
 from marginsvm.estimator.training_set import Labels, TrainingSet, check_kernel_params, labelled
-from marginsvm.kernel_matrix import Store, StreamStore
 
 _FLOATS = [np.float64, np.float32]
 _FEATURES = ("n_features_in_", "feature_names_in_")

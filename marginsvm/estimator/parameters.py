@@ -17,8 +17,12 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from marginsvm._typing import Array
 from marginsvm.estimator.declaring import parameter, with_parameters
+from marginsvm.schedules import MOMENTA, STEPS
 
 KERNELS = {*PAIRWISE_KERNEL_FUNCTIONS, "precomputed"}
+# What a schedule of steps or of momentum may be: a name, a number or a function of the round.
+STEP = (StrOptions(set(STEPS)), Interval(Real, 0.0, None, closed="neither"), callable)
+MOMENTUM = (StrOptions(set(MOMENTA)), Interval(Real, 0.0, 1.0, closed="both"), callable)
 
 
 @with_parameters

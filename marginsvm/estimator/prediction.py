@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from marginsvm._typing import Array
 from marginsvm._version import __version__
-from marginsvm.kernel_matrix import inverse, norms, norms_in_kernel
+from marginsvm.data.normalized import inverse, norms, norms_in_kernel
 
 _BLOCK_BYTES = 2**25  # memory of the kernel values of a test set that are computed together
 

@@ -9,8 +9,8 @@ import numpy as np
 
 from marginsvm._cached import cached_property
 from marginsvm._typing import Array
-from marginsvm.certify.bounds import distribution
-from marginsvm.certify.certificate import MarginCertificate, rows_in_words
+from marginsvm.certify.certificate import MarginCertificate
+from marginsvm.certify.checker.claims import rows_in_words
 from marginsvm.estimator.training_set import TrainingSet
 from marginsvm.fit import Algorithm, Progress
 from marginsvm.fit.confirm import confirm
@@ -57,7 +57,7 @@ class Fitted:
             margin_bound=float(upper * self.unit),
             status=status,
             separable=self._separable(),
-            weights=training.embed(distribution(self.problem, bounds.proof)),
+            weights=training.embed(self.problem.distribution(bounds.proof).weights()),
             radius=self.problem.radius,
             of=rows_in_words(division.constant) if division else "X",
         )

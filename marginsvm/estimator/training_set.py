@@ -15,25 +15,20 @@ from sklearn.utils.validation import _check_sample_weight, validate_data
 
 from marginsvm._typing import Array
 from marginsvm.certify.tolerances import ROUNDING_RTOL_OF_TOL
+from marginsvm.data.memory import as_store
+from marginsvm.data.normalized import Division, NormalizedRows, inverse, of_normalized
 from marginsvm.data.passes import longest
 from marginsvm.estimator.prediction import canonical
 from marginsvm.estimator.weights import ClassWeights
 from marginsvm.fit import Requirements
 from marginsvm.kernel_matrix import (
-    Division,
     GramAdapter,
     KernelMatrixAdapter,
     LazyWeightsAdapter,
     LinearAdapter,
-    LpNorm,
-    NormalizedRows,
-    Rows,
-    as_store,
-    inverse,
-    make_rows,
-    of_normalized,
 )
 from marginsvm.kernel_matrix.responses import OnePassResponse
+from marginsvm.rows import LpNorm, Rows, make_rows
 
 _SPARE = 8  # best responses beside those of the rounds, such as the one of the first state
 

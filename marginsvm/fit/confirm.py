@@ -14,8 +14,7 @@ from marginsvm.fit.algorithm import Algorithm
 from marginsvm.fit.progress import ConfirmedBounds, Progress
 from marginsvm.kernel_matrix import KernelMatrixAdapter
 from marginsvm.kernel_matrix.responses import Weights, softmax
-from marginsvm.rows.rows import Rows
-from marginsvm.rows.vector import Vector
+from marginsvm.rows import Rows, Vector
 
 # Logarithms of the factors by which margins, divided by the largest of them, are multiplied in
 # the search for the scale of least loss: from e^-5, where the loss is flat, to e^10, where only

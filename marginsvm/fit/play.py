@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from marginsvm.certify.bounds import upper_bound
-from marginsvm.certify.decisive import decisive
+from marginsvm.certify.overlap import decisive
 from marginsvm.fit.algorithm import Algorithm
 from marginsvm.fit.confirm import confirm
 from marginsvm.fit.history import Line

@@ -12,7 +12,7 @@ from marginsvm.certify.certifiable import Predictor
 from marginsvm.certify.tolerances import OTHER_DATA
 from marginsvm.fit.history import History
 from marginsvm.kernel_matrix import KernelMatrixAdapter
-from marginsvm.rows.vector import Vector
+from marginsvm.rows import Vector
 
 
 @dataclass(frozen=True)

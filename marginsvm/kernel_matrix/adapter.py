@@ -9,15 +9,17 @@ from typing import Any
 import numpy as np
 
 from marginsvm._typing import Array
-from marginsvm.certify.certifiable import Distribution, ErrorModel, LowestMargins
+from marginsvm.certify.certifiable import (
+    Distribution,
+    ErrorModel,
+    LowestMargins,
+    OverlapChecks,
+)
 from marginsvm.certify.distribution import KnownDistribution
-from marginsvm.certify.overlap_checks import OverlapChecks
 from marginsvm.data.work import Work
 from marginsvm.kernel_matrix.responses import Response, Weights, softmax
 from marginsvm.kernel_matrix.scale import Scale
-from marginsvm.rows.norms import LpNorm
-from marginsvm.rows.rows import Rows
-from marginsvm.rows.vector import Vector
+from marginsvm.rows import LpNorm, Rows, Vector
 
 
 @dataclass(frozen=True)
@@ -26,11 +28,6 @@ class BestResponse:
 
     vector: Vector
     weights: Weights
-
-    @property
-    def mass(self) -> float:
-        """Sum of the weights in ``vector``."""
-        return self.weights.mass
 
 
 class KernelMatrixAdapter(ABC):
@@ -81,7 +78,7 @@ class KernelMatrixAdapter(ABC):
     >>> X, codes = np.array([[2.0, 0.0], [0.0, 1.0]]), np.array([1, 0])
     >>> problem = LinearAdapter(X, make_rows(codes, 2, balanced=False))
     >>> best = problem.respond(problem.zeros())  # the zero predictor has margin 0 on all rows
-    >>> best.vector.coef, best.mass
+    >>> best.vector.coef, best.weights.mass
     (array([0.5, 0.5]), 1.0)
     >>> problem.radius, problem.margins(best.vector)  # in units of the radius, squared
     (2.0, array([0.5  , 0.125]))
@@ -232,16 +229,6 @@ class KernelMatrixAdapter(ABC):
         return KnownDistribution(self, w)
 
     # Counters, and known defects of the data.
-
-    @property
-    def n_passes(self) -> float:
-        """Passes over the examples so far."""
-        return self.work.passes
-
-    @property
-    def n_kernel_evaluations(self) -> int:
-        """Inner products of two examples computed so far."""
-        return self.work.kernel_evaluations
 
     def flaw(self) -> str:
         """A known defect of the data that makes margins meaningless, with advice; else empty."""

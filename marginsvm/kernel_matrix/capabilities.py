@@ -13,26 +13,10 @@ from __future__ import annotations
 from typing import Any, Protocol, cast, runtime_checkable
 
 from marginsvm._typing import Array
-from marginsvm.certify.certifiable import WrittenOut, written_out
 from marginsvm.kernel_matrix.adapter import KernelMatrixAdapter
 from marginsvm.kernel_matrix.columns import ColumnCache
 from marginsvm.kernel_matrix.layout import RowLayout
-from marginsvm.rows.vector import Vector
-
-__all__ = [
-    "CsrExamples",
-    "HasColumns",
-    "HasLayout",
-    "Restrictable",
-    "SecondMoments",
-    "WrittenOut",
-    "csr_examples",
-    "restricted",
-    "row_layout",
-    "second_moments",
-    "with_columns",
-    "written_out",
-]
+from marginsvm.rows import Vector
 
 
 @runtime_checkable
@@ -45,10 +29,6 @@ class HasColumns(Protocol):
 
     def column_scale(self) -> float:
         """Factor from the values of ``columns`` to units of the radius squared."""
-        ...
-
-    def slack_per_example(self) -> Array:
-        """Squares of the slack coordinate of each example's rows; zeros: a hard margin."""
         ...
 
     def assemble(self, F: Array, q: Array) -> Vector:

@@ -9,7 +9,6 @@ import numpy as np
 
 from marginsvm._rounding import product
 from marginsvm._typing import Array
-from marginsvm.rows.rows import Rows
 
 _TAKEN = 48  # columns that are computed at once where they are not kept
 
@@ -17,8 +16,8 @@ _TAKEN = 48  # columns that are computed at once where they are not kept
 class ColumnPlan(NamedTuple):
     """How columns are computed for an algorithm: cache in MB, columns in a batch."""
 
-    cache_size: float
-    batch: int
+    cache_size: float = 0.0
+    batch: int = 1
 
 
 class ColumnCache:
@@ -77,23 +76,6 @@ class ColumnCache:
         self.slot = np.full(n_examples, -1)
         self.used = np.zeros(capacity + 1, dtype=np.int64)
         self._owner = np.full(capacity, -1)
-
-    @classmethod
-    def planned(
-        cls,
-        plan: ColumnPlan | None,
-        compute: Callable[[Array], Array],
-        rows: Rows,
-        dtype: np.dtype,
-        *,
-        passes: float = 1.0,
-        extra_bytes: int = 0,
-    ) -> ColumnCache:
-        """Begin an empty cache as planned; ``extra_bytes`` are taken for the columns elsewhere."""
-        size, batch = plan or ColumnPlan(0.0, 1)
-        size -= extra_bytes / 2**20
-        n, k = rows.n_examples, rows.n_classes
-        return cls(compute, n, dtype, size, batch, at_least=k, passes=passes)
 
     @property
     def hit_rate(self) -> float:

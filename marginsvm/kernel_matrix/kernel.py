@@ -21,9 +21,7 @@ from marginsvm.kernel_matrix.columns import ColumnCache, ColumnPlan
 from marginsvm.kernel_matrix.kernel_values import KernelValues
 from marginsvm.kernel_matrix.layout import GRAM, RowLayout, common_layout
 from marginsvm.kernel_matrix.scale import Scale
-from marginsvm.rows.norms import LpNorm
-from marginsvm.rows.rows import Rows
-from marginsvm.rows.vector import Vector
+from marginsvm.rows import LpNorm, Rows, Vector
 
 # Examples whose kernel matrix is searched for negative eigenvalues: a tenth of a second.
 _EXAMINED = 500
@@ -90,7 +88,7 @@ class GramAdapter(KernelMatrixAdapter, HasColumns, HasLayout):
         tallest = float(np.sqrt(highest))
         scale = Scale.of(squared, rows, C, lambda: tallest, tallest)
         errors = KernelErrors(
-            self._values,
+            self._values.extended_square,
             rows,
             scale.radius,
             highest=highest / scale.radius**2,
@@ -195,9 +193,6 @@ class GramAdapter(KernelMatrixAdapter, HasColumns, HasLayout):
 
     def column_scale(self) -> float:
         return 1.0 / self.radius**2
-
-    def slack_per_example(self) -> Array:
-        return self._scale.slack_per_example()
 
     def assemble(self, F: Array, q: Array) -> Vector:
         return Vector(F, q)

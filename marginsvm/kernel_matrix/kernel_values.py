@@ -16,7 +16,7 @@ from marginsvm.data.normalized import NormalizedRows
 from marginsvm.data.threads import ordered_map
 from marginsvm.data.work import Work
 from marginsvm.kernel_matrix.columns import ColumnCache, ColumnPlan, KeptColumns, WholeMatrix
-from marginsvm.rows.rows import Rows, support_of
+from marginsvm.rows import Rows, support_of
 
 # Memory of a kernel matrix that is kept. A larger one is computed anew for every product.
 _MAX_STORED_BYTES = 2**31
@@ -94,12 +94,8 @@ class KernelValues:
         if self.whole and (K := self.stored()) is not None:
             return np.diagonal(K)
         size = _DIAGONAL_BLOCK
-        return np.concatenate(
-            [
-                np.diagonal(self.block(slice(i, i + size), slice(i, i + size)))
-                for i in range(0, n, size)
-            ]
-        )
+        blocks = (slice(i, i + size) for i in range(0, n, size))
+        return np.concatenate([np.diagonal(self.block(some, some)) for some in blocks])
 
     def block(self, i: Any, j: Any) -> Array:
         """Entries of the kernel matrix for two selections of the examples."""
@@ -190,15 +186,10 @@ class KernelValues:
         """Columns of the matrix, the last used of them kept."""
         if self._K is not None:
             return WholeMatrix(self._K)
-        extra_bytes = getattr(self.X, "extra_bytes", 0)  # of a kernel that prepared its examples
-        return ColumnCache.planned(
-            self._plan,
-            self._columns,
-            self._rows,
-            self.dtype,
-            passes=1.0 / self._rows.n_examples,
-            extra_bytes=extra_bytes,
-        )
+        (size, batch), n = self._plan or ColumnPlan(), self._rows.n_examples
+        size -= getattr(self.X, "extra_bytes", 0) / 2**20  # of a kernel that prepared its examples
+        k = self._rows.n_classes
+        return ColumnCache(self._columns, n, self.dtype, size, batch, at_least=k, passes=1.0 / n)
 
     def _columns(self, examples: Array) -> Array:
         n = self._rows.n_examples

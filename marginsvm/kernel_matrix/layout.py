@@ -8,8 +8,7 @@ import numpy as np
 
 from marginsvm._typing import Array
 from marginsvm.kernel_matrix.scale import Scale
-from marginsvm.rows.norms import LpNorm
-from marginsvm.rows.rows import Rows
+from marginsvm.rows import LpNorm, Rows
 
 DENSE, SPARSE, GRAM = 0, 1, 2
 

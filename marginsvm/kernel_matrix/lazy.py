@@ -17,7 +17,7 @@ import numpy as np
 
 from marginsvm._typing import Array
 from marginsvm.certify.certifiable import LowestMargins
-from marginsvm.certify.lazy_errors import LazyErrors
+from marginsvm.certify.linear_errors import LazyErrors
 from marginsvm.data import passes
 from marginsvm.data.passes import Block, Centre
 from marginsvm.kernel_matrix.adapter import BestResponse
@@ -32,8 +32,7 @@ from marginsvm.kernel_matrix.mixture import (
 )
 from marginsvm.kernel_matrix.responses import OnePassResponse, Response, softmax
 from marginsvm.kernel_matrix.responses.balancing import balancing_factors
-from marginsvm.rows.rows import Rows
-from marginsvm.rows.vector import Vector
+from marginsvm.rows import Rows, Vector
 
 
 class LazyWeightsAdapter(LinearAdapter):
@@ -77,8 +76,10 @@ class LazyWeightsAdapter(LinearAdapter):
             return super().respond(w, mu, response)
         self.work.add_pass()
         W, shift = self._weights(w.image, precise=False)
-        work = _sums if self._merges else _sums_without_images
-        sums = self._fold(partial(work, W=W, shift=shift, response=response, mu=mu), response.merge)
+        sums = self._fold(
+            partial(_sums, W=W, shift=shift, response=response, mu=mu, images=self._merges),
+            response.merge,
+        )
         whole = response.finish(self.rows, sums, mu)
         image, weights = whole.image, whole.weights
         played = Played(response, W, shift, mu, whole.parameters, weights.mass)
@@ -130,7 +131,9 @@ class LazyWeightsAdapter(LinearAdapter):
         """Weights of a vector on the rows: a pass, and two more for a vector that is new."""
         mixture, given, _ = self._realised(w)
         self.work.add_pass()
-        return np.concatenate(list(self._map(partial(weights_of, mixture=mixture), *given)))
+        return np.concatenate(
+            list(self._store.map(partial(weights_of, mixture=mixture), self.rows, *given))
+        )
 
     def refresh(self, w: Vector) -> Vector:
         """Compute a vector again from its weights: two passes for a vector that is new."""
@@ -190,24 +193,12 @@ def _sums(
     shift: Array | float,
     response: OnePassResponse,
     mu: float,
+    images: bool,
 ) -> Any:
-    """What a response sums up of the blocks."""
-    block_sums = partial(response.block_sums, mu=mu)
-    return passes.margins_and_sums(rows, blocks, None, W, shift, block_sums, response.merge)[1]
-
-
-def _sums_without_images(
-    rows: Rows,
-    blocks: list[Block],
-    W: Array,
-    shift: Array | float,
-    response: OnePassResponse,
-    mu: float,
-) -> Any:
-    """The same, where the sums of all groups' images would be large."""
+    """What a response sums up of the blocks; without images where those would be large."""
 
     def block_sums(rows: Rows, block: slice, X: Any, margins: Array) -> Any:
-        return response.block_sums(rows, block, None, margins, mu)
+        return response.block_sums(rows, block, X if images else None, margins, mu)
 
     return passes.margins_and_sums(rows, blocks, None, W, shift, block_sums, response.merge)[1]
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial, reduce
 from typing import Any, ClassVar, TypeVar
@@ -12,6 +11,7 @@ import numpy as np
 from marginsvm._cached import cached_property
 from marginsvm._rounding import PAIRWISE, is_dense
 from marginsvm._typing import Array
+from marginsvm.certify.certifiable import WrittenOut
 from marginsvm.certify.linear_errors import LinearErrors
 from marginsvm.data import passes
 from marginsvm.data.centred import CentredExamples
@@ -26,16 +26,13 @@ from marginsvm.kernel_matrix.capabilities import (
     HasLayout,
     Restrictable,
     SecondMoments,
-    WrittenOut,
 )
 from marginsvm.kernel_matrix.columns import ColumnCache, ColumnPlan
 from marginsvm.kernel_matrix.layout import DENSE, SPARSE, RowLayout, common_layout
 from marginsvm.kernel_matrix.measuring import measured
 from marginsvm.kernel_matrix.responses import OnePassResponse, Response, softmax
 from marginsvm.kernel_matrix.scale import Scale
-from marginsvm.rows.norms import LpNorm
-from marginsvm.rows.rows import Rows, support_of
-from marginsvm.rows.vector import Vector
+from marginsvm.rows import LpNorm, Rows, Vector, support_of
 
 T = TypeVar("T")
 
@@ -127,9 +124,6 @@ class LinearAdapter(
         elsewhere = store.whole is None and groups * width <= _MAX_SUMS
         self._merges = store.n_blocks > 1 and (groups == 1 or elsewhere)
 
-    def _map(self, work: Callable[..., T], *local: Array | None) -> Iterator[T]:
-        return self._store.map(work, self.rows, *local)
-
     def _accumulate(self, V: Array, precise: bool) -> Array:
         """``V^T X`` in user's units, summed in float64 over the blocks."""
         dtype = np.dtype(np.float64) if precise else self._store.dtype
@@ -169,7 +163,7 @@ class LinearAdapter(
             precise=precise,
             on_block=self._store.block_callback(),
         )
-        return np.concatenate(list(self._map(work)))
+        return np.concatenate(list(self._store.map(work, self.rows)))
 
     def _inner(self, w: Vector, u: Vector) -> float:
         return float(w.image.ravel() @ self._norm.mirror(u.image).ravel())
@@ -191,7 +185,7 @@ class LinearAdapter(
             block_sums=partial(response.block_sums, mu=mu),
             merge=response.merge,
         )
-        margins, sums = zip(*self._map(work, slack), strict=True)
+        margins, sums = zip(*self._store.map(work, self.rows, slack), strict=True)
         whole = response.finish(self.rows, reduce(response.merge, sums), mu)
         assert whole.image is not None  # the sums were taken with the examples
         M, every = np.concatenate(margins), slice(None)
@@ -231,7 +225,7 @@ class LinearAdapter(
     # Capabilities.
 
     def spread(self) -> Array | None:
-        extent = self._centred.extent()
+        extent = self._centred.extent
         return None if extent is None else extent[0]
 
     def examples(self, index: Array) -> Array:
@@ -283,7 +277,8 @@ class LinearAdapter(
 
     @cached_property
     def _column_cache(self) -> ColumnCache:
-        return ColumnCache.planned(self._plan, self._columns, self.rows, np.dtype(np.float64))
+        plan, n, k = self._plan or ColumnPlan(), self.rows.n_examples, self.rows.n_classes
+        return ColumnCache(self._columns, n, np.dtype(np.float64), *plan, at_least=k)
 
     def _columns(self, examples: Array) -> Array:
         out = self._centred.columns(examples)
@@ -292,9 +287,6 @@ class LinearAdapter(
 
     def column_scale(self) -> float:
         return 1.0
-
-    def slack_per_example(self) -> Array:
-        return self._scale.slack_per_example()
 
     def assemble(self, F: Array, q: Array) -> Vector:
         return self.combine(q)

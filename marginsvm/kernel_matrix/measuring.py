@@ -13,8 +13,7 @@ from marginsvm.data.memory import Store
 from marginsvm.data.passes import Centre
 from marginsvm.data.threads import single_threaded_blas
 from marginsvm.kernel_matrix.scale import Scale
-from marginsvm.rows.norms import LpNorm
-from marginsvm.rows.rows import Rows
+from marginsvm.rows import LpNorm, Rows
 
 # A mean this many radii away from the origin would cost digits if it were subtracted from the
 # sums over examples; it then is subtracted from the examples themselves.

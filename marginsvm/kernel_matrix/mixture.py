@@ -11,7 +11,7 @@ from marginsvm._typing import Array
 from marginsvm.data import passes
 from marginsvm.data.passes import Block, Centre
 from marginsvm.kernel_matrix.responses import OnePassResponse
-from marginsvm.rows.rows import Rows
+from marginsvm.rows import Rows
 
 _AT_ONCE = 64  # best responses whose scores a block computes in one product
 

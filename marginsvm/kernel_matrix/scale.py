@@ -9,7 +9,7 @@ import numpy as np
 
 from marginsvm._typing import Array
 from marginsvm.certify.tolerances import LARGEST_NORM
-from marginsvm.rows.rows import Rows
+from marginsvm.rows import Rows
 
 
 @dataclass(frozen=True)
@@ -76,11 +76,6 @@ class Scale:
         soft = np.isfinite(C)
         slack = rows.per_example(0.5 / C / (weights * radius**2)) if soft else None
         return cls(C, radius, squared_norms / radius**2, slack)
-
-    def slack_per_example(self) -> Array:
-        """Squares of the extra coordinates of each example's rows; zeros: a hard margin."""
-        zeros = np.zeros(len(self.lengths))
-        return zeros if self.slack is None else zeros + self.slack.ravel()
 
     def restrict(self, examples: Array) -> Scale:
         """The same for some of the examples, which already are in units of the radius."""

@@ -1,1 +1,18 @@
 """Labels as rows: the signed examples whose smallest margin is maximised."""
+
+from marginsvm._typing import Array
+from marginsvm.rows.binary import BinaryRows
+from marginsvm.rows.multiclass import MulticlassRows
+from marginsvm.rows.norms import LpNorm
+from marginsvm.rows.rows import Rows, support_of
+from marginsvm.rows.vector import Vector
+
+__all__ = ["BinaryRows", "LpNorm", "MulticlassRows", "Rows", "Vector", "make_rows", "support_of"]
+
+
+def make_rows(
+    codes: Array, n_classes: int, *, balanced: bool, weights: Array | None = None
+) -> Rows:
+    """Binary rows for two classes, multiclass rows for more."""
+    kind = BinaryRows if n_classes == 2 else MulticlassRows
+    return kind(codes, n_classes, balanced=balanced, weights=weights)

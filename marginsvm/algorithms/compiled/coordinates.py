@@ -20,7 +20,7 @@ from marginsvm.algorithms.compiled.compiling import compiled
 from marginsvm.kernel_matrix import KernelMatrixAdapter
 from marginsvm.kernel_matrix.capabilities import row_layout
 from marginsvm.kernel_matrix.layout import DENSE, SPARSE
-from marginsvm.rows.vector import Vector
+from marginsvm.rows import Vector
 
 DUAL, DESCENT, PERCEPTRON = 0, 1, 2
 _SMALL = 1e-12  # curvature given to a zero row, which thus proves that nothing separates

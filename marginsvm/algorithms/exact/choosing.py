@@ -6,7 +6,7 @@ import numpy as np
 
 from marginsvm._typing import Array
 from marginsvm.kernel_matrix import KernelMatrixAdapter
-from marginsvm.rows.vector import Vector
+from marginsvm.rows import Vector
 
 _CACHE_BYTES = 2**21  # of examples that a round looks at first: they stay in a processor's cache
 _MAX_NEAR = 1000  # such examples: their margins then cost a tenth of a millisecond, or about

@@ -22,7 +22,7 @@ from marginsvm.algorithms.exact.working_set import WorkingSet
 from marginsvm.certify.candidate import Candidate
 from marginsvm.kernel_matrix import KernelMatrixAdapter
 from marginsvm.kernel_matrix.capabilities import second_moments
-from marginsvm.rows.vector import Vector
+from marginsvm.rows import Vector
 
 # Features from which some conjugate gradients are quicker than the first factorization.
 _LONG = 200

@@ -5,14 +5,17 @@ Weights of classes are worked out here once more, by their definition, and not b
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.utils.validation import _check_sample_weight
+
+from marginsvm.certify.checker.numbers import Numbers
 
 
 @dataclass(frozen=True)
@@ -21,10 +24,10 @@ class Examples:
 
     Attributes
     ----------
-    matrices : iterable of array-like or sparse matrix
-        Features of all examples, one matrix below the other. It may be read several times.
+    X : array-like, sparse matrix or source of blocks
+        Features of all examples, as they were given.
     in_memory : bool
-        Whether the matrices are a list, and not read anew each time.
+        Whether X is one matrix, and not a source, of which each pass reads the blocks again.
     codes : ndarray of shape (n_kept,)
         Class of each example of positive weight, as an index of the estimator's ``classes_``.
     weight : ndarray of shape (n_kept,)
@@ -35,7 +38,7 @@ class Examples:
         Number of all examples.
     """
 
-    matrices: Iterable[Any]
+    X: Any
     in_memory: bool
     codes: NDArray
     weight: NDArray
@@ -46,14 +49,12 @@ class Examples:
     def of(cls, estimator: Any, X: Any, y: Any, sample_weight: Any) -> Examples:
         """Read what a fitted estimator was given: X and y, or a source of blocks and no y."""
         in_memory = y is not None
-        matrices: Iterable[Any]
         if in_memory:
-            matrices, y = [X], np.asarray(y)
+            y = np.asarray(y)
             weight = _check_sample_weight(sample_weight, X, dtype=np.float64)
         else:
-            matrices, (y, weight) = _Matrices(X), _labels_and_weights(X)
-        class_weight = estimator.class_weight
-        weight = weight * class_weights(class_weight, y, weight)
+            y, weight = _labels_and_weights(X)
+        weight = weight * class_weights(estimator.class_weight, y, weight)
         kept = np.flatnonzero(weight > 0)
         classes, codes = np.unique(y[kept], return_inverse=True)
         if not np.array_equal(classes, estimator.classes_):
@@ -61,12 +62,12 @@ class Examples:
                 f"the examples of positive weight have the classes {classes.tolist()}, but "
                 f"{type(estimator).__name__} was fitted to {estimator.classes_.tolist()}"
             )
-        return cls(matrices, in_memory, codes, weight[kept], kept, len(y))
+        return cls(X, in_memory, codes, weight[kept], kept, len(y))
 
     def blocks(self) -> Iterator[tuple[slice, Any]]:
         """Yield the features of the kept examples, with their place among these."""
         start = end = 0
-        for X in self.matrices:
+        for X in [self.X] if self.in_memory else (block[0] for block in self.X):
             X = sp.csr_array(X) if sp.issparse(X) else np.asarray(X)
             first, last = np.searchsorted(self.kept, [start, start + X.shape[0]])
             here = self.kept[first:last] - start
@@ -84,14 +85,36 @@ class Examples:
         return sp.vstack(parts, format="csr").astype(np.float64)
 
 
-class _Matrices:
-    """The matrices of a source's blocks."""
+@dataclass(frozen=True)
+class Setting:
+    """A fitted estimator, the examples that it was given, and the numbers to compute in."""
 
-    def __init__(self, source: Any) -> None:
-        self._source = source
+    estimator: Any
+    examples: Examples
+    numbers: Numbers
 
-    def __iter__(self) -> Iterator[Any]:
-        return (block[0] for block in self._source)
+    @property
+    def constant(self) -> float:
+        """Value of a feature that all examples share; 0: there is none.
+
+        It makes the intercept a coefficient like any other: in normalised rows, and where an
+        ``intercept_scaling`` says that the intercept is penalised.
+        """
+        estimator = self.estimator
+        if not estimator.fit_intercept:
+            return 0.0
+        return estimator.constant_ if estimator.normalize else estimator.intercept_scaling or 0.0
+
+    @property
+    def free_intercept(self) -> bool:
+        """Whether predictors have an intercept that their norm does not count."""
+        return bool(self.estimator.fit_intercept) and self.constant == 0.0
+
+    @cached_property
+    def shares(self) -> NDArray:
+        """Weights of the examples in their mean."""
+        weight = self.numbers.array(self.examples.weight)
+        return np.asarray(weight / weight.sum())
 
 
 def _labels_and_weights(source: Any) -> tuple[NDArray, NDArray]:

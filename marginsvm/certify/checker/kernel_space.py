@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
+from sklearn.metrics.pairwise import pairwise_kernels
 
-from marginsvm.certify.checker.kernels import kernel_values
+from marginsvm.certify.checker.examples import Setting
 from marginsvm.certify.checker.overlap import distinct
-from marginsvm.certify.checker.setting import Setting
 
 
 class KernelSpace:
@@ -21,11 +21,10 @@ class KernelSpace:
 
     def __init__(self, setting: Setting) -> None:
         estimator, examples, numbers = setting.estimator, setting.examples, setting.numbers
-        (X,) = examples.matrices  # a fit with a kernel has all examples at hand
-        kept = examples.kept
-        K = kernel_values(estimator, X, kept, examples.weight)
-        self._precomputed = K if estimator.kernel == "precomputed" else None
-        self._features: Any = (sp.csr_array(X) if sp.issparse(X) else np.asarray(X))[kept]
+        ((_, X),) = examples.blocks()  # a fit with a kernel has all examples at hand
+        kept, given = examples.kept, estimator.kernel == "precomputed"
+        K = X.take(kept, axis=1) if given else kernel_values(estimator, X, examples.weight)
+        self._precomputed, self._features = K if given else None, X
         coef = np.zeros((len(kept), len(estimator.dual_coef_)))
         coef[np.searchsorted(kept, estimator.support_)] = estimator.dual_coef_.T
         self._numbers, self._shares = numbers, setting.shares
@@ -94,3 +93,39 @@ class KernelSpace:
             of_constant = self._constant * V.sum(axis=0)
             return self._numbers.sqrt(self._squared_norm(V) + (of_constant * of_constant).sum())
         return self._numbers.sqrt(self._squared_norm(V - self._shares[:, None] * imbalance))
+
+
+def kernel_values(estimator: Any, X: Any, weight: NDArray) -> NDArray:
+    """Values of the user's function, or of scikit-learn's of that name, at all pairs of examples.
+
+    Parameters
+    ----------
+    estimator : fitted estimator
+    X : ndarray or csr_array of shape (n_kept, n_features)
+        The examples of positive weight.
+    weight : ndarray of shape (n_kept,)
+        Their weights, on which ``gamma="scale"`` depends.
+    """
+    if sp.issparse(X):  # some of scikit-learn's kernels need sorted entries and 32-bit indices
+        X = X.copy()
+        X.sum_duplicates()
+        X = sp.csr_array((X.data, X.indices.astype(np.int32), X.indptr.astype(np.int32)), X.shape)
+    params = estimator.kernel_params or {}
+    if callable(estimator.kernel):
+        return np.asarray(estimator.kernel(X, X, **params))
+    gamma = _gamma(estimator.gamma, X, weight)
+    params = {"gamma": gamma, "degree": estimator.degree, "coef0": estimator.coef0, **params}
+    return pairwise_kernels(X, X, metric=estimator.kernel, filter_params=True, **params)
+
+
+def _gamma(gamma: str | float, X: Any, weight: NDArray) -> float:
+    """``"scale"`` is 1 / (n_features * weighted variance of X), ``"auto"`` 1 / n_features."""
+    if not isinstance(gamma, str):
+        return gamma
+    if gamma == "auto":
+        return 1.0 / X.shape[1]
+    X, weight = X.astype(np.float64), weight / (weight.sum() * X.shape[1])
+    mean = float((weight @ X).sum())
+    squares = X.power(2) if sp.issparse(X) else (X - mean) ** 2
+    variance = float((weight @ squares).sum()) - (mean**2 if sp.issparse(X) else 0.0)
+    return 1.0 / (X.shape[1] * variance) if variance > 0 else 1.0

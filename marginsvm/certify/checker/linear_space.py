@@ -10,8 +10,8 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from marginsvm.certify.checker.examples import Setting
 from marginsvm.certify.checker.numbers import Floats
-from marginsvm.certify.checker.setting import Setting
 
 
 class LinearSpace:

@@ -17,12 +17,11 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from marginsvm.certify.checker.examples import Examples
+from marginsvm.certify.checker.examples import Examples, Setting
 from marginsvm.certify.checker.kernel_space import KernelSpace
 from marginsvm.certify.checker.linear_space import LinearSpace
 from marginsvm.certify.checker.numbers import Numbers
 from marginsvm.certify.checker.overlap import nothing_separates
-from marginsvm.certify.checker.setting import Setting
 
 _SUM_TOLERANCE = 1e-9  # from 1, of weights that sum to 1 but for the rounding of each
 _SURCHARGE = 3.0  # norms of the mean in the scale: see ``Problem.scale``

@@ -13,7 +13,7 @@ from marginsvm.kernel_matrix.responses.balancing import (
     imbalance,
 )
 from marginsvm.kernel_matrix.responses.response import Weights
-from marginsvm.rows.rows import Rows
+from marginsvm.rows import Rows
 
 _MAX_ITER = 100  # steps of Newton's method, which takes about as many as active sets change
 _MAX_HALVINGS = 34  # of a step, which then is 6e-11 of its length and moves nothing

@@ -16,7 +16,7 @@ from marginsvm.kernel_matrix.responses.balancing import (
 )
 from marginsvm.kernel_matrix.responses.response import Weights
 from marginsvm.kernel_matrix.responses.softmax import softmax
-from marginsvm.rows.rows import Rows
+from marginsvm.rows import Rows
 
 # Margin in units of mu from which ln(1 + exp(-margin)) is exp(-margin) to the last bit of
 # float64, as exp(-37) < 2^-53. Farther out the sum of the losses underflows.

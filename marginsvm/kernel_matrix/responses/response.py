@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
 from marginsvm._typing import Array
-from marginsvm.rows.rows import Rows
+from marginsvm.rows import Rows
 
 
 @dataclass(frozen=True)

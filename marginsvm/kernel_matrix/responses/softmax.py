@@ -14,7 +14,7 @@ from marginsvm.kernel_matrix.responses.balancing import (
     shifted_table,
 )
 from marginsvm.kernel_matrix.responses.response import OnePassAnswer, Weights
-from marginsvm.rows.rows import Rows
+from marginsvm.rows import Rows
 
 _LARGEST_EXPONENT = 700.0  # dimensionless; the exponential of 710 overflows float64
 

@@ -8,8 +8,8 @@ import numpy as np
 
 from marginsvm._typing import Array
 from marginsvm.kernel_matrix.responses.response import Weights
+from marginsvm.rows import Rows
 from marginsvm.rows.cycles import min_cycle
-from marginsvm.rows.rows import Rows
 
 _SMALLEST_SUM = 1e-300  # of prior weights (dimensionless); instead of 0 where a group has no rows
 
