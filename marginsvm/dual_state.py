@@ -42,28 +42,18 @@ class DualStateMixin(PredictorMixin, CallbackSupportMixin, ClassifierMixin):
 
     Examples
     --------
-    The batch perceptron. In every round it adds the row of smallest margin to its state, a sum:
+    An estimator that offers the momentum method with a longer step:
 
-    >>> from dataclasses import dataclass
     >>> from sklearn.base import BaseEstimator
     >>> from marginsvm import DualStateMixin
-    >>> from marginsvm.fit import Algorithm, Candidate
-    >>> from marginsvm.kernel_matrix.responses import worst_row
-    >>> @dataclass(frozen=True)
-    ... class WorstRows(Algorithm):
-    ...     def start(self, problem):
-    ...         return problem.zeros()
-    ...     def step(self, problem, w):
-    ...         return w + problem.respond(w, response=worst_row).vector
-    ...     def candidates(self, problem, w):
-    ...         yield Candidate(w, w.mass, problem.margins(w).min(), fallback=True)
-    >>> class Perceptron(DualStateMixin, BaseEstimator):
+    >>> from marginsvm.algorithms.momentum import Momentum
+    >>> class Hasty(DualStateMixin, BaseEstimator):
     ...     fit_intercept = warm_start = verbose = False
-    ...     stopping, tol, max_iter = "separation", 1e-6, 100
+    ...     stopping, tol, max_iter = "gap", 0.01, 1000
     ...     def _algorithm(self):
-    ...         return WorstRows()
-    >>> Perceptron().fit([[1.0, 0.0], [1.0, -1.0]], [1, -1]).status_
-    'separated'
+    ...         return Momentum(theta=lambda t: 2.0)
+    >>> Hasty().fit([[1.0, 0.0], [1.0, -1.0]], [1, -1]).status_
+    'certified'
     """
 
     # Values of the shared parameters that an estimator does not declare.

@@ -117,5 +117,5 @@ class Algorithm(ABC):
 
     def fallback(self, problem: KernelMatrixAdapter, progress: Progress) -> Candidate:
         """Model for a fit that found no separator: the last candidate with ``fallback=True``."""
-        assert progress.last is not None, "one candidate must have fallback=True"
-        return progress.last
+        assert progress.fallback is not None, "one candidate must have fallback=True"
+        return progress.fallback

@@ -151,7 +151,7 @@ def _best_of(
                 "are too long for float64; choose a smaller step, or scale X"
             )
         if candidate.fallback:
-            found["last"] = candidate
+            found["fallback"] = candidate
         margin = candidate.min_margin
         if margin is not None and norm > 0 and margin / norm > lower:
             lower, found["best"] = margin / norm, candidate

@@ -61,7 +61,7 @@ class Progress:
         Best bounds so far (units of the radius), as computed in rounds, with their rounding.
     best, proof : Candidate or None
         The candidates that gave ``lower`` and ``upper``.
-    last : Candidate or None
+    fallback : Candidate or None
         The latest candidate with ``fallback=True``: the model where nothing separates.
     seconds, n_passes : float
         Time and passes that the rounds took.
@@ -83,7 +83,7 @@ class Progress:
     lower: float = -np.inf
     upper: float = np.inf
     best: Candidate | None = None
-    last: Candidate | None = None
+    fallback: Candidate | None = None
     proof: Candidate | None = None
     seconds: float = 0.0
     n_passes: float = 0.0
