@@ -28,15 +28,7 @@ from marginsvm.kernel_matrix import KernelMatrixAdapter
 from marginsvm.kernel_matrix.capabilities import with_columns
 from marginsvm.kernel_matrix.columns import ColumnPlan
 from marginsvm.rows import Vector
-from marginsvm.schedules import (
-    MOMENTA,
-    STEPS,
-    Schedule,
-    momentum_at,
-    resolve,
-    step_at,
-    theory_step,
-)
+from marginsvm.schedules import MOMENTA, STEPS, Schedule, momentum_at, resolve, step_at, theory_step
 
 _BATCH = 16  # columns computed together where the next draws can be guessed
 

@@ -7,16 +7,7 @@ from typing import Protocol
 
 import numpy as np
 
-from marginsvm._rounding import (
-    FEW,
-    LONG,
-    PAIRWISE,
-    SMALL,
-    UNIT,
-    Extended,
-    chained,
-    extended,
-)
+from marginsvm._rounding import FEW, LONG, PAIRWISE, SMALL, UNIT, Extended, chained, extended
 from marginsvm._typing import Array
 from marginsvm.certify.certifiable import Distribution
 from marginsvm.certify.tolerances import VANISHING

@@ -9,12 +9,7 @@ from typing import Any
 import numpy as np
 
 from marginsvm._typing import Array
-from marginsvm.certify.certifiable import (
-    Distribution,
-    ErrorModel,
-    LowestMargins,
-    OverlapChecks,
-)
+from marginsvm.certify.certifiable import Distribution, ErrorModel, LowestMargins, OverlapChecks
 from marginsvm.certify.distribution import KnownDistribution
 from marginsvm.data.work import Work
 from marginsvm.kernel_matrix.responses import Response, Weights, softmax

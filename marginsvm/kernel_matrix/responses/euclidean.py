@@ -7,11 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from marginsvm._typing import Array
-from marginsvm.kernel_matrix.responses.balancing import (
-    balancing_factors,
-    differences,
-    imbalance,
-)
+from marginsvm.kernel_matrix.responses.balancing import balancing_factors, differences, imbalance
 from marginsvm.kernel_matrix.responses.response import Weights
 from marginsvm.rows import Rows
 

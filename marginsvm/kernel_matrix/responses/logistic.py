@@ -9,11 +9,7 @@ from scipy.optimize import minimize
 from scipy.special import expit
 
 from marginsvm._typing import Array
-from marginsvm.kernel_matrix.responses.balancing import (
-    balancing_factors,
-    differences,
-    imbalance,
-)
+from marginsvm.kernel_matrix.responses.balancing import balancing_factors, differences, imbalance
 from marginsvm.kernel_matrix.responses.response import Weights
 from marginsvm.kernel_matrix.responses.softmax import softmax
 from marginsvm.rows import Rows

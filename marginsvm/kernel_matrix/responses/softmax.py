@@ -8,11 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from marginsvm._typing import Array
-from marginsvm.kernel_matrix.responses.balancing import (
-    balancing_offsets,
-    logsumexp,
-    shifted_table,
-)
+from marginsvm.kernel_matrix.responses.balancing import balancing_offsets, logsumexp, shifted_table
 from marginsvm.kernel_matrix.responses.response import OnePassAnswer, Weights
 from marginsvm.rows import Rows
 
