@@ -6,8 +6,8 @@ from helpers.oracle import explicit_rows
 from helpers.vectors import flat
 from scipy.optimize import linprog
 
-from marginsvm.certify.balancing import imbalance
 from marginsvm.certify.bounds import lower_bound, upper_bound
+from marginsvm.certify.distribution import imbalance
 from marginsvm.kernel_matrix import LinearAdapter, make_rows
 from marginsvm.kernel_matrix.responses.balancing import balancing_offsets
 from marginsvm.responses import euclidean, logistic, softmax, worst_row

@@ -1,16 +1,28 @@
-"""The distribution over the rows that is published for a vector."""
+"""The distribution over the rows that is published for a vector, made to balance exactly.
+
+Weights q on the rows are balanced if, for every class, those of its own rows and those of the
+rows held against it have the same sum. Only then do they bound the margin of predictors with an
+unpenalised intercept.
+"""
 
 from __future__ import annotations
 
 from math import fsum
 
 import numpy as np
+from scipy.linalg import qr
 
 from marginsvm._cached import cached_property
+from marginsvm._rounding import Extended
 from marginsvm._typing import Array
-from marginsvm.certify.balancing import balanced_exactly, imbalance
 from marginsvm.certify.certifiable import Certifiable
-from marginsvm.rows import Vector
+from marginsvm.certify.tolerances import (
+    ABLE_WEIGHT,
+    BALANCE_CORRECTIONS,
+    MAX_BALANCED_EXACTLY,
+    ROUNDED_IMBALANCE,
+)
+from marginsvm.rows import Rows, Vector
 
 
 class KnownDistribution:
@@ -60,3 +72,42 @@ class KnownDistribution:
     def mass(self) -> float:
         q = self._weights
         return min(1.0, fsum(q[q > 0])) if self.moved else 1.0
+
+
+def balanced_exactly(rows: Rows, q: Array) -> Array:
+    """Change weights in their last digits until they balance exactly, if few rows carry weight.
+
+    Small weights are changed, as the spacing of floats is finer where they are smaller.
+    """
+    row_ids = np.flatnonzero(q)
+    if not rows.balanced or not 0 < len(row_ids) <= MAX_BALANCED_EXACTLY:
+        return q
+    few, B = q.ravel()[row_ids], np.sign(rows.balance_conditions(row_ids))
+    for _ in range(BALANCE_CORRECTIONS):
+        excess = np.array([fsum(column) for column in (B * few[:, None]).T])
+        able = np.flatnonzero(few > ABLE_WEIGHT * np.abs(excess).max())
+        if not 0 < np.abs(excess).max() <= ROUNDED_IMBALANCE or len(able) < B.shape[1]:
+            break
+        if len(excess) == 1:
+            some = able[few[able].argmin()]
+            few[some] -= B[some, 0] * excess[0]
+            continue
+        order = qr((B[able] / few[able, None]).T, mode="r", pivoting=True)[1]
+        some = able[order[: len(excess)]]
+        few[some] -= np.linalg.lstsq(B[some].T, excess, rcond=None)[0]
+    q = q.copy()
+    q.flat[row_ids] = few
+    return q
+
+
+def imbalance(rows: Rows, q: Array) -> float:
+    """How far weights are from balanced ones, as a sum of absolute values."""
+    if not rows.balanced:
+        return 0.0
+    support, size = (
+        np.flatnonzero(q.reshape(len(q), -1).any(axis=1)),
+        MAX_BALANCED_EXACTLY,
+    )
+    parts = (support[i : i + size] for i in range(0, len(support), size))
+    sums = [rows.adjoint(q[part].astype(Extended), part).sum(axis=0) for part in parts]
+    return float(np.abs(np.sum(sums, axis=0)).sum())

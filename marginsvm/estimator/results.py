@@ -14,8 +14,7 @@ from marginsvm.certify.checker.claims import rows_in_words
 from marginsvm.estimator.training_set import TrainingSet
 from marginsvm.fit import Algorithm, Progress
 from marginsvm.fit.confirm import confirm
-from marginsvm.fit.history import History
-from marginsvm.fit.progress import ConfirmedBounds
+from marginsvm.fit.progress import ConfirmedBounds, History
 from marginsvm.kernel_matrix import KernelMatrixAdapter
 
 

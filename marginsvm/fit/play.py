@@ -13,9 +13,8 @@ from marginsvm.certify.bounds import upper_bound
 from marginsvm.certify.overlap import decisive
 from marginsvm.fit.algorithm import Algorithm
 from marginsvm.fit.confirm import confirm
-from marginsvm.fit.history import Line
 from marginsvm.fit.interrupts import let_interrupts_through
-from marginsvm.fit.progress import Progress
+from marginsvm.fit.progress import Line, Progress
 from marginsvm.fit.stopping import Stopping
 from marginsvm.kernel_matrix import KernelMatrixAdapter
 

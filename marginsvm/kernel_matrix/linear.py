@@ -29,9 +29,8 @@ from marginsvm.kernel_matrix.capabilities import (
 )
 from marginsvm.kernel_matrix.columns import ColumnCache, ColumnPlan
 from marginsvm.kernel_matrix.layout import DENSE, SPARSE, RowLayout, common_layout
-from marginsvm.kernel_matrix.measuring import measured
 from marginsvm.kernel_matrix.responses import OnePassResponse, Response, softmax
-from marginsvm.kernel_matrix.scale import Scale
+from marginsvm.kernel_matrix.scale import Scale, measured
 from marginsvm.rows import LpNorm, Rows, Vector, support_of
 
 T = TypeVar("T")
