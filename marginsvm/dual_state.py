@@ -38,7 +38,7 @@ class DualStateMixin(PredictorMixin, CallbackSupportMixin, ClassifierMixin):
     """A scikit-learn classifier around an algorithm: it validates, plays and publishes.
 
     The estimator of an algorithm returns it from ``_algorithm()``, as a value that holds the
-    estimator's parameters, see :class:`marginsvm.fit.Algorithm`.
+    estimator's parameters, see ``marginsvm.fit.Algorithm``.
 
     Examples
     --------

@@ -29,11 +29,11 @@ class KernelMatrixAdapter(ABC):
     """The problem ``max_w min_r <a_r, w> / |w|`` over rows ``a_r``, the signed examples.
 
     The rows are divided by the largest of their norms, and A is the matrix that has them as its
-    rows. A vector is ``A^T c`` for coefficients c >= 0, see :class:`Vector`. It stands for a
+    rows. A vector is ``A^T c`` for coefficients c >= 0, see ``marginsvm.rows.Vector``. It stands for a
     predictor as well: the smallest margin of a predictor and the norm of ``A^T q`` bound the
     best margin from below and from above. Operations that only some problems have are declared
-    in :mod:`marginsvm.kernel_matrix.capabilities`, and those that bounds need in
-    :mod:`marginsvm.certify.certifiable`.
+    in ``marginsvm.kernel_matrix.capabilities``, and those that bounds need in
+    ``marginsvm.certify.certifiable``.
 
     Parameters
     ----------
@@ -41,7 +41,7 @@ class KernelMatrixAdapter(ABC):
         The labels, in the form of rows: one for each example (two classes), or one for each
         example and each other class.
     image_shape : tuple of int
-        Shape of the image of a vector, see :class:`Vector`.
+        Shape of the image of a vector, see ``marginsvm.rows.Vector``.
     norm : LpNorm
         Norm of predictors. For p = 2 a vector is its own predictor; otherwise its predictor is
         the gradient of half the squared dual norm at the vector, the *mirror image*.
