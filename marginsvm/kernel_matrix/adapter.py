@@ -29,10 +29,10 @@ class KernelMatrixAdapter(ABC):
     """The problem ``max_w min_r <a_r, w> / |w|`` over rows ``a_r``, the signed examples.
 
     The rows are divided by the largest of their norms, and A is the matrix that has them as its
-    rows. A vector is ``A^T c`` for coefficients c >= 0, see ``marginsvm.rows.Vector``. It stands for a
-    predictor as well: the smallest margin of a predictor and the norm of ``A^T q`` bound the
-    best margin from below and from above. Operations that only some problems have are declared
-    in ``marginsvm.kernel_matrix.capabilities``, and those that bounds need in
+    rows. A vector is ``A^T c`` for coefficients c >= 0, see ``marginsvm.rows.Vector``. It stands
+    for a predictor as well: the smallest margin of a predictor and the norm of ``A^T q`` bound
+    the best margin from below and from above. Operations that only some problems have are
+    declared in ``marginsvm.kernel_matrix.capabilities``, and those that bounds need in
     ``marginsvm.certify.certifiable``.
 
     Parameters
