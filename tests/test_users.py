@@ -76,6 +76,7 @@ def test_what_holds_no_certificate_is_refused(rng):
         MarginPathDisplay.from_estimator(clf)
 
 
+@pytest.mark.slow
 def test_search_over_schedules(rng):
     X, y = separable(rng, n=60)
     grid = [
