@@ -86,7 +86,8 @@ def play(
     known = progress.confirmed  # an earlier fit may have reached the goal of this one already
     status = stopping.confirmed(problem, progress, known) if known else None
     while status is None and progress.n_iter < stopping.max_iter:
-        if on_round is not None:  # who is told of every round keeps what an interrupt leaves
+        # Only a caller that follows the rounds can keep what was found before an interrupt.
+        if on_round is not None:
             let_interrupts_through()
         progress = advance(algorithm, problem, stopping, progress)
         status, progress = _check(algorithm, problem, stopping, progress)
