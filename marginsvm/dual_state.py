@@ -151,10 +151,7 @@ class DualStateMixin(PredictorMixin, CallbackSupportMixin, ClassifierMixin):
             follower = _Follower(self, problem, context, X, y, results, last=resume)
             try:
                 outcome = play(algorithm, problem, stopping, follower, resume)
-            except (
-                KeyboardInterrupt,
-                OSError,
-            ):  # an interrupt or a failed read: keep what was found
+            except (KeyboardInterrupt, OSError):  # or a failed read: keep what was found
                 if follower.last is not None and follower.last.n_iter:
                     self._publish(results(follower.last, "interrupted"))
                 raise
@@ -245,9 +242,8 @@ class _Follower:
     def _run_callbacks(self, attributes: Callable[[], dict[str, Any]]) -> bool:
         task = self.context.subcontext(task_name="round")
         task.call_on_fit_task_begin(estimator=self.estimator, X=self.X, y=self.y)
-        self.estimator._snapshot = (
-            attributes  # so that a callback may compute them in some rounds only
-        )
+        # so that a callback may compute them in some rounds only
+        self.estimator._snapshot = attributes
         try:
             stop = task.call_on_fit_task_end(
                 estimator=self.estimator, X=self.X, y=self.y, reconstruction_attributes=attributes

@@ -173,8 +173,7 @@ def contradiction(problem: KernelMatrixAdapter) -> Vector:
         i, j = order[r], order[r + 1]
         pair = np.zeros_like(q)
         pair[i, rows.codes[j] % q.shape[1]] = pair[j, rows.codes[i] % q.shape[1]] = 0.5
-        if (
-            problem.norm(found := problem.combine(pair)) <= 1e-7
-        ):  # a kernel's rounding, under a root
+        found = problem.combine(pair)
+        if problem.norm(found) <= 1e-7:  # a kernel's rounding, under a root
             return found
     return problem.zeros()

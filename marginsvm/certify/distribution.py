@@ -22,7 +22,7 @@ from marginsvm.certify.tolerances import (
     MAX_BALANCED_EXACTLY,
     ROUNDED_IMBALANCE,
 )
-from marginsvm.rows import Rows, Vector
+from marginsvm.rows import Rows, Vector, support_of
 
 
 class KnownDistribution:
@@ -104,10 +104,7 @@ def imbalance(rows: Rows, q: Array) -> float:
     """How far weights are from balanced ones, as a sum of absolute values."""
     if not rows.balanced:
         return 0.0
-    support, size = (
-        np.flatnonzero(q.reshape(len(q), -1).any(axis=1)),
-        MAX_BALANCED_EXACTLY,
-    )
+    support, size = support_of(q), MAX_BALANCED_EXACTLY
     parts = (support[i : i + size] for i in range(0, len(support), size))
     sums = [rows.adjoint(q[part].astype(Extended), part).sum(axis=0) for part in parts]
     return float(np.abs(np.sum(sums, axis=0)).sum())

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-import numpy as np
-
 from marginsvm._typing import Array
 from marginsvm.certify.candidate import Candidate
 from marginsvm.certify.certifiable import Certifiable
 from marginsvm.certify.checker.overlap import nothing_separates
 from marginsvm.certify.nearest_point import shortest_proof
-from marginsvm.rows import Vector
+from marginsvm.rows import Vector, support_of
 
 
 def overlap_is_proved(problem: Certifiable, vector: Vector) -> bool:
@@ -22,7 +20,7 @@ def overlap_is_proved(problem: Certifiable, vector: Vector) -> bool:
     proof, further weights are not checked.
     """
     q = problem.distribution(vector).weights()
-    few = np.flatnonzero(q.reshape(len(q), -1).any(axis=1))
+    few = support_of(q)
     weights, checked = few.tobytes() + q[few].tobytes(), problem.overlap_checks
     if weights not in checked:
         proved = checked.may_continue and _classes_meet(problem, few, q[few])

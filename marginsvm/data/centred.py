@@ -97,9 +97,8 @@ class CentredExamples:
         work = partial(passes.second_moments, centre=self.centre)
         some = np.flatnonzero(weight)
         if self.store.whole is not None and 0 < 2 * some.size <= weight.size:
-            H = work(
-                self.rows, self._few(some), weight[some]
-            )  # to pick a few from each block would cost more
+            # to pick a few from each block would cost more
+            H = work(self.rows, self._few(some), weight[some])
         else:
             H = self.store.fold(work, np.add, self.rows, weight)
         d = len(H) - 1

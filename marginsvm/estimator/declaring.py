@@ -15,9 +15,8 @@ from dataclasses import MISSING, Field, dataclass, field, fields
 from typing import Any, TypeVar, dataclass_transform
 
 _Class = TypeVar("_Class", bound=type)
-_HEADER = re.compile(
-    r"^(\w[\w ]*)\n-{3,}\n", re.MULTILINE
-)  # the header of a section of a docstring
+# The header of a section of a docstring.
+_HEADER = re.compile(r"^(\w[\w ]*)\n-{3,}\n", re.MULTILINE)
 _SMALL = 0.01  # smaller numbers are written with an exponent, as in default=1e-3 (dimensionless)
 
 
@@ -113,9 +112,8 @@ def _documented(cls: Any, text: str) -> str:
         sections = _sections(vars(base).get("_own_docstring") or "")
         for header, known in entries.items():
             for name, entry in _entries(sections.get(header, "")).items():
-                known[name] = known.pop(
-                    name, entry
-                )  # the text of the subclass, at the position of the base's
+                # the text of the subclass, at the position of the base's
+                known[name] = known.pop(name, entry)
     own = _sections(text)
     known = entries["Parameters"]
     parameters = [_with_default(known.get(f.name), f) for f in fields(cls) if f.init]

@@ -23,9 +23,8 @@ class _Deferred:
 
     def __call__(self, signum: int, frame: Any) -> None:
         if self.waiting and not self.leaving:
-            self.handler(
-                signum, frame
-            )  # it stays waiting: Python discards exceptions raised in destructors
+            # it stays waiting: Python discards exceptions raised in destructors
+            self.handler(signum, frame)
         else:
             self.waiting = True
 
@@ -44,9 +43,8 @@ def _handler() -> Any:
 @contextmanager
 def _deferred_interrupts() -> Iterator[None]:
     handler = _handler()
-    if not callable(handler) or isinstance(
-        handler, _Deferred
-    ):  # or already deferred, by a fit around this one
+    # a fit around this one may have deferred them already
+    if not callable(handler) or isinstance(handler, _Deferred):
         yield
         return
     deferred = _Deferred(handler)

@@ -100,9 +100,8 @@ def play(
 def begin(algorithm: Algorithm, problem: KernelMatrixAdapter) -> Progress:
     """Progress before the first round."""
     state = algorithm.start(problem)
-    return Progress(
-        state, problem.C, n_passes=problem.work.lap()
-    )  # with the passes that measured the problem
+    # the passes are those of the start, and those that measured the problem
+    return Progress(state, problem.C, n_passes=problem.work.lap())
 
 
 @np.errstate(over="ignore", invalid="ignore")
@@ -187,7 +186,6 @@ def _with_decisive_proof(
     """Replace a proof of a negligible margin by one that nothing separates, where there is one."""
     assert progress.proof is not None
     proof = decisive(problem, progress.proof, algorithm.candidates(problem, progress.state))
-    upper = min(
-        progress.upper, upper_bound(problem, proof.vector)
-    )  # no larger bound may replace it
+    # no larger bound may replace this proof
+    upper = min(progress.upper, upper_bound(problem, proof.vector))
     return replace(progress, proof=proof, upper=upper)
