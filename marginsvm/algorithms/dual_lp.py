@@ -15,7 +15,7 @@ from marginsvm._typing import Array
 from marginsvm.dual_state import DualStateMixin
 from marginsvm.estimator.declaring import parameter, with_parameters
 from marginsvm.estimator.parameters import KernelParameters, LpParameters, RandomParameters
-from marginsvm.fit import Algorithm, Candidate, Progress, Requirements, Stopping
+from marginsvm.fit import Algorithm, Candidate, Progress, Requirements, Stopping, play
 from marginsvm.kernel_matrix import KernelMatrixAdapter
 from marginsvm.rows import Rows, Vector
 
@@ -146,6 +146,61 @@ class DualLp(Algorithm):
         return begin_again(problem, replace(state, active=np.sort(chosen)), v)
 
 
+@dataclass(frozen=True)
+class PocketState:
+    """``u`` after ``t`` epochs, and of all models the one whose misclassified rows weigh least."""
+
+    u: Vector
+    pocket: Vector
+    mistakes: float
+    t: int = 0
+
+
+@dataclass(frozen=True)
+class WeightedPocket(Algorithm):
+    """Algorithm 1 with Gallant's pocket: rows are drawn in proportion to their weights.
+
+    Weights of examples change neither a hard margin nor the sequence of a fit, so that the
+    model where nothing separates does not heed them unless they are drawn by.
+
+    Attributes
+    ----------
+    known : Vector
+        The model that is in the pocket at first.
+    seed : int
+        Seed of the draws.
+    """
+
+    known: Vector
+    seed: int
+
+    requires = Requirements(by_passes=False)
+
+    def start(self, problem: KernelMatrixAdapter) -> PocketState:
+        """Begin at zero, with the known model in the pocket."""
+        mistakes = misclassified_weight(problem.rows, problem.margins(self.known))
+        return PocketState(problem.zeros(), self.known, mistakes)
+
+    def step(self, problem: KernelMatrixAdapter, state: PocketState) -> PocketState:
+        """Play an epoch: as many draws as rows."""
+        from marginsvm.algorithms.compiled import coordinates as loops
+
+        rows, u, t = problem.rows, state.u.copy(), state.t
+        flat = rows.flat_indices()
+        weights = rows.weighted(np.ones(rows.shape)).ravel()[flat]
+        draws = np.random.default_rng((self.seed, t))
+        order = draws.choice(flat, size=problem.n_rows, p=weights / weights.sum())
+        loops.ascend(problem, order, u)
+        mistakes = misclassified_weight(rows, problem.margins(u))
+        if mistakes <= state.mistakes:
+            return PocketState(u, u, mistakes, t + 1)
+        return replace(state, u=u, t=t + 1)
+
+    def candidates(self, problem: KernelMatrixAdapter, state: PocketState) -> Iterator[Candidate]:
+        """The pocket, as the model where nothing separates."""
+        yield Candidate(state.pocket, fallback=True)
+
+
 @with_parameters
 class DualLpPerceptron(
     RandomParameters, LpParameters, KernelParameters, DualStateMixin, BaseEstimator
@@ -255,35 +310,16 @@ def before(gamma: float) -> float:
 def misclassified_weight(rows: Rows, margins: Array) -> float:
     """Sum of the weights of the rows whose margins are not positive."""
     wrong = margins.reshape(rows.shape) <= 0.0
-    if rows.weights is None:
-        return float(np.count_nonzero(wrong))
-    return float((wrong * rows.per_example(rows.weights)).sum())
+    return float(rows.weighted(wrong).sum())
 
 
 def weighted_pocket(problem: KernelMatrixAdapter, known: Candidate, seed: int) -> Candidate:
-    """Model where nothing separates weighted examples, as in Gallant's pocket algorithm.
-
-    Weights of examples change neither a hard margin nor the sequence of a fit. So Algorithm 1
-    is played once more, with rows drawn in proportion to their weights. Of its models and the
-    known one, the model is the one whose misclassified rows have the least weight in total.
-    """
-    from marginsvm.algorithms.compiled import coordinates as loops
-
-    rows = problem.rows
-    if rows.weights is None:
+    """The known model where nothing separates or, of weighted rows, a better one."""
+    if problem.rows.weights is None:
         return known
-    flat = rows.flat_indices()
-    weights = np.broadcast_to(rows.per_example(rows.weights), rows.shape).ravel()[flat]
-    best, u = known.vector, problem.zeros()
-    least = misclassified_weight(rows, problem.margins(best))
-    for t in range(_LAST_RESORT):
-        rng, u = np.random.default_rng((seed, t)), u.copy()
-        order = rng.choice(flat, size=problem.n_rows, p=weights / weights.sum())
-        loops.ascend(problem, order, u)
-        found = misclassified_weight(rows, problem.margins(u))
-        if found <= least:
-            best, least = u, found
-    return replace(known, vector=best)
+    pocket = WeightedPocket(known.vector, seed)
+    rounds = play(pocket, problem, Stopping("rounds", max_iter=_LAST_RESORT))
+    return pocket.fallback(problem, rounds.progress)
 
 
 def draw_seed(random_state: Any) -> int:

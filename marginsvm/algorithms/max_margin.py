@@ -78,9 +78,9 @@ class ActiveSet(Algorithm):
     def fallback(self, problem: KernelMatrixAdapter, progress: Progress) -> Candidate:
         """A model that nearly minimises the exponential loss, where nothing separates."""
         if progress.upper <= problem.errors.vanishing and problem.cheap_sums:
-            rounds = play(Momentum(), problem, Stopping("rounds", max_iter=_LAST_RESORT))
-            assert rounds.progress.fallback is not None
-            return rounds.progress.fallback
+            momentum = Momentum()
+            rounds = play(momentum, problem, Stopping("rounds", max_iter=_LAST_RESORT))
+            return momentum.fallback(problem, rounds.progress)
         found = [] if progress.best is None else [progress.best.vector]
         vectors = [difference_of_means(problem), *found]
         loss = [least_loss(problem.rows, problem.margins(w)).log_risk for w in vectors]
