@@ -163,19 +163,19 @@ class DualStateMixin(PredictorMixin, CallbackSupportMixin, ClassifierMixin):
     def _resume(
         self, algorithm: Algorithm, problem: KernelMatrixAdapter, classes: Array
     ) -> Progress | None:
-        """Progress of the previous fit; None to begin anew: there is none, or it had another C."""
+        """Progress of the previous fit; None to begin anew: there is none, or of other rows."""
         last: Progress | None = getattr(self, "_progress", None)
         if not self.warm_start or last is None:
             return None
         assert last.proof is not None
         same = np.array_equal(classes, self.classes_)
         same = same and last.proof.vector.has_shape_of(problem.zeros())
-        if not (same and (last.C != self.C or last.agrees_with(problem))):
+        if not (same and (not last.is_of(problem) or last.agrees_with(problem))):
             raise ValueError(
                 "warm_start=True continues the previous fit, but this data has another shape, "
                 "other classes or other values; fit a clone, or set warm_start=False"
             )
-        if last.C != self.C:  # the slack coordinates differ, and with them all bounds
+        if not last.is_of(problem):  # slack, radius or mean differ, and with them all bounds
             return None
         confirmed = last.confirmed and confirm(algorithm, problem, last)  # computed on this X
         return replace(last, confirmed=confirmed)

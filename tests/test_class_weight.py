@@ -13,7 +13,7 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.estimator_checks import check_class_weight_balanced_linear_classifier
 
-from marginsvm import MaxMarginClassifier, MomentumMarginClassifier
+from marginsvm import MaxMarginClassifier, MomentumMarginClassifier, check_certificate
 from marginsvm.estimator.training_set import labelled
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -254,3 +254,30 @@ def test_forms_of_data(form, rng):
     X = sp.csr_array(X) if form is sp.csr_array else X.astype(form)
     clf = MaxMarginClassifier(C=0.5, class_weight=DICT)
     same(clone(clf).fit(X, y), fit(MaxMarginClassifier(C=0.5), X, y, weights_of(DICT, y)), X)
+
+
+@each
+@pytest.mark.parametrize("C", [1.0, np.inf])
+def test_other_weights_are_a_fit_of_their_own(cls, C, rng):
+    """No vector, bound or line of the history of an earlier fit is taken for the new one's."""
+    if np.inf != C and "C" not in parameters(cls):
+        pytest.skip("has no soft margin")
+    X, y = overlapping(rng, n=60)
+    params = {"max_iter": 200, "tol": 1e-2, **({} if np.inf == C else {"C": C})}
+    clf = fit(make(cls, warm_start=True, **params), X, y)
+    for class_weight in ("balanced", {1: 0.1}, None):
+        anew = fit(make(cls, class_weight=class_weight, **params), X, y)
+        fit(clf.set_params(class_weight=class_weight), X, y)
+        assert check_certificate(clf, X, y)
+        assert_history_of(clf, anew)
+    sample_weight = rng.integers(1, 4, len(y)).astype(float)
+    anew = fit(make(cls, **params), X, y, sample_weight)
+    assert_history_of(fit(clf, X, y, sample_weight), anew)
+
+
+def assert_history_of(clf, anew):
+    """Rounds, bounds and model of a fit that began anew."""
+    assert clf.n_iter_ == anew.n_iter_
+    np.testing.assert_array_equal(clf.coef_, anew.coef_)
+    for column in ("margin", "margin_bound"):
+        np.testing.assert_array_equal(clf.history_[column], anew.history_[column])

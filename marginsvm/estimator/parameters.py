@@ -50,7 +50,7 @@ class CommonParameters:
         Rounds in all, those before a warm start included.
     warm_start : bool
         Continue from the end of the previous fit on the same data; the result is, bit for bit,
-        that of a single longer fit.
+        that of a single longer fit. With other sample or class weights, begin anew.
     verbose : bool or int
         Print the bounds and the gap after rounds 1, 2, 4, 8 and so on.
 

@@ -101,7 +101,8 @@ def begin(algorithm: Algorithm, problem: KernelMatrixAdapter) -> Progress:
     """Progress before the first round."""
     state = algorithm.start(problem)
     # the passes are those of the start, and those that measured the problem
-    return Progress(state, problem.C, n_passes=problem.work.lap())
+    weights = problem.rows.weights
+    return Progress(state, problem.C, weights, n_passes=problem.work.lap())
 
 
 @np.errstate(over="ignore", invalid="ignore")

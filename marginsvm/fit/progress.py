@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from marginsvm._typing import Array
 from marginsvm.certify.candidate import Candidate
 from marginsvm.certify.certifiable import Predictor
 from marginsvm.certify.tolerances import OTHER_DATA
@@ -123,6 +124,8 @@ class Progress:
         The state of the algorithm.
     C : float
         Soft margin parameter of the problem.
+    weights : ndarray of shape (n_examples,) or None
+        Sample weights of the problem, those of classes included; None: they are all 1.
     n_iter : int
         Rounds played.
     lower, upper : float
@@ -147,6 +150,7 @@ class Progress:
 
     state: Any
     C: float = np.inf
+    weights: Array | None = None
     n_iter: int = 0
     lower: float = -np.inf
     upper: float = np.inf
@@ -173,6 +177,14 @@ class Progress:
         better = now.upper < 0.99 * then.upper or now.lower > 1.01 * max(then.lower, 0.0)
         closer = max(now.upper - now.lower, 0.0) < 0.99 * max(then.upper - then.lower, 0.0)
         return bool(np.isfinite(then.upper)) and not (better or closer)
+
+    def is_of(self, problem: KernelMatrixAdapter) -> bool:
+        """Whether the problem has the soft margin and the sample weights of this one."""
+        mine, others = self.weights, problem.rows.weights
+        same = mine is others or (
+            mine is not None and others is not None and np.array_equal(mine, others)
+        )
+        return self.C == problem.C and same
 
     def agrees_with(self, problem: KernelMatrixAdapter) -> bool:
         """Whether the stored image and margins of the best vectors are those on this problem.
