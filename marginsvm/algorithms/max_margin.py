@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator
 
 from marginsvm.algorithms.exact.choosing import difference_of_means
-from marginsvm.algorithms.exact.newton import Newton
-from marginsvm.algorithms.exact.sparse import LongStart, short_start
-from marginsvm.algorithms.exact.working_set import WorkingSet
+from marginsvm.algorithms.exact.method import Method
+from marginsvm.algorithms.exact.methods import first_method, next_method
 from marginsvm.algorithms.momentum import Momentum
 from marginsvm.data.threads import single_threaded_blas
 from marginsvm.dual_state import DualStateMixin
@@ -22,24 +21,9 @@ from marginsvm.estimator.results import Fitted
 from marginsvm.fit import Algorithm, Candidate, Progress, Requirements, Stopping, play
 from marginsvm.fit.confirm import least_loss
 from marginsvm.kernel_matrix import KernelMatrixAdapter
-from marginsvm.kernel_matrix.capabilities import csr_examples
 
 _LAST_RESORT = 50  # rounds of momentum whose last predictor is the model where nothing separates
 _PATIENCE = 10  # rounds without progress; in exact arithmetic, every round makes some
-_MANY = 500  # rows; with fewer, a working set from the start is quicker than other methods
-
-
-class Method(Protocol):
-    """State of one of the methods that the exact solver chooses from."""
-
-    @property
-    def candidates(self) -> tuple[Candidate, ...]:
-        """Candidates of the last round."""
-        ...
-
-    def advance(self, problem: KernelMatrixAdapter, tol: float) -> Method:
-        """State after one more round; the same object if there is nothing left to do."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -59,17 +43,12 @@ class ActiveSet(Algorithm):
 
     def start(self, problem: KernelMatrixAdapter) -> Method:
         """Choose a method for problems of this shape."""
-        many = problem.rows.n_classes == 2 and problem.n_rows > _MANY
-        if many and np.isfinite(problem.C) and problem.width <= problem.n_rows:
-            return Newton.start(problem)
-        if many and csr_examples(problem) is not None:
-            return LongStart() if problem.width > problem.n_rows // 4 else short_start(problem)
-        return WorkingSet.start(problem)
+        return first_method(problem)
 
     @single_threaded_blas()
     def step(self, problem: KernelMatrixAdapter, state: Method) -> Method:
         """Solve on the working set, and compute the margins of all rows."""
-        return state.advance(problem, self.tol)
+        return next_method(problem, state).advance(problem, self.tol)
 
     def candidates(self, problem: KernelMatrixAdapter, state: Method) -> Iterable[Candidate]:
         """Candidates of the method's last round."""
