@@ -196,7 +196,8 @@ def run(s, seconds, memory):
 
 def failure(reason, row, child):
     """How a fit, or the check after it, went that gave no answer."""
-    refused = reason.startswith(("ValueError", "MemoryError")) and child.seconds < EARLY
+    said = reason.startswith(("ValueError", "MemoryError")) and "Unable to allocate" not in reason
+    refused = said and child.seconds < EARLY  # what NumPy could not allocate was not foreseen
     if row["status"]:  # the check failed
         return {"note": reason}
     return {"status": "refused" if refused else "failed", "ended": refused, "note": reason,
