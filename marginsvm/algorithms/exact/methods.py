@@ -24,7 +24,7 @@ _ROOM = 5000
 _FEW_EXAMPLES = 2000
 # Features of dense and of sparse examples of two classes up to which the matrix of Newton's system
 # is formed; and its unknowns with more classes.
-_DIRECT, _DIRECT_SPARSE, _DIRECT_CLASSES = 2000, 500, 1000
+_DIRECT, _DIRECT_SPARSE, _DIRECT_CLASSES = 1000, 500, 1000
 # Features, and numbers in the factors of all classes (256 MB), up to which each class's part
 # of the matrix is factored, from so many examples, to precondition the whole.
 _FACTORED, _FACTORS, _SAMPLE = 2000, 2**25, 3000
