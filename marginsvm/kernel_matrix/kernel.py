@@ -170,6 +170,11 @@ class GramAdapter(KernelMatrixAdapter, HasColumns, HasLayout):
         """Scores of some examples before the intercept is added, in extended precision."""
         return self._values.extended_scores(examples, coef)
 
+    def fingerprints(self) -> Array | None:
+        X = getattr(self._values.X, "X", self._values.X)  # without what is kept beside it
+        at_random = np.random.default_rng(0).random(X.shape[1]) - 0.5
+        return np.asarray(X @ at_random, dtype=np.float64)
+
     def given(self, examples: Array) -> tuple[Any, Array, bool] | None:
         """Features of some examples, see ``Certifiable``.
 
