@@ -30,6 +30,9 @@ _CENTRE = 256
 # A squared norm below minus this, relative to the mass squared and the largest kernel value, is no
 # rounding, not even of float32: the kernel has negative eigenvalues.
 _NEGATIVE = 1e-5
+# Roundings of a kernel value, as of a product and an exponential: an eigenvalue of n examples may
+# be off by n times as much.
+_ROUNDINGS = 16
 
 
 class GramAdapter(KernelMatrixAdapter, HasColumns, HasLayout):
@@ -145,7 +148,7 @@ class GramAdapter(KernelMatrixAdapter, HasColumns, HasLayout):
         some = np.unique(np.linspace(0, n - 1, min(n, _EXAMINED)).astype(int))
         K = self._values.block(some, some).astype(np.float64) + self._constant**2
         eps = float(np.finfo(self._values.dtype).eps)
-        rounding = len(some) * eps * float(np.abs(K).max())
+        rounding = _ROUNDINGS * len(some) * eps * float(np.abs(K).max())
         if centred:
             K = K - K.mean(axis=0)
             K = K - K.mean(axis=1)[:, None]

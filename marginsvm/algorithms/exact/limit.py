@@ -6,6 +6,8 @@ norm. No bound is taken from it: it is what a fit publishes after its proof.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from marginsvm.algorithms.exact.choosing import difference_of_means
@@ -24,6 +26,9 @@ _ROUNDS = 15
 # Rounds of momentum, where those were not enough: its predictor then is near the least
 # exponential loss.
 _LAST_RESORT = 50
+# What the model is, in words.
+_LIMIT = "the limit of the soft margins as C grows, with nearly the least sum of squared slacks"
+_LARGE = "a soft margin with a large C, which was not solved to the end"
 
 
 def limit_of_soft_margins(
@@ -43,26 +48,33 @@ def limit_of_soft_margins(
     soft = problem.softened(min(C, np.finfo(np.float64).max))
     outcome = play(algorithm, soft, Stopping(tol=LOOSE, max_iter=_ROUNDS))
     best = outcome.progress.best
-    found = [] if best is None else [_with_intercept(soft, best)]
-    if outcome.status == "certified":
+    solved = outcome.status == "certified"
+    found = [] if best is None else [_with_intercept(soft, best, _LIMIT if solved else _LARGE)]
+    if solved:
         return tuple(found)
     if problem.cheap_sums:
         momentum = Momentum()
         rounds = play(momentum, problem, Stopping("rounds", max_iter=_LAST_RESORT))
-        found.append(momentum.fallback(problem, rounds.progress))
-    return (*found, Candidate(difference_of_means(problem)))
+        words = f"that of {_LAST_RESORT} rounds of momentum, near the least exponential loss"
+        found.append(replace(momentum.fallback(problem, rounds.progress), words=words))
+    return (*found, _difference(problem))
 
 
-def _with_intercept(soft: KernelMatrixAdapter, best: Candidate) -> Candidate:
+def _with_intercept(soft: KernelMatrixAdapter, best: Candidate, words: str) -> Candidate:
     """The predictor of a soft margin as a model without slack, with the same intercept."""
     margins = soft.margins(best.vector, precise=True)
-    return Candidate(best.vector, offsets=soft.rows.best_offsets(soft.rows.group_min(margins)))
+    offsets = soft.rows.best_offsets(soft.rows.group_min(margins))
+    return Candidate(best.vector, offsets=offsets, words=words)
+
+
+def _difference(problem: KernelMatrixAdapter) -> Candidate:
+    return Candidate(difference_of_means(problem), words="the difference of the class means")
 
 
 def first_guess(problem: KernelMatrixAdapter, progress: Progress) -> tuple[Candidate, ...]:
     """What is at hand after an early end: the best predictor, and the difference of means."""
     best = () if progress.best is None else (Candidate(progress.best.vector),)
-    return (*best, Candidate(difference_of_means(problem)))
+    return (*best, _difference(problem))
 
 
 def of_least_loss(problem: KernelMatrixAdapter, models: tuple[Candidate, ...]) -> Candidate:
