@@ -18,11 +18,9 @@ from marginsvm.dual_state import DualStateMixin
 from marginsvm.estimator.declaring import with_parameters
 from marginsvm.estimator.parameters import CommonParameters, KernelParameters
 from marginsvm.estimator.results import Fitted
-from marginsvm.fit import Algorithm, Candidate, Progress, Requirements, Stopping, play
-from marginsvm.fit.confirm import least_loss
+from marginsvm.fit import Algorithm, Candidate, Progress, Requirements, Stopping
 from marginsvm.kernel_matrix import KernelMatrixAdapter
 
-_LAST_RESORT = 50  # rounds of momentum whose last predictor is the model where nothing separates
 _PATIENCE = 10  # rounds without progress; in exact arithmetic, every round makes some
 
 
@@ -51,19 +49,21 @@ class ActiveSet(Algorithm):
         return next_method(problem, state).advance(problem, self.tol)
 
     def candidates(self, problem: KernelMatrixAdapter, state: Method) -> Iterable[Candidate]:
-        """Candidates of the method's last round."""
-        return state.candidates
+        """Candidates of the method's last round, and two rows that cancel, if it separates none."""
+        yield from state.candidates
+        separates = any((c.min_margin or 0.0) > 0.0 for c in state.candidates)
+        meeting = problem.meeting if np.isinf(problem.C) and not separates else None
+        if meeting is not None:
+            yield Candidate(meeting, meeting.mass, precise=True)
 
     def fallback(self, problem: KernelMatrixAdapter, progress: Progress) -> Candidate:
-        """A model that nearly minimises the exponential loss, where nothing separates."""
-        if progress.upper <= problem.errors.vanishing and problem.cheap_sums:
-            momentum = Momentum()
-            rounds = play(momentum, problem, Stopping("rounds", max_iter=_LAST_RESORT))
-            return momentum.fallback(problem, rounds.progress)
-        found = [] if progress.best is None else [progress.best.vector]
-        vectors = [difference_of_means(problem), *found]
-        loss = [least_loss(problem.rows, problem.margins(w)).log_risk for w in vectors]
-        return Candidate(vectors[int(np.argmin(loss))])
+        """The limit of soft margins, where nothing separates; a first guess after an early end."""
+        hopeless = progress.upper <= problem.errors.vanishing or progress.stalled(_PATIENCE)
+        if hopeless and np.isinf(problem.C):
+            if self not in problem.models:
+                problem.models[self] = limit_of_soft_margins(ActiveSet(LOOSE), problem)
+            return of_least_loss(problem, problem.models[self])
+        return of_least_loss(problem, first_guess(problem, progress))
 
 
 @with_parameters

@@ -32,6 +32,8 @@ class Candidate:
     precise : bool
         Whether the vector was computed in float64 from its coefficients: confirming its upper
         bound then needs no pass.
+    words : str
+        What it is as the model of a fit that finds no separator, for a sentence; may be empty.
 
     Examples
     --------
@@ -53,3 +55,4 @@ class Candidate:
     offsets: Array | None = None
     margins: Array | None = None
     precise: bool = False
+    words: str = ""

@@ -211,6 +211,14 @@ class Certifiable(Protocol):
         """Scores of some examples before the intercept is added, in extended precision."""
         ...
 
+    def fingerprints(self) -> Array | None:
+        """A number for each example, by a pass; None where the examples are not in memory.
+
+        Equal examples have the same number up to rounding, and opposite ones opposite numbers;
+        others hardly ever do.
+        """
+        ...
+
     def given(self, examples: Array) -> tuple[Any, Array, bool] | None:
         """Some of the examples as the user gave them; None where they are not available.
 

@@ -85,7 +85,7 @@ class MarginCertificate:
         """
         if self.status == "no_margin":
             if self.separable is False:
-                known = "no predictor separates the classes"
+                known = "the classes overlap: no predictor separates them"
             else:
                 known = (
                     f"no predictor has a margin{self._where} above "

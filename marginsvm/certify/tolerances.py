@@ -138,3 +138,14 @@ however small ``tol`` is."""
 MAX_OVERLAP_EFFORT = 2e7
 """Effort of checks that find no proof of an overlap, in cubes of the number of examples: some
 seconds. After that, no further weights are checked."""
+
+SAME_FINGERPRINT = 1e-12
+"""Difference of the fingerprints of equal examples at most, relative to the largest: the rounding
+of sums of some ten thousand features, which may differ from row to row."""
+
+MAX_TWINS = 256
+"""Pairs of examples with the same fingerprint that are compared: of pairs that are not equal, only
+rounding makes the fingerprints so."""
+
+MAX_TWIN_NUMBERS = 2**20
+"""Numbers in one half of these pairs (8 MiB): of wider rows, fewer pairs are compared."""

@@ -6,13 +6,21 @@ from typing import Any
 
 import numpy as np
 
+from marginsvm._typing import Array
 from marginsvm.certify.checker.claims import relative_gap
+from marginsvm.fit import Progress
+from marginsvm.fit.progress import ConfirmedBounds
 from marginsvm.kernel_matrix import KernelMatrixAdapter
 
+# Cost of the model's slack, relative to the penalty on the model, at the C that is proposed. With
+# less than 1, a soft margin gives up the model for a shorter one; with 100, it keeps it.
+_DEARER = 10.0
+# Steps in search of the scale at which a predictor has the least slack.
+_STEPS = 30
 _IN_VAIN = "More rounds do not help:"
 
 
-def remedies(estimator: Any, problem: KernelMatrixAdapter) -> str:
+def remedies(estimator: Any, problem: KernelMatrixAdapter, progress: Progress) -> str:
     """Sentences that say what would help a fit that ended as this one did.
 
     Parameters
@@ -21,24 +29,64 @@ def remedies(estimator: Any, problem: KernelMatrixAdapter) -> str:
         Fitted, with the status ``max_iter``, ``stalled`` or ``no_margin``.
     problem : KernelMatrixAdapter
         The problem that it was fitted to.
+    progress : Progress
+        The end of the fit.
     """
     if flaw := problem.flaw():
         return flaw
     if estimator.status_ == "no_margin":
-        return _thinner(estimator)
+        return _thinner(estimator, problem, progress.confirmed)
     return _coarser(estimator, problem) if _hidden_by_rounding(estimator) else _longer(estimator)
 
 
-def _thinner(estimator: Any) -> str:
-    """Advise a search for a thinner margin, where there may be one, or a soft margin."""
+def _thinner(estimator: Any, problem: KernelMatrixAdapter, bounds: ConfirmedBounds | None) -> str:
+    """Say what the model is, and advise a soft margin, or a search for a thinner one."""
     whose = "" if "C" in estimator.get_params() else "MaxMarginClassifier with "
-    soft = f"{whose}C < inf gives a soft margin."
+    model, soft = "", f"{whose}C < inf gives a soft margin"
+    if bounds is not None and bounds.words:
+        C = first_C(problem, bounds)
+        model = f"The model is {bounds.words}. "
+        soft += "" if C is None else f": start from C={C:.1g}, and try powers of ten times that"
     if estimator.separable_ is False:
-        return soft
+        return f"{model}{soft}."
     text = "Whether a thinner margin separates the classes is not known"
     if estimator.kernel == "linear":
         text += ": check_separability may decide it, and features in similar units help"
-    return f"{text}. {soft}"
+    return f"{text}. {model}{soft}."
+
+
+def first_C(problem: KernelMatrixAdapter, bounds: ConfirmedBounds) -> float | None:  # noqa: N802
+    """A soft margin to begin a search with: the slack of the model costs ten times its penalty.
+
+    ``C sum xi^2 = 10 |w|^2 / 2``, at the scale of the model w at which its slacks xi are least.
+    This C follows the units of the features, and the number and the weights of the examples.
+    None where the model is nothing, or its margins are not known.
+    """
+    rows, norm = problem.rows, problem.norm(bounds.model)
+    margins = problem.lowest_margins(bounds.model).margins
+    if margins is None:
+        return None
+    offsets = bounds.predictor.offsets
+    m = (margins + rows.expand(offsets[:, None] - offsets)).ravel()
+    weight = np.broadcast_to(rows.weighted(np.ones(margins.shape)), margins.shape).ravel()
+    scale, slack = _least_slack(m[np.isfinite(m)], weight[np.isfinite(m)])
+    if scale * norm <= 0.0 or slack <= 0.0:
+        return None
+    return float(0.5 * _DEARER * (scale * norm / problem.radius) ** 2 / slack)
+
+
+def _least_slack(m: Array, weight: Array) -> tuple[float, float]:
+    """Factor of the margins at which their sum of squared slacks is least, and that sum."""
+    scale, active = 0.0, np.ones(len(m), bool)
+    for _ in range(_STEPS):
+        force, curvature = weight @ (active * m), weight @ (active * m * m)
+        if curvature <= 0.0:
+            break
+        scale = max(float(force / curvature), 0.0)
+        active, last = scale * m < 1.0, active
+        if np.array_equal(active, last):
+            break
+    return scale, float(weight @ np.maximum(1.0 - scale * m, 0.0) ** 2)
 
 
 def _hidden_by_rounding(estimator: Any) -> bool:

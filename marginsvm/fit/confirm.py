@@ -41,29 +41,29 @@ def confirm(
     found = progress.proof
     assert found is not None
     proof = found.vector if found.precise else problem.refresh(found.vector)
-    model, predictor = _best_model(algorithm, problem, progress)
+    model, predictor, words = _best_model(algorithm, problem, progress)
     upper = upper_bound(problem, proof)
     hopeful = np.isinf(problem.C) and predictor.margin <= 0 and upper <= problem.errors.vanishing
     overlap = hopeful and overlap_is_proved(problem, proof)
-    return ConfirmedBounds(model, predictor, proof, upper, overlap)
+    return ConfirmedBounds(model, predictor, proof, upper, overlap, words)
 
 
 def _best_model(
     algorithm: Algorithm, problem: KernelMatrixAdapter, progress: Progress
-) -> tuple[Vector, Predictor]:
+) -> tuple[Vector, Predictor, str]:
     """Vector and predictor of the best separator or, if there is none, of the fallback."""
     best = progress.best
     if best is not None:
         predictor = lower_bound(problem, best.vector, margins=best.margins)
         if predictor.margin > problem.errors.resolution:
-            return best.vector, predictor
+            return best.vector, predictor, ""
     last = algorithm.fallback(problem, progress)
     model, offsets = last.vector, last.offsets
     if problem.norm(model) <= NOTHING_LEFT * model.mass:
         model = problem.zeros()
     if offsets is None:
         offsets = least_loss(problem.rows, problem.margins(model)).offsets
-    return model, lower_bound(problem, model, offsets)
+    return model, lower_bound(problem, model, offsets), last.words
 
 
 def least_loss(rows: Rows, margins: Array) -> Weights:

@@ -32,6 +32,8 @@ class ConfirmedBounds:
     overlap : bool
         Whether weights near those of ``proof`` are proved to exist for which ``A^T q`` is exactly
         zero, so that no predictor separates the classes.
+    words : str
+        What the model is where no separator was found, for a sentence; may be empty.
     """
 
     model: Vector
@@ -39,6 +41,7 @@ class ConfirmedBounds:
     proof: Vector
     upper: float
     overlap: bool
+    words: str = ""
 
     @property
     def lower(self) -> float:

@@ -32,7 +32,7 @@ class Stopping:
     patience : int or None
         Rounds without progress after which a fit has stalled. With patience, a fit whose upper
         bound is negligible, but without a proof that nothing separates, also continues, as
-        later rounds may find the proof. None: a fit never stalls.
+        later rounds may find the proof, or a thin margin. None: a fit never stalls.
     """
 
     goal: str = "gap"
@@ -59,6 +59,8 @@ class Stopping:
         stalled = self.stalled(progress)
         if status == "no_margin" and not bounds.overlap and self.patience is not None:
             at_the_end = stalled or progress.settled or progress.n_iter >= self.max_iter
+            # a separator that is still to be found could not be told from rounding
+            at_the_end |= progress.upper < problem.errors.resolution
             return status if at_the_end else None
         return status or ("stalled" if stalled else None)
 

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from copy import copy
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
+from marginsvm._cached import cached_property
 from marginsvm._typing import Array
 from marginsvm.certify.certifiable import Distribution, ErrorModel, LowestMargins, OverlapChecks
 from marginsvm.certify.distribution import KnownDistribution
+from marginsvm.certify.overlap import meeting_rows
 from marginsvm.data.work import Work
 from marginsvm.kernel_matrix.responses import Response, Weights, softmax
 from marginsvm.kernel_matrix.scale import Scale
@@ -65,6 +68,9 @@ class KernelMatrixAdapter(ABC):
         Floating-point type in which rounds compute.
     overlap_checks : OverlapChecks
         Results of earlier checks of whether weights prove that the classes overlap.
+    models : dict
+        Models for the case that nothing separates, by algorithm, once they were computed: each
+        confirmation of bounds asks for one.
 
     Examples
     --------
@@ -98,6 +104,7 @@ class KernelMatrixAdapter(ABC):
         self.errors = errors
         self.work = work
         self.overlap_checks = OverlapChecks()
+        self.models: dict[Any, Any] = {}
         self._image_shape = image_shape
         self._norm = norm
         self._scale = scale
@@ -222,6 +229,29 @@ class KernelMatrixAdapter(ABC):
     def distribution(self, w: Vector) -> Distribution:
         """The distribution over the rows that is published for a vector."""
         return KnownDistribution(self, w)
+
+    def fingerprints(self) -> Array | None:
+        """A number for each example, see ``Certifiable``."""
+        return None
+
+    @cached_property
+    def meeting(self) -> Vector | None:
+        """Two rows that cancel, see ``meeting_rows``; the first call takes a pass."""
+        return meeting_rows(self)
+
+    # The same problem with slack.
+
+    def softened(self, C: float) -> Self:
+        """The problem with a soft margin: the same data, centre, radius and counters.
+
+        Vectors mean the same in both. The radius is that of the hard margin; so C should be
+        large against ``1 / radius**2``, for the slack coordinates to be short beside it.
+        """
+        soft = copy(self)
+        soft._scale = self._scale.softened(C, self.rows)
+        soft.C, soft._slack, soft.models = C, soft._scale.slack, {}
+        vars(soft).pop("_layout", None)  # rows as plain arrays, which hold the slack
+        return soft
 
     # Counters, and known defects of the data.
 

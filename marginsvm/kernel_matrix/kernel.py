@@ -30,6 +30,9 @@ _CENTRE = 256
 # A squared norm below minus this, relative to the mass squared and the largest kernel value, is no
 # rounding, not even of float32: the kernel has negative eigenvalues.
 _NEGATIVE = 1e-5
+# Roundings of a kernel value, as of a product and an exponential: an eigenvalue of n examples may
+# be off by n times as much.
+_ROUNDINGS = 16
 
 
 class GramAdapter(KernelMatrixAdapter, HasColumns, HasLayout):
@@ -145,7 +148,7 @@ class GramAdapter(KernelMatrixAdapter, HasColumns, HasLayout):
         some = np.unique(np.linspace(0, n - 1, min(n, _EXAMINED)).astype(int))
         K = self._values.block(some, some).astype(np.float64) + self._constant**2
         eps = float(np.finfo(self._values.dtype).eps)
-        rounding = len(some) * eps * float(np.abs(K).max())
+        rounding = _ROUNDINGS * len(some) * eps * float(np.abs(K).max())
         if centred:
             K = K - K.mean(axis=0)
             K = K - K.mean(axis=1)[:, None]
@@ -169,6 +172,11 @@ class GramAdapter(KernelMatrixAdapter, HasColumns, HasLayout):
     def extended_scores(self, examples: Array, coef: Array) -> Array:
         """Scores of some examples before the intercept is added, in extended precision."""
         return self._values.extended_scores(examples, coef)
+
+    def fingerprints(self) -> Array | None:
+        X = getattr(self._values.X, "X", self._values.X)  # without what is kept beside it
+        at_random = np.random.default_rng(0).random(X.shape[1]) - 0.5
+        return np.asarray(X @ at_random, dtype=np.float64)
 
     def given(self, examples: Array) -> tuple[Any, Array, bool] | None:
         """Features of some examples, see ``Certifiable``.

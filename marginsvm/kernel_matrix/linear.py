@@ -215,6 +215,14 @@ class LinearAdapter(
         """Scores of some examples before the intercept is added, in extended precision."""
         return self._centred.extended_scores(examples, coef)
 
+    def fingerprints(self) -> Array | None:
+        if self._store.whole is None:
+            return None
+        self.work.add_pass()
+        at_random = np.random.default_rng(0).random(self._store.shape[1]) - 0.5
+        work = partial(passes.scores, W=at_random, shift=0.0, centre=Centre(), precise=True)
+        return np.concatenate(list(self._store.map(partial(work, on_block=None), self.rows)))
+
     def given(self, examples: Array) -> tuple[Any, Array, bool] | None:
         """Some of the examples as the user gave them, see ``Certifiable``."""
         X = self._store.take(examples)

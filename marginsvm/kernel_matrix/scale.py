@@ -6,7 +6,7 @@ Of examples with features, the first passes measure the centre and the radius.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
@@ -75,7 +75,7 @@ class Scale:
         unit : float
             The radius where all rows are zero.
         """
-        weights = np.ones(1) if rows.weights is None else rows.weights
+        weights = _weights(rows)
         with np.errstate(over="ignore", invalid="ignore"):
             longest = float((squared_norms + 0.5 / (C * np.minimum(weights, 1.0))).max())
         short = longest < LARGEST_NORM**-2 and 0.0 < tallest() < 1.0 / LARGEST_NORM
@@ -86,9 +86,13 @@ class Scale:
                 f"{LARGEST_NORM:g}, and C with the inverse of their squares"
             )
         radius = float(np.sqrt(longest)) or unit or 1.0
-        soft = np.isfinite(C)
-        slack = rows.per_example(0.5 / C / (weights * radius**2)) if soft else None
-        return cls(C, radius, squared_norms / radius**2, slack)
+        hard = cls(np.inf, radius, squared_norms / radius**2, None)
+        return hard.softened(C, rows) if np.isfinite(C) else hard
+
+    def softened(self, C: float, rows: Rows) -> Scale:
+        """The same radius, and slack coordinates for a soft margin."""
+        slack = 0.5 / C / (_weights(rows) * self.radius**2)
+        return replace(self, C=C, slack=rows.per_example(slack))
 
     def restrict(self, examples: Array) -> Scale:
         """The same for some of the examples, which already are in units of the radius."""
@@ -96,6 +100,10 @@ class Scale:
         if slack is not None and len(slack) > 1:
             slack = slack[examples]
         return Scale(self.C, 1.0, self.lengths[examples], slack)
+
+
+def _weights(rows: Rows) -> Array:
+    return np.ones(1) if rows.weights is None else rows.weights
 
 
 @single_threaded_blas()

@@ -1,0 +1,86 @@
+"""The model where nothing separates: the limit of the soft margins, C growing.
+
+As C grows, a soft margin's predictor becomes one with the least sum of squared slacks, whatever its
+norm. No bound is taken from it: it is what a fit publishes after its proof.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from marginsvm.algorithms.exact.choosing import difference_of_means
+from marginsvm.algorithms.momentum import Momentum
+from marginsvm.certify.candidate import Candidate
+from marginsvm.certify.tolerances import DELICATE_MARGIN
+from marginsvm.fit import Algorithm, Progress, Stopping, play
+from marginsvm.fit.confirm import least_loss
+from marginsvm.kernel_matrix import KernelMatrixAdapter
+
+# Relative gap of the soft margin: its predictor then is hardly better or worse than the best one,
+# as the square of the margin, and with it the sum of squared slacks, is known to 2 %.
+LOOSE = 1e-2
+# Rounds of the soft margin: Newton's method takes 4 to 12, more only next to a separator.
+_ROUNDS = 15
+# Rounds of momentum, where those were not enough: its predictor then is near the least
+# exponential loss.
+_LAST_RESORT = 50
+# What the model is, in words.
+_LIMIT = "the limit of the soft margins as C grows, with nearly the least sum of squared slacks"
+_LARGE = "a soft margin with a large C, which was not solved to the end"
+
+
+def limit_of_soft_margins(
+    algorithm: Algorithm, problem: KernelMatrixAdapter
+) -> tuple[Candidate, ...]:
+    """The predictor of a soft margin with a large C; several candidates if it was not reached.
+
+    The larger C, the smaller are the features that count beside others in larger units, and the
+    fewer digits are left. Weights that are the same on all rows show that, for n rows, the soft
+    margin is ``1 / sqrt(2 C n)`` at least. C is such that this is the smallest margin which the
+    exact solver finds quickly: 1e-6 radii, or with kernels 1e-5, of which a gap of 1e-2 is what
+    their rounding leaves. Then a feature that spreads over 1e-5 of the radius counts as fully as
+    one that makes up the radius.
+    """
+    least = max(DELICATE_MARGIN, problem.errors.resolution / LOOSE)
+    C = 0.5 / problem.rows.total_weight / (least * problem.radius) ** 2
+    soft = problem.softened(min(C, np.finfo(np.float64).max))
+    outcome = play(algorithm, soft, Stopping(tol=LOOSE, max_iter=_ROUNDS))
+    best = outcome.progress.best
+    solved = outcome.status == "certified"
+    found = [] if best is None else [_with_intercept(soft, best, _LIMIT if solved else _LARGE)]
+    if solved:
+        return tuple(found)
+    if problem.cheap_sums:
+        momentum = Momentum()
+        rounds = play(momentum, problem, Stopping("rounds", max_iter=_LAST_RESORT))
+        words = f"that of {_LAST_RESORT} rounds of momentum, near the least exponential loss"
+        found.append(replace(momentum.fallback(problem, rounds.progress), words=words))
+    return (*found, _difference(problem))
+
+
+def _with_intercept(soft: KernelMatrixAdapter, best: Candidate, words: str) -> Candidate:
+    """The predictor of a soft margin as a model without slack, with the same intercept."""
+    margins = soft.margins(best.vector, precise=True)
+    offsets = soft.rows.best_offsets(soft.rows.group_min(margins))
+    return Candidate(best.vector, offsets=offsets, words=words)
+
+
+def _difference(problem: KernelMatrixAdapter) -> Candidate:
+    return Candidate(difference_of_means(problem), words="the difference of the class means")
+
+
+def first_guess(problem: KernelMatrixAdapter, progress: Progress) -> tuple[Candidate, ...]:
+    """What is at hand after an early end: the best predictor, and the difference of means."""
+    best = () if progress.best is None else (Candidate(progress.best.vector),)
+    return (*best, _difference(problem))
+
+
+def of_least_loss(problem: KernelMatrixAdapter, models: tuple[Candidate, ...]) -> Candidate:
+    """The model with the least exponential loss, each at its best scale."""
+    if len(models) == 1:
+        return models[0]
+    rows = problem.rows
+    loss = [least_loss(rows, problem.margins(model.vector)).log_risk for model in models]
+    return models[int(np.argmin(loss))]
