@@ -27,6 +27,16 @@ from marginsvm.algorithms.compiled.sparse_rows import shuffle
 from marginsvm.data.compiled_rows import dot_of_class, inlined, loop, spread_to_class
 
 _index = np.uint64  # unsigned: no test for an index that counts from the end
+# Weight of the balance: shares of the mean slack and of the mean squared norm of an example. It
+# adds to the curvature of every weight, which it should not dominate. With a large slack,
+# whatever is small beside the slack brings the balance too slowly; with a small one, the rest of
+# the problem is slow, and a stiff balance holds it up.
+_OF_SLACK, _OF_SQUARES = 0.05, 0.004
+
+
+def balance_penalty(squares: Array, slack: Array) -> float:
+    """Weight of the balance at which few epochs bring both the balance and the rest."""
+    return _OF_SLACK * float(slack.mean()) + _OF_SQUARES * float(squares.mean())
 
 
 class ClassWeights(NamedTuple):
