@@ -9,10 +9,14 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from marginsvm.algorithms.exact.choosing import difference_of_means
+from marginsvm.algorithms.exact.limit import (
+    LOOSE,
+    first_guess,
+    limit_of_soft_margins,
+    of_least_loss,
+)
 from marginsvm.algorithms.exact.method import Method
 from marginsvm.algorithms.exact.methods import first_method, next_method
-from marginsvm.algorithms.momentum import Momentum
 from marginsvm.data.threads import single_threaded_blas
 from marginsvm.dual_state import DualStateMixin
 from marginsvm.estimator.declaring import with_parameters

@@ -1,9 +1,7 @@
-"""Products over some rows of a CSR matrix, compiled when first used.
+"""Products over some rows of a CSR matrix and some classes, compiled when first used.
 
-A product ``X' diag(...) X v`` over active rows is two passes over X, or one in which each row
-is spread while it is in cache. Everything is in the units of the matrix and about its origin:
-a caller that works about the mean corrects by terms of rank one. Sums are in float64, whatever
-the values are in. Indices are not checked.
+Everything is in the units of the matrix and about its origin. Sums are in float64, whatever the
+values are in. Indices are not checked.
 
 With several classes, vectors are arrays of shape (d, k), so that what an entry of X meets
 lies side by side. The pairs of an example and another class, of which few are active,
@@ -63,57 +61,18 @@ def spread_to_class(
 
 
 @loop
-def curvature_of_rows(
-    indptr: Array,
-    indices: Array,
-    values: Array,
-    examples: Array,
-    weight: Array,
-    v: Array,
-    offset: float,
-    out: Array,
-) -> float:
-    """Add ``sum g_i x_i``, where ``g_i = weight_i (x_i.v + offset)``, to out; give ``sum g_i``.
-
-    Parameters
-    ----------
-    indptr, indices, values : ndarray
-        The CSR matrix.
-    examples : ndarray of int, shape (m,)
-        Its rows that take part.
-    weight : ndarray of shape (m,)
-    v : ndarray of shape (d,)
-    offset : float
-    out : ndarray of float64, shape (d,)
-    """
-    total = 0.0
-    for a in range(len(examples)):
-        start, stop = indptr[examples[a]], indptr[examples[a] + 1]
-        g = weight[a] * (dot(indices, values, start, stop, v) + offset)
-        total += g
-        spread(indices, values, start, stop, g, out)
-    return total
-
-
-@loop
-def curvature_of_pairs(
+def image_of_pairs(
     indptr: Array,
     indices: Array,
     values: Array,
     examples: Array,
     pointer: Array,
     classes: Array,
-    weight: Array,
     codes: Array,
-    V: Array,
-    offset: Array,
+    coefficient: Array,
     out: Array,
-) -> Array:
-    """The same for many classes: add ``sum outer(x_i, g_i)`` to out; give ``sum g_i``.
-
-    With the scores ``f = x_i V + offset`` and the weights t of the pairs of example i, whose
-    own class is y: ``g_i[j] = -t_ij (f[y] - f[j])``, and ``g_i[y]`` is minus the sum of these.
-    Only the scores that this takes are computed.
+) -> None:
+    """Add ``coefficient x_i (e_y - e_c)`` to out, for each pair of an example i and a class c.
 
     Parameters
     ----------
@@ -124,87 +83,37 @@ def curvature_of_pairs(
     pointer : ndarray of int, shape (m + 1,)
     classes : ndarray of int, shape (n_pairs,)
         Other than the example's own.
-    weight : ndarray of shape (n_pairs,)
     codes : ndarray of int, shape (m,)
-        Own classes of these examples.
-    V : ndarray of shape (d, k), in C order
-    offset : ndarray of shape (k,)
+        Own classes y of these examples.
+    coefficient : ndarray of shape (n_pairs,)
     out : ndarray of float64, shape (d, k), in C order
     """
-    total = np.zeros(V.shape[1])
     for a in range(len(examples)):
-        start, stop = indptr[examples[a]], indptr[examples[a] + 1]
-        own, sum_of_steps = codes[a], 0.0
-        score = dot_of_class(indices, values, start, stop, V, own) + offset[own]
+        start, stop, total = indptr[examples[a]], indptr[examples[a] + 1], 0.0
         for p in range(pointer[a], pointer[a + 1]):
-            c = classes[p]
-            other = dot_of_class(indices, values, start, stop, V, c) + offset[c]
-            g = weight[p] * (score - other)
-            spread_to_class(indices, values, start, stop, -g, out, c)
-            total[c] -= g
-            sum_of_steps += g
-        spread_to_class(indices, values, start, stop, sum_of_steps, out, own)
-        total[own] += sum_of_steps
-    return total
+            spread_to_class(indices, values, start, stop, -coefficient[p], out, classes[p])
+            total += coefficient[p]
+        spread_to_class(indices, values, start, stop, total, out, codes[a])
 
 
 @loop
-def sum_of_pairs(
+def moves_of_pairs(
     indptr: Array,
     indices: Array,
     values: Array,
     examples: Array,
     pointer: Array,
     classes: Array,
-    coefficient: Array,
-    out: Array,
-) -> None:
-    """Add ``coefficient x_i`` to ``out[:, c]`` for each pair of an example i and a class c.
-
-    The own class of an example counts as any other here. Parameters are those of
-    ``curvature_of_pairs``.
-    """
-    for a in range(len(examples)):
-        start, stop = indptr[examples[a]], indptr[examples[a] + 1]
-        for p in range(pointer[a], pointer[a + 1]):
-            spread_to_class(indices, values, start, stop, coefficient[p], out, classes[p])
-
-
-@loop
-def squares_of_rows(
-    indptr: Array, indices: Array, values: Array, examples: Array, weight: Array, out: Array
-) -> None:
-    """Add the diagonal of what ``curvature_of_rows`` computes, ``sum weight_i x_i^2``, to out."""
-    for a in range(len(examples)):
-        for t in range(_index(indptr[examples[a]]), _index(indptr[examples[a] + 1])):
-            out[_index(indices[t])] += weight[a] * values[t] * values[t]
-
-
-@loop
-def squares_of_pairs(
-    indptr: Array,
-    indices: Array,
-    values: Array,
-    examples: Array,
-    pointer: Array,
-    classes: Array,
-    weight: Array,
     codes: Array,
+    V: Array,
     out: Array,
 ) -> None:
-    """Add the diagonal of what ``curvature_of_pairs`` computes to out, of shape (d, k).
+    """Set out to ``(x_i V)[y] - (x_i V)[c]`` for each pair of an example i and a class c.
 
-    ``x_i^2`` has the weight ``t_ij`` in the other class of a pair, and the sum of these in
-    the example's own.
+    Only the scores that this takes are computed. Parameters are those of ``image_of_pairs``.
     """
     for a in range(len(examples)):
-        total, own = 0.0, _index(codes[a])
-        first, last = pointer[a], pointer[a + 1]
-        for p in range(first, last):
-            total += weight[p]
-        for t in range(_index(indptr[examples[a]]), _index(indptr[examples[a] + 1])):
-            column = _index(indices[t])
-            square = np.float64(values[t]) * values[t]
-            out[column, own] += total * square
-            for p in range(first, last):
-                out[column, _index(classes[p])] += weight[p] * square
+        start, stop = indptr[examples[a]], indptr[examples[a] + 1]
+        own = dot_of_class(indices, values, start, stop, V, codes[a])
+        for p in range(pointer[a], pointer[a + 1]):
+            out[p] = own - dot_of_class(indices, values, start, stop, V, classes[p])

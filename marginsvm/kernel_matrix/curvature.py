@@ -7,7 +7,6 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 
 from marginsvm._cached import cached_property
 from marginsvm._typing import Array
@@ -21,9 +20,6 @@ from marginsvm.rows import Rows, support_of
 # Share of the examples: if fewer are active, those of a sparse matrix are copied once, so that
 # products read no others.
 _FEW = 0.7
-# Share of the rows: if fewer are active, they are visited one by one; otherwise, all classes of an
-# example are handled at once.
-_MANY_PAIRS = 0.3
 
 
 class LinearCurvature:
@@ -116,37 +112,6 @@ class LinearCurvature:
         if not (constant or self._rows.balanced):
             return image
         return np.append(image, (total * (constant or 1.0))[..., None], axis=-1)
-
-
-class PairCurvature(LinearCurvature):
-    """The same for a CSR matrix and many classes, of which few are active in an example.
-
-    A product takes time in proportion to the active pairs of an example and a class.
-    """
-
-    def __init__(self, examples: CentredExamples, weight: Array, work: Work) -> None:
-        super().__init__(examples, weight, work)
-        few, X = self._active, examples.store.whole
-        pairs = sp.csr_array(weight[few])
-        self._pairs = few, pairs.indptr, pairs.indices, pairs.data, examples.rows.codes[few]
-        self._matrix = X.indptr, X.indices, X.data
-
-    def _sums(self, W: Array, shift: Array) -> tuple[Array, Array]:
-        from marginsvm.data.compiled_rows import curvature_of_pairs
-
-        examples, pointer, classes, weight, codes = self._pairs
-        image = np.zeros((W.shape[1], W.shape[0]))
-        total = curvature_of_pairs(
-            *self._matrix, examples, pointer, classes, 0.5 * weight, codes,
-            np.ascontiguousarray(W.T), -shift, image,
-        )  # fmt: skip
-        return image.T, total
-
-
-def sparse_curvature(examples: CentredExamples, weight: Array, work: Work) -> LinearCurvature:
-    """The quicker way for a CSR matrix in memory."""
-    many = weight.ndim == 1 or np.count_nonzero(weight) > _MANY_PAIRS * weight.size
-    return (LinearCurvature if many else PairCurvature)(examples, weight, work)
 
 
 def _added(one: tuple[Array, ...], other: tuple[Array, ...]) -> tuple[Array, ...]:

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, TypeVar
 import numpy as np
 
 from marginsvm._cached import cached_property
-from marginsvm._rounding import PAIRWISE, is_dense
+from marginsvm._rounding import PAIRWISE, inner, is_dense
 from marginsvm._typing import Array
 from marginsvm.certify.certifiable import WrittenOut
 from marginsvm.certify.linear_errors import LinearErrors
@@ -29,7 +29,7 @@ from marginsvm.kernel_matrix.capabilities import (
     SecondMoments,
 )
 from marginsvm.kernel_matrix.columns import ColumnCache, ColumnPlan
-from marginsvm.kernel_matrix.curvature import LinearCurvature, sparse_curvature
+from marginsvm.kernel_matrix.curvature import LinearCurvature
 from marginsvm.kernel_matrix.layout import DENSE, SPARSE, RowLayout, common_layout
 from marginsvm.kernel_matrix.responses import OnePassResponse, Response, softmax
 from marginsvm.kernel_matrix.scale import Scale, measured
@@ -168,7 +168,7 @@ class LinearAdapter(
         return np.concatenate(list(self._store.map(work, self.rows)))
 
     def _inner(self, w: Vector, u: Vector) -> float:
-        return float(w.image.ravel() @ self._norm.mirror(u.image).ravel())
+        return inner(w.image, self._norm.mirror(u.image))
 
     def respond(self, w: Vector, mu: float = 1.0, response: Response = softmax) -> BestResponse:
         with self.work.as_one_pass():
@@ -254,9 +254,7 @@ class LinearAdapter(
         return self._centred.second_moments(weight)
 
     def curvature(self, weight: Array) -> LinearCurvature:
-        plain = self._store.whole is not None and self._store.sparse and not self._store.normalized
-        make = sparse_curvature if plain else LinearCurvature
-        return make(self._centred, weight, self.work)
+        return LinearCurvature(self._centred, weight, self.work)
 
     def csr(self) -> Any:
         return self._store.whole if self._store.sparse else None

@@ -99,8 +99,10 @@ def _sums_of_squares(X: Any) -> Array:
 
 def _gradient(u: Array, r: float) -> Array:
     """Gradient of ``|u|_r^2 / 2``, scaled by the largest entry so that nothing overflows."""
+    if r == 2.0:
+        return u
     top = float(np.abs(u).max(initial=0.0))
-    if r == 2.0 or top == 0.0:
+    if top == 0.0:
         return u
     x = np.abs(u) / top
     phi = x ** (r - 1.0)

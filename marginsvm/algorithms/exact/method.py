@@ -20,7 +20,7 @@ class Method(ABC):
     candidates : tuple of Candidate
         Candidates of the last round.
     room : int
-        Rows that the method may hold, see ``rows_held``.
+        Rows of a working set at most.
     """
 
     candidates: tuple[Candidate, ...]
@@ -31,9 +31,9 @@ class Method(ABC):
         """State after one more round; the same object if there is nothing left to do."""
 
     @property
-    def rows_held(self) -> int:
-        """Number of rows whose square the method keeps numbers of."""
-        return 0
+    def outgrown(self) -> bool:
+        """Whether the method holds so many rows that another one would be quicker."""
+        return False
 
     @property
     def few_weights(self) -> Array | None:

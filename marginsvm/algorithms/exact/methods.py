@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from marginsvm.algorithms.exact.ascent import Ascent
 from marginsvm.algorithms.exact.choosing import least_rows
 from marginsvm.algorithms.exact.method import MAX_ROWS, Method
 from marginsvm.algorithms.exact.newton import Newton
+from marginsvm.algorithms.exact.pairs import DualIterative
 from marginsvm.algorithms.exact.path import Path
 from marginsvm.algorithms.exact.slack import SquaredSlack
 from marginsvm.algorithms.exact.sparse import LongStart, short_start
@@ -38,6 +40,8 @@ def first_method(problem: KernelMatrixAdapter) -> Method:
     if k == 2 and sparse is None and problem.width > n and n <= MAX_ROWS:
         return WorkingSet.start(problem)
     if problem.slack is not None:
+        if sparse is not None and k > 2 and k * (problem.width / k + 1) > _DIRECT_CLASSES:
+            return Ascent.start(problem, system_for(problem))
         long = k == 2 and sparse is not None and problem.width > n // 4 and n <= _FEW_EXAMPLES
         return LongStart() if long else by_passes(problem)
     return _for_hard_margins(problem)
@@ -63,7 +67,7 @@ def next_method(problem: KernelMatrixAdapter, state: Method) -> Method:
     if u is not None:
         row_ids = np.flatnonzero(u)
         return WorkingSet.of(row_ids, u.flat[row_ids], state.candidates, room=_ROOM)
-    if state.rows_held > state.room and has_curvature(problem):
+    if state.outgrown and has_curvature(problem):
         return by_passes(problem, stay=state.room >= _ROOM)
     return state
 
@@ -84,5 +88,7 @@ def system_for(problem: KernelMatrixAdapter) -> System:
         return Direct() if width <= most else Iterative()
     if k * (width + 1) <= _DIRECT_CLASSES:
         return Direct()
-    factored = not sparse and width <= _FACTORED and k * width**2 <= _FACTORS
+    if sparse:
+        return DualIterative()
+    factored = width <= _FACTORED and k * width**2 <= _FACTORS
     return Iterative(sample=_SAMPLE if factored else 0)

@@ -17,6 +17,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from marginsvm._rounding import inner
 from marginsvm._typing import Array
 from marginsvm.algorithms.exact.method import MAX_ROWS, Method
 from marginsvm.algorithms.exact.slack import SquaredSlack
@@ -97,10 +98,10 @@ class Newton(Method):
         """Gap between this soft margin's objective and that of the weights, relative to it."""
         w, u, slack = self.separator.image, self.separator.coef, self.slack
         beyond = np.asarray(slack.target) - 1.0  # of a multiplier, whose square is not penalised
-        own = 0.5 * float(np.vdot(w, w)) - 0.5 * float(np.sum(beyond * beyond / slack.s))
+        own = 0.5 * inner(w, w) - 0.5 * float(np.sum(beyond * beyond / slack.s))
         squares = 0.5 * float(np.sum(slack.s * u * u))
         dual = float(np.sum(slack.target * u)) - 0.5 * float(np.sum(beyond * beyond / slack.s))
-        dual -= 0.5 * float(np.vdot(self.proof.image, self.proof.image)) + squares
+        dual -= 0.5 * inner(self.proof.image, self.proof.image) + squares
         primal = own + squares
         return (primal - dual) / max(primal, 1e-300)
 
@@ -122,7 +123,7 @@ class Newton(Method):
         if problem.rows.balanced:
             F = F + shift[..., 0]
         move = problem.rows.moves(F)
-        slope, square = float(np.vdot(w, z)), float(np.vdot(z, z))
+        slope, square = inner(w, z), inner(z, z)
         t = self.slack.line_search(self.margins, move, slope, square)
         new = self.at(problem, self.slack, system, w + t * z, self.margins + t * move)
         settled = (new.separator - self.separator).largest_entry() == 0.0

@@ -72,8 +72,16 @@ class Path(Method):
         margin = self.newton.candidates[0].min_margin
         return margin is not None and margin > 0.0
 
+    @property
+    def _ended(self) -> bool:
+        """Whether the hardest margin of the path is solved, and nothing separates still."""
+        solved = self.newton.settled or self.newton.gap <= _LOOSE
+        return solved and not self.separates and bool(np.max(self.newton.slack.s) <= _LAST)
+
     def advance(self, problem: KernelMatrixAdapter, tol: float) -> Path:
         """One step of Newton's method, and on to the next soft margin where that was enough."""
+        if self._ended:
+            return self
         newton = self.newton.advance(problem, tol)
         if not newton.settled and newton.gap > _LOOSE:
             return replace(self, newton=newton)
@@ -82,8 +90,8 @@ class Path(Method):
         if now.separates:
             s = slack.s * (1.0 if gap <= _PROGRESS * self.gap else _HARDER)
             harder = SquaredSlack(np.maximum(s, _LAST), 1.0 + np.maximum(s, _LAST) * u)
-        elif np.max(slack.s) <= _LAST:
-            return self if newton.settled else now
+        elif now._ended:
+            return now
         else:
             harder, gap = SquaredSlack(np.maximum(slack.s * _HARDER, _LAST)), np.inf
         w, system = newton.separator.image, newton.system

@@ -132,7 +132,7 @@ class _Rows:
         if np.abs(force).max() <= _BALANCED * u.sum():
             return np.zeros(k)
         table = np.bincount(self.own * k + self.other, (u > 0) / self.s, k * k).reshape(k, k)
-        step = np.linalg.pinv(_laplacian(table), 1e-12) @ force
+        step = np.linalg.pinv(laplacian(table), 1e-12) @ force
         move = self.moves(step)
         left = np.abs(self._force(xi - move)[1]).max()
         t = 1.0 if left < 0.5 * np.abs(force).max() else _lowest(xi, move, self.s, 1.0)
@@ -150,10 +150,10 @@ def intercept_curvature(rows: Rows, weight: Array) -> Array:
     """Second derivatives of the weighted squares of margins in the intercepts of the scores."""
     if rows.n_classes == 2:
         return np.asarray(weight.sum())
-    return _laplacian(rows.group_sum(np.broadcast_to(weight, rows.shape)))
+    return laplacian(rows.group_sum(np.broadcast_to(weight, rows.shape)))
 
 
-def _laplacian(table: Array) -> Array:
+def laplacian(table: Array) -> Array:
     """Second derivatives in the intercepts, from the weights of each pair of classes."""
     return 0.5 * (np.diag(table.sum(axis=0) + table.sum(axis=1)) - table - table.T)
 

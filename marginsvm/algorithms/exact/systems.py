@@ -12,6 +12,7 @@ from typing import Protocol
 import numpy as np
 from scipy.linalg.lapack import dposv, dpotrf, dpotrs
 
+from marginsvm._rounding import inner
 from marginsvm._typing import Array
 from marginsvm.algorithms.exact.slack import intercept_curvature
 from marginsvm.kernel_matrix import KernelMatrixAdapter
@@ -52,17 +53,17 @@ def conjugate_gradients(
         Products at most.
     """
     z, q = np.zeros_like(r), precondition(r)
-    p, rq = q, float(np.vdot(r, q))
+    p, rq = q, inner(r, q)
     stop = rtol**2 * rq
     for _ in range(most):
         if rq <= stop:
             break
         Hp = multiply(p)
-        step = rq / float(np.vdot(p, Hp))
+        step = rq / inner(p, Hp)
         z = z + step * p
         r = r - step * Hp
         q = precondition(r)
-        rq, old = float(np.vdot(r, q)), rq
+        rq, old = inner(r, q), rq
         p = q + (rq / old) * p
     return z
 
@@ -94,6 +95,15 @@ class System(Protocol):
     def anew(self) -> System:
         """The same for the systems of another soft margin."""
         ...
+
+
+def precision(length: float, first: float) -> float:
+    """Residual, relative to the right hand side, up to which a system is solved.
+
+    The smaller the gradient is by now, beside the first one, the fewer rows will come or go, and
+    the more digits of the direction count.
+    """
+    return min(_COARSE, float(np.sqrt(length / first))) if first > 0.0 else _COARSE
 
 
 @dataclass(frozen=True)
@@ -178,7 +188,7 @@ class Iterative:
         r = with_intercept(descent, 0.0) if balanced else descent
         ridge = np.ones(r.shape[-1])
         ridge[descent.shape[-1] :] = 0.0
-        length = float(np.sqrt(np.vdot(descent, descent)))
+        length = float(np.sqrt(inner(descent, descent)))
         system = replace(self, first=self.first or length)
         if self.sample and self.first:
             factors = self.factors
@@ -189,7 +199,7 @@ class Iterative:
         else:
             diagonal = ridge + (0.0 if self.plain else product.diagonal())
             precondition = _jacobi(diagonal, problem.rows, weight)
-        rtol = min(_COARSE, float(np.sqrt(length / system.first)))
+        rtol = precision(length, system.first)
         z = conjugate_gradients(lambda p: ridge * p + product(p), precondition, r, rtol, self.most)
         return z, system
 
@@ -257,7 +267,7 @@ class ClassFactors:
         return r
 
 
-def with_intercept(image: Array, value: float) -> Array:
+def with_intercept(image: Array, value: float | Array) -> Array:
     """An image with one more entry, in the order of memory that sparse products are fast in."""
-    last = np.full((*image.shape[:-1], 1), value)
+    last = np.broadcast_to(value, (*image.shape[:-1], 1))
     return np.asfortranarray(np.append(image, last, axis=-1))

@@ -31,6 +31,9 @@ from marginsvm.rows import Vector
 NARROW = 256
 _NEAR = 0.05  # rows whose margin is within this fraction of the smallest stay in a working set
 _GROWTH = 0.2  # rows that may join a working set in a round, as a fraction of those with weight
+# A working set of so many rows is hopeless where so large a share of all rows still has smaller
+# margins: the classes overlap, and most rows would have to join.
+_SEVERAL, _HOPELESS = 1000, 0.1
 _NEAR_ROUNDS = 10  # rounds on the near examples at most, before all rows are checked again
 
 
@@ -84,6 +87,8 @@ class WorkingSet(Method):
         Tolerance from which up nothing will change any more, as no row violates it.
     room : int
         Rows that it may hold.
+    violating : float
+        Share of all rows that had smaller margins when they were last checked.
     """
 
     row_ids: Array
@@ -98,10 +103,12 @@ class WorkingSet(Method):
     free: Array = field(default_factory=lambda: np.empty(0, int))
     settled: float = np.inf
     room: int = MAX_ROWS
+    violating: float = 0.0
 
     @property
-    def rows_held(self) -> int:
-        return len(self.row_ids)
+    def outgrown(self) -> bool:
+        many = len(self.row_ids) > _SEVERAL and self.violating > _HOPELESS
+        return len(self.row_ids) > self.room or (many and self.room <= MAX_ROWS)
 
     @classmethod
     def start(cls, problem: KernelMatrixAdapter) -> WorkingSet:
@@ -185,8 +192,13 @@ class WorkingSet(Method):
         flat = margins.ravel()
         common = max(float(flat[self.row_ids[support]].mean()), 0.0)
         most = max(least_rows(problem), int(_GROWTH * np.count_nonzero(support)))
-        check = _Check(flat, common, _violators(work.row_ids, flat, common, tol, most))
-        return replace(work, u=solution.q, passive=support, candidates=candidates), check
+        new = _violators(work.row_ids, flat, common, tol)
+        work = replace(work, u=solution.q, passive=support, candidates=candidates)
+        if problem.width > _SEVERAL:  # of shorter rows, so many cancel without any others
+            work = replace(work, violating=len(new) / problem.n_rows)
+        if len(new) > most:
+            new = new[np.argpartition(flat[new], most)[:most]]
+        return work, _Check(flat, common, new)
 
     def _exchange(self, problem: KernelMatrixAdapter, check: _Check) -> WorkingSet:
         """Drop rows that are far, add violators."""
@@ -294,9 +306,8 @@ def _long_features(problem: KernelMatrixAdapter, work: WorkingSet) -> Array:
     return np.union1d(work.free, np.flatnonzero(spread.ravel() > long))
 
 
-def _violators(row_ids: Array, margins: Array, common: float, tol: float, most: int) -> Array:
-    """Rows outside the working set with the smallest margins, if below the common one."""
+def _violators(row_ids: Array, margins: Array, common: float, tol: float) -> Array:
+    """Rows outside the working set whose margins are below the common one."""
     margins = margins.copy()
     margins[row_ids] = np.inf
-    new = np.flatnonzero(margins < common * (1.0 - max(0.5 * tol, LOST_TO_ROUNDING)))
-    return new if len(new) <= most else new[np.argpartition(margins[new], most)[:most]]
+    return np.flatnonzero(margins < common * (1.0 - max(0.5 * tol, LOST_TO_ROUNDING)))

@@ -96,7 +96,9 @@ def _proves(
     ``rows`` are the examples, and the columns of q that belong to them.
     """
     examples, columns = rows
-    X = sp.csr_array(X)[examples].astype(np.float64)
+    if len(examples) * X.shape[1] > _MAX_ENTRIES and not sp.issparse(X):
+        return False
+    X = sp.csr_array(X[examples], dtype=np.float64)
     if intercept:
         X = sp.hstack([_shifted(X), np.ones((X.shape[0], 1))], format="csr")
     X = X[:, np.flatnonzero(np.bincount(X.indices, minlength=X.shape[1]))]

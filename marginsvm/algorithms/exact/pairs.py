@@ -1,0 +1,147 @@
+"""Newton's system of many classes on sparse rows, by its dual: an unknown for each active row.
+
+Few classes are active in an example, so that there are far fewer active rows, pairs of an example
+and a class, than entries in an image. With the active rows A and the negative gradient d,
+
+    (I + A' S^-1 A)^-1 d = d - A' x,    (S + A A') x = A d,
+
+up to the intercepts, which keep x balanced. Balanced weights have the same image about any
+centre, so that the examples are taken as they are.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import scipy.sparse as sp
+
+from marginsvm._rounding import inner
+from marginsvm._typing import Array
+from marginsvm.algorithms.exact.slack import laplacian
+from marginsvm.algorithms.exact.systems import (
+    Iterative,
+    System,
+    conjugate_gradients,
+    precision,
+    with_intercept,
+)
+from marginsvm.kernel_matrix import KernelMatrixAdapter, LpNorm
+from marginsvm.kernel_matrix.capabilities import csr_examples
+
+# Share of the rows: if more are active, products with all classes at once are quicker.
+_MANY = 0.3
+
+
+class ActivePairs:
+    """The rows with weight of a problem with a CSR matrix, as pairs of an example and a class.
+
+    Parameters
+    ----------
+    problem : KernelMatrixAdapter
+    weight : ndarray of shape rows.shape
+    """
+
+    def __init__(self, problem: KernelMatrixAdapter, weight: Array) -> None:
+        X, rows = csr_examples(problem), problem.rows
+        examples = np.flatnonzero(weight.any(axis=1))
+        pairs = sp.csr_array(weight[examples])
+        self._matrix, self._shape = (X.indptr, X.indices, X.data), X.shape
+        self._pairs = examples, pairs.indptr, pairs.indices, rows.codes[examples]
+        self.weight, self._k = pairs.data, rows.n_classes
+        self._each = np.repeat(examples, np.diff(pairs.indptr))
+        self._own, self._other = rows.codes[self._each], pairs.indices
+        self._unit = np.sqrt(0.5) / problem.radius
+        self._work, self._share = problem.work, len(examples) / len(weight)
+
+    def image(self, x: Array) -> Array:
+        """``A' x``, of shape (k, d)."""
+        from marginsvm.data.compiled_rows import image_of_pairs
+
+        out = np.zeros((self._shape[1], self._k))
+        self._work.add_pass(self._share)
+        image_of_pairs(*self._matrix, *self._pairs, self._unit * x, out)
+        return out.T
+
+    def moves(self, image: Array) -> Array:
+        """``A v`` of an image v."""
+        from marginsvm.data.compiled_rows import moves_of_pairs
+
+        out = np.empty(len(self.weight))
+        self._work.add_pass(self._share)
+        moves_of_pairs(*self._matrix, *self._pairs, np.ascontiguousarray(image.T), out)
+        out *= self._unit
+        return out
+
+    def squared_lengths(self) -> Array:
+        """Squared lengths of the rows."""
+        indptr, indices, values = self._matrix
+        X = sp.csr_array((values, indices, indptr), shape=self._shape)
+        return 2.0 * self._unit**2 * LpNorm().squared_lengths(X)[self._each]
+
+    def of_intercepts(self, b: Array) -> Array:
+        """``B b``: what intercepts of the scores add to the margins."""
+        return np.sqrt(0.5) * (b[self._own] - b[self._other])
+
+    def imbalance(self, x: Array) -> Array:
+        """``B' x``."""
+        own, other = (np.bincount(c, x, self._k) for c in (self._own, self._other))
+        return np.sqrt(0.5) * (own - other)
+
+    def intercept_curvature(self, weight: Array) -> Array:
+        """``B' diag(weight) B``."""
+        k = self._k
+        return laplacian(np.bincount(self._own * k + self._other, weight, k * k).reshape(k, k))
+
+
+@dataclass(frozen=True)
+class DualIterative:
+    """By conjugate gradients in the dual; while many rows are active, in the primal.
+
+    Attributes
+    ----------
+    first : float
+        Length of the first right hand side, by which later precision is judged; 0: none yet.
+    most : int
+        Products for each system at most.
+    """
+
+    first: float = 0.0
+    most: int = 300
+
+    def solve(
+        self, problem: KernelMatrixAdapter, weight: Array, descent: Array
+    ) -> tuple[Array, System]:
+        """Solve as precisely as pays, see ``systems.precision``."""
+        length = float(np.sqrt(inner(descent, descent)))
+        system = replace(self, first=self.first or length)
+        if np.count_nonzero(weight) > _MANY * weight.size:
+            direction, _ = Iterative(first=system.first).solve(problem, weight, descent)
+            return direction, system
+        pairs, balanced = ActivePairs(problem, weight), problem.rows.balanced
+        s = 1.0 / pairs.weight
+        inverse = 1.0 / (pairs.squared_lengths() + s)
+        table = np.linalg.pinv(pairs.intercept_curvature(inverse), 1e-12)
+
+        def balance(r: Array) -> Array:
+            """Precondition what is left of r without the part that intercepts make up for."""
+            q = inverse * r
+            return q - inverse * pairs.of_intercepts(table @ pairs.imbalance(q)) if balanced else q
+
+        x = conjugate_gradients(
+            lambda p: pairs.moves(pairs.image(p)) + s * p,
+            balance,
+            pairs.moves(descent),
+            precision(length, system.first),
+            self.most,
+        )
+        z = descent - pairs.image(x)
+        if not balanced:
+            return z, system
+        load = pairs.imbalance(pairs.weight * pairs.moves(z))
+        b = -np.linalg.pinv(pairs.intercept_curvature(pairs.weight), 1e-12) @ load
+        return with_intercept(z, b[:, None]), system
+
+    def anew(self) -> DualIterative:
+        """Forget how long right hand sides were."""
+        return DualIterative()
