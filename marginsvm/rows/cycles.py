@@ -8,6 +8,9 @@ import numpy as np
 
 from marginsvm._typing import Array
 
+# Rounding of the mean of a cycle, relative to the largest cost.
+_ROUNDING = 2.0**-49
+
 
 def cycle_offsets(low: Array) -> Array:
     """Offsets under which all margins are at least the mean of the cheapest cycle of groups.
@@ -17,7 +20,10 @@ def cycle_offsets(low: Array) -> Array:
     there are several solutions, the average of all of these does not depend on the order of
     the classes.
     """
-    distance = _distances(low - min_cycle(low)[0])
+    finite = np.abs(low[np.isfinite(low)])
+    # a cycle of negative length, if only by rounding, would have no shortest walk around it
+    rounding = _ROUNDING * float(finite.max(initial=0.0))
+    distance = _distances(low - (min_cycle(low)[0] - rounding))
     beta = 0.5 * (distance.mean(axis=0) - distance.mean(axis=1))
     return beta - beta.mean()
 
