@@ -26,7 +26,7 @@ ROOMS = [
     ["certify"],
     ["rows"],
     ["schedules", "kernels"],
-    ["_cached", "_rounding"],
+    ["_cached", "_rounding", "_compiling"],
     ["_typing", "_version"],
 ]
 WINDOWS = {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -15,8 +15,8 @@ from marginsvm.algorithms.exact.limit import (
     limit_of_soft_margins,
     of_least_loss,
 )
-from marginsvm.algorithms.exact.newton import Newton
-from marginsvm.algorithms.exact.sparse import LongStart, short_start
+from marginsvm.algorithms.exact.method import Method
+from marginsvm.algorithms.exact.methods import first_method, next_method
 from marginsvm.algorithms.exact.working_set import WorkingSet
 from marginsvm.data.threads import single_threaded_blas
 from marginsvm.dual_state import DualStateMixin
@@ -28,20 +28,6 @@ from marginsvm.kernel_matrix import KernelMatrixAdapter
 from marginsvm.kernel_matrix.capabilities import csr_examples
 
 _PATIENCE = 10  # rounds without progress; in exact arithmetic, every round makes some
-_MANY = 500  # rows; with fewer, a working set from the start is quicker than other methods
-
-
-class Method(Protocol):
-    """State of one of the methods that the exact solver chooses from."""
-
-    @property
-    def candidates(self) -> tuple[Candidate, ...]:
-        """Candidates of the last round."""
-        ...
-
-    def advance(self, problem: KernelMatrixAdapter, tol: float) -> Method:
-        """State after one more round; the same object if there is nothing left to do."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -61,20 +47,15 @@ class ActiveSet(Algorithm):
 
     def start(self, problem: KernelMatrixAdapter) -> Method:
         """Choose a method for problems of this shape."""
-        many = problem.rows.n_classes == 2 and problem.n_rows > _MANY
-        if many and np.isfinite(problem.C) and problem.width <= problem.n_rows:
-            return Newton.start(problem)
-        if many and csr_examples(problem) is not None:
-            if np.isinf(problem.C) and problem.meeting is not None:
-                support = np.flatnonzero(problem.meeting.coef)
-                return WorkingSet.of(support, problem.meeting.coef[support])
-            return LongStart() if problem.width > problem.n_rows // 4 else short_start(problem)
-        return WorkingSet.start(problem)
+        if np.isinf(problem.C) and _is_hard_to_begin(problem) and problem.meeting is not None:
+            support = np.flatnonzero(problem.meeting.coef)
+            return WorkingSet.of(support, problem.meeting.coef.flat[support])
+        return first_method(problem)
 
     @single_threaded_blas()
     def step(self, problem: KernelMatrixAdapter, state: Method) -> Method:
         """Solve on the working set, and compute the margins of all rows."""
-        return state.advance(problem, self.tol)
+        return next_method(problem, state).advance(problem, self.tol)
 
     def candidates(self, problem: KernelMatrixAdapter, state: Method) -> Iterable[Candidate]:
         """Candidates of the method's last round, and two rows that cancel, if it separates none."""
@@ -92,6 +73,15 @@ class ActiveSet(Algorithm):
                 problem.models[self] = limit_of_soft_margins(ActiveSet(LOOSE), problem)
             return of_least_loss(problem, problem.models[self])
         return of_least_loss(problem, first_guess(problem, progress))
+
+
+def _is_hard_to_begin(problem: KernelMatrixAdapter) -> bool:
+    """Whether a search for rows that cancel is cheap beside a first round.
+
+    With two classes and dense examples it costs as much as some of these rounds do, and so
+    follows the first of them that finds no separator.
+    """
+    return problem.rows.n_classes > 2 or csr_examples(problem) is not None
 
 
 @with_parameters

@@ -28,6 +28,8 @@ BlockCallback = Callable[[slice, Any, Array], None]  # called with a block and i
 WRITTEN_OUT = 2**20
 # Memory of the rows that are copied at a time where float64, or a far mean, asks for a copy.
 _WIDENED_BYTES = 2**19
+# Share of the examples of a block: if fewer have weight, they are taken out of it.
+_MOST = 0.8
 
 
 class Centre(NamedTuple):
@@ -202,3 +204,89 @@ def second_moments(rows: Rows, blocks: Iterable[Block], weight: Array, centre: C
                 H[:d, :d] += sign * (x.T @ x)
                 H[d, d] += sign * signed[some].sum()
     return H
+
+
+def second_moments_of_classes(
+    rows: Rows, blocks: Iterable[Block], weight: Array, centre: Centre, radius: float
+) -> Array:
+    """``A' diag(weight) A`` of more than two classes, with a constant feature if balanced."""
+    k, H = rows.n_classes, np.zeros(())
+    for block, X in blocks:
+        d, codes = X.shape[1] + rows.balanced, rows.codes[block]
+        H = np.zeros((k, d, k, d)) if H.ndim == 0 else H
+        size = max(1, WRITTEN_OUT // d)
+        for c in np.unique(codes):
+            members = np.flatnonzero((codes == c) & weight[block].any(axis=1))
+            for i in range(0, len(members), size):
+                some = members[i : i + size]
+                x = centre.written_out(X[some]) / radius
+                x = np.column_stack([x, np.ones(len(x))]) if rows.balanced else x
+                _add_pairs(H, int(c), x, 0.5 * weight[block][some])
+    return H.reshape(k * d, k * d)
+
+
+def _add_pairs(H: Array, c: int, x: Array, weight: Array) -> None:
+    """Add the rows of examples of class c against every other class."""
+    own = np.zeros((x.shape[1], x.shape[1]))
+    for j in np.flatnonzero(weight.any(axis=0)):
+        few = np.flatnonzero(weight[:, j])
+        pairs = (x[few] * weight[few, j, None]).T @ x[few]
+        H[c, :, j] -= pairs
+        H[j, :, c] -= pairs
+        H[j, :, j] += pairs
+        own += pairs
+    H[c, :, c] += own
+
+
+def curvature(
+    rows: Rows, blocks: Iterable[Block], weight: Array, W: Array, shift: Array, centre: Centre
+) -> tuple[Array, Array]:
+    """``V^T X`` and the sum of V, for coefficients V of weight times what W adds to margins.
+
+    Examples without weight are not read, where there are many.
+    """
+
+    def of(index: Array | slice, X: Any) -> tuple[Array, Array]:
+        F = times(X, W.T.astype(X.dtype, copy=False)) - shift
+        V = rows.adjoint(weight[index] * rows.moves(F, index), index)
+        return times(V.T.astype(X.dtype, copy=False), X), V.sum(axis=0)
+
+    image, total = np.zeros(W.shape), np.zeros(W.shape[:-1])
+    for part in _with_weight(blocks, weight, centre):
+        more = of(*part)
+        image += more[0]
+        total += more[1]
+    return image, total
+
+
+def squares(
+    rows: Rows, blocks: Iterable[Block], weight: Array, centre: Centre
+) -> tuple[Array, Array, Array]:
+    """``T^T X^2``, ``T^T X`` and the sum of T, the weights of the squares of each class' scores."""
+    found: list[tuple[Array, Array, Array]] = []
+    for index, X in _with_weight(blocks, weight, centre):
+        T = rows.squared_adjoint(weight[index], index)
+        squared = X * X if is_dense(X) else _squared(X)
+        found.append((times(T.T, squared), times(T.T, X), T.sum(axis=0)))
+    first, second, third = zip(*found, strict=True)
+    return summed(first), summed(second), summed(third)
+
+
+def _squared(X: Any) -> Any:
+    """Squares of the entries of a stand-in for a matrix, or of a CSR matrix."""
+    if isinstance(X, NormalizedRows):
+        return NormalizedRows(_squared(X.X), X.scale**2, X.constant**2)
+    return X * X if is_dense(X) else type(X)((X.data**2, X.indices, X.indptr), shape=X.shape)
+
+
+def _with_weight(
+    blocks: Iterable[Block], weight: Array, centre: Centre
+) -> Iterator[tuple[Array | slice, Any]]:
+    """Examples with weight and their indices; the blocks themselves where most have some."""
+    for block, X in blocks:
+        has = weight[block] > 0 if weight.ndim == 1 else (weight[block] > 0).any(axis=1)
+        some = np.flatnonzero(has)
+        index: Array | slice = block
+        if len(some) < _MOST * X.shape[0]:
+            index, X = some + block.start, X[some]
+        yield index, X.astype(np.float64) - centre.mean if centre.far else X

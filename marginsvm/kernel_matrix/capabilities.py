@@ -63,6 +63,39 @@ class SecondMoments(Protocol):
         ...
 
 
+class Curvature(Protocol):
+    """``A' diag(weight) A``, where the intercept is a further entry of images, the last.
+
+    Images are those of the problem; where rows are balanced, one entry is appended for the constant
+    feature 1 that an unpenalised intercept amounts to. Examples without weight are not read.
+    """
+
+    def __call__(self, Z: Array) -> Array:
+        """Product with an image: a pass over the examples with weight."""
+        ...
+
+    def diagonal(self) -> Array:
+        """The diagonal, in the shape of an image."""
+        ...
+
+    def dense(self) -> Array:
+        """The matrix itself, over the entries of an image in C order; weights may be negative."""
+        ...
+
+    def of_class(self, c: int, most: int) -> Array:
+        """The block of class c, from about ``most`` of its examples."""
+        ...
+
+
+@runtime_checkable
+class HasCurvature(Protocol):
+    """A problem that multiplies with its weighted second moments, without forming them."""
+
+    def curvature(self, weight: Array) -> Curvature:
+        """``A' diag(weight) A`` for non-negative weights of the rows."""
+        ...
+
+
 @runtime_checkable
 class CsrExamples(Protocol):
     """A problem whose examples may be a CSR matrix in memory."""
@@ -111,3 +144,15 @@ def second_moments(problem: KernelMatrixAdapter, weight: Array) -> Array:
     if not _has(problem, SecondMoments):
         raise TypeError(f"the examples of a {type(problem).__name__} have no features")
     return cast(SecondMoments, problem).second_moments(weight)
+
+
+def has_curvature(problem: KernelMatrixAdapter) -> bool:
+    """Whether ``curvature`` is there: whether the examples have features."""
+    return _has(problem, HasCurvature)
+
+
+def curvature(problem: KernelMatrixAdapter, weight: Array) -> Curvature:
+    """``A' diag(weight) A``, for problems whose examples have features."""
+    if not _has(problem, HasCurvature):
+        raise TypeError(f"the examples of a {type(problem).__name__} have no features")
+    return cast(HasCurvature, problem).curvature(weight)

@@ -23,11 +23,13 @@ from marginsvm.kernel_matrix.adapter import BestResponse, KernelMatrixAdapter
 from marginsvm.kernel_matrix.capabilities import (
     CsrExamples,
     HasColumns,
+    HasCurvature,
     HasLayout,
     Restrictable,
     SecondMoments,
 )
 from marginsvm.kernel_matrix.columns import ColumnCache, ColumnPlan
+from marginsvm.kernel_matrix.curvature import LinearCurvature, sparse_curvature
 from marginsvm.kernel_matrix.layout import DENSE, SPARSE, RowLayout, common_layout
 from marginsvm.kernel_matrix.responses import OnePassResponse, Response, softmax
 from marginsvm.kernel_matrix.scale import Scale, measured
@@ -52,6 +54,7 @@ class LinearAdapter(
     HasLayout,
     Restrictable,
     SecondMoments,
+    HasCurvature,
     CsrExamples,
 ):
     """A problem of linear predictors on a dense or CSR matrix; images are vectors of features.
@@ -249,6 +252,11 @@ class LinearAdapter(
     def second_moments(self, weight: Array) -> Array:
         self.work.add_pass(np.count_nonzero(weight) / weight.size)
         return self._centred.second_moments(weight)
+
+    def curvature(self, weight: Array) -> LinearCurvature:
+        plain = self._store.whole is not None and self._store.sparse and not self._store.normalized
+        make = sparse_curvature if plain else LinearCurvature
+        return make(self._centred, weight, self.work)
 
     def csr(self) -> Any:
         return self._store.whole if self._store.sparse else None

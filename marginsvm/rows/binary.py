@@ -24,11 +24,17 @@ class BinaryRows(Rows):
         self.n_rows = codes.size
         self._y = np.where(codes == 1, 1.0, -1.0)
 
-    def margins(self, F: Array, block: slice = slice(None)) -> Array:
+    def margins(self, F: Array, block: slice | Array = slice(None)) -> Array:
+        return self._y[block] * F
+
+    def moves(self, F: Array, block: slice | Array = slice(None)) -> Array:
         return self._y[block] * F
 
     def adjoint(self, q: Array, block: slice | Array = slice(None)) -> Array:
         return self._y[block] * q
+
+    def squared_adjoint(self, q: Array, block: slice | Array = slice(None)) -> Array:
+        return q
 
     def locate(self, row_ids: Array) -> tuple[Array, Array]:
         return row_ids, self._y[row_ids, None]

@@ -32,16 +32,23 @@ class MulticlassRows(Rows):
     def _own(self, F: Array, block: slice | Array) -> tuple[Array, Array]:
         return self._examples[: len(F)], self.codes[block]
 
-    def margins(self, F: Array, block: slice = slice(None)) -> Array:
-        own = self._own(F, block)
-        margins = (F[own][:, None] - F) * np.sqrt(0.5)
-        margins[own] = np.inf
+    def margins(self, F: Array, block: slice | Array = slice(None)) -> Array:
+        margins = self.moves(F, block)
+        margins[self._own(F, block)] = np.inf
         return margins
+
+    def moves(self, F: Array, block: slice | Array = slice(None)) -> Array:
+        return (F[self._own(F, block)][:, None] - F) * np.sqrt(0.5)
 
     def adjoint(self, q: Array, block: slice | Array = slice(None)) -> Array:
         V = q * -np.sqrt(0.5)
         V[self._own(q, block)] = q.sum(axis=1) * np.sqrt(0.5)
         return V
+
+    def squared_adjoint(self, q: Array, block: slice | Array = slice(None)) -> Array:
+        T = 0.5 * q
+        T[self._own(q, block)] = 0.5 * q.sum(axis=1)
+        return T
 
     def locate(self, row_ids: Array) -> tuple[Array, Array]:
         examples, j = np.divmod(row_ids, self.n_classes)

@@ -81,12 +81,20 @@ class Rows(ABC):
         return values.reshape((-1,) + (1,) * (len(self.shape) - 1))
 
     @abstractmethod
-    def margins(self, F: Array, block: slice = slice(None)) -> Array:
+    def margins(self, F: Array, block: slice | Array = slice(None)) -> Array:
         """Margins of the rows of the examples in ``block``, from their scores."""
+
+    @abstractmethod
+    def moves(self, F: Array, block: slice | Array = slice(None)) -> Array:
+        """Change of the margins where the scores change by F; 0 where there is no row."""
 
     @abstractmethod
     def adjoint(self, q: Array, block: slice | Array = slice(None)) -> Array:
         """Coefficients on the examples of ``block`` from weights on their rows."""
+
+    @abstractmethod
+    def squared_adjoint(self, q: Array, block: slice | Array = slice(None)) -> Array:
+        """Weights with which the squares of scores enter ``q moves(F)^2``, products left out."""
 
     @abstractmethod
     def expand(self, table: Array, block: slice = slice(None)) -> Array | float:

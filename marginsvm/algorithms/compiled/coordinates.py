@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 from numba import njit
 
+from marginsvm._compiling import compiled
 from marginsvm._typing import Array
-from marginsvm.algorithms.compiled.compiling import compiled
 from marginsvm.kernel_matrix import KernelMatrixAdapter
 from marginsvm.kernel_matrix.capabilities import row_layout
 from marginsvm.kernel_matrix.layout import DENSE, SPARSE

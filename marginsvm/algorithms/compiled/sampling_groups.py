@@ -7,7 +7,7 @@ import math
 import numpy as np
 from numba import njit
 
-from marginsvm.algorithms.compiled.compiling import compiled
+from marginsvm._compiling import compiled
 
 # "contract" lets a product and a sum be one instruction, with one rounding, where the compiler
 # likes. A function that is called would be there twice, alone and in its caller's module, rounding

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from marginsvm._compiling import compiled
 from marginsvm._typing import Array
-from marginsvm.algorithms.compiled.compiling import compiled
 
 _index = np.uint64  # unsigned: no test for an index that counts from the end
 

@@ -13,7 +13,8 @@ import scipy.sparse as sp
 
 from marginsvm._cached import cached_property
 from marginsvm._typing import Array
-from marginsvm.algorithms.exact.newton import signs_and_slack
+from marginsvm.algorithms.exact.method import Method
+from marginsvm.algorithms.exact.slack import signs_and_slack
 from marginsvm.algorithms.exact.working_set import NARROW, WorkingSet, bounds
 from marginsvm.certify.candidate import Candidate
 from marginsvm.certify.nearest_point import NearestPoint
@@ -133,7 +134,7 @@ def short_start(problem: KernelMatrixAdapter) -> WorkingSet:
 
 
 @dataclass(frozen=True)
-class LongStart:
+class LongStart(Method):
     """First round for long rows: weights on all of them at once."""
 
     candidates: tuple[Candidate, ...] = ()

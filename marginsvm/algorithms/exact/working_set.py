@@ -17,6 +17,7 @@ from marginsvm.algorithms.exact.choosing import (
 )
 from marginsvm.algorithms.exact.faces import FaceSolver
 from marginsvm.algorithms.exact.growing import GrowingMatrix
+from marginsvm.algorithms.exact.method import MAX_ROWS, Method
 from marginsvm.algorithms.exact.pivoting import block_pivoting
 from marginsvm.certify.candidate import Candidate
 from marginsvm.certify.certifiable import written_out
@@ -52,7 +53,7 @@ class _Check(NamedTuple):
 
 
 @dataclass(frozen=True)
-class WorkingSet:
+class WorkingSet(Method):
     """Some rows and the last weights on them; replaced whole by every round.
 
     Attributes
@@ -81,6 +82,8 @@ class WorkingSet:
         Entries of images that the active set treats as it does the intercept.
     settled : float
         Tolerance from which up nothing will change any more, as no row violates it.
+    room : int
+        Rows that it may hold.
     """
 
     row_ids: Array
@@ -94,6 +97,11 @@ class WorkingSet:
     delicate: bool = False
     free: Array = field(default_factory=lambda: np.empty(0, int))
     settled: float = np.inf
+    room: int = MAX_ROWS
+
+    @property
+    def rows_held(self) -> int:
+        return len(self.row_ids)
 
     @classmethod
     def start(cls, problem: KernelMatrixAdapter) -> WorkingSet:
@@ -116,13 +124,16 @@ class WorkingSet:
         u: Array,
         candidates: tuple[Candidate, ...] = (),
         delicate: bool = False,
+        room: int = MAX_ROWS,
     ) -> WorkingSet:
         """Begin with given rows and weights; no weights: all rows are expected to get some."""
         m, some = len(row_ids), bool(u.any())
         u, passive = (u, u > 0) if some else (np.zeros(m), np.ones(m, bool))
         none, nothing = np.empty(0, int), np.empty((0, 0))
         gram = GrowingMatrix(nothing)
-        return cls(row_ids, gram, u, passive, none, nothing, candidates, delicate=delicate)
+        return cls(
+            row_ids, gram, u, passive, none, nothing, candidates, delicate=delicate, room=room
+        )
 
     def advance(self, problem: KernelMatrixAdapter, tol: float) -> WorkingSet:
         """Solve on the working set, certify with a pass over all rows, exchange rows."""

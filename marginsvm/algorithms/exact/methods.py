@@ -1,0 +1,79 @@
+"""Which method solves a problem, and when another takes over."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from marginsvm.algorithms.exact.choosing import least_rows
+from marginsvm.algorithms.exact.method import MAX_ROWS, Method
+from marginsvm.algorithms.exact.newton import Newton
+from marginsvm.algorithms.exact.path import Path
+from marginsvm.algorithms.exact.slack import SquaredSlack
+from marginsvm.algorithms.exact.sparse import LongStart, short_start
+from marginsvm.algorithms.exact.systems import Direct, Iterative, System
+from marginsvm.algorithms.exact.working_set import WorkingSet
+from marginsvm.kernel_matrix import KernelMatrixAdapter
+from marginsvm.kernel_matrix.capabilities import csr_examples, has_curvature
+
+# Rows from which on other methods are quicker than a working set from the start.
+_MANY = 500
+# Rows of a working set at most where another method has shown which carry weight: their
+# Gram matrix takes 200 MB.
+_ROOM = 5000
+# Examples of a sparse matrix up to which its dual, of as many unknowns, is solved directly.
+_FEW_EXAMPLES = 2000
+# Features of dense and of sparse examples of two classes up to which the matrix of Newton's system
+# is formed; and its unknowns with more classes.
+_DIRECT, _DIRECT_SPARSE, _DIRECT_CLASSES = 2000, 500, 1000
+# Features, and numbers in the factors of all classes (256 MB), up to which each class's part
+# of the matrix is factored, from so many examples, to precondition the whole.
+_FACTORED, _FACTORS, _SAMPLE = 2000, 2**25, 3000
+
+
+def first_method(problem: KernelMatrixAdapter) -> Method:
+    """Choose a method by the shape of a problem."""
+    n, k, sparse = problem.rows.n_examples, problem.rows.n_classes, csr_examples(problem)
+    if problem.n_rows <= _MANY or not has_curvature(problem):
+        return WorkingSet.start(problem)
+    long = problem.width / max(k - 1, 1) > n // 4
+    if sparse is not None and k == 2:
+        if long and n <= _FEW_EXAMPLES:
+            return LongStart()
+        if problem.slack is None:
+            return by_passes(problem) if long else short_start(problem)
+    elif k == 2 and problem.width > n and n <= MAX_ROWS:
+        return WorkingSet.start(problem)
+    if problem.slack is not None or min(least_rows(problem), problem.n_rows) > MAX_ROWS:
+        return by_passes(problem)
+    return WorkingSet.start(problem)
+
+
+def next_method(problem: KernelMatrixAdapter, state: Method) -> Method:
+    """The method of the next round: another one where this has come to its limits."""
+    u = state.few_weights
+    if u is not None:
+        row_ids = np.flatnonzero(u)
+        return WorkingSet.of(row_ids, u.flat[row_ids], state.candidates, room=_ROOM)
+    if state.rows_held > state.room and has_curvature(problem):
+        return by_passes(problem, stay=state.room >= _ROOM)
+    return state
+
+
+def by_passes(problem: KernelMatrixAdapter, stay: bool = False) -> Newton | Path:
+    """Newton's method, for a hard margin along a path of soft ones."""
+    if problem.slack is None:
+        return Path.start(problem, system_for(problem), stay)
+    return Newton.start(problem, SquaredSlack(problem.slack), system_for(problem))
+
+
+def system_for(problem: KernelMatrixAdapter) -> System:
+    """How Newton's systems of this size are solved."""
+    k, width = problem.rows.n_classes, int(problem.zeros().image.shape[-1])
+    sparse = csr_examples(problem) is not None
+    if k == 2:
+        most = min(_DIRECT_SPARSE if sparse else _DIRECT, problem.n_rows)
+        return Direct() if width <= most else Iterative()
+    if k * (width + 1) <= _DIRECT_CLASSES:
+        return Direct()
+    factored = not sparse and width <= _FACTORED and k * width**2 <= _FACTORS
+    return Iterative(sample=_SAMPLE if factored else 0)

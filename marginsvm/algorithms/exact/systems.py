@@ -1,0 +1,263 @@
+"""Newton's system ``(I + A' diag(active / s) A) z = r`` in feature space: directly, or by passes.
+
+The intercept is an unknown as well, the last entry of images; it is not penalised.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Protocol
+
+import numpy as np
+from scipy.linalg.lapack import dposv, dpotrf, dpotrs
+
+from marginsvm._typing import Array
+from marginsvm.algorithms.exact.slack import intercept_curvature
+from marginsvm.kernel_matrix import KernelMatrixAdapter
+from marginsvm.kernel_matrix.capabilities import curvature
+from marginsvm.rows import Rows
+
+# Unknowns from which some conjugate gradients are quicker than the first factorization.
+_LONG = 200
+# Conjugate gradients in that first step at most, each of which takes a pass.
+_PRODUCTS = 10
+# Share of the active rows: if more have changed, their second moments are summed anew.
+_CHANGED = 0.5
+# Residual, relative to the right hand side, of the first systems: their active rows will change.
+_COARSE = 0.1
+# Share of the active rows: if more have changed, factors are computed anew.
+_OUTDATED = 0.3
+# Penalty of the intercepts, relative to the largest second moment: rounding, but it makes the
+# matrix definite where a class has no active row.
+_FREE = 1e-13
+
+Operator = Callable[[Array], Array]
+
+
+def conjugate_gradients(
+    multiply: Operator, precondition: Operator, r: Array, rtol: float, most: int
+) -> Array:
+    """Solve ``multiply(z) = r`` until the residual has fallen to ``rtol`` of what it was.
+
+    Parameters
+    ----------
+    multiply, precondition : callable
+        A positive definite operator, and roughly its inverse.
+    r : ndarray
+        Right hand side.
+    rtol : float
+        In the norm that the preconditioner gives (dimensionless).
+    most : int
+        Products at most.
+    """
+    z, q = np.zeros_like(r), precondition(r)
+    p, rq = q, float(np.vdot(r, q))
+    stop = rtol**2 * rq
+    for _ in range(most):
+        if rq <= stop:
+            break
+        Hp = multiply(p)
+        step = rq / float(np.vdot(p, Hp))
+        z = z + step * p
+        r = r - step * Hp
+        q = precondition(r)
+        rq, old = float(np.vdot(r, q)), rq
+        p = q + (rq / old) * p
+    return z
+
+
+class System(Protocol):
+    """A way to solve Newton's systems, and what it keeps from one to the next."""
+
+    def solve(
+        self, problem: KernelMatrixAdapter, weight: Array, descent: Array
+    ) -> tuple[Array, System]:
+        """Direction along which the objective falls.
+
+        Parameters
+        ----------
+        problem : KernelMatrixAdapter
+        weight : ndarray of shape rows.shape
+            1/s of the active rows, 0 of the others.
+        descent : ndarray
+            The negative gradient in w; that in the intercepts is 0.
+
+        Returns
+        -------
+        direction : ndarray
+            An image with the intercept as its last entry, where there is one.
+        system : System
+        """
+        ...
+
+    def anew(self) -> System:
+        """The same for the systems of another soft margin."""
+        ...
+
+
+@dataclass(frozen=True)
+class Direct:
+    """By a Cholesky factor of the whole matrix, which follows the active rows as they change.
+
+    Attributes
+    ----------
+    weight : ndarray of shape rows.shape
+        The weights of ``matrix``.
+    matrix : ndarray of shape (m, m)
+        Second moments, over all entries of an image and its intercept.
+    """
+
+    weight: Array | None = None
+    matrix: Array = field(default_factory=lambda: np.zeros((0, 0)))
+
+    def solve(
+        self, problem: KernelMatrixAdapter, weight: Array, descent: Array
+    ) -> tuple[Array, System]:
+        """Solve with the matrix; at w = 0, where all are active, few products will do."""
+        if self.weight is None and descent.size > _LONG:
+            direction, _ = Iterative(_PRODUCTS, plain=True).solve(problem, weight, descent)
+            return direction, Direct(np.zeros(0))
+        change, H = weight, np.zeros((1, 1))
+        if self.matrix.size:
+            moved = weight - self.weight
+            if np.count_nonzero(moved) <= _CHANGED * np.count_nonzero(weight):
+                change, H = moved, self.matrix
+        H = H + curvature(problem, change).dense()
+        M = self._penalised(H, descent.shape, problem.rows)
+        r = with_intercept(descent, 0.0) if problem.rows.balanced else descent
+        x = dposv(M, r.ravel(order="C"), lower=0, overwrite_a=1)[1]
+        return x.reshape(*descent.shape[:-1], -1), Direct(weight, H)
+
+    @staticmethod
+    def _penalised(H: Array, shape: tuple[int, ...], rows: Rows) -> Array:
+        """The matrix of the system: 1 is added for w, and next to nothing for intercepts."""
+        ridge = np.ones(shape)
+        if rows.balanced:
+            ridge = with_intercept(ridge, _FREE * H.max())
+        M = H + np.diag(ridge.ravel(order="C"))
+        if rows.balanced and len(shape) == 2:  # a shift of all intercepts changes nothing
+            ends = np.arange(ridge.shape[1] - 1, ridge.size, ridge.shape[1])
+            M[np.ix_(ends, ends)] += np.diag(H)[ends].mean()
+        return M.T
+
+    def anew(self) -> Direct:
+        """Forget the matrix, whose weights have another scale."""
+        return Direct(np.zeros(0))
+
+
+@dataclass(frozen=True)
+class Iterative:
+    """By conjugate gradients: each product is a pass over the active examples.
+
+    Attributes
+    ----------
+    most : int
+        Products for each system at most.
+    plain : bool
+        Without a preconditioner: at w = 0, none is worth its price.
+    sample : int
+        Examples from which each class's part of the matrix is computed, to be factored; 0: the
+        diagonal preconditions.
+    first : float
+        Length of the first right hand side, by which later precision is judged; 0: none yet.
+    factors : ClassFactors or None
+    """
+
+    most: int = 300
+    plain: bool = False
+    sample: int = 0
+    first: float = 0.0
+    factors: ClassFactors | None = None
+
+    def solve(
+        self, problem: KernelMatrixAdapter, weight: Array, descent: Array
+    ) -> tuple[Array, System]:
+        """Solve as precisely as pays: the more, the smaller the gradient is by now."""
+        product, balanced = curvature(problem, weight), problem.rows.balanced
+        r = with_intercept(descent, 0.0) if balanced else descent
+        ridge = np.ones(r.shape[-1])
+        ridge[descent.shape[-1] :] = 0.0
+        length = float(np.sqrt(np.vdot(descent, descent)))
+        system = replace(self, first=self.first or length)
+        if self.sample and self.first:
+            factors = self.factors
+            if factors is None or factors.differ_from(weight):
+                factors = ClassFactors.of(problem, weight, ridge, self.sample)
+            system = replace(system, factors=factors)
+            precondition: Operator = factors.solve
+        else:
+            diagonal = ridge + (0.0 if self.plain else product.diagonal())
+            precondition = _jacobi(diagonal, problem.rows, weight)
+        rtol = min(_COARSE, float(np.sqrt(length / system.first)))
+        z = conjugate_gradients(lambda p: ridge * p + product(p), precondition, r, rtol, self.most)
+        return z, system
+
+    def anew(self) -> Iterative:
+        """Forget how long right hand sides were, and the factors."""
+        return replace(self, first=0.0, factors=None)
+
+
+def _jacobi(diagonal: Array, rows: Rows, weight: Array) -> Operator:
+    """Division by the diagonal; intercepts, which are few, are solved for as if alone."""
+    inverse = np.linalg.pinv(np.atleast_2d(intercept_curvature(rows, weight)), 1e-12)
+    divisor = np.where(diagonal > 0.0, diagonal, 1.0)
+
+    def precondition(r: Array) -> Array:
+        q = r / divisor
+        if rows.balanced:
+            q[..., -1] = (inverse @ np.atleast_1d(r[..., -1])).reshape(r.shape[:-1])
+        return q
+
+    return precondition
+
+
+@dataclass(frozen=True)
+class ClassFactors:
+    """Cholesky factors of each class's part of the matrix of Newton's system.
+
+    Attributes
+    ----------
+    weight : ndarray of shape rows.shape
+        The weights that they were computed for.
+    factors : tuple of ndarray
+    balanced : bool
+    """
+
+    weight: Array
+    factors: tuple[Array, ...]
+    balanced: bool
+
+    @classmethod
+    def of(
+        cls, problem: KernelMatrixAdapter, weight: Array, ridge: Array, sample: int
+    ) -> ClassFactors:
+        """Factor the parts, each from some examples."""
+        product, factors = curvature(problem, weight), []
+        for c in range(problem.rows.n_classes):
+            H = product.of_class(c, sample)
+            H.flat[:: len(H) + 1] += ridge + _FREE * H.max()
+            factors.append(dpotrf(H.T, lower=0, clean=0, overwrite_a=1)[0])
+        return cls(weight, tuple(factors), problem.rows.balanced)
+
+    def differ_from(self, weight: Array) -> bool:
+        """Whether too many rows have come or gone since."""
+        moved = np.count_nonzero((weight > 0) != (self.weight > 0))
+        return bool(moved > _OUTDATED * np.count_nonzero(weight))
+
+    def solve(self, r: Array) -> Array:
+        """Apply the inverses, for intercepts that sum to 0."""
+        r = self._summing_to_zero(np.array(r))
+        q = [dpotrs(f, row, lower=0)[0] for f, row in zip(self.factors, r, strict=True)]
+        return self._summing_to_zero(np.stack(q))
+
+    def _summing_to_zero(self, r: Array) -> Array:
+        if self.balanced:
+            r[:, -1] -= r[:, -1].mean()
+        return r
+
+
+def with_intercept(image: Array, value: float) -> Array:
+    """An image with one more entry, in the order of memory that sparse products are fast in."""
+    last = np.full((*image.shape[:-1], 1), value)
+    return np.asfortranarray(np.append(image, last, axis=-1))

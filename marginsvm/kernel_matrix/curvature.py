@@ -1,0 +1,153 @@
+"""Second derivatives of a squared slack, as an operator: for conjugate gradients."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from marginsvm._cached import cached_property
+from marginsvm._typing import Array
+from marginsvm.data import passes
+from marginsvm.data.centred import CentredExamples
+from marginsvm.data.memory import MemoryStore, Store
+from marginsvm.data.passes import Centre
+from marginsvm.data.work import Work
+from marginsvm.rows import Rows, support_of
+
+# Share of the examples: if fewer are active, those of a sparse matrix are copied once, so that
+# products read no others.
+_FEW = 0.7
+# Share of the rows: if fewer are active, they are visited one by one; otherwise, all classes of an
+# example are handled at once.
+_MANY_PAIRS = 0.3
+
+
+class LinearCurvature:
+    """``A' diag(weight) A`` of a problem with features; see ``capabilities.Curvature``.
+
+    Parameters
+    ----------
+    examples : CentredExamples
+    weight : ndarray of shape rows.shape
+        Non-negative weights of the rows.
+    work : Work
+        Counter of passes.
+    """
+
+    def __init__(self, examples: CentredExamples, weight: Array, work: Work) -> None:
+        self._examples, self._rows, self._weight = examples, examples.rows, weight
+        self._work, self._active = work, support_of(weight)
+        self._share = len(self._active) / len(weight)
+        # where the mean is subtracted from the examples, sums need no correction
+        mean, first = examples.centre.mean, examples.mean_is_taken_first
+        self._mean = np.zeros(examples.store.shape[1]) if mean is None or first else mean
+        self._taken_first = examples.centre if first else Centre()
+
+    @cached_property
+    def _parts(self) -> tuple[Store, Rows, Array]:
+        """The examples with weight, their rows and weights; copied where that saves time."""
+        store, rows, weight = self._examples.store, self._rows, self._weight
+        if store.whole is None or not store.sparse or not 0 < self._share < _FEW:
+            return store, rows, weight
+        few = self._active
+        return MemoryStore(store.take(few)), rows.restrict(few), weight[few]
+
+    def _folded(self, work: Callable[..., Any]) -> tuple[Array, ...]:
+        store, rows, weight = self._parts
+        return store.fold(work, _added, rows, weight)
+
+    def __call__(self, Z: Array) -> Array:
+        """Product with an image; one pass over the examples with weight."""
+        self._work.add_pass(self._share)
+        d, radius, constant = len(self._mean), self._examples.radius, self._examples.constant
+        W = Z[..., :d] / radius
+        shift = W @ self._mean
+        if constant != 0.0 or self._rows.balanced:  # the last entry is that of a constant feature
+            shift = shift - Z[..., -1] * (constant / radius if constant else 1.0)
+        image, total = self._sums(W, shift)
+        image = image - np.multiply.outer(total, self._mean)
+        return self._extended(image / radius, total, constant / radius)
+
+    def _sums(self, W: Array, shift: Array) -> tuple[Array, Array]:
+        """``V^T X`` and the sum of V, for coefficients V of weight times what W adds to margins."""
+        work = partial(passes.curvature, W=W, shift=shift, centre=self._taken_first)
+        image, total = self._folded(work)
+        return image, total
+
+    def diagonal(self) -> Array:
+        """The diagonal of this matrix, in the shape of an image."""
+        self._work.add_pass(self._share)
+        radius, constant = self._examples.radius, self._examples.constant
+        squared, image, total = self._folded(partial(passes.squares, centre=self._taken_first))
+        mean = self._mean
+        squared = squared - 2.0 * mean * image + np.multiply.outer(total, mean * mean)
+        squared = np.maximum(squared, 0.0) / radius**2
+        return self._extended(squared, total, (constant / radius) ** 2)
+
+    def dense(self) -> Array:
+        """The matrix itself, over the entries of an image in C order; weights may be negative."""
+        self._work.add_pass(self._share)
+        if self._rows.n_classes == 2:
+            H = self._examples.second_moments(self._weight)
+            return H if self._rows.balanced else H[:-1, :-1]
+        work = partial(
+            passes.second_moments_of_classes,
+            centre=self._examples.centre,
+            radius=self._examples.radius,
+        )
+        return self._examples.store.fold(work, np.add, self._rows, self._weight)
+
+    def of_class(self, c: int, most: int) -> Array:
+        """The part of class c in the matrix, from about ``most`` of the examples."""
+        T = self._rows.squared_adjoint(self._weight)[..., c]
+        some = np.flatnonzero(T)
+        if len(some) > most:
+            few = some[np.arange(most) * len(some) // most]
+            T, rest = np.zeros_like(T), T
+            T[few] = rest[few] * (rest.sum() / rest[few].sum())
+        H = self._examples.second_moments(T)
+        return H if self._rows.balanced else H[:-1, :-1]
+
+    def _extended(self, image: Array, total: Array, constant: float) -> Array:
+        if not (constant or self._rows.balanced):
+            return image
+        return np.append(image, (total * (constant or 1.0))[..., None], axis=-1)
+
+
+class PairCurvature(LinearCurvature):
+    """The same for a CSR matrix and many classes, of which few are active in an example.
+
+    A product takes time in proportion to the active pairs of an example and a class.
+    """
+
+    def __init__(self, examples: CentredExamples, weight: Array, work: Work) -> None:
+        super().__init__(examples, weight, work)
+        few, X = self._active, examples.store.whole
+        pairs = sp.csr_array(weight[few])
+        self._pairs = few, pairs.indptr, pairs.indices, pairs.data, examples.rows.codes[few]
+        self._matrix = X.indptr, X.indices, X.data
+
+    def _sums(self, W: Array, shift: Array) -> tuple[Array, Array]:
+        from marginsvm.data.compiled_rows import curvature_of_pairs
+
+        examples, pointer, classes, weight, codes = self._pairs
+        image = np.zeros((W.shape[1], W.shape[0]))
+        total = curvature_of_pairs(
+            *self._matrix, examples, pointer, classes, 0.5 * weight, codes,
+            np.ascontiguousarray(W.T), -shift, image,
+        )  # fmt: skip
+        return image.T, total
+
+
+def sparse_curvature(examples: CentredExamples, weight: Array, work: Work) -> LinearCurvature:
+    """The quicker way for a CSR matrix in memory."""
+    many = weight.ndim == 1 or np.count_nonzero(weight) > _MANY_PAIRS * weight.size
+    return (LinearCurvature if many else PairCurvature)(examples, weight, work)
+
+
+def _added(one: tuple[Array, ...], other: tuple[Array, ...]) -> tuple[Array, ...]:
+    return tuple(a + b for a, b in zip(one, other, strict=True))
