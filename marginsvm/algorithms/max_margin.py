@@ -138,10 +138,12 @@ class MaxMarginClassifier(CommonParameters, KernelParameters, DualStateMixin, Ba
     computed. With many dense examples, a round first solves for the examples near the margin,
     few enough to stay in the processor's cache. Memory: the data, O(N), the square of the
     working set, and some MB of examples; with kernels, the columns of all rows that were in
-    the working set, up to 2 GiB. Where nothing separates, the model is that of 50 rounds of
-    momentum, which is near the minimiser of the exponential loss. With kernels, and if the fit
-    ended early, it is the best predictor so far or the difference of the class means,
-    whichever has the smaller loss at its best scale.
+    the working set, up to 2 GiB. Where nothing separates, the model is the limit of the
+    soft margins as C grows: that of the least sum of squared slacks, up to a few per cent, with
+    its intercept. Features that spread over less than 1e-5 of the radius count less there.
+    Where this is not reached in 15 rounds, and if the fit ended early, it is the best
+    of the predictors at hand, the difference of the class means among them: the one with
+    the least exponential loss at its best scale.
 
     References
     ----------
