@@ -2,36 +2,67 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from marginsvm._compiling import compiled
 from marginsvm._typing import Array
+from marginsvm.data.compiled_rows import dot, inlined, spread
 
-_index = np.uint64  # unsigned: no test for an index that counts from the end
+
+class RowWeights(NamedTuple):
+    """Where coordinate ascent is; arrays are updated in place.
+
+    Attributes
+    ----------
+    u : ndarray of shape (n,)
+        Weights of the rows.
+    w : ndarray of shape (d,)
+        Their image, ``sum u_i y_i x_i``.
+    order : ndarray of shape (n,)
+        Rows in the order of the last epoch, those that are left out last.
+    b : float
+        The multiplier of the balance: an intercept.
+    active : int
+        Number of rows that are not left out.
+    limit : float
+        Force from which a row without weight is left out.
+    seed : ndarray of uint64, shape (1,)
+        State of the generator that shuffles rows.
+    worst : float
+        Largest violation of a condition of optimality (in units of the margin 1) that the last
+        epoch met.
+    settled : bool
+        All rows were looked at, and are within the tolerance.
+    """
+
+    u: Array
+    w: Array
+    order: Array
+    b: float
+    active: int
+    limit: float
+    seed: Array
+    worst: float
+    settled: bool
+
+    @classmethod
+    def start(cls, n: int, d: int) -> RowWeights:
+        """No weights."""
+        u, w, order, seed = np.zeros(n), np.zeros(d), np.arange(n), np.ones(1, np.uint64)
+        return cls(u, w, order, 0.0, n, np.inf, seed, np.inf, False)
 
 
-@compiled()
-def _shuffle(order: Array, n: int, state: np.uint64) -> np.uint64:
-    """Shuffle the first n entries, by a generator whose state is passed on."""
+@inlined
+def shuffle(order: Array, n: int, seed: Array) -> None:
+    """Shuffle the first n entries, by a generator whose state is updated in place."""
+    state = seed[0]
     for i in range(n):
         state = state * np.uint64(6364136223846793005) + np.uint64(1442695040888963407)
         j = i + int((state >> np.uint64(33)) % np.uint64(n - i))
         order[i], order[j] = order[j], order[i]
-    return state
-
-
-@compiled()
-def _dot(indices: Array, values: Array, start: int, stop: int, w: Array) -> float:
-    total = 0.0
-    for t in range(_index(start), _index(stop)):
-        total += w[_index(indices[t])] * values[t]
-    return total
-
-
-@compiled()
-def _add(indices: Array, values: Array, start: int, stop: int, step: float, w: Array) -> None:
-    for t in range(_index(start), _index(stop)):
-        w[_index(indices[t])] += step * values[t]
+    seed[0] = state
 
 
 @compiled()
@@ -43,34 +74,33 @@ def coordinate_ascent(
     curvature: Array,
     slack: Array,
     penalty: float,
-    max_epochs: int,
+    at: RowWeights,
+    epochs: int,
     tol: float,
-    d: int,
-) -> Array:
+) -> RowWeights:
     """``min u'(G + slack)u/2 - 1'u, u >= 0``, and ``y'u = 0`` by the method of multipliers.
 
     The multiplier moves with every step (by ``penalty``) and once more with every epoch;
     penalty 0 leaves the balance out. Rows that look settled at zero are left out until the
-    rest is within tol; then all are looked at again.
+    rest is within tol; then all are looked at again. Epochs go on from where others ended,
+    which is updated and no longer to be used.
     """
-    n = len(y)
-    u, w, b = np.zeros(n), np.zeros(d), 0.0
-    order = np.arange(n)
-    active, limit, state = n, np.inf, np.uint64(1)
-    for _ in range(max_epochs):
-        state = _shuffle(order, active, state)
+    n, u, w, order = len(y), at.u, at.w, at.order
+    b, active, limit, worst, settled = at.b, at.active, at.limit, at.worst, False
+    for _ in range(epochs):
+        shuffle(order, active, at.seed)
         worst, k = 0.0, 0
         while k < active:
             i = order[k]
             start, stop = indptr[i], indptr[i + 1]
-            g = y[i] * (b + _dot(indices, values, start, stop, w)) - 1.0 + slack[i] * u[i]
+            g = y[i] * (b + dot(indices, values, start, stop, w)) - 1.0 + slack[i] * u[i]
             if u[i] > 0.0 or g < 0.0:
                 worst = max(worst, abs(g))
                 new = max(0.0, u[i] - g / curvature[i]) if curvature[i] > 0.0 else 1.0
                 step = (new - u[i]) * y[i]
                 u[i] = new
                 b += penalty * step
-                _add(indices, values, start, stop, step, w)
+                spread(indices, values, start, stop, step, w)
             elif g > limit:
                 active -= 1
                 order[k], order[active] = order[active], order[k]
@@ -79,10 +109,11 @@ def coordinate_ascent(
         limit = worst
         b += penalty * np.sum(y * u)
         if worst <= tol:
-            if active == n:
+            settled = active == n
+            if settled:
                 break
             active, limit = n, np.inf
-    return u
+    return RowWeights(u, w, order, b, active, limit, at.seed, worst, settled)
 
 
 @compiled()
@@ -91,7 +122,7 @@ def _adjoint(indptr: Array, indices: Array, values: Array, y: Array, u: Array, w
     w[:] = 0.0
     for i in range(len(y)):
         if u[i] != 0.0:
-            _add(indices, values, indptr[i], indptr[i + 1], u[i] * y[i], w)
+            spread(indices, values, indptr[i], indptr[i + 1], u[i] * y[i], w)
 
 
 @compiled(error_model="numpy")
@@ -124,7 +155,7 @@ def conjugate_gradients(
         count += 1
         curvature = 0.0
         for i in range(n):
-            Hp[i] = y[i] * _dot(indices, values, indptr[i], indptr[i + 1], w) + slack[i] * search[i]
+            Hp[i] = y[i] * dot(indices, values, indptr[i], indptr[i + 1], w) + slack[i] * search[i]
             curvature += p[i] * Hp[i]
         if count > 1:
             step = rz / curvature if curvature > 0.0 else 0.0  # rows that are zero

@@ -24,7 +24,7 @@ _ROOM = 5000
 _FEW_EXAMPLES = 2000
 # Features of dense and of sparse examples of two classes up to which the matrix of Newton's system
 # is formed; and its unknowns with more classes.
-_DIRECT, _DIRECT_SPARSE, _DIRECT_CLASSES = 2000, 500, 1000
+_DIRECT, _DIRECT_SPARSE, _DIRECT_CLASSES = 1000, 500, 1000
 # Features, and numbers in the factors of all classes (256 MB), up to which each class's part
 # of the matrix is factored, from so many examples, to precondition the whole.
 _FACTORED, _FACTORS, _SAMPLE = 2000, 2**25, 3000
@@ -35,17 +35,26 @@ def first_method(problem: KernelMatrixAdapter) -> Method:
     n, k, sparse = problem.rows.n_examples, problem.rows.n_classes, csr_examples(problem)
     if problem.n_rows <= _MANY or not has_curvature(problem):
         return WorkingSet.start(problem)
-    long = problem.width / max(k - 1, 1) > n // 4
-    if sparse is not None and k == 2:
-        if long and n <= _FEW_EXAMPLES:
-            return LongStart()
-        if problem.slack is None:
-            return by_passes(problem) if long else short_start(problem)
-    elif k == 2 and problem.width > n and n <= MAX_ROWS:
+    if k == 2 and sparse is None and problem.width > n and n <= MAX_ROWS:
         return WorkingSet.start(problem)
-    if problem.slack is not None or min(least_rows(problem), problem.n_rows) > MAX_ROWS:
-        return by_passes(problem)
-    return WorkingSet.start(problem)
+    if problem.slack is not None:
+        long = k == 2 and sparse is not None and problem.width > n // 4 and n <= _FEW_EXAMPLES
+        return LongStart() if long else by_passes(problem)
+    return _for_hard_margins(problem)
+
+
+def _for_hard_margins(problem: KernelMatrixAdapter) -> Method:
+    n, few = problem.rows.n_examples, min(least_rows(problem), problem.n_rows)
+    if csr_examples(problem) is None and few <= MAX_ROWS:
+        return WorkingSet.start(problem)
+    if problem.meeting is not None:  # two rows that cancel: nothing separates
+        row_ids = np.flatnonzero(problem.meeting.coef)
+        return WorkingSet.of(row_ids, problem.meeting.coef.flat[row_ids])
+    if problem.rows.n_classes > 2:
+        return WorkingSet.start(problem) if few <= MAX_ROWS else by_passes(problem)
+    if problem.width <= n // 4:
+        return short_start(problem)
+    return LongStart() if n <= _FEW_EXAMPLES else by_passes(problem)
 
 
 def next_method(problem: KernelMatrixAdapter, state: Method) -> Method:

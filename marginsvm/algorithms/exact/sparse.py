@@ -66,14 +66,14 @@ class SparseProblem:
 
     def ascend(self, epochs: int) -> Array:
         """Weights after some epochs of coordinate ascent: close to the final support."""
-        from marginsvm.algorithms.compiled.sparse_rows import coordinate_ascent
+        from marginsvm.algorithms.compiled.sparse_rows import RowWeights, coordinate_ascent
 
         X, diagonal = self.X, self.diagonal
         penalty = _PENALTY * float(diagonal.mean()) if self.balanced else 0.0
         return coordinate_ascent(
             X.indptr, X.indices, X.data, self.y, diagonal + self.slack + penalty, self.slack,
-            penalty, epochs, 0.03, X.shape[1],
-        )  # fmt: skip
+            penalty, RowWeights.start(*X.shape), epochs, 0.03,
+        ).u  # fmt: skip
 
     def _pivot(self, u: Array, tol: float) -> Array:
         """Block pivoting over all rows, at a coarse precision first."""
