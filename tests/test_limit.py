@@ -183,3 +183,17 @@ def test_the_c_to_start_from_makes_slack_cost_ten_times_the_penalty(units, rng):
     assert 10.0 / 1.5 < ratio < 10.0 * 1.5  # C is written with one digit
     started = MaxMarginClassifier(C=C).fit(X, y)
     assert started.score(X, y) >= limit.score(X, y) - 0.02
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("fit_intercept", [True, False])
+def test_two_classes_that_overlap_are_a_proof_for_all(fit_intercept, form, rng):
+    """Of six classes, the last two overlap; weights on them alone are found in the first rounds."""
+    X, y = overlapping(rng, n=1200, d=8, k=6)
+    X[np.arange(1200), y] += 6.0
+    X[y == 5, 5], X[y == 5, 4] = 0.0, 5.0  # where those of class 4 are
+    clf = fit(MaxMarginClassifier(fit_intercept=fit_intercept), FORMS[form](X), y)
+    assert clf.separable_ is False
+    weights = clf.certificate_.weights.tocoo()
+    assert set(y[weights.coords[0]]) == set(weights.coords[1]) == {4, 5}
+    assert check_certificate(clf, FORMS[form](X), y)
