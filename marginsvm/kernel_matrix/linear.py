@@ -25,6 +25,7 @@ from marginsvm.kernel_matrix.capabilities import (
     HasColumns,
     HasCurvature,
     HasLayout,
+    HasTwoClasses,
     Restrictable,
     SecondMoments,
 )
@@ -33,7 +34,7 @@ from marginsvm.kernel_matrix.curvature import LinearCurvature
 from marginsvm.kernel_matrix.layout import DENSE, SPARSE, RowLayout, common_layout
 from marginsvm.kernel_matrix.responses import OnePassResponse, Response, softmax
 from marginsvm.kernel_matrix.scale import Scale, measured
-from marginsvm.rows import LpNorm, Rows, Vector, support_of
+from marginsvm.rows import LpNorm, Rows, Vector, make_rows, support_of
 
 T = TypeVar("T")
 
@@ -52,6 +53,7 @@ class LinearAdapter(
     WrittenOut,
     HasColumns,
     HasLayout,
+    HasTwoClasses,
     Restrictable,
     SecondMoments,
     HasCurvature,
@@ -264,6 +266,16 @@ class LinearAdapter(
             return None
         rows, frame = self.rows.restrict(examples), (self._scale.restrict(examples), Centre())
         return LinearAdapter(self.examples(examples), rows, norm=self._norm, frame=frame)
+
+    def two_classes(self, a: int, b: int) -> LinearAdapter | None:
+        if self._store.whole is None:
+            return None
+        members = np.flatnonzero((self.rows.codes == a) | (self.rows.codes == b))
+        codes = (self.rows.codes[members] == b).astype(int)
+        rows = make_rows(codes, 2, balanced=self.rows.balanced)
+        scale = Scale(np.inf, self.radius, self._scale.lengths[members], None)
+        frame, X = (scale, self._centre), self._store.take(members)
+        return LinearAdapter(X, rows, norm=self._norm, constant=self._constant, frame=frame)
 
     @cached_property
     def _layout(self) -> RowLayout:
