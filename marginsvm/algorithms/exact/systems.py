@@ -247,6 +247,7 @@ class ClassFactors:
         for c in range(problem.rows.n_classes):
             H = product.of_class(c, sample)
             H.flat[:: len(H) + 1] += ridge + _FREE * H.max()
+            H[-1, -1] = H[-1, -1] or 1.0  # the intercept of a class without active rows
             factors.append(dpotrf(H.T, lower=0, clean=0, overwrite_a=1)[0])
         return cls(weight, tuple(factors), problem.rows.balanced)
 
