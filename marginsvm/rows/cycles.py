@@ -6,6 +6,7 @@ from itertools import pairwise
 
 import numpy as np
 
+from marginsvm._rounding import UNIT
 from marginsvm._typing import Array
 
 
@@ -17,7 +18,11 @@ def cycle_offsets(low: Array) -> Array:
     there are several solutions, the average of all of these does not depend on the order of
     the classes.
     """
-    distance = _distances(low - min_cycle(low)[0])
+    least, k = min_cycle(low)[0], len(low)
+    distance, error = _distances(low - least), 0.0
+    while distance.diagonal().min() < -error:  # by rounding, and paths go round and round there
+        error = max(2.0 * error, k * UNIT * float(np.abs(low[np.isfinite(low)]).max()))
+        distance = _distances(low - least + error)
     beta = 0.5 * (distance.mean(axis=0) - distance.mean(axis=1))
     return beta - beta.mean()
 
