@@ -21,10 +21,13 @@ class Method(ABC):
         Candidates of the last round.
     room : int
         Rows of a working set at most.
+    otherwise : Method or None
+        The method that goes on where this one has outgrown its room; None: one that begins anew.
     """
 
     candidates: tuple[Candidate, ...]
     room: int = MAX_ROWS
+    otherwise: Method | None = None
 
     @abstractmethod
     def advance(self, problem: KernelMatrixAdapter, tol: float) -> Method:
@@ -44,3 +47,7 @@ class Method(ABC):
     def few_weights(self) -> Array | None:
         """Weights on the rows, if a working set of those with weight would now be quicker."""
         return None
+
+    def to_the_end(self) -> Method:
+        """The same, but ``few_weights`` stays None: a working set has been tried."""
+        return self

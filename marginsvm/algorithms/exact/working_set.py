@@ -91,6 +91,8 @@ class WorkingSet(Method):
         Rows that it may hold.
     violating : float
         Share of all rows that had smaller margins when they were last checked.
+    otherwise : Method or None
+        What goes on where the rows outgrow the room, see :class:`Method`.
     """
 
     row_ids: Array
@@ -106,6 +108,7 @@ class WorkingSet(Method):
     settled: float = np.inf
     room: int = MAX_ROWS
     violating: float = 0.0
+    otherwise: Method | None = None
 
     @property
     def outgrown(self) -> bool:
@@ -198,6 +201,7 @@ class WorkingSet(Method):
         flat = margins.ravel()
         common = max(float(flat[self.row_ids[support]].mean()), 0.0)
         most = max(least_rows(problem), int(_GROWTH * np.count_nonzero(support)))
+        most = min(most, max(self.room + 1 - len(self.row_ids), 1))  # one beyond: it is outgrown
         new = _violators(work.row_ids, flat, common, tol)
         work = replace(work, u=solution.q, passive=support, candidates=candidates)
         if problem.width > _SEVERAL:  # of shorter rows, so many cancel without any others
