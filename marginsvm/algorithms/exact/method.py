@@ -38,8 +38,7 @@ class Method(ABC):
         """Whether the method holds so many rows that another one would be quicker."""
         return False
 
-    @property
-    def looks_overlapping(self) -> bool:
+    def looks_overlapping(self, problem: KernelMatrixAdapter) -> bool:
         """Whether it is worth a pass to look for rows that cancel, where nothing separates yet."""
         return True
 
