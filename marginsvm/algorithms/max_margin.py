@@ -116,9 +116,10 @@ def _is_hard_to_begin(problem: KernelMatrixAdapter) -> bool:
 class MaxMarginClassifier(CommonParameters, KernelParameters, DualStateMixin, BaseEstimator):
     """Maximum-margin classifier by the exact solver: the default choice.
 
-    Few rows decide the margin. The problem of a working set of rows is solved up to rounding. One
-    pass over all rows then either certifies the solution or finds the rows of smaller margin, of
-    which those with the smallest join the working set.
+    Few rows decide a hard margin. The problem of a working set of rows is solved up to rounding.
+    One pass over all rows then either certifies the solution or finds the rows of smaller margin,
+    of which those with the smallest join the working set. Where many rows carry weight, as in
+    soft margins, Newton's method takes over.
 
     Parameters
     ----------
@@ -128,8 +129,7 @@ class MaxMarginClassifier(CommonParameters, KernelParameters, DualStateMixin, Ba
         all ``max_iter`` rounds are played.
     max_iter : int
         Rounds in all, those before a warm start included. Each solves the problem of a working
-        set (soft margins with many examples: takes a Newton step) and makes a pass over all
-        rows.
+        set, takes a Newton step or makes some epochs of ascent, and makes a pass over all rows.
     warm_start : bool
         Continue from the end of the previous fit on the same data. The result is that of a
         single longer fit, bit for bit (with kernels, up to rounding).
@@ -151,22 +151,29 @@ class MaxMarginClassifier(CommonParameters, KernelParameters, DualStateMixin, Ba
 
     Notes
     -----
-    =====================================  ===================================================
-    problem                                method
-    =====================================  ===================================================
-    any, by default                        block principal pivoting on a working set
-    pivoting does not settle               Wolfe's nearest point, one row at a time
-    CSR, two classes, long rows            coordinate ascent, then pivoting over all rows with
-                                           conjugate gradients, in the first round
-    soft margin, two classes, N > d        finite Newton with an exact line search; a working
-                                           set of its active rows where it stays slow
-    =====================================  ===================================================
+    ===================================  =====================================================
+    problem                              method
+    ===================================  =====================================================
+    few rows, and hard margins           block principal pivoting on a working set of rows
+    pivoting does not settle             Wolfe's nearest point, one row at a time
+    CSR, two classes, few long rows      coordinate ascent, then pivoting over all rows with
+                                         conjugate gradients, in the first round
+    soft margin, many rows               Newton's method with an exact line search, directly,
+                                         or by conjugate gradients whose products are passes
+    soft margin, large C; hard margin    the same along a path of softer margins, with their
+    of many rows with weight             weights as multipliers
+    CSR, many classes                    coordinate ascent, one example at a time, then
+                                         Newton's method
+    ===================================  =====================================================
+
+    One hands over to another: a working set that would become too large to a path of soft
+    margins, and these to a working set of their active rows, once those are few.
 
     All of them give predictors and vectors ``A^T q``, from which alone the bounds are
     computed. With many dense examples, a round first solves for the examples near the margin,
-    few enough to stay in the processor's cache. Memory: the data, O(N), the square of the
-    working set, and some MB of examples; with kernels, the columns of all rows that were in
-    the working set, up to 2 GiB. Where nothing separates, the model is the limit of the
+    few enough to stay in the processor's cache. Memory: the data, some numbers for each row, the
+    square of the working set (200 MB at most), and some MB of examples; with kernels, the
+    columns of all rows that were in the working set, up to 2 GiB. Where nothing separates, the model is the limit of the
     soft margins as C grows: that of the least sum of squared slacks, up to a few per cent, with
     its intercept. Features that spread over less than 1e-5 of the radius count less there.
     Where this is not reached in 15 rounds, and if the fit ended early, it is the best
@@ -182,6 +189,9 @@ class MaxMarginClassifier(CommonParameters, KernelParameters, DualStateMixin, Ba
 
     S. Keerthi, D. DeCoste. A modified finite Newton method for fast solution of large
     scale linear SVMs. JMLR, 2005.
+
+    R. T. Rockafellar. Augmented Lagrangians and applications of the proximal point algorithm
+    in convex programming. Mathematics of Operations Research, 1976.
 
     Examples
     --------
