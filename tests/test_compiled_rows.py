@@ -31,6 +31,7 @@ class Pairs:
         self.codes = rng.integers(K, size=len(self.examples))
         active = rng.random((len(self.examples), K)) < 0.4
         active[np.arange(len(self.codes)), self.codes] = False
+        self.active = active
         self.pointer = np.append(0, np.cumsum(active.sum(axis=1)))
         self.classes = np.nonzero(active)[1].astype(np.int32)
         self.weight = rng.random(len(self.classes))
@@ -40,80 +41,56 @@ class Pairs:
 
     @property
     def arrays(self):
-        return self.examples, self.pointer, self.classes, self.weight
+        return self.examples, self.pointer, self.classes, self.codes
 
 
 @each_type
-def test_curvature_of_rows(rng, dtype, index):
-    X, arrays = csr(rng, dtype, index)
-    examples = np.flatnonzero(rng.random(N) > 0.3)
-    weight, v, out = rng.random(len(examples)), rng.standard_normal(D), rng.random(D)
-    A = X[examples].toarray().astype(np.float64)
-    g = weight * (A @ v + 0.7)
-    expected = out + A.T @ g
-    assert_allclose(
-        loops.curvature_of_rows(*arrays, examples, weight, v, 0.7, out), g.sum(), rtol=1e-12
-    )
-    assert_allclose(out, expected, rtol=1e-12, atol=1e-14)
-    squares = np.zeros(D)
-    loops.squares_of_rows(*arrays, examples, weight, squares)
-    assert_allclose(squares, weight @ A**2, rtol=1e-12)
-
-
-@each_type
-def test_curvature_of_pairs(rng, dtype, index):
-    X, arrays = csr(rng, dtype, index)
-    pairs = Pairs(rng)
-    V, offset, out = rng.standard_normal((D, K)), rng.standard_normal(K), rng.random((D, K))
-    A = X[pairs.examples].toarray().astype(np.float64)
-    F = A @ V + offset
-    G = -pairs.T * (F[pairs.own][:, None] - F)
-    G[pairs.own] = -G.sum(axis=1)
-    expected = out + A.T @ G
-    total = loops.curvature_of_pairs(*arrays, *pairs.arrays, pairs.codes, V, offset, out)
-    assert_allclose(total, G.sum(axis=0), rtol=1e-12, atol=1e-13)
-    assert_allclose(out, expected, rtol=1e-12, atol=1e-13)
-
-
-@each_type
-def test_sum_of_pairs(rng, dtype, index):
+def test_image_of_pairs(rng, dtype, index):
     X, arrays = csr(rng, dtype, index)
     pairs = Pairs(rng)
     out = rng.random((D, K))
-    expected = out + X[pairs.examples].toarray().astype(np.float64).T @ pairs.T
-    loops.sum_of_pairs(*arrays, *pairs.arrays, out)
+    A = X[pairs.examples].toarray().astype(np.float64)
+    V = -pairs.T
+    V[pairs.own] = pairs.T.sum(axis=1)
+    expected = out + A.T @ V
+    loops.image_of_pairs(*arrays, *pairs.arrays, pairs.weight, out)
     assert_allclose(out, expected, rtol=1e-12, atol=1e-14)
 
 
-def test_squares_are_the_diagonal_of_the_curvature(rng):
+@each_type
+def test_moves_of_pairs(rng, dtype, index):
+    X, arrays = csr(rng, dtype, index)
+    pairs = Pairs(rng)
+    V, out = rng.standard_normal((D, K)), np.empty(len(pairs.classes))
+    F = X[pairs.examples].toarray().astype(np.float64) @ V
+    expected = (F[pairs.own][:, None] - F)[pairs.active]
+    loops.moves_of_pairs(*arrays, *pairs.arrays, V, out)
+    assert_allclose(out, expected, rtol=1e-12, atol=1e-13)
+
+
+def test_one_is_the_adjoint_of_the_other(rng):
     _, arrays = csr(rng, np.float32, np.int32)
     pairs = Pairs(rng)
-    squares, none = np.zeros((D, K)), np.zeros(K)
-    loops.squares_of_pairs(*arrays, *pairs.arrays, pairs.codes, squares)
-    for j, c in np.ndindex(D, K):
-        unit, out = np.zeros((D, K)), np.zeros((D, K))
-        unit[j, c] = 1.0
-        loops.curvature_of_pairs(*arrays, *pairs.arrays, pairs.codes, unit, none, out)
-        assert_allclose(squares[j, c], out[j, c], rtol=1e-12)
+    V, moves, image = rng.standard_normal((D, K)), np.empty(len(pairs.weight)), np.zeros((D, K))
+    loops.moves_of_pairs(*arrays, *pairs.arrays, V, moves)
+    loops.image_of_pairs(*arrays, *pairs.arrays, pairs.weight, image)
+    assert_allclose(np.vdot(V, image), pairs.weight @ moves, rtol=1e-12)
 
 
 def test_float32_is_summed_in_float64():
     """In float32, a large number plus one would be the large number."""
     n = 1000
-    X = sp.csr_matrix(np.ones((n, 1), np.float32))
-    v, out = np.full(1, 2.0**24), np.zeros(1)
+    X = sp.csr_matrix(np.append(np.full(n, 2.0**-20), 1.0).astype(np.float32)[:, None])
+    out, each = np.zeros((1, 2)), np.arange(n + 1)
     arrays = X.indptr, X.indices, X.data
-    loops.curvature_of_rows(*arrays, np.arange(n), np.ones(n), v, 1.0, out)
-    assert out[0] == n * (2.0**24 + 1)
+    ones, own = np.ones(n + 1, np.int32), np.zeros(n + 1, int)
+    loops.image_of_pairs(*arrays, each, np.arange(n + 2), ones, own, np.full(n + 1, 1.0), out)
+    assert out[0, 0] == 1.0 + n * 2.0**-20
 
 
 def test_nothing_is_active(rng):
     _, arrays = csr(rng, np.float64, np.int32)
-    none, pointer, V = np.zeros(0, int), np.zeros(1, int), np.ones((D, K))
-    out = np.zeros((D, K))
-    assert loops.curvature_of_rows(*arrays, none, np.zeros(0), V[:, 0], 1.0, out[:, 0].copy()) == 0
-    total = loops.curvature_of_pairs(
-        *arrays, none, pointer, none, np.zeros(0), none, V, np.ones(K), out
-    )
-    assert not total.any()
+    none, pointer, out = np.zeros(0, int), np.zeros(1, int), np.zeros((D, K))
+    loops.image_of_pairs(*arrays, none, pointer, none, none, np.zeros(0), out)
+    loops.moves_of_pairs(*arrays, none, pointer, none, none, out, np.zeros(0))
     assert not out.any()

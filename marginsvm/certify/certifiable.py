@@ -212,7 +212,7 @@ class Certifiable(Protocol):
         ...
 
     def fingerprints(self) -> Array | None:
-        """A number for each example, by a pass; None where the examples are not in memory.
+        """A number for each example, by a pass; None: no two are equal, or not in memory.
 
         Equal examples have the same number up to rounding, and opposite ones opposite numbers;
         others hardly ever do.

@@ -76,7 +76,7 @@ def meeting_rows(problem: Certifiable) -> Vector | None:
 
     Two equal examples of different classes have such rows: each is held against the class of the
     other. So have, without an intercept, two opposite examples of one class, and a zero
-    example with itself. The search takes a pass and a sort.
+    example with itself. The search takes a sort, and a pass where lengths coincide.
     """
     h = problem.fingerprints()
     if h is None:

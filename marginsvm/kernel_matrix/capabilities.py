@@ -55,6 +55,15 @@ class Restrictable(Protocol):
 
 
 @runtime_checkable
+class HasTwoClasses(Protocol):
+    """A problem of many classes that can be restricted to two of them."""
+
+    def two_classes(self, a: int, b: int) -> KernelMatrixAdapter | None:
+        """The problem of the examples of two classes; None: they are not in memory."""
+        ...
+
+
+@runtime_checkable
 class SecondMoments(Protocol):
     """A problem that sums products of features over its examples."""
 
@@ -123,6 +132,13 @@ def restricted(problem: KernelMatrixAdapter, examples: Array) -> KernelMatrixAda
     if not _has(problem, Restrictable):
         return None
     return cast(Restrictable, problem).restrict(examples)
+
+
+def two_classes(problem: KernelMatrixAdapter, a: int, b: int) -> KernelMatrixAdapter | None:
+    """The hard-margin problem of two of the classes, in the same units; None if there is none."""
+    if not _has(problem, HasTwoClasses):
+        return None
+    return cast(HasTwoClasses, problem).two_classes(a, b)
 
 
 def with_columns(problem: KernelMatrixAdapter) -> HasColumns:

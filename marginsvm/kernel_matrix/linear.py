@@ -13,6 +13,7 @@ from marginsvm._rounding import PAIRWISE, inner, is_dense
 from marginsvm._typing import Array
 from marginsvm.certify.certifiable import WrittenOut
 from marginsvm.certify.linear_errors import LinearErrors
+from marginsvm.certify.tolerances import SAME_FINGERPRINT
 from marginsvm.data import passes
 from marginsvm.data.centred import CentredExamples
 from marginsvm.data.memory import Store, as_store
@@ -25,6 +26,7 @@ from marginsvm.kernel_matrix.capabilities import (
     HasColumns,
     HasCurvature,
     HasLayout,
+    HasTwoClasses,
     Restrictable,
     SecondMoments,
 )
@@ -33,7 +35,7 @@ from marginsvm.kernel_matrix.curvature import LinearCurvature
 from marginsvm.kernel_matrix.layout import DENSE, SPARSE, RowLayout, common_layout
 from marginsvm.kernel_matrix.responses import OnePassResponse, Response, softmax
 from marginsvm.kernel_matrix.scale import Scale, measured
-from marginsvm.rows import LpNorm, Rows, Vector, support_of
+from marginsvm.rows import LpNorm, Rows, Vector, make_rows, support_of
 
 T = TypeVar("T")
 
@@ -52,6 +54,7 @@ class LinearAdapter(
     WrittenOut,
     HasColumns,
     HasLayout,
+    HasTwoClasses,
     Restrictable,
     SecondMoments,
     HasCurvature,
@@ -216,7 +219,9 @@ class LinearAdapter(
         return self._centred.extended_scores(examples, coef)
 
     def fingerprints(self) -> Array | None:
-        if self._store.whole is None:
+        lengths = np.sort(self._scale.lengths)  # known already, and a first fingerprint
+        near = np.diff(lengths) <= SAME_FINGERPRINT * lengths[-1]
+        if self._store.whole is None or not (near.any() or lengths[0] == 0.0):
             return None
         self.work.add_pass()
         at_random = np.random.default_rng(0).random(self._store.shape[1]) - 0.5
@@ -264,6 +269,16 @@ class LinearAdapter(
             return None
         rows, frame = self.rows.restrict(examples), (self._scale.restrict(examples), Centre())
         return LinearAdapter(self.examples(examples), rows, norm=self._norm, frame=frame)
+
+    def two_classes(self, a: int, b: int) -> LinearAdapter | None:
+        if self._store.whole is None:
+            return None
+        members = np.flatnonzero((self.rows.codes == a) | (self.rows.codes == b))
+        codes = (self.rows.codes[members] == b).astype(int)
+        rows = make_rows(codes, 2, balanced=self.rows.balanced)
+        scale = Scale(np.inf, self.radius, self._scale.lengths[members], None)
+        frame, X = (scale, self._centre), self._store.take(members)
+        return LinearAdapter(X, rows, norm=self._norm, constant=self._constant, frame=frame)
 
     @cached_property
     def _layout(self) -> RowLayout:

@@ -6,8 +6,10 @@ from itertools import pairwise
 
 import numpy as np
 
-from marginsvm._rounding import UNIT
 from marginsvm._typing import Array
+
+# Rounding of the mean of a cycle, relative to the largest cost.
+_ROUNDING = 2.0**-49
 
 
 def cycle_offsets(low: Array) -> Array:
@@ -18,11 +20,10 @@ def cycle_offsets(low: Array) -> Array:
     there are several solutions, the average of all of these does not depend on the order of
     the classes.
     """
-    least, k = min_cycle(low)[0], len(low)
-    distance, error = _distances(low - least), 0.0
-    while distance.diagonal().min() < -error:  # by rounding, and paths go round and round there
-        error = max(2.0 * error, k * UNIT * float(np.abs(low[np.isfinite(low)]).max()))
-        distance = _distances(low - least + error)
+    finite = np.abs(low[np.isfinite(low)])
+    # a cycle of negative length, if only by rounding, would have no shortest walk around it
+    rounding = _ROUNDING * float(finite.max(initial=0.0))
+    distance = _distances(low - (min_cycle(low)[0] - rounding))
     beta = 0.5 * (distance.mean(axis=0) - distance.mean(axis=1))
     return beta - beta.mean()
 

@@ -117,17 +117,20 @@ def coordinate_ascent(
 
 
 @compiled()
-def _adjoint(indptr: Array, indices: Array, values: Array, y: Array, u: Array, w: Array) -> None:
+def _adjoint(
+    starts: Array, stops: Array, indices: Array, values: Array, y: Array, u: Array, w: Array
+) -> None:
     """Set w to ``sum u_i y_i x_i``."""
     w[:] = 0.0
     for i in range(len(y)):
         if u[i] != 0.0:
-            spread(indices, values, indptr[i], indptr[i + 1], u[i] * y[i], w)
+            spread(indices, values, starts[i], stops[i], u[i] * y[i], w)
 
 
 @compiled(error_model="numpy")
 def conjugate_gradients(
-    indptr: Array,
+    starts: Array,
+    stops: Array,
     indices: Array,
     values: Array,
     y: Array,
@@ -141,6 +144,8 @@ def conjugate_gradients(
 ) -> tuple[Array, Array, float, int]:
     """``(G + slack) u + b y = 1, y'u = 0`` for the rows ``y_i x_i``, u being a first guess.
 
+    The entries of row i are those from ``starts[i]`` to ``stops[i]``, so that the rows may be
+    some of a matrix that is not copied.
     ``inverse`` preconditions. The search stays balanced: residuals are projected, in the
     preconditioner's metric. Gives u, ``sum u_i y_i x_i``, b and the number of products.
     """
@@ -151,11 +156,11 @@ def conjugate_gradients(
     u = u - inverse * y * b
     while True:  # the first product is that of u, the others those of search directions
         search = p if count else u
-        _adjoint(indptr, indices, values, y, search, w)
+        _adjoint(starts, stops, indices, values, y, search, w)
         count += 1
         curvature = 0.0
         for i in range(n):
-            Hp[i] = y[i] * dot(indices, values, indptr[i], indptr[i + 1], w) + slack[i] * search[i]
+            Hp[i] = y[i] * dot(indices, values, starts[i], stops[i], w) + slack[i] * search[i]
             curvature += p[i] * Hp[i]
         if count > 1:
             step = rz / curvature if curvature > 0.0 else 0.0  # rows that are zero
@@ -172,5 +177,5 @@ def conjugate_gradients(
             break
         for i in range(n):
             p[i] = inverse[i] * r[i] + (rz / old * p[i] if count > 1 else 0.0)
-    _adjoint(indptr, indices, values, y, u, w)
+    _adjoint(starts, stops, indices, values, y, u, w)
     return u, w, b, count

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from marginsvm._typing import Array
 from marginsvm.algorithms.exact.method import Method
 from marginsvm.algorithms.exact.newton import Newton
 from marginsvm.algorithms.exact.slack import SquaredSlack
@@ -15,7 +16,8 @@ from marginsvm.algorithms.exact.systems import System
 from marginsvm.certify.candidate import Candidate
 from marginsvm.kernel_matrix import KernelMatrixAdapter, LpNorm
 from marginsvm.kernel_matrix.capabilities import csr_examples
-from marginsvm.rows import Vector
+from marginsvm.kernel_matrix.responses.balancing import balancing_factors
+from marginsvm.rows import Rows, Vector
 
 # Epochs of a round: as long as a pass that computes all margins, or longer.
 _EPOCHS = 8
@@ -32,53 +34,70 @@ class Ascent(Method):
 
     Attributes
     ----------
-    newton : Newton
-        The iterate of Newton's method that these weights give.
+    slack : SquaredSlack
+    system : System
+        For Newton's method, which takes over where the ascent becomes slow.
+    candidates : tuple of Candidate
     weights : ClassWeights or None
         The state of the ascent; None: not begun.
+    gap : float
+        Relative gap between the bounds.
     """
 
-    newton: Newton
+    slack: SquaredSlack
+    system: System
+    candidates: tuple[Candidate, ...] = ()
     weights: Any = None
+    gap: float = np.inf
 
     @classmethod
     def start(cls, problem: KernelMatrixAdapter, system: System) -> Ascent:
-        """Begin at w = 0."""
+        """Begin without weights."""
         assert problem.slack is not None
-        return cls(Newton.start(problem, SquaredSlack(problem.slack), system))
-
-    @property
-    def candidates(self) -> tuple[Candidate, ...]:  # type: ignore[override]
-        return self.newton.candidates
+        return cls(SquaredSlack(problem.slack), system)
 
     def advance(self, problem: KernelMatrixAdapter, tol: float) -> Method:
         """Some epochs, and the bounds of where they end."""
+        at, rows = self._ascended(problem), problem.rows
+        h = np.sqrt(2.0) * problem.radius  # the ascent's rows are x (e_y - e_j)
+        w = h * at.W.T
+        vector = Vector(w, np.zeros(rows.shape))
+        _, shift = problem.predictor(vector, np.zeros(rows.n_classes))  # due to the mean
+        margins = rows.margins(problem.scores(vector) + np.sqrt(2.0) * at.b - shift)
+        u = self.slack.weights(margins)
+        smallest = rows.min_margin(rows.group_min(margins + self.slack.s * u))
+        separator = Candidate(Vector(w, u), min_margin=smallest)
+        proof = problem.combine(_balanced(rows, at.u.astype(np.float64)), precise=True)
+        lower = smallest / problem.norm(separator.vector)
+        gap = 1.0 - lower * proof.mass / problem.norm(proof)
+        if gap > _PROGRESS * self.gap and gap > tol:
+            return Newton.at(problem, self.slack, self.system, w, margins)
+        seen = separator, Candidate(proof, proof.mass, precise=True)
+        return replace(self, candidates=seen, weights=at, gap=gap)
+
+    def _ascended(self, problem: KernelMatrixAdapter) -> Any:
+        """The state of the ascent after some more epochs."""
         from marginsvm.algorithms.compiled.sparse_classes import (
             ClassWeights,
             ascend_classes,
             balance_penalty,
         )
 
-        X, k, slack = csr_examples(problem), problem.rows.n_classes, problem.slack
-        assert slack is not None
-        longer = np.sqrt(2.0) * problem.radius  # the ascent's rows are x (e_y - e_j)
-        squares, s = LpNorm().squared_lengths(X), slack[:, 0] * longer**2
+        X, k = csr_examples(problem), problem.rows.n_classes
+        (n, d), begun = X.shape, self.weights is not None
+        squares, s = LpNorm().squared_lengths(X), 2.0 * problem.radius**2 * self.slack.s[:, 0]
         penalty = balance_penalty(squares, s) if problem.rows.balanced else 0.0
-        at = (
-            ClassWeights.start(X.shape[0], X.shape[1], k)
-            if self.weights is None
-            else deepcopy(self.weights)
-        )
+        at = deepcopy(self.weights) if begun else ClassWeights.start(n, d, k)
         epochs = int(np.clip(_WORK / max(1, X.nnz * k), 1, _EPOCHS))
         problem.work.add_pass(epochs)
-        at = ascend_classes(
+        return ascend_classes(
             X.indptr, X.indices, X.data, problem.rows.codes, squares, s, penalty, at, epochs
         )
-        w = longer * at.W.T
-        scores = problem.scores(Vector(w, np.zeros(problem.rows.shape)))
-        b = np.sqrt(2.0) * at.b
-        margins = problem.rows.margins(scores + b)
-        newton = Newton.at(problem, self.newton.slack, self.newton.system, w, margins)
-        if newton.gap > _PROGRESS * self.newton.gap:
-            return newton
-        return replace(self, newton=newton, weights=at)
+
+
+def _balanced(rows: Rows, u: Array) -> Array:
+    """Weights that the ascent has nearly balanced, each group multiplied to balance them."""
+    if not rows.balanced:
+        return u
+    factors = balancing_factors(rows.group_sum(u))
+    return u * rows.expand(np.where(np.isfinite(factors), factors, 1.0))

@@ -39,6 +39,11 @@ class Method(ABC):
         return False
 
     @property
+    def looks_overlapping(self) -> bool:
+        """Whether it is worth a pass to look for rows that cancel, where nothing separates yet."""
+        return True
+
+    @property
     def few_weights(self) -> Array | None:
         """Weights on the rows, if a working set of those with weight would now be quicker."""
         return None

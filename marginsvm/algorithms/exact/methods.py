@@ -53,9 +53,6 @@ def _for_hard_margins(problem: KernelMatrixAdapter) -> Method:
     n, few = problem.rows.n_examples, min(least_rows(problem), problem.n_rows)
     if csr_examples(problem) is None and few <= MAX_ROWS:
         return WorkingSet.start(problem)
-    if problem.meeting is not None:  # two rows that cancel: nothing separates
-        row_ids = np.flatnonzero(problem.meeting.coef)
-        return WorkingSet.of(row_ids, problem.meeting.coef.flat[row_ids])
     if problem.rows.n_classes > 2:
         return WorkingSet.start(problem) if few <= MAX_ROWS else by_passes(problem)
     if problem.width <= n // 4:

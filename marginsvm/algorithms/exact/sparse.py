@@ -82,9 +82,9 @@ class SparseProblem:
             u, w, b, used = self._solve(np.flatnonzero(passive), u, precision, left)
             left -= used
             bad = u < 0
-            if not passive.all():
-                force = self.y * (self.X @ w + b) + self.slack * u
-                bad = np.where(passive, bad, force - 1 < -precision)
+            rest = np.flatnonzero(~passive)
+            if len(rest):
+                bad[rest] = self.y[rest] * (self.X[rest] @ w + b) - 1 < -precision
             if left <= 0:
                 break
             if not bad.any():
@@ -101,13 +101,12 @@ class SparseProblem:
         """Weights of the rows that are to carry some, whatever its sign; the rest get none."""
         from marginsvm.algorithms.compiled.sparse_rows import conjugate_gradients
 
-        X = self.X if len(face) == len(u) else self.X[face]
-        slack = self.slack[face]
+        X, slack = self.X, self.slack[face]
         diagonal = self.diagonal[face] + slack
         inverse = 1.0 / np.where(diagonal > 0.0, diagonal, 1.0)
         x, w, b, used = conjugate_gradients(
-            X.indptr, X.indices, X.data, self.y[face], slack, inverse, u[face], self.balanced,
-            tol, most, X.shape[1],
+            X.indptr[:-1][face], X.indptr[1:][face], X.indices, X.data, self.y[face], slack,
+            inverse, u[face], self.balanced, tol, most, X.shape[1],
         )  # fmt: skip
         u = np.zeros(len(u))
         u[face] = x

@@ -34,6 +34,8 @@ _GROWTH = 0.2  # rows that may join a working set in a round, as a fraction of t
 # A working set of so many rows is hopeless where so large a share of all rows still has smaller
 # margins: the classes overlap, and most rows would have to join.
 _SEVERAL, _HOPELESS = 1000, 0.1
+# Rows of a working set up to which a separator may still be found in a few rounds.
+_EASY = 400
 _NEAR_ROUNDS = 10  # rounds on the near examples at most, before all rows are checked again
 
 
@@ -112,6 +114,10 @@ class WorkingSet(Method):
     def outgrown(self) -> bool:
         many = len(self.row_ids) > _SEVERAL and self.violating > _HOPELESS
         return len(self.row_ids) > self.room or (many and self.room <= MAX_ROWS)
+
+    @property
+    def looks_overlapping(self) -> bool:
+        return len(self.row_ids) > _EASY
 
     @classmethod
     def start(cls, problem: KernelMatrixAdapter) -> WorkingSet:
