@@ -43,6 +43,11 @@ class Method(ABC):
         return True
 
     @property
+    def strays(self) -> bool:
+        """Whether a path of softer margins would lead to the problem's sooner."""
+        return False
+
+    @property
     def few_weights(self) -> Array | None:
         """Weights on the rows, if a working set of those with weight would now be quicker."""
         return None

@@ -62,6 +62,8 @@ def _for_hard_margins(problem: KernelMatrixAdapter) -> Method:
 
 def next_method(problem: KernelMatrixAdapter, state: Method) -> Method:
     """The method of the next round: another one where this has come to its limits."""
+    if state.strays and is_steep(problem):
+        return Path.start(problem, system_for(problem))
     u = state.few_weights
     if u is not None:
         row_ids = np.flatnonzero(u)
@@ -73,9 +75,9 @@ def next_method(problem: KernelMatrixAdapter, state: Method) -> Method:
 
 
 def by_passes(problem: KernelMatrixAdapter) -> Newton | Path:
-    """Newton's method, along a path of softer margins where the problem's is hard, or nearly."""
+    """Newton's method, for a hard margin along a path of soft ones."""
     system = system_for(problem)
-    if problem.slack is None or (is_steep(problem) and not isinstance(system, Direct)):
+    if problem.slack is None:
         return Path.start(problem, system)
     return Newton.start(problem, SquaredSlack(problem.slack), system)
 

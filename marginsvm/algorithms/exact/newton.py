@@ -28,6 +28,9 @@ from marginsvm.rows import Vector
 
 # Steps after which a working set of the active rows is quicker, if they are few.
 _STEPS = 15
+# A step is idle if it leaves so large a share of a gap that is larger than the second number; after
+# so many in a row, steps are known to be short.
+_LEFT, _FAR, _IDLE = 0.9, 1.0, 2
 
 
 @dataclass(frozen=True)
@@ -53,6 +56,10 @@ class Newton(Method):
         The last step changed nothing.
     stay : bool
         Whether steps go on to the end, as a working set has been tried before.
+    idle : int
+        Steps in a row that hardly reduced a large gap.
+    near : bool
+        Whether a path of softer margins has led here.
     """
 
     slack: SquaredSlack
@@ -64,6 +71,8 @@ class Newton(Method):
     steps: int = 0
     settled: bool = False
     stay: bool = False
+    idle: int = 0
+    near: bool = False
 
     @classmethod
     def start(cls, problem: KernelMatrixAdapter, slack: SquaredSlack, system: System) -> Newton:
@@ -109,14 +118,9 @@ class Newton(Method):
     @property
     def gap(self) -> float:
         """Gap between this soft margin's objective and that of the weights, relative to it."""
-        w, u, slack = self.separator.image, self.separator.coef, self.slack
-        beyond = np.asarray(slack.target) - 1.0  # of a multiplier, whose square is not penalised
-        own = 0.5 * inner(w, w) - 0.5 * float(np.sum(beyond * beyond / slack.s))
-        squares = 0.5 * float(np.sum(slack.s * u * u))
-        dual = float(np.sum(slack.target * u)) - 0.5 * float(np.sum(beyond * beyond / slack.s))
-        dual -= 0.5 * inner(self.proof.image, self.proof.image) + squares
-        primal = own + squares
-        return (primal - dual) / max(primal, 1e-300)
+        w, u = self.separator.image, self.separator.coef
+        left = w - self.proof.image
+        return inner(left, left) / max(inner(w, w) + float(np.vdot(self.slack.s * u, u)), 1e-300)
 
     @property
     def few_weights(self) -> Array | None:
@@ -124,6 +128,11 @@ class Newton(Method):
         u = self.separator.coef
         few = self.steps >= _STEPS and 0 < np.count_nonzero(u) <= MAX_ROWS
         return u if few and not self.stay else None
+
+    @property
+    def strays(self) -> bool:
+        """Whether a path of softer margins leads to this one sooner."""
+        return self.idle >= _IDLE and not self.near
 
     def to_the_end(self) -> Newton:
         return replace(self, stay=True)
@@ -144,4 +153,12 @@ class Newton(Method):
         t = self.slack.line_search(self.margins, move, slope, square)
         new = self.at(problem, self.slack, system, w + t * z, self.margins + t * move)
         settled = (new.separator - self.separator).largest_entry() == 0.0
-        return replace(new, steps=self.steps + 1, settled=settled, stay=self.stay)
+        idle = self.idle + 1 if new.gap > max(_LEFT * self.gap, _FAR) else 0
+        return replace(
+            new,
+            steps=self.steps + 1,
+            settled=settled,
+            stay=self.stay,
+            idle=idle,
+            near=self.near,
+        )

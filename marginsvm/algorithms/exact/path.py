@@ -126,7 +126,7 @@ class Path(Method):
         if problem.slack is not None and np.all(s <= least):
             slack = SquaredSlack(problem.slack)
         new = Newton.at(problem, slack, newton.system.anew(), w, newton.margins)
-        new = replace(new, steps=newton.steps, stay=self.stay)
+        new = replace(new, steps=newton.steps, stay=self.stay, near=True)
         if problem.slack is not None and np.all(s <= least):
             return new
         return replace(self, newton=new, gap=gap if self._bounded else np.inf)
