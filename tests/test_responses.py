@@ -80,6 +80,15 @@ def test_softmax_minimises_over_the_balanced_simplex(k, balanced, rng):
         assert value(between) >= value(best.q) - 1e-12
 
 
+def test_intercepts_are_the_best_where_all_cycles_are_equal_up_to_rounding(rng):
+    k = 107
+    rows = make_rows(np.arange(k), k, balanced=True)
+    b = rng.standard_normal(k)
+    low = 1.0 + b[:, None] - b + 1e-15 * rng.standard_normal((k, k))
+    np.fill_diagonal(low, np.inf)
+    assert rows.min_margin_at(low, rows.best_offsets(low)) > 1.0 - 1e-12
+
+
 @pytest.mark.parametrize("k", [2, 3, 6])
 def test_worst_margin_is_the_linear_programs(k, rng):
     rows, F = problem(rng, k, True)

@@ -72,7 +72,8 @@ class ActiveSet(Algorithm):
         """Candidates of the method's last round, and two rows that cancel, if it separates none."""
         yield from state.candidates
         separates = any((c.min_margin or 0.0) > 0.0 for c in state.candidates)
-        meeting = problem.meeting if np.isinf(problem.C) and not separates else None
+        looks = np.isinf(problem.C) and not separates and state.looks_overlapping
+        meeting = problem.meeting if looks else None
         if meeting is not None:
             yield Candidate(meeting, meeting.mass, precise=True)
 

@@ -21,10 +21,13 @@ class Method(ABC):
         Candidates of the last round.
     room : int
         Rows of a working set at most.
+    otherwise : Method or None
+        The method that goes on where this one has outgrown its room; None: one that begins anew.
     """
 
     candidates: tuple[Candidate, ...]
     room: int = MAX_ROWS
+    otherwise: Method | None = None
 
     @abstractmethod
     def advance(self, problem: KernelMatrixAdapter, tol: float) -> Method:
@@ -36,6 +39,15 @@ class Method(ABC):
         return False
 
     @property
+    def looks_overlapping(self) -> bool:
+        """Whether it is worth a pass to look for rows that cancel, where nothing separates yet."""
+        return True
+
+    @property
     def few_weights(self) -> Array | None:
         """Weights on the rows, if a working set of those with weight would now be quicker."""
         return None
+
+    def to_the_end(self) -> Method:
+        """The same, but ``few_weights`` stays None: a working set has been tried."""
+        return self

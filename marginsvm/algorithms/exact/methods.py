@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from marginsvm.algorithms.exact.ascent import Ascent
@@ -9,7 +11,7 @@ from marginsvm.algorithms.exact.choosing import least_rows
 from marginsvm.algorithms.exact.method import MAX_ROWS, Method
 from marginsvm.algorithms.exact.newton import Newton
 from marginsvm.algorithms.exact.pairs import DualIterative
-from marginsvm.algorithms.exact.path import Path
+from marginsvm.algorithms.exact.path import Path, is_steep
 from marginsvm.algorithms.exact.slack import SquaredSlack
 from marginsvm.algorithms.exact.sparse import LongStart, short_start
 from marginsvm.algorithms.exact.systems import Direct, Iterative, System
@@ -63,17 +65,19 @@ def next_method(problem: KernelMatrixAdapter, state: Method) -> Method:
     u = state.few_weights
     if u is not None:
         row_ids = np.flatnonzero(u)
-        return WorkingSet.of(row_ids, u.flat[row_ids], state.candidates, room=_ROOM)
+        work = WorkingSet.of(row_ids, u.flat[row_ids], state.candidates, room=_ROOM)
+        return replace(work, otherwise=state.to_the_end())
     if state.outgrown and has_curvature(problem):
-        return by_passes(problem, stay=state.room >= _ROOM)
+        return state.otherwise or by_passes(problem)
     return state
 
 
-def by_passes(problem: KernelMatrixAdapter, stay: bool = False) -> Newton | Path:
-    """Newton's method, for a hard margin along a path of soft ones."""
-    if problem.slack is None:
-        return Path.start(problem, system_for(problem), stay)
-    return Newton.start(problem, SquaredSlack(problem.slack), system_for(problem))
+def by_passes(problem: KernelMatrixAdapter) -> Newton | Path:
+    """Newton's method, along a path of softer margins where the problem's is hard, or nearly."""
+    system = system_for(problem)
+    if problem.slack is None or (is_steep(problem) and not isinstance(system, Direct)):
+        return Path.start(problem, system)
+    return Newton.start(problem, SquaredSlack(problem.slack), system)
 
 
 def system_for(problem: KernelMatrixAdapter) -> System:

@@ -51,6 +51,8 @@ class Newton(Method):
         Taken so far.
     settled : bool
         The last step changed nothing.
+    stay : bool
+        Whether steps go on to the end, as a working set has been tried before.
     """
 
     slack: SquaredSlack
@@ -61,6 +63,7 @@ class Newton(Method):
     candidates: tuple[Candidate, ...]
     steps: int = 0
     settled: bool = False
+    stay: bool = False
 
     @classmethod
     def start(cls, problem: KernelMatrixAdapter, slack: SquaredSlack, system: System) -> Newton:
@@ -85,13 +88,23 @@ class Newton(Method):
             b = slack.best_intercept(rows, margins)
             margins = margins + rows.moves(np.broadcast_to(b, rows.score_shape))
         u = slack.weights(margins)
-        separator = Vector(w, u)
-        own = margins if problem.slack is None else margins + problem.slack * u
-        smallest = rows.min_margin(rows.group_min(own))
-        proof = problem.combine(u, precise=True)
-        upper = Candidate(proof, proof.mass, precise=True)
-        seen = Candidate(separator, min_margin=smallest), upper
+        separator, proof = Vector(w, u), problem.combine(u, precise=True)
+        lower = cls._lower(problem, slack, margins, separator)
+        seen = lower, Candidate(proof, proof.mass, precise=True)
         return cls(slack, system, margins, separator, proof, seen)
+
+    @staticmethod
+    def _lower(
+        problem: KernelMatrixAdapter, slack: SquaredSlack, margins: Array, separator: Vector
+    ) -> Candidate:
+        """The predictor, with the slack that it needs in the problem itself."""
+        rows, own = problem.rows, margins
+        if problem.slack is not None:
+            if slack.s is not problem.slack:  # on a path, slack is cheaper
+                needed = np.maximum(1.0 - margins, 0.0) / problem.slack
+                return Candidate(Vector(separator.image, needed), min_margin=1.0)
+            own = margins + problem.slack * separator.coef
+        return Candidate(separator, min_margin=rows.min_margin(rows.group_min(own)))
 
     @property
     def gap(self) -> float:
@@ -109,7 +122,11 @@ class Newton(Method):
     def few_weights(self) -> Array | None:
         """Weights, if steps stay short: next to a separator, where C is large, they may."""
         u = self.separator.coef
-        return u if self.steps >= _STEPS and 0 < np.count_nonzero(u) <= MAX_ROWS else None
+        few = self.steps >= _STEPS and 0 < np.count_nonzero(u) <= MAX_ROWS
+        return u if few and not self.stay else None
+
+    def to_the_end(self) -> Newton:
+        return replace(self, stay=True)
 
     def advance(self, problem: KernelMatrixAdapter, tol: float) -> Newton:
         """One step along Newton's direction, and the bounds of where it ends."""
@@ -127,4 +144,4 @@ class Newton(Method):
         t = self.slack.line_search(self.margins, move, slope, square)
         new = self.at(problem, self.slack, system, w + t * z, self.margins + t * move)
         settled = (new.separator - self.separator).largest_entry() == 0.0
-        return replace(new, steps=self.steps + 1, settled=settled)
+        return replace(new, steps=self.steps + 1, settled=settled, stay=self.stay)

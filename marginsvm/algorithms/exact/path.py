@@ -1,8 +1,14 @@
-"""Hard margins where their support is large: by soft margins with ever larger C.
+"""Hard margins, and soft ones with a large C, by softer ones on the way.
 
-The square s = 1/(2C) of the rows' extra coordinates falls along the path, and each soft margin is
-solved loosely, from the solution of the last. Near a separator, its weights become multipliers
-(the augmented Lagrangian, or method of multipliers): they turn exact at an s that stays as it is.
+The square s of the rows' extra coordinates falls along the path, and each soft margin is solved
+loosely, from the solution of the last. Its weights become multipliers (the augmented Lagrangian,
+or method of multipliers): they make up for the slack that the problem itself does not give, so that
+they turn exact at an s that stays as it is.
+
+References
+----------
+R. T. Rockafellar. Augmented Lagrangians and applications of the proximal point algorithm in convex
+programming. Mathematics of Operations Research 1976.
 """
 
 from __future__ import annotations
@@ -11,50 +17,65 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from marginsvm._rounding import inner
 from marginsvm._typing import Array
 from marginsvm.algorithms.exact.method import MAX_ROWS, Method
 from marginsvm.algorithms.exact.newton import Newton
 from marginsvm.algorithms.exact.slack import SquaredSlack
+from marginsvm.algorithms.exact.sparse import sparse_problem
 from marginsvm.algorithms.exact.systems import System
 from marginsvm.certify.candidate import Candidate
 from marginsvm.kernel_matrix import KernelMatrixAdapter
+from marginsvm.kernel_matrix.capabilities import csr_examples
+from marginsvm.rows import Vector
 
 # Square of the extra coordinate that the path begins with (in radii squared): C = 10 / R^2.
 _FIRST = 0.05
 # Factor by which it falls from one soft margin to the next.
 _HARDER = 0.1
-# Relative gap to which a soft margin on the path is solved before the next one.
-_LOOSE = 0.1
 # Square of the extra coordinate at which the path ends (in radii squared): beyond, rounding
 # of margins, which are about 1, is all that it resolves.
 _LAST = 1e-13
 # Share of the gap that an update of the multipliers must remove; if it does not, s falls.
 _PROGRESS = 0.5
+# Epochs of coordinate ascent before the path, where the rows are sparse: the weights that the
+# first multipliers are made of.
+_EPOCHS = 10
 
 
 @dataclass(frozen=True)
 class Path(Method):
-    """A soft margin on the way to the hard one.
+    """A soft margin on the way to that of the problem.
 
     Attributes
     ----------
     newton : Newton
         Its iterate.
     gap : float
-        Relative gap between the bounds on the hard margin when the multipliers were last updated.
+        Relative gap between the bounds on the problem's margin when the multipliers were last
+        updated.
     stay : bool
         Whether the path goes on to its end, as a working set has been tried before.
+    ended : bool
+        The hardest margin of the path is solved, and nothing separates still.
     """
 
     newton: Newton
     gap: float = np.inf
     stay: bool = False
+    ended: bool = False
 
     @classmethod
-    def start(cls, problem: KernelMatrixAdapter, system: System, stay: bool) -> Path:
+    def start(cls, problem: KernelMatrixAdapter, system: System) -> Path:
         """Begin where the soft margin is easy."""
-        s = np.full((1,) * len(problem.rows.shape), _FIRST)
-        return cls(Newton.start(problem, SquaredSlack(s * _prior(problem)), system), stay=stay)
+        s = np.full((1,) * len(problem.rows.shape), _FIRST) * _prior(problem)
+        if csr_examples(problem) is None or problem.rows.n_classes > 2 or problem.slack is None:
+            return cls(Newton.start(problem, SquaredSlack(s), system))
+        u = sparse_problem(problem).ascend(_EPOCHS) * problem.radius**2
+        w = problem.combine(u).image
+        scores = problem.scores(Vector(w, np.zeros(problem.rows.shape)))
+        slack = SquaredSlack(s, 1.0 + (s - problem.slack) * u)
+        return cls(Newton.at(problem, slack, system, w, problem.rows.margins(scores)))
 
     @property
     def candidates(self) -> tuple[Candidate, ...]:  # type: ignore[override]
@@ -63,47 +84,68 @@ class Path(Method):
     @property
     def few_weights(self) -> Array | None:
         u = self.newton.separator.coef
-        few = self.separates and not self.stay and np.count_nonzero(u) <= MAX_ROWS
+        few = self._bounded and not self.stay and np.count_nonzero(u) <= MAX_ROWS
         return u if few else None
 
     @property
-    def separates(self) -> bool:
-        """Whether the last predictor has a positive margin on all rows."""
+    def _bounded(self) -> bool:
+        """Whether the best weights are: the last predictor has a positive margin on all rows."""
         margin = self.newton.candidates[0].min_margin
         return margin is not None and margin > 0.0
 
-    @property
-    def _ended(self) -> bool:
-        """Whether the hardest margin of the path is solved, and nothing separates still."""
-        solved = self.newton.settled or self.newton.gap <= _LOOSE
-        return solved and not self.separates and bool(np.max(self.newton.slack.s) <= _LAST)
+    def to_the_end(self) -> Path:
+        return replace(self, stay=True)
 
-    def advance(self, problem: KernelMatrixAdapter, tol: float) -> Path:
+    def advance(self, problem: KernelMatrixAdapter, tol: float) -> Method:
         """One step of Newton's method, and on to the next soft margin where that was enough."""
-        if self._ended:
+        if self.ended:
             return self
-        newton = self.newton.advance(problem, tol)
-        if not newton.settled and newton.gap > _LOOSE:
-            return replace(self, newton=newton)
-        slack, u, gap = newton.slack, newton.separator.coef, self._gap(problem, newton)
-        now = replace(self, newton=newton)
-        if now.separates:
-            s = slack.s * (1.0 if gap <= _PROGRESS * self.gap else _HARDER)
-            harder = SquaredSlack(np.maximum(s, _LAST), 1.0 + np.maximum(s, _LAST) * u)
-        elif now._ended:
+        now = replace(self, newton=self.newton.advance(problem, tol))
+        if not (now.newton.settled or now._near(problem)):
             return now
-        else:
-            harder, gap = SquaredSlack(np.maximum(slack.s * _HARDER, _LAST)), np.inf
-        w, system = newton.separator.image, newton.system
-        newton = Newton.at(problem, harder, system.anew(), w, newton.margins)
-        return replace(self, newton=newton, gap=gap)
+        return now._harder(problem)
 
-    @staticmethod
-    def _gap(problem: KernelMatrixAdapter, newton: Newton) -> float:
-        separator, proof = newton.candidates
+    def _near(self, problem: KernelMatrixAdapter) -> bool:
+        """Whether this soft margin is solved as precisely as it is near to the problem's."""
+        slack, u = self.newton.slack, self.newton.separator.coef
+        left = self.newton.separator.image - self.newton.proof.image
+        more = slack.s - _own(problem)
+        moved = np.asarray(slack.target) - 1.0 - more * u
+        return inner(left, left) <= float(np.sum(moved * moved / more))
+
+    def _harder(self, problem: KernelMatrixAdapter) -> Method:
+        """The next soft margin: with new multipliers, a smaller s, or both."""
+        newton, own, gap = self.newton, _own(problem), self._gap(problem)
+        least = np.maximum(own, _LAST)
+        slow = not self._bounded or gap > _PROGRESS * self.gap
+        s = np.maximum(newton.slack.s * (_HARDER if slow else 1.0), least)
+        if not self._bounded and np.all(newton.slack.s <= least):  # nothing separates
+            return replace(self, ended=True)
+        u, w = newton.separator.coef, newton.separator.image
+        slack = SquaredSlack(s, 1.0 + (s - own) * u if self._bounded else 1.0)
+        if problem.slack is not None and np.all(s <= least):
+            slack = SquaredSlack(problem.slack)
+        new = Newton.at(problem, slack, newton.system.anew(), w, newton.margins)
+        new = replace(new, steps=newton.steps, stay=self.stay)
+        if problem.slack is not None and np.all(s <= least):
+            return new
+        return replace(self, newton=new, gap=gap if self._bounded else np.inf)
+
+    def _gap(self, problem: KernelMatrixAdapter) -> float:
+        separator, proof = self.newton.candidates
         lower = (separator.min_margin or 0.0) / max(problem.norm(separator.vector), 1e-300)
         upper = problem.norm(proof.vector) / max(proof.mass, 1e-300)
         return 1.0 - lower / max(upper, 1e-300)
+
+
+def is_steep(problem: KernelMatrixAdapter) -> bool:
+    """Whether the problem leaves so little slack that a path leads to it sooner."""
+    return problem.slack is None or bool(np.all(problem.slack < _FIRST * _prior(problem)))
+
+
+def _own(problem: KernelMatrixAdapter) -> float | Array:
+    """The square of the extra coordinates that the problem has."""
+    return 0.0 if problem.slack is None else problem.slack
 
 
 def _prior(problem: KernelMatrixAdapter) -> float | Array:

@@ -152,8 +152,8 @@ class Direct:
         return M.T
 
     def anew(self) -> Direct:
-        """Forget the matrix, whose weights have another scale."""
-        return Direct(np.zeros(0))
+        """The same: where the weights have another scale, the matrix is summed anew."""
+        return self
 
 
 @dataclass(frozen=True)
@@ -190,7 +190,7 @@ class Iterative:
         ridge[descent.shape[-1] :] = 0.0
         length = float(np.sqrt(inner(descent, descent)))
         system = replace(self, first=self.first or length)
-        if self.sample and self.first:
+        if self.sample and (self.first or self.factors):
             factors = self.factors
             if factors is None or factors.differ_from(weight):
                 factors = ClassFactors.of(problem, weight, ridge, self.sample)
@@ -204,8 +204,8 @@ class Iterative:
         return z, system
 
     def anew(self) -> Iterative:
-        """Forget how long right hand sides were, and the factors."""
-        return replace(self, first=0.0, factors=None)
+        """Forget how long right hand sides were."""
+        return replace(self, first=0.0)
 
 
 def _jacobi(diagonal: Array, rows: Rows, weight: Array) -> Operator:
@@ -247,13 +247,15 @@ class ClassFactors:
         for c in range(problem.rows.n_classes):
             H = product.of_class(c, sample)
             H.flat[:: len(H) + 1] += ridge + _FREE * H.max()
+            H[-1, -1] = H[-1, -1] or 1.0  # the intercept of a class without active rows
             factors.append(dpotrf(H.T, lower=0, clean=0, overwrite_a=1)[0])
         return cls(weight, tuple(factors), problem.rows.balanced)
 
     def differ_from(self, weight: Array) -> bool:
         """Whether too many rows have come or gone since."""
         moved = np.count_nonzero((weight > 0) != (self.weight > 0))
-        return bool(moved > _OUTDATED * np.count_nonzero(weight))
+        scale = weight.max() != self.weight.max()
+        return bool(scale or moved > _OUTDATED * np.count_nonzero(weight))
 
     def solve(self, r: Array) -> Array:
         """Apply the inverses, for intercepts that sum to 0."""

@@ -34,6 +34,8 @@ _GROWTH = 0.2  # rows that may join a working set in a round, as a fraction of t
 # A working set of so many rows is hopeless where so large a share of all rows still has smaller
 # margins: the classes overlap, and most rows would have to join.
 _SEVERAL, _HOPELESS = 1000, 0.1
+# Rows of a working set up to which a separator may still be found in a few rounds.
+_EASY = 400
 _NEAR_ROUNDS = 10  # rounds on the near examples at most, before all rows are checked again
 
 
@@ -89,6 +91,8 @@ class WorkingSet(Method):
         Rows that it may hold.
     violating : float
         Share of all rows that had smaller margins when they were last checked.
+    otherwise : Method or None
+        What goes on where the rows outgrow the room, see :class:`Method`.
     """
 
     row_ids: Array
@@ -104,11 +108,16 @@ class WorkingSet(Method):
     settled: float = np.inf
     room: int = MAX_ROWS
     violating: float = 0.0
+    otherwise: Method | None = None
 
     @property
     def outgrown(self) -> bool:
         many = len(self.row_ids) > _SEVERAL and self.violating > _HOPELESS
         return len(self.row_ids) > self.room or (many and self.room <= MAX_ROWS)
+
+    @property
+    def looks_overlapping(self) -> bool:
+        return len(self.row_ids) > _EASY
 
     @classmethod
     def start(cls, problem: KernelMatrixAdapter) -> WorkingSet:
@@ -192,6 +201,7 @@ class WorkingSet(Method):
         flat = margins.ravel()
         common = max(float(flat[self.row_ids[support]].mean()), 0.0)
         most = max(least_rows(problem), int(_GROWTH * np.count_nonzero(support)))
+        most = min(most, max(self.room + 1 - len(self.row_ids), 1))  # one beyond: it is outgrown
         new = _violators(work.row_ids, flat, common, tol)
         work = replace(work, u=solution.q, passive=support, candidates=candidates)
         if problem.width > _SEVERAL:  # of shorter rows, so many cancel without any others
