@@ -23,6 +23,12 @@ from marginsvm.kernel_matrix import KernelMatrixAdapter
 LOOSE = 1e-2
 # Rounds of the soft margin: Newton's method takes 4 to 12, more only next to a separator.
 _ROUNDS = 15
+# Passes after which no further round is begun: twice those of the rounds of momentum below.
+_PASSES = 100
+# Unknowns up to which Newton's system is solved directly. Conjugate gradients for larger ones take
+# products as the root of C: with a soft margin of this at least (in radii), some ten each.
+_UNKNOWNS = 2000
+_LEAST = 1e-4
 # Rounds of momentum, where those were not enough: its predictor then is near the least
 # exponential loss.
 _LAST_RESORT = 50
@@ -40,13 +46,19 @@ def limit_of_soft_margins(
     fewer digits are left. Weights that are the same on all rows show that, for n rows, the soft
     margin is ``1 / sqrt(2 C n)`` at least. C is such that this is the smallest margin which the
     exact solver finds quickly: 1e-6 radii, or with kernels 1e-5, of which a gap of 1e-2 is what
-    their rounding leaves. Then a feature that spreads over 1e-5 of the radius counts as fully as
-    one that makes up the radius.
+    their rounding leaves; and 1e-4 where its systems are large. A feature that spreads over ten
+    times that part of the radius counts as fully as one that makes up the radius.
     """
     least = max(DELICATE_MARGIN, problem.errors.resolution / LOOSE)
+    if problem.width < np.inf and problem.zeros().image.size > _UNKNOWNS:
+        least = max(least, _LEAST)
     C = 0.5 / problem.rows.total_weight / (least * problem.radius) ** 2
-    soft = problem.softened(min(C, np.finfo(np.float64).max))
-    outcome = play(algorithm, soft, Stopping(tol=LOOSE, max_iter=_ROUNDS))
+    soft, before = problem.softened(min(C, np.finfo(np.float64).max)), problem.work.passes
+
+    def spent(progress: Progress) -> bool:
+        return soft.work.passes - before > _PASSES
+
+    outcome = play(algorithm, soft, Stopping(tol=LOOSE, max_iter=_ROUNDS), spent)
     best = outcome.progress.best
     solved = outcome.status == "certified"
     found = [] if best is None else [_with_intercept(soft, best, _LIMIT if solved else _LARGE)]
