@@ -16,6 +16,10 @@ from marginsvm.data.memory import Store
 from marginsvm.data.passes import Block, Centre
 from marginsvm.rows import Rows
 
+# Share of the entries that are not zero: CSR examples with more are written out for a product, if
+# they come to no more numbers than the second (64 MB).
+_FILLED, _WHOLE = 0.03, 2**23
+
 
 @dataclass(frozen=True)
 class CentredExamples:
@@ -60,6 +64,27 @@ class CentredExamples:
         X = self.written_out(index)
         X /= self.radius
         return X
+
+    def gram(self, i: Array, j: Array) -> Array:
+        """Inner products of some examples with some, in the user's units.
+
+        Examples of a CSR matrix with few entries are written out a few at a time.
+        """
+        X, size = self.store.take(i), len(i) * self.store.shape[1]
+        few = not self.store.sparse or (X.nnz > _FILLED * size and size <= _WHOLE)
+        if few or self.centre.far:
+            left = self.written_out(i)
+            return left @ (left if i is j else self.written_out(j)).T
+        Y, out = X if i is j else self.store.take(j), np.empty((len(i), len(j)))
+        size = max(1, passes.WRITTEN_OUT // X.shape[1])
+        for first in range(0, len(i), size):
+            part = slice(first, first + size)
+            out[part] = (Y @ X[part].toarray().T.astype(np.float64, order="C")).T
+        if self.centre.mean is not None:
+            mean = self.centre.mean
+            out -= X @ mean[:, None] + Y @ mean - mean @ mean
+        out += self.constant**2
+        return out
 
     def extended_image(self, few: Array, V: Array) -> Array:
         """Image of coefficients V on few examples, summed in extended precision."""

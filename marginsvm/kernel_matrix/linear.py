@@ -200,9 +200,10 @@ class LinearAdapter(
         return BestResponse(Vector(image / self.radius, q), replace(whole.weights, q=q))
 
     def _kernel_block(self, i: Array, j: Array) -> Array:
-        left = self._centred.written_out(i)
-        right = left if i is j else self._centred.written_out(j)
-        return left @ right.T / self.radius**2
+        few, at = np.unique(i, return_inverse=True)
+        others, there = (few, at) if i is j else np.unique(j, return_inverse=True)
+        G = self._centred.gram(few, others) / self.radius**2
+        return G[at[:, None], there]  # rows of many classes share their examples
 
     def predictor(self, w: Vector, offsets: Array) -> tuple[Array, Array]:
         W, shift = self._weights(w.image, precise=True)

@@ -132,7 +132,7 @@ class Newton(Method):
     @property
     def strays(self) -> bool:
         """Whether a path of softer margins leads to this one sooner."""
-        return self.idle >= _IDLE and not self.near
+        return self.idle >= _IDLE and self.system.by_passes and not self.near
 
     def to_the_end(self) -> Newton:
         return replace(self, stay=True)

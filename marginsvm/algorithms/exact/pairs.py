@@ -12,6 +12,7 @@ centre, so that the examples are taken as they are.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -106,6 +107,7 @@ class DualIterative:
         Products for each system at most.
     """
 
+    by_passes: ClassVar[bool] = True
     first: float = 0.0
     most: int = 300
 

@@ -56,6 +56,8 @@ class Path(Method):
         updated.
     stay : bool
         Whether the path goes on to its end, as a working set has been tried before.
+    soft : bool
+        Whether the problem is a soft margin.
     ended : bool
         The hardest margin of the path is solved, and nothing separates still.
     """
@@ -63,6 +65,7 @@ class Path(Method):
     newton: Newton
     gap: float = np.inf
     stay: bool = False
+    soft: bool = False
     ended: bool = False
 
     @classmethod
@@ -70,12 +73,14 @@ class Path(Method):
         """Begin where the soft margin is easy."""
         s = np.full((1,) * len(problem.rows.shape), _FIRST) * _prior(problem)
         if csr_examples(problem) is None or problem.rows.n_classes > 2 or problem.slack is None:
-            return cls(Newton.start(problem, SquaredSlack(s), system))
+            start = Newton.start(problem, SquaredSlack(s), system)
+            return cls(start, soft=problem.slack is not None)
         u = sparse_problem(problem).ascend(_EPOCHS) * problem.radius**2
         w = problem.combine(u).image
         scores = problem.scores(Vector(w, np.zeros(problem.rows.shape)))
         slack = SquaredSlack(s, 1.0 + (s - problem.slack) * u)
-        return cls(Newton.at(problem, slack, system, w, problem.rows.margins(scores)))
+        start = Newton.at(problem, slack, system, w, problem.rows.margins(scores))
+        return cls(start, soft=True)
 
     @property
     def candidates(self) -> tuple[Candidate, ...]:  # type: ignore[override]
@@ -83,6 +88,8 @@ class Path(Method):
 
     @property
     def few_weights(self) -> Array | None:
+        if self.soft:
+            return self.newton.few_weights
         u = self.newton.separator.coef
         few = self._bounded and not self.stay and np.count_nonzero(u) <= MAX_ROWS
         return u if few else None
@@ -94,7 +101,7 @@ class Path(Method):
         return margin is not None and margin > 0.0
 
     def to_the_end(self) -> Path:
-        return replace(self, stay=True)
+        return replace(self, stay=True, newton=replace(self.newton, stay=True))
 
     def advance(self, problem: KernelMatrixAdapter, tol: float) -> Method:
         """One step of Newton's method, and on to the next soft margin where that was enough."""

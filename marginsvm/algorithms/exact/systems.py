@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 import numpy as np
 from scipy.linalg.lapack import dposv, dpotrf, dpotrs
@@ -69,7 +69,15 @@ def conjugate_gradients(
 
 
 class System(Protocol):
-    """A way to solve Newton's systems, and what it keeps from one to the next."""
+    """A way to solve Newton's systems, and what it keeps from one to the next.
+
+    Attributes
+    ----------
+    by_passes : bool
+        Whether it takes passes over the examples, the more the harder the system is.
+    """
+
+    by_passes: ClassVar[bool]
 
     def solve(
         self, problem: KernelMatrixAdapter, weight: Array, descent: Array
@@ -118,6 +126,7 @@ class Direct:
         Second moments, over all entries of an image and its intercept.
     """
 
+    by_passes: ClassVar[bool] = False
     weight: Array | None = None
     matrix: Array = field(default_factory=lambda: np.zeros((0, 0)))
 
@@ -174,6 +183,7 @@ class Iterative:
     factors : ClassFactors or None
     """
 
+    by_passes: ClassVar[bool] = True
     most: int = 300
     plain: bool = False
     sample: int = 0
