@@ -193,6 +193,10 @@ class KernelMatrixAdapter(ABC):
             G += slack[:, None] * (row_ids[:, None] == others)
         return G
 
+    def inner_products(self, examples: Array) -> Array:
+        """Inner products of some examples with each other, in units of the radius squared."""
+        return np.array(self._kernel_block(examples, examples), dtype=np.float64)
+
     # The game: a predictor against a data player, who chooses weights on the rows.
 
     def scores(self, w: Vector) -> Array:

@@ -8,6 +8,7 @@ import numpy as np
 
 from marginsvm.algorithms.exact.ascent import Ascent
 from marginsvm.algorithms.exact.choosing import least_rows
+from marginsvm.algorithms.exact.examples import Examples
 from marginsvm.algorithms.exact.method import MAX_ROWS, Method
 from marginsvm.algorithms.exact.newton import Newton
 from marginsvm.algorithms.exact.pairs import DualIterative
@@ -21,6 +22,10 @@ from marginsvm.kernel_matrix.capabilities import csr_examples, has_curvature
 
 # Rows from which on other methods are quicker than a working set from the start.
 _MANY = 500
+# Squares of the extra coordinates (in radii squared) from which on a soft margin with a kernel
+# leads Newton's method to its end in few products, whatever the support; and from which on it does
+# so better than a working set of thousands of rows.
+_EASY, _HARD = 0.05, 1e-3
 # Rows of a working set at most where another method has shown which carry weight: their
 # Gram matrix takes 200 MB.
 _ROOM = 5000
@@ -37,8 +42,10 @@ _FACTORED, _FACTORS, _SAMPLE = 2000, 2**25, 3000
 def first_method(problem: KernelMatrixAdapter) -> Method:
     """Choose a method by the shape of a problem."""
     n, k, sparse = problem.rows.n_examples, problem.rows.n_classes, csr_examples(problem)
-    if problem.n_rows <= _MANY or not has_curvature(problem):
+    if problem.n_rows <= _MANY:
         return WorkingSet.start(problem)
+    if not has_curvature(problem):
+        return _for_kernels(problem)
     if k == 2 and sparse is None and problem.width > n and n <= MAX_ROWS:
         return WorkingSet.start(problem)
     if problem.slack is not None:
@@ -47,6 +54,13 @@ def first_method(problem: KernelMatrixAdapter) -> Method:
         long = k == 2 and sparse is not None and problem.width > n // 4 and n <= _FEW_EXAMPLES
         return LongStart() if long else by_passes(problem)
     return _for_hard_margins(problem)
+
+
+def _for_kernels(problem: KernelMatrixAdapter) -> Method:
+    slack = 0.0 if problem.slack is None else problem.slack.min()
+    if problem.rows.n_classes > 2 and slack >= _EASY:
+        return Examples.start(problem)
+    return replace(WorkingSet.start(problem), room=MAX_ROWS if slack >= _HARD else _ROOM)
 
 
 def _for_hard_margins(problem: KernelMatrixAdapter) -> Method:
@@ -71,7 +85,9 @@ def next_method(problem: KernelMatrixAdapter, state: Method) -> Method:
         return replace(work, otherwise=state.to_the_end())
     if state.outgrown and has_curvature(problem):
         return state.otherwise or by_passes(problem)
-    return state
+    if state.outgrown and state.room < _ROOM:  # a kernel
+        return Examples.of(problem, state.candidates[0].vector)
+    return state.otherwise or state if state.outgrown else state
 
 
 def by_passes(problem: KernelMatrixAdapter) -> Newton | Path:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import ClassVar, Protocol
+from typing import Any, ClassVar, Protocol, TypeVar
 
 import numpy as np
 from scipy.linalg.lapack import dposv, dpotrf, dpotrs
@@ -35,42 +35,54 @@ _OUTDATED = 0.3
 _FREE = 1e-13
 
 Operator = Callable[[Array], Array]
+T = TypeVar("T", bound=Any)
 
 
 def conjugate_gradients(
-    multiply: Operator, precondition: Operator, r: Array, rtol: float, most: int
-) -> Array:
+    multiply: Callable[[T], T],
+    precondition: Callable[[T], T],
+    r: T,
+    rtol: float,
+    most: int,
+    dot: Callable[[Any, Any], float] = inner,
+) -> T:
     """Solve ``multiply(z) = r`` until the residual has fallen to ``rtol`` of what it was.
 
     Parameters
     ----------
     multiply, precondition : callable
         A positive definite operator, and roughly its inverse.
-    r : ndarray
+    r : ndarray, or another vector
         Right hand side.
     rtol : float
         In the norm that the preconditioner gives (dimensionless).
     most : int
         Products at most.
+    dot : callable
+        Inner product of two vectors.
 
     Raises
     ------
     KeyboardInterrupt
         Between two products, if an interrupt waits: a step leaves the states before it unchanged.
     """
-    z, q = np.zeros_like(r), precondition(r)
-    p, rq = q, inner(r, q)
+    q = precondition(r)
+    z: Any = 0.0 * q
+    p, rq = q, dot(r, q)
     stop = rtol**2 * rq
     for _ in range(most):
-        if rq <= stop:
+        if not rq > stop:
             break
         let_interrupts_through()  # a product may take a second, and a round hundreds of them
         Hp = multiply(p)
-        step = rq / inner(p, Hp)
+        curved = dot(p, Hp)
+        if not curved > 0.0:  # rounding
+            break
+        step = rq / curved
         z = z + step * p
         r = r - step * Hp
         q = precondition(r)
-        rq, old = inner(r, q), rq
+        rq, old = dot(r, q), rq
         p = q + (rq / old) * p
     return z
 
@@ -150,26 +162,35 @@ class Direct:
             if np.count_nonzero(moved) <= _CHANGED * np.count_nonzero(weight):
                 change, H = moved, self.matrix
         H = H + curvature(problem, change).dense()
-        M = self._penalised(H, descent.shape, problem.rows)
+        M = penalised(H, descent.shape, problem.rows)
         r = with_intercept(descent, 0.0) if problem.rows.balanced else descent
         x = dposv(M, r.ravel(order="C"), lower=0, overwrite_a=1)[1]
         return x.reshape(*descent.shape[:-1], -1), Direct(weight, H)
 
-    @staticmethod
-    def _penalised(H: Array, shape: tuple[int, ...], rows: Rows) -> Array:
-        """The matrix of the system: 1 is added for w, and next to nothing for intercepts."""
-        ridge = np.ones(shape)
-        if rows.balanced:
-            ridge = with_intercept(ridge, _FREE * H.max())
-        M = H + np.diag(ridge.ravel(order="C"))
-        if rows.balanced and len(shape) == 2:  # a shift of all intercepts changes nothing
-            ends = np.arange(ridge.shape[1] - 1, ridge.size, ridge.shape[1])
-            M[np.ix_(ends, ends)] += np.diag(H)[ends].mean()
-        return M.T
-
     def anew(self) -> Direct:
         """The same: where the weights have another scale, the matrix is summed anew."""
         return self
+
+
+def penalised(H: Array, shape: tuple[int, ...], rows: Rows) -> Array:
+    """The matrix of the system: 1 is added for w, and next to nothing for intercepts.
+
+    Parameters
+    ----------
+    H : ndarray of shape (m, m)
+        Second moments, over all entries of an image and its intercept.
+    shape : tuple of int
+        Shape of an image.
+    rows : Rows
+    """
+    ridge = np.ones(shape)
+    if rows.balanced:
+        ridge = with_intercept(ridge, _FREE * H.max())
+    M = H + np.diag(ridge.ravel(order="C"))
+    if rows.balanced and len(shape) == 2:  # a shift of all intercepts changes nothing
+        ends = np.arange(ridge.shape[1] - 1, ridge.size, ridge.shape[1])
+        M[np.ix_(ends, ends)] += np.diag(H)[ends].mean()
+    return M.T
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,178 @@
+"""Working sets of examples: soft margins of some examples, by Newton's method, for all classes.
+
+A working set of rows has a row for each example and class that are near each other, and a Gram
+matrix of all of them. Here the Gram matrix is that of the examples, whatever the number of
+classes. Left out are examples whose rows all have margins beyond 1, where there is no slack.
+"""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass, replace
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+
+from marginsvm._typing import Array
+from marginsvm.algorithms.exact.choosing import spread_evenly
+from marginsvm.algorithms.exact.gram_newton import Gram, GramNewton
+from marginsvm.algorithms.exact.method import MAX_ROWS, Method
+from marginsvm.algorithms.exact.slack import SquaredSlack
+from marginsvm.certify.candidate import Candidate
+from marginsvm.certify.tolerances import LOST_TO_ROUNDING
+from marginsvm.kernel_matrix import KernelMatrixAdapter
+from marginsvm.rows import Vector, support_of
+
+# Examples of a working set at most: their Gram matrix, with a copy in float32, takes 1 GB.
+MAX_EXAMPLES = 9000
+# Examples to begin with, for each class and in all at least; half of them join at least.
+_EACH, _LEAST = 80, 400
+# Examples without weight leave if all their margins are beyond 1 by more than this.
+_FAR = 0.05
+# Share of the working set: if fewer examples join, the next round solves more precisely; and as
+# precisely as it must in the end.
+_GROWING, _NEARLY_ALL = 0.5, 0.1
+# Error of margins, which are about 1, up to which the first working set is solved; as a share of
+# the gap between the bounds; as a share of the tolerance; and that is rounding.
+_COARSE, _OF_GAP, _OF_TOL, _ROUNDED = 0.1, 0.1, 0.1, 1e-13
+# Newton steps in a round at most, and products with the Gram matrix from which on a round is long.
+_STEPS, _PRODUCTS = 50, 300
+
+_FULL = (
+    f"more than {MAX_EXAMPLES} examples have slack, and no more fit in memory: the bounds will be "
+    "certified, but not close. A larger C or kernels of shorter reach leave fewer examples "
+    "with slack; with kernel='linear' or fewer examples there is no such limit"
+)
+
+
+@dataclass(frozen=True)
+class Examples(Method):
+    """Some examples and the last solution on them; replaced whole by every round.
+
+    Attributes
+    ----------
+    examples : ndarray of int, shape (m,)
+        In ascending order.
+    V : ndarray of shape (m, ...)
+        Coefficients of the predictor.
+    b : ndarray
+        Its intercept, for examples about their mean.
+    precision : float
+        Error of margins, which are about 1, up to which the next round solves.
+    candidates : tuple of Candidate
+    settled : float
+        Tolerance from which up nothing will change any more.
+    laboured : bool
+        The last solution took many products: next to a separator, where C is large, few rows carry
+        weight, and a working set of rows is quicker and more precise.
+    stay : bool
+        Whether such a working set has been tried before.
+    """
+
+    examples: Array
+    V: Array
+    b: Array
+    precision: float = _COARSE
+    candidates: tuple[Candidate, ...] = ()
+    settled: float = np.inf
+    laboured: bool = False
+    stay: bool = False
+
+    @property
+    def few_weights(self) -> Array | None:
+        if self.stay or not self.laboured:
+            return None
+        q = self.candidates[0].vector.coef
+        return q if 0 < np.count_nonzero(q) <= MAX_ROWS else None
+
+    def to_the_end(self) -> Examples:
+        return replace(self, stay=True)
+
+    @classmethod
+    def start(cls, problem: KernelMatrixAdapter) -> Examples:
+        """Begin with some of each class, evenly spread."""
+        some = spread_evenly(problem.rows.codes, first_size(problem))
+        shape = problem.rows.score_shape[1:]
+        return cls(some, np.zeros((len(some), *shape)), np.zeros(shape))
+
+    @classmethod
+    def of(cls, problem: KernelMatrixAdapter, proof: Vector) -> Examples:
+        """Begin with the examples of some rows, and the weights on them that are best so far."""
+        squared = problem.norm(proof) ** 2
+        V = problem.rows.adjoint(proof.coef * (proof.mass / max(squared, 1e-300)))
+        some = support_of(V)
+        return cls(some, V[some], np.zeros(V.shape[1:]))
+
+    def advance(self, problem: KernelMatrixAdapter, tol: float) -> Examples:
+        """Solve on the working set, check all examples, exchange some."""
+        if tol >= self.settled:  # as nothing will change any more
+            return self
+        assert problem.slack is not None  # a soft margin
+        newton = self._solved(problem, SquaredSlack(problem.slack[self.examples]))
+        q = np.zeros(problem.rows.shape)
+        q[self.examples] = newton.u
+        proof = problem.combine(q, precise=True)
+        margins = problem.margins(proof, precise=True)
+        smallest = problem.rows.min_margin(problem.rows.group_min(margins))
+        lower = Candidate(proof, min_margin=smallest, margins=margins)
+        both = Candidate(proof, proof.mass, precise=True), lower
+        now = replace(self, V=newton.w.V, b=newton.w.b, candidates=both)
+        if newton.error > self.precision and not newton.settled:
+            return replace(now, laboured=True)
+        gap = 1.0 - max(smallest, 0.0) * proof.mass / max(problem.norm(proof) ** 2, 1e-300)
+        precise = max(_OF_TOL * tol, _ROUNDED)
+        lowest = self._lowest(problem, newton, margins - problem.slack * q)
+        kept, new = self._exchanged(problem, newton, lowest, tol)
+        if not len(new) and (newton.error <= precise or newton.settled):
+            return replace(now, settled=tol, laboured=gap > tol)
+        if len(new) <= _NEARLY_ALL * len(kept):
+            now = replace(now, precision=precise)
+        elif len(new) <= _GROWING * len(kept):
+            now = replace(now, precision=max(min(0.5 * self.precision, _OF_GAP * gap), precise))
+        return now._with(kept, new)
+
+    def _solved(self, problem: KernelMatrixAdapter, slack: SquaredSlack) -> GramNewton:
+        """Newton's method on the working set, to its precision or until a round is long."""
+        few = self.examples
+        gram = Gram.of(problem.inner_products(few), problem.rows.restrict(few), slack)
+        newton = GramNewton.start(gram, self.V, self.b)
+        for _ in range(_STEPS):
+            if newton.error <= self.precision or newton.settled or newton.products > _PRODUCTS:
+                break
+            newton = newton.advanced()
+        problem.work.add_pass(newton.products * (len(few) / problem.rows.n_examples) ** 2)
+        return newton
+
+    def _exchanged(
+        self, problem: KernelMatrixAdapter, newton: GramNewton, lowest: Array, tol: float
+    ) -> tuple[Array, Array]:
+        """Positions of examples that are not far, and examples with smaller margins to be added."""
+        used = newton.u.reshape(len(self.examples), -1).any(axis=1)
+        kept = np.flatnonzero(used | (lowest[self.examples] <= 1.0 + _FAR))
+        lowest[self.examples] = np.inf
+        new = np.flatnonzero(lowest < 1.0 - max(0.5 * tol, LOST_TO_ROUNDING))
+        most = max(first_size(problem) // 2, len(self.examples))
+        room = max(MAX_EXAMPLES - len(kept), 0)
+        if len(new) and not room:
+            warnings.warn(_FULL, ConvergenceWarning, stacklevel=2)
+        return kept, new[np.argsort(lowest[new], kind="stable")[: min(most, room)]]
+
+    def _with(self, kept: Array, new: Array) -> Examples:
+        """The working set without some of its examples, and with others."""
+        examples = np.concatenate([self.examples[kept], new])
+        V = np.concatenate([self.V[kept], np.zeros((len(new), *self.V.shape[1:]))])
+        order = np.argsort(examples)
+        return replace(self, examples=examples[order], V=V[order])
+
+    def _lowest(self, problem: KernelMatrixAdapter, newton: GramNewton, margins: Array) -> Array:
+        """Smallest margin of each example, under the best intercept for the working set."""
+        rows = newton.gram.rows
+        if rows.balanced:
+            b = newton.gram.slack.best_intercept(rows, margins[self.examples])
+            margins = margins + problem.rows.moves(np.broadcast_to(b, problem.rows.score_shape))
+        return np.array(margins.reshape(len(margins), -1).min(axis=1))
+
+
+def first_size(problem: KernelMatrixAdapter) -> int:
+    """Examples to begin with."""
+    return min(max(_LEAST, _EACH * problem.rows.n_classes), MAX_EXAMPLES // 2)
