@@ -194,8 +194,8 @@ class KernelMatrixAdapter(ABC):
         return G
 
     def inner_products(self, examples: Array) -> Array:
-        """Inner products of some examples with each other, in units of the radius squared."""
-        return np.array(self._kernel_block(examples, examples), dtype=np.float64)
+        """Inner products of some examples, in units of the radius squared, as a new array."""
+        return self._kernel_block(examples, examples)
 
     # The game: a predictor against a data player, who chooses weights on the rows.
 

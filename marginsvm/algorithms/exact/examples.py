@@ -35,8 +35,9 @@ _GROWING, _NEARLY_ALL = 0.5, 0.1
 # Error of margins, which are about 1, up to which the first working set is solved; as a share of
 # the gap between the bounds; as a share of the tolerance; and that is rounding.
 _COARSE, _OF_GAP, _OF_TOL, _ROUNDED = 0.1, 0.1, 0.1, 1e-13
-# Newton steps in a round at most, and products with the Gram matrix from which on a round is long.
-_STEPS, _PRODUCTS = 50, 300
+# Products with the Gram matrix, and numbers of it that they read (two seconds), at which a round
+# ends.
+_PRODUCTS, _NUMBERS = 300, 2e9
 
 _FULL = (
     f"more than {MAX_EXAMPLES} examples have slack, and no more fit in memory: the bounds will be "
@@ -118,7 +119,7 @@ class Examples(Method):
         both = Candidate(proof, proof.mass, precise=True), lower
         now = replace(self, V=newton.w.V, b=newton.w.b, candidates=both)
         if newton.error > self.precision and not newton.settled:
-            return replace(now, laboured=True)
+            return replace(now, laboured=newton.products > _PRODUCTS)
         gap = 1.0 - max(smallest, 0.0) * proof.mass / max(problem.norm(proof) ** 2, 1e-300)
         precise = max(_OF_TOL * tol, _ROUNDED)
         lowest = self._lowest(problem, newton, margins - problem.slack * q)
@@ -136,9 +137,8 @@ class Examples(Method):
         few = self.examples
         gram = Gram.of(problem.inner_products(few), problem.rows.restrict(few), slack)
         newton = GramNewton.start(gram, self.V, self.b)
-        for _ in range(_STEPS):
-            if newton.error <= self.precision or newton.settled or newton.products > _PRODUCTS:
-                break
+        most = min(_PRODUCTS, _NUMBERS / gram.K.size)
+        while newton.error > self.precision and not newton.settled and newton.products <= most:
             newton = newton.advanced()
         problem.work.add_pass(newton.products * (len(few) / problem.rows.n_examples) ** 2)
         return newton

@@ -121,7 +121,7 @@ class Span:
     few : ndarray of int
         Examples whose combinations the basis consists of.
     basis : ndarray of shape (len(few), p)
-        Their coefficients.
+        Their coefficients; 0 where the examples are linearly dependent.
     features : ndarray of shape (m, p)
         All examples, projected to the span.
     """
@@ -137,8 +137,8 @@ class Span:
         most = max(1, unknowns // int(np.prod(gram.rows.score_shape[1:])))
         few = spread_evenly(gram.rows.codes, min(_SAMPLE, _EXAMPLES_EACH * most))
         length, U = np.linalg.eigh(gram.K[np.ix_(few, few)])
-        some = np.flatnonzero(length > _DEPENDENT * length[-1])[::-1][:most]
-        basis = U[:, some] / np.sqrt(length[some])
+        long = np.sqrt(np.where(length > _DEPENDENT * length[-1], length, np.inf))
+        basis = (U / long)[:, ::-1][:, :most]
         return cls(few, basis, gram.K[few].T @ basis)
 
 

@@ -1,0 +1,203 @@
+"""Soft margins with kernels by working sets of examples, against working sets of rows and SVC."""
+
+import pickle
+
+import numpy as np
+import pytest
+from helpers.battery import slow
+from helpers.estimators import fit, overlapping
+from sklearn.metrics.pairwise import rbf_kernel
+
+from marginsvm import MaxMarginClassifier, check_certificate
+from marginsvm.algorithms.exact import examples
+from marginsvm.algorithms.exact.examples import Examples
+from marginsvm.algorithms.exact.gram_newton import Gram, GramNewton, Leading, Span, inner
+from marginsvm.algorithms.exact.methods import first_method, next_method
+from marginsvm.algorithms.exact.slack import SquaredSlack
+from marginsvm.algorithms.exact.working_set import WorkingSet
+from marginsvm.certify.bounds import upper_bound
+from marginsvm.kernel_matrix import GramAdapter, make_rows
+
+TOL = 1e-8
+
+
+def classes(rng, n=400, k=3, d=5):
+    y = np.append(np.arange(k), rng.integers(0, k, n - k))
+    return rng.standard_normal((n, d)) + rng.standard_normal((k, d))[y], y
+
+
+def gram_problem(X, y, k, balanced=True, C=1.0, weights=None, gamma=0.2):
+    rows = make_rows(y, k, balanced=balanced, weights=weights)
+    return GramAdapter(lambda A, B: rbf_kernel(A, B, gamma), X, rows, C, whole=False)
+
+
+def bounds(problem, state, rounds=30):
+    """The best of the bounds of some rounds."""
+    lower, upper = 0.0, np.inf
+    for _ in range(rounds):
+        state = state.advance(problem, TOL)
+        proof, separator = state.candidates
+        lower = max(lower, separator.min_margin / problem.norm(separator.vector))
+        upper = min(upper, upper_bound(problem, proof.vector))
+    return lower, upper
+
+
+@pytest.mark.parametrize("k", [2, 3, slow(5)])
+@pytest.mark.parametrize("balanced", [True, False])
+@pytest.mark.parametrize("C", [0.1, 3.0])
+@pytest.mark.parametrize("kind", ["plain", "duplicates", "weights"])
+def test_agrees_with_a_working_set_of_rows(k, balanced, C, kind, rng):
+    X, y = classes(rng, n=500, k=k)
+    if kind == "duplicates":  # a singular Gram matrix, with contradictions
+        X[250:] = X[:250]
+    weights = rng.uniform(0.2, 5.0, len(y)) if kind == "weights" else None
+    problem = gram_problem(X, y, k, balanced, C, weights)
+    begun = Examples.start(problem)
+    assert len(begun.examples) < len(y)
+    lower, upper = bounds(problem, begun)
+    low, high = bounds(problem, WorkingSet.start(problem))
+    np.testing.assert_allclose(lower, upper, rtol=2 * TOL)
+    np.testing.assert_allclose([lower, upper], [low, high], rtol=2 * TOL)
+
+
+@pytest.mark.parametrize("shape", ["zero", "one", "indefinite"])
+def test_gram_matrices_of_low_rank(shape, rng):
+    """They give no directions for the preconditioner, or few, or wrong ones; the rounds end."""
+    X, y = classes(rng, n=300, k=3)
+    x = rng.standard_normal(300)
+    K = {"zero": np.zeros((300, 300)), "one": np.outer(x, x), "indefinite": -rbf_kernel(X)}[shape]
+    gram = Gram.of(K, make_rows(y, 3, balanced=True), SquaredSlack(np.full((300, 1), 0.5)))
+    newton = GramNewton.start(gram, np.zeros((300, 3)), np.zeros(3))
+    for _ in range(5):
+        newton = newton.advanced()
+        assert np.isfinite(newton.w.V).all()
+    assert newton.error < 1e-9 or shape == "indefinite"
+
+
+@pytest.mark.parametrize("k", [2, 4])
+@pytest.mark.parametrize("balanced", [True, False])
+def test_the_preconditioner_inverts_in_its_span(k, balanced, rng):
+    X, y = classes(rng, n=120, k=k)
+    rows = make_rows(y, k, balanced=balanced)
+    gram = Gram.of(rbf_kernel(X), rows, SquaredSlack(np.full(rows.shape, 0.5)))
+    weight = rng.random(rows.shape) * (rows.moves(rng.random(rows.score_shape)) != 0)
+    leading = Leading.of(Span.of(gram), rows, weight)
+    span, shape = leading.span, rows.score_shape[1:]
+    np.testing.assert_allclose(
+        span.basis.T @ gram.K[np.ix_(span.few, span.few)] @ span.basis,
+        np.eye(span.basis.shape[1]),
+        atol=1e-6,
+    )
+    V = np.zeros(rows.score_shape)
+    V[span.few] = span.basis @ rng.standard_normal((span.basis.shape[1], *shape))
+    z = gram.point(V, np.zeros(shape))
+    if balanced:
+        b = rng.standard_normal(shape)
+        z = gram.point(V, b - b.mean() if shape else b)
+    image = leading.solve(gram.curvature(weight, z))
+    inside = span.features.T @ (image.V - z.V)  # what is left beside the span is not seen
+    np.testing.assert_allclose(inside, 0.0, atol=1e-4 * np.abs(V).sum())
+    np.testing.assert_allclose(image.b, z.b, atol=1e-4)
+    assert inner(z, leading.solve(z)) > 0.0
+
+
+@pytest.mark.parametrize("k", [2, 4])
+def test_a_soft_margin_is_that_of_a_linear_problem(k, rng):
+    """A linear kernel against Newton's method in feature space, which shares no code."""
+    X, y = classes(rng, n=900, k=k, d=4)
+    C = 0.05
+    linear = MaxMarginClassifier(C=C, tol=1e-7).fit(X, y)
+    problem = GramAdapter(lambda A, B: A @ B.T, X, make_rows(y, k, balanced=True), C, whole=False)
+    lower, upper = bounds(problem, Examples.start(problem))
+    found = np.array([lower, upper]) * problem.radius * problem.rows.unit
+    np.testing.assert_allclose(found, [linear.margin_, linear.margin_bound_], rtol=3e-7)
+
+
+@pytest.mark.parametrize("kernel", ["rbf", "precomputed"])
+@pytest.mark.parametrize("fit_intercept", [True, False])
+def test_fits_are_certified(kernel, fit_intercept, rng):
+    X, y = classes(rng, n=700, k=4)
+    data = rbf_kernel(X, gamma=0.2) if kernel == "precomputed" else X
+    clf = MaxMarginClassifier(
+        C=1.0, kernel=kernel, gamma=0.2, fit_intercept=fit_intercept, tol=1e-6
+    )
+    clf.fit(data, y)
+    assert clf.status_ == "certified"
+    assert check_certificate(clf, data, y)
+    assert isinstance(first_method(gram_problem(X, y, 4)), Examples)
+
+
+def test_examples_come_and_go(rng):
+    """Few of many examples have slack: the others are not looked at for long."""
+    X, y = classes(rng, n=3000, k=3)
+    X += 4.0 * rng.standard_normal((3, 5))[y]
+    problem = gram_problem(X, y, 3)
+    state = Examples.start(problem)
+    sizes = []
+    for _ in range(12):
+        state = state.advance(problem, TOL)
+        sizes.append(len(state.examples))
+    assert max(sizes) < 0.6 * len(y)
+    assert sizes[-1] < max(sizes)
+    assert state.advance(problem, TOL) is state  # settled
+
+
+def test_a_working_set_of_rows_is_followed_where_it_is_outgrown(rng, monkeypatch):
+    monkeypatch.setattr("marginsvm.algorithms.exact.methods.MAX_ROWS", 150)
+    X, y = overlapping(rng, n=700)
+    problem = gram_problem(X, (y > 0).astype(int), 2)
+    state = first_method(problem)
+    assert isinstance(state, WorkingSet)
+    for _ in range(40):
+        state = next_method(problem, state).advance(problem, TOL)
+    assert isinstance(state, Examples)
+    assert bounds(problem, state, 1) == pytest.approx(
+        bounds(problem, WorkingSet.start(problem)), rel=2 * TOL
+    )
+
+
+def test_next_to_a_separator_a_working_set_of_rows_takes_over(rng):
+    X, y = classes(rng, n=600, k=3)
+    problem = gram_problem(X, y, 3, C=1e5, gamma=2.0)
+    state = Examples.start(problem)
+    for _ in range(30):
+        state = next_method(problem, state).advance(problem, 1e-6)
+    assert isinstance(state, WorkingSet)
+    proof, separator = state.candidates
+    lower = separator.min_margin / problem.norm(separator.vector)
+    assert lower >= (1 - 1e-5) * upper_bound(problem, proof.vector)
+
+
+def test_no_more_examples_than_fit_in_memory(rng, monkeypatch):
+    monkeypatch.setattr(examples, "MAX_EXAMPLES", 300)
+    monkeypatch.setattr(examples, "MAX_ROWS", 100)
+    X, y = classes(rng, n=900, k=3)
+    clf = MaxMarginClassifier(C=0.01, kernel="rbf", gamma=0.2)
+    with pytest.warns(match="have slack, and no more fit in memory"):
+        clf.fit(X, y)
+    assert clf.status_ in ("stalled", "max_iter")
+    assert 0.0 < clf.margin_ < clf.margin_bound_
+    assert len(clf.support_) <= 300
+    assert check_certificate(clf, X, y)
+
+
+def test_states_are_values(rng):
+    """A round leaves the state before it as it is; a copy of it goes on as it does."""
+    X, y = classes(rng, n=700, k=3)
+    problem = gram_problem(X, y, 3)
+    first = Examples.start(problem).advance(problem, TOL)
+    V = first.V.copy()
+    one, other = first.advance(problem, TOL), pickle.loads(pickle.dumps(first))
+    np.testing.assert_array_equal(first.V, V)
+    np.testing.assert_array_equal(other.advance(problem, TOL).V, one.V)
+
+
+def test_a_fit_that_continues_is_one_fit(rng):
+    X, y = classes(rng, n=900, k=3)
+    kw = {"C": 1.0, "kernel": "rbf", "tol": 1e-7}
+    whole = MaxMarginClassifier(**kw).fit(X, y)
+    assert whole.n_iter_ > 2
+    part = fit(MaxMarginClassifier(**kw, max_iter=2, warm_start=True), X, y)
+    part.set_params(max_iter=200).fit(X, y)
+    assert part.n_iter_ == whole.n_iter_
+    np.testing.assert_allclose(part.margin_, whole.margin_, rtol=1e-12)
