@@ -14,7 +14,8 @@ PROTOCOLS = [
     can.HasColumns,
     can.HasLayout,
     can.Restrictable,
-    can.SecondMoments,
+    can.HasCurvature,
+    can.HasTwoClasses,
     can.CsrExamples,
 ]
 
@@ -43,7 +44,7 @@ def test_capabilities_that_are_lacking():
     assert can.restricted(sparse, some) is can.restricted(gram, some) is None
     assert written_out(gram) is None
     with pytest.raises(TypeError, match="GramAdapter have no features"):
-        can.second_moments(gram, np.ones(12))
+        can.curvature(gram, np.ones(12))
 
 
 @pytest.mark.parametrize("C", [np.inf, 1.0])
@@ -69,7 +70,7 @@ def test_second_moments_and_examples_that_are_written_out():
     weight = np.linspace(-1.0, 1.0, 12)
     x = np.column_stack([problem.examples(np.arange(12)), np.ones(12)])
     np.testing.assert_allclose(
-        can.second_moments(problem, weight), x.T @ (weight[:, None] * x), atol=1e-14
+        can.curvature(problem, weight).dense(), x.T @ (weight[:, None] * x), atol=1e-14
     )
     ids = problem.rows.flat_indices()
     points = written_out(problem).points(ids)

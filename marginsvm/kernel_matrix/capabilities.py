@@ -3,7 +3,7 @@
 An adapter has the protocols that it implements among its base classes. Code that can do without an
 operation calls a function that returns None where it is missing (``csr_examples``,
 ``restricted``, ``written_out``); code that needs it calls a function that raises a TypeError
-(``with_columns``, ``row_layout``, ``second_moments``).
+(``with_columns``, ``row_layout``, ``curvature``).
 
 All members of the protocols are methods, not properties, so that a check for one computes nothing.
 """
@@ -60,15 +60,6 @@ class HasTwoClasses(Protocol):
 
     def two_classes(self, a: int, b: int) -> KernelMatrixAdapter | None:
         """The problem of the examples of two classes; None: they are not in memory."""
-        ...
-
-
-@runtime_checkable
-class SecondMoments(Protocol):
-    """A problem that sums products of features over its examples."""
-
-    def second_moments(self, weight: Array) -> Array:
-        """``sum weight (x, 1)(x, 1)'`` over the examples x, centred and divided by the radius."""
         ...
 
 
@@ -153,13 +144,6 @@ def row_layout(problem: KernelMatrixAdapter) -> RowLayout:
     if not _has(problem, HasLayout):
         raise TypeError(f"the rows of a {type(problem).__name__} do not lie in memory")
     return cast(HasLayout, problem).layout()
-
-
-def second_moments(problem: KernelMatrixAdapter, weight: Array) -> Array:
-    """``sum weight (x, 1)(x, 1)'`` over the examples x, centred and divided by the radius."""
-    if not _has(problem, SecondMoments):
-        raise TypeError(f"the examples of a {type(problem).__name__} have no features")
-    return cast(SecondMoments, problem).second_moments(weight)
 
 
 def has_curvature(problem: KernelMatrixAdapter) -> bool:

@@ -28,7 +28,6 @@ from marginsvm.kernel_matrix.capabilities import (
     HasLayout,
     HasTwoClasses,
     Restrictable,
-    SecondMoments,
 )
 from marginsvm.kernel_matrix.columns import ColumnCache, ColumnPlan
 from marginsvm.kernel_matrix.curvature import LinearCurvature
@@ -56,7 +55,6 @@ class LinearAdapter(
     HasLayout,
     HasTwoClasses,
     Restrictable,
-    SecondMoments,
     HasCurvature,
     CsrExamples,
 ):
@@ -254,10 +252,6 @@ class LinearAdapter(
             x *= signs
             return x
         return (signs[:, :, None] * x[:, None, :]).reshape(len(row_ids), -1)
-
-    def second_moments(self, weight: Array) -> Array:
-        self.work.add_pass(np.count_nonzero(weight) / weight.size)
-        return self._centred.second_moments(weight)
 
     def curvature(self, weight: Array) -> LinearCurvature:
         return LinearCurvature(self._centred, weight, self.work)
