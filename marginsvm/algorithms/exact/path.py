@@ -71,7 +71,9 @@ class Path(Method):
     @classmethod
     def start(cls, problem: KernelMatrixAdapter, system: System) -> Path:
         """Begin where the soft margin is easy."""
-        s = np.full((1,) * len(problem.rows.shape), _FIRST) * _prior(problem)
+        s = np.full((1,) * len(problem.rows.shape), _FIRST)
+        if problem.slack is not None:
+            s = s * _prior(problem)
         if csr_examples(problem) is None or problem.rows.n_classes > 2 or problem.slack is None:
             start = Newton.start(problem, SquaredSlack(s), system)
             return cls(start, soft=problem.slack is not None)
@@ -124,19 +126,19 @@ class Path(Method):
         """The next soft margin: with new multipliers, a smaller s, or both."""
         newton, own, gap = self.newton, _own(problem), self._gap(problem)
         least = np.maximum(own, _LAST)
-        slow = not self._bounded or gap > _PROGRESS * self.gap
+        slow = gap > _PROGRESS * self.gap
         s = np.maximum(newton.slack.s * (_HARDER if slow else 1.0), least)
         if not self._bounded and np.all(newton.slack.s <= least):  # nothing separates
             return replace(self, ended=True)
         u, w = newton.separator.coef, newton.separator.image
-        slack = SquaredSlack(s, 1.0 + (s - own) * u if self._bounded else 1.0)
+        slack = SquaredSlack(s, 1.0 + (s - own) * u)
         if problem.slack is not None and np.all(s <= least):
             slack = SquaredSlack(problem.slack)
         new = Newton.at(problem, slack, newton.system.anew(), w, newton.margins)
         new = replace(new, steps=newton.steps, stay=self.stay, near=True)
         if problem.slack is not None and np.all(s <= least):
             return new
-        return replace(self, newton=new, gap=gap if self._bounded else np.inf)
+        return replace(self, newton=new, gap=gap)
 
     def _gap(self, problem: KernelMatrixAdapter) -> float:
         separator, proof = self.newton.candidates
