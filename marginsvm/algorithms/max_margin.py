@@ -173,12 +173,13 @@ class MaxMarginClassifier(CommonParameters, KernelParameters, DualStateMixin, Ba
     computed. With many dense examples, a round first solves for the examples near the margin,
     few enough to stay in the processor's cache. Memory: the data, some numbers for each row, the
     square of the working set (200 MB at most), and some MB of examples; with kernels, the
-    columns of all rows that were in the working set, up to 2 GiB. Where nothing separates, the model is the limit of the
-    soft margins as C grows: that of the least sum of squared slacks, up to a few per cent, with
-    its intercept. Features that spread over less than 1e-5 of the radius (of more than 2000
-    coefficients: 1e-3) count less there. Where this is not reached in 15 rounds or 100 passes,
-    and if the fit ended early, it is the best of the predictors at hand, the difference of the
-    class means among them: the one with the least exponential loss at its best scale.
+    columns of all rows that were in the working set, up to 2 GiB. Where nothing separates, the
+    model is the limit of the soft margins as C grows: that of the least sum of squared slacks,
+    up to a few per cent, with its intercept. Features that spread over less than 1e-5 of the
+    radius (of more than 2000 coefficients: 1e-3) count less there. Where this is not reached in
+    15 rounds or 100 passes, and if the fit ended early, it is the best of the predictors at
+    hand, the difference of the class means among them: the one with the least exponential loss
+    at its best scale.
 
     References
     ----------

@@ -15,6 +15,7 @@ from scipy.linalg.lapack import dposv, dpotrf, dpotrs
 from marginsvm._rounding import inner
 from marginsvm._typing import Array
 from marginsvm.algorithms.exact.slack import intercept_curvature
+from marginsvm.fit.interrupts import let_interrupts_through
 from marginsvm.kernel_matrix import KernelMatrixAdapter
 from marginsvm.kernel_matrix.capabilities import curvature
 from marginsvm.rows import Rows
@@ -51,6 +52,11 @@ def conjugate_gradients(
         In the norm that the preconditioner gives (dimensionless).
     most : int
         Products at most.
+
+    Raises
+    ------
+    KeyboardInterrupt
+        Between two products, if an interrupt waits: a step leaves the states before it unchanged.
     """
     z, q = np.zeros_like(r), precondition(r)
     p, rq = q, inner(r, q)
@@ -58,6 +64,7 @@ def conjugate_gradients(
     for _ in range(most):
         if rq <= stop:
             break
+        let_interrupts_through()  # a product may take a second, and a round hundreds of them
         Hp = multiply(p)
         step = rq / inner(p, Hp)
         z = z + step * p

@@ -1,0 +1,161 @@
+"""The exact solver by passes: its operators against formulas, its methods against each other."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from helpers.estimators import fit, overlapping, separable
+from numpy.testing import assert_allclose
+
+from marginsvm import MaxMarginClassifier, check_certificate
+from marginsvm.algorithms.exact.ascent import Ascent
+from marginsvm.algorithms.exact.newton import Newton
+from marginsvm.algorithms.exact.pairs import ActivePairs, DualIterative
+from marginsvm.algorithms.exact.path import Path, is_steep
+from marginsvm.algorithms.exact.slack import SquaredSlack
+from marginsvm.algorithms.exact.systems import Direct, Iterative
+from marginsvm.kernel_matrix import LinearAdapter, make_rows
+from marginsvm.kernel_matrix.capabilities import curvature
+from marginsvm.rows import Vector
+
+pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+forms = pytest.mark.parametrize("form", [np.asarray, sp.csr_array])
+classes = pytest.mark.parametrize("k", [2, 4])
+either = pytest.mark.parametrize("balanced", [True, False])
+
+
+def problem_of(rng, k, form=np.asarray, balanced=True, C=1.0, n=80, shift=0.0):
+    X = rng.standard_normal((n, 7)) * (rng.random((n, 7)) < 0.6) + shift
+    y = np.append(np.arange(k), rng.integers(0, k, n - k))
+    X[:, 0] += y
+    return LinearAdapter(form(X), make_rows(y, k, balanced=balanced), C)
+
+
+def dense_rows(problem):
+    """Rows of A, written out over images and the intercept, one for each flat index."""
+    shape = problem.zeros().image.shape
+    extended = (*shape[:-1], shape[-1] + problem.rows.balanced)
+    A = np.empty((int(np.prod(problem.rows.shape)), int(np.prod(extended))))
+    for j, unit in enumerate(np.eye(A.shape[1])):
+        Z = unit.reshape(extended)
+        F = problem.scores(Vector(Z[..., : shape[-1]].copy(), np.zeros(problem.rows.shape)))
+        F = F + Z[..., -1] if problem.rows.balanced else F
+        A[:, j] = problem.rows.moves(F).ravel()
+    return A, extended
+
+
+@forms
+@classes
+@either
+@pytest.mark.parametrize("shift", [0.0, 1e4])
+def test_curvature_is_that_of_the_rows(form, k, balanced, shift, rng):
+    problem = problem_of(rng, k, form, balanced, shift=shift)
+    weight = rng.random(problem.rows.shape) * (rng.random(problem.rows.shape) < 0.4)
+    if k > 2:
+        weight[np.arange(len(weight)), problem.rows.codes] = 0.0
+    A, shape = dense_rows(problem)
+    H = A.T @ (weight.ravel()[:, None] * A)
+    operator, Z = curvature(problem, weight), rng.standard_normal(shape)
+    size = np.abs(H).max()
+    far = 1e-12 if shift == 0.0 or form is np.asarray else 1e-6  # sparse: sums about the origin
+    assert_allclose(operator(Z).ravel(), H @ Z.ravel(), rtol=0, atol=10 * far * size)
+    assert_allclose(operator.diagonal().ravel(), np.diag(H), rtol=0, atol=far * size)
+    assert_allclose(operator.dense(), H, rtol=0, atol=far * size)
+
+
+@classes
+@either
+def test_curvature_reads_no_example_without_weight(k, balanced, rng):
+    problem = problem_of(rng, k, balanced=balanced)
+    weight = np.zeros(problem.rows.shape)
+    weight[:8] = 1.0
+    operator, before = curvature(problem, weight), problem.work.passes
+    operator(np.ones(dense_rows(problem)[1]))
+    spent = problem.work.passes - before
+    assert spent >= 0.1
+    before = problem.work.passes
+    operator(np.ones(dense_rows(problem)[1]))
+    assert problem.work.passes - before - spent == pytest.approx(0.0)
+
+
+@either
+def test_pairs_are_the_active_rows(balanced, rng):
+    problem = problem_of(rng, 4, sp.csr_array, balanced)
+    weight = rng.random(problem.rows.shape) * (rng.random(problem.rows.shape) < 0.3)
+    weight[np.arange(len(weight)), problem.rows.codes] = 0.0
+    pairs, x = ActivePairs(problem, weight), rng.random(np.count_nonzero(weight))
+    q = np.zeros(problem.rows.shape)
+    q[weight > 0] = x
+    image = pairs.image(x)
+    rest = problem.rows.adjoint(q).sum(axis=0)
+    about = problem.combine(q).image  # about the centre, which only balanced weights do not see
+    if not balanced:
+        assert_allclose(image, about, atol=1e-12)
+    assert_allclose(pairs.imbalance(x), rest, atol=1e-12)
+    assert_allclose(np.vdot(pairs.moves(image), x), np.vdot(image, image), rtol=1e-12)
+
+
+def solved(problem, state, rounds=25):
+    """The best bounds of some rounds of a method."""
+    lower, upper = -np.inf, np.inf
+    for _ in range(rounds):
+        state = state.advance(problem, 1e-10)
+        for candidate in state.candidates:
+            norm = problem.norm(candidate.vector)
+            if candidate.min_margin is not None:
+                lower = max(lower, candidate.min_margin / norm)
+            if candidate.mass > 0:
+                upper = min(upper, norm / candidate.mass)
+    return lower, upper
+
+
+@either
+@pytest.mark.parametrize("C", [0.1, 1.0, 30.0])
+def test_many_classes_on_sparse_rows_by_every_method(balanced, C, rng):
+    problem = problem_of(rng, 5, sp.csr_array, balanced, C, n=150)
+    slack = SquaredSlack(problem.slack)
+    bounds = [
+        solved(problem, Newton.start(problem, slack, system))
+        for system in (Direct(), Iterative(), DualIterative())
+    ]
+    bounds += [solved(problem, Ascent.start(problem, DualIterative()), 40)]
+    if is_steep(problem):
+        bounds += [solved(problem, Path.start(problem, Iterative()), 60)]
+    for lower, upper in bounds:
+        assert_allclose(lower, upper, rtol=1e-8)
+        assert_allclose(upper, bounds[0][1], rtol=1e-8)
+
+
+@forms
+@classes
+def test_a_path_ends_at_the_hard_margin(form, k, rng):
+    X = rng.standard_normal((80, 60))
+    y = np.append(np.arange(k), rng.integers(0, k, 80 - k))
+    problem = LinearAdapter(form(X), make_rows(y, k, balanced=True))
+    lower, upper = solved(problem, Path.start(problem, Iterative()), 150)
+    exact = MaxMarginClassifier().fit(X, y)
+    assert exact.status_ == "certified"
+    margin = exact.margin_ / (problem.radius * problem.rows.unit)
+    assert_allclose(lower, margin, rtol=1e-3)
+    assert_allclose(upper, margin, rtol=1e-3)
+
+
+@forms
+def test_a_path_shows_that_nothing_separates(form, rng):
+    X, y = overlapping(rng, n=400, d=5)
+    problem = LinearAdapter(form(X), make_rows((y > 0).astype(int), 2, balanced=True))
+    lower, upper = solved(problem, Path.start(problem, Iterative()), 40)
+    assert lower <= 0.0
+    assert upper < 1e-9
+
+
+@pytest.mark.parametrize("C", [1.0, np.inf])
+def test_a_working_set_that_is_outgrown_hands_over(C, rng, monkeypatch):
+    """With room for few rows, every method has its turn, and the answer is the same."""
+    X, y = separable(rng, n=700, d=30)
+    free = fit(MaxMarginClassifier(C=C), X, y)
+    monkeypatch.setattr("marginsvm.algorithms.exact.method.MAX_ROWS", 40)
+    monkeypatch.setattr("marginsvm.algorithms.exact.working_set.WorkingSet.room", 40)
+    tight = fit(MaxMarginClassifier(C=C), X, y)
+    assert tight.status_ == free.status_ == "certified"
+    assert_allclose(tight.margin_, free.margin_, rtol=1e-5)
+    assert check_certificate(tight, X, y)
