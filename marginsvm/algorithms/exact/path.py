@@ -69,20 +69,20 @@ class Path(Method):
     ended: bool = False
 
     @classmethod
-    def start(cls, problem: KernelMatrixAdapter, system: System) -> Path:
-        """Begin where the soft margin is easy."""
+    def start(cls, problem: KernelMatrixAdapter, system: System, u: Array | None = None) -> Path:
+        """Begin where the soft margin is easy, with weights as its multipliers if some are known."""
         s = np.full((1,) * len(problem.rows.shape), _FIRST)
         if problem.slack is not None:
             s = s * _prior(problem)
-        if csr_examples(problem) is None or problem.rows.n_classes > 2 or problem.slack is None:
+            if u is None and csr_examples(problem) is not None and problem.rows.n_classes == 2:
+                u = sparse_problem(problem).ascend(_EPOCHS) * problem.radius**2
+        if u is None:
             start = Newton.start(problem, SquaredSlack(s), system)
-            return cls(start, soft=problem.slack is not None)
-        u = sparse_problem(problem).ascend(_EPOCHS) * problem.radius**2
-        w = problem.combine(u).image
-        scores = problem.scores(Vector(w, np.zeros(problem.rows.shape)))
-        slack = SquaredSlack(s, 1.0 + (s - problem.slack) * u)
-        start = Newton.at(problem, slack, system, w, problem.rows.margins(scores))
-        return cls(start, soft=True)
+        else:
+            w, slack = problem.combine(u).image, SquaredSlack(s, 1.0 + (s - _own(problem)) * u)
+            scores = problem.scores(Vector(w, np.zeros(problem.rows.shape)))
+            start = Newton.at(problem, slack, system, w, problem.rows.margins(scores))
+        return cls(start, soft=problem.slack is not None)
 
     @property
     def candidates(self) -> tuple[Candidate, ...]:  # type: ignore[override]
