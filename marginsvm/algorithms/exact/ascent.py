@@ -11,6 +11,7 @@ import numpy as np
 from marginsvm._typing import Array
 from marginsvm.algorithms.exact.method import Method
 from marginsvm.algorithms.exact.newton import Newton
+from marginsvm.algorithms.exact.path import Path, is_steep
 from marginsvm.algorithms.exact.slack import SquaredSlack
 from marginsvm.algorithms.exact.systems import System
 from marginsvm.certify.candidate import Candidate
@@ -71,6 +72,8 @@ class Ascent(Method):
         lower = smallest / problem.norm(separator.vector)
         gap = 1.0 - lower * proof.mass / problem.norm(proof)
         if gap > _PROGRESS * self.gap and gap > tol:
+            if is_steep(problem):
+                return Path.start(problem, self.system, h**2 * proof.coef)
             return Newton.at(problem, self.slack, self.system, w, margins)
         seen = separator, Candidate(proof, proof.mass, precise=True)
         return replace(self, candidates=seen, weights=at, gap=gap)

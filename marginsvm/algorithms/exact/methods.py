@@ -11,7 +11,7 @@ from marginsvm.algorithms.exact.choosing import least_rows
 from marginsvm.algorithms.exact.examples import Examples
 from marginsvm.algorithms.exact.method import MAX_ROWS, Method
 from marginsvm.algorithms.exact.newton import Newton
-from marginsvm.algorithms.exact.pairs import DualIterative
+from marginsvm.algorithms.exact.pairs import DualIterative, PairIterative
 from marginsvm.algorithms.exact.path import Path, is_steep
 from marginsvm.algorithms.exact.slack import SquaredSlack
 from marginsvm.algorithms.exact.sparse import LongStart, short_start
@@ -108,6 +108,6 @@ def system_for(problem: KernelMatrixAdapter) -> System:
     if k * (width + 1) <= _DIRECT_CLASSES:
         return Direct()
     if sparse:
-        return DualIterative()
+        return PairIterative() if is_steep(problem) else DualIterative()
     factored = width <= _FACTORED and k * width**2 <= _FACTORS
     return Iterative(sample=_SAMPLE if factored else 0)

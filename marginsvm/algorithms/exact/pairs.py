@@ -29,6 +29,7 @@ from marginsvm.algorithms.exact.systems import (
 )
 from marginsvm.kernel_matrix import KernelMatrixAdapter, LpNorm
 from marginsvm.kernel_matrix.capabilities import csr_examples
+from marginsvm.rows import Vector
 
 # Share of the rows: if more are active, products with all classes at once are quicker.
 _MANY = 0.3
@@ -47,6 +48,7 @@ class ActivePairs:
         X, rows = csr_examples(problem), problem.rows
         examples = np.flatnonzero(weight.any(axis=1))
         pairs = sp.csr_array(weight[examples])
+        self.n_features = X.shape[1]
         self._matrix, self._shape = (X.indptr, X.indices, X.data), X.shape
         self._pairs = examples, pairs.indptr, pairs.indices, rows.codes[examples]
         self.weight, self._k = pairs.data, rows.n_classes
@@ -79,6 +81,15 @@ class ActivePairs:
         indptr, indices, values = self._matrix
         X = sp.csr_array((values, indices, indptr), shape=self._shape)
         return 2.0 * self._unit**2 * LpNorm().squared_lengths(X)[self._each]
+
+    def squares(self) -> Array:
+        """The diagonal of ``A' diag(weight) A``, of shape (k, d)."""
+        indptr, indices, values = self._matrix
+        squared = sp.csr_array((values * values, indices, indptr), shape=self._shape)
+        classes = np.concatenate([self._own, self._other])
+        at = np.tile(self.weight * self._unit**2, 2), (classes, np.tile(self._each, 2))
+        total = sp.csr_array(at, shape=(self._k, self._shape[0]))
+        return np.asfortranarray((total @ squared).toarray())
 
     def of_intercepts(self, b: Array) -> Array:
         """``B b``: what intercepts of the scores add to the margins."""
@@ -142,8 +153,55 @@ class DualIterative:
             return z, system
         load = pairs.imbalance(pairs.weight * pairs.moves(z))
         b = -np.linalg.pinv(pairs.intercept_curvature(pairs.weight), 1e-12) @ load
-        return with_intercept(z, b[:, None]), system
+        return with_intercept(z, (b - _due_to_the_mean(problem, z))[:, None]), system
 
     def anew(self) -> DualIterative:
         """Forget how long right hand sides were."""
         return DualIterative()
+
+
+@dataclass(frozen=True)
+class PairIterative(Iterative):
+    """By conjugate gradients in the primal, whose diagonal is that of the features.
+
+    Where C is large, features that many examples share make the dual ill-conditioned; and a dual
+    residual says little about the direction, which then is a small difference.
+    """
+
+    def solve(
+        self, problem: KernelMatrixAdapter, weight: Array, descent: Array
+    ) -> tuple[Array, System]:
+        """As in the dual, products visit the active rows alone, unless these are many."""
+        if np.count_nonzero(weight) > _MANY * weight.size:
+            return super().solve(problem, weight, descent)
+        product = _PairCurvature(ActivePairs(problem, weight), problem.rows.balanced)
+        direction, system = self._solve_by(product, problem, weight, descent)
+        if problem.rows.balanced:
+            direction[:, -1] -= _due_to_the_mean(problem, direction[:, :-1])
+        return direction, system
+
+
+@dataclass(frozen=True)
+class _PairCurvature:
+    """``A' diag(weight) A`` over active rows, with intercepts; examples are taken as they are."""
+
+    pairs: ActivePairs
+    balanced: bool
+
+    def __call__(self, Z: Array) -> Array:
+        pairs, d = self.pairs, self.pairs.n_features
+        moves = pairs.moves(Z[:, :d])
+        if not self.balanced:
+            return pairs.image(pairs.weight * moves)
+        v = pairs.weight * (moves + pairs.of_intercepts(Z[:, d]))
+        return with_intercept(pairs.image(v), pairs.imbalance(v)[:, None])
+
+    def diagonal(self) -> Array:
+        squares = self.pairs.squares()
+        return with_intercept(squares, 0.0) if self.balanced else squares
+
+
+def _due_to_the_mean(problem: KernelMatrixAdapter, z: Array) -> Array:
+    """What the scores of an image lack, as they are about the mean of the examples."""
+    k = problem.rows.n_classes
+    return problem.predictor(Vector(z, np.zeros(problem.rows.shape)), np.zeros(k))[1]

@@ -69,18 +69,20 @@ class Path(Method):
     ended: bool = False
 
     @classmethod
-    def start(cls, problem: KernelMatrixAdapter, system: System) -> Path:
-        """Begin where the soft margin is easy."""
-        s = np.full((1,) * len(problem.rows.shape), _FIRST) * _prior(problem)
-        if csr_examples(problem) is None or problem.rows.n_classes > 2 or problem.slack is None:
+    def start(cls, problem: KernelMatrixAdapter, system: System, u: Array | None = None) -> Path:
+        """Begin where the soft margin is easy, with weights as its multipliers if some are known."""
+        s = np.full((1,) * len(problem.rows.shape), _FIRST)
+        if problem.slack is not None:
+            s = s * _prior(problem)
+            if u is None and csr_examples(problem) is not None and problem.rows.n_classes == 2:
+                u = sparse_problem(problem).ascend(_EPOCHS) * problem.radius**2
+        if u is None:
             start = Newton.start(problem, SquaredSlack(s), system)
-            return cls(start, soft=problem.slack is not None)
-        u = sparse_problem(problem).ascend(_EPOCHS) * problem.radius**2
-        w = problem.combine(u).image
-        scores = problem.scores(Vector(w, np.zeros(problem.rows.shape)))
-        slack = SquaredSlack(s, 1.0 + (s - problem.slack) * u)
-        start = Newton.at(problem, slack, system, w, problem.rows.margins(scores))
-        return cls(start, soft=True)
+        else:
+            w, slack = problem.combine(u).image, SquaredSlack(s, 1.0 + (s - _own(problem)) * u)
+            scores = problem.scores(Vector(w, np.zeros(problem.rows.shape)))
+            start = Newton.at(problem, slack, system, w, problem.rows.margins(scores))
+        return cls(start, soft=problem.slack is not None)
 
     @property
     def candidates(self) -> tuple[Candidate, ...]:  # type: ignore[override]
@@ -124,19 +126,19 @@ class Path(Method):
         """The next soft margin: with new multipliers, a smaller s, or both."""
         newton, own, gap = self.newton, _own(problem), self._gap(problem)
         least = np.maximum(own, _LAST)
-        slow = not self._bounded or gap > _PROGRESS * self.gap
+        slow = gap > _PROGRESS * self.gap
         s = np.maximum(newton.slack.s * (_HARDER if slow else 1.0), least)
         if not self._bounded and np.all(newton.slack.s <= least):  # nothing separates
             return replace(self, ended=True)
         u, w = newton.separator.coef, newton.separator.image
-        slack = SquaredSlack(s, 1.0 + (s - own) * u if self._bounded else 1.0)
+        slack = SquaredSlack(s, 1.0 + (s - own) * u)
         if problem.slack is not None and np.all(s <= least):
             slack = SquaredSlack(problem.slack)
         new = Newton.at(problem, slack, newton.system.anew(), w, newton.margins)
         new = replace(new, steps=newton.steps, stay=self.stay, near=True)
         if problem.slack is not None and np.all(s <= least):
             return new
-        return replace(self, newton=new, gap=gap if self._bounded else np.inf)
+        return replace(self, newton=new, gap=gap)
 
     def _gap(self, problem: KernelMatrixAdapter) -> float:
         separator, proof = self.newton.candidates

@@ -222,7 +222,12 @@ class Iterative:
         self, problem: KernelMatrixAdapter, weight: Array, descent: Array
     ) -> tuple[Array, System]:
         """Solve as precisely as pays: the more, the smaller the gradient is by now."""
-        product, balanced = curvature(problem, weight), problem.rows.balanced
+        return self._solve_by(curvature(problem, weight), problem, weight, descent)
+
+    def _solve_by(
+        self, product: Any, problem: KernelMatrixAdapter, weight: Array, descent: Array
+    ) -> tuple[Array, System]:
+        balanced = problem.rows.balanced
         r = with_intercept(descent, 0.0) if balanced else descent
         ridge = np.ones(r.shape[-1])
         ridge[descent.shape[-1] :] = 0.0

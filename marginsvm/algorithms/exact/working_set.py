@@ -24,7 +24,7 @@ from marginsvm.certify.certifiable import written_out
 from marginsvm.certify.nearest_point import NearestPoint, nearest_point
 from marginsvm.certify.tolerances import DELICATE_MARGIN, LONG_FEATURE, LOST_TO_ROUNDING
 from marginsvm.kernel_matrix import KernelMatrixAdapter
-from marginsvm.kernel_matrix.capabilities import restricted
+from marginsvm.kernel_matrix.capabilities import has_curvature, restricted
 from marginsvm.rows import Vector
 
 # Features up to which Wolfe's active set is fast enough to take over as soon as pivoting fails.
@@ -201,7 +201,8 @@ class WorkingSet(Method):
         flat = margins.ravel()
         common = max(float(flat[self.row_ids[support]].mean()), 0.0)
         most = max(least_rows(problem), int(_GROWTH * np.count_nonzero(support)))
-        most = min(most, max(self.room + 1 - len(self.row_ids), 1))  # one beyond: it is outgrown
+        if has_curvature(problem):  # one beyond its room, and another method goes on
+            most = min(most, max(self.room + 1 - len(self.row_ids), 1))
         new = _violators(work.row_ids, flat, common, tol)
         work = replace(work, u=solution.q, passive=support, candidates=candidates)
         if problem.width > _SEVERAL:  # of shorter rows, so many cancel without any others
