@@ -70,7 +70,7 @@ class Path(Method):
 
     @classmethod
     def start(cls, problem: KernelMatrixAdapter, system: System, u: Array | None = None) -> Path:
-        """Begin where the soft margin is easy, with weights as its multipliers if some are known."""
+        """Begin where the soft margin is easy; weights that are known are its multipliers."""
         s = np.full((1,) * len(problem.rows.shape), _FIRST)
         if problem.slack is not None:
             s = s * _prior(problem)
