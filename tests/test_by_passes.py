@@ -159,3 +159,14 @@ def test_a_working_set_that_is_outgrown_hands_over(C, rng, monkeypatch):
     assert tight.status_ == free.status_ == "certified"
     assert_allclose(tight.margin_, free.margin_, rtol=1e-5)
     assert check_certificate(tight, X, y)
+
+
+@pytest.mark.parametrize("k", [2, 5])
+def test_what_cannot_fit_says_so_before_it_starts(k, rng, monkeypatch):
+    X, y = rng.standard_normal((60, 7)), np.arange(60) % k
+    monkeypatch.setattr("marginsvm.algorithms.exact.memory.installed", lambda: 1000)
+    with pytest.raises(MemoryError, match="60 examples, 7 features") as error:
+        MaxMarginClassifier(C=1.0).fit(X, y)
+    assert ("OneVsRestClassifier" in str(error.value)) == (k > 2)
+    monkeypatch.setattr("marginsvm.algorithms.exact.memory.installed", lambda: None)
+    assert MaxMarginClassifier(C=1.0).fit(X, y).status_ == "certified"

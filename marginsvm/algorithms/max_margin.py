@@ -16,6 +16,7 @@ from marginsvm.algorithms.exact.limit import (
     limit_of_soft_margins,
     of_least_loss,
 )
+from marginsvm.algorithms.exact.memory import refuse_what_cannot_fit
 from marginsvm.algorithms.exact.method import Method
 from marginsvm.algorithms.exact.methods import first_method, next_method
 from marginsvm.algorithms.exact.two_classes import ByTwoClasses
@@ -54,6 +55,7 @@ class ActiveSet(Algorithm):
 
     def start(self, problem: KernelMatrixAdapter) -> Method:
         """Choose a method for problems of this shape."""
+        refuse_what_cannot_fit(problem)
         if np.isinf(problem.C) and _is_hard_to_begin(problem) and problem.meeting is not None:
             support = np.flatnonzero(problem.meeting.coef)
             return WorkingSet.of(support, problem.meeting.coef.flat[support])
@@ -172,7 +174,8 @@ class MaxMarginClassifier(CommonParameters, KernelParameters, DualStateMixin, Ba
     All of them give predictors and vectors ``A^T q``, from which alone the bounds are
     computed. With many dense examples, a round first solves for the examples near the margin,
     few enough to stay in the processor's cache. Memory: the data, some numbers for each row, the
-    square of the working set (200 MB at most), and some MB of examples; with kernels, the
+    square of the working set (200 MB at most), some images (classes times features), and some MB
+    of examples; what the machine cannot hold is refused before the first round; with kernels, the
     columns of all rows that were in the working set, up to 2 GiB. Where nothing separates, the
     model is the limit of the soft margins as C grows: that of the least sum of squared slacks,
     up to a few per cent, with its intercept. Features that spread over less than 1e-5 of the

@@ -1,0 +1,53 @@
+"""What a fit of the exact solver holds at least, and a refusal where the machine has less."""
+
+from __future__ import annotations
+
+import os
+from math import prod
+
+from marginsvm.kernel_matrix import KernelMatrixAdapter
+from marginsvm.kernel_matrix.capabilities import has_curvature
+
+# Arrays with a number for each row, and images, that a step of Newton's method holds at once.
+_OF_ROWS, _IMAGES = 8, 10
+
+
+def needed(problem: KernelMatrixAdapter) -> int:
+    """Bytes that a fit takes beyond the examples, at least."""
+    image = prod(problem.zeros().image.shape) if has_curvature(problem) else 0
+    return 8 * (_OF_ROWS * prod(problem.rows.shape) + _IMAGES * image)
+
+
+def installed() -> int | None:
+    """Bytes of memory that the machine has; None where that is not known."""
+    try:
+        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (AttributeError, ValueError, OSError):
+        return None
+
+
+def refuse_what_cannot_fit(problem: KernelMatrixAdapter) -> None:
+    """Raise an error before a fit that the machine's memory cannot hold.
+
+    Raises
+    ------
+    MemoryError
+        With the sizes, and with what to do.
+    """
+    there, k = installed(), problem.rows.n_classes
+    if there is None or needed(problem) <= there:
+        return
+    sizes = f"{problem.rows.n_examples} examples"
+    if has_curvature(problem):
+        sizes += f", {problem.zeros().image.shape[-1]} features"
+    advice = "use fewer examples or features"
+    if k > 2:
+        sizes += f" and {k} classes"
+        advice = (
+            "sklearn.multiclass.OneVsRestClassifier(MaxMarginClassifier(...)) solves for one class "
+            f"at a time, in a part of it ({k} times less), with a certificate for each class"
+        )
+    raise MemoryError(
+        f"a joint fit of {sizes} takes {needed(problem) / 1e9:.0f} GB besides X, and this machine "
+        f"has {there / 1e9:.0f} GB: {advice}"
+    )
