@@ -166,6 +166,8 @@ class MaxMarginClassifier(CommonParameters, KernelParameters, DualStateMixin, Ba
     of many rows with weight             weights as multipliers
     CSR, many classes                    coordinate ascent, one example at a time, then
                                          Newton's method
+    kernels, several classes, soft       Newton's method on a working set of examples, whose
+                                         Gram matrix all classes share
     ===================================  =====================================================
 
     One hands over to another: a working set that would become too large to a path of soft
@@ -176,13 +178,14 @@ class MaxMarginClassifier(CommonParameters, KernelParameters, DualStateMixin, Ba
     few enough to stay in the processor's cache. Memory: the data, some numbers for each row, the
     square of the working set (200 MB at most), some images (classes times features), and some MB
     of examples; what the machine cannot hold is refused before the first round; with kernels, the
-    columns of all rows that were in the working set, up to 2 GiB. Where nothing separates, the
-    model is the limit of the soft margins as C grows: that of the least sum of squared slacks,
-    up to a few per cent, with its intercept. Features that spread over less than 1e-5 of the
-    radius (of more than 2000 coefficients: 1e-3) count less there. Where this is not reached in
-    15 rounds or 100 passes, and if the fit ended early, it is the best of the predictors at
-    hand, the difference of the class means among them: the one with the least exponential loss
-    at its best scale.
+    columns of all examples that were in the working set, up to 2 GiB, and the square of up to
+    9000 examples that have slack, 1 GB: with more, the fit warns, goes on with those, and its
+    bounds stay apart. Where nothing separates, the model is the limit of the soft margins as C
+    grows: that of the least sum of squared slacks, up to a few per cent, with its intercept.
+    Features that spread over less than 1e-5 of the radius (of more than 2000 coefficients:
+    1e-3) count less there. Where this is not reached in 15 rounds or 100 passes, and if the
+    fit ended early, it is the best of the predictors at hand, the difference of the class
+    means among them: the one with the least exponential loss at its best scale.
 
     References
     ----------

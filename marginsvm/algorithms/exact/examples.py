@@ -139,7 +139,7 @@ class Examples(Method):
         newton = GramNewton.start(gram, self.V, self.b)
         most = min(_PRODUCTS, _NUMBERS / gram.K.size)
         while newton.error > self.precision and not newton.settled and newton.products <= most:
-            newton = newton.advanced()
+            newton = newton.advanced(self.precision)
         problem.work.add_pass(newton.products * (len(few) / problem.rows.n_examples) ** 2)
         return newton
 

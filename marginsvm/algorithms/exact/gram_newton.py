@@ -29,6 +29,8 @@ _EXAMPLES_EACH, _SAMPLE = 3, 500
 _OUTDATED = 0.3
 # Eigenvalue, relative to the largest, up to which examples are linearly dependent.
 _DEPENDENT = 1e-8
+# Share of the error that a step is to leave which may come from its system.
+_OF_GOAL = 0.1
 # Length of a step, relative to the predictor, that is rounding.
 _STEP = 1e-14
 # Conjugate gradients in a step at most.
@@ -250,8 +252,14 @@ class GramNewton:
         change = self.gram.rows.moves(self.proof.F - self.w.F)
         return float(np.abs(change).max(initial=0.0))
 
-    def advanced(self) -> GramNewton:
-        """One Newton step, with a line search."""
+    def advanced(self, goal: float = 0.0) -> GramNewton:
+        """One Newton step, with a line search; no more precise than an error of ``goal`` asks for.
+
+        Parameters
+        ----------
+        goal : float
+            See ``error``.
+        """
         gram, rows, w = self.gram, self.gram.rows, replace(self.w, b=np.zeros_like(self.w.b))
         weight = (self.u > 0) / gram.slack.s
         descent = self.proof - w
@@ -265,7 +273,7 @@ class GramNewton:
             products += 1
             return gram.curvature(weight, p)
 
-        rtol = precision(length, first)
+        rtol = max(precision(length, first), _OF_GOAL * goal / max(self.error, goal, 1e-300))
         z = conjugate_gradients(multiply, leading.solve, descent, rtol, _PRODUCTS, inner)
         flat = replace(z, b=w.b)
         slope, square = inner(w, flat), inner(flat, flat)
