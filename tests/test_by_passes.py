@@ -7,6 +7,7 @@ from helpers.estimators import fit, overlapping, separable
 from numpy.testing import assert_allclose
 
 from marginsvm import MaxMarginClassifier, check_certificate
+from marginsvm.algorithms.exact import methods
 from marginsvm.algorithms.exact.ascent import Ascent
 from marginsvm.algorithms.exact.newton import Newton
 from marginsvm.algorithms.exact.pairs import ActivePairs, DualIterative
@@ -90,7 +91,7 @@ def test_pairs_are_the_active_rows(balanced, rng):
     about = problem.combine(q).image  # about the centre, which only balanced weights do not see
     if not balanced:
         assert_allclose(image, about, atol=1e-12)
-    assert_allclose(pairs.imbalance(x), rest, atol=1e-12)
+    assert_allclose(pairs.classes.imbalance(x), rest, atol=1e-12)
     assert_allclose(np.vdot(pairs.moves(image), x), np.vdot(image, image), rtol=1e-12)
 
 
@@ -159,6 +160,51 @@ def test_a_working_set_that_is_outgrown_hands_over(C, rng, monkeypatch):
     assert tight.status_ == free.status_ == "certified"
     assert_allclose(tight.margin_, free.margin_, rtol=1e-5)
     assert check_certificate(tight, X, y)
+
+
+def only_passes(monkeypatch):
+    """Let Newton's method begin, and solve every system by products."""
+    for name in ("_DIRECT", "_DIRECT_SPARSE", "_DIRECT_CLASSES"):
+        monkeypatch.setattr(methods, name, 0)
+    monkeypatch.setattr("marginsvm.algorithms.max_margin.first_method", methods.by_passes)
+
+
+def text_like(rng, k, n=300, d=40):
+    X = sp.random_array((n, d), density=0.2, rng=rng, format="csr")
+    y = np.append(np.arange(k), rng.integers(0, k, n - k))
+    return sp.csr_array(X + sp.csr_array((np.ones(n), (np.arange(n), y)), shape=(n, d))), y
+
+
+@pytest.mark.parametrize("where", ["memory", "blocks"])
+@pytest.mark.parametrize("C", [0.3, 30.0, np.inf])
+@forms
+@classes
+def test_passes_give_what_working_sets_give(k, form, C, where, rng, monkeypatch):
+    X, y = text_like(rng, k)
+    X = X.toarray() if form is np.asarray else X
+    known = fit(MaxMarginClassifier(C=C), X, y)
+    only_passes(monkeypatch)
+    clf = MaxMarginClassifier(C=C, tol=1e-5)
+    if where == "blocks":
+        clf.fit_blocks([(X[:110], y[:110]), (X[110:], y[110:])])
+    else:
+        clf.fit(X, y)
+    assert clf.status_ == known.status_ == "certified"
+    assert_allclose(clf.margin_, known.margin_, rtol=2e-5)
+    assert check_certificate(clf, X, y)
+
+
+@pytest.mark.parametrize("C", [1.0, np.inf])
+@forms
+@classes
+def test_passes_over_float32_reach_the_default_tolerance(k, form, C, rng, monkeypatch):
+    X, y = text_like(rng, k)
+    X = (X.toarray() if form is np.asarray else X).astype(np.float32)
+    only_passes(monkeypatch)
+    clf = fit(MaxMarginClassifier(C=C), X, y)
+    assert clf.status_ == "certified"
+    assert clf.gap_ <= 1e-6
+    assert check_certificate(clf, X, y)
 
 
 @pytest.mark.parametrize("k", [2, 5])

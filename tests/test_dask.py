@@ -29,6 +29,7 @@ import joblib
 import pandas as pd
 from distributed import Client, LocalCluster
 
+from marginsvm.algorithms.exact import methods
 from marginsvm.dask import DaskBlocks, DaskMargin
 
 pytestmark = [
@@ -73,6 +74,23 @@ def test_a_cluster_equals_memory(client, cls, C, k, chunks):
     dX, dy = da.from_array(X, chunks=(chunks, 5)), da.from_array(y, chunks=(chunks,))
     local = DaskMargin(estimator, client=client).fit(dX, dy).to_local()
     same_fit(estimator.fit(X, y), local)
+    assert check_certificate(local, X, y)
+
+
+@pytest.mark.parametrize("container", [np.asarray, sp.csr_array])
+@pytest.mark.parametrize("C", [np.inf, 1.0])
+@pytest.mark.parametrize("k", [2, 3])
+def test_products_of_newtons_method_are_rounds_on_the_cluster(client, k, C, container, monkeypatch):
+    for name in ("_DIRECT", "_DIRECT_SPARSE", "_DIRECT_CLASSES"):
+        monkeypatch.setattr(methods, name, 0)
+    monkeypatch.setattr("marginsvm.algorithms.max_margin.first_method", methods.by_passes)
+    X, y = blobs(k)
+    dX = da.from_array(X, chunks=(40, 5)).map_blocks(container)
+    distributed = DaskMargin(MaxMarginClassifier(C=C), client=client)
+    local = distributed.fit(dX, da.from_array(y, chunks=40)).to_local()
+    estimator = MaxMarginClassifier(C=C).fit(container(X), y)
+    assert local.status_ == estimator.status_ == "certified"
+    np.testing.assert_allclose(local.margin_, estimator.margin_, rtol=2e-6)
     assert check_certificate(local, X, y)
 
 

@@ -134,8 +134,11 @@ class LinearAdapter(
         return self._store.fold(work, np.add, self.rows, V).astype(np.float64, copy=False)
 
     def _adjoint(self, V: Array, precise: bool) -> Array:
+        nonzero = np.count_nonzero(V)
+        if nonzero == 0:  # no example is read, which a cluster could not stack
+            return self.zeros().image
         self.work.add_pass()
-        if np.count_nonzero(V) < _FEW * V.size:
+        if nonzero < _FEW * V.size:
             few = support_of(V)
             some = [(slice(None), self._store.take(few))]
             image = passes.weighted_sum(self.rows, some, V[few], np.float64, self._centre)

@@ -15,7 +15,12 @@ from scipy.linalg.lapack import dpotrf, dpotrs
 from marginsvm._typing import Array
 from marginsvm.algorithms.exact.choosing import spread_evenly
 from marginsvm.algorithms.exact.slack import SquaredSlack
-from marginsvm.algorithms.exact.systems import conjugate_gradients, penalised, precision
+from marginsvm.algorithms.exact.systems import (
+    conjugate_gradients,
+    is_outdated,
+    penalised,
+    precision,
+)
 from marginsvm.data.passes import Centre, second_moments, second_moments_of_classes
 from marginsvm.rows import Rows
 
@@ -25,8 +30,6 @@ _UNKNOWNS, _SHARE = 1000, 2
 # Examples that are searched for the directions in which all spread most: for each direction, and in
 # all at most.
 _EXAMPLES_EACH, _SAMPLE = 3, 500
-# Share of the active rows: if more have changed, that part is factored anew.
-_OUTDATED = 0.3
 # Eigenvalue, relative to the largest, up to which examples are linearly dependent.
 _DEPENDENT = 1e-8
 # Share of the error that a step is to leave which may come from its system.
@@ -173,11 +176,6 @@ class Leading:
         M = penalised(H, shape, rows)
         return cls(span, weight, dpotrf(M, lower=0, clean=0, overwrite_a=1)[0])
 
-    def differ_from(self, weight: Array) -> bool:
-        """Whether too many rows have come or gone since."""
-        moved = np.count_nonzero((weight > 0) != (self.weight > 0))
-        return bool(moved > _OUTDATED * np.count_nonzero(weight))
-
     def solve(self, r: Point) -> Point:
         """Apply the inverse in the span, and the identity beside it."""
         span, shape = self.span, r.b.shape
@@ -265,7 +263,7 @@ class GramNewton:
         descent = self.proof - w
         length = float(np.sqrt(max(inner(descent, descent), 0.0)))
         first, leading, products = self.first or length, self.leading, self.products + 2
-        if leading is None or leading.differ_from(weight):
+        if leading is None or is_outdated(leading.weight, weight):
             leading = Leading.of(leading.span if leading else Span.of(gram), rows, weight)
 
         def multiply(p: Point) -> Point:

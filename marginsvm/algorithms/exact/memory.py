@@ -8,14 +8,16 @@ from math import prod
 from marginsvm.kernel_matrix import KernelMatrixAdapter
 from marginsvm.kernel_matrix.capabilities import has_curvature
 
-# Arrays with a number for each row, and images, that a step of Newton's method holds at once.
-_OF_ROWS, _IMAGES = 8, 10
+# Arrays with a number for each row, and images, that every method holds at once; and as many as a
+# step of Newton's method for a soft margin does.
+_LEAST, _SOFT = (4, 3), (8, 10)
 
 
 def needed(problem: KernelMatrixAdapter) -> int:
     """Bytes that a fit takes beyond the examples, at least."""
     image = prod(problem.zeros().image.shape) if has_curvature(problem) else 0
-    return 8 * (_OF_ROWS * prod(problem.rows.shape) + _IMAGES * image)
+    of_rows, images = _LEAST if problem.slack is None else _SOFT
+    return 8 * (of_rows * prod(problem.rows.shape) + images * image)
 
 
 def installed() -> int | None:

@@ -49,8 +49,9 @@ def first_method(problem: KernelMatrixAdapter) -> Method:
     if k == 2 and sparse is None and problem.width > n and n <= MAX_ROWS:
         return WorkingSet.start(problem)
     if problem.slack is not None:
-        if sparse is not None and k > 2 and k * (problem.width / k + 1) > _DIRECT_CLASSES:
-            return Ascent.start(problem, system_for(problem))
+        system = system_for(problem)
+        if sparse is not None and k > 2 and system.by_passes:
+            return Ascent.start(problem, system)
         long = k == 2 and sparse is not None and problem.width > n // 4 and n <= _FEW_EXAMPLES
         return LongStart() if long else by_passes(problem)
     return _for_hard_margins(problem)
@@ -83,11 +84,13 @@ def next_method(problem: KernelMatrixAdapter, state: Method) -> Method:
         row_ids = np.flatnonzero(u)
         work = WorkingSet.of(row_ids, u.flat[row_ids], state.candidates, room=_ROOM)
         return replace(work, otherwise=state.to_the_end())
-    if state.outgrown and has_curvature(problem):
+    if not state.outgrown:
+        return state
+    if has_curvature(problem):
         return state.otherwise or by_passes(problem)
-    if state.outgrown and state.room < _ROOM:  # a kernel
+    if state.room < _ROOM:  # a kernel
         return Examples.of(problem, state.candidates[0].vector)
-    return state.otherwise or state if state.outgrown else state
+    return state
 
 
 def by_passes(problem: KernelMatrixAdapter) -> Newton | Path:

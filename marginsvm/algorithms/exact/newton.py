@@ -98,22 +98,18 @@ class Newton(Method):
             margins = margins + rows.moves(np.broadcast_to(b, rows.score_shape))
         u = slack.weights(margins)
         separator, proof = Vector(w, u), problem.combine(u, precise=True)
-        lower = cls._lower(problem, slack, margins, separator)
+        lower = cls._lower(problem, margins, separator)
         seen = lower, Candidate(proof, proof.mass, precise=True)
         return cls(slack, system, margins, separator, proof, seen)
 
     @staticmethod
-    def _lower(
-        problem: KernelMatrixAdapter, slack: SquaredSlack, margins: Array, separator: Vector
-    ) -> Candidate:
+    def _lower(problem: KernelMatrixAdapter, margins: Array, separator: Vector) -> Candidate:
         """The predictor, with the slack that it needs in the problem itself."""
-        rows, own = problem.rows, margins
-        if problem.slack is not None:
-            if slack.s is not problem.slack:  # on a path, slack is cheaper
-                needed = np.maximum(1.0 - margins, 0.0) / problem.slack
-                return Candidate(Vector(separator.image, needed), min_margin=1.0)
-            own = margins + problem.slack * separator.coef
-        return Candidate(separator, min_margin=rows.min_margin(rows.group_min(own)))
+        if problem.slack is None:
+            lowest = problem.rows.min_margin(problem.rows.group_min(margins))
+            return Candidate(separator, min_margin=lowest)
+        needed = np.maximum(1.0 - margins, 0.0) / problem.slack
+        return Candidate(Vector(separator.image, needed), min_margin=1.0)
 
     @property
     def gap(self) -> float:

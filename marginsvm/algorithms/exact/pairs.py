@@ -19,7 +19,7 @@ import scipy.sparse as sp
 
 from marginsvm._rounding import inner
 from marginsvm._typing import Array
-from marginsvm.algorithms.exact.slack import laplacian
+from marginsvm.algorithms.exact.slack import ClassPairs
 from marginsvm.algorithms.exact.systems import (
     Iterative,
     System,
@@ -42,6 +42,13 @@ class ActivePairs:
     ----------
     problem : KernelMatrixAdapter
     weight : ndarray of shape rows.shape
+
+    Attributes
+    ----------
+    classes : ClassPairs
+        The classes of each pair, in order.
+    weight : ndarray
+        The weight of each pair.
     """
 
     def __init__(self, problem: KernelMatrixAdapter, weight: Array) -> None:
@@ -51,9 +58,9 @@ class ActivePairs:
         self.n_features = X.shape[1]
         self._matrix, self._shape = (X.indptr, X.indices, X.data), X.shape
         self._pairs = examples, pairs.indptr, pairs.indices, rows.codes[examples]
-        self.weight, self._k = pairs.data, rows.n_classes
+        self.weight = pairs.data
         self._each = np.repeat(examples, np.diff(pairs.indptr))
-        self._own, self._other = rows.codes[self._each], pairs.indices
+        self.classes = ClassPairs(rows.n_classes, rows.codes[self._each], pairs.indices)
         self._unit = np.sqrt(0.5) / problem.radius
         self._work, self._share = problem.work, len(examples) / len(weight)
 
@@ -61,7 +68,7 @@ class ActivePairs:
         """``A' x``, of shape (k, d)."""
         from marginsvm.data.compiled_rows import image_of_pairs
 
-        out = np.zeros((self._shape[1], self._k))
+        out = np.zeros((self._shape[1], self.classes.n_classes))
         self._work.add_pass(self._share)
         image_of_pairs(*self._matrix, *self._pairs, self._unit * x, out)
         return out.T
@@ -86,24 +93,10 @@ class ActivePairs:
         """The diagonal of ``A' diag(weight) A``, of shape (k, d)."""
         indptr, indices, values = self._matrix
         squared = sp.csr_array((values * values, indices, indptr), shape=self._shape)
-        classes = np.concatenate([self._own, self._other])
-        at = np.tile(self.weight * self._unit**2, 2), (classes, np.tile(self._each, 2))
-        total = sp.csr_array(at, shape=(self._k, self._shape[0]))
+        both = np.concatenate([self.classes.own, self.classes.other])
+        at = np.tile(self.weight * self._unit**2, 2), (both, np.tile(self._each, 2))
+        total = sp.csr_array(at, shape=(self.classes.n_classes, self._shape[0]))
         return np.asfortranarray((total @ squared).toarray())
-
-    def of_intercepts(self, b: Array) -> Array:
-        """``B b``: what intercepts of the scores add to the margins."""
-        return np.sqrt(0.5) * (b[self._own] - b[self._other])
-
-    def imbalance(self, x: Array) -> Array:
-        """``B' x``."""
-        own, other = (np.bincount(c, x, self._k) for c in (self._own, self._other))
-        return np.sqrt(0.5) * (own - other)
-
-    def intercept_curvature(self, weight: Array) -> Array:
-        """``B' diag(weight) B``."""
-        k = self._k
-        return laplacian(np.bincount(self._own * k + self._other, weight, k * k).reshape(k, k))
 
 
 @dataclass(frozen=True)
@@ -133,13 +126,15 @@ class DualIterative:
             return direction, system
         pairs, balanced = ActivePairs(problem, weight), problem.rows.balanced
         s = 1.0 / pairs.weight
-        inverse = 1.0 / (pairs.squared_lengths() + s)
-        table = np.linalg.pinv(pairs.intercept_curvature(inverse), 1e-12)
+        inverse, classes = 1.0 / (pairs.squared_lengths() + s), pairs.classes
+        table = np.linalg.pinv(classes.curvature(inverse), 1e-12)
 
         def balance(r: Array) -> Array:
             """Precondition what is left of r without the part that intercepts make up for."""
             q = inverse * r
-            return q - inverse * pairs.of_intercepts(table @ pairs.imbalance(q)) if balanced else q
+            if not balanced:
+                return q
+            return q - inverse * classes.moves(table @ classes.imbalance(q))
 
         x = conjugate_gradients(
             lambda p: pairs.moves(pairs.image(p)) + s * p,
@@ -151,8 +146,8 @@ class DualIterative:
         z = descent - pairs.image(x)
         if not balanced:
             return z, system
-        load = pairs.imbalance(pairs.weight * pairs.moves(z))
-        b = -np.linalg.pinv(pairs.intercept_curvature(pairs.weight), 1e-12) @ load
+        load = classes.imbalance(pairs.weight * pairs.moves(z))
+        b = -np.linalg.pinv(classes.curvature(pairs.weight), 1e-12) @ load
         return with_intercept(z, (b - _due_to_the_mean(problem, z))[:, None]), system
 
     def anew(self) -> DualIterative:
@@ -193,8 +188,8 @@ class _PairCurvature:
         moves = pairs.moves(Z[:, :d])
         if not self.balanced:
             return pairs.image(pairs.weight * moves)
-        v = pairs.weight * (moves + pairs.of_intercepts(Z[:, d]))
-        return with_intercept(pairs.image(v), pairs.imbalance(v)[:, None])
+        v = pairs.weight * (moves + pairs.classes.moves(Z[:, d]))
+        return with_intercept(pairs.image(v), pairs.classes.imbalance(v)[:, None])
 
     def diagonal(self) -> Array:
         squares = self.pairs.squares()

@@ -78,7 +78,7 @@ class SquaredSlack:
         s = np.broadcast_to(self.s, rows.shape).flat[row_ids]
         total = np.bincount(rows.group(row_ids), 1.0 / s, k * k)
         some = np.flatnonzero(total)
-        alike = _Rows(k, *np.divmod(some, k), np.full(len(some), 1.0), 1.0 / total[some])
+        alike = _Rows(ClassPairs.of(rows, some), np.full(len(some), 1.0), 1.0 / total[some])
         return alike.best(np.zeros(k))
 
     def _best_intercepts(self, rows: Rows, margins: Array) -> Array:
@@ -89,12 +89,7 @@ class SquaredSlack:
         xi, s, reach = self.missing(margins), np.broadcast_to(self.s, margins.shape), 0.0
         while True:
             few = np.flatnonzero(xi > -reach)
-            near = _Rows(
-                rows.n_classes,
-                *np.divmod(rows.group(few), rows.n_classes),
-                xi.flat[few],
-                s.flat[few],
-            )
+            near = _Rows(ClassPairs.of(rows, rows.group(few)), xi.flat[few], s.flat[few])
             b = near.best(np.zeros(rows.n_classes))
             spread = float(np.ptp(b))
             if spread <= reach:
@@ -103,18 +98,43 @@ class SquaredSlack:
 
 
 @dataclass(frozen=True)
-class _Rows:
-    """Some rows of more than two classes, with what they miss, for the best intercepts."""
+class ClassPairs:
+    """The own and the other class of some rows of more than two classes.
+
+    Intercepts b of the scores change the margins of these rows by ``B b``.
+    """
 
     n_classes: int
     own: Array
     other: Array
-    xi: Array
-    s: Array
+
+    @classmethod
+    def of(cls, rows: Rows, groups: Array) -> ClassPairs:
+        """Pairs of given numbers."""
+        return cls(rows.n_classes, *np.divmod(groups, rows.n_classes))
 
     def moves(self, b: Array) -> Array:
-        """Change of the margins with the intercepts of the scores."""
+        """``B b``: what intercepts add to the margins."""
         return np.sqrt(0.5) * (b[self.own] - b[self.other])
+
+    def imbalance(self, u: Array) -> Array:
+        """``B' u``: by how much weights on the rows are out of balance."""
+        own, other = (np.bincount(c, u, self.n_classes) for c in (self.own, self.other))
+        return np.sqrt(0.5) * (own - other)
+
+    def curvature(self, weight: Array) -> Array:
+        """``B' diag(weight) B``."""
+        k = self.n_classes
+        return _laplacian(np.bincount(self.own * k + self.other, weight, k * k).reshape(k, k))
+
+
+@dataclass(frozen=True)
+class _Rows:
+    """Some rows of more than two classes, with what they miss, for the best intercepts."""
+
+    classes: ClassPairs
+    xi: Array
+    s: Array
 
     def best(self, b: Array) -> Array:
         """The best intercepts, from a first guess."""
@@ -127,33 +147,31 @@ class _Rows:
 
     def step(self, b: Array) -> Array:
         """One Newton step, shorter where that is needed; 0 where weights are balanced."""
-        k, xi = self.n_classes, self.xi - self.moves(b)
+        classes, xi = self.classes, self.xi - self.classes.moves(b)
         u, force = self._force(xi)
         if np.abs(force).max() <= _BALANCED * u.sum():
-            return np.zeros(k)
-        table = np.bincount(self.own * k + self.other, (u > 0) / self.s, k * k).reshape(k, k)
-        step = np.linalg.pinv(laplacian(table), 1e-12) @ force
-        move = self.moves(step)
+            return np.zeros(len(b))
+        step = np.linalg.pinv(classes.curvature((u > 0) / self.s), 1e-12) @ force
+        move = classes.moves(step)
         left = np.abs(self._force(xi - move)[1]).max()
         t = 1.0 if left < 0.5 * np.abs(force).max() else _lowest(xi, move, self.s, 1.0)
         small = np.abs(t * step).max() <= _NO_STEP * max(float(np.abs(b).max()), float(xi.max()))
-        return np.zeros(k) if small else t * step
+        return np.zeros(len(b)) if small else t * step
 
     def _force(self, xi: Array) -> tuple[Array, Array]:
         """Weights of the rows, and by how much they are out of balance."""
-        u, k = np.maximum(xi, 0.0) / self.s, self.n_classes
-        force = np.bincount(self.own, u, k) - np.bincount(self.other, u, k)
-        return u, np.sqrt(0.5) * force
+        u = np.maximum(xi, 0.0) / self.s
+        return u, self.classes.imbalance(u)
 
 
 def intercept_curvature(rows: Rows, weight: Array) -> Array:
     """Second derivatives of the weighted squares of margins in the intercepts of the scores."""
     if rows.n_classes == 2:
         return np.asarray(weight.sum())
-    return laplacian(rows.group_sum(np.broadcast_to(weight, rows.shape)))
+    return _laplacian(rows.group_sum(np.broadcast_to(weight, rows.shape)))
 
 
-def laplacian(table: Array) -> Array:
+def _laplacian(table: Array) -> Array:
     """Second derivatives in the intercepts, from the weights of each pair of classes."""
     return 0.5 * (np.diag(table.sum(axis=0) + table.sum(axis=1)) - table - table.T)
 

@@ -295,10 +295,8 @@ class ClassFactors:
         return cls(weight, tuple(factors), problem.rows.balanced)
 
     def differ_from(self, weight: Array) -> bool:
-        """Whether too many rows have come or gone since."""
-        moved = np.count_nonzero((weight > 0) != (self.weight > 0))
-        scale = weight.max() != self.weight.max()
-        return bool(scale or moved > _OUTDATED * np.count_nonzero(weight))
+        """Whether too many rows have come or gone since, or the slack is another."""
+        return bool(weight.max() != self.weight.max() or is_outdated(self.weight, weight))
 
     def solve(self, r: Array) -> Array:
         """Apply the inverses, for intercepts that sum to 0."""
@@ -310,6 +308,12 @@ class ClassFactors:
         if self.balanced:
             r[:, -1] -= r[:, -1].mean()
         return r
+
+
+def is_outdated(before: Array, weight: Array) -> bool:
+    """Whether too many rows have come or gone for a preconditioner computed before."""
+    moved = np.count_nonzero((weight > 0) != (before > 0))
+    return bool(moved > _OUTDATED * np.count_nonzero(weight))
 
 
 def with_intercept(image: Array, value: float | Array) -> Array:
