@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from functools import reduce
+from itertools import pairwise
 from typing import Any, TypeVar
 
 import numpy as np
@@ -23,6 +24,11 @@ T = TypeVar("T")
 _BLOCK_BYTES = 2**22
 # Lists of blocks that threads share: fixed, so that sums do not depend on the number of threads.
 _MAX_CHUNKS = 8
+# Memory of examples from which on compiled loops, which take half a second to load for the first
+# time, are worth it: that is some tens of passes through BLAS.
+_SCANNED_BYTES = 2**25
+# Numbers of a part for each feature at least, as each part has its own sums over all features.
+_PER_FEATURE = 32
 
 
 class Store(ABC):
@@ -121,6 +127,25 @@ def chunks(X: Any, start: int = 0) -> list[list[Block]]:
     ]
     per_chunk = max(1, -(-len(blocks) // _MAX_CHUNKS))
     return [blocks[i : i + per_chunk] for i in range(0, len(blocks), per_chunk)]
+
+
+def parts_to_scan(X: Any) -> list[slice]:
+    """Parts of the examples for compiled loops, of which threads take one after the other.
+
+    Their number depends on the shape alone, so that sums do not depend on the number of threads.
+    There are none where X is so small that the time to load such a loop is not made up for, nor
+    where its numbers do not lie side by side.
+    """
+    X = X.X if isinstance(X, NormalizedRows) else X
+    if X is None or not (sp.issparse(X) or X.flags.forc):
+        return []
+    size = X.data.nbytes + X.indices.nbytes if sp.issparse(X) else X.nbytes
+    if size < _SCANNED_BYTES:
+        return []
+    numbers, (n, d) = (X.nnz if sp.issparse(X) else X.size), X.shape
+    n_parts = min(_MAX_CHUNKS, max(1, numbers // (_PER_FEATURE * d)), n)
+    ends = [n * i // n_parts for i in range(n_parts + 1)]
+    return [slice(a, b) for a, b in pairwise(ends)]
 
 
 def as_store(X: Any) -> Store:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial, reduce
 from typing import Any, ClassVar, TypeVar
@@ -16,7 +17,7 @@ from marginsvm.certify.linear_errors import LinearErrors
 from marginsvm.certify.tolerances import SAME_FINGERPRINT
 from marginsvm.data import passes
 from marginsvm.data.centred import CentredExamples
-from marginsvm.data.memory import Store, as_store
+from marginsvm.data.memory import Store, as_store, parts_to_scan
 from marginsvm.data.normalized import NormalizedRows
 from marginsvm.data.passes import Centre
 from marginsvm.data.work import Work
@@ -32,11 +33,17 @@ from marginsvm.kernel_matrix.capabilities import (
 from marginsvm.kernel_matrix.columns import ColumnCache, ColumnPlan
 from marginsvm.kernel_matrix.curvature import LinearCurvature
 from marginsvm.kernel_matrix.layout import DENSE, SPARSE, RowLayout, common_layout
-from marginsvm.kernel_matrix.responses import OnePassResponse, Response, softmax
+from marginsvm.kernel_matrix.responses import (
+    OnePassResponse,
+    Response,
+    ScanningResponse,
+    softmax,
+)
 from marginsvm.kernel_matrix.scale import Scale, measured
 from marginsvm.rows import LpNorm, Rows, Vector, make_rows, support_of
 
 T = TypeVar("T")
+Predictor = tuple[Array, Any]  # weights of the features, and what is subtracted from scores
 
 # Largest size (in numbers; 32 MiB) of the images of all groups together that a pass sums group by
 # group. With more classes, a second pass costs less than that memory for each block.
@@ -60,9 +67,10 @@ class LinearAdapter(
 ):
     """A problem of linear predictors on a dense or CSR matrix; images are vectors of features.
 
-    X is never copied. For a ``OnePassResponse``, a dense X is read once: the scores of a block
-    and its part of ``A^T q`` are computed while the block is in cache. A sparse X, of
-    which slices are copies, and responses that need all margins at once take two products.
+    X is never copied. For a ``ScanningResponse`` of two classes, a large X is read once, by a
+    compiled loop; so is a dense X for a ``OnePassResponse``: the scores of a block and its part of
+    ``A^T q`` are computed while the block is in cache. A small sparse X, of which slices are
+    copies, and responses that need all margins at once take two products.
 
     Parameters
     ----------
@@ -126,6 +134,7 @@ class LinearAdapter(
         groups = rows.n_groups**2 if rows.n_groups > 2 else 1
         elsewhere = store.whole is None and groups * width <= _MAX_SUMS
         self._merges = store.n_blocks > 1 and (groups == 1 or elsewhere)
+        self._parts = parts_to_scan(store.whole) if len(rows.shape) == 1 else []
 
     def _accumulate(self, V: Array, precise: bool) -> Array:
         """``V^T X`` in user's units, summed in float64 over the blocks."""
@@ -176,26 +185,42 @@ class LinearAdapter(
 
     def respond(self, w: Vector, mu: float = 1.0, response: Response = softmax) -> BestResponse:
         with self.work.as_one_pass():
+            if self._parts and isinstance(response, ScanningResponse):
+                return self._respond_in_one_pass(w, mu, response, self._scan)
             if self._merges and isinstance(response, OnePassResponse):
-                return self._respond_in_one_pass(w, mu, response)
+                return self._respond_in_one_pass(w, mu, response, self._block_by_block)
             return super().respond(w, mu, response)
 
-    def _respond_in_one_pass(self, w: Vector, mu: float, response: OnePassResponse) -> BestResponse:
-        """Margins of all rows and the image of their weights, X read once."""
-        W, shift = self._weights(w.image, precise=False)
-        slack = None if self._slack is None else self._slack * w.coef
+    def _scan(
+        self, response: ScanningResponse, predictor: Predictor, slack: Array | None, mu: float
+    ) -> tuple[Array, Any]:
+        """Margins of all rows, and the response's sums, by a compiled loop."""
+        return response.scan(self.rows, self._store.whole, self._parts, predictor, slack, mu)
+
+    def _block_by_block(
+        self, response: OnePassResponse, predictor: Predictor, slack: Array | None, mu: float
+    ) -> tuple[Array, Any]:
+        """The same by two products for each block."""
         work = partial(
             passes.margins_and_sums,
-            W=W,
-            shift=shift,
+            W=predictor[0],
+            shift=predictor[1],
             block_sums=partial(response.block_sums, mu=mu),
             merge=response.merge,
         )
         margins, sums = zip(*self._store.map(work, self.rows, slack), strict=True)
-        whole = response.finish(self.rows, reduce(response.merge, sums), mu)
+        return np.concatenate(margins), reduce(response.merge, sums)
+
+    def _respond_in_one_pass(
+        self, w: Vector, mu: float, response: Any, one_pass: Callable[..., tuple[Array, Any]]
+    ) -> BestResponse:
+        """Margins of all rows and the image of their weights, X read once."""
+        predictor = self._weights(w.image, precise=False)
+        slack = None if self._slack is None else self._slack * w.coef
+        M, sums = one_pass(response, predictor, slack, mu)
+        whole = response.finish(self.rows, sums, mu)
         assert whole.image is not None  # the sums were taken with the examples
-        M, every = np.concatenate(margins), slice(None)
-        q = response.block_weights(self.rows, every, M, mu, whole.parameters)
+        q = response.block_weights(self.rows, slice(None), M, mu, whole.parameters)
         image = whole.image.astype(np.float64, copy=False)
         image = self._centred.with_constant(image, self.rows.adjoint(q))
         return BestResponse(Vector(image / self.radius, q), replace(whole.weights, q=q))

@@ -10,6 +10,7 @@ from marginsvm.kernel_matrix.responses.response import (
     OnePassAnswer,
     OnePassResponse,
     Response,
+    ScanningResponse,
     Weights,
 )
 from marginsvm.kernel_matrix.responses.softmax import Softmax, softmax
@@ -21,6 +22,7 @@ __all__ = [
     "OnePassAnswer",
     "OnePassResponse",
     "Response",
+    "ScanningResponse",
     "Softmax",
     "Weights",
     "WorstRow",

@@ -218,3 +218,42 @@ class OnePassResponse(Response, Protocol):
             The block's part of the weights that ``respond`` gives for the margins of all rows.
         """
         ...
+
+
+@runtime_checkable
+class ScanningResponse(OnePassResponse, Protocol):
+    """A one-pass response of two classes with a compiled loop over the examples themselves."""
+
+    def scan(
+        self,
+        rows: Rows,
+        X: Any,
+        parts: list[slice],
+        predictor: tuple[Array, float],
+        slack: Array | None,
+        mu: float,
+    ) -> tuple[Array, Any]:
+        """Margins of all examples, and the sums over them.
+
+        Parameters
+        ----------
+        rows : Rows
+            Rows of two classes.
+        X : ndarray in C or Fortran's order, CSR matrix, or NormalizedRows of one of these
+            The examples.
+        parts : list of slice
+            Which examples are summed up together; threads take one part after the other.
+        predictor : (ndarray, float)
+            Weights of the features, and a number that is subtracted from the scores.
+        slack : ndarray of shape (n_examples,) or None
+            Added to the margins (units of the radius).
+        mu : float
+            As in ``respond`` (units of the radius).
+
+        Returns
+        -------
+        margins : ndarray of shape (n_examples,)
+        sums : object
+            As ``block_sums`` gives them.
+        """
+        ...

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import reduce
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from marginsvm._typing import Array
+from marginsvm.data.normalized import NormalizedRows
+from marginsvm.data.threads import ordered_map
 from marginsvm.kernel_matrix.responses.balancing import balancing_offsets, logsumexp, shifted_table
 from marginsvm.kernel_matrix.responses.response import OnePassAnswer, Weights
 from marginsvm.rows import Rows
@@ -113,6 +116,40 @@ class Softmax:
         image = None if X is None else rows.group_products(e, X, block)
         return SoftmaxSums(largest, rows.block_sum(e, block), image)
 
+    def scan(
+        self,
+        rows: Rows,
+        X: Any,
+        parts: list[slice],
+        predictor: tuple[Array, float],
+        slack: Array | None,
+        mu: float,
+    ) -> tuple[Array, SoftmaxSums]:
+        """Margins of examples of two classes, and the sums over the groups."""
+        from marginsvm.kernel_matrix.responses.compiled_softmax import pass_over
+
+        (w, shift), divided = predictor, isinstance(X, NormalizedRows)
+        constant = X.constant if divided else 0.0
+        factors = np.ones((3, rows.n_examples))
+        factors[0] = X.scale if divided else 1.0
+        factors[1] = rows.weighted(factors[1])
+        factors[2] = 0.0 if slack is None else slack
+        numbers = np.array([constant * w[-1] if constant else 0.0, shift, 1.0 / mu])
+        X, margins = X.X if divided else X, np.empty(rows.n_examples)
+        d, n_groups = X.shape[1], 2 if rows.balanced else 1
+
+        def work(part: slice) -> SoftmaxSums:
+            sums, image = np.zeros((3, n_groups)), np.zeros((n_groups, d))
+            sums[0] = -np.inf
+            task = rows.codes, factors, numbers, sums, image, margins
+            pass_over(X, w[:d], part.start, part.stop, *task)
+            if constant:
+                image = np.column_stack([image, constant * sums[2]])
+            tables = _table(sums[0], -np.inf), _table(sums[1], 0.0), _table(image, 0.0)
+            return SoftmaxSums(*tables)
+
+        return margins, reduce(self.merge, ordered_map(work, parts))
+
     def merge(self, one: SoftmaxSums, other: SoftmaxSums) -> SoftmaxSums:
         """Rescale both sums to the larger exponent of each group, and add."""
         largest = np.maximum(one.largest, other.largest)
@@ -144,6 +181,15 @@ class Softmax:
         q = _exponentials(rows, block, margins, mu, largest)
         q *= rows.expand(np.exp(_finite(largest) + exponents), block)
         return rows.weighted(q, block)
+
+
+def _table(of_groups: Array, diagonal: float) -> Array:
+    """Values of the groups, of two classes or of none, in a table of them."""
+    if len(of_groups) == 1:
+        return of_groups[None]
+    table = np.full((2, *of_groups.shape), diagonal)
+    table[[0, 1], [1, 0]] = of_groups
+    return table
 
 
 def _exponentials(rows: Rows, block: slice, margins: Array, mu: float, largest: Array) -> Array:
