@@ -5,9 +5,9 @@
 Problem I of a seed is always the same one. Each is fitted in a process of its own, which is
 interrupted after 120 s of CPU time and ended above a limit of memory. A line for each says how it
 ended, its gap, its CPU time, its peak of memory beyond X, and whether check_certificate accepts it;
-the summary says whether all ended, all certificates hold, and memory kept to the rule: beyond X at most
-max(256 MB, the size of X), and eight numbers for each row and each pair of row and class that has
-weight in the certificate; kernels 2 GB. A refusal is an end, if it comes within some seconds.
+the summary says whether all ended, all certificates hold, and memory kept to the rule: beyond X at
+most max(256 MB, the size of X), and eight numbers for each row and each pair of row and class that
+has weight in the certificate; kernels 2 GB. A refusal is an end, if it comes within some seconds.
 """
 
 import argparse
