@@ -30,6 +30,9 @@ _BRANCHES = 8
 # they are merged at the end and in the chunks' order, so that they do not depend on where the
 # chunks are, to the last bit.
 _UNMERGED_BYTES = 2**20
+# How often a thread of a worker is given chunks for one question, at most. Each time costs up to a
+# millisecond; chunks that are on disk are read as they are given, and all at once may be too many.
+_HANDED_OVER = 4
 # How often a question is asked. Where no chunk has been computed yet, nobody answers the first
 # time; and Dask, too, gives a task up for which several workers have died.
 _ATTEMPTS = 8
@@ -188,16 +191,19 @@ def _unwrapped(response: dict[str, Any]) -> Any:
 
 async def _own_parts(question: Question[T], member: Member, dask_worker: Any) -> list[Part[T]]:
     """Results of the chunks that are in this worker's memory, on all its threads."""
-    todo, parts = deque(member[1]), []
-    loop, threads = asyncio.get_running_loop(), dask_worker.executors["default"]
+    threads, mine, parts = dask_worker.state.nthreads, member[1], []
+    size = -(-len(mine) // (_HANDED_OVER * threads))
+    todo = deque(mine[i : i + size] for i in range(0, len(mine), size))
+
+    def work(some: list[tuple[int, Any, tuple[Any, ...]]]) -> list[Part[T]]:
+        return [([c], question.work(chunk, *args)) for c, chunk, args in some]
 
     async def walk() -> None:
+        loop, executor = asyncio.get_running_loop(), dask_worker.executors["default"]
         while todo:
-            c, key, args = todo.popleft()
-            chunk = dask_worker.data.get(key)  # one for each thread: the others may be on disk
-            if chunk is not None:
-                work = loop.run_in_executor(threads, question.work, chunk, *args)
-                parts.append(([c], await work))
+            held = [(c, dask_worker.data.get(key), args) for c, key, args in todo.popleft()]
+            some = [given for given in held if given[1] is not None]
+            parts.extend(await loop.run_in_executor(executor, work, some))
 
-    await asyncio.gather(*(walk() for _ in range(dask_worker.state.nthreads)))
+    await asyncio.gather(*(walk() for _ in range(threads)))
     return parts
