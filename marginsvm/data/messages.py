@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 import pickle
 from collections import Counter, deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from itertools import chain
@@ -62,12 +62,12 @@ class Question(Generic[T]):
         size = -(-n // _BRANCHES) if self.merge and n else 1
         return [team[i : i + size] for i in range(0, n, size)]
 
-    def joined(self, answers: Sequence[list[Part[T]]]) -> list[Part[T]]:
-        """Parts of several answers in the order of their chunks, merged if they are large."""
-        parts = sorted(chain(*answers), key=lambda part: part[0])
+    def joined(self, parts: Iterable[Part[T]]) -> list[Part[T]]:
+        """Parts in the order of their chunks, and as one if all of them would be large."""
+        parts = in_order(parts)
         if self.merge is None or len(parts) < 2:
             return parts
-        if self.n_chunks * len(pickle.dumps(parts[0][1])) <= _UNMERGED_BYTES:
+        if self.n_chunks * _size(parts[0][1]) <= _UNMERGED_BYTES:
             return parts
         return [(sorted(chain(*(part[0] for part in parts))), self.merged(parts))]
 
@@ -75,6 +75,11 @@ class Question(Generic[T]):
         """One result."""
         assert self.merge is not None
         return reduce(self.merge, (result for _, result in parts))
+
+
+def in_order(parts: Iterable[Part[T]]) -> list[Part[T]]:
+    """Parts in the order of their chunks."""
+    return sorted(parts, key=lambda part: part[0])
 
 
 def ask(
@@ -111,7 +116,7 @@ def ask(
         answers = client.sync(_answers, client, question, groups)
         for group, answer in zip(groups, answers, strict=True):
             if not isinstance(answer, Exception):
-                parts += answer
+                parts += pickle.loads(answer)
             elif isinstance(answer, OSError):  # a connection has broken: Dask raises these
                 failed[group[0][0]] += 1
                 error = answer
@@ -119,7 +124,7 @@ def ask(
                 raise answer
         missing = sorted(set(given).difference(*(part[0] for part in parts)))
         if not missing:
-            return question.joined([parts])
+            return in_order(parts)
     raise RuntimeError(
         f"the workers gave no answer for {len(missing)} of {len(given)} chunks, asked {_ATTEMPTS} "
         "times. Workers that are lost again and again may have too little memory: their logs say"
@@ -161,22 +166,33 @@ def _there(chunk: Any) -> None:
     """Nothing: a task that needs a chunk."""
 
 
-async def _answer(question: Question[T], group: list[Member], dask_worker: Any) -> list[Part[T]]:
-    """Answer of a worker, which is the first of a group, and of all others in the group."""
+async def _answer(question: Question[T], group: list[Member], dask_worker: Any) -> bytes:
+    """Parts of a worker, which is the first of a group, and of all others in the group.
+
+    They are pickled here, as Dask would make a message of each array.
+    """
+    from distributed.protocol.pickle import dumps
 
     async def passed_on(below: list[Member]) -> list[Part[T]]:
-        from distributed.protocol.pickle import dumps
-
         message = {"function": dumps(_answer), "args": dumps((question, below))}
         try:
-            return _unwrapped(await dask_worker.rpc(below[0][0]).run(**message))
+            return pickle.loads(_unwrapped(await dask_worker.rpc(below[0][0]).run(**message)))
         except OSError:  # this worker is lost, and its chunks remain without an answer
             return []
 
     others = [passed_on(below) for below in question.groups(group[1:])]
-    return question.joined(
-        await asyncio.gather(*others, _own_parts(question, group[0], dask_worker))
-    )
+    found = await asyncio.gather(_own_parts(question, group[0], dask_worker), *others)
+    answer: bytes = dumps(question.joined(chain(*found)))
+    return answer
+
+
+def _size(result: Any) -> int:
+    """Bytes of a result in a message."""
+    from distributed.protocol.pickle import dumps
+
+    arrays: list[pickle.PickleBuffer] = []
+    rest = dumps(result, buffer_callback=arrays.append)
+    return len(rest) + sum(array.raw().nbytes for array in arrays)
 
 
 def _unwrapped(response: dict[str, Any]) -> Any:
@@ -196,7 +212,12 @@ async def _own_parts(question: Question[T], member: Member, dask_worker: Any) ->
     todo = deque(mine[i : i + size] for i in range(0, len(mine), size))
 
     def work(some: list[tuple[int, Any, tuple[Any, ...]]]) -> list[Part[T]]:
-        return [([c], question.work(chunk, *args)) for c, chunk, args in some]
+        done: list[Part[T]] = []
+        for c, chunk, args in some:
+            done.append(([c], question.work(chunk, *args)))
+            if len(done) == 2:  # large results are merged as they come, and small ones later
+                done = question.joined(done)
+        return done
 
     async def walk() -> None:
         loop, executor = asyncio.get_running_loop(), dask_worker.executors["default"]

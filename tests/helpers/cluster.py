@@ -6,6 +6,8 @@ from concurrent.futures import ThreadPoolExecutor
 from itertools import count
 from types import SimpleNamespace
 
+import pytest
+
 
 class FakeFuture:
     """What a task gave. ``key`` names it."""
@@ -63,6 +65,7 @@ class FakeClient:
     """
 
     def __init__(self, threads):
+        pytest.importorskip("distributed")  # whose pickles workers send
         self.workers = {name: FakeWorker(name, n, self) for name, n in threads.items()}
         self.keys, self.messages, self.known = count(), [], {}
 
