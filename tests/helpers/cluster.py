@@ -1,7 +1,9 @@
 """A cluster of one process: a client and workers with the calls that ``RemoteStore`` makes."""
 
 import asyncio
+import os
 import pickle
+import signal
 from concurrent.futures import ThreadPoolExecutor
 from itertools import count
 from types import SimpleNamespace
@@ -112,6 +114,13 @@ class FakeClient:
         except OSError as error:
             return {name: error}
         return {name: found["result" if found["status"] == "OK" else "exception"]}
+
+
+def dying(work, pid, *args):
+    """Work in the middle of which the process of this number is killed."""
+    if os.getpid() == pid:
+        os.kill(pid, signal.SIGKILL)
+    return work(*args)
 
 
 def copied(value):
