@@ -478,7 +478,7 @@ def test_workers_that_are_lost_again_and_again(rng, monkeypatch):
     monkeypatch.setattr(store._client, "submit", lambda *args, **kwargs: None)
     monkeypatch.setattr(store._client, "gather", lambda some: None)
     store._client.workers["bob"].lost = True
-    with pytest.raises(RuntimeError, match="no answer for 1 of 3 chunks, asked 8 times") as info:
+    with pytest.raises(RuntimeError, match="no answer for 1 of 3 chunks in 8 attempts") as info:
         list(store.map(seen, rows_of()))
     assert "bob is gone" in str(info.value.__cause__)
 

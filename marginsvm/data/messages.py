@@ -33,8 +33,8 @@ _UNMERGED_BYTES = 2**20
 # How often a thread of a worker is given chunks for one question, at most. Each time costs up to a
 # millisecond; chunks that are on disk are read as they are given, and all at once may be too many.
 _HANDED_OVER = 4
-# How often a question is asked. Where no chunk has been computed yet, nobody answers the first
-# time; and Dask, too, gives a task up for which several workers have died.
+# Number of attempts at a question. The first finds chunks that are not computed yet; and Dask,
+# too, gives a task up for which several workers have died.
 _ATTEMPTS = 8
 
 
@@ -112,10 +112,12 @@ def ask(
         if attempt > 0:  # tasks wait until Dask has found out who is lost, and computed it again
             client.gather(client.map(_there, [chunks[c] for c in missing], pure=False))
         holders = client.who_has([chunks[c] for c in missing])
+        if not all(holders.get(chunks[c].key) for c in missing):
+            continue
         groups = question.groups(_team(chunks, holders, missing, given, failed))
         answers = client.sync(_answers, client, question, groups)
         for group, answer in zip(groups, answers, strict=True):
-            if not isinstance(answer, Exception):
+            if isinstance(answer, bytes):
                 parts += pickle.loads(answer)
             elif isinstance(answer, OSError):  # a connection has broken: Dask raises these
                 failed[group[0][0]] += 1
@@ -126,8 +128,8 @@ def ask(
         if not missing:
             return in_order(parts)
     raise RuntimeError(
-        f"the workers gave no answer for {len(missing)} of {len(given)} chunks, asked {_ATTEMPTS} "
-        "times. Workers that are lost again and again may have too little memory: their logs say"
+        f"the workers gave no answer for {len(missing)} of {len(given)} chunks in {_ATTEMPTS} "
+        "attempts. Workers that are lost again and again may have too little memory: their logs say"
     ) from error
 
 
@@ -142,9 +144,8 @@ def _team(
     team: dict[str, list[tuple[int, str, tuple[Any, ...]]]] = {}
     for c in asked:
         key = chunks[c].key
-        having = [(failed[w], len(team.get(w, ())), w) for w in holders.get(key, ())]
-        if having:
-            team.setdefault(min(having)[2], []).append((c, key, given[c]))
+        worker = min(holders[key], key=lambda w: (failed[w], len(team.get(w, ())), w))
+        team.setdefault(worker, []).append((c, key, given[c]))
     return list(team.items())
 
 
