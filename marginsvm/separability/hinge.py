@@ -14,17 +14,18 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from scipy.sparse.linalg import lsmr
 
 from marginsvm._typing import Array
+from marginsvm.algorithms.exact.systems import conjugate_gradients
 
 _MAX_STEPS = 200  # Newton steps: five to fifteen are usual, more where margins are thin
 _LOST = 1e-12  # singular values below this part of the largest are rounding
+_WELL_CONDITIONED = 1e-6  # ratio of eigenvalues: ten digits of a step are left
 _BLOCK_ROWS = 8192  # rows that are factorized at once
 _SEARCH_STEPS = 60  # steps of a line search, which ends by itself in far fewer
 _FLAT = 1e-15  # gradient, per unit row, at which only rounding is left
 _LEVEL = 1e-15  # slope of a line at which only rounding is left, relative to its terms
-_LOOSE = 1e-6  # relative precision of a step by products
+_LOOSE = 1e-3  # relative precision of a step by products
 _PRODUCTS = 2000  # in a step at most
 _PROGRESS = 1e-12  # relative decrease of the sum that is more than rounding
 _STALLED = 3  # steps in a row without progress, nor half the gradient
@@ -62,7 +63,7 @@ def least_squared_hinge(T: Any, equality: Array | None = None) -> tuple[Array, A
         if slope <= _FLAT * n or stalled > _STALLED:
             break
         active = (u > 0.0) | fixed
-        step = newton_step(T[active], u[active], descent)
+        step = newton_step(T[active], descent)
         moves = T @ step
         z = z + _exact_length(m, moves, fixed) * step
         m = T @ z
@@ -83,16 +84,32 @@ def _factor(A: Array) -> Array:
     return np.asarray(np.linalg.qr(A, mode="r"))
 
 
-def _dense_step(active: Array, u: Array, descent: Array) -> Array:
-    """``(T'T)^+ descent`` over the active rows, by their triangular factor: nothing is squared."""
+def _dense_step(active: Array, descent: Array) -> Array:
+    """``(T'T)^+ descent`` over the active rows.
+
+    By their Gram matrix if it is well conditioned, which takes half the time or less; else by their
+    triangular factor, for which nothing is squared.
+    """
+    values, vectors = np.linalg.eigh(active.T @ active)
+    if values[0] > _WELL_CONDITIONED * values[-1]:
+        return np.asarray(vectors @ ((descent @ vectors) / values))
     _, s, Vt = np.linalg.svd(triangular_factor(active), full_matrices=False)
     kept = s > _LOST * s[0]
     return np.asarray(Vt[kept].T @ ((Vt[kept] @ descent) / s[kept] ** 2))
 
 
-def _sparse_step(active: Any, u: Array, descent: Array) -> Array:
+def _sparse_step(active: Any, descent: Array) -> Array:
     """The same by products alone, as precisely as pays: the next step corrects what is left."""
-    return np.asarray(lsmr(active, u, atol=_LOOSE, btol=_LOOSE, conlim=0.0, maxiter=_PRODUCTS)[0])
+    return by_products(active, descent, np.ones(active.shape[0]))
+
+
+def by_products(T: Any, descent: Array, curvature: Array) -> Array:
+    """``(T' diag(curvature) T)^+ descent`` by conjugate gradients."""
+    diagonal = T.multiply(T).T @ curvature
+    inverse = 1.0 / np.where(diagonal > 0.0, diagonal, 1.0)
+    return conjugate_gradients(
+        lambda v: T.T @ (curvature * (T @ v)), lambda r: inverse * r, descent, _LOOSE, _PRODUCTS
+    )
 
 
 def _exact_length(m: Array, moves: Array, fixed: Array) -> float:

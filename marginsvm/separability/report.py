@@ -175,7 +175,7 @@ class Separability:
         return text + (f", and for {partly} others some classes are ruled out" if partly else "")
 
     def _proof(self) -> str:
-        if self.separable is not False or self.weights is None or not np.any(self.weights.data > 0):
+        if self.separable is not False or self.weights is None or self.estimator is None:
             return ""
         n = len(np.unique(self.weights.nonzero()[0]))
         return (

@@ -14,14 +14,17 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 from scipy.sparse.linalg import lsmr
+from scipy.special import expit
 
 from marginsvm._rounding import UNIT
 from marginsvm._typing import Array
-from marginsvm.separability.hinge import least_squared_hinge
+from marginsvm.separability.hinge import by_products, least_squared_hinge
 from marginsvm.separability.split import LOW_WEIGHT, NO_WEIGHT, Split
 
 _TIGHT = 1e-13  # relative precision of projections
-_LEVEL = 1e-6  # relative precision of a correction
+_MAX_STEPS = 100  # Newton steps; ten are usual
+_STALLED = 5  # steps in a row that do not halve the gradient
+_SHORTEST = 1e-6  # of a Newton step
 _PRODUCTS = 5000  # in a projection at most
 _ZERO = 1e-8  # coordinates of projections that are 0, in columns of unit length
 _MOST = 16  # random vectors of a null space
@@ -32,35 +35,51 @@ _THIN = 1e-7  # margins of unit rows that float64 and products may have left to 
 def split_sparse(A: Any, equality: Array) -> Split:
     """Split the rows of a sparse design; see :func:`marginsvm.separability.faces.split`."""
     lengths, norms, Z = _equilibrated(A)
-    fixed, q = equality.copy(), np.zeros(len(equality))
-    separated, z, doubt = np.zeros(len(equality), bool), np.zeros(Z.shape[1]), ""
+    fixed, z, doubt = equality.copy(), np.zeros(Z.shape[1]), ""
     for _ in range(_MAX_STAGES):
         if fixed.all():
+            z = 0.0 * z
             break
         z, u = least_squared_hinge(Z, fixed)
         top = u[~fixed].max()
         if top <= NO_WEIGHT + 1e3 * UNIT * float(np.abs(z).max()):
-            separated = ~fixed
             doubt = "a margin is as thin as rounding" * bool(np.sqrt(z @ z) * _THIN > 1.0)
             break
-        before = fixed & ~equality
-        worst = float((-u[before] / q[before]).max(initial=0.0))
-        q = q * max(1.0, 2.0 * worst) + u
         fixed |= u > min(LOW_WEIGHT, 0.1 * top)
-    q = _balanced(Z, np.where(separated, 0.0, q))
-    direction = z / lengths if separated.any() else np.zeros(len(z))
-    weights = q / norms / (np.abs(q / norms).max(initial=0.0) or 1.0)
-    return _with_faces(Z, lengths, separated, direction, weights, doubt)
+    weights = np.zeros(len(fixed))
+    weights[fixed] = _logistic_weights(Z[fixed], equality[fixed]) / norms[fixed]
+    weights /= np.abs(weights).max(initial=0.0) or 1.0
+    return _with_faces(Z, lengths, ~fixed, z / lengths, weights, doubt)
 
 
-def _balanced(Z: Any, q: Array) -> Array:
-    """The weights, changed in proportion to their sizes, so that ``Z^T q = 0`` up to rounding."""
-    used = np.flatnonzero(q)
-    for _ in range(2 * bool(len(used))):
-        M = sp.csr_array(Z[used].T @ sp.diags_array(q[used]))
-        wrong = np.asarray(M.sum(axis=1)).ravel()
-        q[used] -= q[used] * lsmr(M, wrong, atol=_TIGHT, btol=_LEVEL, maxiter=_PRODUCTS)[0]
-    return q
+def _logistic_weights(Z: Any, equality: Array) -> Array:
+    """Weights with ``Z^T q = 0`` that are positive on all rows but equalities.
+
+    They are the derivatives of a sum of logistic losses of these rows, and squares of the
+    equalities, at its minimum, which exists as the rows overlap.
+    """
+    z, m = np.zeros(Z.shape[1]), np.zeros(Z.shape[0])
+    best, least, stalled = _derivatives(m, equality), np.inf, 0
+    for _ in range(_MAX_STEPS):
+        q = _derivatives(m, equality)
+        descent = Z.T @ q
+        slope = float(np.abs(descent).max(initial=0.0))
+        stalled = 0 if slope < 0.5 * least else stalled + 1
+        if slope < least:
+            best, least = q, slope
+        if slope <= UNIT or stalled > _STALLED:
+            break
+        step = by_products(Z, descent, np.where(equality, 1.0, q * (1.0 - q)))
+        moves, t = Z @ step, 1.0
+        while t > _SHORTEST and _derivatives(m + t * moves, equality) @ moves < 0.0:
+            t *= 0.5  # beyond the minimum on this line
+        z = z + t * step
+        m = Z @ z
+    return best
+
+
+def _derivatives(m: Array, equality: Array) -> Array:
+    return np.where(equality, -m, expit(-m))
 
 
 def sparse_split_of_separator(A: Any, w: Array) -> Split:
