@@ -153,9 +153,9 @@ class _Faces:
         """The weights of all faces, balanced as well as float64 allows."""
         q = np.where(self.separated, 0.0, self.q)
         some = np.flatnonzero(q != 0.0)
-        for _ in range(2 * bool(len(some))):  # changes in proportion to the weights keep signs
-            M = self._Z[some].T * q[some]
-            q[some] -= q[some] * np.linalg.lstsq(M, M.sum(axis=1), rcond=_COLLINEAR)[0]
+        if len(some):  # changes in proportion to the weights keep signs
+            M = self._Z[some] * q[some, None]
+            q[some] -= q[some] * _least_solution(M, M.sum(axis=0))
         return q / (np.abs(q).max(initial=0.0) or 1.0)
 
     def _doubt_if(self, doubtful: bool, reason: str) -> None:
@@ -179,9 +179,7 @@ class _Faces:
         if len(before):
             free = self._equality[before]
             scale = np.where(free, 1.0, self.q[before])
-            change = np.linalg.lstsq(
-                self._Z[before].T * scale, -(self._Z.T @ new), rcond=_COLLINEAR
-            )[0]
+            change = _least_solution(self._Z[before] * scale[:, None], -(self._Z.T @ new))
             worst = float(-(change[~free]).min(initial=0.0))
             self.q *= max(1.0, worst / _SHARE)
             new[before] += change * scale
@@ -197,6 +195,17 @@ class _Faces:
         near = (pivots > self.zero) & (pivots < _DOUBTFUL * self.zero)
         self._doubt_if(bool(near.any()), "rows are nearly dependent")
         self.N = self.N @ Q[:, int(np.count_nonzero(pivots > self.zero)) :]
+
+
+def _least_solution(M: Array, right: Array) -> Array:
+    """The shortest x with ``M^T x = right``, for many rows M, by their triangular factor."""
+    _, s, Vt = np.linalg.svd(triangular_factor(M), full_matrices=False)
+    kept = s > _COLLINEAR * s[0]
+    Vt, x, left = Vt[kept] / s[kept, None], np.zeros(len(M)), right
+    for _ in range(3):  # what rounding has left
+        x += M @ (Vt.T @ (Vt @ left))
+        left = right - M.T @ x
+    return x
 
 
 def _unit(A: Array) -> Array:
