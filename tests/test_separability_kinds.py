@@ -352,3 +352,22 @@ def test_rounding_is_not_taken_for_separation():
     report = check_separability(X, y)
     assert report.kind != "complete"
     assert not report.separated.any()
+
+
+def test_some_of_many_rows_are_enough(monkeypatch, rng):
+    from marginsvm.separability import sampling
+
+    monkeypatch.setattr(sampling, "_ROWS", 100)
+    monkeypatch.setattr(sampling, "_PER_COLUMN", 5)
+    for chance in (0.0, 0.02, 0.2):
+        X, y = rng.standard_normal((3000, 4)), rng.integers(0, 2, 3000)
+        X[:, 1] = np.where(y == 1, rng.random(3000) < chance, 0.0) * rng.random(3000)
+        X[:, 2] = rng.integers(0, 3, 3000)
+        report = check_separability(X, y)
+        np.testing.assert_array_equal(report.separated, X[:, 1] > 0)
+        if chance:
+            assert statuses(report) == ["finite", "finite", "+inf", "finite", "finite"]
+            holds(report, X, y, exact=[False])
+        count = rng.poisson(0.5, 3000) * (X[:, 1] == 0)
+        report = check_separability(X, count, family="poisson")
+        np.testing.assert_array_equal(report.separated, X[:, 1] > 0)

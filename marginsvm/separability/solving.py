@@ -20,7 +20,7 @@ from marginsvm.certify.checker.separation import (
 from marginsvm.separability.coefficients import FINITE, Coefficient, statuses
 from marginsvm.separability.data import Question
 from marginsvm.separability.design import Design, distinct
-from marginsvm.separability.faces import split, split_of_separator
+from marginsvm.separability.faces import split_of_separator
 from marginsvm.separability.report import (
     COMPLETE,
     OVERLAP,
@@ -29,6 +29,7 @@ from marginsvm.separability.report import (
     Direction,
     Separability,
 )
+from marginsvm.separability.sampling import split_many
 from marginsvm.separability.sparse_faces import sparse_split_of_separator, split_sparse
 from marginsvm.separability.split import Split
 
@@ -62,7 +63,7 @@ def report_of(asked: Question, estimator: Any) -> Separability:
 def _split_distinct(design: Design) -> Split:
     """The split of the rows of a dense design, of which equal ones are looked at once."""
     first, of = distinct(design.A, design.equality)
-    found = split(design.A[first], design.equality[first])
+    found = split_many(design.A[first], design.equality[first])
     weights = np.zeros(len(of))
     weights[first] = found.weights
     return replace(found, separated=found.separated[of], weights=weights)
