@@ -108,7 +108,8 @@ def _null_space_in_floats(A: NDArray) -> NDArray:
     if not A.size:
         return np.eye(A.shape[1])
     A = A / np.maximum(_largest(A, 1), 1e-300)[:, None]
-    A = np.linalg.qr(A, mode="r") if A.shape[0] > A.shape[1] else A  # the same span
+    if A.shape[0] > A.shape[1]:  # the same span
+        A = np.asarray(np.linalg.qr(A, mode="r"))
     order, rank = independent_first(A.T)
     return np.asarray(np.linalg.qr(A[order[:rank]].T, mode="complete")[0][:, rank:])
 
