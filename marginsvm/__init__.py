@@ -19,7 +19,7 @@ from marginsvm.callbacks import CheckpointCallback
 from marginsvm.certify.certificate import MarginCertificate
 from marginsvm.certify.checker.check import CertificateCheck, check_certificate
 from marginsvm.certify.checker.separability import SeparabilityCheck, check_separability_proof
-from marginsvm.display import MarginPathDisplay
+from marginsvm.display import MarginPathDisplay, SeparationDisplay
 from marginsvm.dual_state import DualStateMixin
 from marginsvm.kernel_matrix import KernelMatrixAdapter
 from marginsvm.schedules import NesterovSchedule, PowerSchedule, theory_draws
@@ -47,6 +47,7 @@ __all__ = [
     "PrimalMirrorDescent",
     "Separability",
     "SeparabilityCheck",
+    "SeparationDisplay",
     "SmoothedKernelPerceptron",
     "VonNeumannClassifier",
     "check_certificate",

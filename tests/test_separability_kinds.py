@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from scipy.optimize import linprog
 from sklearn.datasets import load_breast_cancer, load_iris, load_wine
 
-from marginsvm import check_separability, check_separability_proof
+from marginsvm import SeparationDisplay, check_separability, check_separability_proof
 from marginsvm.separability import solving
 
 FAMILIES = ["binomial", "multinomial", "poisson", "trials"]
@@ -198,7 +198,7 @@ def test_endometrial_cancer(table):
     holds(report, X, data.HG)
     text = repr(report)
     assert text.startswith("Not separable, but quasi-complete separation: 13 of 79 examples")
-    assert "infinite are NV." in text
+    assert "Infinite: NV." in text
 
 
 def test_lizards(table):
@@ -371,3 +371,20 @@ def test_some_of_many_rows_are_enough(monkeypatch, rng):
         count = rng.poisson(0.5, 3000) * (X[:, 1] == 0)
         report = check_separability(X, count, family="poisson")
         np.testing.assert_array_equal(report.separated, X[:, 1] > 0)
+
+
+def test_the_picture_of_a_report():
+    X = np.array([[0.0, 1.0], [1.0, 0.0], [1.0, 0.0], [2.0, 2.0]])
+    report = check_separability(X, ["a", "a", "b", "b"])
+    display = SeparationDisplay.from_report(report)
+    assert [t.get_text() for t in display.ax_.get_yticklabels()] == ["(intercept)", "x0", "x1"]
+    assert {t.get_text() for t in display.ax_.texts} >= {"infinite, of either sign"}
+    other = SeparationDisplay.from_report(report, X, ["a", "a", "b", "b"], ax=display.ax_)
+    assert other.figure_ is display.figure_
+    (rings,) = (line for line in other.ax_.lines if line.get_label() == "separated")
+    np.testing.assert_array_equal(rings.get_xydata(), X[[0, 3]])
+    with pytest.raises(ValueError, match="two features"):
+        SeparationDisplay.from_report(report, X[:, :1], [0, 0, 1, 1])
+    kernel = check_separability(X, ["a", "a", "b", "b"], kernel="rbf")
+    with pytest.raises(ValueError, match="of a kernel"):
+        SeparationDisplay.from_report(kernel)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from textwrap import fill
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,6 +14,7 @@ from marginsvm.certify.certificate import at_least, at_most
 from marginsvm.separability.coefficients import EITHER, FINITE, UNIDENTIFIED, Coefficient
 
 COMPLETE, QUASI, OVERLAP, UNDECIDED = "complete", "quasi-complete", "overlap", "undecided"
+_WIDTH = 96  # characters of a line
 _LISTED = 20  # lines of the table, and examples that are named
 
 
@@ -90,7 +92,7 @@ class Separability:
     >>> check_separability([[0.0], [1.0]], [0, 1])
     Separable (complete separation): a predictor separates the classes with margin 0.499,
     and none reaches more than 0.501.
-    The maximum-likelihood estimate does not exist: infinite are (intercept), x0.
+    The maximum-likelihood estimate does not exist. Infinite: (intercept), x0.
     ...
       (intercept)  -inf
       x0           +inf
@@ -143,24 +145,25 @@ class Separability:
         return np.asarray(table[:, -n // len(table) :].ravel())
 
     def __repr__(self) -> str:
-        return "\n".join([*self._first_lines(), *self._advice(), *self._table()])
+        text = [fill(text, _WIDTH) for text in (self._finding(), *self._advice())]
+        return "\n".join([*text, *self._table()])
 
-    def _first_lines(self) -> list[str]:
+    def _finding(self) -> str:
         if self.kind == COMPLETE:
-            return [f"Separable (complete separation){self._margins()}."]
+            return f"Separable (complete separation){self._margins()}."
         if self.kind == UNDECIDED:
             known = f"Not separable: {self._proof()}" if self.separable is False else "Undecided:"
-            return [f"{known} {self.reason}".rstrip()]
+            return f"{known} {self.reason}"
         start = "Undecided in the last digits" if self.separable is None else "Not separable"
         if self.kind == OVERLAP:
-            return [f"{start}: the classes overlap (no separation). {self._proof()}".rstrip()]
-        return [f"{start}, but quasi-complete separation: {self._separated()}. {self._proof()}"]
+            return f"{start}: the classes overlap (no separation). {self._proof()}"
+        return f"{start}, but quasi-complete separation: {self._separated()}. {self._proof()}"
 
     def _margins(self) -> str:
         if np.isnan(self.margin):
             return ""
         return (
-            f": a predictor separates the classes with margin {at_least(self.margin, 3)},\n"
+            f": a predictor separates the classes with margin {at_least(self.margin, 3)}, "
             f"and none reaches more than {at_most(self.margin_bound, 3)}"
         )
 
@@ -168,7 +171,7 @@ class Separability:
         """Which examples are separated, in words."""
         perfect = np.flatnonzero(self.separated)
         partly = int(self.separated_rows.any(axis=1).sum()) - len(perfect)
-        text = f"{len(perfect)} of {len(self.separated)} examples are\npredicted perfectly"
+        text = f"{len(perfect)} of {len(self.separated)} examples are predicted perfectly"
         if len(perfect):
             more = ", ..." if len(perfect) > _LISTED else ""
             text += f" ({', '.join(map(str, perfect[:_LISTED]))}{more})"
@@ -179,7 +182,7 @@ class Separability:
             return ""
         n = len(np.unique(self.weights.nonzero()[0]))
         return (
-            f"Weights on {n} examples make\nthe classes meet, which is proved for the numbers of X "
+            f"Weights on {n} examples make the classes meet, which is proved for the numbers of X "
             "in float64."
         )
 
@@ -189,9 +192,9 @@ class Separability:
         endless = [c for c in self.coefficients if c.status not in (FINITE, UNIDENTIFIED)]
         named = ", ".join(c.name for c in endless[:_LISTED]) + ", ..." * (len(endless) > _LISTED)
         return [
-            f"The maximum-likelihood estimate does not exist: infinite are {named}.",
+            f"The maximum-likelihood estimate does not exist. Infinite: {named}.",
             "Report these as infinite, penalise the fit (Firth, ridge), or drop them together with "
-            "the\nexamples that they predict perfectly; standard errors of a fit without a penalty "
+            "the examples that they predict perfectly; standard errors of a fit without a penalty "
             "mean nothing.",
         ]
 
