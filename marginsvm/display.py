@@ -188,8 +188,10 @@ class SeparationDisplay:
         ----------
         report : Separability
             What :func:`marginsvm.check_separability` returned, for a linear problem.
-        X, y : array-like, default=None
-            The data, if it has two features and the examples are to be drawn.
+        X : array-like of shape (n_samples, 2), default=None
+            Two features, for a picture of the examples. None: the coefficients are drawn.
+        y : array-like of shape (n_samples,), default=None
+            Their labels or counts.
         ax : matplotlib Axes, default=None
             Where to draw; a new figure if None.
 

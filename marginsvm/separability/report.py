@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from textwrap import fill
 from typing import Any, NamedTuple
 
@@ -36,6 +36,9 @@ class Direction(NamedTuple):
 class Separability:
     """Result of :func:`check_separability`.
 
+    Beside the attributes, ``separated`` is a mask of the examples that are predicted perfectly,
+    and ``estimate_exists`` says whether the maximum-likelihood estimate is finite.
+
     Attributes
     ----------
     kind : {"complete", "quasi-complete", "overlap", "undecided"}
@@ -47,13 +50,7 @@ class Separability:
         True: ``coef`` and ``intercept`` separate the classes. False: weights q near ``weights`` are
         proved to exist with ``A^T q`` exactly zero, for the numbers of X in float64, so that no
         predictor separates the classes completely. None: neither was found.
-    estimate_exists : bool or None
-        Whether the maximum-likelihood estimate is finite, in the coefficients that are identified:
-        with ``overlap`` and only then. None: undecided.
-    separated : ndarray of bool, shape (n_samples,)
-        Examples that are predicted perfectly as the estimate goes to infinity: all of their rows
-        are separated. False for examples that must be fitted exactly, and for those of weight 0.
-    separated_rows : ndarray of bool, shape (n_samples, 1) or (n_samples, n_classes)
+    separated_rows : ndarray of shape (n_samples, 1) or (n_samples, n_classes), bool
         The rows that are strictly on the right side. More than two classes: whether the class is
         ruled out for the example.
     direction : Direction or None
@@ -98,34 +95,52 @@ class Separability:
       x0           +inf
     """
 
+    kind: str
     separable: bool | None
-    margin: float
-    margin_bound: float
-    coef: Array | None
-    intercept: Array | None
-    weights: sp.csr_array | None
-    estimator: Any
-    kind: str = UNDECIDED
+    separated_rows: Array
+    direction: Direction | None = None
+    coefficients: tuple[Coefficient, ...] = ()
     family: str = "binomial"
     fit_intercept: bool = True
-    separated_rows: Array = field(default_factory=lambda: np.zeros((0, 1), bool))
-    direction: Direction | None = None
-    overlap_weights: sp.csr_array | None = None
-    coefficients: tuple[Coefficient, ...] = ()
     reason: str = ""
+    margin: float = np.nan
+    margin_bound: float = np.nan
+    coef: Array | None = None
+    intercept: Array | None = None
+    weights: sp.csr_array | None = None
+    overlap_weights: sp.csr_array | None = None
+    estimator: Any = None
 
     @property
     def separated(self) -> Array:
+        """Examples that are predicted perfectly as the estimate goes to infinity: a mask.
+
+        All of their rows are separated. False for examples that must be fitted exactly, and for
+        those of weight 0.
+        """
         rows = self.separated_rows
         return np.asarray(rows.sum(axis=1) >= max(rows.shape[1] - 1, 1))
 
     @property
     def estimate_exists(self) -> bool | None:
+        """Whether the maximum-likelihood estimate is finite, in the identified coefficients.
+
+        It is where the examples overlap, and only then. None: undecided.
+        """
         return None if self.kind == UNDECIDED else self.kind == OVERLAP
 
     def to_frame(self) -> Any:
-        """The coefficients as a table: a pandas DataFrame with the columns ``status`` and
-        ``direction``, and their names as index.
+        """Make a table of the coefficients.
+
+        Returns
+        -------
+        pandas.DataFrame
+            Their ``status`` and the ``direction``, with their names as index.
+
+        Raises
+        ------
+        ImportError
+            If pandas is not installed.
         """
         import pandas as pd
 

@@ -39,13 +39,11 @@ _WRITTEN_OUT = 2**22  # numbers of a sparse design that is written out, in 32 MB
 def report_of(asked: Question, estimator: Any) -> Separability:
     """The report of a regression; ``estimator`` is fitted to labels, and None for counts."""
     design = asked.design()
-    report = _of_labels(estimator) if estimator is not None else _of_counts()
-    report = replace(
-        report,
-        family=asked.family,
-        fit_intercept=asked.fit_intercept,
-        separated_rows=np.zeros((design.n_examples, asked.n_columns()), bool),
-    )
+    nothing = np.zeros((design.n_examples, asked.n_columns()), bool)
+    report = Separability(UNDECIDED, None, nothing)
+    if estimator is not None:
+        report = _of_labels(estimator, nothing)
+    report = replace(report, family=asked.family, fit_intercept=asked.fit_intercept)
     if report.separable is False and _spans(design, report.weights):
         finite = tuple(Coefficient(name, FINITE) for name in design.names)
         return replace(report, kind=OVERLAP, coefficients=finite, overlap_weights=report.weights)
@@ -74,10 +72,9 @@ def of_a_kernel(estimator: Any) -> Separability:
     found, n = estimator.separable_, estimator.certificate_.weights.shape
     reason = "" if found else _KERNELS if found is False else _in_vain(estimator)
     return replace(
-        _of_labels(estimator),
+        _of_labels(estimator, np.full((n[0], 1), bool(found))),
         kind=COMPLETE if found else UNDECIDED,
         coef=estimator.dual_coef_ if found else None,
-        separated_rows=np.full((n[0], 1), bool(found)),
         reason=reason,
     )
 
@@ -94,10 +91,12 @@ def _in_vain(estimator: Any) -> str:
     )
 
 
-def _of_labels(estimator: Any) -> Separability:
+def _of_labels(estimator: Any, separated_rows: Array) -> Separability:
     found = estimator.separable_
     return Separability(
-        separable=found,
+        UNDECIDED,
+        found,
+        separated_rows,
         margin=estimator.margin_,
         margin_bound=estimator.margin_bound_,
         coef=getattr(estimator, "coef_", None) if found else None,
@@ -105,11 +104,6 @@ def _of_labels(estimator: Any) -> Separability:
         weights=estimator.certificate_.weights if found is False else None,
         estimator=estimator,
     )
-
-
-def _of_counts() -> Separability:
-    nothing = np.nan, np.nan, None, None, None, None
-    return Separability(None, *nothing)
 
 
 def _spans(design: Design, weights: sp.csr_array) -> bool:

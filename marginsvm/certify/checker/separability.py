@@ -26,6 +26,15 @@ class SeparabilityCheck:
         What is wrong or not proved, or an empty string.
     exact : bool
         Whether nothing was rounded.
+
+    Examples
+    --------
+    >>> from dataclasses import replace
+    >>> from marginsvm import check_separability, check_separability_proof
+    >>> X, y = [[0.0], [1.0], [1.0], [2.0]], [0, 0, 1, 1]
+    >>> false = replace(check_separability(X, y), kind="overlap")
+    >>> check_separability_proof(false, X, y).reason
+    "the kind of these rows is 'quasi-complete', not 'overlap'"
     """
 
     valid: bool
@@ -52,8 +61,10 @@ def check_separability_proof(
     ----------
     report : Separability
         Of a linear problem.
-    X, y : array-like
+    X : array-like or sparse matrix of shape (n_samples, n_features)
         As given to :func:`marginsvm.check_separability`.
+    y : array-like of shape (n_samples,) or (n_samples, 2)
+        As given there.
     sample_weight : array-like of shape (n_samples,), default=None
         As given there.
     exact : bool, default=False
@@ -75,6 +86,11 @@ def check_separability_proof(
     -----
     Without ``exact``, lengths of up to 1e-9 of those of the terms that are added count as 0, and
     rows may be combinations of others up to 1e-7.
+
+    References
+    ----------
+    A. Albert, J. A. Anderson. On the existence of maximum likelihood estimates in logistic
+    regression models. Biometrika, 1984. Theorems 1 to 3.
 
     Examples
     --------
