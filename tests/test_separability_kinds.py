@@ -388,3 +388,61 @@ def test_the_picture_of_a_report():
     kernel = check_separability(X, ["a", "a", "b", "b"], kernel="rbf")
     with pytest.raises(ValueError, match="of a kernel"):
         SeparationDisplay.from_report(kernel)
+
+
+def test_what_is_ruled_out_of_three_classes():
+    X, y = IRIS
+    ruled_out = check_separability(X, y).separated_rows
+    np.testing.assert_array_equal(ruled_out[y == 0], [[False, True, True]] * 50)
+    np.testing.assert_array_equal(ruled_out[y != 0], [[True, False, False]] * 100)
+
+
+def test_the_direction_has_the_largest_margin(rng):
+    """In columns with entries up to 1, so that they are of unit length: against a linear scan."""
+    X, y = rng.uniform(-1.0, 1.0, (60, 2)), rng.integers(0, 2, 60)
+    near = rng.random(60) < 0.3
+    signs = np.where(y == 1, 1.0, -1.0)
+    X[near] = np.abs(X[near]) * signs[near, None] + 0.1 * X[near]
+    X *= 0.9 / np.abs(X[near]).max(axis=0)
+    X = np.column_stack([X * near[:, None], rng.integers(-1, 2, 60) * ~near])
+    report = check_separability(X, y, fit_intercept=False)
+    assert report.kind == "quasi-complete"
+    np.testing.assert_array_equal(report.separated, near)
+    w = report.direction.coef[0]
+    angles = np.linspace(0, 2 * np.pi, 200_001)
+    best = (signs[near] * (X[near, :2] @ [np.cos(angles), np.sin(angles)]).T).min(axis=1).max()
+    np.testing.assert_allclose((signs * (X @ w))[near].min() / np.linalg.norm(w), best, rtol=1e-6)
+
+
+HARD = {
+    "identifiers": lambda rng: rng.integers(0, 10**12, 100).astype(float),
+    "nanoseconds since 1970": lambda rng: 1.7e18 + rng.integers(0, 10**16, 100),
+    "a column next to the intercept": lambda rng: 1e15 + np.arange(100.0),
+    "a constant": lambda rng: np.full(100, 3.0),
+    "1e-150": lambda rng: 1e-150 * rng.standard_normal(100),
+}
+
+
+@pytest.mark.parametrize("column", HARD.values(), ids=HARD)
+def test_hard_columns(column, rng):
+    X, y = np.column_stack([rng.standard_normal(100), column(rng)]), rng.integers(0, 2, 100)
+    report = check_separability(X, y)
+    assert report.kind == "overlap"
+    holds(report, X, y)
+
+
+def test_separation_by_the_last_digits_is_not_decided():
+    t = np.linspace(0, 1, 40)
+    y = np.arange(40) % 2
+    report = check_separability(np.column_stack([t, t + 1e-13 * np.where(y == 1, 1, -1)]), y)
+    assert report.kind == "undecided"
+    assert "float64 hardly tells from 0" in report.reason
+    assert report.estimate_exists is None
+
+
+def test_more_features_than_examples(rng):
+    X, y = rng.standard_normal((20, 500)), np.arange(20) % 2
+    report = check_separability(X, y)
+    assert report.kind == "complete"
+    assert statuses(report).count("not identified") == 481
+    holds(report, X, y)

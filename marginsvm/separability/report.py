@@ -55,7 +55,9 @@ class Separability:
         ruled out for the example.
     direction : Direction or None
         ``coef`` and ``intercept`` that are strictly on the right side of exactly these rows and 0
-        on the others. None where nothing is separated, and with kernels.
+        on the others: those of the largest margin on these rows, where columns are divided by the
+        powers of two next to their largest entries (under complete separation of classes: a
+        separator; of large sparse data: any). None where nothing is separated, and with kernels.
     coefficients : tuple of Coefficient
         Name and status of each coefficient: ``finite``, ``+inf``, ``-inf``, ``inf`` (of either
         sign; among more than 300, also one whose sign no single example determines) or ``not

@@ -17,6 +17,7 @@ from marginsvm.certify.checker.separation import (
     flaw_in_floats,
     flaw_in_integers,
 )
+from marginsvm.separability.centring import of_largest_margin
 from marginsvm.separability.coefficients import FINITE, Coefficient, statuses
 from marginsvm.separability.data import Question
 from marginsvm.separability.design import Design, distinct
@@ -34,6 +35,15 @@ from marginsvm.separability.sparse_faces import sparse_split_of_separator, split
 from marginsvm.separability.split import Split
 
 _WRITTEN_OUT = 2**22  # numbers of a sparse design that is written out, in 32 MB
+# Weights below this part of the largest may be those that a proof of an overlap goes without.
+_SURE = 1e-8
+_BALANCED = 1e-11  # of weights that sum to 1, in columns up to 1: what rounding may leave
+_SMALL = 200_000  # numbers of a design of which doubts are settled in integers: about a second
+_KERNELS = "With kernels, only complete separation is decided."
+_THIN = (
+    "the classes are separated, or not, by a combination of columns that float64 hardly tells "
+    "from 0"
+)
 
 
 def report_of(asked: Question, estimator: Any) -> Separability:
@@ -55,6 +65,7 @@ def report_of(asked: Question, estimator: Any) -> Separability:
         found = (sparse_split_of_separator if sparse else split_of_separator)(design.A, w)
     else:
         found = split_sparse(design.A, design.equality) if sparse else _split_distinct(design)
+        found = _centred(design.A, found)
     return _with_split(report, design, found)
 
 
@@ -79,9 +90,6 @@ def of_a_kernel(estimator: Any) -> Separability:
     )
 
 
-_KERNELS = "With kernels, only complete separation is decided."
-
-
 def _in_vain(estimator: Any) -> str:
     return (
         "neither a separator nor a proof that there is none was found in "
@@ -89,6 +97,15 @@ def _in_vain(estimator: Any) -> str:
         f"{at_most(estimator.margin_bound_, 3)}; the radius of the data is "
         f"{estimator.certificate_.radius:.3g}."
     )
+
+
+def _centred(A: Any, found: Split) -> Split:
+    """The same with the direction of the largest margin, in columns of unit length."""
+    if not found.whole or not found.separated.any():
+        return found
+    T = A[found.separated] @ (found.face / found.lengths[:, None])
+    z = of_largest_margin(T, found.face.T @ (found.direction * found.lengths))
+    return replace(found, direction=(found.face @ z) / found.lengths)
 
 
 def _of_labels(estimator: Any, separated_rows: Array) -> Separability:
@@ -116,12 +133,11 @@ def _spans(design: Design, weights: sp.csr_array) -> bool:
         return False
     A = A.toarray() if sp.issparse(A) else A
     top = np.abs(A).max(axis=0)
-    return bool(top.min() > 0 and independent_first((A / top).T)[1] == n_columns)
-
-
-# Weights below this part of the largest may be those that a proof of an overlap goes without.
-_SURE = 1e-8
-_SMALL = 200_000  # numbers of a design of which doubts are settled in integers: about a second
+    if not top.min() > 0:
+        return False
+    A, w = A / top, q[design.example[used], design.column[used]]
+    balanced = np.abs(A.T @ w).max() <= _BALANCED * w.sum()
+    return bool(balanced and independent_first(A.T)[1] == n_columns)
 
 
 def _with_split(report: Separability, design: Design, found: Split) -> Separability:
@@ -129,8 +145,8 @@ def _with_split(report: Separability, design: Design, found: Split) -> Separabil
     separated, shape = found.separated, report.separated_rows.shape
     kind = OVERLAP if not separated.any() else COMPLETE if separated.all() else QUASI
     reason = _doubt(design, found)
-    if report.separable is False and kind == COMPLETE:
-        reason = reason or _THIN
+    if (reason and report.separable) or (report.separable is False and kind == COMPLETE):
+        reason = _THIN
     separable = report.separable
     if separable is None and not reason:
         separable = _decided(design, found, kind, of_labels=report.estimator is not None)
@@ -151,9 +167,6 @@ def _with_split(report: Separability, design: Design, found: Split) -> Separabil
     if separable and report.coef is None and direction is not None:
         out = replace(out, coef=direction.coef, intercept=direction.intercept)
     return replace(out, weights=q) if separable is False and report.weights is None else out
-
-
-_THIN = "a margin is as thin as rounding"
 
 
 def _doubt(design: Design, found: Split) -> str:
