@@ -173,8 +173,11 @@ class Separability:
             return f"{known} {self.reason}"
         start = "Undecided in the last digits" if self.separable is None else "Not separable"
         if self.kind == OVERLAP:
-            return f"{start}: the classes overlap (no separation). {self._proof()}"
-        return f"{start}, but quasi-complete separation: {self._separated()}. {self._proof()}"
+            found = "the classes overlap (no separation)"
+        else:
+            found = f"but quasi-complete separation: {self._separated()}"
+        colon = ":" if self.kind == OVERLAP else ","
+        return f"{start}{colon} {found}. {self._proof()} {self.reason}".rstrip()
 
     def _margins(self) -> str:
         if np.isnan(self.margin):

@@ -39,6 +39,7 @@ _WRITTEN_OUT = 2**22  # numbers of a sparse design that is written out, in 32 MB
 _SURE = 1e-8
 _BALANCED = 1e-11  # of weights that sum to 1, in columns up to 1: what rounding may leave
 _SMALL = 200_000  # numbers of a design of which doubts are settled in integers: about a second
+_TINY = 20_000  # the same of those that are proved in integers in any case: some milliseconds
 _KERNELS = "With kernels, only complete separation is decided."
 _THIN = (
     "the classes are separated, or not, by a combination of columns that float64 hardly tells "
@@ -144,11 +145,11 @@ def _with_split(report: Separability, design: Design, found: Split) -> Separabil
     """Complete a report by what the split of the rows says, as far as rounding allows."""
     separated, shape = found.separated, report.separated_rows.shape
     kind = OVERLAP if not separated.any() else COMPLETE if separated.all() else QUASI
-    reason = _doubt(design, found)
-    if (reason and report.separable) or (report.separable is False and kind == COMPLETE):
-        reason = _THIN
+    doubtful, reason = _doubt(design, found)
+    if (doubtful and report.separable) or (report.separable is False and kind == COMPLETE):
+        doubtful, reason = True, _THIN
     separable = report.separable
-    if separable is None and not reason:
+    if separable is None and not doubtful:
         separable = _decided(design, found, kind, of_labels=report.estimator is not None)
     table = np.zeros(shape, bool)
     table[design.example, design.column] = separated
@@ -156,7 +157,7 @@ def _with_split(report: Separability, design: Design, found: Split) -> Separabil
     q = None if kind == COMPLETE else _table_of(found.weights, design, shape)
     out = replace(
         report,
-        kind=UNDECIDED if reason else kind,
+        kind=UNDECIDED if doubtful else kind,
         reason=reason,
         separable=separable,
         separated_rows=table,
@@ -169,15 +170,18 @@ def _with_split(report: Separability, design: Design, found: Split) -> Separabil
     return replace(out, weights=q) if separable is False and report.weights is None else out
 
 
-def _doubt(design: Design, found: Split) -> str:
-    """What rounding leaves open of a split, or an empty string."""
+def _doubt(design: Design, found: Split) -> tuple[bool, str]:
+    """Whether rounding leaves a split open, and what is not proved of it."""
+    A, size = design.A, np.prod(design.A.shape)
     each = np.abs(found.face).max(axis=1, initial=0.0) == 0.0
-    claim = design.equality, found.separated, found.direction, found.weights
-    reason = found.doubt or flaw_in_floats(design.A, *claim, found.identified, each)
-    if reason and np.prod(design.A.shape) <= _SMALL:
-        A = design.A.toarray() if sp.issparse(design.A) else design.A
-        return reason if flaw_in_integers(A, *claim, found.identified, each) else ""
-    return reason
+    claim = design.equality, found.separated, found.direction, found.weights, found.identified, each
+    flaw = found.doubt or flaw_in_floats(A, *claim)
+    if size > (_SMALL if flaw else _TINY):
+        return bool(flaw), flaw
+    unproved = flaw_in_integers(A.toarray() if sp.issparse(A) else A, *claim)
+    if not unproved or flaw:
+        return bool(unproved), flaw if unproved else ""
+    return False, f"This holds up to the rounding of X; of its numbers as they are, {unproved}."
 
 
 def _decided(design: Design, found: Split, kind: str, of_labels: bool) -> bool | None:
