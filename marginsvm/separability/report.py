@@ -172,12 +172,10 @@ class Separability:
             known = f"Not separable: {self._proof()}" if self.separable is False else "Undecided:"
             return f"{known} {self.reason}"
         start = "Undecided in the last digits" if self.separable is None else "Not separable"
-        if self.kind == OVERLAP:
-            found = "the classes overlap (no separation)"
-        else:
-            found = f"but quasi-complete separation: {self._separated()}"
-        colon = ":" if self.kind == OVERLAP else ","
-        return f"{start}{colon} {found}. {self._proof()} {self.reason}".rstrip()
+        found = ": the classes overlap (no separation)"
+        if self.kind == QUASI:
+            found = f", but quasi-complete separation: {self._separated()}"
+        return f"{start}{found}. {self._proof()} {self.reason}"
 
     def _margins(self) -> str:
         if np.isnan(self.margin):

@@ -11,9 +11,7 @@ from numpy.typing import NDArray
 
 from marginsvm.certify.checker.separation import flaw_in_floats, flaw_in_integers
 
-_SMALL = (
-    200_000  # numbers of a design that is checked in integers where floats fail: about a second
-)
+_SMALL = 200_000  # numbers of a design that takes about a second in integers
 _LEFT_OUT = "not identified"
 _KINDS = {(True, True): "complete", (True, False): "quasi-complete", (False, False): "overlap"}
 
