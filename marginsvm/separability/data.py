@@ -45,8 +45,8 @@ class Question:
     sample_weight: Any
     feature_names: Any
 
-    def design(self) -> Design:
-        """The rows, without those of examples of weight 0."""
+    def design(self, only: Array | None = None) -> Design:
+        """The rows, without those of examples of weight 0; or those of some examples alone."""
         given = check_array(self.X, accept_sparse="csr", dtype=(np.float64, np.float32))
         check_consistent_length(given, self.y)
         kept = np.arange(len(self.y))
@@ -56,14 +56,16 @@ class Question:
             kept = kept[self.y[kept].any(axis=1)]
         if not len(kept):
             raise ValueError("no example has a positive weight; at least one is needed")
-        X, y, names = given[kept], self.y[kept], self._feature_names(given)
-        X = X.astype(np.float64)
+        classes, names = np.unique(self.y[kept]), self._feature_names(given)
+        kept = kept if only is None else only
+        X, y = given if len(kept) == given.shape[0] else given[kept], self.y[kept]
+        X = X.astype(np.float64, copy=False)
         if self.fit_intercept:
             X, names = _with_intercept(X), [INTERCEPT, *names]
         example, column = kept, np.zeros(len(kept), int)
         if not self.labels:
             A, equality = (trials if y.ndim == 2 else counts)(X, y)
-        elif len(classes := np.unique(y)) == 2:
+        elif len(classes) == 2:
             A, equality = two_classes(X, y == classes[1])
         else:
             codes = np.searchsorted(classes, y)
@@ -71,11 +73,6 @@ class Question:
             equality, example = np.zeros(len(of), bool), kept[of]
             names = [f"{c}: {name}" for c in classes[1:] for name in names]
         return Design(A, equality, example, column, names, len(self.y))
-
-    def n_columns(self) -> int:
-        """Rows of an example: one, or one for each class."""
-        k = len(np.unique(self.y)) if self.labels else 2
-        return 1 if k == 2 else k
 
     def _feature_names(self, X: Any) -> list[str]:
         names = self.feature_names

@@ -49,15 +49,19 @@ _THIN = (
 
 def report_of(asked: Question, estimator: Any) -> Separability:
     """The report of a regression; ``estimator`` is fitted to labels, and None for counts."""
-    design = asked.design()
-    nothing = np.zeros((design.n_examples, asked.n_columns()), bool)
-    report = Separability(UNDECIDED, None, nothing)
+    report = Separability(UNDECIDED, None, np.zeros((len(asked.y), 1), bool))
     if estimator is not None:
-        report = _of_labels(estimator, nothing)
+        shape = estimator.certificate_.weights.shape
+        report = _of_labels(estimator, np.zeros(shape, bool))
     report = replace(report, family=asked.family, fit_intercept=asked.fit_intercept)
-    if report.separable is False and _spans(design, report.weights):
-        finite = tuple(Coefficient(name, FINITE) for name in design.names)
-        return replace(report, kind=OVERLAP, coefficients=finite, overlap_weights=report.weights)
+    if report.weights is not None:
+        some = asked.design(np.unique(report.weights.nonzero()[0]))  # X is not copied
+        if _spans(some, report.weights):
+            finite = tuple(Coefficient(name, FINITE) for name in some.names)
+            return replace(
+                report, kind=OVERLAP, coefficients=finite, overlap_weights=report.weights
+            )
+    design = asked.design()
     if sp.issparse(design.A) and np.prod(design.A.shape) <= _WRITTEN_OUT:
         design = replace(design, A=design.A.toarray())
     sparse = sp.issparse(design.A)
