@@ -448,3 +448,23 @@ def test_more_features_than_examples(rng):
     assert report.kind == "complete"
     assert statuses(report).count("not identified") == 481
     holds(report, X, y)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_two_sets_of_dummies_dense_and_sparse(seed, monkeypatch):
+    rng = np.random.default_rng(seed)
+    n, levels = int(rng.integers(200, 500)), rng.integers(3, 30, 2)
+    ids = [rng.integers(0, k, n) for k in levels]
+    X = np.column_stack([rng.standard_normal((n, 2)).round(1), *map(np.eye(30).__getitem__, ids)])
+    score = X[:, :2].sum(axis=1) + sum(2.0 * rng.standard_normal(30)[i] for i in ids) - 1.0
+    y = rng.poisson(np.exp(score)) if seed % 2 else (rng.logistic(size=n) < score).astype(int)
+    family = "poisson" if seed % 2 else "binomial"
+    dense = check_separability(X, y, family=family)
+    monkeypatch.setattr(solving, "_WRITTEN_OUT", -1)
+    sparse = check_separability(sp.csr_array(X), y, family=family)
+    assert sparse.kind == dense.kind != "undecided"
+    np.testing.assert_array_equal(sparse.separated, dense.separated)
+    for one, other in zip(statuses(sparse), statuses(dense), strict=True):
+        assert one in (other, "inf")  # signs that take more than one example stay open there
+    holds(dense, X, y, exact=[False])
+    holds(sparse, sp.csr_array(X), y, exact=[False])
