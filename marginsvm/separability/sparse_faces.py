@@ -97,6 +97,7 @@ def _equilibrated(A: Any) -> tuple[Array, Array, Any]:
     Z = sp.diags_array(1.0 / norms) @ Z
     columns = _lengths(Z.multiply(Z).sum(axis=0))
     Z = sp.csr_array(Z @ sp.diags_array(1.0 / columns))
+    Z.eliminate_zeros()
     return np.where(top > 0.0, top, 1.0) * columns, norms, Z
 
 
@@ -108,14 +109,19 @@ def _lengths(squares: Array) -> Array:
 def _with_faces(
     Z: Any, lengths: Array, separated: Array, direction: Array, weights: Array, doubt: str
 ) -> Split:
-    """Find out which coefficients are identified, and which are infinite."""
+    """Find out which coefficients are identified, and which are infinite.
+
+    If more columns than there are random vectors would have to be left out, those are not
+    identified that are not determined, whatever is left out.
+    """
     rng = np.random.default_rng(0)
-    V, all_of_it = _null_vectors(Z, rng)
+    used = np.bincount(Z.indices, minlength=Z.shape[1]) > 0  # the others are columns of zeros
+    V, all_of_it = _null_vectors(Z, rng, used)
     left_out = _last_independent(V) if all_of_it else np.flatnonzero(_norms(V) > _ZERO)
-    identified = np.setdiff1d(np.arange(len(lengths)), left_out)
+    identified = np.setdiff1d(np.flatnonzero(used), left_out)
     face, whole = np.zeros((len(lengths), 0)), True
     if separated.any():
-        face, whole = _null_vectors(Z[~separated], rng, beyond=V)
+        face, whole = _null_vectors(Z[~separated], rng, used, beyond=V)
         direction = direction * lengths
         if all_of_it and len(left_out):
             table = np.linalg.solve(V[left_out], np.column_stack([face, direction])[left_out])
@@ -127,9 +133,9 @@ def _with_faces(
 
 
 def _null_vectors(
-    Z: Any, rng: np.random.Generator, beyond: Array | None = None
+    Z: Any, rng: np.random.Generator, used: Array, beyond: Array | None = None
 ) -> tuple[Array, bool]:
-    """Orthonormal random vectors of the null space of Z, and whether they span it.
+    """Orthonormal random vectors of the null space of the used columns, and whether they span it.
 
     With ``beyond``, what is orthogonal to these vectors of it.
     """
@@ -137,7 +143,7 @@ def _null_vectors(
     fixed = np.zeros((n_columns, 0)) if beyond is None else beyond
     found = np.zeros((n_columns, 0))
     while found.shape[1] < _MOST:
-        g = rng.standard_normal(n_columns)
+        g = rng.standard_normal(n_columns) * used
         length = float(np.sqrt(g @ g))
         if Z.shape[0]:
             y = lsmr(Z.T, g, atol=_TIGHT, btol=_TIGHT, conlim=0.0, maxiter=_PRODUCTS)[0]
