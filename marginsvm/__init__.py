@@ -18,7 +18,8 @@ from marginsvm.algorithms.von_neumann import PerceptronVonNeumann
 from marginsvm.callbacks import CheckpointCallback
 from marginsvm.certify.certificate import MarginCertificate
 from marginsvm.certify.checker.check import CertificateCheck, check_certificate
-from marginsvm.display import MarginPathDisplay
+from marginsvm.certify.checker.separability import SeparabilityCheck, check_separability_proof
+from marginsvm.display import MarginPathDisplay, SeparationDisplay
 from marginsvm.dual_state import DualStateMixin
 from marginsvm.kernel_matrix import KernelMatrixAdapter
 from marginsvm.schedules import NesterovSchedule, PowerSchedule, theory_draws
@@ -45,9 +46,12 @@ __all__ = [
     "PowerSchedule",
     "PrimalMirrorDescent",
     "Separability",
+    "SeparabilityCheck",
+    "SeparationDisplay",
     "SmoothedKernelPerceptron",
     "VonNeumannClassifier",
     "check_certificate",
     "check_separability",
+    "check_separability_proof",
     "theory_draws",
 ]
