@@ -1,6 +1,7 @@
 """Maximum-margin classifiers for scikit-learn in which every fit comes with a proof."""
 
 from marginsvm._version import __version__ as __version__
+from marginsvm.algorithms.accelerated import AcceleratedPerceptron
 from marginsvm.algorithms.adaptive_sampling import AdaptiveSamplingKernelClassifier
 from marginsvm.algorithms.baselines import (
     BatchPerceptron,
@@ -26,6 +27,7 @@ from marginsvm.schedules import NesterovSchedule, PowerSchedule, theory_draws
 from marginsvm.separability import Separability, check_separability
 
 __all__ = [
+    "AcceleratedPerceptron",
     "AdaptiveSamplingKernelClassifier",
     "BatchPerceptron",
     "CertificateCheck",
