@@ -216,3 +216,14 @@ def test_what_cannot_fit_says_so_before_it_starts(k, rng, monkeypatch):
     assert ("OneVsRestClassifier" in str(error.value)) == (k > 2)
     monkeypatch.setattr("marginsvm.algorithms.exact.memory.installed", lambda: None)
     assert MaxMarginClassifier(C=1.0).fit(X, y).status_ == "certified"
+
+
+@pytest.mark.parametrize("C", [100.0, 1000.0])
+def test_clouds_that_a_large_c_separates_take_few_rounds(C, rng):
+    """The first step leaves no row with slack, and none of the next may creep back."""
+    means, y = 2.0 * rng.standard_normal((20, 40)), np.arange(1200) % 20
+    X = means[y] + rng.standard_normal((1200, 40))
+    clf = fit(MaxMarginClassifier(C=C), X, y)
+    assert clf.status_ == "certified"
+    assert clf.n_iter_ < 60
+    assert check_certificate(clf, X, y)

@@ -79,6 +79,10 @@ class ActiveSet(Algorithm):
         if meeting is not None:
             yield Candidate(meeting, meeting.mass, precise=True)
 
+    def moving(self, state: Method) -> bool:
+        """Whether the method still comes nearer to its own problem's solution."""
+        return state.moving
+
     def fallback(self, problem: KernelMatrixAdapter, progress: Progress) -> Candidate:
         """The limit of soft margins, where nothing separates; a first guess after an early end."""
         hopeless = progress.upper <= problem.errors.vanishing or progress.stalled(_PATIENCE)

@@ -115,6 +115,13 @@ class Algorithm(ABC):
         """Number of rounds that one step plays, where ``n_iter`` rounds were played before it."""
         return 1
 
+    def moving(self, state: Any) -> bool:
+        """Whether the state comes nearer to something that the bounds do not show yet.
+
+        A fit with patience (``Stopping``) has not stalled as long as it does.
+        """
+        return False
+
     def fallback(self, problem: KernelMatrixAdapter, progress: Progress) -> Candidate:
         """Model for a fit that found no separator: the last candidate with ``fallback=True``."""
         assert progress.fallback is not None, "one candidate must have fallback=True"

@@ -127,6 +127,7 @@ def advance(
         n_iter=n_iter,
         begun=progress if end > stopping.max_iter else None,
         settled=state is progress.state,
+        moving=algorithm.moving(state),
         lower=lower,
         upper=upper,
         seconds=seconds,

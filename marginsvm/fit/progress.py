@@ -148,6 +148,8 @@ class Progress:
         continues begins from it and plays that step in full.
     settled : bool
         Whether the last step returned the same state, so that no later one changes it either.
+    moving : bool
+        Whether the state comes nearer to something that the bounds do not show yet.
     history : History
     """
 
@@ -166,15 +168,17 @@ class Progress:
     confirmed: ConfirmedBounds | None = None
     begun: Progress | None = None
     settled: bool = False
+    moving: bool = False
     history: History = field(default_factory=History)
 
     def stalled(self, patience: int | None) -> bool:
         """Whether the last ``patience`` rounds improved neither a bound nor the gap.
 
         A change by less than a hundredth counts as none: at that pace, one more digit would
-        take 230 times ``patience`` rounds. A fit without an upper bound has not stalled.
+        take 230 times ``patience`` rounds. A fit without an upper bound has not stalled, nor has
+        one whose state is still moving.
         """
-        if patience is None or len(self.history) <= patience:
+        if self.moving or patience is None or len(self.history) <= patience:
             return False
         then, now = self.history[-1 - patience], self.history[-1]
         better = now.upper < 0.99 * then.upper or now.lower > 1.01 * max(then.lower, 0.0)

@@ -43,6 +43,11 @@ class Method(ABC):
         return True
 
     @property
+    def moving(self) -> bool:
+        """Whether it comes nearer to a solution although the bounds do not show it yet."""
+        return False
+
+    @property
     def strays(self) -> bool:
         """Whether a path of softer margins would lead to the problem's sooner."""
         return False

@@ -28,6 +28,9 @@ from marginsvm.rows import Vector
 
 # Steps after which a working set of the active rows is quicker, if they are few.
 _STEPS = 15
+# Share of what the objective is above its least value that a step removes at least, unless rounding
+# keeps it from it: ten such steps remove a hundredth.
+_SOME = 1e-3
 # A step is idle if it leaves so large a share of a gap that is larger than the second number; after
 # so many in a row, steps are known to be short.
 _LEFT, _FAR, _IDLE = 0.9, 1.0, 2
@@ -60,6 +63,8 @@ class Newton(Method):
         Steps in a row that hardly reduced a large gap.
     near : bool
         Whether a path of softer margins has led here.
+    fell : float
+        By how much the last step reduced the objective; infinite before the first.
     """
 
     slack: SquaredSlack
@@ -73,6 +78,7 @@ class Newton(Method):
     stay: bool = False
     idle: int = 0
     near: bool = False
+    fell: float = np.inf
 
     @classmethod
     def start(cls, problem: KernelMatrixAdapter, slack: SquaredSlack, system: System) -> Newton:
@@ -97,6 +103,9 @@ class Newton(Method):
             b = slack.best_intercept(rows, margins)
             margins = margins + rows.moves(np.broadcast_to(b, rows.score_shape))
         u = slack.weights(margins)
+        if rows.balanced and not u.any():  # of those without slack, the ones of largest margin
+            beta = rows.best_offsets(rows.group_min(margins))
+            margins = margins + rows.expand(beta[:, None] - beta)
         separator, proof = Vector(w, u), problem.combine(u, precise=True)
         lower = cls._lower(problem, margins, separator)
         seen = lower, Candidate(proof, proof.mass, precise=True)
@@ -114,9 +123,19 @@ class Newton(Method):
     @property
     def gap(self) -> float:
         """Gap between this soft margin's objective and that of the weights, relative to it."""
+        left = self.separator.image - self.proof.image
+        return 0.5 * inner(left, left) / max(self.objective, 1e-300)
+
+    @property
+    def objective(self) -> float:
+        """The soft margin's."""
         w, u = self.separator.image, self.separator.coef
-        left = w - self.proof.image
-        return inner(left, left) / max(inner(w, w) + float(np.vdot(self.slack.s * u, u)), 1e-300)
+        return 0.5 * (inner(w, w) + float(np.vdot(self.slack.s * u, u)))
+
+    @property
+    def moving(self) -> bool:
+        """Whether the last step removed some of what the objective is above its least value."""
+        return self.fell > _SOME * min(self.gap, 1.0) * self.objective  # no objective is below 0
 
     @property
     def few_weights(self) -> Array | None:
@@ -128,7 +147,7 @@ class Newton(Method):
     @property
     def strays(self) -> bool:
         """Whether a path of softer margins leads to this one sooner."""
-        return self.idle >= _IDLE and self.system.by_passes and not self.near
+        return self.idle >= _IDLE and not self.near
 
     def to_the_end(self) -> Newton:
         return replace(self, stay=True)
@@ -137,17 +156,13 @@ class Newton(Method):
         """One step along Newton's direction, and the bounds of where it ends."""
         if self.settled:
             return self
-        w, u = self.separator.image, self.separator.coef
-        weight = (u > 0) / self.slack.s
-        direction, system = self.system.solve(problem, weight, self.proof.image - w)
-        z, shift = direction[..., : w.shape[-1]], direction[..., w.shape[-1] :]
-        F = problem.scores(Vector(z, np.zeros(problem.rows.shape)))
-        if problem.rows.balanced:
-            F = F + shift[..., 0]
-        move = problem.rows.moves(F)
+        w = self.separator.image
+        z, move, system = self._direction(problem)
         slope, square = inner(w, z), inner(z, z)
         t = self.slack.line_search(self.margins, move, slope, square)
         new = self.at(problem, self.slack, system, w + t * z, self.margins + t * move)
+        if new.proof.mass <= 0.0:  # no row has slack: the last proof remains
+            new = replace(new, candidates=(new.candidates[0], self.candidates[1]))
         settled = (new.separator - self.separator).largest_entry() == 0.0
         idle = self.idle + 1 if new.gap > max(_LEFT * self.gap, _FAR) else 0
         return replace(
@@ -157,4 +172,18 @@ class Newton(Method):
             stay=self.stay,
             idle=idle,
             near=self.near,
+            fell=self.objective - new.objective,
         )
+
+    def _direction(self, problem: KernelMatrixAdapter) -> tuple[Array, Array, System]:
+        """Newton's direction, what it adds to the margins, and the system that gave it."""
+        w, u = self.separator.image, self.separator.coef
+        if not u.any():  # no row has slack: the predictor shrinks, and its intercept with it
+            return -w, np.where(np.isfinite(self.margins), -self.margins, 0.0), self.system
+        weight = (u > 0) / self.slack.s
+        direction, system = self.system.solve(problem, weight, self.proof.image - w)
+        z, shift = direction[..., : w.shape[-1]], direction[..., w.shape[-1] :]
+        F = problem.scores(Vector(z, np.zeros(problem.rows.shape)))
+        if problem.rows.balanced:
+            F = F + shift[..., 0]
+        return z, problem.rows.moves(F), system

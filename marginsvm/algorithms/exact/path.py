@@ -97,6 +97,10 @@ class Path(Method):
         return u if few else None
 
     @property
+    def moving(self) -> bool:
+        return not self.ended and self.newton.moving
+
+    @property
     def _bounded(self) -> bool:
         """Whether the best weights are: the last predictor has a positive margin on all rows."""
         margin = self.newton.candidates[0].min_margin
