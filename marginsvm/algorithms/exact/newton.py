@@ -21,16 +21,18 @@ from marginsvm._rounding import inner
 from marginsvm._typing import Array
 from marginsvm.algorithms.exact.method import MAX_ROWS, Method
 from marginsvm.algorithms.exact.slack import SquaredSlack
-from marginsvm.algorithms.exact.systems import System
+from marginsvm.algorithms.exact.systems import Direct, System
 from marginsvm.certify.candidate import Candidate
 from marginsvm.kernel_matrix import KernelMatrixAdapter
 from marginsvm.rows import Vector
 
 # Steps after which a working set of the active rows is quicker, if they are few.
 _STEPS = 15
-# Share of what the objective is above its least value that a step removes at least, unless rounding
-# keeps it from it: ten such steps remove a hundredth.
-_SOME = 1e-3
+# Unknowns up to which a system is solved directly (72 MB, some tenths of a second) where products
+# have left a step without effect: conditioning is then too bad for them.
+_UNKNOWNS = 3000
+# Decrease of the objective in a step, relative to it, that is more than rounding.
+_MORE = 1e-8
 # A step is idle if it leaves so large a share of a gap that is larger than the second number; after
 # so many in a row, steps are known to be short.
 _LEFT, _FAR, _IDLE = 0.9, 1.0, 2
@@ -134,8 +136,8 @@ class Newton(Method):
 
     @property
     def moving(self) -> bool:
-        """Whether the last step removed some of what the objective is above its least value."""
-        return self.fell > _SOME * min(self.gap, 1.0) * self.objective  # no objective is below 0
+        """Whether the last step reduced the objective by more than rounding does."""
+        return self.fell > _MORE * min(self.gap, 1.0) * self.objective
 
     @property
     def few_weights(self) -> Array | None:
@@ -181,7 +183,9 @@ class Newton(Method):
         if not u.any():  # no row has slack: the predictor shrinks, and its intercept with it
             return -w, np.where(np.isfinite(self.margins), -self.margins, 0.0), self.system
         weight = (u > 0) / self.slack.s
-        direction, system = self.system.solve(problem, weight, self.proof.image - w)
+        lost = not self.moving and self.system.by_passes and w.size <= _UNKNOWNS
+        system = Direct() if lost else self.system
+        direction, system = system.solve(problem, weight, self.proof.image - w)
         z, shift = direction[..., : w.shape[-1]], direction[..., w.shape[-1] :]
         F = problem.scores(Vector(z, np.zeros(problem.rows.shape)))
         if problem.rows.balanced:
