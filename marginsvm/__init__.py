@@ -8,6 +8,7 @@ from marginsvm.algorithms.baselines import (
     VonNeumannClassifier,
 )
 from marginsvm.algorithms.dual_lp import DualLpPerceptron
+from marginsvm.algorithms.dual_lp_regressor import DualLpRegressor
 from marginsvm.algorithms.lp_baselines import LpPerceptron, PrimalMirrorDescent
 from marginsvm.algorithms.max_margin import MaxMarginClassifier
 from marginsvm.algorithms.momentum import MomentumMarginClassifier
@@ -18,6 +19,7 @@ from marginsvm.algorithms.von_neumann import PerceptronVonNeumann
 from marginsvm.callbacks import CheckpointCallback
 from marginsvm.certify.certificate import MarginCertificate
 from marginsvm.certify.checker.check import CertificateCheck, check_certificate
+from marginsvm.certify.norm_certificate import NormCertificate
 from marginsvm.display import MarginPathDisplay
 from marginsvm.dual_state import DualStateMixin
 from marginsvm.kernel_matrix import KernelMatrixAdapter
@@ -30,6 +32,7 @@ __all__ = [
     "CertificateCheck",
     "CheckpointCallback",
     "DualLpPerceptron",
+    "DualLpRegressor",
     "DualStateMixin",
     "KernelMatrixAdapter",
     "KernelPerceptron",
@@ -39,6 +42,7 @@ __all__ = [
     "MaxMarginClassifier",
     "MomentumMarginClassifier",
     "NesterovSchedule",
+    "NormCertificate",
     "NormalizedKernelPerceptron",
     "OptimisticPerceptron",
     "PerceptronVonNeumann",

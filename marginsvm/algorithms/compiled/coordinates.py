@@ -80,6 +80,8 @@ def _axpy(rows, i, c, u, start):
 def _locate(rows, r):
     """Example, its two blocks (binary: no second one, -1) and the sign of row r."""
     k = rows.n_classes
+    if rows.codes.shape[0] == 0:  # outputs
+        return r // k, (r - r // k * k) * rows.block, -1, 1.0
     if k == 2:
         return r, 0, -1, 2.0 * rows.codes[r] - 1.0
     i = r // k
