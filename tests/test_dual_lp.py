@@ -19,7 +19,7 @@ from marginsvm import (
     check_certificate,
 )
 from marginsvm.algorithms.compiled import coordinates as loops
-from marginsvm.algorithms.dual_lp import before
+from marginsvm.algorithms.dual_ascent import before
 from marginsvm.kernel_matrix import GramAdapter, LinearAdapter, LpNorm, make_rows
 
 # The reference: explicit rows, nothing incremental.

@@ -49,7 +49,8 @@ class DualLpRegressor(RandomParameters, PNormParameters, RegressorMixin, BaseEst
         Coordinates in random order, each once an epoch, or independent draws, for which
         the paper's guarantees hold.
     restart : bool
-        Let the acceleration begin again when the dual objective has fallen in an epoch.
+        With ``C=inf``, let the acceleration begin again when the dual objective has fallen in an
+        epoch, and else after 20 epochs times 1, 2, 1, 4, 1, 2, 1, 8 and so on.
     tol : float
         Relative gap of the certificate, and violation of the intervals relative to that of the zero
         predictor (dimensionless), at which a fit ends.
@@ -61,9 +62,9 @@ class DualLpRegressor(RandomParameters, PNormParameters, RegressorMixin, BaseEst
     Attributes
     ----------
     coef_ : ndarray of shape (n_features,) or (n_outputs, n_features)
-        Linear predictor.
+        Linear predictor (units of y over those of X).
     intercept_ : float or ndarray of shape (n_outputs,)
-        Its constant term.
+        Its constant term (units of y).
     norm_ : float
         Norm of this predictor, that of the coefficient of the constant feature included; with
         ``C < inf``, ``sqrt(|w|_p^2 + 2 C sum(xi^2))`` (units of y over those of X).
@@ -121,6 +122,9 @@ class DualLpRegressor(RandomParameters, PNormParameters, RegressorMixin, BaseEst
 
     Q. Lin, Z. Lu, L. Xiao. An Accelerated Randomized Proximal Coordinate Gradient Method.
     SIAM J. Optim. 25(4), 2015. Algorithm 1.
+
+    O. Fercoq, Z. Qu. Restarting the Accelerated Coordinate Descent Method with a Rough Strong
+    Convexity Estimate. Comput. Optim. Appl. 75, 2020.
 
     Examples
     --------

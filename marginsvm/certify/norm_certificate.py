@@ -61,14 +61,26 @@ class NormCertificate:
         return relative_gap(self.widened_bound, self.norm)
 
     def outcome(self, max_iter: int, tol: float) -> str:
-        """Describe the end of a fit that did not reach its goal, in a sentence."""
+        """Describe the end of a fit that did not reach its goal, in a sentence.
+
+        Parameters
+        ----------
+        max_iter : int
+            Number of epochs that the fit was allowed.
+        tol : float
+            Relative gap that the fit was to reach (dimensionless).
+
+        Returns
+        -------
+        str
+        """
         if self.feasible is False:
             return (
                 "proved that no predictor fits: weights near certificate_.weights have a "
                 "combination of examples that is exactly zero, and a positive gain."
             )
         return (
-            f"ended after max_iter={max_iter} rounds with a violation of {at_most(self.violation)} "
+            f"ended after max_iter={max_iter} epochs with a violation of {at_most(self.violation)} "
             f"and a relative gap of {self.gap:.3g}; tol={tol}. No predictor of a norm below "
             f"{at_least(self.norm_bound)} fits."
         )
