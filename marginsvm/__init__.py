@@ -19,6 +19,7 @@ from marginsvm.algorithms.von_neumann import PerceptronVonNeumann
 from marginsvm.callbacks import CheckpointCallback
 from marginsvm.certify.certificate import MarginCertificate
 from marginsvm.certify.checker.check import CertificateCheck, check_certificate
+from marginsvm.certify.checker.regression import NormCheck
 from marginsvm.certify.norm_certificate import NormCertificate
 from marginsvm.display import MarginPathDisplay
 from marginsvm.dual_state import DualStateMixin
@@ -43,6 +44,7 @@ __all__ = [
     "MomentumMarginClassifier",
     "NesterovSchedule",
     "NormCertificate",
+    "NormCheck",
     "NormalizedKernelPerceptron",
     "OptimisticPerceptron",
     "PerceptronVonNeumann",

@@ -32,8 +32,9 @@ class NormCheck:
     Attributes
     ----------
     norm, norm_bound, violation : float
-        As claimed by :class:`NormCertificate`, computed again; if ``exact``, rounded to the
-        pessimistic side. inf for ``norm_bound`` where it is proved that nothing fits.
+        As claimed by :class:`NormCertificate` (units as there), computed again; if ``exact``,
+        rounded to the pessimistic side. inf for ``norm_bound`` where it is proved that nothing
+        fits.
     excess : float
         By how much the best of the claims is better than these: of the norms, relative to the
         largest norm of an example, of the violation, relative to the largest prediction or end
@@ -42,6 +43,18 @@ class NormCheck:
         Whether all claims hold, the excess being at most ``rtol``.
     reason : str
         What is wrong, or an empty string.
+
+    Examples
+    --------
+    >>> from dataclasses import replace
+    >>> from marginsvm import DualLpRegressor, check_certificate
+    >>> X, y = [[3.0, 4.0]], [10.0]
+    >>> reg = DualLpRegressor(fit_intercept=False, random_state=0).fit(X, y)
+    >>> bool(check_certificate(reg, X, y, exact=True))
+    True
+    >>> reg.certificate_ = replace(reg.certificate_, norm_bound=2.1)  # a false claim
+    >>> check_certificate(reg, X, y).reason
+    'norm_bound does not hold'
     """
 
     norm: float
