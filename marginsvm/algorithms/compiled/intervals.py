@@ -104,7 +104,7 @@ def accelerate(
     s move in one coordinate a step; y is ``w + (h + share c) s``, and z after its move towards
     y, before the step, ``w + h s`` with the new h. Given and returned are z, x and gamma.
     """
-    rows, w, s = row_layout(problem), z.copy(), x - z
+    rows, w, s = row_layout(problem), z.copy(), (x - z).copy()  # copies are in C order
     (u_w, alpha_w), (u_s, alpha_s) = ((v.image.reshape(-1), v.coef.reshape(-1)) for v in (w, s))
     low, high = (ends.reshape(-1) for ends in (intervals.low, intervals.high))
     work = np.empty((2, 0 if rows.q == 2.0 else u_w.size))
