@@ -53,7 +53,7 @@ def test_processes_share_the_cache(tmp_path):
         clf = DualLpPerceptron(C=1.0, max_iter=5)
         GridSearchCV(clf, {"p": [2.0, 1.5]}, n_jobs=2, cv=2).fit(X, y)
         clf.fit(X, y)
-        from marginsvm.algorithms.compiled import coordinates as loops
+        from marginsvm.algorithms.compiled import intervals as loops
         print(sum(loops._accelerate.stats.cache_hits.values()))
         print(sum(loops._accelerate.stats.cache_misses.values()))
     """

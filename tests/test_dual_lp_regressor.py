@@ -547,6 +547,25 @@ def test_the_history_is_of_the_best(rng):
     assert set(history) == {"n_iter", "n_passes", "seconds", "norm", "norm_bound", "violation"}
 
 
+def test_an_interrupt_leaves_the_best_model(rng, monkeypatch):
+    X, y = regression(rng)
+    step = IntervalAscent.step
+
+    def interrupted(algorithm, problem, intervals, state):
+        if state.t == 5:
+            raise KeyboardInterrupt
+        return step(algorithm, problem, intervals, state)
+
+    monkeypatch.setattr(IntervalAscent, "step", interrupted)
+    reg = DualLpRegressor(**EXACT)
+    with pytest.raises(KeyboardInterrupt):
+        reg.fit(X, y)
+    assert reg.status_ == "interrupted"
+    assert reg.n_iter_ == 5
+    assert check_certificate(reg, X, y)
+    assert reg.score(X, y) > 0.5
+
+
 def test_verbose_prints_bounds(rng, capsys):
     X, y = regression(rng)
     DualLpRegressor(random_state=0, verbose=True).fit(X, y)

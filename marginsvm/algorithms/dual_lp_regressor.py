@@ -208,10 +208,9 @@ class DualLpRegressor(RandomParameters, PNormParameters, RegressorMixin, BaseEst
                         history.add(state, verbose=bool(self.verbose))
                         status = self._status(state)
             except KeyboardInterrupt:
-                status = "interrupted"
+                self._publish(training, problem, state, "interrupted", history)
                 raise
-            finally:
-                self._publish(training, problem, state, status or "max_iter", history)
+            self._publish(training, problem, state, status or "max_iter", history)
 
     def _status(self, state: AscentState) -> str | None:
         """Name the reason to stop, if there is one."""
