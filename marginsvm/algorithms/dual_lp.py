@@ -253,16 +253,19 @@ class DualLpPerceptron(
     (8) is about, not the sequence that the paper's listing returns. Bounds are computed
     each time the number of epochs has grown by a tenth.
 
+    With ``C < inf``, the dual is strongly convex, by a constant that is known. Then the accelerated
+    algorithm is Lin, Lu and Xiao's Algorithm 1 with that constant, whose rate is linear.
+
     The loops are compiled by numba when the first such estimator is fitted (some
     seconds, once: the result is cached on disk).
 
     References
     ----------
     A. Raj, F. Bach. Explicit Regularization of Stochastic Gradient Methods through
-    Duality. arXiv:2003.13807, 2020. Algorithms 1 and 2, Proposition 1, eq. (8).
+    Duality. arXiv:2003.13807, 2020. Algorithms 1 and 2, Proposition 1, eq. (8), Corollary C.2.
 
     Q. Lin, Z. Lu, L. Xiao. An Accelerated Randomized Proximal Coordinate Gradient Method.
-    SIAM J. Optim. 25(4), 2015.
+    SIAM J. Optim. 25(4), 2015. Algorithm 1.
 
     Examples
     --------

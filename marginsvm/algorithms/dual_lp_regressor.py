@@ -42,7 +42,8 @@ class DualLpRegressor(RandomParameters, PNormParameters, RegressorMixin, BaseEst
     epsilon : float
         Half the width of the intervals (units of y).
     fit_intercept : bool
-        Whether to fit an intercept. It is penalised: see ``intercept_scaling``.
+        Whether to fit an intercept. It is penalised, see ``intercept_scaling``: where targets are
+        far from 0, subtract their mean first.
     accelerated : bool
         Algorithm 2, or else Algorithm 1.
     sampling : {"permutation", "uniform"}
