@@ -1,63 +1,107 @@
 """
-Are these classes separable? Logistic regression cannot say
-===========================================================
+My logistic regression did not converge
+=======================================
 
-Where the classes are separable, the coefficients of a logistic regression grow without end
-as its penalty vanishes (statsmodels calls it perfect separation); where they are not, they
-settle. Nothing in the fit says which of the two is the case, and a solver that gives up hides it.
-``check_separability`` says it, with a proof: a separator, or weights at which the classes meet.
+A study of endometrial cancer (Heinze and Schemper, 2002) explains a high histology grade (HG) by
+neovasculature (NV, yes or no), a pulsatility index (PI) and the height of the endometrium (EH).
+All patients with neovasculature have a high grade. So the likelihood grows without end as the
+coefficient of NV does. No software finds a maximum that does not exist; what it prints instead
+is where it stopped. ``check_separability`` says what is the matter, with a proof.
+
+The table is read from the folder ``MARGINSVM_DATA``. Without it, patients of the same kind are
+drawn at random, and the numbers differ from those quoted here.
 """
 
+import os
 import sys
 import warnings
+from itertools import compress
+from pathlib import Path
 
 import matplotlib.pyplot as plt
 import numpy as np
-from sklearn.datasets import load_iris
 from sklearn.linear_model import LogisticRegression
 
-from marginsvm import check_separability
+from marginsvm import SeparationDisplay, check_separability, check_separability_proof
 
-X, y = load_iris(return_X_y=True)
-PAIRS = {"setosa and versicolor": X[:100], "versicolor and virginica": X[50:]}
-labels = np.repeat([0, 1], 50)
-penalties = np.geomspace(1.0, 1e-7, 15)
+NAMES = ["NV", "PI", "EH"]
 
+
+def patients():
+    """NV, PI, EH and HG of 79 patients."""
+    path = Path(os.environ.get("MARGINSVM_DATA", "")) / "separation" / "endometrial.csv"
+    if path.is_file():
+        table = np.loadtxt(path, delimiter=",", skiprows=1)
+        return table[:, :3], table[:, 3].astype(int)
+    rng = np.random.default_rng(2)
+    PI, EH = rng.integers(5, 50, 79), rng.gamma(6.0, 0.28, 79)
+    HG = (rng.random(79) < 1 / (1 + np.exp(2.9 * EH + 0.04 * PI - 5.0))).astype(int)
+    NV = HG * (rng.random(79) < 0.4)
+    return np.column_stack([NV, PI, EH]).astype(float), HG
+
+
+X, y = patients()
+
+# %%
+# What software prints
+# --------------------
+# scikit-learn, without a penalty, stops somewhere and does not warn. Where it stops depends on the
+# solver: on this table, lbfgs prints 30.3 for NV, and newton-cholesky 24.8, by differences in their
+# stopping rules alone. (Along a path of penalties the two agree as long as the penalty matters, so
+# that one solver, newton-cholesky, draws the curves below.)
+
+with warnings.catch_warnings(record=True) as caught:
+    warnings.simplefilter("always")
+    for solver in ("lbfgs", "newton-cholesky"):
+        clf = LogisticRegression(C=np.inf, solver=solver, max_iter=10_000, tol=1e-10).fit(X, y)
+        print(f"{solver}:", dict(zip(NAMES, clf.coef_[0].round(2).tolist(), strict=True)))
+print("warnings:", [str(w.message) for w in caught])
+
+# %%
+# Logit of statsmodels 0.15 says that the optimization failed to converge, and prints 23.6 for NV,
+# with a standard error of 41,600 and a p-value of 1.000, for the one feature that decides a sixth
+# of the patients. Its GLM prints 22.2, with a standard error of 12,700.
+#
+# What the report says
+# --------------------
+
+report = check_separability(X, y, feature_names=NAMES)
+print(report)
+
+# %%
+# Only NV is infinite. The other coefficients are finite and can be published as they are; the
+# proof that no more is separated, and no less, is checked without the solver's code, in integers:
+
+print(check_separability_proof(report, X, y, exact=True))
+
+# %%
+# The fit on what remains
+# -----------------------
+# In the limit, the separated patients are predicted perfectly. The finite coefficients are those of
+# the others, without the infinite feature: this fit converges. On this table, its coefficients are
+# those that the software above had printed next to the meaningless one.
+
+rest = ~report.separated
+finite = [c.status == "finite" for c in report.coefficients[1:]]
+clf = LogisticRegression(C=np.inf, solver="newton-cholesky").fit(X[rest][:, finite], y[rest])
+print(dict(zip(compress(NAMES, finite), clf.coef_[0].round(4).tolist(), strict=True)))
+print("what remains:", check_separability(X[rest][:, finite], y[rest]).kind)
+
+# %%
+# The picture
+# -----------
+# As the penalty vanishes, the coefficient of NV grows like the logarithm of C, without end, and the
+# others settle. No value of C on this axis says which is which; the report does.
+
+C = np.geomspace(1e-1, 1e10, 23)
+clf = LogisticRegression(solver="newton-cholesky", tol=1e-10, max_iter=1000)
+path = np.array([clf.set_params(C=c).fit(X, y).coef_[0] for c in C])
 fig, (left, right) = plt.subplots(1, 2, figsize=(11, 4.2), layout="constrained")
-for name, examples in PAIRS.items():
-    answer = check_separability(examples, labels)
-    print(f"{name}: {answer}")
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # the point of this example
-        norms = [
-            np.linalg.norm(
-                LogisticRegression(C=1 / penalty, max_iter=100_000, tol=1e-8)
-                .fit(examples, labels)
-                .coef_
-            )
-            for penalty in penalties
-        ]
-    says = "separable" if answer.separable else "not separable"
-    left.loglog(penalties, norms, "o-", label=f"{name}: {says}")
-left.invert_xaxis()
-left.set(xlabel="penalty 1/C", ylabel="norm of the coefficients", title="LogisticRegression")
+for j, (name, status) in enumerate(report.coefficients[1:]):
+    left.semilogx(C, path[:, j], "o-", ms=3, label=f"{name}: {status}")
+left.set(xlabel="C (inverse penalty)", ylabel="coefficient", title="LogisticRegression")
 left.legend()
-
-# The proof that versicolor and virginica overlap: weighted means of the two classes that are
-# the same point.
-q = answer.weights.toarray().ravel()
-petals = X[50:, 2:]
-for c, color in ((0, "C0"), (1, "C1")):
-    own = labels == c
-    right.scatter(*petals[own].T, s=12, color=color, alpha=0.4)
-    used = own & (q > 1e-9)
-    right.scatter(*petals[used].T, s=2000 * q[used], facecolors="none", edgecolors=color)
-    mean = 2 * q[own] @ petals[own]
-    right.plot(*mean, marker="x+"[c], ms=14, mew=2, color=color, ls="none")
-right.set(
-    xlabel="petal length (cm)",
-    ylabel="petal width (cm)",
-    title="circles: weights of the proof; crosses: their means",
-)
+SeparationDisplay.from_report(report, ax=right)
+right.set_title("check_separability: quasi-complete separation")
 if __name__ == "__main__":
     fig.savefig(sys.argv[1] if len(sys.argv) > 1 else "separability.png", dpi=110)

@@ -1,6 +1,7 @@
 """Maximum-margin classifiers for scikit-learn in which every fit comes with a proof."""
 
 from marginsvm._version import __version__ as __version__
+from marginsvm.algorithms.accelerated import AcceleratedPerceptron
 from marginsvm.algorithms.adaptive_sampling import AdaptiveSamplingKernelClassifier
 from marginsvm.algorithms.baselines import (
     BatchPerceptron,
@@ -20,14 +21,16 @@ from marginsvm.callbacks import CheckpointCallback
 from marginsvm.certify.certificate import MarginCertificate
 from marginsvm.certify.checker.check import CertificateCheck, check_certificate
 from marginsvm.certify.checker.regression import NormCheck
+from marginsvm.certify.checker.separability import SeparabilityCheck, check_separability_proof
 from marginsvm.certify.norm_certificate import NormCertificate
-from marginsvm.display import MarginPathDisplay
+from marginsvm.display import MarginPathDisplay, SeparationDisplay
 from marginsvm.dual_state import DualStateMixin
 from marginsvm.kernel_matrix import KernelMatrixAdapter
 from marginsvm.schedules import NesterovSchedule, PowerSchedule, theory_draws
 from marginsvm.separability import Separability, check_separability
 
 __all__ = [
+    "AcceleratedPerceptron",
     "AdaptiveSamplingKernelClassifier",
     "BatchPerceptron",
     "CertificateCheck",
@@ -51,9 +54,12 @@ __all__ = [
     "PowerSchedule",
     "PrimalMirrorDescent",
     "Separability",
+    "SeparabilityCheck",
+    "SeparationDisplay",
     "SmoothedKernelPerceptron",
     "VonNeumannClassifier",
     "check_certificate",
     "check_separability",
+    "check_separability_proof",
     "theory_draws",
 ]

@@ -1,9 +1,9 @@
 """Fits on a Dask cluster: the same rounds, each a pass over the chunks where they are.
 
-The chunks stay on the workers. A round sends them the predictor and brings back sums,
-merged in a tree: O(k d) numbers for k classes and d features. Only labels (once), the proof's
-weights (at the end), and what soft margins and the exact solver ask for grow with the number
-of examples.
+The chunks stay on the workers. A round is one message to each worker, with the predictor, and
+one back, with sums: O(k d) numbers for k classes and d features. Only labels (once), the
+proof's weights (at the end), and what soft margins and the exact solver ask for grow with the
+number of examples.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class DaskMargin(ClassifierMixin, BaseEstimator):
         One whose rounds are passes over the data, with a linear kernel, such as
         :class:`marginsvm.MaxMarginClassifier` or :class:`marginsvm.MomentumMarginClassifier`.
     client : distributed.Client, default=None
-        Where to work; None takes the current one.
+        Where to work, a synchronous one; None takes the current one.
 
     Attributes
     ----------
@@ -62,7 +62,14 @@ class DaskMargin(ClassifierMixin, BaseEstimator):
 
     Notes
     -----
-    Each round is one tree of small messages. With hard margins and responses that are
+    Tasks make the chunks ready. A round is no task, but a message to each worker that holds
+    chunks, and to these alone (``Client.run``), so that it takes some milliseconds more than its
+    work. Workers keep nothing but the chunks; these may be replicated, moved or spilled to disk,
+    and what a lost worker has not answered is asked again once Dask has computed its chunks
+    again: the fit is the same, usually to the last bit. When the fit ends or is interrupted,
+    the workers let go of what it has made.
+
+    With hard margins and responses that are
     summed up block by block (the exponential loss of the momentum estimator; the optimistic
     and smoothed estimators), the driver holds vectors of k d numbers and
     one more for each round; weights on rows are computed where the rows are, when a proof is
@@ -108,8 +115,15 @@ class DaskMargin(ClassifierMixin, BaseEstimator):
         ------
         ValueError, TypeError
             If the collections or a chunk cannot be used; the text names the block.
+        RuntimeError
+            If workers are lost again and again.
         """
         client = self.client or _current_client()
+        if client.asynchronous:
+            raise ValueError(
+                "fit waits for the workers, but this client is asynchronous where it is called: "
+                "pass a synchronous one, distributed.Client(address)"
+            )
         fitted = clone(self.estimator)
         fitted._validate_params()
         scan = Scan(fitted)

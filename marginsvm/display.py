@@ -1,4 +1,4 @@
-"""MarginPathDisplay: the certified bounds of a fit, drawn against its cost."""
+"""Pictures: the certified bounds of a fit against its cost, and a report of separation."""
 
 from __future__ import annotations
 
@@ -135,3 +135,132 @@ class MarginPathDisplay:
         ax.legend(title="margin (line) and bound (dashed)", loc="lower right")
         self.ax_, self.figure_ = ax, ax.figure
         return self
+
+
+# What is written beside a coefficient, its arrows (to the left, to the right), and its colour.
+STATUSES = {
+    "finite": ("finite", (), "0.45"),
+    "+inf": ("+infinite", (1,), "C3"),
+    "-inf": ("-infinite", (-1,), "C0"),
+    "inf": ("infinite, of either sign", (-1, 1), "C4"),
+    "not identified": ("not identified", (), "0.75"),
+}
+_SHOWN = 30  # coefficients in a picture at most, the infinite ones first
+
+
+class SeparationDisplay:
+    """A report of separation: coefficients that are infinite, or the plane that separates.
+
+    Parameters
+    ----------
+    report : Separability
+        What :func:`marginsvm.check_separability` returned, for a linear problem.
+    X : array-like of shape (n_samples, 2), default=None
+        Two features, for a picture of the examples. None: the coefficients are drawn.
+    y : array-like of shape (n_samples,), default=None
+        Their labels or counts.
+
+    Attributes
+    ----------
+    ax_ : matplotlib Axes
+        Where it is drawn.
+    figure_ : matplotlib Figure
+        The figure of these axes.
+
+    Examples
+    --------
+    >>> from marginsvm import SeparationDisplay, check_separability
+    >>> X, y = [[0.0, 1.0], [1.0, 0.0], [1.0, 0.0], [2.0, 2.0]], [0, 0, 1, 1]
+    >>> display = SeparationDisplay.from_report(check_separability(X, y))
+    >>> display = SeparationDisplay.from_report(check_separability(X, y), X, y)
+    """
+
+    def __init__(self, report: Any, X: Any = None, y: Any = None) -> None:
+        self.report, self.X, self.y = report, X, y
+
+    @classmethod
+    def from_report(
+        cls, report: Any, X: Any = None, y: Any = None, *, ax: Any = None
+    ) -> SeparationDisplay:
+        """Draw a report.
+
+        Parameters
+        ----------
+        report : Separability
+            What :func:`marginsvm.check_separability` returned, for a linear problem.
+        X : array-like of shape (n_samples, 2), default=None
+            Two features, for a picture of the examples. None: the coefficients are drawn.
+        y : array-like of shape (n_samples,), default=None
+            Their labels or counts.
+        ax : matplotlib Axes, default=None
+            Where to draw; a new figure if None.
+
+        Returns
+        -------
+        SeparationDisplay
+        """
+        return cls(report, X, y).plot(ax=ax)
+
+    def plot(self, *, ax: Any = None) -> SeparationDisplay:
+        """Draw the coefficients or, of two features, the examples.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, default=None
+            Where to draw; a new figure if None.
+
+        Returns
+        -------
+        SeparationDisplay
+
+        Raises
+        ------
+        ValueError
+            If the report has no coefficients, or X has not two features.
+        ImportError
+            If matplotlib is not installed.
+        """
+        if not self.report.coefficients:
+            raise ValueError("the report is one of a kernel, and has no coefficients to draw")
+        check_matplotlib_support(f"{type(self).__name__}.plot")
+        import matplotlib.pyplot as plt
+
+        if ax is None:
+            _, ax = plt.subplots(layout="constrained")
+        if self.X is None:
+            self._draw_coefficients(ax)
+        else:
+            self._draw_examples(ax)
+        self.ax_, self.figure_ = ax, ax.figure
+        return self
+
+    def _draw_coefficients(self, ax: Any) -> None:
+        everyone = self.report.coefficients
+        first = sorted(range(len(everyone)), key=lambda j: "inf" not in everyone[j].status[-3:])
+        shown = [everyone[j] for j in sorted(first[:_SHOWN])]
+        for place, (_, status) in enumerate(shown):
+            words, arrows, color = STATUSES[status]
+            ax.plot(0.0, place, "o" if status == "finite" else "|", color=color)
+            for side in arrows:
+                arrow = {"arrowstyle": "-|>", "color": color, "lw": 2}
+                ax.annotate("", (side, place), (0.0, place), arrowprops=arrow)
+            ax.text(1.1, place, words, va="center", color=color)
+        ax.axvline(0, color="0.8", lw=0.8, zorder=0)
+        ax.set_yticks(range(len(shown)), [name for name, _ in shown])
+        ax.set(xlim=(-1.2, 2.4), ylim=(len(shown) - 0.5, -0.5), xticks=[], title=self.report.kind)
+
+    def _draw_examples(self, ax: Any) -> None:
+        X, y = np.asarray(self.X, dtype=float), np.asarray(self.y)
+        if X.ndim != 2 or X.shape[1] != 2:
+            raise ValueError(f"a picture of examples takes two features, but X is {X.shape}")
+        y = y[:, 0] if y.ndim == 2 else y
+        for c in np.unique(y):
+            ax.plot(*X[y == c].T, "o", ms=5, alpha=0.7, label=str(c))
+        rings = X[self.report.separated]
+        ax.plot(*rings.T, "o", ms=10, mfc="none", mec="0.2", ls="none", label="separated")
+        if self.report.direction is not None:
+            for w, b in zip(*self.report.direction, strict=True):
+                if np.any(w):
+                    ax.axline(-b * w / (w @ w), -b * w / (w @ w) + [w[1], -w[0]], color="0.4", lw=1)
+        ax.set(title=self.report.kind)
+        ax.legend()

@@ -1,15 +1,19 @@
 """Fits on a cluster: the same rounds, the same bounds, and clear errors."""
 
+import gc
 import os
 import pickle
 import signal
 import subprocess
 import sys
+from functools import partial
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from helpers.cluster import dying
 from helpers.estimators import ESTIMATORS, make
+from sklearn.base import clone
 from sklearn.datasets import load_iris, make_blobs
 from sklearn.model_selection import GridSearchCV
 
@@ -31,6 +35,7 @@ from distributed import Client, LocalCluster
 
 from marginsvm.algorithms.exact import methods
 from marginsvm.dask import DaskBlocks, DaskMargin
+from marginsvm.data.cluster import RemoteStore
 
 pytestmark = [
     pytest.mark.slow,  # the cluster starts for seconds; test_stores has one that does not
@@ -292,7 +297,23 @@ def test_callbacks_are_torn_down(client):
     assert (callback.left <= 0, callback.torn_down) == (True, 1)
 
 
-def test_a_killed_worker_changes_nothing():
+def kill_at_once(pid, monkeypatch):
+    """Between two rounds."""
+    os.kill(pid, signal.SIGKILL)
+
+
+def kill_at_work(pid, monkeypatch):
+    """In the middle of the next round."""
+    fold = RemoteStore.fold
+
+    def deadly(self, work, *args):
+        return fold(self, partial(dying, work, pid), *args)
+
+    monkeypatch.setattr(RemoteStore, "fold", deadly)
+
+
+@pytest.mark.parametrize("kill", [kill_at_once, kill_at_work])
+def test_a_killed_worker_changes_nothing(kill, monkeypatch):
     X, y = make_blobs(2000, 20, centers=2, cluster_std=4.0, random_state=1)
     estimator = MomentumMarginClassifier(max_iter=60, tol=0)
     dX, dy = da.from_array(X, chunks=(500, 20)), da.from_array(y, chunks=500)
@@ -306,11 +327,64 @@ def test_a_killed_worker_changes_nothing():
         ) as cluster,
         Client(cluster) as client,
     ):
+        alive = DaskMargin(estimator, client=client).fit(dX, dy).to_local()
         pids = list(client.run(os.getpid).values())
-        rounds = AtRound(20, lambda: os.kill(pids[0], signal.SIGKILL))
-        local = DaskMargin(estimator.set_callbacks(rounds), client=client).fit(dX, dy).to_local()
+        rounds = AtRound(20, lambda: kill(pids[0], monkeypatch))
+        mortal = clone(estimator).set_callbacks(rounds)
+        local = DaskMargin(mortal, client=client).fit(dX, dy).to_local()
         assert rounds.left <= 0
-    same_fit(MomentumMarginClassifier(max_iter=60, tol=0).fit(X, y), local)
+        assert pids[0] not in client.run(os.getpid).values()
+    same_fit(estimator.fit(X, y), local)
+    for name in ("margin_", "margin_bound_", "coef_", "intercept_"):
+        np.testing.assert_array_equal(getattr(local, name), getattr(alive, name))
+
+
+def test_rounds_are_not_tasks(client, monkeypatch):
+    """Tasks make the chunks ready, and some wait for them: 27 more rounds take none."""
+    X, y = blobs(2)
+    dX, dy = da.from_array(X, chunks=(40, 5)).persist(), da.from_array(y, chunks=40).persist()
+    started, numbers = [], []
+    for name in ("submit", "map", "compute"):
+        start = getattr(client, name)
+
+        def counted(*args, start=start, **kwargs):
+            started.append(start)
+            return start(*args, **kwargs)
+
+        monkeypatch.setattr(client, name, counted)
+    for max_iter in (3, 30):
+        started.clear()
+        estimator = MomentumMarginClassifier(max_iter=max_iter, tol=0)
+        DaskMargin(estimator, client=client).fit(dX, dy)
+        numbers.append(len(started))
+    assert 0 < numbers[1] <= numbers[0] + 3
+
+
+def test_an_interrupted_fit_leaves_nothing_on_the_workers(client):
+    X, y = blobs(2)
+    dX, dy = da.from_array(X, chunks=(40, 5)).persist(), da.from_array(y, chunks=40).persist()
+    estimator = MomentumMarginClassifier(max_iter=30, tol=0)
+    before = DaskMargin(estimator, client=client).fit(dX, dy).to_local()
+    gc.collect()
+    futures = set(client.futures)
+    stopped = clone(estimator).set_callbacks(AtRound(3, lambda: signal.raise_signal(signal.SIGINT)))
+    with pytest.raises(KeyboardInterrupt):
+        DaskMargin(stopped, client=client).fit(dX, dy)
+    gc.collect()
+    assert set(client.futures) == futures
+    after = DaskMargin(estimator, client=client).fit(dX, dy).to_local()
+    np.testing.assert_array_equal(after.coef_, before.coef_)
+
+
+def test_an_asynchronous_client_is_refused(client):
+    X, y = blobs(2)
+    dX, dy = da.from_array(X, chunks=(40, 5)), da.from_array(y, chunks=40)
+
+    async def fit_on_the_loop():
+        DaskMargin(MomentumMarginClassifier(), client=client).fit(dX, dy)
+
+    with pytest.raises(ValueError, match="this client is asynchronous where it is called"):
+        client.sync(fit_on_the_loop)
 
 
 def test_without_dask_the_package_works_and_says_what_is_missing():

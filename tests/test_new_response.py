@@ -160,7 +160,7 @@ def test_a_cluster_equals_memory(response, k, balanced, weighted, few_groups, mo
     store = remote(X, codes, k, balanced, weights)
     memory_ = LinearAdapter(X, rows)
     far = LazyWeightsAdapter(store, rows, capacity=8)
-    monkeypatch.setattr(far, "_merges", few_groups)
+    monkeypatch.setattr(far._rounds, "reads_once", few_groups)
     (w, responses), (u, others) = play(memory_, response), play(far, response)
     for a, b in zip(responses, others, strict=True):
         assert b.weights.q.size == 0

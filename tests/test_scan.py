@@ -27,7 +27,7 @@ def respond(monkeypatch, least, X, y, mu=0.5, steep=20.0, **params):
     monkeypatch.setattr(memory, "_SCANNED_BYTES", least)
     rows = make_rows(y, 2, balanced=params["balanced"], weights=params["weights"])
     problem = LinearAdapter(X, rows, params["C"])
-    assert bool(problem._parts) == (least == 0)
+    assert bool(problem._rounds._parts) == (least == 0)
     w = problem.combine(problem.respond(problem.zeros()).vector.coef)
     return problem.respond(w * steep, mu)
 
@@ -62,7 +62,7 @@ def test_exponents_may_rise_by_thousands(rng, monkeypatch, scanned):
 def test_sums_do_not_depend_on_the_number_of_threads(form, rng, scanned):
     X, y = examples(rng, form, n=700, d=7), np.arange(700) % 2
     problem = LinearAdapter(X, make_rows(y, 2, balanced=True))
-    assert len(problem._parts) > 1
+    assert len(problem._rounds._parts) > 1
     images = []
     for n_threads in (1, 2, 4):
         with threadpool_limits(n_threads):

@@ -1,6 +1,8 @@
 """Stores: wherever the examples are, a pass visits each of them once, with what belongs to it."""
 
+import pickle
 import threading
+import time
 from functools import partial, reduce
 
 import numpy as np
@@ -10,7 +12,7 @@ from helpers.cluster import FakeClient
 from helpers.examples import CUTS, FORMS, cut, examples, plain, rtol_of
 from helpers.oracle import normalized_rows
 
-from marginsvm.data import cluster, memory, passes, stream
+from marginsvm.data import memory, messages, passes, stream
 from marginsvm.data.cluster import Chunk, RemoteStore
 from marginsvm.data.memory import MemoryStore, as_store, chunks
 from marginsvm.data.normalized import Division, NormalizedRows
@@ -45,9 +47,9 @@ def streamed(X, sizes, weights=None):
     return StreamStore(Reader(X, sizes), CODES, X.shape[1], X.dtype, sp.issparse(X))
 
 
-def on_a_cluster(X, sizes, weights=None):
+def on_a_cluster(X, sizes, weights=None, workers=WORKERS):
     """Chunks on the workers in turn, each with rows of its own."""
-    client, names = FakeClient(WORKERS), list(WORKERS)
+    client, names = FakeClient(workers), list(workers)
     held = []
     for i, (part, block) in enumerate(cut(X, sizes)):
         weight = None if weights is None else weights[part]
@@ -368,32 +370,157 @@ def test_several_threads_show_their_blocks(rng):
 # A cluster.
 
 
-@in_pieces_too
 def test_every_worker_folds_its_own_chunks_on_all_its_threads(rng):
-    X, V = examples(rng, "dense"), rng.standard_normal((60, 3))
-    store = on_a_cluster(X, [5] * 12)  # 4 on each worker
-    store.fold(total, np.add, rows_of(), V)
-    folds = [worker for worker, name in store._client.tasks if name == "_fold"]
-    assert sorted(folds) == ["ann", "ann", "bob", "cid", "cid", "cid"]
+    store = on_a_cluster(examples(rng, "dense"), [5] * 12)  # 4 on each worker
+    at_work = store.fold(thread_at_work, set.union, rows_of())
+    assert len(at_work) == sum(WORKERS.values())
+    for i, (name, n) in enumerate(WORKERS.items()):
+        mine = store.map(thread_at_work, rows_of())
+        assert len(set.union(*list(mine)[i::3])) == n, name
+    asked = [("client", name) for name in WORKERS]
+    assert store._client.messages == 4 * asked  # one message to each, whatever the chunks
 
 
-def test_many_results_are_merged_on_the_cluster(rng, monkeypatch):
-    monkeypatch.setattr(cluster, "_BRANCHES", 2)
+def thread_at_work(rows, blocks):
+    time.sleep(0.02)  # until the others have begun
+    return {threading.get_ident()}
+
+
+@pytest.mark.parametrize("unmerged", [0, messages._UNMERGED_BYTES])
+def test_many_results_are_merged_on_the_cluster(rng, monkeypatch, unmerged):
+    monkeypatch.setattr(messages, "_BRANCHES", 2)
+    monkeypatch.setattr(messages, "_UNMERGED_BYTES", unmerged)
     X, V = examples(rng, "dense"), rng.standard_normal((60, 3))
-    store, gathered = on_a_cluster(X, [5] * 12), []
-    gather = store._client.gather
+    store, answers = on_a_cluster(X, [5] * 12), []
+    sync = store._client.sync
     monkeypatch.setattr(
-        store._client, "gather", lambda some: gathered.append(len(some)) or gather(some)
+        store._client, "sync", lambda *args: answers.append(sync(*args)) or answers[-1]
     )
     image = store.fold(total, np.add, rows_of(), V)
     np.testing.assert_allclose(image, V.T @ X, rtol=1e-12, atol=1e-12)
-    assert gathered[-1] <= 2  # of 6 tasks
+    asked = {("client", "ann"), ("ann", "bob"), ("client", "cid")}
+    assert set(store._client.messages) == asked
+    assert len(store._client.messages) == 3
+    n_results = [len(pickle.loads(answer)) for answer in answers[0]]
+    assert n_results == ([1, 1] if unmerged == 0 else [8, 4])
+
+
+def test_sums_are_the_same_wherever_the_chunks_are(rng, monkeypatch):
+    X, V = examples(rng, "dense"), rng.standard_normal((60, 3))
+    monkeypatch.setattr(messages, "_BRANCHES", 2)
+    images = []
+    for threads in ({"ann": 1}, {"ann": 3, "bob": 1}, {f"worker {i}": 1 for i in range(5)}):
+        store = on_a_cluster(X, [5, 1, 13, 20, 3, 18], workers=threads)
+        images.append(store.fold(total, np.add, rows_of(), V))
+    np.testing.assert_array_equal(images, [images[0]] * 3)
 
 
 def test_only_the_holders_of_examples_are_asked_for_them(rng):
     store = on_a_cluster(examples(rng, "dense"), [20, 20, 20])
     store.take(np.array([45, 1, 41]))
-    assert store._client.tasks == [("ann", "_take"), ("cid", "_take")]
+    assert store._client.messages == [("client", "ann"), ("client", "cid")]
+
+
+def test_chunks_with_several_holders_are_shared_out(rng):
+    store = on_a_cluster(examples(rng, "dense"), [5] * 12)
+    workers = store._client.workers
+    for worker in workers.values():
+        worker.data.update(workers["bob"].data)  # bob's four chunks are everywhere
+    store.take(np.array([5, 20, 35, 50]))  # one of each of them
+    assert [name for _, name in store._client.messages] == ["ann", "bob", "cid"]
+
+
+def lose(worker):
+    worker.lost = True
+
+
+def forget(worker):
+    worker.data.clear()
+
+
+def move(worker):
+    worker.client.workers["cid"].data.update(worker.data)
+    worker.data.clear()
+
+
+@pytest.mark.parametrize("branches", [1, 8], ids=["passed on", "asked"])
+@pytest.mark.parametrize("name", WORKERS)
+@pytest.mark.parametrize("fault", [lose, forget, move])
+@pytest.mark.parametrize("when", ["before", "while"])
+def test_what_a_worker_does_not_answer_is_asked_again(
+    when, fault, name, branches, rng, monkeypatch
+):
+    monkeypatch.setattr(messages, "_BRANCHES", branches)
+    X, V = examples(rng, "dense"), rng.standard_normal((60, 3))
+    expected = on_a_cluster(X, [5] * 12).fold(total, np.add, rows_of(), V)
+    store = on_a_cluster(X, [5] * 12)
+    worker = store._client.workers[name]
+    if when == "before":
+        fault(worker)
+    else:  # after the scheduler has said who holds what
+        who_has, faults = store._client.who_has, [fault]
+
+        def as_it_was(some):
+            found = who_has(some)
+            if faults:
+                faults.pop()(worker)
+            return found
+
+        monkeypatch.setattr(store._client, "who_has", as_it_was)
+    np.testing.assert_array_equal(store.fold(total, np.add, rows_of(), V), expected)
+    np.testing.assert_array_equal(store.take(np.arange(60)), X)
+    codes = [codes for part in store.map(seen, rows_of()) for codes, _ in part]
+    np.testing.assert_array_equal(np.concatenate(codes), CODES)
+
+
+def test_workers_that_are_lost_again_and_again(rng, monkeypatch):
+    store = on_a_cluster(examples(rng, "dense"), [20, 20, 20])
+    monkeypatch.setattr(store._client, "submit", lambda *args, **kwargs: None)
+    monkeypatch.setattr(store._client, "gather", lambda some: None)
+    store._client.workers["bob"].lost = True
+    with pytest.raises(RuntimeError, match="no answer for 1 of 3 chunks in 8 attempts") as info:
+        list(store.map(seen, rows_of()))
+    assert "bob is gone" in str(info.value.__cause__)
+
+
+@pytest.mark.parametrize("branches", [1, 8], ids=["passed on", "asked"])
+def test_an_error_of_the_work_is_not_taken_for_a_loss(branches, rng, monkeypatch):
+    monkeypatch.setattr(messages, "_BRANCHES", branches)
+    store = on_a_cluster(examples(rng, "dense"), [20, 20, 20])
+    with pytest.raises(ZeroDivisionError):
+        store.fold(divide_by_zero, np.add, rows_of())
+    assert len(store._client.messages) == 3
+
+
+def unaligned(X):
+    """The same numbers at odd addresses, as in a message."""
+    if isinstance(X, NormalizedRows):
+        return NormalizedRows(unaligned(X.X), X.scale, X.constant)
+    if sp.issparse(X):
+        return X
+    memory = np.empty(X.nbytes + 1, np.uint8)
+    copy = np.ndarray(X.shape, X.dtype, buffer=memory, offset=1 - memory.ctypes.data % 2)
+    copy[:] = X
+    return copy
+
+
+@in_pieces_too
+@pytest.mark.parametrize("form", FORMS)
+def test_examples_at_odd_addresses(form, rng):
+    X, V = examples(rng, form), rng.standard_normal((60, 3))
+    odd = unaligned(X)
+    assert sp.issparse(getattr(X, "X", X)) or not getattr(odd, "X", odd).flags.aligned
+    rows = rows_of()
+    np.testing.assert_array_equal(
+        total(rows, Chunk(odd, rows).blocks(), V), total(rows, Chunk(X, rows).blocks(), V)
+    )
+    for _, x in Chunk(odd, rows).blocks():
+        assert sp.issparse(getattr(x, "X", x)) or getattr(x, "X", x).flags.aligned
+
+
+def test_examples_at_even_addresses_are_not_copied(rng):
+    X = examples(rng, "dense")
+    assert all(np.shares_memory(x, X) for _, x in Chunk(X, rows_of()).blocks())
 
 
 def test_chunks_have_the_weights_of_their_examples(rng):

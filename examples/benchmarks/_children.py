@@ -23,7 +23,10 @@ import scipy.sparse as sp
 
 MEGABYTE = 2**20  # bytes
 RULE = 256 * MEGABYTE  # of memory beyond X that a fit may take, or the size of X if that is more
-GRACE = 5.0  # seconds from an interrupt to the end of a process that does not serve it
+GRACE = 5.0  # CPU seconds from an interrupt to the end of a process that does not serve it
+PATIENCE = (
+    10.0  # times as many seconds by the clock as CPU seconds are waited for, on a busy machine
+)
 LOOKS = 0.02  # seconds between two looks at the memory of a child
 
 
@@ -66,6 +69,12 @@ def memory_of(pid="self"):
     text = Path(f"/proc/{pid}/status").read_text()
     lines = dict(line.split(":", 1) for line in text.splitlines())
     return tuple(1024 * int(lines[name].split()[0]) for name in ("VmRSS", "VmHWM"))
+
+
+def cpu_of(pid):
+    """CPU seconds that a process has taken so far."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def forget_peak():
@@ -180,7 +189,10 @@ class Child:
         self._wait(120.0)
 
     def ask(self, function, estimator=None, seconds=120.0):
-        """Value of ``function(estimator, X, y, weight)``; None: the estimator of the last call."""
+        """Value of ``function(estimator, X, y, weight)``; None: the estimator of the last call.
+
+        ``seconds`` are of CPU time, as the machine may have other work to do.
+        """
         try:
             self._connection.send((function, estimator))
         except OSError:
@@ -188,23 +200,25 @@ class Child:
         return self._wait(seconds)
 
     def _wait(self, seconds):
-        begin, interrupted = time.monotonic(), False
-        end = begin + seconds
+        begin, interrupted, cpu, past = time.monotonic(), False, 0.0, 0.0
+        with suppress(OSError):
+            past = cpu_of(self._process.pid)
         while not self._connection.poll(LOOKS):
             self.seconds = time.monotonic() - begin
             with suppress(OSError, KeyError):
                 self.peak = max(self.peak, memory_of(self._process.pid)[1])
+                cpu = cpu_of(self._process.pid) - past
             if not self._process.is_alive():
                 raise ChildError(f"died with exit code {self._process.exitcode}")
             if self.peak > self.memory:
                 self.end()
                 raise ChildError(f"ended, as it took {self.peak / MEGABYTE:.0f} MB")
-            if time.monotonic() > end:
+            if max(cpu, self.seconds / PATIENCE) > seconds + GRACE * interrupted:
                 if interrupted:
                     self.end()
                     raise ChildError(f"ended after {seconds + GRACE:.0f} s, deaf to an interrupt")
                 os.kill(self._process.pid, signal.SIGINT)
-                interrupted, end = True, end + GRACE
+                interrupted = True
         try:
             kind, value, reason = self._connection.recv()
         except (EOFError, OSError):

@@ -1,13 +1,13 @@
 """A stress test: random problems of all shapes, each in a process with limits.
 
-    python examples/benchmarks/stress.py [--only I] [--limit N] [--jobs J] [--csv FILE]
+    python examples/benchmarks/stress.py [--only I] [--first I] [--limit N] [--jobs J] [--csv FILE]
 
 Problem I of a seed is always the same one. Each is fitted in a process of its own, which is
-interrupted after 120 s and ended above a limit of memory. A line for each says how it ended, its
-gap, its time, its peak of memory beyond X, and whether check_certificate accepts it; the summary
-says whether all ended, all certificates hold, and memory kept to the rule: beyond X at most
-max(256 MB, the size of X), and eight numbers for each row and each pair of row and class that has
-weight in the certificate; kernels 2 GB. A refusal is an end, if it comes within some seconds.
+interrupted after 120 s of CPU time and ended above a limit of memory. A line for each says how it
+ended, its gap, its CPU time, its peak of memory beyond X, and whether check_certificate accepts it;
+the summary says whether all ended, all certificates hold, and memory kept to the rule: beyond X at
+most max(256 MB, the size of X), and eight numbers for each row and each pair of row and class that
+has weight in the certificate; kernels 2 GB. A refusal is an end, if it comes within some seconds.
 """
 
 import argparse
@@ -214,7 +214,7 @@ def line(row):
              "CERTIFICATE REFUSED" if row["checked"] is False else "", row["note"]]  # fmt: skip
     return (
         f"{row['number']:3d} {X:48s} C={row['C']:<8.2g} {row['status']:11s} {found:10s} "
-        f"{row.get('seconds', 0.0):7.2f} s {memory:>8s} {' '.join(filter(None, words))}"
+        f"{row.get('cpu', 0.0):7.2f} s {memory:>8s} {' '.join(filter(None, words))}"
     )
 
 
@@ -226,26 +226,27 @@ def summary(rows):
     ended = sum(row["ended"] for row in rows)
     held = [row["checked"] for row in rows if row["checked"] != ""]
     within = [row["within"] for row in rows if "within" in row]
-    seconds = [row["seconds"] for row in rows if "seconds" in row]
+    seconds = [row["cpu"] for row in rows if "cpu" in row]
     print(f"\n{n} problems: {', '.join(f'{m} {name}' for name, m in sorted(statuses.items()))}")
     print(f"ended: {ended} of {n}; certificates that hold: {sum(held)} of {len(held)}")
     print(f"memory within the rule: {sum(within)} of {len(within)}")
     if seconds:
         worst = np.quantile(seconds, [0.5, 0.9, 1.0])
-        print("seconds, median, upper tenth and most: {:.2f}, {:.2f}, {:.2f}".format(*worst))
+        print("CPU seconds, median, upper tenth and most: {:.2f}, {:.2f}, {:.2f}".format(*worst))
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--seed", type=int, default=SEED)
     parser.add_argument("--only", type=int, help="number of a single problem")
-    parser.add_argument("--limit", type=int, default=PROBLEMS, help="the first so many")
+    parser.add_argument("--first", type=int, default=0, help="number to begin with")
+    parser.add_argument("--limit", type=int, default=PROBLEMS, help="number to end before")
     parser.add_argument("--jobs", type=int, default=1)
-    parser.add_argument("--seconds", type=float, default=120.0, help="for each fit")
+    parser.add_argument("--seconds", type=float, default=120.0, help="of CPU, for each fit")
     parser.add_argument("--memory", type=float, default=6000.0, help="MB for each process")
     parser.add_argument("--csv", type=Path)
     options = parser.parse_args()
-    numbers = range(options.limit) if options.only is None else [options.only]
+    numbers = range(options.first, options.limit) if options.only is None else [options.only]
     specs = [spec(number, options.seed) for number in numbers]
     rows = []
     with ThreadPoolExecutor(options.jobs) as pool:

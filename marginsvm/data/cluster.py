@@ -1,18 +1,20 @@
-"""Examples on the workers of a cluster, reached through a client's map, submit and gather."""
+"""Examples on the workers of a cluster."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import threading
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import partial, reduce
+from functools import partial
 from typing import Any, TypeVar
 
 import numpy as np
 import scipy.sparse as sp
 
-from marginsvm._cached import cached_property
+from marginsvm._rounding import is_dense
 from marginsvm._typing import Array
 from marginsvm.data.memory import Store, chunks
+from marginsvm.data.messages import Part, Question, ask
 from marginsvm.data.normalized import NormalizedRows, normalized
 from marginsvm.data.passes import Block
 from marginsvm.data.threads import single_threaded_blas
@@ -20,8 +22,7 @@ from marginsvm.rows import Rows
 
 T = TypeVar("T")
 
-# Results that a worker merges at once: with fewer, messages cost more than merging saves.
-_BRANCHES = 8
+_NOTHING = np.empty(0)
 
 
 @dataclass
@@ -31,9 +32,44 @@ class Chunk:
     X: Any
     rows: Rows
 
-    def blocks(self) -> list[Block]:
+    def blocks(self) -> Sequence[Block]:
         """Pieces that stay in cache."""
-        return [block for some in chunks(self.X) for block in some]
+        return AlignedBlocks([block for some in chunks(self.X) for block in some])
+
+
+class AlignedBlocks(Sequence[Block]):
+    """Blocks that are written, when their turn comes, where processors read numbers best.
+
+    An array that Dask has received from another process lies as it was in the message, often
+    between the addresses of two numbers, and NumPy then copies it for every product: into new
+    memory, which costs a worker of Dask ten times as much as the copy. Each thread has memory for
+    one such block, so that it lasts until the next. Other arrays are left where they are.
+    """
+
+    _memory = threading.local()
+
+    def __init__(self, blocks: list[Block]) -> None:
+        self._blocks = blocks
+
+    def __len__(self) -> int:
+        return len(self._blocks)
+
+    def __getitem__(self, i: Any) -> Any:
+        return self._blocks[i]
+
+    def __iter__(self) -> Iterator[Block]:
+        return ((part, self._aligned(X)) for part, X in self._blocks)
+
+    def _aligned(self, X: Any) -> Any:
+        if isinstance(X, NormalizedRows):
+            return NormalizedRows(self._aligned(X.X), X.scale, X.constant)
+        if not is_dense(X) or X.flags.aligned:
+            return X
+        if getattr(self._memory, "bytes", _NOTHING).nbytes < X.nbytes:
+            self._memory.bytes = np.empty(X.nbytes, np.uint8)
+        place = self._memory.bytes[: X.nbytes].view(X.dtype).reshape(X.shape)
+        np.copyto(place, X)
+        return place
 
 
 class RemoteStore(Store):
@@ -71,40 +107,20 @@ class RemoteStore(Store):
         self.shape, self.dtype, self.sparse = (int(self._ends[-1]), n_features), dtype, sparse
 
     def map(self, work: Callable[..., T], rows: Rows, *local: Array | None) -> Iterator[T]:
-        parts = self._client.map(_run, self._chunks, self._cut(local), work=work, pure=False)
-        yield from self._client.gather(parts)
+        question = Question(partial(_run, work), len(self._chunks))
+        yield from (result for _, result in self._ask(question, self._cut(local)))
 
     def fold(
         self, work: Callable[..., T], merge: Callable[[T, T], T], rows: Rows, *local: Array | None
     ) -> T:
-        arrays = self._cut(local)
-        parts = [
-            self._client.submit(
-                _fold,
-                [self._chunks[c] for c in group],
-                [arrays[c] for c in group],
-                work,
-                merge,
-                pure=False,
-            )
-            for group in self._groups
-        ]
-        while len(parts) > _BRANCHES:
-            groups = [parts[i : i + _BRANCHES] for i in range(0, len(parts), _BRANCHES)]
-            parts = self._client.map(partial(reduce, merge), groups, pure=False)
-        return reduce(merge, self._client.gather(parts))
+        question = Question(partial(_run, work), len(self._chunks), merge)
+        return question.merged(self._ask(question, self._cut(local)))
 
     def take(self, index: Array) -> Any:
         where = np.searchsorted(self._ends, index, side="right")
         order = np.argsort(where, kind="stable")
-        found = self._client.gather(
-            [
-                self._client.submit(
-                    _take, self._chunks[c], index[where == c] - self._parts[c].start, pure=False
-                )
-                for c in np.unique(where)
-            ]
-        )
+        given = {int(c): (index[where == c] - self._parts[c].start,) for c in np.unique(where)}
+        found = [x for _, x in self._ask(Question(_take, len(self._chunks)), given)]
         sparse = sp.issparse(found[0])  # normalised examples come written out
         stacked = sp.vstack(found, format="csr") if sparse else np.concatenate(found)
         return stacked[np.argsort(order, kind="stable")]
@@ -116,38 +132,18 @@ class RemoteStore(Store):
             self._client, chunks, self._sizes, width, self.dtype, self.sparse, normalized=True
         )
 
-    def _cut(self, local: tuple[Array | None, ...]) -> list[list[Array | None]]:
+    def _ask(self, question: Question[T], given: dict[int, tuple[Any, ...]]) -> list[Part[T]]:
+        return ask(self._client, self._chunks, question, given)
+
+    def _cut(self, local: tuple[Array | None, ...]) -> dict[int, tuple[Array | None, ...]]:
         """What belongs to each chunk."""
-        return [[None if a is None else a[part] for a in local] for part in self._parts]
-
-    @cached_property
-    def _groups(self) -> list[list[int]]:
-        """Chunks by the worker that holds them, one list a thread: a task each."""
-        self._client.gather(self._client.map(_size, self._chunks, pure=False))  # all are there
-        holders, threads = self._client.who_has(self._chunks), self._client.nthreads()
-        held: dict[str, list[int]] = {}
-        for c, chunk in enumerate(self._chunks):
-            held.setdefault(min(holders[chunk.key]), []).append(c)
-        lists = [mine[t :: threads[w]] for w, mine in held.items() for t in range(threads[w])]
-        return [some for some in lists if some]
+        parts = enumerate(self._parts)
+        return {c: tuple(None if a is None else a[part] for a in local) for c, part in parts}
 
 
-def _run(chunk: Chunk, local: list[Array | None], work: Callable[..., T]) -> T:
+def _run(work: Callable[..., T], chunk: Chunk, *local: Array | None) -> T:
     with single_threaded_blas():
         return work(chunk.rows, chunk.blocks(), *local)
-
-
-def _fold(
-    chunks: list[Chunk],
-    local: list[list[Array | None]],
-    work: Callable[..., T],
-    merge: Callable[[T, T], T],
-) -> T:
-    return reduce(merge, (_run(c, a, work) for c, a in zip(chunks, local, strict=True)))
-
-
-def _size(chunk: Chunk) -> int:
-    return len(chunk.rows.codes)
 
 
 def _divided(chunk: Chunk, constant: float) -> Chunk:

@@ -66,6 +66,11 @@ class Centre(NamedTuple):
         return X
 
 
+def span_of(blocks: list[Block]) -> slice:
+    """Where the examples of consecutive blocks are."""
+    return slice(blocks[0][0].start, blocks[-1][0].stop)
+
+
 def squared_lengths(rows: Rows, blocks: Iterable[Block], norm: LpNorm, centre: Centre) -> Array:
     """Squared lengths of the examples, about the mean."""
 
@@ -148,6 +153,18 @@ def scores(
     return np.concatenate(F).astype(np.float64, copy=False)
 
 
+def margins(
+    rows: Rows, blocks: Iterable[Block], slack: Array | None, W: Array, shift: Array | float
+) -> Array:
+    """Margins of the rows of the blocks, about as precise as the examples are."""
+
+    def of(block: slice, X: Any) -> Array:
+        M = rows.margins(times(X, W.T) - shift, block).astype(np.float64, copy=False)
+        return M if slack is None else np.add(M, slack[block], out=M)
+
+    return np.concatenate([of(block, X) for block, X in blocks])
+
+
 def margins_and_sums(
     rows: Rows,
     blocks: Iterable[Block],
@@ -161,17 +178,24 @@ def margins_and_sums(
 
     ``block_sums(rows, block, X, margins)`` and ``merge`` are those of the response.
     """
-    margins: list[Array] = []
+    found: list[Array] = []
 
     def of(block: slice, X: Any) -> T:
-        M = rows.margins(times(X, W.T) - shift, block).astype(np.float64, copy=False)
-        if slack is not None:
-            M += slack[block]
-        margins.append(M)
-        return block_sums(rows, block, X, M)
+        found.append(margins(rows, [(block, X)], slack, W, shift))
+        return block_sums(rows, block, X, found[-1])
 
     sums = reduce(merge, (of(block, X) for block, X in blocks))
-    return np.concatenate(margins), sums
+    return np.concatenate(found), sums
+
+
+def image(rows: Rows, blocks: Iterable[Block], V: Array, first: int) -> Array:
+    """``V^T X`` in the precision of the examples, V beginning with the example ``first``."""
+
+    def of(block: slice, X: Any) -> Array:
+        some = V[block.start - first : block.stop - first].astype(X.dtype, copy=False)
+        return np.asarray(times(some.T, X)).astype(np.float64, copy=False)
+
+    return summed(of(block, X) for block, X in blocks)
 
 
 def columns(rows: Rows, blocks: Iterable[Block], right: Array, centre: Centre) -> Array:

@@ -126,7 +126,7 @@ class KernelMatrixAdapter(ABC):
 
     @abstractmethod
     def _kernel_block(self, i: Array, j: Array) -> Array:
-        """Inner products of the examples i with the examples j."""
+        """Inner products of the examples i with the examples j, as a new array."""
 
     @abstractmethod
     def predictor(self, w: Vector, offsets: Array) -> tuple[Array, Array]:
@@ -187,7 +187,14 @@ class KernelMatrixAdapter(ABC):
         other_examples, other_signs = (
             (examples, signs) if others is row_ids else self.rows.locate(others)
         )
-        G = self._kernel_block(examples, other_examples) * (signs @ other_signs.T)
+        if signs.shape[1] == 1:
+            G = self._kernel_block(examples, other_examples)
+        else:  # rows of many classes share their examples
+            few, at = np.unique(examples, return_inverse=True)
+            same = other_examples is examples
+            rest, there = (few, at) if same else np.unique(other_examples, return_inverse=True)
+            G = self._kernel_block(few, rest)[at[:, None], there]
+        G *= signs @ other_signs.T
         if self._slack is not None:
             slack = np.broadcast_to(self._slack, self.rows.shape).ravel()[row_ids]
             G += slack[:, None] * (row_ids[:, None] == others)

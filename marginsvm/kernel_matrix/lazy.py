@@ -19,7 +19,7 @@ from marginsvm._typing import Array
 from marginsvm.certify.certifiable import LowestMargins
 from marginsvm.certify.linear_errors import LazyErrors
 from marginsvm.data import passes
-from marginsvm.data.passes import Block, Centre
+from marginsvm.data.passes import Block, Centre, span_of
 from marginsvm.kernel_matrix.adapter import BestResponse
 from marginsvm.kernel_matrix.linear import LinearAdapter
 from marginsvm.kernel_matrix.mixture import (
@@ -27,7 +27,6 @@ from marginsvm.kernel_matrix.mixture import (
     Played,
     group_sums_of,
     image_of,
-    span_of,
     weights_of,
 )
 from marginsvm.kernel_matrix.responses import OnePassResponse, Response, softmax
@@ -77,7 +76,9 @@ class LazyWeightsAdapter(LinearAdapter):
         self.work.add_pass()
         W, shift = self._weights(w.image, precise=False)
         sums = self._fold(
-            partial(_sums, W=W, shift=shift, response=response, mu=mu, images=self._merges),
+            partial(
+                _sums, W=W, shift=shift, response=response, mu=mu, images=self._rounds.reads_once
+            ),
             response.merge,
         )
         whole = response.finish(self.rows, sums, mu)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
-from functools import partial, reduce
+from functools import partial
 from typing import Any, ClassVar, TypeVar
 
 import numpy as np
@@ -17,7 +16,7 @@ from marginsvm.certify.linear_errors import LinearErrors
 from marginsvm.certify.tolerances import SAME_FINGERPRINT
 from marginsvm.data import passes
 from marginsvm.data.centred import CentredExamples
-from marginsvm.data.memory import Store, as_store, parts_to_scan
+from marginsvm.data.memory import Store, as_store
 from marginsvm.data.normalized import NormalizedRows
 from marginsvm.data.passes import Centre
 from marginsvm.data.work import Work
@@ -33,21 +32,13 @@ from marginsvm.kernel_matrix.capabilities import (
 from marginsvm.kernel_matrix.columns import ColumnCache, ColumnPlan
 from marginsvm.kernel_matrix.curvature import LinearCurvature
 from marginsvm.kernel_matrix.layout import DENSE, SPARSE, RowLayout, common_layout
-from marginsvm.kernel_matrix.responses import (
-    OnePassResponse,
-    Response,
-    ScanningResponse,
-    softmax,
-)
+from marginsvm.kernel_matrix.responses import Response, softmax
+from marginsvm.kernel_matrix.rounds import Rounds
 from marginsvm.kernel_matrix.scale import Scale, measured
 from marginsvm.rows import LpNorm, Rows, Vector, make_rows, support_of
 
 T = TypeVar("T")
-Predictor = tuple[Array, Any]  # weights of the features, and what is subtracted from scores
 
-# Largest size (in numbers; 32 MiB) of the images of all groups together that a pass sums group by
-# group. With more classes, a second pass costs less than that memory for each block.
-_MAX_SUMS = 2**22
 # Number of examples whose mean is the centre where rounds do not depend on the radius: any point
 # among the examples may be the centre, and the mean of all would take a pass.
 _CENTRE = 256
@@ -67,10 +58,8 @@ class LinearAdapter(
 ):
     """A problem of linear predictors on a dense or CSR matrix; images are vectors of features.
 
-    X is never copied. For a ``ScanningResponse`` of two classes, a large X is read once, by a
-    compiled loop; so is a dense X for a ``OnePassResponse``: the scores of a block and its part of
-    ``A^T q`` are computed while the block is in cache. A small sparse X, of which slices are
-    copies, and responses that need all margins at once take two products.
+    X is never copied, and a round reads it once where that pays, see
+    :mod:`marginsvm.kernel_matrix.rounds`.
 
     Parameters
     ----------
@@ -130,11 +119,7 @@ class LinearAdapter(
         super().__init__(rows, (*rows.score_shape[1:], width), norm, scale, errors, Work())
         self._store, self._centre, self._constant, self._plan = store, centre, constant, plan
         self.precision = np.dtype(store.dtype)
-        # sums for each group take more work than a second product, but the data is read once
-        groups = rows.n_groups**2 if rows.n_groups > 2 else 1
-        elsewhere = store.whole is None and groups * width <= _MAX_SUMS
-        self._merges = store.n_blocks > 1 and (groups == 1 or elsewhere)
-        self._parts = parts_to_scan(store.whole) if len(rows.shape) == 1 else []
+        self._rounds = Rounds(store, rows, width)
 
     def _accumulate(self, V: Array, precise: bool) -> Array:
         """``V^T X`` in user's units, summed in float64 over the blocks."""
@@ -185,51 +170,16 @@ class LinearAdapter(
 
     def respond(self, w: Vector, mu: float = 1.0, response: Response = softmax) -> BestResponse:
         with self.work.as_one_pass():
-            if self._parts and isinstance(response, ScanningResponse):
-                return self._respond_in_one_pass(w, mu, response, self._scan)
-            if self._merges and isinstance(response, OnePassResponse):
-                return self._respond_in_one_pass(w, mu, response, self._block_by_block)
-            return super().respond(w, mu, response)
-
-    def _scan(
-        self, response: ScanningResponse, predictor: Predictor, slack: Array | None, mu: float
-    ) -> tuple[Array, Any]:
-        """Margins of all rows, and the response's sums, by a compiled loop."""
-        return response.scan(self.rows, self._store.whole, self._parts, predictor, slack, mu)
-
-    def _block_by_block(
-        self, response: OnePassResponse, predictor: Predictor, slack: Array | None, mu: float
-    ) -> tuple[Array, Any]:
-        """The same by two products for each block."""
-        work = partial(
-            passes.margins_and_sums,
-            W=predictor[0],
-            shift=predictor[1],
-            block_sums=partial(response.block_sums, mu=mu),
-            merge=response.merge,
-        )
-        margins, sums = zip(*self._store.map(work, self.rows, slack), strict=True)
-        return np.concatenate(margins), reduce(response.merge, sums)
-
-    def _respond_in_one_pass(
-        self, w: Vector, mu: float, response: Any, one_pass: Callable[..., tuple[Array, Any]]
-    ) -> BestResponse:
-        """Margins of all rows and the image of their weights, X read once."""
-        predictor = self._weights(w.image, precise=False)
-        slack = None if self._slack is None else self._slack * w.coef
-        M, sums = one_pass(response, predictor, slack, mu)
-        whole = response.finish(self.rows, sums, mu)
-        assert whole.image is not None  # the sums were taken with the examples
-        q = response.block_weights(self.rows, slice(None), M, mu, whole.parameters)
-        image = whole.image.astype(np.float64, copy=False)
-        image = self._centred.with_constant(image, self.rows.adjoint(q))
-        return BestResponse(Vector(image / self.radius, q), replace(whole.weights, q=q))
+            way = self._rounds.way_of(response)
+            if way is None:
+                return super().respond(w, mu, response)
+            slack = None if self._slack is None else self._slack * w.coef
+            q, image, weights = way(response, self._weights(w.image, precise=False), slack, mu)
+            image = self._centred.with_constant(image, self.rows.adjoint(q))
+            return BestResponse(Vector(image / self.radius, q), replace(weights, q=q))
 
     def _kernel_block(self, i: Array, j: Array) -> Array:
-        few, at = np.unique(i, return_inverse=True)
-        others, there = (few, at) if i is j else np.unique(j, return_inverse=True)
-        G = self._centred.gram(few, others) / self.radius**2
-        return G[at[:, None], there]  # rows of many classes share their examples
+        return self._centred.gram(i, j) / self.radius**2
 
     def predictor(self, w: Vector, offsets: Array) -> tuple[Array, Array]:
         W, shift = self._weights(w.image, precise=True)

@@ -9,7 +9,7 @@ import numpy as np
 from marginsvm._rounding import summed
 from marginsvm._typing import Array
 from marginsvm.data import passes
-from marginsvm.data.passes import Block, Centre
+from marginsvm.data.passes import Block, Centre, span_of
 from marginsvm.kernel_matrix.responses import OnePassResponse
 from marginsvm.rows import Rows
 
@@ -102,8 +102,3 @@ def image_of(rows: Rows, blocks: list[Block], *given: Array, mixture: Mixture) -
         return np.append(image, V.sum(axis=0)[..., None], axis=-1)
 
     return summed(of(block, X) for block, X in blocks)
-
-
-def span_of(blocks: list[Block]) -> slice:
-    """Where the examples of consecutive blocks are."""
-    return slice(blocks[0][0].start, blocks[-1][0].stop)

@@ -1,18 +1,57 @@
-"""A cluster of one process: a client with the five calls that ``RemoteStore`` makes."""
+"""A cluster of one process: a client and workers with the calls that ``RemoteStore`` makes."""
 
+import asyncio
+import os
 import pickle
+import signal
+from concurrent.futures import ThreadPoolExecutor
 from itertools import count
+from types import SimpleNamespace
+
+import pytest
 
 
 class FakeFuture:
-    """What a task gave. ``key`` names it; ``worker`` holds it."""
+    """What a task gave. ``key`` names it."""
 
-    def __init__(self, key, worker, value):
-        self.key, self.worker, self.value = key, worker, value
+    def __init__(self, key):
+        self.key = key
+
+
+class FakeWorker:
+    """A worker: what it holds, its threads, and how it reaches the others.
+
+    Attributes
+    ----------
+    lost : bool
+        Nobody reaches it, though the scheduler has not noticed: tasks that need it will.
+    """
+
+    def __init__(self, name, nthreads, client):
+        self.name, self.client, self.data, self.lost = name, client, {}, False
+        self.state = SimpleNamespace(nthreads=nthreads)
+        self.executors = {"default": ThreadPoolExecutor(nthreads)}
+
+    async def answer(self, function, args, sender):
+        """What Dask's handler of "run" does: a response, or an error of the connection."""
+        self.client.messages.append((sender, self.name))
+        if self.lost:
+            raise OSError(f"{self.name} is gone")
+        try:
+            result = await pickle.loads(function)(*pickle.loads(args), dask_worker=self)
+        except Exception as error:
+            return {"status": "error", "exception": copied(error)}
+        return {"status": "OK", "result": copied(result)}
+
+    def rpc(self, name):
+        async def run(function, args):
+            return await self.client.workers[name].answer(function, args, self.name)
+
+        return SimpleNamespace(run=run)
 
 
 class FakeClient:
-    """Runs every task at once, on the worker of its first chunk.
+    """Runs every task at once, on a worker that holds what it needs.
 
     Functions, arguments and results travel as on a network: all are pickled, and none is shared.
 
@@ -20,49 +59,69 @@ class FakeClient:
     ----------
     threads : dict of str to int
         Workers, by name.
+
+    Attributes
+    ----------
+    messages : list of (str, str)
+        Who asked whom, past the tasks; "client" is the client.
     """
 
     def __init__(self, threads):
-        self.threads, self.keys, self.tasks = threads, count(), []
+        pytest.importorskip("distributed")  # whose pickles workers send
+        self.workers = {name: FakeWorker(name, n, self) for name, n in threads.items()}
+        self.keys, self.messages, self.known = count(), [], {}
 
-    def scatter(self, value, worker):
-        return FakeFuture(f"key-{next(self.keys)}", worker, copied(value))
+    def scatter(self, value, *names):
+        future = FakeFuture(f"key-{next(self.keys)}")
+        self.known[future.key] = copied(value)
+        for name in names:
+            self.workers[name].data[future.key] = copied(value)
+        return future
 
     def submit(self, work, /, *args, pure=True, **kwargs):
-        held = [future.worker for future in futures(args)]
-        worker = held[0] if held else next(iter(self.threads))
-        self.tasks.append((worker, getattr(work, "func", work).__name__))
-        return self.scatter(copied(work)(*known(args), **known(kwargs)), worker)
+        """Where it needs something that has been lost, this is computed again first."""
+        for name in [name for name, worker in self.workers.items() if worker.lost]:
+            del self.workers[name]
+        holders = [name for f in args if isinstance(f, FakeFuture) for name in self.found(f)]
+        values = [copied(self.known[a.key]) if isinstance(a, FakeFuture) else a for a in args]
+        name = holders[0] if holders else next(iter(self.workers))
+        return self.scatter(copied(work)(*copied(values), **copied(kwargs)), name)
+
+    def found(self, future):
+        """Who holds something now, after its loss has been made good."""
+        if not self.who_has([future])[future.key]:
+            first = next(iter(self.workers.values()))
+            first.data[future.key] = copied(self.known[future.key])
+        return self.who_has([future])[future.key]
 
     def map(self, work, /, *iterables, pure=True, **kwargs):
         each = zip(*iterables, strict=True)
         return [self.submit(work, *args, pure=pure, **kwargs) for args in each]
 
     def gather(self, some):
-        return known(some)
+        return [copied(self.known[future.key]) for future in some]
 
     def who_has(self, some):
-        return {future.key: [future.worker] for future in some}
+        return {f.key: [n for n, w in self.workers.items() if f.key in w.data] for f in some}
 
-    def nthreads(self):
-        return self.threads
+    def sync(self, function, *args):
+        return asyncio.run(function(*args))
+
+    async def run(self, function, *args, workers, on_error):
+        (name,) = workers
+        try:
+            found = await self.workers[name].answer(*map(pickle.dumps, (function, args)), "client")
+        except OSError as error:
+            return {name: error}
+        return {name: found["result" if found["status"] == "OK" else "exception"]}
+
+
+def dying(work, pid, *args):
+    """Work in the middle of which the process of this number is killed."""
+    if os.getpid() == pid:
+        os.kill(pid, signal.SIGKILL)
+    return work(*args)
 
 
 def copied(value):
     return pickle.loads(pickle.dumps(value))
-
-
-def futures(value):
-    """All futures in (nested) tuples and lists."""
-    if isinstance(value, FakeFuture):
-        return [value]
-    return [f for v in value for f in futures(v)] if isinstance(value, list | tuple) else []
-
-
-def known(value):
-    """The same with every future replaced by what it holds; the rest is copied."""
-    if isinstance(value, FakeFuture):
-        return copied(value.value)
-    if isinstance(value, dict):
-        return {name: known(v) for name, v in value.items()}
-    return type(value)(map(known, value)) if type(value) in (list, tuple) else copied(value)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from marginsvm._typing import Array
+from marginsvm.algorithms.exact.method import MAX_ROWS
 from marginsvm.kernel_matrix import KernelMatrixAdapter
 from marginsvm.rows import Vector
 
@@ -12,9 +13,14 @@ _CACHE_BYTES = 2**21  # of examples that a round looks at first: they stay in a 
 _MAX_NEAR = 1000  # such examples: their margins then cost a tenth of a millisecond, or about
 
 
+def rows_of_all_pairs(problem: KernelMatrixAdapter) -> int:
+    """Some rows for each pair of classes."""
+    return max(100, 5 * problem.rows.n_classes * (problem.rows.n_classes - 1))
+
+
 def least_rows(problem: KernelMatrixAdapter) -> int:
     """Rows to begin with, and to add at least."""
-    return max(100, 5 * problem.rows.n_classes * (problem.rows.n_classes - 1))
+    return min(rows_of_all_pairs(problem), MAX_ROWS)
 
 
 def difference_of_means(problem: KernelMatrixAdapter) -> Vector:
@@ -33,7 +39,10 @@ def lowest_under_means(problem: KernelMatrixAdapter) -> Array:
     if len(row_ids) <= size:
         return row_ids
     margins = problem.margins(difference_of_means(problem)).ravel()
-    return row_ids[smallest_of_each(margins[row_ids], problem.rows.group(row_ids), size)]
+    group = problem.rows.group(row_ids)
+    if problem.rows.n_classes**2 > size:  # too many pairs of classes: the own class alone
+        group = group // problem.rows.n_classes
+    return row_ids[smallest_of_each(margins[row_ids], group, size)]
 
 
 def room_in_cache(problem: KernelMatrixAdapter) -> int:

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from marginsvm.algorithms.exact.ascent import Ascent
-from marginsvm.algorithms.exact.choosing import least_rows
+from marginsvm.algorithms.exact.choosing import rows_of_all_pairs
 from marginsvm.algorithms.exact.examples import Examples
 from marginsvm.algorithms.exact.method import MAX_ROWS, Method
 from marginsvm.algorithms.exact.newton import Newton
@@ -65,7 +65,7 @@ def _for_kernels(problem: KernelMatrixAdapter) -> Method:
 
 
 def _for_hard_margins(problem: KernelMatrixAdapter) -> Method:
-    n, few = problem.rows.n_examples, min(least_rows(problem), problem.n_rows)
+    n, few = problem.rows.n_examples, min(rows_of_all_pairs(problem), problem.n_rows)
     if csr_examples(problem) is None and few <= MAX_ROWS:
         return WorkingSet.start(problem)
     if problem.rows.n_classes > 2:

@@ -8,6 +8,8 @@ Mathematics of Computation, 1968.
 
 from __future__ import annotations
 
+from math import gcd
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -42,20 +44,20 @@ def has_positive_solution(A: NDArray, q: NDArray, chosen: Integers) -> bool:
     bool
         True is a proof. False says nothing, also where a proof would take too long.
     """
-    if A.size * len(q) > _MAX_MODULAR_PRODUCTS:
-        return False
-    equations = [_as_integers(row) for row in A]
-    if _columns_are_independent(equations):
+    equations = [as_integers(row) for row in A]
+    if len(q) <= len(A) and (  # else the columns depend on each other
+        A.size * len(q) > _MAX_MODULAR_PRODUCTS or _columns_are_independent(equations)
+    ):
         return False
     q = _shortened(q)
     while (rank := len(chosen)) < len(q):
-        kept = _as_integers(q[rank:])
-        right = [-_dot(equations[i][rank:], kept) for i in chosen]
+        kept = as_integers(q[rank:])
+        right = [-dot(equations[i][rank:], kept) for i in chosen]
         solution = _cramer([equations[i][:rank] for i in chosen], right)
         if solution is None or not all(x > 0 for x in solution[0]):
             return False
         weights = solution[0] + [solution[1] * x for x in kept]
-        violated = next((i for i, row in enumerate(equations) if _dot(row, weights)), None)
+        violated = next((i for i, row in enumerate(equations) if dot(row, weights)), None)
         if violated is None:
             return True
         chosen = [*chosen, violated]
@@ -82,14 +84,68 @@ def _columns_are_independent(equations: list[Integers]) -> bool:
     return True
 
 
-def _as_integers(x: NDArray) -> Integers:
+def null_space(rows: list[Integers], order: Integers) -> list[Integers]:
+    """Integer vectors that span the null space of rows.
+
+    Parameters
+    ----------
+    rows : list of list of int
+    order : list of int
+        The columns, those that are to depend on the others first.
+
+    Returns
+    -------
+    list of list of int
+        One vector for each column on which others depend. It is positive there, and 0 in the
+        other columns of this kind.
+    """
+    reduced: list[tuple[Integers, int]] = []
+    for given in rows:
+        row = [given[c] for c in order]
+        for other, p in reduced:
+            if row[p]:
+                a, b = other[p], row[p]
+                row = [a * x - b * y for x, y in zip(row, other, strict=True)]
+        pivot = next((j for j, x in enumerate(row) if x), None)
+        if pivot is not None:
+            reduced.append((_shortest(row), pivot))
+        if len(reduced) == len(order):
+            return []
+    free = sorted(set(range(len(order))) - {p for _, p in reduced})
+    return [_null_vector(reduced, f, order) for f in free]
+
+
+def _null_vector(reduced: list[tuple[Integers, int]], free: int, order: Integers) -> Integers:
+    """The vector of one free column; rows have zeros in the pivot columns of earlier ones."""
+    x = [0] * len(order)
+    x[free] = 1
+    for row, p in reversed(reduced):
+        rest = dot(row, x)
+        if rest:
+            common = gcd(rest, row[p])
+            factor = abs(row[p]) // common
+            x = [factor * value for value in x]
+            x[p] = -(rest // common) * (1 if row[p] > 0 else -1)
+    out = [0] * len(order)
+    for value, c in zip(x, order, strict=True):
+        out[c] = value
+    return out
+
+
+def _shortest(row: Integers) -> Integers:
+    common = gcd(*row)
+    return [x // common for x in row]
+
+
+def as_integers(x: NDArray) -> Integers:
     """Floats times the smallest power of two that makes all of them integers."""
     ratios = [value.as_integer_ratio() for value in x.tolist()]
     common = max((d for _, d in ratios), default=1)
     return [n * (common // d) for n, d in ratios]
 
 
-def _dot(x: Integers, y: Integers) -> int:
+def dot(x: Integers, y: Integers) -> int:
+    """Inner product."""
     return sum(a * b for a, b in zip(x, y, strict=True) if a and b)
 
 

@@ -108,7 +108,7 @@ def _proves(
         M = X.T @ sp.diags_array(np.where(codes[examples] == 1, 1.0, -1.0))
     else:
         M = _against_classes(X, codes[examples], columns, n_classes)
-    return _has_exact_weights(sp.csr_array(M), q[rows])
+    return has_exact_weights(sp.csr_array(M), q[rows])
 
 
 def _shifted(X: sp.csr_array) -> sp.csr_array:
@@ -172,7 +172,7 @@ def _against_classes(X: Any, own: NDArray, other: NDArray, n_classes: int) -> sp
     return M.tocsr()[: (n_classes - 1) * d]
 
 
-def _has_exact_weights(M: sp.csr_array, q: NDArray) -> bool:
+def has_exact_weights(M: sp.csr_array, q: NDArray) -> bool:
     """Whether some ``q* >= 0`` other than 0 solves ``M q* = 0``; True is a proof."""
     M = M[np.diff(M.indptr) > 0]
     if M.shape[0] * len(q) > _MAX_ENTRIES:

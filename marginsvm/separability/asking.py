@@ -1,0 +1,138 @@
+"""check_separability: from data to a report."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+from sklearn.exceptions import ConvergenceWarning
+
+from marginsvm._typing import Array
+from marginsvm.algorithms.max_margin import MaxMarginClassifier
+from marginsvm.separability.data import question
+from marginsvm.separability.report import Separability
+from marginsvm.separability.solving import of_a_kernel, report_of
+
+
+def check_separability(
+    X: Any,
+    y: Any,
+    *,
+    family: str | None = None,
+    kernel: str | Callable[..., Array] = "linear",
+    fit_intercept: bool = True,
+    sample_weight: Any = None,
+    feature_names: Any = None,
+    epsilon: float | str = "deprecated",
+    max_iter: int = 200,
+) -> Separability:
+    """Find out what is separated in a regression of classes or counts, with proofs.
+
+    A logistic, multinomial or Poisson regression has a finite maximum-likelihood estimate exactly
+    if the data overlaps. Under complete separation, a combination of the features tells all
+    examples apart; under quasi-complete separation, some of them, while it says nothing of
+    the others. Then some coefficients grow without end. The units of the features do not matter.
+
+    Parameters
+    ----------
+    X : array-like or sparse matrix of shape (n_samples, n_features)
+        The examples or, if ``kernel="precomputed"``, the kernel matrix, which is taken as it is.
+    y : array-like of shape (n_samples,) or (n_samples, 2)
+        Class labels; or counts of successes and failures, as two columns; or counts
+        (``family="poisson"``).
+    family : {"binomial", "multinomial", "poisson"}, default=None
+        None: binomial for two classes and for two columns of counts, multinomial for more
+        classes: whether one linear score a class can put each example's own class first.
+    kernel : str or callable, default="linear"
+        As in :class:`marginsvm.MaxMarginClassifier`, with the kernel's default parameters. With
+        others than ``linear``, only complete separation is decided. The values of a kernel are
+        rounded, so that ``separable`` is False only where equal examples have different labels.
+    fit_intercept : bool, default=True
+        Whether the regression has an intercept.
+    sample_weight : array-like of shape (n_samples,), default=None
+        Examples of weight 0 are left out. Other weights change nothing.
+    feature_names : sequence of str, default=None
+        Names in the report. None: those of the columns of X, or x0, x1, and so on.
+    epsilon : float
+        Without effect: margins of all sizes, relative to the radius, are searched for.
+
+        .. deprecated:: 0.2
+            It will be removed in 0.4.
+    max_iter : int, default=200
+        Rounds of :class:`marginsvm.MaxMarginClassifier` at most.
+
+    Returns
+    -------
+    Separability
+        The report and its proofs, see :func:`marginsvm.check_separability_proof`.
+
+    Raises
+    ------
+    ValueError
+        If the data or a parameter cannot be used; the message says what to do.
+
+    See Also
+    --------
+    marginsvm.PerceptronVonNeumann : The method of a paper for complete separation.
+
+    Notes
+    -----
+    Two classes and more go to the exact solver first. It finds a separator, or weights q with a
+    small ``A^T q``. A small bound alone does not prove that nothing separates. So it is then
+    proved, by Krawczyk's argument or by an elimination in integers, that weights near q exist for
+    which ``A^T q`` is exactly zero. Where the examples with weight do not span the space, and for
+    counts, the rows are split face by face (``marginsvm/separability/faces.py``).
+
+    References
+    ----------
+    A. Albert, J. A. Anderson. On the existence of maximum likelihood estimates in logistic
+    regression models. Biometrika, 1984.
+
+    S. Correia, P. Guimaraes, T. Zylkin. Verifying the existence of maximum likelihood estimates
+    for generalized linear models. 2019.
+
+    A. Ramdas, J. Pena. Margins, Kernels and Non-linear Smoothed Perceptrons. ICML 2014.
+    Theorem 2 (Gordan).
+
+    S. Rump. Verification methods: rigorous results using floating-point arithmetic. Acta
+    Numerica, 2010 (Krawczyk's argument).
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from marginsvm import check_separability
+    >>> X, y = load_iris(return_X_y=True)
+    >>> check_separability(X[:100], y[:100]).separable
+    True
+    >>> check_separability(X[50:], y[50:]).kind
+    'overlap'
+
+    Only some flowers are told apart by a feature that is 0 for all others:
+
+    >>> import numpy as np
+    >>> mark = np.where(np.arange(100) < 10, 1.0, 0.0)
+    >>> report = check_separability(np.column_stack([X[50:], mark]), y[50:])
+    >>> report.kind, int(report.separated.sum()), report.coefficients[-1]
+    ('quasi-complete', 10, Coefficient(name='x4', status='-inf'))
+    """
+    if epsilon != "deprecated":
+        warnings.warn(
+            "epsilon has no effect any more: margins of all sizes are searched for",
+            FutureWarning,
+            stacklevel=2,
+        )
+    if kernel != "linear" and family is not None:
+        raise ValueError("family is for kernel='linear'; leave it out with other kernels")
+    asked = question(X, y, family, fit_intercept, sample_weight, feature_names)
+    if not asked.labels:
+        return report_of(asked, None)
+    estimator = MaxMarginClassifier(
+        kernel=kernel, fit_intercept=fit_intercept, stopping="separation", max_iter=max_iter
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        estimator.fit(X, y, sample_weight)
+    if kernel != "linear":
+        return of_a_kernel(estimator)
+    return report_of(asked, estimator)

@@ -1,0 +1,116 @@
+"""What is asked: data, labels or counts, and the family; and its design."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sklearn.utils import check_array
+from sklearn.utils.validation import (
+    _check_sample_weight,
+    _get_feature_names,
+    check_consistent_length,
+)
+
+from marginsvm._typing import Array
+from marginsvm.separability.design import Design, counts, many_classes, trials, two_classes
+from marginsvm.separability.design import with_intercept as _with_intercept
+
+INTERCEPT = "(intercept)"
+_FAMILIES = ("binomial", "multinomial", "poisson")
+
+
+@dataclass(frozen=True)
+class Question:
+    """Data of a regression.
+
+    Attributes
+    ----------
+    X, sample_weight, feature_names : object
+        As given.
+    y : ndarray of shape (n_samples,) or (n_samples, 2)
+        Labels or counts.
+    family : str
+    labels : bool
+        Whether y has labels.
+    fit_intercept : bool
+    """
+
+    X: Any
+    y: Array
+    family: str
+    labels: bool
+    fit_intercept: bool
+    sample_weight: Any
+    feature_names: Any
+
+    def design(self, only: Array | None = None) -> Design:
+        """The rows, without those of examples of weight 0; or those of some examples alone."""
+        given = check_array(self.X, accept_sparse="csr", dtype=(np.float64, np.float32))
+        check_consistent_length(given, self.y)
+        kept = np.arange(len(self.y))
+        if self.sample_weight is not None:
+            kept = np.flatnonzero(_check_sample_weight(self.sample_weight, given) > 0)
+        if self.y.ndim == 2:
+            kept = kept[self.y[kept].any(axis=1)]
+        if not len(kept):
+            raise ValueError("no example has a positive weight; at least one is needed")
+        classes, names = np.unique(self.y[kept]), self._feature_names(given)
+        kept = kept if only is None else only
+        X, y = given if len(kept) == given.shape[0] else given[kept], self.y[kept]
+        X = X.astype(np.float64, copy=False)
+        if self.fit_intercept:
+            X, names = _with_intercept(X), [INTERCEPT, *names]
+        example, column = kept, np.zeros(len(kept), int)
+        if not self.labels:
+            A, equality = (trials if y.ndim == 2 else counts)(X, y)
+        elif len(classes) == 2:
+            A, equality = two_classes(X, y == classes[1])
+        else:
+            codes = np.searchsorted(classes, y)
+            A, of, column = many_classes(X, codes, len(classes))
+            equality, example = np.zeros(len(of), bool), kept[of]
+            names = [f"{c}: {name}" for c in classes[1:] for name in names]
+        return Design(A, equality, example, column, names, len(self.y))
+
+    def _feature_names(self, X: Any) -> list[str]:
+        names = self.feature_names
+        if names is None:
+            names = _get_feature_names(self.X)
+        if names is None:
+            return [f"x{j}" for j in range(X.shape[1])]
+        if len(names) != X.shape[1]:
+            raise ValueError(
+                f"feature_names has {len(names)} names, but X has {X.shape[1]} columns; give one "
+                "name for each, without the intercept"
+            )
+        return [str(name) for name in names]
+
+
+def question(
+    X: Any, y: Any, family: str | None, fit_intercept: bool, sample_weight: Any, names: Any
+) -> Question:
+    """Recognise the family, and check what y holds."""
+    y = np.asarray(y)
+    if family not in (None, *_FAMILIES):
+        raise ValueError(f"family must be one of {', '.join(_FAMILIES)}, but is {family!r}")
+    trials = y.ndim == 2 and y.shape[1] == 2 and family in (None, "binomial")
+    if trials or family == "poisson":
+        y = check_array(y, dtype=np.float64, ensure_2d=False, input_name="y")
+        if y.ndim == 2 and not trials:
+            raise ValueError(f"counts must have one dimension, but y has the shape {y.shape}")
+        if y.min() < 0:
+            raise ValueError("counts must not be negative, but some in y are")
+        family = "binomial" if trials else "poisson"
+        return Question(X, y, family, False, fit_intercept, sample_weight, names)
+    y = y.ravel() if y.ndim == 2 and y.shape[1] == 1 else y
+    n_classes = len(np.unique(y)) if y.ndim == 1 else 0
+    if family == "binomial" and n_classes > 2:
+        raise ValueError(
+            f"a binomial y has two classes, but this one has {n_classes}; use "
+            "family='multinomial', or two columns (successes, failures) for counts"
+        )
+    if family is None:
+        family = "binomial" if n_classes <= 2 else "multinomial"
+    return Question(X, y, family, True, fit_intercept, sample_weight, names)

@@ -1,0 +1,228 @@
+"""The report: what separates what, and what follows for the estimate."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from textwrap import fill
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+
+from marginsvm._typing import Array
+from marginsvm.certify.certificate import at_least, at_most
+from marginsvm.separability.coefficients import EITHER, FINITE, UNIDENTIFIED, Coefficient
+
+COMPLETE, QUASI, OVERLAP, UNDECIDED = "complete", "quasi-complete", "overlap", "undecided"
+_WIDTH = 96  # characters of a line
+_LISTED = 20  # lines of the table, and examples that are named
+
+
+class Direction(NamedTuple):
+    """A direction in which the likelihood grows without end.
+
+    Attributes
+    ----------
+    coef : ndarray of shape (1, n_features) or (n_classes, n_features)
+        Multinomial: the first class is the reference, and its line is 0.
+    intercept : ndarray of shape (1,) or (n_classes,)
+    """
+
+    coef: Array
+    intercept: Array
+
+
+@dataclass(frozen=True, repr=False)
+class Separability:
+    """Result of :func:`check_separability`.
+
+    Beside the attributes, ``separated`` is a mask of the examples that are predicted perfectly,
+    and ``estimate_exists`` says whether the maximum-likelihood estimate is finite.
+
+    Attributes
+    ----------
+    kind : {"complete", "quasi-complete", "overlap", "undecided"}
+        Whether one direction puts all rows, some of them or none strictly on the right side, and
+        none on the wrong one. A row is an example or, with more than two classes, an example
+        held against another class. Columns that are not identified are left out. With kernels,
+        ``complete`` or ``undecided``.
+    separable : bool or None
+        True: ``coef`` and ``intercept`` separate the classes. False: weights q near ``weights`` are
+        proved to exist with ``A^T q`` exactly zero, for the numbers of X in float64, so that no
+        predictor separates the classes completely. None: neither was found.
+    separated_rows : ndarray of shape (n_samples, 1) or (n_samples, n_classes), bool
+        The rows that are strictly on the right side. More than two classes: whether the class is
+        ruled out for the example.
+    direction : Direction or None
+        ``coef`` and ``intercept`` that are strictly on the right side of exactly these rows and 0
+        on the others: those of the largest margin on these rows, where columns are divided by the
+        powers of two next to their largest entries (under complete separation of classes: a
+        separator; of large sparse data: any). None where nothing is separated, and with kernels.
+    coefficients : tuple of Coefficient
+        Name and status of each coefficient: ``finite``, ``+inf``, ``-inf``, ``inf`` (of either
+        sign; among more than 300, also one whose sign no single example determines) or ``not
+        identified`` (its column is a combination of those before it). More than two classes:
+        against the first class.
+    family : {"binomial", "multinomial", "poisson"}
+    fit_intercept : bool
+        As asked.
+    reason : str
+        Why it is undecided, or what holds up to rounding only; or an empty string.
+    margin, margin_bound : float
+        Bounds on the best margin (margin units, those of X); NaN for counts.
+    coef, intercept : ndarray or None
+        The separator, if there is complete separation: ``coef_`` of the estimator, ``dual_coef_``
+        over ``estimator.support_`` for a kernel.
+    weights : csr_array or None
+        The proof that there is no complete separation, if ``separable`` is False: a distribution
+        over the rows at which the classes meet, up to the rounding of its numbers.
+    overlap_weights : csr_array or None
+        The proof that no other rows are separated: weights on the rows with ``A^T q = 0`` up to
+        rounding, positive on so many that all rows that are not separated are combinations of
+        these. For examples that must be fitted exactly (counts that are neither 0 nor all
+        trials) they have any sign. None if separation is complete.
+    estimator : MaxMarginClassifier or None
+        The fitted estimator, for ``predict`` or :func:`marginsvm.check_certificate`; None for
+        counts.
+
+    Examples
+    --------
+    >>> from marginsvm import check_separability
+    >>> check_separability([[0.0], [1.0]], [0, 1])
+    Separable (complete separation): a predictor separates the classes with margin 0.499,
+    and none reaches more than 0.501.
+    The maximum-likelihood estimate does not exist. Infinite: (intercept), x0.
+    ...
+      (intercept)  -inf
+      x0           +inf
+    """
+
+    kind: str
+    separable: bool | None
+    separated_rows: Array
+    direction: Direction | None = None
+    coefficients: tuple[Coefficient, ...] = ()
+    family: str = "binomial"
+    fit_intercept: bool = True
+    reason: str = ""
+    margin: float = np.nan
+    margin_bound: float = np.nan
+    coef: Array | None = None
+    intercept: Array | None = None
+    weights: sp.csr_array | None = None
+    overlap_weights: sp.csr_array | None = None
+    estimator: Any = None
+
+    @property
+    def separated(self) -> Array:
+        """Examples that are predicted perfectly as the estimate goes to infinity: a mask.
+
+        All of their rows are separated. False for examples that must be fitted exactly, and for
+        those of weight 0.
+        """
+        rows = self.separated_rows
+        return np.asarray(rows.sum(axis=1) >= max(rows.shape[1] - 1, 1))
+
+    @property
+    def estimate_exists(self) -> bool | None:
+        """Whether the maximum-likelihood estimate is finite, in the identified coefficients.
+
+        It is where the examples overlap, and only then. None: undecided.
+        """
+        return None if self.kind == UNDECIDED else self.kind == OVERLAP
+
+    def to_frame(self) -> Any:
+        """Make a table of the coefficients.
+
+        Returns
+        -------
+        pandas.DataFrame
+            Their ``status`` and the ``direction``, with their names as index.
+
+        Raises
+        ------
+        ImportError
+            If pandas is not installed.
+        """
+        import pandas as pd
+
+        names = [c.name for c in self.coefficients]
+        return pd.DataFrame(
+            {"status": [c.status for c in self.coefficients], "direction": self._flat_direction()},
+            index=pd.Index(names, name="coefficient"),
+        )
+
+    def _flat_direction(self) -> Array:
+        """The direction in the order of the coefficients: an intercept, and then the features."""
+        n = len(self.coefficients)
+        if self.direction is None or not n:
+            return np.zeros(n)
+        table = np.column_stack([self.direction.intercept, self.direction.coef])
+        table = (table - table[0])[1:] if len(table) > 1 else table
+        return np.asarray(table[:, -n // len(table) :].ravel())
+
+    def __repr__(self) -> str:
+        text = [fill(text, _WIDTH) for text in (self._finding(), *self._advice())]
+        return "\n".join([*text, *self._table()])
+
+    def _finding(self) -> str:
+        if self.kind == COMPLETE:
+            return f"Separable (complete separation){self._margins()}."
+        if self.kind == UNDECIDED:
+            known = f"Not separable: {self._proof()}" if self.separable is False else "Undecided:"
+            return f"{known} {self.reason}"
+        start = "Undecided in the last digits" if self.separable is None else "Not separable"
+        found = ": the classes overlap (no separation)"
+        if self.kind == QUASI:
+            found = f", but quasi-complete separation: {self._separated()}"
+        return f"{start}{found}. {self._proof()} {self.reason}"
+
+    def _margins(self) -> str:
+        if np.isnan(self.margin):
+            return ""
+        return (
+            f": a predictor separates the classes with margin {at_least(self.margin, 3)}, "
+            f"and none reaches more than {at_most(self.margin_bound, 3)}"
+        )
+
+    def _separated(self) -> str:
+        """Which examples are separated, in words."""
+        perfect = np.flatnonzero(self.separated)
+        partly = int(self.separated_rows.any(axis=1).sum()) - len(perfect)
+        text = f"{len(perfect)} of {len(self.separated)} examples are predicted perfectly"
+        if len(perfect):
+            more = ", ..." if len(perfect) > _LISTED else ""
+            text += f" ({', '.join(map(str, perfect[:_LISTED]))}{more})"
+        return text + (f", and for {partly} others some classes are ruled out" if partly else "")
+
+    def _proof(self) -> str:
+        if self.separable is not False or self.weights is None or self.estimator is None:
+            return ""
+        n = len(np.unique(self.weights.nonzero()[0]))
+        return (
+            f"Weights on {n} examples make the classes meet, which is proved for the numbers of X "
+            "in float64."
+        )
+
+    def _advice(self) -> list[str]:
+        if self.kind not in (COMPLETE, QUASI) or not self.coefficients:
+            return []
+        endless = [c for c in self.coefficients if c.status not in (FINITE, UNIDENTIFIED)]
+        named = ", ".join(c.name for c in endless[:_LISTED]) + ", ..." * (len(endless) > _LISTED)
+        return [
+            f"The maximum-likelihood estimate does not exist. Infinite: {named}.",
+            "Report these as infinite, penalise the fit (Firth, ridge), or drop them together with "
+            "the examples that they predict perfectly; standard errors of a fit without a penalty "
+            "mean nothing.",
+        ]
+
+    def _table(self) -> list[str]:
+        shown = sorted(self.coefficients, key=lambda c: c.status == FINITE)[:_LISTED]
+        if not shown or all(c.status == FINITE for c in self.coefficients):
+            return ["All coefficients are finite."] if shown else []
+        kept = [c for c in self.coefficients if c in shown]
+        width = max(len(c.name) for c in kept)
+        words = {EITHER: "infinite, of either sign"}
+        lines = [f"  {c.name:<{width}}  {words.get(c.status, c.status)}" for c in kept]
+        left = len(self.coefficients) - len(kept)
+        return [*lines, *([f"  and {left} more: see coefficients or to_frame()"] if left else [])]

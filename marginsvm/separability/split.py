@@ -1,0 +1,49 @@
+"""What a split of the rows of a design consists of."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from marginsvm._typing import Array
+
+# A row with a weight above this overlaps; the largest possible is about 1.
+LOW_WEIGHT = 1e-6
+# Weights up to this are rounding of 0.
+NO_WEIGHT = 1e-10
+
+
+@dataclass(frozen=True)
+class Split:
+    """The two kinds of rows of a design, and what shows that they are these.
+
+    Attributes
+    ----------
+    separated : ndarray of bool, shape (n_rows,)
+        S; equalities are in O.
+    direction : ndarray of shape (n_columns,)
+        Strictly positive on S and 0 on all other rows, up to rounding; 0 where S is empty, and
+        for columns that are not identified.
+    weights : ndarray of shape (n_rows,)
+        Weights with ``A^T weights = 0``: positive on overlapping rows that span all of them,
+        together with the equalities, whose weights have any sign.
+    identified : ndarray of int
+        Columns that are not combinations of those before them.
+    face : ndarray of shape (n_columns, k)
+        Basis of the directions that are 0 on all overlapping rows and on columns that are not
+        identified, of unit length where columns are.
+    lengths : ndarray of shape (n_columns,)
+        Lengths of the columns.
+    doubt : str
+        What rounding leaves open, or an empty string.
+    whole : bool
+        Whether ``face`` spans all such directions; if not, its vectors are random ones of them.
+    """
+
+    separated: Array
+    direction: Array
+    weights: Array
+    identified: Array
+    face: Array
+    lengths: Array
+    doubt: str
+    whole: bool = True

@@ -1,0 +1,76 @@
+"""The accelerated perceptron: the theorem of Wang, Hanashiro, Guha and Abernethy, every round."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from helpers.estimators import separable
+from helpers.games import rounds, written_out
+from helpers.oracle import best_margin
+from sklearn.datasets import load_iris
+
+from marginsvm import AcceleratedPerceptron
+from marginsvm.kernel_matrix import LinearAdapter, make_rows
+
+
+def test_both_players_are_the_papers(rng):
+    """Both players' moves as they are defined: the minimisers of weighted sums so far."""
+    X, y = separable(rng, n=40)
+    A = np.where(y == 1, 1.0, -1.0)[:, None] * X
+    data = LinearAdapter(X, make_rows(y, 2, balanced=False))
+    A = A / data.radius
+    p = np.full(len(A), 1.0 / len(A))
+    moves, output, played = [p], 0.0, 0.0
+    for state in rounds(AcceleratedPerceptron(), data, 50):
+        t = state.t
+        alpha = np.arange(1.0, t + 1)
+        guess = A.T @ (alpha[:-1] @ np.array(moves[1:]).reshape(t - 1, len(A)) + t * moves[-1])
+        w = guess / alpha.sum()  # least of sum_s alpha_s (|w|^2 / 2 - p_s'A w), the last p twice
+        output = output + t * w
+        losses = A @ output
+        p = np.exp(-(losses - losses.min()) / 2.0)
+        moves.append(p / p.sum())
+        played = played + t * A.T @ moves[-1]
+        np.testing.assert_allclose(state.W.image, output, rtol=1e-9, atol=1e-12)
+        np.testing.assert_allclose(state.last.coef, moves[-1], rtol=1e-8)
+        np.testing.assert_allclose(state.total.image, played, rtol=1e-9, atol=1e-12)
+        np.testing.assert_allclose(state.W.mass, t * (t + 1) / 2)
+
+
+def check_the_rate(form, X, y, balanced, C=np.inf, n_rounds=300):
+    """Both bounds are as near as the regret of both players together allows."""
+    rows = make_rows(y, int(y.max()) + 1, balanced=balanced)
+    data = LinearAdapter(form(X), rows, C)
+    gamma = best_margin(X, y, fit_intercept=balanced, C=C) / data.rows.unit / data.radius
+    near = 0
+    for state in rounds(AcceleratedPerceptron(), data, n_rounds):
+        regret = 8.0 * np.log(data.n_rows) / (state.t * (state.t + 1))
+        margin = max(state.measured.min_margin, 0.0) / data.norm(state.W)
+        upper = data.norm(state.total) / state.total.mass
+        assert margin**2 >= gamma**2 - regret - 1e-9
+        assert upper**2 <= gamma**2 + regret + 1e-9
+        near += regret < 0.5 * gamma**2
+    assert near > 0  # the bound said something
+
+
+@pytest.mark.parametrize("balanced", [True, False])
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_array])
+@pytest.mark.parametrize("C", [np.inf, 1.0])
+def test_the_margin_converges_without_a_logarithm(form, balanced, C, rng):
+    X, y = separable(rng, n=40)
+    check_the_rate(form, X, (y > 0).astype(int), balanced, C)
+
+
+@pytest.mark.parametrize("balanced", [True, False])
+def test_the_same_with_three_classes(balanced):
+    X, y = load_iris(return_X_y=True)
+    X = X + 3.0 * np.eye(3, 4)[y]  # so that the classes can be separated
+    check_the_rate(np.asarray, X, y, balanced, n_rounds=600)
+
+
+def test_the_first_predictor_is_the_response_to_none(rng):
+    """The mean of the rows."""
+    X, y = separable(rng, n=30)
+    y = (y > 0).astype(int)
+    data = LinearAdapter(X, make_rows(y, 2, balanced=False))
+    state = next(iter(rounds(AcceleratedPerceptron(), data, 1)))
+    np.testing.assert_allclose(state.W.image, written_out(data, X, y).mean(axis=0), rtol=1e-12)

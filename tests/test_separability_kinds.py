@@ -1,0 +1,470 @@
+"""The kinds of separation, against rationals, published answers and linear programs."""
+
+import os
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+from helpers.separation import truth
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.optimize import linprog
+from sklearn.datasets import load_breast_cancer, load_iris, load_wine
+
+from marginsvm import SeparationDisplay, check_separability, check_separability_proof
+from marginsvm.separability import solving
+
+FAMILIES = ["binomial", "multinomial", "poisson", "trials"]
+
+
+def integers(seed):
+    """A small problem of integers, with collinear columns and repeated rows among them."""
+    rng = np.random.default_rng(seed)
+    kind = FAMILIES[seed % 4]
+    d = int(rng.integers(1, 4 if kind != "multinomial" else 3))
+    n = int(rng.integers(3, 10 if kind != "multinomial" else 7))
+    high = int(rng.integers(1, 4))
+    X = rng.integers(-high, high + 1, (n, d)).astype(float)
+    if rng.random() < 0.3:
+        X = np.column_stack([X, X @ rng.integers(-1, 2, d)])
+    if kind == "trials":
+        y = rng.integers(0, 3, (n, 2)) * (rng.random((n, 2)) < 0.6)
+        y[0] = 1, 0
+    elif kind == "poisson":
+        y = rng.integers(0, 3, n) * (rng.random(n) < 0.4)
+    else:
+        k = 2 if kind == "binomial" else 3
+        noise = rng.choice([0, 0.3, 3]) * rng.standard_normal((n, k))
+        score = X[:, :d] @ rng.standard_normal((d, k)) + rng.standard_normal(k) + noise
+        y = score.argmax(axis=1)
+        y[:k] = np.arange(k)
+    options = {"fit_intercept": bool(rng.random() < 0.7)}
+    return X, y, {"family": "binomial" if kind == "trials" else kind, **options}
+
+
+def rows_of(report):
+    return sorted(zip(*map(list, np.nonzero(report.separated_rows)), strict=True))
+
+
+def statuses(report):
+    return [c.status for c in report.coefficients]
+
+
+def holds(report, X, y, sample_weight=None, exact=(False, True)):
+    for each in exact:
+        check = check_separability_proof(report, X, y, sample_weight, exact=each)
+        assert check, check.reason
+
+
+# Against rationals.
+
+
+@pytest.mark.parametrize(
+    "block", [*range(4), *(pytest.param(i, marks=pytest.mark.slow) for i in range(4, 20))]
+)
+def test_every_answer_is_that_of_rationals(block):
+    """2,000 problems in all."""
+    kinds = Counter()
+    for seed in range(100 * block, 100 * block + 100):
+        X, y, options = integers(seed)
+        report = check_separability(X, y, **options)
+        kind, where, expected = truth(X.tolist(), y.tolist(), **options)
+        assert report.kind == kind, (seed, report.reason)
+        assert rows_of(report) == where, seed
+        assert statuses(report) == expected, seed
+        assert report.separable is (kind == "complete"), seed
+        assert report.estimate_exists is (kind == "overlap")
+        holds(report, X, y)
+        kinds[kind] += 1
+    assert min(kinds[kind] for kind in ("complete", "quasi-complete", "overlap")) >= 10
+
+
+@pytest.mark.parametrize("block", [0, pytest.param(1, marks=pytest.mark.slow)])
+def test_large_sparse_designs_are_split_alike(block, monkeypatch):
+    """A sign that takes more than one example is not determined there."""
+    monkeypatch.setattr(solving, "_WRITTEN_OUT", -1)
+    for seed in range(200 * block, 200 * block + 200):
+        X, y, options = integers(seed)
+        report = check_separability(sp.csr_array(X), y, **options)
+        kind, where, expected = truth(X.tolist(), y.tolist(), **options)
+        assert (report.kind, rows_of(report)) == (kind, where), (seed, report.reason)
+        assert statuses(report) == expected, seed
+        holds(report, sp.csr_array(X), y)
+
+
+def konis(A):
+    """Rows that can be positive at once: max sum of s, 0 <= s <= 1, A w >= s (Konis, 2007)."""
+    n, d = A.shape
+    solution = linprog(
+        np.concatenate([np.zeros(d), -np.ones(n)]),
+        A_ub=np.hstack([-A, np.eye(n)]),
+        b_ub=np.zeros(n),
+        bounds=[(None, None)] * d + [(0, 1)] * n,
+    )
+    return solution.x[d:] > 0.5
+
+
+def groups(seed, n=60):
+    """Random groups, some of which have one outcome, and continuous features."""
+    rng = np.random.default_rng(seed)
+    levels = rng.integers(0, 12, n)
+    X = np.column_stack([np.eye(12)[levels], rng.integers(-5, 6, (n, 2))])
+    y = (rng.random(n) < np.linspace(0.05, 0.95, 12)[levels]).astype(int)
+    y[:2] = 0, 1
+    return X, y
+
+
+@settings(max_examples=25, deadline=None, derandomize=True)
+@given(seed=st.integers(0, 2**32 - 1))
+def test_groups_against_a_linear_program(seed):
+    X, y = groups(seed)
+    A = np.column_stack([np.ones(len(X)), X]) * np.where(y == 1, 1.0, -1.0)[:, None]
+    report = check_separability(X, y)
+    np.testing.assert_array_equal(report.separated, konis(A))
+    holds(report, X, y)
+
+
+# Invariance.
+
+
+@settings(max_examples=40, deadline=None, derandomize=True)
+@given(seed=st.integers(0, 2**32 - 1))
+def test_units_order_and_repetition_change_nothing(seed):
+    rng = np.random.default_rng(seed)
+    X, y = groups(seed, 40) if seed % 2 else integers(seed - seed % 4)[:2]
+    X = X[:, 1:] if seed % 2 else X
+    report = check_separability(X, y)
+    if "not identified" in statuses(report):
+        X = X[:, [s != "not identified" for s in statuses(report)[1:]]]
+        report = check_separability(X, y)
+    units = 10.0 ** rng.uniform(-8, 8, X.shape[1])
+    columns, rows = rng.permutation(X.shape[1]), rng.permutation(len(X))
+    rows = np.concatenate([rows, rng.integers(0, len(X), 10)])
+    Z = (X * units)[:, columns][rows]
+    other = check_separability(np.column_stack([Z, Z @ rng.integers(-1, 2, Z.shape[1])]), y[rows])
+    assert other.kind == report.kind, other.reason
+    np.testing.assert_array_equal(other.separated, report.separated[rows])
+    names = [0, *(1 + columns)]
+    assert statuses(other)[:-1] == [statuses(report)[j] for j in names]
+    assert statuses(other)[-1] == "not identified"
+
+
+# Published answers.
+
+
+@pytest.fixture
+def table():
+    folder = Path(os.environ.get("MARGINSVM_DATA", "")) / "separation"
+    if not os.environ.get("MARGINSVM_DATA") or not folder.is_dir():
+        pytest.skip("MARGINSVM_DATA does not name a folder with the tables of separation/")
+    return lambda name: pd.read_csv(folder / f"{name}.csv")
+
+
+def with_dummies(data):
+    parts = [data[[c for c in data if c.startswith("x")]]]
+    parts += [pd.get_dummies(data[c], prefix=c) for c in data if c.startswith("id")]
+    return pd.concat(parts, axis=1).astype(float)
+
+
+@pytest.mark.parametrize("number", ["01", "02", "05", "07", "09", "10", "12", "14", "16"])
+@pytest.mark.parametrize("sparse", [False, True])
+def test_the_labelled_sets_of_ppmlhdfe(number, sparse, table, monkeypatch):
+    data = table(f"poisson_{number}")
+    X = with_dummies(data)
+    if sparse:
+        monkeypatch.setattr(solving, "_WRITTEN_OUT", -1)
+        X = sp.csr_array(X.to_numpy())
+    report = check_separability(X, data.y, family="poisson")
+    np.testing.assert_array_equal(report.separated, data.separated == 1)
+    assert report.kind == ("quasi-complete" if data.separated.any() else "overlap")
+    holds(report, X, data.y)
+
+
+def test_endometrial_cancer(table):
+    data = table("endometrial")
+    X = data[["NV", "PI", "EH"]]
+    report = check_separability(X, data.HG)
+    assert report.kind == "quasi-complete"
+    assert dict(report.coefficients) == {
+        "(intercept)": "finite",
+        "NV": "+inf",
+        "PI": "finite",
+        "EH": "finite",
+    }
+    np.testing.assert_array_equal(report.separated, data.NV == 1)
+    holds(report, X, data.HG)
+    text = repr(report)
+    assert text.startswith("Not separable, but quasi-complete separation: 13 of 79 examples")
+    assert "Infinite: NV." in text
+
+
+def test_lizards(table):
+    data = table("lizards")
+    X = pd.get_dummies(data[["height", "diameter", "light", "time"]], drop_first=True)
+    y = data[["grahami", "opalinus"]]
+    report = check_separability(X, y)
+    assert report.estimate_exists is True
+    assert set(statuses(report)) == {"finite"}
+    holds(report, X, y)
+
+
+def test_the_counterexample_of_detectseparation():
+    X, y = [[1, -1, 2], [1, -1, -2], [1, -2, -2], [1, 2, 2]], [0, 1, 1, 1]
+    report = check_separability(X, y, fit_intercept=False)
+    assert report.kind == "complete"
+    holds(report, X, y)
+
+
+def standardised(X, y):
+    return (X - X.mean(axis=0)) / X.std(axis=0), y
+
+
+IRIS, CANCER = load_iris(return_X_y=True), load_breast_cancer(return_X_y=True)
+KNOWN = {
+    "setosa, versicolor": ((IRIS[0][:100], IRIS[1][:100]), "complete", 100),
+    "versicolor, virginica": ((IRIS[0][50:], IRIS[1][50:]), "overlap", 0),
+    "iris": (IRIS, "quasi-complete", 50),
+    "breast cancer": (CANCER, "complete", 569),
+    "breast cancer, standardised": (standardised(*CANCER), "complete", 569),
+    "wine": (load_wine(return_X_y=True), "complete", 178),
+}
+
+
+@pytest.mark.parametrize(("data", "kind", "n_separated"), KNOWN.values(), ids=KNOWN)
+def test_sets_that_everybody_knows(data, kind, n_separated):
+    report = check_separability(*data)
+    assert (report.kind, report.separated.sum()) == (kind, n_separated)
+    holds(report, *data)
+
+
+# What goes in, and what comes out.
+
+
+def test_weights_of_zero_leave_examples_out():
+    X, y = np.array([[0.0], [1.0], [2.0], [3.0], [1.5]]), np.array([0, 0, 1, 1, 0])
+    weight = np.array([1.0, 2.0, 0.5, 1.0, 0.0])
+    X[4], y[4] = 2.5, 0
+    assert check_separability(X, y).kind == "overlap"
+    report = check_separability(X, y, sample_weight=weight)
+    assert report.kind == "complete"
+    np.testing.assert_array_equal(report.separated, weight > 0)
+    holds(report, X, y, weight)
+
+
+def test_counts_of_no_trials_are_left_out():
+    X, y = [[0.0], [1.0], [2.0], [0.5]], [[0, 3], [0, 1], [2, 0], [0, 0]]
+    report = check_separability(X, y)
+    assert report.kind == "complete"
+    assert report.separated.tolist() == [True, True, True, False]
+    assert report.estimator is None
+    holds(report, X, y)
+
+
+def test_the_direction_separates_exactly_these(rng):
+    X, y = groups(3)
+    report = check_separability(X, y)
+    assert report.kind == "quasi-complete"
+    scores = X @ report.direction.coef[0] + report.direction.intercept[0]
+    signed = np.where(y == 1, 1, -1) * scores
+    assert np.all(signed[report.separated] > 0)
+    np.testing.assert_allclose(signed[~report.separated], 0, atol=1e-12)
+    q = report.overlap_weights.toarray().ravel()
+    assert np.all(q >= 0)
+    assert np.all(q[report.separated] == 0)
+    np.testing.assert_allclose((q * np.where(y == 1, 1, -1)) @ X, 0, atol=1e-14)
+
+
+def test_names_and_tables():
+    X = pd.DataFrame({"dose": [0.0, 1.0, 2.0, 1.0], "copy": [0.0, 2.0, 4.0, 2.0]})
+    report = check_separability(X, ["no", "no", "yes", "yes"])
+    frame = report.to_frame()
+    assert list(frame.index) == ["(intercept)", "dose", "copy"]
+    assert list(frame["status"]) == ["-inf", "+inf", "not identified"]
+    assert frame["direction"]["dose"] > 0 == frame["direction"]["copy"]
+    assert "copy         not identified" in repr(report)
+    named = check_separability(X.to_numpy(), [0, 0, 1, 1], feature_names=["a", "b"])
+    assert [c.name for c in named.coefficients] == ["(intercept)", "a", "b"]
+    many = check_separability(X, ["a", "b", "c", "c"], fit_intercept=False)
+    assert [c.name for c in many.coefficients] == ["b: dose", "b: copy", "c: dose", "c: copy"]
+
+
+def test_a_kernel_decides_complete_separation_only(rng):
+    X, y = rng.standard_normal((30, 2)), np.arange(30) % 2
+    report = check_separability(X, y, kernel="rbf")
+    assert report.kind == "complete"
+    assert report.separated.all()
+    X[1] = X[0]
+    report = check_separability(X, y, kernel="rbf")
+    assert (report.kind, report.separable) == ("undecided", False)
+    with pytest.raises(ValueError, match="of a kernel"):
+        check_separability_proof(report, X, y)
+
+
+@pytest.mark.parametrize(
+    ("y", "options", "message"),
+    [
+        ([0, 1, 2], {"family": "binomial"}, "family='multinomial'"),
+        ([0, -1, 2], {"family": "poisson"}, "must not be negative"),
+        ([0, 1, 1], {"family": "gamma"}, "family must be one of"),
+        ([0, 1, 1], {"feature_names": ["a", "b"]}, "feature_names has 2 names"),
+        ([0, 1, 1], {"family": "binomial", "kernel": "rbf"}, "leave it out"),
+        ([0, 1, 2], {"family": "poisson", "sample_weight": [0, 0, 0]}, "at least one non-zero"),
+    ],
+)
+def test_what_cannot_be_used(y, options, message):
+    with pytest.raises(ValueError, match=message):
+        check_separability([[0.0], [1.0], [2.0]], y, **options)
+
+
+@pytest.mark.parametrize("exact", [False, True])
+def test_a_false_report_is_refuted(exact):
+    from dataclasses import replace
+
+    X, y = np.array([[0.0, 1.0], [1.0, 0.0], [1.0, 0.0], [2.0, 2.0]]), np.array([0, 0, 1, 1])
+    report = check_separability(X, y)
+    assert report.separated.tolist() == [True, False, False, True]
+    rows = report.separated_rows.copy()
+    rows[3] = False
+    q = report.overlap_weights.toarray()
+    q[0] = 0.5
+    status = tuple(c._replace(status="finite") for c in report.coefficients)
+    turned = type(report.direction)(-report.direction.coef, -report.direction.intercept)
+    for lie in (
+        {"separated_rows": rows},
+        {"overlap_weights": sp.csr_array(q)},
+        {"coefficients": status},
+        {"direction": turned},
+        {"kind": "complete"},
+    ):
+        check = check_separability_proof(replace(report, **lie), X, y, exact=exact)
+        assert not check, lie
+        assert check.reason
+
+
+def test_rounding_is_not_taken_for_separation():
+    """Points on a line up to rounding, with a class on either side of it in the last digit."""
+    t = np.linspace(0.1, 0.9, 9)
+    X, y = np.column_stack([t, t / 3.0]), np.arange(9) % 2
+    X[:, 1] += 1e-16 * np.where(y == 1, 1.0, -1.0)
+    report = check_separability(X, y)
+    assert report.kind != "complete"
+    assert not report.separated.any()
+
+
+def test_some_of_many_rows_are_enough(monkeypatch, rng):
+    from marginsvm.separability import sampling
+
+    monkeypatch.setattr(sampling, "_ROWS", 100)
+    monkeypatch.setattr(sampling, "_PER_COLUMN", 5)
+    for chance in (0.0, 0.02, 0.2):
+        X, y = rng.standard_normal((3000, 4)), rng.integers(0, 2, 3000)
+        X[:, 1] = np.where(y == 1, rng.random(3000) < chance, 0.0) * rng.random(3000)
+        X[:, 2] = rng.integers(0, 3, 3000)
+        report = check_separability(X, y)
+        np.testing.assert_array_equal(report.separated, X[:, 1] > 0)
+        if chance:
+            assert statuses(report) == ["finite", "finite", "+inf", "finite", "finite"]
+            holds(report, X, y, exact=[False])
+        count = rng.poisson(0.5, 3000) * (X[:, 1] == 0)
+        report = check_separability(X, count, family="poisson")
+        np.testing.assert_array_equal(report.separated, X[:, 1] > 0)
+
+
+def test_the_picture_of_a_report():
+    X = np.array([[0.0, 1.0], [1.0, 0.0], [1.0, 0.0], [2.0, 2.0]])
+    report = check_separability(X, ["a", "a", "b", "b"])
+    display = SeparationDisplay.from_report(report)
+    assert [t.get_text() for t in display.ax_.get_yticklabels()] == ["(intercept)", "x0", "x1"]
+    assert {t.get_text() for t in display.ax_.texts} >= {"infinite, of either sign"}
+    other = SeparationDisplay.from_report(report, X, ["a", "a", "b", "b"], ax=display.ax_)
+    assert other.figure_ is display.figure_
+    (rings,) = (line for line in other.ax_.lines if line.get_label() == "separated")
+    np.testing.assert_array_equal(rings.get_xydata(), X[[0, 3]])
+    with pytest.raises(ValueError, match="two features"):
+        SeparationDisplay.from_report(report, X[:, :1], [0, 0, 1, 1])
+    kernel = check_separability(X, ["a", "a", "b", "b"], kernel="rbf")
+    with pytest.raises(ValueError, match="of a kernel"):
+        SeparationDisplay.from_report(kernel)
+
+
+def test_what_is_ruled_out_of_three_classes():
+    X, y = IRIS
+    ruled_out = check_separability(X, y).separated_rows
+    np.testing.assert_array_equal(ruled_out[y == 0], [[False, True, True]] * 50)
+    np.testing.assert_array_equal(ruled_out[y != 0], [[True, False, False]] * 100)
+
+
+def test_the_direction_has_the_largest_margin(rng):
+    """In columns with entries up to 1, so that they are of unit length: against a linear scan."""
+    X, y = rng.uniform(-1.0, 1.0, (60, 2)), rng.integers(0, 2, 60)
+    near = rng.random(60) < 0.3
+    signs = np.where(y == 1, 1.0, -1.0)
+    X[near] = np.abs(X[near]) * signs[near, None] + 0.1 * X[near]
+    X *= 0.9 / np.abs(X[near]).max(axis=0)
+    X = np.column_stack([X * near[:, None], rng.integers(-1, 2, 60) * ~near])
+    report = check_separability(X, y, fit_intercept=False)
+    assert report.kind == "quasi-complete"
+    np.testing.assert_array_equal(report.separated, near)
+    w = report.direction.coef[0]
+    angles = np.linspace(0, 2 * np.pi, 200_001)
+    best = (signs[near] * (X[near, :2] @ [np.cos(angles), np.sin(angles)]).T).min(axis=1).max()
+    margin = (signs * (X @ w))[near].min() / np.linalg.norm(w)
+    longest = np.linalg.norm(X, axis=1).max()
+    assert best - 1e-12 <= margin <= best + longest * np.pi / 200_000  # half an angle of the scan
+
+
+HARD = {
+    "identifiers": lambda rng: rng.integers(0, 10**12, 100).astype(float),
+    "nanoseconds since 1970": lambda rng: 1.7e18 + rng.integers(0, 10**16, 100),
+    "a column next to the intercept": lambda rng: 1e15 + np.arange(100.0),
+    "a constant": lambda rng: np.full(100, 3.0),
+    "1e-150": lambda rng: 1e-150 * rng.standard_normal(100),
+}
+
+
+@pytest.mark.parametrize("column", HARD.values(), ids=HARD)
+def test_hard_columns(column, rng):
+    X, y = np.column_stack([rng.standard_normal(100), column(rng)]), rng.integers(0, 2, 100)
+    report = check_separability(X, y)
+    assert report.kind == "overlap"
+    holds(report, X, y)
+
+
+def test_separation_by_the_last_digits_is_not_decided():
+    t = np.linspace(0, 1, 40)
+    y = np.arange(40) % 2
+    report = check_separability(np.column_stack([t, t + 1e-13 * np.where(y == 1, 1, -1)]), y)
+    assert report.kind == "undecided"
+    assert "float64 hardly tells from 0" in report.reason
+    assert report.estimate_exists is None
+
+
+def test_more_features_than_examples(rng):
+    X, y = rng.standard_normal((20, 500)), np.arange(20) % 2
+    report = check_separability(X, y)
+    assert report.kind == "complete"
+    assert statuses(report).count("not identified") == 481
+    holds(report, X, y)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_two_sets_of_dummies_dense_and_sparse(seed, monkeypatch):
+    rng = np.random.default_rng(seed)
+    n, levels = int(rng.integers(200, 500)), rng.integers(3, 30, 2)
+    ids = [rng.integers(0, k, n) for k in levels]
+    X = np.column_stack([rng.standard_normal((n, 2)).round(1), *map(np.eye(30).__getitem__, ids)])
+    score = X[:, :2].sum(axis=1) + sum(2.0 * rng.standard_normal(30)[i] for i in ids) - 1.0
+    y = rng.poisson(np.exp(score)) if seed % 2 else (rng.logistic(size=n) < score).astype(int)
+    family = "poisson" if seed % 2 else "binomial"
+    dense = check_separability(X, y, family=family)
+    monkeypatch.setattr(solving, "_WRITTEN_OUT", -1)
+    sparse = check_separability(sp.csr_array(X), y, family=family)
+    assert sparse.kind == dense.kind != "undecided"
+    np.testing.assert_array_equal(sparse.separated, dense.separated)
+    for one, other in zip(statuses(sparse), statuses(dense), strict=True):
+        assert one in (other, "inf")  # signs that take more than one example stay open there
+    holds(dense, X, y, exact=[False])
+    holds(sparse, sp.csr_array(X), y, exact=[False])
