@@ -54,12 +54,12 @@ def test_processes_share_the_cache(tmp_path):
         GridSearchCV(clf, {"p": [2.0, 1.5]}, n_jobs=2, cv=2).fit(X, y)
         clf.fit(X, y)
         from marginsvm.algorithms.compiled import coordinates as loops
-        print(sum(loops._accelerate.stats.cache_hits.values()))
-        print(sum(loops._accelerate.stats.cache_misses.values()))
+        print(sum(loops._move.stats.cache_hits.values()))
+        print(sum(loops._move.stats.cache_misses.values()))
     """
     for _ in range(2):  # this process never compiles: it finds what the workers left
         assert run(code, NUMBA_CACHE_DIR=str(tmp_path)) == ["1", "0"]
-    assert len(list(tmp_path.rglob("*_accelerate*.nbc"))) == 1
+    assert len(list(tmp_path.rglob("*_move*.nbc"))) == 1
 
 
 @pytest.mark.slow
@@ -86,7 +86,7 @@ def test_a_read_only_installation(writable_home, name, tmp_path):
 
 def test_private_option_of_numba_still_means_the_same():
     """No reference counts in the loops: a row of text would take four times as long."""
-    assert loops._accelerate.targetoptions["_nrt"] is False
+    assert loops._move.targetoptions["_nrt"] is False
     data = LinearAdapter(np.eye(2), make_rows(np.arange(2), 2, balanced=False))
     loops.ascend(data, np.arange(2), data.zeros())  # compiles, so numba knows the option
 
