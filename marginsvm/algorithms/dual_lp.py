@@ -255,8 +255,9 @@ class DualLpPerceptron(
     (8) is about, not the sequence that the paper's listing returns. Bounds are computed
     each time the number of epochs has grown by a tenth.
 
-    The loops are compiled by numba when the first such estimator is fitted (some
-    seconds, once: the result is cached on disk).
+    The loop is compiled by numba when the first such estimator is fitted (about two
+    seconds, once for p = 2 and once for p < 2, for each type of the data: the result is
+    cached on disk).
 
     References
     ----------
