@@ -256,8 +256,9 @@ class DualLpPerceptron(
     With ``C < inf``, the dual is strongly convex, by a constant that is known. Then the accelerated
     algorithm is Lin, Lu and Xiao's Algorithm 1 with that constant, whose rate is linear.
 
-    The loops are compiled by numba when the first such estimator is fitted (some
-    seconds, once: the result is cached on disk).
+    The loop is compiled by numba when the first such estimator is fitted (about two
+    seconds, once for p = 2 and once for p < 2, for each type of the data: the result is
+    cached on disk).
 
     References
     ----------

@@ -19,6 +19,7 @@ from marginsvm.algorithms.compiled.coordinates import (
     _margin,
     _mirror,
     _push,
+    _sum,
 )
 from marginsvm.kernel_matrix import KernelMatrixAdapter
 from marginsvm.kernel_matrix.capabilities import row_layout
@@ -37,18 +38,19 @@ def _proximal(t, step, low, high):
 def _ascend(rows, order, low, high, alpha, u, phi):
     factor = _mirror(u, rows.q, phi)
     for r in order:
-        m = factor * _margin(rows, r, phi) + rows.slack[r] * alpha[r]
+        m = factor * _margin(rows, r, phi, len(phi), 0.0) + rows.slack[r] * alpha[r]
         step = 1.0 / max(rows.curvature[r], _SMALL)
         delta = _proximal(alpha[r] - step * m, step, low[r], high[r]) - alpha[r]
         if delta != 0.0:
             alpha[r] += delta
-            _push(rows, r, delta, u)
+            _push(rows, r, delta, 0.0, u, len(u))
             factor = _mirror(u, rows.q, phi)
 
 
 @_loop
-def _accelerate(rows, order, low, high, n, mu, w, s, u_w, u_s, work, gamma):
-    u_y, phi = work[0], work[1]
+def _accelerate(rows, order, low, high, n, mu, w, s, u, work, gamma):
+    """Images of w and s lie one after the other in u."""
+    u_y, phi, size = work[0], work[1], len(u) // 2
     h, c = 0.0, 1.0
     for r in order:
         a = (mu - gamma + np.sqrt((mu - gamma) ** 2 + 4.0 * n * n * gamma)) / (2.0 * n * n)
@@ -58,12 +60,10 @@ def _accelerate(rows, order, low, high, n, mu, w, s, u_w, u_s, work, gamma):
         h += beta * share * c
         c *= share * (1.0 - beta)
         if rows.q == 2.0:
-            m = _margin(rows, r, u_w) + e * _margin(rows, r, u_s)
+            m = _margin(rows, r, u, size, e)
         else:
-            for j in range(u_y.shape[0]):
-                u_y[j] = u_w[j] + e * u_s[j]
-            m = _mirror(u_y, rows.q, phi)
-            m *= _margin(rows, r, phi)
+            m = _mirror(_sum(u, size, e, u_y), rows.q, phi)
+            m *= _margin(rows, r, phi, size, 0.0)
         m += rows.slack[r] * (w[r] + e * s[r])
         z = w[r] + h * s[r]
         step = 1.0 / (n * a * max(rows.curvature[r], _SMALL))
@@ -73,8 +73,7 @@ def _accelerate(rows, order, low, high, n, mu, w, s, u_w, u_s, work, gamma):
             rest = delta - h * shift
             w[r] += rest
             s[r] += shift
-            _push(rows, r, rest, u_w)
-            _push(rows, r, shift, u_s)
+            _push(rows, r, rest, shift, u, size)
         gamma = after
     return gamma, h, c
 
@@ -104,13 +103,16 @@ def accelerate(
     s move in one coordinate a step; y is ``w + (h + share c) s``, and z after its move towards
     y, before the step, ``w + h s`` with the new h. Given and returned are z, x and gamma.
     """
-    rows, w, s = row_layout(problem), z.copy(), (x - z).copy()  # copies are in C order
-    (u_w, alpha_w), (u_s, alpha_s) = ((v.image.reshape(-1), v.coef.reshape(-1)) for v in (w, s))
+    rows, w, s = row_layout(problem), z.copy(), x - z
+    u = np.concatenate([w.image.ravel(), s.image.ravel()])  # in C order
+    coefs = (v.coef.reshape(-1) for v in (w, s))
     low, high = (ends.reshape(-1) for ends in (intervals.low, intervals.high))
-    work = np.empty((2, 0 if rows.q == 2.0 else u_w.size))
+    work = np.empty((2, 0 if rows.q == 2.0 else u.size // 2))
     problem.work.add_pass(order.size / problem.n_rows)
-    gamma, h, c = _accelerate(
-        rows, order, low, high, float(n), mu, alpha_w, alpha_s, u_w, u_s, work, gamma
+    gamma, h, c = _accelerate(rows, order, low, high, float(n), mu, *coefs, u, work, gamma)
+    halves = np.split(u, 2)
+    w, s = (
+        Vector(half.reshape(z.image.shape), v.coef) for v, half in zip((w, s), halves, strict=True)
     )
     z = w + h * s
     return z, z + c * s, float(gamma)
