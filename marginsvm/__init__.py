@@ -9,6 +9,7 @@ from marginsvm.algorithms.baselines import (
     VonNeumannClassifier,
 )
 from marginsvm.algorithms.dual_lp import DualLpPerceptron
+from marginsvm.algorithms.dual_lp_regressor import DualLpRegressor
 from marginsvm.algorithms.lp_baselines import LpPerceptron, PrimalMirrorDescent
 from marginsvm.algorithms.max_margin import MaxMarginClassifier
 from marginsvm.algorithms.momentum import MomentumMarginClassifier
@@ -19,7 +20,9 @@ from marginsvm.algorithms.von_neumann import PerceptronVonNeumann
 from marginsvm.callbacks import CheckpointCallback
 from marginsvm.certify.certificate import MarginCertificate
 from marginsvm.certify.checker.check import CertificateCheck, check_certificate
+from marginsvm.certify.checker.regression import NormCheck
 from marginsvm.certify.checker.separability import SeparabilityCheck, check_separability_proof
+from marginsvm.certify.norm_certificate import NormCertificate
 from marginsvm.display import MarginPathDisplay, SeparationDisplay
 from marginsvm.dual_state import DualStateMixin
 from marginsvm.kernel_matrix import KernelMatrixAdapter
@@ -33,6 +36,7 @@ __all__ = [
     "CertificateCheck",
     "CheckpointCallback",
     "DualLpPerceptron",
+    "DualLpRegressor",
     "DualStateMixin",
     "KernelMatrixAdapter",
     "KernelPerceptron",
@@ -42,6 +46,8 @@ __all__ = [
     "MaxMarginClassifier",
     "MomentumMarginClassifier",
     "NesterovSchedule",
+    "NormCertificate",
+    "NormCheck",
     "NormalizedKernelPerceptron",
     "OptimisticPerceptron",
     "PerceptronVonNeumann",

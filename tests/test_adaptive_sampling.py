@@ -8,6 +8,7 @@ from helpers.battery import slow
 from helpers.estimators import fit, separable
 from helpers.oracle import best_margin, explicit_rows
 from helpers.vectors import flat
+from numba import njit
 from sklearn.metrics.pairwise import linear_kernel, polynomial_kernel, rbf_kernel
 from threadpoolctl import threadpool_limits
 
@@ -117,6 +118,16 @@ def test_rounding_does_not_drift(rng):
 # The draws.
 
 
+def callable_part(part):
+    """A part of the compiled loops, so that it can be called from Python."""
+    return njit(lambda *arguments: part(*arguments))
+
+
+measure, weigh = callable_part(loops.measure), callable_part(loops.weigh)
+respond = callable_part(loops.respond)
+pick_group, pick_cycle = callable_part(groups.pick_group), callable_part(groups.pick_cycle)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("k", [2, 3, 5])
 @pytest.mark.parametrize("balanced", [True, False])
@@ -132,9 +143,11 @@ def test_draws_follow_the_softmax(k, balanced, weighted, rng):
     _, (margins, _) = table(data, state)
     q = softmax(data.rows, margins.reshape(data.rows.shape)).q.reshape(60, -1)
     draws, N = Draws(data, state), 60
-    top, total, share = (np.empty((k, k)) for _ in range(3))
-    fixed = (state.w, state.g, state.scalars[1], draws.starts, draws.prior)
-    loops.respond(*fixed, balanced, np.zeros(k), top, total, share)
+    (top, total, share, rest), cycle, (_, *lanes) = draws.scratch
+    scores = state.w.ravel(), state.g.ravel(), state.scalars[1]
+    offsets = np.empty(k) if balanced else None
+    measure(*scores, draws.starts, draws.prior, balanced, top, total, *lanes)
+    respond(top, total, np.zeros(k), offsets, share)
     y = data.rows.codes
     expected = np.zeros((k, k))
     for c in range(k):
@@ -144,13 +157,19 @@ def test_draws_follow_the_softmax(k, balanced, weighted, rng):
     np.testing.assert_allclose(share, expected, atol=1e-8)
     path, grid, counts = np.empty(k + 1, int), (np.arange(20_000) + 0.5) / 20_000, np.zeros((k, k))
     for u in grid:
-        m = (groups.pick_cycle if balanced else groups.pick_group)(share, u, path)
+        if balanced:
+            m = pick_cycle(share, u, path, rest, *cycle[1:4])
+        else:
+            m = pick_group(share, u, path)
         assert not balanced or path[m] == path[0]
         for r in range(m):
             counts[path[r], path[r + 1]] += 1.0 / m
     np.testing.assert_allclose(counts / len(grid), share, atol=k * k / len(grid))
     c, j = np.unravel_index(share.argmax(), share.shape)
-    picked = [loops.pick_row(*fixed, top, total, c, j, u) for u in grid]
+    first, last = draws.starts[c : c + 2]
+    group = np.uint64(60 * c) + first, np.uint64(60 * j) + first, last - first, top[c, j]
+    place = draws.prior, first
+    picked = [weigh(*scores, *group, *place, u * total[c, j], *lanes) for u in grid]
     frequency = np.bincount(state.order[picked], minlength=N) / len(grid)
     inside = np.where(y == c, q[:, 0 if k == 2 else j], 0.0)
     np.testing.assert_allclose(frequency, inside / inside.sum(), atol=2 / len(grid))

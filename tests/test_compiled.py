@@ -52,14 +52,16 @@ def test_processes_share_the_cache(tmp_path):
         X, y = np.random.default_rng(0).standard_normal((40, 4)), np.arange(40) % 2
         clf = DualLpPerceptron(C=1.0, max_iter=5)
         GridSearchCV(clf, {"p": [2.0, 1.5]}, n_jobs=2, cv=2).fit(X, y)
-        clf.fit(X, y)
+        for p in (2.0, 1.5):
+            clf.set_params(p=p).fit(X, y)
         from marginsvm.algorithms.compiled import coordinates as loops
-        print(sum(loops._accelerate.stats.cache_hits.values()))
-        print(sum(loops._accelerate.stats.cache_misses.values()))
+        print(sum(loops._move.stats.cache_hits.values()))
+        print(sum(loops._move.stats.cache_misses.values()))
     """
     for _ in range(2):  # this process never compiles: it finds what the workers left
-        assert run(code, NUMBA_CACHE_DIR=str(tmp_path)) == ["1", "0"]
-    assert len(list(tmp_path.rglob("*_accelerate*.nbc"))) == 1
+        assert run(code, NUMBA_CACHE_DIR=str(tmp_path)) == ["2", "0"]
+    loops = list(tmp_path.rglob("*_move*.nbc"))
+    assert len(loops) == 2  # for p = 2, which takes no powers, and for p < 2
 
 
 @pytest.mark.slow
@@ -86,7 +88,7 @@ def test_a_read_only_installation(writable_home, name, tmp_path):
 
 def test_private_option_of_numba_still_means_the_same():
     """No reference counts in the loops: a row of text would take four times as long."""
-    assert loops._accelerate.targetoptions["_nrt"] is False
+    assert loops._move.targetoptions["_nrt"] is False
     data = LinearAdapter(np.eye(2), make_rows(np.arange(2), 2, balanced=False))
     loops.ascend(data, np.arange(2), data.zeros())  # compiles, so numba knows the option
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from helpers.battery import slow
-from helpers.estimators import fit, separable
+from helpers.estimators import fit, overlapping, separable
 from helpers.games import optimum, theta
 from helpers.oracle import best_margin, best_margin_of, explicit_rows
 from helpers.vectors import flat
@@ -19,7 +19,8 @@ from marginsvm import (
     check_certificate,
 )
 from marginsvm.algorithms.compiled import coordinates as loops
-from marginsvm.algorithms.dual_lp import before
+from marginsvm.algorithms.dual_ascent import before, strong_convexity
+from marginsvm.algorithms.dual_lp import DualLp
 from marginsvm.kernel_matrix import GramAdapter, LinearAdapter, LpNorm, make_rows
 
 # The reference: explicit rows, nothing incremental.
@@ -137,6 +138,34 @@ def test_mirror_maps(q, scale, rng):
 
 
 # The theorems.
+
+
+@pytest.mark.parametrize(("k", "C"), [(2, 0.3), (2, 30.0), (3, 3.0)])
+def test_soft_margins_have_the_linear_rate_of_corollary_c_2(k, C, rng):
+    """Mean dual gap of fits as the paper has them, within ``(1 - sqrt(mu) / n)^t``; its slope."""
+    X, y = overlapping(rng, n=30, d=5, k=k)
+    data = LinearAdapter(X, make_rows(y, k, balanced=False), C)
+    n, mu = data.n_rows, strong_convexity(data)
+    paper = {"sampling": "uniform", "restart": False, "shrinking": False}
+    runs = [DualLp(random_state=seed, **paper) for seed in range(10)]
+
+    def dual(v):
+        return v.mass - 0.5 * data.norm(v) ** 2
+
+    def values(algorithm, epochs):
+        state = algorithm.start(data)
+        for _ in range(epochs):
+            state = algorithm.step(data, state)
+            yield dual(state.v), state.v
+
+    *_, (best, optimum) = values(DualLp(random_state=0), int(40 / np.sqrt(mu)))
+    gaps = best - np.mean([[d for d, _ in values(run, 60)] for run in runs], axis=0)
+    curvature = data.layout().curvature
+    first = best + 0.5 * float(curvature @ optimum.coef.ravel() ** 2)
+    t, rate = np.arange(1, 61), n * np.log(1 - np.sqrt(mu) / n)
+    assert np.all(gaps <= first * np.exp(rate * t) + 1e-12 * best)
+    seen = gaps > 1e-10 * best  # rounding below
+    assert np.polyfit(t[seen], np.log(gaps[seen]), 1)[0] <= rate
 
 
 @pytest.mark.slow

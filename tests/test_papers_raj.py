@@ -12,7 +12,7 @@ from helpers.vectors import flat
 
 from marginsvm import PrimalMirrorDescent
 from marginsvm.algorithms.compiled import coordinates as loops
-from marginsvm.algorithms.dual_lp import before
+from marginsvm.algorithms.dual_ascent import before
 
 
 def ascents(data, epochs, seeds=20):

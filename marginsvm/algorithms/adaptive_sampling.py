@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from numbers import Real
 from typing import Any
 
@@ -246,24 +247,30 @@ class Draws:
 
         rows, order, k = problem.rows, state.order, problem.rows.n_classes
         self.loops, self.problem, self.state = loops, problem, state
-        self.starts = np.searchsorted(rows.codes[order], np.arange(k + 1))
+        self.starts = np.searchsorted(rows.codes[order], np.arange(k + 1)).astype(np.uint64)
         weights = np.ones(rows.n_examples) if rows.weights is None else rows.weights
         self.prior = weights[order] / weights.max()
         self.slack = slack_per_example(problem)[order]
+        self.trial = np.empty(k) if rows.balanced else None
+        self.tables = tuple(np.empty((k, k)) for _ in range(4))
+        cycle = tuple(np.empty(k + 1, np.int64) for _ in range(5))
+        vectors = np.empty(rows.n_examples), np.empty(loops.LANES), np.empty(loops.LANES)
+        self.scratch = self.tables, cycle, vectors
 
     def play(self, theta: Array, beta: Array, u: Array) -> None:
         """Draw at these steps, momenta and uniforms; fetch columns as they are needed."""
         problem, state, columns = self.problem, self.state, with_columns(self.problem).columns()
         wanted = np.empty(problem.rows.n_classes, dtype=np.int64)
+        flat = [array.reshape(-1) for array in (state.w, state.g, state.q_w, state.q_g)]
         before, n = state.scalars[-1], 0
         stored = columns.columns.view()
         stored.flags.writeable = False  # one compiled loop for all kernels, memory maps too
         while n < len(theta):
             n += self.loops.play(
-                *(state.w, state.g, state.q_w, state.q_g, state.offsets, state.scalars),
-                *(self.starts, state.order, self.prior, self.slack, problem.rows.balanced),
-                *(stored, columns.slot, columns.used, with_columns(problem).column_scale()),
-                *(theta[n:], beta[n:], u[n:], wanted),
+                *(*flat, state.offsets, self.trial, state.scalars, self.starts, state.order),
+                *(self.prior, self.slack, stored, columns.slot, columns.used),
+                *(with_columns(problem).column_scale(), theta[n:], beta[n:], u[n:], wanted),
+                *self.scratch,
             )
             if n < len(theta):
                 columns.fetch(wanted[wanted >= 0], self.likely)
@@ -272,13 +279,17 @@ class Draws:
         problem.work.add_pass(used * columns.passes)
 
     def likely(self) -> Array:
-        """Examples, heaviest under q_t first: those that are drawn next, with momentum."""
+        """Examples, heaviest under q_t first: those that are drawn next, with momentum.
+
+        The tables are those of the draw that lacked a column.
+        """
         state, weight = self.state, np.empty(self.problem.rows.n_examples)
-        balanced = self.problem.rows.balanced
-        self.loops.example_weights(
-            *(state.w, state.g, state.scalars[1], self.starts, self.prior),
-            *(balanced, state.offsets.copy(), weight),
-        )
+        top, total, share, _ = self.tables
+        w = state.w + state.scalars[1] * state.g
+        for c, (first, last) in enumerate(pairwise(self.starts.astype(int))):
+            gap = np.sqrt(0.5) * (w[:, first:last] - w[c, first:last]) - top[c][:, None]
+            within = np.divide(share[c], total[c], np.zeros(len(share)), where=total[c] > 0.0)
+            weight[first:last] = within @ np.exp(np.minimum(gap, 0.0)) * self.prior[first:last]
         return state.order[np.argsort(-weight, kind="stable")]
 
 

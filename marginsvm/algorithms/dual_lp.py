@@ -12,6 +12,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import StrOptions
 
 from marginsvm._typing import Array
+from marginsvm.algorithms.dual_ascent import Sequences, margin_sequences
 from marginsvm.dual_state import DualStateMixin
 from marginsvm.estimator.declaring import parameter, with_parameters
 from marginsvm.estimator.parameters import KernelParameters, LpParameters, RandomParameters
@@ -32,11 +33,9 @@ class DualLpState:
     """
 
     seed: int  # with t, it determines the coordinates of an epoch
-    zeta: Vector
-    s: Vector
+    sequences: Sequences
     v: Vector
     active: Array  # coordinates that are drawn from
-    gamma: float
     t: int = 0
     steps: int = 0  # since the acceleration began
     next_measurement: int = 1
@@ -75,25 +74,24 @@ class DualLp(Algorithm):
     def start(self, problem: KernelMatrixAdapter) -> DualLpState:
         """Begin at zero; all rows are drawn from."""
         seed, zero = draw_seed(self.random_state), problem.zeros()
-        return DualLpState(
-            seed, zero, zero, zero, problem.rows.flat_indices(), 1.0 / problem.n_rows
-        )
+        sequences = margin_sequences(problem, zero)
+        return DualLpState(seed, sequences, zero, problem.rows.flat_indices())
 
     def step(self, problem: KernelMatrixAdapter, state: DualLpState) -> DualLpState:
         """Play an epoch: as many coordinates as rows."""
         from marginsvm.algorithms.compiled import coordinates as loops
 
-        zeta, s, n = state.zeta.copy(), state.s.copy(), state.active.size
+        sequences = state.sequences
         order = draw(state.seed, state.t, state.active, problem.n_rows, self.sampling)
-        gamma = state.gamma
         choosing = self.shrinking and state.t == 0  # plain steps leave most weights at zero
         if self.accelerated and not choosing:
-            gamma = loops.accelerate(problem, order, n, zeta, s, gamma)
+            sequences = sequences.epoch(problem, order)
         else:
-            loops.ascend(problem, order, zeta)
-        v = zeta + before(gamma) * s
-        t, steps = state.t + 1, state.steps + order.size
-        state = replace(state, zeta=zeta, s=s, v=v, gamma=gamma, t=t, steps=steps, min_margin=None)
+            alpha = sequences.answer.copy()
+            loops.ascend(problem, order, alpha)
+            sequences = sequences.begun(alpha, state.active.size)
+        v, t, steps = sequences.answer, state.t + 1, state.steps + order.size
+        state = replace(state, sequences=sequences, v=v, t=t, steps=steps, min_margin=None)
         return self._measured(problem, state) if t >= state.next_measurement else state
 
     def candidates(self, problem: KernelMatrixAdapter, state: DualLpState) -> Iterator[Candidate]:
@@ -243,7 +241,7 @@ class DualLpPerceptron(
     ======================================  ===========================================
     :math:`x_i`                             a row of the data, divided by the radius
     :math:`\alpha` (Algorithm 2)            ``zeta``
-    :math:`v`                               ``v = zeta + before(gamma) * s``
+    :math:`v`                               ``v = zeta + before(gamma) * s``, or ``answer``
     :math:`y`                               ``zeta + gamma**2 * s``
     :math:`\gamma`                          ``gamma``
     :math:`\theta(\alpha)`                  mirror image of a vector, see ``LpNorm.mirror``
@@ -255,16 +253,20 @@ class DualLpPerceptron(
     (8) is about, not the sequence that the paper's listing returns. Bounds are computed
     each time the number of epochs has grown by a tenth.
 
-    The loops are compiled by numba when the first such estimator is fitted (some
-    seconds, once: the result is cached on disk).
+    With ``C < inf``, the dual is strongly convex, by a constant that is known. Then the accelerated
+    algorithm is Lin, Lu and Xiao's Algorithm 1 with that constant, whose rate is linear.
+
+    The loop is compiled by numba when the first such estimator is fitted (about two
+    seconds, once for p = 2 and once for p < 2, for each type of the data: the result is
+    cached on disk).
 
     References
     ----------
     A. Raj, F. Bach. Explicit Regularization of Stochastic Gradient Methods through
-    Duality. arXiv:2003.13807, 2020. Algorithms 1 and 2, Proposition 1, eq. (8).
+    Duality. arXiv:2003.13807, 2020. Algorithms 1 and 2, Proposition 1, eq. (8), Corollary C.2.
 
     Q. Lin, Z. Lu, L. Xiao. An Accelerated Randomized Proximal Coordinate Gradient Method.
-    SIAM J. Optim. 25(4), 2015.
+    SIAM J. Optim. 25(4), 2015. Algorithm 1.
 
     Examples
     --------
@@ -298,13 +300,8 @@ class DualLpPerceptron(
 def begin_again(problem: KernelMatrixAdapter, state: DualLpState, v: Vector) -> DualLpState:
     """Restart the acceleration at ``v``, computed again from its coefficients."""
     v = problem.combine(np.maximum(v.coef, 0.0))
-    gamma = 1.0 / state.active.size
-    return replace(state, zeta=v, s=problem.zeros(), gamma=gamma, steps=0, gap=np.inf)
-
-
-def before(gamma: float) -> float:
-    """Square of the gamma before this one."""
-    return gamma**2 / (1.0 - gamma)
+    sequences = state.sequences.begun(v, state.active.size)
+    return replace(state, sequences=sequences, steps=0, gap=np.inf)
 
 
 def misclassified_weight(rows: Rows, margins: Array) -> float:

@@ -10,10 +10,11 @@ are in CSR form: those of ``examples[a]`` are at ``pointer[a] : pointer[a + 1]``
 
 from __future__ import annotations
 
-import numpy as np
-from numba import njit
+from typing import Any
 
-from marginsvm._compiling import compiled
+import numpy as np
+
+from marginsvm._compiling import compiled, parts
 from marginsvm._typing import Array
 
 _index = np.uint64  # unsigned: no test for an index that counts from the end
@@ -21,8 +22,9 @@ _index = np.uint64  # unsigned: no test for an index that counts from the end
 _REORDER = {"reassoc", "contract", "nsz"}
 # Loops over one row are there once, inlined: a copy of their own could round differently, and
 # which of them ran would depend on what is in the cache on disk.
-inlined = njit(forceinline=True, error_model="numpy", fastmath=_REORDER)
-loop = compiled(error_model="numpy", fastmath=_REORDER)
+# _nrt=False: no reference counts, as nothing here allocates.
+_OPTIONS: dict[str, Any] = {"error_model": "numpy", "fastmath": _REORDER, "_nrt": False}
+inlined, loop = parts(forceinline=True, **_OPTIONS), compiled(**_OPTIONS)
 
 
 @inlined

@@ -186,8 +186,27 @@ class RandomParameters:
 
 
 @with_parameters
-class LpParameters(CommonParameters):
+class PNormParameters:
     """A p-norm of the predictor, the intercept's coefficient included.
+
+    Parameters
+    ----------
+    intercept_scaling : float
+        The intercept is the coefficient of a constant feature of this value (units of
+        X), as in LinearSVC: the larger, the less it is penalised.
+    p : float in (1, 2] or "sparse"
+        Norm of the predictor (dimensionless); ``"sparse"`` is 1 + 1 / ln(n_features).
+    """
+
+    intercept_scaling: float = parameter(Interval(Real, 0.0, None, closed="neither"), default=1.0)
+    p: float | str = parameter(
+        Interval(Real, 1.0, 2.0, closed="right"), StrOptions({"sparse"}), default=2.0
+    )
+
+
+@with_parameters
+class LpParameters(PNormParameters, CommonParameters):
+    """A classifier with a p-norm of the predictor, the intercept's coefficient included.
 
     Parameters
     ----------
@@ -196,11 +215,6 @@ class LpParameters(CommonParameters):
     max_iter : int
         Epochs in all, those before a warm start included. An epoch has one step for each row;
         an example has a row for each class other than its own.
-    intercept_scaling : float
-        The intercept is the coefficient of a constant feature of this value (units of
-        X), as in LinearSVC: the larger, the less it is penalised.
-    p : float in (1, 2] or "sparse"
-        Norm of the predictor (dimensionless); ``"sparse"`` is 1 + 1 / ln(n_features).
 
     Attributes
     ----------
@@ -213,8 +227,3 @@ class LpParameters(CommonParameters):
     n_iter_ : int
         Epochs played.
     """
-
-    intercept_scaling: float = parameter(Interval(Real, 0.0, None, closed="neither"), default=1.0)
-    p: float | str = parameter(
-        Interval(Real, 1.0, 2.0, closed="right"), StrOptions({"sparse"}), default=2.0
-    )

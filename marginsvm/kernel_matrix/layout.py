@@ -29,8 +29,9 @@ class RowLayout(NamedTuple):
     n_columns : int
         Columns of that matrix.
     codes : ndarray of int64
-        Class of each example.
+        Class of each example; empty if rows are several outputs: j of example i is i k + j.
     n_classes : int
+        Classes, or outputs.
     read, push : float
         Factors of a row's inner product with an image, and of what it adds to one.
     constant : float

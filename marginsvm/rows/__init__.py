@@ -2,12 +2,23 @@
 
 from marginsvm._typing import Array
 from marginsvm.rows.binary import BinaryRows
+from marginsvm.rows.intervals import Intervals, OutputRows
 from marginsvm.rows.multiclass import MulticlassRows
 from marginsvm.rows.norms import LpNorm
 from marginsvm.rows.rows import Rows, support_of
 from marginsvm.rows.vector import Vector
 
-__all__ = ["BinaryRows", "LpNorm", "MulticlassRows", "Rows", "Vector", "make_rows", "support_of"]
+__all__ = [
+    "BinaryRows",
+    "Intervals",
+    "LpNorm",
+    "MulticlassRows",
+    "OutputRows",
+    "Rows",
+    "Vector",
+    "make_rows",
+    "support_of",
+]
 
 
 def make_rows(

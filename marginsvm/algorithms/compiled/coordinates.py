@@ -3,6 +3,9 @@
     ascend        one vector: Algorithm 1 of Raj and Bach, eq. (10), the lp perceptron
     accelerate    two vectors: Algorithm 2
 
+One loop serves both, and the images of two vectors lie one after the other, so that little is
+compiled.
+
 They are given a sequence of coordinates (rows, by their flat indices, which are not
 checked) and update vectors in place. Importing this module imports numba; the machine
 code is compiled on the first call and cached on disk, once per type of the data.
@@ -13,16 +16,15 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
 
-from marginsvm._compiling import compiled
+from marginsvm._compiling import compiled, parts
 from marginsvm._typing import Array
 from marginsvm.kernel_matrix import KernelMatrixAdapter
 from marginsvm.kernel_matrix.capabilities import row_layout
 from marginsvm.kernel_matrix.layout import DENSE, SPARSE
 from marginsvm.rows import Vector
 
-DUAL, DESCENT, PERCEPTRON = 0, 1, 2
+DUAL, DESCENT, PERCEPTRON, ACCELERATED = 0, 1, 2, 3
 _SMALL = 1e-12  # curvature given to a zero row, which thus proves that nothing separates
 
 # _nrt=False: no reference counts. They cost 100 ns a row, as much as a row of text does;
@@ -30,8 +32,8 @@ _SMALL = 1e-12  # curvature given to a zero row, which thus proves that nothing 
 # error_model: the test for a division by zero would keep loops from using SIMD.
 _OPTIONS: dict[str, Any] = {"error_model": "numpy", "_nrt": False}
 _REORDER = {"reassoc", "contract", "nsz"}  # sums may be reordered; NaN and infinity stay
-_inline = njit(forceinline=True, fastmath=_REORDER, **_OPTIONS)
-_exact = njit(forceinline=True, fastmath={"contract"}, **_OPTIONS)  # (x + magic) - magic is not x
+_inline = parts(forceinline=True, fastmath=_REORDER, **_OPTIONS)
+_exact = parts(forceinline=True, fastmath={"contract"}, **_OPTIONS)  # (x + magic) - magic is not x
 _loop = compiled(fastmath=_REORDER, **_OPTIONS)
 _index = np.uint64  # unsigned: no test for an index that counts from the end
 
@@ -80,6 +82,8 @@ def _axpy(rows, i, c, u, start):
 def _locate(rows, r):
     """Example, its two blocks (binary: no second one, -1) and the sign of row r."""
     k = rows.n_classes
+    if rows.codes.shape[0] == 0:  # outputs
+        return r // k, (r - r // k * k) * rows.block, -1, 1.0
     if k == 2:
         return r, 0, -1, 2.0 * rows.codes[r] - 1.0
     i = r // k
@@ -87,21 +91,26 @@ def _locate(rows, r):
 
 
 @_inline
-def _margin(rows, r, u):
+def _margin(rows, r, u, size, b):
+    """Margin of row r by an image or, unless b is 0, by one plus b times that ``size`` after it."""
     i, own, other, sign = _locate(rows, r)
-    t = _dot(rows, i, u, own)
-    if other >= 0:
-        t -= _dot(rows, i, u, other)
-    return rows.read * sign * t
+    sides, total = 1 if other < 0 else 2, 0.0
+    for part in range(sides if b == 0.0 else 2 * sides):
+        side, after = part % sides, part // sides
+        t = _dot(rows, i, u, (other if side else own) + after * size)
+        total += (-t if side else t) * (b if after else 1.0)
+    return rows.read * sign * total
 
 
 @_inline
-def _push(rows, r, delta, u):
-    """``u += delta a_r``."""
+def _push(rows, r, delta, shift, u, size):
+    """``u += delta a_r`` and, unless shift is 0, the image after it ``+= shift a_r``."""
     i, own, other, sign = _locate(rows, r)
-    _axpy(rows, i, rows.push * sign * delta, u, own)
-    if other >= 0:
-        _axpy(rows, i, -rows.push * sign * delta, u, other)
+    sides, factor = 1 if other < 0 else 2, rows.push * sign
+    for part in range(sides if shift == 0.0 else 2 * sides):
+        side, after = part % sides, part // sides
+        c = factor * (shift if after else delta)
+        _axpy(rows, i, -c if side else c, u, (other if side else own) + after * size)
 
 
 # The mirror map.
@@ -175,50 +184,57 @@ def _mirror(u, q, phi):
 _mirror = compiled(fastmath=_REORDER | {"nnan"}, **_OPTIONS)(_mirror)
 
 
-# The loops.
+# The loop.
+
+
+@_inline
+def _sum(u, size, b, out):
+    """An image plus b times that after it, in ``out``; b = 0: the image itself."""
+    if b == 0.0:
+        return u
+    for j in range(out.shape[0]):
+        out[j] = u[j] + b * u[size + j]
+    return out
+
+
+@_inline
+def _step(rule, m, L, longest):
+    """How far a weight moves at a margin m; the caller keeps it from falling below 0."""
+    if rule == DESCENT:
+        return max(0.0, 1.0 - m) / longest
+    if rule == PERCEPTRON:
+        return 1.0 if m <= 0.0 else 0.0
+    return (1.0 - m) / L
 
 
 @_loop
-def _ascend(rows, order, rule, longest, alpha, u, phi, mean):
-    factor = _mirror(u, rows.q, phi)
+def _move(rows, order, rule, n, gamma, longest, alpha, s, u, phi, work, mean):
+    """Move alpha and, if accelerated, s, whose images are in u; phi is None where q = 2."""
+    accelerated, stale, factor, source, b, after = rule == ACCELERATED, True, 1.0, u, 0.0, 0.0
+    size = len(u) // 2 if accelerated else len(u)
     for r in order:
+        if accelerated:
+            b = after = gamma * gamma
+        if phi is not None:
+            if stale:
+                factor = _mirror(_sum(u, size, b, work), rows.q, phi)
+                stale = accelerated
+            source, after = phi, 0.0
         for j in range(mean.shape[0]):
-            mean[j] += factor * phi[j]
-        m = factor * _margin(rows, r, phi) + rows.slack[r] * alpha[r]
-        if rule == DUAL:
-            delta = max(-alpha[r], (1.0 - m) / max(rows.curvature[r], _SMALL))
-        elif rule == DESCENT:
-            delta = max(0.0, 1.0 - m) / longest
-        else:
-            delta = 1.0 if m <= 0.0 else 0.0
+            mean[j] += factor * source[j]
+        m = factor * _margin(rows, r, source, size, after) + rows.slack[r] * (alpha[r] + b * s[r])
+        delta, shift = _step(rule, m, max(rows.curvature[r], _SMALL) * n * gamma, longest), 0.0
+        if rule == DUAL or accelerated:
+            delta = max(-alpha[r], delta)
         if delta != 0.0:
             alpha[r] += delta
-            _push(rows, r, delta, u)
-            factor = _mirror(u, rows.q, phi)
-
-
-@_loop
-def _accelerate(rows, order, n, zeta, s, u_zeta, u_s, work, gamma):
-    u_y, phi = work[0], work[1]
-    for r in order:
-        b = gamma * gamma
-        if rows.q == 2.0:
-            m = _margin(rows, r, u_zeta) + b * _margin(rows, r, u_s)
-        else:
-            for j in range(u_y.shape[0]):
-                u_y[j] = u_zeta[j] + b * u_s[j]
-            m = _mirror(u_y, rows.q, phi)
-            m *= _margin(rows, r, phi)
-        y = zeta[r] + b * s[r]
-        L = max(rows.curvature[r], _SMALL)
-        delta = max(-zeta[r], (1.0 - m - rows.slack[r] * y) / (n * gamma * L))
-        if delta != 0.0:
-            shift = (n * gamma - 1.0) / b * delta
-            zeta[r] += delta
-            s[r] += shift
-            _push(rows, r, delta, u_zeta)
-            _push(rows, r, shift, u_s)
-        gamma = 0.5 * gamma * (np.sqrt(b + 4.0) - gamma)
+            if accelerated:
+                shift = (n * gamma - 1.0) / b * delta
+                s[r] += shift
+            _push(rows, r, delta, shift, u, size)
+            stale = True
+        if accelerated:
+            gamma = 0.5 * gamma * (np.sqrt(b + 4.0) - gamma)
     return gamma
 
 
@@ -240,11 +256,11 @@ def ascend(
 
     ``mean`` (of the size of the image) gains theta before every step.
     """
-    rows, u = row_layout(problem), alpha.image.reshape(-1)
-    phi = u if rows.q == 2.0 else np.empty_like(u)
-    mean = np.empty(0) if mean is None else mean
+    rows, u, coef = row_layout(problem), alpha.image.reshape(-1), alpha.coef.reshape(-1)
+    phi, none = None if rows.q == 2.0 else np.empty_like(u), np.empty(0)
     longest = max(rows.curvature.max(), _SMALL)
-    _ascend(rows, order, rule, longest, alpha.coef.reshape(-1), u, phi, mean)
+    mean = none if mean is None else mean
+    _move(rows, order, rule, 1.0, 1.0, longest, coef, coef, u, phi, none, mean)
     problem.work.add_pass(order.size / problem.n_rows)
 
 
@@ -261,8 +277,11 @@ def accelerate(
     Its y is ``zeta + gamma^2 s`` (exactly, as gamma+^2 = (1 - gamma+) gamma^2), so both
     vectors move in one coordinate a step, and their images along one row.
     """
-    rows, (u_zeta, u_s) = row_layout(problem), (x.image.reshape(-1) for x in (zeta, s))
-    alpha_zeta, alpha_s = (x.coef.reshape(-1) for x in (zeta, s))
-    work = np.empty((2, 0 if rows.q == 2.0 else u_zeta.size))
+    rows, images = row_layout(problem), (zeta.image.reshape(-1), s.image.reshape(-1))
+    u, none = np.concatenate(images), np.empty(0)
+    phi, work = (None, none) if rows.q == 2.0 else np.empty((2, u.size // 2))
+    coefs = zeta.coef.reshape(-1), s.coef.reshape(-1)
     problem.work.add_pass(order.size / problem.n_rows)
-    return float(_accelerate(rows, order, n, alpha_zeta, alpha_s, u_zeta, u_s, work, gamma))
+    gamma = _move(rows, order, ACCELERATED, float(n), gamma, 1.0, *coefs, u, phi, work, none)
+    images[0][:], images[1][:] = np.split(u, 2)
+    return float(gamma)

@@ -1,52 +1,65 @@
-"""Groups of rows as the sampling loops see them: k x k tables, balanced and drawn from."""
+"""Groups of rows as the sampling loops see them: k x k tables, balanced and drawn from.
+
+Nothing here allocates: scratch space comes from the caller.
+"""
 
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
-from numba import njit
 
-from marginsvm._compiling import compiled
+from marginsvm._compiling import compiled, parts
 
 # "contract" lets a product and a sum be one instruction, with one rounding, where the compiler
-# likes. A function that is called would be there twice, alone and in its caller's module, rounding
-# differently, and which of them a process takes depends on what it found in the cache on disk.
-# Inlined, it is there once; draws take 0.6 to 0.75 of the time, too.
-inlined = njit(forceinline=True, error_model="numpy", fastmath={"contract"})
-loop = compiled(error_model="numpy", fastmath={"contract"})
+# likes. Only one function is called from Python, and all others are parts of it: with an entry of
+# its own, a part would be there twice, rounding differently.
+# _nrt=False: no reference counts, as nothing here allocates.
+_OPTIONS: dict[str, Any] = {"error_model": "numpy", "fastmath": {"contract"}, "_nrt": False}
+part, inlined, loop = parts(**_OPTIONS), parts(forceinline=True, **_OPTIONS), compiled(**_OPTIONS)
 
 SWEEPS, BALANCED = 200, 1e-10  # Osborne's iteration: sweeps at most; largest step when done
 
 
 @inlined
-def log_flow(table, offsets, c, out):
-    """Logarithm of all that flows out of the class c, or into it."""
-    k, high, total = len(table), -np.inf, 0.0
-    for j in range(k):
-        x = table[c, j] + offsets[j] if out else table[j, c] - offsets[j]
-        high = max(high, x) if j != c else high
-    for j in range(k):
-        x = table[c, j] + offsets[j] if out else table[j, c] - offsets[j]
-        total += math.exp(x - high) if j != c else 0.0
-    return high + math.log(total)
+def log_ratio(table, offsets, c):
+    """Logarithm of what flows out of the class c over what flows into it."""
+    high_out, high_in, out, into = -np.inf, -np.inf, 0.0, 0.0
+    for j in range(len(table)):
+        if j != c:
+            high_out = max(high_out, table[c, j] + offsets[j])
+            high_in = max(high_in, table[j, c] - offsets[j])
+    for j in range(len(table)):
+        if j != c:
+            out += math.exp(table[c, j] + offsets[j] - high_out)
+            into += math.exp(table[j, c] - offsets[j] - high_in)
+    return high_out + math.log(out) - (high_in + math.log(into))
 
 
 @inlined
-def find_balancing_offsets(table, offsets):
-    """Offsets at which exp(table[c, j] - offsets[c] + offsets[j]) is balanced: matrix balancing."""
-    k = len(table)
+def balance(table, start, offsets):
+    """Offsets at which exp(table[c, j] - offsets[c] + offsets[j]) is balanced: matrix balancing.
+
+    They begin at ``start``, and are added to the table.
+    """
+    k, largest = len(table), np.inf
+    for c in range(k):
+        offsets[c] = start[c]
     for _ in range(SWEEPS):
-        largest = 0.0
-        for c in range(k):
-            out, into = log_flow(table, offsets, c, True), log_flow(table, offsets, c, False)
-            step = 0.5 * (out - into) - offsets[c]
-            offsets[c] += step
-            largest = max(largest, abs(step))
         if largest < BALANCED:
             break
-    for c in range(k - 1, -1, -1):  # only differences count
-        offsets[c] -= offsets[0]
+        largest = 0.0
+        for c in range(k):
+            step = 0.5 * log_ratio(table, offsets, c) - offsets[c]
+            offsets[c] += step
+            largest = max(largest, abs(step))
+    first = offsets[0]
+    for c in range(k):  # only differences count
+        offsets[c] -= first
+    for c in range(k):
+        for j in range(k):
+            table[c, j] += offsets[j] - offsets[c]
 
 
 @inlined
@@ -64,67 +77,50 @@ def pick_group(share, u, path):
 
 
 @inlined
-def heaviest_from(share, c):
-    """The class j of the heaviest group (c, j)."""
-    best = 0
-    for j in range(len(share)):
-        best = j if share[c, j] > share[c, best] else best
-    return best
+def heaviest(table, best):
+    """The class c of the heaviest group (c, j), and best[c] = j for each class."""
+    k, node = len(table), 0
+    for c in range(k):
+        best[c] = 0
+        for j in range(k):
+            if table[c, j] > table[c, best[c]]:
+                best[c] = j
+        if table[c, best[c]] > table[node, best[node]]:
+            node = c
+    return node
 
 
 @inlined
-def heaviest(share):
-    """The class c of the heaviest group (c, j)."""
-    best = 0
-    for c in range(len(share)):
-        if share[c, heaviest_from(share, c)] > share[best, heaviest_from(share, best)]:
-            best = c
-    return best
-
-
-@inlined
-def next_cycle(rest, walk, seen):
-    """Follow the heaviest groups from class to class until one comes again.
-
-    Returns where the cycle begins and ends in ``walk``: equal if nothing is left.
-    """
-    while True:
-        for c in range(len(rest)):
-            seen[c] = -1
-        node, n = heaviest(rest), 0
-        while seen[node] < 0 and rest[node, heaviest_from(rest, node)] > 0.0:
-            seen[node], walk[n] = n, node
-            node, n = heaviest_from(rest, node), n + 1
-        if n == 0:
-            return 0, 0
-        if seen[node] >= 0:
-            walk[n] = node
-            return seen[node], n
-        rest[walk[n - 1], node] = 0.0  # a dead end: what rounding left of the balance
-
-
-@inlined
-def pick_cycle(share, u, path):
+def pick_cycle(share, u, path, rest, walk, seen, best):
     """Draw a cycle of groups path[0] -> path[1] -> ... -> path[0]; returns its length.
 
-    Balanced masses are a sum of cycles. Those found by following the heaviest groups are
-    taken off one by one, and the one at the quantile u is drawn: the mean over u is
+    Balanced masses are a sum of cycles. Those found by following the heaviest groups from class to
+    class are taken off one by one, and the one at the quantile u is drawn: the mean over u is
     ``share``, and every draw is balanced.
     """
     k, length = len(share), 0
-    rest, walk, seen = np.empty((k, k)), np.empty(k + 1, np.int64), np.empty(k, np.int64)
-    for n in range(k * k):
-        rest.flat[n] = share.flat[n]
+    for c in range(k):
+        for j in range(k):
+            rest[c, j] = share[c, j]
     while u >= 0.0:
-        first, last = next_cycle(rest, walk, seen)
-        if first == last:
+        node, n = heaviest(rest, best), 0
+        for c in range(k):
+            seen[c] = -1
+        while seen[node] < 0 and rest[node, best[node]] > 0.0:
+            seen[node], walk[n] = n, node
+            node, n = best[node], n + 1
+        if n == 0:
             break
-        length, least = last - first, np.inf
-        for m in range(length + 1):
-            path[m] = walk[first + m]
-        for m in range(length):
-            least = min(least, rest[path[m], path[m + 1]])
-        for m in range(length):
-            rest[path[m], path[m + 1]] -= least
+        walk[n], first, least = node, seen[node], np.inf
+        if first < 0:  # a dead end: what rounding left of the balance
+            rest[walk[n - 1], node] = 0.0
+            continue
+        for m in range(first, n):
+            least = min(least, rest[walk[m], walk[m + 1]])
+        length = n - first
+        path[length] = node
+        for m in range(first, n):
+            path[m - first] = walk[m]
+            rest[walk[m], walk[m + 1]] -= least
         u -= least * length
     return length

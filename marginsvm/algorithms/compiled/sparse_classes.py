@@ -94,13 +94,13 @@ def _add_scores(
 
 @inlined
 def _all_classes(
-    indices: Array, values: Array, start: int, stop: int, own: int, at: ClassWeights,
+    indices: Array, values: Array, start: int, stop: int, own: int, W: Array, b: Array,
     classes: Array, scores: Array,
 ) -> tuple[int, float]:  # fmt: skip
     """List all classes but the example's own, and their scores; give their number, and its."""
     for c in range(len(scores)):
-        scores[c] = at.b[c]
-    _add_scores(indices, values, start, stop, at.W, scores)
+        scores[c] = b[c]
+    _add_scores(indices, values, start, stop, W, scores)
     score, m = scores[own], 0
     for c in range(len(scores)):
         if c != own:
@@ -111,19 +111,22 @@ def _all_classes(
 
 @inlined
 def _classes_with_weight(
-    indices: Array, values: Array, start: int, stop: int, own: int, at: ClassWeights, i: int,
-    classes: Array, scores: Array,
+    indices: Array, values: Array, start: int, stop: int, own: int, W: Array, b: Array,
+    u: Array, i: int, classes: Array, scores: Array,
 ) -> tuple[int, float]:  # fmt: skip
     """The same for the classes in which example i has a weight."""
     m = 0
     for c in range(len(scores)):
-        if at.u[i, c] > 0.0:
+        if u[i, c] > 0.0:
             classes[m] = c
-            scores[m] = at.b[c] + dot_of_class(indices, values, start, stop, at.W, c)
             m += 1
     if m == 0:
         return 0, 0.0
-    return m, at.b[own] + dot_of_class(indices, values, start, stop, at.W, own)
+    classes[m] = own
+    for p in range(m + 1):
+        c = classes[p]
+        scores[p] = b[c] + dot_of_class(indices, values, start, stop, W, c)
+    return m, scores[m]
 
 
 @inlined
@@ -166,28 +169,59 @@ def _best_total(force: Array, q: float, s: float, m: int) -> float:
 
 @inlined
 def _move(
-    indices: Array, values: Array, start: int, stop: int, own: int, at: ClassWeights, i: int,
-    penalty: float, q: float, s: float, classes: Array, force: Array, m: int,
+    indices: Array, values: Array, start: int, stop: int, own: int, W: Array, b: Array,
+    balance: Array, u: Array, i: int, penalty: float, q: float, s: float,
+    classes: Array, force: Array, m: int,
 ) -> None:  # fmt: skip
     """Give the best weights to an example, and their image to those classes that changed."""
     total, sum_of_steps = _best_total(force, q, s, m), 0.0
-    for p in range(m):
-        c = classes[p]
-        old = np.float64(at.u[i, c])
-        at.u[i, c] = max(0.0, (force[p] - q * total) / (q + s))
-        step = at.u[i, c] - old
-        if step != 0.0:
-            spread_to_class(indices, values, start, stop, -step, at.W, c)
-            at.balance[c] -= step
-            at.b[c] -= penalty * step
+    for p in range(m + 1):  # the last one is the example's own class
+        c, step = own, -sum_of_steps
+        if p < m:
+            c = classes[p]
+            old = np.float64(u[i, c])
+            u[i, c] = max(0.0, (force[p] - q * total) / (q + s))
+            step = u[i, c] - old
             sum_of_steps += step
-    if sum_of_steps != 0.0:
-        spread_to_class(indices, values, start, stop, sum_of_steps, at.W, own)
-        at.balance[own] += sum_of_steps
-        at.b[own] += penalty * sum_of_steps
+        if step != 0.0:
+            spread_to_class(indices, values, start, stop, -step, W, c)
+            balance[c] -= step
+            b[c] -= penalty * step
 
 
 @loop
+def _ascend(
+    indptr, indices, values, codes, squares, slack, penalty,
+    u, W, b, balance, order, seed, begin, end, worst, classes, scores,
+):  # fmt: skip
+    """Epochs of ``ascend_classes``, from begin to end; gives the last one's largest violation."""
+    n, k = u.shape
+    for epoch in range(begin, end):
+        shuffle(order, n, seed)
+        worst = 0.0
+        for i in order:
+            start, stop, own = indptr[i], indptr[i + 1], codes[i]
+            q, s = squares[i] + penalty, slack[i]
+            if q + s <= 0.0:  # an example of zeros with a hard margin: nothing moves it
+                continue
+            if epoch & (epoch - 1) == 0:
+                m, score = _all_classes(indices, values, start, stop, own, W, b, classes, scores)
+            else:
+                m, score = _classes_with_weight(
+                    indices, values, start, stop, own, W, b, u, i, classes, scores
+                )
+            violation = _forces(u, i, score, q, s, classes, scores, m)
+            if violation > 0.0:
+                worst = max(worst, violation)
+                _move(
+                    indices, values, start, stop, own, W, b,
+                    balance, u, i, penalty, q, s, classes, scores, m,
+                )  # fmt: skip
+        for c in range(k):
+            b[c] += penalty * balance[c]
+    return worst
+
+
 def ascend_classes(
     indptr: Array,
     indices: Array,
@@ -217,27 +251,9 @@ def ascend_classes(
         Is updated, and no longer to be used.
     epochs : int
     """
-    n, k = at.u.shape
-    classes, scores, worst = np.empty(k, np.int64), np.empty(k), at.worst
-    for epoch in range(at.epochs + 1, at.epochs + epochs + 1):
-        shuffle(at.order, n, at.seed)
-        worst = 0.0
-        for i in at.order:
-            start, stop, own = indptr[i], indptr[i + 1], codes[i]
-            q, s = squares[i] + penalty, slack[i]
-            if q + s <= 0.0:  # an example of zeros with a hard margin: nothing moves it
-                continue
-            if epoch & (epoch - 1) == 0:
-                m, score = _all_classes(indices, values, start, stop, own, at, classes, scores)
-            else:
-                m, score = _classes_with_weight(
-                    indices, values, start, stop, own, at, i, classes, scores
-                )
-            violation = _forces(at.u, i, score, q, s, classes, scores, m)
-            if violation > 0.0:
-                worst = max(worst, violation)
-                _move(indices, values, start, stop, own, at, i, penalty, q, s, classes, scores, m)
-        for c in range(k):
-            at.b[c] += penalty * at.balance[c]
-    done = at.epochs + epochs
-    return ClassWeights(at.u, at.W, at.b, at.balance, at.order, at.seed, done, worst)
+    k, end = len(at.b), at.epochs + epochs + 1
+    worst = _ascend(
+        indptr, indices, values, codes, squares, slack, penalty,
+        *at[:6], at.epochs + 1, end, at.worst, np.empty(k, np.int64), np.empty(k),
+    )  # fmt: skip
+    return at._replace(epochs=end - 1, worst=worst)

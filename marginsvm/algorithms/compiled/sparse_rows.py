@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from marginsvm._compiling import compiled
+from marginsvm._compiling import compiled, parts
 from marginsvm._typing import Array
 from marginsvm.data.compiled_rows import dot, inlined, spread
+
+_OPTIONS: dict[str, Any] = {"error_model": "numpy", "_nrt": False}  # nothing here allocates
+_part, _loop = parts(**_OPTIONS), compiled(**_OPTIONS)
+_B, _ACTIVE, _LIMIT, _WORST, _SETTLED = range(5)  # the numbers of a state, as they change
 
 
 class RowWeights(NamedTuple):
@@ -65,7 +69,51 @@ def shuffle(order: Array, n: int, seed: Array) -> None:
     seed[0] = state
 
 
-@compiled()
+@_loop
+def _ascend(
+    indptr, indices, values, y, curvature, slack, penalty, u, w, order, seed, numbers, epochs, tol
+):  # fmt: skip
+    """Epochs of ``coordinate_ascent``; the numbers of the state are an array."""
+    n, b, active, limit = len(y), numbers[_B], int(numbers[_ACTIVE]), numbers[_LIMIT]
+    worst, settled = numbers[_WORST], False
+    for _ in range(epochs):
+        shuffle(order, active, seed)
+        worst, k = 0.0, 0
+        while k < active:
+            i = order[k]
+            start, stop = indptr[i], indptr[i + 1]
+            g = y[i] * (b + dot(indices, values, start, stop, w)) - 1.0 + slack[i] * u[i]
+            if u[i] > 0.0 or g < 0.0:
+                worst = max(worst, abs(g))
+                new = max(0.0, u[i] - g / curvature[i]) if curvature[i] > 0.0 else 1.0
+                step = (new - u[i]) * y[i]
+                u[i] = new
+                b += penalty * step
+                spread(indices, values, start, stop, step, w)
+            elif g > limit:
+                active -= 1
+                order[k], order[active] = order[active], order[k]
+                continue
+            k += 1
+        limit = worst
+        b += penalty * _inner(y, u)
+        if worst <= tol:
+            settled = active == n
+            if settled:
+                break
+            active, limit = n, np.inf
+    numbers[_B], numbers[_ACTIVE], numbers[_LIMIT] = b, active, limit
+    numbers[_WORST], numbers[_SETTLED] = worst, settled
+
+
+@_part
+def _inner(y: Array, u: Array) -> float:
+    total = 0.0
+    for i in range(len(y)):
+        total += y[i] * u[i]
+    return total
+
+
 def coordinate_ascent(
     indptr: Array,
     indices: Array,
@@ -85,49 +133,60 @@ def coordinate_ascent(
     rest is within tol; then all are looked at again. Epochs go on from where others ended,
     which is updated and no longer to be used.
     """
-    n, u, w, order = len(y), at.u, at.w, at.order
-    b, active, limit, worst, settled = at.b, at.active, at.limit, at.worst, False
-    for _ in range(epochs):
-        shuffle(order, active, at.seed)
-        worst, k = 0.0, 0
-        while k < active:
-            i = order[k]
-            start, stop = indptr[i], indptr[i + 1]
-            g = y[i] * (b + dot(indices, values, start, stop, w)) - 1.0 + slack[i] * u[i]
-            if u[i] > 0.0 or g < 0.0:
-                worst = max(worst, abs(g))
-                new = max(0.0, u[i] - g / curvature[i]) if curvature[i] > 0.0 else 1.0
-                step = (new - u[i]) * y[i]
-                u[i] = new
-                b += penalty * step
-                spread(indices, values, start, stop, step, w)
-            elif g > limit:
-                active -= 1
-                order[k], order[active] = order[active], order[k]
-                continue
-            k += 1
-        limit = worst
-        b += penalty * np.sum(y * u)
-        if worst <= tol:
-            settled = active == n
-            if settled:
-                break
-            active, limit = n, np.inf
-    return RowWeights(u, w, order, b, active, limit, at.seed, worst, settled)
+    numbers = np.array([at.b, at.active, at.limit, at.worst, 0.0])
+    _ascend(
+        indptr, indices, values, y, curvature, slack, penalty,
+        at.u, at.w, at.order, at.seed, numbers, epochs, tol,
+    )  # fmt: skip
+    b, active, limit, worst, settled = numbers.tolist()
+    return RowWeights(at.u, at.w, at.order, b, int(active), limit, at.seed, worst, settled > 0.0)
 
 
-@compiled()
+@_part
 def _adjoint(
     starts: Array, stops: Array, indices: Array, values: Array, y: Array, u: Array, w: Array
 ) -> None:
     """Set w to ``sum u_i y_i x_i``."""
-    w[:] = 0.0
+    for j in range(len(w)):
+        w[j] = 0.0
     for i in range(len(y)):
         if u[i] != 0.0:
             spread(indices, values, starts[i], stops[i], u[i] * y[i], w)
 
 
-@compiled(error_model="numpy")
+@_loop
+def _solve(
+    starts, stops, indices, values, y, slack, inverse, total, tol, max_products,
+    u, residual, p, r, Hp, w,
+):  # fmt: skip
+    """``conjugate_gradients`` from a balanced u; the last arrays are updated."""
+    n, rz, count = len(y), 1.0, 0
+    while True:  # the first product is that of u, the others those of search directions
+        search, step, curvature = p if count else u, 1.0, 0.0
+        _adjoint(starts, stops, indices, values, y, search, w)
+        count += 1
+        for i in range(n):
+            Hp[i] = y[i] * dot(indices, values, starts[i], stops[i], w) + slack[i] * search[i]
+            curvature += p[i] * Hp[i]
+        if count > 1:
+            step = rz / curvature if curvature > 0.0 else 0.0  # rows that are zero
+        b, old, rz, worst = 0.0, rz, 0.0, 0.0
+        for i in range(n):
+            u[i] += step * p[i]
+            residual[i] -= step * Hp[i]
+            b += y[i] * inverse[i] * residual[i] / total
+        for i in range(n):
+            r[i] = residual[i] - b * y[i]
+            rz += r[i] * inverse[i] * r[i]
+            worst = max(worst, abs(r[i]))
+        if worst <= tol or count >= max_products:
+            break
+        for i in range(n):
+            p[i] = inverse[i] * r[i] + (rz / old * p[i] if count > 1 else 0.0)
+    _adjoint(starts, stops, indices, values, y, u, w)
+    return b, count
+
+
 def conjugate_gradients(
     starts: Array,
     stops: Array,
@@ -149,33 +208,11 @@ def conjugate_gradients(
     ``inverse`` preconditions. The search stays balanced: residuals are projected, in the
     preconditioner's metric. Gives u, ``sum u_i y_i x_i``, b and the number of products.
     """
-    n, w = len(y), np.zeros(d)
+    n, w, total = len(y), np.zeros(d), float(np.sum(inverse)) if balanced else np.inf
+    u = u - inverse * y * (np.sum(y * u) / total)
     residual, p, r, Hp = np.ones(n), np.zeros(n), np.empty(n), np.empty(n)
-    total = np.sum(inverse) if balanced else np.inf
-    step, rz, b, count = 1.0, 0.0, np.sum(y * u) / total, 0
-    u = u - inverse * y * b
-    while True:  # the first product is that of u, the others those of search directions
-        search = p if count else u
-        _adjoint(starts, stops, indices, values, y, search, w)
-        count += 1
-        curvature = 0.0
-        for i in range(n):
-            Hp[i] = y[i] * dot(indices, values, starts[i], stops[i], w) + slack[i] * search[i]
-            curvature += p[i] * Hp[i]
-        if count > 1:
-            step = rz / curvature if curvature > 0.0 else 0.0  # rows that are zero
-        b, old, rz, worst = 0.0, rz, 0.0, 0.0
-        for i in range(n):
-            u[i] += step * p[i]
-            residual[i] -= step * Hp[i]
-            b += y[i] * inverse[i] * residual[i] / total
-        for i in range(n):
-            r[i] = residual[i] - b * y[i]
-            rz += r[i] * inverse[i] * r[i]
-            worst = max(worst, abs(r[i]))
-        if worst <= tol or count >= max_products:
-            break
-        for i in range(n):
-            p[i] = inverse[i] * r[i] + (rz / old * p[i] if count > 1 else 0.0)
-    _adjoint(starts, stops, indices, values, y, u, w)
+    b, count = _solve(
+        starts, stops, indices, values, y, slack, inverse, total, tol, max_products,
+        u, residual, p, r, Hp, w,
+    )  # fmt: skip
     return u, w, b, count

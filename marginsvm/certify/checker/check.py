@@ -8,10 +8,12 @@ from math import inf
 from typing import Any
 
 import numpy as np
+from sklearn.base import is_regressor
 
 from marginsvm.certify.checker.claims import relative_gap, rows_in_words
 from marginsvm.certify.checker.numbers import Floats, Rationals
 from marginsvm.certify.checker.problem import Problem
+from marginsvm.certify.checker.regression import NormCheck, NormProblem, checked_norms
 from marginsvm.certify.checker.unwrapping import unwrapped
 
 _FLOAT_RTOL = 1e-7  # of the largest norm of an example: far above the rounding of float64 sums
@@ -65,7 +67,8 @@ def check_certificate(
     *,
     exact: bool = False,
     rtol: float | None = None,
-) -> CertificateCheck:
+    bounds: Any = None,
+) -> CertificateCheck | NormCheck:
     """Compute both bounds of a fitted estimator again, from the data alone.
 
     The lower bound comes from the predictor's decision values and its norm, the upper
@@ -83,7 +86,7 @@ def check_certificate(
         where their rounding differs from that of ``fit_transform`` (PCA), ``exact`` needs
         what the last step was given.
     y : array-like of shape (n_samples,), default=None
-        Class labels.
+        Class labels, or targets.
     sample_weight : array-like of shape (n_samples,), default=None
         As in fit; they and the estimator's ``class_weight`` matter for a soft margin, and
         those of 0 leave examples out.
@@ -94,10 +97,12 @@ def check_certificate(
     rtol : float, default=None
         Rounding allowed, relative to the largest norm of an example. None: 1e-7, or none at all if
         ``exact``.
+    bounds : array-like of shape (n_samples, 2) or (n_samples, n_outputs, 2), default=None
+        Of a regressor: as in fit.
 
     Returns
     -------
-    CertificateCheck
+    CertificateCheck or, of a regressor, NormCheck
         True if the certificate holds, with both bounds.
 
     Raises
@@ -125,13 +130,16 @@ def check_certificate(
     (True, True)
     """
     estimator, X = unwrapped(estimator, "certificate_", X)
+    numbers = Rationals() if exact else Floats()
+    rtol = (0.0 if exact else _FLOAT_RTOL) if rtol is None else rtol
+    if is_regressor(estimator):
+        regression = NormProblem(estimator, X, y, sample_weight, bounds, numbers)
+        return checked_norms(regression, estimator, rtol)
     if exact and estimator.kernel not in ("linear", "precomputed"):
         raise ValueError(
             f"exact=True needs exact inner products, but the values of kernel={estimator.kernel!r} "
             "are rounded; fit with kernel='precomputed', and the kernel matrix is taken as exact"
         )
-    numbers = Rationals() if exact else Floats()
-    rtol = (0.0 if exact else _FLOAT_RTOL) if rtol is None else rtol
     problem, claim = Problem(estimator, X, y, sample_weight, numbers), estimator.certificate_
     lower, upper = problem.lower_bound(), problem.upper_bound(claim.weights)
     margin, margin_bound = numbers.down(lower), numbers.up(upper)

@@ -1,0 +1,308 @@
+"""Raj and Bach (2020) for regression: the shortest predictor whose outputs lie in intervals."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator, RegressorMixin, _fit_context
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from marginsvm._typing import Array
+from marginsvm.algorithms.interval_ascent import AscentState, IntervalAscent
+from marginsvm.certify.norm_certificate import NormCertificate
+from marginsvm.data.threads import single_threaded_blas
+from marginsvm.estimator.declaring import parameter, with_parameters
+from marginsvm.estimator.interval_set import IntervalSet, interval_set
+from marginsvm.estimator.parameters import PNormParameters, RandomParameters
+from marginsvm.fit.interrupts import interrupts_wait, let_interrupts_through
+from marginsvm.kernel_matrix import LinearAdapter
+
+
+@with_parameters
+class DualLpRegressor(RandomParameters, PNormParameters, RegressorMixin, BaseEstimator):
+    r"""Least :math:`\ell_p`-norm predictor within a tube, by accelerated dual coordinate ascent.
+
+    Finds the predictor of least p-norm whose predictions on the training examples are in
+    ``[y - epsilon, y + epsilon]``: with ``epsilon=0`` it interpolates, with p near 1 it selects
+    features. A step moves one example.
+
+    Parameters
+    ----------
+    C : float
+        Soft tube (dimensionless): ``1/2 |w|_p^2 + C sum(xi^2)``, where xi is the distance of a
+        prediction from its interval; for p = 2 the problem of
+        ``LinearSVR(loss="squared_epsilon_insensitive")``, and of ``Ridge(alpha=1 / (2 C))`` if
+        ``epsilon=0``. inf asks for predictions in the intervals.
+    epsilon : float
+        Half the width of the intervals (units of y).
+    fit_intercept : bool
+        Whether to fit an intercept. It is penalised, see ``intercept_scaling``: where targets are
+        far from 0, subtract their mean first.
+    accelerated : bool
+        Algorithm 2, or else Algorithm 1.
+    sampling : {"permutation", "uniform"}
+        Coordinates in random order, each once an epoch, or independent draws, for which
+        the paper's guarantees hold.
+    restart : bool
+        With ``C=inf``, let the acceleration begin again when the dual objective has fallen in an
+        epoch, and else after 20 epochs times 1, 2, 1, 4, 1, 2, 1, 8 and so on.
+    tol : float
+        Relative gap of the certificate, and violation of the intervals relative to that of the zero
+        predictor (dimensionless), at which a fit ends.
+    max_iter : int
+        Epochs. An epoch has one step for each example and output.
+    verbose : bool or int
+        Print the bounds after epochs 1, 2, 4, 8 and so on.
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (n_features,) or (n_outputs, n_features)
+        Linear predictor (units of y over those of X).
+    intercept_ : float or ndarray of shape (n_outputs,)
+        Its constant term (units of y).
+    norm_ : float
+        Norm of this predictor, that of the coefficient of the constant feature included; with
+        ``C < inf``, ``sqrt(|w|_p^2 + 2 C sum(xi^2))`` (units of y over those of X).
+    norm_bound_ : float
+        Certified: no predictor of a smaller norm fits (same units). inf: it is proved that none
+        fits at all.
+    gap_ : float
+        Relative gap, from 0 to 1 (dimensionless), between ``norm_`` and a certified lower bound on
+        the norm of any predictor that violates the intervals by no more than this one does
+        (with ``C < inf``, of any predictor, with its slack).
+    violation_ : float
+        Largest distance of a prediction on the training examples from its interval, at most
+        (units of y).
+    feasible_ : bool or None
+        Whether some predictor fits: True: this one does. False: it is proved that none does.
+        None: neither is known.
+    status_ : str
+        ``certified``, ``infeasible``, ``max_iter`` or ``interrupted``.
+    n_iter_ : int
+        Epochs played.
+    certificate_ : NormCertificate
+        Bounds, status and the weights that prove them, in one object.
+    history_ : dict of ndarray
+        ``n_iter``, ``n_passes``, ``seconds``, ``norm``, ``norm_bound``, ``violation``: of the best
+        predictor and the best bound so far, each time they were measured.
+    n_features_in_ : int
+        Number of features seen in fit.
+    feature_names_in_ : ndarray of shape (n_features,)
+        Their names, where X has names that are strings.
+
+    Notes
+    -----
+    ======================================  ===========================================
+    paper                                   code
+    ======================================  ===========================================
+    :math:`\mathcal{Y}_i`                   ``intervals``
+    :math:`\alpha` (Algorithm 2)            ``sequences.proximal``
+    :math:`v`                               ``sequences.answer``
+    :math:`\theta(\alpha)`                  mirror image of a vector, see ``LpNorm.mirror``
+    :math:`L_i`                             ``problem.layout().curvature``
+    ======================================  ===========================================
+
+    The norm is that of all outputs together. For ``C=inf``, each output could as well be
+    fitted alone. Bounds are computed each time the number of epochs has grown by a tenth.
+
+    Floats never prove that no predictor fits: a growing ``norm_bound_`` only says that none of
+    that norm does. ``feasible_`` is False only if weights alpha are proved to exist with
+    :math:`X^\top \alpha = 0` exactly and a positive gain (Farkas); then no predictor can fit, with
+    any intercept.
+
+    References
+    ----------
+    A. Raj, F. Bach. Explicit Regularization of Stochastic Gradient Methods through
+    Duality. arXiv:2003.13807, 2020. Equations (2) and (8), Lemma 1, Corollaries C.1 and C.2.
+
+    Q. Lin, Z. Lu, L. Xiao. An Accelerated Randomized Proximal Coordinate Gradient Method.
+    SIAM J. Optim. 25(4), 2015. Algorithm 1.
+
+    O. Fercoq, Z. Qu. Restarting the Accelerated Coordinate Descent Method with a Rough Strong
+    Convexity Estimate. Comput. Optim. Appl. 75, 2020.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from marginsvm import DualLpRegressor
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.standard_normal((20, 50))
+    >>> y = X[:, 0] - X[:, 1]
+    >>> reg = DualLpRegressor(fit_intercept=False, tol=1e-8, random_state=0).fit(X, y)
+    >>> least = np.linalg.lstsq(X, y)[0]
+    >>> reg.status_, bool(np.abs(reg.coef_ - least).max() < 1e-7)
+    ('certified', True)
+    >>> bool(reg.norm_bound_ <= np.linalg.norm(least))
+    True
+    """
+
+    C: float = parameter(Interval(Real, 0.0, None, closed="right"), default=np.inf)
+    epsilon: float = parameter(Interval(Real, 0.0, None, closed="left"), default=0.0)
+    fit_intercept: bool = parameter("boolean", default=True)
+    accelerated: bool = parameter("boolean", default=True)
+    sampling: str = parameter(StrOptions({"permutation", "uniform"}), default="permutation")
+    restart: bool = parameter("boolean", default=True)
+    tol: float = parameter(Interval(Real, 0.0, None, closed="left"), default=1e-3)
+    max_iter: int = parameter(Interval(Integral, 1, None, closed="left"), default=10_000)
+    verbose: bool | int = parameter("verbose", default=False)
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, bounds: Any = None) -> Any:
+        """Play epochs until the predictor is certified.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Training data. float32 stays float32.
+        y : array-like of shape (n_samples,) or (n_samples, n_outputs)
+            Targets. With ``bounds``, only their shape matters, and None stands for zeros.
+        sample_weight : array-like of shape (n_samples,), default=None
+            With ``C < inf``, slack in an example costs C times its weight; 0 leaves it out.
+        bounds : array-like of shape (n_samples, 2) or (n_samples, n_outputs, 2), default=None
+            Lower and upper ends of the intervals, in place of ``y - epsilon`` and ``y +
+            epsilon``; -inf and inf stand for no end. As it has a line for each example, searches
+            and cross-validation split it like ``sample_weight``, if it is requested.
+
+        Returns
+        -------
+        self
+            The fitted estimator.
+
+        Raises
+        ------
+        ValueError
+            If the data or a parameter cannot be used; the message says what to do.
+        KeyboardInterrupt
+            After the epoch that was interrupted. The best model so far is kept.
+        """
+        training = interval_set(self, X, y, sample_weight, bounds)
+        self._fit(training)
+        if self.status_ in ("max_iter", "infeasible"):
+            outcome = self.certificate_.outcome(self.max_iter, self.tol)
+            advice = (
+                "Increase max_iter." if self.feasible_ is None else "C < inf gives a soft tube."
+            )
+            # stacklevel 3 is the line that called fit
+            text = f"{type(self).__name__} {outcome} {advice}"
+            warnings.warn(text, ConvergenceWarning, stacklevel=3)
+        return self
+
+    @interrupts_wait
+    def _fit(self, training: IntervalSet) -> None:
+        problem, intervals = training.problem(self), training.intervals
+        algorithm = IntervalAscent(self.accelerated, self.sampling, self.restart, self.random_state)
+        with single_threaded_blas():
+            state, history = algorithm.start(problem, intervals), _History(problem, training.unit)
+            status = self._status(state)
+            try:
+                while status is None and state.t < self.max_iter:
+                    let_interrupts_through()
+                    state = algorithm.step(problem, intervals, state)
+                    if state.t >= state.next_measurement or state.t == self.max_iter:
+                        state = algorithm.measured(problem, intervals, state)
+                        history.add(state, verbose=bool(self.verbose))
+                        status = self._status(state)
+            except KeyboardInterrupt:
+                self._publish(training, problem, state, "interrupted", history)
+                raise
+            self._publish(training, problem, state, status or "max_iter", history)
+
+    def _status(self, state: AscentState) -> str | None:
+        """Name the reason to stop, if there is one."""
+        if state.infeasible:
+            return "infeasible"
+        return "certified" if state.error(state.fit) <= self.tol else None
+
+    def _publish(
+        self,
+        training: IntervalSet,
+        problem: LinearAdapter,
+        state: AscentState,
+        status: str,
+        history: _History,
+    ) -> None:
+        fit, unit = state.fit, training.unit
+        length = unit / problem.radius
+        certificate = NormCertificate(
+            norm=fit.norm * length,
+            norm_bound=np.inf if state.infeasible else state.proof.value * length,
+            widened_bound=state.widened * length,
+            violation=fit.violation * unit,
+            status=status,
+            feasible=False if state.infeasible else (fit.violation == 0.0 or None),
+            weights=training.embed(state.proof.vector.coef),
+        )
+        coef, intercept = problem.predictor(unit * fit.vector, np.zeros(1))
+        if training.is_column:
+            coef, intercept = coef[None], intercept[None]
+        found = {
+            **training.features,
+            "coef_": coef,
+            "intercept_": np.broadcast_to(intercept, coef.shape[:-1])[()],
+            "certificate_": certificate,
+            "norm_": certificate.norm,
+            "norm_bound_": certificate.norm_bound,
+            "gap_": certificate.gap,
+            "violation_": certificate.violation,
+            "feasible_": certificate.feasible,
+            "status_": status,
+            "n_iter_": state.t,
+            "history_": history.table(),
+        }
+        others = {name: value for name, value in vars(self).items() if not name.endswith("_")}
+        self.__dict__ = {**others, **found}
+
+    def predict(self, X: Any) -> Array:
+        """Predict targets.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples,) or (n_samples, n_outputs)
+        """
+        check_is_fitted(self)
+        X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False)
+        return np.asarray(X @ self.coef_.T + self.intercept_)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.target_tags.multi_output = True
+        return tags
+
+
+class _History:
+    """Lines of the table of a fit, one for each measurement."""
+
+    def __init__(self, problem: LinearAdapter, unit: float) -> None:
+        self._problem, self._unit, self._begun = problem, unit, time.perf_counter()
+        self._lines: list[tuple[float, ...]] = []
+
+    def add(self, state: AscentState, *, verbose: bool) -> None:
+        """Take note of a measurement."""
+        seconds, length = time.perf_counter() - self._begun, self._unit / self._problem.radius
+        norm, bound = state.fit.norm * length, state.proof.value * length
+        violation, passes = state.fit.violation * self._unit, self._problem.work.passes
+        before = self._lines[-1][0] if self._lines else 0
+        self._lines.append((state.t, passes, seconds, norm, bound, violation))
+        if verbose and state.t.bit_length() > int(before).bit_length():
+            print(
+                f"[DualLpRegressor] epoch {state.t}: {bound:.6g} <= least norm, "
+                f"norm {norm:.6g}, violation {violation:.3g}"
+            )
+
+    def table(self) -> dict[str, Array]:
+        """The columns, by name."""
+        table = np.array(self._lines, dtype=np.float64).reshape(-1, 6)
+        names = ("n_iter", "n_passes", "seconds", "norm", "norm_bound", "violation")
+        columns = dict(zip(names, table.T, strict=True))
+        return {**columns, "n_iter": columns["n_iter"].astype(int)}

@@ -1,0 +1,216 @@
+"""Raj and Bach's Algorithms 1 and 2 for scores that are to lie in intervals (their eq. 2)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from scipy.sparse.linalg import lsqr
+
+from marginsvm._typing import Array
+from marginsvm.algorithms.dual_ascent import ProximalSequences
+from marginsvm.algorithms.dual_lp import draw, draw_seed
+from marginsvm.certify.checker.claims import relative_gap
+from marginsvm.certify.checker.infeasible import nothing_fits
+from marginsvm.certify.norm_bounds import Fit, NormBound, measured_fit, norm_bound
+from marginsvm.kernel_matrix import LinearAdapter
+from marginsvm.rows import Intervals, Vector
+
+# Epochs after which the acceleration begins again, times 1, 2, 1, 4, 1, 2, 1, 8 and so on: the
+# powers of two of Fercoq and Qu, by which the rate is linear without knowing the strong
+# convexity, where there is some. In twenty epochs, the bound of eq. (8) falls by a hundred.
+_PERIOD = 20
+_LONGER = 1.25  # growth of the bound on the norm that calls for another try to prove infeasibility
+_FIRST_TRY = 10  # epochs before the first, in which a model is found for the case that none fits
+_LAST_RESORT = 100  # epochs for the model where none fits
+# Soft margin parameter of that model, in units of 1 / radius^2: a row would be fitted up to a
+# hundredth of its distance if it were alone, and the dual is strongly convex enough for its rate.
+_DEAR = 50.0
+_NULL_STEPS = 1000  # of LSQR, which makes the combination of examples vanish
+_NULL_TOL = 1e-15  # relative residual of it: all that float64 can do
+
+
+@dataclass(frozen=True)
+class AscentState:
+    """The sequences after ``t`` epochs, and the best that was measured of them.
+
+    Attributes
+    ----------
+    sequences : ProximalSequences
+    seed : int
+        With t, it determines the coordinates of an epoch.
+    t : int
+    begun, n_runs : int
+        Epoch in which the acceleration began, and how many times it has.
+    slope : float
+        Gain over length of the answer: the bound that it proves, but for rounding.
+    next_measurement : int
+    fit : Fit
+        The best predictor so far, see ``error``.
+    proof : NormBound
+        The largest bound so far.
+    zero : float
+        Violation of the zero predictor.
+    next_try : float
+        Bound from which on it is tried to prove that no predictor fits.
+    infeasible : bool
+        Whether ``proof`` has weights that prove it.
+    """
+
+    sequences: ProximalSequences
+    seed: int
+    fit: Fit
+    proof: NormBound
+    zero: float
+    t: int = 0
+    begun: int = 0
+    n_runs: int = 1
+    slope: float = 0.0
+    next_measurement: int = 1
+    next_try: float = 0.0
+    infeasible: bool = False
+
+    @property
+    def widened(self) -> float:
+        """Lower bound on the norm of predictors that violate the intervals no more than ``fit``."""
+        return self.proof.widened(self.fit.allowed)
+
+    def error(self, fit: Fit) -> float:
+        """Relative gap of a predictor, or its violation relative to ``zero`` if that is larger.
+
+        With a soft margin, slack makes up for the violation.
+        """
+        gap = relative_gap(self.proof.widened(fit.allowed), fit.norm)
+        return max(gap, fit.allowed / self.zero) if fit.allowed > 0.0 else gap
+
+    def with_best(self, *fits: Fit) -> AscentState:
+        """Keep the predictor of the least error; of two that are equal, the less costly one."""
+        best = min(self.fit, *fits, key=lambda fit: (self.error(fit), fit.cost))
+        return replace(self, fit=best)
+
+
+@dataclass(frozen=True)
+class IntervalAscent:
+    """Algorithms 1 (plain) and 2 (accelerated), by epochs; parameters as of ``DualLp``."""
+
+    accelerated: bool = True
+    sampling: str = "permutation"
+    restart: bool = True
+    random_state: Any = None
+
+    def start(self, problem: LinearAdapter, intervals: Intervals) -> AscentState:
+        """Begin at zero."""
+        zero = problem.zeros()
+        fit = measured_fit(problem, intervals, zero)
+        return AscentState(
+            ProximalSequences.at(problem, intervals, zero),
+            draw_seed(self.random_state),
+            fit,
+            norm_bound(problem, intervals, zero.coef),
+            fit.violation,
+        )
+
+    def step(self, problem: LinearAdapter, intervals: Intervals, state: AscentState) -> AscentState:
+        """Play an epoch: as many coordinates as rows."""
+        from marginsvm.algorithms.compiled import intervals as loops
+
+        n, sequences = problem.n_rows, state.sequences
+        order = draw(state.seed, state.t, np.arange(n), n, self.sampling)
+        if self.accelerated:
+            sequences = sequences.epoch(problem, order)
+        else:
+            alpha = sequences.answer.copy()
+            loops.ascend(problem, order, intervals, alpha)
+            sequences = sequences.begun(alpha, n)
+        slope, t = _slope(problem, intervals, sequences.answer), state.t + 1
+        # with the strong convexity known, no restart is needed for the linear rate
+        if self.accelerated and self.restart and sequences.mu == 0.0:
+            falls = slope < state.slope and t > state.begun + 1
+            if falls or t >= state.begun + _PERIOD * (state.n_runs & -state.n_runs):
+                sequences = sequences.begun(problem.refresh(sequences.answer), n)
+                state = replace(state, begun=t, n_runs=state.n_runs + 1)
+        return replace(state, sequences=sequences, slope=slope, t=t)
+
+    def measured(
+        self, problem: LinearAdapter, intervals: Intervals, state: AscentState
+    ) -> AscentState:
+        """Measure the answer: the bound that it proves, and its predictor.
+
+        Another predictor is that of the largest dual objective along the ray of the answer.
+        """
+        alpha = intervals.admissible(state.sequences.answer.coef)
+        proof = norm_bound(problem, intervals, alpha)
+        squared = problem.dot(proof.vector, proof.vector)
+        best = max(proof.gain, 0.0) / squared if squared > 0.0 else 0.0
+        scales = (best, float(np.abs(alpha).sum()))
+        fits = [measured_fit(problem, intervals, scale * proof.vector) for scale in scales]
+        state = replace(
+            state,
+            proof=max(state.proof, proof, key=lambda proof: proof.value),
+            next_measurement=max(state.t + 1, int(1.1 * state.t)),
+        ).with_best(*fits)
+        soft, early = problem.slack is not None, state.t < _FIRST_TRY
+        if soft or early or not state.proof.value > state.next_try:
+            return state
+        decisive = infeasibility(problem, intervals, state.proof)
+        state = replace(state, next_try=_LONGER * state.proof.value)
+        if decisive is None:
+            return state
+        fit = min(state.fit, self._softened(problem, intervals), key=lambda fit: fit.cost)
+        return replace(state, fit=fit, proof=decisive, infeasible=True)
+
+    def _softened(self, problem: LinearAdapter, intervals: Intervals) -> Fit:
+        """A predictor for the case that none fits: that of a soft tube, whose slack is dear."""
+        soft = problem.softened(_DEAR / problem.radius**2)
+        state = self.start(soft, intervals)
+        for _ in range(_LAST_RESORT):
+            state = self.step(soft, intervals, state)
+        return measured_fit(problem, intervals, self.measured(soft, intervals, state).fit.vector)
+
+
+def _slope(problem: LinearAdapter, intervals: Intervals, answer: Vector) -> float:
+    """Gain over length: the largest value of the dual along a ray, up to a square and a half."""
+    length = problem.norm(answer)
+    gain = float(intervals.terms(intervals.admissible(answer.coef)).sum())
+    return gain / length if length > 0.0 else 0.0
+
+
+def infeasibility(
+    problem: LinearAdapter, intervals: Intervals, proof: NormBound
+) -> NormBound | None:
+    """Weights near those of a bound that prove that no predictor fits, where some are found.
+
+    One output without a predictor that fits is enough. So the weights of the output of the
+    largest bound are moved, as little as possible, to where the combination of the examples
+    vanishes, and it is checked whether weights for which it does so exactly exist nearby.
+    """
+    alpha = proof.vector.coef.reshape(len(intervals.low), -1)
+    ends = Intervals(intervals.low.reshape(alpha.shape), intervals.high.reshape(alpha.shape))
+    gains = ends.terms(alpha).sum(axis=0)
+    lengths = np.linalg.norm(proof.vector.image.reshape(alpha.shape[1], -1), axis=1)
+    j = int((gains / np.where(lengths > 0.0, lengths, np.inf)).argmax())
+    few = np.flatnonzero(alpha[:, j])
+    given = problem.given(few)
+    if given is None or len(few) == 0:
+        return None
+    X, _, intercept = given
+    chosen = Intervals(ends.low[few, j], ends.high[few, j])
+    null = chosen.admissible(_moved_to_null(X, alpha[few, j], intercept=intercept))
+    if not nothing_fits(X, chosen.low, chosen.high, null, intercept=intercept):
+        return None
+    alpha = np.zeros_like(alpha)
+    alpha[few, j] = null
+    return norm_bound(problem, intervals, alpha.reshape(intervals.low.shape))
+
+
+def _moved_to_null(X: Any, alpha: Array, *, intercept: bool) -> Array:
+    """The nearest weights for which the combination of the examples is all rounding."""
+    A = sp.csc_array(X, dtype=np.float64)
+    if intercept:
+        A = sp.hstack([A, np.ones((A.shape[0], 1))], format="csc")
+    size = np.sqrt(A.power(2).sum(axis=0))
+    A = A @ sp.diags_array(1.0 / np.where(size > 0.0, size, 1.0))
+    z = lsqr(A, alpha, atol=_NULL_TOL, btol=_NULL_TOL, iter_lim=_NULL_STEPS)[0]
+    return np.asarray(alpha - A @ z)

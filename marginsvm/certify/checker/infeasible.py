@@ -1,0 +1,56 @@
+"""Whether weights prove that no predictor has all its scores in given intervals.
+
+None has exactly if weights alpha solve ``X^T alpha = 0`` and have a positive gain: the sum of
+``low alpha`` over positive and of ``high alpha`` over negative weights (Farkas' lemma). With these
+weights, scores in the intervals sum to no less than the gain, but all scores sum to 0. With t for
+the gain, that is a system of equations in ``|alpha|`` and t, all of them positive. It has the form
+for which ``overlap.py`` decides whether exact weights exist near given ones.
+
+Fits use this file as well.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from marginsvm.certify.checker.overlap import nothing_separates
+
+
+def nothing_fits(X: Any, low: NDArray, high: NDArray, alpha: NDArray, *, intercept: bool) -> bool:
+    """Whether exact weights near alpha prove that no predictor fits.
+
+    Parameters
+    ----------
+    X : ndarray or sparse matrix of shape (n, d)
+        Examples, or some of them: those with weight are enough.
+    low, high : ndarray of shape (n,)
+        Ends of the intervals; -inf and inf where there is none.
+    alpha : ndarray of shape (n,)
+        Weights of either sign.
+    intercept : bool
+        Whether predictors may have one.
+
+    Returns
+    -------
+    bool
+        True is a proof. False says nothing.
+    """
+    few = np.flatnonzero(alpha)
+    sign, q = np.sign(alpha[few]), np.abs(alpha[few])
+    ends = np.where(sign > 0, low[few], -high[few])
+    gain = float(ends @ q) if np.isfinite(ends).all() else 0.0
+    if not 0.0 < gain < np.inf:
+        return False
+    unit = np.ldexp(1.0, int(np.frexp(gain / q.max())[1]))  # so that t is among the largest weights
+    columns = [sp.diags_array(sign) @ sp.csr_array(X[few], dtype=np.float64), ends[:, None]]
+    if intercept:
+        columns.insert(1, sign[:, None])
+    equations = sp.hstack(columns, format="csr")
+    gain_of_t = sp.csr_array(([-unit], ([0], [equations.shape[1] - 1])), (1, equations.shape[1]))
+    rows = sp.vstack([equations, gain_of_t], format="csr")
+    weights = np.append(q, gain / unit)
+    return nothing_separates(rows, np.ones(len(weights), int), 2, weights, intercept=False)

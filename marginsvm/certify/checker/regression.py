@@ -1,0 +1,234 @@
+"""Whether the claims of a fitted regressor are true of its training data.
+
+A predictor fits if its predictions on the examples are in their intervals. Weights alpha prove that
+the norm of one that fits is at least their gain over the norm of ``A^T alpha`` (weak duality).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from math import inf
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils.validation import _check_sample_weight
+
+from marginsvm.certify.checker.claims import relative_gap
+from marginsvm.certify.checker.examples import Examples, Setting
+from marginsvm.certify.checker.infeasible import nothing_fits
+from marginsvm.certify.checker.linear_space import LinearSpace
+from marginsvm.certify.checker.numbers import Numbers
+
+_STATUSES_WITHOUT_CLAIM = ("max_iter", "interrupted")
+
+
+@dataclass(frozen=True)
+class NormCheck:
+    """What :func:`check_certificate` found of a regressor; true if the certificate holds.
+
+    Attributes
+    ----------
+    norm, norm_bound, violation : float
+        As claimed by :class:`NormCertificate` (units as there), computed again; if ``exact``,
+        rounded to the pessimistic side. inf for ``norm_bound`` where it is proved that nothing
+        fits.
+    excess : float
+        By how much the best of the claims is better than these: of the norms, relative to the
+        largest norm of an example, of the violation, relative to the largest prediction or end
+        of an interval; 0 or negative: nothing is claimed that does not hold.
+    valid : bool
+        Whether all claims hold, the excess being at most ``rtol``.
+    reason : str
+        What is wrong, or an empty string.
+
+    Examples
+    --------
+    >>> from dataclasses import replace
+    >>> from marginsvm import DualLpRegressor, check_certificate
+    >>> X, y = [[3.0, 4.0]], [10.0]
+    >>> reg = DualLpRegressor(fit_intercept=False, random_state=0).fit(X, y)
+    >>> bool(check_certificate(reg, X, y, exact=True))
+    True
+    >>> reg.certificate_ = replace(reg.certificate_, norm_bound=2.1)  # a false claim
+    >>> check_certificate(reg, X, y).reason
+    'norm_bound does not hold'
+    """
+
+    norm: float
+    norm_bound: float
+    violation: float
+    excess: float
+    valid: bool
+    reason: str
+
+    def __bool__(self) -> bool:
+        return self.valid
+
+
+class NormProblem:
+    """The problem that a regressor was set, and what a predictor and weights prove of it.
+
+    Parameters
+    ----------
+    estimator : fitted regressor
+    X, y, sample_weight, bounds : array-like
+        As given to fit.
+    numbers : Floats or Rationals
+        What to compute in.
+    """
+
+    def __init__(
+        self, estimator: Any, X: Any, y: Any, sample_weight: Any, bounds: Any, numbers: Numbers
+    ) -> None:
+        weight = _check_sample_weight(sample_weight, X, dtype=np.float64)
+        kept = np.flatnonzero(weight > 0)
+        examples = Examples(X, True, np.zeros(len(kept), int), weight[kept], kept, len(weight))
+        linear = SimpleNamespace(
+            normalize=False,
+            coef_=np.atleast_2d(estimator.coef_),
+            intercept_=np.atleast_1d(estimator.intercept_),
+            p=estimator.p,
+            fit_intercept=estimator.fit_intercept,
+            intercept_scaling=estimator.intercept_scaling,
+        )
+        self.numbers, self._examples, self._estimator = numbers, examples, estimator
+        self._space = LinearSpace(Setting(linear, examples, numbers))
+        low, high = _ends(y, bounds, len(weight))
+        self._low, self._high = low[kept], high[kept]  # as floats, without epsilon
+        self._epsilon = 0.0 if bounds is not None else estimator.epsilon
+        self._slack = None  # coordinate that a soft tube gives to the rows of each example
+        norms = self._space.example_norms(False)
+        if np.isfinite(estimator.C):
+            cost = numbers.number(estimator.C) * numbers.array(examples.weight)
+            self._slack = numbers.sqrt(1 / (2 * cost))[:, None]
+            norms = numbers.norms(np.column_stack([norms, self._slack]), 2.0)
+        self.largest_norm = norms.max()
+        self._distance = self._distances(self._space.scores())
+
+    def _end(self, end: NDArray, direction: int) -> NDArray:
+        """Ends of the intervals as numbers; 0 where there is none."""
+        finite = np.where(np.isfinite(end), end, 0.0)
+        return self.numbers.array(finite) + direction * self.numbers.number(self._epsilon)
+
+    def _distances(self, F: NDArray) -> NDArray:
+        below = np.where(np.isfinite(self._low), self._end(self._low, -1) - F, 0 * F)
+        above = np.where(np.isfinite(self._high), F - self._end(self._high, 1), 0 * F)
+        self.scale = float(max(abs(F).max(), abs(F + below).max(), abs(F - above).max())) or 1.0
+        return np.maximum(np.maximum(below, above), 0 * F)
+
+    def violation(self, *, of_zero: bool = False) -> Any:
+        """Largest distance of a prediction from its interval."""
+        distance = self._distances(0 * self._distance) if of_zero else self._distance
+        return distance.max()
+
+    def norm(self) -> Any:
+        """Norm of the predictor; for a soft tube, with the slack that it needs."""
+        norm = self._space.predictor_norm()
+        if self._slack is not None:
+            used = (self._distance / self._slack).ravel()
+            norm = self.numbers.norms(np.append(used, norm)[None], 2.0)[0]
+        return norm * (1 + self.numbers.rounding_error)
+
+    def length_and_gain(self, q: NDArray) -> tuple[Any, Any]:
+        """Norm of ``A^T q`` and gain of weights; no gain where an end is infinite."""
+        numbers, V = self.numbers, self.numbers.array(q)
+        end = np.where(q > 0, self._low, self._high)
+        if not np.isfinite(np.where(q != 0, end, 0.0)).all():
+            return numbers.number(1.0), numbers.number(0.0)
+        ends = np.where(q > 0, self._end(self._low, -1), self._end(self._high, 1))
+        length = self._space.combination_norm(V, None)
+        if self._slack is not None:
+            length = numbers.norms(np.append((self._slack * V).ravel(), length)[None], 2.0)[0]
+        return length * (1 + numbers.rounding_error), (ends * V).sum()
+
+    def weights(self, claim: Any) -> NDArray | None:
+        """The claimed weights of the examples that take part; None if they can be none."""
+        shape = self._examples.n_given, self._low.shape[1]
+        fits = claim.weights.shape == shape and np.isfinite(claim.weights.data).all()
+        return claim.weights.toarray()[self._examples.kept] if fits else None
+
+    def nothing_fits(self, q: NDArray) -> bool:
+        """Whether exact weights near these are proved to show that no predictor fits.
+
+        Ends that are sums are rounded outward; so what does not fit them does not fit the exact
+        ones.
+        """
+        low, high = self._low, self._high
+        if self._epsilon != 0.0:
+            low = np.nextafter(low - self._epsilon, -inf)
+            high = np.nextafter(high + self._epsilon, inf)
+        few = np.flatnonzero(q.any(axis=1))
+        X, intercept = self._space.as_given(few)[0], self._estimator.fit_intercept
+        return len(few) > 0 and any(
+            nothing_fits(X, low[few, j], high[few, j], q[few, j], intercept=intercept)
+            for j in range(q.shape[1])
+        )
+
+
+def _ends(y: Any, bounds: Any, n: int) -> tuple[NDArray, NDArray]:
+    """Ends of the intervals, without epsilon, a column for each output."""
+    if bounds is None:
+        y = np.asarray(y, dtype=np.float64).reshape(n, -1)
+        return y, y
+    bounds = np.asarray(bounds, dtype=np.float64)
+    return bounds[..., 0].reshape(n, -1), bounds[..., 1].reshape(n, -1)
+
+
+def checked_norms(problem: NormProblem, estimator: Any, rtol: float) -> NormCheck:
+    """Hold the claims of a regressor's certificate against what is found again."""
+    claim, numbers, number = estimator.certificate_, problem.numbers, problem.numbers.number
+    q, norm, violation = problem.weights(claim), problem.norm(), problem.violation()
+    claimed = (claim.norm, claim.widened_bound, claim.violation)
+    if q is None or not np.isfinite(claimed).all() or np.isnan(claim.norm_bound):
+        why = "the bounds or the weights are no numbers for these examples"
+        return NormCheck(numbers.up(norm), 0.0, numbers.up(violation), inf, False, why)
+    length, gain = problem.length_and_gain(q)
+    hard, unit = np.isinf(estimator.C), float(problem.largest_norm) or 1.0
+    mass, infeasible = abs(numbers.array(q)).sum(), claim.norm_bound == inf
+    proved = infeasible and hard and problem.nothing_fits(q)
+
+    def bound_excess(bound: float, gain: Any) -> float:
+        """How far a claimed bound is from proved: in lengths of ``A^T q``, over the largest."""
+        return float(length - gain / number(bound)) / unit if bound > 0.0 else -inf
+
+    lost = number(claim.violation) * mass if hard else 0 * gain
+    found = {
+        "norm": float(norm - number(claim.norm)) / (claim.norm or 1.0),
+        "violation": float(violation - number(claim.violation)) / problem.scale,
+        "norm_bound": -inf if infeasible else bound_excess(claim.norm_bound, gain),
+        "widened_bound": bound_excess(claim.widened_bound, gain - lost),
+    }
+    reasons = [f"{name} does not hold" for name, excess in found.items() if not excess <= rtol]
+    if infeasible and not proved:
+        reasons.append("no exact weights near these are known to prove that nothing fits")
+    reasons += _wrong_words(problem, estimator, hard=hard)
+    bound = inf if proved else numbers.down(max(gain / length, 0 * gain)) if length > 0 else 0.0
+    excess = max(found.values())
+    return NormCheck(
+        numbers.up(norm), bound, numbers.up(violation), excess, not reasons, "; ".join(reasons)
+    )
+
+
+def _wrong_words(problem: NormProblem, estimator: Any, *, hard: bool) -> Iterator[str]:
+    """What is wrong with ``status`` and ``feasible``, given that the numbers are right."""
+    claim, tol = estimator.certificate_, estimator.tol
+    feasible = {True: claim.violation == 0.0, False: claim.norm_bound == inf, None: True}
+    if not feasible.get(claim.feasible, False):
+        yield f"feasible is {claim.feasible!r}, which the bounds do not say"
+    if claim.status in _STATUSES_WITHOUT_CLAIM:
+        return
+    # the rounding of the violation of zero, by the fit and here
+    allowed = tol * float(problem.violation(of_zero=True)) * (1.0 + 1e-9) if hard else inf
+    gap = relative_gap(claim.widened_bound, claim.norm)
+    holds = {
+        "certified": gap <= tol and claim.violation <= allowed,
+        "infeasible": claim.norm_bound == inf,
+    }
+    if claim.status not in holds:
+        known = ", ".join([*holds, *_STATUSES_WITHOUT_CLAIM])
+        yield f"the status is {claim.status!r}, which is none of {known}"
+    elif not holds[claim.status]:
+        yield f"the status is {claim.status!r}, but the bounds do not say so, with tol={tol}"

@@ -1,0 +1,116 @@
+"""The training set of a regression: validated examples, their intervals and weights."""
+
+from __future__ import annotations
+
+from copy import copy
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.utils.validation import _check_sample_weight, check_array, validate_data
+
+from marginsvm._typing import Array
+from marginsvm.certify.tolerances import ROUNDING_RTOL_OF_TOL
+from marginsvm.estimator.prediction import canonical
+from marginsvm.kernel_matrix import LinearAdapter
+from marginsvm.rows import Intervals, LpNorm, OutputRows
+
+
+@dataclass(frozen=True)
+class IntervalSet:
+    """Validated training data of a regression: the examples of positive weight.
+
+    Attributes
+    ----------
+    X : ndarray or CSR matrix of shape (n_kept, n_features)
+    intervals : Intervals
+        Where their scores are to lie, in units of ``unit``.
+    unit : float
+        A power of two, the size of the ends of the intervals (units of y).
+    weights : ndarray of shape (n_kept,) or None
+        Sample weights; None: they are all 1.
+    kept : ndarray of shape (n_kept,)
+        Indices of these examples among the given ones.
+    n_given : int
+    is_column : bool
+        Whether y has a single column, and so have predictions.
+    features : dict
+        Fitted attributes: number and names of the features.
+    """
+
+    X: Any
+    intervals: Intervals
+    unit: float
+    weights: Array | None
+    kept: Array
+    n_given: int
+    is_column: bool
+    features: dict[str, Any]
+
+    def problem(self, estimator: Any) -> LinearAdapter:
+        """Make the problem: the rows that are to lie in the intervals."""
+        constant = estimator.intercept_scaling if estimator.fit_intercept else 0.0
+        rows = OutputRows(self.intervals.low.shape, self.weights)
+        norm = LpNorm.named(estimator.p, self.X.shape[1])
+        rtol = ROUNDING_RTOL_OF_TOL * estimator.tol
+        return LinearAdapter(self.X, rows, estimator.C, norm, constant, rounding_rtol=rtol)
+
+    def embed(self, q: Array) -> sp.csr_array:
+        """Weights on the rows, as a sparse array with one row for each given example."""
+        q = q.reshape(len(q), -1)
+        examples, j = np.nonzero(q)
+        shape = self.n_given, q.shape[1]
+        return sp.csr_array((q[examples, j], (self.kept[examples], j)), shape=shape)
+
+
+def interval_set(estimator: Any, X: Any, y: Any, sample_weight: Any, bounds: Any) -> IntervalSet:
+    """Validate the arguments of ``fit`` before a fit begins."""
+    probe, floats = copy(estimator), [np.float64, np.float32]
+    if y is None and bounds is not None:
+        y = np.asarray(bounds)[..., 0]
+        y = np.where(np.isfinite(y), y, 0.0)
+    X, y = validate_data(
+        probe, X, y, accept_sparse="csr", dtype=floats, multi_output=True, y_numeric=True
+    )
+    X, y = canonical(X), y.astype(np.float64)
+    weight = None
+    if sample_weight is not None:
+        weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+    intervals = Intervals.around(y, estimator.epsilon)
+    if bounds is not None:
+        intervals = _given(bounds, y.shape)
+    is_column = y.ndim == 2 and y.shape[1] == 1
+    if is_column:
+        intervals = Intervals(intervals.low[:, 0], intervals.high[:, 0])
+    given = np.ones(len(y)) if weight is None else weight
+    kept = np.flatnonzero(given)
+    if len(kept) < len(y):
+        X, intervals = X[kept], intervals.restrict(kept)
+    weight = given[kept] if np.any(given[kept] != 1.0) else None
+    unit = float(np.ldexp(1.0, int(np.frexp(intervals.size)[1])))
+    names = ("n_features_in_", "feature_names_in_")
+    features = {name: getattr(probe, name) for name in names if hasattr(probe, name)}
+    scaled = intervals.scaled(1.0 / unit)
+    return IntervalSet(X, scaled, unit, weight, kept, len(y), is_column, features)
+
+
+def _given(bounds: Any, shape: tuple[int, ...]) -> Intervals:
+    """Intervals as the user gave them, one pair of ends for each value of y."""
+    bounds = check_array(
+        bounds, dtype=np.float64, ensure_all_finite=False, allow_nd=True, input_name="bounds"
+    )
+    if bounds.shape != (*shape, 2):
+        raise ValueError(
+            f"bounds must hold a lower and an upper end for each value of y, in an array of shape "
+            f"{(*shape, 2)}, but its shape is {bounds.shape}"
+        )
+    low, high = np.ascontiguousarray(bounds[..., 0]), np.ascontiguousarray(bounds[..., 1])
+    wrong = ~((low <= high) & (low < np.inf) & (high > -np.inf))  # NaN is wrong as well
+    if wrong.any():
+        first = tuple(int(i) for i in np.argwhere(wrong)[0])
+        raise ValueError(
+            f"the lower end of an interval must not be above the upper one, but bounds{[*first]} "
+            f"is {[float(low[first]), float(high[first])]}; -inf and inf stand for no end"
+        )
+    return Intervals(low, high)

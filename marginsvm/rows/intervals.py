@@ -1,0 +1,95 @@
+"""Regression as rows: the outputs of examples, and the intervals in which they are to lie."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import fsum
+
+import numpy as np
+
+from marginsvm._rounding import FEW
+from marginsvm._typing import Array
+from marginsvm.rows.binary import BinaryRows
+
+
+class OutputRows(BinaryRows):
+    """One row for each example and output: the example itself, held against no class.
+
+    Parameters
+    ----------
+    shape : tuple of int
+        ``(n_examples,)``, or ``(n_examples, n_outputs)``.
+    weights : ndarray of shape (n_examples,) or None
+        Sample weights; None: they are all equal.
+    """
+
+    def __init__(self, shape: tuple[int, ...], weights: Array | None = None) -> None:
+        super().__init__(np.ones(shape[0], int), 2, balanced=False, weights=weights)
+        self._y = np.ones((shape[0],) + (1,) * (len(shape) - 1))
+        self.shape = self.score_shape = shape
+        self.n_rows = int(np.prod(shape))
+        if len(shape) == 2:  # several outputs have no classes, see ``RowLayout``
+            self.n_classes, self.codes = shape[1], np.empty(0, int)
+
+    @property
+    def n_examples(self) -> int:
+        return self.shape[0]
+
+    def locate(self, row_ids: Array) -> tuple[Array, Array]:
+        n_outputs = self.n_rows // self.n_examples
+        return row_ids // n_outputs, np.eye(n_outputs)[row_ids % n_outputs]
+
+
+@dataclass(frozen=True)
+class Intervals:
+    """A closed interval for each row, in which its score is to lie.
+
+    Attributes
+    ----------
+    low, high : ndarray of shape (n_examples,) or (n_examples, n_outputs)
+        Their ends; -inf and inf where there is none.
+    """
+
+    low: Array
+    high: Array
+
+    @classmethod
+    def around(cls, y: Array, radius: float) -> Intervals:
+        """Intervals ``[y - radius, y + radius]``, their ends moved outward by a rounding."""
+        if radius == 0.0:
+            return cls(y, y)
+        return cls(np.nextafter(y - radius, -np.inf), np.nextafter(y + radius, np.inf))
+
+    @property
+    def size(self) -> float:
+        """Largest absolute value of an end that is not infinite."""
+        ends = np.append(self.low, self.high)
+        return float(np.abs(ends[np.isfinite(ends)]).max(initial=0.0))
+
+    def excess(self, F: Array) -> Array:
+        """By how much scores are outside of their intervals; negative inside."""
+        return np.maximum(self.low - F, F - self.high)
+
+    def terms(self, alpha: Array) -> Array:
+        """What each weight contributes to the gain: its end of the interval, times the weight."""
+        end = np.where(alpha > 0, self.low, self.high)
+        return np.where(alpha != 0, end, 0.0) * alpha
+
+    def gain(self, alpha: Array) -> float:
+        """Lower bound on ``sum alpha_r f_r`` over all scores f in the intervals; may be -inf."""
+        terms = self.terms(alpha).ravel()
+        if not np.isfinite(terms).all():
+            return -np.inf
+        return fsum(terms) - FEW * fsum(np.abs(terms))
+
+    def admissible(self, alpha: Array) -> Array:
+        """Weights with those set to 0 whose sign belongs to an infinite end: rounding only."""
+        return np.where(np.isfinite(self.terms(alpha)), alpha, 0.0)
+
+    def scaled(self, factor: float) -> Intervals:
+        """All ends multiplied by a power of two, which rounds nothing."""
+        return Intervals(self.low * factor, self.high * factor)
+
+    def restrict(self, examples: Array) -> Intervals:
+        """The intervals of some examples."""
+        return Intervals(self.low[examples], self.high[examples])

@@ -1,0 +1,637 @@
+"""Raj and Bach's algorithms on intervals: the loops, the theorems, and what fits claim."""
+
+import pickle
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from helpers.battery import slow
+from helpers.estimators import CHECKED_ROUNDS, fit, quiet
+from helpers.games import theta
+from scipy.optimize import linprog, minimize, nnls
+from sklearn import config_context
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.linear_model import Ridge
+from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import LinearSVR
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from marginsvm import DualLpRegressor, check_certificate
+from marginsvm.algorithms.compiled import intervals as loops
+from marginsvm.algorithms.dual_ascent import strong_convexity
+from marginsvm.algorithms.interval_ascent import IntervalAscent
+from marginsvm.certify.checker.infeasible import nothing_fits
+from marginsvm.kernel_matrix import LinearAdapter, LpNorm
+from marginsvm.rows import Intervals, OutputRows
+
+EXACT = {"fit_intercept": False, "tol": 1e-10, "random_state": 0}
+
+
+# The oracle: the shortest vector with G w >= g, by Lawson and Hanson's least distance program.
+
+
+def shortest(X, low, high, *, C=np.inf):
+    """The shortest theta with ``low <= X theta <= high``; with C, its slack beside it."""
+    if np.isfinite(C):
+        X = np.hstack([X, np.eye(len(X)) / np.sqrt(2.0 * C)])
+    below, above = np.isfinite(low), np.isfinite(high)
+    G, g = np.vstack([X[below], -X[above]]), np.append(low[below], -high[above])
+    A, b = np.vstack([G.T, g]), np.append(np.zeros(X.shape[1]), 1.0)
+    residual = A @ nnls(A, b, maxiter=50 * len(g))[0] - b
+    return -residual[:-1] / residual[-1]
+
+
+def near(reg):
+    """Distance from the optimum that the gap allows, as squared norms are strongly convex."""
+    return np.sqrt(2.0 * reg.tol) * reg.norm_
+
+
+def regression(rng, n=15, d=30, noise=0.0):
+    X = rng.standard_normal((n, d))
+    return X, X @ rng.standard_normal(d) + noise * rng.standard_normal(n)
+
+
+# The loops against the algorithms as listed: explicit rows, nothing incremental.
+
+
+def proximal(t, step, low, high):
+    up, down = t + step * low, t + step * high
+    return np.where(up > 0, up, np.minimum(down, 0.0))
+
+
+def reference_ascend(A, order, ends, q, L, slack):
+    alpha = np.zeros(len(A))
+    for r in order:
+        m = A[r] @ theta(A.T @ alpha, q) + slack * alpha[r]
+        alpha[r] = proximal(alpha[r] - m / L[r], 1 / L[r], *ends[:, r])
+    return alpha
+
+
+def reference_accelerate(A, order, ends, q, L, slack, mu):
+    """Lin, Lu and Xiao's Algorithm 1, in their three sequences."""
+    n, gamma = len(A), 1.0
+    x = z = np.zeros(n)
+    for r in order:
+        a = np.roots([n**2, gamma - mu, -gamma]).max()
+        after = (1 - a) * gamma + a * mu
+        beta = a * mu / after
+        y = (a * gamma * z + after * x) / (a * gamma + after)
+        m = A[r] @ theta(A.T @ y, q) + slack * y[r]
+        new = (1 - beta) * z + beta * y
+        step = 1 / (n * a * L[r])
+        new[r] = proximal(new[r] - step * m, step, *ends[:, r])
+        x = y + n * a * (new - z) + n * a * beta * (z - y)
+        z, gamma = new, after
+    return z, x
+
+
+def explicit(form, k, p, C, rng):
+    """A problem, its rows written out, their intervals, and a sequence of draws."""
+    n, d, constant = 12, 9, 0.7
+    X = rng.standard_normal((n, d)) * (rng.random((n, d)) < 0.6)
+    y = rng.standard_normal((n,) if k == 1 else (n, k))
+    container = {"dense": np.asarray, "csr": sp.csr_array}[form]
+    rows = OutputRows(y.shape)
+    problem = LinearAdapter(container(X), rows, C, LpNorm(p), constant)
+    A = np.kron(np.c_[X, np.full(n, constant)], np.eye(k)) / problem.radius  # entries (j, output)
+    A = A.reshape(n * k, d + 1, k).transpose(0, 2, 1).reshape(n * k, -1)
+    intervals = Intervals(y - 0.3, np.where(y > 0.5, np.inf, y + 0.3))
+    ends = np.array([intervals.low.ravel(), intervals.high.ravel()])
+    return problem, A, intervals, ends, rng.integers(n * k, size=300)
+
+
+@pytest.mark.parametrize("C", [np.inf, 0.3])
+@pytest.mark.parametrize("p", [2.0, slow(1.5), 1.3])
+@pytest.mark.parametrize("k", [1, 3])
+@pytest.mark.parametrize("form", ["dense", "csr"])
+def test_loops_equal_the_reference(form, k, p, C, rng):
+    problem, A, intervals, ends, order = explicit(form, k, p, C, rng)
+    q, slack = p / (p - 1), 0.5 / (C * problem.radius**2)
+    L = np.linalg.norm(A, q, axis=1) ** 2 / (p - 1) + slack
+    np.testing.assert_allclose(problem.layout().curvature, L, rtol=1e-12)
+    mu = strong_convexity(problem)
+    np.testing.assert_allclose(mu, (slack / L).min())
+    alpha, zero = problem.zeros(), problem.zeros()
+    loops.ascend(problem, order, intervals, alpha)
+    expected = reference_ascend(A, order, ends, q, L, slack)
+    np.testing.assert_allclose(alpha.coef.ravel(), expected, atol=1e-9 * np.abs(expected).max())
+    np.testing.assert_allclose(alpha.image.ravel(), A.T @ expected, atol=1e-9)
+    half = len(order) // 2
+    *first, gamma = loops.accelerate(problem, order[:half], len(A), intervals, zero, zero, 1.0, mu)
+    again = [problem.combine(w.coef) for w in first]  # images in another order, of sparse data
+    z, x, _ = loops.accelerate(problem, order[half:], len(A), intervals, *again, gamma, mu)
+    reference = reference_accelerate(A, order, ends, q, L, slack, mu)
+    for found, expected in zip((z, x), reference, strict=True):
+        size = 1e-9 * np.abs(expected).max()
+        np.testing.assert_allclose(found.coef.ravel(), expected, atol=size)
+        np.testing.assert_allclose(found.image.ravel(), A.T @ expected, atol=10 * size)
+
+
+# The theorems: Corollaries C.1 and C.2.
+
+
+def dual_gaps(accelerated, C, rng, *, epochs, seeds=20):
+    """Dual gaps after each epoch, an average over seeds, the first gap's multiple, and mu."""
+    X, y = regression(rng, n=20, d=12, noise=1.0)
+    n, rows, intervals = 20, OutputRows((20,)), Intervals.around(y, 0.1)
+    problem = LinearAdapter(X, rows, C)
+    mu, A = strong_convexity(problem), X / problem.radius
+    slack = 0.5 / (C * problem.radius**2)
+    L = (A**2).sum(axis=1) + slack
+
+    def dual(alpha):
+        length = ((A.T @ alpha) ** 2).sum() + slack * (alpha**2).sum()
+        return intervals.terms(alpha).sum() - length / 2
+
+    best = np.zeros(n)  # by Newton's method on the active rows, from a long plain ascent
+    vector = problem.zeros()
+    loops.ascend(problem, np.tile(np.arange(n), 20_000), intervals, vector)
+    best = vector.coef
+    gaps = np.zeros(epochs + 1)
+    for seed in range(seeds):
+        draws = np.random.default_rng(seed)
+        x = z = problem.zeros()
+        gamma = 1.0
+        gaps[0] += dual(best)
+        for t in range(epochs):
+            order = draws.integers(n, size=n)
+            if accelerated:
+                z, x, gamma = loops.accelerate(problem, order, n, intervals, z, x, gamma, mu)
+            else:
+                x = x.copy()
+                loops.ascend(problem, order, intervals, x)
+            gaps[t + 1] += dual(best) - dual(x.coef)
+    return gaps / seeds, dual(best) + 0.5 * (L * best**2).sum(), mu, n
+
+
+@pytest.mark.parametrize("C", [0.05, slow(0.5), 5.0])
+@pytest.mark.parametrize("accelerated", [True, False])
+def test_the_linear_rates_of_appendix_c(accelerated, C, rng):
+    """The expected dual gap is within the bounds of Corollaries C.1 and C.2, up to rounding.
+
+    Lin, Lu and Xiao state them with the strong convexity relative to the curvatures, and with
+    the distance to the optimum beside the first gap.
+    """
+    gaps, first, mu, n = dual_gaps(accelerated, C, rng, epochs=60)
+    k = n * np.arange(len(gaps))
+    rate = 1 - (np.sqrt(mu) if accelerated else mu) / n
+    assert np.all(gaps <= first * rate**k + 1e-12 * first)
+    if accelerated:
+        assert np.all(gaps <= first * (2 * n / (2 * n + k)) ** 2 + 1e-12 * first)
+    seen = gaps > 1e-10 * gaps[0]  # rounding below
+    slope = np.polyfit(np.arange(len(gaps))[seen], np.log(gaps[seen]), 1)[0]
+    assert slope <= n * np.log(rate)
+
+
+@pytest.mark.parametrize("p", [2.0, 1.5])
+def test_lemma_2_interpolation_is_mirror_descent_on_least_squares(p, rng):
+    """Where intervals are points, a step of Algorithm 1 is one of eq. (10), always."""
+    X, y = regression(rng)
+    problem, intervals = LinearAdapter(X, OutputRows((15,)), norm=LpNorm(p)), Intervals(y, y)
+    q, A, alpha, u = p / (p - 1), X / problem.radius, problem.zeros(), np.zeros(30)
+    L = np.linalg.norm(A, q, axis=1) ** 2 / (p - 1)
+    order = rng.integers(15, size=100)
+    loops.ascend(problem, order, intervals, alpha)
+    for r in order:
+        u = u + (y[r] - A[r] @ theta(u, q)) / L[r] * A[r]
+    np.testing.assert_allclose(alpha.image, u, atol=1e-10)
+
+
+@pytest.mark.parametrize("accelerated", [True, False])
+def test_proposition_1_on_intervals(accelerated, rng):
+    """Half the squared distance to the shortest predictor is at most the dual gap (p = 2)."""
+    X, y = regression(rng)
+    ends = np.stack([y - 0.5, y + 0.5], axis=1)
+    problem = LinearAdapter(X, OutputRows((15,)))
+    intervals, best = Intervals(*ends.T), shortest(X / problem.radius, *ends.T)
+    algorithm = IntervalAscent(accelerated=accelerated, random_state=0)
+    state = algorithm.start(problem, intervals)
+    for _ in range(40):
+        state = algorithm.step(problem, intervals, state)
+        v = state.sequences.answer
+        gap = 0.5 * best @ best - intervals.terms(v.coef).sum() + 0.5 * problem.norm(v) ** 2
+        assert 0.5 * ((v.image - best) ** 2).sum() <= gap + 1e-10
+
+
+def test_strong_convexity_saves_epochs(rng):
+    """With mu taken for 0, restarts left out, the same steps have a far larger gap."""
+    X, y = regression(rng, n=60, d=40, noise=1.0)
+    problem, intervals = LinearAdapter(X, OutputRows((60,)), 0.05), Intervals.around(y, 0.0)
+    slack = problem.slack.ravel()
+    A = X / problem.radius
+    best = np.linalg.solve(A @ A.T + np.diag(slack), y)
+
+    def gap(mu):
+        x = z = problem.zeros()
+        gamma, draws = 1.0, np.random.default_rng(0)
+        for _ in range(60):
+            order = draws.permutation(60)
+            z, x, gamma = loops.accelerate(problem, order, 60, intervals, z, x, gamma, mu)
+        away = x.coef - best
+        return away @ (A @ (A.T @ away) + slack * away)
+
+    assert gap(strong_convexity(problem)) < 1e-6 * gap(0.0)
+
+
+# What fits find.
+
+
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_array, np.asfortranarray])
+@pytest.mark.parametrize("accelerated", [True, False])
+def test_interpolation_is_the_shortest_solution(form, accelerated, rng):
+    X, y = regression(rng)
+    reg = DualLpRegressor(accelerated=accelerated, **EXACT).fit(form(X), y)
+    least = np.linalg.lstsq(X, y)[0]
+    np.testing.assert_allclose(reg.coef_, least, atol=1e-8)
+    assert reg.status_ == "certified"
+    assert reg.gap_ <= 1e-10
+    np.testing.assert_allclose(reg.norm_bound_, np.linalg.norm(least), rtol=1e-9)
+    assert reg.norm_bound_ <= np.linalg.norm(least) * (1 + 1e-14)
+    assert np.abs(y - reg.predict(X)).max() <= reg.violation_
+
+
+def test_interpolation_of_several_outputs(rng):
+    X, Y = regression(rng)[0], rng.standard_normal((15, 3))
+    reg = DualLpRegressor(**EXACT).fit(X, Y)
+    np.testing.assert_allclose(reg.coef_, np.linalg.lstsq(X, Y)[0].T, atol=1e-8)
+    np.testing.assert_allclose(reg.norm_, np.linalg.norm(reg.coef_), rtol=1e-9)
+    assert reg.predict(X).shape == Y.shape
+    assert reg.intercept_.shape == (3,)
+    assert check_certificate(reg, X, Y, exact=True)
+    column = DualLpRegressor(**EXACT).fit(X, Y[:, :1])
+    assert column.coef_.shape == (1, 30)
+    assert column.predict(X).shape == (15, 1)
+    single = DualLpRegressor(**EXACT).fit(X, Y[:, 0])
+    np.testing.assert_array_equal(column.coef_[0], single.coef_)
+
+
+def test_the_intercept_is_a_constant_feature(rng):
+    X, y = regression(rng)
+    reg = DualLpRegressor(**{**EXACT, "fit_intercept": True}, intercept_scaling=3.0).fit(X, y)
+    least = np.linalg.lstsq(np.c_[X, np.full(15, 3.0)], y)[0]
+    np.testing.assert_allclose(reg.coef_, least[:-1], atol=1e-8)
+    np.testing.assert_allclose(reg.intercept_, 3.0 * least[-1], atol=1e-8)
+    np.testing.assert_allclose(reg.norm_, np.linalg.norm(least), rtol=1e-8)
+
+
+@pytest.mark.parametrize("epsilon", [0.2, 1.0])
+def test_the_tube_against_a_quadratic_program(epsilon, rng):
+    X, y = regression(rng)
+    reg = DualLpRegressor(epsilon=epsilon, **EXACT).fit(X, y)
+    np.testing.assert_allclose(reg.coef_, shortest(X, y - epsilon, y + epsilon), atol=near(reg))
+    assert reg.status_ == "certified"
+    assert check_certificate(reg, X, y, exact=True)
+
+
+def test_bounds_against_a_quadratic_program(rng):
+    X, y = regression(rng)
+    low, high = y - rng.random(15), y + rng.random(15)
+    low[:4], high[4:8] = -np.inf, np.inf
+    bounds = np.stack([low, high], axis=1)
+    reg = DualLpRegressor(**EXACT).fit(X, y, bounds=bounds)
+    np.testing.assert_allclose(reg.coef_, shortest(X, low, high), atol=near(reg))
+    assert check_certificate(reg, X, y, bounds=bounds)
+    assert check_certificate(reg, X, y, bounds=bounds, exact=True)
+    weights = reg.certificate_.weights.toarray().ravel()
+    assert np.all(weights[:4] <= 0)
+    assert np.all(weights[4:8] >= 0)
+    same = DualLpRegressor(**EXACT).fit(X, None, bounds=bounds)
+    np.testing.assert_array_equal(same.coef_, reg.coef_)
+
+
+@pytest.mark.parametrize("p", [1.5, 1.2])
+def test_other_norms_against_a_general_solver(p, rng):
+    X, y = regression(rng, n=4, d=8)
+    reg = DualLpRegressor(p=p, epsilon=0.1, **{**EXACT, "tol": 1e-7}).fit(X, y)
+    start = np.linalg.lstsq(X, y)[0]
+    found = minimize(
+        lambda w: (np.abs(w) ** p).sum() ** (2 / p) / 2,
+        start,
+        constraints=[
+            {"type": "ineq", "fun": lambda w: X @ w - y + 0.1},
+            {"type": "ineq", "fun": lambda w: y + 0.1 - X @ w},
+        ],
+        method="SLSQP",
+        options={"maxiter": 1000, "ftol": 1e-14},
+    )
+    least = (np.abs(found.x) ** p).sum() ** (1 / p)
+    np.testing.assert_allclose(reg.norm_, least, rtol=1e-5)
+    assert reg.norm_bound_ <= least * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("C", [0.01, 1.0, 100.0])
+def test_the_soft_tube_against_ridge_and_linear_svr(C, rng):
+    X, y = regression(rng, n=40, d=5, noise=1.0)
+    reg = DualLpRegressor(C=C, **EXACT).fit(X, y)
+    ridge = Ridge(alpha=0.5 / C, fit_intercept=False).fit(X, y)
+    np.testing.assert_allclose(reg.coef_, ridge.coef_, atol=1e-5)
+    weight = rng.integers(0, 4, 40)
+    reg = DualLpRegressor(C=C, **EXACT).fit(X, y, weight)
+    np.testing.assert_allclose(reg.coef_, ridge.fit(X, y, weight).coef_, atol=1e-5)
+    assert check_certificate(reg, X, y, weight, exact=True)
+    reg = DualLpRegressor(C=C, epsilon=0.5, **EXACT).fit(X, y)
+    svr = LinearSVR(
+        loss="squared_epsilon_insensitive", C=C, epsilon=0.5, fit_intercept=False, tol=1e-10
+    )
+    with quiet():
+        svr.fit(X, y)
+    np.testing.assert_allclose(reg.coef_, svr.coef_, atol=2e-5)
+    least = shortest(X, y - 0.5, y + 0.5, C=C)
+    np.testing.assert_allclose(reg.norm_, np.linalg.norm(least), rtol=1e-8)
+    assert reg.norm_bound_ <= np.linalg.norm(least) * (1 + 1e-12)
+
+
+@pytest.mark.parametrize("seed", [0, slow(1), slow(2)])
+def test_a_sparse_signal_is_recovered(seed):
+    """Of 2000 coefficients, the 20 that are not zero are found in 200 examples by p = "sparse"."""
+    rng = np.random.default_rng(seed)
+    X, signal = rng.standard_normal((200, 2000)), np.zeros(2000)
+    support = rng.choice(2000, 20, replace=False)
+    signal[support] = rng.choice([-1.0, 1.0], 20) * rng.uniform(1.0, 2.0, 20)
+    y = X @ signal
+    sparse = DualLpRegressor(p="sparse", fit_intercept=False, random_state=0).fit(X, y)
+    assert sparse.status_ == "certified"
+    largest = np.argsort(np.abs(sparse.coef_))[-20:]
+    assert set(largest) == set(support)
+    assert np.linalg.norm(sparse.coef_ - signal) < 0.4 * np.linalg.norm(signal)
+    dense = np.linalg.lstsq(X, y)[0]
+    assert np.linalg.norm(dense - signal) > 0.9 * np.linalg.norm(signal)
+
+
+def test_restarts_find_the_linear_rate_of_a_hard_tube():
+    """Few rows are active there: without restarts, the gap falls as 1 / t^2 at best."""
+    X, y = regression(np.random.default_rng(0))
+    tube = DualLpRegressor(epsilon=1.0, fit_intercept=False, tol=1e-9, max_iter=300, random_state=0)
+    assert fit(tube, X, y).status_ == "certified"
+    assert fit(tube.set_params(restart=False), X, y).status_ == "max_iter"
+
+
+# What is claimed.
+
+
+@pytest.mark.parametrize("seed", [*range(40), *(slow(seed) for seed in range(40, 400))])
+def test_bounds_hold_where_a_predictor_is_known(seed):
+    """Integers, so that a known predictor fits exactly: duplicates, zeros, tiny and huge units."""
+    rng = np.random.default_rng(seed)
+    n, d = rng.integers(1, 25, 2)
+    X = rng.integers(-3, 4, (n, d)).astype(float)
+    X[rng.random(n) < 0.2] = 0.0
+    X = X[rng.integers(n, size=n)]
+    signal = rng.integers(-2, 3, d).astype(float)
+    unit, other = 2.0 ** rng.integers(-80, 80, 2)
+    y = X @ signal * unit * other
+    p = float(rng.choice([2.0, 1.5, 1.1]))
+    epsilon = float(rng.choice([0.0, 0.25 * unit * other]))
+    reg = DualLpRegressor(
+        p=p, epsilon=epsilon, fit_intercept=False, max_iter=300, tol=1e-9, random_state=0
+    )
+    reg = fit(reg, X * unit, y)
+    known = np.linalg.norm(signal, p) * other
+    assert reg.norm_bound_ <= known * (1 + 1e-15)
+    assert reg.feasible_ is not False
+    assert check_certificate(reg, X * unit, y)
+    assert check_certificate(reg, X * unit, y, exact=True)
+    distance = np.abs(reg.predict(X * unit) - y) - epsilon
+    assert distance.max() <= reg.violation_ + 1e-13 * np.abs(y).max(initial=0.0)
+
+
+@pytest.mark.parametrize("seed", [*range(20), *(slow(seed) for seed in range(20, 200))])
+def test_feasibility_agrees_with_a_linear_program(seed):
+    """False only if no predictor fits, and always if the best violates by a hundredth or more."""
+    rng = np.random.default_rng(seed)
+    n, d, k = int(rng.integers(8, 30)), int(rng.integers(1, 6)), int(rng.integers(1, 3))
+    X, intercept = rng.standard_normal((n, d)), bool(rng.integers(2))
+    Y = X @ rng.standard_normal((d, k)) + 0.5 * rng.standard_normal((n, k))
+    epsilon = float(rng.choice([0.0, 0.2, 0.5, 1.0, 1.5]))
+    A = np.c_[X, np.ones((n, int(intercept)))]
+    least = [  # violation, the last of the variables
+        linprog(
+            np.eye(A.shape[1] + 1)[-1],
+            np.hstack([np.vstack([A, -A]), -np.ones((2 * n, 1))]),
+            np.append(Y[:, j] + epsilon, epsilon - Y[:, j]),
+            bounds=(None, None),
+        ).fun
+        for j in range(k)
+    ]
+    reg = DualLpRegressor(epsilon=epsilon, fit_intercept=intercept, tol=1e-6, random_state=0)
+    reg = fit(reg, X, Y)
+    if reg.feasible_ is False:
+        assert max(least) > 0.0
+    elif max(least) < -0.01:
+        assert reg.status_ == "certified"
+    assert reg.feasible_ is False or max(least) < 0.01
+    assert check_certificate(reg, X, Y)
+    assert check_certificate(reg, X, Y, exact=True)
+
+
+def test_an_infeasible_system_ends_with_its_proof(rng):
+    X, y = regression(rng, n=100, d=5, noise=1.0)
+    with pytest.warns(ConvergenceWarning, match="proved that no predictor fits"):
+        reg = DualLpRegressor(random_state=0).fit(X, y)
+    assert reg.status_ == "infeasible"
+    assert reg.feasible_ is False
+    assert reg.norm_bound_ == np.inf
+    weights = reg.certificate_.weights.toarray().ravel()
+    assert np.abs(X.T @ weights).max() < 1e-12
+    assert abs(weights.sum()) < 1e-12
+    assert y @ weights > 0
+    best = np.linalg.lstsq(np.c_[X, np.ones(100)], y)[0]
+    residual = ((y - np.c_[X, np.ones(100)] @ best) ** 2).sum()
+    assert ((y - reg.predict(X)) ** 2).sum() < 1.1 * residual  # a model all the same
+    assert check_certificate(reg, X, y, exact=True)
+
+
+@pytest.mark.parametrize(
+    ("X", "y"),
+    [
+        ([[1.0, 2.0], [1.0, 2.0]], [0.0, 1.0]),  # equal examples
+        ([[0.0, 0.0], [1.0, 2.0]], [1.0, 1.0]),  # an example of zeros
+        ([[1.0, 0.0], [1.0, 0.0], [0.0, 1.0]], [0.0, 1.0, 5.0]),  # a face of the space
+        ([[1e8, 1.0], [1e8, 1.0], [1e-8, 1.0]], [0.0, 1.0, 5.0]),  # and units far apart
+    ],
+)
+def test_contradictions_are_proved(X, y):
+    reg = fit(DualLpRegressor(fit_intercept=False, random_state=0, max_iter=1000), X, y)
+    assert reg.status_ == "infeasible"
+    assert check_certificate(reg, X, y, exact=True)
+
+
+def test_what_just_fits_is_never_called_infeasible():
+    """Two equal examples, half the distance of their targets being the radius, or next to it."""
+    X, y = np.ones((2, 1)), np.array([0.0, 1.0])
+    alpha = np.array([-1.0, 1.0])
+    for epsilon in (0.5, np.nextafter(0.5, 1.0)):
+        reg = DualLpRegressor(epsilon=epsilon, fit_intercept=False, random_state=0, max_iter=200)
+        assert fit(reg, X, y).feasible_ is not False
+        ends = Intervals.around(y, epsilon)
+        assert not nothing_fits(X, ends.low, ends.high, alpha, intercept=False)
+    assert nothing_fits(X, y - 0.499, y + 0.499, alpha, intercept=False)
+    assert not nothing_fits(X, y, y, np.zeros(2), intercept=False)
+    assert not nothing_fits(X, y, y, -alpha, intercept=False)  # no gain
+
+
+def test_a_bound_short_of_a_proof_is_stated_as_such(rng):
+    X, y = regression(rng, n=100, d=5, noise=1.0)
+    with pytest.warns(ConvergenceWarning, match=r"No predictor of a norm below .* fits"):
+        reg = DualLpRegressor(random_state=0, max_iter=5).fit(X, y)
+    assert reg.status_ == "max_iter"
+    assert reg.feasible_ is None
+    assert 0 < reg.norm_bound_ < np.inf
+
+
+@pytest.mark.parametrize("C", [np.inf, 1.0])
+def test_false_claims_are_found(C, rng):
+    X, y = regression(rng)
+    reg = DualLpRegressor(C=C, random_state=0).fit(X, y)
+    true = reg.certificate_
+    assert check_certificate(reg, X, y)
+    false = [
+        {"norm": 0.99 * true.norm},
+        {"norm_bound": 1.01 * true.norm},
+        {"norm_bound": np.inf},
+        {"norm_bound": np.nan},
+        {"widened_bound": 1.01 * true.norm},
+        {"violation": 0.5 * true.violation},
+        {"violation": np.nan},
+        {"feasible": False},
+        {"feasible": True},
+        {"feasible": 7},
+        {"status": "infeasible"},
+        {"status": "separated"},
+        {"weights": -true.weights},
+        {"weights": true.weights[:-1]},
+        {"weights": true.weights * np.nan},
+        {"status": "certified", "widened_bound": 0.5 * true.norm},
+    ]
+    for changes in false:
+        reg.certificate_ = replace(true, **changes)
+        check = check_certificate(reg, X, y)
+        assert not check, changes
+        assert check.reason
+    reg.certificate_ = true
+    assert not check_certificate(reg, X, y + 0.1)
+    reg.coef_ = 0.99 * reg.coef_
+    assert not check_certificate(reg, X, y)
+
+
+def test_a_zero_predictor_is_certified_at_once():
+    reg = DualLpRegressor(epsilon=2.0).fit([[1.0], [2.0]], [1.0, -1.0])
+    assert reg.status_ == "certified"
+    assert reg.feasible_ is True
+    assert reg.norm_ == 0.0
+    assert reg.n_iter_ == 0
+    assert not np.any(reg.coef_)
+
+
+@pytest.mark.parametrize("unit", [1e-100, 1e100])
+def test_units_do_not_matter(unit, rng):
+    X, y = regression(rng)
+    one = DualLpRegressor(**EXACT).fit(X, y)
+    other = DualLpRegressor(**EXACT).fit(unit * X, y / unit)
+    np.testing.assert_allclose(other.coef_ * unit * unit, one.coef_, atol=1e-8)
+    assert check_certificate(other, unit * X, y / unit)
+
+
+def test_float32_is_close(rng):
+    X, y = regression(rng)
+    X = X.astype(np.float32)
+    reg = DualLpRegressor(**{**EXACT, "tol": 1e-6}).fit(X, y)
+    np.testing.assert_allclose(reg.coef_, np.linalg.lstsq(X.astype(float), y)[0], atol=1e-5)
+    assert check_certificate(reg, X, y, exact=True)
+
+
+def test_the_history_is_of_the_best(rng):
+    X, y = regression(rng)
+    reg = DualLpRegressor(**EXACT).fit(X, y)
+    history = reg.history_
+    assert np.all(np.diff(history["n_iter"]) > 0)
+    assert history["n_iter"][-1] == reg.n_iter_
+    assert np.all(np.diff(history["norm_bound"]) >= 0)
+    assert history["violation"][-1] == reg.violation_
+    assert history["norm"][-1] == reg.norm_
+    assert set(history) == {"n_iter", "n_passes", "seconds", "norm", "norm_bound", "violation"}
+
+
+def test_an_interrupt_leaves_the_best_model(rng, monkeypatch):
+    X, y = regression(rng)
+    step = IntervalAscent.step
+
+    def interrupted(algorithm, problem, intervals, state):
+        if state.t == 5:
+            raise KeyboardInterrupt
+        return step(algorithm, problem, intervals, state)
+
+    monkeypatch.setattr(IntervalAscent, "step", interrupted)
+    reg = DualLpRegressor(**EXACT)
+    with pytest.raises(KeyboardInterrupt):
+        reg.fit(X, y)
+    assert reg.status_ == "interrupted"
+    assert reg.n_iter_ == 5
+    assert check_certificate(reg, X, y)
+    assert reg.score(X, y) > 0.5
+
+
+def test_verbose_prints_bounds(rng, capsys):
+    X, y = regression(rng)
+    DualLpRegressor(random_state=0, verbose=True).fit(X, y)
+    assert "least norm" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("bounds", "match"),
+    [
+        (np.zeros((3, 3)), "its shape is"),
+        ([[0.0, 1.0], [1.0, 0.0], [0.0, 1.0]], r"bounds\[1\] is \[1.0, 0.0\]"),
+        ([[0.0, 1.0], [0.0, np.nan], [0.0, 1.0]], "must not be above"),
+        ([[0.0, 1.0], [np.inf, np.inf], [0.0, 1.0]], "must not be above"),
+    ],
+)
+def test_bad_bounds_are_refused(bounds, match):
+    with pytest.raises(ValueError, match=match):
+        DualLpRegressor().fit(np.eye(3), np.zeros(3), bounds=bounds)
+
+
+# Users' lives.
+
+
+def test_pipelines_searches_and_routed_bounds(rng):
+    X, y = regression(rng, n=60, d=5, noise=0.1)
+    model = make_pipeline(StandardScaler(), DualLpRegressor(random_state=0, epsilon=0.1))
+    grid = {"duallpregressor__C": [0.1, 1.0]}
+    search = GridSearchCV(model, grid).fit(X, y)
+    assert search.score(X, y) > 0.9
+    assert check_certificate(search, X, y)
+    again = pickle.loads(pickle.dumps(search))
+    np.testing.assert_array_equal(again.predict(X), search.predict(X))
+    bounds = np.stack([y - 0.1, y + 0.1], axis=1)
+    with config_context(enable_metadata_routing=True):
+        reg = DualLpRegressor(C=1.0, random_state=0).set_fit_request(bounds=True)
+        scores = cross_val_score(reg, X, y, params={"bounds": bounds})
+    tube = DualLpRegressor(C=1.0, epsilon=0.1, random_state=0)
+    np.testing.assert_allclose(scores, cross_val_score(tube, X, y), atol=1e-6)
+
+
+def expected_failures(estimator):
+    """Draws are not the same for copies as for weights; at convergence, results are."""
+    if estimator.tol < 1e-9:
+        return {}
+    reason = "draws are random; equal at convergence, which the instance with tol=0 shows"
+    return {
+        f"check_sample_weight_equivalence_on_{form}_data": reason for form in ("dense", "sparse")
+    }
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@parametrize_with_checks(
+    [
+        DualLpRegressor(max_iter=CHECKED_ROUNDS),
+        DualLpRegressor(C=1.0, tol=0.0, max_iter=1000),
+        DualLpRegressor(p="sparse", C=1.0, epsilon=0.1, max_iter=CHECKED_ROUNDS),
+    ],
+    expected_failed_checks=expected_failures,
+)
+def test_scikit_learn_checks(estimator, check):
+    check(estimator)
