@@ -157,7 +157,7 @@ class DualStateMixin(PredictorMixin, CallbackSupportMixin, ClassifierMixin):
                 raise
             self._publish(results(outcome.progress, outcome.status))
             context.call_on_fit_task_end(estimator=self, X=X, y=y)
-        self._warn(problem, outcome.progress)
+        self._warn(algorithm, problem, outcome.progress)
         return self
 
     def _resume(
@@ -201,10 +201,11 @@ class DualStateMixin(PredictorMixin, CallbackSupportMixin, ClassifierMixin):
         others = {name: value for name, value in vars(self).items() if not name.endswith("_")}
         self.__dict__ = {**others, **attributes}
 
-    def _warn(self, problem: KernelMatrixAdapter, progress: Progress) -> None:
+    def _warn(self, algorithm: Algorithm, problem: KernelMatrixAdapter, progress: Progress) -> None:
         if self.status_ in ("max_iter", "no_margin", "stalled"):
             outcome = self.certificate_.outcome(self.max_iter, self.tol)
-            text = f"{type(self).__name__} {outcome} {remedies(self, problem, progress)}".strip()
+            advice = remedies(self, algorithm, problem, progress)
+            text = f"{type(self).__name__} {outcome} {advice}".strip()
             # stacklevel 7 is the line that called fit: _fit, fit and three decorators lie between
             warnings.warn(text, ConvergenceWarning, stacklevel=7)
 

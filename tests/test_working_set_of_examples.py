@@ -203,3 +203,14 @@ def test_a_fit_that_continues_is_one_fit(rng):
     part.set_params(max_iter=200).fit(X, y)
     assert part.n_iter_ == whole.n_iter_
     np.testing.assert_allclose(part.margin_, whole.margin_, rtol=1e-12)
+
+
+def test_rows_that_do_not_fit_are_named_by_the_warning(rng, monkeypatch):
+    """A hard margin with a kernel of short reach: nearly all rows carry weight."""
+    monkeypatch.setattr("marginsvm.algorithms.exact.methods._ROOM", 60)
+    X, y = rng.standard_normal((150, 6)), np.arange(150) % 5
+    clf = MaxMarginClassifier(kernel="rbf", gamma=5.0)
+    with pytest.warns(ConvergenceWarning, match="More than 60 rows.*fit in memory"):
+        clf.fit(X, y)
+    assert clf.status_ == "stalled"
+    assert check_certificate(clf, X, y)

@@ -83,6 +83,10 @@ class ActiveSet(Algorithm):
         """Whether the method still comes nearer to its own problem's solution."""
         return state.moving
 
+    def limit(self, state: Method) -> str:
+        """What a method of bounded memory leaves undone."""
+        return state.limit
+
     def fallback(self, problem: KernelMatrixAdapter, progress: Progress) -> Candidate:
         """The limit of soft margins, where nothing separates; a first guess after an early end."""
         hopeless = progress.upper <= problem.errors.vanishing or progress.stalled(_PATIENCE)

@@ -8,7 +8,7 @@ import numpy as np
 
 from marginsvm._typing import Array
 from marginsvm.certify.checker.claims import relative_gap
-from marginsvm.fit import Progress
+from marginsvm.fit import Algorithm, Progress
 from marginsvm.fit.progress import ConfirmedBounds
 from marginsvm.kernel_matrix import KernelMatrixAdapter
 
@@ -20,13 +20,17 @@ _STEPS = 30
 _IN_VAIN = "More rounds do not help:"
 
 
-def remedies(estimator: Any, problem: KernelMatrixAdapter, progress: Progress) -> str:
+def remedies(
+    estimator: Any, algorithm: Algorithm, problem: KernelMatrixAdapter, progress: Progress
+) -> str:
     """Sentences that say what would help a fit that ended as this one did.
 
     Parameters
     ----------
     estimator : estimator
         Fitted, with the status ``max_iter``, ``stalled`` or ``no_margin``.
+    algorithm : Algorithm
+        What it played.
     problem : KernelMatrixAdapter
         The problem that it was fitted to.
     progress : Progress
@@ -36,6 +40,8 @@ def remedies(estimator: Any, problem: KernelMatrixAdapter, progress: Progress) -
         return flaw
     if estimator.status_ == "no_margin":
         return _thinner(estimator, problem, progress.confirmed)
+    if limit := algorithm.limit(progress.state):
+        return limit
     return _coarser(estimator, problem) if _hidden_by_rounding(estimator) else _longer(estimator)
 
 

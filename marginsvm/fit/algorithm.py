@@ -122,6 +122,10 @@ class Algorithm(ABC):
         """
         return False
 
+    def limit(self, state: Any) -> str:
+        """What other than rounding keeps a fit with patience from its goal, in sentences."""
+        return ""
+
     def fallback(self, problem: KernelMatrixAdapter, progress: Progress) -> Candidate:
         """Model for a fit that found no separator: the last candidate with ``fallback=True``."""
         assert progress.fallback is not None, "one candidate must have fallback=True"

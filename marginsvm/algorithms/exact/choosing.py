@@ -6,6 +6,7 @@ import numpy as np
 
 from marginsvm._typing import Array
 from marginsvm.algorithms.exact.method import MAX_ROWS
+from marginsvm.certify.tolerances import LOST_TO_ROUNDING
 from marginsvm.kernel_matrix import KernelMatrixAdapter
 from marginsvm.rows import Vector
 
@@ -76,3 +77,10 @@ def spread_evenly(group: Array, size: int) -> Array:
     members = [np.flatnonzero(group == g) for g in np.unique(group)]
     each = max(size // len(members), 2)
     return np.sort(np.concatenate([m[:: -(-len(m) // each)] for m in members]))
+
+
+def violators(row_ids: Array, margins: Array, common: float, tol: float) -> Array:
+    """Rows outside the working set whose margins are below the common one."""
+    margins = margins.copy()
+    margins[row_ids] = np.inf
+    return np.flatnonzero(margins < common * (1.0 - max(0.5 * tol, LOST_TO_ROUNDING)))

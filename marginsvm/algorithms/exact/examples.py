@@ -7,11 +7,9 @@ classes. Left out are examples whose rows all have margins beyond 1, where there
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass, replace
 
 import numpy as np
-from sklearn.exceptions import ConvergenceWarning
 
 from marginsvm._typing import Array
 from marginsvm.algorithms.exact.choosing import spread_evenly
@@ -40,9 +38,9 @@ _COARSE, _OF_GAP, _OF_TOL, _ROUNDED = 0.1, 0.1, 0.1, 1e-13
 _PRODUCTS, _NUMBERS = 300, 2e9
 
 _FULL = (
-    f"more than {MAX_EXAMPLES} examples have slack, and no more fit in memory: the bounds will be "
-    "certified, but not close. A larger C or kernels of shorter reach leave fewer examples "
-    "with slack; with kernel='linear' or fewer examples there is no such limit"
+    f"More than {MAX_EXAMPLES} examples have slack, and no more fit in memory. A larger C or "
+    "kernels of shorter reach leave fewer examples with slack; with kernel='linear' or fewer "
+    "examples there is no such limit."
 )
 
 
@@ -85,6 +83,10 @@ class Examples(Method):
             return None
         q = self.candidates[0].vector.coef
         return q if 0 < np.count_nonzero(q) <= MAX_ROWS else None
+
+    @property
+    def limit(self) -> str:
+        return _FULL if len(self.examples) >= MAX_EXAMPLES else ""
 
     def to_the_end(self) -> Examples:
         return replace(self, stay=True)
@@ -153,8 +155,6 @@ class Examples(Method):
         new = np.flatnonzero(lowest < 1.0 - max(0.5 * tol, LOST_TO_ROUNDING))
         most = max(first_size(problem) // 2, len(self.examples))
         room = max(MAX_EXAMPLES - len(kept), 0)
-        if len(new) and not room:
-            warnings.warn(_FULL, ConvergenceWarning, stacklevel=2)
         return kept, new[np.argsort(lowest[new], kind="stable")[: min(most, room)]]
 
     def _with(self, kept: Array, new: Array) -> Examples:

@@ -43,6 +43,11 @@ class Method(ABC):
         return True
 
     @property
+    def limit(self) -> str:
+        """What other than rounding keeps it from a solution, and what helps; often nothing."""
+        return ""
+
+    @property
     def moving(self) -> bool:
         """Whether it comes nearer to a solution although the bounds do not show it yet."""
         return False
@@ -59,4 +64,8 @@ class Method(ABC):
 
     def to_the_end(self) -> Method:
         """The same, but ``few_weights`` stays None: a working set has been tried."""
+        return self
+
+    def full(self) -> Method:
+        """The same, if it has outgrown its room and no other method can go on."""
         return self

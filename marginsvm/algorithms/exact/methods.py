@@ -90,7 +90,7 @@ def next_method(problem: KernelMatrixAdapter, state: Method) -> Method:
         return state.otherwise or by_passes(problem)
     if state.room < _ROOM:  # a kernel
         return Examples.of(problem, state.candidates[0].vector)
-    return state
+    return state.full()
 
 
 def by_passes(problem: KernelMatrixAdapter) -> Newton | Path:

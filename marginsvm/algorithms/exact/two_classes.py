@@ -54,6 +54,14 @@ class ByTwoClasses(Method):
     def candidates(self) -> tuple[Candidate, ...]:  # type: ignore[override]
         return (*self.found, *self.method.candidates)
 
+    @property
+    def limit(self) -> str:
+        return self.method.limit
+
+    @property
+    def moving(self) -> bool:
+        return self.method.moving
+
     def advance(self, problem: KernelMatrixAdapter, tol: float) -> ByTwoClasses:
         """A round of the method, and maybe a look at two classes."""
         before = self.following(problem, self.method)

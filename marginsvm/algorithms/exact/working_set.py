@@ -14,6 +14,7 @@ from marginsvm.algorithms.exact.choosing import (
     near_examples,
     room_in_cache,
     spread_evenly,
+    violators,
 )
 from marginsvm.algorithms.exact.faces import FaceSolver
 from marginsvm.algorithms.exact.growing import GrowingMatrix
@@ -22,7 +23,7 @@ from marginsvm.algorithms.exact.pivoting import block_pivoting
 from marginsvm.certify.candidate import Candidate
 from marginsvm.certify.certifiable import written_out
 from marginsvm.certify.nearest_point import NearestPoint, nearest_point
-from marginsvm.certify.tolerances import DELICATE_MARGIN, LONG_FEATURE, LOST_TO_ROUNDING
+from marginsvm.certify.tolerances import DELICATE_MARGIN, LONG_FEATURE
 from marginsvm.kernel_matrix import KernelMatrixAdapter
 from marginsvm.kernel_matrix.capabilities import has_curvature, restricted
 from marginsvm.rows import Vector
@@ -41,6 +42,12 @@ _SEVERAL, _HOPELESS = 1000, 0.1
 # more than one part in so many of all rows.
 _EASY, _PART = 400, 10
 _NEAR_ROUNDS = 10  # rounds on the near examples at most, before all rows are checked again
+
+
+_FULL = (
+    "More than {} rows, pairs of an example and another class, carry weight, and no more fit in "
+    "memory. Use fewer examples or classes, or C < inf, which solves for all pairs together."
+)
 
 
 class _Check(NamedTuple):
@@ -156,6 +163,14 @@ class WorkingSet(Method):
             row_ids, gram, u, passive, none, nothing, candidates, delicate=delicate, room=room
         )
 
+    @property
+    def limit(self) -> str:
+        return _FULL.format(self.room) if self.settled <= 0.0 else ""
+
+    def full(self) -> WorkingSet:
+        weighty = np.count_nonzero(self.u) > self.room  # rows without weight will leave
+        return replace(self, settled=0.0) if weighty and not self.limit else self
+
     def advance(self, problem: KernelMatrixAdapter, tol: float) -> WorkingSet:
         """Solve on the working set, certify with a pass over all rows, exchange rows."""
         if tol >= self.settled:  # as nothing will change any more
@@ -206,9 +221,10 @@ class WorkingSet(Method):
         flat = margins.ravel()
         common = max(float(flat[self.row_ids[support]].mean()), 0.0)
         most = max(least_rows(problem), int(_GROWTH * np.count_nonzero(support)))
-        if has_curvature(problem):  # one beyond its room, and another method goes on
-            most = min(most, max(self.room + 1 - len(self.row_ids), 1))
-        new = _violators(work.row_ids, flat, common, tol)
+        # one beyond its room, and another method goes on; with kernels, there may be none
+        room = self.room + 1 if has_curvature(problem) else 3 * self.room // 2
+        most = min(most, max(room - len(self.row_ids), 1))
+        new = violators(work.row_ids, flat, common, tol)
         work = replace(work, u=solution.q, passive=support, candidates=candidates)
         if problem.width > _SEVERAL:  # of shorter rows, so many cancel without any others
             work = replace(work, violating=len(new) / problem.n_rows)
@@ -320,10 +336,3 @@ def _long_features(problem: KernelMatrixAdapter, work: WorkingSet) -> Array:
         return work.free
     spread = np.broadcast_to(spread, (rest.size // spread.size, spread.size))
     return np.union1d(work.free, np.flatnonzero(spread.ravel() > long))
-
-
-def _violators(row_ids: Array, margins: Array, common: float, tol: float) -> Array:
-    """Rows outside the working set whose margins are below the common one."""
-    margins = margins.copy()
-    margins[row_ids] = np.inf
-    return np.flatnonzero(margins < common * (1.0 - max(0.5 * tol, LOST_TO_ROUNDING)))
