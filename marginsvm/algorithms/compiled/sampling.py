@@ -19,7 +19,6 @@ from marginsvm.algorithms.compiled.sampling_groups import (
     balance,
     inlined,
     loop,
-    part,
     pick_cycle,
     pick_group,
 )
@@ -84,7 +83,7 @@ def add_weights(w, g, s, own, other, m, top, prior, first, lanes, e):
     return True
 
 
-@part
+@inlined
 def weigh(w, g, s, own, other, size, top, prior, first, u, lanes, e):
     """Weights of a group, whose examples begin at ``first``.
 
@@ -172,7 +171,7 @@ def pick_rows(w, g, s, starts, prior, top, total, path, m, u, unbalanced, rows, 
         rows[r] = weigh(w, g, s, own, other, size, top[c, j], prior, first, x, lanes, e)
 
 
-@part
+@inlined
 def add_row(scores, coef, x, own, other, i, kappa, slack):
     """Add x a to scores, x to coef: a = (i, c -> j), its kernel column over R^2 is kappa."""
     x_kappa = x * HALF

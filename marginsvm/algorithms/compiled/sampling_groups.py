@@ -17,7 +17,7 @@ from marginsvm._compiling import compiled, parts
 # its own, a part would be there twice, rounding differently.
 # _nrt=False: no reference counts, as nothing here allocates.
 _OPTIONS: dict[str, Any] = {"error_model": "numpy", "fastmath": {"contract"}, "_nrt": False}
-part, inlined, loop = parts(**_OPTIONS), parts(forceinline=True, **_OPTIONS), compiled(**_OPTIONS)
+inlined, loop = parts(forceinline=True, **_OPTIONS), compiled(**_OPTIONS)
 
 SWEEPS, BALANCED = 200, 1e-10  # Osborne's iteration: sweeps at most; largest step when done
 

@@ -30,9 +30,6 @@ from marginsvm.rows import Vector
 
 # Features up to which Wolfe's active set is fast enough to take over as soon as pivoting fails.
 NARROW = 256
-# Rows of a first working set for each dimension of H, from which on pivoting, which begins with all
-# of them, hardly ever settles: H is singular.
-_SINGULAR = 4
 _NEAR = 0.05  # rows whose margin is within this fraction of the smallest stay in a working set
 _GROWTH = 0.2  # rows that may join a working set in a round, as a fraction of those with weight
 # A working set of so many rows is hopeless where so large a share of all rows still has smaller
@@ -139,9 +136,7 @@ class WorkingSet(Method):
         near = spread_evenly(problem.rows.codes, size) if size else np.empty(0, int)
         few = restricted(problem, near)
         if few is None:
-            row_ids = lowest_under_means(problem)
-            singular = problem.slack is None and len(row_ids) >= _SINGULAR * (problem.width + 2)
-            return cls.of(row_ids, np.zeros(0), delicate=singular)
+            return cls.of(lowest_under_means(problem), np.zeros(0))
         row_ids = problem.rows.renamed(lowest_under_means(few), near)
         return replace(cls.of(row_ids, np.zeros(0)), near=near)
 
