@@ -17,6 +17,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from marginsvm._cached import cached_property
 from marginsvm._rounding import inner
 from marginsvm._typing import Array
 from marginsvm.algorithms.exact.method import MAX_ROWS, Method
@@ -31,7 +32,8 @@ _STEPS = 15
 # Unknowns up to which a system is solved directly (72 MB, some tenths of a second) where products
 # have left a step without effect: conditioning is then too bad for them.
 _UNKNOWNS = 3000
-# Decrease of the objective in a step, relative to it, that is more than rounding.
+# Decrease of the objective in a step, relative to the most by which it may still fall, up to which
+# nothing moves.
 _MORE = 1e-8
 # A step is idle if it leaves so large a share of a gap that is larger than the second number; after
 # so many in a row, steps are known to be short.
@@ -122,13 +124,13 @@ class Newton(Method):
         needed = np.maximum(1.0 - margins, 0.0) / problem.slack
         return Candidate(Vector(separator.image, needed), min_margin=1.0)
 
-    @property
+    @cached_property
     def gap(self) -> float:
         """Gap between this soft margin's objective and that of the weights, relative to it."""
         left = self.separator.image - self.proof.image
         return 0.5 * inner(left, left) / max(self.objective, 1e-300)
 
-    @property
+    @cached_property
     def objective(self) -> float:
         """The soft margin's."""
         w, u = self.separator.image, self.separator.coef
@@ -136,7 +138,7 @@ class Newton(Method):
 
     @property
     def moving(self) -> bool:
-        """Whether the last step reduced the objective by more than rounding does."""
+        """Whether the last step reduced the objective, which cannot fall by more than its gap."""
         return self.fell > _MORE * min(self.gap, 1.0) * self.objective
 
     @property

@@ -173,7 +173,10 @@ def _against_classes(X: Any, own: NDArray, other: NDArray, n_classes: int) -> sp
 
 
 def has_exact_weights(M: sp.csr_array, q: NDArray) -> bool:
-    """Whether some ``q* >= 0`` other than 0 solves ``M q* = 0``; True is a proof."""
+    """Whether some q*, all of whose weights are positive, solves ``M q* = 0``; True is a proof.
+
+    Callers rely on all of them: rows with weight are said to overlap, and a gain to be positive.
+    """
     M = M[np.diff(M.indptr) > 0]
     if M.shape[0] * len(q) > _MAX_ENTRIES:
         return False
