@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial, reduce
+from typing import Any
 
 import numpy as np
 
@@ -70,9 +71,8 @@ class CentredExamples:
 
         Examples of a CSR matrix with few entries are written out a few at a time.
         """
-        X, size = self.store.take(i), len(i) * self.store.shape[1]
-        few = not self.store.sparse or (X.nnz > _FILLED * size and size <= _WHOLE)
-        if few or self.centre.far:
+        X = self._few_entries(i)
+        if X is None:
             left = self.written_out(i)
             return left @ (left if i is j else self.written_out(j)).T
         Y, out = X if i is j else self.store.take(j), np.empty((len(i), len(j)))
@@ -85,6 +85,13 @@ class CentredExamples:
             out -= X @ mean[:, None] + Y @ mean - mean @ mean
         out += self.constant**2
         return out
+
+    def _few_entries(self, index: Array) -> Any:
+        """Some examples of a CSR matrix, if few of their entries are not zero; else None."""
+        if not self.store.sparse or self.centre.far:
+            return None
+        X, size = self.store.take(index), len(index) * self.store.shape[1]
+        return None if X.nnz > _FILLED * size and size <= _WHOLE else X
 
     def extended_image(self, few: Array, V: Array) -> Array:
         """Image of coefficients V on few examples, summed in extended precision."""

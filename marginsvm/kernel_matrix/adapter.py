@@ -108,7 +108,7 @@ class KernelMatrixAdapter(ABC):
         self._image_shape = image_shape
         self._norm = norm
         self._scale = scale
-        self._slack = scale.slack
+        self._slack = self._slack_of_rows()
 
     # What subclasses implement: the operations that differ between features and kernels.
 
@@ -196,7 +196,7 @@ class KernelMatrixAdapter(ABC):
             G = self._kernel_block(few, rest)[at[:, None], there]
         G *= signs @ other_signs.T
         if self._slack is not None:
-            slack = np.broadcast_to(self._slack, self.rows.shape).ravel()[row_ids]
+            slack = self._slack.flat[row_ids]
             G += slack[:, None] * (row_ids[:, None] == others)
         return G
 
@@ -225,7 +225,11 @@ class KernelMatrixAdapter(ABC):
     @property
     def slack(self) -> Array | None:
         """Squares of the slack coordinates, of the shape of margins; None: a hard margin."""
-        return None if self._slack is None else np.broadcast_to(self._slack, self.rows.shape)
+        return self._slack
+
+    def _slack_of_rows(self) -> Array | None:
+        slack = self._scale.slack
+        return None if slack is None else np.broadcast_to(slack, self.rows.shape)
 
     @property
     def width(self) -> float:
@@ -260,7 +264,7 @@ class KernelMatrixAdapter(ABC):
         """
         soft = copy(self)
         soft._scale = self._scale.softened(C, self.rows)
-        soft.C, soft._slack, soft.models = C, soft._scale.slack, {}
+        soft.C, soft._slack, soft.models = C, soft._slack_of_rows(), {}
         vars(soft).pop("_layout", None)  # rows as plain arrays, which hold the slack
         return soft
 
