@@ -115,7 +115,7 @@ class KernelParameters:
         another C begins anew.
     kernel : str or callable
         ``"linear"``, ``"precomputed"``, a name known to
-        ``sklearn.metrics.pairwise.pairwise_kernels``, or ``kernel(X, Y) -> matrix``.
+        ``sklearn.metrics.pairwise.pairwise_kernels``, or ``kernel(X, Y) -> matrix``, dense or sparse.
     gamma : {"scale", "auto"} or float
         Kernel coefficient, as in SVC (units of the kernel's: 1 over those of X, squared, for
         "rbf"). The variance of "scale" is weighted by ``sample_weight`` and ``class_weight``.

@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from marginsvm._typing import Array
 from marginsvm._version import __version__
+from marginsvm.data import mapped
 from marginsvm.data.normalized import inverse, norms, norms_in_kernel
 
 _BLOCK_BYTES = 2**25  # memory of the kernel values of a test set that are computed together
@@ -41,7 +42,8 @@ class PredictorMixin:
         X, Y, params = canonical(X), canonical(Y), self.kernel_params or {}
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
             if callable(self.kernel):
-                K = np.asarray(self.kernel(X, Y, **params))
+                K = self.kernel(X, Y, **params)
+                K = K.toarray() if sp.issparse(K) else np.asarray(K)
                 # with integer values, products would be rounded to integers
                 K = K.astype(np.result_type(K.dtype, np.float32), copy=False)
             else:
@@ -80,6 +82,9 @@ class PredictorMixin:
             distances in the units of X (unless ``normalize=True``).
         """
         check_is_fitted(self)
+        size = mapped.rows_in_part(X)
+        if size and len(X) > 0:
+            return np.concatenate([self.decision_function(x) for x in mapped.parts(X, size)])
         X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False)
         if self.kernel == "linear":
             F = X @ self.coef_.T + self.intercept_

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 from sklearn.metrics.pairwise import KERNEL_PARAMS
+from sklearn.utils import assert_all_finite
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
@@ -29,6 +30,7 @@ from marginsvm.kernel_matrix import (
     LinearAdapter,
 )
 from marginsvm.kernel_matrix.responses import OnePassResponse
+from marginsvm.kernel_matrix.scale import NotFinite
 from marginsvm.rows import LpNorm, Rows, make_rows
 
 # Side of the squares (0.5 MB in float64) in which a matrix and its mirror image are compared: two
@@ -122,7 +124,13 @@ class TrainingSet:
             if store.remote and one_pass and np.isinf(estimator.C):
                 capacity = estimator.max_iter + _SPARE
                 return LazyWeightsAdapter(store, *common, capacity=capacity)
-            return LinearAdapter(store, *common)
+            try:
+                return LinearAdapter(store, *common)
+            except NotFinite:
+                if store.whole is not None:
+                    name = type(estimator).__name__
+                    assert_all_finite(self.X, estimator_name=name, input_name="X")
+                raise
         kernel, X = self._kernel_and_examples(estimator)
         return GramAdapter(kernel, X, *common)
 
