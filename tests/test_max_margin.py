@@ -486,3 +486,22 @@ def test_real_sets_agree_with_svc_or_the_oracle(name, standardised, shared_data)
         coef = peer.coef_.toarray() if sp.issparse(X) else peer.coef_
         best = 1.0 / np.linalg.norm(coef)
     np.testing.assert_allclose(clf.margin_, best, rtol=2e-6)
+
+
+@pytest.mark.parametrize("C", [np.inf, 1.0])
+@pytest.mark.parametrize("fit_intercept", [True, False])
+@pytest.mark.parametrize("n", [80, slow(900)])
+@pytest.mark.parametrize("k", [2, 3])
+def test_what_a_linear_predictor_is_made_of(k, n, fit_intercept, C, rng):
+    X, y = separable(rng, n=n, k=k)
+    clf = MaxMarginClassifier(C=C, fit_intercept=fit_intercept).fit(X, y)
+    np.testing.assert_allclose(
+        clf.dual_coef_ @ X[clf.support_], clf.coef_, rtol=1e-5, atol=1e-6 * np.abs(clf.coef_).max()
+    )
+    np.testing.assert_array_equal(clf.n_support_, np.bincount(y[clf.support_], minlength=k))
+    same = MaxMarginClassifier(C=C, fit_intercept=fit_intercept, kernel=lambda A, B: A @ B.T)
+    same.fit(X, y)
+    np.testing.assert_array_equal(same.n_support_, np.bincount(y[same.support_], minlength=k))
+    np.testing.assert_allclose(
+        same.dual_coef_ @ same.support_vectors_, clf.coef_, rtol=1e-4, atol=1e-5
+    )

@@ -115,7 +115,8 @@ class KernelParameters:
         another C begins anew.
     kernel : str or callable
         ``"linear"``, ``"precomputed"``, a name known to
-        ``sklearn.metrics.pairwise.pairwise_kernels``, or ``kernel(X, Y) -> matrix``, dense or sparse.
+        ``sklearn.metrics.pairwise.pairwise_kernels``, or ``kernel(X, Y) -> matrix``,
+        which may be sparse.
     gamma : {"scale", "auto"} or float
         Kernel coefficient, as in SVC (units of the kernel's: 1 over those of X, squared, for
         "rbf"). The variance of "scale" is weighted by ``sample_weight`` and ``class_weight``.
@@ -129,8 +130,9 @@ class KernelParameters:
 
     Attributes
     ----------
-    support_ : ndarray of shape (n_support,)
-        Kernel predictor: indices of the training examples with coefficients other than 0.
+    support_, n_support_ : ndarray of shape (n_support,), and of shape (n_classes,)
+        Kernel predictor: indices of the training examples with coefficients other than 0, and
+        how many there are of each class.
     support_vectors_ : ndarray or csr matrix of shape (n_support, n_features)
         Kernel predictor: those examples; empty if precomputed.
     dual_coef_ : ndarray of shape (1, n_support) or (n_classes, n_support)

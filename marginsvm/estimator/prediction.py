@@ -8,7 +8,9 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 from sklearn.exceptions import InconsistentVersionWarning
+from sklearn.linear_model._base import SparseCoefMixin
 from sklearn.metrics.pairwise import pairwise_kernels
+from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from marginsvm._typing import Array
@@ -19,8 +21,11 @@ from marginsvm.data.normalized import inverse, norms, norms_in_kernel
 _BLOCK_BYTES = 2**25  # memory of the kernel values of a test set that are computed together
 
 
-class PredictorMixin:
-    """decision_function and predict, from ``coef_`` or ``dual_coef_``."""
+class PredictorMixin(SparseCoefMixin):
+    """decision_function and predict, from ``coef_`` or ``dual_coef_``.
+
+    ``sparsify`` and ``densify`` turn ``coef_`` into a sparse matrix and back.
+    """
 
     kernel: Any
     gamma: Any
@@ -87,7 +92,7 @@ class PredictorMixin:
             return np.concatenate([self.decision_function(x) for x in mapped.parts(X, size)])
         X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False)
         if self.kernel == "linear":
-            F = X @ self.coef_.T + self.intercept_
+            F = safe_sparse_dot(X, self.coef_.T, dense_output=True) + self.intercept_
         else:
             size = int(min(max(1, _BLOCK_BYTES // (8 * max(1, len(self.support_)))), 1024))
             starts = range(0, X.shape[0], size)
@@ -121,7 +126,7 @@ class PredictorMixin:
         return self.classes_[winner]
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**super().__getstate__(), "_marginsvm_version": __version__}  # type: ignore[dict-item]
+        return {**super().__getstate__(), "_marginsvm_version": __version__}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         written_by = state.pop("_marginsvm_version", "unknown")
@@ -134,10 +139,10 @@ class PredictorMixin:
                 ),
                 stacklevel=2,
             )
-        super().__setstate__(state)  # type: ignore[misc]
+        super().__setstate__(state)
 
     def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()  # type: ignore[misc]
+        tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         tags.input_tags.pairwise = self.kernel == "precomputed"
         return tags
