@@ -77,3 +77,9 @@ def test_a_kernel_may_give_a_sparse_matrix(rng):
     np.testing.assert_allclose(given.margin_, linear.margin_, rtol=1e-6)
     np.testing.assert_array_equal(given.predict(X), linear.predict(X))
     assert check_certificate(given, X, y)
+
+
+@pytest.mark.parametrize("kernel", [lambda A, B: A, lambda A, B: (A @ B.T).ravel()])
+def test_a_kernel_of_another_shape_is_refused(kernel, rng):
+    with pytest.raises(ValueError, match=r"a row for each example of X.*\(60, 60\)"):
+        MaxMarginClassifier(kernel=kernel).fit(*separable(rng))

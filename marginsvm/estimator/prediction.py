@@ -49,6 +49,12 @@ class PredictorMixin(SparseCoefMixin):
             if callable(self.kernel):
                 K = self.kernel(X, Y, **params)
                 K = K.toarray() if sp.issparse(K) else np.asarray(K)
+                if K.shape != (X.shape[0], Y.shape[0]):
+                    raise ValueError(
+                        "kernel(X, Y) must give a matrix with a row for each example of X and a "
+                        f"column for each one of Y, here of shape {(X.shape[0], Y.shape[0])}, "
+                        f"but it gave one of shape {K.shape}"
+                    )
                 # with integer values, products would be rounded to integers
                 K = K.astype(np.result_type(K.dtype, np.float32), copy=False)
             else:
