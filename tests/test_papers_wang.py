@@ -15,6 +15,7 @@ from marginsvm import (
     GrowthSchedule,
     MomentumMarginClassifier,
     NesterovSchedule,
+    SmoothedKernelPerceptron,
 )
 from marginsvm.kernel_matrix import LinearAdapter, make_rows
 
@@ -69,6 +70,20 @@ def test_nesterovs_margin_converges_without_a_logarithm(balanced, rng):
             assert margin**2 >= gamma**2 - regret - 1e-9
             assert (data.norm(state.g) / state.mass_g) ** 2 <= gamma**2 + regret + 1e-9
     assert regret < 0.1 * gamma**2  # the bound said something
+
+
+@pytest.mark.parametrize("balanced", [True, False])
+def test_the_smoothed_perceptron_has_the_same_rate(balanced, rng):
+    """By Lemma 5 of Ramdas and Pena, of 2014: L_mu is at least |alpha|^2 / 2 - margin - mu ln n."""
+    X, y = separable(rng, n=40)
+    data = LinearAdapter(X, make_rows(y, 2, balanced=balanced))
+    gamma = best_margin(X, y, fit_intercept=balanced) / data.radius
+    for state in rounds(SmoothedKernelPerceptron(), data, 300):
+        regret = 8.0 * np.log(data.n_rows) / ((state.k + 1) * (state.k + 2))
+        margin = max(state.best_response.weights.min_margin, 0.0) / data.norm(state.alpha)
+        assert margin**2 >= gamma**2 - regret - 1e-9
+        assert data.norm(state.p) ** 2 <= gamma**2 + regret + 1e-9
+    assert regret < 0.2 * gamma**2  # the bound said something
 
 
 def shortfalls(estimator, data, gamma, n):

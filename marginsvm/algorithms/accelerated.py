@@ -95,7 +95,7 @@ class AcceleratedPerceptron(
     p : float in (1, 2] or "sparse"
         Norm of the predictor (dimensionless); ``"sparse"`` is 1 + 1 / ln(n_features). Margins are
         then distances to the decision boundary in the dual norm, with 1/p + 1/q = 1. An intercept
-        is not penalised, unlike in :class:`DualLpPerceptron`.
+        is not penalised, unlike in :class:`~marginsvm.DualLpPerceptron`.
 
     Notes
     -----
@@ -118,7 +118,7 @@ class AcceleratedPerceptron(
     :math:`\sqrt{8 \ln(n) / (p - 1)} / \gamma` rounds. The upper bound comes as near: it is at most
     :math:`\sqrt{\gamma^2 + 8 \ln(n) / ((p - 1) t (t + 1))}`.
 
-    For p = 2, ``W / 2`` is the sequence w of :class:`MomentumMarginClassifier` with the step
+    For p = 2, ``W / 2`` is the sequence w of :class:`~marginsvm.MomentumMarginClassifier` with the step
     :math:`(t + 1) / (t + 2)` in place of 1.
 
     References

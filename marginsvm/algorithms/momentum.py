@@ -136,7 +136,7 @@ class MomentumMarginClassifier(CommonParameters, KernelParameters, DualStateMixi
         as a name, a number, a function of t, or a schedule object. None leaves it as it is.
         ``"progressive"`` grows by a fifth every five rounds. With ``momentum="none"`` that is
         progressive rescaling, whose margin converges exponentially on data whose support vectors
-        span the space, if the norms grow at a rate that suits the data; elsewhere it gets stuck.
+        span the data, if the norms grow at a rate that suits the data; elsewhere it gets stuck.
 
     See Also
     --------
@@ -158,7 +158,7 @@ class MomentumMarginClassifier(CommonParameters, KernelParameters, DualStateMixi
 
     This is Nesterov's accelerated gradient on the logarithm of the exponential loss, whose
     gradient is the normalized one: ``x = w + p`` is its gradient step, and ``w = x + g`` the point
-    to which it extrapolates. With :class:`NesterovSchedule` of ``delay=3``, it is the one of the
+    to which it extrapolates. With :class:`~marginsvm.NesterovSchedule` of ``delay=3``, it is the one of the
     textbooks, and ``gradient="plain"`` makes it that on the loss itself.
 
     With the logistic loss, the normalized gradient certified a smaller gap after 1000 rounds
