@@ -118,8 +118,8 @@ class AcceleratedPerceptron(
     :math:`\sqrt{8 \ln(n) / (p - 1)} / \gamma` rounds. The upper bound comes as near: it is at most
     :math:`\sqrt{\gamma^2 + 8 \ln(n) / ((p - 1) t (t + 1))}`.
 
-    For p = 2, ``W / 2`` is the sequence w of :class:`~marginsvm.MomentumMarginClassifier` with the step
-    :math:`(t + 1) / (t + 2)` in place of 1.
+    For p = 2, ``W / 2`` is the sequence w of :class:`~marginsvm.MomentumMarginClassifier` with
+    the step :math:`(t + 1) / (t + 2)` in place of 1.
 
     References
     ----------

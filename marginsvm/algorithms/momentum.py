@@ -158,8 +158,8 @@ class MomentumMarginClassifier(CommonParameters, KernelParameters, DualStateMixi
 
     This is Nesterov's accelerated gradient on the logarithm of the exponential loss, whose
     gradient is the normalized one: ``x = w + p`` is its gradient step, and ``w = x + g`` the point
-    to which it extrapolates. With :class:`~marginsvm.NesterovSchedule` of ``delay=3``, it is the one of the
-    textbooks, and ``gradient="plain"`` makes it that on the loss itself.
+    to which it extrapolates. With :class:`~marginsvm.NesterovSchedule` of ``delay=3``, it is the
+    one of the textbooks, and ``gradient="plain"`` makes it that on the loss itself.
 
     With the logistic loss, the normalized gradient certified a smaller gap after 1000 rounds
     than the gradient of psi itself, on MNIST 3/5 and USPS 3/5 without intercept
