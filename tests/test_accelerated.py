@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from helpers.estimators import separable
+from helpers.estimators import fit, separable
 from helpers.games import game, optimum, rounds, theta, written_out
 from helpers.oracle import best_margin
 from sklearn.datasets import load_iris
@@ -98,6 +98,29 @@ def test_p_norm_margins_agree_with_coordinate_ascent(k, C, rng):
     same = DualLpPerceptron(fit_intercept=False, random_state=0, **params).fit(X, y)
     assert bare.margin_ <= same.margin_bound_
     assert same.margin_ <= bare.margin_bound_
+
+
+@pytest.mark.parametrize("p", [1.5, 1.1, 1.01])
+@pytest.mark.parametrize("C", [np.inf, 1e-3])
+def test_sparse_examples_are_measured_about_their_mean_in_the_dual_norm(C, p, rng):
+    """As dense ones are, but for rounding: in a column in which no entry is zero as well."""
+    X, y = separable(rng, n=40, d=30)
+    X *= rng.random(X.shape) < 0.3
+    X[:, 0] += 20.0
+    X[3], X[4] = 0.0, rng.standard_normal(30)
+    dense, sparse = (
+        fit(AcceleratedPerceptron(p=p, C=C, max_iter=60), form(X), y)
+        for form in (np.asarray, sp.csr_array)
+    )
+    ours, theirs = dense.certificate_, sparse.certificate_
+    q = p / (p - 1.0)
+    longest = np.linalg.norm(X - X.mean(axis=0), ord=q, axis=1).max()
+    slack = 1.0 / np.sqrt(2.0 * C)
+    np.testing.assert_allclose(ours.radius, np.hypot(longest, slack), rtol=1e-6)
+    np.testing.assert_allclose(theirs.radius, ours.radius, rtol=1e-3)
+    np.testing.assert_allclose(theirs.margin_bound, ours.margin_bound, rtol=1e-3)
+    for estimator in (dense, sparse):
+        assert check_certificate(estimator, X, y, exact=True)
 
 
 def test_the_first_predictor_is_the_response_to_none(rng):
