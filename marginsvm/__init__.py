@@ -26,7 +26,7 @@ from marginsvm.certify.norm_certificate import NormCertificate
 from marginsvm.display import MarginPathDisplay, SeparationDisplay
 from marginsvm.dual_state import DualStateMixin
 from marginsvm.kernel_matrix import KernelMatrixAdapter
-from marginsvm.schedules import NesterovSchedule, PowerSchedule, theory_draws
+from marginsvm.schedules import GrowthSchedule, NesterovSchedule, PowerSchedule, theory_draws
 from marginsvm.separability import Separability, check_separability
 
 __all__ = [
@@ -38,6 +38,7 @@ __all__ = [
     "DualLpPerceptron",
     "DualLpRegressor",
     "DualStateMixin",
+    "GrowthSchedule",
     "KernelMatrixAdapter",
     "KernelPerceptron",
     "LpPerceptron",

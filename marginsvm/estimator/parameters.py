@@ -188,7 +188,22 @@ class RandomParameters:
 
 
 @with_parameters
-class PNormParameters:
+class NormParameters:
+    """A p-norm of the predictor.
+
+    Parameters
+    ----------
+    p : float in (1, 2] or "sparse"
+        Norm of the predictor (dimensionless); ``"sparse"`` is 1 + 1 / ln(n_features).
+    """
+
+    p: float | str = parameter(
+        Interval(Real, 1.0, 2.0, closed="right"), StrOptions({"sparse"}), default=2.0
+    )
+
+
+@with_parameters
+class PNormParameters(NormParameters):
     """A p-norm of the predictor, the intercept's coefficient included.
 
     Parameters
@@ -196,14 +211,9 @@ class PNormParameters:
     intercept_scaling : float
         The intercept is the coefficient of a constant feature of this value (units of
         X), as in LinearSVC: the larger, the less it is penalised.
-    p : float in (1, 2] or "sparse"
-        Norm of the predictor (dimensionless); ``"sparse"`` is 1 + 1 / ln(n_features).
     """
 
     intercept_scaling: float = parameter(Interval(Real, 0.0, None, closed="neither"), default=1.0)
-    p: float | str = parameter(
-        Interval(Real, 1.0, 2.0, closed="right"), StrOptions({"sparse"}), default=2.0
-    )
 
 
 @with_parameters

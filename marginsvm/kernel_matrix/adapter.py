@@ -166,6 +166,20 @@ class KernelMatrixAdapter(ABC):
         image = self._norm.mirrored(theta).reshape(self._image_shape)
         return Vector(image, np.zeros(self.rows.shape))
 
+    def add_predictors(self, w: Vector, u: Vector) -> Vector:
+        """Vector whose predictor is the sum of the predictors of two vectors, slack included.
+
+        For p = 2 it is their sum. Otherwise its image is no combination of rows, and its
+        coefficients only say how much slack the predictor has.
+        """
+        image = self._norm.mirrored(self._norm.mirror(w.image) + self._norm.mirror(u.image))
+        return Vector(image, w.coef + u.coef)
+
+    @property
+    def strong_convexity(self) -> float:
+        """Strong convexity (dimensionless) of half the squared norm of predictors: p - 1."""
+        return self._norm.p - 1.0
+
     def weights(self, w: Vector) -> Array:
         """Weights of a vector on the rows; computing them may take passes over the examples."""
         return w.coef
