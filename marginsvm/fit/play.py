@@ -102,7 +102,8 @@ def begin(algorithm: Algorithm, problem: KernelMatrixAdapter) -> Progress:
     state = algorithm.start(problem)
     # the passes are those of the start, and those that measured the problem
     weights = problem.rows.weights
-    return Progress(state, problem.C, weights, n_passes=problem.work.lap())
+    n_passes = problem.work.lap()
+    return Progress(state, problem.C, weights, n_passes=n_passes, loss=problem.loss)
 
 
 @np.errstate(over="ignore", invalid="ignore")
@@ -153,11 +154,11 @@ def _best_of(
             )
         if candidate.fallback:
             found["fallback"] = candidate
-        margin = candidate.min_margin
-        if margin is not None and norm > 0 and margin / norm > lower:
-            lower, found["best"] = margin / norm, candidate
-        if candidate.mass > 0 and norm / candidate.mass < upper:
-            upper, found["proof"] = norm / candidate.mass, candidate
+        below, above = candidate.lower(norm), candidate.upper(norm)
+        if below is not None and below > lower:
+            lower, found["best"] = below, candidate
+        if above < upper:
+            upper, found["proof"] = above, candidate
     return lower, upper, found
 
 

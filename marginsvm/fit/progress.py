@@ -127,6 +127,8 @@ class Progress:
         The state of the algorithm.
     C : float
         Soft margin parameter of the problem.
+    loss : str
+        What slack costs there: its size, or its square.
     weights : ndarray of shape (n_examples,) or None
         Sample weights of the problem, those of classes included; None: they are all 1.
     n_iter : int
@@ -170,6 +172,7 @@ class Progress:
     settled: bool = False
     moving: bool = False
     history: History = field(default_factory=History)
+    loss: str = "squared_hinge"
 
     def stalled(self, patience: int | None) -> bool:
         """Whether the last ``patience`` rounds improved neither a bound nor the gap.
@@ -191,7 +194,7 @@ class Progress:
         same = mine is others or (
             mine is not None and others is not None and np.array_equal(mine, others)
         )
-        return self.C == problem.C and same
+        return self.C == problem.C and self.loss == problem.loss and same
 
     def agrees_with(self, problem: KernelMatrixAdapter) -> bool:
         """Whether the stored image and margins of the best vectors are those on this problem.

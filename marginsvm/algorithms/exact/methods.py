@@ -9,6 +9,7 @@ import numpy as np
 from marginsvm.algorithms.exact.ascent import Ascent
 from marginsvm.algorithms.exact.choosing import rows_of_all_pairs
 from marginsvm.algorithms.exact.examples import Examples
+from marginsvm.algorithms.exact.hinge import FeatureSteps, GramSteps, Hinge
 from marginsvm.algorithms.exact.method import MAX_ROWS, Method
 from marginsvm.algorithms.exact.newton import Newton
 from marginsvm.algorithms.exact.pairs import DualIterative, PairIterative
@@ -55,6 +56,12 @@ def first_method(problem: KernelMatrixAdapter) -> Method:
         long = k == 2 and sparse is not None and problem.width > n // 4 and n <= _FEW_EXAMPLES
         return LongStart() if long else by_passes(problem)
     return _for_hard_margins(problem)
+
+
+def hinge_method(problem: KernelMatrixAdapter) -> Hinge:
+    """The method for a soft margin whose slack is not squared."""
+    features = has_curvature(problem)
+    return Hinge.start(problem, FeatureSteps(system_for(problem)) if features else GramSteps())
 
 
 def _for_kernels(problem: KernelMatrixAdapter) -> Method:
