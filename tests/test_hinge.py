@@ -49,7 +49,7 @@ def test_it_is_the_problem_of_svc(seed, C):
     assert own <= best * (1 + 1e-6)
     assert np.isclose(clf.margin_, 1.0 / np.sqrt(2.0 * own), rtol=1e-9)
     assert clf.margin_bound_ >= (1.0 - 1e-9) / np.sqrt(2.0 * best)
-    assert 0.0 < np.abs(clf.dual_coef_).max() <= C * (1 + 1e-12)
+    assert 0.0 < np.abs(clf.dual_coef_).max() <= C * (1 + 1e-5)  # up to the gap
     assert np.allclose(clf.dual_coef_ @ X[clf.support_], clf.coef_, rtol=0, atol=2e-3)
 
 
@@ -199,6 +199,35 @@ def test_warm_start():
     assert np.array_equal(parts.coef_, MaxMarginClassifier(C=1.0).fit(X, y).coef_)
 
 
+@pytest.mark.parametrize("C", [0.02, 20.0])
+def test_few_long_examples(C):
+    rng = np.random.default_rng(5)
+    X, y = rng.standard_normal((90, 400)), np.where(rng.random(90) < 0.3, 1, -1)
+    clf = fitted(X, y, C, tol=5e-7)
+    best = best_objective(X, y, C)
+    assert clf.status_ == "certified"
+    assert objective(clf.coef_[0], clf.intercept_[0], X, y, C) <= best * (1 + 1e-6)
+    assert clf.margin_bound_ >= (1.0 - 1e-7) / np.sqrt(2.0 * best)
+    sparse = fitted(sp.csr_matrix(X), y, C)
+    assert np.isclose(sparse.margin_, clf.margin_, rtol=2e-6)
+    assert check_certificate(sparse, X, y)
+
+
+def test_working_sets_of_a_kernel():
+    """More examples than a first working set holds, of which many have slack."""
+    X, y = data(9, n=900, shift=0.4)
+    m = np.random.default_rng(1).integers(1, 4, len(y)).astype(float)
+    for intercept in (True, False):
+        clf = fitted(X, y, 0.5, kernel="rbf", sample_weight=m, fit_intercept=intercept)
+        assert clf.status_ == "certified"
+        assert len(clf.support_) > 400
+        assert check_certificate(clf, X, y, sample_weight=m)
+        assert np.abs(clf.dual_coef_[0] / m[clf.support_]).max() <= 0.5 * (1 + 1e-5)
+    clf = fitted(X, y, 0.5, kernel="rbf", gamma=0.2, tol=1e-8, sample_weight=m)
+    peer = SVC(C=0.5, gamma=0.2, tol=1e-9).fit(X, y, sample_weight=m)
+    assert np.allclose(clf.decision_function(X), peer.decision_function(X), atol=1e-3)
+
+
 @pytest.mark.parametrize("C", [0.1, 10.0])
 def test_kernels(C):
     X, y = data(8, n=150, shift=0.3)
@@ -206,7 +235,7 @@ def test_kernels(C):
     peer = SVC(C=C, tol=1e-10).fit(X, y)
     assert clf.status_ == "certified"
     assert np.allclose(clf.decision_function(X), peer.decision_function(X), atol=5e-3)
-    assert np.abs(clf.dual_coef_).max() <= C * (1 + 1e-9)
+    assert np.abs(clf.dual_coef_).max() <= C * (1 + 1e-5)
     a = peer.dual_coef_[0]
     K = np.exp(-peer._gamma * ((X[peer.support_, None] - X[peer.support_]) ** 2).sum(-1))
     slack = np.maximum(0.0, 1.0 - y * peer.decision_function(X))

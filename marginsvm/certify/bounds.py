@@ -189,17 +189,18 @@ def _of_soft_margin(
 def _of_hinge_loss(
     problem: Certifiable, measured: LowestMargins, offsets: Array | None, caps: Array
 ) -> Predictor:
-    """Lower bound of a soft margin whose slack is not squared; the vector has its own scale."""
+    """Lower bound of a soft margin whose slack is not squared, at the best scale of the vector."""
     vector, rows, margins = measured.vector, problem.rows, measured.margins
     assert margins is not None  # the examples of this loss are at hand
     if offsets is None:
         offsets = hinge_offsets(rows, margins, caps)
     norm = problem.errors.predictor_norm(vector)
     smallest = _smallest(problem, measured, offsets, norm)
-    missing = 1.0 - margins - rows.expand(offsets[:, None] - offsets)
-    slack = np.maximum(missing + smallest.error, 0.0)
-    objective = (0.5 * norm**2 + float(np.sum(caps * slack))) * (1.0 + 2.0 * PAIRWISE)
-    predictor = _published(problem, smallest, rows.unit, smallest.quick > 0.0)
+    margins = margins + rows.expand(offsets[:, None] - offsets) - smallest.error
+    t = hinge_scale(norm**2, margins, caps)
+    slack = np.maximum(1.0 - t * margins, 0.0)
+    objective = (0.5 * (t * norm) ** 2 + float(np.sum(caps * slack))) * (1.0 + 2.0 * PAIRWISE)
+    predictor = _published(problem, smallest, rows.unit / t, smallest.quick > 0.0)
     least = (1.0 - FEW) / np.sqrt(2.0 * objective) if 0.0 < objective < np.inf else 0.0
     return predictor._replace(margin=float(least))
 
@@ -221,6 +222,32 @@ def hinge_offsets(rows: Rows, margins: Array, caps: Array) -> Array:
     low, high = np.searchsorted(slope, 0.0, "left"), np.searchsorted(slope, 0.0, "right")
     b = 0.5 * float(at[order[low]] + at[order[min(int(high), len(at) - 1)]])
     return np.array([-0.5, 0.5]) * b
+
+
+def hinge_scale(squared: float, margins: Array, caps: Array) -> float:
+    """Factor of a predictor at which its objective is least; 1 where that would be 0.
+
+    The derivative of ``squared t^2 / 2 + sum caps max(0, 1 - t m)`` grows with t, by jumps where a
+    row reaches the margin 1.
+
+    Parameters
+    ----------
+    squared : float
+        Squared norm of the predictor.
+    margins, caps : ndarray
+        Of all rows.
+    """
+    positive = margins > 0.0
+    m, gain = margins[positive], (caps * margins)[positive]
+    order = np.argsort(-m, kind="stable")
+    m, gain = m[order], gain[order]
+    pull = float(np.sum(caps * margins)) - np.append(0.0, np.cumsum(gain))  # before each jump
+    reached = squared <= pull[1:] * m  # at the jump itself, what is left still pulls on
+    i = int(np.count_nonzero(np.logical_and.accumulate(reached)))
+    t = pull[i] / squared if squared > 0.0 else np.inf
+    if i < len(m):
+        t = min(t, 1.0 / m[i])
+    return float(t) if 0.0 < t < np.inf else 1.0
 
 
 def _sharpened(

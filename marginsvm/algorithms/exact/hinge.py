@@ -24,6 +24,7 @@ from marginsvm._typing import Array
 from marginsvm.algorithms.exact.capped import CappedSlack
 from marginsvm.algorithms.exact.method import Method
 from marginsvm.algorithms.exact.systems import System
+from marginsvm.certify.bounds import hinge_scale
 from marginsvm.certify.candidate import HingeCandidate
 from marginsvm.kernel_matrix import KernelMatrixAdapter
 from marginsvm.rows import Vector
@@ -35,9 +36,9 @@ _RANGE, _LEAST = 1.0, 0.05
 # than so many steps: the less the loss is rounded off, the further do multipliers lead, and the
 # more steps each takes.
 _NARROWER, _QUICK = 0.2, 2
-# Square of the extra coordinates, relative to the largest square of a row, below which rounding of
-# margins, which are about 1, is all that it resolves.
-_LAST = 1e-12
+# Square of the extra coordinates (in radii squared) at the end: weights are margins, which are
+# about 1, over this, and so is their rounding.
+_LAST = 1e-8
 # What a problem with given multipliers may leave of its gap, as a share of the whole gap.
 _NEAR = 0.3
 # Decrease of the objective in a step, relative to it, that is rounding.
@@ -66,6 +67,10 @@ class Steps(Protocol):
         """The same for the systems of other multipliers."""
         ...
 
+    def refreshed(self, problem: KernelMatrixAdapter, w: Vector) -> Vector:
+        """A predictor without the rounding of the sums that it is the end of."""
+        ...
+
 
 @dataclass(frozen=True)
 class FeatureSteps:
@@ -83,6 +88,9 @@ class FeatureSteps:
 
     def anew(self) -> FeatureSteps:
         return FeatureSteps(self.system.anew())
+
+    def refreshed(self, problem: KernelMatrixAdapter, w: Vector) -> Vector:
+        return w
 
 
 @dataclass(frozen=True)
@@ -102,7 +110,9 @@ class GramSteps:
         H = problem.gram(free, free)
         known = r.copy()
         known[free] = 0.0
-        margins = rows.moves(problem.scores(problem.combine(known)))[free]
+        margins = np.zeros(len(free))
+        if known.any():
+            margins = rows.moves(problem.scores(problem.combine(known)))[free]
         s = 1.0 / weight[free]
         H.flat[:: len(free) + 1] += s
         factor = dpotrf(H.T, lower=0, clean=0, overwrite_a=1)[0]
@@ -114,6 +124,9 @@ class GramSteps:
 
     def anew(self) -> GramSteps:
         return self
+
+    def refreshed(self, problem: KernelMatrixAdapter, w: Vector) -> Vector:
+        return problem.refresh(w)
 
 
 @dataclass(frozen=True)
@@ -135,6 +148,8 @@ class Hinge(Method):
     candidates : tuple of HingeCandidate
     taken : int
         Steps since the multipliers were last updated.
+    narrow : float
+        Factor by which the loss is rounded off less than at first.
     fell : float
         By how much the last step reduced the objective; infinite before the first.
     """
@@ -146,6 +161,7 @@ class Hinge(Method):
     proof: Vector
     candidates: tuple[HingeCandidate, ...]
     taken: int = 0
+    narrow: float = 1.0
     fell: float = np.inf
 
     def _penalised(self, problem: KernelMatrixAdapter) -> float:
@@ -163,12 +179,31 @@ class Hinge(Method):
         return objective is not None and self.fell > _ROUNDED * objective
 
     @classmethod
-    def start(cls, problem: KernelMatrixAdapter, steps: Steps) -> Hinge:
-        """Begin at w = 0, with the loss rounded off over a wide range."""
+    def start(
+        cls,
+        problem: KernelMatrixAdapter,
+        steps: Steps,
+        u: Array | None = None,
+        narrow: float = 1.0,
+    ) -> Hinge:
+        """Begin at w = 0 or at weights that are known, which then are the multipliers.
+
+        Parameters
+        ----------
+        problem : KernelMatrixAdapter
+        steps : Steps
+        u : ndarray of shape rows.shape, default=None
+        narrow : float
+            Factor of the range over which the loss is rounded off.
+        """
         assert problem.caps is not None
         caps, none = problem.caps, np.zeros(problem.rows.shape)
-        slack = CappedSlack(np.maximum(_RANGE / caps, _LEAST), caps, none)
-        return cls.at(problem, slack, steps, problem.zeros(), none)
+        s = np.maximum(narrow * np.maximum(_RANGE / caps, _LEAST), _LAST)
+        if u is None:
+            return cls.at(problem, CappedSlack(s, caps, none), steps, problem.zeros(), none)
+        w = problem.combine(u, precise=True)
+        margins = problem.rows.margins(problem.scores(w))
+        return replace(cls.at(problem, CappedSlack(s, caps, u), steps, w, margins), narrow=narrow)
 
     @classmethod
     def at(
@@ -185,7 +220,14 @@ class Hinge(Method):
             margins = margins + problem.rows.moves(np.broadcast_to(b, problem.rows.score_shape))
         u = slack.weights(margins)
         proof = problem.combine(u, precise=True)
-        return cls(slack, steps, margins, w, proof, _bounds(problem, slack.caps, w, margins, proof))
+        return cls(
+            slack,
+            steps,
+            margins,
+            w,
+            proof,
+            hinge_candidates(problem, slack.caps, w, margins, proof),
+        )
 
     def advance(self, problem: KernelMatrixAdapter, tol: float) -> Hinge:
         """One step of Newton's method, and new multipliers where that was enough."""
@@ -198,7 +240,7 @@ class Hinge(Method):
         t = self.slack.line_search(self.margins, move, slope, square)
         new = self.at(problem, self.slack, steps, self.w + t * z, self.margins + t * move)
         fell = self._penalised(problem) - new._penalised(problem)
-        new = replace(new, taken=self.taken + 1, fell=fell)
+        new = replace(new, narrow=self.narrow, taken=self.taken + 1, fell=fell)
         return new._with_multipliers(problem) if new._near(problem) else new
 
     def _near(self, problem: KernelMatrixAdapter) -> bool:
@@ -212,23 +254,32 @@ class Hinge(Method):
         return float(np.sum((np.where(missing > 0.0, self.slack.caps, 0.0) - u) * missing))
 
     def _with_multipliers(self, problem: KernelMatrixAdapter) -> Hinge:
-        s = self.slack.s
-        if self.taken <= _QUICK:
-            s = np.maximum(s * _NARROWER, _LAST)
+        factor = _NARROWER if self.taken <= _QUICK else 1.0
+        s = np.maximum(self.slack.s * factor, _LAST)
         slack = CappedSlack(s, self.slack.caps, self.proof.coef)
-        new = self.at(problem, slack, self.steps.anew(), self.w, self.margins)
-        return replace(new, fell=self.fell)
+        # what earlier, longer vectors have left of their rounding would count 1/s times
+        w = self.steps.refreshed(problem, self.w)
+        margins = problem.rows.margins(problem.scores(w))
+        new = self.at(problem, slack, self.steps.anew(), w, margins)
+        return replace(new, fell=self.fell, narrow=self.narrow * factor)
 
 
-def _bounds(
+def relative_gap(candidates: tuple[HingeCandidate, ...]) -> float:
+    """Gap between the objective and what the weights prove, relative to the objective."""
+    lower, upper = candidates
+    assert lower.objective is not None
+    assert upper.proved is not None
+    return 1.0 - upper.proved / max(lower.objective, 1e-300)
+
+
+def hinge_candidates(
     problem: KernelMatrixAdapter, caps: Array, w: Vector, margins: Array, proof: Vector
 ) -> tuple[HingeCandidate, ...]:
-    """The predictor, and the best multiple of the weights, where they are longer than that."""
-    squared, mass = _squared(problem, proof), proof.mass
-    slack = float(np.sum(caps * np.maximum(1.0 - margins, 0.0)))
-    lower = HingeCandidate(
-        Vector(w.image, proof.coef), objective=0.5 * _squared(problem, w) + slack
-    )
+    """The best multiples of the predictor and, where they are longer, of the weights."""
+    squared, mass, of_w = _squared(problem, proof), proof.mass, _squared(problem, w)
+    scale = hinge_scale(of_w, margins, caps)
+    slack = float(np.sum(caps * np.maximum(1.0 - scale * margins, 0.0)))
+    lower = HingeCandidate(Vector(w.image, proof.coef), objective=0.5 * scale**2 * of_w + slack)
     t = min(1.0, mass / squared) if squared > 0.0 else 1.0
     return lower, HingeCandidate(proof, precise=True, proved=t * mass - 0.5 * t * t * squared)
 

@@ -9,7 +9,8 @@ import numpy as np
 from marginsvm.algorithms.exact.ascent import Ascent
 from marginsvm.algorithms.exact.choosing import rows_of_all_pairs
 from marginsvm.algorithms.exact.examples import Examples
-from marginsvm.algorithms.exact.hinge import FeatureSteps, GramSteps, Hinge
+from marginsvm.algorithms.exact.hinge import FeatureSteps, Hinge
+from marginsvm.algorithms.exact.hinge_examples import HingeExamples
 from marginsvm.algorithms.exact.method import MAX_ROWS, Method
 from marginsvm.algorithms.exact.newton import Newton
 from marginsvm.algorithms.exact.pairs import DualIterative, PairIterative
@@ -58,10 +59,14 @@ def first_method(problem: KernelMatrixAdapter) -> Method:
     return _for_hard_margins(problem)
 
 
-def hinge_method(problem: KernelMatrixAdapter) -> Hinge:
+def hinge_method(problem: KernelMatrixAdapter) -> Hinge | HingeExamples:
     """The method for a soft margin whose slack is not squared."""
-    features = has_curvature(problem)
-    return Hinge.start(problem, FeatureSteps(system_for(problem)) if features else GramSteps())
+    if not has_curvature(problem):
+        return HingeExamples.start(problem)
+    n = problem.rows.n_examples
+    if problem.width > n and n <= MAX_ROWS and csr_examples(problem) is None:
+        return HingeExamples.start(problem, size=n)
+    return Hinge.start(problem, FeatureSteps(system_for(problem)))
 
 
 def _for_kernels(problem: KernelMatrixAdapter) -> Method:
