@@ -165,12 +165,11 @@ class MaxMarginClassifier(CommonParameters, KernelParameters, DualStateMixin, Ba
     dual_coef_ : ndarray of shape (1, n_support) or (n_classes, n_support)
         Coefficients of those examples. With a linear kernel, ``dual_coef_ @ X[support_]`` is
         ``coef_``, up to rounding and what is left of the gap.
-
     nu_ : float
-        With ``loss="hinge"``: the weights that prove the upper bound are at most 1 / (nu n) each,
-        n counting the examples with their weights. At the optimum, nu is the parameter with which
-        NuSVC solves the same problem: no more than this share of the examples has slack, and the
-        predictor maximises the mean of the worst nu n margins.
+        With ``loss="hinge"`` (dimensionless): the weights that prove the upper bound are at most
+        1 / (nu n) each, n counting the examples with their weights. At the optimum, NuSVC solves
+        the same problem with this nu: no more than this share of the examples has slack, and of
+        all predictors of norm 1, this one has the largest mean of the worst nu n margins.
 
     See Also
     --------
@@ -188,6 +187,8 @@ class MaxMarginClassifier(CommonParameters, KernelParameters, DualStateMixin, Ba
     soft margin, many rows               Newton's method with an exact line search, directly,
                                          or by conjugate gradients whose products are passes
     soft margin, hinge loss              the same with multipliers, which are the last weights
+    hinge loss, kernels, few rows of     the same on a working set of examples, by their Gram
+    many features                        matrix
     soft margin, large C; hard margin    the same along a path of softer margins, with their
     of many rows with weight             weights as multipliers
     CSR, many classes                    coordinate ascent, one example at a time, then

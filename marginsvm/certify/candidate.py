@@ -66,11 +66,27 @@ class Candidate:
         ----------
         norm : float
             The norm of its vector (units of the radius).
+
+        Returns
+        -------
+        float or None
+            In units of the radius.
         """
         return None if self.min_margin is None or not norm > 0.0 else self.min_margin / norm
 
     def upper(self, norm: float) -> float:
-        """The upper bound that it gives, up to rounding; infinite if it gives none."""
+        """The upper bound that it gives, up to rounding; infinite if it gives none.
+
+        Parameters
+        ----------
+        norm : float
+            The norm of its vector (units of the radius).
+
+        Returns
+        -------
+        float
+            In units of the radius.
+        """
         return norm / self.mass if self.mass > 0.0 else np.inf
 
 

@@ -17,6 +17,7 @@ from marginsvm.algorithms.exact.method import Method
 from marginsvm.certify.bounds import hinge_offsets
 from marginsvm.certify.candidate import HingeCandidate
 from marginsvm.certify.tolerances import LOST_TO_ROUNDING
+from marginsvm.fit.interrupts import let_interrupts_through
 from marginsvm.kernel_matrix import GramAdapter, KernelMatrixAdapter, make_rows
 from marginsvm.rows import Vector
 
@@ -106,6 +107,7 @@ class HingeExamples(Method):
         for _ in range(_STEPS):
             if relative_gap(_of_weights(part, now.proof)[1]) <= self.precision:
                 break
+            let_interrupts_through()
             now = now.advance(part, self.precision)
         problem.work.add_pass((len(few) / rows.n_examples) ** 2)
         return now, 1.0 / part.radius**2
