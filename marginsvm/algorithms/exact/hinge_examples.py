@@ -1,7 +1,8 @@
 """The hinge loss with a kernel, or few long examples: Newton's method on a working set.
 
-A working set of examples is solved in the span of its examples, by their Gram matrix. Examples with
-slack join it, and those far beyond their margins leave.
+A working set of examples is solved in the span of its examples, by their Gram matrix: roughly by
+pairs of weights, and then by Newton's method. Examples with slack join it, and those far beyond
+their margins leave.
 """
 
 from __future__ import annotations
@@ -32,8 +33,12 @@ _FAR = 0.1
 _COARSE, _OF_GAP, _OF_TOL = 0.1, 0.1, 0.2
 # Newton steps on a working set at most: what is left then is rounding.
 _STEPS = 200
-# The loss is rounded off over a range this many times that of the last working set's end.
-_WIDER = 100.0
+# Margins, which are about 1, may miss their order by this after steps by pairs, of which there are
+# so many for each example at most: from there on, Newton's steps are quicker, as they are few.
+_FINE, _PAIRS = 1e-3, 20
+# Factor of the squared term that rounds off the loss where Newton's method begins, as weights are
+# known by then; and how many times that of the last working set's end, where others have joined.
+_NARROW, _WIDER = 1e-2, 100.0
 
 _FULL = (
     f"More than {_MAX} examples have slack or lie on the margin, and no more fit in memory. A "
@@ -53,7 +58,7 @@ class HingeExamples(Method):
     u : ndarray of shape (m,)
         Weights.
     s : float
-        Factor of the squared term that rounds off the loss, see :class:`Hinge`; 1 at first.
+        Factor of the squared term that rounds off the loss, see :class:`Hinge`.
     precision : float
         Relative gap up to which the next round solves.
     candidates : tuple of HingeCandidate
@@ -63,7 +68,7 @@ class HingeExamples(Method):
 
     examples: Array
     u: Array
-    s: float = 1.0
+    s: float = _NARROW
     precision: float = _COARSE
     candidates: tuple[HingeCandidate, ...] = ()
     settled: float = np.inf
@@ -101,9 +106,9 @@ class HingeExamples(Method):
         weights = None if rows.weights is None else rows.weights[few]
         of_few = make_rows(rows.codes[few], 2, balanced=rows.balanced, weights=weights)
         K, C = problem.inner_products(few), problem.C * problem.radius**2
+        u = self._ascended(problem, K)
         part = GramAdapter(None, K, of_few, C).with_hinge_loss()
-        assert part.caps is not None
-        now = Hinge.start(part, GramSteps(), self.u * part.radius**2, self.s)
+        now = Hinge.start(part, GramSteps(), u * part.radius**2, self.s)
         for _ in range(_STEPS):
             if relative_gap(_of_weights(part, now.proof)[1]) <= self.precision:
                 break
@@ -111,6 +116,18 @@ class HingeExamples(Method):
             now = now.advance(part, self.precision)
         problem.work.add_pass((len(few) / rows.n_examples) ** 2)
         return now, 1.0 / part.radius**2
+
+    def _ascended(self, problem: KernelMatrixAdapter, K: Array) -> Array:
+        """Weights on the working set by compiled steps, which are many but quick."""
+        from marginsvm.algorithms.compiled.capped_pairs import ascend_pairs
+
+        assert problem.caps is not None
+        few, rows = self.examples, problem.rows
+        y = rows.moves(np.ones(rows.score_shape))[few]
+        u, f = self.u.copy(), K @ (y * self.u)
+        precision, most = max(_OF_GAP * self.precision, _FINE), _PAIRS * len(few)
+        ascend_pairs(K, y, problem.caps[few], rows.balanced, precision, most, u, f)
+        return u
 
     def _exchanged(self, u: Array, margins: Array, tol: float) -> tuple[Array, Array]:
         """Positions of examples that are not far, and examples with slack to be added."""
@@ -126,7 +143,7 @@ class HingeExamples(Method):
         examples = np.concatenate([self.examples[kept], new])
         order = np.argsort(examples)
         u = np.concatenate([self.u[kept], np.zeros(len(new))])
-        s = min(1.0, _WIDER * self.s) if len(new) else self.s
+        s = min(_NARROW, _WIDER * self.s) if len(new) else self.s
         return replace(self, examples=examples[order], u=u[order], s=s)
 
 
