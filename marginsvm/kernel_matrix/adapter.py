@@ -250,7 +250,20 @@ class KernelMatrixAdapter(ABC):
         """Two rows that cancel, see ``meeting_rows``; the first call takes a pass."""
         return meeting_rows(self)
 
-    # The same problem with slack.
+    # The same problem with slack, or with another one.
+
+    def converted(self, w: Vector, radius: float) -> Vector:
+        """A vector of the problem with another C, whose radius is given, in the units of this."""
+        t = self.radius / radius
+        return Vector(self._converted(w.image, t), t**2 * w.coef)
+
+    @abstractmethod
+    def _converted(self, image: Array, t: float) -> Array:
+        """An image in units of a radius that is larger by the factor t."""
+
+    @abstractmethod
+    def with_C(self, C: float) -> KernelMatrixAdapter:  # noqa: N802 - the parameter's name
+        """The problem with another C and the radius that it has there; nothing is measured anew."""
 
     def softened(self, C: float) -> Self:
         """The problem with a soft margin: the same data, centre, radius and counters.
@@ -258,11 +271,16 @@ class KernelMatrixAdapter(ABC):
         Vectors mean the same in both. The radius is that of the hard margin; so C should be
         large against ``1 / radius**2``, for the slack coordinates to be short beside it.
         """
-        soft = copy(self)
-        soft._scale = self._scale.softened(C, self.rows)
-        soft.C, soft._slack, soft.models = C, soft._scale.slack, {}
-        vars(soft).pop("_layout", None)  # rows as plain arrays, which hold the slack
-        return soft
+        return self._rescaled(self._scale.softened(C, self.rows))
+
+    def _rescaled(self, scale: Scale) -> Self:
+        """A copy with another scale; what a subclass computes from the radius stays as it is."""
+        other = copy(self)
+        other._scale, other._slack = scale, scale.slack
+        other.C, other.radius, other.models = scale.C, scale.radius, {}
+        for name in ("_layout", "meeting"):  # rows as plain arrays, which hold the slack
+            vars(other).pop(name, None)
+        return other
 
     # Counters, and known defects of the data.
 

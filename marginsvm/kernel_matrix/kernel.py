@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -124,6 +125,17 @@ class GramAdapter(KernelMatrixAdapter, HasColumns, HasLayout):
         if squared < -_NEGATIVE * mass**2 * max(1.0, self._highest):  # not rounding
             raise ValueError(self._indefinite(f"a squared norm is {squared:.3g}"))
         return float(np.sqrt(max(squared, 0.0)))
+
+    def _converted(self, image: Array, t: float) -> Array:
+        return image
+
+    def with_C(self, C: float) -> GramAdapter:  # noqa: N802
+        other = self._rescaled(self._scale.with_C(C, self.rows))
+        highest = self._highest * (self.radius / other.radius) ** 2
+        assert isinstance(self.errors, KernelErrors)
+        other.errors = replace(self.errors, radius=other.radius, highest=highest)
+        other._highest = highest
+        return other
 
     def predictor(self, w: Vector, offsets: Array) -> tuple[Array, Array]:
         V = self.rows.adjoint(w.coef) / self.radius**2
