@@ -12,6 +12,8 @@ from marginsvm.algorithms.dual_lp import DualLpPerceptron
 from marginsvm.algorithms.dual_lp_regressor import DualLpRegressor
 from marginsvm.algorithms.lp_baselines import LpPerceptron, PrimalMirrorDescent
 from marginsvm.algorithms.max_margin import MaxMarginClassifier
+from marginsvm.algorithms.max_margin_cv import MaxMarginClassifierCV
+from marginsvm.algorithms.max_margin_path import MarginPath, margin_path
 from marginsvm.algorithms.momentum import MomentumMarginClassifier
 from marginsvm.algorithms.optimistic import OptimisticPerceptron
 from marginsvm.algorithms.rosenblatt import KernelPerceptron
@@ -42,8 +44,10 @@ __all__ = [
     "KernelPerceptron",
     "LpPerceptron",
     "MarginCertificate",
+    "MarginPath",
     "MarginPathDisplay",
     "MaxMarginClassifier",
+    "MaxMarginClassifierCV",
     "MomentumMarginClassifier",
     "NesterovSchedule",
     "NormCertificate",
@@ -61,5 +65,6 @@ __all__ = [
     "check_certificate",
     "check_separability",
     "check_separability_proof",
+    "margin_path",
     "theory_draws",
 ]

@@ -228,6 +228,15 @@ class KernelMatrixAdapter(ABC):
         return None if self._slack is None else np.broadcast_to(self._slack, self.rows.shape)
 
     @property
+    def mean_square(self) -> float:
+        """Mean squared norm of the examples, with their weights, in the user's units.
+
+        With balanced rows, norms are those about the mean.
+        """
+        squared = self._scale.lengths * self.radius**2
+        return float(np.average(squared, weights=self.rows.weights))
+
+    @property
     def width(self) -> float:
         """Numbers in a row that is written out, without slack; infinite where it cannot be."""
         return np.inf

@@ -250,13 +250,15 @@ class GramNewton:
         change = self.gram.rows.moves(self.proof.F - self.w.F)
         return float(np.abs(change).max(initial=0.0))
 
-    def advanced(self, goal: float = 0.0) -> GramNewton:
+    def advanced(self, goal: float = 0.0, most: int = _PRODUCTS) -> GramNewton:
         """One Newton step, with a line search; no more precise than an error of ``goal`` asks for.
 
         Parameters
         ----------
         goal : float
             See ``error``.
+        most : int
+            Products with K for the system at most.
         """
         gram, rows, w = self.gram, self.gram.rows, replace(self.w, b=np.zeros_like(self.w.b))
         weight = (self.u > 0) / gram.slack.s
@@ -272,7 +274,7 @@ class GramNewton:
             return gram.curvature(weight, p)
 
         rtol = max(precision(length, first), _OF_GOAL * goal / max(self.error, goal, 1e-300))
-        z = conjugate_gradients(multiply, leading.solve, descent, rtol, _PRODUCTS, inner)
+        z = conjugate_gradients(multiply, leading.solve, descent, rtol, most, inner)
         flat = replace(z, b=w.b)
         slope, square = inner(w, flat), inner(flat, flat)
         margins = rows.margins(self.w.scores)

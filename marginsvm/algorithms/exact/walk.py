@@ -25,9 +25,12 @@ from marginsvm.rows import Rows
 
 # Solutions whose span the next is looked for in: with three, it contains the parabola through them.
 _SPAN = 3
-# Newton steps for each C at most. Next to a separator, where C is large, more may be needed, but
-# predictors hardly change any more.
-_STEPS = 15
+# Newton steps for each C at most, and those after which a decrease of the objective by less than the
+# tolerance ends them. Next to a separator, where C is large, more may be needed for the gap, but the
+# predictor hardly changes any more.
+_STEPS, _FEW = 15, 4
+# Products with the Gram matrix in a step at most.
+_PRODUCTS = 100
 
 
 @dataclass(frozen=True)
@@ -89,8 +92,7 @@ class Walk(ABC):
 
     def solve(self, C: float, tol: float) -> Solution:
         """Newton's method from the best predictor in the span of the last solutions."""
-        self._set(C)
-        slack, state = SquaredSlack(self._slack(C)), None
+        slack = SquaredSlack(self._slack(C))
         if self._last:
             predictors, margins = (list(part) for part in zip(*self._last, strict=True))
             products = np.array([[self._dot(v, w) for w in predictors] for v in predictors])
@@ -99,21 +101,21 @@ class Walk(ABC):
             state = self._at(slack, sum(parts[1:], parts[0]), known)
         else:
             state = self._first(slack)
-        for _ in range(_STEPS):
-            if self._gap(state, C) <= tol or state.settled:
+        before = np.inf
+        for steps in range(_STEPS):
+            objective = sum(self._lengths(state))
+            idle = steps >= _FEW and before - objective <= tol * objective
+            if idle or self._gap(state, C) <= tol or state.settled:
                 break
-            state = self._step(state, tol)
+            state, before = self._step(state, tol), objective
         self._keep(state, C)
         self._last = [*self._last, self._seen(state)][-_SPAN:]
         self._proofs.append(self._proof(state, C))
         return Solution(self._coef(state), self._last[-1][1], self._gap(state, C))
 
-    def _set(self, C: float) -> None:
-        """Prepare for another C."""
-
     @abstractmethod
     def _slack(self, C: float) -> Array:
-        """Squares of the rows' extra coordinates."""
+        """Squares of the rows' extra coordinates for another C, which is the present one now."""
 
     @abstractmethod
     def _dot(self, v: Any, w: Any) -> float:
@@ -174,11 +176,9 @@ class FeatureWalk(Walk):
         super().__init__()
         self.rows, self._hard, self._system = problem.rows, problem, system
 
-    def _set(self, C: float) -> None:
+    def _slack(self, C: float) -> Array:
         self._system = self._system.anew(C / self._C)
         self._problem = self._hard.softened(C)
-
-    def _slack(self, C: float) -> Array:
         slack = self._problem.slack
         assert slack is not None
         return slack
@@ -248,7 +248,7 @@ class GramWalk(Walk):
         return replace(state, leading=self._leading)
 
     def _step(self, state: GramNewton, tol: float) -> GramNewton:
-        return state.advanced()
+        return state.advanced(most=_PRODUCTS)
 
     def _seen(self, state: GramNewton) -> tuple[Point, Array]:
         return state.w, self.rows.margins(state.w.scores)
@@ -257,7 +257,8 @@ class GramWalk(Walk):
         self._leading, self._C = state.leading, C
 
     def _coef(self, state: GramNewton) -> Array:
-        return state.w.V
+        V = state.w.V  # on examples about their mean, where rows are balanced
+        return np.asarray(V - V.mean(axis=0)) if self.rows.balanced else V
 
     def _lengths(self, state: GramNewton) -> tuple[float, float]:
         u = state.u
