@@ -25,6 +25,7 @@ from marginsvm.certify.checker.check import CertificateCheck, check_certificate
 from marginsvm.certify.checker.regression import NormCheck
 from marginsvm.certify.checker.separability import SeparabilityCheck, check_separability_proof
 from marginsvm.certify.norm_certificate import NormCertificate
+from marginsvm.cost_display import CostCurveDisplay
 from marginsvm.display import MarginPathDisplay, SeparationDisplay
 from marginsvm.dual_state import DualStateMixin
 from marginsvm.kernel_matrix import KernelMatrixAdapter
@@ -37,6 +38,7 @@ __all__ = [
     "BatchPerceptron",
     "CertificateCheck",
     "CheckpointCallback",
+    "CostCurveDisplay",
     "DualLpPerceptron",
     "DualLpRegressor",
     "DualStateMixin",

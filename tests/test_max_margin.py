@@ -487,7 +487,7 @@ def test_real_sets_agree_with_svc_or_the_oracle(name, standardised, shared_data)
 
 
 @pytest.mark.parametrize(
-    "k, params",
+    ("k", "params"),
     [
         (2, {}),
         (3, {}),

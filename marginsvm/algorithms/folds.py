@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,8 +20,9 @@ from marginsvm.algorithms.max_margin import MaxMarginClassifier
 from marginsvm.algorithms.max_margin_path import certified_path
 from marginsvm.data.threads import single_threaded_blas
 from marginsvm.estimator.training_set import TrainingSet, labelled
+from marginsvm.fit import Candidate, Progress
 from marginsvm.fit.confirm import confirm
-from marginsvm.kernel_matrix import LinearAdapter
+from marginsvm.kernel_matrix import GramAdapter, KernelMatrixAdapter, LinearAdapter
 from marginsvm.rows import Rows
 
 # Relative gap at which the fits of folds end, unless that of the fit to all examples is larger.
@@ -29,6 +31,8 @@ from marginsvm.rows import Rows
 # the boundary change sides in both directions, which changes the score by less than its sampling
 # error, a multiple of 1 / sqrt(n).
 FOLD_GAP = 1e-3
+# Rows up to which a working set solves for each C in milliseconds, as precisely where C is large.
+FEW_ROWS = 500
 # Kernel values of a test part that are computed at once.
 _VALUES = 2**22
 
@@ -125,13 +129,18 @@ class Fold:
         return self.X[members]
 
     def _solutions(self, training: TrainingSet, members: Array, Cs: Array) -> Iterator[Solution]:
-        if self.model.kernel == "linear":
-            return _with_features(training, Cs, self.model.tol)
-        if self._is_known(members):
-            assert self.K is not None
-            K = self.K[np.ix_(members, members)].astype(np.float64)  # a copy
-            return _with_kernel(K, training.rows, Cs, self.model.tol)
-        return _certified(self.model, training, Cs)
+        rows = training.rows
+        if self.model.kernel != "linear" and self._is_known(members):
+            return _with_kernel(partial(self._kernel_of, members), rows, Cs, self.model)
+        if self.model.kernel == "linear" and rows.n_rows > FEW_ROWS:
+            return _with_features(training.X, rows, Cs, self.model)
+        problem = training.problem(self.model, self.model._algorithm().requires)
+        return _one_by_one(problem, Cs, self.model)
+
+    def _kernel_of(self, members: Array) -> Array:
+        """Kernel matrix of some examples, as a copy."""
+        assert self.K is not None
+        return self.K[np.ix_(members, members)].astype(np.float64, copy=False)
 
     # Scores of the test part, of shape (n_Cs, n_test, k), without intercepts.
 
@@ -154,38 +163,71 @@ class Fold:
         return np.moveaxis(F.reshape(len(self.test), m, k), 1, 0)
 
 
-def _with_features(training: TrainingSet, Cs: Array, tol: float) -> Iterator[Solution]:
+def _with_features(X: Any, rows: Rows, Cs: Array, model: MaxMarginClassifier) -> Iterator[Solution]:
     """Linear predictors; where there are fewer examples than features, in their span."""
-    X, rows = training.X, training.rows
-    if X.shape[1] <= len(rows.codes) or len(rows.codes) > MAX_EXAMPLES:
-        problem = LinearAdapter(X, rows, whole=False)
-        walk = FeatureWalk(problem, system_for(problem))
-        for C in Cs:
-            at = walk.solve(float(C), tol)
-            coef = np.atleast_2d(at.coef)
-            yield coef, _intercept(rows, at.margins, X[:1] @ coef.T), at.gap
+    n, d = X.shape
+    if n < d and n <= MAX_EXAMPLES:
+
+        def products() -> Array:
+            return np.asarray(linear_kernel(X)).astype(np.float64, copy=False)
+
+        for V, intercept, gap in _with_kernel(products, rows, Cs, model):
+            yield np.asarray(X.T @ V.T).T, intercept, gap
         return
-    K = linear_kernel(X).astype(np.float64, copy=False)
-    for V, intercept, gap in _with_kernel(K, rows, Cs, tol):
-        # X about its mean has the same products with V, whose columns then sum to 0
-        yield np.asarray(X.T @ V.T).T, intercept, gap
-
-
-def _with_kernel(K: Array, rows: Rows, Cs: Array, tol: float) -> Iterator[Solution]:
-    """Predictors with a kernel, in the span of the examples; K is overwritten."""
-    first = K[:1].copy()
-    walk = GramWalk(K, rows)
+    problem = LinearAdapter(X, rows, whole=False)
+    walk = FeatureWalk(problem, system_for(problem))
     for C in Cs:
-        at = walk.solve(float(C), tol)
-        V = at.coef.reshape(len(K), -1)
-        yield V.T, _intercept(rows, at.margins, first @ V), at.gap
+        at = walk.solve(float(C), model.tol)
+        coef = np.atleast_2d(at.coef)
+        yield coef, _intercept(rows, at.margins, X[:1] @ coef.T), at.gap
 
 
-def _certified(model: MaxMarginClassifier, training: TrainingSet, Cs: Array) -> Iterator[Solution]:
-    """By the methods of a single fit, where the Gram matrix would take too much memory."""
-    algorithm = model._algorithm()
-    problem = training.problem(model, algorithm.requires)
-    for soft, progress, _ in certified_path(model, problem, Cs):
+def _with_kernel(
+    products: Callable[[], Array], rows: Rows, Cs: Array, model: MaxMarginClassifier
+) -> Iterator[Solution]:
+    """Predictors in the span of the examples, whose Gram matrix ``products()`` gives.
+
+    Where C is so large that Newton's method does not reach the gap, few rows carry weight, and the
+    methods of single fits go on from there.
+    """
+    left, last = Cs, None
+    if rows.n_rows > FEW_ROWS:
+        K = products()
+        first, walk = K[:1].copy(), GramWalk(K, rows)
+        while len(left):
+            at = walk.solve(float(left[0]), model.tol)
+            if at.gap > model.tol:
+                break
+            V, left = at.coef.reshape(len(K), -1), left[1:]
+            yield V.T, _intercept(rows, at.margins, first @ V), at.gap
+        last = at.weights
+        del K, walk
+    if len(left):
+        yield from _one_by_one(GramAdapter(None, products(), rows), left, model, last)
+
+
+def _one_by_one(
+    problem: KernelMatrixAdapter,
+    Cs: Array,
+    model: MaxMarginClassifier,
+    weights: Array | None = None,
+) -> Iterator[Solution]:
+    """By the methods of single fits: of few rows, or with a Gram matrix too large for memory.
+
+    Parameters
+    ----------
+    problem : KernelMatrixAdapter
+    Cs : ndarray of shape (n_Cs,)
+    model : MaxMarginClassifier
+    weights : ndarray of shape rows.shape, default=None
+        Weights on the rows to begin with.
+    """
+    algorithm, before = model._algorithm(), None
+    if weights is not None:
+        known = problem.combine(weights)
+        seen = Candidate(known, known.mass)
+        before = Progress(None, radius=problem.radius, best=seen, proof=seen)
+    for soft, progress, _ in certified_path(model, problem, Cs, before):
         bounds = progress.confirmed or confirm(algorithm, soft, progress)
         gap = 1.0 - bounds.lower / max(bounds.upper, 1e-300)
         yield bounds.predictor.coef, bounds.predictor.intercept, gap

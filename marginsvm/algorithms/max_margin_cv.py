@@ -61,9 +61,9 @@ class MaxMarginClassifierCV(
     Cs : int or array-like of shape (n_Cs,)
         Values of C, or how many (dimensionless for given units of X). These are placed by r, the
         root mean square distance of an example from the mean (with kernels, in feature space;
-        without an intercept, from 0): in geometric progression from ``1 / (2 n r^2)``, below which
-        all solutions are the difference of the class means, but no less than ``1e-4 / r^2``, to
-        ``1e4 / r^2``, where the slack that C leaves to an example is less than 1 % of r.
+        without an intercept, from 0): in geometric progression from ``1e-3 / r^2``, or
+        ``1 / (2 n r^2)`` if that is larger, below which all solutions are the difference of the
+        class means, to ``1e6 / r^2``, where features count that spread over a thousandth of r.
     cv : int, cross-validation generator or iterable of (train, test)
         Folds; None and integers mean stratified ones, five by default, without shuffling.
     scoring : str or callable
@@ -71,8 +71,9 @@ class MaxMarginClassifierCV(
         estimator with ``decision_function`` and ``predict`` on the held-out examples only.
     tol : float
         Relative gap between the certified bounds of the model (dimensionless). The fits of folds
-        end at a gap of 1e-3, or this one if it is larger: what they leave open changes scores
-        less than which examples happen to be held out.
+        end at a gap of 1e-3, or this one if it is larger, or where Newton's steps reduce the
+        objective by no larger share: what they leave open changes scores less than which examples
+        happen to be held out.
     max_iter : int
         Rounds of the fit to all examples.
     n_jobs : int

@@ -21,13 +21,13 @@ from marginsvm.fit.play import begin
 from marginsvm.kernel_matrix import KernelMatrixAdapter
 
 # Ends of the grid, as multiples of 1 / r^2, where r^2 is the mean squared distance of an example
-# from the mean of all. At the upper end, the extra coordinate 1 / sqrt(2 C) of a soft margin is 0.7 %
-# of r, which is as good as none to held-out examples at distances of r; and of n examples, features
-# count that spread over r / sqrt(2e4 n) or more, as they do in raw data.
-_HIGH = 1e4
-# Below 1 / (2 n r^2) the solution is the difference of the class means, whatever C; of many
-# examples, four decades on this side, too, are enough.
-_LOW = 1e-4
+# from the mean of all. At the upper end, of n examples, features count that spread over
+# r / sqrt(2e6 n) or more: in raw data, few features in large units make up r, and others decide.
+_HIGH = 1e6
+# Below 1 / (2 n r^2) the solution is the difference of the class means, whatever C. Of many
+# examples, at 1e-3 / r^2 still only the directions count in which all spread most: 2e-3 n of them
+# at most, as the eigenvalues of the second moments sum to n r^2.
+_LOW = 1e-3
 
 
 def grid_of_costs(problem: KernelMatrixAdapter, number: int) -> Array:
@@ -110,7 +110,10 @@ class MarginPath:
 
 
 def certified_path(
-    model: MaxMarginClassifier, problem: KernelMatrixAdapter, Cs: Array
+    model: MaxMarginClassifier,
+    problem: KernelMatrixAdapter,
+    Cs: Array,
+    before: Progress | None = None,
 ) -> Iterator[tuple[KernelMatrixAdapter, Progress, str]]:
     """Fits for one C after another, each from the solution before it.
 
@@ -121,13 +124,15 @@ def certified_path(
     problem : KernelMatrixAdapter
         With any C.
     Cs : ndarray of shape (n_Cs,)
+    before : Progress, default=None
+        Progress of an earlier fit of these examples, to begin with.
 
     Yields
     ------
     problem, progress, status
         The problem with that C, and how its fit has ended.
     """
-    algorithm, stopping, before = model._algorithm(), model._stopping(), None
+    algorithm, stopping = model._algorithm(), model._stopping()
     for C in Cs:
         soft = problem.with_C(float(C))
         outcome = play(algorithm, soft, stopping, resume=begin(algorithm, soft, before))
@@ -184,7 +189,7 @@ def margin_path(
     >>> path.coefs.shape, bool((path.gaps <= 1e-6).all())
     ((5, 3, 4), True)
     >>> path.n_support
-    array([150, 136,  45,  18,  18])
+    array([150, 112,  21,  18,  18])
     """
     if "C" in params:
         raise ValueError("margin_path takes Cs, an integer or a list, in place of C")

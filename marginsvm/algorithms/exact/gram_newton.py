@@ -260,6 +260,22 @@ class GramNewton:
         most : int
             Products with K for the system at most.
         """
+        gram, w = self.gram, replace(self.w, b=np.zeros_like(self.w.b))
+        # without slack, the predictor shrinks, and its intercept too
+        z, now = -1.0 * self.w, replace(self, products=self.products + 2)
+        if self.u.any():
+            z, now = self._direction(goal, most)
+        flat = replace(z, b=w.b)
+        slope, square = inner(w, flat), inner(flat, flat)
+        margins = gram.rows.margins(self.w.scores)
+        t = gram.slack.line_search(margins, gram.rows.moves(z.scores), slope, square)
+        new = self.at(gram, gram.point(w.V + t * z.V, self.w.b + t * z.b))
+        settled = t * t * square <= _STEP**2 * inner(w, w)
+        new = replace(new, leading=now.leading, first=now.first, products=now.products)
+        return replace(new, settled=settled)
+
+    def _direction(self, goal: float, most: int) -> tuple[Point, GramNewton]:
+        """Newton's direction, and this iterate with what is known of the system now."""
         gram, rows, w = self.gram, self.gram.rows, replace(self.w, b=np.zeros_like(self.w.b))
         weight = (self.u > 0) / gram.slack.s
         descent = self.proof - w
@@ -275,10 +291,4 @@ class GramNewton:
 
         rtol = max(precision(length, first), _OF_GOAL * goal / max(self.error, goal, 1e-300))
         z = conjugate_gradients(multiply, leading.solve, descent, rtol, most, inner)
-        flat = replace(z, b=w.b)
-        slope, square = inner(w, flat), inner(flat, flat)
-        margins = rows.margins(self.w.scores)
-        t = gram.slack.line_search(margins, rows.moves(z.scores), slope, square)
-        new = self.at(gram, gram.point(w.V + t * z.V, self.w.b + t * z.b))
-        settled = t * t * square <= _STEP**2 * inner(w, w)
-        return replace(new, leading=leading, first=first, products=products, settled=settled)
+        return z, replace(self, leading=leading, first=first, products=products)

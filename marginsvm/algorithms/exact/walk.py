@@ -25,9 +25,9 @@ from marginsvm.rows import Rows
 
 # Solutions whose span the next is looked for in: with three, it contains the parabola through them.
 _SPAN = 3
-# Newton steps for each C at most, and those after which a decrease of the objective by less than the
-# tolerance ends them. Next to a separator, where C is large, more may be needed for the gap, but the
-# predictor hardly changes any more.
+# Newton steps for each C at most, and those after which a decrease of the objective by less than
+# the tolerance ends them. Next to a separator, where C is large, more may be needed for the gap,
+# but the predictor hardly changes any more.
 _STEPS, _FEW = 15, 4
 # Products with the Gram matrix in a step at most.
 _PRODUCTS = 100
@@ -43,12 +43,15 @@ class Solution:
         The predictor in the user's units; in the span of the examples, their coefficients.
     margins : ndarray of shape rows.shape
         With its intercept.
+    weights : ndarray of shape rows.shape
+        The data player's weights (only their ratios matter).
     gap : float
         Relative gap between the bounds on the margin, rounding neglected.
     """
 
     coef: Array
     margins: Array
+    weights: Array
     gap: float
 
 
@@ -94,9 +97,9 @@ class Walk(ABC):
         """Newton's method from the best predictor in the span of the last solutions."""
         slack = SquaredSlack(self._slack(C))
         if self._last:
-            predictors, margins = (list(part) for part in zip(*self._last, strict=True))
+            predictors = [predictor for predictor, _ in self._last]
             products = np.array([[self._dot(v, w) for w in predictors] for v in predictors])
-            c, known = best_combination(self.rows, slack, margins, products)
+            c, known = best_combination(self.rows, slack, [m for _, m in self._last], products)
             parts = [factor * v for factor, v in zip(c, predictors, strict=True)]
             state = self._at(slack, sum(parts[1:], parts[0]), known)
         else:
@@ -111,7 +114,8 @@ class Walk(ABC):
         self._keep(state, C)
         self._last = [*self._last, self._seen(state)][-_SPAN:]
         self._proofs.append(self._proof(state, C))
-        return Solution(self._coef(state), self._last[-1][1], self._gap(state, C))
+        weights, margins = self._weights(state), self._last[-1][1]
+        return Solution(self._coef(state), margins, weights, self._gap(state, C))
 
     @abstractmethod
     def _slack(self, C: float) -> Array:
@@ -144,6 +148,10 @@ class Walk(ABC):
     @abstractmethod
     def _coef(self, state: Any) -> Array:
         """Coefficients of an iterate in the user's units."""
+
+    @abstractmethod
+    def _weights(self, state: Any) -> Array:
+        """The data player's weights."""
 
     @abstractmethod
     def _lengths(self, state: Any) -> tuple[float, float]:
@@ -205,6 +213,9 @@ class FeatureWalk(Walk):
         zero = np.zeros(max(1, self.rows.n_groups))
         return self._problem.predictor(state.separator, zero)[0]
 
+    def _weights(self, state: Newton) -> Array:
+        return state.separator.coef
+
     def _lengths(self, state: Newton) -> tuple[float, float]:
         w, u = state.separator.image, state.separator.coef
         return inner(w, w), float(np.sum(state.slack.s * u * u))
@@ -259,6 +270,9 @@ class GramWalk(Walk):
     def _coef(self, state: GramNewton) -> Array:
         V = state.w.V  # on examples about their mean, where rows are balanced
         return np.asarray(V - V.mean(axis=0)) if self.rows.balanced else V
+
+    def _weights(self, state: GramNewton) -> Array:
+        return state.u
 
     def _lengths(self, state: GramNewton) -> tuple[float, float]:
         u = state.u
