@@ -27,7 +27,7 @@ from marginsvm.rows import Rows
 _SPAN = 3
 # Newton steps for each C at most, and those after which a decrease of the objective by less than
 # the tolerance ends them. Next to a separator, where C is large, more may be needed for the gap,
-# but the predictor hardly changes any more.
+# but the predictor hardly changes any more; once that was so, a single such step ends them.
 _STEPS, _FEW = 15, 4
 # Products with the Gram matrix in a step at most.
 _PRODUCTS = 100
@@ -91,7 +91,7 @@ class Walk(ABC):
     def __init__(self) -> None:
         self._last: list[tuple[Any, Array]] = []  # predictors, and their margins
         self._proofs: list[_Proof] = []  # one for each C so far
-        self._C = np.nan
+        self._C, self._patience = np.nan, _FEW
 
     def solve(self, C: float, tol: float) -> Solution:
         """Newton's method from the best predictor in the span of the last solutions."""
@@ -107,13 +107,15 @@ class Walk(ABC):
         before = np.inf
         for steps in range(_STEPS):
             objective = sum(self._lengths(state))
-            idle = steps >= _FEW and before - objective <= tol * objective
+            idle = steps >= self._patience and before - objective <= tol * objective
             if idle or self._gap(state, C) <= tol or state.settled:
                 break
             state, before = self._step(state, tol), objective
         self._keep(state, C)
         self._last = [*self._last, self._seen(state)][-_SPAN:]
         self._proofs.append(self._proof(state, C))
+        if self._gap(state, C) > tol:
+            self._patience = 1
         weights, margins = self._weights(state), self._last[-1][1]
         return Solution(self._coef(state), margins, weights, self._gap(state, C))
 
