@@ -24,7 +24,7 @@ from sklearn.svm import SVC, LinearSVC
 
 from marginsvm import MaxMarginClassifier, MaxMarginClassifierCV
 
-LIMIT = 200.0  # CPU seconds
+LIMIT = 60.0  # CPU seconds
 COSTS, FOLDS, TURNS = 20, 5, 3
 RBF = {"kernel": "rbf", "gamma": 0.02}
 

@@ -192,7 +192,8 @@ class MaxMarginClassifierCV(
         X, y, weight = _validated(X, y, sample_weight)
         cv = check_cv(self.cv, y, classifier=True)
         split, scoring = self._routed(sample_weight, params)
-        splits = list(cv.split(X, y, **split))
+        everyone = np.arange(len(y))  # folds may be given as masks
+        splits = [(everyone[train], everyone[test]) for train, test in cv.split(X, y, **split)]
         in_folds, K = _for_folds(model, training.gamma, self), None
         if self.kernel == "precomputed":
             K = X
