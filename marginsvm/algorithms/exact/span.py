@@ -43,7 +43,8 @@ def best_combination(
         Of the combination, under the best intercept.
     """
     nothing = rows.margins(np.zeros(rows.score_shape))  # infinite where there is no row
-    M = np.stack([np.where(np.isfinite(m), m, 0.0).ravel() for m in margins], axis=1)
+    M = np.stack([m.ravel() for m in margins])
+    M[:, np.isinf(nothing).ravel()] = 0.0
     s = np.broadcast_to(slack.s, rows.shape).ravel()
     c = np.eye(1, len(margins), len(margins) - 1)[0]
     now = margins[-1]
@@ -52,15 +53,13 @@ def best_combination(
             b = slack.best_intercept(rows, now)
             now = now + rows.moves(np.broadcast_to(b, rows.score_shape))
         u = slack.weights(now).ravel()
-        active = np.flatnonzero(u)
-        M_active = M[active]
-        force = M_active.T @ u[active] - products @ c
-        H = products + (M_active / s[active, None]).T @ M_active
+        force = M @ u - products @ c
+        H = products + (M * ((u > 0.0) / s)) @ M.T
         step = np.linalg.lstsq(H, force, rcond=_DEPENDENT)[0]
         objective = 0.5 * (float(c @ products @ c) + float((s * u) @ u))
         if not 0.5 * float(force @ step) > _DECREASE * objective:
             break
-        move = (M @ step).reshape(rows.shape)
+        move = (step @ M).reshape(rows.shape)
         slope, square = float(c @ products @ step), float(step @ products @ step)
         t = slack.line_search(now, move, slope, square)
         c, now = c + t * step, now + t * move + nothing
