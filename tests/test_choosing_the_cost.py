@@ -215,6 +215,17 @@ def test_folds_in_parallel(backend, rng):
     np.testing.assert_array_equal(one.scores_, two.scores_)
 
 
+def test_a_fold_may_lack_a_class(rng):
+    """The classes that it has are told apart, also where weights are given for all."""
+    X, y = uneven(rng, n=60, k=3)
+    two = np.flatnonzero(y < 2)
+    splits = [(two, np.arange(60)), (np.arange(60) % 2 == 0, np.arange(60) % 2 == 1)]
+    for class_weight in ({2: 3.0}, "balanced"):
+        clf = MaxMarginClassifierCV(Cs=3, cv=splits, class_weight=class_weight).fit(X, y)
+        assert clf.scores_[0].max() <= len(two) / 60
+        assert len(clf.classes_) == 3
+
+
 def test_without_a_refit_there_are_scores_and_no_model(rng):
     X, y = uneven(rng)
     clf = MaxMarginClassifierCV(Cs=3, refit=False).fit(X, y)

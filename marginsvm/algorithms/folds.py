@@ -85,11 +85,12 @@ class Fold:
     Attributes
     ----------
     model : MaxMarginClassifier
-        Its parameters; gamma is a number, C does not matter, tol is that of the fold.
+        Its parameters; gamma is a number, C does not matter, tol is that of the fold, class_weight
+        is None or "balanced".
     X, y : array-like
         All examples and their labels.
     weight : ndarray of shape (n_samples,) or None
-        Sample weights.
+        Sample weights, times given weights of classes.
     K : ndarray of shape (n_samples, n_samples) or None
         Kernel matrix of all examples, where it is known.
     train, test : ndarray of int

@@ -36,6 +36,7 @@ from marginsvm.estimator.declaring import parameter, with_parameters
 from marginsvm.estimator.parameters import CommonParameters, KernelParameters
 from marginsvm.estimator.prediction import PredictorMixin, canonical
 from marginsvm.estimator.training_set import TrainingSet, training_set
+from marginsvm.estimator.weights import ClassWeights
 
 # Parameters that are those of the single fits as well.
 _SHARED = (
@@ -190,6 +191,8 @@ class MaxMarginClassifierCV(
         problem = training.problem(model, model._algorithm().requires)
         Cs = costs_in_order(self.Cs, problem)
         X, y, weight = _validated(X, y, sample_weight)
+        if self.class_weight != "balanced":  # which each fold is by itself
+            weight = ClassWeights.of(self.class_weight, y, weight).applied(y, weight)
         cv = check_cv(self.cv, y, classifier=True)
         split, scoring = self._routed(sample_weight, params)
         everyone = np.arange(len(y))  # folds may be given as masks
@@ -307,5 +310,7 @@ def _validated(X: Any, y: Any, sample_weight: Any) -> tuple[Any, Array, Array | 
 def _for_folds(model: MaxMarginClassifier, gamma: float, search: Any) -> MaxMarginClassifier:
     """The model of folds: less precise, and with the kernel that all examples together give."""
     model = copy(model).set_params(tol=max(search.tol, FOLD_GAP), max_iter=search.max_iter)
+    if model.class_weight != "balanced":
+        model.set_params(class_weight=None)  # it is in the weights of the examples
     model._gamma = gamma
     return model.set_params(gamma=gamma) if gamma else model
