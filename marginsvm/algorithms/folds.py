@@ -188,8 +188,8 @@ def _with_kernel(
 ) -> Iterator[Solution]:
     """Predictors in the span of the examples, whose Gram matrix ``products()`` gives.
 
-    Where C is so large that Newton's method does not reach the gap, few rows carry weight, and the
-    methods of single fits go on from there.
+    Where C is so large that Newton's method labours or does not reach the gap, few rows carry
+    weight, and the methods of single fits go on from there.
     """
     left, last = Cs, None
     if rows.n_rows > FEW_ROWS:
@@ -201,6 +201,8 @@ def _with_kernel(
                 break
             V, left = at.coef.reshape(len(K), -1), left[1:]
             yield V.T, _intercept(rows, at.margins, first @ V), at.gap
+            if at.laboured:
+                break
         last = at.weights
         del K, walk
     if len(left):

@@ -136,9 +136,9 @@ class Span:
     features: Array
 
     @classmethod
-    def of(cls, gram: Gram) -> Span:
+    def of(cls, gram: Gram, share: int = _SHARE) -> Span:
         """Span of the leading eigenvectors of some examples (Nystroem)."""
-        unknowns = min(_UNKNOWNS, len(gram.K) // _SHARE)
+        unknowns = min(_UNKNOWNS, len(gram.K) // share)
         most = max(1, unknowns // int(np.prod(gram.rows.score_shape[1:])))
         few = spread_evenly(gram.rows.codes, min(_SAMPLE, _EXAMPLES_EACH * most))
         length, U = np.linalg.eigh(gram.K[np.ix_(few, few)])

@@ -15,7 +15,8 @@ import numpy as np
 
 from marginsvm._rounding import inner
 from marginsvm._typing import Array
-from marginsvm.algorithms.exact.gram_newton import Gram, GramNewton, Point
+from marginsvm.algorithms.exact.gram_newton import Gram, GramNewton, Leading, Point, Span
+from marginsvm.algorithms.exact.method import MAX_ROWS
 from marginsvm.algorithms.exact.newton import Newton
 from marginsvm.algorithms.exact.slack import SquaredSlack
 from marginsvm.algorithms.exact.span import best_combination
@@ -29,8 +30,12 @@ _SPAN = 3
 # the tolerance ends them. Next to a separator, where C is large, more may be needed for the gap,
 # but the predictor hardly changes any more; once that was so, a single such step ends them.
 _STEPS, _FEW = 15, 4
-# Products with the Gram matrix in a step at most.
-_PRODUCTS = 100
+# Operations of a working set of m rows, about m^3 with its rounds, in the time in which a product
+# reads one number of a Gram matrix.
+_READ = 5.0
+# Products with the Gram matrix in a step at most, and directions in which a system is solved
+# directly, as a share of the examples: next to a product, that then takes little time.
+_PRODUCTS, _SHARE = 100, 4
 
 
 @dataclass(frozen=True)
@@ -47,12 +52,15 @@ class Solution:
         The data player's weights (only their ratios matter).
     gap : float
         Relative gap between the bounds on the margin, rounding neglected.
+    laboured : bool
+        Whether a working set of the rows with weight would have taken less time.
     """
 
     coef: Array
     margins: Array
     weights: Array
     gap: float
+    laboured: bool = False
 
 
 @dataclass(frozen=True)
@@ -117,7 +125,12 @@ class Walk(ABC):
         if self._gap(state, C) > tol:
             self._patience = 1
         weights, margins = self._weights(state), self._last[-1][1]
-        return Solution(self._coef(state), margins, weights, self._gap(state, C))
+        gap, laboured = self._gap(state, C), self._laboured(state)
+        return Solution(self._coef(state), margins, weights, gap, laboured)
+
+    def _laboured(self, state: Any) -> bool:
+        """Whether a working set of the rows with weight would have taken less time."""
+        return False
 
     @abstractmethod
     def _slack(self, C: float) -> Array:
@@ -241,7 +254,8 @@ class GramWalk(Walk):
         super().__init__()
         self.rows = rows
         self._gram = Gram.of(K, rows, SquaredSlack(np.ones(1)))
-        self._leading: Any = None
+        nothing = np.zeros(rows.shape)  # for which it will be outdated
+        self._leading = Leading(Span.of(self._gram, _SHARE), nothing, np.zeros((0, 0)))
 
     def _slack(self, C: float) -> Array:
         weights = self.rows.weights
@@ -254,7 +268,8 @@ class GramWalk(Walk):
     def _first(self, slack: SquaredSlack) -> GramNewton:
         zero = np.zeros(self.rows.score_shape)
         gram = replace(self._gram, slack=slack)
-        return GramNewton.start(gram, zero, np.zeros(self.rows.score_shape[1:]))
+        state = GramNewton.start(gram, zero, np.zeros(self.rows.score_shape[1:]))
+        return replace(state, leading=self._leading)
 
     def _at(self, slack: SquaredSlack, predictor: Point, margins: Array) -> GramNewton:
         state = GramNewton.at(replace(self._gram, slack=slack), predictor)
@@ -267,7 +282,7 @@ class GramWalk(Walk):
         return state.w, self.rows.margins(state.w.scores)
 
     def _keep(self, state: GramNewton, C: float) -> None:
-        self._leading, self._C = state.leading, C
+        self._leading, self._C = state.leading or self._leading, C
 
     def _coef(self, state: GramNewton) -> Array:
         V = state.w.V  # on examples about their mean, where rows are balanced
@@ -275,6 +290,10 @@ class GramWalk(Walk):
 
     def _weights(self, state: GramNewton) -> Array:
         return state.u
+
+    def _laboured(self, state: GramNewton) -> bool:
+        m, read = np.count_nonzero(state.u), state.products * state.w.V.size * len(state.w.V)
+        return m <= MAX_ROWS and _READ * read > float(m) ** 3
 
     def _lengths(self, state: GramNewton) -> tuple[float, float]:
         u = state.u
