@@ -293,7 +293,7 @@ class GramWalk(Walk):
 
     def _laboured(self, state: GramNewton) -> bool:
         m, read = np.count_nonzero(state.u), state.products * state.w.V.size * len(state.w.V)
-        return m <= MAX_ROWS and _READ * read > float(m) ** 3
+        return bool(m <= MAX_ROWS and _READ * read > float(m) ** 3)
 
     def _lengths(self, state: GramNewton) -> tuple[float, float]:
         u = state.u
