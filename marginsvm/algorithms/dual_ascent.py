@@ -132,8 +132,12 @@ def margin_sequences(problem: KernelMatrixAdapter, vector: Vector) -> Sequences:
     """The sequences for margins of at least 1: of a soft margin, those of linear rate."""
     if problem.slack is None:
         return HardSequences.at(problem, vector)
-    ends = np.ones(problem.rows.shape), np.full(problem.rows.shape, np.inf)
-    return ProximalSequences.at(problem, Intervals(*ends), vector)
+    return ProximalSequences.at(problem, margin_intervals(problem), vector)
+
+
+def margin_intervals(problem: KernelMatrixAdapter) -> Intervals:
+    """Where margins are to lie: at least at 1."""
+    return Intervals(np.ones(problem.rows.shape), np.full(problem.rows.shape, np.inf))
 
 
 def before(gamma: float) -> float:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -12,7 +12,8 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import StrOptions
 
 from marginsvm._typing import Array
-from marginsvm.algorithms.dual_ascent import Sequences, margin_sequences
+from marginsvm.algorithms.dual_ascent import Sequences, margin_intervals, margin_sequences
+from marginsvm.algorithms.dual_newton import Newton, working_set
 from marginsvm.dual_state import DualStateMixin
 from marginsvm.estimator.declaring import parameter, with_parameters
 from marginsvm.estimator.parameters import KernelParameters, LpParameters, RandomParameters
@@ -21,7 +22,6 @@ from marginsvm.kernel_matrix import KernelMatrixAdapter
 from marginsvm.rows import Rows, Vector
 
 _LAST_RESORT = 50  # epochs of Algorithm 1, for a model of weighted examples
-_FEW = 100  # a working set gains as many rows as it has, or this many
 
 
 @dataclass(frozen=True)
@@ -43,6 +43,7 @@ class DualLpState:
     min_margin: float | None = None
     pocket: Vector | None = None
     mistakes: float = np.inf
+    newton: Newton = field(default_factory=Newton)
 
 
 @dataclass(frozen=True)
@@ -56,7 +57,7 @@ class DualLp(Algorithm):
     sampling : {"permutation", "uniform"}
         How the coordinates of an epoch are drawn.
     restart : bool
-        Whether the acceleration begins again where the gap grows.
+        Whether the acceleration begins again where the gap grows, and where Newton's method gets.
     shrinking : bool
         Whether coordinates are drawn from a working set.
     random_state : int, RandomState instance or None
@@ -78,9 +79,12 @@ class DualLp(Algorithm):
         return DualLpState(seed, sequences, zero, problem.rows.flat_indices())
 
     def step(self, problem: KernelMatrixAdapter, state: DualLpState) -> DualLpState:
-        """Play an epoch: as many coordinates as rows."""
+        """Play an epoch, as many coordinates as rows, or a step of Newton's method."""
         from marginsvm.algorithms.compiled import coordinates as loops
 
+        restarts = self.accelerated and self.restart
+        if restarts and state.newton.is_due(problem, state.active.size):
+            return self._by_newton(problem, state)
         sequences = state.sequences
         order = draw(state.seed, state.t, state.active, problem.n_rows, self.sampling)
         choosing = self.shrinking and state.t == 0  # plain steps leave most weights at zero
@@ -90,9 +94,16 @@ class DualLp(Algorithm):
             alpha = sequences.answer.copy()
             loops.ascend(problem, order, alpha)
             sequences = sequences.begun(alpha, state.active.size)
-        v, t, steps = sequences.answer, state.t + 1, state.steps + order.size
-        state = replace(state, sequences=sequences, v=v, t=t, steps=steps, min_margin=None)
-        return self._measured(problem, state) if t >= state.next_measurement else state
+        state = replace(
+            state,
+            sequences=sequences,
+            v=sequences.answer,
+            t=state.t + 1,
+            steps=state.steps + order.size,
+            min_margin=None,
+            newton=state.newton.after(problem, order.size),
+        )
+        return self._measured(problem, state) if state.t >= state.next_measurement else state
 
     def candidates(self, problem: KernelMatrixAdapter, state: DualLpState) -> Iterator[Candidate]:
         """``v``, as a predictor and a proof."""
@@ -128,20 +139,20 @@ class DualLp(Algorithm):
     def _choose(
         self, problem: KernelMatrixAdapter, state: DualLpState, margins: Array
     ) -> DualLpState:
-        """Make a working set: the support of v, and as many others of smallest margin.
+        """Make a working set: the support of v, and as many others of smallest margin."""
+        v = without_traces(problem, state.v)
+        chosen = working_set(v.coef.reshape(-1) > 0.0, margins)
+        return begin_again(problem, replace(state, active=chosen), v)
 
-        v keeps a trace of every row that it ever touched; a plain step takes it away
-        from those whose margin is above 1.
-        """
-        from marginsvm.algorithms.compiled import coordinates as loops
-
-        v = problem.combine(np.maximum(state.v.coef, 0.0))
-        weights = v.coef.reshape(-1)
-        loops.ascend(problem, np.flatnonzero(weights), v)
-        support = weights > 0.0
-        size = min(problem.n_rows, support.sum() + max(_FEW, support.sum()))
-        chosen = np.argpartition(np.where(support, -np.inf, margins), size - 1)[:size]
-        return begin_again(problem, replace(state, active=np.sort(chosen)), v)
+    def _by_newton(self, problem: KernelMatrixAdapter, state: DualLpState) -> DualLpState:
+        """Begin again at the point that a step of Newton's method on a working set gives."""
+        v = without_traces(problem, state.sequences.answer)
+        chosen = working_set(v.coef.reshape(-1) > 0.0, problem.margins(v).ravel())
+        v, newton = state.newton.step(problem, margin_intervals(problem), v, chosen)
+        active = chosen if self.shrinking else state.active
+        state = begin_again(problem, replace(state, active=active, newton=newton), v)
+        v = state.sequences.answer
+        return self._measured(problem, replace(state, v=v, t=state.t + 1, min_margin=None))
 
 
 @dataclass(frozen=True)
@@ -295,6 +306,19 @@ class DualLpPerceptron(
     def _stopping(self) -> Stopping:
         # the margins of text may be below tol, and acceleration soon finds them
         return replace(super()._stopping(), negligible=0.1 * self.tol)
+
+
+def without_traces(problem: KernelMatrixAdapter, v: Vector) -> Vector:
+    """The vector after plain steps along its rows.
+
+    Accelerated sequences keep a trace of every row that they ever touched; a plain step takes it
+    away from those whose margin is above 1.
+    """
+    from marginsvm.algorithms.compiled import coordinates as loops
+
+    v = problem.combine(np.maximum(v.coef, 0.0))
+    loops.ascend(problem, np.flatnonzero(v.coef.reshape(-1)), v)
+    return v
 
 
 def begin_again(problem: KernelMatrixAdapter, state: DualLpState, v: Vector) -> DualLpState:

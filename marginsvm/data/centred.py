@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import partial, reduce
 
 import numpy as np
+import scipy.sparse as sp
 
 from marginsvm._cached import cached_property
 from marginsvm._rounding import Extended, is_dense
@@ -85,6 +86,16 @@ class CentredExamples:
             out -= X @ mean[:, None] + Y @ mean - mean @ mean
         out += self.constant**2
         return out
+
+    def scaled_gram(self, index: Array, scale: Array) -> Array:
+        """Inner products of some examples, each feature times its scale, in the user's units."""
+        if not self.store.sparse or self.centre.mean is not None:
+            X = self.written_out(index) * scale
+            return X @ X.T
+        d, X = self.store.shape[1], self.store.take(index).astype(np.float64)
+        X = X @ sp.diags_array(scale[:d])
+        constant = self.constant * scale[d] if self.constant else 0.0
+        return np.asarray((X @ X.T).toarray() + constant**2)
 
     def extended_image(self, few: Array, V: Array) -> Array:
         """Image of coefficients V on few examples, summed in extended precision."""
