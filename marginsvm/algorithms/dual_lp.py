@@ -83,7 +83,7 @@ class DualLp(Algorithm):
         from marginsvm.algorithms.compiled import coordinates as loops
 
         restarts = self.accelerated and self.restart
-        if restarts and state.newton.is_due(problem, state.active.size):
+        if restarts and state.newton.is_due(state.active.size):
             return self._by_newton(problem, state)
         sequences = state.sequences
         order = draw(state.seed, state.t, state.active, problem.n_rows, self.sampling)
@@ -316,7 +316,7 @@ def without_traces(problem: KernelMatrixAdapter, v: Vector) -> Vector:
     """
     from marginsvm.algorithms.compiled import coordinates as loops
 
-    v = problem.combine(np.maximum(v.coef, 0.0))
+    v = problem.combine(np.maximum(v.coef, 0.0)).copy()  # whose image is in C order
     loops.ascend(problem, np.flatnonzero(v.coef.reshape(-1)), v)
     return v
 

@@ -16,18 +16,19 @@ from scipy.linalg.lapack import dposv
 from scipy.optimize import brentq
 
 from marginsvm._typing import Array
+from marginsvm.fit.interrupts import let_interrupts_through
 from marginsvm.kernel_matrix import KernelMatrixAdapter
 from marginsvm.kernel_matrix.capabilities import row_layout
-from marginsvm.kernel_matrix.layout import SPARSE
 from marginsvm.rows import Intervals, Vector
 
 _FEW = 100  # a working set gains as many rows as it has, or this many
-_ROOM = 2**24  # numbers (128 MB) that the matrix and the rows of a working set may take
-# Work is counted in numbers of rows that a loop over coordinates visits, as measured. BLAS takes as
-# long for 40 products of numbers as such a loop for one, a sparse product for 4; pivoting takes
-# m^3 / 30; calls from Python as long as 50,000 numbers in an epoch, and five times that in a step.
-_PRODUCT, _SPARSE_PRODUCT, _PIVOTING, _CALLS, _STEPS = 40.0, 4.0, 30.0, 50_000.0, 5.0
-_POWERS = 3.0  # how much longer a step along a coordinate takes if it computes powers
+_MOST = 2500  # rows of a working set, whose matrices take 200 MB
+# Work is counted in steps along a coordinate, about as measured with hundreds of features. It does
+# not depend on their number, or on how many are zero, so that a fit takes the same steps for all
+# forms of the same data. The matrix of m rows, a product in BLAS, takes m^2 / 40, pivoting m^3 /
+# 10,000, calls from Python 500 in an epoch and five times that in a step of Newton's.
+_PRODUCT, _PIVOTING, _CALLS, _MORE_CALLS = 40.0, 10_000.0, 500.0, 5.0
+_POWERS = 6.0  # how much longer a step along a coordinate takes if it computes powers
 # Curvature that is added, relative to the mean, at first and at least. It moves the solution
 # towards the weights at hand, so that the model is trusted near them; and where rows are
 # dependent, it makes the model definite. It falls or grows tenfold as the model is right or not.
@@ -54,15 +55,13 @@ class Newton:
 
     def after(self, problem: KernelMatrixAdapter, steps: int) -> Newton:
         """The same after so many steps along coordinates."""
-        work = steps * _width(problem) * (1.0 if row_layout(problem).q == 2.0 else _POWERS)
+        work = steps * (1.0 if row_layout(problem).q == 2.0 else _POWERS)
         return replace(self, spent=self.spent + work + _CALLS)
 
-    def is_due(self, problem: KernelMatrixAdapter, m: int) -> bool:
+    def is_due(self, m: int) -> bool:
         """Whether a step on m rows would take no more time than was spent since the last one."""
-        d, sparse = _width(problem), row_layout(problem).form == SPARSE
-        work = m**2 * d / (_SPARSE_PRODUCT if sparse else _PRODUCT) + m**3 / _PIVOTING
-        work += problem.n_rows * d + _STEPS * _CALLS
-        return m * (m + d) <= _ROOM and self.spent >= work
+        work = m**2 / _PRODUCT + m**3 / _PIVOTING + _MORE_CALLS * _CALLS
+        return m <= _MOST and self.spent >= work
 
     def step(
         self, problem: KernelMatrixAdapter, intervals: Intervals, v: Vector, chosen: Array
@@ -73,8 +72,9 @@ class Newton:
         pull = H @ weights - problem.margins(v).ravel()[chosen]  # also of the rows left out
         damping, mean = self.damping, np.trace(H) / max(len(H), 1)
         for _ in range(_TRIES):
-            damped = H + np.diag(np.full(len(H), damping * mean))
-            found = pivoted(damped, low, high, pull + damping * mean * weights, weights)
+            added = damping * mean
+            damped = H + added * np.eye(len(H))
+            found = pivoted(damped, low, high, pull + added * weights, weights)
             if found is not None:
                 break
             damping *= 10.0
@@ -116,6 +116,7 @@ def pivoted(H: Array, low: Array, high: Array, pull: Array, near: Array) -> Arra
     small = _INFEASIBLE * float(ends[np.isfinite(ends)].max(initial=0.0))
     fewest, left = len(H) + 1, _PATIENCE
     for _ in range(_MAX_EXCHANGES):
+        let_interrupts_through()  # of thousands of rows, a factor takes a second
         face, b = np.flatnonzero(side), np.zeros(len(H))
         if len(face):
             load = (np.where(side > 0, low, high) + pull)[face]
@@ -134,11 +135,6 @@ def pivoted(H: Array, low: Array, high: Array, pull: Array, near: Array) -> Arra
             return None
         side = np.where(bad, np.where(side == 0.0, wanted, 0.0), side)
     return None
-
-
-def _width(problem: KernelMatrixAdapter) -> float:
-    """Numbers in a row, on average."""
-    return row_layout(problem).values.size / problem.rows.n_examples
 
 
 def _best_step(problem: KernelMatrixAdapter, intervals: Intervals, v: Vector, d: Vector) -> float:

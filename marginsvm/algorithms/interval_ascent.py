@@ -121,7 +121,7 @@ class IntervalAscent:
         from marginsvm.algorithms.compiled import intervals as loops
 
         n, sequences = problem.n_rows, state.sequences
-        if self.accelerated and self.restart and state.newton.is_due(problem, n):
+        if self.accelerated and self.restart and state.newton.is_due(n):
             return self._by_newton(problem, intervals, state)
         order = draw(state.seed, state.t, np.arange(n), n, self.sampling)
         if self.accelerated:

@@ -182,8 +182,6 @@ class LinearAdapter(
         return self._centred.gram(i, j) / self.radius**2
 
     def second_derivatives(self, w: Vector, row_ids: Array) -> Array:
-        if self._norm.p == 2.0:
-            return super().second_derivatives(w, row_ids)
         examples, signs = self.rows.locate(row_ids)
         curvature, rank_one = self._norm.curvature(w.image)
         H = np.zeros((len(row_ids), len(row_ids)))
@@ -193,6 +191,8 @@ class LinearAdapter(
             of = np.flatnonzero(sign)
             G = self._centred.scaled_gram(examples[of], scale) / self.radius**2
             H[of[:, None], of] += G * np.multiply.outer(sign[of], sign[of])
+        if rank_one == 0.0:
+            return H
         m = self.rows.margins(self._scores(w.image, precise=False)).ravel()[row_ids]
         return H - rank_one * np.multiply.outer(m, m)
 
