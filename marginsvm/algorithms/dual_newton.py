@@ -3,8 +3,8 @@
 Coordinate ascent soon finds which rows carry weight, but where rows are nearly dependent it takes
 thousands of epochs to find how much. For given signs of the weights, the dual is smooth, and its
 second derivatives on few rows are a small matrix: one solution of its quadratic model, by block
-pivoting, replaces those epochs. A step never makes the dual objective smaller, and what it finds is
-certified like everything else.
+pivoting, replaces those epochs. A step ends where the dual objective is largest along it, and what
+it finds is certified like everything else.
 """
 
 from __future__ import annotations
@@ -29,12 +29,13 @@ _MOST = 2500  # rows of a working set, whose matrices take 200 MB
 # 10,000, calls from Python 500 in an epoch and five times that in a step of Newton's.
 _PRODUCT, _PIVOTING, _CALLS, _MORE_CALLS = 40.0, 10_000.0, 500.0, 5.0
 _POWERS = 6.0  # how much longer a step along a coordinate takes if it computes powers
-# Curvature that is added, relative to the mean, at first and at least. It moves the solution
-# towards the weights at hand, so that the model is trusted near them; and where rows are
+# Curvature that is added, relative to the mean, at first, at least and at most. It moves the
+# solution towards the weights at hand, so that the model is trusted near them; and where rows are
 # dependent, it makes the model definite. It falls or grows tenfold as the model is right or not.
-_DAMPING, _LEAST_DAMPING = 1e-2, 1e-12
+_DAMPING, _LEAST_DAMPING, _MOST_DAMPING = 1e-2, 1e-12, 1e3
 _TRIES = 8  # of pivoting, with tenfold damping each, in one step
 _MAX_EXCHANGES, _PATIENCE = 60, 3  # of pivoting: see algorithms/exact/pivoting.py
+_FLAT = 1e-3  # slope at the end of a step, relative to that at its beginning, of a maximum
 _INFEASIBLE = 1e-10  # share of the largest end, or weight, that is taken for rounding
 
 
@@ -79,13 +80,14 @@ class Newton:
                 break
             damping *= 10.0
         else:
-            return v, Newton(damping)
+            return v, Newton(min(damping, _MOST_DAMPING))
         coef = v.coef.ravel().copy()
         coef[chosen] = found
         d = problem.combine(coef) - v
         t = _best_step(problem, intervals, v, d)
-        trust = 0.1 if t > 0.5 else 10.0 if t < 0.1 else 1.0
-        return v + t * d, Newton(max(trust * damping, _LEAST_DAMPING))
+        damping *= 0.1 if t > 0.5 else 10.0 if t < 0.1 else 1.0
+        newton = Newton(min(max(damping, _LEAST_DAMPING), _MOST_DAMPING))
+        return (v + t * d if t > 0.0 else v), newton
 
 
 def working_set(support: Array, margins: Array) -> Array:
@@ -138,14 +140,19 @@ def pivoted(H: Array, low: Array, high: Array, pull: Array, near: Array) -> Arra
 
 
 def _best_step(problem: KernelMatrixAdapter, intervals: Intervals, v: Vector, d: Vector) -> float:
-    """Largest t in [0, 1] up to which the dual objective, which is concave, grows along d."""
+    """Where in [0, 1] the dual objective, which is concave, is largest along d; 1 if it is near.
+
+    The full step makes weights exactly zero.
+    """
 
     def slope(t: float) -> float:
+        """Derivative from within [0, 1]."""
         weights = v.coef + t * d.coef
-        side = np.where(weights == 0.0, d.coef, weights)
+        side = np.where(weights != 0.0, weights, -d.coef if t > 0.0 else d.coef)
         gain = np.where(d.coef == 0.0, 0.0, np.where(side > 0.0, intervals.low, intervals.high))
         return float((gain * d.coef).sum()) - problem.dot(d, v + t * d)
 
-    if slope(1.0) >= 0.0:
-        return 1.0
-    return float(brentq(slope, 0.0, 1.0, xtol=1e-4)) if slope(0.0) > 0.0 else 0.0
+    first, last = slope(0.0), slope(1.0)
+    if first > 0.0 and last < -_FLAT * first:
+        return float(brentq(slope, 0.0, 1.0, xtol=1e-4))
+    return 1.0 if last >= -_FLAT * first else 0.0

@@ -121,7 +121,9 @@ class IntervalAscent:
         from marginsvm.algorithms.compiled import intervals as loops
 
         n, sequences = problem.n_rows, state.sequences
-        if self.accelerated and self.restart and state.newton.is_due(n):
+        # with the strong convexity known, no restart is needed for the linear rate
+        restarts = self.accelerated and self.restart and sequences.mu == 0.0
+        if restarts and state.newton.is_due(n):
             return self._by_newton(problem, intervals, state)
         order = draw(state.seed, state.t, np.arange(n), n, self.sampling)
         if self.accelerated:
@@ -131,8 +133,7 @@ class IntervalAscent:
             loops.ascend(problem, order, intervals, alpha)
             sequences = sequences.begun(alpha, n)
         slope, t = _slope(problem, intervals, sequences.answer), state.t + 1
-        # with the strong convexity known, no restart is needed for the linear rate
-        if self.accelerated and self.restart and sequences.mu == 0.0:
+        if restarts:
             falls = slope < state.slope and t > state.begun + 1
             if falls or t >= state.begun + _PERIOD * (state.n_runs & -state.n_runs):
                 sequences = sequences.begun(problem.refresh(sequences.answer), n)
