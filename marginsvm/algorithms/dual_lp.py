@@ -8,11 +8,16 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator
-from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import StrOptions
 
 from marginsvm._typing import Array
-from marginsvm.algorithms.dual_ascent import Sequences, margin_intervals, margin_sequences
+from marginsvm.algorithms.dual_ascent import (
+    Sequences,
+    draw,
+    draw_seed,
+    margin_intervals,
+    margin_sequences,
+)
 from marginsvm.algorithms.dual_newton import Newton, working_set
 from marginsvm.dual_state import DualStateMixin
 from marginsvm.estimator.declaring import parameter, with_parameters
@@ -149,11 +154,14 @@ class DualLp(Algorithm):
         """Begin again at the point that a step of Newton's method on a working set gives."""
         v = without_traces(problem, state.sequences.answer)
         chosen = working_set(v.coef.reshape(-1) > 0.0, problem.margins(v).ravel())
-        v, newton = state.newton.step(problem, margin_intervals(problem), v, chosen)
+        better, newton = state.newton.step(problem, margin_intervals(problem), v, chosen)
+        state = replace(state, newton=newton, t=state.t + 1)
+        if better is v:  # nothing was found, and the acceleration goes on
+            return state
         active = chosen if self.shrinking else state.active
-        state = begin_again(problem, replace(state, active=active, newton=newton), v)
+        state = begin_again(problem, replace(state, active=active), better)
         v = state.sequences.answer
-        return self._measured(problem, replace(state, v=v, t=state.t + 1, min_margin=None))
+        return self._measured(problem, replace(state, v=v, min_margin=None))
 
 
 @dataclass(frozen=True)
@@ -345,17 +353,3 @@ def weighted_pocket(problem: KernelMatrixAdapter, known: Candidate, seed: int) -
     pocket = WeightedPocket(known.vector, seed)
     rounds = play(pocket, problem, Stopping("rounds", max_iter=_LAST_RESORT))
     return pocket.fallback(problem, rounds.progress)
-
-
-def draw_seed(random_state: Any) -> int:
-    """Seed of a fit's draws."""
-    return int(check_random_state(random_state).randint(2**31 - 1))
-
-
-def draw(seed: int, t: int, active: Array, n: int, sampling: str) -> Array:
-    """Coordinates of epoch t: n of the active ones."""
-    rng = np.random.default_rng((seed, t))
-    if sampling == "uniform":
-        return active[rng.integers(active.size, size=n)]
-    sweeps = np.tile(active, (-(-n // active.size), 1))
-    return rng.permuted(sweeps, axis=1).ravel()[:n]

@@ -10,8 +10,7 @@ import scipy.sparse as sp
 from scipy.sparse.linalg import lsqr
 
 from marginsvm._typing import Array
-from marginsvm.algorithms.dual_ascent import ProximalSequences
-from marginsvm.algorithms.dual_lp import draw, draw_seed
+from marginsvm.algorithms.dual_ascent import ProximalSequences, draw, draw_seed
 from marginsvm.algorithms.dual_newton import Newton
 from marginsvm.certify.checker.claims import relative_gap
 from marginsvm.certify.checker.infeasible import nothing_fits
@@ -146,8 +145,11 @@ class IntervalAscent:
     ) -> AscentState:
         """Begin again at the point that a step of Newton's method gives, and measure it."""
         v = problem.combine(intervals.admissible(state.sequences.answer.coef))
-        v, newton = state.newton.step(problem, intervals, v, np.arange(problem.n_rows))
-        v, t = problem.refresh(v), state.t + 1
+        better, newton = state.newton.step(problem, intervals, v, np.arange(problem.n_rows))
+        t = state.t + 1
+        if better is v:  # nothing was found, and the acceleration goes on
+            return replace(state, t=t, newton=newton)
+        v = problem.refresh(better)
         return replace(
             state,
             sequences=state.sequences.begun(v, problem.n_rows),
