@@ -1,4 +1,4 @@
-"""The sequences of accelerated dual coordinate ascent, epoch by epoch, and the draws of an epoch."""
+"""The sequences of accelerated dual coordinate ascent, epoch by epoch, and the draws of one."""
 
 from __future__ import annotations
 
