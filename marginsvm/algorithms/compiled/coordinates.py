@@ -45,20 +45,18 @@ _index = np.uint64  # unsigned: no test for an index that counts from the end
 def _dot(rows, i, u, start, size, b):
     """``(x_i, constant) . u`` within a block and, unless b is 0, b times that ``size`` after it.
 
-    Rows are read once for both. With kernels u holds scores: a look-up.
+    Rows are read once for both; one loop for all values of b compiles sooner. With kernels u holds
+    scores: a look-up.
     """
     d, at, t = _index(rows.n_columns), _index(start), 0.0
     after, row = _index(start + (size if b != 0.0 else 0)), _index(i) * d
-    if rows.form == DENSE and b == 0.0:
-        for j in range(d):
-            t += rows.values[row + j] * u[at + j]
-    elif rows.form == DENSE:
+    if rows.form == DENSE:
         for j in range(d):
             t += rows.values[row + j] * (u[at + j] + b * u[after + j])
     elif rows.form == SPARSE:
         for m in range(_index(rows.indptr[i]), _index(rows.indptr[i + 1])):
             x, j = rows.values[m], _index(rows.indices[m])
-            t += x * u[at + j] if b == 0.0 else x * (u[at + j] + b * u[after + j])
+            t += x * (u[at + j] + b * u[after + j])
     else:
         j = _index(i) * _index(rows.stride)
         return u[at + j] + b * u[after + j]
