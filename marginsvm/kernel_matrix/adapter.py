@@ -214,6 +214,10 @@ class KernelMatrixAdapter(ABC):
             G += slack[:, None] * (row_ids[:, None] == others)
         return G
 
+    def second_derivatives(self, w: Vector, row_ids: Array) -> Array:
+        """Second derivatives at ``w`` of half the squared norm, along some rows."""
+        return self.gram(row_ids, row_ids)
+
     def inner_products(self, examples: Array) -> Array:
         """Inner products of some examples, in units of the radius squared, as a new array."""
         return self._kernel_block(examples, examples)
