@@ -29,7 +29,7 @@ from marginsvm.cost_display import CostCurveDisplay
 from marginsvm.display import MarginPathDisplay, SeparationDisplay
 from marginsvm.dual_state import DualStateMixin
 from marginsvm.kernel_matrix import KernelMatrixAdapter
-from marginsvm.schedules import NesterovSchedule, PowerSchedule, theory_draws
+from marginsvm.schedules import GrowthSchedule, NesterovSchedule, PowerSchedule, theory_draws
 from marginsvm.separability import Separability, check_separability
 
 __all__ = [
@@ -42,6 +42,7 @@ __all__ = [
     "DualLpPerceptron",
     "DualLpRegressor",
     "DualStateMixin",
+    "GrowthSchedule",
     "KernelMatrixAdapter",
     "KernelPerceptron",
     "LpPerceptron",

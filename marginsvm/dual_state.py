@@ -20,7 +20,7 @@ from marginsvm.certify.checker.claims import relative_gap
 from marginsvm.certify.tolerances import NEGLIGIBLE
 from marginsvm.data.threads import single_threaded_blas
 from marginsvm.estimator.advice import remedies
-from marginsvm.estimator.block_source import block_set
+from marginsvm.estimator.block_source import block_set, blocks_of_map
 from marginsvm.estimator.declaring import constraints_of
 from marginsvm.estimator.parameters import CommonParameters, KernelParameters, NormalizeParameters
 from marginsvm.estimator.prediction import PredictorMixin
@@ -90,7 +90,9 @@ class DualStateMixin(PredictorMixin, CallbackSupportMixin, ClassifierMixin):
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features)
             Training data, or the kernel matrix of shape (n_samples, n_samples) if
-            ``kernel="precomputed"``. float32 stays float32; a memory map stays one.
+            ``kernel="precomputed"``. float32 stays float32; a memory map stays one. A map of
+            whole numbers or of half precision is read in blocks, as by ``fit_blocks``, by the
+            algorithms that can; others convert it as a whole.
         y : array-like of shape (n_samples,)
             Class labels.
         sample_weight : array-like of shape (n_samples,), default=None
@@ -109,6 +111,9 @@ class DualStateMixin(PredictorMixin, CallbackSupportMixin, ClassifierMixin):
             After the round that was interrupted, or at once on a second interrupt. The best model
             so far is kept, and a fit with ``warm_start=True`` continues from there.
         """
+        blocks = blocks_of_map(self, X, y, sample_weight)
+        if blocks is not None:
+            return self._fit(block_set(self, blocks), X, y)
         return self._fit(training_set(self, X, y, sample_weight), X, y)
 
     @_fit_context(prefer_skip_nested_validation=True)
@@ -181,6 +186,33 @@ class DualStateMixin(PredictorMixin, CallbackSupportMixin, ClassifierMixin):
             return begin(algorithm, problem, last) if near else None
         confirmed = last.confirmed and confirm(algorithm, problem, last)  # computed on this X
         return replace(last, confirmed=confirmed)
+
+    def set_params(self, **params: Any) -> Any:
+        """Set parameters of this estimator, and ``name__part`` of a schedule or kernel object.
+
+        Parameters
+        ----------
+        **params
+            Parameters and their values.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError
+            If a name is unknown, or ``name`` of a ``name__part`` holds no object with parts.
+        """
+        for path in params:
+            name, _, part = path.partition("__")
+            value = params.get(name, getattr(self, name, None))
+            if part and name in self._get_param_names() and not hasattr(value, "set_params"):
+                raise ValueError(
+                    f"{path!r} sets the parameter {part!r} of {name}={value!r}, which has none: "
+                    f"pass an object that has, such as one of marginsvm.schedules, as {name} first"
+                )
+        return super().set_params(**params)
 
     # The results.
 

@@ -1,13 +1,16 @@
-"""Step and momentum schedules: functions of the round that a grid search can reach into."""
+"""Schedules of steps, momenta and norms: functions of the round, open to a grid search."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from math import ceil, log, sqrt
+from math import ceil, exp, log, sqrt
 from numbers import Integral, Real
+from sys import float_info
 
 from sklearn.base import BaseEstimator
 from sklearn.utils._param_validation import Interval, validate_params
+
+_LONGEST = -log(float_info.epsilon)  # logarithm of the factor at which growth ends
 
 
 class PowerSchedule(BaseEstimator):
@@ -42,7 +45,7 @@ class PowerSchedule(BaseEstimator):
 
 
 class NesterovSchedule(BaseEstimator):
-    """``t / (t + delay)``: Nesterov's momentum; Ji's Theorem 3.1 has ``delay`` 1.
+    """``t / (t + delay)``: Nesterov's momentum; Ji's Theorem 3.1 has ``delay`` 1, textbooks 3.
 
     Parameters
     ----------
@@ -68,6 +71,42 @@ class NesterovSchedule(BaseEstimator):
         return t / (t + self.delay)
 
 
+class GrowthSchedule(BaseEstimator):
+    """``scale * growth ** (t // period)``: the norms of progressive rescaling.
+
+    It stops growing at ``scale`` / (machine epsilon), as a step is lost in longer predictors.
+
+    Parameters
+    ----------
+    scale : float, default=1.0
+        Value in the first phase (dimensionless, a multiple of the longest step).
+    growth : float, default=1.2
+        Factor from one phase to the next (dimensionless).
+    period : int, default=5
+        Rounds in a phase (a number of rounds: dimensionless).
+
+    References
+    ----------
+    M. Wang, Z. Min, L. Wu. Achieving Margin Maximization Exponentially Fast via Progressive Norm
+    Rescaling. ICML 2024. The progressive radius and the progressive time of the algorithm.
+
+    Examples
+    --------
+    >>> from marginsvm.schedules import GrowthSchedule
+    >>> [round(GrowthSchedule(growth=2.0, period=2)(t), 6) for t in range(5)]
+    [1.0, 1.0, 2.0, 2.0, 4.0]
+    """
+
+    def __init__(self, *, scale: float = 1.0, growth: float = 1.2, period: int = 5) -> None:
+        self.scale = scale
+        self.growth = growth
+        self.period = period
+
+    def __call__(self, t: int) -> float:
+        """Value at round ``t`` = 0, 1, ..."""
+        return self.scale * exp(min(log(self.growth) * (t // self.period), _LONGEST))
+
+
 Schedule = str | float | Callable[[int], float]
 
 STEPS: dict[str, Callable[[int], float]] = {
@@ -78,6 +117,7 @@ MOMENTA: dict[str, Callable[[int], float]] = {
     "nesterov": NesterovSchedule(),
     "none": PowerSchedule(scale=0.0),
 }
+NORMS: dict[str, Callable[[int], float]] = {"progressive": GrowthSchedule()}
 
 
 def resolve(schedule: Schedule, names: dict[str, Callable[[int], float]]) -> Callable[[int], float]:
@@ -89,12 +129,12 @@ def resolve(schedule: Schedule, names: dict[str, Callable[[int], float]]) -> Cal
     return schedule if callable(schedule) else PowerSchedule(scale=float(schedule))
 
 
-def step_at(schedule: Callable[[int], float], t: int) -> float:
-    """Evaluate a step schedule, which must be positive and finite."""
+def step_at(schedule: Callable[[int], float], t: int, name: str = "step") -> float:
+    """Evaluate a schedule of steps or norms, which must be positive and finite."""
     value = float(schedule(t))
     if not 0.0 < value < float("inf"):
         raise ValueError(
-            f"step must be positive and finite, but its schedule gave {value} at round {t}"
+            f"{name} must be positive and finite, but its schedule gave {value} at round {t}"
         )
     return value
 

@@ -133,6 +133,7 @@ CHOICES = {
     "step": ["constant", "inv_sqrt", 0.1, 30.0, lambda t: 1.0 + t],
     "momentum": ["nesterov", "none", 0.5, 1.0],
     "gradient": ["normalized", "theory", "plain"],
+    "norm": [None, None, "progressive", 1e-3, lambda t: 1.0 + t],
     "p": [2.0, "sparse", 1.5, 1.1, 1.01, 1.0001],
     "r": [None, 0.1, 10.0],
     "gamma_outer": [16.0, 1.1, 1e6],

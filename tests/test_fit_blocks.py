@@ -1,10 +1,12 @@
 """Blocks of examples, wherever they are: the same rounds as in memory."""
 
+import tracemalloc
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
 from helpers.battery import slow
-from helpers.estimators import ESTIMATORS, make, quiet
+from helpers.estimators import ESTIMATORS, fit, make, quiet, separable
 from sklearn.datasets import load_iris, make_blobs
 
 from marginsvm import (
@@ -13,6 +15,7 @@ from marginsvm import (
     OptimisticPerceptron,
     check_certificate,
 )
+from marginsvm.data import mapped
 
 BY_PASSES = [cls for cls in ESTIMATORS if cls()._algorithm().requires.by_passes]
 
@@ -178,3 +181,36 @@ def test_a_round_is_one_pass(cls, k):
             cls(max_iter=max_iter, tol=0).fit_blocks(source)
         passes.append(source.passes)
     assert passes[1] - passes[0] == 20
+
+
+@pytest.mark.parametrize("kind", [np.uint8, slow(np.int32), np.float16])
+@pytest.mark.parametrize("cls", ESTIMATORS)
+def test_memory_maps_of_other_numbers_are_not_copied_whole(cls, kind, rng, tmp_path, monkeypatch):
+    """They are converted a few rows at a time, where the algorithm can read blocks."""
+    monkeypatch.setattr(mapped, "_CONVERTED_BYTES", 8 * 5 * 7)  # seven rows
+    X, y = separable(rng)
+    X = np.round(20.0 * (X - X.min()))
+    np.save(tmp_path / "X.npy", X.astype(kind))
+    X_mapped = np.load(tmp_path / "X.npy", mmap_mode="r")
+    weight = rng.integers(0, 3, len(y))
+    model, expected = (
+        fit(make(cls, max_iter=30), data, y, sample_weight=weight) for data in (X_mapped, X)
+    )
+    same_fit(model, expected)
+    np.testing.assert_allclose(
+        model.decision_function(X_mapped), expected.decision_function(X), rtol=1e-9, atol=1e-9
+    )
+    assert check_certificate(model, X_mapped, y, sample_weight=weight)
+
+
+def test_a_large_memory_map_of_bytes_is_read_in_blocks(rng, tmp_path):
+    X, y = separable(rng, n=4000, d=500)
+    np.save(tmp_path / "X.npy", np.round(50.0 * (X + 1.0)).astype(np.uint8))
+    X = np.load(tmp_path / "X.npy", mmap_mode="r")  # 2 MB, and 16 in float64
+    tracemalloc.start()
+    try:
+        fit(MomentumMarginClassifier(max_iter=3), X, y).predict(X)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < 4 * mapped._CONVERTED_BYTES

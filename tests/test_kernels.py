@@ -1,4 +1,4 @@
-"""Tangent kernels against the Jacobians they are made of."""
+"""Tangent kernels against the Jacobians they are made of, and kernels of the user."""
 
 import pickle
 
@@ -7,7 +7,7 @@ import pytest
 import scipy.sparse as sp
 from helpers.estimators import fit, separable
 
-from marginsvm import MomentumMarginClassifier, check_certificate
+from marginsvm import MaxMarginClassifier, MomentumMarginClassifier, check_certificate
 from marginsvm.kernels import two_layer_relu_ntk
 
 
@@ -65,3 +65,21 @@ def test_a_fit_takes_it(rng):
     clf = fit(MomentumMarginClassifier(kernel=two_layer_relu_ntk(32), max_iter=50), X, y)
     assert check_certificate(clf, X, y)
     assert pickle.loads(pickle.dumps(clf)).score(X, y) > 0.9
+
+
+def test_a_kernel_may_give_a_sparse_matrix(rng):
+    X, y = separable(rng)
+
+    def kernel(A, B):
+        return sp.csr_array(A) @ sp.csr_array(B).T
+
+    given, linear = MaxMarginClassifier(kernel=kernel).fit(X, y), MaxMarginClassifier().fit(X, y)
+    np.testing.assert_allclose(given.margin_, linear.margin_, rtol=1e-6)
+    np.testing.assert_array_equal(given.predict(X), linear.predict(X))
+    assert check_certificate(given, X, y)
+
+
+@pytest.mark.parametrize("kernel", [lambda A, B: A, lambda A, B: (A @ B.T).ravel()])
+def test_a_kernel_of_another_shape_is_refused(kernel, rng):
+    with pytest.raises(ValueError, match=r"a row for each example of X.*\(60, 60\)"):
+        MaxMarginClassifier(kernel=kernel).fit(*separable(rng))

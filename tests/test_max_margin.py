@@ -174,8 +174,10 @@ def test_what_is_not_finite_is_refused(bad, form, rng):
     X, y = separable(rng, n=700)
     X[rng.integers(0, 700), 1] = bad
     wanted = "NaN" if np.isnan(bad) else "infinity|overflow|too large"
-    with np.errstate(over="ignore"), pytest.raises(ValueError, match=wanted):
+    with np.errstate(over="ignore"), pytest.raises(ValueError, match=wanted) as error:
         MaxMarginClassifier().fit(form(X), y)
+    if np.isnan(bad):  # with scikit-learn's advice on missing values
+        assert "HistGradientBoosting" in str(error.value)
 
 
 @pytest.mark.parametrize("pair", [(50, 150), (0, 150)])
@@ -507,3 +509,22 @@ def test_another_cost_continues_from_the_last_solution(k, params, rng):
         assert warm.n_iter_ <= cold.n_iter_
         assert len(warm.history_["margin"]) == warm.n_iter_
         assert abs(warm.margin_ / cold.margin_ - 1.0) < 1e-6
+
+
+@pytest.mark.parametrize("C", [np.inf, 1.0])
+@pytest.mark.parametrize("fit_intercept", [True, False])
+@pytest.mark.parametrize("n", [80, slow(900)])
+@pytest.mark.parametrize("k", [2, 3])
+def test_what_a_linear_predictor_is_made_of(k, n, fit_intercept, C, rng):
+    X, y = separable(rng, n=n, k=k)
+    clf = MaxMarginClassifier(C=C, fit_intercept=fit_intercept).fit(X, y)
+    np.testing.assert_allclose(
+        clf.dual_coef_ @ X[clf.support_], clf.coef_, rtol=1e-5, atol=1e-6 * np.abs(clf.coef_).max()
+    )
+    np.testing.assert_array_equal(clf.n_support_, np.bincount(y[clf.support_], minlength=k))
+    same = MaxMarginClassifier(C=C, fit_intercept=fit_intercept, kernel=lambda A, B: A @ B.T)
+    same.fit(X, y)
+    np.testing.assert_array_equal(same.n_support_, np.bincount(y[same.support_], minlength=k))
+    np.testing.assert_allclose(
+        same.dual_coef_ @ same.support_vectors_, clf.coef_, rtol=1e-4, atol=1e-5
+    )

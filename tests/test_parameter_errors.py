@@ -5,6 +5,7 @@ import pytest
 from helpers.estimators import fit, separable
 
 from marginsvm import MomentumMarginClassifier
+from marginsvm.schedules import PowerSchedule
 
 
 @pytest.mark.parametrize(
@@ -52,3 +53,15 @@ def test_bad_kernels_are_refused(rng):
         clf.fit(K, y)
     with pytest.raises(ValueError, match="1 class"):
         MomentumMarginClassifier().fit(X, np.zeros(len(X)))
+
+
+def test_parts_of_what_has_none_cannot_be_set():
+    clf = MomentumMarginClassifier(step="inv_sqrt")
+    with pytest.raises(ValueError, match=r"step='inv_sqrt'.*marginsvm\.schedules"):
+        clf.set_params(step__power=0.3)
+    with pytest.raises(ValueError, match="kernel=None, which has none"):
+        clf.set_params(kernel=None, kernel__width=3)
+    clf.set_params(step=PowerSchedule(), step__power=0.3)
+    assert clf.step.power == 0.3
+    with pytest.raises(ValueError, match="Invalid parameter 'stepsize'"):
+        clf.set_params(stepsize__power=0.3)

@@ -8,6 +8,7 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
+import scipy.sparse as sp
 import sklearn
 from helpers.battery import each, each_and_toy
 from helpers.estimators import ENDLESS, fit, make, overlapping, quiet, separable
@@ -214,3 +215,15 @@ def test_every_fit_ends(rng):
     clf = fit(MomentumMarginClassifier(), X[50:], y[50:])
     print(f"{time.perf_counter() - start:.2f} s")
     assert clf.status_ == "no_margin"
+
+
+@each
+def test_coefficients_may_be_made_sparse(cls, rng):
+    X, y = separable(rng, k=3)
+    clf = fit(make(cls, max_iter=30), X, y)
+    dense, F = clf.coef_, clf.decision_function(X)
+    assert sp.issparse(clf.sparsify().coef_)
+    for form in (np.asarray, sp.csr_array):
+        np.testing.assert_allclose(clf.decision_function(form(X)), F, rtol=1e-12, atol=1e-12)
+    assert check_certificate(clf, X, y)
+    np.testing.assert_array_equal(clf.densify().coef_, dense)

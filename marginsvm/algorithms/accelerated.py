@@ -9,14 +9,15 @@ from sklearn.base import BaseEstimator
 
 from marginsvm.dual_state import DualStateMixin
 from marginsvm.estimator.declaring import with_parameters
-from marginsvm.estimator.parameters import CommonParameters, KernelParameters
+from marginsvm.estimator.parameters import CommonParameters, KernelParameters, NormParameters
 from marginsvm.fit import Algorithm, Candidate, Requirements
 from marginsvm.kernel_matrix import KernelMatrixAdapter
 from marginsvm.kernel_matrix.responses import softmax
 from marginsvm.rows import Vector
 
-# Smoothing of the data player (units of the radius): the least for which what it gains by moving
-# pays for what the learner loses by guessing wrong.
+# Smoothing of the data player (units of the radius), times the strong convexity of the learner's
+# loss: the least for which what it gains by moving pays for what the learner loses by guessing
+# wrong.
 _MU = 2.0
 
 
@@ -28,8 +29,10 @@ class AcceleratedState:
     ----------
     t : int
     last : Vector
-    total, W : Vector
-        Of the data player's pseudoexamples, and of the learner's predictors.
+    total : Vector
+        Of the data player's pseudoexamples.
+    W : Vector
+        Its predictor is the sum of the learner's.
     measured : Candidate or None
     """
 
@@ -42,7 +45,7 @@ class AcceleratedState:
 
 @dataclass(frozen=True)
 class AcceleratedPlay(Algorithm):
-    """The game ``max_w min_p p'Aw - |w|^2 / 2``, in which round t counts t times.
+    """The game ``max_w min_q q'Aw - |w|_p^2 / 2``, in which round t counts t times.
 
     The learner follows the leader and guesses that the data player moves as in the round before;
     the data player knows the learner's move, and follows the leader regularised by the entropy.
@@ -58,12 +61,11 @@ class AcceleratedPlay(Algorithm):
     def step(self, problem: KernelMatrixAdapter, state: AcceleratedState) -> AcceleratedState:
         """One round of both players."""
         t = state.t + 1
-        sum_of_weights = t * (t + 1) / 2
-        w = (1.0 / sum_of_weights) * (state.total + t * state.last)
-        W = state.W + t * w
-        best = problem.respond(W, _MU)
+        w = (2.0 / (t * (t + 1))) * (state.total + t * state.last)
+        W = problem.add_predictors(state.W, t * w)
+        best = problem.respond(W, _MU / problem.strong_convexity)
         weights = best.weights
-        measured = Candidate(W, sum_of_weights, weights.min_margin, True, weights.offsets)
+        measured = Candidate(W, 0.0, weights.min_margin, True, weights.offsets)
         return AcceleratedState(t, best.vector, state.total + t * best.vector, W, measured)
 
     def candidates(
@@ -76,11 +78,24 @@ class AcceleratedPlay(Algorithm):
 
 
 @with_parameters
-class AcceleratedPerceptron(CommonParameters, KernelParameters, DualStateMixin, BaseEstimator):
+class AcceleratedPerceptron(
+    NormParameters, CommonParameters, KernelParameters, DualStateMixin, BaseEstimator
+):
     r"""Perceptron of accelerated play, whose margin converges without a logarithm of the rounds.
 
     Later rounds of optimistic play count more: the margin of the weighted average falls short of
     the maximum by O(log n / (gamma t^2)), where momentum on an exponential loss has another log t.
+    With ``p < 2`` it is the accelerated p-norm perceptron.
+
+    Parameters
+    ----------
+    kernel : str or callable
+        ``"linear"`` or, for p = 2 only, ``"precomputed"``, a name known to
+        ``sklearn.metrics.pairwise.pairwise_kernels``, or ``kernel(X, Y) -> matrix``.
+    p : float in (1, 2] or "sparse"
+        Norm of the predictor (dimensionless); ``"sparse"`` is 1 + 1 / ln(n_features). Margins are
+        then distances to the decision boundary in the dual norm, with 1/p + 1/q = 1. An intercept
+        is not penalised, unlike in :class:`~marginsvm.DualLpPerceptron`.
 
     Notes
     -----
@@ -89,21 +104,28 @@ class AcceleratedPerceptron(CommonParameters, KernelParameters, DualStateMixin, 
     ==========================================  =========================================
     :math:`\alpha_t = t`                        ``t``
     :math:`A^T p_t`                             ``last``: the best response in round t
-    :math:`w_t`                                 ``w``, mass 1
-    :math:`p_t`                                 ``problem.respond(W, 2)``: a softmax
+    :math:`w_t`                                 ``w``, mass 1: its mirror image
+    :math:`p_t`                                 ``problem.respond(W, 2 / (p - 1))``: a softmax
     :math:`\sum_{s \le t} \alpha_s w_s`         ``W``: the output, but for its length
     :math:`\sum_{s \le t} \alpha_s A^T p_s`     ``total``
     ==========================================  =========================================
 
+    The paper's p-norm is that of the examples, at least 2: it is q here.
+
     In units of the radius, with n rows of equal weight, both players together regret no more than
-    :math:`2 \ln n`, so that the margin :math:`\gamma_t` after round t satisfies
-    :math:`\gamma_t^2 \ge \gamma^2 - 8 \ln(n) / (t (t + 1))`. The upper bound comes as near:
-    it is at most :math:`\sqrt{\gamma^2 + 8 \ln(n) / (t (t + 1))}`.
+    :math:`2 \ln(n) / (p - 1)`, so that the margin :math:`\gamma_t` after round t satisfies
+    :math:`\gamma_t^2 \ge \gamma^2 - 8 \ln(n) / ((p - 1) t (t + 1))`; it is positive after
+    :math:`\sqrt{8 \ln(n) / (p - 1)} / \gamma` rounds. The upper bound comes as near: it is at most
+    :math:`\sqrt{\gamma^2 + 8 \ln(n) / ((p - 1) t (t + 1))}`.
+
+    For p = 2, ``W / 2`` is the sequence w of :class:`~marginsvm.MomentumMarginClassifier` with
+    the step :math:`(t + 1) / (t + 2)` in place of 1.
 
     References
     ----------
     G. Wang, R. Hanashiro, E. Guha, J. Abernethy. On Accelerated Perceptrons and Beyond. ICLR 2023,
-    arXiv:2210.09371. Theorem on margin maximization; the constant here is our own.
+    arXiv:2210.09371. Theorems on margin maximization and on p-norms; the constants here are our
+    own.
 
     Examples
     --------

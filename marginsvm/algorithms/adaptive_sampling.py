@@ -307,11 +307,12 @@ def slack_per_example(problem: KernelMatrixAdapter) -> Array:
 
 def vector(problem: KernelMatrixAdapter, state: SamplingState, F: Array, q: Array) -> Vector:
     """Scores and coefficients as a vector of the game; the rows' own coordinates taken out."""
-    F = F + np.sqrt(2.0) * slack_per_example(problem)[state.order] * q
+    if problem.slack is not None:
+        F = F + np.sqrt(2.0) * slack_per_example(problem)[state.order] * q
     if problem.rows.n_classes == 2:  # one row an example: both classes say the same
         F, q = np.sqrt(2.0) * F[1:], q.sum(axis=0, keepdims=True)
-    back = np.argsort(state.order)
-    scores, coefficients = F[:, back].T, q[:, back].T
+    scores, coefficients = np.empty(F.T.shape), np.empty(q.T.shape)
+    scores[state.order], coefficients[state.order] = F.T, q.T
     return with_columns(problem).assemble(
         scores.reshape(problem.rows.score_shape), coefficients.reshape(problem.rows.shape)
     )

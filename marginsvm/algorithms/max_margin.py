@@ -158,9 +158,12 @@ class MaxMarginClassifier(CommonParameters, KernelParameters, DualStateMixin, Ba
         of X). Margins down to 1e-9 of the radius are found and certified (kernels and rows with
         more than 1024 features: 1e-7), and smaller ones where a few features in large units
         make up the radius.
-    support_ : ndarray of shape (n_support,)
-        Indices of the training examples with positive weight in the fitted predictor, linear
-        predictors included.
+    support_, n_support_ : ndarray of shape (n_support,), and of shape (n_classes,)
+        Indices of the training examples with weight in the fitted predictor, and how many of
+        each class; linear predictors included.
+    dual_coef_ : ndarray of shape (1, n_support) or (n_classes, n_support)
+        Coefficients of those examples. With a linear kernel, ``dual_coef_ @ X[support_]`` is
+        ``coef_``, up to rounding and what is left of the gap.
 
     See Also
     --------
@@ -235,6 +238,10 @@ class MaxMarginClassifier(CommonParameters, KernelParameters, DualStateMixin, Ba
         return replace(super()._stopping(), negligible=None, patience=_PATIENCE)
 
     def _own_results(self, fitted: Fitted) -> dict[str, Any]:
-        kept = fitted.training.kept
-        q = fitted.bounds.model.coef.reshape(len(kept), -1)
-        return {"support_": kept[q.max(axis=1) > 0]}
+        if self.kernel != "linear":
+            return {}
+        problem, bounds = fitted.problem, fitted.bounds
+        c = problem.rows.adjoint(bounds.model.coef).reshape(problem.rows.n_examples, -1)
+        support = np.flatnonzero(c.any(axis=1))
+        dual_coef = c[support].T / (problem.radius**2 * bounds.predictor.scale)
+        return {**fitted.of_support(support), "dual_coef_": dual_coef}

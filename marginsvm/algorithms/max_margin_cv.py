@@ -102,9 +102,12 @@ class MaxMarginClassifierCV(
         The fit to all examples, which the other attributes are taken from.
     margin_ : float
         Certified lower bound on the soft margin with ``C_``, slack included (units of X).
-    support_ : ndarray of shape (n_support,)
-        Indices of the training examples with positive weight in the fitted predictor, linear
-        predictors included.
+    support_, n_support_ : ndarray of shape (n_support,), and of shape (n_classes,)
+        Indices of the training examples with weight in the fitted predictor, and how many of
+        each class; linear predictors included.
+    dual_coef_ : ndarray of shape (1, n_support) or (n_classes, n_support)
+        Coefficients of those examples. With a linear kernel, ``dual_coef_ @ X[support_]`` is
+        ``coef_``, up to rounding and what is left of the gap.
 
     See Also
     --------

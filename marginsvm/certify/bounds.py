@@ -204,9 +204,9 @@ def _published(
     problem: Certifiable, smallest: _Smallest, scale: float, separates: bool
 ) -> Predictor:
     """The vector in the user's units; its margin is filled in by the caller."""
-    numbers = problem.predictor(smallest.vector, smallest.offsets)
-    coef, intercept = (np.atleast_1d(x) / (scale or 1.0) for x in numbers)
-    return Predictor(0.0, smallest.offsets, np.atleast_2d(coef), intercept, separates)
+    numbers, scale = problem.predictor(smallest.vector, smallest.offsets), scale or 1.0
+    coef, intercept = (np.atleast_1d(x) / scale for x in numbers)
+    return Predictor(0.0, smallest.offsets, np.atleast_2d(coef), intercept, separates, scale)
 
 
 def _with_slack(length: float, squared: float) -> float:

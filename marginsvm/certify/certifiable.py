@@ -25,6 +25,8 @@ class Predictor(NamedTuple):
         Its coefficients and intercept in the user's units.
     separates : bool
         Whether it separates the examples themselves, without slack.
+    scale : float
+        Divisor of the vector, in the user's units, that gave these coefficients.
     """
 
     margin: float
@@ -32,6 +34,7 @@ class Predictor(NamedTuple):
     coef: Array
     intercept: Array
     separates: bool
+    scale: float
 
 
 class LowestMargins(NamedTuple):

@@ -71,7 +71,7 @@ class KnownDistribution:
     @property
     def mass(self) -> float:
         q = self._weights
-        return min(1.0, fsum(q[q > 0])) if self.moved else 1.0
+        return min(1.0, fsum(q[q > 0].tolist())) if self.moved else 1.0
 
 
 def balanced_exactly(rows: Rows, q: Array) -> Array:
@@ -84,7 +84,7 @@ def balanced_exactly(rows: Rows, q: Array) -> Array:
         return q
     few, B = q.ravel()[row_ids], np.sign(rows.balance_conditions(row_ids))
     for _ in range(BALANCE_CORRECTIONS):
-        excess = np.array([fsum(column) for column in (B * few[:, None]).T])
+        excess = np.array([fsum(column) for column in (B * few[:, None]).T.tolist()])
         able = np.flatnonzero(few > ABLE_WEIGHT * np.abs(excess).max())
         if not 0 < np.abs(excess).max() <= ROUNDED_IMBALANCE or len(able) < B.shape[1]:
             break

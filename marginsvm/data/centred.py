@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial, reduce
+from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 
 from marginsvm._cached import cached_property
 from marginsvm._rounding import Extended, is_dense
@@ -70,9 +72,8 @@ class CentredExamples:
 
         Examples of a CSR matrix with few entries are written out a few at a time.
         """
-        X, size = self.store.take(i), len(i) * self.store.shape[1]
-        few = not self.store.sparse or (X.nnz > _FILLED * size and size <= _WHOLE)
-        if few or self.centre.far:
+        X = self._few_entries(i)
+        if X is None:
             left = self.written_out(i)
             return left @ (left if i is j else self.written_out(j)).T
         Y, out = X if i is j else self.store.take(j), np.empty((len(i), len(j)))
@@ -85,6 +86,23 @@ class CentredExamples:
             out -= X @ mean[:, None] + Y @ mean - mean @ mean
         out += self.constant**2
         return out
+
+    def _few_entries(self, index: Array) -> Any:
+        """Some examples of a CSR matrix, if few of their entries are not zero; else None."""
+        if not self.store.sparse or self.centre.far:
+            return None
+        X, size = self.store.take(index), len(index) * self.store.shape[1]
+        return None if X.nnz > _FILLED * size and size <= _WHOLE else X
+
+    def scaled_gram(self, index: Array, scale: Array) -> Array:
+        """Inner products of some examples, each feature times its scale, in the user's units."""
+        if not self.store.sparse or self.centre.mean is not None:
+            X = self.written_out(index) * scale
+            return X @ X.T
+        d, X = self.store.shape[1], self.store.take(index).astype(np.float64)
+        X = X @ sp.diags_array(scale[:d])
+        constant = self.constant * scale[d] if self.constant else 0.0
+        return np.asarray((X @ X.T).toarray() + constant**2)
 
     def extended_image(self, few: Array, V: Array) -> Array:
         """Image of coefficients V on few examples, summed in extended precision."""

@@ -79,6 +79,8 @@ def squared_lengths(rows: Rows, blocks: Iterable[Block], norm: LpNorm, centre: C
         squared = X.squared_norms() if known else norm.squared_lengths(X)
         if centre.mean is None or (centre.far and is_dense(X)):
             return squared
+        if norm.p != 2.0:
+            return norm.squared_distances(X, centre.mean)
         return squared - 2.0 * times(X, centre.mean) + centre.mean @ centre.mean
 
     lengths: list[Array] = []

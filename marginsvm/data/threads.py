@@ -101,6 +101,9 @@ def ordered_map(work: Callable[[T], R], parts: Sequence[T]) -> list[R]:
     a pool, and waiting for it, would cost 0.1 ms each. What no other has begun when nothing
     is left is called off, so that work within work cannot wait for itself.
     """
+    if len(parts) == 1:
+        with single_threaded_blas():
+            return [work(parts[0])]
     results: list[Any] = [None] * len(parts)
     todo = deque(range(len(parts)))
 
@@ -117,7 +120,7 @@ def ordered_map(work: Callable[[T], R], parts: Sequence[T]) -> list[R]:
                 raise
 
     with single_threaded_blas():
-        helpers = min(n_threads(), len(parts)) - 1 if len(parts) > 1 else 0
+        helpers = min(n_threads(), len(parts)) - 1
         others = [_pool(helpers).submit(walk) for _ in range(helpers)]
         try:
             walk()

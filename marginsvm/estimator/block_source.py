@@ -13,7 +13,9 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_array, validate_data
 
 from marginsvm._typing import Array
+from marginsvm.data.mapped import rows_in_part
 from marginsvm.data.memory import Store
+from marginsvm.data.sources import ArrayBlocks
 from marginsvm.data.stream import StreamStore
 from marginsvm.estimator.training_set import Labels, TrainingSet, check_kernel_params, labelled
 
@@ -26,6 +28,14 @@ _AGREED: dict[str, Callable[[Seen], Any]] = {
     "type of labels": lambda seen: "text" if seen.y.dtype.kind in "OUS" else "numbers",
     "sample weight": lambda seen: "absent" if seen.weight is None else "given",
 }
+
+
+def blocks_of_map(estimator: Any, X: Any, y: Any, sample_weight: Any) -> ArrayBlocks | None:
+    """Blocks of a memory map that validation would convert, and so copy, as a whole; else None."""
+    size = rows_in_part(X) if estimator.kernel == "linear" else 0
+    if not size or not estimator._algorithm().requires.by_passes:
+        return None
+    return ArrayBlocks(X, y, sample_weight, block_rows=size)
 
 
 def block_set(estimator: Any, source: Any) -> TrainingSet:

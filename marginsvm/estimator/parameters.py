@@ -115,7 +115,8 @@ class KernelParameters:
         another C begins anew.
     kernel : str or callable
         ``"linear"``, ``"precomputed"``, a name known to
-        ``sklearn.metrics.pairwise.pairwise_kernels``, or ``kernel(X, Y) -> matrix``.
+        ``sklearn.metrics.pairwise.pairwise_kernels``, or ``kernel(X, Y) -> matrix``,
+        which may be sparse.
     gamma : {"scale", "auto"} or float
         Kernel coefficient, as in SVC (units of the kernel's: 1 over those of X, squared, for
         "rbf"). The variance of "scale" is weighted by ``sample_weight`` and ``class_weight``.
@@ -129,8 +130,9 @@ class KernelParameters:
 
     Attributes
     ----------
-    support_ : ndarray of shape (n_support,)
-        Kernel predictor: indices of the training examples with coefficients other than 0.
+    support_, n_support_ : ndarray of shape (n_support,), and of shape (n_classes,)
+        Kernel predictor: indices of the training examples with coefficients other than 0, and
+        how many there are of each class.
     support_vectors_ : ndarray or csr matrix of shape (n_support, n_features)
         Kernel predictor: those examples; empty if precomputed.
     dual_coef_ : ndarray of shape (1, n_support) or (n_classes, n_support)
@@ -186,7 +188,22 @@ class RandomParameters:
 
 
 @with_parameters
-class PNormParameters:
+class NormParameters:
+    """A p-norm of the predictor.
+
+    Parameters
+    ----------
+    p : float in (1, 2] or "sparse"
+        Norm of the predictor (dimensionless); ``"sparse"`` is 1 + 1 / ln(n_features).
+    """
+
+    p: float | str = parameter(
+        Interval(Real, 1.0, 2.0, closed="right"), StrOptions({"sparse"}), default=2.0
+    )
+
+
+@with_parameters
+class PNormParameters(NormParameters):
     """A p-norm of the predictor, the intercept's coefficient included.
 
     Parameters
@@ -194,14 +211,9 @@ class PNormParameters:
     intercept_scaling : float
         The intercept is the coefficient of a constant feature of this value (units of
         X), as in LinearSVC: the larger, the less it is penalised.
-    p : float in (1, 2] or "sparse"
-        Norm of the predictor (dimensionless); ``"sparse"`` is 1 + 1 / ln(n_features).
     """
 
     intercept_scaling: float = parameter(Interval(Real, 0.0, None, closed="neither"), default=1.0)
-    p: float | str = parameter(
-        Interval(Real, 1.0, 2.0, closed="right"), StrOptions({"sparse"}), default=2.0
-    )
 
 
 @with_parameters

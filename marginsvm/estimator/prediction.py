@@ -8,18 +8,24 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 from sklearn.exceptions import InconsistentVersionWarning
+from sklearn.linear_model._base import SparseCoefMixin
 from sklearn.metrics.pairwise import pairwise_kernels
+from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from marginsvm._typing import Array
 from marginsvm._version import __version__
+from marginsvm.data import mapped
 from marginsvm.data.normalized import inverse, norms, norms_in_kernel
 
 _BLOCK_BYTES = 2**25  # memory of the kernel values of a test set that are computed together
 
 
-class PredictorMixin:
-    """decision_function and predict, from ``coef_`` or ``dual_coef_``."""
+class PredictorMixin(SparseCoefMixin):
+    """decision_function and predict, from ``coef_`` or ``dual_coef_``.
+
+    ``sparsify`` and ``densify`` turn ``coef_`` into a sparse matrix and back.
+    """
 
     kernel: Any
     gamma: Any
@@ -41,7 +47,14 @@ class PredictorMixin:
         X, Y, params = canonical(X), canonical(Y), self.kernel_params or {}
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
             if callable(self.kernel):
-                K = np.asarray(self.kernel(X, Y, **params))
+                K = self.kernel(X, Y, **params)
+                K = K.toarray() if sp.issparse(K) else np.asarray(K)
+                if K.shape != (X.shape[0], Y.shape[0]):
+                    raise ValueError(
+                        "kernel(X, Y) must give a matrix with a row for each example of X and a "
+                        f"column for each one of Y, here of shape {(X.shape[0], Y.shape[0])}, "
+                        f"but it gave one of shape {K.shape}"
+                    )
                 # with integer values, products would be rounded to integers
                 K = K.astype(np.result_type(K.dtype, np.float32), copy=False)
             else:
@@ -80,9 +93,12 @@ class PredictorMixin:
             distances in the units of X (unless ``normalize=True``).
         """
         check_is_fitted(self)
+        size = mapped.rows_in_part(X)
+        if size and len(X) > 0:
+            return np.concatenate([self.decision_function(x) for x in mapped.parts(X, size)])
         X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False)
         if self.kernel == "linear":
-            F = X @ self.coef_.T + self.intercept_
+            F = safe_sparse_dot(X, self.coef_.T, dense_output=True) + self.intercept_
         else:
             size = int(min(max(1, _BLOCK_BYTES // (8 * max(1, len(self.support_)))), 1024))
             starts = range(0, X.shape[0], size)
@@ -116,7 +132,7 @@ class PredictorMixin:
         return self.classes_[winner]
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**super().__getstate__(), "_marginsvm_version": __version__}  # type: ignore[dict-item]
+        return {**super().__getstate__(), "_marginsvm_version": __version__}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         written_by = state.pop("_marginsvm_version", "unknown")
@@ -129,10 +145,10 @@ class PredictorMixin:
                 ),
                 stacklevel=2,
             )
-        super().__setstate__(state)  # type: ignore[misc]
+        super().__setstate__(state)
 
     def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()  # type: ignore[misc]
+        tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         tags.input_tags.pairwise = self.kernel == "precomputed"
         return tags

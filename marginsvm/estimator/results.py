@@ -98,11 +98,17 @@ class Fitted:
         support = np.flatnonzero(coef.any(axis=0))
         return {
             **found,
-            "support_": training.kept[support],
+            **self.of_support(support),
             "support_vectors_": training.support_vectors(support),
             "dual_coef_": coef[:, support],
             "intercept_": intercept,
         }
+
+    def of_support(self, support: Array) -> dict[str, Array]:
+        """Which examples make up the predictor, by their indices in the problem, and how many."""
+        codes, k = self.training.rows.codes[support], self.training.rows.n_classes
+        n_support = np.bincount(codes, minlength=k).astype(np.int32)
+        return {"support_": self.training.kept[support], "n_support_": n_support}
 
 
 def _table(history: History, unit: float) -> dict[str, Array]:

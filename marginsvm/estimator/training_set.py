@@ -5,11 +5,13 @@ from __future__ import annotations
 from copy import copy
 from dataclasses import dataclass
 from functools import partial
+from itertools import combinations_with_replacement
 from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
 from sklearn.metrics.pairwise import KERNEL_PARAMS
+from sklearn.utils import assert_all_finite
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
@@ -28,8 +30,12 @@ from marginsvm.kernel_matrix import (
     LinearAdapter,
 )
 from marginsvm.kernel_matrix.responses import OnePassResponse
+from marginsvm.kernel_matrix.scale import NotFinite
 from marginsvm.rows import LpNorm, Rows, make_rows
 
+# Side of the squares (0.5 MB in float64) in which a matrix and its mirror image are compared: two
+# of them stay in cache.
+_SQUARE = 256
 _SPARE = 8  # best responses beside those of the rounds, such as the one of the first state
 
 
@@ -118,7 +124,13 @@ class TrainingSet:
             if store.remote and one_pass and np.isinf(estimator.C):
                 capacity = estimator.max_iter + _SPARE
                 return LazyWeightsAdapter(store, *common, capacity=capacity)
-            return LinearAdapter(store, *common)
+            try:
+                return LinearAdapter(store, *common)
+            except NotFinite:
+                if store.whole is not None:
+                    name = type(estimator).__name__
+                    assert_all_finite(self.X, estimator_name=name, input_name="X")
+                raise
         kernel, X = self._kernel_and_examples(estimator)
         return GramAdapter(kernel, X, *common)
 
@@ -227,8 +239,9 @@ def _check_gram(K: Any) -> None:
         )
     tolerance = _tolerance(K)
     scale = max(float(np.abs(np.diagonal(K)).max()), 1e-300)
-    for i in range(0, n, 512):
-        off = float(np.abs(K[i : i + 512] - K[:, i : i + 512].T).max())
+    blocks = [slice(i, i + _SQUARE) for i in range(0, n, _SQUARE)]
+    for i, j in combinations_with_replacement(blocks, 2):
+        off = float(np.abs(K[i, j] - K[j, i].T).max())
         if off > tolerance * scale:
             raise ValueError(
                 f"a precomputed kernel must be symmetric, but entries differ by {off:.3g} from "

@@ -108,7 +108,7 @@ class KernelMatrixAdapter(ABC):
         self._image_shape = image_shape
         self._norm = norm
         self._scale = scale
-        self._slack = scale.slack
+        self._slack = self._slack_of_rows()
 
     # What subclasses implement: the operations that differ between features and kernels.
 
@@ -166,6 +166,20 @@ class KernelMatrixAdapter(ABC):
         image = self._norm.mirrored(theta).reshape(self._image_shape)
         return Vector(image, np.zeros(self.rows.shape))
 
+    def add_predictors(self, w: Vector, u: Vector) -> Vector:
+        """Vector whose predictor is the sum of the predictors of two vectors, slack included.
+
+        For p = 2 it is their sum. Otherwise its image is no combination of rows, and its
+        coefficients only say how much slack the predictor has.
+        """
+        image = self._norm.mirrored(self._norm.mirror(w.image) + self._norm.mirror(u.image))
+        return Vector(image, w.coef + u.coef)
+
+    @property
+    def strong_convexity(self) -> float:
+        """Strong convexity (dimensionless) of half the squared norm of predictors: p - 1."""
+        return self._norm.p - 1.0
+
     def weights(self, w: Vector) -> Array:
         """Weights of a vector on the rows; computing them may take passes over the examples."""
         return w.coef
@@ -196,9 +210,13 @@ class KernelMatrixAdapter(ABC):
             G = self._kernel_block(few, rest)[at[:, None], there]
         G *= signs @ other_signs.T
         if self._slack is not None:
-            slack = np.broadcast_to(self._slack, self.rows.shape).ravel()[row_ids]
+            slack = self._slack.flat[row_ids]
             G += slack[:, None] * (row_ids[:, None] == others)
         return G
+
+    def second_derivatives(self, w: Vector, row_ids: Array) -> Array:
+        """Second derivatives at ``w`` of half the squared norm, along some rows."""
+        return self.gram(row_ids, row_ids)
 
     def inner_products(self, examples: Array) -> Array:
         """Inner products of some examples, in units of the radius squared, as a new array."""
@@ -225,7 +243,11 @@ class KernelMatrixAdapter(ABC):
     @property
     def slack(self) -> Array | None:
         """Squares of the slack coordinates, of the shape of margins; None: a hard margin."""
-        return None if self._slack is None else np.broadcast_to(self._slack, self.rows.shape)
+        return self._slack
+
+    def _slack_of_rows(self) -> Array | None:
+        slack = self._scale.slack
+        return None if slack is None else np.broadcast_to(slack, self.rows.shape)
 
     @property
     def mean_square(self) -> float:
@@ -285,8 +307,8 @@ class KernelMatrixAdapter(ABC):
     def _rescaled(self, scale: Scale) -> Self:
         """A copy with another scale; what a subclass computes from the radius stays as it is."""
         other = copy(self)
-        other._scale, other._slack = scale, scale.slack
-        other.C, other.radius, other.models = scale.C, scale.radius, {}
+        other._scale, other.C, other.radius, other.models = scale, scale.C, scale.radius, {}
+        other._slack = other._slack_of_rows()
         for name in ("_layout", "meeting"):  # rows as plain arrays, which hold the slack
             vars(other).pop(name, None)
         return other

@@ -10,7 +10,6 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
-from sklearn.utils import assert_all_finite
 
 from marginsvm._typing import Array
 from marginsvm.certify.tolerances import LARGEST_NORM
@@ -23,6 +22,10 @@ from marginsvm.rows import LpNorm, Rows
 # A mean this many radii away from the origin would cost digits if it were subtracted from the
 # sums over examples; it then is subtracted from the examples themselves.
 _FAR = 8.0
+
+
+class NotFinite(ValueError):  # noqa: N818 - of examples
+    """Examples that hold NaN or infinity, or that are too long for float64."""
 
 
 @dataclass(frozen=True)
@@ -126,8 +129,9 @@ def measured(
             centre = Centre(_mean(store, rows, n_central), far=norm.p != 2.0)
         squared, (mean, far) = _squared_lengths(store, rows, norm, centre), centre
         if not np.isfinite(squared.max()):
-            assert_all_finite(store.whole, input_name="X")
-            raise ValueError("the squared norms of the examples overflow float64: scale X")
+            raise NotFinite(
+                "examples hold NaN or infinity, or their squared norms overflow float64: scale X"
+            )
         if mean is not None and not far and squared.max() * _FAR**2 < mean @ mean:
             centre = Centre(mean, far=True)
             squared = _squared_lengths(store, rows, norm, centre)

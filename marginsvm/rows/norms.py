@@ -8,10 +8,12 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from marginsvm._rounding import chained
 from marginsvm._typing import Array
 
 # Sums of squares (any unit) below this, or above its inverse, may have lost digits or overflowed.
 _TINY = 1e-200
+_SHORTEST = 1e-300  # what a length (any unit) is divided by at least
 
 
 @dataclass(frozen=True)
@@ -61,6 +63,14 @@ class LpNorm:
         """The inverse of ``mirror``: the gradient of ``|theta|_p^2 / 2``."""
         return _gradient(theta, self.p)
 
+    def curvature(self, u: Array) -> tuple[Array, float]:
+        """The Hessian of ``|u|_q^2 / 2``: a diagonal, less a multiple of ``theta theta'``."""
+        top, length = float(np.abs(u).max(initial=0.0)), self.dual.length(u)
+        if top == 0.0:
+            return np.zeros_like(u), 0.0
+        diagonal = (np.abs(u) / top) ** (self.q - 2.0) * (top / length) ** (self.q - 2.0)
+        return (self.q - 1.0) * diagonal, (self.q - 2.0) / length**2
+
     def squared_lengths(self, X: Any) -> Array:
         """``|x|_q^2`` of every row of X, in float64."""
         if self.p == 2.0:
@@ -75,26 +85,50 @@ class LpNorm:
         powers = (X / top).power(self.q) if sp.issparse(X) else (X / top) ** self.q
         return top**2 * np.asarray(powers.sum(axis=1)).ravel() ** (2.0 / self.q)
 
-    def longer(self, squared: Array, constant: float) -> Array:
+    def squared_distances(self, X: Any, mean: Array) -> Array:
+        """``|x - mean|_q^2`` of every row of a CSR matrix, from above: its rounding is added.
+
+        Where a row has no entry, the difference is the mean's; so the mean is counted whole, less
+        its share in the columns where the row has entries.
+        """
+        X, length = _canonical(X), self.dual.length(mean)
+        if length == 0.0:
+            return self.squared_lengths(X)
+        shares = (np.abs(mean) / length) ** self.q
+        here = sp.csr_array((shares[X.indices], X.indices, X.indptr), X.shape).sum(axis=1)
+        rest = np.clip(1.0 - np.asarray(here).ravel() + chained(X.shape[1]), 0.0, 1.0)
+        rest[np.diff(X.indptr) == X.shape[1]] = 0.0
+        entries = X.data.astype(np.float64) - mean[X.indices]
+        differences = sp.csr_array((entries, X.indices, X.indptr), X.shape)
+        return self.longer(self.squared_lengths(differences), length * rest ** (1.0 / self.q))
+
+    def longer(self, squared: Array, constant: float | Array) -> Array:
         """Squared lengths of rows to which an entry ``constant`` is appended."""
-        if constant == 0.0:
+        if not np.any(constant):
             return squared
-        top = np.maximum(np.sqrt(squared), abs(constant))
-        powers = (np.sqrt(squared) / top) ** self.q + (abs(constant) / top) ** self.q
+        top = np.maximum(np.maximum(np.sqrt(squared), np.abs(constant)), _SHORTEST)
+        powers = (np.sqrt(squared) / top) ** self.q + (np.abs(constant) / top) ** self.q
         return top**2 * powers ** (2.0 / self.q)
 
 
 def _sums_of_squares(X: Any) -> Array:
     """Squared lengths of the rows of a CSR matrix; ``X.multiply(X)`` would sort and check first."""
-    if not X.has_canonical_format:
-        X = X.copy()
-        X.sum_duplicates()
+    X = _canonical(X)
     nonempty = np.flatnonzero(np.diff(X.indptr))
     squared = np.zeros(X.shape[0])
     if len(nonempty):
         squares = np.square(X.data[: X.indptr[-1]], dtype=np.float64)
         squared[nonempty] = np.add.reduceat(squares, X.indptr[nonempty])
     return squared
+
+
+def _canonical(X: Any) -> Any:
+    """The same CSR matrix, in which no entry is written as a sum."""
+    if X.has_canonical_format:
+        return X
+    X = X.copy()
+    X.sum_duplicates()
+    return X
 
 
 def _gradient(u: Array, r: float) -> Array:

@@ -2,6 +2,7 @@
 
 from fractions import Fraction
 from itertools import product
+from math import lcm
 
 import numpy as np
 
@@ -32,33 +33,36 @@ def exact_rows(X, y, *, fit_intercept=True):
 
 
 def has_solution(A, b):
-    """Whether some q >= 0 has A q = b: the simplex method's first phase with Bland's rule."""
-    m, n = len(A), len(A[0])
-    signs = [-1 if value < 0 else 1 for value in b]
-    unit = [[Fraction(int(i == j)) for j in range(m)] for i in range(m)]
-    table = [
-        [s * value for value in row] + unit[i] + [s * rhs]
-        for i, (row, rhs, s) in enumerate(zip(A, b, signs, strict=True))
-    ]
-    basis = list(range(n, n + m))
-    cost = [-sum(row[j] for row in table) for j in range(n)] + [Fraction(0)] * m
-    cost.append(-sum(row[-1] for row in table))
-    while cost[-1] != 0:
-        entering = next((j for j in range(n) if cost[j] < 0), None)
+    """Whether some q >= 0 has A q = b: the simplex method's first phase with Bland's rule.
+
+    Everything is in integers: a row is multiplied by its denominators, and by the last pivot,
+    which divides it exactly after the next one (Edmonds, 1967). A column that has left the
+    first basis, of one extra unknown for each equation, does not come back, and is not kept.
+    """
+    table = [_in_integers([*row, value]) for row, value in zip(A, b, strict=True)]
+    n, last = len(A[0]), 1
+    basis = list(range(n, n + len(table)))
+    table.append([-sum(column) for column in zip(*table, strict=True)])  # the cost
+    while table[-1][-1] != 0:
+        entering = next((j for j in range(n) if table[-1][j] < 0), None)
         if entering is None:
             return False
-        ratios = [
-            (row[-1] / row[entering], basis[i], i)
-            for i, row in enumerate(table)
+        _, _, leaving = min(
+            (Fraction(row[-1], row[entering]), basis[i], i)
+            for i, row in enumerate(table[:-1])
             if row[entering] > 0
-        ]
-        _, _, leaving = min(ratios)
-        pivot = [value / table[leaving][entering] for value in table[leaving]]
-        table[leaving], basis[leaving] = pivot, entering
+        )
+        pivot = table[leaving]
+        p, basis[leaving] = pivot[entering], entering
         for i, row in enumerate(table):
-            if i != leaving and row[entering]:
-                factor = row[entering]
-                table[i] = [a - factor * p for a, p in zip(row, pivot, strict=True)]
-        factor = cost[entering]
-        cost = [a - factor * p for a, p in zip(cost, pivot, strict=True)]
+            if i != leaving:
+                f = row[entering]
+                table[i] = [(p * a - f * c) // last for a, c in zip(row, pivot, strict=True)]
+        last = p
     return True
+
+
+def _in_integers(row):
+    """An equation times the number that makes it one of integers, its last one not negative."""
+    factor = lcm(*(value.denominator for value in row)) * (-1 if row[-1] < 0 else 1)
+    return [int(value * factor) for value in row]

@@ -112,7 +112,8 @@ def kernel_values(estimator: Any, X: Any, weight: NDArray) -> NDArray:
         X = sp.csr_array((X.data, X.indices.astype(np.int32), X.indptr.astype(np.int32)), X.shape)
     params = estimator.kernel_params or {}
     if callable(estimator.kernel):
-        return np.asarray(estimator.kernel(X, X, **params))
+        K = estimator.kernel(X, X, **params)
+        return K.toarray() if sp.issparse(K) else np.asarray(K)
     gamma = _gamma(estimator.gamma, X, weight)
     params = {"gamma": gamma, "degree": estimator.degree, "coef0": estimator.coef0, **params}
     return pairwise_kernels(X, X, metric=estimator.kernel, filter_params=True, **params)

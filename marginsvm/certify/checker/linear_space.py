@@ -21,7 +21,8 @@ class LinearSpace:
         estimator, numbers = setting.estimator, setting.numbers
         self._numbers, self._examples, self._shares = numbers, setting.examples, setting.shares
         self._constant, self._normalized = setting.constant, estimator.normalize
-        self._coef = numbers.array(estimator.coef_)
+        coef = estimator.coef_
+        self._coef = numbers.array(coef.toarray() if sp.issparse(coef) else coef)
         self._intercept = numbers.array(estimator.intercept_)
         if self._constant:  # its coefficient is in the intercept
             coefficient = self._intercept[:, None] / numbers.number(self._constant)
