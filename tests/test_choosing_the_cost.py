@@ -12,6 +12,9 @@ from helpers.battery import slow
 from helpers.estimators import make, overlapping, parameters, separable
 from joblib import parallel_config
 from sklearn.base import BaseEstimator, clone
+from sklearn.calibration import CalibratedClassifierCV
+from sklearn.dummy import DummyClassifier
+from sklearn.ensemble import VotingClassifier
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.externals._numpydoc.docscrape import NumpyDocString
 from sklearn.linear_model import LogisticRegressionCV
@@ -329,3 +332,20 @@ def test_pictures(rng):
     plt.close("all")
     with pytest.raises(TypeError, match="scores_"):
         CostCurveDisplay.from_estimator(MaxMarginClassifier().fit(X, y))
+
+
+def test_probabilities_from_the_same_folds(rng):
+    """The recipe of the user guide, also in soft voting and for the log loss."""
+    X, y = uneven(rng, k=3)
+    folds = list(StratifiedKFold(3).split(X, y))
+    search = MaxMarginClassifierCV(Cs=4, cv=folds).fit(X, y)
+    model = MaxMarginClassifier(C=search.C_)
+    likely = CalibratedClassifierCV(model, cv=folds, ensemble=False).fit(X, y)
+    np.testing.assert_allclose(likely.predict_proba(X).sum(axis=1), 1.0)
+    kept = likely.calibrated_classifiers_[0].estimator
+    np.testing.assert_array_equal(kept.coef_, search.coef_)
+    assert check_certificate(kept, X, y)
+    again = CalibratedClassifierCV(model, cv=3, ensemble=False)
+    assert cross_val_score(again, X, y, cv=3, scoring="neg_log_loss").mean() > -np.log(3)
+    voting = VotingClassifier([("margin", again), ("prior", DummyClassifier())], voting="soft")
+    assert voting.fit(X, y).score(X, y) > 0.5
