@@ -488,6 +488,29 @@ def test_real_sets_agree_with_svc_or_the_oracle(name, standardised, shared_data)
     np.testing.assert_allclose(clf.margin_, best, rtol=2e-6)
 
 
+@pytest.mark.parametrize(
+    ("k", "params"),
+    [
+        (2, {}),
+        (3, {}),
+        (2, {"kernel": "rbf", "gamma": 0.2}),
+        (3, {"kernel": "rbf", "gamma": 0.2}),
+    ],
+)
+def test_another_cost_continues_from_the_last_solution(k, params, rng):
+    """Of many rows; the result is certified on its own, and takes no more rounds."""
+    X, y = overlapping(rng, n=600, k=k)
+    warm = MaxMarginClassifier(C=1.0, warm_start=True, **params).fit(X, y)
+    for C in (1.5, 0.5):
+        cold = MaxMarginClassifier(C=C, **params).fit(X, y)
+        warm.set_params(C=C).fit(X, y)
+        assert warm.status_ == "certified"
+        assert check_certificate(warm, X, y)
+        assert warm.n_iter_ <= cold.n_iter_
+        assert len(warm.history_["margin"]) == warm.n_iter_
+        assert abs(warm.margin_ / cold.margin_ - 1.0) < 1e-6
+
+
 @pytest.mark.parametrize("C", [np.inf, 1.0])
 @pytest.mark.parametrize("fit_intercept", [True, False])
 @pytest.mark.parametrize("n", [80, slow(900)])

@@ -181,6 +181,15 @@ class LinearAdapter(
     def _kernel_block(self, i: Array, j: Array) -> Array:
         return self._centred.gram(i, j) / self.radius**2
 
+    def _converted(self, image: Array, t: float) -> Array:
+        return image * t
+
+    def with_C(self, C: float) -> LinearAdapter:  # noqa: N802
+        frame = self._scale.with_C(C, self.rows), self._centre
+        rtol = self.errors.rounding_rtol
+        parts = self._store, self.rows, C, self._norm, self._constant, self._plan
+        return LinearAdapter(*parts, rounding_rtol=rtol, frame=frame)
+
     def second_derivatives(self, w: Vector, row_ids: Array) -> Array:
         examples, signs = self.rows.locate(row_ids)
         curvature, rank_one = self._norm.curvature(w.image)
