@@ -518,8 +518,8 @@ def test_another_cost_continues_from_the_last_solution(k, params, rng):
 def test_what_a_linear_predictor_is_made_of(k, n, fit_intercept, C, rng):
     X, y = separable(rng, n=n, k=k)
     clf = MaxMarginClassifier(C=C, fit_intercept=fit_intercept).fit(X, y)
-    # The objective is 1 / (2 margin^2). Half the squared distance is what its gap leaves, where both
-    # are at their best scales; where they are not, at most as much again.
+    # The objective is 1 / (2 margin^2). Half the squared distance is what its gap leaves, where
+    # both are at their best scales; where they are not, at most as much again.
     left = (2.0 * np.sqrt(clf.gap_) + 1e-6) / clf.margin_
     assert np.linalg.norm(clf.dual_coef_ @ X[clf.support_] - clf.coef_) <= left
     np.testing.assert_array_equal(clf.n_support_, np.bincount(y[clf.support_], minlength=k))
