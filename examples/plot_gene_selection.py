@@ -3,11 +3,16 @@ Selecting genes with p near 1 (Golub et al., leukemia)
 ======================================================
 
 38 patients to learn from, 34 to test on, 7129 genes: two kinds of leukemia. The norm that
-a classifier minimises decides how many genes it uses. Genes are standardised by the
-training patients. For every classifier: the number of genes that carry 99 % of ``|w|_1``,
-the accuracy on the test patients, and its l1 margin (the least ``y f(x)``, over
-``|w|_1`` with the intercept) beside the smallest upper bound on it that the certificates
-of the dual lp perceptrons prove: ``|A^T q|_inf`` for their weights q.
+a classifier minimises decides how many genes it uses. ``p="sparse"``, which is 1.11 here, is the
+paper's compromise: it needs a thousand genes. p = 1.005 needs about as few as there are patients,
+as a linear program does. Genes are standardised by the training patients. For every classifier: the
+number of genes that carry 99 % of ``|w|_1``, the accuracy on the test patients, and its l1 margin
+(the least ``y f(x)``, over ``|w|_1`` with the intercept) beside the smallest upper bound on it that
+the certificates of the dual lp perceptrons prove: ``|A^T q|_inf`` for their weights q.
+
+The l1 penalty of LinearSVC is the peer. It finds few genes as well, and a smaller margin, of which
+it does not know how much it falls short. 34 test patients are few: accuracies that differ by three
+patients say little, and fewer genes are not more accurate here.
 
 .. image:: /images/gene_selection.png
 """
@@ -43,12 +48,14 @@ classifiers = {
     "p = 2": DualLpPerceptron(random_state=0),
     "p = 1.5": DualLpPerceptron(p=1.5, random_state=0),
     'p = "sparse"': DualLpPerceptron(p="sparse", random_state=0),
+    "p = 1.02": DualLpPerceptron(p=1.02, random_state=0),
+    "p = 1.005": DualLpPerceptron(p=1.005, random_state=0),
     "LinearSVC, l1": LinearSVC(penalty="l1", dual=False, random_state=0, max_iter=10_000),
 }
 
 # %%
 # The l1 margin grows as p falls towards 1.
-fig, ax = plt.subplots(figsize=(7, 4.5), layout="constrained")
+fig, ax = plt.subplots(figsize=(7, 5), layout="constrained")
 bounds = []
 print(f"{'':16s}{'genes (99 %)':>14s}{'accuracy':>10s}{'l1 margin':>11s}{'fit':>36s}")
 for name, clf in classifiers.items():
@@ -73,7 +80,7 @@ fig.legend(loc="outside lower center", fontsize="small")
 
 # %%
 # Selection as a step of a pipeline.
-selector = SelectFromModel(DualLpPerceptron(p="sparse", random_state=0), max_features=20)
+selector = SelectFromModel(DualLpPerceptron(p=1.005, random_state=0), max_features=20)
 few = selector.fit(X, y).transform(X)
 again = DualLpPerceptron(random_state=0).fit(few, y)
 print(f"with {few.shape[1]} genes: accuracy {again.score(selector.transform(X_test), y_test):.3f}")

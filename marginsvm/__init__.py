@@ -12,6 +12,8 @@ from marginsvm.algorithms.dual_lp import DualLpPerceptron
 from marginsvm.algorithms.dual_lp_regressor import DualLpRegressor
 from marginsvm.algorithms.lp_baselines import LpPerceptron, PrimalMirrorDescent
 from marginsvm.algorithms.max_margin import MaxMarginClassifier
+from marginsvm.algorithms.max_margin_cv import MaxMarginClassifierCV
+from marginsvm.algorithms.max_margin_path import MarginPath, margin_path
 from marginsvm.algorithms.momentum import MomentumMarginClassifier
 from marginsvm.algorithms.optimistic import OptimisticPerceptron
 from marginsvm.algorithms.rosenblatt import KernelPerceptron
@@ -23,6 +25,7 @@ from marginsvm.certify.checker.check import CertificateCheck, check_certificate
 from marginsvm.certify.checker.regression import NormCheck
 from marginsvm.certify.checker.separability import SeparabilityCheck, check_separability_proof
 from marginsvm.certify.norm_certificate import NormCertificate
+from marginsvm.cost_display import CostCurveDisplay
 from marginsvm.display import MarginPathDisplay, SeparationDisplay
 from marginsvm.dual_state import DualStateMixin
 from marginsvm.kernel_matrix import KernelMatrixAdapter
@@ -35,6 +38,7 @@ __all__ = [
     "BatchPerceptron",
     "CertificateCheck",
     "CheckpointCallback",
+    "CostCurveDisplay",
     "DualLpPerceptron",
     "DualLpRegressor",
     "DualStateMixin",
@@ -43,8 +47,10 @@ __all__ = [
     "KernelPerceptron",
     "LpPerceptron",
     "MarginCertificate",
+    "MarginPath",
     "MarginPathDisplay",
     "MaxMarginClassifier",
+    "MaxMarginClassifierCV",
     "MomentumMarginClassifier",
     "NesterovSchedule",
     "NormCertificate",
@@ -62,5 +68,6 @@ __all__ = [
     "check_certificate",
     "check_separability",
     "check_separability_proof",
+    "margin_path",
     "theory_draws",
 ]

@@ -29,6 +29,7 @@ from marginsvm.estimator.training_set import TrainingSet, training_set
 from marginsvm.fit import Algorithm, Candidate, Progress, Stopping, play
 from marginsvm.fit.confirm import confirm
 from marginsvm.fit.interrupts import interrupts_wait
+from marginsvm.fit.play import begin
 from marginsvm.kernel_matrix import KernelMatrixAdapter
 
 __all__ = ["Candidate", "DualStateMixin", "Progress"]
@@ -181,7 +182,8 @@ class DualStateMixin(PredictorMixin, CallbackSupportMixin, ClassifierMixin):
                 "other classes or other values; fit a clone, or set warm_start=False"
             )
         if not last.is_of(problem):  # slack, radius or mean differ, and with them all bounds
-            return None
+            near = last.has_weights_of(problem)
+            return begin(algorithm, problem, last) if near else None
         confirmed = last.confirmed and confirm(algorithm, problem, last)  # computed on this X
         return replace(last, confirmed=confirmed)
 

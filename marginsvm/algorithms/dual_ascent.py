@@ -1,11 +1,12 @@
-"""The sequences of accelerated dual coordinate ascent, epoch by epoch."""
+"""The sequences of accelerated dual coordinate ascent, epoch by epoch, and the draws of one."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Protocol, Self
+from typing import Any, Protocol, Self
 
 import numpy as np
+from sklearn.utils import check_random_state
 
 from marginsvm._typing import Array
 from marginsvm.kernel_matrix import KernelMatrixAdapter
@@ -132,10 +133,28 @@ def margin_sequences(problem: KernelMatrixAdapter, vector: Vector) -> Sequences:
     """The sequences for margins of at least 1: of a soft margin, those of linear rate."""
     if problem.slack is None:
         return HardSequences.at(problem, vector)
-    ends = np.ones(problem.rows.shape), np.full(problem.rows.shape, np.inf)
-    return ProximalSequences.at(problem, Intervals(*ends), vector)
+    return ProximalSequences.at(problem, margin_intervals(problem), vector)
+
+
+def margin_intervals(problem: KernelMatrixAdapter) -> Intervals:
+    """Where margins are to lie: at least at 1."""
+    return Intervals(np.ones(problem.rows.shape), np.full(problem.rows.shape, np.inf))
 
 
 def before(gamma: float) -> float:
     """Square of the gamma before this one."""
     return gamma**2 / (1.0 - gamma)
+
+
+def draw_seed(random_state: Any) -> int:
+    """Seed of a fit's draws."""
+    return int(check_random_state(random_state).randint(2**31 - 1))
+
+
+def draw(seed: int, t: int, active: Array, n: int, sampling: str) -> Array:
+    """Coordinates of epoch t: n of the active ones."""
+    rng = np.random.default_rng((seed, t))
+    if sampling == "uniform":
+        return active[rng.integers(active.size, size=n)]
+    sweeps = np.tile(active, (-(-n // active.size), 1))
+    return rng.permuted(sweeps, axis=1).ravel()[:n]

@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator
-from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import StrOptions
 
 from marginsvm._typing import Array
-from marginsvm.algorithms.dual_ascent import Sequences, margin_sequences
+from marginsvm.algorithms.dual_ascent import (
+    Sequences,
+    draw,
+    draw_seed,
+    margin_intervals,
+    margin_sequences,
+)
+from marginsvm.algorithms.dual_newton import Newton, working_set
 from marginsvm.dual_state import DualStateMixin
 from marginsvm.estimator.declaring import parameter, with_parameters
 from marginsvm.estimator.parameters import KernelParameters, LpParameters, RandomParameters
@@ -21,7 +27,6 @@ from marginsvm.kernel_matrix import KernelMatrixAdapter
 from marginsvm.rows import Rows, Vector
 
 _LAST_RESORT = 50  # epochs of Algorithm 1, for a model of weighted examples
-_FEW = 100  # a working set gains as many rows as it has, or this many
 
 
 @dataclass(frozen=True)
@@ -43,6 +48,7 @@ class DualLpState:
     min_margin: float | None = None
     pocket: Vector | None = None
     mistakes: float = np.inf
+    newton: Newton = field(default_factory=Newton)
 
 
 @dataclass(frozen=True)
@@ -56,7 +62,7 @@ class DualLp(Algorithm):
     sampling : {"permutation", "uniform"}
         How the coordinates of an epoch are drawn.
     restart : bool
-        Whether the acceleration begins again where the gap grows.
+        Whether the acceleration begins again where the gap grows, and where Newton's method gets.
     shrinking : bool
         Whether coordinates are drawn from a working set.
     random_state : int, RandomState instance or None
@@ -78,9 +84,13 @@ class DualLp(Algorithm):
         return DualLpState(seed, sequences, zero, problem.rows.flat_indices())
 
     def step(self, problem: KernelMatrixAdapter, state: DualLpState) -> DualLpState:
-        """Play an epoch: as many coordinates as rows."""
+        """Play an epoch, as many coordinates as rows, or a step of Newton's method."""
         from marginsvm.algorithms.compiled import coordinates as loops
 
+        # with a soft margin, the strong convexity is known, and the rate linear without restarts
+        restarts = self.accelerated and self.restart and problem.slack is None
+        if restarts and state.newton.is_due(state.active.size):
+            return self._by_newton(problem, state)
         sequences = state.sequences
         order = draw(state.seed, state.t, state.active, problem.n_rows, self.sampling)
         choosing = self.shrinking and state.t == 0  # plain steps leave most weights at zero
@@ -90,9 +100,16 @@ class DualLp(Algorithm):
             alpha = sequences.answer.copy()
             loops.ascend(problem, order, alpha)
             sequences = sequences.begun(alpha, state.active.size)
-        v, t, steps = sequences.answer, state.t + 1, state.steps + order.size
-        state = replace(state, sequences=sequences, v=v, t=t, steps=steps, min_margin=None)
-        return self._measured(problem, state) if t >= state.next_measurement else state
+        state = replace(
+            state,
+            sequences=sequences,
+            v=sequences.answer,
+            t=state.t + 1,
+            steps=state.steps + order.size,
+            min_margin=None,
+            newton=state.newton.after(problem, order.size),
+        )
+        return self._measured(problem, state) if state.t >= state.next_measurement else state
 
     def candidates(self, problem: KernelMatrixAdapter, state: DualLpState) -> Iterator[Candidate]:
         """``v``, as a predictor and a proof."""
@@ -128,20 +145,23 @@ class DualLp(Algorithm):
     def _choose(
         self, problem: KernelMatrixAdapter, state: DualLpState, margins: Array
     ) -> DualLpState:
-        """Make a working set: the support of v, and as many others of smallest margin.
+        """Make a working set: the support of v, and as many others of smallest margin."""
+        v = without_traces(problem, state.v)
+        chosen = working_set(v.coef.reshape(-1) > 0.0, margins)
+        return begin_again(problem, replace(state, active=chosen), v)
 
-        v keeps a trace of every row that it ever touched; a plain step takes it away
-        from those whose margin is above 1.
-        """
-        from marginsvm.algorithms.compiled import coordinates as loops
-
-        v = problem.combine(np.maximum(state.v.coef, 0.0))
-        weights = v.coef.reshape(-1)
-        loops.ascend(problem, np.flatnonzero(weights), v)
-        support = weights > 0.0
-        size = min(problem.n_rows, support.sum() + max(_FEW, support.sum()))
-        chosen = np.argpartition(np.where(support, -np.inf, margins), size - 1)[:size]
-        return begin_again(problem, replace(state, active=np.sort(chosen)), v)
+    def _by_newton(self, problem: KernelMatrixAdapter, state: DualLpState) -> DualLpState:
+        """Begin again at the point that a step of Newton's method on a working set gives."""
+        v = without_traces(problem, state.sequences.answer)
+        chosen = working_set(v.coef.reshape(-1) > 0.0, problem.margins(v).ravel())
+        better, newton = state.newton.step(problem, margin_intervals(problem), v, chosen)
+        state = replace(state, newton=newton, t=state.t + 1)
+        if better is v:  # nothing was found, and the acceleration goes on
+            return state
+        active = chosen if self.shrinking else state.active
+        state = begin_again(problem, replace(state, active=active), better)
+        v = state.sequences.answer
+        return self._measured(problem, replace(state, v=v, min_margin=None))
 
 
 @dataclass(frozen=True)
@@ -228,7 +248,10 @@ class DualLpPerceptron(
         Coordinates in random order, each once an epoch, or independent draws, for which
         the paper's guarantees hold.
     restart : bool
-        Let the acceleration begin again when the certified gap has grown by half.
+        Let the acceleration begin again when the certified gap has grown by half and, with
+        ``C=inf``, where steps of Newton's method get, each on a working set of at most 2500 rows.
+        Such a step counts as an epoch; they take about half of the time of a long fit, and end it
+        where coordinates alone would need thousands of epochs.
     shrinking : bool
         Move only the rows that matter: those of positive weight, and others of smallest
         margin, chosen again whenever the row of smallest margin is not among them. With
@@ -274,7 +297,7 @@ class DualLpPerceptron(
     >>> from marginsvm import DualLpPerceptron
     >>> X, y = load_iris(return_X_y=True)
     >>> clf = DualLpPerceptron(random_state=0).fit(X[:100], y[:100])
-    >>> clf.status_, bool(clf.margin_ <= 0.74912 <= clf.margin_bound_)
+    >>> clf.status_, bool(clf.margin_ <= 0.749117 <= clf.margin_bound_)
     ('certified', True)
     """
 
@@ -297,6 +320,19 @@ class DualLpPerceptron(
         return replace(super()._stopping(), negligible=0.1 * self.tol)
 
 
+def without_traces(problem: KernelMatrixAdapter, v: Vector) -> Vector:
+    """The vector after plain steps along its rows.
+
+    Accelerated sequences keep a trace of every row that they ever touched; a plain step takes it
+    away from those whose margin is above 1.
+    """
+    from marginsvm.algorithms.compiled import coordinates as loops
+
+    v = problem.combine(np.maximum(v.coef, 0.0)).copy()  # whose image is in C order
+    loops.ascend(problem, np.flatnonzero(v.coef.reshape(-1)), v)
+    return v
+
+
 def begin_again(problem: KernelMatrixAdapter, state: DualLpState, v: Vector) -> DualLpState:
     """Restart the acceleration at ``v``, computed again from its coefficients."""
     v = problem.combine(np.maximum(v.coef, 0.0))
@@ -317,17 +353,3 @@ def weighted_pocket(problem: KernelMatrixAdapter, known: Candidate, seed: int) -
     pocket = WeightedPocket(known.vector, seed)
     rounds = play(pocket, problem, Stopping("rounds", max_iter=_LAST_RESORT))
     return pocket.fallback(problem, rounds.progress)
-
-
-def draw_seed(random_state: Any) -> int:
-    """Seed of a fit's draws."""
-    return int(check_random_state(random_state).randint(2**31 - 1))
-
-
-def draw(seed: int, t: int, active: Array, n: int, sampling: str) -> Array:
-    """Coordinates of epoch t: n of the active ones."""
-    rng = np.random.default_rng((seed, t))
-    if sampling == "uniform":
-        return active[rng.integers(active.size, size=n)]
-    sweeps = np.tile(active, (-(-n // active.size), 1))
-    return rng.permuted(sweeps, axis=1).ravel()[:n]

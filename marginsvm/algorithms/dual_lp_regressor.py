@@ -51,7 +51,9 @@ class DualLpRegressor(RandomParameters, PNormParameters, RegressorMixin, BaseEst
         the paper's guarantees hold.
     restart : bool
         With ``C=inf``, let the acceleration begin again when the dual objective has fallen in an
-        epoch, and else after 20 epochs times 1, 2, 1, 4, 1, 2, 1, 8 and so on.
+        epoch, and else after 20 epochs times 1, 2, 1, 4, 1, 2, 1, 8 and so on; and, with at most
+        2500 rows, where steps of Newton's method get. Such a step counts as an epoch, and they take
+        about half of the time of a long fit.
     tol : float
         Relative gap of the certificate, and violation of the intervals relative to that of the zero
         predictor (dimensionless), at which a fit ends.

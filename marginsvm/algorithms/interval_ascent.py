@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -10,8 +10,8 @@ import scipy.sparse as sp
 from scipy.sparse.linalg import lsqr
 
 from marginsvm._typing import Array
-from marginsvm.algorithms.dual_ascent import ProximalSequences
-from marginsvm.algorithms.dual_lp import draw, draw_seed
+from marginsvm.algorithms.dual_ascent import ProximalSequences, draw, draw_seed
+from marginsvm.algorithms.dual_newton import Newton
 from marginsvm.certify.checker.claims import relative_gap
 from marginsvm.certify.checker.infeasible import nothing_fits
 from marginsvm.certify.norm_bounds import Fit, NormBound, measured_fit, norm_bound
@@ -57,6 +57,8 @@ class AscentState:
         Bound from which on it is tried to prove that no predictor fits.
     infeasible : bool
         Whether ``proof`` has weights that prove it.
+    newton : Newton
+        When a step of Newton's method, on all rows, is due.
     """
 
     sequences: ProximalSequences
@@ -71,6 +73,7 @@ class AscentState:
     next_measurement: int = 1
     next_try: float = 0.0
     infeasible: bool = False
+    newton: Newton = field(default_factory=Newton)
 
     @property
     def widened(self) -> float:
@@ -113,10 +116,14 @@ class IntervalAscent:
         )
 
     def step(self, problem: LinearAdapter, intervals: Intervals, state: AscentState) -> AscentState:
-        """Play an epoch: as many coordinates as rows."""
+        """Play an epoch, as many coordinates as rows, or a step of Newton's method."""
         from marginsvm.algorithms.compiled import intervals as loops
 
         n, sequences = problem.n_rows, state.sequences
+        # with the strong convexity known, no restart is needed for the linear rate
+        restarts = self.accelerated and self.restart and sequences.mu == 0.0
+        if restarts and state.newton.is_due(n):
+            return self._by_newton(problem, intervals, state)
         order = draw(state.seed, state.t, np.arange(n), n, self.sampling)
         if self.accelerated:
             sequences = sequences.epoch(problem, order)
@@ -125,13 +132,33 @@ class IntervalAscent:
             loops.ascend(problem, order, intervals, alpha)
             sequences = sequences.begun(alpha, n)
         slope, t = _slope(problem, intervals, sequences.answer), state.t + 1
-        # with the strong convexity known, no restart is needed for the linear rate
-        if self.accelerated and self.restart and sequences.mu == 0.0:
+        if restarts:
             falls = slope < state.slope and t > state.begun + 1
             if falls or t >= state.begun + _PERIOD * (state.n_runs & -state.n_runs):
                 sequences = sequences.begun(problem.refresh(sequences.answer), n)
                 state = replace(state, begun=t, n_runs=state.n_runs + 1)
-        return replace(state, sequences=sequences, slope=slope, t=t)
+        newton = state.newton.after(problem, n)
+        return replace(state, sequences=sequences, slope=slope, t=t, newton=newton)
+
+    def _by_newton(
+        self, problem: LinearAdapter, intervals: Intervals, state: AscentState
+    ) -> AscentState:
+        """Begin again at the point that a step of Newton's method gives, and measure it."""
+        v = problem.combine(intervals.admissible(state.sequences.answer.coef))
+        better, newton = state.newton.step(problem, intervals, v, np.arange(problem.n_rows))
+        t = state.t + 1
+        if better is v:  # nothing was found, and the acceleration goes on
+            return replace(state, t=t, newton=newton)
+        v = problem.refresh(better)
+        return replace(
+            state,
+            sequences=state.sequences.begun(v, problem.n_rows),
+            slope=_slope(problem, intervals, v),
+            t=t,
+            begun=t,
+            next_measurement=t,
+            newton=newton,
+        )
 
     def measured(
         self, problem: LinearAdapter, intervals: Intervals, state: AscentState
@@ -206,11 +233,16 @@ def infeasibility(
 
 
 def _moved_to_null(X: Any, alpha: Array, *, intercept: bool) -> Array:
-    """The nearest weights for which the combination of the examples is all rounding."""
+    """The nearest weights for which the combination of the examples is all rounding.
+
+    They are moved twice: where little of the weights remains, the first time loses its digits.
+    """
     A = sp.csc_array(X, dtype=np.float64)
     if intercept:
         A = sp.hstack([A, np.ones((A.shape[0], 1))], format="csc")
     size = np.sqrt(A.power(2).sum(axis=0))
     A = A @ sp.diags_array(1.0 / np.where(size > 0.0, size, 1.0))
-    z = lsqr(A, alpha, atol=_NULL_TOL, btol=_NULL_TOL, iter_lim=_NULL_STEPS)[0]
-    return np.asarray(alpha - A @ z)
+    for _ in range(2):
+        z = lsqr(A, alpha, atol=_NULL_TOL, btol=_NULL_TOL, iter_lim=_NULL_STEPS)[0]
+        alpha = np.asarray(alpha - A @ z)
+    return alpha

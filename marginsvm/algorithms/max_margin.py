@@ -19,7 +19,12 @@ from marginsvm.algorithms.exact.limit import (
 )
 from marginsvm.algorithms.exact.memory import refuse_what_cannot_fit
 from marginsvm.algorithms.exact.method import Method
-from marginsvm.algorithms.exact.methods import first_method, hinge_method, next_method
+from marginsvm.algorithms.exact.methods import (
+    first_method,
+    hinge_method,
+    method_near,
+    next_method,
+)
 from marginsvm.algorithms.exact.two_classes import ByTwoClasses
 from marginsvm.algorithms.exact.working_set import WorkingSet
 from marginsvm.data.threads import single_threaded_blas
@@ -67,6 +72,11 @@ class ActiveSet(Algorithm):
         if np.isinf(problem.C) and large:
             return ByTwoClasses(method, next_method, _proved_overlap)
         return method
+
+    def continued(self, problem: KernelMatrixAdapter, before: Progress) -> Method | None:
+        """Begin at the solution for another C, where that saves time."""
+        vectors = before.vectors_for(problem)
+        return None if vectors is None else method_near(problem, *vectors)
 
     @single_threaded_blas()
     def step(self, problem: KernelMatrixAdapter, state: Method) -> Method:
@@ -150,7 +160,9 @@ class MaxMarginClassifier(CommonParameters, KernelParameters, DualStateMixin, Ba
         set, takes a Newton step or makes some epochs of ascent, and makes a pass over all rows.
     warm_start : bool
         Continue from the end of the previous fit on the same data. The result is that of a
-        single longer fit, bit for bit (with kernels, up to rounding).
+        single longer fit, bit for bit (with kernels, up to rounding). With another C, begin at
+        its solution where that saves rounds; rounds are counted and bounds computed anew. With
+        other sample or class weights, begin anew.
 
     Attributes
     ----------

@@ -8,6 +8,7 @@ from functools import partial, reduce
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 
 from marginsvm._cached import cached_property
 from marginsvm._rounding import Extended, is_dense
@@ -92,6 +93,16 @@ class CentredExamples:
             return None
         X, size = self.store.take(index), len(index) * self.store.shape[1]
         return None if X.nnz > _FILLED * size and size <= _WHOLE else X
+
+    def scaled_gram(self, index: Array, scale: Array) -> Array:
+        """Inner products of some examples, each feature times its scale, in the user's units."""
+        if not self.store.sparse or self.centre.mean is not None:
+            X = self.written_out(index) * scale
+            return X @ X.T
+        d, X = self.store.shape[1], self.store.take(index).astype(np.float64)
+        X = X @ sp.diags_array(scale[:d])
+        constant = self.constant * scale[d] if self.constant else 0.0
+        return np.asarray((X @ X.T).toarray() + constant**2)
 
     def extended_image(self, few: Array, V: Array) -> Array:
         """Image of coefficients V on few examples, summed in extended precision."""

@@ -103,6 +103,10 @@ class Algorithm(ABC):
     def start(self, problem: KernelMatrixAdapter) -> Any:
         """State before the first round."""
 
+    def continued(self, problem: KernelMatrixAdapter, before: Progress) -> Any:
+        """State near the end of a fit of the same examples with another C; None: begin anew."""
+        return None
+
     @abstractmethod
     def step(self, problem: KernelMatrixAdapter, state: Any) -> Any:
         """State after one more round; the same object if there is nothing left to do."""

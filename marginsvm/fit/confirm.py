@@ -62,7 +62,8 @@ def _best_model(
     if problem.norm(model) <= NOTHING_LEFT * model.mass:
         model = problem.zeros()
     if offsets is None:
-        offsets = least_loss(problem.rows, problem.margins(model)).offsets
+        margins = problem.margins(model, precise=True)  # which float32 may not hold
+        offsets = least_loss(problem.rows, margins).offsets
     return model, lower_bound(problem, model, offsets), last.words
 
 

@@ -97,13 +97,24 @@ def play(
 
 
 @np.errstate(over="ignore", invalid="ignore")  # overflow is found by a check of the norms
-def begin(algorithm: Algorithm, problem: KernelMatrixAdapter) -> Progress:
-    """Progress before the first round."""
-    state = algorithm.start(problem)
+def begin(
+    algorithm: Algorithm, problem: KernelMatrixAdapter, before: Progress | None = None
+) -> Progress:
+    """Progress before the first round.
+
+    Parameters
+    ----------
+    algorithm : Algorithm
+    problem : KernelMatrixAdapter
+    before : Progress, default=None
+        Progress on the same examples with another C, which an algorithm may begin near; all
+        bounds are computed anew.
+    """
+    near = None if before is None else algorithm.continued(problem, before)
+    state = algorithm.start(problem) if near is None else near
     # the passes are those of the start, and those that measured the problem
-    weights = problem.rows.weights
-    n_passes = problem.work.lap()
-    return Progress(state, problem.C, weights, n_passes=n_passes, loss=problem.loss)
+    weights, n_passes = problem.rows.weights, problem.work.lap()
+    return Progress(state, problem.C, problem.radius, weights, n_passes=n_passes, loss=problem.loss)
 
 
 @np.errstate(over="ignore", invalid="ignore")

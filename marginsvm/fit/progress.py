@@ -129,6 +129,8 @@ class Progress:
         Soft margin parameter of the problem.
     loss : str
         What slack costs there: its size, or its square.
+    radius : float
+        The problem's, which vectors are in units of.
     weights : ndarray of shape (n_examples,) or None
         Sample weights of the problem, those of classes included; None: they are all 1.
     n_iter : int
@@ -157,6 +159,7 @@ class Progress:
 
     state: Any
     C: float = np.inf
+    radius: float = 1.0
     weights: Array | None = None
     n_iter: int = 0
     lower: float = -np.inf
@@ -190,11 +193,24 @@ class Progress:
 
     def is_of(self, problem: KernelMatrixAdapter) -> bool:
         """Whether the problem has the soft margin and the sample weights of this one."""
+        same = self.C == problem.C and self.loss == problem.loss
+        return same and self.has_weights_of(problem)
+
+    def has_weights_of(self, problem: KernelMatrixAdapter) -> bool:
+        """Whether the problem has the sample weights of this one."""
         mine, others = self.weights, problem.rows.weights
-        same = mine is others or (
+        return mine is others or (
             mine is not None and others is not None and np.array_equal(mine, others)
         )
-        return self.C == problem.C and self.loss == problem.loss and same
+
+    def vectors_for(self, problem: KernelMatrixAdapter) -> tuple[Vector, Vector] | None:
+        """The best predictor and proof in the units of the problem; None: there is none."""
+        if self.best is None or self.proof is None:
+            return None
+        return (
+            problem.converted(self.best.vector, self.radius),
+            problem.converted(self.proof.vector, self.radius),
+        )
 
     def agrees_with(self, problem: KernelMatrixAdapter) -> bool:
         """Whether the stored image and margins of the best vectors are those on this problem.

@@ -218,6 +218,10 @@ class KernelMatrixAdapter(ABC):
             G += slack[:, None] * (row_ids[:, None] == others)
         return G
 
+    def second_derivatives(self, w: Vector, row_ids: Array) -> Array:
+        """Second derivatives at ``w`` of half the squared norm, along some rows."""
+        return self.gram(row_ids, row_ids)
+
     def inner_products(self, examples: Array) -> Array:
         """Inner products of some examples, in units of the radius squared, as a new array."""
         return self._kernel_block(examples, examples)
@@ -250,6 +254,15 @@ class KernelMatrixAdapter(ABC):
         return None if slack is None else np.broadcast_to(slack, self.rows.shape)
 
     @property
+    def mean_square(self) -> float:
+        """Mean squared norm of the examples, with their weights, in the user's units.
+
+        With balanced rows, norms are those about the mean.
+        """
+        squared = self._scale.lengths * self.radius**2
+        return float(np.average(squared, weights=self.rows.weights))
+
+    @property
     def width(self) -> float:
         """Numbers in a row that is written out, without slack; infinite where it cannot be."""
         return np.inf
@@ -272,7 +285,20 @@ class KernelMatrixAdapter(ABC):
         """Two rows that cancel, see ``meeting_rows``; the first call takes a pass."""
         return meeting_rows(self)
 
-    # The same problem with slack.
+    # The same problem with slack, or with another one.
+
+    def converted(self, w: Vector, radius: float) -> Vector:
+        """A vector of the problem with another C, whose radius is given, in the units of this."""
+        t = self.radius / radius
+        return Vector(self._converted(w.image, t), t**2 * w.coef)
+
+    @abstractmethod
+    def _converted(self, image: Array, t: float) -> Array:
+        """An image in units of a radius that is larger by the factor t."""
+
+    @abstractmethod
+    def with_C(self, C: float) -> KernelMatrixAdapter:  # noqa: N802 - the parameter's name
+        """The problem with another C and the radius that it has there; nothing is measured anew."""
 
     def softened(self, C: float) -> Self:
         """The problem with a soft margin: the same data, centre, radius and counters.
@@ -280,11 +306,16 @@ class KernelMatrixAdapter(ABC):
         Vectors mean the same in both. The radius is that of the hard margin; so C should be
         large against ``1 / radius**2``, for the slack coordinates to be short beside it.
         """
-        soft = copy(self)
-        soft._scale = self._scale.softened(C, self.rows)
-        soft.C, soft._slack, soft.models = C, soft._slack_of_rows(), {}
-        vars(soft).pop("_layout", None)  # rows as plain arrays, which hold the slack
-        return soft
+        return self._rescaled(self._scale.softened(C, self.rows))
+
+    def _rescaled(self, scale: Scale) -> Self:
+        """A copy with another scale and squared slack; what a subclass computes stays as it is."""
+        other = copy(self)
+        other._scale, other.C, other.radius, other.models = scale, scale.C, scale.radius, {}
+        other._slack, other.caps = other._slack_of_rows(), None
+        for name in ("_layout", "meeting"):  # rows as plain arrays, which hold the slack
+            vars(other).pop(name, None)
+        return other
 
     @property
     def loss(self) -> str:

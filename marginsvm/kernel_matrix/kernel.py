@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -125,6 +126,17 @@ class GramAdapter(KernelMatrixAdapter, HasColumns, HasLayout):
             raise ValueError(self._indefinite(f"a squared norm is {squared:.3g}"))
         return float(np.sqrt(max(squared, 0.0)))
 
+    def _converted(self, image: Array, t: float) -> Array:
+        return image
+
+    def with_C(self, C: float) -> GramAdapter:  # noqa: N802
+        other = self._rescaled(self._scale.with_C(C, self.rows))
+        highest = self._highest * (self.radius / other.radius) ** 2
+        assert isinstance(self.errors, KernelErrors)
+        other.errors = replace(self.errors, radius=other.radius, highest=highest)
+        other._highest = highest
+        return other
+
     def predictor(self, w: Vector, offsets: Array) -> tuple[Array, Array]:
         V = self.rows.adjoint(w.coef) / self.radius**2
         intercept = self.rows.score_offsets(offsets) + self._constant**2 * V.sum(axis=0)
@@ -138,14 +150,27 @@ class GramAdapter(KernelMatrixAdapter, HasColumns, HasLayout):
             return ""
         return self._indefinite(f"on some examples it has the eigenvalue {least:.3g}")
 
+    @property
+    def mean_square(self) -> float:
+        squared = super().mean_square
+        if self._values.whole or not self.rows.balanced:
+            return squared
+        some = self._some_examples()  # whose mean stands for that of all
+        v = np.ones(len(some)) if self.rows.weights is None else self.rows.weights[some]
+        v = v / v.sum()
+        return max(squared - float(v @ self._values.block(some, some) @ v), 0.0)
+
+    def _some_examples(self) -> Array:
+        n = self.rows.n_examples
+        return np.unique(np.linspace(0, n - 1, min(n, _EXAMINED)).astype(int))
+
     def _least_eigenvalue(self, *, centred: bool) -> tuple[float, float]:
         """Least eigenvalue of the kernel matrix of some examples, and its rounding error.
 
         Centred: for coefficients that sum to 0, as those of predictors with an unpenalised
         intercept do.
         """
-        n = self.rows.n_examples
-        some = np.unique(np.linspace(0, n - 1, min(n, _EXAMINED)).astype(int))
+        some = self._some_examples()
         K = self._values.block(some, some).astype(np.float64) + self._constant**2
         eps = float(np.finfo(self._values.dtype).eps)
         rounding = _ROUNDINGS * len(some) * eps * float(np.abs(K).max())

@@ -181,6 +181,30 @@ class LinearAdapter(
     def _kernel_block(self, i: Array, j: Array) -> Array:
         return self._centred.gram(i, j) / self.radius**2
 
+    def _converted(self, image: Array, t: float) -> Array:
+        return image * t
+
+    def with_C(self, C: float) -> LinearAdapter:  # noqa: N802
+        frame = self._scale.with_C(C, self.rows), self._centre
+        rtol = self.errors.rounding_rtol
+        parts = self._store, self.rows, C, self._norm, self._constant, self._plan
+        return LinearAdapter(*parts, rounding_rtol=rtol, frame=frame)
+
+    def second_derivatives(self, w: Vector, row_ids: Array) -> Array:
+        examples, signs = self.rows.locate(row_ids)
+        curvature, rank_one = self._norm.curvature(w.image)
+        H = np.zeros((len(row_ids), len(row_ids)))
+        if self.slack is not None:
+            np.fill_diagonal(H, self.slack.ravel()[row_ids])
+        for sign, scale in zip(signs.T, np.atleast_2d(np.sqrt(curvature)), strict=True):
+            of = np.flatnonzero(sign)
+            G = self._centred.scaled_gram(examples[of], scale) / self.radius**2
+            H[of[:, None], of] += G * np.multiply.outer(sign[of], sign[of])
+        if rank_one == 0.0:
+            return H
+        m = self.rows.margins(self._scores(w.image, precise=False)).ravel()[row_ids]
+        return H - rank_one * np.multiply.outer(m, m)
+
     def predictor(self, w: Vector, offsets: Array) -> tuple[Array, Array]:
         W, shift = self._weights(w.image, precise=True)
         return W, np.asarray(self.rows.score_offsets(offsets) - shift)

@@ -92,6 +92,11 @@ class Scale:
         hard = cls(np.inf, radius, squared_norms / radius**2, None)
         return hard.softened(C, rows) if np.isfinite(C) else hard
 
+    def with_C(self, C: float, rows: Rows) -> Scale:  # noqa: N802 - the parameter's name
+        """The scale of the same examples with another C."""
+        squared = self.lengths * self.radius**2
+        return Scale.of(squared, rows, C, lambda: 1.0, self.radius)
+
     def softened(self, C: float, rows: Rows) -> Scale:
         """The same radius, and slack coordinates for a soft margin."""
         slack = 0.5 / C / (_weights(rows) * self.radius**2)

@@ -42,20 +42,26 @@ _index = np.uint64  # unsigned: no test for an index that counts from the end
 
 
 @_inline
-def _dot(rows, i, u, start):
-    """``(x_i, constant) . u`` within a block; with kernels u holds scores: a look-up."""
+def _dot(rows, i, u, start, size, b):
+    """``(x_i, constant) . u`` within a block and, unless b is 0, b times that ``size`` after it.
+
+    Rows are read once for both; one loop for all values of b compiles sooner. With kernels u holds
+    scores: a look-up.
+    """
     d, at, t = _index(rows.n_columns), _index(start), 0.0
+    after, row = _index(start + (size if b != 0.0 else 0)), _index(i) * d
     if rows.form == DENSE:
-        row = _index(i) * d
         for j in range(d):
-            t += rows.values[row + j] * u[at + j]
+            t += rows.values[row + j] * (u[at + j] + b * u[after + j])
     elif rows.form == SPARSE:
         for m in range(_index(rows.indptr[i]), _index(rows.indptr[i + 1])):
-            t += rows.values[m] * u[at + _index(rows.indices[m])]
+            x, j = rows.values[m], _index(rows.indices[m])
+            t += x * (u[at + j] + b * u[after + j])
     else:
-        return u[at + _index(i) * _index(rows.stride)]
+        j = _index(i) * _index(rows.stride)
+        return u[at + j] + b * u[after + j]
     if rows.constant != 0.0:
-        t += rows.constant * u[at + d]
+        t += rows.constant * (u[at + d] + b * u[after + d])
     return t
 
 
@@ -94,11 +100,10 @@ def _locate(rows, r):
 def _margin(rows, r, u, size, b):
     """Margin of row r by an image or, unless b is 0, by one plus b times that ``size`` after it."""
     i, own, other, sign = _locate(rows, r)
-    sides, total = 1 if other < 0 else 2, 0.0
-    for part in range(sides if b == 0.0 else 2 * sides):
-        side, after = part % sides, part // sides
-        t = _dot(rows, i, u, (other if side else own) + after * size)
-        total += (-t if side else t) * (b if after else 1.0)
+    total = 0.0
+    for side in range(1 if other < 0 else 2):
+        t = _dot(rows, i, u, other if side else own, size, b)
+        total += -t if side else t
     return rows.read * sign * total
 
 

@@ -136,9 +136,9 @@ class Span:
     features: Array
 
     @classmethod
-    def of(cls, gram: Gram) -> Span:
+    def of(cls, gram: Gram, share: int = _SHARE) -> Span:
         """Span of the leading eigenvectors of some examples (Nystroem)."""
-        unknowns = min(_UNKNOWNS, len(gram.K) // _SHARE)
+        unknowns = min(_UNKNOWNS, len(gram.K) // share)
         most = max(1, unknowns // int(np.prod(gram.rows.score_shape[1:])))
         few = spread_evenly(gram.rows.codes, min(_SAMPLE, _EXAMPLES_EACH * most))
         length, U = np.linalg.eigh(gram.K[np.ix_(few, few)])
@@ -250,14 +250,32 @@ class GramNewton:
         change = self.gram.rows.moves(self.proof.F - self.w.F)
         return float(np.abs(change).max(initial=0.0))
 
-    def advanced(self, goal: float = 0.0) -> GramNewton:
+    def advanced(self, goal: float = 0.0, most: int = _PRODUCTS) -> GramNewton:
         """One Newton step, with a line search; no more precise than an error of ``goal`` asks for.
 
         Parameters
         ----------
         goal : float
             See ``error``.
+        most : int
+            Products with K for the system at most.
         """
+        gram, w = self.gram, replace(self.w, b=np.zeros_like(self.w.b))
+        # without slack, the predictor shrinks, and its intercept too
+        z, now = -1.0 * self.w, replace(self, products=self.products + 2)
+        if self.u.any():
+            z, now = self._direction(goal, most)
+        flat = replace(z, b=w.b)
+        slope, square = inner(w, flat), inner(flat, flat)
+        margins = gram.rows.margins(self.w.scores)
+        t = gram.slack.line_search(margins, gram.rows.moves(z.scores), slope, square)
+        new = self.at(gram, gram.point(w.V + t * z.V, self.w.b + t * z.b))
+        settled = t * t * square <= _STEP**2 * inner(w, w)
+        new = replace(new, leading=now.leading, first=now.first, products=now.products)
+        return replace(new, settled=settled)
+
+    def _direction(self, goal: float, most: int) -> tuple[Point, GramNewton]:
+        """Newton's direction, and this iterate with what is known of the system now."""
         gram, rows, w = self.gram, self.gram.rows, replace(self.w, b=np.zeros_like(self.w.b))
         weight = (self.u > 0) / gram.slack.s
         descent = self.proof - w
@@ -272,11 +290,5 @@ class GramNewton:
             return gram.curvature(weight, p)
 
         rtol = max(precision(length, first), _OF_GOAL * goal / max(self.error, goal, 1e-300))
-        z = conjugate_gradients(multiply, leading.solve, descent, rtol, _PRODUCTS, inner)
-        flat = replace(z, b=w.b)
-        slope, square = inner(w, flat), inner(flat, flat)
-        margins = rows.margins(self.w.scores)
-        t = gram.slack.line_search(margins, rows.moves(z.scores), slope, square)
-        new = self.at(gram, gram.point(w.V + t * z.V, self.w.b + t * z.b))
-        settled = t * t * square <= _STEP**2 * inner(w, w)
-        return replace(new, leading=leading, first=first, products=products, settled=settled)
+        z = conjugate_gradients(multiply, leading.solve, descent, rtol, most, inner)
+        return z, replace(self, leading=leading, first=first, products=products)

@@ -21,6 +21,7 @@ from marginsvm.algorithms.exact.systems import Direct, Iterative, System
 from marginsvm.algorithms.exact.working_set import WorkingSet
 from marginsvm.kernel_matrix import KernelMatrixAdapter
 from marginsvm.kernel_matrix.capabilities import csr_examples, has_curvature
+from marginsvm.rows import Vector
 
 # Rows from which on other methods are quicker than a working set from the start.
 _MANY = 500
@@ -43,19 +44,19 @@ _FACTORED, _FACTORS, _SAMPLE = 2000, 2**25, 3000
 
 def first_method(problem: KernelMatrixAdapter) -> Method:
     """Choose a method by the shape of a problem."""
-    n, k, sparse = problem.rows.n_examples, problem.rows.n_classes, csr_examples(problem)
     if problem.n_rows <= _MANY:
         return WorkingSet.start(problem)
     if not has_curvature(problem):
-        return _for_kernels(problem)
-    if k == 2 and sparse is None and problem.width > n and n <= MAX_ROWS:
+        if _is_for_examples(problem):
+            return Examples.start(problem)
+        return replace(WorkingSet.start(problem), room=_room_with_kernels(problem))
+    if _is_wide(problem):
         return WorkingSet.start(problem)
     if problem.slack is not None:
-        system = system_for(problem)
-        if sparse is not None and k > 2 and system.by_passes:
+        system, sparse = system_for(problem), csr_examples(problem) is not None
+        if sparse and problem.rows.n_classes > 2 and system.by_passes:
             return Ascent.start(problem, system)
-        long = k == 2 and sparse is not None and problem.width > n // 4 and n <= _FEW_EXAMPLES
-        return LongStart() if long else by_passes(problem)
+        return LongStart() if _is_long(problem) else by_passes(problem)
     return _for_hard_margins(problem)
 
 
@@ -63,17 +64,36 @@ def hinge_method(problem: KernelMatrixAdapter) -> Hinge | HingeExamples:
     """The method for a soft margin whose slack is not squared."""
     if not has_curvature(problem):
         return HingeExamples.start(problem)
-    n = problem.rows.n_examples
-    if problem.width > n and n <= MAX_ROWS and csr_examples(problem) is None:
-        return HingeExamples.start(problem, size=n)
+    if _is_wide(problem):
+        return HingeExamples.start(problem, size=problem.rows.n_examples)
     return Hinge.start(problem, FeatureSteps(system_for(problem)))
 
 
-def _for_kernels(problem: KernelMatrixAdapter) -> Method:
-    slack = 0.0 if problem.slack is None else problem.slack.min()
-    if problem.rows.n_classes > 2 and slack >= _EASY:
-        return Examples.start(problem)
-    return replace(WorkingSet.start(problem), room=MAX_ROWS if slack >= _HARD else _ROOM)
+def _least_slack(problem: KernelMatrixAdapter) -> float:
+    return 0.0 if problem.slack is None else float(problem.slack.min())
+
+
+def _is_for_examples(problem: KernelMatrixAdapter) -> bool:
+    """Whether Newton's method solves a problem with a kernel, on a working set of examples."""
+    return problem.rows.n_classes > 2 and _least_slack(problem) >= _EASY
+
+
+def _room_with_kernels(problem: KernelMatrixAdapter) -> int:
+    """Rows that a working set of a problem with a kernel may hold."""
+    return MAX_ROWS if _least_slack(problem) >= _HARD else _ROOM
+
+
+def _is_wide(problem: KernelMatrixAdapter) -> bool:
+    """Whether there are few dense examples, of more features than examples."""
+    n, dense = problem.rows.n_examples, csr_examples(problem) is None
+    return problem.rows.n_classes == 2 and dense and problem.width > n and n <= MAX_ROWS
+
+
+def _is_long(problem: KernelMatrixAdapter) -> bool:
+    """Whether there are few sparse examples, which are long."""
+    n, sparse = problem.rows.n_examples, csr_examples(problem) is not None
+    two = problem.rows.n_classes == 2
+    return two and sparse and problem.width > n // 4 and n <= _FEW_EXAMPLES
 
 
 def _for_hard_margins(problem: KernelMatrixAdapter) -> Method:
@@ -85,6 +105,34 @@ def _for_hard_margins(problem: KernelMatrixAdapter) -> Method:
     if problem.width <= n // 4:
         return short_start(problem)
     return LongStart() if n <= _FEW_EXAMPLES else by_passes(problem)
+
+
+def method_near(problem: KernelMatrixAdapter, w: Vector, proof: Vector) -> Method | None:
+    """Method that begins near the solution for another C; None: beginning anew is as quick.
+
+    Parameters
+    ----------
+    problem : KernelMatrixAdapter
+    w : Vector
+        The best predictor there.
+    proof : Vector
+        The best weights there.
+    """
+    if problem.n_rows <= _MANY or problem.slack is None:
+        return None
+    if _is_wide(problem) or not (has_curvature(problem) or _is_for_examples(problem)):
+        row_ids, room = np.flatnonzero(proof.coef), MAX_ROWS
+        if not has_curvature(problem):
+            room = _room_with_kernels(problem)
+        if len(row_ids) > room:
+            return None
+        return WorkingSet.of(row_ids, proof.coef.flat[row_ids], room=room)
+    if not has_curvature(problem):
+        return Examples.of(problem, proof)
+    if _is_long(problem):
+        return None
+    slack, margins = SquaredSlack(problem.slack), problem.rows.margins(problem.scores(w))
+    return Newton.at(problem, slack, system_for(problem), w.image, margins)
 
 
 def next_method(problem: KernelMatrixAdapter, state: Method) -> Method:

@@ -150,7 +150,7 @@ class DualIterative:
         b = -np.linalg.pinv(classes.curvature(pairs.weight), 1e-12) @ load
         return with_intercept(z, (b - _due_to_the_mean(problem, z))[:, None]), system
 
-    def anew(self) -> DualIterative:
+    def anew(self, factor: float = np.nan) -> DualIterative:
         """Forget how long right hand sides were."""
         return DualIterative()
 

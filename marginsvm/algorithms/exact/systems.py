@@ -26,6 +26,8 @@ _LONG = 200
 _PRODUCTS = 10
 # Share of the active rows: if more have changed, their second moments are summed anew.
 _CHANGED = 0.5
+# Change of a weight, relative to it, that is rounding.
+_NOT_MOVED = 1e-12
 # Residual, relative to the right hand side, of the first systems: their active rows will change.
 _COARSE = 0.1
 # Share of the active rows: if more have changed, factors are computed anew.
@@ -119,8 +121,8 @@ class System(Protocol):
         """
         ...
 
-    def anew(self) -> System:
-        """The same for the systems of another soft margin."""
+    def anew(self, factor: float = np.nan) -> System:
+        """The same for the systems of another soft margin, whose C is larger by a factor."""
         ...
 
 
@@ -159,6 +161,7 @@ class Direct:
         change, H = weight, np.zeros((1, 1))
         if self.matrix.size:
             moved = weight - self.weight
+            moved[np.abs(moved) <= _NOT_MOVED * weight] = 0.0
             if np.count_nonzero(moved) <= _CHANGED * np.count_nonzero(weight):
                 change, H = moved, self.matrix
         H = H + curvature(problem, change).dense()
@@ -167,9 +170,11 @@ class Direct:
         x = dposv(M, r.ravel(order="C"), lower=0, overwrite_a=1)[1]
         return x.reshape(*descent.shape[:-1], -1), Direct(weight, H)
 
-    def anew(self) -> Direct:
-        """The same: where the weights have another scale, the matrix is summed anew."""
-        return self
+    def anew(self, factor: float = np.nan) -> Direct:
+        """The matrix of weights that are larger by a factor, if it is known."""
+        if self.weight is None or not self.matrix.size or np.isnan(factor):
+            return self  # where the weights have another scale, the matrix is summed anew
+        return Direct(self.weight * factor, self.matrix * factor)
 
 
 def penalised(H: Array, shape: tuple[int, ...], rows: Rows) -> Array:
@@ -246,7 +251,7 @@ class Iterative:
         z = conjugate_gradients(lambda p: ridge * p + product(p), precondition, r, rtol, self.most)
         return z, system
 
-    def anew(self) -> Iterative:
+    def anew(self, factor: float = np.nan) -> Iterative:
         """Forget how long right hand sides were."""
         return replace(self, first=0.0)
 

@@ -24,7 +24,7 @@ def unwrapped(estimator: Any, attribute: str, X: Any = None) -> tuple[Any, Any]:
     Returns
     -------
     estimator, X
-        The innermost estimator, and X transformed by the steps before it.
+        The innermost estimator that has the attribute, and X transformed by the steps before it.
 
     Raises
     ------
@@ -33,7 +33,9 @@ def unwrapped(estimator: Any, attribute: str, X: Any = None) -> tuple[Any, Any]:
     TypeError
         If there is no such estimator in it.
     """
+    found = None
     while True:
+        found = (estimator, X) if hasattr(estimator, attribute) else found
         if isinstance(estimator, Pipeline):
             if X is not None and len(estimator.steps) > 1:
                 X = estimator[:-1].transform(X)
@@ -43,9 +45,9 @@ def unwrapped(estimator: Any, attribute: str, X: Any = None) -> tuple[Any, Any]:
         else:
             break
     check_is_fitted(estimator)
-    if not hasattr(estimator, attribute):
+    if found is None:
         raise TypeError(
             f"{type(estimator).__name__} has no {attribute}: pass a fitted estimator of marginsvm, "
             "a pipeline that ends in one, or a search over these with refit=True"
         )
-    return estimator, X
+    return found

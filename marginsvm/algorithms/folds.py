@@ -1,0 +1,248 @@
+"""A fold of a cross-validation: soft margins of its training part, scored on its test part."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.metrics.pairwise import linear_kernel
+from sklearn.utils import gen_batches
+
+from marginsvm._typing import Array
+from marginsvm.algorithms.exact.examples import MAX_EXAMPLES
+from marginsvm.algorithms.exact.methods import system_for
+from marginsvm.algorithms.exact.walk import FeatureWalk, GramWalk
+from marginsvm.algorithms.max_margin import MaxMarginClassifier
+from marginsvm.algorithms.max_margin_path import certified_path
+from marginsvm.data.threads import single_threaded_blas
+from marginsvm.estimator.training_set import TrainingSet, labelled
+from marginsvm.fit import Candidate, Progress
+from marginsvm.fit.confirm import confirm
+from marginsvm.kernel_matrix import GramAdapter, KernelMatrixAdapter, LinearAdapter
+from marginsvm.rows import Rows
+
+# Relative gap at which the fits of folds end, unless that of the fit to all examples is larger.
+# Slacks, and with them margins, are then off by at most 4.5 % of the root mean square of the slacks
+# (the square root of twice the gap), and in fact by far less. Of n held-out examples, those so near
+# the boundary change sides in both directions, which changes the score by less than its sampling
+# error, a multiple of 1 / sqrt(n).
+FOLD_GAP = 1e-3
+# Rows up to which a working set solves for each C in milliseconds, as precisely where C is large.
+FEW_ROWS = 500
+# Kernel values of a test part that are computed at once.
+_VALUES = 2**22
+
+# Coefficients of features or of examples, the intercept, and the gap.
+Solution = tuple[Array, Array, float]
+
+
+class Decided(ClassifierMixin, BaseEstimator):
+    """A fitted classifier whose decision values on the examples to be scored are known.
+
+    Parameters
+    ----------
+    classes : ndarray of shape (n_classes,)
+    scores : ndarray of shape (n_test, 1) or (n_test, n_classes)
+    """
+
+    def __init__(self, classes: Array, scores: Array) -> None:
+        self.classes, self.scores = classes, scores
+        self.classes_ = classes
+
+    def decision_function(self, X: Any) -> Array:
+        """The known values, one line for each example."""
+        return self.scores[:, 0] if self.scores.shape[1] == 1 else self.scores
+
+    def predict(self, X: Any) -> Array:
+        """Class labels."""
+        F = self.decision_function(X)
+        winner = (F > 0).astype(int) if F.ndim == 1 else F.argmax(axis=1)
+        return self.classes_[winner]
+
+
+class FoldScores(NamedTuple):
+    """What a fold has found.
+
+    Attributes
+    ----------
+    scores : ndarray of shape (n_Cs,)
+    gaps : ndarray of shape (n_Cs,)
+        Relative gaps at which its fits ended.
+    """
+
+    scores: Array
+    gaps: Array
+
+
+@dataclass(frozen=True)
+class Fold:
+    """The training part and the test part of some examples.
+
+    Attributes
+    ----------
+    model : MaxMarginClassifier
+        Its parameters; gamma is a number, C does not matter, tol is that of the fold, class_weight
+        is None or "balanced".
+    X, y : array-like
+        All examples and their labels.
+    weight : ndarray of shape (n_samples,) or None
+        Sample weights, times given weights of classes.
+    K : ndarray of shape (n_samples, n_samples) or None
+        Kernel matrix of all examples, where it is known.
+    train, test : ndarray of int
+    """
+
+    model: MaxMarginClassifier
+    X: Any
+    y: Array
+    weight: Array | None
+    K: Array | None
+    train: Array
+    test: Array
+
+    @single_threaded_blas()
+    def scores(self, Cs: Array, scorer: Callable[[Decided, Any, Array, Array], float]) -> Any:
+        """Scores on the test part, for each C in ascending order."""
+        weight = None if self.weight is None else self.weight[self.train]
+        labels = labelled(self.y[self.train], weight, self.model.class_weight)
+        members = self.train[labels.kept]
+        linear = self.model.kernel == "linear"
+        X = np.zeros((len(members), 0)) if self._is_known(members) else self._examples(members)
+        training = TrainingSet.of(self.model, X, labels, {})
+        coefs, intercepts, gaps = zip(*self._solutions(training, members, Cs), strict=True)
+        decide = self._linear_scores if linear else self._kernel_scores
+        F = decide(members, np.array(coefs)) + np.array(intercepts)[:, None, :]
+        X, y = self.X[self.test], self.y[self.test]
+        scores = [scorer(Decided(labels.classes, f), X, y, self.test) for f in F]
+        return FoldScores(np.array(scores, dtype=np.float64), np.array(gaps))
+
+    def _is_known(self, members: Array) -> bool:
+        """Whether the kernel matrix of the training part is at hand, and small enough."""
+        return self.K is not None and len(members) <= MAX_EXAMPLES
+
+    def _examples(self, members: Array) -> Any:
+        if self.model.kernel == "precomputed":
+            return self.X[np.ix_(members, members)]
+        return self.X[members]
+
+    def _solutions(self, training: TrainingSet, members: Array, Cs: Array) -> Iterator[Solution]:
+        rows = training.rows
+        if self.model.kernel != "linear" and self._is_known(members):
+            return _with_kernel(partial(self._kernel_of, members), rows, Cs, self.model)
+        if self.model.kernel == "linear" and rows.n_rows > FEW_ROWS:
+            return _with_features(training.X, rows, Cs, self.model)
+        problem = training.problem(self.model, self.model._algorithm().requires)
+        return _one_by_one(problem, Cs, self.model)
+
+    def _kernel_of(self, members: Array) -> Array:
+        """Kernel matrix of some examples, as a copy."""
+        assert self.K is not None
+        return self.K[np.ix_(members, members)].astype(np.float64, copy=False)
+
+    # Scores of the test part, of shape (n_Cs, n_test, k), without intercepts.
+
+    def _linear_scores(self, members: Array, coefs: Array) -> Array:
+        m, k, d = coefs.shape
+        F = np.asarray(self.X[self.test] @ coefs.reshape(m * k, d).T)
+        return np.moveaxis(F.reshape(len(self.test), m, k), 1, 0)
+
+    def _kernel_scores(self, members: Array, coefs: Array) -> Array:
+        (m, k, n), size = coefs.shape, max(1, _VALUES // max(1, len(members)))
+        parts = []
+        for batch in gen_batches(len(self.test), size):
+            some = self.test[batch]
+            if self.K is None:
+                values = self.model._kernel_matrix(self.X[some], self.X[members])
+            else:
+                values = self.K[np.ix_(some, members)]
+            parts.append(values @ coefs.reshape(m * k, n).T)
+        F = np.concatenate(parts)
+        return np.moveaxis(F.reshape(len(self.test), m, k), 1, 0)
+
+
+def _with_features(X: Any, rows: Rows, Cs: Array, model: MaxMarginClassifier) -> Iterator[Solution]:
+    """Linear predictors; where there are fewer examples than features, in their span."""
+    n, d = X.shape
+    if n < d and n <= MAX_EXAMPLES:
+
+        def products() -> Array:
+            return np.asarray(linear_kernel(X)).astype(np.float64, copy=False)
+
+        for V, intercept, gap in _with_kernel(products, rows, Cs, model):
+            yield np.asarray(X.T @ V.T).T, intercept, gap
+        return
+    problem = LinearAdapter(X, rows, whole=False)
+    walk = FeatureWalk(problem, system_for(problem))
+    for C in Cs:
+        at = walk.solve(float(C), model.tol)
+        coef = np.atleast_2d(at.coef)
+        yield coef, _intercept(rows, at.margins, X[:1] @ coef.T), at.gap
+
+
+def _with_kernel(
+    products: Callable[[], Array], rows: Rows, Cs: Array, model: MaxMarginClassifier
+) -> Iterator[Solution]:
+    """Predictors in the span of the examples, whose Gram matrix ``products()`` gives.
+
+    Where C is so large that Newton's method labours or does not reach the gap, few rows carry
+    weight, and the methods of single fits go on from there.
+    """
+    left, last = Cs, None
+    if rows.n_rows > FEW_ROWS:
+        K = products()
+        first, walk = K[:1].copy(), GramWalk(K, rows)
+        while len(left):
+            at = walk.solve(float(left[0]), model.tol)
+            if at.gap > model.tol:
+                break
+            V, left = at.coef.reshape(len(K), -1), left[1:]
+            yield V.T, _intercept(rows, at.margins, first @ V), at.gap
+            if at.laboured:
+                break
+        last = at.weights
+        del K, walk
+    if len(left):
+        yield from _one_by_one(GramAdapter(None, products(), rows), left, model, last)
+
+
+def _one_by_one(
+    problem: KernelMatrixAdapter,
+    Cs: Array,
+    model: MaxMarginClassifier,
+    weights: Array | None = None,
+) -> Iterator[Solution]:
+    """By the methods of single fits: of few rows, or with a Gram matrix too large for memory.
+
+    Parameters
+    ----------
+    problem : KernelMatrixAdapter
+    Cs : ndarray of shape (n_Cs,)
+    model : MaxMarginClassifier
+    weights : ndarray of shape rows.shape, default=None
+        Weights on the rows to begin with.
+    """
+    algorithm, before = model._algorithm(), None
+    if weights is not None:
+        known = problem.combine(weights)
+        seen = Candidate(known, known.mass)
+        before = Progress(None, radius=problem.radius, best=seen, proof=seen)
+    for soft, progress, _ in certified_path(model, problem, Cs, before):
+        bounds = progress.confirmed or confirm(algorithm, soft, progress)
+        gap = 1.0 - bounds.lower / max(bounds.upper, 1e-300)
+        yield bounds.predictor.coef, bounds.predictor.intercept, gap
+
+
+def _intercept(rows: Rows, margins: Array, scores: Array) -> Array:
+    """Intercept with which the first example has its margins, given its scores without."""
+    f, m = np.asarray(scores).ravel(), np.atleast_1d(margins[0])
+    if not rows.balanced:
+        return np.zeros(len(f))
+    if rows.n_classes == 2:
+        return np.asarray(rows.moves(m[:1], slice(0, 1)) - f)
+    own = rows.codes[0]
+    b = np.where(np.isfinite(m), f[own] - f - np.sqrt(2.0) * np.where(np.isfinite(m), m, 0.0), 0.0)
+    return np.asarray(b - b.mean())

@@ -1,0 +1,319 @@
+"""MaxMarginClassifierCV: the soft margin whose C held-out examples choose."""
+
+from __future__ import annotations
+
+from copy import copy
+from dataclasses import dataclass, field
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin, _fit_context
+from sklearn.metrics import get_scorer, get_scorer_names
+from sklearn.model_selection import check_cv
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.metadata_routing import (
+    MetadataRouter,
+    MethodMapping,
+    _raise_for_params,
+    _routing_enabled,
+    process_routing,
+)
+from sklearn.utils.parallel import Parallel, delayed
+from sklearn.utils.validation import (
+    _check_method_params,
+    _check_sample_weight,
+    check_array,
+    column_or_1d,
+)
+
+from marginsvm._typing import Array
+from marginsvm.algorithms.exact.examples import MAX_EXAMPLES
+from marginsvm.algorithms.folds import FOLD_GAP, Decided, Fold
+from marginsvm.algorithms.max_margin import MaxMarginClassifier
+from marginsvm.algorithms.max_margin_path import costs_in_order
+from marginsvm.estimator.declaring import parameter, with_parameters
+from marginsvm.estimator.parameters import CommonParameters, KernelParameters
+from marginsvm.estimator.prediction import PredictorMixin, canonical
+from marginsvm.estimator.training_set import TrainingSet, training_set
+from marginsvm.estimator.weights import ClassWeights
+
+# Parameters that are those of the single fits as well.
+_SHARED = (
+    "class_weight", "fit_intercept", "kernel", "gamma", "degree", "coef0", "kernel_params",
+)  # fmt: skip
+# Parameters of the fit to all examples.
+_OWN = ("tol", "max_iter", "verbose")
+
+
+@with_parameters
+class MaxMarginClassifierCV(
+    CommonParameters, KernelParameters, PredictorMixin, ClassifierMixin, BaseEstimator
+):
+    """Soft margin with the C that scores best in cross-validation, and a certificate.
+
+    In each fold, the soft margins of all C are found one from the other, from small C up: Newton's
+    method begins at the best predictor in the span of the last three solutions. Gram matrices and
+    norms are computed once, folds run in parallel. The model is that of
+    :class:`MaxMarginClassifier` with the chosen C on all examples, bit for bit, and has its bounds.
+
+    Parameters
+    ----------
+    Cs : int or array-like of shape (n_Cs,)
+        Values of C, or how many (dimensionless for given units of X). These are placed by r, the
+        root mean square distance of an example from the mean (with kernels, in feature space;
+        without an intercept, from 0): in geometric progression from ``1e-3 / r^2``, or
+        ``1 / (2 n r^2)`` if that is larger, below which all solutions are the difference of the
+        class means, to ``1e6 / r^2``, where features count that spread over a thousandth of r.
+    cv : int, cross-validation generator or iterable of (train, test)
+        Folds; None and integers mean stratified ones, five by default, without shuffling.
+    scoring : str or callable
+        A name of scikit-learn's or ``scorer(estimator, X, y)``; None: accuracy. It is given an
+        estimator with ``decision_function`` and ``predict`` on the held-out examples only.
+    tol : float
+        Relative gap between the certified bounds of the model (dimensionless). The fits of folds
+        end at a gap of 1e-3, or this one if it is larger, or where Newton's steps reduce the
+        objective by no larger share: what they leave open changes scores less than which examples
+        happen to be held out.
+    max_iter : int
+        Rounds of the fit to all examples.
+    n_jobs : int
+        Folds at the same time, as joblib counts them.
+    refit : bool
+        Fit to all examples with the chosen C. Otherwise there are scores, but no model.
+    verbose : bool or int
+        Print the bounds of the fit to all examples after rounds 1, 2, 4, 8 and so on.
+
+    Attributes
+    ----------
+    C_ : float
+        The C with the best mean score, the smallest of several (dimensionless for given units of
+        X).
+    Cs_ : ndarray of shape (n_Cs,)
+        All values of C, ascending (dimensionless for given units of X).
+    scores_ : ndarray of shape (n_folds, n_Cs)
+        Scores on the held-out examples.
+    best_score_ : float
+        The mean score of ``C_`` (units of the score; dimensionless for accuracy).
+    fold_gaps_ : ndarray of shape (n_folds, n_Cs)
+        Relative gaps, rounding neglected, at which the fits of folds ended. No warning is given
+        where rounding or conditioning left more than asked for, as none of these fits is kept.
+    best_estimator_ : MaxMarginClassifier
+        The fit to all examples, which the other attributes are taken from.
+    margin_ : float
+        Certified lower bound on the soft margin with ``C_``, slack included (units of X).
+    support_, n_support_ : ndarray of shape (n_support,), and of shape (n_classes,)
+        Indices of the training examples with weight in the fitted predictor, and how many of
+        each class; linear predictors included.
+    dual_coef_ : ndarray of shape (1, n_support) or (n_classes, n_support)
+        Coefficients of those examples. With a linear kernel, ``dual_coef_ @ X[support_]`` is
+        ``coef_``, up to rounding and what is left of the gap.
+
+    See Also
+    --------
+    MaxMarginClassifier : One C, which may be infinite.
+    margin_path : Certified solutions for many C.
+    CostCurveDisplay : A picture of the scores.
+
+    References
+    ----------
+    S. Keerthi, D. DeCoste. A modified finite Newton method for fast solution of large
+    scale linear SVMs. JMLR, 2005. Section 5 (Algorithm L2-SVM-MFN for several values of the
+    regularization parameter, each from the last solution).
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from marginsvm import MaxMarginClassifierCV
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> clf = MaxMarginClassifierCV().fit(X, y)
+    >>> clf.scores_.shape, bool(clf.best_score_ > 0.95), bool(clf.gap_ < 1e-6)
+    ((5, 10), True, True)
+    """
+
+    stopping: str = field(default="gap", init=False)
+    warm_start: bool = field(default=False, init=False)
+    C: float = field(default=np.inf, init=False)
+    tol: float = 1e-6
+    max_iter: int = 200
+    Cs: Any = parameter(Interval(Integral, 1, None, closed="left"), "array-like", default=10)
+    cv: Any = parameter("cv_object", default=None)
+    scoring: Any = parameter(StrOptions(set(get_scorer_names())), callable, None, default=None)
+    n_jobs: int | None = parameter(Integral, None, default=None)
+    refit: bool = parameter("boolean", default=True)
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, **params: Any) -> Any:
+        """Choose C by cross-validation, and fit to all examples with it.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Training data, or the kernel matrix of shape (n_samples, n_samples) if
+            ``kernel="precomputed"``.
+        y : array-like of shape (n_samples,)
+            Class labels.
+        sample_weight : array-like of shape (n_samples,), default=None
+            A weight m counts like m copies, also in the scores; 0 leaves the example out.
+        **params : dict
+            Passed to the splitter and the scorer, with metadata routing enabled.
+
+        Returns
+        -------
+        self
+            The fitted estimator.
+
+        Raises
+        ------
+        ValueError
+            If the data or a parameter cannot be used; the message says what to do.
+        """
+        _raise_for_params(params, self, "fit")
+        model = MaxMarginClassifier(**{name: getattr(self, name) for name in _SHARED})
+        training = training_set(model, X, y, sample_weight)  # all that can be wrong with the data
+        found = self._searched(model, training, X, y, sample_weight, params)
+        if self.refit:
+            own = {"C": found["C_"], **{name: getattr(self, name) for name in _OWN}}
+            best = model.set_params(**own).fit(X, y, sample_weight=sample_weight)
+            fitted = {name: value for name, value in vars(best).items() if name.endswith("_")}
+            found = {**fitted, "_gamma": best._gamma, **found, "best_estimator_": best}
+        others = {name: value for name, value in vars(self).items() if not name.endswith("_")}
+        self.__dict__ = {**others, **found}
+        return self
+
+    def _searched(
+        self,
+        model: MaxMarginClassifier,
+        training: TrainingSet,
+        X: Any,
+        y: Any,
+        sample_weight: Any,
+        params: dict[str, Any],
+    ) -> dict[str, Any]:
+        """Fitted attributes that say which C is best."""
+        problem = training.problem(model, model._algorithm().requires)
+        Cs = costs_in_order(self.Cs, problem)
+        X, y, weight = _validated(X, y, sample_weight)
+        if self.class_weight != "balanced":  # which each fold is by itself
+            weight = ClassWeights.of(self.class_weight, y, weight).applied(y, weight)
+        cv = check_cv(self.cv, y, classifier=True)
+        split, scoring = self._routed(sample_weight, params)
+        everyone = np.arange(len(y))  # folds may be given as masks
+        splits = [(everyone[train], everyone[test]) for train, test in cv.split(X, y, **split)]
+        in_folds, K = _for_folds(model, training.gamma, self), None
+        if self.kernel == "precomputed":
+            K = X
+        elif self.kernel != "linear" and max(len(train) for train, _ in splits) <= MAX_EXAMPLES:
+            K = in_folds._kernel_matrix(X, X)
+        scorer = _Scoring(self.scoring and get_scorer(self.scoring), scoring, y)
+        folds = [Fold(in_folds, X, y, weight, K, *split) for split in splits]
+        found = Parallel(n_jobs=self.n_jobs)(delayed(fold.scores)(Cs, scorer) for fold in folds)
+        scores = np.array([fold.scores for fold in found])
+        mean = np.nanmean(scores, axis=0)
+        best = int(np.nanargmax(mean))
+        return {
+            **training.features,
+            "classes_": training.classes,
+            "C_": float(Cs[best]),
+            "Cs_": Cs,
+            "scores_": scores,
+            "best_score_": float(mean[best]),
+            "fold_gaps_": np.array([fold.gaps for fold in found]),
+        }
+
+    def _routed(self, sample_weight: Any, params: dict[str, Any]) -> tuple[dict, dict]:
+        """Parameters for the splitter, and for the scorer."""
+        if _routing_enabled():
+            routed = process_routing(self, "fit", sample_weight=sample_weight, **params)
+            return dict(routed.splitter.split), dict(routed.scorer.score)
+        weights = {} if sample_weight is None else {"sample_weight": sample_weight}
+        return {}, weights
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None, **score_params: Any) -> float:
+        """Score by ``scoring`` on given examples.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,)
+            Their labels.
+        sample_weight : array-like of shape (n_samples,), default=None
+        **score_params : dict
+            Passed to the scorer, with metadata routing enabled.
+
+        Returns
+        -------
+        float
+        """
+        _raise_for_params(score_params, self, "score")
+        if sample_weight is not None:
+            score_params["sample_weight"] = sample_weight
+        if _routing_enabled():
+            score_params = process_routing(self, "score", **score_params).scorer.score
+        return float(get_scorer(self.scoring or "accuracy")(self, X, y, **score_params))
+
+    def get_metadata_routing(self) -> MetadataRouter:
+        """Who takes which metadata: the splitter and the scorer, as in LogisticRegressionCV.
+
+        Returns
+        -------
+        MetadataRouter
+        """
+        of_splits = MethodMapping().add(caller="fit", callee="split")
+        of_scores = MethodMapping().add(caller="fit", callee="score")
+        of_scores = of_scores.add(caller="score", callee="score")
+        scorer = get_scorer(self.scoring or "accuracy")
+        return (
+            MetadataRouter(owner=self)
+            .add_self_request(self)
+            .add(splitter=self.cv, method_mapping=of_splits)
+            .add(scorer=scorer, method_mapping=of_scores)
+        )
+
+
+@dataclass(frozen=True)
+class _Scoring:
+    """The score of decided examples.
+
+    Attributes
+    ----------
+    scorer : callable or None
+        None: accuracy, without the checks of scikit-learn's, which take longer than a small fit.
+    params : dict
+        For the scorer; those with a value for each example are cut to the examples scored.
+    y : ndarray of shape (n_samples,)
+        All labels.
+    """
+
+    scorer: Any
+    params: dict[str, Any]
+    y: Array
+
+    def __call__(self, decided: Decided, X: Any, y: Array, test: Array) -> float:
+        params = _check_method_params(self.y, self.params, indices=test)
+        if self.scorer is not None:
+            return float(self.scorer(decided, X, y, **params))
+        weight = params.get("sample_weight")
+        right = decided.predict(X) == y
+        if weight is None:
+            return float(np.mean(right))
+        with np.errstate(invalid="ignore"):  # no weight: no score
+            return float(np.divide(np.sum(right * weight), np.sum(weight)))
+
+
+def _validated(X: Any, y: Any, sample_weight: Any) -> tuple[Any, Array, Array | None]:
+    """The data as arrays, with examples of weight 0; that they can be used is known."""
+    X = check_array(X, accept_sparse="csr", dtype=[np.float64, np.float32])
+    weight = None
+    if sample_weight is not None:
+        weight = _check_sample_weight(sample_weight, X, dtype=np.float64)
+    return canonical(X), column_or_1d(y), weight
+
+
+def _for_folds(model: MaxMarginClassifier, gamma: float, search: Any) -> MaxMarginClassifier:
+    """The model of folds: less precise, and with the kernel that all examples together give."""
+    model = copy(model).set_params(tol=max(search.tol, FOLD_GAP), max_iter=search.max_iter)
+    if model.class_weight != "balanced":
+        model.set_params(class_weight=None)  # it is in the weights of the examples
+    model._gamma = gamma
+    return model.set_params(gamma=gamma) if gamma else model

@@ -1,0 +1,351 @@
+"""MaxMarginClassifierCV, margin_path and their picture."""
+
+import inspect
+import pickle
+import warnings
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+import sklearn
+from helpers.battery import slow
+from helpers.estimators import make, overlapping, parameters, separable
+from joblib import parallel_config
+from sklearn.base import BaseEstimator, clone
+from sklearn.calibration import CalibratedClassifierCV
+from sklearn.dummy import DummyClassifier
+from sklearn.ensemble import VotingClassifier
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.externals._numpydoc.docscrape import NumpyDocString
+from sklearn.linear_model import LogisticRegressionCV
+from sklearn.metrics import make_scorer
+from sklearn.model_selection import GroupKFold, StratifiedKFold, cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.estimator_checks import check_param_validation, parametrize_with_checks
+
+import marginsvm
+from marginsvm import (
+    CostCurveDisplay,
+    MaxMarginClassifier,
+    MaxMarginClassifierCV,
+    check_certificate,
+    margin_path,
+)
+from marginsvm.algorithms.exact.slack import SquaredSlack
+from marginsvm.algorithms.exact.span import best_combination
+from marginsvm.kernel_matrix import make_rows
+
+# Estimators that choose C by themselves: a new one gets the tests below.
+CHOOSING = [
+    value
+    for value in vars(marginsvm).values()
+    if inspect.isclass(value) and issubclass(value, BaseEstimator) and "Cs" in parameters(value)
+]
+each = pytest.mark.parametrize("cls", CHOOSING, ids=lambda cls: cls.__name__)
+KINDS = {
+    "linear": {},
+    "through 0": {"fit_intercept": False},
+    "rbf": {"kernel": "rbf", "gamma": 0.3},
+    "balanced": {"class_weight": "balanced"},
+}
+each_kind = pytest.mark.parametrize("params", KINDS.values(), ids=KINDS)
+
+
+def uneven(rng, n=90, d=3, k=2):
+    """Overlapping classes that depend on X, of different sizes."""
+    X = rng.standard_normal((n, d)) @ np.diag(1.0 + np.arange(d))
+    y = np.digitize(X[:, 0] + 0.7 * rng.standard_normal(n), [-0.5, 0.9][: k - 1])
+    return X, y
+
+
+# Three folds, as scikit-learn gives its own in these checks: some have three examples of a class.
+@parametrize_with_checks([make(cls, Cs=4, cv=3) for cls in CHOOSING])
+def test_scikit_learn_checks(estimator, check):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        check(estimator)
+
+
+@each
+def test_parameters_are_validated_and_documented(cls, rng):
+    check_param_validation(cls.__name__, cls())
+    doc = NumpyDocString(inspect.getdoc(cls))
+    assert [entry.name for entry in doc["Parameters"]] == list(parameters(cls))
+    X, y = uneven(rng, n=40)
+    fitted = {name for kernel in ("linear", "rbf") for name in vars(cls(kernel=kernel).fit(X, y))}
+    public = {name for name in fitted if name.endswith("_") and not name.startswith("_")}
+    entries = ", ".join(entry.name for entry in doc["Attributes"])
+    assert public <= set(entries.split(", "))
+
+
+# What is chosen, and what is kept.
+
+
+@each_kind
+@pytest.mark.parametrize("k", [2, 3])
+def test_scores_are_those_of_single_fits(params, k, rng):
+    """Up to the examples that an error of 1e-3 may move: at most one in a fold, and few in all."""
+    X, y = uneven(rng, k=k)
+    clf = MaxMarginClassifierCV(Cs=6, cv=3, **params).fit(X, y)
+    splits = StratifiedKFold(3)
+    single = [cross_val_score(MaxMarginClassifier(C=C, **params), X, y, cv=splits) for C in clf.Cs_]
+    wrong = np.abs(clf.scores_ - np.transpose(single)) * 30
+    assert wrong.max() < 1.5
+    assert wrong.sum() < 3.5
+    assert clf.best_score_ == clf.scores_.mean(axis=0).max()
+    assert clf.Cs_[clf.scores_.mean(axis=0).argmax()] == clf.C_
+
+
+@each_kind
+@pytest.mark.parametrize("k", [2, 3])
+def test_walks_of_many_rows(params, k, rng):
+    """Beyond the rows for which a working set is used, and in the span of examples, too."""
+    X, y = uneven(rng, n=900, d=3, k=k)
+    clf = MaxMarginClassifierCV(Cs=[1e-3, 1e-2, 0.1, 1.0], cv=3, refit=False, **params).fit(X, y)
+    assert clf.fold_gaps_.max() <= 1e-3
+    train, test = next(StratifiedKFold(3).split(X, y))
+    for C, score in zip(clf.Cs_, clf.scores_[0], strict=True):
+        alone = MaxMarginClassifier(C=C, tol=1e-4, **params).fit(X[train], y[train])
+        assert abs(alone.score(X[test], y[test]) - score) <= 3 / len(test)
+
+
+@pytest.mark.parametrize("tol", [1e-6, 1e-2])
+def test_the_fits_of_folds_end_at_their_gap(tol, rng):
+    X, y = uneven(rng)
+    clf = MaxMarginClassifierCV(tol=tol, refit=False).fit(X, y)
+    assert clf.fold_gaps_.shape == clf.scores_.shape == (5, 10)
+    assert np.median(clf.fold_gaps_) <= max(tol, 1e-3)
+
+
+@each_kind
+def test_the_model_is_that_of_a_single_fit(params, rng):
+    X, y = uneven(rng, k=3)
+    clf = MaxMarginClassifierCV(Cs=4, **params).fit(X, y)
+    alone = MaxMarginClassifier(C=clf.C_, **params).fit(X, y)
+    assert clf.margin_ == alone.margin_
+    assert clf.margin_bound_ == alone.margin_bound_
+    np.testing.assert_array_equal(clf.decision_function(X), alone.decision_function(X))
+    np.testing.assert_array_equal(clf.predict(X), alone.predict(X))
+    assert check_certificate(clf, X, y)
+    again = pickle.loads(pickle.dumps(clf))
+    np.testing.assert_array_equal(again.predict(X), clf.predict(X))
+
+
+def test_the_units_of_the_data_do_not_matter(rng):
+    X, y = uneven(rng)
+    one, other = (MaxMarginClassifierCV(Cs=5).fit(c * X + c, y) for c in (1.0, 1e3))
+    np.testing.assert_allclose(one.Cs_, 1e6 * other.Cs_)
+    np.testing.assert_array_equal(one.scores_, other.scores_)
+
+
+def test_wide_and_sparse_examples(rng):
+    X, y = uneven(rng, n=60, k=3)
+    wide = np.hstack([X, rng.standard_normal((60, 80))])
+    for Z in (X, wide):
+        dense, sparse = (
+            MaxMarginClassifierCV(Cs=4, cv=3).fit(form, y) for form in (Z, sp.csr_array(Z))
+        )
+        np.testing.assert_array_equal(dense.scores_, sparse.scores_)
+    K = wide @ wide.T
+    given = MaxMarginClassifierCV(Cs=dense.Cs_, cv=3, kernel="precomputed").fit(K, y)
+    np.testing.assert_array_equal(given.scores_, dense.scores_)
+
+
+def test_kernels_too_large_for_memory_are_fitted_one_by_one(rng, monkeypatch):
+    X, y = uneven(rng, k=3)
+    whole = MaxMarginClassifierCV(Cs=5, cv=3, kernel="rbf").fit(X, y)
+    for module in ("folds", "max_margin_cv"):
+        monkeypatch.setattr(f"marginsvm.algorithms.{module}.MAX_EXAMPLES", 10)
+    parts = MaxMarginClassifierCV(Cs=5, cv=3, kernel="rbf").fit(X, y)
+    assert np.abs(whole.scores_ - parts.scores_).max() * 30 < 1.5
+    assert parts.C_ == whole.C_
+
+
+@pytest.mark.parametrize("kernel", ["linear", "rbf"])
+def test_weights_are_copies(kernel, rng):
+    X, y = uneven(rng, n=40)
+    m = rng.integers(0, 3, 40)
+    groups = np.arange(40) % 4
+    copies = np.repeat(np.arange(40), m)
+    splits = list(GroupKFold(4).split(X, y, groups))
+    there = [tuple(np.flatnonzero(np.isin(copies, part)) for part in split) for split in splits]
+    params = {"kernel": kernel, "gamma": 0.3}
+    weighted = MaxMarginClassifierCV(cv=splits, **params).fit(X, y, sample_weight=m)
+    copied = MaxMarginClassifierCV(cv=there, **params).fit(X[copies], y[copies])
+    np.testing.assert_allclose(weighted.Cs_, copied.Cs_)
+    np.testing.assert_allclose(weighted.scores_, copied.scores_)
+    np.testing.assert_allclose(weighted.margin_, copied.margin_, rtol=1e-5)
+
+
+# Scoring and folds.
+
+
+@pytest.mark.parametrize("scoring", ["roc_auc", "balanced_accuracy", "f1"])
+def test_scorers_see_decision_values(scoring, rng):
+    X, y = uneven(rng)
+    clf = MaxMarginClassifierCV(Cs=3, scoring=scoring).fit(X, y)
+    single = [
+        cross_val_score(MaxMarginClassifier(C=C), X, y, scoring=scoring).mean() for C in clf.Cs_
+    ]
+    np.testing.assert_allclose(clf.scores_.mean(axis=0), single, atol=0.02)
+    alone = MaxMarginClassifier(C=clf.C_).fit(X, y)
+    assert clf.score(X, y) == sklearn.metrics.get_scorer(scoring)(alone, X, y)
+
+
+def test_metadata_reach_the_splitter_and_the_scorer(rng):
+    X, y = uneven(rng)
+    groups, seen = np.arange(90) % 3, []
+
+    def share(y_true, y_pred, weight=None):
+        seen.append(weight)
+        return np.average(y_true == y_pred, weights=weight)
+
+    with sklearn.config_context(enable_metadata_routing=True):
+        scorer = make_scorer(share).set_score_request(weight=True)
+        clf = MaxMarginClassifierCV(Cs=2, cv=GroupKFold(3), scoring=scorer)
+        clf.fit(X, y, groups=groups, weight=1.0 + np.arange(90))
+        clf.score(X, y, weight=np.ones(90))
+    assert len(seen) == 7
+    assert {len(w) for w in seen} == {30, 90}
+    with pytest.raises(ValueError, match="groups"):
+        MaxMarginClassifierCV().fit(X, y, groups=groups)
+
+
+@pytest.mark.parametrize("backend", ["threading", slow("loky")])
+def test_folds_in_parallel(backend, rng):
+    X, y = uneven(rng, n=300)
+    with parallel_config(backend):
+        one, two = (MaxMarginClassifierCV(Cs=3, cv=2, n_jobs=n).fit(X, y) for n in (1, 2))
+    np.testing.assert_array_equal(one.scores_, two.scores_)
+
+
+def test_a_fold_may_lack_a_class(rng):
+    """The classes that it has are told apart, also where weights are given for all."""
+    X, y = uneven(rng, n=60, k=3)
+    two = np.flatnonzero(y < 2)
+    splits = [(two, np.arange(60)), (np.arange(60) % 2 == 0, np.arange(60) % 2 == 1)]
+    for class_weight in ({2: 3.0}, "balanced"):
+        clf = MaxMarginClassifierCV(Cs=3, cv=splits, class_weight=class_weight).fit(X, y)
+        assert clf.scores_[0].max() <= len(two) / 60
+        assert len(clf.classes_) == 3
+
+
+def test_without_a_refit_there_are_scores_and_no_model(rng):
+    X, y = uneven(rng)
+    clf = MaxMarginClassifierCV(Cs=3, refit=False).fit(X, y)
+    assert clf.scores_.shape == (5, 3)
+    assert not hasattr(clf, "coef_")
+    clf.set_params(refit=True).fit(X, y)
+    clf.set_params(refit=False).fit(X, y)
+    assert not hasattr(clf, "margin_"), "attributes of an earlier fit stay"
+
+
+def test_warnings_are_about_the_model_only(rng):
+    X, y = uneven(rng, n=60, k=3)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        MaxMarginClassifierCV().fit(X, y)
+    with pytest.warns(ConvergenceWarning, match="max_iter") as caught:
+        MaxMarginClassifierCV(Cs=3, kernel="rbf", max_iter=1).fit(*uneven(rng, n=270, k=3))
+    assert len(caught) == 1
+
+
+@pytest.mark.parametrize("Cs", [[0.0, 1.0], [1.0, np.inf], [np.nan], [[1.0]], []])
+def test_values_that_are_no_costs_are_refused(Cs, rng):
+    with pytest.raises(ValueError, match=r"Cs|0 sample"):
+        MaxMarginClassifierCV(Cs=Cs).fit(*uneven(rng))
+
+
+def test_a_life_in_pipelines(rng):
+    X, y = uneven(rng, k=3)
+    pipeline = make_pipeline(StandardScaler(), MaxMarginClassifierCV(Cs=5))
+    assert cross_val_score(pipeline, X, y, cv=3).mean() > 0.6
+    pipeline.fit(X, y)
+    assert check_certificate(pipeline, X, y)
+    assert clone(pipeline)[-1].Cs == 5
+    peer = LogisticRegressionCV(use_legacy_attributes=False, l1_ratios=(0,), scoring="accuracy")
+    peer = make_pipeline(StandardScaler(), peer).fit(X, y)
+    assert pipeline[-1].best_score_ >= peer[-1].scores_.mean(axis=0).max() - 0.03
+
+
+# The path.
+
+
+@each_kind
+@pytest.mark.parametrize("k", [2, 3])
+def test_a_path_is_made_of_certified_fits(params, k, rng):
+    X, y = uneven(rng, k=k)
+    path = margin_path(X, y, Cs=[10.0, 0.01, 1.0], **params)
+    assert path.Cs.tolist() == [0.01, 1.0, 10.0]
+    for i, C in enumerate(path.Cs):
+        alone = MaxMarginClassifier(C=C, **params).fit(X, y)
+        assert path.gaps[i] <= 1e-6
+        assert path.margins[i] <= alone.margin_bound_
+        assert path.margin_bounds[i] >= alone.margin_
+        K = X if "kernel" not in params else alone._kernel_matrix(X, X)
+        F = K @ path.coefs[i].T + path.intercepts[i]
+        mine = F[:, 0] if k == 2 else F
+        np.testing.assert_allclose(mine, alone.decision_function(X), atol=1e-2)
+        assert 0 < path.n_support[i] <= len(y)
+
+
+def test_a_path_says_what_it_could_not_reach(rng):
+    X, y = uneven(rng, n=200, k=3)
+    with pytest.warns(ConvergenceWarning, match="for C in"):
+        margin_path(X, y, Cs=3, kernel="rbf", max_iter=1)
+    with pytest.raises(ValueError, match="in place of C"):
+        margin_path(X, y, C=1.0)
+
+
+def test_bounds_of_a_path_hold_with_weights_left_out(rng):
+    X, y = overlapping(rng, n=60)
+    weight = rng.integers(0, 3, 60)
+    path = margin_path(X, y, Cs=4, sample_weight=weight, kernel="rbf")
+    assert path.coefs.shape == (4, 1, 60)
+    assert not path.coefs[:, :, weight == 0].any()
+
+
+def test_the_best_of_a_span_is_stationary(rng):
+    """The objective falls along no combination of the predictors."""
+    codes = np.arange(40) % 2
+    rows = make_rows(codes, 2, balanced=True)
+    W, X = rng.standard_normal((3, 5)), rng.standard_normal((40, 5))
+    margins = [rows.margins(X @ w) for w in W]
+    slack, products = SquaredSlack(np.full(1, 0.1)), W @ W.T
+    c, now = best_combination(rows, slack, margins, products)
+    u = slack.weights(now)
+    assert abs(rows.adjoint(u).sum()) < 1e-9 * u.sum()
+    force = np.array(margins) @ u - products @ c
+    assert np.abs(force).max() < 1e-3 * u.sum()
+
+
+def test_pictures(rng):
+    import matplotlib.pyplot as plt
+
+    X, y = separable(rng)
+    clf = make_pipeline(StandardScaler(), MaxMarginClassifierCV(Cs=3)).fit(X, y)
+    curve = CostCurveDisplay.from_estimator(clf)
+    assert len(curve.line_.get_xdata()) == 3
+    path = CostCurveDisplay.from_path(margin_path(X, y, Cs=3), color="C1")
+    assert path.line_.get_color() == "C1"
+    plt.close("all")
+    with pytest.raises(TypeError, match="scores_"):
+        CostCurveDisplay.from_estimator(MaxMarginClassifier().fit(X, y))
+
+
+def test_probabilities_from_the_same_folds(rng):
+    """The recipe of the user guide, also in soft voting and for the log loss."""
+    X, y = uneven(rng, k=3)
+    folds = list(StratifiedKFold(3).split(X, y))
+    search = MaxMarginClassifierCV(Cs=4, cv=folds).fit(X, y)
+    model = MaxMarginClassifier(C=search.C_)
+    likely = CalibratedClassifierCV(model, cv=folds, ensemble=False).fit(X, y)
+    np.testing.assert_allclose(likely.predict_proba(X).sum(axis=1), 1.0)
+    kept = likely.calibrated_classifiers_[0].estimator
+    np.testing.assert_array_equal(kept.coef_, search.coef_)
+    assert check_certificate(kept, X, y)
+    again = CalibratedClassifierCV(model, cv=3, ensemble=False)
+    assert cross_val_score(again, X, y, cv=3, scoring="neg_log_loss").mean() > -np.log(3)
+    voting = VotingClassifier([("margin", again), ("prior", DummyClassifier())], voting="soft")
+    assert voting.fit(X, y).score(X, y) > 0.5

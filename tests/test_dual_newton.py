@@ -1,0 +1,133 @@
+"""Newton's method on the dual: its model, its pivoting, and the fits that it ends."""
+
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from helpers.battery import slow
+from helpers.estimators import fit, separable
+from helpers.oracle import explicit_rows
+from scipy.optimize import linprog, nnls
+
+from marginsvm import DualLpPerceptron, DualLpRegressor, check_certificate
+from marginsvm.algorithms.dual_ascent import margin_intervals
+from marginsvm.algorithms.dual_newton import Newton, pivoted, working_set
+from marginsvm.kernel_matrix import LinearAdapter, LpNorm, make_rows
+from marginsvm.rows import OutputRows
+
+sys.path.append(str(Path(__file__).parents[1] / "examples"))
+from _gaussian import raj_bach
+
+
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_array])
+@pytest.mark.parametrize("p", [2.0, 1.5, 1.2])
+@pytest.mark.parametrize("kind", ["binary", "classes", "outputs"])
+def test_second_derivatives_are_differences_of_margins(kind, p, form, rng):
+    n, C, y = 14, 0.5 if kind == "classes" else np.inf, np.arange(14)
+    X = rng.standard_normal((n, 9)) * (rng.random((n, 9)) < 0.7)
+    k = 3 if kind == "classes" else 2
+    rows = OutputRows((n, k)) if kind == "outputs" else make_rows(y % k, k, balanced=False)
+    problem = LinearAdapter(form(X), rows, C, LpNorm(p), 0.7)
+    flat = np.arange(n * k) if kind == "outputs" else rows.flat_indices()
+    coef = np.zeros(rows.shape)
+    coef.flat[flat] = rng.random(flat.size)
+    w, few, step = problem.combine(coef), flat[::2], 1e-6
+
+    def margins(r, sign):
+        return problem.margins(w + sign * step * problem.row(r), precise=True).ravel()[few]
+
+    expected = np.array([(margins(r, 1) - margins(r, -1)) / (2 * step) for r in few]).T
+    found = problem.second_derivatives(w, few)
+    np.testing.assert_allclose(found, expected, atol=1e-6 * np.abs(expected).max())
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_pivoting_solves_the_model(seed):
+    """Against bounded least squares: ``[1, inf)``, and points, with a linear term."""
+    rng = np.random.default_rng(seed)
+    m = int(rng.integers(1, 40))
+    B, pull = rng.standard_normal((m, m)), rng.standard_normal(m)
+    H = B.T @ B + 0.1 * np.eye(m)
+    R = np.linalg.cholesky(H).T
+    low, high, near = np.ones(m), np.full(m, np.inf), rng.random(m) - 0.3
+    expected = nnls(R, np.linalg.solve(R.T, low + pull))[0]
+    found = pivoted(H, low, high, pull, np.maximum(near, 0.0))
+    np.testing.assert_allclose(found, expected, atol=1e-8)
+    points = rng.standard_normal(m)
+    found = pivoted(H, points, points, pull, near)
+    np.testing.assert_allclose(found, np.linalg.solve(H, points + pull), atol=1e-8)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_pivoting_solves_the_model_of_tubes(seed):
+    """The optimality conditions: scores at the end that a weight belongs to, and inside without."""
+    rng = np.random.default_rng(seed)
+    B = rng.standard_normal((30, 12))
+    H, middle = B.T @ B, 5.0 * rng.standard_normal(12)
+    low, high = middle - rng.random(12), middle + rng.random(12)
+    low[:3], high[3:6] = -np.inf, np.inf
+    b = pivoted(H, low, high, np.zeros(12), np.zeros(12))
+    score = H @ b
+    assert np.all((low - 1e-8 <= score) & (score <= high + 1e-8))
+    np.testing.assert_allclose(score[b > 0], low[b > 0], atol=1e-8)
+    np.testing.assert_allclose(score[b < 0], high[b < 0], atol=1e-8)
+    assert np.any(b > 0)
+    assert np.any(b < 0)
+
+
+@pytest.mark.parametrize("C", [np.inf, 1.0])
+@pytest.mark.parametrize("p", [2.0, 1.3])
+def test_a_step_never_makes_the_dual_smaller(p, C, rng):
+    X, y = separable(rng, n=60, d=20)
+    problem = LinearAdapter(X, make_rows(y, 2, balanced=False), C, LpNorm(p), 1.0)
+    v, newton, values = problem.combine(rng.random(60)), Newton(), []
+    for _ in range(30):
+        chosen = working_set(v.coef > 0.0, problem.margins(v))
+        v, newton = newton.step(problem, margin_intervals(problem), v, chosen)
+        values.append(v.mass - 0.5 * problem.norm(v) ** 2)
+        assert np.all(v.coef >= 0.0)
+    assert np.all(np.diff(values) >= -1e-12 * values[-1])
+    low = problem.margins(v)[v.coef > 0.0]
+    np.testing.assert_allclose(low, 1.0, atol=1e-7)  # complementary slackness: it converges
+    assert problem.margins(v).min() > 1.0 - 1e-7
+
+
+def nearly_dependent(rng, n=80, d=30):
+    """Examples whose features differ in size by a thousand, with labels that they separate."""
+    X = rng.standard_normal((n, d)) * np.logspace(0, -3, d)
+    return X, X @ rng.standard_normal(d)
+
+
+@pytest.mark.parametrize("p", [2.0, 1.5])
+def test_fits_end_where_coordinates_take_thousands_of_epochs(p, rng):
+    X, score = nearly_dependent(rng)
+    params = {"p": p, "random_state": 0, "max_iter": 500, "tol": 1e-6}
+    clf = fit(DualLpPerceptron(**params), X, score > 0)
+    assert clf.status_ == "certified"
+    assert check_certificate(clf, X, score > 0, exact=True)
+    assert fit(clf.set_params(restart=False), X, score > 0).status_ == "max_iter"
+    reg = fit(DualLpRegressor(epsilon=0.01, **params), X, score)
+    assert reg.status_ == "certified"
+    assert check_certificate(reg, X, score, exact=True)
+    assert fit(reg.set_params(restart=False), X, score).status_ == "max_iter"
+
+
+def test_p_near_1_finds_the_l1_margin(rng):
+    """Within a per cent, with no more features than examples, against a linear program."""
+    X, y = separable(rng, n=20, d=300)
+    A, d = explicit_rows(X, y)[0], X.shape[1]
+    best = 1 / linprog(np.ones(2 * d), A_ub=-np.c_[A, -A], b_ub=-np.ones(len(A))).fun
+    clf = fit(DualLpPerceptron(p=1.002, fit_intercept=False, random_state=0), X, y)
+    assert clf.status_ == "certified"
+    size = np.abs(clf.coef_.ravel())
+    assert 0.99 * best <= (A @ clf.coef_.ravel()).min() / size.sum() <= best * (1 + 1e-9)
+    assert np.searchsorted(np.cumsum(np.sort(size)[::-1]), 0.99 * size.sum()) < len(A)
+
+
+@pytest.mark.parametrize("seed", [3, *(slow(s) for s in (0, 1, 2, 4, 5, 6, 7, 8, 9))])
+def test_the_sparse_norm_separates_the_papers_data_within_100_epochs(seed):
+    X, y, *_ = raj_bach(seed, sparse=True)
+    clf = DualLpPerceptron(p="sparse", stopping="separation", max_iter=100, random_state=seed)
+    assert fit(clf.set_params(fit_intercept=False), X, y).status_ == "separated"
