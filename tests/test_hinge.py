@@ -266,3 +266,17 @@ def test_pairs_of_weights_ascend_to_the_optimum(balanced):
     else:
         assert slope[raised].max() <= 1e-9
         assert slope[lowered].min() >= -1e-9
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_few_examples_far_from_their_mean(seed):
+    """The best intercept of a predictor depends on its scale, and few weights are free."""
+    rng = np.random.default_rng(seed)
+    X, y = (
+        np.round(1000.0 * rng.standard_normal((7, 1)), 3) + 100.0,
+        np.array([1, -1, 1, 1, 1, 1, 1]),
+    )
+    weight = 3.0 * rng.random(7)
+    clf = fitted(X, y, 0.01, sample_weight=weight)
+    assert clf.status_ == "certified"
+    assert check_certificate(clf, X, y, sample_weight=weight, exact=True)

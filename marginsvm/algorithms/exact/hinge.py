@@ -279,7 +279,9 @@ def hinge_candidates(
     squared, mass, of_w = _squared(problem, proof), proof.mass, _squared(problem, w)
     scale = hinge_scale(of_w, margins, caps)
     slack = float(np.sum(caps * np.maximum(1.0 - scale * margins, 0.0)))
-    lower = HingeCandidate(Vector(w.image, proof.coef), objective=0.5 * scale**2 * of_w + slack)
+    lower = HingeCandidate(
+        scale * Vector(w.image, proof.coef), objective=0.5 * scale**2 * of_w + slack
+    )
     t = min(1.0, mass / squared) if squared > 0.0 else 1.0
     return lower, HingeCandidate(proof, precise=True, proved=t * mass - 0.5 * t * t * squared)
 
