@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator
+from sklearn.utils._param_validation import StrOptions
 
 from marginsvm._typing import Array
 from marginsvm.algorithms.exact.limit import (
@@ -18,12 +19,17 @@ from marginsvm.algorithms.exact.limit import (
 )
 from marginsvm.algorithms.exact.memory import refuse_what_cannot_fit
 from marginsvm.algorithms.exact.method import Method
-from marginsvm.algorithms.exact.methods import first_method, method_near, next_method
+from marginsvm.algorithms.exact.methods import (
+    first_method,
+    hinge_method,
+    method_near,
+    next_method,
+)
 from marginsvm.algorithms.exact.two_classes import ByTwoClasses
 from marginsvm.algorithms.exact.working_set import WorkingSet
 from marginsvm.data.threads import single_threaded_blas
 from marginsvm.dual_state import DualStateMixin
-from marginsvm.estimator.declaring import with_parameters
+from marginsvm.estimator.declaring import parameter, with_parameters
 from marginsvm.estimator.parameters import CommonParameters, KernelParameters
 from marginsvm.estimator.results import Fitted
 from marginsvm.fit import Algorithm, Candidate, Progress, Requirements, Stopping, play
@@ -56,6 +62,8 @@ class ActiveSet(Algorithm):
     def start(self, problem: KernelMatrixAdapter) -> Method:
         """Choose a method for problems of this shape."""
         refuse_what_cannot_fit(problem)
+        if problem.caps is not None:
+            return hinge_method(problem)
         if np.isinf(problem.C) and _is_hard_to_begin(problem) and problem.meeting is not None:
             support = np.flatnonzero(problem.meeting.coef)
             return WorkingSet.of(support, problem.meeting.coef.flat[support])
@@ -138,6 +146,11 @@ class MaxMarginClassifier(CommonParameters, KernelParameters, DualStateMixin, Ba
 
     Parameters
     ----------
+    loss : {"squared_hinge", "hinge"}
+        What slack costs with ``C < inf``: C times its square or, two classes only, C times its
+        size. The latter is the problem of SVC and, but for its penalty on the intercept, of
+        ``LinearSVC(loss="hinge")``: the objective is ``P = |w|^2 / 2 + C sum xi``, and
+        ``margin_`` is ``1 / sqrt(2 P)``, see Notes.
     tol : float
         Relative gap between the certified bounds (dimensionless). Where rounding prevents it,
         the fit ends with the status ``stalled``, after ten rounds without progress. With 0,
@@ -164,6 +177,11 @@ class MaxMarginClassifier(CommonParameters, KernelParameters, DualStateMixin, Ba
     dual_coef_ : ndarray of shape (1, n_support) or (n_classes, n_support)
         Coefficients of those examples. With a linear kernel, ``dual_coef_ @ X[support_]`` is
         ``coef_``, up to rounding and what is left of the gap.
+    nu_ : float
+        With ``loss="hinge"`` (dimensionless): the weights that prove the upper bound are at most
+        1 / (nu n) each, n counting the examples with their weights. At the optimum, NuSVC solves
+        the same problem with this nu: no more than this share of the examples has slack, and of
+        all predictors of norm 1, this one has the largest mean of the worst nu n margins.
 
     See Also
     --------
@@ -180,6 +198,9 @@ class MaxMarginClassifier(CommonParameters, KernelParameters, DualStateMixin, Ba
                                          conjugate gradients, in the first round
     soft margin, many rows               Newton's method with an exact line search, directly,
                                          or by conjugate gradients whose products are passes
+    soft margin, hinge loss              the same with multipliers, which are the last weights
+    hinge loss, kernels, few rows of     the same on a working set of examples, by their Gram
+    many features                        matrix
     soft margin, large C; hard margin    the same along a path of softer margins, with their
     of many rows with weight             weights as multipliers
     CSR, many classes                    coordinate ascent, one example at a time, then
@@ -190,6 +211,11 @@ class MaxMarginClassifier(CommonParameters, KernelParameters, DualStateMixin, Ba
 
     One hands over to another: a working set that would become too large to a path of soft
     margins, and these to a working set of their active rows, once those are few.
+
+    For either loss, ``|w|^2`` and twice the cost of the slack sum up to the inverse square of the
+    soft margin, so that ``margin_`` and ``margin_bound_`` are bounds on the best objective as well:
+    ``P`` is between ``0.5 / margin_bound_**2`` and ``0.5 / margin_**2``, and its relative gap is at
+    most twice ``gap_``.
 
     All of them give predictors and vectors ``A^T q``, from which alone the bounds are
     computed. With many dense examples, a round first solves for the examples near the margin,
@@ -228,6 +254,7 @@ class MaxMarginClassifier(CommonParameters, KernelParameters, DualStateMixin, Ba
     0.81756 True 3
     """
 
+    loss: str = parameter(StrOptions({"squared_hinge", "hinge"}), default="squared_hinge")
     tol: float = 1e-6
     max_iter: int = 200
 
@@ -238,10 +265,14 @@ class MaxMarginClassifier(CommonParameters, KernelParameters, DualStateMixin, Ba
         return replace(super()._stopping(), negligible=None, patience=_PATIENCE)
 
     def _own_results(self, fitted: Fitted) -> dict[str, Any]:
+        problem, bounds, found = fitted.problem, fitted.bounds, {}
+        if problem.caps is not None:
+            q = problem.distribution(bounds.proof).weights()
+            m = problem.rows.weighted(np.ones(q.shape))
+            found["nu_"] = float((m[q > 0.0] / q[q > 0.0]).min() / m.sum())
         if self.kernel != "linear":
-            return {}
-        problem, bounds = fitted.problem, fitted.bounds
+            return found
         c = problem.rows.adjoint(bounds.model.coef).reshape(problem.rows.n_examples, -1)
         support = np.flatnonzero(c.any(axis=1))
         dual_coef = c[support].T / (problem.radius**2 * bounds.predictor.scale)
-        return {**fitted.of_support(support), "dual_coef_": dual_coef}
+        return {**found, **fitted.of_support(support), "dual_coef_": dual_coef}

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
+
 from marginsvm._typing import Array
 from marginsvm.rows import Vector
 
@@ -56,3 +58,59 @@ class Candidate:
     margins: Array | None = None
     precise: bool = False
     words: str = ""
+
+    def lower(self, norm: float) -> float | None:
+        """The lower bound that it gives, up to rounding; None: it gives none.
+
+        Parameters
+        ----------
+        norm : float
+            The norm of its vector (units of the radius).
+
+        Returns
+        -------
+        float or None
+            In units of the radius.
+        """
+        return None if self.min_margin is None or not norm > 0.0 else self.min_margin / norm
+
+    def upper(self, norm: float) -> float:
+        """The upper bound that it gives, up to rounding; infinite if it gives none.
+
+        Parameters
+        ----------
+        norm : float
+            The norm of its vector (units of the radius).
+
+        Returns
+        -------
+        float
+            In units of the radius.
+        """
+        return norm / self.mass if self.mass > 0.0 else np.inf
+
+
+@dataclass(frozen=True)
+class HingeCandidate(Candidate):
+    """A vector of a problem with the hinge loss, whose margin is ``1 / sqrt(2 objective)``.
+
+    Attributes
+    ----------
+    objective : float or None
+        Of the vector as a predictor of this scale; None: the vector is not used for one.
+    proved : float or None
+        Least objective that the vector proves as weights; None: the vector is not used for that.
+    """
+
+    objective: float | None = None
+    proved: float | None = None
+
+    def lower(self, norm: float) -> float | None:
+        return _margin(self.objective) if self.objective else None
+
+    def upper(self, norm: float) -> float:
+        return _margin(self.proved) if self.proved and self.proved > 0.0 else np.inf
+
+
+def _margin(objective: float) -> float:
+    return float(1.0 / np.sqrt(2.0 * objective))

@@ -168,6 +168,9 @@ class Certifiable(Protocol):
     errors : ErrorModel
     width : float
         Numbers in a row that is written out as features; infinite where it cannot be.
+    caps : ndarray or None
+        Largest weights of the rows, of the shape of margins, where the loss is the hinge loss: C
+        times the weight of the example (units of the inverse radius squared). None: no caps.
     overlap_checks : OverlapChecks
         Results of earlier checks of whether weights prove that the classes overlap.
     """
@@ -176,6 +179,7 @@ class Certifiable(Protocol):
     n_rows: int
     radius: float
     errors: ErrorModel
+    caps: Array | None
     overlap_checks: OverlapChecks
 
     @property

@@ -103,7 +103,13 @@ class TrainingSet:
         return cls(X, rows, classes, kept, n_given, gamma, division, features, estimator.kernel)
 
     def problem(self, estimator: Any, requires: Requirements) -> KernelMatrixAdapter:
-        """Make the problem of an algorithm: choose the adapter for the kernel and the store."""
+        """Make the problem of an algorithm, with the loss of its slack."""
+        problem = self._problem(estimator, requires)
+        hinge = getattr(estimator, "loss", "squared_hinge") == "hinge"
+        return problem.with_hinge_loss() if hinge else problem
+
+    def _problem(self, estimator: Any, requires: Requirements) -> KernelMatrixAdapter:
+        """Choose the adapter for the kernel and the store."""
         constant = (estimator.intercept_scaling or 0.0) if estimator.fit_intercept else 0.0
         norm, X = LpNorm.named(estimator.p, self.X.shape[1]), self.X
         common = (

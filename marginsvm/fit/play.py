@@ -114,7 +114,7 @@ def begin(
     state = algorithm.start(problem) if near is None else near
     # the passes are those of the start, and those that measured the problem
     weights, n_passes = problem.rows.weights, problem.work.lap()
-    return Progress(state, problem.C, problem.radius, weights, n_passes=n_passes)
+    return Progress(state, problem.C, problem.radius, weights, n_passes=n_passes, loss=problem.loss)
 
 
 @np.errstate(over="ignore", invalid="ignore")
@@ -165,11 +165,11 @@ def _best_of(
             )
         if candidate.fallback:
             found["fallback"] = candidate
-        margin = candidate.min_margin
-        if margin is not None and norm > 0 and margin / norm > lower:
-            lower, found["best"] = margin / norm, candidate
-        if candidate.mass > 0 and norm / candidate.mass < upper:
-            upper, found["proof"] = norm / candidate.mass, candidate
+        below, above = candidate.lower(norm), candidate.upper(norm)
+        if below is not None and below > lower:
+            lower, found["best"] = below, candidate
+        if above < upper:
+            upper, found["proof"] = above, candidate
     return lower, upper, found
 
 

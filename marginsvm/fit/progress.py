@@ -127,6 +127,8 @@ class Progress:
         The state of the algorithm.
     C : float
         Soft margin parameter of the problem.
+    loss : str
+        What slack costs there: its size, or its square.
     radius : float
         The problem's, which vectors are in units of.
     weights : ndarray of shape (n_examples,) or None
@@ -173,6 +175,7 @@ class Progress:
     settled: bool = False
     moving: bool = False
     history: History = field(default_factory=History)
+    loss: str = "squared_hinge"
 
     def stalled(self, patience: int | None) -> bool:
         """Whether the last ``patience`` rounds improved neither a bound nor the gap.
@@ -190,7 +193,8 @@ class Progress:
 
     def is_of(self, problem: KernelMatrixAdapter) -> bool:
         """Whether the problem has the soft margin and the sample weights of this one."""
-        return self.C == problem.C and self.has_weights_of(problem)
+        same = self.C == problem.C and self.loss == problem.loss
+        return same and self.has_weights_of(problem)
 
     def has_weights_of(self, problem: KernelMatrixAdapter) -> bool:
         """Whether the problem has the sample weights of this one."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
@@ -59,6 +59,9 @@ class KernelMatrixAdapter(ABC):
     ----------
     n_rows : int
         Number of rows.
+    caps : ndarray or None
+        Largest weights of the rows, where slack has the cost of the hinge loss: C times the weight
+        of the example, for rows in units of the radius. None: weights are not capped.
     C : float
         Soft margin (dimensionless); infinite: a hard margin.
     radius : float
@@ -109,6 +112,7 @@ class KernelMatrixAdapter(ABC):
         self._norm = norm
         self._scale = scale
         self._slack = self._slack_of_rows()
+        self.caps: Array | None = None
 
     # What subclasses implement: the operations that differ between features and kernels.
 
@@ -305,13 +309,43 @@ class KernelMatrixAdapter(ABC):
         return self._rescaled(self._scale.softened(C, self.rows))
 
     def _rescaled(self, scale: Scale) -> Self:
-        """A copy with another scale; what a subclass computes from the radius stays as it is."""
+        """A copy with another scale and squared slack; what a subclass computes stays as it is."""
         other = copy(self)
         other._scale, other.C, other.radius, other.models = scale, scale.C, scale.radius, {}
-        other._slack = other._slack_of_rows()
+        other._slack, other.caps = other._slack_of_rows(), None
         for name in ("_layout", "meeting"):  # rows as plain arrays, which hold the slack
             vars(other).pop(name, None)
         return other
+
+    @property
+    def loss(self) -> str:
+        """What slack costs: ``"squared_hinge"`` or, with caps on weights, ``"hinge"``."""
+        return "squared_hinge" if self.caps is None else "hinge"
+
+    def with_hinge_loss(self) -> KernelMatrixAdapter:
+        """The problem in which slack costs C times its size, and not times its square.
+
+        Rows then have no extra coordinates; instead, their weights are capped. The radius stays,
+        so that it includes the coordinate that the other loss would give the rows. Without a soft
+        margin, both losses are one.
+
+        Raises
+        ------
+        ValueError
+            If there are more than two classes.
+        """
+        if self._slack is None:
+            return self
+        if self.rows.n_classes > 2:
+            raise ValueError(
+                f"loss='hinge' is for two classes, but y has {self.rows.n_classes}: use "
+                "sklearn.multiclass.OneVsOneClassifier(MaxMarginClassifier(...)), the classifier "
+                "that SVC is, or loss='squared_hinge', which solves for all classes together"
+            )
+        hinge = copy(self)
+        hinge.caps, hinge._slack, hinge.models = 0.5 / self._slack, None, {}
+        hinge._scale = replace(self._scale, slack=None)
+        return hinge
 
     # Counters, and known defects of the data.
 

@@ -9,6 +9,8 @@ import numpy as np
 from marginsvm.algorithms.exact.ascent import Ascent
 from marginsvm.algorithms.exact.choosing import rows_of_all_pairs
 from marginsvm.algorithms.exact.examples import Examples
+from marginsvm.algorithms.exact.hinge import FeatureSteps, Hinge
+from marginsvm.algorithms.exact.hinge_examples import HingeExamples
 from marginsvm.algorithms.exact.method import MAX_ROWS, Method
 from marginsvm.algorithms.exact.newton import Newton
 from marginsvm.algorithms.exact.pairs import DualIterative, PairIterative
@@ -56,6 +58,15 @@ def first_method(problem: KernelMatrixAdapter) -> Method:
             return Ascent.start(problem, system)
         return LongStart() if _is_long(problem) else by_passes(problem)
     return _for_hard_margins(problem)
+
+
+def hinge_method(problem: KernelMatrixAdapter) -> Hinge | HingeExamples:
+    """The method for a soft margin whose slack is not squared."""
+    if not has_curvature(problem):
+        return HingeExamples.start(problem)
+    if _is_wide(problem):
+        return HingeExamples.start(problem, size=problem.rows.n_examples)
+    return Hinge.start(problem, FeatureSteps(system_for(problem)))
 
 
 def _least_slack(problem: KernelMatrixAdapter) -> float:

@@ -5,6 +5,10 @@ against another class (more). A soft margin gives each row one coordinate of its
 a predictor is its smallest value on a row, divided by its norm; no predictor has a larger margin
 than the norm of ``A^T q``, where q is a distribution over the rows of A (weak duality).
 
+With the hinge loss, the margin of a predictor w is ``1 / sqrt(|w|^2 + 2 C sum xi)``, for the slack
+xi that lifts its values on all rows to 1. Multiples ``s q <= C`` of weights prove that the square
+of its inverse is no less than ``2 s - s^2 |A^T q|^2``.
+
 This is spelled out plainly, and shares no code with the fit but the proof that nothing separates
 (``overlap.py``). Kernels of a name are scikit-learn's in both.
 """
@@ -65,11 +69,15 @@ class Problem:
         self._normalized = bool(estimator.normalize)
         norms = self._space.example_norms(self._free_intercept)
         self._slack = None  # coordinate that a soft margin gives to the rows of each example
+        self._caps: Any = None  # with the hinge loss, what the slack of each example costs
         if np.isfinite(estimator.C):
             cost = numbers.number(estimator.C) * numbers.array(examples.weight)
             slack = numbers.sqrt(1 / (2 * cost))
             norms = numbers.norms(np.column_stack([norms, slack]), 2.0)
-            self._slack = (slack * self._row_length)[:, None]
+            if getattr(estimator, "loss", "squared_hinge") == "hinge":
+                self._caps = cost[:, None] / (1 if self._binary else 2)
+            else:
+                self._slack = (slack * self._row_length)[:, None]
         self._largest_norm = norms.max()
         self.radius = self._largest_norm * self._row_length
         offset = self._space.distance_from_origin() if self._free_intercept else 0.0
@@ -89,6 +97,10 @@ class Problem:
     def lower_bound(self) -> Any:
         """Margin of the predictor; for a soft margin, with the slack that makes it largest."""
         values, norm = self._row_values(), self._space.predictor_norm()
+        if self._caps is not None:
+            missing = np.maximum(1 - values, 0 * values)
+            squared = norm * norm + 2 * (self._caps * missing).sum()
+            return self._rounded(1 / self.numbers.sqrt(squared), -1)
         if self._slack is None:
             return self._rounded(values.min() / norm, -1) if norm > 0 else norm
         # decision values are published in units of the margin: slack lifts all of them to 1
@@ -115,10 +127,28 @@ class Problem:
         bound = self._space.combination_norm(V, imbalance)
         if self._slack is not None:
             bound = self.numbers.norms(np.append((self._slack * q).ravel(), bound)[None], 2.0)[0]
+        mass = q.sum()
         if imbalance is not None:
             bound = bound + self._largest_norm * abs(imbalance).sum()
-        mass = q.sum()
+        if self._caps is not None:
+            return self._bound_below_caps(q, bound, imbalance, mass)
         return self._rounded(bound / mass, 1) if mass > 0 else np.inf
+
+    def _bound_below_caps(self, q: NDArray, length: Any, imbalance: Any, mass: Any) -> Any:
+        """Upper bound that q proves for the hinge loss, at its best multiple below the caps.
+
+        The best intercept gives some example the value 1, so that it is at most 1 plus the radius
+        times the norm of the predictor: imbalance costs mass as well as length.
+        """
+        if imbalance is not None:
+            mass = mass - abs(imbalance).sum()
+        if not mass > 0:
+            return np.inf
+        used = q > 0
+        s = (np.broadcast_to(self._caps, q.shape)[used] / q[used]).min()
+        if length > 0:
+            s = min(s, mass / (length * length))
+        return self._rounded(1 / self.numbers.sqrt(s * (2 * mass - s * length * length)), 1)
 
     def _coefficients(self, q: NDArray) -> NDArray:
         """What ``A^T q`` multiplies the examples with, a column for each score."""
