@@ -7,6 +7,8 @@ import matplotlib
 import numpy as np
 import pytest
 
+from marginsvm.data.threads import single_threaded_blas
+
 matplotlib.use("Agg")
 
 SEED = int(os.environ.get("MARGINSVM_TEST_SEED", "20210718"))
@@ -20,6 +22,13 @@ def pytest_report_header(config):
 def rng():
     print(f"seed {SEED}")
     return np.random.default_rng(SEED)
+
+
+@pytest.fixture
+def as_within_a_fit():
+    """Fits confine BLAS to one thread; methods that a test plays by itself do not."""
+    with single_threaded_blas():
+        yield
 
 
 @pytest.fixture(scope="session")

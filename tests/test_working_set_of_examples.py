@@ -19,6 +19,7 @@ from marginsvm.algorithms.exact.working_set import WorkingSet
 from marginsvm.certify.bounds import upper_bound
 from marginsvm.kernel_matrix import GramAdapter, make_rows
 
+pytestmark = pytest.mark.usefixtures("as_within_a_fit")
 TOL = 1e-8
 
 

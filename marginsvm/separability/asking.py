@@ -10,11 +10,13 @@ from sklearn.exceptions import ConvergenceWarning
 
 from marginsvm._typing import Array
 from marginsvm.algorithms.max_margin import MaxMarginClassifier
+from marginsvm.data.threads import single_threaded_blas
 from marginsvm.separability.data import question
 from marginsvm.separability.report import Separability
 from marginsvm.separability.solving import of_a_kernel, report_of
 
 
+@single_threaded_blas()
 def check_separability(
     X: Any,
     y: Any,
