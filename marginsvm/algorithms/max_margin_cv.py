@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, _fit_context
 from sklearn.metrics import get_scorer, get_scorer_names
-from sklearn.model_selection import check_cv
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.metadata_routing import (
     MetadataRouter,
@@ -191,6 +190,8 @@ class MaxMarginClassifierCV(
         params: dict[str, Any],
     ) -> dict[str, Any]:
         """Fitted attributes that say which C is best."""
+        from sklearn.model_selection import check_cv  # takes a tenth of a second
+
         problem = training.problem(model, model._algorithm().requires)
         Cs = costs_in_order(self.Cs, problem)
         X, y, weight = _validated(X, y, sample_weight)

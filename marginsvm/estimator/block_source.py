@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -15,9 +15,11 @@ from sklearn.utils.validation import _check_sample_weight, check_array, validate
 from marginsvm._typing import Array
 from marginsvm.data.mapped import rows_in_part
 from marginsvm.data.memory import Store
-from marginsvm.data.sources import ArrayBlocks
 from marginsvm.data.stream import StreamStore
 from marginsvm.estimator.training_set import Labels, TrainingSet, check_kernel_params, labelled
+
+if TYPE_CHECKING:
+    from marginsvm.data.sources import ArrayBlocks
 
 _FLOATS = [np.float64, np.float32]
 _FEATURES = ("n_features_in_", "feature_names_in_")
@@ -35,6 +37,8 @@ def blocks_of_map(estimator: Any, X: Any, y: Any, sample_weight: Any) -> ArrayBl
     size = rows_in_part(X) if estimator.kernel == "linear" else 0
     if not size or not estimator._algorithm().requires.by_passes:
         return None
+    from marginsvm.data.sources import ArrayBlocks  # and with it, readers that take long to import
+
     return ArrayBlocks(X, y, sample_weight, block_rows=size)
 
 

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 from sklearn.exceptions import InconsistentVersionWarning
-from sklearn.linear_model._base import SparseCoefMixin
 from sklearn.metrics.pairwise import pairwise_kernels
 from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.validation import check_is_fitted, validate_data
@@ -21,11 +20,8 @@ from marginsvm.data.normalized import inverse, norms, norms_in_kernel
 _BLOCK_BYTES = 2**25  # memory of the kernel values of a test set that are computed together
 
 
-class PredictorMixin(SparseCoefMixin):
-    """decision_function and predict, from ``coef_`` or ``dual_coef_``.
-
-    ``sparsify`` and ``densify`` turn ``coef_`` into a sparse matrix and back.
-    """
+class PredictorMixin:
+    """decision_function and predict, from ``coef_`` or ``dual_coef_``."""
 
     kernel: Any
     gamma: Any
@@ -131,8 +127,30 @@ class PredictorMixin(SparseCoefMixin):
         winner = (F > 0).astype(int) if F.ndim == 1 else F.argmax(axis=1)
         return self.classes_[winner]
 
+    def sparsify(self) -> Any:
+        """Turn ``coef_`` into a sparse matrix, which is smaller where most of it is 0.
+
+        Returns
+        -------
+        self
+        """
+        from sklearn.linear_model._base import SparseCoefMixin  # takes a tenth of a second
+
+        return SparseCoefMixin.sparsify(self)
+
+    def densify(self) -> Any:
+        """Turn ``coef_`` into an array again.
+
+        Returns
+        -------
+        self
+        """
+        from sklearn.linear_model._base import SparseCoefMixin
+
+        return SparseCoefMixin.densify(self)
+
     def __getstate__(self) -> dict[str, Any]:
-        return {**super().__getstate__(), "_marginsvm_version": __version__}
+        return {**super().__getstate__(), "_marginsvm_version": __version__}  # type: ignore[dict-item]
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         written_by = state.pop("_marginsvm_version", "unknown")
@@ -145,10 +163,10 @@ class PredictorMixin(SparseCoefMixin):
                 ),
                 stacklevel=2,
             )
-        super().__setstate__(state)
+        super().__setstate__(state)  # type: ignore[misc]
 
     def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
+        tags = super().__sklearn_tags__()  # type: ignore[misc]
         tags.input_tags.sparse = True
         tags.input_tags.pairwise = self.kernel == "precomputed"
         return tags
