@@ -349,3 +349,13 @@ def test_probabilities_from_the_same_folds(rng):
     assert cross_val_score(again, X, y, cv=3, scoring="neg_log_loss").mean() > -np.log(3)
     voting = VotingClassifier([("margin", again), ("prior", DummyClassifier())], voting="soft")
     assert voting.fit(X, y).score(X, y) > 0.5
+
+
+def test_a_path_with_the_hinge_loss_is_that_loss(rng):
+    X, y = overlapping(rng, n=80)
+    path = margin_path(X, y, Cs=[0.1, 1.0], loss="hinge")
+    for C, margin, bound in zip(path.Cs, path.margins, path.margin_bounds, strict=True):
+        alone = MaxMarginClassifier(C=C, loss="hinge").fit(X, y)
+        np.testing.assert_allclose([margin, bound], alone.margin_, rtol=3e-6)
+    with pytest.raises(ValueError, match="two classes"):
+        margin_path(X, np.arange(80) % 3, Cs=[1.0], loss="hinge")

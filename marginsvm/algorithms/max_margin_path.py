@@ -135,6 +135,7 @@ def certified_path(
     algorithm, stopping = model._algorithm(), model._stopping()
     for C in Cs:
         soft = problem.with_C(float(C))
+        soft = soft.with_hinge_loss() if model.loss == "hinge" else soft
         outcome = play(algorithm, soft, stopping, resume=begin(algorithm, soft, before))
         before = outcome.progress
         yield soft, before, outcome.status

@@ -342,9 +342,8 @@ class KernelMatrixAdapter(ABC):
                 "sklearn.multiclass.OneVsOneClassifier(MaxMarginClassifier(...)), the classifier "
                 "that SVC is, or loss='squared_hinge', which solves for all classes together"
             )
-        hinge = copy(self)
-        hinge.caps, hinge._slack, hinge.models = 0.5 / self._slack, None, {}
-        hinge._scale = replace(self._scale, slack=None)
+        hinge = self._rescaled(replace(self._scale, slack=None))
+        hinge.caps = 0.5 / self._slack
         return hinge
 
     # Counters, and known defects of the data.
