@@ -203,14 +203,30 @@ def test_memory_maps_of_other_numbers_are_not_copied_whole(cls, kind, rng, tmp_p
     assert check_certificate(model, X_mapped, y, sample_weight=weight)
 
 
-def test_a_large_memory_map_of_bytes_is_read_in_blocks(rng, tmp_path):
-    X, y = separable(rng, n=4000, d=500)
+def test_a_large_memory_map_of_bytes_is_read_in_blocks(rng, tmp_path, monkeypatch):
+    monkeypatch.setattr(mapped, "_CONVERTED_BYTES", 2**20)
+    X, y = separable(rng, n=20_000, d=100)
     np.save(tmp_path / "X.npy", np.round(50.0 * (X + 1.0)).astype(np.uint8))
-    X = np.load(tmp_path / "X.npy", mmap_mode="r")  # 2 MB, and 16 in float64
+    X = np.load(tmp_path / "X.npy", mmap_mode="r")
     tracemalloc.start()
     try:
         fit(MomentumMarginClassifier(max_iter=3), X, y).predict(X)
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
-    assert peak < 4 * mapped._CONVERTED_BYTES
+    assert peak < 0.5 * X.size * np.dtype(float).itemsize  # of what it takes in float64
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.DataConversionWarning")
+@pytest.mark.parametrize("form", ["list", "column", "text", "one weight"])
+def test_labels_and_weights_of_memory_maps_may_be_as_elsewhere(form, rng, tmp_path):
+    X, y = separable(rng)
+    np.save(tmp_path / "X.npy", np.round(20.0 * (X - X.min())).astype(np.uint8))
+    X, weight = np.load(tmp_path / "X.npy", mmap_mode="r"), 2.0 if form == "one weight" else None
+    y = {"list": y.tolist(), "column": y[:, None], "text": np.where(y, "a", "b")}.get(form, y)
+    mapped_fit, whole = (MaxMarginClassifier().fit(A, y, weight) for A in (X, np.array(X)))
+    np.testing.assert_allclose(mapped_fit.margin_, whole.margin_, rtol=1e-6)
+    np.testing.assert_array_equal(mapped_fit.classes_, whole.classes_)
+    for wrong in (y[:10], None):
+        with pytest.raises(ValueError, match=r"inconsistent numbers|requires y to be passed"):
+            MaxMarginClassifier().fit(X, wrong)

@@ -10,7 +10,13 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.base import BaseEstimator
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import _check_sample_weight, check_array, validate_data
+from sklearn.utils.validation import (
+    _check_sample_weight,
+    check_array,
+    check_consistent_length,
+    column_or_1d,
+    validate_data,
+)
 
 from marginsvm._typing import Array
 from marginsvm.data.mapped import rows_in_part
@@ -35,8 +41,12 @@ _AGREED: dict[str, Callable[[Seen], Any]] = {
 def blocks_of_map(estimator: Any, X: Any, y: Any, sample_weight: Any) -> ArrayBlocks | None:
     """Blocks of a memory map that validation would convert, and so copy, as a whole; else None."""
     size = rows_in_part(X) if estimator.kernel == "linear" else 0
-    if not size or not estimator._algorithm().requires.by_passes:
+    if not size or y is None or not estimator._algorithm().requires.by_passes:
         return None
+    check_consistent_length(X, y)
+    y = column_or_1d(y, warn=True)
+    if sample_weight is not None:  # a single number stands for that weight of every example
+        sample_weight = _check_sample_weight(sample_weight, X, dtype=np.float64)
     from marginsvm.data.sources import ArrayBlocks  # and with it, readers that take long to import
 
     return ArrayBlocks(X, y, sample_weight, block_rows=size)
