@@ -13,6 +13,7 @@ copyright = "2026, the marginsvm maintainers"
 extensions = [
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
+    "sphinx.ext.viewcode",
     "numpydoc",
     "myst_parser",
     "sphinx_gallery.gen_gallery",
@@ -42,6 +43,9 @@ sphinx_gallery_conf = {
     "show_memory": False,
     "show_signature": False,
     "remove_config_comments": True,
+    # "Examples that use it", on the page of each class and function
+    "doc_module": ("marginsvm",),
+    "backreferences_dir": "generated/examples",
 }
 
 html_theme = "pydata_sphinx_theme"
@@ -49,6 +53,7 @@ html_title = "marginsvm"
 html_theme_options = {
     "navbar_end": [],
     "navbar_persistent": ["search-button"],
+    "header_links_before_dropdown": 5,
     "secondary_sidebar_items": ["page-toc"],
     "show_prev_next": False,
     "footer_start": ["copyright"],
