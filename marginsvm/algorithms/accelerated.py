@@ -9,7 +9,12 @@ from sklearn.base import BaseEstimator
 
 from marginsvm.dual_state import DualStateMixin
 from marginsvm.estimator.declaring import with_parameters
-from marginsvm.estimator.parameters import CommonParameters, KernelParameters, NormParameters
+from marginsvm.estimator.parameters import (
+    CommonParameters,
+    KernelParameters,
+    NormParameters,
+    ShareParameters,
+)
 from marginsvm.fit import Algorithm, Candidate, Requirements
 from marginsvm.kernel_matrix import KernelMatrixAdapter
 from marginsvm.kernel_matrix.responses import softmax
@@ -79,7 +84,12 @@ class AcceleratedPlay(Algorithm):
 
 @with_parameters
 class AcceleratedPerceptron(
-    NormParameters, CommonParameters, KernelParameters, DualStateMixin, BaseEstimator
+    NormParameters,
+    CommonParameters,
+    ShareParameters,
+    KernelParameters,
+    DualStateMixin,
+    BaseEstimator,
 ):
     r"""Perceptron of accelerated play, whose margin converges without a logarithm of the rounds.
 

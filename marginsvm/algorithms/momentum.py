@@ -11,7 +11,13 @@ from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 
 from marginsvm.dual_state import DualStateMixin
 from marginsvm.estimator.declaring import parameter, with_parameters
-from marginsvm.estimator.parameters import MOMENTUM, STEP, CommonParameters, KernelParameters
+from marginsvm.estimator.parameters import (
+    MOMENTUM,
+    STEP,
+    CommonParameters,
+    KernelParameters,
+    ShareParameters,
+)
 from marginsvm.fit import Algorithm, Candidate, Requirements
 from marginsvm.kernel_matrix import KernelMatrixAdapter
 from marginsvm.kernel_matrix.responses import Response, Weights, logistic, softmax
@@ -107,7 +113,9 @@ class Momentum(Algorithm):
 
 
 @with_parameters
-class MomentumMarginClassifier(CommonParameters, KernelParameters, DualStateMixin, BaseEstimator):
+class MomentumMarginClassifier(
+    CommonParameters, ShareParameters, KernelParameters, DualStateMixin, BaseEstimator
+):
     r"""Maximum-margin classifier by momentum on an exponentially-tailed loss.
 
     Gradient descent on the exponential or logistic loss, with normalized gradients and

@@ -11,7 +11,7 @@ from sklearn.utils._param_validation import Interval
 
 from marginsvm.dual_state import DualStateMixin
 from marginsvm.estimator.declaring import parameter, with_parameters
-from marginsvm.estimator.parameters import CommonParameters, KernelParameters
+from marginsvm.estimator.parameters import CommonParameters, KernelParameters, ShareParameters
 from marginsvm.fit import Algorithm, Candidate, Requirements
 from marginsvm.kernel_matrix import KernelMatrixAdapter
 from marginsvm.kernel_matrix.responses import softmax
@@ -73,7 +73,9 @@ class OptimisticPlay(Algorithm):
 
 
 @with_parameters
-class OptimisticPerceptron(CommonParameters, KernelParameters, DualStateMixin, BaseEstimator):
+class OptimisticPerceptron(
+    CommonParameters, ShareParameters, KernelParameters, DualStateMixin, BaseEstimator
+):
     r"""Perceptron of optimistic play: it separates within O(r^2 log n / gamma) rounds.
 
     The learner follows the regularised leader and expects the data player to respond as

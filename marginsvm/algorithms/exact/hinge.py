@@ -24,8 +24,8 @@ from marginsvm._typing import Array
 from marginsvm.algorithms.exact.capped import CappedSlack
 from marginsvm.algorithms.exact.method import Method
 from marginsvm.algorithms.exact.systems import System
-from marginsvm.certify.bounds import hinge_scale
 from marginsvm.certify.candidate import HingeCandidate
+from marginsvm.certify.caps import hinge_scale
 from marginsvm.kernel_matrix import KernelMatrixAdapter
 from marginsvm.rows import Vector
 
@@ -197,7 +197,7 @@ class Hinge(Method):
             Factor of the range over which the loss is rounded off.
         """
         assert problem.caps is not None
-        caps, none = problem.caps, np.zeros(problem.rows.shape)
+        caps, none = problem.caps.largest, np.zeros(problem.rows.shape)
         s = np.maximum(narrow * np.maximum(_RANGE / caps, _LEAST), _LAST)
         if u is None:
             return cls.at(problem, CappedSlack(s, caps, none), steps, problem.zeros(), none)
