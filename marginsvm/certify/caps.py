@@ -173,8 +173,8 @@ class ShareCaps(Caps):
         size = np.full(rows.shape, nu * m.sum())
         if rows.balanced:
             of_class = 2.0 * np.bincount(rows.codes, m)
-            most = float(of_class.min() / m.sum())
-            if nu > most * (1.0 + ROUNDED_SHARE):
+            most = float(of_class.min() / m.sum()) * (1.0 + ROUNDED_SHARE)
+            if nu > most:
                 raise ValueError(
                     f"nu={nu:g} is infeasible, as in NuSVC: with an intercept, each class takes "
                     f"half of the share, and the smaller one is {0.5 * most:.3g} of all. Choose "

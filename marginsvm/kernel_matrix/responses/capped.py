@@ -90,7 +90,8 @@ def _of_group(margins: Array, caps: Array, mass: float, mu: float) -> _Group:
     exponent[beyond == 0.0] = 0.0
     e = np.exp(np.minimum(exponent, _LARGEST_EXPONENT))
     rest = np.cumsum((c * e)[::-1])[::-1]
-    k = int(np.argmax(left[: last + 1] * e[: last + 1] <= rest[: last + 1]))
+    exceeds = (exponent > _LARGEST_EXPONENT) | (left * e > rest)
+    k = int(np.count_nonzero(exceeds[:last]))  # those that do come first
     share = left[k] / rest[k]
     q = np.empty(len(m))
     q[order] = np.append(c[:k], c[k:] * np.minimum(share * e[k:], 1.0))
