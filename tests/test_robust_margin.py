@@ -23,8 +23,11 @@ from marginsvm import (
     SmoothedKernelPerceptron,
     check_certificate,
 )
+from marginsvm.algorithms.accelerated import AcceleratedPlay
+from marginsvm.algorithms.momentum import Momentum
 from marginsvm.certify.bounds import lower_bound, upper_bound
 from marginsvm.certify.caps import ShareCaps
+from marginsvm.fit import Stopping, play
 from marginsvm.kernel_matrix import LinearAdapter, make_rows
 from marginsvm.responses import euclidean, logistic, softmax
 
@@ -260,12 +263,32 @@ def test_other_norms_and_divided_examples():
     assert "mean of the worst 50 % of margins on (x, " in str(divided.certificate_)
 
 
+@pytest.mark.parametrize("nu", [0.1, 0.6, 0.8])
+def test_rates_are_those_of_the_share(nu):
+    """The share takes the place of a single row: ln(1 / nu) that of ln n."""
+    X, y = data(1, n=200, shift=1.2)
+    rows, _ = rows_and_caps(y, nu)
+    problem = LinearAdapter(X, rows).below(ShareCaps.of(rows, nu))
+    peer = NuSVC(kernel="linear", nu=nu - 1e-9, tol=1e-10).fit(X, y)
+    best, far = robust_margin(peer, X, y, nu) / problem.radius, np.log(1.0 / nu)
+    for t in (1, 2, 5, 20, 200):
+        # the margin of w_t is measured in the next round
+        found = play(Momentum(), problem, Stopping("rounds", max_iter=t + 1)).progress
+        bound = 4 * (1 + far) * (1 + 2 * np.log(t + 1)) / (best * (t + 1) ** 2)
+        assert found.lower >= best - bound
+        assert found.upper**2 - 8 * far / (t + 1) ** 2 <= best**2 * (1 + 1e-6)
+        found = play(AcceleratedPlay(), problem, Stopping("rounds", max_iter=t)).progress
+        regret = 8 * far / (t * (t + 1))
+        assert max(found.lower, 0.0) ** 2 >= best**2 * (1 - 1e-6) - regret
+        assert found.upper**2 <= best**2 * (1 + 1e-6) + regret
+
+
 # Bounds.
 
 entries = st.sampled_from([0.0, 1.0, -1.0, 0.5, 2.0, 1e-3, 100.0, -3.0])
 
 
-@settings(max_examples=60)
+@settings(max_examples=60, deadline=None)
 @given(st.lists(st.tuples(entries, entries), min_size=4, max_size=10), st.floats(0.05, 1.0))
 def test_bounds_hold_on_arbitrary_data(points, nu):
     X = np.array(points)

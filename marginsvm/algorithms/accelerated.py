@@ -128,6 +128,9 @@ class AcceleratedPerceptron(
     :math:`\sqrt{8 \ln(n) / (p - 1)} / \gamma` rounds. The upper bound comes as near: it is at most
     :math:`\sqrt{\gamma^2 + 8 \ln(n) / ((p - 1) t (t + 1))}`.
 
+    With ``nu``, p_t is the same among weights of at most :math:`1 / (\nu n)` each, and
+    :math:`\ln(1 / \nu)` takes the place of :math:`\ln n`.
+
     For p = 2, ``W / 2`` is the sequence w of :class:`~marginsvm.MomentumMarginClassifier` with
     the step :math:`(t + 1) / (t + 2)` in place of 1.
 

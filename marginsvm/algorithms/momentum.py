@@ -174,6 +174,11 @@ class MomentumMarginClassifier(
     (12 % against 24 %, and 2 % against 10 %), and about the same on other data sets; the gap
     of ``gradient="theory"`` stays far larger.
 
+    With ``nu``, :math:`q_t` is the best of the weights below their caps :math:`1 / (\nu n)`: the
+    gradient of ``max_q <q, -Aw> - KL(q || 1/n)`` over these, which takes the place of the logarithm
+    of the exponential loss, and is as smooth. As no such q is farther than :math:`\ln(1 / \nu)`
+    from uniform weights, that takes the place of :math:`\ln n` in the rate.
+
     Every vector is a non-negative combination of rows, so that ``norm(g) / mass_g`` and
     ``norm(w) / mass_w`` bound the margin from above; Theorem 3.1 uses ``2 norm(g_t) / t``.
 

@@ -107,6 +107,9 @@ class OptimisticPerceptron(
     ``stopping="separation"``. Where nothing separates, the sum W is the model: it tends
     to the minimiser of the exponential loss.
 
+    With ``nu``, p_t is the same among weights of at most :math:`1 / (\nu n)` each, and
+    :math:`\ln(1 / \nu)` takes the place of :math:`\ln n`.
+
     References
     ----------
     R. Hanashiro, J. Abernethy. Linear Separation via Optimism. 2020. Algorithm 1,

@@ -101,6 +101,8 @@ class SmoothedKernelPerceptron(
     replaced by the best margin divided by the largest norm of a row. Where nothing separates, the
     last alpha is the model: divided by mu, it tends to the minimiser of the exponential loss.
 
+    With ``nu``, the responses are the same among weights of at most :math:`1 / (\nu n)` each.
+
     References
     ----------
     A. Ramdas, J. Pena. Margins, Kernels and Non-linear Smoothed Perceptrons. ICML 2014.
