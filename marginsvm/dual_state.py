@@ -15,14 +15,19 @@ from sklearn.callback import CallbackSupportMixin, with_callbacks
 from sklearn.exceptions import ConvergenceWarning
 
 from marginsvm._typing import Array
-from marginsvm.certify.certificate import bounds_text
+from marginsvm.certify.certificate import bounds_text, quantity
 from marginsvm.certify.checker.claims import relative_gap
 from marginsvm.certify.tolerances import NEGLIGIBLE
 from marginsvm.data.threads import single_threaded_blas
 from marginsvm.estimator.advice import remedies
 from marginsvm.estimator.block_source import block_set, blocks_of_map
 from marginsvm.estimator.declaring import constraints_of
-from marginsvm.estimator.parameters import CommonParameters, KernelParameters, NormalizeParameters
+from marginsvm.estimator.parameters import (
+    CommonParameters,
+    KernelParameters,
+    NormalizeParameters,
+    ShareParameters,
+)
 from marginsvm.estimator.prediction import PredictorMixin
 from marginsvm.estimator.results import Fitted
 from marginsvm.estimator.training_set import TrainingSet, training_set
@@ -60,13 +65,14 @@ class DualStateMixin(PredictorMixin, CallbackSupportMixin, ClassifierMixin):
     # Values of the shared parameters that an estimator does not declare.
     class_weight: Any = None
     C: float = np.inf
+    nu: float | None = None
     kernel: Any = "linear"
     kernel_params: dict[str, Any] | None = None
     p: float | str = 2.0
     intercept_scaling: Any = None  # None: the intercept is not penalised
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = constraints_of(
-        CommonParameters, KernelParameters, NormalizeParameters
+        CommonParameters, KernelParameters, ShareParameters, NormalizeParameters
     )
 
     @abstractmethod
@@ -269,7 +275,8 @@ class _Follower:
         """Print bounds after rounds 1, 2, 4, 8 and so on, and after every thousandth."""
         n, unit = progress.n_iter, self.problem.radius * self.problem.rows.unit
         if n.bit_length() > before.bit_length() or n // 1000 > before // 1000:
-            bounds = bounds_text(progress.lower * unit, progress.upper * unit)
+            what = quantity(self.problem.nu)
+            bounds = bounds_text(progress.lower * unit, progress.upper * unit, what)
             gap = relative_gap(progress.lower, progress.upper)
             name = type(self.estimator).__name__
             print(f"[{name}] round {n}: {bounds} (relative gap {gap:.3g})")

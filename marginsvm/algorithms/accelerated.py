@@ -9,7 +9,12 @@ from sklearn.base import BaseEstimator
 
 from marginsvm.dual_state import DualStateMixin
 from marginsvm.estimator.declaring import with_parameters
-from marginsvm.estimator.parameters import CommonParameters, KernelParameters, NormParameters
+from marginsvm.estimator.parameters import (
+    CommonParameters,
+    KernelParameters,
+    NormParameters,
+    ShareParameters,
+)
 from marginsvm.fit import Algorithm, Candidate, Requirements
 from marginsvm.kernel_matrix import KernelMatrixAdapter
 from marginsvm.kernel_matrix.responses import softmax
@@ -79,7 +84,12 @@ class AcceleratedPlay(Algorithm):
 
 @with_parameters
 class AcceleratedPerceptron(
-    NormParameters, CommonParameters, KernelParameters, DualStateMixin, BaseEstimator
+    NormParameters,
+    CommonParameters,
+    ShareParameters,
+    KernelParameters,
+    DualStateMixin,
+    BaseEstimator,
 ):
     r"""Perceptron of accelerated play, whose margin converges without a logarithm of the rounds.
 
@@ -117,6 +127,9 @@ class AcceleratedPerceptron(
     :math:`\gamma_t^2 \ge \gamma^2 - 8 \ln(n) / ((p - 1) t (t + 1))`; it is positive after
     :math:`\sqrt{8 \ln(n) / (p - 1)} / \gamma` rounds. The upper bound comes as near: it is at most
     :math:`\sqrt{\gamma^2 + 8 \ln(n) / ((p - 1) t (t + 1))}`.
+
+    With ``nu``, p_t is the same among weights of at most :math:`1 / (\nu n)` each, and
+    :math:`\ln(1 / \nu)` takes the place of :math:`\ln n`.
 
     For p = 2, ``W / 2`` is the sequence w of :class:`~marginsvm.MomentumMarginClassifier` with
     the step :math:`(t + 1) / (t + 2)` in place of 1.

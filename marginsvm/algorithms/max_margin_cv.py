@@ -30,7 +30,7 @@ from marginsvm._typing import Array
 from marginsvm.algorithms.exact.examples import MAX_EXAMPLES
 from marginsvm.algorithms.folds import FOLD_GAP, Decided, Fold
 from marginsvm.algorithms.max_margin import MaxMarginClassifier
-from marginsvm.algorithms.max_margin_path import costs_in_order
+from marginsvm.algorithms.max_margin_path import costs_in_order, with_cost
 from marginsvm.estimator.declaring import parameter, with_parameters
 from marginsvm.estimator.parameters import CommonParameters, KernelParameters
 from marginsvm.estimator.prediction import PredictorMixin, canonical
@@ -39,7 +39,7 @@ from marginsvm.estimator.weights import ClassWeights
 
 # Parameters that are those of the single fits as well.
 _SHARED = (
-    "class_weight", "fit_intercept", "kernel", "gamma", "degree", "coef0", "kernel_params",
+    "loss", "class_weight", "fit_intercept", "kernel", "gamma", "degree", "coef0", "kernel_params",
 )  # fmt: skip
 # Parameters of the fit to all examples.
 _OWN = ("tol", "max_iter", "verbose")
@@ -58,6 +58,8 @@ class MaxMarginClassifierCV(
 
     Parameters
     ----------
+    loss : {"squared_hinge", "hinge"}
+        What slack costs: C times its square or, two classes only, C times its size, as in SVC.
     Cs : int or array-like of shape (n_Cs,)
         Values of C, or how many (dimensionless for given units of X). These are placed by r, the
         root mean square distance of an example from the mean (with kernels, in feature space;
@@ -135,6 +137,7 @@ class MaxMarginClassifierCV(
     C: float = field(default=np.inf, init=False)
     tol: float = 1e-6
     max_iter: int = 200
+    loss: str = parameter(StrOptions({"squared_hinge", "hinge"}), default="squared_hinge")
     Cs: Any = parameter(Interval(Integral, 1, None, closed="left"), "array-like", default=10)
     cv: Any = parameter("cv_object", default=None)
     scoring: Any = parameter(StrOptions(set(get_scorer_names())), callable, None, default=None)
@@ -194,6 +197,7 @@ class MaxMarginClassifierCV(
 
         problem = training.problem(model, model._algorithm().requires)
         Cs = costs_in_order(self.Cs, problem)
+        with_cost(model, problem, float(Cs[0]))  # whether there can be one
         X, y, weight = _validated(X, y, sample_weight)
         if self.class_weight != "balanced":  # which each fold is by itself
             weight = ClassWeights.of(self.class_weight, y, weight).applied(y, weight)

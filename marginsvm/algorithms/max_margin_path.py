@@ -67,6 +67,14 @@ def costs_in_order(Cs: Any, problem: KernelMatrixAdapter | None) -> Array:
     return np.unique(given)
 
 
+def with_cost(
+    model: MaxMarginClassifier, problem: KernelMatrixAdapter, C: float
+) -> KernelMatrixAdapter:
+    """The problem in which slack has this price, and the loss of the model."""
+    soft = problem.with_C(C)
+    return soft.with_hinge_loss() if model.loss == "hinge" else soft
+
+
 @dataclass(frozen=True, eq=False)
 class MarginPath:
     """Certified soft margins for several C, as :func:`marginsvm.margin_path` returns them.
@@ -134,8 +142,7 @@ def certified_path(
     """
     algorithm, stopping = model._algorithm(), model._stopping()
     for C in Cs:
-        soft = problem.with_C(float(C))
-        soft = soft.with_hinge_loss() if model.loss == "hinge" else soft
+        soft = with_cost(model, problem, float(C))
         outcome = play(algorithm, soft, stopping, resume=begin(algorithm, soft, before))
         before = outcome.progress
         yield soft, before, outcome.status

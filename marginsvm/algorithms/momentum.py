@@ -11,7 +11,13 @@ from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 
 from marginsvm.dual_state import DualStateMixin
 from marginsvm.estimator.declaring import parameter, with_parameters
-from marginsvm.estimator.parameters import MOMENTUM, STEP, CommonParameters, KernelParameters
+from marginsvm.estimator.parameters import (
+    MOMENTUM,
+    STEP,
+    CommonParameters,
+    KernelParameters,
+    ShareParameters,
+)
 from marginsvm.fit import Algorithm, Candidate, Requirements
 from marginsvm.kernel_matrix import KernelMatrixAdapter
 from marginsvm.kernel_matrix.responses import Response, Weights, logistic, softmax
@@ -107,7 +113,9 @@ class Momentum(Algorithm):
 
 
 @with_parameters
-class MomentumMarginClassifier(CommonParameters, KernelParameters, DualStateMixin, BaseEstimator):
+class MomentumMarginClassifier(
+    CommonParameters, ShareParameters, KernelParameters, DualStateMixin, BaseEstimator
+):
     r"""Maximum-margin classifier by momentum on an exponentially-tailed loss.
 
     Gradient descent on the exponential or logistic loss, with normalized gradients and
@@ -165,6 +173,11 @@ class MomentumMarginClassifier(CommonParameters, KernelParameters, DualStateMixi
     than the gradient of psi itself, on MNIST 3/5 and USPS 3/5 without intercept
     (12 % against 24 %, and 2 % against 10 %), and about the same on other data sets; the gap
     of ``gradient="theory"`` stays far larger.
+
+    With ``nu``, :math:`q_t` is the best of the weights below their caps :math:`1 / (\nu n)`: the
+    gradient of ``max_q <q, -Aw> - KL(q || 1/n)`` over these, which takes the place of the logarithm
+    of the exponential loss, and is as smooth. As no such q is farther than :math:`\ln(1 / \nu)`
+    from uniform weights, that takes the place of :math:`\ln n` in the rate.
 
     Every vector is a non-negative combination of rows, so that ``norm(g) / mass_g`` and
     ``norm(w) / mass_w`` bound the margin from above; Theorem 3.1 uses ``2 norm(g_t) / t``.

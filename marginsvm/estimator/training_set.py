@@ -16,6 +16,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
 from marginsvm._typing import Array
+from marginsvm.certify.caps import ShareCaps
 from marginsvm.certify.tolerances import ROUNDING_RTOL_OF_TOL
 from marginsvm.data.memory import as_store
 from marginsvm.data.normalized import Division, NormalizedRows, inverse, of_normalized
@@ -29,7 +30,7 @@ from marginsvm.kernel_matrix import (
     LazyWeightsAdapter,
     LinearAdapter,
 )
-from marginsvm.kernel_matrix.responses import OnePassResponse
+from marginsvm.kernel_matrix.responses import OnePassResponse, below
 from marginsvm.kernel_matrix.scale import NotFinite
 from marginsvm.rows import LpNorm, Rows, make_rows
 
@@ -103,10 +104,25 @@ class TrainingSet:
         return cls(X, rows, classes, kept, n_given, gamma, division, features, estimator.kernel)
 
     def problem(self, estimator: Any, requires: Requirements) -> KernelMatrixAdapter:
-        """Make the problem of an algorithm, with the loss of its slack."""
+        """Make the problem of an algorithm, with the loss of its slack, or with capped weights."""
+        if estimator.nu is not None:
+            caps = self._caps(estimator, requires)
+            return self._problem(estimator, requires).below(caps)
         problem = self._problem(estimator, requires)
         hinge = getattr(estimator, "loss", "squared_hinge") == "hinge"
         return problem.with_hinge_loss() if hinge else problem
+
+    def _caps(self, estimator: Any, requires: Requirements) -> ShareCaps:
+        """Caps of the weights by ``nu``, where all that it needs is given."""
+        if np.isfinite(estimator.C):
+            raise ValueError(
+                f"nu={estimator.nu:g} is a soft margin by itself, in place of C, but "
+                f"C={estimator.C:g}: leave C=inf, or set nu=None"
+            )
+        caps = ShareCaps.of(self.rows, estimator.nu)
+        for response in requires.responses or ():
+            below(caps.largest, response)  # there is such a response
+        return caps
 
     def _problem(self, estimator: Any, requires: Requirements) -> KernelMatrixAdapter:
         """Choose the adapter for the kernel and the store."""
@@ -127,7 +143,7 @@ class TrainingSet:
                 store = store.divided(self.division.constant)
             used = requires.responses
             one_pass = used is not None and all(isinstance(r, OnePassResponse) for r in used)
-            if store.remote and one_pass and np.isinf(estimator.C):
+            if store.remote and one_pass and np.isinf(estimator.C) and estimator.nu is None:
                 capacity = estimator.max_iter + _SPARE
                 return LazyWeightsAdapter(store, *common, capacity=capacity)
             try:

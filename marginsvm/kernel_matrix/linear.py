@@ -170,7 +170,7 @@ class LinearAdapter(
 
     def respond(self, w: Vector, mu: float = 1.0, response: Response = softmax) -> BestResponse:
         with self.work.as_one_pass():
-            way = self._rounds.way_of(response)
+            way = self._rounds.way_of(self._below_caps(response))
             if way is None:
                 return super().respond(w, mu, response)
             slack = None if self._slack is None else self._slack * w.coef

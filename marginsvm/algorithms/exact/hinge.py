@@ -24,8 +24,8 @@ from marginsvm._typing import Array
 from marginsvm.algorithms.exact.capped import CappedSlack
 from marginsvm.algorithms.exact.method import Method
 from marginsvm.algorithms.exact.systems import System
-from marginsvm.certify.bounds import hinge_offsets, hinge_scale
 from marginsvm.certify.candidate import HingeCandidate
+from marginsvm.certify.caps import hinge_offsets, hinge_scale
 from marginsvm.kernel_matrix import KernelMatrixAdapter
 from marginsvm.rows import Rows, Vector
 
@@ -207,7 +207,7 @@ class Hinge(Method):
             miss the margins by more begin with a wider one.
         """
         assert problem.caps is not None
-        caps, none, w = problem.caps, np.zeros(problem.rows.shape), problem.zeros()
+        caps, none, w = problem.caps.largest, np.zeros(problem.rows.shape), problem.zeros()
         margins = none
         if u is not None:
             w = problem.combine(u, precise=True)

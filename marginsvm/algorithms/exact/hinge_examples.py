@@ -15,8 +15,8 @@ from marginsvm._typing import Array
 from marginsvm.algorithms.exact.choosing import spread_evenly
 from marginsvm.algorithms.exact.hinge import GramSteps, Hinge, hinge_candidates, relative_gap
 from marginsvm.algorithms.exact.method import Method
-from marginsvm.certify.bounds import hinge_offsets
 from marginsvm.certify.candidate import HingeCandidate
+from marginsvm.certify.caps import hinge_offsets
 from marginsvm.certify.tolerances import LOST_TO_ROUNDING
 from marginsvm.fit.interrupts import let_interrupts_through
 from marginsvm.kernel_matrix import GramAdapter, KernelMatrixAdapter, make_rows
@@ -146,7 +146,7 @@ class HingeExamples(Method):
         y = rows.moves(np.ones(rows.score_shape))[few]
         u, f = self.u.copy(), K @ (y * self.u)
         precision, most = max(_OF_PRECISION * self.precision, _ROUNDED), _PAIRS * len(few)
-        ascend_pairs(K, y, problem.caps[few], rows.balanced, precision, most, u, f)
+        ascend_pairs(K, y, problem.caps.largest[few], rows.balanced, precision, most, u, f)
         return u
 
     def _exchanged(self, u: Array, margins: Array, tol: float) -> tuple[Array, Array]:
@@ -173,6 +173,7 @@ def _of_weights(
     """Margins of ``A^T u`` under its best intercept, and its bounds, as a predictor and a proof."""
     assert problem.caps is not None
     margins = problem.margins(proof, precise=True)
-    offsets = hinge_offsets(problem.rows, margins, problem.caps)
+    caps = problem.caps.largest
+    offsets = hinge_offsets(problem.rows, margins, caps)
     margins = margins + problem.rows.expand(offsets[:, None] - offsets)
-    return margins, hinge_candidates(problem, problem.caps, proof, margins, proof)
+    return margins, hinge_candidates(problem, caps, proof, margins, proof)

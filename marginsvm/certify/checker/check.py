@@ -181,6 +181,9 @@ def _excess(problem: Problem, claimed: float, proved: Any, direction: int) -> An
 
 def _wrong_words(estimator: Any) -> Iterator[str]:
     """What is wrong with the description of the rows that the margins are of."""
+    nu, share = getattr(estimator, "nu", None), getattr(estimator.certificate_, "nu", None)
+    if share != nu:
+        yield f"the margins are those with nu={nu}, not with nu={share}"
     claimed = estimator.certificate_.of
     named = rows_in_words(estimator.constant_) if estimator.normalize else "X"
     if claimed != named:

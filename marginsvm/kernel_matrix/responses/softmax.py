@@ -11,6 +11,7 @@ from marginsvm._typing import Array
 from marginsvm.data.normalized import NormalizedRows
 from marginsvm.data.threads import ordered_map
 from marginsvm.kernel_matrix.responses.balancing import balancing_offsets, logsumexp, shifted_table
+from marginsvm.kernel_matrix.responses.capped import CappedSoftmax
 from marginsvm.kernel_matrix.responses.response import OnePassAnswer, Weights
 from marginsvm.rows import Rows
 
@@ -105,6 +106,10 @@ class Softmax:
         return _weights(q, rows.min_margin(low), mu * offsets, log_risk)
 
     __call__ = respond
+
+    def below(self, caps: Array) -> CappedSoftmax:
+        """The softmax of a data player whose weights are at most ``caps``."""
+        return CappedSoftmax(caps)
 
     def block_sums(
         self, rows: Rows, block: slice, X: Any, margins: Array, mu: float
