@@ -56,12 +56,26 @@ def upper_bound(problem: Certifiable, vector: Vector) -> float:
 
 def _of_capped_weights(caps: Array, q: Array, length: float, mass: float) -> float:
     """Upper bound that weights prove at their best multiple below the caps."""
-    used = q > 0.0
-    s = float((caps[used] / q[used]).min(initial=np.inf)) * (1.0 - FEW)
-    if length > 0.0:
-        s = min(s, mass / length**2)
+    s = multiple_below_caps(caps, q, length, mass)
     objective = s * (mass - 0.5 * s * length**2)
     return (1.0 + FEW) / np.sqrt(2.0 * objective) if 0.0 < objective < np.inf else np.inf
+
+
+def multiple_below_caps(caps: Array, q: Array, length: float, mass: float) -> float:
+    """The factor of weights at which they prove most, all of them below their caps.
+
+    Parameters
+    ----------
+    caps, q : ndarray
+        Largest weights, and weights.
+    length : float
+        ``|A^T q|``.
+    mass : float
+        Sum of the weights.
+    """
+    used = q > 0.0
+    s = float((caps[used] / q[used]).min(initial=np.inf)) * (1.0 - FEW)
+    return min(s, mass / length**2) if length > 0.0 else s
 
 
 def rounding_error(problem: Certifiable, vector: Vector) -> float:
