@@ -69,7 +69,7 @@ class CostCurveDisplay:
         Parameters
         ----------
         estimator : MaxMarginClassifierCV
-            A fitted one, or a pipeline that ends in one.
+            A fitted one, a pipeline that ends in one, or a search over these.
         name : str, default=None
             Name in the legend; the class's if None.
         ax : matplotlib Axes, default=None

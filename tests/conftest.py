@@ -1,6 +1,7 @@
 """Shared fixtures; see helpers/estimators.py for the discovery that the battery runs over."""
 
 import os
+from fnmatch import fnmatch
 from pathlib import Path
 
 import matplotlib
@@ -37,3 +38,20 @@ def shared_data():
     if not folder or not Path(folder).is_dir():
         pytest.skip("MARGINSVM_DATA does not name a folder with the real data sets")
     return lambda name: np.load(Path(folder) / f"{name}.npz")
+
+
+def pytest_collection_modifyitems(config, items):
+    """Leave out the tests that the table DOES_NOT_APPLY of their module names, by patterns."""
+
+    def left_out(item):
+        table = getattr(getattr(item, "module", None), "DOES_NOT_APPLY", {})
+        return any(_matches(item.name, pattern) for names in table.values() for pattern in names)
+
+    config.hook.pytest_deselected(items=[item for item in items if left_out(item)])
+    items[:] = [item for item in items if not left_out(item)]
+
+
+def _matches(name, pattern):
+    """Whether a pattern is for a test, of all its parameters unless it has a part for them."""
+    (test, _, parameters), (wanted, _, part) = name.partition("["), pattern.partition("[")
+    return fnmatch(test, wanted) and fnmatch(parameters, part or "*")

@@ -280,3 +280,14 @@ def test_few_examples_far_from_their_mean(seed):
     clf = fitted(X, y, 0.01, sample_weight=weight)
     assert clf.status_ == "certified"
     assert check_certificate(clf, X, y, sample_weight=weight, exact=True)
+
+
+@pytest.mark.parametrize("C", [0.02, 0.1, 1.0, 10.0])
+def test_weights_make_up_the_predictor_that_is_found_before_them(C):
+    """By symmetry, the difference of the means is the best direction from the first round on."""
+    X = np.array([[-2.0, -1], [-1, -1], [-1, -2], [1, 1], [1, 2], [2, 1]])
+    clf = fitted(X, [1, 1, 1, 2, 2, 2], C)
+    assert np.allclose(clf.dual_coef_ @ X[clf.support_], clf.coef_, rtol=2e-3)
+    assert np.abs(clf.dual_coef_).max() <= C
+    svc = SVC(kernel="linear", C=C, tol=1e-9).fit(X, [1, 1, 1, 2, 2, 2])
+    assert np.allclose(clf.coef_, svc.coef_, rtol=1e-3)

@@ -3,11 +3,18 @@
 import pickle
 
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.sparse as sp
 from helpers.estimators import fit, separable
+from sklearn.model_selection import GridSearchCV
 
-from marginsvm import MaxMarginClassifier, MomentumMarginClassifier, check_certificate
+from marginsvm import (
+    MaxMarginClassifier,
+    MaxMarginClassifierCV,
+    MomentumMarginClassifier,
+    check_certificate,
+)
 from marginsvm.kernels import two_layer_relu_ntk
 
 
@@ -83,3 +90,86 @@ def test_a_kernel_may_give_a_sparse_matrix(rng):
 def test_a_kernel_of_another_shape_is_refused(kernel, rng):
     with pytest.raises(ValueError, match=r"a row for each example of X.*\(60, 60\)"):
         MaxMarginClassifier(kernel=kernel).fit(*separable(rng))
+
+
+WORDS = np.array(["abba", "baba", "abab", "aabb", "cdcd", "ccdd", "dcdc", "abba"])
+LETTERS = "abcd"
+
+
+def counts(X):
+    return np.array([[word.count(letter) for letter in LETTERS] for word in X], dtype=float)
+
+
+def common_letters(X, Y):
+    """How many pairs of equal letters strings have; each example must be a string."""
+    assert all(isinstance(word, str) for word in [*X, *Y])
+    return counts(X) @ counts(Y).T
+
+
+class Word:
+    """An object that has no hash, and so equals nothing but itself."""
+
+    __hash__ = None
+
+    def __init__(self, text):
+        self.text = text
+
+    def __eq__(self, other):
+        return self is other
+
+
+def of_words(X, Y):
+    return common_letters([word.text for word in X], [word.text for word in Y])
+
+
+@pytest.mark.parametrize("loss", ["squared_hinge", "hinge"])
+@pytest.mark.parametrize("form", [list, np.asarray, pd.Series])
+def test_examples_may_be_strings(form, loss):
+    y = np.array([1, 1, 1, 1, 2, 2, 2, 2])
+    params = {"C": 1.0, "loss": loss}
+    clf = MaxMarginClassifier(kernel=common_letters, **params).fit(form(WORDS), y)
+    alike = MaxMarginClassifier(kernel="linear", **params).fit(counts(WORDS), y)
+    np.testing.assert_allclose(
+        clf.decision_function(form(WORDS)), alike.decision_function(counts(WORDS)), atol=1e-4
+    )
+    assert set(clf.support_vectors_) <= set(WORDS)
+    assert not hasattr(clf, "n_features_in_")
+    assert check_certificate(clf, form(WORDS), y)
+    assert clf.score(form(WORDS[:3]), y[:3]) == 1.0
+
+
+def test_examples_may_be_any_objects():
+    X = np.empty(8, dtype=object)
+    X[:] = [Word(text) for text in WORDS]
+    y = np.array([1, 1, 1, 1, 2, 2, 2, 2])
+    clf = MaxMarginClassifier(kernel=of_words, C=1.0).fit(X, y)
+    named = MaxMarginClassifier(kernel=common_letters, C=1.0).fit(WORDS, y)
+    np.testing.assert_array_equal(clf.decision_function(X), named.decision_function(WORDS))
+    weight = np.array([1, 1, 1, 1, 1, 1, 1, 0])
+    weighted = MaxMarginClassifier(kernel=of_words).fit(X, y, sample_weight=weight)
+    assert weighted.separable_
+    assert check_certificate(weighted, X, y, sample_weight=weight)
+
+
+def test_equal_strings_of_two_classes_prove_that_nothing_separates():
+    X, y = [*WORDS[:6], "abba"], [1, 1, 1, 1, 2, 2, 2]
+    clf = fit(MaxMarginClassifier(kernel=common_letters), X, y)
+    assert clf.separable_ is False
+    assert check_certificate(clf, X, y)
+
+
+def test_searches_over_strings():
+    X, y = np.repeat(WORDS[:7], 4).tolist(), np.repeat([1, 1, 1, 1, 2, 2, 2], 4)
+    clf = MaxMarginClassifierCV(kernel=common_letters, Cs=3).fit(X, y)
+    assert clf.best_score_ == 1.0
+    assert check_certificate(clf, X, y)
+    search = GridSearchCV(MaxMarginClassifier(kernel=common_letters), {"C": [1.0]}).fit(X, y)
+    assert search.best_score_ == 1.0
+
+
+def test_strings_without_a_callable_kernel_are_refused():
+    with pytest.raises(ValueError, match="could not convert string"):
+        MaxMarginClassifier(kernel="rbf").fit(WORDS.tolist(), [1, 1, 1, 1, 2, 2, 2, 2])
+    clf = MaxMarginClassifier(kernel=common_letters)
+    with pytest.raises(ValueError, match="inconsistent numbers of samples"):
+        clf.fit(WORDS.tolist(), [1, 2])

@@ -1,14 +1,19 @@
-"""Two parts of the site that Sphinx does not bring: sections of docstrings, and MathML.
+"""Parts of the site that Sphinx does not bring: sections of docstrings, MathML, inherited words.
 
 .. code-block:: rst
 
     .. docstring:: marginsvm.MomentumMarginClassifier Notes References
 
 shows these sections of the docstring, so that a page need not repeat them. Formulas are
-written as MathML, which browsers draw by themselves: MathJax would come from the network.
+written as MathML, which browsers draw by themselves: MathJax would come from the network. So would
+the pages that the docstrings of methods inherited from scikit-learn refer to: of these references,
+the words are shown.
 """
 
+<<<<<<< HEAD
 import html
+=======
+>>>>>>> h-svm
 import re
 from importlib import import_module
 from xml.etree import ElementTree
@@ -65,8 +70,19 @@ def visit_math(translator, node):
     raise nodes.SkipNode
 
 
+# A reference to a page of scikit-learn's guide or glossary; its words, and where they lead.
+_REFERENCE = re.compile(r":(?:ref|term):`([^`<]+?)(?:\s*<[^`>]*>)?`")
+
+
+def without_references(app, what, name, obj, options, lines):
+    """Show the words of references in docstrings of scikit-learn's methods."""
+    if not (getattr(obj, "__module__", None) or "").startswith("marginsvm"):
+        lines[:] = _REFERENCE.sub(r"\1", "\n".join(lines)).split("\n")
+
+
 def setup(app):
-    """Make both known."""
+    """Make them known."""
+    app.connect("autodoc-process-docstring", without_references)
     app.add_directive("docstring", DocstringSections)
     app.add_html_math_renderer("mathml", (visit_math, None), (visit_math, None))
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -27,12 +27,14 @@ from marginsvm.algorithms.exact.methods import (
 )
 from marginsvm.algorithms.exact.two_classes import ByTwoClasses
 from marginsvm.algorithms.exact.working_set import WorkingSet
+from marginsvm.certify.caps import multiple_below_caps
 from marginsvm.data.threads import single_threaded_blas
 from marginsvm.dual_state import DualStateMixin
 from marginsvm.estimator.declaring import parameter, with_parameters
 from marginsvm.estimator.parameters import CommonParameters, KernelParameters
 from marginsvm.estimator.results import Fitted
 from marginsvm.fit import Algorithm, Candidate, Progress, Requirements, Stopping, play
+from marginsvm.fit.progress import ConfirmedBounds
 from marginsvm.kernel_matrix import KernelMatrixAdapter
 from marginsvm.kernel_matrix.capabilities import csr_examples
 
@@ -272,7 +274,20 @@ class MaxMarginClassifier(CommonParameters, KernelParameters, DualStateMixin, Ba
             found["nu_"] = float((m[q > 0.0] / q[q > 0.0]).min() / m.sum())
         if self.kernel != "linear":
             return found
-        c = problem.rows.adjoint(bounds.model.coef).reshape(problem.rows.n_examples, -1)
+        c = problem.rows.adjoint(_weights_of_the_model(problem, bounds))
+        c = c.reshape(problem.rows.n_examples, -1)
         support = np.flatnonzero(c.any(axis=1))
-        dual_coef = c[support].T / (problem.radius**2 * bounds.predictor.scale)
+        dual_coef = c[support].T / problem.radius**2
         return {**found, **fitted.of_support(support), "dual_coef_": dual_coef}
+
+
+def _weights_of_the_model(problem: KernelMatrixAdapter, bounds: ConfirmedBounds) -> Array:
+    """Weights u on the rows for which ``A^T u`` is the predictor, up to what is left of the gap.
+
+    With the hinge loss, the model's scale and even its direction may be found before its weights
+    are; those that prove the upper bound are as near as the gap, and below their caps.
+    """
+    if problem.caps is None:
+        return np.asarray(bounds.model.coef / bounds.predictor.scale)
+    u, length = bounds.proof.coef, problem.norm(bounds.proof)
+    return u * (multiple_below_caps(problem.caps.largest, u, length, u.sum()) / problem.rows.unit)

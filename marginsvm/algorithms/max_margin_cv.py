@@ -33,7 +33,7 @@ from marginsvm.algorithms.max_margin import MaxMarginClassifier
 from marginsvm.algorithms.max_margin_path import costs_in_order, with_cost
 from marginsvm.estimator.declaring import parameter, with_parameters
 from marginsvm.estimator.parameters import CommonParameters, KernelParameters
-from marginsvm.estimator.prediction import PredictorMixin, canonical
+from marginsvm.estimator.prediction import PredictorMixin, as_objects, canonical
 from marginsvm.estimator.training_set import TrainingSet, training_set
 from marginsvm.estimator.weights import ClassWeights
 
@@ -197,8 +197,12 @@ class MaxMarginClassifierCV(
 
         problem = training.problem(model, model._algorithm().requires)
         Cs = costs_in_order(self.Cs, problem)
+<<<<<<< HEAD
         with_cost(model, problem, float(Cs[0]))  # whether there can be one
         X, y, weight = _validated(X, y, sample_weight)
+=======
+        X, y, weight = _validated(self.kernel, X, y, sample_weight)
+>>>>>>> h-svm
         if self.class_weight != "balanced":  # which each fold is by itself
             weight = ClassWeights.of(self.class_weight, y, weight).applied(y, weight)
         cv = check_cv(self.cv, y, classifier=True)
@@ -306,9 +310,13 @@ class _Scoring:
             return float(np.divide(np.sum(right * weight), np.sum(weight)))
 
 
-def _validated(X: Any, y: Any, sample_weight: Any) -> tuple[Any, Array, Array | None]:
+def _validated(kernel: Any, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Array, Array | None]:
     """The data as arrays, with examples of weight 0; that they can be used is known."""
-    X = check_array(X, accept_sparse="csr", dtype=[np.float64, np.float32])
+    things = as_objects(kernel, X)
+    if things is None:
+        X = check_array(X, accept_sparse="csr", dtype=[np.float64, np.float32])
+    else:
+        X = things
     weight = None
     if sample_weight is not None:
         weight = _check_sample_weight(sample_weight, X, dtype=np.float64)

@@ -122,10 +122,8 @@ class HingeCaps(Caps):
         The best intercept gives some row the margin 1, so that it is below ``1 + r |w|``. So the
         imbalance is taken from the mass as well.
         """
-        used, mass = q > 0.0, mass - 2.0 * imbalance
-        s = float((self.largest[used] / q[used]).min(initial=np.inf)) * (1.0 - FEW)
-        if length > 0.0:
-            s = min(s, mass / length**2)
+        mass = mass - 2.0 * imbalance
+        s = multiple_below_caps(self.largest, q, length, mass)
         objective = s * (mass - 0.5 * s * length**2)
         return (1.0 + FEW) / np.sqrt(2.0 * objective) if 0.0 < objective < np.inf else np.inf
 
@@ -259,6 +257,23 @@ def edge_of_share(margins: Array, caps: Array, mass: float) -> float:
     elif last + 1 < len(order) and left[last + 1] >= -rounding:
         last += 1
     return 0.5 * float(margins[order[first]] + margins[order[last]])
+
+
+def multiple_below_caps(caps: Array, q: Array, length: float, mass: float) -> float:
+    """The factor of weights at which they prove most, all of them below their caps.
+
+    Parameters
+    ----------
+    caps, q : ndarray
+        Largest weights, and weights.
+    length : float
+        ``|A^T q|``.
+    mass : float
+        Sum of the weights.
+    """
+    used = q > 0.0
+    s = float((caps[used] / q[used]).min(initial=np.inf)) * (1.0 - FEW)
+    return min(s, mass / length**2) if length > 0.0 else s
 
 
 def hinge_offsets(rows: Rows, margins: Array, caps: Array) -> Array:

@@ -116,7 +116,8 @@ class KernelParameters:
     kernel : str or callable
         ``"linear"``, ``"precomputed"``, a name known to
         ``sklearn.metrics.pairwise.pairwise_kernels``, or ``kernel(X, Y) -> matrix``,
-        which may be sparse.
+        which may be sparse. With such a function, X may also be a sequence of strings or an
+        array, of shape (n_samples,), of any objects: it then gets arrays of some of them.
     gamma : {"scale", "auto"} or float
         Kernel coefficient, as in SVC (units of the kernel's: 1 over those of X, squared, for
         "rbf"). The variance of "scale" is weighted by ``sample_weight`` and ``class_weight``.

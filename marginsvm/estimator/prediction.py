@@ -92,7 +92,12 @@ class PredictorMixin:
         size = mapped.rows_in_part(X)
         if size and len(X) > 0:
             return np.concatenate([self.decision_function(x) for x in mapped.parts(X, size)])
-        X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False)
+        things = as_objects(self.kernel, X)
+        floats = [np.float64, np.float32]
+        if things is None:
+            X = validate_data(self, X, accept_sparse="csr", dtype=floats, reset=False)
+        else:
+            X = things
         if self.kernel == "linear":
             F = safe_sparse_dot(X, self.coef_.T, dense_output=True) + self.intercept_
         else:
@@ -170,6 +175,17 @@ class PredictorMixin:
         tags.input_tags.sparse = True
         tags.input_tags.pairwise = self.kernel == "precomputed"
         return tags
+
+
+def as_objects(kernel: Any, X: Any) -> Array | None:
+    """Examples for a callable kernel that are no rows of numbers, such as strings, as an array.
+
+    None: the kernel is not callable, or the examples are rows of a matrix.
+    """
+    if not callable(kernel) or sp.issparse(X):
+        return None
+    given = np.asarray(X)
+    return given.astype(object) if given.ndim == 1 and given.dtype.kind in "OUS" else None
 
 
 def canonical(X: Any) -> Any:

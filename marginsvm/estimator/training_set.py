@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from copy import copy
 from dataclasses import dataclass
 from functools import partial
@@ -13,7 +14,7 @@ import scipy.sparse as sp
 from sklearn.metrics.pairwise import KERNEL_PARAMS
 from sklearn.utils import assert_all_finite
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import _check_sample_weight, validate_data
+from sklearn.utils.validation import _check_sample_weight, check_X_y, validate_data
 
 from marginsvm._typing import Array
 from marginsvm.certify.caps import ShareCaps
@@ -21,7 +22,7 @@ from marginsvm.certify.tolerances import ROUNDING_RTOL_OF_TOL
 from marginsvm.data.memory import as_store
 from marginsvm.data.normalized import Division, NormalizedRows, inverse, of_normalized
 from marginsvm.data.passes import longest
-from marginsvm.estimator.prediction import canonical
+from marginsvm.estimator.prediction import as_objects, canonical
 from marginsvm.estimator.weights import ClassWeights
 from marginsvm.fit import Requirements
 from marginsvm.kernel_matrix import (
@@ -95,7 +96,7 @@ class TrainingSet:
         """Make a training set of examples and their labels."""
         codes, classes, kept, weights, n_dropped, _ = labels
         rows = make_rows(codes, len(classes), balanced=balances(estimator), weights=weights)
-        named = estimator.kernel not in ("linear", "precomputed")
+        named = not callable(estimator.kernel) and estimator.kernel not in ("linear", "precomputed")
         gamma = _gamma(estimator.gamma, X, weights) if named else 0.0
         division = (
             _division(_with_gamma(estimator, gamma), X, rows) if estimator.normalize else None
@@ -127,7 +128,7 @@ class TrainingSet:
     def _problem(self, estimator: Any, requires: Requirements) -> KernelMatrixAdapter:
         """Choose the adapter for the kernel and the store."""
         constant = (estimator.intercept_scaling or 0.0) if estimator.fit_intercept else 0.0
-        norm, X = LpNorm.named(estimator.p, self.X.shape[1]), self.X
+        norm, X = LpNorm.named(estimator.p, self.X.shape[-1]), self.X
         common = (
             self.rows,
             estimator.C,
@@ -166,6 +167,8 @@ class TrainingSet:
             X, kernel = np.arange(X.shape[0])[:, None], partial(_entries, X)
         if division is not None and division.scale is not None:
             return of_normalized(kernel), NormalizedRows(X, division.scale, division.constant)
+        if X.dtype == object:
+            return partial(_of_objects, kernel, X), _first_equal(X)[:, None]
         if hasattr(estimator.kernel, "prepare"):
             X = estimator.kernel.prepare(X)
         return kernel, X
@@ -190,9 +193,13 @@ def training_set(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Training
     measured = estimator.kernel == "linear" and not estimator.normalize and all_kept
     floats = [np.float64, np.float32]
     probe = copy(estimator)  # so that the estimator stays as it was
-    X, y = validate_data(
-        probe, X, y, accept_sparse="csr", dtype=floats, ensure_all_finite=not measured
-    )
+    things = as_objects(estimator.kernel, X)
+    if things is None:
+        X, y = validate_data(
+            probe, X, y, accept_sparse="csr", dtype=floats, ensure_all_finite=not measured
+        )
+    else:
+        X, (_, y) = things, check_X_y(np.zeros((len(things), 1)), y)
     X = canonical(X)
     check_classification_targets(y)
     if estimator.kernel == "precomputed":
@@ -250,9 +257,21 @@ def _entries(K: Array, i: Array, j: Array) -> Array:
     return K[i[:, 0]][:, j[:, 0]].astype(np.float64, copy=False)
 
 
+def _of_objects(kernel: Any, X: Array, i: Array, j: Array) -> Array:
+    """Values of the kernel for objects that are given by their indices."""
+    return np.asarray(kernel(X[i[:, 0]], X[j[:, 0]]))
+
+
+def _first_equal(X: Array) -> Array:
+    """Index of the first object that equals each one; what has no hash only equals itself."""
+    first: dict[Any, int] = {}
+    keys = (x if isinstance(x, Hashable) else id(x) for x in X)
+    return np.array([first.setdefault(key, i) for i, key in enumerate(keys)])
+
+
 def _check_gram(K: Any) -> None:
     if sp.issparse(K):
-        raise TypeError("a precomputed kernel must be dense, but a sparse matrix was passed")
+        raise TypeError("Sparse precomputed kernels are not supported: pass a dense matrix")
     n, m = K.shape
     if n != m:
         raise ValueError(

@@ -52,9 +52,7 @@ class KernelSpace:
         """
         if self._precomputed is not None:
             return self._precomputed[few], np.ones(len(few))
-        X = self._features[few]
-        X = X if sp.issparse(X) else np.asarray(X, dtype=np.float64)
-        return distinct(X), np.ones(len(few))
+        return distinct(self._features[few]), np.ones(len(few))
 
     def scores(self) -> NDArray:
         """Decision values of all rows, a column for each line of ``dual_coef_``."""

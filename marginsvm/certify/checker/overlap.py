@@ -12,6 +12,7 @@ These three files are the one part of the checker that fits use as well.
 
 from __future__ import annotations
 
+from collections.abc import Hashable, Iterator
 from itertools import pairwise
 from math import fsum
 from typing import Any
@@ -72,15 +73,21 @@ def distinct(X: Any) -> sp.csr_array:
     The values of a kernel are rounded. All that is known exactly of examples in its feature space
     is which of them are equal.
     """
-    X = sp.csr_array(X).astype(np.float64)
+    numbers: dict[Any, int] = {}
+    of = [numbers.setdefault(key, len(numbers)) for key in _keys(X)]
+    return sp.csr_array((np.ones(len(of)), of, np.arange(len(of) + 1)), (len(of), len(numbers)))
+
+
+def _keys(X: Any) -> Iterator[Any]:
+    """What is equal for equal examples only; objects without a hash only equal themselves."""
+    if X.ndim == 1:
+        yield from (x if isinstance(x, Hashable) else id(x) for x in X)
+        return
+    X = sp.csr_array(X if sp.issparse(X) else np.asarray(X, dtype=np.float64)).astype(np.float64)
     X.sum_duplicates()
     X.eliminate_zeros()
-    numbers: dict[tuple[bytes, bytes], int] = {}
-    of = [
-        numbers.setdefault((X.indices[a:b].tobytes(), X.data[a:b].tobytes()), len(numbers))
-        for a, b in pairwise(X.indptr)
-    ]
-    return sp.csr_array((np.ones(len(of)), of, np.arange(len(of) + 1)), (len(of), len(numbers)))
+    for a, b in pairwise(X.indptr):
+        yield X.indices[a:b].tobytes(), X.data[a:b].tobytes()
 
 
 def _proves(

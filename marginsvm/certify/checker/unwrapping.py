@@ -46,8 +46,18 @@ def unwrapped(estimator: Any, attribute: str, X: Any = None) -> tuple[Any, Any]:
             break
     check_is_fitted(estimator)
     if found is None:
-        raise TypeError(
-            f"{type(estimator).__name__} has no {attribute}: pass a fitted estimator of marginsvm, "
-            "a pipeline that ends in one, or a search over these with refit=True"
-        )
+        raise TypeError(f"{type(estimator).__name__} has no {attribute}: {_advice(estimator)}")
     return found
+
+
+def _advice(estimator: Any) -> str:
+    """What to pass in place of an estimator that this package has no part in, or a part only."""
+    if hasattr(estimator, "estimators_"):
+        return (
+            "it holds several estimators, each fitted to examples and labels of its own; pass one "
+            "of estimators_ with those"
+        )
+    return (
+        "pass a fitted estimator of marginsvm, a pipeline that ends in one, or a search over these "
+        "with refit=True"
+    )

@@ -1,0 +1,74 @@
+"""scikit-learn's tests of SVC and LinearSVC, with thin aliases of ours in their place."""
+
+import importlib.util
+import sys
+import types
+from dataclasses import field
+from typing import Any
+
+import pytest
+import sklearn
+import sklearn.svm
+
+from marginsvm import MaxMarginClassifier
+from marginsvm.estimator.declaring import with_parameters
+
+PACKAGE = "sklearn.svm.tests"
+MODULES = ("test_svm", "test_sparse")  # test_bounds is of a function of its own
+
+
+@with_parameters
+class SVC(MaxMarginClassifier):
+    """SVC's loss and defaults; what only libsvm has (caches, pairs of classes) does nothing."""
+
+    loss: str = field(default="hinge", init=False)
+    C: float = 1.0
+    kernel: Any = "rbf"
+    decision_function_shape: str = "ovr"
+    random_state: Any = None
+
+
+@with_parameters
+class LinearSVC(MaxMarginClassifier):
+    """LinearSVC's defaults; what only liblinear has (its draws, a dual form) does nothing."""
+
+    C: float = 1.0
+    penalty: str = "l2"
+    dual: Any = "auto"
+    multi_class: str = "ovr"
+    random_state: Any = None
+
+
+def aliased_tests():
+    """Test functions of scikit-learn, by name, which know our aliases in place of its classes.
+
+    Raises
+    ------
+    ModuleNotFoundError
+        If scikit-learn was installed without its tests.
+    """
+    namespace, tests = types.ModuleType("sklearn.svm"), {}
+    vars(namespace).update({**vars(sklearn.svm), "SVC": SVC, "LinearSVC": LinearSVC})
+    specs = [importlib.util.find_spec(f"{PACKAGE}.{name}") for name in MODULES]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sklearn, "svm", namespace)
+        patch.setitem(sys.modules, "sklearn.svm", namespace)
+        for spec in specs:
+            module = importlib.util.module_from_spec(spec)
+            patch.setitem(sys.modules, spec.name, module)
+            spec.loader.exec_module(module)
+            prefix = spec.name.rpartition(".")[2]
+            for name, value in vars(module).items():
+                if name.startswith("test_") and callable(value):
+                    tests[name.replace("test", prefix, 1)] = _with_lists(value)
+    return tests
+
+
+def _with_lists(test):
+    """A test whose parameters come in lists, as pytest will ask for."""
+    for i, mark in enumerate(getattr(test, "pytestmark", ())):
+        if mark.name == "parametrize":
+            names, values = mark.args
+            again = pytest.mark.parametrize(names, list(values), **mark.kwargs)
+            test.pytestmark[i] = again.mark
+    return test
