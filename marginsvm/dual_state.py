@@ -11,7 +11,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import ClassifierMixin, _fit_context
-from sklearn.callback import CallbackSupportMixin, with_callbacks
 from sklearn.exceptions import ConvergenceWarning
 
 from marginsvm._typing import Array
@@ -21,6 +20,7 @@ from marginsvm.certify.tolerances import NEGLIGIBLE
 from marginsvm.data.threads import single_threaded_blas
 from marginsvm.estimator.advice import remedies
 from marginsvm.estimator.block_source import block_set, blocks_of_map
+from marginsvm.estimator.callback_support import CallbackSupportMixin, with_callbacks
 from marginsvm.estimator.declaring import constraints_of
 from marginsvm.estimator.parameters import (
     CommonParameters,

@@ -9,6 +9,7 @@ import pytest
 import scipy.sparse as sp
 import sklearn
 from helpers.battery import slow
+from helpers.docstrings import sections_of
 from helpers.estimators import make, overlapping, parameters, separable
 from joblib import parallel_config
 from sklearn.base import BaseEstimator, clone
@@ -16,7 +17,6 @@ from sklearn.calibration import CalibratedClassifierCV
 from sklearn.dummy import DummyClassifier
 from sklearn.ensemble import VotingClassifier
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.externals._numpydoc.docscrape import NumpyDocString
 from sklearn.linear_model import LogisticRegressionCV
 from sklearn.metrics import make_scorer
 from sklearn.model_selection import GroupKFold, StratifiedKFold, cross_val_score
@@ -70,7 +70,7 @@ def test_scikit_learn_checks(estimator, check):
 @each
 def test_parameters_are_validated_and_documented(cls, rng):
     check_param_validation(cls.__name__, cls())
-    doc = NumpyDocString(inspect.getdoc(cls))
+    doc = sections_of(inspect.getdoc(cls))
     assert [entry.name for entry in doc["Parameters"]] == list(parameters(cls))
     X, y = uneven(rng, n=40)
     fitted = {name for kernel in ("linear", "rbf") for name in vars(cls(kernel=kernel).fit(X, y))}

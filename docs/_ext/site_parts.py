@@ -10,10 +10,7 @@ the pages that the docstrings of methods inherited from scikit-learn refer to: o
 the words are shown.
 """
 
-<<<<<<< HEAD
 import html
-=======
->>>>>>> h-svm
 import re
 from importlib import import_module
 from xml.etree import ElementTree

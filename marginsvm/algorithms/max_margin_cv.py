@@ -197,12 +197,8 @@ class MaxMarginClassifierCV(
 
         problem = training.problem(model, model._algorithm().requires)
         Cs = costs_in_order(self.Cs, problem)
-<<<<<<< HEAD
         with_cost(model, problem, float(Cs[0]))  # whether there can be one
-        X, y, weight = _validated(X, y, sample_weight)
-=======
         X, y, weight = _validated(self.kernel, X, y, sample_weight)
->>>>>>> h-svm
         if self.class_weight != "balanced":  # which each fold is by itself
             weight = ClassWeights.of(self.class_weight, y, weight).applied(y, weight)
         cv = check_cv(self.cv, y, classifier=True)

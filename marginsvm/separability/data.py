@@ -55,7 +55,9 @@ class Question:
         if self.y.ndim == 2:
             kept = kept[self.y[kept].any(axis=1)]
         if not len(kept):
-            raise ValueError("no example has a positive weight; at least one is needed")
+            raise ValueError(
+                "no example has a positive weight; there must be at least one non-zero weight"
+            )
         classes, names = np.unique(self.y[kept]), self._feature_names(given)
         kept = kept if only is None else only
         X, y = given if len(kept) == given.shape[0] else given[kept], self.y[kept]
