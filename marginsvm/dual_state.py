@@ -22,6 +22,7 @@ from marginsvm.data.threads import single_threaded_blas
 from marginsvm.estimator.advice import remedies
 from marginsvm.estimator.block_source import block_set, blocks_of_map
 from marginsvm.estimator.declaring import constraints_of
+from marginsvm.estimator.on_device import published
 from marginsvm.estimator.parameters import CommonParameters, KernelParameters, NormalizeParameters
 from marginsvm.estimator.prediction import PredictorMixin
 from marginsvm.estimator.results import Fitted
@@ -68,6 +69,11 @@ class DualStateMixin(PredictorMixin, CallbackSupportMixin, ClassifierMixin):
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = constraints_of(
         CommonParameters, KernelParameters, NormalizeParameters
     )
+
+    @property
+    def on_devices(self) -> bool:  # type: ignore[override]
+        """Whether fits are by passes, so that they run on a device as well."""
+        return self._algorithm().requires.by_passes
 
     @abstractmethod
     def _algorithm(self) -> Algorithm:
@@ -227,6 +233,7 @@ class DualStateMixin(PredictorMixin, CallbackSupportMixin, ClassifierMixin):
         """Fitted attributes, and the progress from which a later fit may continue."""
         fitted = Fitted(algorithm, problem, training, progress)
         found = {**fitted.attributes(status), **self._own_results(fitted)}
+        found = published(found, training.place)
         resumable = self.warm_start or status in ("interrupted", "stopped")
         return {**found, "_progress": (progress.begun or progress) if resumable else None}
 
