@@ -73,7 +73,8 @@ class DualStateMixin(PredictorMixin, CallbackSupportMixin, ClassifierMixin):
     @property
     def on_devices(self) -> bool:  # type: ignore[override]
         """Whether fits are by passes, so that they run on a device as well."""
-        return self._algorithm().requires.by_passes
+        default: DualStateMixin = type(self)()  # this one's parameters may not be valid
+        return default._algorithm().requires.by_passes
 
     @abstractmethod
     def _algorithm(self) -> Algorithm:

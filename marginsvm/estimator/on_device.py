@@ -15,10 +15,7 @@ from marginsvm._typing import Array
 from marginsvm.certify.checker.host import is_foreign, on_host
 from marginsvm.data.device import Device, DeviceRows
 
-_INSTEAD = (
-    "convert it to NumPy, as by numpy.asarray(X.cpu()) for torch, or use MaxMarginClassifier or "
-    "MomentumMarginClassifier, whose passes run where X is"
-)
+_CONVERT = "convert X to NumPy, as by X.cpu().numpy() for torch"
 
 
 def place_of(X: Any) -> Device | None:
@@ -45,7 +42,7 @@ def refuse_foreign(name: str, X: Any) -> None:
     """
     place = place_of(X)
     if place is not None:
-        raise TypeError(f"{name} computes with NumPy, but X is {_words(X, place)}: {_INSTEAD}")
+        raise TypeError(f"{name} computes with NumPy, but X is {_words(X, place)}: {_CONVERT}")
 
 
 def place_of_training(estimator: Any, X: Any) -> Device | None:
@@ -63,18 +60,24 @@ def place_of_training(estimator: Any, X: Any) -> Device | None:
     if not estimator._algorithm().requires.by_passes:
         raise TypeError(
             f"{name} moves from example to example in compiled loops and needs them in NumPy, but "
-            f"X is {_words(X, place)}: {_INSTEAD}"
+            f"X is {_words(X, place)}: {_CONVERT}, or use MaxMarginClassifier or "
+            "MomentumMarginClassifier, whose passes run where X is"
         )
     if callable(estimator.kernel):
         raise TypeError(
             f"{name}: a callable kernel is given arrays of NumPy, but X is {_words(X, place)}: "
-            "name one of scikit-learn's kernels, or convert X to NumPy"
+            f"name one of scikit-learn's kernels, or {_CONVERT}"
+        )
+    if str(getattr(X, "layout", "torch.strided")) != "torch.strided":
+        raise TypeError(
+            f"{name}: X is {_words(X, place)} and sparse, but only dense arrays are taken on a "
+            "device: pass X.to_dense(), or a CSR array of SciPy"
         )
     types = place.xp.__array_namespace_info__().dtypes(kind="real floating", device=place.device)
     if "float64" not in types:
         raise TypeError(
             f"{name}: X is {_words(X, place)}, which has no float64; rounded to float32, the "
-            "predictor would not be the one that is certified: convert X to NumPy"
+            f"predictor would not be the one that is certified: {_CONVERT}"
         )
     return place
 
