@@ -22,6 +22,7 @@ from marginsvm.estimator.advice import remedies
 from marginsvm.estimator.block_source import block_set, blocks_of_map
 from marginsvm.estimator.callback_support import CallbackSupportMixin, with_callbacks
 from marginsvm.estimator.declaring import constraints_of
+from marginsvm.estimator.on_device import published
 from marginsvm.estimator.parameters import (
     CommonParameters,
     KernelParameters,
@@ -74,6 +75,12 @@ class DualStateMixin(PredictorMixin, CallbackSupportMixin, ClassifierMixin):
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = constraints_of(
         CommonParameters, KernelParameters, ShareParameters, NormalizeParameters
     )
+
+    @property
+    def on_devices(self) -> bool:  # type: ignore[override]
+        """Whether fits are by passes, so that they run on a device as well."""
+        default: DualStateMixin = type(self)()  # this one's parameters may not be valid
+        return default._algorithm().requires.by_passes
 
     @abstractmethod
     def _algorithm(self) -> Algorithm:
@@ -233,6 +240,7 @@ class DualStateMixin(PredictorMixin, CallbackSupportMixin, ClassifierMixin):
         """Fitted attributes, and the progress from which a later fit may continue."""
         fitted = Fitted(algorithm, problem, training, progress)
         found = {**fitted.attributes(status), **self._own_results(fitted)}
+        found = published(found, training.place)
         resumable = self.warm_start or status in ("interrupted", "stopped")
         return {**found, "_progress": (progress.begun or progress) if resumable else None}
 

@@ -19,6 +19,7 @@ from marginsvm.certify.norm_certificate import NormCertificate
 from marginsvm.data.threads import single_threaded_blas
 from marginsvm.estimator.declaring import parameter, with_parameters
 from marginsvm.estimator.interval_set import IntervalSet, interval_set
+from marginsvm.estimator.on_device import refuse_foreign
 from marginsvm.estimator.parameters import PNormParameters, RandomParameters
 from marginsvm.fit.interrupts import interrupts_wait, let_interrupts_through
 from marginsvm.kernel_matrix import LinearAdapter
@@ -272,6 +273,7 @@ class DualLpRegressor(RandomParameters, PNormParameters, RegressorMixin, BaseEst
         ndarray of shape (n_samples,) or (n_samples, n_outputs)
         """
         check_is_fitted(self)
+        refuse_foreign(type(self).__name__, X)
         X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False)
         return np.asarray(X @ self.coef_.T + self.intercept_)
 

@@ -32,6 +32,7 @@ from marginsvm.algorithms.folds import FOLD_GAP, Decided, Fold
 from marginsvm.algorithms.max_margin import MaxMarginClassifier
 from marginsvm.algorithms.max_margin_path import costs_in_order, with_cost
 from marginsvm.estimator.declaring import parameter, with_parameters
+from marginsvm.estimator.on_device import refuse_foreign
 from marginsvm.estimator.parameters import CommonParameters, KernelParameters
 from marginsvm.estimator.prediction import PredictorMixin, as_objects, canonical
 from marginsvm.estimator.training_set import TrainingSet, training_set
@@ -171,6 +172,7 @@ class MaxMarginClassifierCV(
             If the data or a parameter cannot be used; the message says what to do.
         """
         _raise_for_params(params, self, "fit")
+        refuse_foreign(type(self).__name__, X)
         model = MaxMarginClassifier(**{name: getattr(self, name) for name in _SHARED})
         training = training_set(model, X, y, sample_weight)  # all that can be wrong with the data
         found = self._searched(model, training, X, y, sample_weight, params)

@@ -45,6 +45,8 @@ class Store(ABC):
         All examples, if they are in memory.
     normalized : bool
         Whether the examples are divided by their norms, see ``divided``.
+    at_hand : bool
+        Whether some of the examples can be taken without a pass over all.
     remote : bool
         Whether they are on other machines, so that what is sent should not grow with their number.
     """
@@ -55,6 +57,7 @@ class Store(ABC):
     n_blocks: int
     whole: Any = None
     normalized: bool = False
+    at_hand: bool = False
     remote: bool = False
 
     @abstractmethod
@@ -70,6 +73,10 @@ class Store(ABC):
     @abstractmethod
     def take(self, index: Array) -> Any:
         """Some of the examples."""
+
+    def few(self, index: Array) -> Any:
+        """Some of the examples, for a product with them where they are."""
+        return self.take(index)
 
     @abstractmethod
     def divided(self, constant: float) -> Store:
@@ -87,6 +94,8 @@ class MemoryStore(Store):
     ----------
     X : ndarray, CSR matrix or array, or NormalizedRows, of shape (n_examples, n_features)
     """
+
+    at_hand = True
 
     def __init__(self, X: Any) -> None:
         self.whole = X

@@ -23,6 +23,7 @@ from marginsvm._typing import Array
 from marginsvm.data.mapped import rows_in_part
 from marginsvm.data.memory import Store
 from marginsvm.data.stream import StreamStore
+from marginsvm.estimator.on_device import refuse_foreign
 from marginsvm.estimator.training_set import Labels, TrainingSet, check_kernel_params, labelled
 
 if TYPE_CHECKING:
@@ -82,6 +83,7 @@ def look(name: str, number: int, block: Any) -> tuple[Any, Seen]:
     """Check a single block for an estimator of this name; return its matrix and the findings."""
     try:
         X, y, weight = _unpacked(block)
+        refuse_foreign(name, X)
         if X.shape[0] == 0:
             return X, Seen(number, 0, np.empty(0), None, np.dtype(float), False, {})
         probe = type(name, (BaseEstimator,), {})()  # the estimator itself stays as it was

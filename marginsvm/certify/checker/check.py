@@ -11,6 +11,7 @@ import numpy as np
 from sklearn.base import is_regressor
 
 from marginsvm.certify.checker.claims import relative_gap, rows_in_words
+from marginsvm.certify.checker.host import examples_on_host, on_host, with_attributes_on_host
 from marginsvm.certify.checker.numbers import Floats, Rationals
 from marginsvm.certify.checker.problem import Problem
 from marginsvm.certify.checker.regression import NormCheck, NormProblem, checked_norms
@@ -130,6 +131,8 @@ def check_certificate(
     (True, True)
     """
     estimator, X = unwrapped(estimator, "certificate_", X)
+    estimator = with_attributes_on_host(estimator)
+    X, y, sample_weight = examples_on_host(X), on_host(y), on_host(sample_weight)
     numbers = Rationals() if exact else Floats()
     rtol = (0.0 if exact else _FLOAT_RTOL) if rtol is None else rtol
     if is_regressor(estimator):
