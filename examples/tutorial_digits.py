@@ -2,9 +2,9 @@
 Tutorial: handwritten digits with a kernel
 ==========================================
 
-A linear classifier recognises about 97 % of scikit-learn's digits. An RBF kernel does better, at the price
-of two parameters: the width ``gamma`` of the kernel, and the cost C of mistakes. This page chooses
-both, looks at what the model consists of, and checks its certificate.
+A linear classifier recognises about 97 % of scikit-learn's digits. An RBF kernel does better, at
+the price of two parameters: the width ``gamma`` of the kernel, and the cost C of mistakes. This
+page chooses both, looks at what the model consists of, and checks its certificate.
 """
 
 import matplotlib.pyplot as plt

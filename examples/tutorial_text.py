@@ -42,7 +42,7 @@ def paragraphs(module):
 
 
 texts = [paragraphs(module) for module in MODULES]
-X = np.array(sum(texts, []))
+X = np.concatenate(texts)
 y = np.repeat(["linear_model", "metrics"], [len(part) for part in texts])
 X_train, X_test, y_train, y_test = train_test_split(X, y, stratify=y, random_state=0)
 print(len(X_train), "paragraphs to learn from,", len(X_test), "to test on")
@@ -81,10 +81,8 @@ most = np.r_[order[:12], order[-12:]]
 fig, ax = plt.subplots(figsize=(7, 6), layout="constrained")
 colors = np.where(clf.coef_[0, most] > 0, "#0072B2", "#D55E00")
 ax.barh(words[most], clf.coef_[0, most], color=colors)
-ax.set(
-    xlabel="coefficient (linear_model < 0 < metrics)",
-    title="scikit-learn's documentation: the words that decide",
-)
+ax.set(xlabel="coefficient (linear_model < 0 < metrics)")
+ax.set_title("scikit-learn's documentation: the words that decide")
 fig.savefig("words.png", dpi=110)
 
 # %%
