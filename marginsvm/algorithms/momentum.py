@@ -119,8 +119,9 @@ class MomentumMarginClassifier(CommonParameters, KernelParameters, DualStateMixi
         Loss of the margins, whose smoothed margin is ascended: a name, or an object that gives
         weights for the margins, see :class:`marginsvm.responses.Response`.
     step : {"constant", "inv_sqrt"}, float or callable
-        theta_t as a multiple of the paper's step (dimensionless): a name, a number, a
-        function of t, or a schedule object whose parameters a grid search can reach.
+        Step theta_t of round t (dimensionless): a name, a number, a function of t, or a schedule
+        object, whose parameters a grid search can set. 1 is the step for which Ji et al. (2021)
+        prove convergence; it is relative to the largest norm of an example.
     momentum : {"nesterov", "none"}, float or callable
         beta_t in [0, 1] (dimensionless), given in the same ways as ``step``. With ``"none"``, the
         constant step is normalized gradient descent (rate O(1/t)), and the step
