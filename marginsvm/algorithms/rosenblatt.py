@@ -39,9 +39,9 @@ class KernelPerceptron(BatchPerceptron):
 
     The data is gone through again and again, and each misclassified row is added to the predictor.
     A round is one mistake. With an intercept, a row is paired with the row of smallest margin in
-    the opposite group (two classes: in the other class). The pair is misclassified if the sum of the
-    two margins is not positive, and half of each row is added. The fit ends at any separator. If
-    there is none, the average of the predictors is the model.
+    the opposite group (two classes: in the other class). The pair is misclassified if the sum of
+    the two margins is not positive, and half of each row is added. The fit ends at any separator.
+    If there is none, the average of the predictors is the model.
 
     Parameters
     ----------
