@@ -166,8 +166,8 @@ def margin_path(
     y : array-like of shape (n_samples,)
         Class labels.
     Cs : int or array-like of shape (n_Cs,), default=10
-        Values of C, or how many (dimensionless for given units of X): these are placed as by
-        :class:`marginsvm.MaxMarginClassifierCV`.
+        Values of C, or their number (dimensionless for given units of X). A number of values is
+        placed as by :class:`marginsvm.MaxMarginClassifierCV`.
     sample_weight : array-like of shape (n_samples,), default=None
         A weight m counts like m copies; 0 leaves the example out.
     **params : dict

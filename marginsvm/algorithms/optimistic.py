@@ -78,15 +78,16 @@ class OptimisticPerceptron(
 ):
     r"""Perceptron of optimistic play: it separates within O(r^2 log n / gamma) rounds.
 
-    The learner follows the regularised leader and expects the data player to respond as
-    in the round before; the data player moves by exponential weights. The average of the learner's
-    vectors is the predictor; its margin converges to the maximum margin.
+    A perceptron that needs about 1 / gamma rounds where Rosenblatt's needs 1 / gamma^2, gamma being
+    the best margin. The learner plays against the weights on the examples, and expects them to be
+    as in the round before. The average of its vectors is the predictor, whose margin converges to
+    the maximum margin.
 
     Parameters
     ----------
     r : float
-        Bound on the norms of the examples (units of X; about the mean, with an
-        intercept). None measures the largest, the best choice of the theory.
+        Bound on the norms of the examples (units of X), which are measured from the mean if there
+        is an intercept. None takes the largest norm, which is the best choice in theory.
 
     Notes
     -----

@@ -79,9 +79,9 @@ class SmoothedKernelPerceptron(
 ):
     r"""Smoothed normalized kernel perceptron (SNKP): sqrt(log n) / rho rounds to a separator.
 
-    Nesterov's excessive gap technique on the regularised smallest margin: an accelerated
-    perceptron that costs one product with the Gram matrix a round, and that converges to the
-    maximum margin where it is not stopped at the first separator.
+    An accelerated perceptron: Nesterov's excessive gap technique, applied to the smallest margin,
+    which is smoothed by an entropy. Each round costs one product with the kernel matrix. Unless it
+    is stopped at the first separator, its margin converges to the maximum margin.
 
     Notes
     -----

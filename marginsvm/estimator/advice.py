@@ -55,7 +55,8 @@ def _thinner(estimator: Any, problem: KernelMatrixAdapter, bounds: ConfirmedBoun
     if bounds is not None and bounds.words:
         C = first_C(problem, bounds)
         model = f"The model is {bounds.words}. "
-        soft += "" if C is None else f": start from C={C:.1g}, and try powers of ten times that"
+        if C is not None:
+            soft += f": start from C={C:.1g}, and try ten times more and ten times less"
     if estimator.separable_ is False:
         return f"{model}{soft}."
     text = "Whether a thinner margin separates the classes is not known"
