@@ -17,9 +17,9 @@ from sklearn.calibration import CalibratedClassifierCV
 from sklearn.dummy import DummyClassifier
 from sklearn.ensemble import VotingClassifier
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.linear_model import LogisticRegressionCV
+from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import make_scorer
-from sklearn.model_selection import GroupKFold, StratifiedKFold, cross_val_score
+from sklearn.model_selection import GridSearchCV, GroupKFold, StratifiedKFold, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import check_param_validation, parametrize_with_checks
@@ -264,9 +264,9 @@ def test_a_life_in_pipelines(rng):
     pipeline.fit(X, y)
     assert check_certificate(pipeline, X, y)
     assert clone(pipeline)[-1].Cs == 5
-    peer = LogisticRegressionCV(use_legacy_attributes=False, l1_ratios=(0,), scoring="accuracy")
+    peer = GridSearchCV(LogisticRegression(), {"C": np.geomspace(1e-4, 1e4, 10)})
     peer = make_pipeline(StandardScaler(), peer).fit(X, y)
-    assert pipeline[-1].best_score_ >= peer[-1].scores_.mean(axis=0).max() - 0.03
+    assert pipeline[-1].best_score_ >= peer[-1].best_score_ - 0.03
 
 
 # The path.
