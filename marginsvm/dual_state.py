@@ -71,7 +71,7 @@ class DualStateMixin(PredictorMixin, CallbackSupportMixin, ClassifierMixin):
     )
 
     @property
-    def on_devices(self) -> bool:  # type: ignore[override]
+    def _runs_on_devices(self) -> bool:  # type: ignore[override]
         """Whether fits are by passes, so that they run on a device as well."""
         default: DualStateMixin = type(self)()  # this one's parameters may not be valid
         return default._algorithm().requires.by_passes
