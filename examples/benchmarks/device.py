@@ -7,10 +7,10 @@ torch computes on the CPU, on fewer and shorter rows, and the first line says so
 
 *Pass*: a product with a vector, the scores of all examples, and one from the other side, their sum
 with weights. Its speed is in bytes of X that are read, beside that of a sum of all entries by
-torch, which is what the memory gives. *Fit*: C = 1, to a certified gap of 1e-3. *Path*: ten values of C.
-*L-BFGS*: torch's, of the same objective with the same intercept, until its value is as near to the
-certified bound as a gap of 1e-3 is; it has no certificate of its own. *cuML*: its LinearSVC, which
-penalises the intercept, where it is installed.
+torch, which is what the memory gives. *Fit*: C = 1, to a certified gap of 1e-3. *Path*: ten values
+of C. *L-BFGS*: torch's, of the same objective with the same intercept, until its value is as near
+to the certified bound as a gap of 1e-3 is; it has no certificate of its own. *cuML*: its LinearSVC,
+which penalises the intercept, where it is installed.
 """
 
 import argparse
