@@ -99,7 +99,9 @@ class DualStateMixin(PredictorMixin, CallbackSupportMixin, ClassifierMixin):
             Training data, or the kernel matrix of shape (n_samples, n_samples) if
             ``kernel="precomputed"``. float32 stays float32; a memory map stays one. A map of
             whole numbers or of half precision is read in blocks, as by ``fit_blocks``, by the
-            algorithms that can; others convert it as a whole.
+            algorithms that can; others convert it as a whole. With scikit-learn's
+            ``array_api_dispatch``, an array of another library, such as torch: fits by passes
+            compute where it is, and fitted arrays are there.
         y : array-like of shape (n_samples,)
             Class labels.
         sample_weight : array-like of shape (n_samples,), default=None
