@@ -77,7 +77,7 @@ class DualStateMixin(PredictorMixin, CallbackSupportMixin, ClassifierMixin):
     )
 
     @property
-    def on_devices(self) -> bool:  # type: ignore[override]
+    def _runs_on_devices(self) -> bool:  # type: ignore[override]
         """Whether fits are by passes, so that they run on a device as well."""
         default: DualStateMixin = type(self)()  # this one's parameters may not be valid
         return default._algorithm().requires.by_passes
@@ -105,7 +105,9 @@ class DualStateMixin(PredictorMixin, CallbackSupportMixin, ClassifierMixin):
             Training data, or the kernel matrix of shape (n_samples, n_samples) if
             ``kernel="precomputed"``. float32 stays float32; a memory map stays one. A map of
             whole numbers or of half precision is read in blocks, as by ``fit_blocks``, by the
-            algorithms that can; others convert it as a whole.
+            algorithms that can; others convert it as a whole. With scikit-learn's
+            ``array_api_dispatch``, an array of another library, such as torch: fits by passes
+            compute where it is, and fitted arrays are there.
         y : array-like of shape (n_samples,)
             Class labels.
         sample_weight : array-like of shape (n_samples,), default=None

@@ -40,6 +40,7 @@ PUBLIC |= {
         dask.DaskBlocks,
         dask.DaskMargin,
         sources.ArrayBlocks,
+        sources.DeviceBlocks,
         sources.ParquetBlocks,
         sources.SvmlightBlocks,
         kernels.two_layer_relu_ntk,

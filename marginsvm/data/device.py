@@ -27,7 +27,7 @@ from marginsvm.certify.checker.host import is_foreign, on_host
 
 # Memory of the examples that are converted to float64 at a time, and so of what a product takes
 # beside them. The launch of a computation, some 10 microseconds, is short beside it.
-_PART_BYTES = 2**28
+_PART_BYTES = 2**24
 _FLOAT64 = np.dtype(np.float64)
 
 

@@ -12,6 +12,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from marginsvm._typing import Array
+from marginsvm.data.device import DeviceRows
 from marginsvm.data.normalized import NormalizedRows, normalized
 from marginsvm.data.passes import Block, BlockCallback
 from marginsvm.data.threads import ordered_map
@@ -126,7 +127,8 @@ class MemoryStore(Store):
 def chunks(X: Any, start: int = 0) -> list[list[Block]]:
     """Blocks of X, in lists for threads to share; its rows count from ``start``."""
     n, d = X.shape
-    if sp.issparse(X.X if isinstance(X, NormalizedRows) else X):
+    given = X.X if isinstance(X, NormalizedRows) else X
+    if sp.issparse(given) or isinstance(given, DeviceRows):
         size = max(1, n)
     else:
         size = max(1, _BLOCK_BYTES // max(1, d * X.itemsize))

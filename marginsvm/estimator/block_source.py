@@ -62,7 +62,10 @@ def block_set(estimator: Any, source: Any) -> TrainingSet:
 
     def store(dtype: np.dtype, labels: Labels) -> StreamStore:
         reader = _Reader(source, found.sizes, dtype, labels.kept if labels.n_dropped else None)
-        return StreamStore(reader, labels.codes, found.n_features, dtype, found.first.sparse)
+        read: Callable[[], Iterator[Any]] = reader
+        if hasattr(source, "copied"):  # to a device, by the thread that reads ahead
+            read = lambda: source.copied(reader())  # noqa: E731
+        return StreamStore(read, labels.codes, found.n_features, dtype, found.first.sparse)
 
     return found.training_set(store)
 

@@ -33,7 +33,7 @@ class PredictorMixin:
     coef0: float
     kernel_params: dict[str, Any] | None
     normalize: bool = False  # some estimators have it as a parameter
-    on_devices: bool = False  # whether fits are by passes, which run where the examples are
+    _runs_on_devices: bool = False  # whether fits are by passes, which run where the examples are
     constant_: float  # fitted with normalize=True
     classes_: Array
     coef_: Array
@@ -205,7 +205,7 @@ class PredictorMixin:
         tags = super().__sklearn_tags__()  # type: ignore[misc]
         tags.input_tags.sparse = True
         tags.input_tags.pairwise = self.kernel == "precomputed"
-        tags.array_api_support = self.on_devices and not callable(self.kernel)
+        tags.array_api_support = self._runs_on_devices and not callable(self.kernel)
         return tags
 
 
