@@ -93,8 +93,8 @@ class MarginCertificate:
             else:
                 known = (
                     f"no predictor has a {self._what} above "
-                    f"{at_most(self.margin_bound, 3)}, next to nothing beside the data's radius of "
-                    f"{self.radius:.3g}"
+                    f"{at_most(self.margin_bound, 3)}, which is negligible beside the radius "
+                    f"{self.radius:.3g} of the data"
                 )
             return f"proved that {known} (certificate_.weights is the proof)."
         how = "stalled" if self.status == "stalled" else f"ended after max_iter={max_iter} rounds"
