@@ -66,6 +66,13 @@ def same_fit(a, b, tol=1e-10):
         np.testing.assert_allclose(getattr(a, name), getattr(b, name), rtol=tol, atol=tol)
 
 
+def test_a_share_of_the_examples(client):
+    X, y = make_blobs(150, 5, centers=2, cluster_std=3.0, random_state=3)
+    estimator = MomentumMarginClassifier(nu=0.3, tol=1e-2)
+    dX, dy = da.from_array(X, chunks=((90, 60), 5)), da.from_array(y, chunks=((90, 60),))
+    same_fit(DaskMargin(estimator, client=client).fit(dX, dy).to_local(), estimator.fit(X, y))
+
+
 @pytest.mark.parametrize("chunks", [(150,), (10, 40, 70, 30), (1, 0, 149)], ids=str)
 @pytest.mark.parametrize("k", [2, 3])
 @pytest.mark.parametrize("C", [np.inf, 1.0])

@@ -369,6 +369,17 @@ def test_classes_whose_means_agree():
         MomentumMarginClassifier(nu=0.5).fit(X, y)
 
 
+def test_a_small_mean_is_not_called_none():
+    """A tol that is too large gives up on a margin that a smaller one finds."""
+    X, y = data(4, shift=0.6)
+    clf = MomentumMarginClassifier(nu=0.15, tol=0.3)
+    with pytest.warns(ConvergenceWarning, match="larger mean of margins, and a smaller tol looks"):
+        clf.fit(X, y)
+    assert (clf.status_, clf.separable_) == ("no_margin", None)
+    assert check_certificate(clf, X, y)
+    assert clf.set_params(tol=1e-2).fit(X, y).status_ == "certified"
+
+
 @each
 def test_none_is_the_smallest_margin(cls):
     X, y = data(1, shift=6.0)

@@ -221,7 +221,7 @@ class ShareCaps(Caps):
 
 
 def worst_first(margins: Array, caps: Array, mass: float) -> tuple[Array, Array, int]:
-    """Rows in the order of their margins, and which of them share a mass, the worst first.
+    """Rows in the order of their margins, as far as a mass goes that the worst have first.
 
     Parameters
     ----------
@@ -232,12 +232,17 @@ def worst_first(margins: Array, caps: Array, mass: float) -> tuple[Array, Array,
     Returns
     -------
     order : ndarray of shape (n,)
+        Sorted up to the one after ``last`` and further; those after it have no smaller margins.
     left : ndarray of shape (n,)
         What of the mass is left for each of these, once those before it have their caps.
     last : int
         Index, in this order, of the last one for which something is left.
     """
-    order = np.argsort(margins, kind="stable")
+    order = np.arange(len(margins))
+    enough = int(min(mass / float(caps.min()) + 3.0, len(order)))  # rows, whatever their caps
+    if enough < len(order):
+        order = np.argpartition(margins, enough)
+    order[:enough] = order[:enough][np.argsort(margins[order[:enough]])]
     passed = np.cumsum(caps[order])
     last = min(int(np.searchsorted(passed, mass)), len(order) - 1)
     return order, mass - np.append(0.0, passed[:-1]), last

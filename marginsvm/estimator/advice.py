@@ -51,7 +51,8 @@ def _thinner(estimator: Any, problem: KernelMatrixAdapter, bounds: ConfirmedBoun
     """Say what the model is, and advise a soft margin, or a search for a thinner one."""
     model, soft = "", _softer(estimator, problem)
     if problem.nu is not None:
-        return f"{soft.capitalize()}."
+        further = "" if estimator.separable_ is False else ", and a smaller tol looks further"
+        return f"{soft.capitalize()}{further}."
     if bounds is not None and bounds.words:
         C = first_C(problem, bounds)
         model = f"The model is {bounds.words}. "

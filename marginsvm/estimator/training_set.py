@@ -35,7 +35,8 @@ from marginsvm.kernel_matrix import (
     LazyWeightsAdapter,
     LinearAdapter,
 )
-from marginsvm.kernel_matrix.responses import OnePassResponse, below
+from marginsvm.kernel_matrix.responses import OnePassResponse
+from marginsvm.kernel_matrix.responses.response import below
 from marginsvm.kernel_matrix.scale import NotFinite
 from marginsvm.rows import LpNorm, Rows, make_rows
 

@@ -16,7 +16,8 @@ from marginsvm.certify.certifiable import Distribution, ErrorModel, LowestMargin
 from marginsvm.certify.distribution import KnownDistribution
 from marginsvm.certify.overlap import meeting_rows
 from marginsvm.data.work import Work
-from marginsvm.kernel_matrix.responses import Response, Weights, below, softmax
+from marginsvm.kernel_matrix.responses import Response, Weights, softmax
+from marginsvm.kernel_matrix.responses.response import below
 from marginsvm.kernel_matrix.scale import Scale
 from marginsvm.rows import LpNorm, Rows, Vector
 

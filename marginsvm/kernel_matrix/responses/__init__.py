@@ -14,7 +14,6 @@ from marginsvm.kernel_matrix.responses.response import (
     ScanningResponse,
     Weights,
     WithCaps,
-    below,
 )
 from marginsvm.kernel_matrix.responses.softmax import Softmax, softmax
 from marginsvm.kernel_matrix.responses.worst_row import WorstRow, worst_row
@@ -31,7 +30,6 @@ __all__ = [
     "Weights",
     "WithCaps",
     "WorstRow",
-    "below",
     "euclidean",
     "logistic",
     "softmax",

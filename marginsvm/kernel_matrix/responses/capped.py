@@ -56,14 +56,16 @@ class CappedSoftmax:
 
     def respond(self, rows: Rows, margins: Array, mu: float = 1.0) -> Weights:
         """Weights on the rows, given the margins of all rows."""
-        members = [rows.codes == 0, rows.codes == 1] if rows.balanced else [slice(None)]
+        members = [np.arange(rows.n_rows)]
+        if rows.balanced:
+            members = [np.flatnonzero(rows.codes == c) for c in (0, 1)]
         mass, q = 1.0 / len(members), np.empty(rows.shape)
         prior, edges, worst, soft = np.broadcast_to(rows.prior, rows.shape), [], 0.0, 0.0
         for some in members:
             found = _of_group(margins[some], self.caps[some], mass, mu)
             q[some] = found.q
             # the prior is the caps over a number, which counts as if it moved the margins
-            entropy = mu * float(np.log(self.caps[some][0] / prior[some][0]))
+            entropy = mu * float(np.log(self.caps[some[0]] / prior[some[0]]))
             edges.append(found.edge + entropy)
             worst, soft = worst + found.worst, soft + found.softened + mass * entropy
         offsets = np.zeros(1)
@@ -89,13 +91,15 @@ def _of_group(margins: Array, caps: Array, mass: float, mu: float) -> _Group:
         exponent = np.divide(beyond, mu, out=np.copysign(np.inf, beyond), where=mu > 0.0)
     exponent[beyond == 0.0] = 0.0
     e = np.exp(np.minimum(exponent, _LARGEST_EXPONENT))
-    rest = np.cumsum((c * e)[::-1])[::-1]
-    exceeds = (exponent > _LARGEST_EXPONENT) | (left * e > rest)
-    k = int(np.count_nonzero(exceeds[:last]))  # those that do come first
-    share = left[k] / rest[k]
+    e *= c
+    rest = np.cumsum(e[:last][::-1])[::-1] + e[last:].sum()
+    exceeds = (exponent[:last] > _LARGEST_EXPONENT) | (left[:last] * e[:last] > c[:last] * rest)
+    k = int(np.count_nonzero(exceeds))  # those that do come first
+    others = max(mass - float(c[:k].sum()), 0.0)  # by sums that are more precise than running ones
+    share = others / float(e[k:].sum())
     q = np.empty(len(m))
-    q[order] = np.append(c[:k], c[k:] * np.minimum(share * e[k:], 1.0))
+    q[order] = np.append(c[:k], np.minimum(share * e[k:], c[k:]))
     edge = float(m[last] + mu * np.log(share)) if share > 0.0 else float(m[last])
     capped = float(c[:k] @ m[:k])
     worst = float(c[:last] @ m[:last] + left[last] * m[last])
-    return _Group(q, worst, capped + float(left[k]) * edge, edge)
+    return _Group(q, worst, capped + others * edge, edge)
