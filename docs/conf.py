@@ -13,6 +13,7 @@ copyright = "2026, the marginsvm maintainers"
 extensions = [
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
+    "sphinx.ext.viewcode",
     "numpydoc",
     "myst_parser",
     "sphinx_gallery.gen_gallery",
@@ -35,13 +36,16 @@ nitpick_ignore_regex = [  # of others: no inventory is fetched, so that the buil
 sphinx_gallery_conf = {
     "examples_dirs": "../examples",
     "gallery_dirs": "auto_examples",
-    "filename_pattern": r"(quickstart|plot_certificate|plot_separability)\.py$",
+    "filename_pattern": r"(quickstart|tutorial_\w+|plot_certificate|plot_separability)\.py$",
     "ignore_pattern": r"(^|/)_|/benchmarks/|__init__\.py",
     "within_subsection_order": "NumberOfCodeLinesSortKey",  # the simple ones first
     "download_all_examples": False,
     "show_memory": False,
     "show_signature": False,
     "remove_config_comments": True,
+    # "Examples that use it", on the page of each class and function
+    "doc_module": ("marginsvm",),
+    "backreferences_dir": "generated/examples",
 }
 
 html_theme = "pydata_sphinx_theme"
@@ -49,6 +53,7 @@ html_title = "marginsvm"
 html_theme_options = {
     "navbar_end": [],
     "navbar_persistent": ["search-button"],
+    "header_links_before_dropdown": 5,
     "secondary_sidebar_items": ["page-toc"],
     "show_prev_next": False,
     "footer_start": ["copyright"],

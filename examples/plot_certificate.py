@@ -28,7 +28,7 @@ def draw(ax, clf):
     """The examples, the strip of the predictor, and the crosses of the weights."""
     q = clf.certificate_.weights.toarray().ravel()
     means = np.array([q[y == c] @ X[y == c] / q[y == c].sum() for c in (0, 1)])
-    for c, color in enumerate(("C0", "C1")):
+    for c, color in enumerate(("#0072B2", "#D55E00")):
         own = X[y == c]
         ax.plot(*own.T, "o", ms=4, color=color, alpha=0.5)
         ax.fill(*own[ConvexHull(own).vertices].T, color=color, alpha=0.12, lw=0)

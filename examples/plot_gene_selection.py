@@ -56,9 +56,14 @@ classifiers = {
 # %%
 # The l1 margin grows as p falls towards 1.
 fig, ax = plt.subplots(figsize=(7, 5), layout="constrained")
+looks = zip(  # of Okabe and Ito, and lines that differ without colour
+    ("#000000", "#E69F00", "#56B4E9", "#009E73", "#0072B2", "#D55E00"),
+    ("-", "--", "-.", (0, (6, 1.5)), (0, (1, 1.2)), (0, (4, 1, 1, 1))),
+    strict=True,
+)
 bounds = []
 print(f"{'':16s}{'genes (99 %)':>14s}{'accuracy':>10s}{'l1 margin':>11s}{'fit':>36s}")
-for name, clf in classifiers.items():
+for (name, clf), (color, line) in zip(classifiers.items(), looks, strict=True):
     clf.fit(X, y)
     w = np.append(clf.coef_, clf.intercept_)
     share = np.cumsum(np.sort(np.abs(clf.coef_.ravel()))[::-1])
@@ -71,7 +76,8 @@ for name, clf in classifiers.items():
     accuracy = clf.score(X_test, y_test)
     print(f"{name:16s}{genes:14d}{accuracy:10.3f}{margin:11.4f}{how:>36s}")
     label = f"{name}: {genes} genes, accuracy {accuracy:.3f}, l1 margin {margin:.3f}"
-    ax.semilogx(np.arange(1, share.size + 1), share / share[-1], label=label)
+    ranks = np.arange(1, share.size + 1)
+    ax.semilogx(ranks, share / share[-1], color=color, ls=line, label=label)
 print(f"no classifier has an l1 margin above {min(bounds):.4f}")
 ax.axhline(0.99, color="grey", linewidth=0.5)
 ax.set(xlabel="number of genes, largest weights first", ylabel="share of |w|$_1$ (line: 99 %)")

@@ -179,11 +179,13 @@ for s, seed in enumerate(SEEDS):
 
 # %%
 # Means over the seeds with the standard errors of these means; and seed by seed.
+COLORS = ("#000000", "#0072B2", "#D55E00", "#009E73", "#CC79A7")  # of Okabe and Ito
+LINES = ("-", (0, (6, 1.5)), "-.", (0, (1, 1.2)), (0, (4, 1, 1, 1, 1, 1)))
 figure, (left, right) = plt.subplots(1, 2, figsize=(11.5, 4.8), layout="constrained")
 errors = 100 * wrong.mean(axis=3)  # seeds, epochs, draws
 for e, epoch in enumerate(EPOCHS):
     mean, bar = errors[:, e].mean(axis=0), errors[:, e].std(axis=0, ddof=1) / np.sqrt(len(SEEDS))
-    style = {"errorevery": (2 * e, 10), "capsize": 2, "lw": 1.2}
+    style = {"errorevery": (2 * e, 10), "capsize": 2, "lw": 1.4, "color": COLORS[e], "ls": LINES[e]}
     left.errorbar(DRAWS, mean, bar, label=f"kernel of epoch {epoch}", **style)
 left.set(xlabel="draws of Algorithm 2", ylabel="test error (%)")
 left.set_title(f"mean of {len(SEEDS)} seeds, bars: its standard error")
@@ -192,7 +194,8 @@ for s, seed in enumerate(SEEDS):
     change = against_first[s, 1:]
     bar = change.std(axis=1, ddof=1) / np.sqrt(change.shape[1])
     where = np.array(EPOCHS[1:]) + 24 * (s - 2)
-    right.errorbar(where, change.mean(axis=1), bar, fmt="o", ms=4, capsize=2, label=f"seed {seed}")
+    look = {"fmt": "osD^v"[s], "color": COLORS[s], "ms": 5, "capsize": 2, "label": f"seed {seed}"}
+    right.errorbar(where, change.mean(axis=1), bar, **look)
     text = ", ".join(f"{m:+.1f} +- {b:.1f}" for m, b in zip(change.mean(axis=1), bar, strict=True))
     print(f"seed {seed}: later kernels against epoch 0, percentage points: {text}")
 right.axhline(0, color="0.5", lw=0.8)

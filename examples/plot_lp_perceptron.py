@@ -22,7 +22,6 @@ import warnings
 
 import matplotlib.pyplot as plt
 import numpy as np
-from _gaussian import raj_bach
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
@@ -35,7 +34,31 @@ METHODS = {
     "primal mirror descent": PrimalMirrorDescent(),
     "lp perceptron": LpPerceptron(),
 }
+LOOKS = {  # colours of Okabe and Ito, and lines that differ without them
+    "accelerated (Algorithm 2)": ("#0072B2", "o-"),
+    "plain (Algorithm 1)": ("#D55E00", "s--"),
+    "primal mirror descent": ("#009E73", "^-."),
+    "lp perceptron": ("#CC79A7", "D:"),
+}
 warnings.simplefilter("ignore", ConvergenceWarning)  # fixed numbers of epochs, on purpose
+
+
+def raj_bach(seed, *, sparse, n=1000, d=2000):
+    """Return X_train, y_train, X_test, y_test.
+
+    The paper says that pairs with x.theta + b <= 0.1 are removed, which would leave a
+    single class; those with |x.theta + b| <= 0.1 are meant.
+    """
+    rng = np.random.default_rng(seed)
+    theta = rng.standard_normal(d)
+    if sparse:
+        theta[rng.permutation(d)[50:]] = 0.0
+    deviation = np.arange(1, d + 1) ** (-0.5 if sparse else -0.75)
+    X = rng.standard_normal((5 * n, d)) * deviation
+    score = X @ theta + 0.005
+    kept = np.flatnonzero(np.abs(score) > 0.1)[: 2 * n]
+    X, y = X[kept], np.sign(score[kept])
+    return X[:n], y[:n], X[n:], y[n:]
 
 
 def mistakes(method, data, epochs):
@@ -57,8 +80,9 @@ for row, (p, last) in zip(axes, [(2.0, 60), ("sparse", 150)], strict=True):
     epochs = np.unique(np.geomspace(1, last, 30).astype(int))
     for label, method in METHODS.items():
         train, test = mistakes(clone(method).set_params(p=p), data, epochs)
-        row[0].semilogy(epochs, np.maximum(train, 0.5), label=label, marker=".")
-        row[1].semilogy(epochs, test, label=label, marker=".")
+        color, line = LOOKS[label]
+        row[0].semilogy(epochs, np.maximum(train, 0.5), line, color=color, label=label, ms=3)
+        row[1].semilogy(epochs, test, line, color=color, label=label, ms=3)
         print(f"p = {p}, {label}: {train[-1]} mistakes in training, {test[-1]} in the test")
     for ax, which in zip(row, ("training", "test"), strict=True):
         ax.set(xlabel="epochs (1000 steps)", ylabel=f"{which} mistakes (of 1000)")
@@ -69,7 +93,7 @@ for row, (p, last) in zip(axes, [(2.0, 60), ("sparse", 150)], strict=True):
     row[1].set_yticks(ticks, ticks)
 handles, labels = axes[0, 0].get_legend_handles_labels()
 fig.legend(handles, labels, loc="outside lower center", ncols=4)
-fig.suptitle("Gaussian data of section 4: 1000 examples to learn from, 2000 features")
+fig.suptitle("Gaussian data of Raj and Bach, section 4: 1000 examples to learn from, 2000 features")
 if len(sys.argv) > 1:
     fig.savefig(sys.argv[1], dpi=110)
 else:

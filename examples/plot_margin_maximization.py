@@ -23,13 +23,14 @@ average of them.
 
 # sphinx_gallery_thumbnail_path = 'images/margin_maximization.png'
 
+import os
 import sys
 import warnings
+from pathlib import Path
 
 import matplotlib.pyplot as plt
 import numpy as np
-from _mnist import load_mnist, pair
-from _watching import Watching
+from sklearn.datasets import fetch_openml
 from sklearn.exceptions import ConvergenceWarning
 
 from marginsvm import (
@@ -41,6 +42,51 @@ from marginsvm import (
 )
 
 ROUNDS = 1000
+
+
+def load_mnist():
+    """Images to learn from and to test on, pixels in [0, 1], and their labels."""
+    path = Path(os.environ.get("MARGINSVM_DATA", "")) / "mnist.npz"
+    if path.is_file():
+        z = np.load(path)
+        X, X_test = (z[key].reshape(len(z[key]), -1) / 255.0 for key in ("X_train", "X_test"))
+        return X, z["y_train"], X_test, z["y_test"]
+    X, y = fetch_openml("mnist_784", return_X_y=True, as_frame=False)
+    X, y = X / 255.0, y.astype(int)
+    return X[:60000], y[:60000], X[60000:], y[60000:]
+
+
+def pair(X, y, negative, positive):
+    """Keep two of the classes."""
+    kept = (y == negative) | (y == positive)
+    return X[kept], y[kept]
+
+
+def watched(algorithm, path):
+    """The algorithm, which appends (passes, margin) of each of its iterates to ``path``.
+
+    An iterate is what a round gives as a candidate for the lower bound. The estimator itself keeps
+    the best one only.
+    """
+
+    class Watched(type(algorithm)):
+        def candidates(self, problem, state):
+            unit = problem.radius * problem.rows.unit
+            for candidate in super().candidates(problem, state):
+                norm = problem.norm(candidate.vector)
+                if candidate.min_margin is not None and norm > 0:
+                    path.append((problem.work.passes, candidate.min_margin / norm * unit))
+                yield candidate
+
+    return Watched(**vars(algorithm))
+
+
+class Watching:
+    """Mixin for estimators that note the margins of their iterates."""
+
+    def _algorithm(self):
+        self.path = []
+        return watched(super()._algorithm(), self.path)
 
 
 class Momentum(Watching, MomentumMarginClassifier):
@@ -67,13 +113,13 @@ WITHOUT_LOGARITHM = {
 }
 STYLES = {
     "momentum (Algorithm 1)": {"color": "#0072B2"},
-    "normalized gradient descent": {"color": "#D55E00"},
-    "gradient descent": {"color": "#009E73"},
+    "normalized gradient descent": {"color": "#D55E00", "ls": "-."},
+    "gradient descent": {"color": "#009E73", "ls": (0, (6, 1.5))},
     "batch perceptron": {"color": "#CC79A7", "zorder": 1},  # it jumps: under the others
     "accelerated perceptron": {"color": "#E69F00", "ls": (0, (4, 4))},
     "Nesterov's method": {"color": "#000000", "ls": (0, (1, 1.5))},
 }
-X, y, X_test, y_test, name = load_mnist()
+X, y, X_test, y_test = load_mnist()
 warnings.simplefilter("ignore", ConvergenceWarning)  # fixed numbers of rounds, on purpose
 fig, (left, middle, right) = plt.subplots(1, 3, figsize=(15, 4.8), layout="constrained")
 
@@ -96,8 +142,10 @@ for label, method in (METHODS | WITHOUT_LOGARITHM).items():
         short = best * (best - margins) * np.arange(1, len(t) + 1) ** 2 / np.log(len(A))
         middle.plot(np.arange(1, len(t) + 1), short, lw=1.8, **STYLES[label])
 left.axhline(0, color="0.7", lw=0.8)
+left.axhline(best, color="0.4", lw=0.8, ls=":")
+left.text(ROUNDS, best, "best margin ", ha="right", va="bottom", fontsize="small", color="0.3")
 left.set(
-    title=f"{name} 0/1 ({len(A)} images of norm at most 1)",
+    title=f"MNIST 0/1 ({len(A)} images of norm at most 1)",
     xlabel="gradient evaluations",
     ylabel="margin (thin: best so far; dashed: certified bound)",
     ylim=(-0.40, 0.05),  # the paper's
@@ -117,10 +165,10 @@ stops = np.unique(np.geomspace(1, ROUNDS, 25).astype(int))
 for label, method in METHODS.items():
     clf = method.set_params(warm_start=True)
     errors = [1 - clf.set_params(max_iter=t).fit(A, b).score(A_test, b_test) for t in stops]
-    right.plot(stops, 100 * np.array(errors), color=STYLES[label]["color"])
+    right.plot(stops, 100 * np.array(errors), **STYLES[label])
     print(f"3/5, {label}: test error {100 * errors[-1]:.2f} %")
 right.set(
-    title=f"{name} 3/5 ({len(A)} images; {len(A_test)} to test)",
+    title=f"MNIST 3/5 ({len(A)} images; {len(A_test)} to test)",
     xlabel="gradient evaluations",
     ylabel="test error (%)",
     xscale="log",

@@ -73,11 +73,11 @@ print("optimistic rounds:", rounds)
 
 fig, axes = plt.subplots(1, 2, figsize=(10, 4), layout="constrained")
 for ax, scale in zip(axes, ("linear", "log"), strict=True):
-    ax.plot(sizes, rosenblatts, "o-", label="Rosenblatt's perceptron")
-    ax.plot(sizes, optimistic, "s-", label="optimistic perceptron")
+    ax.plot(sizes, rosenblatts, "o-", color="#0072B2", label="Rosenblatt's perceptron")
+    ax.plot(sizes, optimistic, "s--", color="#D55E00", label="optimistic perceptron")
     ax.set(yscale=scale, xlabel="examples n (and features)")
     ax.set_ylabel("operations on vectors to a separator")
 axes[0].legend()
-fig.suptitle("The data of section 3, eq. (2): Figure 1 (a) and, logarithmic, (b)")
+fig.suptitle("Hanashiro and Abernethy, eq. (2): Figure 1 (a) and, logarithmic, (b)")
 if __name__ == "__main__":
     fig.savefig(sys.argv[1] if len(sys.argv) > 1 else "optimistic_perceptron.png", dpi=110)

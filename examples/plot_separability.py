@@ -97,9 +97,16 @@ C = np.geomspace(1e-1, 1e10, 23)
 clf = LogisticRegression(solver="newton-cholesky", tol=1e-10, max_iter=1000)
 path = np.array([clf.set_params(C=c).fit(X, y).coef_[0] for c in C])
 fig, (left, right) = plt.subplots(1, 2, figsize=(11, 4.2), layout="constrained")
-for j, (name, status) in enumerate(report.coefficients[1:]):
-    left.semilogx(C, path[:, j], "o-", ms=3, label=f"{name}: {status}")
-left.set(xlabel="C (inverse penalty)", ylabel="coefficient", title="LogisticRegression")
+looks = ("o-", "#D55E00"), ("s--", "#0072B2"), ("^-.", "#009E73")
+for j, ((name, status), (line, color)) in enumerate(
+    zip(report.coefficients[1:], looks, strict=True)
+):
+    left.semilogx(C, path[:, j], line, color=color, ms=3, label=f"{name}: {status}")
+left.set(
+    xlabel="C (inverse penalty)",
+    ylabel="coefficient",
+    title="LogisticRegression on endometrial cancer, 79 patients",
+)
 left.legend()
 SeparationDisplay.from_report(report, ax=right)
 right.set_title("check_separability: quasi-complete separation")

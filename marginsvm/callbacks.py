@@ -50,8 +50,9 @@ class CheckpointCallback:
 
     Notes
     -----
-    Set it on an estimator of this package (by ``set_callbacks``), not on a search or pipeline
-    around it. Callbacks are not saved with an estimator: set them again before a fit continues.
+    Callbacks need scikit-learn 1.9 or newer. Set this one on an estimator of this package (by
+    ``set_callbacks``), not on a search or pipeline around it. Callbacks are not saved with an
+    estimator: set them again before a fit continues.
     An interrupt does not leave an incomplete checkpoint.
 
     Examples

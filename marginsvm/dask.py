@@ -47,7 +47,7 @@ class DaskMargin(ClassifierMixin, BaseEstimator):
         One whose rounds are passes over the data, with a linear kernel, such as
         :class:`marginsvm.MaxMarginClassifier` or :class:`marginsvm.MomentumMarginClassifier`.
     client : distributed.Client, default=None
-        Where to work, a synchronous one; None takes the current one.
+        The client of the cluster, a synchronous one. None takes the current client.
 
     Attributes
     ----------
@@ -62,20 +62,20 @@ class DaskMargin(ClassifierMixin, BaseEstimator):
 
     Notes
     -----
-    Tasks make the chunks ready. A round is no task, but a message to each worker that holds
-    chunks, and to these alone (``Client.run``), so that it takes some milliseconds more than its
-    work. Workers keep nothing but the chunks; these may be replicated, moved or spilled to disk,
-    and what a lost worker has not answered is asked again once Dask has computed its chunks
-    again: the fit is the same, usually to the last bit. When the fit ends or is interrupted,
-    the workers let go of what it has made.
+    Chunks are prepared by tasks. A round is not a task, but a message to each worker that holds
+    chunks (``Client.run``), which adds only some milliseconds to the work itself. Workers keep
+    nothing but the chunks, which may be replicated, moved or spilled to disk. If a worker is lost,
+    its part of a round is repeated once Dask has computed its chunks again; the fit is the same,
+    usually to the last bit. When the fit ends or is interrupted, its data on the workers is
+    released.
 
     With hard margins and responses that are
     summed up block by block (the exponential loss of the momentum estimator; the optimistic
     and smoothed estimators), the driver holds vectors of k d numbers and
     one more for each round; weights on rows are computed where the rows are, when a proof is
-    due. The others send a few numbers for each example and round. Where momentum proves that
-    next to nothing separates more than 4000 examples, the proof is not sharpened:
-    ``separable_`` is then None, and MaxMarginClassifier decides.
+    needed. The other algorithms send a few numbers for each example and round. If the bound of a
+    momentum fit on more than 4000 examples becomes negligible, no exact proof of an overlap is
+    looked for: ``separable_`` is then None, and MaxMarginClassifier can decide it.
 
     Examples
     --------

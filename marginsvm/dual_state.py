@@ -11,18 +11,24 @@ from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import ClassifierMixin, _fit_context
-from sklearn.callback import CallbackSupportMixin, with_callbacks
 from sklearn.exceptions import ConvergenceWarning
 
 from marginsvm._typing import Array
-from marginsvm.certify.certificate import bounds_text
+from marginsvm.certify.certificate import bounds_text, quantity
 from marginsvm.certify.checker.claims import relative_gap
 from marginsvm.certify.tolerances import NEGLIGIBLE
 from marginsvm.data.threads import single_threaded_blas
 from marginsvm.estimator.advice import remedies
 from marginsvm.estimator.block_source import block_set, blocks_of_map
+from marginsvm.estimator.callback_support import CallbackSupportMixin, with_callbacks
 from marginsvm.estimator.declaring import constraints_of
-from marginsvm.estimator.parameters import CommonParameters, KernelParameters, NormalizeParameters
+from marginsvm.estimator.on_device import published
+from marginsvm.estimator.parameters import (
+    CommonParameters,
+    KernelParameters,
+    NormalizeParameters,
+    ShareParameters,
+)
 from marginsvm.estimator.prediction import PredictorMixin
 from marginsvm.estimator.results import Fitted
 from marginsvm.estimator.training_set import TrainingSet, training_set
@@ -60,14 +66,21 @@ class DualStateMixin(PredictorMixin, CallbackSupportMixin, ClassifierMixin):
     # Values of the shared parameters that an estimator does not declare.
     class_weight: Any = None
     C: float = np.inf
+    nu: float | None = None
     kernel: Any = "linear"
     kernel_params: dict[str, Any] | None = None
     p: float | str = 2.0
     intercept_scaling: Any = None  # None: the intercept is not penalised
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = constraints_of(
-        CommonParameters, KernelParameters, NormalizeParameters
+        CommonParameters, KernelParameters, ShareParameters, NormalizeParameters
     )
+
+    @property
+    def _runs_on_devices(self) -> bool:  # type: ignore[override]
+        """Whether fits are by passes, so that they run on a device as well."""
+        default: DualStateMixin = type(self)()  # this one's parameters may not be valid
+        return default._algorithm().requires.by_passes
 
     @abstractmethod
     def _algorithm(self) -> Algorithm:
@@ -92,7 +105,9 @@ class DualStateMixin(PredictorMixin, CallbackSupportMixin, ClassifierMixin):
             Training data, or the kernel matrix of shape (n_samples, n_samples) if
             ``kernel="precomputed"``. float32 stays float32; a memory map stays one. A map of
             whole numbers or of half precision is read in blocks, as by ``fit_blocks``, by the
-            algorithms that can; others convert it as a whole.
+            algorithms that can; others convert it as a whole. With scikit-learn's
+            ``array_api_dispatch``, an array of another library, such as torch: fits by passes
+            compute where it is, and fitted arrays are there.
         y : array-like of shape (n_samples,)
             Class labels.
         sample_weight : array-like of shape (n_samples,), default=None
@@ -227,6 +242,7 @@ class DualStateMixin(PredictorMixin, CallbackSupportMixin, ClassifierMixin):
         """Fitted attributes, and the progress from which a later fit may continue."""
         fitted = Fitted(algorithm, problem, training, progress)
         found = {**fitted.attributes(status), **self._own_results(fitted)}
+        found = published(found, training.place)
         resumable = self.warm_start or status in ("interrupted", "stopped")
         return {**found, "_progress": (progress.begun or progress) if resumable else None}
 
@@ -269,7 +285,8 @@ class _Follower:
         """Print bounds after rounds 1, 2, 4, 8 and so on, and after every thousandth."""
         n, unit = progress.n_iter, self.problem.radius * self.problem.rows.unit
         if n.bit_length() > before.bit_length() or n // 1000 > before // 1000:
-            bounds = bounds_text(progress.lower * unit, progress.upper * unit)
+            what = quantity(self.problem.nu)
+            bounds = bounds_text(progress.lower * unit, progress.upper * unit, what)
             gap = relative_gap(progress.lower, progress.upper)
             name = type(self.estimator).__name__
             print(f"[{name}] round {n}: {bounds} (relative gap {gap:.3g})")

@@ -19,7 +19,7 @@ class PowerSchedule(BaseEstimator):
     Parameters
     ----------
     scale : float, default=1.0
-        Value at the first round (dimensionless, a multiple of the paper's step).
+        Value at the first round (dimensionless). A step of 1 is that of Ji et al. (2021).
     power : float, default=0.0
         Decay (dimensionless); 0 is a constant, 0.5 the schedule of Nacson et al.
 

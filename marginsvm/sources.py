@@ -6,6 +6,6 @@ blocks are asked for. Every pass reads again, so text and compressed files cost 
 each time; ``numpy.save`` is worth it where there are many passes.
 """
 
-from marginsvm.data.sources import ArrayBlocks, ParquetBlocks, SvmlightBlocks
+from marginsvm.data.sources import ArrayBlocks, DeviceBlocks, ParquetBlocks, SvmlightBlocks
 
-__all__ = ["ArrayBlocks", "ParquetBlocks", "SvmlightBlocks"]
+__all__ = ["ArrayBlocks", "DeviceBlocks", "ParquetBlocks", "SvmlightBlocks"]

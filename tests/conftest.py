@@ -2,6 +2,7 @@
 
 import os
 from fnmatch import fnmatch
+from importlib.util import find_spec
 from pathlib import Path
 
 import matplotlib
@@ -41,6 +42,20 @@ def shared_data():
 
 
 def pytest_collection_modifyitems(config, items):
+    _leave_out_what_does_not_apply(config, items)
+    if not find_spec("sklearn.callback"):
+        _skip_callbacks(items)
+
+
+def _skip_callbacks(items):
+    """Tests marked by ``callbacks``, and examples that set some, need scikit-learn 1.9."""
+    for item in items:
+        examples = getattr(getattr(item, "dtest", None), "examples", [])
+        if item.get_closest_marker("callbacks") or any("callback" in e.source for e in examples):
+            item.add_marker(pytest.mark.skip(reason="scikit-learn has no callbacks before 1.9"))
+
+
+def _leave_out_what_does_not_apply(config, items):
     """Leave out the tests that the table DOES_NOT_APPLY of their module names, by patterns."""
 
     def left_out(item):

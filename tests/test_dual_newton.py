@@ -17,8 +17,8 @@ from marginsvm.algorithms.dual_newton import Newton, pivoted, working_set
 from marginsvm.kernel_matrix import LinearAdapter, LpNorm, make_rows
 from marginsvm.rows import OutputRows
 
-sys.path.append(str(Path(__file__).parents[1] / "examples"))
-from _gaussian import raj_bach
+sys.path.append(str(Path(__file__).parents[1] / "examples" / "benchmarks"))
+from _sets import raj_bach
 
 
 @pytest.mark.parametrize("form", [np.asarray, sp.csr_array])

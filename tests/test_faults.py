@@ -51,6 +51,7 @@ def test_interrupts(impatience, rng):
     assert int(out.split()[-1]) >= 0.25 * number
 
 
+@pytest.mark.callbacks
 @pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs forks")
 def test_killed_while_writing_checkpoints(rng):
@@ -95,6 +96,7 @@ def at_most(n_bytes):
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 
 
+@pytest.mark.callbacks
 @pytest.mark.skipif(resource is None, reason="needs POSIX limits")
 def test_a_full_disk_leaves_the_earlier_checkpoint_and_the_model(rng, tmp_path):
     X, y = overlapping(rng, n=3000)
@@ -125,6 +127,7 @@ def read_only(folder):
         folder.chmod(0o755)
 
 
+@pytest.mark.callbacks
 @pytest.mark.skipif(resource is None, reason="needs POSIX users")
 def test_directories_that_cannot_be_written_to_are_known_before_the_fit(rng, tmp_path):
     X, y = overlapping(rng)
@@ -145,6 +148,7 @@ def test_directories_that_cannot_be_written_to_are_known_before_the_fit(rng, tmp
         assert not hasattr(estimator, "status_")
 
 
+@pytest.mark.callbacks
 def test_checkpoints_refuse_what_cannot_be_saved(rng, tmp_path):
     X, y = overlapping(rng)
     with pytest.raises((pickle.PicklingError, AttributeError), match="lambda"):
@@ -157,6 +161,7 @@ def test_checkpoints_refuse_what_cannot_be_saved(rng, tmp_path):
             CheckpointCallback(tmp_path / "fit", **wrong)
 
 
+@pytest.mark.callbacks
 def test_checkpoints_by_the_clock(rng, tmp_path):
     X, y = overlapping(rng)
     path = tmp_path / "fit"
@@ -212,6 +217,7 @@ class OnRound:
             self.act()
 
 
+@pytest.mark.callbacks
 def test_interrupts_of_a_fit_within_a_fit(rng):
     X, y = overlapping(rng)
     inner, outer = (make(MomentumMarginClassifier, C=1.0, **ENDLESS) for _ in range(2))
@@ -241,6 +247,7 @@ def test_a_second_interrupt_does_not_wait(rng):
     assert not hasattr(estimator, "status_")
 
 
+@pytest.mark.callbacks
 def test_interrupts_and_checkpoints_of_fits_to_blocks(rng, tmp_path):
     X, y = overlapping(rng)
     blocks, path = [(X[:25], y[:25]), (X[25:], y[25:])], tmp_path / "fit"

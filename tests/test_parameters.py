@@ -10,9 +10,9 @@ from typing import ClassVar
 
 import numpy as np
 import pytest
+from helpers.docstrings import sections_of
 from helpers.estimators import ESTIMATORS, fit, make, parameters, separable
 from sklearn.base import BaseEstimator, clone
-from sklearn.externals._numpydoc.docscrape import NumpyDocString
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.estimator_checks import check_param_validation
 
@@ -39,12 +39,12 @@ def test_parameters_are_keywords_that_init_only_stores(cls):
 
 @each
 def test_docstrings_show_the_defaults_of_the_class(cls):
-    described = {entry.name: entry.type for entry in NumpyDocString(cls.__doc__)["Parameters"]}
+    described = {entry.name: entry.type for entry in sections_of(cls.__doc__)["Parameters"]}
     assert list(described) == list(parameters(cls))
     for name, p in parameters(cls).items():
         written = described[name].split("default=")[1]
         assert eval(written, {"inf": np.inf}) == p.default
-    assert all(entry.desc for entry in NumpyDocString(cls.__doc__)["Parameters"])
+    assert all(entry.desc for entry in sections_of(cls.__doc__)["Parameters"])
     assert "as there" not in cls.__doc__.lower()  # each page is complete by itself
     assert "As in :class:" not in cls.__doc__
 
@@ -102,7 +102,7 @@ class Derived(Base):
 
 
 def test_the_nearest_description_and_default_hold():
-    doc = NumpyDocString(Derived.__doc__)
+    doc = sections_of(Derived.__doc__)
     described = {p.name: (p.type, " ".join(p.desc)) for p in doc["Parameters"]}
     assert described["tol"] == ("float, default=1e-6", "Text of Base.")
     assert described["speed"] == ("float, default=3.0", "How fast.")
@@ -112,7 +112,7 @@ def test_the_nearest_description_and_default_hold():
     assert fitted["n_turns_"] == "Turns."
     assert " ".join(doc["Summary"]) == "Another summary."
     assert not doc["Notes"]
-    assert NumpyDocString(Base.__doc__)["Notes"] == ["Of Base."]
+    assert sections_of(Base.__doc__)["Notes"] == ["Of Base."]
 
 
 def test_declared_classes_are_estimators_as_scikit_learn_wants_them():
@@ -135,7 +135,7 @@ def test_groups_describe_only_what_is_theirs():
     class Normalized(NormalizeParameters, Base):
         """Summary."""
 
-    entries = {p.name: " ".join(p.desc) for p in NumpyDocString(Normalized.__doc__)["Parameters"]}
+    entries = {p.name: " ".join(p.desc) for p in sections_of(Normalized.__doc__)["Parameters"]}
     assert entries["tol"] == "Text of Base."
     assert entries["fit_intercept"].endswith("unless ``normalize=True``.")
 

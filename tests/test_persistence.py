@@ -152,6 +152,7 @@ def test_models_say_who_wrote_them(cls, rng, monkeypatch):
         cls().__setstate__(state)
 
 
+@pytest.mark.callbacks
 @pytest.mark.skipif(not DOCS.exists(), reason="not in the sources' folder")
 def test_the_page_on_persistence_is_true():
     listed = DOCS.read_text()

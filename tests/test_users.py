@@ -13,7 +13,7 @@ import sklearn
 from helpers.battery import each, each_and_toy
 from helpers.estimators import ENDLESS, fit, make, overlapping, quiet, separable
 from sklearn.calibration import CalibratedClassifierCV
-from sklearn.callback import ProgressBar
+from sklearn.datasets import load_iris
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
@@ -21,6 +21,7 @@ from sklearn.preprocessing import StandardScaler
 
 from marginsvm import (
     MarginPathDisplay,
+    MaxMarginClassifier,
     MomentumMarginClassifier,
     NesterovSchedule,
     PowerSchedule,
@@ -138,6 +139,7 @@ class StopAfter:
         pass
 
 
+@pytest.mark.callbacks
 @each_and_toy
 def test_callbacks_stop_a_fit(cls, rng):
     X, y = overlapping(rng)
@@ -152,8 +154,11 @@ def test_callbacks_stop_a_fit(cls, rng):
     assert search.best_estimator_.n_iter_ == 4
 
 
+@pytest.mark.callbacks
 @each
 def test_progress_bars(cls, rng, capsys):
+    from sklearn.callback import ProgressBar
+
     X, y = separable(rng)
     with quiet():
         make(cls, max_iter=5).set_callbacks(ProgressBar()).fit(X, y)
@@ -208,10 +213,29 @@ def test_import_is_light():
     assert float(seconds) > 0  # printed for the eye; timings are not asserted
 
 
+def test_before_scikit_learn_1_9_fits_are_the_same_and_callbacks_are_refused():
+    code = (
+        "import sys, warnings, sklearn.pipeline, sklearn.linear_model, sklearn.datasets\n"
+        "sys.modules['sklearn.callback'] = None  # as if this scikit-learn had none\n"
+        "from marginsvm import MaxMarginClassifier as Classifier\n"
+        "X, y = sklearn.datasets.load_iris(return_X_y=True)\n"
+        "print(Classifier().fit(X[:100], y[:100]).set_callbacks().certificate_)\n"
+        "with warnings.catch_warnings(record=True) as caught:\n"
+        "    Classifier(max_iter=1).fit(X, y)\n"
+        "print([warning.filename for warning in caught])\n"
+        "try:\n    Classifier().set_callbacks(print)\n"
+        "except ImportError as error:\n    print(error)"
+    )
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    certificate, warned, refused = out.stdout.splitlines()
+    X, y = load_iris(return_X_y=True)
+    assert certificate == str(MaxMarginClassifier().fit(X[:100], y[:100]).certificate_)
+    assert warned == "['<string>']"
+    assert "pip install -U 'scikit-learn>=1.9'" in refused
+
+
 def test_every_fit_ends(rng):
     """versicolor against virginica: SVC(C=inf) does not come back from it."""
-    from sklearn.datasets import load_iris
-
     X, y = load_iris(return_X_y=True)
     start = time.perf_counter()
     clf = fit(MomentumMarginClassifier(), X[50:], y[50:])

@@ -10,14 +10,19 @@ the pages that the docstrings of methods inherited from scikit-learn refer to: o
 the words are shown.
 """
 
+import html
 import re
 from importlib import import_module
+from xml.etree import ElementTree
 
 from docutils import nodes
 from docutils.parsers.rst import Directive
 from docutils.statemachine import StringList
 from docutils.utils.math.latex2mathml import tex2mathml
 from numpydoc.docscrape import NumpyDocString
+
+MATHML = "{http://www.w3.org/1998/Math/MathML}"
+ElementTree.register_namespace("", MATHML.strip("{}"))
 
 
 class DocstringSections(Directive):
@@ -39,10 +44,25 @@ class DocstringSections(Directive):
         return container.children
 
 
+def beside_accents(formula):
+    """Set subscripts of accented letters beside them; docutils has them below."""
+    # XML knows few of HTML's names of characters
+    formula = re.sub(r"&(?!amp;|lt;|gt;)\w+;", lambda name: html.unescape(name[0]), formula)
+    root = ElementTree.fromstring(formula)
+    for node in list(root.iter(f"{MATHML}munderover")):
+        letter, subscript, accent = node
+        if accent.get("stretchy") == "false":
+            node.tag = f"{MATHML}msub"
+            accented = ElementTree.Element(f"{MATHML}mover", accent="true")
+            accented.extend([letter, accent])
+            node[:] = [accented, subscript]
+    return ElementTree.tostring(root, encoding="unicode")
+
+
 def visit_math(translator, node):
     """Write a formula, in a line or on lines of its own."""
     block = isinstance(node, nodes.math_block)
-    formula = tex2mathml(node.astext(), as_block=block)
+    formula = beside_accents(tex2mathml(node.astext(), as_block=block))
     translator.body.append(f'<div class="formula">{formula}</div>' if block else formula)
     raise nodes.SkipNode
 

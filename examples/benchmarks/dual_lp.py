@@ -8,7 +8,6 @@ is printed first.
 """
 
 import os
-import sys
 import time
 import warnings
 from functools import partial
@@ -16,14 +15,12 @@ from pathlib import Path
 
 import numpy as np
 import scipy.sparse as sp
+from _sets import raj_bach
 from sklearn.svm import LinearSVC
 from threadpoolctl import threadpool_limits
 
 from marginsvm import DualLpPerceptron, LpPerceptron, PrimalMirrorDescent
 from marginsvm.kernel_matrix import LinearAdapter, LpNorm, make_rows
-
-sys.path.append(str(Path(__file__).parents[1]))
-from _gaussian import raj_bach
 
 warnings.simplefilter("ignore")
 threadpool_limits(1)

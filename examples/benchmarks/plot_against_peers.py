@@ -46,6 +46,15 @@ SOFT = [
     *((name, scaled) for name in ("german_numer_scale", "svmguide1") for scaled in (False, True)),
     *((name, False) for name in ("rcv1_ccat_small", "a9a", "mnist 3 5")),
 ]
+LOOKS = {  # of Okabe and Ito, and lines that differ without colour
+    "LinearSVC": ("#0072B2", (0, (6, 1.5))),
+    "SVC": ("#E69F00", "-."),
+    "SGDClassifier": ("#009E73", (0, (1, 1.2))),
+    "skglm LinearSVC": ("#56B4E9", (0, (4, 1, 1, 1))),
+    "MaxMarginClassifier": ("#000000", "-"),
+    "MomentumMarginClassifier": ("#D55E00", (0, (3, 3))),
+    "BatchPerceptron": ("#CC79A7", (0, (4, 1, 1, 1, 1, 1))),
+}
 BUDGET = 1.5  # seconds for the repetitions of one entry
 
 
@@ -163,7 +172,9 @@ def curves(path):
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
 
-    figure, axes = plt.subplots(1, len(DRAWN), figsize=(4.2 * len(DRAWN), 3.8), sharey=True)
+    figure, axes = plt.subplots(
+        1, len(DRAWN), figsize=(4.4 * len(DRAWN), 4.2), sharey=True, layout="constrained"
+    )
     print("\n| set | solver | smallest gap | ms |\n|---|---|---|---|")
     for name, ax in zip(DRAWN, axes, strict=True):
         X, y = load(name)
@@ -179,12 +190,14 @@ def curves(path):
             smallest = min(points, key=lambda p: (p[1], p[0]))
             print(f"| {name} | {label} | {smallest[1]:.0e} | {smallest[0]:.1f} |", flush=True)
             ours = label == "MaxMarginClassifier"
-            ax.loglog(*zip(*points, strict=True), "o-", label=label, ms=3, lw=2.4 if ours else 1.0)
-        ax.axhline(1.0, color="grey", lw=0.6, ls=":")
+            color, line = LOOKS[label]
+            look = {"color": color, "ls": line, "ms": 3, "lw": 2.4 if ours else 1.2}
+            ax.loglog(*zip(*points, strict=True), "o", label=label, **look)
+        ax.axhline(1.0, color="grey", lw=0.6)
         ax.set(title=f"{name}: {X.shape[0]} x {X.shape[1]}", xlabel="CPU time (ms)")
     axes[0].set_ylabel("1 - margin / best margin (above 1: no separator)")
-    axes[0].legend(fontsize=7)
-    figure.tight_layout()
+    lines = axes[0].get_legend_handles_labels()
+    figure.legend(*lines, loc="outside lower center", ncols=len(lines[0]), fontsize=9)
     figure.savefig(path, dpi=110)
 
 

@@ -9,7 +9,12 @@ from sklearn.base import BaseEstimator
 
 from marginsvm.dual_state import DualStateMixin
 from marginsvm.estimator.declaring import with_parameters
-from marginsvm.estimator.parameters import CommonParameters, KernelParameters, NormParameters
+from marginsvm.estimator.parameters import (
+    CommonParameters,
+    KernelParameters,
+    NormParameters,
+    ShareParameters,
+)
 from marginsvm.fit import Algorithm, Candidate, Requirements
 from marginsvm.kernel_matrix import KernelMatrixAdapter
 from marginsvm.kernel_matrix.responses import softmax
@@ -79,13 +84,19 @@ class AcceleratedPlay(Algorithm):
 
 @with_parameters
 class AcceleratedPerceptron(
-    NormParameters, CommonParameters, KernelParameters, DualStateMixin, BaseEstimator
+    NormParameters,
+    CommonParameters,
+    ShareParameters,
+    KernelParameters,
+    DualStateMixin,
+    BaseEstimator,
 ):
-    r"""Perceptron of accelerated play, whose margin converges without a logarithm of the rounds.
+    r"""Perceptron of accelerated play: the margin converges like 1 / t^2.
 
-    Later rounds of optimistic play count more: the margin of the weighted average falls short of
-    the maximum by O(log n / (gamma t^2)), where momentum on an exponential loss has another log t.
-    With ``p < 2`` it is the accelerated p-norm perceptron.
+    It is :class:`~marginsvm.OptimisticPerceptron` with an average in which later rounds count more.
+    After t rounds, the margin falls short of the maximum by O(log n / (gamma t^2)); the bound of
+    :class:`~marginsvm.MomentumMarginClassifier` has another factor log t. With ``p < 2`` it is the
+    accelerated p-norm perceptron.
 
     Parameters
     ----------
@@ -110,13 +121,16 @@ class AcceleratedPerceptron(
     :math:`\sum_{s \le t} \alpha_s A^T p_s`     ``total``
     ==========================================  =========================================
 
-    The paper's p-norm is that of the examples, at least 2: it is q here.
+    The p of the paper is the norm of the examples, at least 2. It is called q here.
 
-    In units of the radius, with n rows of equal weight, both players together regret no more than
-    :math:`2 \ln(n) / (p - 1)`, so that the margin :math:`\gamma_t` after round t satisfies
+    In units of the radius, with n rows of equal weight, the regrets of both players add up to at
+    most :math:`2 \ln(n) / (p - 1)`. So the margin :math:`\gamma_t` after round t satisfies
     :math:`\gamma_t^2 \ge \gamma^2 - 8 \ln(n) / ((p - 1) t (t + 1))`; it is positive after
-    :math:`\sqrt{8 \ln(n) / (p - 1)} / \gamma` rounds. The upper bound comes as near: it is at most
+    :math:`\sqrt{8 \ln(n) / (p - 1)} / \gamma` rounds. The upper bound is at most
     :math:`\sqrt{\gamma^2 + 8 \ln(n) / ((p - 1) t (t + 1))}`.
+
+    With ``nu``, p_t is the same among weights of at most :math:`1 / (\nu n)` each, and
+    :math:`\ln(1 / \nu)` takes the place of :math:`\ln n`.
 
     For p = 2, ``W / 2`` is the sequence w of :class:`~marginsvm.MomentumMarginClassifier` with
     the step :math:`(t + 1) / (t + 2)` in place of 1.

@@ -140,45 +140,45 @@ class AdaptiveSampling(Algorithm):
 class AdaptiveSamplingKernelClassifier(
     RandomParameters, CommonParameters, KernelParameters, DualStateMixin, BaseEstimator
 ):
-    r"""Maximum-margin classifier that draws one example at a time, at the smallest margins.
+    r"""Maximum-margin classifier for kernels that draws one example at a time.
 
-    Where :class:`MomentumMarginClassifier` takes a product with the whole kernel matrix a
-    round, a draw here takes one of its columns: the example is drawn from the softmax of
-    the margins, so that those that matter come up again and again. The kernel matrix is
-    never formed.
+    It is for a kernel on so many examples that the kernel matrix does not fit into memory: the
+    matrix is never formed. In each round, one example is drawn, the more likely the smaller its
+    margin is, and one column of the kernel matrix is computed. (A round of
+    :class:`MomentumMarginClassifier` multiplies with the whole matrix.) The same few examples are
+    drawn again and again, and their columns are cached.
 
     Parameters
     ----------
     kernel : str or callable
         ``"linear"``, ``"precomputed"``, a name known to
-        ``sklearn.metrics.pairwise.pairwise_kernels``, or ``kernel(X, Y) -> matrix``; the
-        default is that of the whole family, so that estimators can be exchanged. A
-        callable with a method ``prepare(X)`` is given what that returns in place of X.
+        ``sklearn.metrics.pairwise.pairwise_kernels``, or ``kernel(X, Y) -> matrix``. If a
+        callable has a method ``prepare``, it is called with ``prepare(X)`` in place of X.
     fit_intercept : bool
-        Whether to fit an intercept; it is not penalised. A draw then takes one row of each of
-        the groups (a class against a class) along a cycle: one row of each class for two
-        classes, 2 or 3 columns in place of one for more.
+        Whether to fit an intercept; it is not penalised. A round then draws one example of each
+        class (more than two classes: two or three examples, of classes that form a cycle), and
+        so computes two or three columns.
     max_iter : int
-        Draws in all, those before a warm start included.
+        Largest number of draws, those before a warm start included.
     schedule : {"momentum", "theory"}
-        ``"momentum"``: Ji's heuristic, constant steps with Nesterov's momentum, best in
-        practice. ``"theory"``: no momentum and the step ``sqrt(ln n / max_iter)``, for
-        which Theorem 4.1 holds; :func:`marginsvm.theory_draws` gives its ``max_iter``.
+        ``"momentum"``: constant steps with Nesterov's momentum, a heuristic of Ji et al. and the
+        best in practice. ``"theory"``: no momentum and the step ``sqrt(ln n / max_iter)``, for
+        which their Theorem 4.1 holds; :func:`marginsvm.theory_draws` says how many draws it needs.
     step : {"constant", "inv_sqrt"}, float or callable
-        theta_t (dimensionless): a name, a number, a function of t, or a schedule object;
-        None leaves it to ``schedule``.
+        Step theta_t of draw t (dimensionless): a name, a number, a function of t, or a schedule
+        object. None: as ``schedule`` says.
     momentum : {"nesterov", "none"}, float or callable
-        beta_t in [0, 1] (dimensionless), given likewise.
+        Momentum beta_t in [0, 1] of draw t (dimensionless), given in the same ways as ``step``.
     cache_size : float
-        Memory for kernel columns (MB). It changes the time of a fit and nothing else.
+        Memory for kernel columns (MB). It changes only the time that a fit takes.
 
     Attributes
     ----------
     n_iter_ : int
-        Draws made. Bounds are evaluated after every draw at first, then after every
-        eighth part more; ``history_`` has those rounds.
+        Number of draws. Bounds are computed after every draw at first, and then each time the
+        number of draws has grown by an eighth; ``history_`` has these draws.
     n_kernel_evaluations_ : int
-        Kernel values computed by the last call of fit; none where precomputed.
+        Kernel values computed by the last call of fit; 0 for a precomputed kernel.
     cache_hit_rate_ : float
         Share of the columns used by the last call of fit that were in the cache
         (dimensionless).

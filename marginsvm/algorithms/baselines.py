@@ -73,8 +73,8 @@ class FirstWorstRow(Perceptron):
 class BatchPerceptron(CommonParameters, KernelParameters, DualStateMixin, BaseEstimator):
     """Batch perceptron: supergradient ascent on the smallest margin.
 
-    Every round adds the row on which the predictor has its smallest margin. Where nothing
-    separates, the iterates wander about the origin, and their average is the model.
+    Every round adds the row on which the predictor has its smallest margin. If nothing separates
+    the classes, the predictors of the rounds do not converge, and their average is the model.
 
     Parameters
     ----------
@@ -114,8 +114,9 @@ class BatchPerceptron(CommonParameters, KernelParameters, DualStateMixin, BaseEs
 class NormalizedKernelPerceptron(NormalizeParameters, BatchPerceptron):
     r"""Normalized (kernel) perceptron (NKP): the average of the rows added so far.
 
-    The batch perceptron which, of several rows with the smallest margin, adds the first. The
-    paper's rows are normalized: they are those of ``normalize=True, fit_intercept=False``.
+    It is the batch perceptron with a rule for ties: of several rows with the smallest margin, it
+    adds the first. In the paper, rows are normalized, as with
+    ``normalize=True, fit_intercept=False``.
     After k rounds its ``w`` is k times
     :math:`\alpha_k = (1 - \theta) \alpha_{k-1} + \theta e_j` with :math:`\theta = 1 / k`.
     It separates within :math:`1 / \rho_K^2` rounds (without
@@ -196,8 +197,8 @@ class VonNeumann(Algorithm):
 class VonNeumannClassifier(NormalizeParameters, KernelParameters, DualStateMixin, BaseEstimator):
     r"""Normalized von Neumann algorithm (NVN): Frank-Wolfe towards the point nearest to 0.
 
-    Every round moves p towards the row of smallest margin, as far as an exact line search says.
-    Where nothing separates, the sum of the iterates is the model.
+    Every round moves the point p of the convex hull of the rows towards the row of smallest margin,
+    by an exact line search. If nothing separates the classes, the sum of these points is the model.
 
     Notes
     -----

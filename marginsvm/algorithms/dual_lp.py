@@ -225,36 +225,38 @@ class DualLpPerceptron(
 ):
     r"""Maximum :math:`\ell_p`-margin classifier by accelerated dual coordinate ascent.
 
-    Finds the predictor of least p-norm among those with margins of 1: p = 2 is the
-    maximum-margin classifier, p near 1 selects features. A step moves one row.
+    Finds the predictor of least p-norm for which all decision values are at least 1 on the right
+    side. With p = 2 this is the maximum-margin classifier; with p near 1, few features have large
+    coefficients. Each step changes the weight of one row.
 
     Parameters
     ----------
     C : float
-        Soft margin (dimensionless): ``1/2 |w|_p^2 + C sum(xi^2)``, the problem of
-        ``LinearSVC(loss="squared_hinge")`` for p = 2. inf asks for a separator. With
-        ``C < inf``, slack does not count as separation, and a fit that stops at any separator
-        ends at the gap ``tol`` where it comes first. A warm start with another C begins anew.
+        Cost of slack (dimensionless) in the objective ``1/2 |w|_p^2 + C sum(xi^2)``, which is that
+        of ``LinearSVC(loss="squared_hinge")`` for p = 2. ``inf`` asks for a hard margin: no
+        training errors. With ``C < inf`` and ``stopping="separation"``, the fit ends when the
+        predictor has no training errors, or at the gap ``tol``, whichever comes first. A warm
+        start with another C starts a new fit.
     kernel : str or callable
         ``"linear"`` or, for p = 2 only, ``"precomputed"``, a name known to
         ``sklearn.metrics.pairwise.pairwise_kernels``, or ``kernel(X, Y) -> matrix``. The
         kernel matrix is held in memory.
     p : float in (1, 2] or "sparse"
         Norm of the predictor (dimensionless); ``"sparse"`` is 1 + 1 / ln(n_features).
-        p < 2 takes one power per feature and step, sparse X included.
+        With p < 2, each step computes one power for each feature, also if X is sparse.
     accelerated : bool
-        Algorithm 2, or else Algorithm 1.
+        Whether to use Algorithm 2 of Raj and Bach, which is faster, rather than Algorithm 1.
     sampling : {"permutation", "uniform"}
-        Coordinates in random order, each once an epoch, or independent draws, for which
-        the paper's guarantees hold.
+        Whether an epoch goes through all rows once, in random order, or draws rows
+        independently, for which the guarantees of Raj and Bach hold.
     restart : bool
-        Let the acceleration begin again when the certified gap has grown by half and, with
-        ``C=inf``, where steps of Newton's method get, each on a working set of at most 2500 rows.
-        Such a step counts as an epoch; they take about half of the time of a long fit, and end it
-        where coordinates alone would need thousands of epochs.
+        Whether to restart the acceleration when the certified gap has grown by half and, with
+        ``C=inf``, at points that are found by Newton's method on a working set of at most 2500
+        rows. A step of Newton's method counts as an epoch. These steps take about half of the
+        time of a long fit, and end fits that would otherwise need thousands of epochs.
     shrinking : bool
-        Move only the rows that matter: those of positive weight, and others of smallest
-        margin, chosen again whenever the row of smallest margin is not among them. With
+        Whether to go through only the rows that matter: those of positive weight, and others of
+        smallest margin, chosen again whenever the row of smallest margin is not among them. With
         ``restart=False``, ``shrinking=False`` and uniform sampling, the fit is the paper's.
 
     Notes

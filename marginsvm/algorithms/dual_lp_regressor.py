@@ -19,6 +19,7 @@ from marginsvm.certify.norm_certificate import NormCertificate
 from marginsvm.data.threads import single_threaded_blas
 from marginsvm.estimator.declaring import parameter, with_parameters
 from marginsvm.estimator.interval_set import IntervalSet, interval_set
+from marginsvm.estimator.on_device import refuse_foreign
 from marginsvm.estimator.parameters import PNormParameters, RandomParameters
 from marginsvm.fit.interrupts import interrupts_wait, let_interrupts_through
 from marginsvm.kernel_matrix import LinearAdapter
@@ -29,8 +30,8 @@ class DualLpRegressor(RandomParameters, PNormParameters, RegressorMixin, BaseEst
     r"""Least :math:`\ell_p`-norm predictor within a tube, by accelerated dual coordinate ascent.
 
     Finds the predictor of least p-norm whose predictions on the training examples are in
-    ``[y - epsilon, y + epsilon]``: with ``epsilon=0`` it interpolates, with p near 1 it selects
-    features. A step moves one example.
+    ``[y - epsilon, y + epsilon]``. With ``epsilon=0`` it interpolates; with p near 1, few features
+    have large coefficients. Each step changes the weight of one example.
 
     Parameters
     ----------
@@ -42,23 +43,23 @@ class DualLpRegressor(RandomParameters, PNormParameters, RegressorMixin, BaseEst
     epsilon : float
         Half the width of the intervals (units of y).
     fit_intercept : bool
-        Whether to fit an intercept. It is penalised, see ``intercept_scaling``: where targets are
+        Whether to fit an intercept. It is penalised, see ``intercept_scaling``. If the targets are
         far from 0, subtract their mean first.
     accelerated : bool
-        Algorithm 2, or else Algorithm 1.
+        Whether to use Algorithm 2 of Raj and Bach, which is faster, rather than Algorithm 1.
     sampling : {"permutation", "uniform"}
-        Coordinates in random order, each once an epoch, or independent draws, for which
-        the paper's guarantees hold.
+        Whether an epoch goes through all examples once, in random order, or draws examples
+        independently, for which the guarantees of Raj and Bach hold.
     restart : bool
-        With ``C=inf``, let the acceleration begin again when the dual objective has fallen in an
-        epoch, and else after 20 epochs times 1, 2, 1, 4, 1, 2, 1, 8 and so on; and, with at most
-        2500 rows, where steps of Newton's method get. Such a step counts as an epoch, and they take
-        about half of the time of a long fit.
+        Whether to restart the acceleration, with ``C=inf``: when the dual objective has fallen in
+        an epoch; otherwise after 20 epochs times 1, 2, 1, 4, 1, 2, 1, 8 and so on; and, with at
+        most 2500 rows, at points that are found by Newton's method. A step of Newton's method
+        counts as an epoch, and these steps take about half of the time of a long fit.
     tol : float
         Relative gap of the certificate, and violation of the intervals relative to that of the zero
         predictor (dimensionless), at which a fit ends.
     max_iter : int
-        Epochs. An epoch has one step for each example and output.
+        Largest number of epochs. An epoch has one step for each example and output.
     verbose : bool or int
         Print the bounds after epochs 1, 2, 4, 8 and so on.
 
@@ -272,6 +273,7 @@ class DualLpRegressor(RandomParameters, PNormParameters, RegressorMixin, BaseEst
         ndarray of shape (n_samples,) or (n_samples, n_outputs)
         """
         check_is_fitted(self)
+        refuse_foreign(type(self).__name__, X)
         X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False)
         return np.asarray(X @ self.coef_.T + self.intercept_)
 

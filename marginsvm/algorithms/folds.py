@@ -164,6 +164,11 @@ class Fold:
         return np.moveaxis(F.reshape(len(self.test), m, k), 1, 0)
 
 
+def _walks(model: MaxMarginClassifier) -> bool:
+    """Whether Newton's method walks along C, as it does with squared slack."""
+    return model.loss == "squared_hinge"
+
+
 def _with_features(X: Any, rows: Rows, Cs: Array, model: MaxMarginClassifier) -> Iterator[Solution]:
     """Linear predictors; where there are fewer examples than features, in their span."""
     n, d = X.shape
@@ -176,6 +181,9 @@ def _with_features(X: Any, rows: Rows, Cs: Array, model: MaxMarginClassifier) ->
             yield np.asarray(X.T @ V.T).T, intercept, gap
         return
     problem = LinearAdapter(X, rows, whole=False)
+    if not _walks(model):
+        yield from _one_by_one(problem, Cs, model)
+        return
     walk = FeatureWalk(problem, system_for(problem))
     for C in Cs:
         at = walk.solve(float(C), model.tol)
@@ -192,7 +200,7 @@ def _with_kernel(
     weight, and the methods of single fits go on from there.
     """
     left, last = Cs, None
-    if rows.n_rows > FEW_ROWS:
+    if rows.n_rows > FEW_ROWS and _walks(model):
         K = products()
         first, walk = K[:1].copy(), GramWalk(K, rows)
         while len(left):

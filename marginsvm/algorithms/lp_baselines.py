@@ -115,11 +115,11 @@ class OnlineLp(Algorithm):
 class LpPerceptron(RandomParameters, LpParameters, DualStateMixin, BaseEstimator):
     r"""Online perceptron with a p-norm: a row that is misclassified is added.
 
-    It stops changing at the first separator, whose margin may be small;
-    ``stopping="separation"`` stops there. Where nothing separates, the model is that of the
-    epoch after which the fewest rows were misclassified. With sample or class weights, it is
-    the one whose misclassified rows have the least weight; models of 50 further epochs, in which
-    rows are drawn in proportion to their weights, are then candidates as well.
+    It stops changing at the first separator, whose margin may be small; with
+    ``stopping="separation"``, the fit ends there. If nothing separates the classes, the model is
+    that of the epoch after which the fewest rows were misclassified. With sample or class weights,
+    it is the one whose misclassified rows have the least weight, and the models of 50 further
+    epochs, in which rows are drawn in proportion to their weights, are candidates as well.
 
     Parameters
     ----------
@@ -165,8 +165,8 @@ class PrimalMirrorDescent(RandomParameters, LpParameters, DualStateMixin, BaseEs
         Norm of the predictor (dimensionless): 2 is stochastic gradient descent, ``"sparse"`` is
         1 + 1 / ln(n_features).
     average : bool
-        Whether the model is the average of all predictors, of which Theorem 1 speaks;
-        the last one is better in practice.
+        Whether the model is the average of all predictors, to which Theorem 1 applies, or the last
+        one, which is better in practice.
 
     Notes
     -----

@@ -27,7 +27,7 @@ from marginsvm.algorithms.exact.methods import (
 )
 from marginsvm.algorithms.exact.two_classes import ByTwoClasses
 from marginsvm.algorithms.exact.working_set import WorkingSet
-from marginsvm.certify.bounds import multiple_below_caps
+from marginsvm.certify.caps import multiple_below_caps
 from marginsvm.data.threads import single_threaded_blas
 from marginsvm.dual_state import DualStateMixin
 from marginsvm.estimator.declaring import parameter, with_parameters
@@ -139,40 +139,45 @@ def _is_hard_to_begin(problem: KernelMatrixAdapter) -> bool:
 
 @with_parameters
 class MaxMarginClassifier(CommonParameters, KernelParameters, DualStateMixin, BaseEstimator):
-    """Maximum-margin classifier by the exact solver: the default choice.
+    """Maximum-margin classifier by the exact solver: the recommended estimator.
 
-    Few rows decide a hard margin. The problem of a working set of rows is solved up to rounding.
-    One pass over all rows then either certifies the solution or finds the rows of smaller margin,
-    of which those with the smallest join the working set. Where many rows carry weight, as in
-    soft margins, Newton's method takes over.
+    It finds the linear or kernel classifier with the largest hard or soft margin, and proves how
+    close to the largest it is. By default it asks for a classifier without training errors. If
+    there is none, the fit ends with a proof of that, a warning and a usable model; ``C < inf``
+    then gives a soft margin.
+
+    Few rows decide a hard margin: the solver finds the best predictor for a working set of rows,
+    and one pass over all rows then either certifies it or finds rows to add. If many rows decide,
+    as with a soft margin, it uses Newton's method.
 
     Parameters
     ----------
     loss : {"squared_hinge", "hinge"}
-        What slack costs with ``C < inf``: C times its square or, two classes only, C times its
-        size. The latter is the problem of SVC and, but for its penalty on the intercept, of
-        ``LinearSVC(loss="hinge")``: the objective is ``P = |w|^2 / 2 + C sum xi``, and
-        ``margin_`` is ``1 / sqrt(2 P)``, see Notes.
+        What slack costs with ``C < inf``: C times its square or, for two classes only, C times
+        its size. ``"hinge"`` is the problem of SVC and, except that LinearSVC penalises the
+        intercept, of ``LinearSVC(loss="hinge")``. Its objective is ``P = |w|^2 / 2 + C sum xi``,
+        and ``margin_`` is ``1 / sqrt(2 P)``; see Notes.
     tol : float
-        Relative gap between the certified bounds (dimensionless). Where rounding prevents it,
-        the fit ends with the status ``stalled``, after ten rounds without progress. With 0,
-        all ``max_iter`` rounds are played.
+        Relative gap between the certified bounds at which the fit ends (dimensionless). If
+        rounding prevents it, the fit ends after ten rounds without progress, with the status
+        ``stalled``. With 0, all ``max_iter`` rounds are played.
     max_iter : int
-        Rounds in all, those before a warm start included. Each solves the problem of a working
-        set, takes a Newton step or makes some epochs of ascent, and makes a pass over all rows.
+        Largest number of rounds, those before a warm start included. A round solves the problem
+        of a working set, takes a step of Newton's method or makes some epochs of coordinate
+        ascent, and then makes a pass over all rows.
     warm_start : bool
         Continue from the end of the previous fit on the same data. The result is that of a
-        single longer fit, bit for bit (with kernels, up to rounding). With another C, begin at
-        its solution where that saves rounds; rounds are counted and bounds computed anew. With
-        other sample or class weights, begin anew.
+        single longer fit, bit for bit (with kernels, up to rounding). With another C, a new fit
+        starts at the previous solution if that saves rounds. With other sample or class weights,
+        a new fit starts from nothing.
 
     Attributes
     ----------
     margin_ : float
         Certified lower bound on the margin of this predictor, and so on the best margin (units
-        of X). Margins down to 1e-9 of the radius are found and certified (kernels and rows with
-        more than 1024 features: 1e-7), and smaller ones where a few features in large units
-        make up the radius.
+        of X). Margins down to 1e-9 of the radius are found and certified (with kernels and with
+        more than 1024 features: 1e-7), and smaller ones if a few features in large units make up
+        the radius.
     support_, n_support_ : ndarray of shape (n_support,), and of shape (n_classes,)
         Indices of the training examples with weight in the fitted predictor, and how many of
         each class; linear predictors included.
@@ -180,10 +185,10 @@ class MaxMarginClassifier(CommonParameters, KernelParameters, DualStateMixin, Ba
         Coefficients of those examples. With a linear kernel, ``dual_coef_ @ X[support_]`` is
         ``coef_``, up to rounding and what is left of the gap.
     nu_ : float
-        With ``loss="hinge"`` (dimensionless): the weights that prove the upper bound are at most
-        1 / (nu n) each, n counting the examples with their weights. At the optimum, NuSVC solves
-        the same problem with this nu: no more than this share of the examples has slack, and of
-        all predictors of norm 1, this one has the largest mean of the worst nu n margins.
+        With ``loss="hinge"`` only (dimensionless): the parameter with which NuSVC has the same
+        solution. At most this share of the examples has slack, and no predictor of norm 1 has a
+        larger mean of its nu n smallest margins, where n counts the examples with their weights.
+        The weights that prove the upper bound are at most ``1 / (nu n)`` each.
 
     See Also
     --------
@@ -211,27 +216,27 @@ class MaxMarginClassifier(CommonParameters, KernelParameters, DualStateMixin, Ba
                                          Gram matrix all classes share
     ===================================  =====================================================
 
-    One hands over to another: a working set that would become too large to a path of soft
-    margins, and these to a working set of their active rows, once those are few.
+    Methods change during a fit. A working set that would become too large is followed by a path of
+    soft margins, and that by a working set of the rows that are still active, once they are few.
+    Whatever the method, bounds are computed from the predictor and the weights alone.
 
-    For either loss, ``|w|^2`` and twice the cost of the slack sum up to the inverse square of the
-    soft margin, so that ``margin_`` and ``margin_bound_`` are bounds on the best objective as well:
-    ``P`` is between ``0.5 / margin_bound_**2`` and ``0.5 / margin_**2``, and its relative gap is at
-    most twice ``gap_``.
+    *Objective.* For either loss, ``margin_`` is ``1 / sqrt(2 P)`` of the soft-margin objective
+    ``P``. So the least objective is between ``0.5 / margin_bound_**2`` and ``0.5 / margin_**2``,
+    and the relative gap of ``P`` is at most twice ``gap_``.
 
-    All of them give predictors and vectors ``A^T q``, from which alone the bounds are
-    computed. With many dense examples, a round first solves for the examples near the margin,
-    few enough to stay in the processor's cache. Memory: the data, some numbers for each row, the
-    square of the working set (200 MB at most), some images (classes times features), and some MB
-    of examples; what the machine cannot hold is refused before the first round; with kernels, the
-    columns of all examples that were in the working set, up to 2 GiB, and the square of up to
-    9000 examples that have slack, 1 GB: with more, the fit warns, goes on with those, and its
-    bounds stay apart. Where nothing separates, the model is the limit of the soft margins as C
-    grows: that of the least sum of squared slacks, up to a few per cent, with its intercept.
-    Features that spread over less than 1e-5 of the radius (of more than 2000 coefficients:
-    1e-3) count less there. Where this is not reached in 15 rounds or 100 passes, and if the
-    fit ended early, it is the best of the predictors at hand, the difference of the class
-    means among them: the one with the least exponential loss at its best scale.
+    *Memory.* Besides the data: some numbers for each row, the square of the working set (200 MB at
+    most), some arrays of classes times features, and some MB of examples. A problem that the
+    machine cannot hold is refused before the first round. With kernels: the columns of all examples
+    that were in the working set, up to 2 GiB, and the square of the examples that have slack, of
+    which it can use 9000 (1 GB). With more, the fit warns and goes on with those, and a gap remains
+    between its bounds.
+
+    *If nothing separates the classes,* the model is the limit of the soft margins as C grows. It
+    has the least sum of squared slacks, up to a few per cent. Features that spread over less than
+    1e-5 of the radius (1e-3, if there are more than 2000 coefficients) count less there. If this
+    model is not reached in 15 rounds or 100 passes, or if the fit ended early, the model is the
+    best of the predictors found so far, and of the difference of the class means: that with the
+    least exponential loss at its best scale.
 
     References
     ----------
@@ -290,4 +295,4 @@ def _weights_of_the_model(problem: KernelMatrixAdapter, bounds: ConfirmedBounds)
     if problem.caps is None:
         return np.asarray(bounds.model.coef / bounds.predictor.scale)
     u, length = bounds.proof.coef, problem.norm(bounds.proof)
-    return u * (multiple_below_caps(problem.caps, u, length, u.sum()) / problem.rows.unit)
+    return u * (multiple_below_caps(problem.caps.largest, u, length, u.sum()) / problem.rows.unit)

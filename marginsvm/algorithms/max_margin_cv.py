@@ -30,8 +30,9 @@ from marginsvm._typing import Array
 from marginsvm.algorithms.exact.examples import MAX_EXAMPLES
 from marginsvm.algorithms.folds import FOLD_GAP, Decided, Fold
 from marginsvm.algorithms.max_margin import MaxMarginClassifier
-from marginsvm.algorithms.max_margin_path import costs_in_order
+from marginsvm.algorithms.max_margin_path import costs_in_order, with_cost
 from marginsvm.estimator.declaring import parameter, with_parameters
+from marginsvm.estimator.on_device import refuse_foreign
 from marginsvm.estimator.parameters import CommonParameters, KernelParameters
 from marginsvm.estimator.prediction import PredictorMixin, as_objects, canonical
 from marginsvm.estimator.training_set import TrainingSet, training_set
@@ -39,7 +40,7 @@ from marginsvm.estimator.weights import ClassWeights
 
 # Parameters that are those of the single fits as well.
 _SHARED = (
-    "class_weight", "fit_intercept", "kernel", "gamma", "degree", "coef0", "kernel_params",
+    "loss", "class_weight", "fit_intercept", "kernel", "gamma", "degree", "coef0", "kernel_params",
 )  # fmt: skip
 # Parameters of the fit to all examples.
 _OWN = ("tol", "max_iter", "verbose")
@@ -51,42 +52,47 @@ class MaxMarginClassifierCV(
 ):
     """Soft margin with the C that scores best in cross-validation, and a certificate.
 
-    In each fold, the soft margins of all C are found one from the other, from small C up: Newton's
-    method begins at the best predictor in the span of the last three solutions. Gram matrices and
-    norms are computed once, folds run in parallel. The model is that of
-    :class:`MaxMarginClassifier` with the chosen C on all examples, bit for bit, and has its bounds.
+    In each fold, the soft margins of all values of C are fitted and scored on the held-out
+    examples. The model is that of :class:`MaxMarginClassifier` with the best C on all examples,
+    bit for bit, with its certificate. This is faster than a grid search: a fold goes from small C
+    to large, and starts each fit at the best predictor in the span of the last three solutions;
+    Gram matrices and norms are computed once.
 
     Parameters
     ----------
+    loss : {"squared_hinge", "hinge"}
+        What slack costs: C times its square or, two classes only, C times its size, as in SVC.
     Cs : int or array-like of shape (n_Cs,)
-        Values of C, or how many (dimensionless for given units of X). These are placed by r, the
-        root mean square distance of an example from the mean (with kernels, in feature space;
-        without an intercept, from 0): in geometric progression from ``1e-3 / r^2``, or
-        ``1 / (2 n r^2)`` if that is larger, below which all solutions are the difference of the
-        class means, to ``1e6 / r^2``, where features count that spread over a thousandth of r.
+        Values of C, or their number (dimensionless for given units of X). A number of values is
+        placed in geometric progression, from ``1e-3 / r^2`` (or ``1 / (2 n r^2)``, if that is
+        larger) to ``1e6 / r^2``. Here r is the root mean square distance of an example from the
+        mean (with kernels, in feature space; without an intercept, from 0). Below this range, the
+        solution is the difference of the class means, whatever C; at its end, even features that
+        spread over a thousandth of r count.
     cv : int, cross-validation generator or iterable of (train, test)
-        Folds; None and integers mean stratified ones, five by default, without shuffling.
+        Folds. None means five and an integer its number of stratified folds, without shuffling.
     scoring : str or callable
-        A name of scikit-learn's or ``scorer(estimator, X, y)``; None: accuracy. It is given an
-        estimator with ``decision_function`` and ``predict`` on the held-out examples only.
+        The name of one of scikit-learn's scores, or ``scorer(estimator, X, y)``; None means
+        accuracy. A scorer gets an estimator that knows ``decision_function`` and ``predict`` of
+        the held-out examples only.
     tol : float
-        Relative gap between the certified bounds of the model (dimensionless). The fits of folds
-        end at a gap of 1e-3, or this one if it is larger, or where Newton's steps reduce the
-        objective by no larger share: what they leave open changes scores less than which examples
-        happen to be held out.
+        Relative gap between the certified bounds of the model (dimensionless). The fits in folds
+        end at a gap of 1e-3 (or ``tol``, if it is larger), or when Newton's steps reduce the
+        objective by less than this share. This changes scores by less than the choice of the
+        held-out examples does.
     max_iter : int
         Rounds of the fit to all examples.
     n_jobs : int
-        Folds at the same time, as joblib counts them.
+        Number of folds that are fitted at the same time, as in joblib.
     refit : bool
-        Fit to all examples with the chosen C. Otherwise there are scores, but no model.
+        Whether to fit all examples with the chosen C. If not, there are scores but no model.
     verbose : bool or int
         Print the bounds of the fit to all examples after rounds 1, 2, 4, 8 and so on.
 
     Attributes
     ----------
     C_ : float
-        The C with the best mean score, the smallest of several (dimensionless for given units of
+        The C with the best mean score; of several, the smallest (dimensionless for given units of
         X).
     Cs_ : ndarray of shape (n_Cs,)
         All values of C, ascending (dimensionless for given units of X).
@@ -95,10 +101,10 @@ class MaxMarginClassifierCV(
     best_score_ : float
         The mean score of ``C_`` (units of the score; dimensionless for accuracy).
     fold_gaps_ : ndarray of shape (n_folds, n_Cs)
-        Relative gaps, rounding neglected, at which the fits of folds ended. No warning is given
-        where rounding or conditioning left more than asked for, as none of these fits is kept.
+        Relative gaps, without rounding errors, at which the fits in folds ended. There is no
+        warning if a gap is larger than asked for, as none of these fits is kept.
     best_estimator_ : MaxMarginClassifier
-        The fit to all examples, which the other attributes are taken from.
+        The fit to all examples, from which the other attributes are taken.
     margin_ : float
         Certified lower bound on the soft margin with ``C_``, slack included (units of X).
     support_, n_support_ : ndarray of shape (n_support,), and of shape (n_classes,)
@@ -135,6 +141,7 @@ class MaxMarginClassifierCV(
     C: float = field(default=np.inf, init=False)
     tol: float = 1e-6
     max_iter: int = 200
+    loss: str = parameter(StrOptions({"squared_hinge", "hinge"}), default="squared_hinge")
     Cs: Any = parameter(Interval(Integral, 1, None, closed="left"), "array-like", default=10)
     cv: Any = parameter("cv_object", default=None)
     scoring: Any = parameter(StrOptions(set(get_scorer_names())), callable, None, default=None)
@@ -168,6 +175,7 @@ class MaxMarginClassifierCV(
             If the data or a parameter cannot be used; the message says what to do.
         """
         _raise_for_params(params, self, "fit")
+        refuse_foreign(type(self).__name__, X)
         model = MaxMarginClassifier(**{name: getattr(self, name) for name in _SHARED})
         training = training_set(model, X, y, sample_weight)  # all that can be wrong with the data
         found = self._searched(model, training, X, y, sample_weight, params)
@@ -194,6 +202,7 @@ class MaxMarginClassifierCV(
 
         problem = training.problem(model, model._algorithm().requires)
         Cs = costs_in_order(self.Cs, problem)
+        with_cost(model, problem, float(Cs[0]))  # whether there can be one
         X, y, weight = _validated(self.kernel, X, y, sample_weight)
         if self.class_weight != "balanced":  # which each fold is by itself
             weight = ClassWeights.of(self.class_weight, y, weight).applied(y, weight)

@@ -67,6 +67,14 @@ def costs_in_order(Cs: Any, problem: KernelMatrixAdapter | None) -> Array:
     return np.unique(given)
 
 
+def with_cost(
+    model: MaxMarginClassifier, problem: KernelMatrixAdapter, C: float
+) -> KernelMatrixAdapter:
+    """The problem in which slack has this price, and the loss of the model."""
+    soft = problem.with_C(C)
+    return soft.with_hinge_loss() if model.loss == "hinge" else soft
+
+
 @dataclass(frozen=True, eq=False)
 class MarginPath:
     """Certified soft margins for several C, as :func:`marginsvm.margin_path` returns them.
@@ -134,8 +142,7 @@ def certified_path(
     """
     algorithm, stopping = model._algorithm(), model._stopping()
     for C in Cs:
-        soft = problem.with_C(float(C))
-        soft = soft.with_hinge_loss() if model.loss == "hinge" else soft
+        soft = with_cost(model, problem, float(C))
         outcome = play(algorithm, soft, stopping, resume=begin(algorithm, soft, before))
         before = outcome.progress
         yield soft, before, outcome.status
@@ -159,8 +166,8 @@ def margin_path(
     y : array-like of shape (n_samples,)
         Class labels.
     Cs : int or array-like of shape (n_Cs,), default=10
-        Values of C, or how many (dimensionless for given units of X): these are placed as by
-        :class:`marginsvm.MaxMarginClassifierCV`.
+        Values of C, or their number (dimensionless for given units of X). A number of values is
+        placed as by :class:`marginsvm.MaxMarginClassifierCV`.
     sample_weight : array-like of shape (n_samples,), default=None
         A weight m counts like m copies; 0 leaves the example out.
     **params : dict

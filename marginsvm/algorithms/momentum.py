@@ -11,7 +11,13 @@ from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 
 from marginsvm.dual_state import DualStateMixin
 from marginsvm.estimator.declaring import parameter, with_parameters
-from marginsvm.estimator.parameters import MOMENTUM, STEP, CommonParameters, KernelParameters
+from marginsvm.estimator.parameters import (
+    MOMENTUM,
+    STEP,
+    CommonParameters,
+    KernelParameters,
+    ShareParameters,
+)
 from marginsvm.fit import Algorithm, Candidate, Requirements
 from marginsvm.kernel_matrix import KernelMatrixAdapter
 from marginsvm.kernel_matrix.responses import Response, Weights, logistic, softmax
@@ -107,36 +113,41 @@ class Momentum(Algorithm):
 
 
 @with_parameters
-class MomentumMarginClassifier(CommonParameters, KernelParameters, DualStateMixin, BaseEstimator):
+class MomentumMarginClassifier(
+    CommonParameters, ShareParameters, KernelParameters, DualStateMixin, BaseEstimator
+):
     r"""Maximum-margin classifier by momentum on an exponentially-tailed loss.
 
-    Gradient descent on the exponential or logistic loss, with normalized gradients and
-    a momentum found by duality, maximises the margin at the rate O(log t / t^2).
+    Gradient descent on the exponential or logistic loss maximises the margin. With normalized
+    gradients and a momentum that comes from the dual problem, the margin falls short of the
+    maximum by O(log t / t^2) after t rounds. Each round is one pass over the data.
 
     Parameters
     ----------
     loss : {"exponential", "logistic"} or Response
-        Loss of the margins, whose smoothed margin is ascended: a name, or an object that gives
-        weights for the margins, see :class:`marginsvm.responses.Response`.
+        Loss of the margins, whose gradient gives the weights on the rows: a name, or an object
+        that computes weights from margins, see :class:`marginsvm.responses.Response`.
     step : {"constant", "inv_sqrt"}, float or callable
-        theta_t as a multiple of the paper's step (dimensionless): a name, a number, a
-        function of t, or a schedule object whose parameters a grid search can reach.
+        Step theta_t of round t (dimensionless): a name, a number, a function of t, or a schedule
+        object, whose parameters a grid search can set. 1 is the step for which Ji et al. (2021)
+        prove convergence; it is relative to the largest norm of an example.
     momentum : {"nesterov", "none"}, float or callable
-        beta_t in [0, 1] (dimensionless), given in the same ways as ``step``. With ``"none"``, the
-        constant step is normalized gradient descent (rate O(1/t)), and the step
-        ``"inv_sqrt"`` is the method of Nacson et al. (rate O(1/sqrt t)).
+        Momentum beta_t in [0, 1] of round t (dimensionless), given in the same ways as ``step``.
+        With ``"none"``, the constant step is normalized gradient descent (rate O(1/t)), and the
+        step ``"inv_sqrt"`` is the method of Nacson et al. (rate O(1/sqrt t)).
     gradient : {"normalized", "theory", "plain"}
-        How the gradient of the loss is scaled. ``"normalized"``: its weights on the rows sum
-        to 1. ``"theory"``: it is the gradient of the paper's psi divided by the smoothness of
-        psi, which is 1 for the exponential loss, so that nothing changes, and n for the logistic
-        loss, which is safe and slow. ``"plain"``: not at all, which is gradient descent
-        on the loss itself, whose margin grows with log t only.
+        How the gradient of the loss is scaled. ``"normalized"``: so that its weights on the rows
+        sum to 1. ``"theory"``: as the gradient of psi (section 2 of Ji et al.) divided by its
+        smoothness. This is the same for the exponential loss; for the logistic loss it is n times
+        shorter, which is safe and slow. ``"plain"``: not scaled. This is gradient descent on the
+        loss itself, whose margin converges with 1 / log t only.
     norm : {"progressive"}, float or callable
-        Norm that the predictor is given after round t (dimensionless: a step has norm 1 at most),
-        as a name, a number, a function of t, or a schedule object. None leaves it as it is.
-        ``"progressive"`` grows by a fifth every five rounds. With ``momentum="none"`` that is
-        progressive rescaling, whose margin converges exponentially on data whose support vectors
-        span the data, if the norms grow at a rate that suits the data; elsewhere it gets stuck.
+        Norm to which the predictor is scaled after round t (dimensionless: a step has norm 1 at
+        most), as a name, a number, a function of t, or a schedule object. None leaves it as it is.
+        ``"progressive"`` is a norm that grows by a fifth every five rounds. With
+        ``momentum="none"`` this is progressive rescaling (Wang, Min and Wu). Its margin converges
+        exponentially if the support vectors span the data and the norms grow at a rate that suits
+        the data; otherwise it stops at a smaller margin.
 
     See Also
     --------
@@ -156,18 +167,23 @@ class MomentumMarginClassifier(CommonParameters, KernelParameters, DualStateMixi
     :math:`\beta_t`       ``beta`` (``momentum``)
     ====================  =====================================================
 
-    This is Nesterov's accelerated gradient on the logarithm of the exponential loss, whose
+    This is Nesterov's accelerated gradient method for the logarithm of the exponential loss, whose
     gradient is the normalized one: ``x = w + p`` is its gradient step, and ``w = x + g`` the point
-    to which it extrapolates. With :class:`~marginsvm.NesterovSchedule` of ``delay=3``, it is the
-    one of the textbooks, and ``gradient="plain"`` makes it that on the loss itself.
+    to which it extrapolates. With ``momentum=NesterovSchedule(delay=3)`` it is the textbook
+    version, and with ``gradient="plain"`` it is the method for the loss itself.
 
     With the logistic loss, the normalized gradient certified a smaller gap after 1000 rounds
-    than the gradient of psi itself, on MNIST 3/5 and USPS 3/5 without intercept
-    (12 % against 24 %, and 2 % against 10 %), and about the same on other data sets; the gap
-    of ``gradient="theory"`` stays far larger.
+    than the gradient of psi itself on MNIST 3/5 and USPS 3/5 without intercept (12 % against
+    24 %, and 2 % against 10 %), and about the same gap on other data sets. The gap of
+    ``gradient="theory"`` stays far larger.
 
-    Every vector is a non-negative combination of rows, so that ``norm(g) / mass_g`` and
-    ``norm(w) / mass_w`` bound the margin from above; Theorem 3.1 uses ``2 norm(g_t) / t``.
+    With ``nu``, :math:`q_t` is the best of the weights below their caps :math:`1 / (\nu n)`: the
+    gradient of ``max_q <q, -Aw> - KL(q || 1/n)`` over these, which takes the place of the logarithm
+    of the exponential loss, and is as smooth. As no such q is farther than :math:`\ln(1 / \nu)`
+    from uniform weights, that takes the place of :math:`\ln n` in the rate.
+
+    Both g and w are non-negative combinations of rows, so ``norm(g) / mass_g`` and
+    ``norm(w) / mass_w`` are upper bounds on the margin. Theorem 3.1 uses ``2 norm(g_t) / t``.
 
     References
     ----------

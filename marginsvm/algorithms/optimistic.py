@@ -11,7 +11,7 @@ from sklearn.utils._param_validation import Interval
 
 from marginsvm.dual_state import DualStateMixin
 from marginsvm.estimator.declaring import parameter, with_parameters
-from marginsvm.estimator.parameters import CommonParameters, KernelParameters
+from marginsvm.estimator.parameters import CommonParameters, KernelParameters, ShareParameters
 from marginsvm.fit import Algorithm, Candidate, Requirements
 from marginsvm.kernel_matrix import KernelMatrixAdapter
 from marginsvm.kernel_matrix.responses import softmax
@@ -73,18 +73,21 @@ class OptimisticPlay(Algorithm):
 
 
 @with_parameters
-class OptimisticPerceptron(CommonParameters, KernelParameters, DualStateMixin, BaseEstimator):
+class OptimisticPerceptron(
+    CommonParameters, ShareParameters, KernelParameters, DualStateMixin, BaseEstimator
+):
     r"""Perceptron of optimistic play: it separates within O(r^2 log n / gamma) rounds.
 
-    The learner follows the regularised leader and expects the data player to respond as
-    in the round before; the data player moves by exponential weights. The average of the learner's
-    vectors is the predictor; its margin converges to the maximum margin.
+    A perceptron that needs about 1 / gamma rounds where Rosenblatt's needs 1 / gamma^2, gamma being
+    the best margin. The learner plays against the weights on the examples, and expects them to be
+    as in the round before. The average of its vectors is the predictor, whose margin converges to
+    the maximum margin.
 
     Parameters
     ----------
     r : float
-        Bound on the norms of the examples (units of X; about the mean, with an
-        intercept). None measures the largest, the best choice of the theory.
+        Bound on the norms of the examples (units of X), which are measured from the mean if there
+        is an intercept. None takes the largest norm, which is the best choice in theory.
 
     Notes
     -----
@@ -104,6 +107,9 @@ class OptimisticPerceptron(CommonParameters, KernelParameters, DualStateMixin, B
     :math:`t > (1 + 2 r^2 \ln(n)) / (2 \gamma)`, and ``n_iter_`` is that t where
     ``stopping="separation"``. Where nothing separates, the sum W is the model: it tends
     to the minimiser of the exponential loss.
+
+    With ``nu``, p_t is the same among weights of at most :math:`1 / (\nu n)` each, and
+    :math:`\ln(1 / \nu)` takes the place of :math:`\ln n`.
 
     References
     ----------

@@ -37,21 +37,21 @@ class Mistakes(Perceptron):
 class KernelPerceptron(BatchPerceptron):
     r"""Rosenblatt's perceptron: misclassified examples are added one by one.
 
-    A round is one mistake: it adds the next misclassified row in the order of the data, which
-    is gone through again and again. With an intercept, a row is paired with the row of
-    smallest margin in the opposite group (two classes: in the other class); the pair is
-    misclassified where the sum of the two margins is not positive, and half of each is added.
-    The fit ends at any separator; where there is none, the average of the iterates is the
-    model.
+    The data is gone through again and again, and each misclassified row is added to the predictor.
+    A round is one mistake. With an intercept, a row is paired with the row of smallest margin in
+    the opposite group (two classes: in the other class). The pair is misclassified if the sum of
+    the two margins is not positive, and half of each row is added. The fit ends at any separator.
+    If there is none, the average of the predictors is the model.
 
     Parameters
     ----------
     fit_intercept : bool
         Whether to fit an intercept; it is not penalised.
     tol : float
-        An upper bound on the margin that counts as none (relative to the radius).
+        Upper bound on the margin at which the fit ends without a separator (relative to the
+        radius).
     max_iter : int
-        Mistakes in all, those before a warm start included.
+        Largest number of mistakes, those before a warm start included.
 
     Attributes
     ----------

@@ -9,7 +9,7 @@ from sklearn.base import BaseEstimator
 
 from marginsvm.dual_state import DualStateMixin
 from marginsvm.estimator.declaring import with_parameters
-from marginsvm.estimator.parameters import KernelParameters, NormalizeParameters
+from marginsvm.estimator.parameters import KernelParameters, NormalizeParameters, ShareParameters
 from marginsvm.fit import Algorithm, Candidate, Requirements
 from marginsvm.kernel_matrix import BestResponse, KernelMatrixAdapter
 from marginsvm.kernel_matrix.responses import Response, softmax
@@ -75,13 +75,13 @@ class Smoothed(Algorithm):
 
 @with_parameters
 class SmoothedKernelPerceptron(
-    NormalizeParameters, KernelParameters, DualStateMixin, BaseEstimator
+    NormalizeParameters, ShareParameters, KernelParameters, DualStateMixin, BaseEstimator
 ):
     r"""Smoothed normalized kernel perceptron (SNKP): sqrt(log n) / rho rounds to a separator.
 
-    Nesterov's excessive gap technique on the regularised smallest margin: an accelerated
-    perceptron that costs one product with the Gram matrix a round, and that converges to the
-    maximum margin where it is not stopped at the first separator.
+    An accelerated perceptron: Nesterov's excessive gap technique, applied to the smallest margin,
+    which is smoothed by an entropy. Each round costs one product with the kernel matrix. Unless it
+    is stopped at the first separator, its margin converges to the maximum margin.
 
     Notes
     -----
@@ -100,6 +100,8 @@ class SmoothedKernelPerceptron(
     within :math:`2 \sqrt{2 \ln(n)} / \rho_K` rounds; with ``normalize=False``, :math:`\rho_K` is
     replaced by the best margin divided by the largest norm of a row. Where nothing separates, the
     last alpha is the model: divided by mu, it tends to the minimiser of the exponential loss.
+
+    With ``nu``, the responses are the same among weights of at most :math:`1 / (\nu n)` each.
 
     References
     ----------

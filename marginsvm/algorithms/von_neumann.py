@@ -82,18 +82,19 @@ class IteratedSmoothed(Algorithm):
 class PerceptronVonNeumann(NormalizeParameters, KernelParameters, DualStateMixin, BaseEstimator):
     r"""Iterated smoothed perceptron-von Neumann method (ISNKPVN): a separator or a proof of none.
 
-    It ends with a predictor that separates the classes (``separable_`` True), or with
-    weights q whose classes all but meet, ``||A^T q|| < epsilon``. These are then sharpened:
-    ``separable_`` is False where exact weights near them are proved to make the classes meet,
-    None where a thinner margin is left.
+    It ends with a predictor that separates the classes (``separable_`` is True), or with weights q
+    at which the classes nearly meet, ``||A^T q|| < epsilon``. These weights are then improved.
+    ``separable_`` is False if exact weights near them are proved to make the classes meet, and
+    None if a thinner margin is still possible.
 
     Parameters
     ----------
     tol : float
-        Relative gap between the certified bounds (dimensionless), if that is asked for.
+        Relative gap between the certified bounds at which the fit ends, with ``stopping="gap"``
+        (dimensionless).
     gamma_outer : float
-        Factor by which an outer round shrinks ``||q||_G`` (dimensionless, above 1); of 2
-        to 1024, 16 took the fewest rounds on most of the data sets tried.
+        Factor by which an outer round shrinks ``||q||_G`` (dimensionless, above 1). Of the powers
+        of two from 2 to 1024, 16 took the fewest rounds on most of the data sets tried.
     epsilon : float
         Norm of ``A^T q`` at which the search for a separator ends, relative to the largest
         norm of an example.

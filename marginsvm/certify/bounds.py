@@ -5,10 +5,7 @@ bounds it from below by the smallest margin of a row over its norm. Any distribu
 rows bounds it from above: the smallest margin of a predictor w of norm 1 is at most its average
 margin ``<A^T q, w>``, and that is at most ``|A^T q|``.
 
-With the hinge loss, a soft margin is ``1 / sqrt(2 P)`` for the objective ``P = |w|^2 / 2 + sum_r
-c_r max(0, 1 - m_r)`` of margins m, the caps c being C times the weights of the rows: as for the
-squared loss and for hard margins, the inverse length of the best predictor, slack included. Weights
-``u = s q`` that stay below the caps prove that no objective is below ``s - |A^T u|^2 / 2``.
+Where weights are capped, margins are soft, and mean what :mod:`marginsvm.certify.caps` says.
 
 Both bounds are in units of the problem's radius, and moved outward by a bound on their rounding
 error, which the problem's error model gives. Sums of few terms are computed in extended
@@ -21,11 +18,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from marginsvm._rounding import FEW, PAIRWISE, SMALL, UNIT
+from marginsvm._rounding import FEW, PAIRWISE, SMALL
 from marginsvm._typing import Array
+from marginsvm.certify.caps import Caps
 from marginsvm.certify.certifiable import Certifiable, LowestMargins, Predictor
 from marginsvm.certify.tolerances import IMBALANCE_SURCHARGE, SCALABLE_MARGIN
-from marginsvm.rows import Rows, Vector
+from marginsvm.rows import Vector
 
 
 def upper_bound(problem: Certifiable, vector: Vector) -> float:
@@ -38,44 +36,17 @@ def upper_bound(problem: Certifiable, vector: Vector) -> float:
     check of a certificate may take the mean of the examples as origin. It then finds a longer
     ``A^T q``, by up to ``r imbalance``, and examples at a distance of up to 2 r. With a
     surcharge of ``3 r imbalance``, the bound is no smaller than the one that the check computes.
-
-    With the hinge loss, the best intercept gives some row the margin 1, so that it is below
-    ``1 + r |w|``. So the imbalance is taken from the mass as well.
     """
     proof = problem.distribution(vector)
     length = problem.errors.proof_norm(proof)
     if problem.slack is not None:
         q = proof.weights()
         length = _with_slack(length, np.sum(problem.slack * q * q))
-    bound = length + IMBALANCE_SURCHARGE * problem.errors.farthest * proof.imbalance()
+    imbalance, farthest = proof.imbalance(), problem.errors.farthest
+    bound = length + IMBALANCE_SURCHARGE * farthest * imbalance
     if problem.caps is not None:
-        mass = proof.mass - 2.0 * proof.imbalance()
-        return _of_capped_weights(problem.caps, proof.weights(), bound, mass)
+        return problem.caps.upper_bound(proof.weights(), bound, proof.mass, imbalance, farthest)
     return bound / proof.mass
-
-
-def _of_capped_weights(caps: Array, q: Array, length: float, mass: float) -> float:
-    """Upper bound that weights prove at their best multiple below the caps."""
-    s = multiple_below_caps(caps, q, length, mass)
-    objective = s * (mass - 0.5 * s * length**2)
-    return (1.0 + FEW) / np.sqrt(2.0 * objective) if 0.0 < objective < np.inf else np.inf
-
-
-def multiple_below_caps(caps: Array, q: Array, length: float, mass: float) -> float:
-    """The factor of weights at which they prove most, all of them below their caps.
-
-    Parameters
-    ----------
-    caps, q : ndarray
-        Largest weights, and weights.
-    length : float
-        ``|A^T q|``.
-    mass : float
-        Sum of the weights.
-    """
-    used = q > 0.0
-    s = float((caps[used] / q[used]).min(initial=np.inf)) * (1.0 - FEW)
-    return min(s, mass / length**2) if length > 0.0 else s
 
 
 def rounding_error(problem: Certifiable, vector: Vector) -> float:
@@ -96,7 +67,7 @@ def lower_bound(
     """Predictor of a vector, and a lower bound on the margin of its published numbers.
 
     The predictor is scaled to decision values of 1 on the closest examples or, if it does not
-    separate, to norm 1. With the hinge loss, it keeps the scale of the vector.
+    separate, to norm 1. Where weights are capped, the caps say which margin becomes 1.
 
     Parameters
     ----------
@@ -112,7 +83,7 @@ def lower_bound(
     else:
         measured = LowestMargins(vector, problem.rows.group_min(margins), margins)
     if problem.caps is not None:
-        return _of_hinge_loss(problem, measured, offsets, problem.caps)
+        return _of_caps(problem, measured, offsets, problem.caps)
     if offsets is None:
         offsets = problem.rows.best_offsets(measured.low)
     if problem.slack is None:
@@ -172,7 +143,8 @@ def _of_hard_margin(problem: Certifiable, measured: LowestMargins, offsets: Arra
         least = max(least, _sharpened(problem, predictor, measured.margins, smallest, scale))
     if smallest.margin <= smallest.error:
         least = min(least, 0.0)  # rounding hides the sign: no positive margin is claimed
-    return predictor._replace(margin=least / norm)
+    margin = least / norm
+    return predictor._replace(margin=margin, separates=bool(margin > problem.errors.resolution))
 
 
 def _of_soft_margin(
@@ -200,68 +172,20 @@ def _of_soft_margin(
     return predictor._replace(margin=least / norm)
 
 
-def _of_hinge_loss(
-    problem: Certifiable, measured: LowestMargins, offsets: Array | None, caps: Array
+def _of_caps(
+    problem: Certifiable, measured: LowestMargins, offsets: Array | None, caps: Caps
 ) -> Predictor:
-    """Lower bound of a soft margin whose slack is not squared, at the best scale of the vector."""
-    vector, rows, margins = measured.vector, problem.rows, measured.margins
-    assert margins is not None  # the examples of this loss are at hand
+    """Lower bound where weights are capped, so that some rows may miss their margin."""
+    rows, margins = problem.rows, measured.margins
+    assert margins is not None  # the examples of such a problem are at hand
     if offsets is None:
-        offsets = hinge_offsets(rows, margins, caps)
-    norm = problem.errors.predictor_norm(vector)
+        offsets = caps.offsets(rows, margins)
+    norm = problem.errors.predictor_norm(measured.vector)
     smallest = _smallest(problem, measured, offsets, norm)
     margins = margins + rows.expand(offsets[:, None] - offsets) - smallest.error
-    t = hinge_scale(norm**2, margins, caps)
-    slack = np.maximum(1.0 - t * margins, 0.0)
-    objective = (0.5 * (t * norm) ** 2 + float(np.sum(caps * slack))) * (1.0 + 2.0 * PAIRWISE)
-    predictor = _published(problem, smallest, rows.unit / t, smallest.quick > 0.0)
-    least = (1.0 - FEW) / np.sqrt(2.0 * objective) if 0.0 < objective < np.inf else 0.0
-    return predictor._replace(margin=float(least))
-
-
-def hinge_offsets(rows: Rows, margins: Array, caps: Array) -> Array:
-    """Class offsets of two classes at which the capped slack of these margins is least.
-
-    The slack is linear between the intercepts that give some row the margin 1. Of several best
-    ones, the middle is taken.
-    """
-    if not rows.balanced:
-        return np.zeros(1)
-    y = rows.moves(np.ones(rows.score_shape))
-    at = y * (1.0 - margins)
-    order = np.argsort(at, kind="stable")
-    passed, first = np.cumsum(caps[order]), float(caps[y > 0.0].sum())
-    slope = passed - first
-    slope[np.abs(slope) <= len(slope) * UNIT * passed[-1]] = 0.0
-    low, high = np.searchsorted(slope, 0.0, "left"), np.searchsorted(slope, 0.0, "right")
-    b = 0.5 * float(at[order[low]] + at[order[min(int(high), len(at) - 1)]])
-    return np.array([-0.5, 0.5]) * b
-
-
-def hinge_scale(squared: float, margins: Array, caps: Array) -> float:
-    """Factor of a predictor at which its objective is least; 1 where that would be 0.
-
-    The derivative of ``squared t^2 / 2 + sum caps max(0, 1 - t m)`` grows with t, by jumps where a
-    row reaches the margin 1.
-
-    Parameters
-    ----------
-    squared : float
-        Squared norm of the predictor.
-    margins, caps : ndarray
-        Of all rows.
-    """
-    positive = margins > 0.0
-    m, gain = margins[positive], (caps * margins)[positive]
-    order = np.argsort(-m, kind="stable")
-    m, gain = m[order], gain[order]
-    pull = float(np.sum(caps * margins)) - np.append(0.0, np.cumsum(gain))  # before each jump
-    reached = squared <= pull[1:] * m  # at the jump itself, what is left still pulls on
-    i = int(np.count_nonzero(np.logical_and.accumulate(reached)))
-    t = pull[i] / squared if squared > 0.0 else np.inf
-    if i < len(m):
-        t = min(t, 1.0 / m[i])
-    return float(t) if 0.0 < t < np.inf else 1.0
+    least, common = caps.lower_bound(norm, margins)
+    scale = common * rows.unit or norm / problem.radius
+    return _published(problem, smallest, scale, smallest.quick > 0.0)._replace(margin=least)
 
 
 def _sharpened(

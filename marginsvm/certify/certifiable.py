@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 from marginsvm._typing import Array
+from marginsvm.certify.caps import Caps
 from marginsvm.certify.tolerances import MAX_OVERLAP_EFFORT
 from marginsvm.rows import Rows, Vector
 
@@ -168,9 +169,8 @@ class Certifiable(Protocol):
     errors : ErrorModel
     width : float
         Numbers in a row that is written out as features; infinite where it cannot be.
-    caps : ndarray or None
-        Largest weights of the rows, of the shape of margins, where the loss is the hinge loss: C
-        times the weight of the example (units of the inverse radius squared). None: no caps.
+    caps : Caps or None
+        Largest weights of the rows, where no example may count for too much. None: no caps.
     overlap_checks : OverlapChecks
         Results of earlier checks of whether weights prove that the classes overlap.
     """
@@ -179,7 +179,7 @@ class Certifiable(Protocol):
     n_rows: int
     radius: float
     errors: ErrorModel
-    caps: Array | None
+    caps: Caps | None
     overlap_checks: OverlapChecks
 
     @property

@@ -40,6 +40,9 @@ class MarginCertificate:
     of : str
         What the margins are those of, in words: ``X`` or, with ``normalize=True``, the examples
         divided by their norms. ``separable`` is about X in either case.
+    nu : float or None
+        If not None, margins are means of the worst margins of this share of the examples
+        (dimensionless). ``separable`` is about all examples in either case.
 
     Examples
     --------
@@ -58,6 +61,7 @@ class MarginCertificate:
     weights: sp.csr_array
     radius: float
     of: str = "X"
+    nu: float | None = None
 
     @property
     def gap(self) -> float:
@@ -88,29 +92,34 @@ class MarginCertificate:
                 known = "the classes overlap: no predictor separates them"
             else:
                 known = (
-                    f"no predictor has a margin{self._where} above "
-                    f"{at_most(self.margin_bound, 3)}, next to nothing beside the data's radius of "
-                    f"{self.radius:.3g}"
+                    f"no predictor has a {self._what} above "
+                    f"{at_most(self.margin_bound, 3)}, which is negligible beside the radius "
+                    f"{self.radius:.3g} of the data"
                 )
             return f"proved that {known} (certificate_.weights is the proof)."
         how = "stalled" if self.status == "stalled" else f"ended after max_iter={max_iter} rounds"
-        bounds = bounds_text(self.margin, self.margin_bound, self._where)
+        bounds = bounds_text(self.margin, self.margin_bound, self._what)
         return f"{how} with {bounds}, a relative gap of {self.gap:.3g} > tol={tol}."
 
     @property
-    def _where(self) -> str:
-        """Words that name what the margins are those of; empty for X itself."""
-        return "" if self.of == "X" else f" on {self.of}"
+    def _what(self) -> str:
+        """Words for what is bounded, and what it is that of, unless that is X itself."""
+        return quantity(self.nu) + ("" if self.of == "X" else f" on {self.of}")
 
     def __str__(self) -> str:
-        bounds = bounds_text(self.margin, self.margin_bound, self._where)
+        bounds = bounds_text(self.margin, self.margin_bound, self._what)
         return f"{self.status}: {bounds} (relative gap {self.gap:.2g}), separable: {self.separable}"
 
 
-def bounds_text(lower: float, upper: float, where: str = "") -> str:
+def quantity(nu: float | None) -> str:
+    """Words for what is maximised: the smallest margin, or the mean over a share of the worst."""
+    return "margin" if nu is None else f"mean of the worst {100.0 * nu:.3g} % of margins"
+
+
+def bounds_text(lower: float, upper: float, what: str = "margin") -> str:
     """Write both bounds as an inequality; a lower one that is not positive is left out."""
     below = f"{at_least(lower)} <= " if lower > 0 else ""
-    return f"{below}best margin{where} <= {at_most(upper)}"
+    return f"{below}best {what} <= {at_most(upper)}"
 
 
 def at_least(bound: float, digits: int = 6) -> str:

@@ -65,7 +65,9 @@ def decisive(problem: Certifiable, best: Candidate, others: Iterable[Candidate])
 
 def _sharpened(problem: Certifiable, proof: Candidate) -> Iterator[Candidate]:
     """The candidate moved to few rows, where its norm is only rounding, and then itself."""
-    short = shortest_proof(problem, problem.weights(proof.vector))
+    short = None
+    if problem.caps is None:  # few rows could not have all the weight
+        short = shortest_proof(problem, problem.weights(proof.vector))
     if short is not None:
         yield Candidate(short, short.mass, precise=True)
     yield proof

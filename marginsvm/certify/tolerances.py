@@ -53,6 +53,14 @@ KERNEL_RESOLUTION = 1e-7
 """Margin (in radii) of a kernel predictor up to which its sign is not claimed: norms are square
 roots of sums of kernel values that cancel, so that half the digits of float64 are left."""
 
+EXCESS_SURCHARGE = 8.0
+"""Surcharge on an upper bound for each unit by which its weights exceed their caps (in radii), see
+:meth:`marginsvm.certify.caps.ShareCaps.upper_bound`."""
+
+ROUNDED_SHARE = 1e-12
+"""Excess of a share of the examples over the largest that the classes allow (relative to it) that
+is the rounding of both: they are sums of weights, and quotients of them."""
+
 MAX_BALANCED_EXACTLY = 1024
 """Largest number of rows with weight whose weights are corrected to balance exactly. With more, the
 upper bound includes a surcharge for the imbalance that is left."""

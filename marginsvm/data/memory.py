@@ -12,6 +12,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from marginsvm._typing import Array
+from marginsvm.data.device import DeviceRows
 from marginsvm.data.normalized import NormalizedRows, normalized
 from marginsvm.data.passes import Block, BlockCallback
 from marginsvm.data.threads import ordered_map
@@ -45,6 +46,8 @@ class Store(ABC):
         All examples, if they are in memory.
     normalized : bool
         Whether the examples are divided by their norms, see ``divided``.
+    at_hand : bool
+        Whether some of the examples can be taken without a pass over all.
     remote : bool
         Whether they are on other machines, so that what is sent should not grow with their number.
     """
@@ -55,6 +58,7 @@ class Store(ABC):
     n_blocks: int
     whole: Any = None
     normalized: bool = False
+    at_hand: bool = False
     remote: bool = False
 
     @abstractmethod
@@ -70,6 +74,10 @@ class Store(ABC):
     @abstractmethod
     def take(self, index: Array) -> Any:
         """Some of the examples."""
+
+    def few(self, index: Array) -> Any:
+        """Some of the examples, for a product with them where they are."""
+        return self.take(index)
 
     @abstractmethod
     def divided(self, constant: float) -> Store:
@@ -87,6 +95,8 @@ class MemoryStore(Store):
     ----------
     X : ndarray, CSR matrix or array, or NormalizedRows, of shape (n_examples, n_features)
     """
+
+    at_hand = True
 
     def __init__(self, X: Any) -> None:
         self.whole = X
@@ -117,7 +127,8 @@ class MemoryStore(Store):
 def chunks(X: Any, start: int = 0) -> list[list[Block]]:
     """Blocks of X, in lists for threads to share; its rows count from ``start``."""
     n, d = X.shape
-    if sp.issparse(X.X if isinstance(X, NormalizedRows) else X):
+    given = X.X if isinstance(X, NormalizedRows) else X
+    if sp.issparse(given) or isinstance(given, DeviceRows):
         size = max(1, n)
     else:
         size = max(1, _BLOCK_BYTES // max(1, d * X.itemsize))

@@ -17,13 +17,17 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from marginsvm._rounding import is_dense
 from marginsvm._typing import Array
+from marginsvm.data.device import DeviceRows
 
 # Examples whose norms are computed at a time.
 _BLOCK = 1024
 # Norm (units of x) below which an example's numbers are denormal, or nearly: float64 holds too few
 # of their digits for the direction to mean anything.
 _TINY = 1e-290
+# Norms (units of x) between which no square that counts vanishes or overflows.
+_SMALL, _LARGE = 1e-145, 1e150
 Kernel = Callable[[Any, Any], Array]
 
 
@@ -32,7 +36,7 @@ class NormalizedRows:
 
     Parameters
     ----------
-    X : ndarray or CSR matrix or array of shape (n, d)
+    X : ndarray, CSR matrix or array, or DeviceRows, of shape (n, d)
     scale : ndarray of shape (n,)
         Inverses of the norms; 0 for a row of zeros.
     constant : float
@@ -74,7 +78,7 @@ class NormalizedRows:
 
     def toarray(self) -> Array:
         """The rows themselves, for few of them."""
-        X = self.X.toarray() if sp.issparse(self.X) else self.X
+        X = self.X if is_dense(self.X) else self.X.toarray()
         rows = X * self.scale[:, None]
         return np.column_stack([rows, self.last]) if self.constant else rows
 
@@ -122,7 +126,14 @@ def of_normalized(kernel: Kernel) -> Kernel:
 
 
 def norms(X: Any) -> Array:
-    """Norms of the rows of a dense or CSR matrix, in float64."""
+    """Norms of the rows of a dense or CSR matrix, or of examples on a device, in float64."""
+    if isinstance(X, DeviceRows):
+        with np.errstate(over="ignore"):
+            found = np.sqrt(X.squared_lengths())
+        odd = np.flatnonzero(~((found > _SMALL) & (found < _LARGE)))
+        if len(odd):
+            found[odd] = norms(X[odd].toarray())
+        return found
     return np.concatenate([_norms(X[i : i + _BLOCK]) for i in range(0, X.shape[0], _BLOCK)])
 
 
@@ -141,7 +152,7 @@ def _norms(X: Any) -> Array:
     X = X.astype(np.float64) if sp.issparse(X) else np.ascontiguousarray(X, np.float64)
     with np.errstate(over="ignore"):  # what still does is refused where it is inverted
         norms = np.sqrt(_squares(X))
-        for factor, odd in ((2.0**600, norms < 1e-145), (2.0**-600, ~(norms < 1e150))):
+        for factor, odd in ((2.0**600, norms < _SMALL), (2.0**-600, ~(norms < _LARGE))):
             if odd.any():
                 norms[odd] = np.sqrt(_squares(X[odd] * factor)) / factor
     return norms

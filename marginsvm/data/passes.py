@@ -16,6 +16,7 @@ import numpy as np
 
 from marginsvm._rounding import LONG, is_dense, product, summed, times
 from marginsvm._typing import Array
+from marginsvm.data.device import DeviceRows, is_full
 from marginsvm.data.normalized import NormalizedRows, norms
 from marginsvm.rows import LpNorm, Rows
 
@@ -46,11 +47,13 @@ class Centre(NamedTuple):
     mean: Array | None = None
     far: bool = False
 
-    def widened(self, work: Callable[[Array], Array], X: Array) -> list[Array]:
+    def widened(self, work: Callable[[Any], Array], X: Any) -> list[Array]:
         """Apply ``work`` in float64 to a dense block, about the mean if that is far.
 
         Where this takes a copy, it is of a few rows at a time.
         """
+        if isinstance(X, DeviceRows):
+            return [work(X.about(self.mean if self.far else None))]
         if X.dtype == np.float64 and not self.far:
             return [work(X)]
         size = max(1, _WIDENED_BYTES // (8 * max(1, X.shape[1])))
@@ -75,9 +78,12 @@ def squared_lengths(rows: Rows, blocks: Iterable[Block], norm: LpNorm, centre: C
     """Squared lengths of the examples, about the mean."""
 
     def of(X: Any) -> Array:
-        known = isinstance(X, NormalizedRows)
-        squared = X.squared_norms() if known else norm.squared_lengths(X)
-        if centre.mean is None or (centre.far and is_dense(X)):
+        if isinstance(X, NormalizedRows):
+            squared = X.squared_norms()
+        else:
+            there = isinstance(X, DeviceRows)
+            squared = X.squared_lengths(norm.q) if there else norm.squared_lengths(X)
+        if centre.mean is None or (centre.far and is_full(X)):
             return squared
         if norm.p != 2.0:
             return norm.squared_distances(X, centre.mean)
@@ -86,7 +92,7 @@ def squared_lengths(rows: Rows, blocks: Iterable[Block], norm: LpNorm, centre: C
     lengths: list[Array] = []
     with np.errstate(all="ignore"):  # X may hold anything: this is the first look at it
         for _, X in blocks:
-            lengths += centre.widened(of, X) if is_dense(X) else [of(X)]
+            lengths += centre.widened(of, X) if is_full(X) else [of(X)]
     return np.concatenate(lengths)
 
 
@@ -96,6 +102,8 @@ def weighted_sum(
     """``V^T X``, summed in ``dtype``; dense blocks are taken about the mean if that is far."""
 
     def of(V: Array, X: Any) -> Array:
+        if isinstance(X, DeviceRows):
+            return V.T @ (X.about(centre.mean) if centre.far else X)
         if not is_dense(X):
             return V.T @ X
         return summed(about_the_mean(V, X)) if centre.far and len(X) else product(V.T, X)
@@ -111,7 +119,11 @@ def weighted_sum(
 
 def tallest(rows: Rows, blocks: Iterable[Block]) -> float:
     """Largest absolute value of a feature."""
-    return max(float(abs(X).max()) for _, X in blocks)
+
+    def of(X: Any) -> float:
+        return float(abs(np.array(X.extremes()) if isinstance(X, DeviceRows) else X).max())
+
+    return max(of(X) for _, X in blocks)
 
 
 def spread(rows: Rows, blocks: Iterable[Block], centre: Centre) -> Array:
@@ -119,12 +131,19 @@ def spread(rows: Rows, blocks: Iterable[Block], centre: Centre) -> Array:
     offset = 0.0 if centre.mean is None else centre.mean
 
     def of(X: Any) -> Array:
-        if is_dense(X):
-            high, low = X.max(axis=0).astype(np.float64), X.min(axis=0).astype(np.float64)
+        if is_full(X):
+            low, high = _extremes(X)
             return np.maximum(np.abs(high - offset), np.abs(low - offset))
         return abs(X).max(axis=0).toarray().ravel().astype(np.float64) + np.abs(offset)
 
     return reduce(np.maximum, (of(X) for _, X in blocks))
+
+
+def _extremes(X: Any) -> tuple[Array, Array]:
+    """Smallest and largest value of each feature, in float64."""
+    if isinstance(X, DeviceRows):
+        return X.extremes()
+    return X.min(axis=0).astype(np.float64), X.max(axis=0).astype(np.float64)
 
 
 def longest(rows: Rows, blocks: Iterable[Block]) -> float:
@@ -144,7 +163,7 @@ def scores(
     """``X W^T - shift``; ``on_block`` is called with every block and its margins."""
     F: list[Array] = []
     for block, X in blocks:
-        if precise and is_dense(X):
+        if precise and is_full(X):
             part = np.concatenate(centre.widened(lambda A: product(A, W.T, LONG), X))
             part = part if centre.far else part - shift
         else:
@@ -204,7 +223,7 @@ def columns(rows: Rows, blocks: Iterable[Block], right: Array, centre: Centre) -
     """Inner products of the examples with those of ``right``, one row for each of these."""
     out: list[Array] = []
     for _, X in blocks:
-        if is_dense(X):
+        if is_full(X):
             out += [part.T for part in centre.widened(lambda A: times(A, right.T), X)]
         else:
             out.append((X @ right.T).T)
@@ -217,6 +236,10 @@ def second_moments(rows: Rows, blocks: Iterable[Block], weight: Array, centre: C
     for block, X in blocks:
         d = X.shape[1]
         H = np.zeros((d + 1, d + 1)) if H.ndim == 0 else H
+        if isinstance(X, DeviceRows):
+            some = np.flatnonzero(weight[block])
+            H += X[some].about(centre.mean).second_moments(weight[block][some])
+            continue
         size = max(1, WRITTEN_OUT // (d + 1))
         for sign in (1.0, -1.0):  # x'x is one product of half the price
             signed = sign * weight[block]
@@ -300,6 +323,8 @@ def squares(
 
 def _squared(X: Any) -> Any:
     """Squares of the entries of a stand-in for a matrix, or of a CSR matrix."""
+    if isinstance(X, DeviceRows):
+        return X.squared()
     if isinstance(X, NormalizedRows):
         return NormalizedRows(_squared(X.X), X.scale**2, X.constant**2)
     return X * X if is_dense(X) else type(X)((X.data**2, X.indices, X.indptr), shape=X.shape)
@@ -315,4 +340,7 @@ def _with_weight(
         index: Array | slice = block
         if len(some) < _MOST * X.shape[0]:
             index, X = some + block.start, X[some]
-        yield index, X.astype(np.float64) - centre.mean if centre.far else X
+        if centre.far:
+            there = isinstance(X, DeviceRows)
+            X = X.about(centre.mean) if there else X.astype(np.float64) - centre.mean
+        yield index, X

@@ -12,6 +12,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from marginsvm._typing import Array
+from marginsvm.data.device import DeviceRows
 from marginsvm.data.memory import Store, chunks
 from marginsvm.data.normalized import NormalizedRows, normalized
 from marginsvm.data.passes import Block
@@ -172,7 +173,7 @@ def ahead(blocks: Iterable[T]) -> Iterator[T]:
 
 def _by_index(index: Array, X: Any) -> dict[int, Any]:
     """Examples by their index, each in memory of its own."""
-    X = X.toarray() if isinstance(X, NormalizedRows) else X
+    X = X.toarray() if isinstance(X, NormalizedRows | DeviceRows) else X
     return {int(i): X[k : k + 1].copy() for k, i in enumerate(index)}
 
 

@@ -42,17 +42,21 @@ def remedies(
         return _thinner(estimator, problem, progress.confirmed)
     if limit := algorithm.limit(progress.state):
         return limit
-    return _coarser(estimator, problem) if _hidden_by_rounding(estimator) else _longer(estimator)
+    if _hidden_by_rounding(estimator):
+        return _coarser(estimator, problem)
+    return _longer(estimator, problem)
 
 
 def _thinner(estimator: Any, problem: KernelMatrixAdapter, bounds: ConfirmedBounds | None) -> str:
     """Say what the model is, and advise a soft margin, or a search for a thinner one."""
-    whose = "" if "C" in estimator.get_params() else "MaxMarginClassifier with "
-    model, soft = "", f"{whose}C < inf gives a soft margin"
+    model, soft = "", _softer(estimator, problem)
+    if problem.nu is not None:
+        return f"{soft.capitalize()}."
     if bounds is not None and bounds.words:
         C = first_C(problem, bounds)
         model = f"The model is {bounds.words}. "
-        soft += "" if C is None else f": start from C={C:.1g}, and try powers of ten times that"
+        if C is not None:
+            soft += f": start from C={C:.1g}, and try ten times more and ten times less"
     if estimator.separable_ is False:
         return f"{model}{soft}."
     text = "Whether a thinner margin separates the classes is not known"
@@ -118,12 +122,22 @@ def _coarser(estimator: Any, problem: KernelMatrixAdapter) -> str:
     if np.isfinite(estimator.C):
         ways.append("a smaller C leaves less to hide")
     elif estimator.margin_ <= 0:
-        ways.append("C < inf gives a soft margin")
+        ways.append(_softer(estimator, problem))
     return f"{_IN_VAIN} rounding in float64 hides the rest; {' and '.join(ways)}."
 
 
-def _longer(estimator: Any) -> str:
+def _softer(estimator: Any, problem: KernelMatrixAdapter) -> str:
+    """Name what gives a positive margin where the smallest margin is not positive."""
+    if problem.nu is not None:
+        return "a larger nu gives a larger mean of margins"
+    whose = "" if "C" in estimator.get_params() else "MaxMarginClassifier with "
+    return f"{whose}C < inf gives a soft margin"
+
+
+def _longer(estimator: Any, problem: KernelMatrixAdapter) -> str:
     """Advise more rounds, or another C."""
+    if problem.nu is not None:
+        return "Increase max_iter, or choose a larger nu, which takes fewer rounds."
     if np.isfinite(estimator.C):
         return "Increase max_iter, or choose a smaller C, which takes fewer rounds."
     overlap = estimator.margin_ <= 0 and "C" in estimator.get_params()

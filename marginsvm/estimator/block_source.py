@@ -14,6 +14,7 @@ from sklearn.utils.validation import (
     _check_sample_weight,
     check_array,
     check_consistent_length,
+    check_non_negative,
     column_or_1d,
     validate_data,
 )
@@ -22,6 +23,7 @@ from marginsvm._typing import Array
 from marginsvm.data.mapped import rows_in_part
 from marginsvm.data.memory import Store
 from marginsvm.data.stream import StreamStore
+from marginsvm.estimator.on_device import refuse_foreign
 from marginsvm.estimator.training_set import Labels, TrainingSet, check_kernel_params, labelled
 
 if TYPE_CHECKING:
@@ -60,7 +62,10 @@ def block_set(estimator: Any, source: Any) -> TrainingSet:
 
     def store(dtype: np.dtype, labels: Labels) -> StreamStore:
         reader = _Reader(source, found.sizes, dtype, labels.kept if labels.n_dropped else None)
-        return StreamStore(reader, labels.codes, found.n_features, dtype, found.first.sparse)
+        read: Callable[[], Iterator[Any]] = reader
+        if hasattr(source, "copied"):  # to a device, by the thread that reads ahead
+            read = lambda: source.copied(reader())  # noqa: E731
+        return StreamStore(read, labels.codes, found.n_features, dtype, found.first.sparse)
 
     return found.training_set(store)
 
@@ -81,19 +86,31 @@ def look(name: str, number: int, block: Any) -> tuple[Any, Seen]:
     """Check a single block for an estimator of this name; return its matrix and the findings."""
     try:
         X, y, weight = _unpacked(block)
+        refuse_foreign(name, X)
         if X.shape[0] == 0:
             return X, Seen(number, 0, np.empty(0), None, np.dtype(float), False, {})
         probe = type(name, (BaseEstimator,), {})()  # the estimator itself stays as it was
         X, y = validate_data(probe, X, y, accept_sparse="csr", dtype=_FLOATS)
         check_classification_targets(y)
         if weight is not None:
-            weight = _check_sample_weight(
-                weight, X, dtype=float, ensure_non_negative=True, allow_all_zero_weights=True
-            )
+            weight = _weights(weight, X.shape[0])
     except (ValueError, TypeError) as error:
         raise type(error)(f"block {number}: {error}") from error
     features = {name: getattr(probe, name) for name in _FEATURES if hasattr(probe, name)}
     return X, Seen(number, X.shape[0], y, weight, X.dtype, sp.issparse(X), features)
+
+
+def _weights(weight: Any, n_samples: int) -> Array:
+    """Validate a block's sample weights. They may all be 0: other blocks may have others."""
+    weight = np.full(n_samples, weight) if np.ndim(weight) == 0 else weight
+    weight = check_array(weight, ensure_2d=False, dtype=np.float64, input_name="sample_weight")
+    if weight.shape != (n_samples,):
+        raise ValueError(
+            f"sample_weight has the shape {weight.shape}, but must be a number or have the shape "
+            f"({n_samples},): a weight for each example"
+        )
+    check_non_negative(weight, "`sample_weight`")
+    return weight
 
 
 class Scan:

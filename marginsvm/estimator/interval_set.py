@@ -12,6 +12,7 @@ from sklearn.utils.validation import _check_sample_weight, check_array, validate
 
 from marginsvm._typing import Array
 from marginsvm.certify.tolerances import ROUNDING_RTOL_OF_TOL
+from marginsvm.estimator.on_device import refuse_foreign
 from marginsvm.estimator.prediction import canonical
 from marginsvm.kernel_matrix import LinearAdapter
 from marginsvm.rows import Intervals, LpNorm, OutputRows
@@ -66,6 +67,7 @@ class IntervalSet:
 
 def interval_set(estimator: Any, X: Any, y: Any, sample_weight: Any, bounds: Any) -> IntervalSet:
     """Validate the arguments of ``fit`` before a fit begins."""
+    refuse_foreign(type(estimator).__name__, X)
     probe, floats = copy(estimator), [np.float64, np.float32]
     if y is None and bounds is not None:
         y = np.asarray(bounds)[..., 0]

@@ -32,27 +32,27 @@ class CommonParameters:
     Parameters
     ----------
     class_weight : dict or "balanced"
-        Factors (dimensionless) of the weights of examples, by class. A dict gives them by label,
-        1 where it does not name a class. ``"balanced"`` makes all classes weigh the same:
-        n / (k n_c) for class c of k classes, where n and n_c count the examples with their
-        ``sample_weight``. A factor of 0 leaves a class out. With a soft margin, slack in an example
-        costs C times its weight. Without one, positive weights change neither the maximum
-        margin nor its bounds, but only the path of a fit (algorithms that keep a distribution
-        over the examples begin it in proportion to the weights) and the model where nothing
-        separates.
+        Factors (dimensionless) by which the weights of a class's examples are multiplied. A dict
+        gives them by label; classes that it does not name have the factor 1. ``"balanced"`` makes
+        all classes weigh the same: the factor of class c of k classes is n / (k n_c), where n and
+        n_c count the examples with their ``sample_weight``. A factor of 0 leaves a class out.
+        With a soft margin, the slack of an example costs C times its weight. A hard margin and its
+        bounds do not depend on positive weights; only the course of the fit does, and the model
+        that is left if nothing separates the classes.
     fit_intercept : bool
         Whether to fit an intercept; it is not penalised.
     stopping : {"gap", "separation"}
-        Stop at the certified relative gap ``tol``, or at any separator of the examples.
+        When to end the fit: when the certified relative gap is at most ``tol``, or as soon as the
+        predictor has no training errors.
     tol : float
-        Relative gap between the certified bounds (dimensionless).
+        Relative gap between the certified bounds at which the fit ends (dimensionless).
     max_iter : int
-        Rounds in all, those before a warm start included.
+        Largest number of rounds, those before a warm start included.
     warm_start : bool
         Continue from the end of the previous fit on the same data; the result is, bit for bit,
-        that of a single longer fit. With other sample or class weights, begin anew.
+        that of a single longer fit. With other sample or class weights, a new fit starts.
     verbose : bool or int
-        Print the bounds and the gap after rounds 1, 2, 4, 8 and so on.
+        Whether to print the bounds and the gap after rounds 1, 2, 4, 8 and so on.
 
     Attributes
     ----------
@@ -108,11 +108,11 @@ class KernelParameters:
     Parameters
     ----------
     C : float
-        Soft margin (dimensionless): the problem of ``LinearSVC(loss="squared_hinge")``, with
-        an intercept that is not penalised, or without. inf asks for a separator. With
-        ``C < inf`` and ``stopping="separation"``, a fit ends when the predictor separates the
-        examples without slack, or at the gap ``tol``, whichever is first. A warm start with
-        another C begins anew.
+        Cost of slack (dimensionless). ``inf`` asks for a hard margin: no training errors. A
+        finite C gives the soft margin of ``LinearSVC(loss="squared_hinge")`` with the same C,
+        except that the intercept is not penalised. With ``C < inf`` and
+        ``stopping="separation"``, the fit ends when the predictor has no training errors, or at
+        the gap ``tol``, whichever comes first. A warm start with another C starts a new fit.
     kernel : str or callable
         ``"linear"``, ``"precomputed"``, a name known to
         ``sklearn.metrics.pairwise.pairwise_kernels``, or ``kernel(X, Y) -> matrix``,
@@ -126,8 +126,8 @@ class KernelParameters:
     coef0 : float
         Constant of the polynomial and sigmoid kernels (dimensionless).
     kernel_params : dict
-        Parameters of a callable kernel, passed as keywords. For a named kernel, its parameters
-        may be given here in place of gamma, degree and coef0; other names raise an error.
+        Keyword arguments of a callable kernel. The parameters of a named kernel may be given here
+        as well, in place of gamma, degree and coef0; other names are an error.
 
     Attributes
     ----------
@@ -151,6 +151,25 @@ class KernelParameters:
 
 
 @with_parameters
+class ShareParameters:
+    """A share of the examples whose margins count by their mean.
+
+    Parameters
+    ----------
+    nu : float in (0, 1]
+        Robust margin, two classes: in place of the smallest margin, the mean of the worst margins
+        of this share of the examples (dimensionless; by their weights, with ``sample_weight``) is
+        maximised. No example then has more than 1 / (nu n) of the weight in the solution, so that
+        few wrong labels decide little. With an intercept, half of the share is in either class.
+        It is the problem of NuSVC, whose nu must be as small as the classes allow: at most twice
+        the share of the smaller one. ``margin_``, ``margin_bound_`` and ``gap_`` are then those
+        of this mean. None: the smallest margin. Needs ``C=inf``.
+    """
+
+    nu: float | None = parameter(Interval(Real, 0.0, 1.0, closed="right"), None, default=None)
+
+
+@with_parameters
 class NormalizeParameters(CommonParameters):
     """Whether examples are divided by their norms.
 
@@ -160,11 +179,12 @@ class NormalizeParameters(CommonParameters):
         Whether to fit an intercept; it is not penalised, unless ``normalize=True``.
     normalize : bool
         Divide each example by its norm (with kernels, in feature space), also in prediction.
-        With ``fit_intercept=False``, margins are then the paper's rho_K. With an intercept,
-        a constant feature joins each example first: ``(x, s) / ||(x, s)||``, s being the
-        largest norm of an example. All published margins are those of the divided examples, as
-        ``certificate_.of`` says; ``separable_`` and the decision boundary ``w.x + b = 0`` are
-        those of X. A precomputed kernel must have K(x, x) = 1.
+        With ``fit_intercept=False``, margins are then rho_K of Ramdas and Pena (2014). With an
+        intercept, a constant feature is added to each example first, and the rows are
+        ``(x, s) / ||(x, s)||``, where s is the largest norm of an example. All published margins
+        are those of the divided examples, as ``certificate_.of`` says. ``separable_`` and the
+        decision boundary ``w.x + b = 0`` are those of X. A precomputed kernel must have
+        K(x, x) = 1.
 
     Attributes
     ----------
@@ -224,10 +244,11 @@ class LpParameters(PNormParameters, CommonParameters):
     Parameters
     ----------
     fit_intercept : bool
-        Whether to fit an intercept. Unlike in the batch algorithms, it is penalised.
+        Whether to fit an intercept. It is penalised, unlike in most other estimators; see
+        ``intercept_scaling``.
     max_iter : int
-        Epochs in all, those before a warm start included. An epoch has one step for each row;
-        an example has a row for each class other than its own.
+        Largest number of epochs, those before a warm start included. An epoch has one step for each
+        row; an example has a row for each class other than its own.
 
     Attributes
     ----------

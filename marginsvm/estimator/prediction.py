@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import warnings
+from functools import partial
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 from sklearn.exceptions import InconsistentVersionWarning
 from sklearn.metrics.pairwise import pairwise_kernels
+from sklearn.utils._array_api import check_same_namespace, get_namespace
 from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from marginsvm._typing import Array
 from marginsvm._version import __version__
 from marginsvm.data import mapped
+from marginsvm.data.device import Device, DeviceRows, kernel_of_rows, kernel_on_host
 from marginsvm.data.normalized import inverse, norms, norms_in_kernel
+from marginsvm.estimator.on_device import fitted_there, labels_of, place_of, rows_of, types_of
 
 _BLOCK_BYTES = 2**25  # memory of the kernel values of a test set that are computed together
 
@@ -29,6 +33,7 @@ class PredictorMixin:
     coef0: float
     kernel_params: dict[str, Any] | None
     normalize: bool = False  # some estimators have it as a parameter
+    _runs_on_devices: bool = False  # whether fits are by passes, which run where the examples are
     constant_: float  # fitted with normalize=True
     classes_: Array
     coef_: Array
@@ -56,7 +61,8 @@ class PredictorMixin:
             else:
                 named = {"gamma": self._gamma, "degree": self.degree, "coef0": self.coef0, **params}
                 K = pairwise_kernels(X, Y, metric=self.kernel, filter_params=True, **named)
-        if not np.isfinite(K).all():
+        xp = get_namespace(K)[0]
+        if not xp.all(xp.isfinite(K)):
             raise ValueError(
                 f"kernel {self.kernel!r} gives values that are not finite on these examples: scale "
                 "X, or choose other kernel parameters"
@@ -69,7 +75,12 @@ class PredictorMixin:
             return norms(X)
         if self.kernel == "precomputed":  # fit refuses other kernels
             return np.ones(X.shape[0])
-        return norms_in_kernel(self._kernel_matrix, X)
+        return norms_in_kernel(self._kernel_of(X), X)
+
+    def _kernel_of(self, X: Any) -> Any:
+        """The kernel function for these examples, with its values on the host."""
+        kernel = self._kernel_matrix
+        return kernel_on_host(kernel) if isinstance(X, DeviceRows) else kernel
 
     def decision_function(self, X: Any) -> Array:
         """Signed distance to the boundary, relative to that of the closest training example.
@@ -80,7 +91,8 @@ class PredictorMixin:
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features)
-            Precomputed kernels: of shape (n_samples, n_training_samples).
+            Precomputed kernels: of shape (n_samples, n_training_samples). With scikit-learn's
+            ``array_api_dispatch``: an array where those of ``fit`` were.
 
         Returns
         -------
@@ -89,33 +101,50 @@ class PredictorMixin:
             distances in the units of X (unless ``normalize=True``).
         """
         check_is_fitted(self)
+        check_same_namespace(X, self, attribute="intercept_", method="decision_function")
         size = mapped.rows_in_part(X)
         if size and len(X) > 0:
             return np.concatenate([self.decision_function(x) for x in mapped.parts(X, size)])
-        things = as_objects(self.kernel, X)
-        floats = [np.float64, np.float32]
+        place, things = place_of(X), as_objects(self.kernel, X)
         if things is None:
-            X = validate_data(self, X, accept_sparse="csr", dtype=floats, reset=False)
+            types = types_of(place)
+            X = rows_of(
+                validate_data(self, X, accept_sparse="csr", dtype=types, reset=False), place
+            )
         else:
             X = things
-        if self.kernel == "linear":
-            F = safe_sparse_dot(X, self.coef_.T, dense_output=True) + self.intercept_
-        else:
-            size = int(min(max(1, _BLOCK_BYTES // (8 * max(1, len(self.support_)))), 1024))
-            starts = range(0, X.shape[0], size)
-            F = np.concatenate([self._kernel_scores(X[i : i + size]) for i in starts])
+        F = self._linear_scores(X, place) if self.kernel == "linear" else self._by_kernel(X, place)
+        F = F + fitted_there(self.intercept_, place)
         if self.normalize:
-            F *= inverse(np.hypot(self._norms(X), self.constant_))[:, None]
-        return F[:, 0] if len(self.classes_) == 2 else F
+            factor = inverse(np.hypot(self._norms(X), self.constant_))
+            F = F * fitted_there(factor[:, None], place)
+        return F[:, 0] if F.shape[1] == 1 else F
 
-    def _kernel_scores(self, X: Any) -> Array:
-        if len(self.support_) == 0:  # the zero predictor; pairwise_kernels refuses an empty set
+    def _linear_scores(self, X: Any, place: Device | None) -> Any:
+        """Scores before the intercept is added, of shape (n_samples, 1) or (.., n_classes)."""
+        W = fitted_there(self.coef_, place).T
+        return safe_sparse_dot(X, W, dense_output=True) if place is None else X @ W
+
+    def _by_kernel(self, X: Any, place: Device | None) -> Any:
+        """The same with a kernel, for some examples at a time."""
+        support, V = (fitted_there(a, place) for a in (self.support_, self.dual_coef_.T))
+        n_support = int(support.shape[0])
+        size = int(min(max(1, _BLOCK_BYTES // (8 * max(1, n_support))), 1024))
+        of = partial(self._kernel_values, support=support, place=place)
+        F = [of(X[i : i + size]) @ V for i in range(0, X.shape[0], size)]
+        return np.concatenate(F) if place is None else place.xp.concat(F)
+
+    def _kernel_values(self, X: Any, support: Any, place: Device | None) -> Any:
+        """Kernel of some examples with the support vectors."""
+        if support.shape[0] == 0:  # the zero predictor; pairwise_kernels refuses an empty set
             K = np.empty((X.shape[0], 0))
-        elif self.kernel == "precomputed":
-            K = X[:, self.support_]
-        else:
-            K = self._kernel_matrix(X, self.support_vectors_)
-        return K @ self.dual_coef_.T + self.intercept_
+            return K if place is None else DeviceRows(place.put(K), place)
+        if self.kernel == "precomputed":
+            return X[:, support] if place is None else X.features(support)
+        others = rows_of(fitted_there(self.support_vectors_, place), place)
+        if place is None:
+            return self._kernel_matrix(X, others)
+        return DeviceRows(kernel_of_rows(self._kernel_matrix)(X, others), place)
 
     def predict(self, X: Any) -> Array:
         """Predict class labels.
@@ -128,9 +157,11 @@ class PredictorMixin:
         -------
         ndarray of shape (n_samples,)
         """
+        check_same_namespace(X, self, attribute="intercept_", method="predict")
         F = self.decision_function(X)
-        winner = (F > 0).astype(int) if F.ndim == 1 else F.argmax(axis=1)
-        return self.classes_[winner]
+        xp = get_namespace(F)[0]
+        winner = xp.astype(F > 0, xp.int64) if F.ndim == 1 else xp.argmax(F, axis=1)
+        return labels_of(self.classes_, winner, place_of(F))
 
     def sparsify(self) -> Any:
         """Turn ``coef_`` into a sparse matrix, which is smaller where most of it is 0.
@@ -174,6 +205,7 @@ class PredictorMixin:
         tags = super().__sklearn_tags__()  # type: ignore[misc]
         tags.input_tags.sparse = True
         tags.input_tags.pairwise = self.kernel == "precomputed"
+        tags.array_api_support = self._runs_on_devices and not callable(self.kernel)
         return tags
 
 

@@ -59,12 +59,11 @@ class Fitted:
             weights=training.embed(self.problem.distribution(bounds.proof).weights()),
             radius=self.problem.radius,
             of=rows_in_words(division.constant) if division else "X",
+            nu=self.problem.nu,
         )
 
     def _separable(self) -> bool | None:
-        if np.isfinite(self.problem.C):  # a soft margin is positive, separable or not
-            return bool(self.bounds.predictor.separates) or None
-        if self.bounds.lower > self.problem.errors.resolution:
+        if self.bounds.predictor.separates:  # a soft margin is positive, separable or not
             return True
         return False if self.bounds.overlap else None
 

@@ -17,10 +17,15 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_X_y, validate_data
 
 from marginsvm._typing import Array
+from marginsvm.certify.caps import ShareCaps
+from marginsvm.certify.checker.host import on_host
 from marginsvm.certify.tolerances import ROUNDING_RTOL_OF_TOL
+from marginsvm.data.device import Device, DeviceRows
+from marginsvm.data.device_store import DeviceStore
 from marginsvm.data.memory import as_store
 from marginsvm.data.normalized import Division, NormalizedRows, inverse, of_normalized
 from marginsvm.data.passes import longest
+from marginsvm.estimator.on_device import place_of_training, rows_of, types_of
 from marginsvm.estimator.prediction import as_objects, canonical
 from marginsvm.estimator.weights import ClassWeights
 from marginsvm.fit import Requirements
@@ -30,7 +35,7 @@ from marginsvm.kernel_matrix import (
     LazyWeightsAdapter,
     LinearAdapter,
 )
-from marginsvm.kernel_matrix.responses import OnePassResponse
+from marginsvm.kernel_matrix.responses import OnePassResponse, below
 from marginsvm.kernel_matrix.scale import NotFinite
 from marginsvm.rows import LpNorm, Rows, make_rows
 
@@ -89,9 +94,17 @@ class TrainingSet:
     division: Division | None  # with normalize=True: how examples are divided by their norms
     features: dict[str, Any]  # fitted attributes: number and names of the features
     kernel: Any  # the estimator's parameter
+    place: Device | None = None  # where examples on a device are, and fitted arrays go
 
     @classmethod
-    def of(cls, estimator: Any, X: Any, labels: Labels, features: dict[str, Any]) -> TrainingSet:
+    def of(
+        cls,
+        estimator: Any,
+        X: Any,
+        labels: Labels,
+        features: dict[str, Any],
+        place: Device | None = None,
+    ) -> TrainingSet:
         """Make a training set of examples and their labels."""
         codes, classes, kept, weights, n_dropped, _ = labels
         rows = make_rows(codes, len(classes), balanced=balances(estimator), weights=weights)
@@ -101,13 +114,29 @@ class TrainingSet:
             _division(_with_gamma(estimator, gamma), X, rows) if estimator.normalize else None
         )
         n_given = kept.size + n_dropped
-        return cls(X, rows, classes, kept, n_given, gamma, division, features, estimator.kernel)
+        of_data = rows, classes, kept, n_given, gamma, division, features
+        return cls(X, *of_data, estimator.kernel, place)
 
     def problem(self, estimator: Any, requires: Requirements) -> KernelMatrixAdapter:
-        """Make the problem of an algorithm, with the loss of its slack."""
+        """Make the problem of an algorithm, with the loss of its slack, or with capped weights."""
+        if estimator.nu is not None:
+            caps = self._caps(estimator, requires)
+            return self._problem(estimator, requires).below(caps)
         problem = self._problem(estimator, requires)
         hinge = getattr(estimator, "loss", "squared_hinge") == "hinge"
         return problem.with_hinge_loss() if hinge else problem
+
+    def _caps(self, estimator: Any, requires: Requirements) -> ShareCaps:
+        """Caps of the weights by ``nu``, where all that it needs is given."""
+        if np.isfinite(estimator.C):
+            raise ValueError(
+                f"nu={estimator.nu:g} is a soft margin by itself, in place of C, but "
+                f"C={estimator.C:g}: leave C=inf, or set nu=None"
+            )
+        caps = ShareCaps.of(self.rows, estimator.nu)
+        for response in requires.responses or ():
+            below(caps.largest, response)  # there is such a response
+        return caps
 
     def _problem(self, estimator: Any, requires: Requirements) -> KernelMatrixAdapter:
         """Choose the adapter for the kernel and the store."""
@@ -128,7 +157,7 @@ class TrainingSet:
                 store = store.divided(self.division.constant)
             used = requires.responses
             one_pass = used is not None and all(isinstance(r, OnePassResponse) for r in used)
-            if store.remote and one_pass and np.isinf(estimator.C):
+            if store.remote and one_pass and np.isinf(estimator.C) and estimator.nu is None:
                 capacity = estimator.max_iter + _SPARE
                 return LazyWeightsAdapter(store, *common, capacity=capacity)
             try:
@@ -144,7 +173,7 @@ class TrainingSet:
     def _kernel_and_examples(self, estimator: Any) -> tuple[Any, Any]:
         """Kernel function and its examples; for a given matrix, None and the matrix."""
         X, division = self.X, self.division
-        kernel = _with_gamma(estimator, self.gamma)._kernel_matrix
+        kernel = _with_gamma(estimator, self.gamma)._kernel_of(X)
         if self.kernel == "precomputed":
             if division is None or not division.constant:
                 return None, X  # all norms are 1
@@ -166,25 +195,31 @@ class TrainingSet:
 
     def support_vectors(self, support: Array) -> Any:
         """Support vectors of a kernel predictor; as in SVC, none if precomputed."""
-        return np.empty((0, 0)) if self.kernel == "precomputed" else self.X[support]
+        if self.kernel == "precomputed":
+            return np.empty((0, 0))
+        some = self.X[support]
+        return some.array if isinstance(some, DeviceRows) else some
 
 
 def training_set(estimator: Any, X: Any, y: Any, sample_weight: Any) -> TrainingSet:
     """Validate the arguments of ``fit`` before a fit begins."""
     check_kernel_params(estimator)
+    place = place_of_training(estimator, X)
+    y, sample_weight = on_host(y), on_host(sample_weight)
     # a linear adapter reads every entry when it measures X, and refuses non-finite ones then
     all_kept = sample_weight is None and estimator.class_weight is None
     measured = estimator.kernel == "linear" and not estimator.normalize and all_kept
-    floats = [np.float64, np.float32]
+    measured &= place is None
     probe = copy(estimator)  # so that the estimator stays as it was
     things = as_objects(estimator.kernel, X)
     if things is None:
+        finite = not measured
         X, y = validate_data(
-            probe, X, y, accept_sparse="csr", dtype=floats, ensure_all_finite=not measured
+            probe, X, y, accept_sparse="csr", dtype=types_of(place), ensure_all_finite=finite
         )
     else:
         X, (_, y) = things, check_X_y(np.zeros((len(things), 1)), y)
-    X = canonical(X)
+    X = on_host(X) if estimator.kernel == "precomputed" else rows_of(canonical(X), place)
     check_classification_targets(y)
     if estimator.kernel == "precomputed":
         _check_gram(X)
@@ -192,14 +227,16 @@ def training_set(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Training
             _check_norms(np.diagonal(X), zeros=not estimator.fit_intercept)
     weight = None
     if sample_weight is not None:
-        weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+        weight = _check_sample_weight(sample_weight, y, dtype=np.float64, ensure_non_negative=True)
     labels = labelled(y, weight, estimator.class_weight)
     if labels.n_dropped:
         kept = labels.kept
         X = X[kept][:, kept] if estimator.kernel == "precomputed" else X[kept]
     names = ("n_features_in_", "feature_names_in_")
     features = {name: getattr(probe, name) for name in names if hasattr(probe, name)}
-    return TrainingSet.of(estimator, X, labels, features)
+    if isinstance(X, DeviceRows):  # kernels are computed in float64
+        X = DeviceStore(X) if estimator.kernel == "linear" else X.about(None)
+    return TrainingSet.of(estimator, X, labels, features, place)
 
 
 def labelled(y: Array, weight: Array | None, class_weight: Any = None) -> Labels:
@@ -298,7 +335,7 @@ def _gamma(gamma: str | float, X: Any, weights: Array | None) -> float:
     if gamma == "auto":
         return 1.0 / X.shape[1]
     with np.errstate(over="ignore", invalid="ignore"):  # a kernel that is not finite is refused
-        variance = _variance(X.astype(np.float64, copy=False), weights)
+        variance = _variance(X, weights)
     return 1.0 / (X.shape[1] * variance) if variance > 0 else 1.0
 
 
@@ -308,6 +345,12 @@ def _variance(X: Any, weights: Array | None) -> float:
     def mean(Z: Any) -> float:
         return float(np.average(np.asarray(Z.mean(axis=1)).ravel(), weights=weights))
 
+    if isinstance(X, DeviceRows):
+        d = X.shape[1]
+        centre = float(np.average(X @ np.full(d, 1.0 / d), weights=weights))
+        squares = X.about(np.full(d, centre)).squared_lengths()
+        return float(np.average(squares, weights=weights)) / d
+    X = X.astype(np.float64, copy=False)
     centre = mean(X)
     return mean(X.multiply(X)) - centre**2 if sp.issparse(X) else mean((X - centre) ** 2)
 

@@ -22,7 +22,7 @@ class Requirements:
     ----------
     by_passes : bool
         Whether each step is a pass over all rows, so that the examples may lie anywhere: in
-        memory, in files, on a cluster. False: a step visits single rows, and needs the
+        memory, in files, on a cluster, on a device. False: a step visits single rows, and needs the
         examples in memory.
     every_row : bool
         Whether all rows take part in every step. False: few rows matter, so that computing a

@@ -114,7 +114,8 @@ def begin(
     state = algorithm.start(problem) if near is None else near
     # the passes are those of the start, and those that measured the problem
     weights, n_passes = problem.rows.weights, problem.work.lap()
-    return Progress(state, problem.C, problem.radius, weights, n_passes=n_passes, loss=problem.loss)
+    kind = problem.C, problem.radius, weights
+    return Progress(state, *kind, n_passes=n_passes, loss=problem.loss, nu=problem.nu)
 
 
 @np.errstate(over="ignore", invalid="ignore")

@@ -129,6 +129,8 @@ class Progress:
         Soft margin parameter of the problem.
     loss : str
         What slack costs there: its size, or its square.
+    nu : float or None
+        Share of the examples whose mean margin is maximised there.
     radius : float
         The problem's, which vectors are in units of.
     weights : ndarray of shape (n_examples,) or None
@@ -176,6 +178,7 @@ class Progress:
     moving: bool = False
     history: History = field(default_factory=History)
     loss: str = "squared_hinge"
+    nu: float | None = None
 
     def stalled(self, patience: int | None) -> bool:
         """Whether the last ``patience`` rounds improved neither a bound nor the gap.
@@ -193,7 +196,7 @@ class Progress:
 
     def is_of(self, problem: KernelMatrixAdapter) -> bool:
         """Whether the problem has the soft margin and the sample weights of this one."""
-        same = self.C == problem.C and self.loss == problem.loss
+        same = self.C == problem.C and self.loss == problem.loss and self.nu == problem.nu
         return same and self.has_weights_of(problem)
 
     def has_weights_of(self, problem: KernelMatrixAdapter) -> bool:

@@ -11,11 +11,12 @@ import numpy as np
 
 from marginsvm._cached import cached_property
 from marginsvm._typing import Array
+from marginsvm.certify.caps import Caps, HingeCaps
 from marginsvm.certify.certifiable import Distribution, ErrorModel, LowestMargins, OverlapChecks
 from marginsvm.certify.distribution import KnownDistribution
 from marginsvm.certify.overlap import meeting_rows
 from marginsvm.data.work import Work
-from marginsvm.kernel_matrix.responses import Response, Weights, softmax
+from marginsvm.kernel_matrix.responses import Response, Weights, below, softmax
 from marginsvm.kernel_matrix.scale import Scale
 from marginsvm.rows import LpNorm, Rows, Vector
 
@@ -59,9 +60,10 @@ class KernelMatrixAdapter(ABC):
     ----------
     n_rows : int
         Number of rows.
-    caps : ndarray or None
-        Largest weights of the rows, where slack has the cost of the hinge loss: C times the weight
-        of the example, for rows in units of the radius. None: weights are not capped.
+    caps : Caps or None
+        Largest weights of the rows, where no example may count for too much: as slack costs C
+        times its size, or as margins are means over a share of the examples. None: weights are
+        not capped.
     C : float
         Soft margin (dimensionless); infinite: a hard margin.
     radius : float
@@ -112,7 +114,7 @@ class KernelMatrixAdapter(ABC):
         self._norm = norm
         self._scale = scale
         self._slack = self._slack_of_rows()
-        self.caps: Array | None = None
+        self.caps: Caps | None = None
 
     # What subclasses implement: the operations that differ between features and kernels.
 
@@ -239,8 +241,12 @@ class KernelMatrixAdapter(ABC):
 
     def respond(self, w: Vector, mu: float = 1.0, response: Response = softmax) -> BestResponse:
         """Best response of the data player to the predictor ``w``, by one pass."""
-        weights = response.respond(self.rows, self.margins(w), mu)
+        weights = self._below_caps(response).respond(self.rows, self.margins(w), mu)
         return BestResponse(self.combine(weights.q), weights)
+
+    def _below_caps(self, response: Response) -> Response:
+        """The response among the weights that the data player may choose from."""
+        return response if self.caps is None else below(self.caps.largest, response)
 
     # What bounds and proofs need, see ``Certifiable``.
 
@@ -336,15 +342,18 @@ class KernelMatrixAdapter(ABC):
         """
         if self._slack is None:
             return self
-        if self.rows.n_classes > 2:
-            raise ValueError(
-                f"loss='hinge' is for two classes, but y has {self.rows.n_classes}: use "
-                "sklearn.multiclass.OneVsOneClassifier(MaxMarginClassifier(...)), the classifier "
-                "that SVC is, or loss='squared_hinge', which solves for all classes together"
-            )
-        hinge = self._rescaled(replace(self._scale, slack=None))
-        hinge.caps = 0.5 / self._slack
-        return hinge
+        return self.below(HingeCaps.of(self.rows, 0.5 / self._slack))
+
+    @property
+    def nu(self) -> float | None:
+        """Share of the examples whose mean margin is maximised; None: it is no such problem."""
+        return None if self.caps is None else self.caps.nu
+
+    def below(self, caps: Caps) -> Self:
+        """The problem without slack, and with weights that are at most these."""
+        capped = self._rescaled(replace(self._scale, slack=None))
+        capped.caps = caps
+        return capped
 
     # Counters, and known defects of the data.
 

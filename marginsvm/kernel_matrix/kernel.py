@@ -13,6 +13,7 @@ from marginsvm._typing import Array
 from marginsvm.certify.certifiable import LowestMargins
 from marginsvm.certify.checker.overlap import distinct
 from marginsvm.certify.kernel_errors import KernelErrors
+from marginsvm.data.device import DeviceRows
 from marginsvm.data.normalized import NormalizedRows
 from marginsvm.data.threads import single_threaded_blas
 from marginsvm.data.work import Work
@@ -217,6 +218,7 @@ class GramAdapter(KernelMatrixAdapter, HasColumns, HasLayout):
         if isinstance(X, NormalizedRows):
             X, intercept = X.X, X.constant != 0.0  # multiples of equal examples are equal
         X = getattr(X, "X", X)  # the kernel may have a prepared form of its examples
+        X = X.toarray() if isinstance(X, DeviceRows) else X
         return distinct(X), factor, intercept
 
     # Capabilities.

@@ -134,7 +134,7 @@ class LinearAdapter(
         self.work.add_pass()
         if nonzero < _FEW * V.size:
             few = support_of(V)
-            some = [(slice(None), self._store.take(few))]
+            some = [(slice(None), self._store.few(few))]
             image = passes.weighted_sum(self.rows, some, V[few], np.float64, self._centre)
         else:
             image = self._accumulate(V, precise)
@@ -170,7 +170,7 @@ class LinearAdapter(
 
     def respond(self, w: Vector, mu: float = 1.0, response: Response = softmax) -> BestResponse:
         with self.work.as_one_pass():
-            way = self._rounds.way_of(response)
+            way = self._rounds.way_of(self._below_caps(response))
             if way is None:
                 return super().respond(w, mu, response)
             slack = None if self._slack is None else self._slack * w.coef
@@ -222,7 +222,7 @@ class LinearAdapter(
     def fingerprints(self) -> Array | None:
         lengths = np.sort(self._scale.lengths)  # known already, and a first fingerprint
         near = np.diff(lengths) <= SAME_FINGERPRINT * lengths[-1]
-        if self._store.whole is None or not (near.any() or lengths[0] == 0.0):
+        if not self._store.at_hand or not (near.any() or lengths[0] == 0.0):
             return None
         self.work.add_pass()
         at_random = np.random.default_rng(0).random(self._store.shape[1]) - 0.5
@@ -268,7 +268,7 @@ class LinearAdapter(
         return LinearAdapter(self.examples(examples), rows, norm=self._norm, frame=frame)
 
     def two_classes(self, a: int, b: int) -> LinearAdapter | None:
-        if self._store.whole is None:
+        if not self._store.at_hand:
             return None
         members = np.flatnonzero((self.rows.codes == a) | (self.rows.codes == b))
         codes = (self.rows.codes[members] == b).astype(int)

@@ -31,10 +31,11 @@ def check_separability(
 ) -> Separability:
     """Find out what is separated in a regression of classes or counts, with proofs.
 
-    A logistic, multinomial or Poisson regression has a finite maximum-likelihood estimate exactly
-    if the data overlaps. Under complete separation, a combination of the features tells all
-    examples apart; under quasi-complete separation, some of them, while it says nothing of
-    the others. Then some coefficients grow without end. The units of the features do not matter.
+    It says whether classes can be separated, and why a logistic, multinomial or Poisson regression
+    did not converge. Such a regression has a finite maximum-likelihood estimate exactly if the
+    data overlaps. Under complete separation, a combination of the features tells all examples
+    apart. Under quasi-complete separation, it tells some of them apart, and is 0 for the others.
+    In both cases some coefficients are infinite. The units of the features do not matter.
 
     Parameters
     ----------
@@ -44,12 +45,12 @@ def check_separability(
         Class labels; or counts of successes and failures, as two columns; or counts
         (``family="poisson"``).
     family : {"binomial", "multinomial", "poisson"}, default=None
-        None: binomial for two classes and for two columns of counts, multinomial for more
-        classes: whether one linear score a class can put each example's own class first.
+        The regression. None: binomial for two classes and for two columns of counts, and
+        multinomial for more classes, which have a linear score each.
     kernel : str or callable, default="linear"
         As in :class:`marginsvm.MaxMarginClassifier`, with the kernel's default parameters. With
-        others than ``linear``, only complete separation is decided. The values of a kernel are
-        rounded, so that ``separable`` is False only where equal examples have different labels.
+        a kernel other than ``linear``, only complete separation is looked for, and ``separable``
+        is False only if equal examples have different labels, as kernel values are rounded.
     fit_intercept : bool, default=True
         Whether the regression has an intercept.
     sample_weight : array-like of shape (n_samples,), default=None
@@ -62,7 +63,7 @@ def check_separability(
         .. deprecated:: 0.2
             It will be removed in 0.4.
     max_iter : int, default=200
-        Rounds of :class:`marginsvm.MaxMarginClassifier` at most.
+        Largest number of rounds of :class:`marginsvm.MaxMarginClassifier`.
 
     Returns
     -------
@@ -80,11 +81,11 @@ def check_separability(
 
     Notes
     -----
-    Two classes and more go to the exact solver first. It finds a separator, or weights q with a
-    small ``A^T q``. A small bound alone does not prove that nothing separates. So it is then
-    proved, by Krawczyk's argument or by an elimination in integers, that weights near q exist for
-    which ``A^T q`` is exactly zero. Where the examples with weight do not span the space, and for
-    counts, the rows are split face by face (``marginsvm/separability/faces.py``).
+    For classes, the exact solver is asked first. It finds a separator, or weights q with a small
+    ``A^T q``. As a small bound alone does not prove that nothing separates the classes, it is then
+    proved that weights near q exist for which ``A^T q`` is exactly zero, by Krawczyk's argument or
+    by an elimination in integers. For counts, and if the examples with weight do not span the
+    space, the rows are split face by face (``marginsvm/separability/faces.py``).
 
     References
     ----------

@@ -14,6 +14,7 @@ from sklearn.utils.validation import (
 )
 
 from marginsvm._typing import Array
+from marginsvm.estimator.on_device import refuse_foreign
 from marginsvm.separability.design import Design, counts, many_classes, trials, two_classes
 from marginsvm.separability.design import with_intercept as _with_intercept
 
@@ -47,6 +48,7 @@ class Question:
 
     def design(self, only: Array | None = None) -> Design:
         """The rows, without those of examples of weight 0; or those of some examples alone."""
+        refuse_foreign("check_separability", self.X)
         given = check_array(self.X, accept_sparse="csr", dtype=(np.float64, np.float32))
         check_consistent_length(given, self.y)
         kept = np.arange(len(self.y))
@@ -55,7 +57,9 @@ class Question:
         if self.y.ndim == 2:
             kept = kept[self.y[kept].any(axis=1)]
         if not len(kept):
-            raise ValueError("no example has a positive weight; at least one is needed")
+            raise ValueError(
+                "no example has a positive weight; there must be at least one non-zero weight"
+            )
         classes, names = np.unique(self.y[kept]), self._feature_names(given)
         kept = kept if only is None else only
         X, y = given if len(kept) == given.shape[0] else given[kept], self.y[kept]

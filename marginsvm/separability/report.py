@@ -42,10 +42,11 @@ class Separability:
     Attributes
     ----------
     kind : {"complete", "quasi-complete", "overlap", "undecided"}
-        Whether one direction puts all rows, some of them or none strictly on the right side, and
-        none on the wrong one. A row is an example or, with more than two classes, an example
-        held against another class. Columns that are not identified are left out. With kernels,
-        ``complete`` or ``undecided``.
+        Complete: some direction has all rows strictly on the right side. Quasi-complete: some
+        direction has some rows strictly on the right side, and none on the wrong side. Overlap:
+        no direction has. A row is an example or, with more than two classes, an example held
+        against another class. Columns that are not identified are left out. With kernels, the
+        kind is ``complete`` or ``undecided``.
     separable : bool or None
         True: ``coef`` and ``intercept`` separate the classes. False: weights q near ``weights`` are
         proved to exist with ``A^T q`` exactly zero, for the numbers of X in float64, so that no
@@ -54,10 +55,11 @@ class Separability:
         The rows that are strictly on the right side. More than two classes: whether the class is
         ruled out for the example.
     direction : Direction or None
-        ``coef`` and ``intercept`` that are strictly on the right side of exactly these rows and 0
-        on the others: those of the largest margin on these rows, where columns are divided by the
-        powers of two next to their largest entries (under complete separation of classes: a
-        separator; of large sparse data: any). None where nothing is separated, and with kernels.
+        ``coef`` and ``intercept`` for which exactly these rows are strictly on the right side, and
+        all others have the value 0. Of all such directions, it is the one of largest margin on
+        these rows, after columns are divided by the powers of two next to their largest entries;
+        under complete separation of classes it is a separator, and for large sparse data any
+        direction. None if nothing is separated, and with kernels.
     coefficients : tuple of Coefficient
         Name and status of each coefficient: ``finite``, ``+inf``, ``-inf``, ``inf`` (of either
         sign; among more than 300, also one whose sign no single example determines) or ``not
@@ -67,12 +69,12 @@ class Separability:
     fit_intercept : bool
         As asked.
     reason : str
-        Why it is undecided, or what holds up to rounding only; or an empty string.
+        Why the kind is undecided, or what is true up to rounding only; or an empty string.
     margin, margin_bound : float
         Bounds on the best margin (margin units, those of X); NaN for counts.
     coef, intercept : ndarray or None
-        The separator, if there is complete separation: ``coef_`` of the estimator, ``dual_coef_``
-        over ``estimator.support_`` for a kernel.
+        The separator, if there is complete separation: ``coef_`` of the estimator or, with a
+        kernel, ``dual_coef_`` for the examples ``estimator.support_``.
     weights : csr_array or None
         The proof that there is no complete separation, if ``separable`` is False: a distribution
         over the rows at which the classes meet, up to the rounding of its numbers.

@@ -1,8 +1,10 @@
 """Many small problems in hostile units against rationals, all estimators in turn.
 
     cd tests && python -m helpers.attack --cases 100000 --seed 0 --jobs 2
+    cd tests && python -m helpers.attack --cases 100000 --library torch
 
-Case i is ``hostile_problem(seed + i)`` for the i-th estimator, counted around. Prints what was
+Case i is ``hostile_problem(seed + i)`` for the i-th estimator, counted around; with ``--library``,
+for those that take arrays of other libraries, with such an array. Prints what was
 answered, by what is true; a case that fails is named with its seed, and the exit status is 1.
 """
 
@@ -11,26 +13,33 @@ import sys
 import time
 import traceback
 from collections import Counter
+from contextlib import nullcontext
 
+import numpy as np
 from joblib import Parallel, delayed
 from threadpoolctl import threadpool_limits
 
+from helpers.devices import LIBRARIES, ON_DEVICES, dispatching
 from helpers.estimators import ESTIMATORS
 from helpers.hostile import hostile_problem, truthful
 
 ROUNDS = 60  # for the first-order methods: what they say must be true at any time
 
 
-def run(seed, number):
+def run(seed, number, library=None):
     """Answers of some cases, counted; and those that went wrong."""
     answers, failed, slowest = Counter(), [], 0.0
+    classes, there, context = ESTIMATORS, np.asarray, nullcontext
+    if library is not None:
+        classes, there, context = ON_DEVICES, LIBRARIES[library], dispatching
     with threadpool_limits(1):
         for i in range(number):
-            cls = ESTIMATORS[(seed + i) % len(ESTIMATORS)]
+            cls = classes[(seed + i) % len(classes)]
             X, y, fit_intercept = hostile_problem(seed + i)
             start = time.perf_counter()
             try:
-                truth, clf = truthful(cls, X, y, fit_intercept, max_iter=ROUNDS)
+                with context():
+                    truth, clf = truthful(cls, X, y, fit_intercept, there, max_iter=ROUNDS)
                 answers[cls.__name__, truth, clf.separable_] += 1
             except Exception:
                 failed.append((seed + i, cls.__name__, traceback.format_exc(limit=-2)))
@@ -43,10 +52,11 @@ def main():
     parser.add_argument("--cases", type=int, default=1000)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--jobs", type=int, default=1)
+    parser.add_argument("--library", choices=sorted(LIBRARIES))
     given = parser.parse_args()
     starts = range(given.seed, given.seed + given.cases, 500)
     last = given.seed + given.cases
-    parts = Parallel(given.jobs)(delayed(run)(s, min(500, last - s)) for s in starts)
+    parts = Parallel(given.jobs)(delayed(run)(s, min(500, last - s), given.library) for s in starts)
     answers = sum((part[0] for part in parts), Counter())
     failed = [case for part in parts for case in part[1]]
     print(f"{given.cases} cases from seed {given.seed}, slowest {max(p[2] for p in parts):.2f} s")

@@ -41,12 +41,15 @@ def in_units(rng, x):
     return x
 
 
-def truthful(cls, X, y, fit_intercept, **params):
-    """Fit, and hold what is said in fields and texts against rationals; give both answers."""
+def truthful(cls, X, y, fit_intercept, there=np.asarray, **params):
+    """Fit, and hold what is said in fields and texts against rationals; give both answers.
+
+    ``there`` makes the array that is fitted, which may be of another library.
+    """
     truth = is_separable(X, y, fit_intercept=fit_intercept)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", ConvergenceWarning)
-        clf = make(cls, fit_intercept=fit_intercept, **params).fit(X, y)
+        clf = make(cls, fit_intercept=fit_intercept, **params).fit(there(X), y)
     claim, text = clf.certificate_, " ".join(str(warning.message) for warning in caught)
     assert clf.separable_ in (truth, None), f"separable_ is {clf.separable_}"
     assert truth or clf.status_ not in ("certified", "separated"), clf.status_

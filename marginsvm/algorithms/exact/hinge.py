@@ -24,10 +24,10 @@ from marginsvm._typing import Array
 from marginsvm.algorithms.exact.capped import CappedSlack
 from marginsvm.algorithms.exact.method import Method
 from marginsvm.algorithms.exact.systems import System
-from marginsvm.certify.bounds import hinge_scale
 from marginsvm.certify.candidate import HingeCandidate
+from marginsvm.certify.caps import hinge_offsets, hinge_scale
 from marginsvm.kernel_matrix import KernelMatrixAdapter
-from marginsvm.rows import Vector
+from marginsvm.rows import Rows, Vector
 
 # Range of margins over which the loss is rounded off at first, and the square of the extra
 # coordinates (in radii squared) that rounds it off at least.
@@ -36,6 +36,9 @@ _RANGE, _LEAST = 1.0, 0.05
 # than so many steps: the less the loss is rounded off, the further do multipliers lead, and the
 # more steps each takes.
 _NARROWER, _QUICK = 0.2, 2
+# Relative gap from which on bounds get no worse from one set of multipliers to the next, unless by
+# rounding.
+_CLOSE = 1e-2
 # Square of the extra coordinates (in radii squared) at the end: weights are margins, which are
 # about 1, over this, and so is their rounding.
 _LAST = 1e-8
@@ -152,6 +155,10 @@ class Hinge(Method):
         Factor by which the loss is rounded off less than at first.
     fell : float
         By how much the last step reduced the objective; infinite before the first.
+    left : float
+        Relative gap at which the multipliers were last updated; infinite before.
+    least : float
+        ``narrow`` must not fall below this.
     """
 
     slack: CappedSlack
@@ -163,6 +170,8 @@ class Hinge(Method):
     taken: int = 0
     narrow: float = 1.0
     fell: float = np.inf
+    left: float = np.inf
+    least: float = 0.0
 
     def _penalised(self, problem: KernelMatrixAdapter) -> float:
         """The objective of Newton's method."""
@@ -194,16 +203,19 @@ class Hinge(Method):
         steps : Steps
         u : ndarray of shape rows.shape, default=None
         narrow : float
-            Factor of the range over which the loss is rounded off.
+            Factor of the range over which the loss is rounded off, at least: known weights that
+            miss the margins by more begin with a wider one.
         """
         assert problem.caps is not None
-        caps, none = problem.caps, np.zeros(problem.rows.shape)
+        caps, none, w = problem.caps.largest, np.zeros(problem.rows.shape), problem.zeros()
+        margins = none
+        if u is not None:
+            w = problem.combine(u, precise=True)
+            margins = problem.rows.margins(problem.scores(w))
+            narrow = max(narrow, min(_missed(problem.rows, caps, u, margins) / _RANGE, 1.0))
         s = np.maximum(narrow * np.maximum(_RANGE / caps, _LEAST), _LAST)
-        if u is None:
-            return cls.at(problem, CappedSlack(s, caps, none), steps, problem.zeros(), none)
-        w = problem.combine(u, precise=True)
-        margins = problem.rows.margins(problem.scores(w))
-        return replace(cls.at(problem, CappedSlack(s, caps, u), steps, w, margins), narrow=narrow)
+        slack = CappedSlack(s, caps, none if u is None else u)
+        return replace(cls.at(problem, slack, steps, w, margins), narrow=narrow)
 
     @classmethod
     def at(
@@ -241,6 +253,7 @@ class Hinge(Method):
         new = self.at(problem, self.slack, steps, self.w + t * z, self.margins + t * move)
         fell = self._penalised(problem) - new._penalised(problem)
         new = replace(new, narrow=self.narrow, taken=self.taken + 1, fell=fell)
+        new = replace(new, left=self.left, least=self.least)
         return new._with_multipliers(problem) if new._near(problem) else new
 
     def _near(self, problem: KernelMatrixAdapter) -> bool:
@@ -254,14 +267,30 @@ class Hinge(Method):
         return float(np.sum((np.where(missing > 0.0, self.slack.caps, 0.0) - u) * missing))
 
     def _with_multipliers(self, problem: KernelMatrixAdapter) -> Hinge:
-        factor = _NARROWER if self.taken <= _QUICK else 1.0
+        """The next multipliers, and a loss that is rounded off less where that helped.
+
+        The weights' rounding is that of margins over s. Where bounds that are close already get
+        worse, it shows: then the loss is rounded off more, and never again so little.
+        """
+        gap, factor, least = relative_gap(self.candidates), 1.0, self.least
+        if self.left < gap < _CLOSE:
+            least = self.narrow / _NARROWER
+        if self.taken <= _QUICK or self.narrow < least:
+            factor = max(_NARROWER, least / self.narrow)
         s = np.maximum(self.slack.s * factor, _LAST)
         slack = CappedSlack(s, self.slack.caps, self.proof.coef)
         # what earlier, longer vectors have left of their rounding would count 1/s times
         w = self.steps.refreshed(problem, self.w)
         margins = problem.rows.margins(problem.scores(w))
         new = self.at(problem, slack, self.steps.anew(), w, margins)
-        return replace(new, fell=self.fell, narrow=self.narrow * factor)
+        return replace(new, fell=self.fell, narrow=self.narrow * factor, left=gap, least=least)
+
+
+def _missed(rows: Rows, caps: Array, u: Array, margins: Array) -> float:
+    """By how much margins miss 1, at most, on rows whose weights may move in that direction."""
+    offsets = hinge_offsets(rows, margins, caps)
+    missing = 1.0 - margins - rows.expand(offsets[:, None] - offsets)
+    return float(np.maximum(missing * (u < caps), -missing * (u > 0.0)).max())
 
 
 def relative_gap(candidates: tuple[HingeCandidate, ...]) -> float:

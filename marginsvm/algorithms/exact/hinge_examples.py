@@ -15,8 +15,8 @@ from marginsvm._typing import Array
 from marginsvm.algorithms.exact.choosing import spread_evenly
 from marginsvm.algorithms.exact.hinge import GramSteps, Hinge, hinge_candidates, relative_gap
 from marginsvm.algorithms.exact.method import Method
-from marginsvm.certify.bounds import hinge_offsets
 from marginsvm.certify.candidate import HingeCandidate
+from marginsvm.certify.caps import hinge_offsets
 from marginsvm.certify.tolerances import LOST_TO_ROUNDING
 from marginsvm.fit.interrupts import let_interrupts_through
 from marginsvm.kernel_matrix import GramAdapter, KernelMatrixAdapter, make_rows
@@ -31,11 +31,16 @@ _FAR = 0.1
 # Relative gap up to which the first working set is solved, and a later one as a share of the last
 # gap of the whole problem, and of the tolerance.
 _COARSE, _OF_GAP, _OF_TOL = 0.1, 0.1, 0.2
-# Newton steps on a working set at most: what is left then is rounding.
-_STEPS = 200
-# Margins, which are about 1, may miss their order by this after steps by pairs, of which there are
-# so many for each example at most: from there on, Newton's steps are quicker, as they are few.
-_FINE, _PAIRS = 1e-3, 20
+# Share of the working set: if no more examples join, the next round solves as precisely as it must
+# in the end.
+_NEARLY_ALL = 0.1
+# Newton steps on a working set at most, and in a row that bring the bounds no closer: what is left
+# then is rounding.
+_STEPS, _IDLE = 200, 30
+# Margins, which are about 1, may miss their order by this share of the precision after steps by
+# pairs, and by what is rounding; and steps for each example at most. Where these suffice, as they
+# do unless the problem is badly conditioned, they are far quicker than Newton's.
+_OF_PRECISION, _ROUNDED, _PAIRS = 1e-2, 1e-13, 50
 # Factor of the squared term that rounds off the loss where Newton's method begins, as weights are
 # known by then; and how many times that of the last working set's end, where others have joined.
 _NARROW, _WIDER = 1e-2, 100.0
@@ -87,35 +92,50 @@ class HingeExamples(Method):
         """Solve on the working set, check all examples, exchange some."""
         if tol >= self.settled:  # as nothing will change any more
             return self
-        solved, factor = self._solved(problem)
+        u, s = self._solved(problem)
         q = np.zeros(problem.rows.shape)
-        q[self.examples] = solved.proof.coef * factor
+        q[self.examples] = u
         proof = problem.combine(q, precise=True)
         margins, both = _of_weights(problem, proof)
-        now = replace(self, u=q[self.examples], s=solved.narrow, candidates=both)
+        now = replace(self, u=u, s=s, candidates=both)
         gap, precise = relative_gap(both), _OF_TOL * tol
         kept, new = self._exchanged(now.u, margins, tol)
         if not len(new) and self.precision <= precise:
             return replace(now, settled=tol)
-        now = replace(now, precision=max(min(self.precision, _OF_GAP * gap), precise))
+        coarse = max(min(self.precision, _OF_GAP * gap), precise)
+        nearly_all = len(new) <= _NEARLY_ALL * len(kept)
+        now = replace(now, precision=precise if nearly_all else coarse)
         return now._with(kept, new)
 
-    def _solved(self, problem: KernelMatrixAdapter) -> tuple[Hinge, float]:
-        """A solution on the working set, and the factor that turns its weights into these units."""
+    def _solved(self, problem: KernelMatrixAdapter) -> tuple[Array, float]:
+        """Weights that solve for the working set, and how far the loss was rounded off for them."""
         few, rows = self.examples, problem.rows
         weights = None if rows.weights is None else rows.weights[few]
         of_few = make_rows(rows.codes[few], 2, balanced=rows.balanced, weights=weights)
         K, C = problem.inner_products(few), problem.C * problem.radius**2
         u = self._ascended(problem, K)
         part = GramAdapter(None, K, of_few, C).with_hinge_loss()
-        now = Hinge.start(part, GramSteps(), u * part.radius**2, self.s)
-        for _ in range(_STEPS):
-            if relative_gap(_of_weights(part, now.proof)[1]) <= self.precision:
-                break
-            let_interrupts_through()
-            now = now.advance(part, self.precision)
+        best, s = part.combine(u * part.radius**2, precise=True), self.s
+        gap = relative_gap(_of_weights(part, best)[1])
+        if gap > self.precision:
+            best, s = self._by_newton(part, best, gap)
         problem.work.add_pass((len(few) / rows.n_examples) ** 2)
-        return now, 1.0 / part.radius**2
+        return best.coef / part.radius**2, s
+
+    def _by_newton(
+        self, part: KernelMatrixAdapter, best: Vector, least: float
+    ) -> tuple[Vector, float]:
+        """Better weights than those that steps by pairs have ended with, at the given gap."""
+        now, idle = Hinge.start(part, GramSteps(), best.coef, self.s), 0
+        for _ in range(_STEPS):
+            let_interrupts_through()
+            now, idle = now.advance(part, self.precision), idle + 1
+            gap = relative_gap(_of_weights(part, now.proof)[1])
+            if gap < least:
+                best, least, idle = now.proof, gap, 0
+            if gap <= self.precision or idle > _IDLE:
+                break
+        return best, now.narrow
 
     def _ascended(self, problem: KernelMatrixAdapter, K: Array) -> Array:
         """Weights on the working set by compiled steps, which are many but quick."""
@@ -125,8 +145,8 @@ class HingeExamples(Method):
         few, rows = self.examples, problem.rows
         y = rows.moves(np.ones(rows.score_shape))[few]
         u, f = self.u.copy(), K @ (y * self.u)
-        precision, most = max(_OF_GAP * self.precision, _FINE), _PAIRS * len(few)
-        ascend_pairs(K, y, problem.caps[few], rows.balanced, precision, most, u, f)
+        precision, most = max(_OF_PRECISION * self.precision, _ROUNDED), _PAIRS * len(few)
+        ascend_pairs(K, y, problem.caps.largest[few], rows.balanced, precision, most, u, f)
         return u
 
     def _exchanged(self, u: Array, margins: Array, tol: float) -> tuple[Array, Array]:
@@ -153,6 +173,7 @@ def _of_weights(
     """Margins of ``A^T u`` under its best intercept, and its bounds, as a predictor and a proof."""
     assert problem.caps is not None
     margins = problem.margins(proof, precise=True)
-    offsets = hinge_offsets(problem.rows, margins, problem.caps)
+    caps = problem.caps.largest
+    offsets = hinge_offsets(problem.rows, margins, caps)
     margins = margins + problem.rows.expand(offsets[:, None] - offsets)
-    return margins, hinge_candidates(problem, problem.caps, proof, margins, proof)
+    return margins, hinge_candidates(problem, caps, proof, margins, proof)

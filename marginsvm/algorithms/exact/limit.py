@@ -67,7 +67,7 @@ def limit_of_soft_margins(
     if problem.cheap_sums:
         momentum = Momentum()
         rounds = play(momentum, problem, Stopping("rounds", max_iter=_LAST_RESORT))
-        words = f"that of {_LAST_RESORT} rounds of momentum, near the least exponential loss"
+        words = f"that of {_LAST_RESORT} rounds of momentum, with nearly the least exponential loss"
         found.append(replace(momentum.fallback(problem, rounds.progress), words=words))
     return (*found, _difference(problem))
 

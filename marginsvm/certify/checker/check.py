@@ -11,6 +11,7 @@ import numpy as np
 from sklearn.base import is_regressor
 
 from marginsvm.certify.checker.claims import relative_gap, rows_in_words
+from marginsvm.certify.checker.host import examples_on_host, on_host, with_attributes_on_host
 from marginsvm.certify.checker.numbers import Floats, Rationals
 from marginsvm.certify.checker.problem import Problem
 from marginsvm.certify.checker.regression import NormCheck, NormProblem, checked_norms
@@ -31,8 +32,8 @@ class CertificateCheck:
         Both bounds, computed again (margin units: those of ``certificate_.of``); if
         ``exact``, rounded to the pessimistic side.
     excess : float
-        By how much the better of the claimed bounds is better than these, relative to the
-        largest norm of an example; 0 or negative: nothing is claimed that does not hold.
+        By how much the claimed bounds are better than the recomputed ones, relative to the
+        largest norm of an example. 0 or negative: nothing is claimed that does not hold.
     valid : bool
         Whether all claims hold, the excess being at most ``rtol``.
     reason : str
@@ -78,22 +79,22 @@ def check_certificate(
     Parameters
     ----------
     estimator : estimator
-        A fitted one, of this package, with the parameters that it was fitted with; or a
+        A fitted estimator of this package, whose parameters have not been changed since; or a
         pipeline that ends in one, or a search over these, whose best estimator is checked.
     X : array-like or sparse matrix of shape (n_samples, n_features)
         Training data (a precomputed kernel: the kernel matrix); or the source of blocks that
-        ``fit_blocks`` was given, and no y. The earlier steps of a pipeline transform it;
-        where their rounding differs from that of ``fit_transform`` (PCA), ``exact`` needs
-        what the last step was given.
+        ``fit_blocks`` was given, and no y. If a pipeline is given, its earlier steps transform X.
+        For steps whose ``transform`` rounds differently from their ``fit_transform`` (PCA),
+        ``exact`` needs the last step and the X that it was fitted to.
     y : array-like of shape (n_samples,), default=None
         Class labels, or targets.
     sample_weight : array-like of shape (n_samples,), default=None
-        As in fit; they and the estimator's ``class_weight`` matter for a soft margin, and
-        those of 0 leave examples out.
+        As in fit. For a soft margin, they and the estimator's ``class_weight`` matter; for a hard
+        margin, only whether they are 0.
     exact : bool, default=False
-        Compute in rational arithmetic, in which nothing is rounded but the last root, to 60
-        digits. Takes some microseconds an entry of X, which is written out if it is
-        sparse. Kernels: precomputed ones only.
+        Whether to compute in rational arithmetic, in which only the last root is rounded, to 60
+        digits. This takes some microseconds for each entry of X, which is written out if it is
+        sparse. Of kernels, only precomputed ones can be checked exactly.
     rtol : float, default=None
         Rounding allowed, relative to the largest norm of an example. None: 1e-7, or none at all if
         ``exact``.
@@ -130,6 +131,8 @@ def check_certificate(
     (True, True)
     """
     estimator, X = unwrapped(estimator, "certificate_", X)
+    estimator = with_attributes_on_host(estimator)
+    X, y, sample_weight = examples_on_host(X), on_host(y), on_host(sample_weight)
     numbers = Rationals() if exact else Floats()
     rtol = (0.0 if exact else _FLOAT_RTOL) if rtol is None else rtol
     if is_regressor(estimator):
@@ -181,6 +184,9 @@ def _excess(problem: Problem, claimed: float, proved: Any, direction: int) -> An
 
 def _wrong_words(estimator: Any) -> Iterator[str]:
     """What is wrong with the description of the rows that the margins are of."""
+    nu, share = getattr(estimator, "nu", None), getattr(estimator.certificate_, "nu", None)
+    if share != nu:
+        yield f"the margins are those with nu={nu}, not with nu={share}"
     claimed = estimator.certificate_.of
     named = rows_in_words(estimator.constant_) if estimator.normalize else "X"
     if claimed != named:

@@ -7,7 +7,9 @@ than the norm of ``A^T q``, where q is a distribution over the rows of A (weak d
 
 With the hinge loss, the margin of a predictor w is ``1 / sqrt(|w|^2 + 2 C sum xi)``, for the slack
 xi that lifts its values on all rows to 1. Multiples ``s q <= C`` of weights prove that the square
-of its inverse is no less than ``2 s - s^2 |A^T q|^2``.
+of its inverse is no less than ``2 s - s^2 |A^T q|^2``. With ``nu``, the margin is the mean of the
+worst values of a share nu of the examples, over the norm, and weights on an example are at most
+that of the example over nu times those of all (``capped.py``).
 
 This is spelled out plainly, and shares no code with the fit but the proof that nothing separates
 (``overlap.py``). Kernels of a name are scikit-learn's in both.
@@ -21,6 +23,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from marginsvm.certify.checker.capped import capped
 from marginsvm.certify.checker.examples import Examples, Setting
 from marginsvm.certify.checker.kernel_space import KernelSpace
 from marginsvm.certify.checker.linear_space import LinearSpace
@@ -69,14 +72,13 @@ class Problem:
         self._normalized = bool(estimator.normalize)
         norms = self._space.example_norms(self._free_intercept)
         self._slack = None  # coordinate that a soft margin gives to the rows of each example
-        self._caps: Any = None  # with the hinge loss, what the slack of each example costs
+        free, weight = self._free_intercept, examples.weight
+        self._capped = capped(estimator, self._codes, weight, numbers, free)
         if np.isfinite(estimator.C):
             cost = numbers.number(estimator.C) * numbers.array(examples.weight)
             slack = numbers.sqrt(1 / (2 * cost))
             norms = numbers.norms(np.column_stack([norms, slack]), 2.0)
-            if getattr(estimator, "loss", "squared_hinge") == "hinge":
-                self._caps = cost[:, None] / (1 if self._binary else 2)
-            else:
+            if self._capped is None:
                 self._slack = (slack * self._row_length)[:, None]
         self._largest_norm = norms.max()
         self.radius = self._largest_norm * self._row_length
@@ -97,10 +99,8 @@ class Problem:
     def lower_bound(self) -> Any:
         """Margin of the predictor; for a soft margin, with the slack that makes it largest."""
         values, norm = self._row_values(), self._space.predictor_norm()
-        if self._caps is not None:
-            missing = np.maximum(1 - values, 0 * values)
-            squared = norm * norm + 2 * (self._caps * missing).sum()
-            return self._rounded(1 / self.numbers.sqrt(squared), -1)
+        if self._capped is not None:
+            return self._rounded(self._capped.lower_bound(values, norm), -1)
         if self._slack is None:
             return self._rounded(values.min() / norm, -1) if norm > 0 else norm
         # decision values are published in units of the margin: slack lifts all of them to 1
@@ -127,28 +127,14 @@ class Problem:
         bound = self._space.combination_norm(V, imbalance)
         if self._slack is not None:
             bound = self.numbers.norms(np.append((self._slack * q).ravel(), bound)[None], 2.0)[0]
-        mass = q.sum()
-        if imbalance is not None:
-            bound = bound + self._largest_norm * abs(imbalance).sum()
-        if self._caps is not None:
-            return self._bound_below_caps(q, bound, imbalance, mass)
-        return self._rounded(bound / mass, 1) if mass > 0 else np.inf
-
-    def _bound_below_caps(self, q: NDArray, length: Any, imbalance: Any, mass: Any) -> Any:
-        """Upper bound that q proves for the hinge loss, at its best multiple below the caps.
-
-        The best intercept gives some example the value 1, so that it is at most 1 plus the radius
-        times the norm of the predictor: imbalance costs mass as well as length.
-        """
-        if imbalance is not None:
-            mass = mass - abs(imbalance).sum()
+        off = 0 if imbalance is None else abs(imbalance).sum()
+        bound, mass = bound + self._largest_norm * off, q.sum()
         if not mass > 0:
             return np.inf
-        used = q > 0
-        s = (np.broadcast_to(self._caps, q.shape)[used] / q[used]).min()
-        if length > 0:
-            s = min(s, mass / (length * length))
-        return self._rounded(1 / self.numbers.sqrt(s * (2 * mass - s * length * length)), 1)
+        if self._capped is not None:
+            bound = self._capped.upper_bound(q, bound, off, self._largest_norm)
+            return self._rounded(bound, 1) if bound < np.inf else np.inf
+        return self._rounded(bound / mass, 1)
 
     def _coefficients(self, q: NDArray) -> NDArray:
         """What ``A^T q`` multiplies the examples with, a column for each score."""

@@ -21,8 +21,8 @@ _PAGE_BYTES = 4096
 class ArrayBlocks:
     """Blocks of arrays that lie in memory or in ``.npy`` and ``.npz`` files.
 
-    Files are mapped into memory block by block. The pages of a block are read by whoever asks
-    for it (in ``fit_blocks``, the thread that reads ahead), and leave the process with it.
+    Files are mapped into memory block by block. A block is read when it is asked for (in
+    ``fit_blocks``, by the thread that reads ahead), and its memory is released afterwards.
 
     Parameters
     ----------
@@ -39,13 +39,13 @@ class ArrayBlocks:
     Raises
     ------
     ValueError
-        If shapes do not go together, or a file cannot be mapped; the text says what to do.
+        If shapes do not match, or a file cannot be mapped; the message says what to do.
 
     Notes
     -----
-    Give the path of a file rather than an open ``numpy.memmap``, which pickles with all that
-    is in the file, and keeps the pages that were read resident. A file in Fortran's order
-    works, but its rows are scattered: reading is slower.
+    Give the path of a file rather than an open ``numpy.memmap``: pickling a memmap writes all that
+    is in the file, and what was read of it stays in memory. A file in Fortran order works, but
+    reading its rows is slower.
 
     Examples
     --------

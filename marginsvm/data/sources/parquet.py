@@ -41,8 +41,8 @@ class ParquetBlocks:
 
     Notes
     -----
-    The blocks of a file are float32 if no feature in it needs more; else float64. What takes
-    the time of a pass is decoding; where there are many, write the blocks to a ``.npy`` file.
+    The blocks of a file are float32 if that holds all its features, else float64. Most of the time
+    of a pass is decoding. If many passes are needed, write the blocks to a ``.npy`` file first.
 
     Examples
     --------

@@ -43,9 +43,9 @@ class SvmlightBlocks:
 
     Notes
     -----
-    The time of a pass is that of :func:`sklearn.datasets.load_svmlight_file`, which parses
-    the blocks. They are cut at the ends of lines here, since its own ``offset`` and ``length``
-    give rows twice where a comment or a long line lies across a border.
+    Blocks are parsed by :func:`sklearn.datasets.load_svmlight_file`, which takes most of the time
+    of a pass. They are cut at the ends of lines here, because its own ``offset`` and ``length``
+    give rows twice if a comment or a long line lies across a border.
 
     Examples
     --------

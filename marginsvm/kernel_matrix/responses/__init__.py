@@ -4,6 +4,7 @@ A response finds the unpenalised intercept on its way: the class offsets ``beta`
 weights are balanced. Each of them is one file; so is a new one.
 """
 
+from marginsvm.kernel_matrix.responses.capped import CappedSoftmax
 from marginsvm.kernel_matrix.responses.euclidean import Euclidean, euclidean
 from marginsvm.kernel_matrix.responses.logistic import Logistic, logistic
 from marginsvm.kernel_matrix.responses.response import (
@@ -12,11 +13,14 @@ from marginsvm.kernel_matrix.responses.response import (
     Response,
     ScanningResponse,
     Weights,
+    WithCaps,
+    below,
 )
 from marginsvm.kernel_matrix.responses.softmax import Softmax, softmax
 from marginsvm.kernel_matrix.responses.worst_row import WorstRow, worst_row
 
 __all__ = [
+    "CappedSoftmax",
     "Euclidean",
     "Logistic",
     "OnePassAnswer",
@@ -25,7 +29,9 @@ __all__ = [
     "ScanningResponse",
     "Softmax",
     "Weights",
+    "WithCaps",
     "WorstRow",
+    "below",
     "euclidean",
     "logistic",
     "softmax",

@@ -2,8 +2,8 @@
 
 A few rows at a time are read twice while they are in cache: for their scores, and for what their
 weights make of them. Exponentials are counted from the largest exponent of each group so far, so
-that sums are rescaled when a larger one comes. Sums over examples are in float64, whatever the
-examples are in. Indices are not checked.
+that sums are rescaled when a larger one comes. A few products are summed in the precision of the
+examples, and such sums are added up in float64. Indices are not checked.
 
 Groups are numbered by the class of their rows; without an intercept there is one group, number 0.
 The loops are plain, and take arrays of few types, so that they are compiled within a second.
@@ -62,13 +62,16 @@ def weigh(
 
     ``C[group]`` is set to their coefficients, 0 for the examples of another group.
     """
+    end = len(image) - 1  # the group of class 1, and of all rows if there is one group
+    low, high = sums[0, 0], sums[0, end]
+    for r in range(first, last):
+        score = (F[r - first] + numbers[0]) * factors[0, r] - numbers[1]
+        margins[r] = (2.0 * codes[r] - 1.0) * score + factors[2, r]
+        z = -margins[r] * numbers[2]
+        high = max(high, z if end * codes[r] == end else -np.inf)
+        low = max(low, z if codes[r] == 0 else -np.inf)
     for g in range(len(image)):
-        largest = sums[0, g]
-        for r in range(first, last):
-            if len(image) == 1 or codes[r] == g:
-                score = (F[r - first] + numbers[0]) * factors[0, r] - numbers[1]
-                margins[r] = (2.0 * codes[r] - 1.0) * score + factors[2, r]
-                largest = max(largest, -margins[r] * numbers[2])
+        largest = high if g == end else low
         if largest > sums[0, g]:
             shrunk = np.exp(sums[0, g] - largest)
             sums[0, g] = largest
@@ -76,13 +79,13 @@ def weigh(
             sums[2, g] *= shrunk
             for j in range(image.shape[1]):
                 image[g, j] *= shrunk
-        for r in range(first, last):
-            C[g, r - first] = 0.0
-            if len(image) == 1 or codes[r] == g:
-                e = np.exp(-margins[r] * numbers[2] - largest) * factors[1, r]
-                C[g, r - first] = (2.0 * codes[r] - 1.0) * e * factors[0, r]
-                sums[1, g] += e
-                sums[2, g] += C[g, r - first]
+    for r in range(first, last):
+        g = end * codes[r]
+        e = np.exp(-margins[r] * numbers[2] - sums[0, g]) * factors[1, r]
+        C[end - g, r - first] = 0.0
+        C[g, r - first] = (2.0 * codes[r] - 1.0) * e * factors[0, r]
+        sums[1, g] += e
+        sums[2, g] += C[g, r - first]
 
 
 @loop
@@ -100,8 +103,8 @@ def over_rows(
 ) -> None:
     """A pass over an array in C order; four rows are added to an image at once."""
     d, most = X.shape[1], min(_ROWS, max(4, _TILE // (w.itemsize * X.shape[1])))
-    F, C = np.empty(most), np.empty((len(image), most))
-    few, c = np.empty(most + 3, np.int64), np.empty(most + 3)
+    F, C = np.empty(most, X.dtype), np.empty((len(image), most))
+    few, c = np.empty(most + 3, np.int64), np.empty(most + 3, X.dtype)
     while first < stop:
         last = min(first + most, stop)
         for r in range(first, last):
@@ -140,7 +143,8 @@ def over_columns(
 ) -> None:
     """A pass over the transpose of an array in Fortran's order: pieces of its columns."""
     d, most, end = len(X), _PIECE // w.itemsize, len(image) - 1
-    F, C = np.empty(most), np.empty((len(image), most))
+    F, C = np.empty(most, X.dtype), np.empty((len(image), most))
+    V = np.empty(C.shape, X.dtype)
     while first < stop:
         last = min(first + most, stop)
         m = last - first
@@ -155,9 +159,10 @@ def over_columns(
             for i in range(m):
                 F[i] += w[j] * X[j, first + i]
         weigh(F, first, last, codes, factors, numbers, sums, image, margins, C)
-        one, other = C[0], C[end]
+        V[:, :m] = C[:, :m]
+        one, other, none = V[0], V[end], X.dtype.type(0)
         for j in range(d):
-            x, s, t = X[j, first:last], 0.0, 0.0
+            x, s, t = X[j, first:last], none, none
             for i in range(m):
                 s += one[i] * x[i]
                 t += other[i] * x[i]
@@ -183,7 +188,7 @@ def over_entries(
     margins: Array,
 ) -> None:
     """A pass over a CSR matrix."""
-    F, C = np.empty(_ROWS), np.empty((len(image), _ROWS))
+    F, C = np.empty(_ROWS, values.dtype), np.empty((len(image), _ROWS))
     while first < stop:
         last = min(first + _ROWS, stop)
         for r in range(first, last):

@@ -88,6 +88,53 @@ class Response(Protocol):
         ...
 
 
+@runtime_checkable
+class WithCaps(Response, Protocol):
+    """A response that has a form for a data player whose weights are capped.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from marginsvm.kernel_matrix import make_rows
+    >>> from marginsvm.responses import softmax
+    >>> rows = make_rows(np.array([0, 1, 1]), 2, balanced=False)
+    >>> capped = softmax.below(np.full(3, 0.5))
+    >>> capped.respond(rows, np.array([0.0, 1.0, 1.0]), 0.1).q
+    array([0.5 , 0.25, 0.25])
+    """
+
+    def below(self, caps: Array) -> Response:
+        """The response among weights that are at most ``caps``.
+
+        Parameters
+        ----------
+        caps : ndarray of shape rows.shape
+            Largest weights of the rows (dimensionless), in proportion to the prior within each
+            class.
+
+        Returns
+        -------
+        Response
+        """
+        ...
+
+
+def below(caps: Array, response: Response) -> Response:
+    """The form of a response for weights that are at most ``caps``.
+
+    Raises
+    ------
+    ValueError
+        If it has none.
+    """
+    if not isinstance(response, WithCaps):
+        raise ValueError(
+            f"nu caps the weights on the examples, but {type(response).__name__} gives weights "
+            "without caps only: choose loss='exponential', or nu=None"
+        )
+    return response.below(caps)
+
+
 @dataclass(frozen=True)
 class OnePassAnswer:
     """What ``OnePassResponse.finish`` makes of the sums over all blocks.

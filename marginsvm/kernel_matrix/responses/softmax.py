@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import reduce
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,6 +11,7 @@ from marginsvm._typing import Array
 from marginsvm.data.normalized import NormalizedRows
 from marginsvm.data.threads import ordered_map
 from marginsvm.kernel_matrix.responses.balancing import balancing_offsets, logsumexp, shifted_table
+from marginsvm.kernel_matrix.responses.capped import CappedSoftmax
 from marginsvm.kernel_matrix.responses.response import OnePassAnswer, Weights
 from marginsvm.rows import Rows
 
@@ -107,6 +107,10 @@ class Softmax:
 
     __call__ = respond
 
+    def below(self, caps: Array) -> CappedSoftmax:
+        """The softmax of a data player whose weights are at most ``caps``."""
+        return CappedSoftmax(caps)
+
     def block_sums(
         self, rows: Rows, block: slice, X: Any, margins: Array, mu: float
     ) -> SoftmaxSums:
@@ -137,18 +141,22 @@ class Softmax:
         numbers = np.array([constant * w[-1] if constant else 0.0, shift, 1.0 / mu])
         X, margins = X.X if divided else X, np.empty(rows.n_examples)
         d, n_groups = X.shape[1], 2 if rows.balanced else 1
+        sums, images = np.zeros((len(parts), 3, n_groups)), np.zeros((len(parts), n_groups, d))
+        sums[:, 0] = -np.inf
 
-        def work(part: slice) -> SoftmaxSums:
-            sums, image = np.zeros((3, n_groups)), np.zeros((n_groups, d))
-            sums[0] = -np.inf
-            task = rows.codes, factors, numbers, sums, image, margins
-            pass_over(X, w[:d], part.start, part.stop, *task)
-            if constant:
-                image = np.column_stack([image, constant * sums[2]])
-            tables = _table(sums[0], -np.inf), _table(sums[1], 0.0), _table(image, 0.0)
-            return SoftmaxSums(*tables)
+        def work(i: int) -> None:
+            task = rows.codes, factors, numbers, sums[i], images[i], margins
+            pass_over(X, w[:d], parts[i].start, parts[i].stop, *task)
 
-        return margins, reduce(self.merge, ordered_map(work, parts))
+        ordered_map(work, range(len(parts)))
+        largest = sums[:, 0].max(axis=0)
+        shares = np.exp(sums[:, 0] - largest)
+        image = np.einsum("pg,pgd->gd", shares, images)
+        masses = np.einsum("pg,pmg->mg", shares, sums[:, 1:])
+        if constant:
+            image = np.column_stack([image, constant * masses[1]])
+        tables = _table(largest, -np.inf), _table(masses[0], 0.0), _table(image, 0.0)
+        return margins, SoftmaxSums(*tables)
 
     def merge(self, one: SoftmaxSums, other: SoftmaxSums) -> SoftmaxSums:
         """Rescale both sums to the larger exponent of each group, and add."""

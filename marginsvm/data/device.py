@@ -1,0 +1,237 @@
+"""Examples that lie on a device, in arrays of torch, CuPy or another library.
+
+They stay there: products with them are computed on the device, and what comes back are numbers for
+each example, or images. Only operations of the array API standard are used.
+
+Precision. A product is computed in the wider of the types of its factors: in float32 in rounds, if
+X is float32 or narrower, where no bound depends on how precise it is (with TensorFloat-32 allowed,
+three digits); in float64 for bounds. Examples of another type are converted a part at a time.
+
+References
+----------
+Python array API standard, https://data-apis.org/array-api/latest/
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from sklearn import config_context
+
+from marginsvm._rounding import is_dense
+from marginsvm._typing import Array
+from marginsvm.certify.checker.host import is_foreign, on_host
+
+# Memory of the examples that are converted to float64 at a time, and so of what a product takes
+# beside them. The launch of a computation, some 10 microseconds, is short beside it.
+_PART_BYTES = 2**24
+_FLOAT64 = np.dtype(np.float64)
+
+
+@dataclass(frozen=True)
+class Device:
+    """A library of arrays, and one of its devices, which has float64.
+
+    Attributes
+    ----------
+    xp : module
+        Namespace of the library, as scikit-learn wraps it.
+    device : object
+        As the library names it.
+    """
+
+    xp: Any
+    device: Any
+
+    @property
+    def float_types(self) -> list[Any]:
+        """Types that examples may have, the widest first."""
+        names = ("float64", "float32", "float16", "bfloat16")
+        return [getattr(self.xp, name) for name in names if hasattr(self.xp, name)]
+
+    def put(self, array: Any, dtype: np.dtype | None = None) -> Any:
+        """Copy an array to the device; an array that is there is only converted."""
+        if not is_foreign(array):
+            if array.ndim == 2 and array.flags.f_contiguous and not array.flags.c_contiguous:
+                return self.put(array.T, dtype).T
+            array = np.array(array, order="C")  # libraries may share memory, or want to write
+            array = self.xp.asarray(array, device=self.device)
+        return array if dtype is None else self.cast(array, dtype)
+
+    def cast(self, array: Any, dtype: np.dtype) -> Any:
+        """Convert an array on the device."""
+        return self.xp.astype(array, getattr(self.xp, dtype.name), copy=False)
+
+
+@dataclass(frozen=True, eq=False)
+class DeviceRows:
+    """Examples on a device, a stand-in for a matrix in products from either side.
+
+    The result of a product is where the other factor is: of an array of NumPy, in NumPy.
+
+    Attributes
+    ----------
+    array : array of shape (n, d)
+        Of float64, float32 or a narrower type.
+    place : Device
+        Where it is.
+    wide : bool
+        Whether it stands for an array of float64, whatever the type of the numbers.
+    mean : ndarray of shape (d,) or None
+        Subtracted from each example.
+    power : {1, 2}
+        2: stands for the squares of the entries.
+    """
+
+    array: Any
+    place: Device
+    wide: bool = False
+    mean: Array | None = None
+    power: int = 1
+
+    __array_ufunc__ = None  # NumPy leaves ``V.T @ X`` to __rmatmul__
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Examples and features."""
+        return self.array.shape
+
+    @property
+    def dtype(self) -> np.dtype:
+        """Type of NumPy in which products are computed, unless the other factor is wider."""
+        wide = self.wide or self.array.dtype == self.place.xp.float64
+        return _FLOAT64 if wide else np.dtype(np.float32)
+
+    @property
+    def itemsize(self) -> int:
+        """Bytes of a number of that type."""
+        return self.dtype.itemsize
+
+    def __len__(self) -> int:
+        return int(self.array.shape[0])
+
+    def __getitem__(self, index: Any) -> DeviceRows:
+        if isinstance(index, slice):
+            start, stop, _ = index.indices(len(self))
+            return replace(self, array=self.array[start:stop, :])
+        there = self.place.put(np.asarray(index, dtype=np.int64))
+        return replace(self, array=self.place.xp.take(self.array, there, axis=0))
+
+    def features(self, index: Any) -> DeviceRows:
+        """Some of the features, by an array of their indices on the device."""
+        return replace(self, array=self.place.xp.take(self.array, index, axis=1))
+
+    def about(self, mean: Array | None) -> DeviceRows:
+        """The same in float64, with a mean subtracted from each example."""
+        return replace(self, wide=True, mean=mean)
+
+    def squared(self) -> DeviceRows:
+        """Squares of the entries."""
+        return replace(self, power=2)
+
+    def toarray(self) -> Array:
+        """The rows themselves as a new array of NumPy, for few of them."""
+        return np.concatenate([on_host(part) for _, part in self._parts(self.dtype)])
+
+    def __matmul__(self, W: Any) -> Any:
+        dtype = self._common(W)
+        there = self.place.put(W, dtype)
+        found = [part @ there for _, part in self._parts(dtype)]
+        F = found[0] if len(found) == 1 else self.place.xp.concat(found)
+        return F if is_foreign(W) else on_host(F)
+
+    def __rmatmul__(self, V: Array) -> Array:
+        dtype = self._common(V)
+        total = np.zeros((*V.shape[:-1], self.shape[1]), dtype)
+        for rows, part in self._parts(dtype):
+            total += on_host(self.place.put(V[..., rows], dtype) @ part)
+        return total
+
+    def squared_lengths(self, q: float = 2.0) -> Array:
+        """Squared q-norms of the rows, in float64."""
+        if q == 2.0:
+            return self._sums(lambda x: x * x)
+        low, high = self.extremes()
+        mean = 0.0 if self.mean is None else self.mean
+        top = float(max(np.abs(low - mean).max(), np.abs(high - mean).max())) or 1.0
+        return top**2 * self._sums(lambda x: (self.place.xp.abs(x) / top) ** q) ** (2.0 / q)
+
+    def extremes(self) -> tuple[Array, Array]:
+        """Smallest and largest value of each feature, no mean being subtracted, in float64."""
+        xp = self.place.xp
+        low, high = (on_host(f(self.array, axis=0)) for f in (xp.min, xp.max))
+        return low.astype(np.float64), high.astype(np.float64)
+
+    def second_moments(self, weight: Array) -> Array:
+        """``sum weight (x, 1)(x, 1)'``, in float64."""
+        d = self.shape[1]
+        H = np.zeros((d + 1, d + 1))
+        for rows, x in self.about(self.mean)._parts(_FLOAT64):
+            weighted = x * self.place.put(weight[rows, None], _FLOAT64)
+            H[:d, :d] += on_host(x.T @ weighted)
+            H[d, :d] += on_host(self.place.xp.sum(weighted, axis=0))
+        H[d, d] = weight.sum()
+        return H
+
+    def _sums(self, function: Callable[[Any], Any]) -> Array:
+        """Sums of a function of the entries of each row, in float64.
+
+        They are added in pairs, so that each term passes through few additions on any device.
+        """
+        found, xp = [], self.place.xp
+        for _, part in self.about(self.mean)._parts(_FLOAT64):
+            terms = function(part)
+            while terms.shape[1] > 1:
+                half = terms.shape[1] // 2
+                rest = terms[:, 2 * half :]
+                terms = terms[:, :half] + terms[:, half : 2 * half]
+                terms = xp.concat([terms, rest], axis=1) if rest.shape[1] else terms
+            found.append(on_host(terms)[:, 0])
+        return np.concatenate(found)
+
+    def _common(self, other: Any) -> np.dtype:
+        """The wider type of this and another factor."""
+        xp = self.place.xp if is_foreign(other) else np
+        return _FLOAT64 if other.dtype == xp.float64 else self.dtype
+
+    def _parts(self, dtype: np.dtype) -> Iterator[tuple[slice, Any]]:
+        """Consecutive rows as arrays of a type; one part at least."""
+        place, (n, d) = self.place, self.shape
+        mean = None if self.mean is None else place.put(self.mean, dtype)
+        same = self.array.dtype == getattr(place.xp, dtype.name)
+        as_it_is = same and mean is None and self.power == 1
+        size = max(1, n if as_it_is else _PART_BYTES // (8 * max(1, d)))
+        for i in range(0, max(1, n), size):
+            rows = slice(i, min(i + size, n))
+            part = place.cast(self.array[rows, :] if size < n else self.array, dtype)
+            part = part if mean is None else part - mean
+            yield rows, part * part if self.power == 2 else part
+
+
+def is_full(X: Any) -> bool:
+    """Whether a matrix holds all its numbers, so that a mean can be subtracted from each."""
+    return is_dense(X) or isinstance(X, DeviceRows)
+
+
+def kernel_of_rows(kernel: Callable[[Any, Any], Any]) -> Callable[[DeviceRows, DeviceRows], Any]:
+    """A kernel of scikit-learn's names on examples on a device; its values stay there.
+
+    They are computed in float64, so that they are as precise as the type of the examples whatever
+    the device does with products of float32.
+    """
+
+    def values(A: DeviceRows, B: DeviceRows) -> Any:
+        place = A.place
+        with config_context(array_api_dispatch=True):  # threads of ours have their own setting
+            return kernel(place.cast(A.array, _FLOAT64), place.cast(B.array, _FLOAT64))
+
+    return values
+
+
+def kernel_on_host(kernel: Callable[[Any, Any], Any]) -> Callable[[DeviceRows, DeviceRows], Array]:
+    """The same, with its values copied to the host."""
+    values = kernel_of_rows(kernel)
+    return lambda A, B: on_host(values(A, B))

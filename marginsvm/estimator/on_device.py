@@ -1,0 +1,125 @@
+"""Arrays of other libraries: which estimators take them, and what they give back.
+
+Only with scikit-learn's ``array_api_dispatch``; without it, such arrays are converted to NumPy as
+everything array-like is, or refused.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.utils._array_api import _is_numpy_namespace, get_namespace_and_device
+
+from marginsvm._typing import Array
+from marginsvm.certify.checker.host import is_foreign, on_host
+from marginsvm.data.device import Device, DeviceRows
+
+_CONVERT = "convert X to NumPy, as by X.cpu().numpy() for torch"
+
+
+def place_of(X: Any) -> Device | None:
+    """Where an array lies that scikit-learn is to dispatch on; None: it is for NumPy."""
+    if not is_foreign(X):
+        return None
+    xp, dispatched, device = get_namespace_and_device(X)
+    return Device(xp, device) if dispatched and not _is_numpy_namespace(xp) else None
+
+
+def refuse_foreign(name: str, X: Any) -> None:
+    """Refuse an array on a device, for what computes with NumPy alone.
+
+    Parameters
+    ----------
+    name : str
+        Of the estimator or function, for the message.
+    X : object
+
+    Raises
+    ------
+    TypeError
+        If scikit-learn would dispatch on it.
+    """
+    place = place_of(X)
+    if place is not None:
+        raise TypeError(f"{name} computes with NumPy, but X is {_words(X, place)}: {_CONVERT}")
+
+
+def place_of_training(estimator: Any, X: Any) -> Device | None:
+    """Where an estimator fits these examples; None: on the host.
+
+    Raises
+    ------
+    TypeError
+        If the examples are on a device, and the estimator needs them on the host; or if the device
+        has no float64.
+    """
+    place, name = place_of(X), type(estimator).__name__
+    if place is None:
+        return None
+    if not estimator._algorithm().requires.by_passes:
+        raise TypeError(
+            f"{name} moves from example to example in compiled loops and needs them in NumPy, but "
+            f"X is {_words(X, place)}: {_CONVERT}, or use MaxMarginClassifier or "
+            "MomentumMarginClassifier, whose passes run where X is"
+        )
+    if callable(estimator.kernel):
+        raise TypeError(
+            f"{name}: a callable kernel is given arrays of NumPy, but X is {_words(X, place)}: "
+            f"name one of scikit-learn's kernels, or {_CONVERT}"
+        )
+    if str(getattr(X, "layout", "torch.strided")) != "torch.strided":
+        raise TypeError(
+            f"{name}: X is {_words(X, place)} and sparse, but only dense arrays are taken on a "
+            "device: pass X.to_dense(), or a CSR array of SciPy"
+        )
+    types = place.xp.__array_namespace_info__().dtypes(kind="real floating", device=place.device)
+    if "float64" not in types:
+        raise TypeError(
+            f"{name}: X is {_words(X, place)}, which has no float64; rounded to float32, the "
+            f"predictor would not be the one that is certified: {_CONVERT}"
+        )
+    return place
+
+
+def rows_of(X: Any, place: Device | None) -> Any:
+    """Validated examples as passes read them."""
+    return X if place is None else DeviceRows(X, place)
+
+
+def types_of(place: Device | None) -> list[Any]:
+    """Types of floating-point numbers that examples may have, the default first."""
+    return [np.float64, np.float32] if place is None else place.float_types
+
+
+def fitted_there(value: Any, place: Device | None) -> Any:
+    """A fitted array where the examples are."""
+    return on_host(value) if place is None else place.put(value)
+
+
+def published(found: dict[str, Any], place: Device | None) -> dict[str, Any]:
+    """Fitted attributes, of which those that are arrays go where the examples are.
+
+    The classes stay in NumPy: they may be text.
+    """
+    if place is None:
+        return found
+    moved = {
+        name: place.put(value)
+        for name, value in found.items()
+        if isinstance(value, np.ndarray) and name != "classes_"
+    }
+    return {**found, **moved}
+
+
+def labels_of(classes: Array, winner: Any, place: Device | None) -> Any:
+    """Labels of classes, given by their indices; text is always in NumPy."""
+    classes = on_host(classes)
+    if place is None or classes.dtype.kind not in "biuf":
+        return classes[on_host(winner)]
+    return place.xp.take(place.put(classes), winner, axis=0)
+
+
+def _words(X: Any, place: Device) -> str:
+    library = type(X).__module__.partition(".")[0]
+    return f"an array of {library} on the device {place.device}"

@@ -1,0 +1,418 @@
+"""Arrays of other libraries: the same results where they are, and proofs that hold."""
+
+import pickle
+import subprocess
+import sys
+from unittest import SkipTest
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from helpers.battery import over, slow
+from helpers.devices import LIBRARIES, ON_DEVICES, ON_HOSTS, dispatching, strict, torch
+from helpers.estimators import fit, make, overlapping, parameters, quiet, separable
+from helpers.hostile import hostile_problem, truthful
+from hypothesis import given
+from sklearn.base import clone
+from sklearn.utils._array_api import get_namespace, move_estimator_to, np_compat
+from sklearn.utils.estimator_checks import _yield_array_api_checks
+from test_arbitrary_data import gram, inspect, is_ours, options, problems, profile
+
+import marginsvm
+from marginsvm import (
+    DualLpRegressor,
+    MaxMarginClassifier,
+    MaxMarginClassifierCV,
+    MomentumMarginClassifier,
+    SmoothedKernelPerceptron,
+    check_certificate,
+    check_separability,
+    margin_path,
+)
+from marginsvm.certify.checker.host import on_host, with_attributes_on_host
+from marginsvm.data import device, device_store
+from marginsvm.sources import ArrayBlocks, DeviceBlocks
+
+ROUNDS = 60
+RTOL = 1e-9  # of bounds: sums are in float64, and only their order differs
+
+each_on_devices = over(ON_DEVICES)
+each_on_hosts = over(ON_HOSTS)
+in_each_library = pytest.mark.parametrize("there", LIBRARIES.values(), ids=LIBRARIES)
+
+
+def fitted_there(estimator, there, X, y, **arrays):
+    with dispatching(), quiet():
+        return estimator.fit(there(X), there(y), **{name: there(a) for name, a in arrays.items()})
+
+
+def assert_same(estimator, reference, X, y, rtol=RTOL, **arrays):
+    """The same answers up to rounding, and a certificate that holds; nan and nan are the same."""
+    assert estimator.status_ == reference.status_
+    assert estimator.separable_ is reference.separable_
+    np.testing.assert_array_equal(estimator.classes_, reference.classes_)
+    scale = reference.certificate_.radius
+    for name in ("margin_", "margin_bound_"):
+        ours, theirs = getattr(estimator, name), getattr(reference, name)
+        if reference.status_ == "certified":
+            np.testing.assert_allclose(ours, theirs, rtol=rtol, atol=rtol * scale, err_msg=name)
+    check = check_certificate(estimator, X, y, **arrays)
+    assert check, check.reason
+
+
+# Discovery: whoever says so takes arrays of any library; all others refuse them in clear words.
+
+
+def test_the_estimators_that_the_docs_name_are_supported():
+    named = {"MaxMarginClassifier", "MomentumMarginClassifier", "OptimisticPerceptron"}
+    named |= {"BatchPerceptron", "SmoothedKernelPerceptron"}
+    assert named <= {cls.__name__ for cls in ON_DEVICES}
+    assert "DualLpPerceptron" in {cls.__name__ for cls in ON_HOSTS}
+
+
+@each_on_devices
+@in_each_library
+@pytest.mark.parametrize("k", [2, 3])
+@pytest.mark.parametrize("data", [separable, overlapping])
+def test_results_are_those_of_numpy(cls, there, k, data, rng):
+    X, y = data(rng, k=k)
+    for C in (np.inf, 1.0):
+        estimator = make(cls, C=C, max_iter=ROUNDS)
+        reference = fit(clone(estimator), X, y)
+        assert_same(fitted_there(estimator, there, X, y), reference, there(X), there(y))
+        scores, labels = reference.decision_function(X), reference.predict(X)
+        with dispatching():
+            there_scores, there_labels = (
+                estimator.decision_function(there(X)),
+                estimator.predict(there(X)),
+            )
+            assert get_namespace(there_scores) == get_namespace(there(X))
+        if reference.status_ == "certified":
+            np.testing.assert_allclose(on_host(there_scores), scores, rtol=1e-4, atol=1e-4)
+            np.testing.assert_array_equal(on_host(there_labels), labels)
+
+
+@each_on_devices
+@in_each_library
+def test_fitted_arrays_are_where_the_examples_are(cls, there, rng):
+    X, y = separable(rng)
+    for kernel in ("linear", "rbf") if "kernel" in parameters(cls) else ("linear",):
+        reference = fit(make(cls, kernel=kernel, max_iter=3), X, y)
+        estimator = fitted_there(make(cls, kernel=kernel, max_iter=3), there, X, y)
+        arrays = {n for n, value in vars(reference).items() if isinstance(value, np.ndarray)}
+        with dispatching():
+            for name in arrays - {"classes_"}:
+                found = getattr(estimator, name)
+                assert get_namespace(found) == get_namespace(there(X)), name
+                assert found.device == there(X).device, name
+                assert on_host(found).dtype == getattr(reference, name).dtype, name
+        assert isinstance(estimator.margin_, float)
+        assert isinstance(estimator.history_["margin"], np.ndarray)
+
+
+@each_on_hosts
+@in_each_library
+def test_others_refuse_them(cls, there, rng):
+    X, y = separable(rng)
+    message = rf"{cls.__name__} .*array of \w+ on the device.*convert X to NumPy"
+    with dispatching(), pytest.raises(TypeError, match=message):
+        make(cls).fit(there(X), there(y))
+
+
+@in_each_library
+def test_all_else_refuses_them(there, rng):
+    X, y = separable(rng)
+    refused = pytest.raises(TypeError, match="computes with NumPy, but X is an array of")
+    with dispatching():
+        for estimator in (MaxMarginClassifierCV(), DualLpRegressor()):
+            with refused:
+                estimator.fit(there(X), there(y * 1.0))
+        with refused:
+            check_separability(there(X), y)
+        with pytest.raises(TypeError, match="block 0: MomentumMarginClassifier computes"):
+            MomentumMarginClassifier().fit_blocks([(there(X), y)])
+        with pytest.raises(TypeError, match="callable kernel is given arrays of NumPy"):
+            MaxMarginClassifier(kernel=lambda A, B: A @ B.T).fit(there(X), there(y))
+
+
+def test_a_device_without_float64_is_refused(rng):
+    X, y = separable(rng)
+    there = strict(X.astype(np.float32), device="no_float64")
+    with dispatching(), pytest.raises(TypeError, match="has no float64"):
+        MaxMarginClassifier().fit(there, y)
+
+
+def test_sparse_tensors_are_refused(rng):
+    X, y = separable(rng)
+    there = torch(X).to_sparse()
+    with dispatching(), pytest.raises(TypeError, match=r"sparse.*to_dense\(\)"):
+        MaxMarginClassifier().fit(there, y)
+
+
+def test_without_dispatch_tensors_are_array_like(rng):
+    X, y = separable(rng)
+    estimator = MaxMarginClassifier().fit(torch(X), torch(y))
+    assert isinstance(estimator.coef_, np.ndarray)
+    assert estimator.margin_ == MaxMarginClassifier().fit(X, y).margin_
+
+
+def test_an_import_brings_no_other_library():
+    code = (
+        "import sys, marginsvm\n"
+        "from marginsvm import MaxMarginClassifier\n"
+        "MaxMarginClassifier().fit([[0.0], [1.0]], [0, 1])\n"
+        "print({'torch', 'cupy', 'array_api_strict'} & set(sys.modules))"
+    )
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert out.stdout.strip() == "set()"
+
+
+# scikit-learn's own checks.
+
+
+@each_on_devices
+def test_scikit_learn_checks(cls):
+    estimator, passed = make(cls, max_iter=ROUNDS), 0
+    for check in _yield_array_api_checks(estimator):
+        if "cuda" in str(check) and not has_cuda():
+            continue
+        with pytest.MonkeyPatch.context() as patch, quiet():
+            patch.setenv("SCIPY_ARRAY_API", "1")
+            try:
+                check(cls.__name__, estimator)
+            except SkipTest:  # a library or a device is not there
+                continue
+        passed += 1
+    assert passed >= 1 + 3 * ("array_api_strict" in sys.modules)
+
+
+def has_cuda():
+    return "torch" in sys.modules and sys.modules["torch"].cuda.is_available()
+
+
+# What else may be asked of X, y and weights.
+
+
+@in_each_library
+@pytest.mark.parametrize("offset", [0.0, 1e6])
+@pytest.mark.parametrize(
+    ("cls", "params"),
+    [
+        (MaxMarginClassifier, {"C": 1.0}),
+        (MaxMarginClassifier, {"C": 1.0, "loss": "hinge"}),
+        (MaxMarginClassifier, {}),
+        (MomentumMarginClassifier, {"tol": 0.05}),
+        (marginsvm.AcceleratedPerceptron, {"p": 1.3, "tol": 0.05}),
+        (SmoothedKernelPerceptron, {"normalize": True, "fit_intercept": False, "tol": 0.05}),
+        (SmoothedKernelPerceptron, {"normalize": True, "tol": 0.05}),
+    ],
+)
+def test_parameters_and_examples_far_from_the_origin(there, offset, cls, params, rng):
+    X, y = separable(rng, n=200)
+    X = X + offset * (not params.get("normalize", False))
+    reference = fit(cls(**params), X, y)
+    assert_same(fitted_there(cls(**params), there, X, y), reference, X, y, rtol=1e-8)
+
+
+@in_each_library
+@pytest.mark.parametrize("kernel", ["rbf", "poly", "sigmoid", "laplacian", "cosine", "precomputed"])
+def test_kernels(there, kernel, rng):
+    X, y = separable(rng, k=3)
+    K = X @ X.T if kernel == "precomputed" else X
+    estimator = MaxMarginClassifier(kernel=kernel, C=1.0)
+    reference = fit(clone(estimator), K, y)
+    assert_same(fitted_there(estimator, there, K, y), reference, there(K), there(y), rtol=1e-8)
+    with dispatching():
+        scores = on_host(estimator.decision_function(there(K)))
+    np.testing.assert_allclose(scores, reference.decision_function(K), rtol=1e-6, atol=1e-6)
+    divided = SmoothedKernelPerceptron(kernel="rbf", normalize=True, max_iter=20)
+    assert_same(fitted_there(clone(divided), there, X, y), fit(divided, X, y), X, y)
+
+
+@in_each_library
+def test_equal_examples_of_two_classes_prove_an_overlap(there, rng):
+    X, y = separable(rng, n=100)
+    X[0], y[0] = X[1], 1 - y[1]
+    for kernel in ("linear", "rbf"):
+        estimator = fitted_there(MaxMarginClassifier(kernel=kernel), there, X, y)
+        assert_same(estimator, fit(MaxMarginClassifier(kernel=kernel), X, y), X, y)
+        assert estimator.separable_ is False
+
+
+@in_each_library
+def test_weights_on_the_device(there, rng):
+    X, y = overlapping(rng)
+    weight = rng.integers(0, 3, len(y)).astype(float)
+    for cls in (MaxMarginClassifier, MomentumMarginClassifier):
+        params = {"C": 1.0, "max_iter": ROUNDS}
+        reference = fit(cls(**params), X, y, sample_weight=weight)
+        estimator = fitted_there(cls(**params), there, X, y, sample_weight=weight)
+        assert_same(estimator, reference, X, y, sample_weight=weight)
+        assert check_certificate(estimator, there(X), there(y), there(weight))
+
+
+def test_labels_may_be_text_and_elsewhere(rng):
+    X, y = separable(rng, k=3)
+    named = np.array(["a", "b", "c"])[y]
+    with dispatching():
+        estimator = MaxMarginClassifier().fit(strict(X), named)
+        labels = estimator.predict(strict(X))
+        assert isinstance(labels, np.ndarray)
+        np.testing.assert_array_equal(labels, named)
+        estimator.fit(strict(X), torch(y))
+        assert type(estimator.predict(strict(X))) is type(strict(X))
+
+
+def test_a_path_of_soft_margins(rng):
+    (X, y), costs = overlapping(rng, n=200), [0.1, 1.0, 10.0]
+    with dispatching():
+        path = margin_path(strict(X), strict(y), Cs=costs)
+    np.testing.assert_allclose(path.margins, margin_path(X, y, Cs=costs).margins, rtol=1e-6)
+
+
+@in_each_library
+def test_pickles_warm_starts_and_moves_to_the_host(there, rng):
+    X, y = overlapping(rng)
+    params = {"C": 1.0, "tol": 0.0, "warm_start": True}
+    once = fitted_there(MomentumMarginClassifier(max_iter=20, **params), there, X, y)
+    twice = fitted_there(MomentumMarginClassifier(max_iter=9, **params), there, X, y)
+    twice = pickle.loads(pickle.dumps(twice)).set_params(max_iter=20)
+    fitted_there(twice, there, X, y)
+    assert (twice.margin_, twice.margin_bound_) == (once.margin_, once.margin_bound_)
+    np.testing.assert_array_equal(on_host(twice.coef_), on_host(once.coef_))
+    with dispatching():
+        moved = move_estimator_to(once, np_compat, "cpu")
+        scores = on_host(once.decision_function(there(X)))
+    np.testing.assert_allclose(moved.decision_function(X), scores, rtol=1e-12)
+    assert check_certificate(moved, X, y)
+    # outside of the dispatch, examples of NumPy are for NumPy, wherever the model is
+    np.testing.assert_allclose(once.decision_function(X), scores, rtol=1e-12)
+
+
+# Blocks that are copied to a device.
+
+
+@in_each_library
+@pytest.mark.parametrize("k", [2, 3])
+def test_blocks_are_copied_to_a_device(there, k, rng):
+    X, y = separable(rng, n=120, k=k)
+    weight = rng.integers(0, 3, len(y)).astype(float)
+    xp = pytest.importorskip(type(there(X)).__module__.partition(".")[0])
+    for cls, params in (
+        (MaxMarginClassifier, {"C": 1.0}),
+        (MaxMarginClassifier, {}),
+        (MomentumMarginClassifier, {"max_iter": ROUNDS}),
+        (SmoothedKernelPerceptron, {"max_iter": ROUNDS, "normalize": True}),
+    ):
+        source = ArrayBlocks(X, y, weight, block_rows=50)
+        copied = DeviceBlocks(source, xp=xp, device=there(X).device)
+        with quiet():
+            reference = cls(**params).fit_blocks(source)
+            estimator = cls(**params).fit_blocks(copied)
+        assert_same(estimator, reference, X, y, sample_weight=weight)
+        assert check_certificate(estimator, copied)
+        assert isinstance(estimator.coef_, np.ndarray)
+        assert copied.bytes_per_second > 0.0
+
+
+def test_blocks_that_cannot_be_copied_are_refused(rng):
+    X, y = separable(rng)
+    with pytest.raises(TypeError, match="a block is sparse"):
+        MomentumMarginClassifier().fit_blocks(DeviceBlocks([(sp.csr_array(X), y)], xp=np))
+    xp = pytest.importorskip("array_api_strict")
+    with pytest.raises(ValueError, match="does not have: pass the source itself"):
+        DeviceBlocks([(X, y)], xp=xp, device=xp.Device("no_float64"))
+
+
+# Precision.
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
+@pytest.mark.parametrize("kernel", ["linear", "rbf"])
+def test_narrow_types(dtype, kernel, rng):
+    X, y = separable(rng, n=200)
+    narrow = torch(X, dtype)
+    rounded = on_host(narrow).astype(np.float64)
+    for cls in (MaxMarginClassifier, MomentumMarginClassifier):
+        params = {"C": 1.0, "kernel": kernel, "tol": 1e-3}
+        with dispatching(), quiet():
+            estimator = cls(**params).fit(narrow, y)
+            scores = on_host(estimator.decision_function(narrow))
+        reference = fit(cls(**params), rounded, y)
+        assert_same(estimator, reference, narrow, y, rtol=2e-3)
+        np.testing.assert_allclose(scores, reference.decision_function(rounded), atol=0.05)
+        if kernel == "linear":
+            host = with_attributes_on_host(estimator)
+            assert check_certificate(host, rounded, y, exact=True)
+
+
+@in_each_library
+def test_parts_and_blocks_change_rounding_only(there, rng, monkeypatch):
+    X, y = overlapping(rng, n=300, d=7)
+    cases = [
+        MaxMarginClassifier(C=1.0),
+        MomentumMarginClassifier(C=1.0, tol=0.0, max_iter=ROUNDS),
+        SmoothedKernelPerceptron(normalize=True, max_iter=ROUNDS),
+    ]
+    whole = [fitted_there(clone(case), there, X + 1e5, y) for case in cases]
+    monkeypatch.setattr(device, "_PART_BYTES", 1000)
+    monkeypatch.setattr(device_store, "_BLOCK_BYTES", 3000)
+    for case, reference in zip(cases, whole, strict=True):
+        estimator = fitted_there(clone(case), there, X + 1e5, y)
+        assert_same(estimator, reference, X + 1e5, y)
+        np.testing.assert_allclose(estimator.margin_bound_, reference.margin_bound_, rtol=1e-7)
+    narrow = fitted_there(cases[1], there, X.astype(np.float32), y)
+    assert check_certificate(narrow, X.astype(np.float32), y)
+
+
+@pytest.mark.parametrize("C", [1.0, 1e3, np.inf])
+@pytest.mark.parametrize(("d", "k"), [(20, 2), (20, 3), (1100, 2), slow(1100, 3)])
+def test_newton_by_passes(k, C, d, rng):
+    """More rows than a working set would take, and more features than a direct system would."""
+    X, y = separable(rng, n=1500, d=d, k=k, margin=0.05)
+    X = X + rng.standard_normal(X.shape)
+    estimator = MaxMarginClassifier(C=C, tol=1e-4)
+    reference = fit(clone(estimator), X, y)
+    assert_same(fitted_there(estimator, strict, X, y), reference, X, y, rtol=2e-4)
+
+
+# Attacks: whatever the data, no claim may be wrong.
+
+
+@each_on_devices
+@in_each_library
+def test_hostile_units(cls, there):
+    for seed in range(8):
+        X, y, fit_intercept = hostile_problem(1000 * ON_DEVICES.index(cls) + seed)
+        with dispatching():
+            truthful(cls, X, y, fit_intercept, there=there, max_iter=ROUNDS)
+
+
+def on_a_device(cls, problem, params, there):
+    X, y, weight = problem
+    X = X.toarray() if sp.issparse(X) else np.asarray(X)
+    if params.get("kernel") == "precomputed":
+        X = gram(X)
+    estimator = cls(**params)
+    try:
+        with dispatching(), quiet(), np.errstate(all="ignore"):
+            estimator.fit(there(X), y, sample_weight=weight)
+    except (ValueError, TypeError) as error:
+        if not is_ours(error):
+            raise
+        return
+    exact = X.astype(np.float64)
+    with np.errstate(over="ignore"):  # the check computes kernels anew, also of vast numbers
+        inspect(with_attributes_on_host(estimator), exact, y, weight)
+
+
+@pytest.mark.slow
+@each_on_devices
+@in_each_library
+def test_attack(cls, there):
+    @profile
+    @given(problem=problems(), params=options(cls))
+    def attack(problem, params):
+        on_a_device(cls, problem, params, there)
+
+    attack()

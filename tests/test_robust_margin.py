@@ -1,0 +1,461 @@
+"""``nu``: the mean of the worst margins of a share of the examples, two classes."""
+
+import pickle
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from helpers.estimators import fit
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.optimize import minimize
+from scipy.special import xlogy
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.svm import NuSVC
+
+from marginsvm import (
+    AcceleratedPerceptron,
+    MaxMarginClassifier,
+    MomentumMarginClassifier,
+    OptimisticPerceptron,
+    SmoothedKernelPerceptron,
+    check_certificate,
+)
+from marginsvm.algorithms.accelerated import AcceleratedPlay
+from marginsvm.algorithms.momentum import Momentum
+from marginsvm.certify.bounds import lower_bound, upper_bound
+from marginsvm.certify.caps import ShareCaps
+from marginsvm.fit import Stopping, play
+from marginsvm.kernel_matrix import LinearAdapter, make_rows
+from marginsvm.responses import euclidean, logistic, softmax
+
+WITH_NU = [
+    MomentumMarginClassifier,
+    OptimisticPerceptron,
+    SmoothedKernelPerceptron,
+    AcceleratedPerceptron,
+]
+each = pytest.mark.parametrize("cls", WITH_NU)
+
+
+def data(seed, n=60, d=3, shift=0.6, share=0.4):
+    rng = np.random.default_rng(seed)
+    y = np.where(np.arange(n) < share * n, 1, -1)
+    X = rng.standard_normal((n, d)) * 2.0 ** rng.integers(-1, 2, d)
+    return X + shift * y[:, None], y
+
+
+def worst_mean(values, nu, weight=None):
+    """Mean of the worst values of a share of the examples, by filling it."""
+    weight = np.ones(len(values)) if weight is None else weight
+    left, total = nu * weight.sum(), 0.0
+    for i in np.argsort(values):
+        total += values[i] * min(weight[i], left)
+        left = max(left - weight[i], 0.0)
+    return total / (nu * weight.sum())
+
+
+def robust_margin(clf, X, y, nu, weight=None):
+    """That of a linear predictor."""
+    return worst_mean(y * clf.decision_function(X), nu, weight) / np.linalg.norm(clf.coef_)
+
+
+def rows_and_caps(y, nu, *, balanced=True, weights=None):
+    rows = make_rows((y > 0).astype(int), 2, balanced=balanced, weights=weights)
+    return rows, ShareCaps.of(rows, nu).largest
+
+
+def best_by_slsqp(X, y, caps, *, balanced=True):
+    """Least norm of ``A^T q`` over the capped simplex: an oracle that shares no code."""
+    A = y[:, None] * X
+    conditions = [{"type": "eq", "fun": lambda q: q.sum() - 1.0, "jac": lambda q: np.ones(len(q))}]
+    if balanced:
+        conditions.append({"type": "eq", "fun": lambda q: q @ y, "jac": lambda q: y.astype(float)})
+    start = np.where(y > 0, 0.5 / np.sum(y > 0), 0.5 / np.sum(y < 0))
+    found = minimize(
+        lambda q: (0.5 * q @ A @ A.T @ q, A @ (A.T @ q)),
+        start if balanced else np.full(len(y), 1.0 / len(y)),
+        jac=True,
+        bounds=[(0.0, min(c, 1.0)) for c in caps],
+        constraints=conditions,
+        method="SLSQP",
+        options={"ftol": 1e-15, "maxiter": 1000},
+    )
+    return float(np.linalg.norm(A.T @ found.x))
+
+
+# The response.
+
+
+@pytest.mark.parametrize("mu", [1e-12, 0.01, 0.3, 5.0, 1e6])
+@pytest.mark.parametrize("balanced", [True, False])
+@pytest.mark.parametrize("seed", range(4))
+def test_the_response_is_the_best_one(seed, balanced, mu):
+    rng = np.random.default_rng(seed)
+    y = np.where(np.arange(30) < 11, 1, -1)
+    weights = None if seed % 2 else rng.integers(1, 4, 30).astype(float)
+    rows, caps = rows_and_caps(y, 0.5, balanced=balanced, weights=weights)
+    m = rng.standard_normal(30)
+    found = softmax.below(caps).respond(rows, m, mu)
+    q, prior = found.q, np.broadcast_to(rows.prior, 30)
+    assert np.all((q >= 0.0) & (q <= caps * (1 + 1e-14)))
+    assert np.isclose(q.sum(), 1.0, rtol=1e-13)
+    if balanced:
+        assert abs(q @ y) < 1e-13
+    # of the uncapped weights, the slope of the objective is that of their class, and of those at
+    # their caps it is smaller: for a convex objective, that is enough
+    slope = m + mu * np.log(np.maximum(q, 1e-300) / prior)
+    for group in [y > 0, y < 0] if balanced else [y == y]:
+        free = group & (q < caps * (1 - 1e-12)) & (q > 1e-250)
+        if free.any():
+            common = slope[free].max()
+            assert common - slope[free].min() <= 1e-9 * max(mu, 1.0)
+            assert np.all(slope[group & ~free & (q > 0.5 * caps)] <= common + 1e-9 * max(mu, 1.0))
+    value = m @ q / mu + xlogy(q, q / prior).sum()
+    assert np.isclose(-found.log_risk, value, rtol=1e-9, atol=1e-9)
+
+
+@given(
+    st.lists(st.sampled_from([0.0, 1.0, -2.5, 1e-9, 1e9, 0.3]), min_size=4, max_size=12),
+    st.floats(0.01, 1.0),
+    st.sampled_from([0.0, 1e-300, 1e-3, 1.0, 1e300]),
+)
+def test_the_response_stays_below_its_caps_whatever_the_margins(margins, nu, mu):
+    m, y = np.array(margins), np.where(np.arange(len(margins)) % 2, 1, -1)
+    rows, caps = rows_and_caps(y, min(nu, 2.0 * min(np.mean(y > 0), np.mean(y < 0))))
+    found = softmax.below(caps).respond(rows, m, mu)
+    assert np.all((found.q >= 0.0) & (found.q <= caps * (1 + 1e-14)))
+    for group in (y > 0, y < 0):
+        assert np.isclose(found.q[group].sum(), 0.5, rtol=1e-12)
+    assert mu == 1e-300 or np.isfinite(found.log_risk)
+
+
+def test_without_smoothing_the_worst_rows_have_their_caps():
+    y = np.array([1, 1, 1, 1, -1, -1, -1, -1])
+    rows, caps = rows_and_caps(y, 0.375)  # three rows: one and a half of each class
+    found = softmax.below(caps).respond(rows, np.array([0.0, 1, 2, 3, 5, 5, 9, 5]), 0.0)
+    assert np.allclose(found.q, [1 / 3, 1 / 6, 0, 0, 1 / 6, 1 / 6, 0, 1 / 6])
+    assert np.isclose(found.min_margin, 1 / 6 + 2.5)
+    assert np.allclose(found.offsets, [-1.0, 1.0])  # class 0 is -1: from 5 to 3, class 1 from 1
+
+
+def test_with_a_small_share_it_is_the_softmax():
+    rng = np.random.default_rng(0)
+    y, m = np.where(rng.random(40) < 0.3, 1, -1), rng.standard_normal(40)
+    for balanced in (True, False):
+        rows, caps = rows_and_caps(y, 1e-9, balanced=balanced)
+        one, other = softmax.below(caps).respond(rows, m, 0.2), softmax.respond(rows, m, 0.2)
+        assert np.allclose(one.q, other.q, rtol=1e-12)
+        for name in ("offsets", "log_risk", "gradient_mass", "min_margin"):
+            assert np.allclose(getattr(one, name), getattr(other, name), rtol=1e-9), name
+
+
+# The problem of NuSVC.
+
+
+@each
+@pytest.mark.parametrize("nu", [0.1, 0.6])
+@pytest.mark.parametrize("seed", range(2))
+def test_it_is_the_problem_of_nusvc(cls, seed, nu):
+    X, y = data(seed, shift=1.2)
+    clf = fit(cls(nu=nu, tol=1e-3, max_iter=3000), X, y)
+    peer = NuSVC(kernel="linear", nu=nu, tol=1e-10).fit(X, y)
+    best = robust_margin(peer, X, y, nu)
+    assert clf.margin_ <= best * (1 + 1e-8)
+    assert clf.margin_bound_ >= best * (1 - 1e-8)
+    assert np.isclose(clf.margin_, robust_margin(clf, X, y, nu), rtol=1e-9)
+    if clf.status_ == "certified":
+        direction = peer.coef_ / np.linalg.norm(peer.coef_)
+        assert np.linalg.norm(clf.coef_ / np.linalg.norm(clf.coef_) - direction) <= 0.05
+        # as in NuSVC, examples at the edge of the share get the values +-1
+        assert np.allclose(clf.coef_, peer.coef_, atol=0.1 * np.abs(peer.coef_).max())
+    assert check_certificate(clf, X, y)
+    assert check_certificate(clf, X, y, exact=True)
+
+
+def test_with_all_of_a_class_in_the_share():
+    X, y = data(3, n=50, share=0.3)
+    clf = fit(MomentumMarginClassifier(nu=0.6, tol=1e-4), X, y)
+    peer = NuSVC(kernel="linear", nu=0.6 - 1e-9, tol=1e-10).fit(X, y)
+    assert clf.status_ == "certified"
+    assert np.isclose(clf.margin_, robust_margin(peer, X, y, 0.6), rtol=1e-4)
+    assert np.allclose(clf.certificate_.weights.toarray()[y > 0], 0.5 / 15)
+    assert check_certificate(clf, X, y, exact=True)
+
+
+def test_all_examples_the_difference_of_the_means():
+    X, y = data(5, share=0.5)
+    clf = MomentumMarginClassifier(nu=1.0).fit(X, y)
+    w = X[y > 0].mean(axis=0) - X[y < 0].mean(axis=0)
+    assert np.isclose(clf.margin_, 0.5 * np.linalg.norm(w), rtol=1e-9)
+    assert np.allclose(clf.coef_[0] / np.linalg.norm(clf.coef_), w / np.linalg.norm(w))
+
+
+@pytest.mark.parametrize("nu", [0.2, 0.5])
+def test_kernels(nu):
+    X, y = data(8, n=100, shift=0.3)
+    clf = fit(MomentumMarginClassifier(nu=nu, kernel="rbf", gamma=0.5, tol=1e-3), X, y)
+    peer = NuSVC(kernel="rbf", gamma=0.5, nu=nu, tol=1e-10).fit(X, y)
+    a, S = peer.dual_coef_[0], X[peer.support_]
+    norm = np.sqrt(a @ np.exp(-0.5 * ((S[:, None] - S) ** 2).sum(-1)) @ a)
+    best = worst_mean(y * peer.decision_function(X), nu) / norm
+    assert clf.status_ == "certified"
+    assert clf.margin_ <= best * (1 + 1e-7)
+    assert clf.margin_bound_ >= best * (1 - 1e-7)
+    assert np.allclose(clf.decision_function(X), peer.decision_function(X), atol=0.1)
+    assert check_certificate(clf, X, y)
+
+
+def test_the_hinge_loss_is_its_dual():
+    X, y = data(4, n=80)
+    hinge = MaxMarginClassifier(loss="hinge", C=0.3, tol=1e-9).fit(X, y)
+    clf = MomentumMarginClassifier(nu=hinge.nu_, tol=1e-5, max_iter=20_000).fit(X, y)
+    assert clf.status_ == "certified"
+    one, other = (c.coef_ / np.linalg.norm(c.coef_) for c in (hinge, clf))
+    assert np.linalg.norm(one - other) <= np.sqrt(2e-5)  # as strongly convex as the gap says
+    assert np.isclose(robust_margin(hinge, X, y, hinge.nu_), clf.margin_, rtol=1e-5)
+
+
+def test_weights_count_like_copies():
+    X, y = data(2)
+    m = np.random.default_rng(0).integers(0, 4, len(y))
+    copies = fit(MomentumMarginClassifier(nu=0.4), np.repeat(X, m, axis=0), np.repeat(y, m))
+    weighted = MomentumMarginClassifier(nu=0.4).fit(X, y, sample_weight=m.astype(float))
+    assert np.isclose(copies.margin_, weighted.margin_, rtol=1e-8)
+    assert np.allclose(copies.coef_, weighted.coef_, rtol=1e-6)
+    assert check_certificate(weighted, X, y, sample_weight=m, exact=True)
+    balanced = fit(MomentumMarginClassifier(nu=1.0, class_weight="balanced"), X, y)
+    assert balanced.status_ == "certified"
+    assert check_certificate(balanced, X, y)
+
+
+@pytest.mark.parametrize("intercept", [True, False])
+def test_forms_of_the_same_data(intercept):
+    X, y = data(7, n=300, d=5, shift=0.4)
+    clf = MomentumMarginClassifier(nu=0.5, tol=1e-2, fit_intercept=intercept)
+    dense = clone(clf).fit(X, y)
+    others = {
+        "sparse": clone(clf).fit(sp.csr_matrix(X), y),
+        "float32": clone(clf).fit(X.astype(np.float32), y),
+        "blocks": clone(clf).fit_blocks([(X[:150], y[:150]), (X[150:], y[150:])]),
+        "precomputed": clone(clf).set_params(kernel="precomputed").fit(X @ X.T, y),
+        "function": clone(clf).set_params(kernel=lambda A, B: A @ B.T).fit(X, y),
+    }
+    for name, other in others.items():
+        assert other.status_ == "certified", name
+        assert np.isclose(other.margin_, dense.margin_, rtol=1e-5), name
+    assert check_certificate(dense, X, y, exact=True)
+    assert check_certificate(others["blocks"], [(X[:150], y[:150]), (X[150:], y[150:])])
+    assert check_certificate(others["precomputed"], X @ X.T, y, exact=True)
+
+
+def test_other_norms_and_divided_examples():
+    X, y = data(9, d=6)
+    sparse = fit(AcceleratedPerceptron(nu=0.5, p=1.3, tol=1e-2), X, y)
+    own = worst_mean(y * sparse.decision_function(X), 0.5)
+    assert np.isclose(sparse.margin_, own / np.linalg.norm(sparse.coef_[0], ord=1.3), rtol=1e-8)
+    divided = fit(SmoothedKernelPerceptron(nu=0.5, normalize=True, tol=1e-2), X, y)
+    for clf in (sparse, divided):
+        assert clf.status_ == "certified"
+        assert check_certificate(clf, X, y, exact=True)
+    assert "mean of the worst 50 % of margins on (x, " in str(divided.certificate_)
+
+
+@pytest.mark.parametrize("nu", [0.1, 0.6, 0.8])
+def test_rates_are_those_of_the_share(nu):
+    """The share takes the place of a single row: ln(1 / nu) that of ln n."""
+    X, y = data(1, n=200, shift=1.2)
+    rows, _ = rows_and_caps(y, nu)
+    problem = LinearAdapter(X, rows).below(ShareCaps.of(rows, nu))
+    peer = NuSVC(kernel="linear", nu=nu - 1e-9, tol=1e-10).fit(X, y)
+    best, far = robust_margin(peer, X, y, nu) / problem.radius, np.log(1.0 / nu)
+    for t in (1, 2, 5, 20, 200):
+        # the margin of w_t is measured in the next round
+        found = play(Momentum(), problem, Stopping("rounds", max_iter=t + 1)).progress
+        bound = 4 * (1 + far) * (1 + 2 * np.log(t + 1)) / (best * (t + 1) ** 2)
+        assert found.lower >= best - bound
+        assert found.upper**2 - 8 * far / (t + 1) ** 2 <= best**2 * (1 + 1e-6)
+        found = play(AcceleratedPlay(), problem, Stopping("rounds", max_iter=t)).progress
+        regret = 8 * far / (t * (t + 1))
+        assert max(found.lower, 0.0) ** 2 >= best**2 * (1 - 1e-6) - regret
+        assert found.upper**2 <= best**2 * (1 + 1e-6) + regret
+
+
+# Bounds.
+
+entries = st.sampled_from([0.0, 1.0, -1.0, 0.5, 2.0, 1e-3, 100.0, -3.0])
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.tuples(entries, entries), min_size=4, max_size=10), st.floats(0.05, 1.0))
+def test_bounds_hold_on_arbitrary_data(points, nu):
+    X = np.array(points)
+    y = np.where(np.arange(len(X)) % 3 == 0, 1, -1)
+    nu = min(nu, 2.0 * float(min(np.mean(y > 0), np.mean(y < 0))))
+    _, caps = rows_and_caps(y, nu)
+    best = best_by_slsqp(X, y, caps)
+    scale = np.abs(X).max() + 1e-300
+    for cls in WITH_NU:
+        clf = fit(cls(nu=nu, max_iter=30), X, y)
+        assert clf.margin_ <= best + 1e-5 * scale
+        assert clf.margin_bound_ >= best - 1e-5 * scale
+        assert check_certificate(clf, X, y, exact=True)
+
+
+@pytest.mark.parametrize("balanced", [True, False])
+@pytest.mark.parametrize("seed", range(5))
+def test_any_vector_gives_bounds(seed, balanced):
+    """Weights that are not balanced and exceed their caps, and predictors that are nothing."""
+    rng = np.random.default_rng(seed)
+    X, y = data(seed, n=20)
+    rows, caps = rows_and_caps(y, 0.5, balanced=balanced)
+    problem = LinearAdapter(X, rows).below(ShareCaps.of(rows, 0.5))
+    best = best_by_slsqp(X, y, caps, balanced=balanced) / problem.radius
+    for power in (1, 8):
+        vector = problem.combine(rng.random(20) ** power)
+        assert upper_bound(problem, vector) >= best * (1 - 1e-6)
+        assert lower_bound(problem, vector).margin <= best * (1 + 1e-6)
+    below = softmax.below(caps).respond(rows, problem.margins(vector), 1.0).q
+    exact = problem.norm(problem.combine(below))
+    assert np.isclose(upper_bound(problem, problem.combine(below)), exact, rtol=1e-11)
+
+
+def test_false_claims_are_refused():
+    X, y = data(3)
+    clf = MomentumMarginClassifier(nu=0.4, tol=1e-2).fit(X, y)
+    true = clf.certificate_
+    assert check_certificate(clf, X, y)
+    q = true.weights.toarray().ravel()
+    for label in (1, -1):  # stays balanced, but two rows weigh more
+        q[np.flatnonzero(y == label)[np.argmax(q[y == label])]] += 0.05
+    for claim in (
+        replace(true, margin=true.margin * 1.001),
+        replace(true, margin_bound=true.margin_bound * 0.999),
+        replace(true, weights=sp.csr_array((q / q.sum())[:, None])),
+        replace(true, separable=True),
+        replace(true, nu=None),
+    ):
+        clf.certificate_ = claim
+        assert not check_certificate(clf, X, y)
+    clf.certificate_ = true
+    clf.nu = 0.39
+    assert "the margins are those with nu=0.39" in check_certificate(clf, X, y).reason
+
+
+# What is said of the classes.
+
+
+def test_a_positive_mean_does_not_separate():
+    X, y = data(1, shift=0.5)
+    clf = MomentumMarginClassifier(nu=0.6, tol=1e-2).fit(X, y)
+    assert clf.margin_ > 0
+    assert np.any(y * clf.decision_function(X) <= 0)
+    assert clf.separable_ is None
+    apart, y = data(1, shift=6.0)
+    clf = MomentumMarginClassifier(nu=0.1, stopping="separation").fit(apart, y)
+    assert (clf.status_, clf.separable_) == ("separated", True)
+    assert check_certificate(clf, apart, y, exact=True)
+
+
+def test_classes_whose_means_agree():
+    X = np.array([[0.0, 1], [1, 0], [0, -1], [-1, 0]] * 2)
+    y = np.repeat([1, -1], 4)
+    clf = fit(MomentumMarginClassifier(nu=1.0), X, y)
+    assert (clf.status_, clf.separable_) == ("no_margin", False)
+    assert check_certificate(clf, X, y, exact=True)
+    with pytest.warns(ConvergenceWarning, match="A larger nu gives a larger mean"):
+        MomentumMarginClassifier(nu=0.5).fit(X, y)
+
+
+@each
+def test_none_is_the_smallest_margin(cls):
+    X, y = data(1, shift=6.0)
+    hard, few = (cls(nu=nu, tol=1e-2).fit(X, y) for nu in (None, 1e-6))
+    assert np.isclose(hard.margin_, few.margin_, rtol=1e-2)
+    assert hard.certificate_.nu is None
+    assert few.certificate_.nu == 1e-6
+
+
+def test_wrong_labels_decide_little():
+    rng = np.random.default_rng(0)
+    y = np.where(np.arange(200) < 100, 1, -1)
+    X = rng.standard_normal((200, 2)) + 4.0 * np.outer(y, [1.0, 0.0])
+    wrong = y.copy()
+    wrong[:5] *= -1
+    clf = MomentumMarginClassifier(nu=0.3, tol=1e-2).fit(X, wrong)
+    assert clf.score(X, y) >= 0.995
+    assert clf.certificate_.weights.max() <= 1.0 / (0.3 * 200) * (1 + 1e-9)
+
+
+# Parameters.
+
+
+def test_errors_say_what_to_do():
+    X, y = data(0, n=50, share=0.3)
+    cases = [
+        ({"nu": 0.0}, "'nu'"),
+        ({"nu": 1.1}, "'nu'"),
+        ({"nu": 0.5, "C": 1.0}, "leave C=inf, or set nu=None"),
+        ({"nu": 0.61}, "infeasible, as in NuSVC.*0.3 of all.*nu <= 0.6,"),
+        ({"nu": 0.5, "loss": "logistic"}, "Logistic gives weights without caps"),
+        ({"nu": 0.5, "loss": euclidean}, "Euclidean gives weights without caps"),
+    ]
+    for params, text in cases:
+        with pytest.raises(ValueError, match=text):
+            MomentumMarginClassifier(**params).fit(X, y)
+    fit(MomentumMarginClassifier(nu=0.61, fit_intercept=False, max_iter=3), X, y)
+    with pytest.raises(ValueError, match="nu is for two classes, but y has 3"):
+        MomentumMarginClassifier(nu=0.1).fit(X, np.arange(50) % 3)
+    with pytest.raises(TypeError, match="'nu'"):
+        MaxMarginClassifier(nu=0.1)
+
+
+def test_it_is_feasible_where_nusvc_is():
+    rng = np.random.default_rng(0)
+    for n in (7, 10, 49):
+        y = np.where(np.arange(n) < rng.integers(1, n), 1, -1)
+        X, most = rng.standard_normal((n, 2)), 2.0 * min(np.mean(y > 0), np.mean(y < 0))
+        fit(MomentumMarginClassifier(nu=most, max_iter=3), X, y)
+        for nu in (most * 0.999, most * 1.001):
+            if nu <= 1.0:
+                wrong = [False, False]
+                for i, clf in enumerate(
+                    (NuSVC(nu=nu), MomentumMarginClassifier(nu=nu, max_iter=3))
+                ):
+                    try:
+                        fit(clf, X, y)
+                    except ValueError:
+                        wrong[i] = True
+                assert wrong[0] == wrong[1]
+
+
+def test_warm_start_and_pickles():
+    X, y = data(6, n=120)
+    whole = MomentumMarginClassifier(nu=0.3, tol=1e-2).fit(X, y)
+    parts = MomentumMarginClassifier(nu=0.3, tol=1e-2, warm_start=True, max_iter=20)
+    with pytest.warns(ConvergenceWarning, match=r"best mean of the worst 30 % of margins"):
+        parts.fit(X, y)
+    parts = pickle.loads(pickle.dumps(parts)).set_params(max_iter=10_000).fit(X, y)
+    assert np.array_equal(parts.coef_, whole.coef_)
+    assert parts.n_iter_ == whole.n_iter_
+    assert check_certificate(pickle.loads(pickle.dumps(parts)), X, y)
+    parts.set_params(nu=0.5).fit(X, y)  # another problem: it begins anew
+    assert np.array_equal(parts.coef_, MomentumMarginClassifier(nu=0.5, tol=1e-2).fit(X, y).coef_)
+
+
+@pytest.mark.parametrize(("gradient", "reached"), [("theory", 0.98), ("plain", 0.8)])
+def test_other_gradients(gradient, reached):
+    """On the loss itself, the margin grows with the logarithm of the rounds only."""
+    X, y = data(2)
+    clf = fit(MomentumMarginClassifier(nu=0.5, gradient=gradient, tol=1e-2, max_iter=1000), X, y)
+    assert clf.margin_ > reached * clf.margin_bound_
+    assert check_certificate(clf, X, y)
+
+
+def test_a_response_without_caps_is_none_of_these():
+    rows, _ = rows_and_caps(np.array([1, -1]), 0.5)
+    problem = LinearAdapter(np.eye(2), rows).below(ShareCaps.of(rows, 0.5))
+    with pytest.raises(ValueError, match="nu caps the weights"):
+        problem.respond(problem.zeros(), 1.0, logistic)
