@@ -32,6 +32,7 @@ LIBRARIES = {"array_api_strict": strict, "torch": torch}
 @contextmanager
 def dispatching():
     """Within it, scikit-learn dispatches; it wants SciPy's environment variable to be set."""
-    with pytest.MonkeyPatch.context() as patch, config_context(array_api_dispatch=True):
-        patch.setenv("SCIPY_ARRAY_API", "1")
-        yield
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("SCIPY_ARRAY_API", "1")  # scikit-learn looks for it when it is switched on
+        with config_context(array_api_dispatch=True):
+            yield
