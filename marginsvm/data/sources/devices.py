@@ -33,7 +33,8 @@ class DeviceBlocks:
     Attributes
     ----------
     bytes_per_second : float or None
-        How fast the last pass was: bytes of X over seconds, the work included. None before it.
+        How fast the last pass was (units: bytes of X over seconds, the work included); None before
+        the first.
 
     References
     ----------
