@@ -19,7 +19,14 @@ from marginsvm._version import __version__
 from marginsvm.data import mapped
 from marginsvm.data.device import Device, DeviceRows, kernel_of_rows, kernel_on_host
 from marginsvm.data.normalized import inverse, norms, norms_in_kernel
-from marginsvm.estimator.on_device import fitted_there, labels_of, place_of, rows_of, types_of
+from marginsvm.estimator.on_device import (
+    fitted_there,
+    labels_of,
+    place_of,
+    plain,
+    rows_of,
+    types_of,
+)
 
 _BLOCK_BYTES = 2**25  # memory of the kernel values of a test set that are computed together
 
@@ -106,7 +113,8 @@ class PredictorMixin:
         if size and len(X) > 0:
             return np.concatenate([self.decision_function(x) for x in mapped.parts(X, size)])
         place = place_of(X)
-        X = validate_data(self, X, accept_sparse="csr", dtype=types_of(place), reset=False)
+        X, dtype = plain(X, place), types_of(place)
+        X = validate_data(self, X, accept_sparse="csr", dtype=dtype, reset=False)
         X = rows_of(X, place)
         F = self._linear_scores(X, place) if self.kernel == "linear" else self._by_kernel(X, place)
         F = F + fitted_there(self.intercept_, place)

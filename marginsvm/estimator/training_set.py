@@ -23,7 +23,7 @@ from marginsvm.data.device_store import DeviceStore
 from marginsvm.data.memory import as_store
 from marginsvm.data.normalized import Division, NormalizedRows, inverse, of_normalized
 from marginsvm.data.passes import longest
-from marginsvm.estimator.on_device import place_of_training, rows_of, types_of
+from marginsvm.estimator.on_device import place_of_training, plain, rows_of, types_of
 from marginsvm.estimator.prediction import canonical
 from marginsvm.estimator.weights import ClassWeights
 from marginsvm.fit import Requirements
@@ -193,7 +193,12 @@ def training_set(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Training
     measured &= place is None
     probe = copy(estimator)  # so that the estimator stays as it was
     X, y = validate_data(
-        probe, X, y, accept_sparse="csr", dtype=types_of(place), ensure_all_finite=not measured
+        probe,
+        plain(X, place),
+        y,
+        accept_sparse="csr",
+        dtype=types_of(place),
+        ensure_all_finite=not measured,
     )
     X = on_host(X) if estimator.kernel == "precomputed" else rows_of(canonical(X), place)
     check_classification_targets(y)
