@@ -149,6 +149,16 @@ def test_sparse_tensors_are_refused(rng):
         MaxMarginClassifier().fit(there, y)
 
 
+@pytest.mark.parametrize("kernel", ["linear", "rbf", "precomputed"])
+def test_tensors_that_record_gradients(kernel, rng):
+    X, y = separable(rng)
+    there = torch(X @ X.T if kernel == "precomputed" else X).requires_grad_()
+    with dispatching(), quiet():
+        estimator = MaxMarginClassifier(kernel=kernel).fit(there, y)
+        assert not estimator.decision_function(there).requires_grad
+    assert check_certificate(estimator, there, y)
+
+
 def test_without_dispatch_tensors_are_array_like(rng):
     X, y = separable(rng)
     estimator = MaxMarginClassifier().fit(torch(X), torch(y))

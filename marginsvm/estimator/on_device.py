@@ -12,7 +12,7 @@ import numpy as np
 from sklearn.utils._array_api import _is_numpy_namespace, get_namespace_and_device
 
 from marginsvm._typing import Array
-from marginsvm.certify.checker.host import is_foreign, on_host
+from marginsvm.certify.checker.host import detached, is_foreign, on_host
 from marginsvm.data.device import Device, DeviceRows
 
 _CONVERT = "convert X to NumPy, as by X.cpu().numpy() for torch"
@@ -80,6 +80,11 @@ def place_of_training(estimator: Any, X: Any) -> Device | None:
             f"predictor would not be the one that is certified: {_CONVERT}"
         )
     return place
+
+
+def plain(X: Any, place: Device | None) -> Any:
+    """Examples as scikit-learn validates them: tensors without a record for gradients."""
+    return X if place is None else detached(X)
 
 
 def rows_of(X: Any, place: Device | None) -> Any:

@@ -19,7 +19,14 @@ from marginsvm._version import __version__
 from marginsvm.data import mapped
 from marginsvm.data.device import Device, DeviceRows, kernel_of_rows, kernel_on_host
 from marginsvm.data.normalized import inverse, norms, norms_in_kernel
-from marginsvm.estimator.on_device import fitted_there, labels_of, place_of, rows_of, types_of
+from marginsvm.estimator.on_device import (
+    fitted_there,
+    labels_of,
+    place_of,
+    plain,
+    rows_of,
+    types_of,
+)
 
 _BLOCK_BYTES = 2**25  # memory of the kernel values of a test set that are computed together
 
@@ -107,10 +114,9 @@ class PredictorMixin:
             return np.concatenate([self.decision_function(x) for x in mapped.parts(X, size)])
         place, things = place_of(X), as_objects(self.kernel, X)
         if things is None:
-            types = types_of(place)
-            X = rows_of(
-                validate_data(self, X, accept_sparse="csr", dtype=types, reset=False), place
-            )
+            X, dtype = plain(X, place), types_of(place)
+            X = validate_data(self, X, accept_sparse="csr", dtype=dtype, reset=False)
+            X = rows_of(X, place)
         else:
             X = things
         F = self._linear_scores(X, place) if self.kernel == "linear" else self._by_kernel(X, place)

@@ -25,7 +25,7 @@ from marginsvm.data.device_store import DeviceStore
 from marginsvm.data.memory import as_store
 from marginsvm.data.normalized import Division, NormalizedRows, inverse, of_normalized
 from marginsvm.data.passes import longest
-from marginsvm.estimator.on_device import place_of_training, rows_of, types_of
+from marginsvm.estimator.on_device import place_of_training, plain, rows_of, types_of
 from marginsvm.estimator.prediction import as_objects, canonical
 from marginsvm.estimator.weights import ClassWeights
 from marginsvm.fit import Requirements
@@ -214,9 +214,9 @@ def training_set(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Training
     probe = copy(estimator)  # so that the estimator stays as it was
     things = as_objects(estimator.kernel, X)
     if things is None:
-        finite = not measured
+        X, dtype, finite = plain(X, place), types_of(place), not measured
         X, y = validate_data(
-            probe, X, y, accept_sparse="csr", dtype=types_of(place), ensure_all_finite=finite
+            probe, X, y, accept_sparse="csr", dtype=dtype, ensure_all_finite=finite
         )
     else:
         X, (_, y) = things, check_X_y(np.zeros((len(things), 1)), y)

@@ -33,6 +33,6 @@ LIBRARIES = {"array_api_strict": strict, "torch": torch}
 def dispatching():
     """Within it, scikit-learn dispatches; it wants SciPy's environment variable to be set."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("SCIPY_ARRAY_API", "1")
+        patch.setenv("SCIPY_ARRAY_API", "1")  # scikit-learn looks for it when it is switched on
         with config_context(array_api_dispatch=True):
             yield

@@ -16,6 +16,11 @@ def is_foreign(value: Any) -> bool:
     return bool(array_api_compat.is_array_api_obj(value))
 
 
+def detached(array: Any) -> Any:
+    """A tensor of torch without the record of how it was computed; other arrays as they are."""
+    return array.detach() if hasattr(array, "detach") else array
+
+
 def on_host(value: Any) -> Any:
     """Copy an array of another library to NumPy; anything else is returned as it is.
 
@@ -23,7 +28,7 @@ def on_host(value: Any) -> Any:
     """
     if not is_foreign(value):
         return value
-    xp = array_api_compat.array_namespace(value)
+    value, xp = detached(value), array_api_compat.array_namespace(value)
     if xp.isdtype(value.dtype, "real floating") and value.dtype not in (xp.float32, xp.float64):
         value = xp.astype(value, xp.float32)
     return _convert_to_numpy(value, xp)

@@ -33,7 +33,13 @@ class DeviceBlocks:
     Attributes
     ----------
     bytes_per_second : float or None
-        How fast the last pass was: bytes of X over seconds, the work included. None before it.
+        How fast the last pass was (units: bytes of X over seconds, the work included); None before
+        the first.
+
+    Raises
+    ------
+    ValueError
+        If the device has no float64.
 
     References
     ----------
@@ -77,9 +83,14 @@ class DeviceBlocks:
         ----------
         blocks : iterator of ndarray of shape (n_block, n_features)
 
-        Yields
+        Returns
+        -------
+        iterator of DeviceRows
+
+        Raises
         ------
-        DeviceRows
+        TypeError
+            If a block is sparse.
         """
         begin, size = time.perf_counter(), 0
         for X in blocks:
