@@ -32,9 +32,10 @@ from marginsvm.algorithms.folds import FOLD_GAP, Decided, Fold
 from marginsvm.algorithms.max_margin import MaxMarginClassifier
 from marginsvm.algorithms.max_margin_path import costs_in_order, with_cost
 from marginsvm.estimator.declaring import parameter, with_parameters
+from marginsvm.estimator.objects import as_objects
 from marginsvm.estimator.on_device import refuse_foreign
 from marginsvm.estimator.parameters import CommonParameters, KernelParameters
-from marginsvm.estimator.prediction import PredictorMixin, as_objects, canonical
+from marginsvm.estimator.prediction import PredictorMixin, canonical
 from marginsvm.estimator.training_set import TrainingSet, training_set
 from marginsvm.estimator.weights import ClassWeights
 

@@ -19,6 +19,7 @@ from marginsvm._version import __version__
 from marginsvm.data import mapped
 from marginsvm.data.device import Device, DeviceRows, kernel_of_rows, kernel_on_host
 from marginsvm.data.normalized import inverse, norms, norms_in_kernel
+from marginsvm.estimator.objects import as_objects
 from marginsvm.estimator.on_device import (
     fitted_there,
     labels_of,
@@ -213,17 +214,6 @@ class PredictorMixin:
         tags.input_tags.pairwise = self.kernel == "precomputed"
         tags.array_api_support = self._runs_on_devices and not callable(self.kernel)
         return tags
-
-
-def as_objects(kernel: Any, X: Any) -> Array | None:
-    """Examples for a callable kernel that are no rows of numbers, such as strings, as an array.
-
-    None: the kernel is not callable, or the examples are rows of a matrix.
-    """
-    if not callable(kernel) or sp.issparse(X):
-        return None
-    given = np.asarray(X)
-    return given.astype(object) if given.ndim == 1 and given.dtype.kind in "OUS" else None
 
 
 def canonical(X: Any) -> Any:

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
 from copy import copy
 from dataclasses import dataclass
 from functools import partial
-from itertools import combinations_with_replacement
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -25,8 +23,10 @@ from marginsvm.data.device_store import DeviceStore
 from marginsvm.data.memory import as_store
 from marginsvm.data.normalized import Division, NormalizedRows, inverse, of_normalized
 from marginsvm.data.passes import longest
+from marginsvm.estimator.gram import check_gram, check_norms
+from marginsvm.estimator.objects import as_objects, first_equal, of_objects
 from marginsvm.estimator.on_device import place_of_training, plain, rows_of, types_of
-from marginsvm.estimator.prediction import as_objects, canonical
+from marginsvm.estimator.prediction import canonical
 from marginsvm.estimator.weights import ClassWeights
 from marginsvm.fit import Requirements
 from marginsvm.kernel_matrix import (
@@ -40,9 +40,6 @@ from marginsvm.kernel_matrix.responses.response import below
 from marginsvm.kernel_matrix.scale import NotFinite
 from marginsvm.rows import LpNorm, Rows, make_rows
 
-# Side of the squares (0.5 MB in float64) in which a matrix and its mirror image are compared: two
-# of them stay in cache.
-_SQUARE = 256
 _SPARE = 8  # best responses beside those of the rounds, such as the one of the first state
 
 
@@ -182,7 +179,7 @@ class TrainingSet:
         if division is not None and division.scale is not None:
             return of_normalized(kernel), NormalizedRows(X, division.scale, division.constant)
         if X.dtype == object:
-            return partial(_of_objects, kernel, X), _first_equal(X)[:, None]
+            return partial(of_objects, kernel, X), first_equal(X)[:, None]
         if hasattr(estimator.kernel, "prepare"):
             X = estimator.kernel.prepare(X)
         return kernel, X
@@ -223,9 +220,9 @@ def training_set(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Training
     X = on_host(X) if estimator.kernel == "precomputed" else rows_of(canonical(X), place)
     check_classification_targets(y)
     if estimator.kernel == "precomputed":
-        _check_gram(X)
+        check_gram(X)
         if estimator.normalize:
-            _check_norms(np.diagonal(X), zeros=not estimator.fit_intercept)
+            check_norms(np.diagonal(X), zeros=not estimator.fit_intercept)
     weight = None
     if sample_weight is not None:
         weight = _check_sample_weight(sample_weight, y, dtype=np.float64, ensure_non_negative=True)
@@ -277,56 +274,6 @@ def _division(estimator: Any, X: Any, rows: Rows) -> Division:
 def _entries(K: Array, i: Array, j: Array) -> Array:
     """Entries of a given kernel matrix, for examples that are given by their indices."""
     return K[i[:, 0]][:, j[:, 0]].astype(np.float64, copy=False)
-
-
-def _of_objects(kernel: Any, X: Array, i: Array, j: Array) -> Array:
-    """Values of the kernel for objects that are given by their indices."""
-    return np.asarray(kernel(X[i[:, 0]], X[j[:, 0]]))
-
-
-def _first_equal(X: Array) -> Array:
-    """Index of the first object that equals each one; what has no hash only equals itself."""
-    first: dict[Any, int] = {}
-    keys = (x if isinstance(x, Hashable) else id(x) for x in X)
-    return np.array([first.setdefault(key, i) for i, key in enumerate(keys)])
-
-
-def _check_gram(K: Any) -> None:
-    if sp.issparse(K):
-        raise TypeError("Sparse precomputed kernels are not supported: pass a dense matrix")
-    n, m = K.shape
-    if n != m:
-        raise ValueError(
-            f"a precomputed kernel must be a square matrix, one row and one column an example, "
-            f"but it has shape {K.shape}"
-        )
-    tolerance = _tolerance(K)
-    scale = max(float(np.abs(np.diagonal(K)).max()), 1e-300)
-    blocks = [slice(i, i + _SQUARE) for i in range(0, n, _SQUARE)]
-    for i, j in combinations_with_replacement(blocks, 2):
-        off = float(np.abs(K[i, j] - K[j, i].T).max())
-        if off > tolerance * scale:
-            raise ValueError(
-                f"a precomputed kernel must be symmetric, but entries differ by {off:.3g} from "
-                "their mirror images; pass (K + K.T) / 2 if that is what you mean"
-            )
-
-
-def _tolerance(K: Array) -> float:
-    """Rounding error to be expected of given kernel values, relative to the largest."""
-    return 1e-4 if K.dtype == np.float32 else 1e-8
-
-
-def _check_norms(diagonal: Array, *, zeros: bool) -> None:
-    """Refuse a precomputed kernel of examples that have not been divided by their norms."""
-    one = np.abs(diagonal - 1.0) <= _tolerance(diagonal)
-    if not np.all(one | (zeros & (diagonal == 0.0))):
-        raise ValueError(
-            "normalize=True needs K(x, x) = 1 of a precomputed kernel, as the K(x, x) of new "
-            "examples cannot be known, but its diagonal goes from "
-            f"{diagonal.min():.3g} to {diagonal.max():.3g}; divide K by "
-            "sqrt(outer(diagonal, diagonal)), in predict too, or set normalize=False"
-        )
 
 
 def _gamma(gamma: str | float, X: Any, weights: Array | None) -> float:
