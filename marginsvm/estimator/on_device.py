@@ -11,6 +11,14 @@ from typing import Any
 import numpy as np
 from sklearn.utils._array_api import _is_numpy_namespace, get_namespace_and_device
 
+try:
+    from sklearn.utils._array_api import check_same_namespace
+except ImportError:  # scikit-learn before 1.9, where arrays that do not go together say less
+
+    def check_same_namespace(X: Any, estimator: Any, *, attribute: str, method: str) -> None:
+        """Leave it to the arrays' library."""
+
+
 from marginsvm._typing import Array
 from marginsvm.certify.checker.host import detached, is_foreign, on_host
 from marginsvm.data.device import Device, DeviceRows

@@ -10,7 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.exceptions import InconsistentVersionWarning
 from sklearn.metrics.pairwise import pairwise_kernels
-from sklearn.utils._array_api import check_same_namespace, get_namespace
+from sklearn.utils._array_api import get_namespace
 from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.validation import check_is_fitted, validate_data
 
@@ -21,6 +21,7 @@ from marginsvm.data.device import Device, DeviceRows, kernel_of_rows, kernel_on_
 from marginsvm.data.normalized import inverse, norms, norms_in_kernel
 from marginsvm.estimator.objects import as_objects
 from marginsvm.estimator.on_device import (
+    check_same_namespace,
     fitted_there,
     labels_of,
     place_of,
