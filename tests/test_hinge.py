@@ -291,3 +291,24 @@ def test_weights_make_up_the_predictor_that_is_found_before_them(C):
     assert np.abs(clf.dual_coef_).max() <= C
     svc = SVC(kernel="linear", C=C, tol=1e-9).fit(X, [1, 1, 1, 2, 2, 2])
     assert np.allclose(clf.coef_, svc.coef_, rtol=1e-3)
+
+
+def test_a_working_set_that_other_examples_would_balance():
+    """With a C of next to nothing, the larger class has slack or not by the intercept alone."""
+    rng = np.random.default_rng(1)
+    X, y = rng.standard_normal((111, 119)), np.where(np.arange(111) < 56, -1, 1)
+    C = 1e-10
+    clf = fitted(X, y, C)
+    assert clf.status_ == "certified"
+    P = 0.5 / clf.margin_**2  # all weights of the smaller class are at their caps
+    np.testing.assert_allclose(P, 2.0 * C * 55, rtol=1e-6)
+
+
+@pytest.mark.parametrize("C", [1e2, 1e4])
+def test_kernels_at_a_large_cost(C):
+    """Weights range over many orders: what steps by pairs leave is solved by Newton's method."""
+    X, y = data(3, n=400, d=5, shift=0.3)
+    clf = fitted(X, y, C, kernel="rbf", gamma=0.05)
+    assert clf.status_ == "certified"
+    assert clf.n_iter_ <= 20
+    assert check_certificate(clf, X, y)

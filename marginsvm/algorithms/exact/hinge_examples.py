@@ -99,7 +99,7 @@ class HingeExamples(Method):
         margins, both = _of_weights(problem, proof)
         now = replace(self, u=u, s=s, candidates=both)
         gap, precise = relative_gap(both), _OF_TOL * tol
-        kept, new = self._exchanged(now.u, margins, tol)
+        kept, new = self._exchanged(now.u, self._of_working_set(problem, margins), tol)
         if not len(new) and self.precision <= precise:
             return replace(now, settled=tol)
         coarse = max(min(self.precision, _OF_GAP * gap), precise)
@@ -148,6 +148,17 @@ class HingeExamples(Method):
         precision, most = max(_OF_PRECISION * self.precision, _ROUNDED), _PAIRS * len(few)
         ascend_pairs(K, y, problem.caps.largest[few], rows.balanced, precision, most, u, f)
         return u
+
+    def _of_working_set(self, problem: KernelMatrixAdapter, margins: Array) -> Array:
+        """Margins under the intercept that is best for the working set.
+
+        Weights on its examples are best with that one; under the best of all examples, those that
+        are missing may look as if they were not.
+        """
+        assert problem.caps is not None
+        few, rows = self.examples, problem.rows
+        offsets = hinge_offsets(rows.restrict(few), margins[few], problem.caps.largest[few])
+        return np.asarray(margins + rows.expand(offsets[:, None] - offsets))
 
     def _exchanged(self, u: Array, margins: Array, tol: float) -> tuple[Array, Array]:
         """Positions of examples that are not far, and examples with slack to be added."""
