@@ -312,3 +312,18 @@ def test_kernels_at_a_large_cost(C):
     assert clf.status_ == "certified"
     assert clf.n_iter_ <= 20
     assert check_certificate(clf, X, y)
+
+
+@pytest.mark.parametrize(
+    ("n", "d", "C", "parameters"),
+    [(60, 80, 1.0, {}), (300, 4, 1e3, {"kernel": "rbf", "gamma": 0.02})],
+)
+def test_weights_count_like_copies_in_working_sets(n, d, C, parameters):
+    """Few examples of many features, by pairs; a kernel at a large cost, by Newton's method, too."""
+    X, y = data(2, n=n, d=d, shift=0.1)
+    weight = np.arange(n) % 4
+    weighted = fitted(X, y, C, sample_weight=weight, **parameters)
+    copies = fitted(np.repeat(X, weight, axis=0), np.repeat(y, weight), C, **parameters)
+    assert weighted.status_ == copies.status_ == "certified"
+    np.testing.assert_allclose(weighted.margin_, copies.margin_, rtol=2e-6)
+    assert check_certificate(weighted, X, y, sample_weight=weight)

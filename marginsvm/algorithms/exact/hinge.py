@@ -252,8 +252,14 @@ class Hinge(Method):
         t = self.slack.line_search(self.margins, move, slope, square)
         new = self.at(problem, self.slack, steps, self.w + t * z, self.margins + t * move)
         fell = self._penalised(problem) - new._penalised(problem)
-        new = replace(new, narrow=self.narrow, taken=self.taken + 1, fell=fell)
-        new = replace(new, left=self.left, least=self.least)
+        new = replace(
+            new,
+            narrow=self.narrow,
+            taken=self.taken + 1,
+            fell=fell,
+            left=self.left,
+            least=self.least,
+        )
         return new._with_multipliers(problem) if new._near(problem) else new
 
     def _near(self, problem: KernelMatrixAdapter) -> bool:
