@@ -319,7 +319,7 @@ def test_kernels_at_a_large_cost(C):
     [(60, 80, 1.0, {}), (300, 4, 1e3, {"kernel": "rbf", "gamma": 0.02})],
 )
 def test_weights_count_like_copies_in_working_sets(n, d, C, parameters):
-    """Few examples of many features, by pairs; a kernel at a large cost, by Newton's method, too."""
+    """Few examples of many features, by pairs; a kernel at a large cost, by Newton too."""
     X, y = data(2, n=n, d=d, shift=0.1)
     weight = np.arange(n) % 4
     weighted = fitted(X, y, C, sample_weight=weight, **parameters)
