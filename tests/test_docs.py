@@ -144,6 +144,14 @@ def test_every_public_name_is_in_the_reference():
     assert {name.split(".")[-1] for name in listed} == set(PUBLIC)
 
 
+def test_fractions_have_braces():
+    r"""The site's converter reads \frac12 x as 12 over x, without a warning."""
+    pages = [*DOCS.rglob("*.rst"), *DOCS.glob("*.md"), *(ROOT / "marginsvm").rglob("*.py")]
+    found = {page.name: re.findall(r"\\frac[^{].{0,20}", page.read_text()) for page in pages}
+    assert sum(page.read_text().count(r"\frac{") for page in pages) > 20
+    assert not {name: places for name, places in found.items() if places}
+
+
 def test_what_the_table_of_papers_names_is_there():
     text = (DOCS / "papers.rst").read_text()
     cited = re.findall(r"``((?:marginsvm|tests|examples)/[^`]+)``", text)

@@ -50,7 +50,8 @@ class CommonParameters:
         Largest number of rounds, those before a warm start included.
     warm_start : bool
         Continue from the end of the previous fit on the same data; the result is, bit for bit,
-        that of a single longer fit. With other sample or class weights, a new fit starts.
+        that of a single longer fit. With another C, or other sample or class weights, a new fit
+        starts.
     verbose : bool or int
         Whether to print the bounds and the gap after rounds 1, 2, 4, 8 and so on.
 
@@ -112,7 +113,7 @@ class KernelParameters:
         finite C gives the soft margin of ``LinearSVC(loss="squared_hinge")`` with the same C,
         except that the intercept is not penalised. With ``C < inf`` and
         ``stopping="separation"``, the fit ends when the predictor has no training errors, or at
-        the gap ``tol``, whichever comes first. A warm start with another C starts a new fit.
+        the gap ``tol``, whichever comes first.
     kernel : str or callable
         ``"linear"``, ``"precomputed"``, a name known to
         ``sklearn.metrics.pairwise.pairwise_kernels``, or ``kernel(X, Y) -> matrix``,
