@@ -10,10 +10,11 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy.linalg.lapack import dpotrf, dpotrs
+from scipy.linalg.lapack import dpotrs
 
 from marginsvm._typing import Array
 from marginsvm.algorithms.exact.choosing import spread_evenly
+from marginsvm.algorithms.exact.definite import cholesky
 from marginsvm.algorithms.exact.slack import SquaredSlack
 from marginsvm.algorithms.exact.systems import (
     conjugate_gradients,
@@ -174,7 +175,7 @@ class Leading:
         else:
             H = second_moments_of_classes(rows, blocks, weight, Centre(), 1.0)
         M = penalised(H, shape, rows)
-        return cls(span, weight, dpotrf(M, lower=0, clean=0, overwrite_a=1)[0])
+        return cls(span, weight, cholesky(M))
 
     def solve(self, r: Point) -> Point:
         """Apply the inverse in the span, and the identity beside it."""

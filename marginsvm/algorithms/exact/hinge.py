@@ -18,10 +18,11 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 import numpy as np
-from scipy.linalg.lapack import dpotrf, dpotrs
+from scipy.linalg.lapack import dpotrs
 
 from marginsvm._typing import Array
 from marginsvm.algorithms.exact.capped import CappedSlack
+from marginsvm.algorithms.exact.definite import cholesky
 from marginsvm.algorithms.exact.method import Method
 from marginsvm.algorithms.exact.systems import System
 from marginsvm.certify.candidate import HingeCandidate
@@ -118,9 +119,8 @@ class GramSteps:
             margins = rows.moves(problem.scores(problem.combine(known)))[free]
         s = 1.0 / weight[free]
         H.flat[:: len(free) + 1] += s
-        factor = dpotrf(H.T, lower=0, clean=0, overwrite_a=1)[0]
         right = np.column_stack([s * r[free] - margins, y])
-        x, of_one = dpotrs(factor, right, lower=0)[0].T
+        x, of_one = dpotrs(cholesky(H.T), right, lower=0)[0].T
         t = float(y @ (x - r[free]) / (y @ of_one)) if rows.balanced else 0.0
         known[free] = x - t * of_one
         return problem.combine(known, precise=True), t, self

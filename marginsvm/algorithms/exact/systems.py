@@ -10,10 +10,11 @@ from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Protocol, TypeVar
 
 import numpy as np
-from scipy.linalg.lapack import dposv, dpotrf, dpotrs
+from scipy.linalg.lapack import dpotrs
 
 from marginsvm._rounding import inner
 from marginsvm._typing import Array
+from marginsvm.algorithms.exact.definite import cholesky
 from marginsvm.algorithms.exact.slack import intercept_curvature
 from marginsvm.fit.interrupts import let_interrupts_through
 from marginsvm.kernel_matrix import KernelMatrixAdapter
@@ -167,7 +168,7 @@ class Direct:
         H = H + curvature(problem, change).dense()
         M = penalised(H, descent.shape, problem.rows)
         r = with_intercept(descent, 0.0) if problem.rows.balanced else descent
-        x = dposv(M, r.ravel(order="C"), lower=0, overwrite_a=1)[1]
+        x = dpotrs(cholesky(M), r.ravel(order="C"), lower=0)[0]
         return x.reshape(*descent.shape[:-1], -1), Direct(weight, H)
 
     def anew(self, factor: float = np.nan) -> Direct:
@@ -296,7 +297,7 @@ class ClassFactors:
             H = product.of_class(c, sample)
             H.flat[:: len(H) + 1] += ridge + _FREE * H.max()
             H[-1, -1] = H[-1, -1] or 1.0  # the intercept of a class without active rows
-            factors.append(dpotrf(H.T, lower=0, clean=0, overwrite_a=1)[0])
+            factors.append(cholesky(H.T))
         return cls(weight, tuple(factors), problem.rows.balanced)
 
     def differ_from(self, weight: Array) -> bool:

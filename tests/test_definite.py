@@ -1,0 +1,60 @@
+"""Systems that are definite but for rounding: of the preconditioners and of Newton's method."""
+
+import numpy as np
+import pytest
+from scipy.linalg.lapack import dpotrs
+
+from marginsvm.algorithms.exact.definite import cholesky
+from marginsvm.algorithms.exact.gram_newton import Leading, Point, Span
+from marginsvm.algorithms.exact.hinge import GramSteps
+from marginsvm.algorithms.exact.systems import Direct
+from marginsvm.kernel_matrix import GramAdapter, LinearAdapter, make_rows
+
+TWO = make_rows(np.array([0, 1]), 2, balanced=False)
+HUGE = 2.0**66  # beside it, float64 does not hold the 1 that makes systems definite
+
+
+def test_a_definite_matrix_gets_its_own_factor():
+    A = np.random.default_rng(0).normal(size=(6, 4))
+    M = A.T @ A + np.eye(4)
+    assert np.allclose(np.triu(cholesky(np.asfortranarray(M))), np.linalg.cholesky(M).T)
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+@pytest.mark.parametrize("a", [[1.0, 1.0, 1.0], [1.0, -1.0, 1e-9], [3.0, 0.1, 0.7]])
+def test_a_singular_system_is_solved_as_far_as_it_has_a_solution(a, order):
+    a = np.array(a)
+    M = np.array(HUGE * np.outer(a, a) + np.diag([0.0, 0.0, 1.0]), order=order)
+    right = M @ np.array([1.0, 2.0, 3.0])
+    x = dpotrs(cholesky(M.copy(order=order)), right, lower=0)[0]
+    assert np.abs(M @ x - right).max() <= 1e-6 * np.abs(right).max()
+    assert right @ x > 0.0
+
+
+@pytest.mark.parametrize("M", [np.full((2, 2), np.inf), np.full((2, 2), np.nan), np.zeros((2, 2))])
+def test_a_matrix_of_no_use_leaves_steepest_descent(M):
+    assert np.array_equal(cholesky(M), np.eye(2))
+
+
+def test_newtons_direction_by_features_where_two_of_them_are_equal():
+    problem = LinearAdapter(np.array([[1.0, 1.0], [-1.0, -1.0]]), TWO, C=1.0)
+    r = np.array([1.0, 1.0])
+    z, _ = Direct().solve(problem, np.full(2, HUGE), r)
+    assert z == pytest.approx(r / (2.0 * HUGE), rel=1e-6)  # H = HUGE [1 1; 1 1] in radii
+
+
+def test_newtons_direction_by_the_rows_where_two_of_them_are_equal():
+    K = np.array([[1.0, -1.0], [-1.0, 1.0]])  # the same row twice, as labels differ
+    problem = GramAdapter(None, K, TWO, HUGE).with_hinge_loss()
+    w = problem.combine(np.ones(2))
+    z, _, _ = GramSteps().direction(problem, np.full(2, HUGE), w)
+    assert problem.scores(z) == pytest.approx([-1.0 / HUGE, 1.0 / HUGE], rel=1e-6)
+
+
+def test_the_span_of_a_preconditioner_where_two_directions_are_equal():
+    features = np.array([[1.0, 1.0], [-1.0, -1.0]])
+    span = Span(np.arange(2), np.eye(2), features)
+    leading = Leading.of(span, TWO, np.full(2, HUGE))
+    r = Point(np.zeros(2), np.array([1.0, 1.0]), np.zeros(()))
+    solved = leading.solve(r).V + r.F  # H x = r with H = 2 HUGE [1 1; 1 1]
+    assert solved == pytest.approx(np.full(2, 0.25 / HUGE), abs=1e-15)
