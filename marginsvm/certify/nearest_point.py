@@ -87,7 +87,8 @@ def nearest_point(
     free = free[:0] if features is None else free
     H, Z = Z[:, free], np.delete(Z, free, axis=1)
     classes = problem.rows.balance_conditions(row_ids)
-    unit = np.maximum(np.abs(H).max(axis=0, initial=0.0), 1e-300)
+    unit = np.abs(H).max(axis=0, initial=0.0)
+    unit[unit == 0.0] = 1.0  # they are in balance whatever the weights
     B = np.column_stack([classes, H / unit])
     scale = float(np.sqrt(np.einsum("ij,ij->i", Z, Z).max())) if Z.size else 0.0
     scale = scale or 1.0

@@ -108,6 +108,7 @@ def _proves(
     X = sp.csr_array(X[examples], dtype=np.float64)
     if intercept:
         X = sp.hstack([_shifted(X), np.ones((X.shape[0], 1))], format="csr")
+    X.eliminate_zeros()  # those that were stored, and those that shifts have left
     X = X[:, np.flatnonzero(np.bincount(X.indices, minlength=X.shape[1]))]
     if X.shape[0] * X.shape[1] <= _MAX_ENTRIES:
         X = X[:, _without_sums_of_others(X.toarray())]
