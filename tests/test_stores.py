@@ -2,7 +2,6 @@
 
 import pickle
 import threading
-import time
 from functools import partial, reduce
 
 import numpy as np
@@ -372,18 +371,30 @@ def test_several_threads_show_their_blocks(rng):
 
 def test_every_worker_folds_its_own_chunks_on_all_its_threads(rng):
     store = on_a_cluster(examples(rng, "dense"), [5] * 12)  # 4 on each worker
-    at_work = store.fold(thread_at_work, set.union, rows_of())
-    assert len(at_work) == sum(WORKERS.values())
+    AT_WORK.clear()
+    threads = {f"{name}_{i}" for name, n in WORKERS.items() for i in range(n)}
+    assert store.fold(thread_at_work, set.union, rows_of()) == threads
     for i, (name, n) in enumerate(WORKERS.items()):
-        mine = store.map(thread_at_work, rows_of())
-        assert len(set.union(*list(mine)[i::3])) == n, name
+        mine = list(store.map(thread_at_work, rows_of()))[i::3]
+        assert set.union(*mine) <= {f"{name}_{i}" for i in range(n)}
     asked = [("client", name) for name in WORKERS]
     assert store._client.messages == 4 * asked  # one message to each, whatever the chunks
 
 
+AT_WORK, SOMEBODY_CAME = set(), threading.Condition()
+
+
 def thread_at_work(rows, blocks):
-    time.sleep(0.02)  # until the others have begun
-    return {threading.get_ident()}
+    """The name of a thread, that of its worker and a number, once all of that worker's came."""
+    mine = threading.current_thread().name
+    worker, _, _ = mine.partition("_")
+    with SOMEBODY_CAME:
+        AT_WORK.add(mine)
+        SOMEBODY_CAME.notify_all()
+        SOMEBODY_CAME.wait_for(
+            lambda: sum(name.startswith(worker) for name in AT_WORK) == WORKERS[worker], timeout=60
+        )
+    return {mine}
 
 
 @pytest.mark.parametrize("unmerged", [0, messages._UNMERGED_BYTES])

@@ -30,7 +30,7 @@ class FakeWorker:
     def __init__(self, name, nthreads, client):
         self.name, self.client, self.data, self.lost = name, client, {}, False
         self.state = SimpleNamespace(nthreads=nthreads)
-        self.executors = {"default": ThreadPoolExecutor(nthreads)}
+        self.executors = {"default": ThreadPoolExecutor(nthreads, name)}  # threads have its name
 
     async def answer(self, function, args, sender):
         """What Dask's handler of "run" does: a response, or an error of the connection."""
