@@ -3,16 +3,18 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from helpers.estimators import fit, overlapping, separable
+from helpers.estimators import fit, overlapping
+from helpers.portfolios import ONLY_PASSES
 from numpy.testing import assert_allclose
 
 from marginsvm import MaxMarginClassifier, check_certificate
-from marginsvm.algorithms.exact import methods
 from marginsvm.algorithms.exact.ascent import Ascent
 from marginsvm.algorithms.exact.newton import Newton
 from marginsvm.algorithms.exact.pairs import ActivePairs, DualIterative
 from marginsvm.algorithms.exact.path import Path, is_steep
+from marginsvm.algorithms.exact.shape import Portfolio
 from marginsvm.algorithms.exact.slack import SquaredSlack
+from marginsvm.algorithms.exact.stage import Stage
 from marginsvm.algorithms.exact.systems import Direct, Iterative
 from marginsvm.kernel_matrix import LinearAdapter, make_rows
 from marginsvm.kernel_matrix.capabilities import curvature
@@ -95,11 +97,11 @@ def test_pairs_are_the_active_rows(balanced, rng):
     assert_allclose(np.vdot(pairs.moves(image), x), np.vdot(image, image), rtol=1e-12)
 
 
-def solved(problem, state, rounds=25):
-    """The best bounds of some rounds of a method."""
-    lower, upper = -np.inf, np.inf
+def solved(problem, method, rounds=25):
+    """The best bounds of some rounds of a method, and of those that take over from it."""
+    lower, upper, state = -np.inf, np.inf, Stage.of(method)
     for _ in range(rounds):
-        state = state.advance(problem, 1e-10)
+        state = state.advance(problem, 1e-10, Portfolio())
         for candidate in state.candidates:
             norm = problem.norm(candidate.vector)
             if candidate.min_margin is not None:
@@ -118,7 +120,7 @@ def test_many_classes_on_sparse_rows_by_every_method(balanced, C, rng):
         solved(problem, Newton.start(problem, slack, system))
         for system in (Direct(), Iterative(), DualIterative())
     ]
-    bounds += [solved(problem, Ascent.start(problem, DualIterative()), 40)]
+    bounds += [solved(problem, Ascent(), 40)]
     if is_steep(problem):
         bounds += [solved(problem, Path.start(problem, Iterative()), 60)]
     for lower, upper in bounds:
@@ -149,26 +151,6 @@ def test_a_path_shows_that_nothing_separates(form, rng):
     assert upper < 1e-9
 
 
-@pytest.mark.parametrize("C", [1.0, np.inf])
-def test_a_working_set_that_is_outgrown_hands_over(C, rng, monkeypatch):
-    """With room for few rows, every method has its turn, and the answer is the same."""
-    X, y = separable(rng, n=700, d=30)
-    free = fit(MaxMarginClassifier(C=C), X, y)
-    monkeypatch.setattr("marginsvm.algorithms.exact.method.MAX_ROWS", 40)
-    monkeypatch.setattr("marginsvm.algorithms.exact.working_set.WorkingSet.room", 40)
-    tight = fit(MaxMarginClassifier(C=C), X, y)
-    assert tight.status_ == free.status_ == "certified"
-    assert_allclose(tight.margin_, free.margin_, rtol=1e-5)
-    assert check_certificate(tight, X, y)
-
-
-def only_passes(monkeypatch):
-    """Let Newton's method begin, and solve every system by products."""
-    for name in ("_DIRECT", "_DIRECT_SPARSE", "_DIRECT_CLASSES"):
-        monkeypatch.setattr(methods, name, 0)
-    monkeypatch.setattr("marginsvm.algorithms.max_margin.first_method", methods.by_passes)
-
-
 def text_like(rng, k, n=300, d=40):
     X = sp.random_array((n, d), density=0.2, rng=rng, format="csr")
     y = np.append(np.arange(k), rng.integers(0, k, n - k))
@@ -183,7 +165,7 @@ def test_passes_give_what_working_sets_give(k, form, C, where, rng, monkeypatch)
     X, y = text_like(rng, k)
     X = X.toarray() if form is np.asarray else X
     known = fit(MaxMarginClassifier(C=C), X, y)
-    only_passes(monkeypatch)
+    monkeypatch.setattr(MaxMarginClassifier, "_portfolio", ONLY_PASSES)
     clf = MaxMarginClassifier(C=C, tol=1e-5)
     if where == "blocks":
         clf.fit_blocks([(X[:110], y[:110]), (X[110:], y[110:])])
@@ -200,7 +182,7 @@ def test_passes_give_what_working_sets_give(k, form, C, where, rng, monkeypatch)
 def test_passes_over_float32_reach_the_default_tolerance(k, form, C, rng, monkeypatch):
     X, y = text_like(rng, k)
     X = (X.toarray() if form is np.asarray else X).astype(np.float32)
-    only_passes(monkeypatch)
+    monkeypatch.setattr(MaxMarginClassifier, "_portfolio", ONLY_PASSES)
     clf = fit(MaxMarginClassifier(C=C), X, y)
     assert clf.status_ == "certified"
     assert clf.gap_ <= 1e-6

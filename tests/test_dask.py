@@ -13,6 +13,7 @@ import pytest
 import scipy.sparse as sp
 from helpers.cluster import dying
 from helpers.estimators import ESTIMATORS, make
+from helpers.portfolios import ONLY_PASSES
 from sklearn.base import clone
 from sklearn.datasets import load_iris, make_blobs
 from sklearn.model_selection import GridSearchCV
@@ -33,7 +34,6 @@ import joblib
 import pandas as pd
 from distributed import Client, LocalCluster
 
-from marginsvm.algorithms.exact import methods
 from marginsvm.dask import DaskBlocks, DaskMargin
 from marginsvm.data.cluster import RemoteStore
 
@@ -93,9 +93,7 @@ def test_a_cluster_equals_memory(client, cls, C, k, chunks):
 @pytest.mark.parametrize("C", [np.inf, 1.0])
 @pytest.mark.parametrize("k", [2, 3])
 def test_products_of_newtons_method_are_rounds_on_the_cluster(client, k, C, container, monkeypatch):
-    for name in ("_DIRECT", "_DIRECT_SPARSE", "_DIRECT_CLASSES"):
-        monkeypatch.setattr(methods, name, 0)
-    monkeypatch.setattr("marginsvm.algorithms.max_margin.first_method", methods.by_passes)
+    monkeypatch.setattr(MaxMarginClassifier, "_portfolio", ONLY_PASSES)
     X, y = blobs(k)
     dX = da.from_array(X, chunks=(40, 5)).map_blocks(container)
     distributed = DaskMargin(MaxMarginClassifier(C=C), client=client)

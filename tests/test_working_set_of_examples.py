@@ -13,8 +13,9 @@ from marginsvm import MaxMarginClassifier, check_certificate
 from marginsvm.algorithms.exact import examples
 from marginsvm.algorithms.exact.examples import Examples
 from marginsvm.algorithms.exact.gram_newton import Gram, GramNewton, Leading, Span, inner
-from marginsvm.algorithms.exact.methods import first_method, next_method
+from marginsvm.algorithms.exact.shape import Portfolio
 from marginsvm.algorithms.exact.slack import SquaredSlack
+from marginsvm.algorithms.exact.stage import Stage
 from marginsvm.algorithms.exact.working_set import WorkingSet
 from marginsvm.certify.bounds import upper_bound
 from marginsvm.kernel_matrix import GramAdapter, make_rows
@@ -37,7 +38,7 @@ def bounds(problem, state, rounds=30):
     """The best of the bounds of some rounds."""
     lower, upper = 0.0, np.inf
     for _ in range(rounds):
-        state = state.advance(problem, TOL)
+        state, _ = state.advance(problem, TOL)
         proof, separator = state.candidates
         lower = max(lower, separator.min_margin / problem.norm(separator.vector))
         upper = min(upper, upper_bound(problem, proof.vector))
@@ -126,7 +127,7 @@ def test_fits_are_certified(kernel, fit_intercept, rng):
     clf.fit(data, y)
     assert clf.status_ == "certified"
     assert check_certificate(clf, data, y)
-    assert isinstance(first_method(gram_problem(X, y, 4)), Examples)
+    assert isinstance(Stage.first(gram_problem(X, y, 4), Portfolio()).method, Examples)
 
 
 def test_examples_come_and_go(rng):
@@ -137,23 +138,23 @@ def test_examples_come_and_go(rng):
     state = Examples.start(problem)
     sizes = []
     for _ in range(12):
-        state = state.advance(problem, TOL)
+        state, _ = state.advance(problem, TOL)
         sizes.append(len(state.examples))
     assert max(sizes) < 0.6 * len(y)
     assert sizes[-1] < max(sizes)
-    assert state.advance(problem, TOL) is state  # settled
+    assert state.advance(problem, TOL)[0] is state  # settled
 
 
-def test_a_working_set_of_rows_is_followed_where_it_is_outgrown(rng, monkeypatch):
-    monkeypatch.setattr("marginsvm.algorithms.exact.methods.MAX_ROWS", 150)
+def test_a_working_set_of_rows_is_followed_where_it_is_outgrown(rng):
+    small = Portfolio(room=150)
     X, y = overlapping(rng, n=700)
     problem = gram_problem(X, (y > 0).astype(int), 2)
-    state = first_method(problem)
-    assert isinstance(state, WorkingSet)
+    stage = Stage.first(problem, small)
+    assert isinstance(stage.method, WorkingSet)
     for _ in range(40):
-        state = next_method(problem, state).advance(problem, TOL)
-    assert isinstance(state, Examples)
-    assert bounds(problem, state, 1) == pytest.approx(
+        stage = stage.advance(problem, TOL, small)
+    assert isinstance(stage.method, Examples)
+    assert bounds(problem, stage.method, 1) == pytest.approx(
         bounds(problem, WorkingSet.start(problem)), rel=2 * TOL
     )
 
@@ -161,18 +162,18 @@ def test_a_working_set_of_rows_is_followed_where_it_is_outgrown(rng, monkeypatch
 def test_next_to_a_separator_a_working_set_of_rows_takes_over(rng):
     X, y = classes(rng, n=600, k=3)
     problem = gram_problem(X, y, 3, C=1e5, gamma=2.0)
-    state = Examples.start(problem)
+    stage = Stage.of(Examples.start(problem))
     for _ in range(30):
-        state = next_method(problem, state).advance(problem, 1e-6)
-    assert isinstance(state, WorkingSet)
-    proof, separator = state.candidates
+        stage = stage.advance(problem, 1e-6, Portfolio())
+    assert isinstance(stage.method, WorkingSet)
+    proof, separator = stage.candidates
     lower = separator.min_margin / problem.norm(separator.vector)
     assert lower >= (1 - 1e-5) * upper_bound(problem, proof.vector)
 
 
 def test_no_more_examples_than_fit_in_memory(rng, monkeypatch):
     monkeypatch.setattr(examples, "MAX_EXAMPLES", 300)
-    monkeypatch.setattr(examples, "MAX_ROWS", 100)
+    monkeypatch.setattr(MaxMarginClassifier, "_portfolio", Portfolio(few_left=100))
     X, y = classes(rng, n=900, k=3)
     clf = MaxMarginClassifier(C=0.01, kernel="rbf", gamma=0.2)
     with pytest.warns(ConvergenceWarning) as seen:
@@ -188,11 +189,11 @@ def test_states_are_values(rng):
     """A round leaves the state before it as it is; a copy of it goes on as it does."""
     X, y = classes(rng, n=700, k=3)
     problem = gram_problem(X, y, 3)
-    first = Examples.start(problem).advance(problem, TOL)
+    first, _ = Examples.start(problem).advance(problem, TOL)
     V = first.V.copy()
-    one, other = first.advance(problem, TOL), pickle.loads(pickle.dumps(first))
+    one, other = first.advance(problem, TOL)[0], pickle.loads(pickle.dumps(first))
     np.testing.assert_array_equal(first.V, V)
-    np.testing.assert_array_equal(other.advance(problem, TOL).V, one.V)
+    np.testing.assert_array_equal(other.advance(problem, TOL)[0].V, one.V)
 
 
 def test_a_fit_that_continues_is_one_fit(rng):
@@ -209,7 +210,7 @@ def test_a_fit_that_continues_is_one_fit(rng):
 
 def test_rows_that_do_not_fit_are_named_by_the_warning(rng, monkeypatch):
     """A hard margin with a kernel of short reach: nearly all rows carry weight."""
-    monkeypatch.setattr("marginsvm.algorithms.exact.methods._ROOM", 60)
+    monkeypatch.setattr(MaxMarginClassifier, "_portfolio", Portfolio(room_left=60))
     X, y = rng.standard_normal((150, 6)), np.arange(150) % 5
     clf = MaxMarginClassifier(kernel="rbf", gamma=5.0)
     with pytest.warns(ConvergenceWarning, match="More than 60 rows.*fit in memory"):

@@ -14,7 +14,8 @@ from sklearn.utils import gen_batches
 
 from marginsvm._typing import Array
 from marginsvm.algorithms.exact.examples import MAX_EXAMPLES
-from marginsvm.algorithms.exact.methods import system_for
+from marginsvm.algorithms.exact.portfolio import system_for
+from marginsvm.algorithms.exact.shape import Portfolio
 from marginsvm.algorithms.exact.walk import FeatureWalk, GramWalk
 from marginsvm.algorithms.max_margin import MaxMarginClassifier
 from marginsvm.algorithms.max_margin_path import certified_path
@@ -184,7 +185,7 @@ def _with_features(X: Any, rows: Rows, Cs: Array, model: MaxMarginClassifier) ->
     if not _walks(model):
         yield from _one_by_one(problem, Cs, model)
         return
-    walk = FeatureWalk(problem, system_for(problem))
+    walk = FeatureWalk(problem, system_for(problem, Portfolio()))
     for C in Cs:
         at = walk.solve(float(C), model.tol)
         coef = np.atleast_2d(at.coef)

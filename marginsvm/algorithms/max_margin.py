@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -18,13 +18,8 @@ from marginsvm.algorithms.exact.limit import (
     of_least_loss,
 )
 from marginsvm.algorithms.exact.memory import refuse_what_cannot_fit
-from marginsvm.algorithms.exact.method import Method
-from marginsvm.algorithms.exact.methods import (
-    first_method,
-    hinge_method,
-    method_near,
-    next_method,
-)
+from marginsvm.algorithms.exact.shape import Portfolio
+from marginsvm.algorithms.exact.stage import Stage
 from marginsvm.algorithms.exact.two_classes import ByTwoClasses
 from marginsvm.algorithms.exact.working_set import WorkingSet
 from marginsvm.certify.caps import multiple_below_caps
@@ -46,6 +41,9 @@ _SEARCH_ROUNDS = 20
 _PATIENCE = 10  # rounds without progress; in exact arithmetic, every round makes some
 
 
+State = Stage | ByTwoClasses
+
+
 @dataclass(frozen=True)
 class ActiveSet(Algorithm):
     """The exact solver: in every round, a solution on few rows and a pass over all rows.
@@ -55,59 +53,62 @@ class ActiveSet(Algorithm):
     tol : float
         Relative gap of the fit (dimensionless). Rows whose margin is below the common margin of
         the working set by more than half this fraction join it.
+    portfolio : Portfolio
+        Thresholds between the methods.
     """
 
     tol: float = 1e-6
+    portfolio: Portfolio = field(default_factory=Portfolio)
 
     requires = Requirements(every_row=False)
 
-    def start(self, problem: KernelMatrixAdapter) -> Method:
+    def start(self, problem: KernelMatrixAdapter) -> State:
         """Choose a method for problems of this shape."""
         refuse_what_cannot_fit(problem)
-        if problem.caps is not None:
-            return hinge_method(problem)
         if np.isinf(problem.C) and _is_hard_to_begin(problem) and problem.meeting is not None:
             support = np.flatnonzero(problem.meeting.coef)
-            return WorkingSet.of(support, problem.meeting.coef.flat[support])
-        method = first_method(problem)
+            return Stage.of(WorkingSet.of(support, problem.meeting.coef.flat[support]))
+        stage = Stage.first(problem, self.portfolio)
         large = problem.rows.n_classes > 2 and problem.n_rows > _MANY
-        if np.isinf(problem.C) and large:
-            return ByTwoClasses(method, next_method, _proved_overlap)
-        return method
+        return ByTwoClasses(stage, _proved_overlap) if np.isinf(problem.C) and large else stage
 
-    def continued(self, problem: KernelMatrixAdapter, before: Progress) -> Method | None:
+    def continued(self, problem: KernelMatrixAdapter, before: Progress) -> State | None:
         """Begin at the solution for another C, where that saves time."""
         vectors = before.vectors_for(problem)
-        return None if vectors is None else method_near(problem, *vectors)
+        return None if vectors is None else Stage.near(problem, self.portfolio, *vectors)
 
     @single_threaded_blas()
-    def step(self, problem: KernelMatrixAdapter, state: Method) -> Method:
+    def step(self, problem: KernelMatrixAdapter, state: State) -> State:
         """Solve on the working set, and compute the margins of all rows."""
-        return next_method(problem, state).advance(problem, self.tol)
+        return state.advance(problem, self.tol, self.portfolio)
 
-    def candidates(self, problem: KernelMatrixAdapter, state: Method) -> Iterable[Candidate]:
+    def phase(self, state: State) -> str:
+        """The method of the last round."""
+        return state.method.name
+
+    def candidates(self, problem: KernelMatrixAdapter, state: State) -> Iterable[Candidate]:
         """Candidates of the method's last round, and two rows that cancel, if it separates none."""
         yield from state.candidates
         separates = any((c.min_margin or 0.0) > 0.0 for c in state.candidates)
-        looks = np.isinf(problem.C) and not separates and state.looks_overlapping(problem)
+        looks = np.isinf(problem.C) and not separates and state.method.looks_overlapping(problem)
         meeting = problem.meeting if looks else None
         if meeting is not None:
             yield Candidate(meeting, meeting.mass, precise=True)
 
-    def moving(self, state: Method) -> bool:
+    def moving(self, state: State) -> bool:
         """Whether the method still comes nearer to its own problem's solution."""
-        return state.moving
+        return state.nearer
 
-    def limit(self, state: Method) -> str:
+    def limit(self, state: State) -> str:
         """What a method of bounded memory leaves undone."""
-        return state.limit
+        return state.method.limit
 
     def fallback(self, problem: KernelMatrixAdapter, progress: Progress) -> Candidate:
         """The limit of soft margins, where nothing separates; a first guess after an early end."""
         hopeless = progress.upper <= problem.errors.vanishing or progress.stalled(_PATIENCE)
         if hopeless and np.isinf(problem.C):
             if self not in problem.models:
-                problem.models[self] = limit_of_soft_margins(ActiveSet(LOOSE), problem)
+                problem.models[self] = limit_of_soft_margins(replace(self, tol=LOOSE), problem)
             return of_least_loss(problem, problem.models[self])
         return of_least_loss(problem, first_guess(problem, progress))
 
@@ -265,8 +266,10 @@ class MaxMarginClassifier(CommonParameters, KernelParameters, DualStateMixin, Ba
     tol: float = 1e-6
     max_iter: int = 200
 
+    _portfolio: ClassVar[Portfolio] = Portfolio()  # for tests and benchmarks
+
     def _algorithm(self) -> ActiveSet:
-        return ActiveSet(self.tol)
+        return ActiveSet(self.tol, self._portfolio)
 
     def _stopping(self) -> Stopping:
         return replace(super()._stopping(), negligible=None, patience=_PATIENCE)

@@ -43,6 +43,9 @@ class MarginCertificate:
     nu : float or None
         If not None, margins are means of the worst margins of this share of the examples
         (dimensionless). ``separable`` is about all examples in either case.
+    route : tuple of (str, int)
+        The methods of the fit, in turn, and how many rounds each has played: more than one only
+        where :class:`~marginsvm.MaxMarginClassifier` changed its method.
 
     Examples
     --------
@@ -62,6 +65,7 @@ class MarginCertificate:
     radius: float
     of: str = "X"
     nu: float | None = None
+    route: tuple[tuple[str, int], ...] = ()
 
     @property
     def gap(self) -> float:

@@ -60,6 +60,7 @@ class Fitted:
             radius=self.problem.radius,
             of=rows_in_words(division.constant) if division else "X",
             nu=self.problem.nu,
+            route=self.progress.route,
         )
 
     def _separable(self) -> bool | None:

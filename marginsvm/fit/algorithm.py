@@ -126,6 +126,13 @@ class Algorithm(ABC):
         """
         return False
 
+    def phase(self, state: Any) -> str:
+        """What the last step was a step of, in a word or two, for the route of a fit.
+
+        An algorithm that changes its method names the method; others are one phase throughout.
+        """
+        return type(self).__name__
+
     def limit(self, state: Any) -> str:
         """What other than rounding keeps a fit with patience from its goal, in sentences."""
         return ""

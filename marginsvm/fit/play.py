@@ -14,7 +14,7 @@ from marginsvm.certify.overlap import decisive
 from marginsvm.fit.algorithm import Algorithm
 from marginsvm.fit.confirm import confirm
 from marginsvm.fit.interrupts import let_interrupts_through
-from marginsvm.fit.progress import Line, Progress
+from marginsvm.fit.progress import Line, Progress, longer
 from marginsvm.fit.stopping import Stopping
 from marginsvm.kernel_matrix import KernelMatrixAdapter
 
@@ -141,6 +141,7 @@ def advance(
         begun=progress if end > stopping.max_iter else None,
         settled=state is progress.state,
         moving=algorithm.moving(state),
+        route=longer(progress.route, algorithm.phase(state), n_iter - progress.n_iter),
         lower=lower,
         upper=upper,
         seconds=seconds,

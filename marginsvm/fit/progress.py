@@ -117,6 +117,23 @@ class History:
         return {"_lines": [*self], "_n": self._n}
 
 
+Route = tuple[tuple[str, int], ...]
+
+
+def longer(route: Route, phase: str, rounds: int) -> Route:
+    """A route with some more rounds of a phase, which is the last one or another.
+
+    Examples
+    --------
+    >>> from marginsvm.fit.progress import longer
+    >>> longer(longer((), "Newton", 1), "Newton", 2), longer((("Newton", 3),), "multipliers", 1)
+    ((('Newton', 3),), (('Newton', 3), ('multipliers', 1)))
+    """
+    if route and route[-1][0] == phase:
+        return (*route[:-1], (phase, route[-1][1] + rounds))
+    return (*route, (phase, rounds))
+
+
 @dataclass(frozen=True)
 class Progress:
     """The progress of a fit after a round; every round makes a new value.
@@ -157,6 +174,8 @@ class Progress:
     moving : bool
         Whether the state comes nearer to something that the bounds do not show yet.
     history : History
+    route : tuple of (str, int)
+        The phases of the algorithm, in turn, and how many rounds each has played.
     """
 
     state: Any
@@ -177,6 +196,7 @@ class Progress:
     settled: bool = False
     moving: bool = False
     history: History = field(default_factory=History)
+    route: Route = ()
     loss: str = "squared_hinge"
     nu: float | None = None
 

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from copy import deepcopy
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar
 
 import numpy as np
 
 from marginsvm._typing import Array
-from marginsvm.algorithms.exact.method import Method
+from marginsvm.algorithms.exact.method import Method, Turn
 from marginsvm.algorithms.exact.newton import Newton
-from marginsvm.algorithms.exact.path import Path, is_steep
+from marginsvm.algorithms.exact.path import Path
 from marginsvm.algorithms.exact.slack import SquaredSlack
 from marginsvm.algorithms.exact.systems import System
 from marginsvm.certify.candidate import Candidate
@@ -35,48 +35,51 @@ class Ascent(Method):
 
     Attributes
     ----------
-    slack : SquaredSlack
-    system : System
-        For Newton's method, which takes over where the ascent becomes slow.
     candidates : tuple of Candidate
-    weights : ClassWeights or None
+    ascent : ClassWeights or None
         The state of the ascent; None: not begun.
     gap : float
         Relative gap between the bounds.
+    margins : ndarray of shape rows.shape
+        Of the predictor.
     """
 
-    slack: SquaredSlack
-    system: System
+    name: ClassVar[str] = "coordinate ascent"
+
     candidates: tuple[Candidate, ...] = ()
-    weights: Any = None
+    ascent: Any = None
     gap: float = np.inf
+    margins: Array = field(default_factory=lambda: np.empty(0))
 
-    @classmethod
-    def start(cls, problem: KernelMatrixAdapter, system: System) -> Ascent:
-        """Begin without weights."""
-        assert problem.slack is not None
-        return cls(SquaredSlack(problem.slack), system)
-
-    def advance(self, problem: KernelMatrixAdapter, tol: float) -> Method:
+    def advance(self, problem: KernelMatrixAdapter, tol: float) -> tuple[Ascent, Turn]:
         """Some epochs, and the bounds of where they end."""
+        assert problem.slack is not None
         at, rows = self._ascended(problem), problem.rows
         h = np.sqrt(2.0) * problem.radius  # the ascent's rows are x (e_y - e_j)
         w = h * at.W.T
         vector = Vector(w, np.zeros(rows.shape))
         _, shift = problem.predictor(vector, np.zeros(rows.n_classes))  # due to the mean
         margins = rows.margins(problem.scores(vector) + np.sqrt(2.0) * at.b - shift)
-        u = self.slack.weights(margins)
-        smallest = rows.min_margin(rows.group_min(margins + self.slack.s * u))
+        u = SquaredSlack(problem.slack).weights(margins)
+        smallest = rows.min_margin(rows.group_min(margins + problem.slack * u))
         separator = Candidate(Vector(w, u), min_margin=smallest)
         proof = problem.combine(_balanced(rows, at.u.astype(np.float64)), precise=True)
         lower = smallest / problem.norm(separator.vector)
         gap = 1.0 - lower * proof.mass / problem.norm(proof)
-        if gap > _PROGRESS * self.gap and gap > tol:
-            if is_steep(problem):
-                return Path.start(problem, self.system, h**2 * proof.coef)
-            return Newton.at(problem, self.slack, self.system, w, margins)
         seen = separator, Candidate(proof, proof.mass, precise=True)
-        return replace(self, candidates=seen, weights=at, gap=gap)
+        now = replace(self, candidates=seen, ascent=at, gap=gap, margins=margins)
+        return now, Turn.SHORT if gap > _PROGRESS * self.gap and gap > tol else Turn.GO_ON
+
+    def newton(self, problem: KernelMatrixAdapter, system: System) -> Newton:
+        """Newton's method from where the ascent has come."""
+        assert problem.slack is not None
+        w, slack = self.candidates[0].vector.image, SquaredSlack(problem.slack)
+        return Newton.at(problem, slack, system, w, self.margins)
+
+    def path(self, problem: KernelMatrixAdapter, system: System) -> Path:
+        """A path of soft margins, of which the weights of the ascent are the first multipliers."""
+        scale = 2.0 * problem.radius**2  # the ascent's rows are x (e_y - e_j)
+        return Path.start(problem, system, scale * self.candidates[1].vector.coef)
 
     def _ascended(self, problem: KernelMatrixAdapter) -> Any:
         """The state of the ascent after some more epochs."""
@@ -86,11 +89,12 @@ class Ascent(Method):
             balance_penalty,
         )
 
+        assert problem.slack is not None
         X, k = csr_examples(problem), problem.rows.n_classes
-        (n, d), begun = X.shape, self.weights is not None
-        squares, s = LpNorm().squared_lengths(X), 2.0 * problem.radius**2 * self.slack.s[:, 0]
+        (n, d), begun = X.shape, self.ascent is not None
+        squares, s = LpNorm().squared_lengths(X), 2.0 * problem.radius**2 * problem.slack[:, 0]
         penalty = balance_penalty(squares, s) if problem.rows.balanced else 0.0
-        at = deepcopy(self.weights) if begun else ClassWeights.start(n, d, k)
+        at = deepcopy(self.ascent) if begun else ClassWeights.start(n, d, k)
         epochs = int(np.clip(_WORK / max(1, X.nnz * k), 1, _EPOCHS))
         problem.work.add_pass(epochs)
         return ascend_classes(

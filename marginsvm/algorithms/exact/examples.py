@@ -8,13 +8,14 @@ classes. Left out are examples whose rows all have margins beyond 1, where there
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import numpy as np
 
 from marginsvm._typing import Array
 from marginsvm.algorithms.exact.choosing import spread_evenly
 from marginsvm.algorithms.exact.gram_newton import Gram, GramNewton
-from marginsvm.algorithms.exact.method import MAX_ROWS, Method
+from marginsvm.algorithms.exact.method import Method, Turn
 from marginsvm.algorithms.exact.slack import SquaredSlack
 from marginsvm.certify.candidate import Candidate
 from marginsvm.certify.tolerances import LOST_TO_ROUNDING
@@ -61,12 +62,9 @@ class Examples(Method):
     candidates : tuple of Candidate
     settled : float
         Tolerance from which up nothing will change any more.
-    laboured : bool
-        The last solution took many products: next to a separator, where C is large, few rows carry
-        weight, and a working set of rows is quicker and more precise.
-    stay : bool
-        Whether such a working set has been tried before.
     """
+
+    name: ClassVar[str] = "working set of examples"
 
     examples: Array
     V: Array
@@ -74,22 +72,14 @@ class Examples(Method):
     precision: float = _COARSE
     candidates: tuple[Candidate, ...] = ()
     settled: float = np.inf
-    laboured: bool = False
-    stay: bool = False
 
     @property
-    def few_weights(self) -> Array | None:
-        if self.stay or not self.laboured:
-            return None
-        q = self.candidates[0].vector.coef
-        return q if 0 < np.count_nonzero(q) <= MAX_ROWS else None
+    def weights(self) -> Array:
+        return self.candidates[0].vector.coef
 
     @property
     def limit(self) -> str:
         return _FULL if len(self.examples) >= MAX_EXAMPLES else ""
-
-    def to_the_end(self) -> Examples:
-        return replace(self, stay=True)
 
     @classmethod
     def start(cls, problem: KernelMatrixAdapter) -> Examples:
@@ -106,10 +96,14 @@ class Examples(Method):
         some = support_of(V)
         return cls(some, V[some], np.zeros(V.shape[1:]))
 
-    def advance(self, problem: KernelMatrixAdapter, tol: float) -> Examples:
-        """Solve on the working set, check all examples, exchange some."""
+    def advance(self, problem: KernelMatrixAdapter, tol: float) -> tuple[Examples, Turn]:
+        """Solve on the working set, check all examples, exchange some.
+
+        Next to a separator, where C is large, a solution takes many products, but few rows carry
+        weight: a working set of rows is quicker and more precise.
+        """
         if tol >= self.settled:  # as nothing will change any more
-            return self
+            return self, Turn.ENDED
         assert problem.slack is not None  # a soft margin
         newton = self._solved(problem, SquaredSlack(problem.slack[self.examples]))
         q = np.zeros(problem.rows.shape)
@@ -121,18 +115,18 @@ class Examples(Method):
         both = Candidate(proof, proof.mass, precise=True), lower
         now = replace(self, V=newton.w.V, b=newton.w.b, candidates=both)
         if newton.error > self.precision and not newton.settled:
-            return replace(now, laboured=newton.products > _PRODUCTS)
+            return now, Turn.FEW if newton.products > _PRODUCTS else Turn.GO_ON
         gap = 1.0 - max(smallest, 0.0) * proof.mass / max(problem.norm(proof) ** 2, 1e-300)
         precise = max(_OF_TOL * tol, _ROUNDED)
         lowest = self._lowest(problem, newton, margins - problem.slack * q)
         kept, new = self._exchanged(problem, newton, lowest, tol)
         if not len(new) and (newton.error <= precise or newton.settled):
-            return replace(now, settled=tol, laboured=gap > tol)
+            return replace(now, settled=tol), Turn.FEW if gap > tol else Turn.STALLED
         if len(new) <= _NEARLY_ALL * len(kept):
             now = replace(now, precision=precise)
         elif len(new) <= _GROWING * len(kept):
             now = replace(now, precision=max(min(0.5 * self.precision, _OF_GAP * gap), precise))
-        return now._with(kept, new)
+        return now._with(kept, new), Turn.GO_ON
 
     def _solved(self, problem: KernelMatrixAdapter, slack: SquaredSlack) -> GramNewton:
         """Newton's method on the working set, to its precision or until a round is long."""

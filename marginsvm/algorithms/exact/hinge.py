@@ -15,7 +15,7 @@ programming. Mathematics of Operations Research 1976.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 import numpy as np
 from scipy.linalg.lapack import dpotrs
@@ -23,7 +23,7 @@ from scipy.linalg.lapack import dpotrs
 from marginsvm._typing import Array
 from marginsvm.algorithms.exact.capped import CappedSlack
 from marginsvm.algorithms.exact.definite import cholesky
-from marginsvm.algorithms.exact.method import Method
+from marginsvm.algorithms.exact.method import Method, Turn
 from marginsvm.algorithms.exact.systems import System
 from marginsvm.certify.candidate import HingeCandidate
 from marginsvm.certify.caps import hinge_offsets, hinge_scale
@@ -161,6 +161,8 @@ class Hinge(Method):
         ``narrow`` must not fall below this.
     """
 
+    name: ClassVar[str] = "multipliers"
+
     slack: CappedSlack
     steps: Steps
     margins: Array
@@ -182,7 +184,7 @@ class Hinge(Method):
         )
 
     @property
-    def moving(self) -> bool:
+    def _moving(self) -> bool:
         """Whether the last step reduced the objective by more than rounding."""
         objective = self.candidates[0].objective
         return objective is not None and self.fell > _ROUNDED * objective
@@ -241,7 +243,7 @@ class Hinge(Method):
             hinge_candidates(problem, slack.caps, w, margins, proof),
         )
 
-    def advance(self, problem: KernelMatrixAdapter, tol: float) -> Hinge:
+    def advance(self, problem: KernelMatrixAdapter, tol: float) -> tuple[Hinge, Turn]:
         """One step of Newton's method, and new multipliers where that was enough."""
         weight, steps = self.slack.curvature(self.proof.coef), self.steps
         z, shift = self.proof - self.w, 0.0
@@ -260,7 +262,8 @@ class Hinge(Method):
             left=self.left,
             least=self.least,
         )
-        return new._with_multipliers(problem) if new._near(problem) else new
+        now = new._with_multipliers(problem) if new._near(problem) else new
+        return now, Turn.NEARER if now._moving else Turn.STALLED
 
     def _near(self, problem: KernelMatrixAdapter) -> bool:
         """Whether w is as near to ``A' u`` as these multipliers are to the loss itself."""

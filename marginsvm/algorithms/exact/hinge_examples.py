@@ -8,13 +8,14 @@ their margins leave.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import numpy as np
 
 from marginsvm._typing import Array
 from marginsvm.algorithms.exact.choosing import spread_evenly
 from marginsvm.algorithms.exact.hinge import GramSteps, Hinge, hinge_candidates, relative_gap
-from marginsvm.algorithms.exact.method import Method
+from marginsvm.algorithms.exact.method import Method, Turn
 from marginsvm.certify.candidate import HingeCandidate
 from marginsvm.certify.caps import hinge_offsets
 from marginsvm.certify.tolerances import LOST_TO_ROUNDING
@@ -71,6 +72,8 @@ class HingeExamples(Method):
         Tolerance from which up nothing will change any more.
     """
 
+    name: ClassVar[str] = "working set of examples"
+
     examples: Array
     u: Array
     s: float = _NARROW
@@ -88,10 +91,10 @@ class HingeExamples(Method):
         some = spread_evenly(problem.rows.codes, min(size, _MAX))
         return cls(some, np.zeros(len(some)))
 
-    def advance(self, problem: KernelMatrixAdapter, tol: float) -> HingeExamples:
+    def advance(self, problem: KernelMatrixAdapter, tol: float) -> tuple[HingeExamples, Turn]:
         """Solve on the working set, check all examples, exchange some."""
         if tol >= self.settled:  # as nothing will change any more
-            return self
+            return self, Turn.ENDED
         u, s = self._solved(problem)
         q = np.zeros(problem.rows.shape)
         q[self.examples] = u
@@ -101,11 +104,11 @@ class HingeExamples(Method):
         gap, precise = relative_gap(both), _OF_TOL * tol
         kept, new = self._exchanged(now.u, self._of_working_set(problem, margins), tol)
         if not len(new) and self.precision <= precise:
-            return replace(now, settled=tol)
+            return replace(now, settled=tol), Turn.STALLED
         coarse = max(min(self.precision, _OF_GAP * gap), precise)
         nearly_all = len(new) <= _NEARLY_ALL * len(kept)
         now = replace(now, precision=precise if nearly_all else coarse)
-        return now._with(kept, new)
+        return now._with(kept, new), Turn.GO_ON
 
     def _solved(self, problem: KernelMatrixAdapter) -> tuple[Array, float]:
         """Weights that solve for the working set, and how far the loss was rounded off for them."""
@@ -129,7 +132,7 @@ class HingeExamples(Method):
         now, idle = Hinge.start(part, GramSteps(), best.coef, self.s), 0
         for _ in range(_STEPS):
             let_interrupts_through()
-            now, idle = now.advance(part, self.precision), idle + 1
+            now, idle = now.advance(part, self.precision)[0], idle + 1
             gap = relative_gap(_of_weights(part, now.proof)[1])
             if gap < least:
                 best, least, idle = now.proof, gap, 0

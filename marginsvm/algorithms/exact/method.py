@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from enum import Flag, auto
+from typing import ClassVar
 
 from marginsvm._typing import Array
 from marginsvm.certify.candidate import Candidate
@@ -12,31 +16,66 @@ from marginsvm.kernel_matrix import KernelMatrixAdapter
 MAX_ROWS = 3000
 
 
+@dataclass(frozen=True)
+class Room:
+    """How large a working set of rows may become.
+
+    Attributes
+    ----------
+    rows : int
+        Its rows at most.
+    hopeless : float
+        Rows and features from which on it is given up where a tenth of all rows still has smaller
+        margins: the classes overlap, and most rows would have to join. Shorter rows cancel without
+        any others.
+    """
+
+    rows: int = MAX_ROWS
+    hopeless: float = math.inf
+
+
+class Turn(Flag):
+    """What a method has found in a round: whether it comes nearer, and what would be quicker.
+
+    Several may hold.
+    """
+
+    GO_ON = 0  # none of the others: its bounds show how far it has come
+    NEARER = auto()  # its objective falls, whether or not the bounds show it
+    FEW = auto()  # a working set of the rows with weight is quicker by now, if they are few
+    MANY = auto()  # it holds so many rows that another method is quicker
+    SHORT = auto()  # its steps hardly reduce a large gap
+    STALLED = auto()  # its objective falls no more, but for rounding
+    ENDED = auto()  # nothing is left to do: another round would return the same state
+
+
 class Method(ABC):
     """State of one of the methods that the exact solver chooses from.
 
     Attributes
     ----------
+    name : str
+        What it is called in a fit's route.
     candidates : tuple of Candidate
         Candidates of the last round.
-    room : int
-        Rows of a working set at most.
-    otherwise : Method or None
-        The method that goes on where this one has outgrown its room; None: one that begins anew.
     """
 
+    name: ClassVar[str]
     candidates: tuple[Candidate, ...]
-    room: int = MAX_ROWS
-    otherwise: Method | None = None
 
     @abstractmethod
-    def advance(self, problem: KernelMatrixAdapter, tol: float) -> Method:
-        """State after one more round; the same object if there is nothing left to do."""
+    def advance(self, problem: KernelMatrixAdapter, tol: float) -> tuple[Method, Turn]:
+        """State after one more round, the same object if it is left as it is, and what it found."""
 
     @property
-    def outgrown(self) -> bool:
-        """Whether the method holds so many rows that another one would be quicker."""
-        return False
+    def begun(self) -> Turn:
+        """What it finds before its first round."""
+        return Turn.GO_ON
+
+    @property
+    def weights(self) -> Array | None:
+        """Weights on the rows that a working set may begin with; None: unknown or unbounded."""
+        return None
 
     def looks_overlapping(self, problem: KernelMatrixAdapter) -> bool:
         """Whether it is worth a pass to look for rows that cancel, where nothing separates yet."""
@@ -46,26 +85,3 @@ class Method(ABC):
     def limit(self) -> str:
         """What other than rounding keeps it from a solution, and what helps; often nothing."""
         return ""
-
-    @property
-    def moving(self) -> bool:
-        """Whether it comes nearer to a solution although the bounds do not show it yet."""
-        return False
-
-    @property
-    def strays(self) -> bool:
-        """Whether a path of softer margins would lead to the problem's sooner."""
-        return False
-
-    @property
-    def few_weights(self) -> Array | None:
-        """Weights on the rows, if a working set of those with weight would now be quicker."""
-        return None
-
-    def to_the_end(self) -> Method:
-        """The same, but ``few_weights`` stays None: a working set has been tried."""
-        return self
-
-    def full(self) -> Method:
-        """The same, if it has outgrown its room and no other method can go on."""
-        return self

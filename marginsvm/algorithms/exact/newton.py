@@ -14,13 +14,14 @@ linear SVMs. JMLR 2005.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import numpy as np
 
 from marginsvm._cached import cached_property
 from marginsvm._rounding import inner
 from marginsvm._typing import Array
-from marginsvm.algorithms.exact.method import MAX_ROWS, Method
+from marginsvm.algorithms.exact.method import Method, Turn
 from marginsvm.algorithms.exact.slack import SquaredSlack
 from marginsvm.algorithms.exact.systems import Direct, System
 from marginsvm.certify.candidate import Candidate
@@ -61,15 +62,13 @@ class Newton(Method):
         Taken so far.
     settled : bool
         The last step changed nothing.
-    stay : bool
-        Whether steps go on to the end, as a working set has been tried before.
     idle : int
         Steps in a row that hardly reduced a large gap.
-    near : bool
-        Whether a path of softer margins has led here.
     fell : float
         By how much the last step reduced the objective; infinite before the first.
     """
+
+    name: ClassVar[str] = "Newton"
 
     slack: SquaredSlack
     system: System
@@ -79,9 +78,7 @@ class Newton(Method):
     candidates: tuple[Candidate, ...]
     steps: int = 0
     settled: bool = False
-    stay: bool = False
     idle: int = 0
-    near: bool = False
     fell: float = np.inf
 
     @classmethod
@@ -137,29 +134,27 @@ class Newton(Method):
         return 0.5 * (inner(w, w) + float(np.vdot(self.slack.s * u, u)))
 
     @property
-    def moving(self) -> bool:
+    def weights(self) -> Array:
+        """The data player's."""
+        return self.separator.coef
+
+    @property
+    def _moving(self) -> bool:
         """Whether the last step reduced the objective, which cannot fall by more than its gap."""
         return self.fell > _MORE * min(self.gap, 1.0) * self.objective
 
     @property
-    def few_weights(self) -> Array | None:
-        """Weights, if steps stay short: next to a separator, where C is large, they may."""
-        u = self.separator.coef
-        few = self.steps >= _STEPS and 0 < np.count_nonzero(u) <= MAX_ROWS
-        return u if few and not self.stay else None
+    def _turn(self) -> Turn:
+        """What the last step has found; next to a separator, where C is large, many are taken."""
+        turn = Turn.NEARER if self._moving else Turn.STALLED
+        if self.idle >= _IDLE:
+            turn |= Turn.SHORT
+        return turn | Turn.FEW if self.steps >= _STEPS else turn
 
-    @property
-    def strays(self) -> bool:
-        """Whether a path of softer margins leads to this one sooner."""
-        return self.idle >= _IDLE and not self.near
-
-    def to_the_end(self) -> Newton:
-        return replace(self, stay=True)
-
-    def advance(self, problem: KernelMatrixAdapter, tol: float) -> Newton:
+    def advance(self, problem: KernelMatrixAdapter, tol: float) -> tuple[Newton, Turn]:
         """One step along Newton's direction, and the bounds of where it ends."""
         if self.settled:
-            return self
+            return self, Turn.ENDED
         w = self.separator.image
         z, move, system = self._direction(problem)
         slope, square = inner(w, z), inner(z, z)
@@ -169,15 +164,9 @@ class Newton(Method):
             new = replace(new, candidates=(new.candidates[0], self.candidates[1]))
         settled = (new.separator - self.separator).largest_entry() == 0.0
         idle = self.idle + 1 if new.gap > max(_LEFT * self.gap, _FAR) else 0
-        return replace(
-            new,
-            steps=self.steps + 1,
-            settled=settled,
-            stay=self.stay,
-            idle=idle,
-            near=self.near,
-            fell=self.objective - new.objective,
-        )
+        fell = self.objective - new.objective
+        new = replace(new, steps=self.steps + 1, settled=settled, idle=idle, fell=fell)
+        return new, new._turn
 
     def _direction(self, problem: KernelMatrixAdapter) -> tuple[Array, Array, System]:
         """Newton's direction, what it adds to the margins, and the system that gave it."""
@@ -185,7 +174,7 @@ class Newton(Method):
         if not u.any():  # no row has slack: the predictor shrinks, and its intercept with it
             return -w, np.where(np.isfinite(self.margins), -self.margins, 0.0), self.system
         weight = (u > 0) / self.slack.s
-        lost = not self.moving and self.system.by_passes and w.size <= _UNKNOWNS
+        lost = not self._moving and self.system.by_passes and w.size <= _UNKNOWNS
         system = Direct() if lost else self.system
         direction, system = system.solve(problem, weight, self.proof.image - w)
         z, shift = direction[..., : w.shape[-1]], direction[..., w.shape[-1] :]

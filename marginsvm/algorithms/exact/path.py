@@ -14,12 +14,13 @@ programming. Mathematics of Operations Research 1976.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import numpy as np
 
 from marginsvm._rounding import inner
 from marginsvm._typing import Array
-from marginsvm.algorithms.exact.method import MAX_ROWS, Method
+from marginsvm.algorithms.exact.method import Method, Turn
 from marginsvm.algorithms.exact.newton import Newton
 from marginsvm.algorithms.exact.slack import SquaredSlack
 from marginsvm.algorithms.exact.sparse import sparse_problem
@@ -54,17 +55,17 @@ class Path(Method):
     gap : float
         Relative gap between the bounds on the problem's margin when the multipliers were last
         updated.
-    stay : bool
-        Whether the path goes on to its end, as a working set has been tried before.
     soft : bool
         Whether the problem is a soft margin.
     ended : bool
-        The hardest margin of the path is solved, and nothing separates still.
+        The hardest margin of the path is solved: either the problem's own is next, or nothing
+        separates still.
     """
+
+    name: ClassVar[str] = "multipliers"
 
     newton: Newton
     gap: float = np.inf
-    stay: bool = False
     soft: bool = False
     ended: bool = False
 
@@ -89,16 +90,8 @@ class Path(Method):
         return self.newton.candidates
 
     @property
-    def few_weights(self) -> Array | None:
-        if self.soft:
-            return self.newton.few_weights
-        u = self.newton.separator.coef
-        few = self._bounded and not self.stay and np.count_nonzero(u) <= MAX_ROWS
-        return u if few else None
-
-    @property
-    def moving(self) -> bool:
-        return not self.ended and self.newton.moving
+    def weights(self) -> Array | None:
+        return self.newton.weights if self._bounded else None
 
     @property
     def _bounded(self) -> bool:
@@ -106,17 +99,23 @@ class Path(Method):
         margin = self.newton.candidates[0].min_margin
         return margin is not None and margin > 0.0
 
-    def to_the_end(self) -> Path:
-        return replace(self, stay=True, newton=replace(self.newton, stay=True))
-
-    def advance(self, problem: KernelMatrixAdapter, tol: float) -> Method:
+    def advance(self, problem: KernelMatrixAdapter, tol: float) -> tuple[Path, Turn]:
         """One step of Newton's method, and on to the next soft margin where that was enough."""
         if self.ended:
-            return self
-        now = replace(self, newton=self.newton.advance(problem, tol))
-        if not (now.newton.settled or now._near(problem)):
-            return now
-        return now._harder(problem)
+            return self, Turn.ENDED
+        newton, turn = self.newton.advance(problem, tol)
+        now = replace(self, newton=newton)
+        turn &= ~Turn.SHORT  # softer margins are what a path is of
+        if not self.soft and now._bounded:
+            turn |= Turn.FEW
+        if newton.settled or now._near(problem):
+            now, turn = now._harder(problem), turn & Turn.FEW | Turn.NEARER
+        return now, Turn.ENDED if now.ended else turn
+
+    def last(self, problem: KernelMatrixAdapter) -> Newton:
+        """The problem's own soft margin, where the path to it has ended."""
+        assert problem.slack is not None
+        return self._next(problem, SquaredSlack(problem.slack))
 
     def _near(self, problem: KernelMatrixAdapter) -> bool:
         """Whether this soft margin is solved as precisely as it is near to the problem's."""
@@ -126,23 +125,24 @@ class Path(Method):
         moved = np.asarray(slack.target) - 1.0 - more * u
         return inner(left, left) <= float(np.sum(moved * moved / more))
 
-    def _harder(self, problem: KernelMatrixAdapter) -> Method:
+    def _next(self, problem: KernelMatrixAdapter, slack: SquaredSlack) -> Newton:
+        """The iterate at the same predictor, for another soft margin."""
+        newton = self.newton
+        w, system = newton.separator.image, newton.system.anew()
+        new = Newton.at(problem, slack, system, w, newton.margins)
+        return replace(new, steps=newton.steps)
+
+    def _harder(self, problem: KernelMatrixAdapter) -> Path:
         """The next soft margin: with new multipliers, a smaller s, or both."""
         newton, own, gap = self.newton, _own(problem), self._gap(problem)
         least = np.maximum(own, _LAST)
         slow = gap > _PROGRESS * self.gap
         s = np.maximum(newton.slack.s * (_HARDER if slow else 1.0), least)
-        if not self._bounded and np.all(newton.slack.s <= least):  # nothing separates
+        at_end = np.all(newton.slack.s <= least) if problem.slack is None else np.all(s <= least)
+        if at_end and not (problem.slack is None and self._bounded):  # or nothing separates
             return replace(self, ended=True)
-        u, w = newton.separator.coef, newton.separator.image
-        slack = SquaredSlack(s, 1.0 + (s - own) * u)
-        if problem.slack is not None and np.all(s <= least):
-            slack = SquaredSlack(problem.slack)
-        new = Newton.at(problem, slack, newton.system.anew(), w, newton.margins)
-        new = replace(new, steps=newton.steps, stay=self.stay, near=True)
-        if problem.slack is not None and np.all(s <= least):
-            return new
-        return replace(self, newton=new, gap=gap)
+        slack = SquaredSlack(s, 1.0 + (s - own) * newton.weights)
+        return replace(self, newton=self._next(problem, slack), gap=gap)
 
     def _gap(self, problem: KernelMatrixAdapter) -> float:
         separator, proof = self.newton.candidates

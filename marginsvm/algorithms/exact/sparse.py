@@ -6,14 +6,15 @@ larger; a handful of products with a sparse X is cheaper.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
+from typing import ClassVar
 
 import numpy as np
 import scipy.sparse as sp
 
 from marginsvm._cached import cached_property
 from marginsvm._typing import Array
-from marginsvm.algorithms.exact.method import Method
+from marginsvm.algorithms.exact.method import Method, Turn
 from marginsvm.algorithms.exact.slack import signs_and_slack
 from marginsvm.algorithms.exact.working_set import NARROW, WorkingSet, bounds
 from marginsvm.certify.candidate import Candidate
@@ -134,11 +135,25 @@ def short_start(problem: KernelMatrixAdapter) -> WorkingSet:
 
 @dataclass(frozen=True)
 class LongStart(Method):
-    """First round for long rows: weights on all of them at once."""
+    """First round for long rows: weights on all of them at once.
+
+    Attributes
+    ----------
+    candidates : tuple of Candidate
+    u : ndarray of shape (n_rows,)
+        The weights.
+    """
+
+    name: ClassVar[str] = "coordinate ascent"
 
     candidates: tuple[Candidate, ...] = ()
+    u: Array = field(default_factory=lambda: np.empty(0))
 
-    def advance(self, problem: KernelMatrixAdapter, tol: float) -> WorkingSet:
+    @property
+    def weights(self) -> Array:
+        return self.u
+
+    def advance(self, problem: KernelMatrixAdapter, tol: float) -> tuple[LongStart, Turn]:
         """Solve over all rows; what that leaves open is a working set's."""
         sparse = sparse_problem(problem)
         y, u = sparse.y, sparse.weights(0.4 * max(tol, 1e-9))
@@ -147,4 +162,4 @@ class LongStart(Method):
         support = np.flatnonzero(u > 0)
         q = u[support] / u.sum()
         _, candidates = bounds(problem, support, NearestPoint(q, np.zeros(0), None))
-        return WorkingSet.of(support, u[support], candidates)
+        return replace(self, candidates=candidates, u=u), Turn.FEW

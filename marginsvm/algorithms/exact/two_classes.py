@@ -14,6 +14,8 @@ import numpy as np
 
 from marginsvm._typing import Array
 from marginsvm.algorithms.exact.method import Method
+from marginsvm.algorithms.exact.shape import Portfolio
+from marginsvm.algorithms.exact.stage import Stage
 from marginsvm.certify.candidate import Candidate
 from marginsvm.kernel_matrix import KernelMatrixAdapter
 from marginsvm.kernel_matrix.capabilities import two_classes
@@ -23,16 +25,14 @@ Prover = Callable[[KernelMatrixAdapter], Array | None]
 
 
 @dataclass(frozen=True)
-class ByTwoClasses(Method):
-    """A method for many classes; after rounds 1, 2, 4, 8 and so on, two classes by themselves.
+class ByTwoClasses:
+    """A stage of a fit to many classes, and two of them by themselves after rounds 1, 2, 4, 8 ...
 
     They are the two between which there is the most weight of those not yet looked at.
 
     Attributes
     ----------
-    method : Method
-    following : callable
-        ``following(problem, method)`` is the method of the next round.
+    stage : Stage
     prover : callable
         See ``Prover``.
     rounds : int
@@ -43,32 +43,35 @@ class ByTwoClasses(Method):
         The proof, if there is one.
     """
 
-    method: Method
-    following: Callable[[KernelMatrixAdapter, Method], Method]
+    stage: Stage
     prover: Prover
     rounds: int = 0
     seen: tuple[tuple[int, int], ...] = ()
     found: tuple[Candidate, ...] = ()
 
     @property
-    def candidates(self) -> tuple[Candidate, ...]:  # type: ignore[override]
+    def method(self) -> Method:
+        """The stage's."""
+        return self.stage.method
+
+    @property
+    def candidates(self) -> tuple[Candidate, ...]:
+        """The proof, if it is found, and those of the method."""
         return (*self.found, *self.method.candidates)
 
     @property
-    def limit(self) -> str:
-        return self.method.limit
+    def nearer(self) -> bool:
+        """Whether the method has come nearer to a solution."""
+        return self.stage.nearer
 
-    @property
-    def moving(self) -> bool:
-        return self.method.moving
-
-    def advance(self, problem: KernelMatrixAdapter, tol: float) -> ByTwoClasses:
+    def advance(
+        self, problem: KernelMatrixAdapter, tol: float, portfolio: Portfolio
+    ) -> ByTwoClasses:
         """A round of the method, and maybe a look at two classes."""
-        before = self.following(problem, self.method)
-        method = before.advance(problem, tol)
-        if method is self.method:
+        stage = self.stage.advance(problem, tol, portfolio)
+        if stage is self.stage:
             return self
-        now = replace(self, method=method, rounds=self.rounds + 1)
+        now = replace(self, stage=stage, rounds=self.rounds + 1)
         power_of_two = now.rounds & self.rounds == 0
         return now._looked(problem) if power_of_two and not self.found else now
 

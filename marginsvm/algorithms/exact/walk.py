@@ -216,7 +216,7 @@ class FeatureWalk(Walk):
         return Newton.at(self._problem, slack, self._system, predictor, margins)
 
     def _step(self, state: Newton, tol: float) -> Newton:
-        return state.advance(self._problem, tol)
+        return state.advance(self._problem, tol)[0]
 
     def _seen(self, state: Newton) -> tuple[Array, Array]:
         return state.separator.image, state.margins

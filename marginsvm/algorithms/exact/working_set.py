@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
@@ -18,7 +18,7 @@ from marginsvm.algorithms.exact.choosing import (
 )
 from marginsvm.algorithms.exact.faces import FaceSolver
 from marginsvm.algorithms.exact.growing import GrowingMatrix
-from marginsvm.algorithms.exact.method import MAX_ROWS, Method
+from marginsvm.algorithms.exact.method import Method, Room, Turn
 from marginsvm.algorithms.exact.pivoting import block_pivoting
 from marginsvm.certify.candidate import Candidate
 from marginsvm.certify.certifiable import written_out
@@ -32,9 +32,7 @@ from marginsvm.rows import Vector
 NARROW = 256
 _NEAR = 0.05  # rows whose margin is within this fraction of the smallest stay in a working set
 _GROWTH = 0.2  # rows that may join a working set in a round, as a fraction of those with weight
-# A working set of so many rows is hopeless where so large a share of all rows still has smaller
-# margins: the classes overlap, and most rows would have to join.
-_SEVERAL, _HOPELESS = 1000, 0.1
+_HOPELESS = 0.1  # share of all rows with smaller margins, see ``Room``
 # Rows of a working set up to which a separator may still be found in a few rounds, if they are no
 # more than one part in so many of all rows.
 _EASY, _PART = 400, 10
@@ -95,13 +93,12 @@ class WorkingSet(Method):
         Entries of images that the active set treats as it does the intercept.
     settled : float
         Tolerance from which up nothing will change any more, as no row violates it.
-    room : int
-        Rows that it may hold.
+    room : Room
     violating : float
         Share of all rows that had smaller margins when they were last checked.
-    otherwise : Method or None
-        What goes on where the rows outgrow the room, see :class:`Method`.
     """
+
+    name: ClassVar[str] = "working set of rows"
 
     row_ids: Array
     gram: GrowingMatrix
@@ -114,14 +111,14 @@ class WorkingSet(Method):
     delicate: bool = False
     free: Array = field(default_factory=lambda: np.empty(0, int))
     settled: float = np.inf
-    room: int = MAX_ROWS
+    room: Room = field(default_factory=Room)
     violating: float = 0.0
-    otherwise: Method | None = None
 
     @property
-    def outgrown(self) -> bool:
-        many = len(self.row_ids) > _SEVERAL and self.violating > _HOPELESS
-        return len(self.row_ids) > self.room or (many and self.room <= MAX_ROWS)
+    def begun(self) -> Turn:
+        m, room = len(self.row_ids), self.room
+        hopeless = m > room.hopeless and self.violating > _HOPELESS
+        return Turn.MANY if m > room.rows or hopeless else Turn.GO_ON
 
     def looks_overlapping(self, problem: KernelMatrixAdapter) -> bool:
         return len(self.row_ids) > min(_EASY, problem.n_rows // _PART)
@@ -147,29 +144,32 @@ class WorkingSet(Method):
         u: Array,
         candidates: tuple[Candidate, ...] = (),
         delicate: bool = False,
-        room: int = MAX_ROWS,
     ) -> WorkingSet:
         """Begin with given rows and weights; no weights: all rows are expected to get some."""
         m, some = len(row_ids), bool(u.any())
         u, passive = (u, u > 0) if some else (np.zeros(m), np.ones(m, bool))
         none, nothing = np.empty(0, int), np.empty((0, 0))
         gram = GrowingMatrix(nothing)
-        return cls(
-            row_ids, gram, u, passive, none, nothing, candidates, delicate=delicate, room=room
-        )
+        return cls(row_ids, gram, u, passive, none, nothing, candidates, delicate=delicate)
+
+    @property
+    def _full(self) -> bool:
+        """Whether more rows have weight than it may hold, and no other method took over."""
+        return bool(self.candidates) and bool(np.count_nonzero(self.u) > self.room.rows)
 
     @property
     def limit(self) -> str:
-        return _FULL.format(self.room) if self.settled <= 0.0 else ""
+        return _FULL.format(self.room.rows) if self._full else ""
 
-    def full(self) -> WorkingSet:
-        weighty = np.count_nonzero(self.u) > self.room  # rows without weight will leave
-        return replace(self, settled=0.0) if weighty and not self.limit else self
-
-    def advance(self, problem: KernelMatrixAdapter, tol: float) -> WorkingSet:
+    def advance(self, problem: KernelMatrixAdapter, tol: float) -> tuple[WorkingSet, Turn]:
         """Solve on the working set, certify with a pass over all rows, exchange rows."""
-        if tol >= self.settled:  # as nothing will change any more
-            return self
+        if tol >= self.settled or self._full:  # as nothing will change any more
+            return self, Turn.ENDED
+        now = self._advanced(problem, tol)
+        return now, now.begun
+
+    def _advanced(self, problem: KernelMatrixAdapter, tol: float) -> WorkingSet:
+        """The working set after a round."""
         work, check = self._solved_near(problem, tol)._solve_and_check(problem, tol)
         if not len(check.violators):
             return work._settled(problem, tol)
@@ -217,11 +217,12 @@ class WorkingSet(Method):
         common = max(float(flat[self.row_ids[support]].mean()), 0.0)
         most = max(least_rows(problem), int(_GROWTH * np.count_nonzero(support)))
         # one beyond its room, and another method goes on; with kernels, there may be none
-        room = self.room + 1 if has_curvature(problem) else 3 * self.room // 2
+        room = self.room.rows
+        room = room + 1 if has_curvature(problem) else 3 * room // 2
         most = min(most, max(room - len(self.row_ids), 1))
         new = violators(work.row_ids, flat, common, tol)
         work = replace(work, u=solution.q, passive=support, candidates=candidates)
-        if problem.width > _SEVERAL:  # of shorter rows, so many cancel without any others
+        if problem.width > self.room.hopeless:
             work = replace(work, violating=len(new) / problem.n_rows)
         if len(new) > most:
             new = new[np.argpartition(flat[new], most)[:most]]

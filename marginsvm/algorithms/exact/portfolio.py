@@ -1,0 +1,337 @@
+"""Which method solves a problem, and which one takes over: the tables of rules.
+
+They are printed in ``docs/exact_solver.md``, which a test holds equal to them. The
+thresholds are those of :class:`~marginsvm.algorithms.exact.shape.Portfolio`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from marginsvm.algorithms.exact.ascent import Ascent
+from marginsvm.algorithms.exact.examples import Examples
+from marginsvm.algorithms.exact.hinge import FeatureSteps, Hinge
+from marginsvm.algorithms.exact.hinge_examples import HingeExamples
+from marginsvm.algorithms.exact.method import Method, Room, Turn
+from marginsvm.algorithms.exact.newton import Newton
+from marginsvm.algorithms.exact.pairs import DualIterative, PairIterative
+from marginsvm.algorithms.exact.path import Path
+from marginsvm.algorithms.exact.shape import Portfolio, Shape
+from marginsvm.algorithms.exact.slack import SquaredSlack
+from marginsvm.algorithms.exact.sparse import LongStart, short_start
+from marginsvm.algorithms.exact.systems import Direct, Iterative, System
+from marginsvm.algorithms.exact.working_set import WorkingSet
+from marginsvm.kernel_matrix import KernelMatrixAdapter
+from marginsvm.rows import Vector
+
+Problem = KernelMatrixAdapter
+
+
+@dataclass(frozen=True)
+class Rule:
+    """A method to begin with, and the problems that it is for.
+
+    Attributes
+    ----------
+    name : str
+        The problems, in words.
+    method : type
+    applies : callable
+        ``applies(shape, portfolio)``: whether a problem is one of these.
+    begin : callable
+        ``begin(problem, portfolio)`` is the method's first state.
+    measured : str
+        Against what, and which table of the documentation it moves.
+    near : callable or None
+        ``near(problem, portfolio, w, proof)`` is a state at the predictor and the proof for another
+        C, or None; None: to begin anew is as quick.
+    """
+
+    name: str
+    method: type[Method]
+    applies: Callable[[Shape, Portfolio], bool]
+    begin: Callable[[Problem, Portfolio], Method]
+    measured: str
+    near: Callable[[Problem, Portfolio, Vector, Vector], Method | None] | None = None
+
+
+@dataclass(frozen=True)
+class Handover:
+    """A method that takes over from another. A fit does each once at most.
+
+    Attributes
+    ----------
+    name : str
+        Under which condition, in words.
+    method : type
+        The method that takes over.
+    applies : callable
+        ``applies(shape, portfolio, state)``: whether it can go on from a state.
+    begin : callable
+        ``begin(problem, portfolio, state)`` is the first state of the method that takes over.
+    measured : str
+    returns : bool
+        Whether the state goes on where the method that took over has outgrown its room.
+    """
+
+    name: str
+    method: type[Method]
+    applies: Callable[[Shape, Portfolio, Any], bool]
+    begin: Callable[[Problem, Portfolio, Any], Method]
+    measured: str
+    returns: bool = False
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """What tells it apart: the method that takes over, and the condition."""
+        return self.method.name, self.name
+
+
+# First states.
+
+
+def system_for(problem: Problem, portfolio: Portfolio) -> System:
+    """How Newton's systems of this size are solved."""
+    s = Shape.of(problem)
+    if s.classes == 2:
+        most = portfolio.direct_sparse if s.sparse else portfolio.direct
+        return Direct() if s.features <= min(most, s.rows) else Iterative()
+    if s.unknowns <= portfolio.direct_classes:
+        return Direct()
+    if s.sparse:
+        return PairIterative() if s.steep else DualIterative()
+    small = s.classes * s.features**2 <= portfolio.factors and s.features <= portfolio.factored
+    return Iterative(sample=portfolio.sample if small else 0)
+
+
+def _rows(problem: Problem, p: Portfolio) -> WorkingSet:
+    return replace(WorkingSet.start(problem), room=p.room_of(Shape.of(problem)))
+
+
+def _short_rows(problem: Problem, p: Portfolio) -> WorkingSet:
+    return replace(short_start(problem), room=p.room_of(Shape.of(problem)))
+
+
+def _rows_near(problem: Problem, p: Portfolio, w: Vector, proof: Vector) -> WorkingSet | None:
+    row_ids, room = np.flatnonzero(proof.coef), p.room_of(Shape.of(problem))
+    if problem.slack is None or len(row_ids) > room.rows:
+        return None
+    return replace(WorkingSet.of(row_ids, proof.coef.flat[row_ids]), room=room)
+
+
+def _rows_of(problem: Problem, p: Portfolio, state: Method) -> WorkingSet:
+    assert state.weights is not None
+    row_ids = np.flatnonzero(state.weights)
+    work = WorkingSet.of(row_ids, state.weights.flat[row_ids], state.candidates)
+    return replace(work, room=Room(p.room_left))
+
+
+def _rows_of_all(problem: Problem, p: Portfolio, state: LongStart) -> WorkingSet:
+    return replace(_rows_of(problem, p, state), room=p.room_of(Shape.of(problem)))
+
+
+def _newton(problem: Problem, p: Portfolio) -> Newton:
+    assert problem.slack is not None
+    return Newton.start(problem, SquaredSlack(problem.slack), system_for(problem, p))
+
+
+def _newton_near(problem: Problem, p: Portfolio, w: Vector, proof: Vector) -> Newton | None:
+    if problem.slack is None:
+        return None
+    slack, margins = SquaredSlack(problem.slack), problem.rows.margins(problem.scores(w))
+    return Newton.at(problem, slack, system_for(problem, p), w.image, margins)
+
+
+def _path(problem: Problem, p: Portfolio, state: Method | None = None) -> Path:
+    return Path.start(problem, system_for(problem, p))
+
+
+# When they apply.
+
+
+def _is_for_ascent(s: Shape, p: Portfolio) -> bool:
+    return s.soft and s.sparse and s.classes > 2 and s.unknowns > p.direct_classes
+
+
+def _are_few(s: Shape, p: Portfolio, state: Method) -> bool:
+    u = state.weights
+    return u is not None and bool(0 < np.count_nonzero(u) <= p.few_left)
+
+
+# The tables.
+
+_SETS, _SOFT = "All binary sets (exact_solver.md)", "Soft margin (exact_solver.md)"
+_TWO, _CLASSES = "Two classes (large_sets.md)", "More classes (large_sets.md)"
+_KERNELS, _HINGE = "Kernels (large_sets.md)", "The hinge loss (choosing_the_cost.md)"
+_STRESS = "A stress run (large_sets.md)"
+
+# In order: the first one that applies counts.
+FIRST = (
+    Rule(
+        "hinge loss, kernel",
+        HingeExamples,
+        lambda s, p: s.hinge and s.by_kernel,
+        lambda problem, p: HingeExamples.start(problem),
+        _HINGE,
+    ),
+    Rule(
+        "hinge loss, dense, two classes, no more examples than `room`, more features",
+        HingeExamples,
+        lambda s, p: s.hinge and s.is_wide(p),
+        lambda problem, p: HingeExamples.start(problem, size=problem.rows.n_examples),
+        _HINGE,
+    ),
+    Rule(
+        "hinge loss",
+        Hinge,
+        lambda s, p: s.hinge,
+        lambda problem, p: Hinge.start(problem, FeatureSteps(system_for(problem, p))),
+        _HINGE,
+    ),
+    Rule(
+        "no more rows than `few_rows`", WorkingSet, lambda s, p: s.rows <= p.few_rows, _rows, _SETS
+    ),
+    Rule(
+        "kernel, several classes, slack of `easy_slack` or more",
+        Examples,
+        lambda s, p: s.by_kernel and s.classes > 2 and s.slack >= p.easy_slack,
+        lambda problem, p: Examples.start(problem),
+        _KERNELS,
+        lambda problem, p, w, proof: Examples.of(problem, proof),
+    ),
+    Rule("kernel", WorkingSet, lambda s, p: s.by_kernel, _rows, _KERNELS, _rows_near),
+    Rule(
+        "dense, two classes, no more examples than `room`, more features",
+        WorkingSet,
+        lambda s, p: s.is_wide(p),
+        _rows,
+        _SETS,
+        _rows_near,
+    ),
+    Rule(
+        "soft margin, sparse, several classes, more than `direct_classes` unknowns",
+        Ascent,
+        _is_for_ascent,
+        lambda problem, p: Ascent(),
+        _CLASSES,
+        _newton_near,
+    ),
+    Rule(
+        "soft margin, sparse, two classes, no more examples than `few_long`, longer than a quarter "
+        "of their number",
+        LongStart,
+        lambda s, p: s.soft and s.is_long(p),
+        lambda problem, p: LongStart(),
+        _SOFT,
+    ),
+    Rule("soft margin", Newton, lambda s, p: s.soft, _newton, f"{_SOFT}; {_TWO}", _newton_near),
+    Rule(
+        "hard margin, dense or several classes, no more rows for all pairs of classes than `room`",
+        WorkingSet,
+        lambda s, p: s.first_rows <= p.room and (not s.sparse or s.classes > 2),
+        _rows,
+        _SETS,
+    ),
+    Rule(
+        "hard margin, sparse, two classes, four times as many examples as features",
+        WorkingSet,
+        lambda s, p: s.sparse and s.classes == 2 and not s.has_long_rows,
+        _short_rows,
+        f"{_SETS}: mushrooms",
+    ),
+    Rule(
+        "hard margin, sparse, two classes, no more examples than `few_long`",
+        LongStart,
+        lambda s, p: s.is_long(p),
+        lambda problem, p: LongStart(),
+        f"{_SETS}: rcv1, tng",
+    ),
+    Rule("hard margin", Path, lambda s, p: True, _path, _CLASSES),
+)
+
+_FEW_LEFT = Handover(
+    "no more rows with weight than `few_left`",
+    WorkingSet,
+    _are_few,
+    _rows_of,
+    f"{_CLASSES}; {_STRESS}",
+    returns=True,
+)
+_SOFTER_FIRST = Handover(
+    "a large C",
+    Path,
+    lambda s, p, state: s.steep,
+    _path,
+    f"{_STRESS}",
+)
+_EXAMPLES = Handover(
+    "soft margin, kernel, slack of `hard_slack` or more",
+    Examples,
+    lambda s, p, state: s.by_kernel and s.slack >= p.hard_slack,
+    lambda problem, p, state: Examples.of(problem, state.candidates[0].vector),
+    _KERNELS,
+)
+
+# For each method and what it has found, in order: the first one that applies, and that the fit has
+# not been through, takes over.
+NEXT: dict[tuple[type[Method], Turn], tuple[Handover, ...]] = {
+    (WorkingSet, Turn.MANY): (
+        _EXAMPLES,
+        Handover(
+            "soft margin, features",
+            Newton,
+            lambda s, p, state: s.soft and not s.by_kernel,
+            lambda problem, p, state: _newton(problem, p),
+            _TWO,
+        ),
+        Handover(
+            "hard margin, features",
+            Path,
+            lambda s, p, state: not s.by_kernel,
+            _path,
+            f"{_CLASSES}: Gaussian clouds",
+        ),
+    ),
+    (LongStart, Turn.FEW): (
+        Handover(
+            "always",
+            WorkingSet,
+            lambda s, p, state: True,
+            _rows_of_all,
+            _SOFT,
+        ),
+    ),
+    (Ascent, Turn.SHORT): (
+        Handover(
+            _SOFTER_FIRST.name,
+            Path,
+            _SOFTER_FIRST.applies,
+            lambda problem, p, state: state.path(problem, system_for(problem, p)),
+            _CLASSES,
+        ),
+        Handover(
+            "always",
+            Newton,
+            lambda s, p, state: True,
+            lambda problem, p, state: state.newton(problem, system_for(problem, p)),
+            _CLASSES,
+        ),
+    ),
+    (Newton, Turn.SHORT): (_SOFTER_FIRST,),
+    (Newton, Turn.FEW): (_FEW_LEFT,),
+    (Path, Turn.ENDED): (
+        Handover(
+            "soft margin",
+            Newton,
+            lambda s, p, state: s.soft,
+            lambda problem, p, state: state.last(problem),
+            _CLASSES,
+        ),
+    ),
+    (Path, Turn.FEW): (_FEW_LEFT,),
+    (Examples, Turn.FEW): (_FEW_LEFT,),
+}

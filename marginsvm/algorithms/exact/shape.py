@@ -1,0 +1,153 @@
+"""What the rules of the portfolio look at, and the thresholds that they compare it with."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from marginsvm.algorithms.exact.choosing import rows_of_all_pairs
+from marginsvm.algorithms.exact.method import MAX_ROWS, Room
+from marginsvm.algorithms.exact.path import is_steep
+from marginsvm.kernel_matrix import KernelMatrixAdapter
+from marginsvm.kernel_matrix.capabilities import csr_examples, has_curvature
+
+
+@dataclass(frozen=True)
+class Portfolio:
+    """Thresholds between the methods; see the tables of ``docs/exact_solver.md``.
+
+    Attributes
+    ----------
+    few_rows : int
+        Rows up to which a working set is first, whatever else the problem is.
+    room : int
+        Rows of a working set at most: their Gram matrix takes 72 MB, its factor half a second.
+    few_left : int
+        Rows with weight up to which a working set follows another method: there is room to grow.
+    room_left : int
+        Rows that it then may hold, as may one with a kernel, which is seldom followed by another
+        method: 200 MB.
+    hopeless : int
+        Rows, and features, from which on a working set may be given up, see ``Room``.
+    easy_slack, hard_slack : float
+        Squares of the extra coordinates (in radii squared). With a kernel and this much slack,
+        Newton's method ends in few products, whatever the support; or in less time than a working
+        set of thousands of rows.
+    few_long : int
+        Sparse examples, longer than a quarter of their number, up to which weights on all of them
+        come first.
+    direct, direct_sparse : int
+        Features of dense and of sparse examples of two classes up to which the matrix of Newton's
+        system is formed.
+    direct_classes : int
+        Unknowns with more classes up to which it is formed.
+    factored : int
+        Features up to which each class's part of it is factored otherwise, to precondition.
+    factors : int
+        Numbers in the factors of all classes at most: 256 MB.
+    sample : int
+        Examples that these are computed from.
+    """
+
+    few_rows: int = 500
+    room: int = MAX_ROWS
+    few_left: int = 3000
+    room_left: int = 5000
+    hopeless: int = 1000
+    easy_slack: float = 0.05
+    hard_slack: float = 1e-3
+    few_long: int = 2000
+    direct: int = 1000
+    direct_sparse: int = 500
+    direct_classes: int = 1000
+    factored: int = 2000
+    factors: int = 2**25
+    sample: int = 3000
+
+    def room_of(self, shape: Shape) -> Room:
+        """How large a first working set may become."""
+        if shape.by_kernel and shape.slack < self.hard_slack:
+            return Room(self.room_left)
+        return Room(self.room, self.hopeless)
+
+
+@dataclass(frozen=True)
+class Shape:
+    """What the rules look at.
+
+    Attributes
+    ----------
+    rows, examples, classes : int
+    width : float
+        Numbers in a row that is written out; infinite with a kernel.
+    features : int
+        Numbers in an example, the constant feature included; 0 with a kernel.
+    first_rows : int
+        Rows that a working set would begin with: some for each pair of classes.
+    by_kernel : bool
+        Whether examples are only known by their inner products.
+    sparse : bool
+        Whether the examples are a CSR matrix in memory.
+    hinge : bool
+        Whether slack costs its size.
+    soft : bool
+        Whether it costs its square; neither: a hard margin.
+    slack : float
+        The least square of the extra coordinates (in radii squared); 0 if there are none.
+    steep : bool
+        Whether softer margins on the way lead to this one sooner.
+    """
+
+    rows: int
+    examples: int
+    classes: int
+    width: float
+    features: int
+    first_rows: int
+    by_kernel: bool
+    sparse: bool
+    hinge: bool
+    soft: bool
+    slack: float
+    steep: bool
+
+    @classmethod
+    def of(cls, problem: KernelMatrixAdapter) -> Shape:
+        """The shape of a problem."""
+        rows, slack, by_features = problem.rows, problem.slack, has_curvature(problem)
+        each = int(np.prod(rows.score_shape[1:]))  # images: one for each class, or one in all
+        return cls(
+            rows=problem.n_rows,
+            examples=rows.n_examples,
+            classes=rows.n_classes,
+            width=problem.width,
+            features=int(problem.width) // each if by_features else 0,
+            first_rows=min(rows_of_all_pairs(problem), problem.n_rows),
+            by_kernel=not by_features,
+            sparse=csr_examples(problem) is not None,
+            hinge=problem.caps is not None,
+            soft=slack is not None,
+            slack=0.0 if slack is None else float(np.min(slack)),
+            steep=is_steep(problem),
+        )
+
+    @property
+    def unknowns(self) -> int:
+        """Of Newton's system, for several classes."""
+        return self.classes * (self.features + 1)
+
+    @property
+    def has_long_rows(self) -> bool:
+        """Whether examples are longer than a quarter of their number."""
+        return self.width > self.examples // 4
+
+    def is_wide(self, portfolio: Portfolio) -> bool:
+        """Whether there are few dense examples of two classes, of more features than examples."""
+        dense = not self.by_kernel and not self.sparse and self.classes == 2
+        return dense and self.width > self.examples and self.examples <= portfolio.room
+
+    def is_long(self, portfolio: Portfolio) -> bool:
+        """Whether there are few sparse examples of two classes, which are long."""
+        long = self.sparse and self.classes == 2 and self.has_long_rows
+        return long and self.examples <= portfolio.few_long
