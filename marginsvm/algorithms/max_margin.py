@@ -65,6 +65,12 @@ class ActiveSet(Algorithm):
     def start(self, problem: KernelMatrixAdapter) -> State:
         """Choose a method for problems of this shape."""
         refuse_what_cannot_fit(problem)
+        if problem.caps is not None and problem.rows.n_classes > 2:
+            raise ValueError(
+                f"loss='hinge' is for two classes, but y has {problem.rows.n_classes}: use "
+                "sklearn.multiclass.OneVsOneClassifier(MaxMarginClassifier(...)), the classifier "
+                "that SVC is, or loss='squared_hinge', which solves for all classes together"
+            )
         if np.isinf(problem.C) and _is_hard_to_begin(problem) and problem.meeting is not None:
             support = np.flatnonzero(problem.meeting.coef)
             return Stage.of(WorkingSet.of(support, problem.meeting.coef.flat[support]))

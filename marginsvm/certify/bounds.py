@@ -42,11 +42,10 @@ def upper_bound(problem: Certifiable, vector: Vector) -> float:
     if problem.slack is not None:
         q = proof.weights()
         length = _with_slack(length, np.sum(problem.slack * q * q))
-    imbalance, farthest = proof.imbalance(), problem.errors.farthest
-    bound = length + IMBALANCE_SURCHARGE * farthest * imbalance
+    off, farthest = IMBALANCE_SURCHARGE * proof.imbalance(), problem.errors.farthest
     if problem.caps is not None:
-        return problem.caps.upper_bound(proof.weights(), bound, proof.mass, imbalance, farthest)
-    return bound / proof.mass
+        return problem.caps.upper_bound(proof.weights(), length, proof.mass, off, farthest)
+    return (length + farthest * off) / proof.mass
 
 
 def rounding_error(problem: Certifiable, vector: Vector) -> float:

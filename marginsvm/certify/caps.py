@@ -1,9 +1,11 @@
 """Caps on the weights of the data player: soft margins in which no example counts for too much.
 
 There are two, and both are those of SVMs with the hinge loss. With the price C of slack
-(:class:`HingeCaps`), weights are at most C times those of the examples, and their sum is free. With
-the share nu of the examples (:class:`ShareCaps`), weights sum to 1, and each is at most that of the
-example over nu times that of all. Both are for two classes.
+(:class:`HingeCaps`), the weights of an example are at most C times that of the example, and their
+sum is free. With the share nu of the examples (:class:`ShareCaps`), weights sum to 1, and those of
+an example are at most that of the example over nu times that of all. With more than two classes,
+what is capped is the sum over the rows of an example: it has slack once, for the class that comes
+nearest (Crammer and Singer).
 
 Everything is in units of the problem's radius, and bounds are moved outward by their rounding.
 
@@ -11,6 +13,9 @@ References
 ----------
 B. Schoelkopf, A. Smola, R. Williamson, P. Bartlett. New support vector algorithms. Neural
 Computation, 2000 (nu).
+
+K. Crammer, Y. Singer. On the algorithmic implementation of multiclass kernel-based vector machines.
+JMLR, 2001.
 
 R. T. Rockafellar, S. Uryasev. Optimization of conditional value-at-risk. Journal of Risk, 2000
 (the mean of the worst share as a maximum).
@@ -25,17 +30,18 @@ import numpy as np
 
 from marginsvm._rounding import FEW, PAIRWISE, UNIT
 from marginsvm._typing import Array
+from marginsvm.certify.capped_offsets import best_capped_offsets
 from marginsvm.certify.certificate import at_least
 from marginsvm.certify.tolerances import EXCESS_SURCHARGE, ROUNDED_SHARE, SCALABLE_MARGIN
 from marginsvm.rows import Rows
 
 
 class Caps(ABC):
-    """Largest weights of the rows, and what they make of the bounds.
+    """Largest weights of the examples, and what they make of the bounds.
 
     Attributes
     ----------
-    largest : ndarray of shape rows.shape
+    largest : ndarray of shape (n_examples,)
     nu : float or None
         Share of the examples whose mean margin is maximised; None: the price of slack is given.
     """
@@ -53,11 +59,12 @@ class Caps(ABC):
         ----------
         q : ndarray of shape rows.shape
         length : float
-            Upper bound on ``|A^T q|``, with a surcharge for the imbalance of q.
+            Upper bound on ``|A^T q|``.
         mass : float
             Lower bound on the sum of q.
         imbalance : float
-            How far q is from weights that are balanced, as a sum of absolute values.
+            How far q is from weights that are balanced, as a sum of absolute values, times the
+            surcharge for a unit of it of two classes.
         farthest : float
             Largest norm of an image of an example.
         """
@@ -84,54 +91,65 @@ class Caps(ABC):
         """
 
 
+def of_examples(margins: Array) -> Array:
+    """The smallest margin of each example, from those of its rows."""
+    return np.asarray(margins.reshape(len(margins), -1).min(axis=1))
+
+
+def sums_of_examples(q: Array) -> Array:
+    """The weight of each example, from those of its rows."""
+    return np.asarray(q.reshape(len(q), -1).sum(axis=1))
+
+
+def n_classes_of(values: Array) -> int:
+    """Number of classes, from an array over all rows: with two, an example has one row."""
+    return 2 if values.ndim == 1 else values.shape[1]
+
+
 @dataclass(frozen=True, eq=False)
 class HingeCaps(Caps):
     """Caps that are C times the weights of the examples: slack costs C times its size.
 
-    The margin is ``1 / sqrt(2 P)`` for the objective ``P = |w|^2 / 2 + sum_r c_r max(0, 1 - m_r)``
-    of margins m and caps c: as for the squared loss and for hard margins, the inverse length of the
-    best predictor, slack included. Weights ``u = s q`` that stay below the caps prove that no
-    objective is below ``s - |A^T u|^2 / 2``.
+    The margin is ``1 / sqrt(2 P)`` for the objective ``P = |w|^2 / 2 + sum_i c_i max(0, 1 - m_i)``
+    of caps c and smallest margins m of the examples: as for the squared loss and for hard margins,
+    the inverse length of the best predictor, slack included. Weights ``u = s q`` that stay below
+    the caps prove that no objective is below ``s - |A^T u|^2 / 2``.
     """
 
     largest: Array
     nu: None = field(default=None, init=False)
 
     @classmethod
-    def of(cls, rows: Rows, costs: Array) -> HingeCaps:
-        """Caps that are the costs of slack.
-
-        Raises
-        ------
-        ValueError
-            If there are more than two classes.
-        """
-        if rows.n_classes > 2:
-            raise ValueError(
-                f"loss='hinge' is for two classes, but y has {rows.n_classes}: use "
-                "sklearn.multiclass.OneVsOneClassifier(MaxMarginClassifier(...)), the classifier "
-                "that SVC is, or loss='squared_hinge', which solves for all classes together"
-            )
-        return cls(costs)
+    def of(cls, rows: Rows, slack: Array) -> HingeCaps:
+        """Caps that are the costs of slack, given the extra coordinates that squared slack has."""
+        costs = 0.5 * rows.unit**2 / slack  # the same for all rows of an example
+        return cls(costs.reshape(rows.n_examples, -1)[:, 0])
 
     def upper_bound(
         self, q: Array, length: float, mass: float, imbalance: float, farthest: float
     ) -> float:
         """By the best multiple of the weights below the caps.
 
-        The best intercept gives some row the margin 1, so that it is below ``1 + r |w|``. So the
-        imbalance is taken from the mass as well.
+        The slack is linear in the offsets of k classes between those at which some row of an
+        example reaches the margin 1 or another row of it. At the best ones, k - 1 such rows link
+        the classes. A link is at most ``1 + r |w|``, where r is the largest norm of an example, so
+        that imbalance costs mass as well as length.
         """
-        mass = mass - 2.0 * imbalance
-        s = multiple_below_caps(self.largest, q, length, mass)
+        links = n_classes_of(q) - 1
+        mass = mass - links * imbalance
+        length = length + links * farthest * imbalance
+        s = multiple_below_caps(self.largest, sums_of_examples(q), length, mass)
         objective = s * (mass - 0.5 * s * length**2)
         return (1.0 + FEW) / np.sqrt(2.0 * objective) if 0.0 < objective < np.inf else np.inf
 
     def offsets(self, rows: Rows, margins: Array) -> Array:
+        if rows.balanced and rows.n_classes > 2:
+            return best_capped_offsets(margins, rows.codes, self.largest, edge=1.0)[0]
         return hinge_offsets(rows, margins, self.largest)
 
     def lower_bound(self, norm: float, margins: Array) -> tuple[float, float]:
         """At the best scale of the predictor."""
+        margins = of_examples(margins)
         t = hinge_scale(norm**2, margins, self.largest)
         slack = np.maximum(1.0 - t * margins, 0.0)
         objective = 0.5 * (t * norm) ** 2 + float(np.sum(self.largest * slack))
@@ -144,9 +162,10 @@ class HingeCaps(Caps):
 class ShareCaps(Caps):
     """Caps that leave the weights, which sum to 1, to a share of the examples or more.
 
-    The margin is the mean of the worst margins of a share ``nu`` of the examples: the least
-    average of margins by such weights. With an unpenalised intercept, each class has half of
-    the weight, and so the mean is that of the classes' own worst margins.
+    The margin is the mean of the worst margins of a share ``nu`` of the examples, each its smallest
+    of all classes: the least average of margins by such weights. With an unpenalised intercept, the
+    rows of each class have as much of the weight as those held against it: of two classes half, so
+    that the mean is that of the classes' own worst margins.
     """
 
     largest: Array
@@ -159,27 +178,22 @@ class ShareCaps(Caps):
         Raises
         ------
         ValueError
-            If there are more than two classes; or if one of them has too little weight to be
-            half of what such weights sum to.
+            If the examples of a class outweigh the others, so that these have too little weight to
+            be half of what balanced weights sum to.
         """
-        if rows.n_classes > 2:
-            raise ValueError(
-                f"nu is for two classes, but y has {rows.n_classes}: use "
-                "sklearn.multiclass.OneVsOneClassifier, the classifier that NuSVC is, or nu=None"
-            )
-        m = np.asarray(rows.weighted(np.ones(rows.shape)), dtype=np.float64)
-        size = np.full(rows.shape, nu * m.sum())
+        m = np.ones(rows.n_examples) if rows.weights is None else rows.weights.astype(np.float64)
+        size = nu * m.sum()
         if rows.balanced:
-            of_class = 2.0 * np.bincount(rows.codes, m)
-            most = float(of_class.min() / m.sum()) * (1.0 + ROUNDED_SHARE)
+            others = 2.0 * float((m.sum() - np.bincount(rows.codes, m)).min())
+            most = others / float(m.sum()) * (1.0 + ROUNDED_SHARE)
             if nu > most:
                 raise ValueError(
-                    f"nu={nu:g} is infeasible, as in NuSVC: with an intercept, each class takes "
-                    f"half of the share, and the smaller one is {0.5 * most:.3g} of all. Choose "
-                    f"nu <= {at_least(most)}, class_weight='balanced', or "
+                    f"nu={nu:g} is infeasible, as in NuSVC: with an intercept, no class takes "
+                    f"more than half of the share, and all but the largest are {0.5 * most:.3g} of "
+                    f"all examples. Choose nu <= {at_least(most)}, class_weight='balanced', or "
                     "fit_intercept=False"
                 )
-            size = np.minimum(size, of_class[rows.codes])
+            size = min(size, others)
         return cls(m / size, float(nu))
 
     def upper_bound(
@@ -187,19 +201,28 @@ class ShareCaps(Caps):
     ) -> float:
         """The norm of ``A^T q``, and a surcharge for weights that exceed the caps.
 
-        Let the excess go to other rows. As the best intercept gives the margin at the edge of the
-        share to rows of either class, all margins of a predictor of norm 1 are below twice the
-        largest norm of an example, and so the average margin grows by at most four times that for
-        each unit of excess. The check of a certificate may count norms from another origin.
+        Let the excess go to other rows. With two classes, the best intercept gives the margin at
+        the edge of the share to rows of either class, so that all margins of a predictor of norm 1
+        are below twice the largest norm r of an example, and the average margin grows by at most
+        four times that for each unit of excess. With k classes, the offsets and the edge are where
+        k rows reach the edge or another row of their example: links of at most r that connect the
+        classes with one cycle. So the edge is below k r, offsets differ by less than k^2 r, and
+        either surcharge is larger by that square. The check of a certificate may count norms from
+        another origin.
         """
+        k = n_classes_of(q)
+        links = 1.0 if k == 2 else float(k * k)
         most = (mass * (1.0 - PAIRWISE)) * self.largest
-        excess = float(np.sum(np.maximum(q - most, 0.0))) * (1.0 + PAIRWISE)
-        return (length + EXCESS_SURCHARGE * farthest * excess) / mass
+        excess = np.maximum(sums_of_examples(q) - most, 0.0).sum() * (1.0 + PAIRWISE)
+        surcharge = imbalance + EXCESS_SURCHARGE * float(excess)
+        return (length + links * farthest * surcharge) / mass
 
     def offsets(self, rows: Rows, margins: Array) -> Array:
-        """The margins at the edge of either class' share become equal."""
+        """Of two classes, the margins at the edge of either class' share become equal."""
         if not rows.balanced:
             return np.zeros(1)
+        if rows.n_classes > 2:
+            return best_capped_offsets(margins, rows.codes, self.largest, edge=None)[0]
         first, second = (
             edge_of_share(margins[members], self.largest[members], 0.5)
             for members in (rows.codes == 0, rows.codes == 1)
@@ -207,10 +230,11 @@ class ShareCaps(Caps):
         return np.array([-0.25, 0.25]) * (first - second)
 
     def lower_bound(self, norm: float, margins: Array) -> tuple[float, float]:
-        """The mean of the worst margins is ``rho - sum_r c_r max(0, rho - m_r)`` at the best rho.
+        """The mean of the worst margins is ``rho - sum_i c_i max(0, rho - m_i)`` at the best rho.
 
         Any other rho gives less. The best is the margin at the edge of the share.
         """
+        margins = of_examples(margins)
         rho = edge_of_share(margins, self.largest, 1.0)
         missing = float(np.sum(self.largest * np.maximum(rho - margins, 0.0)))
         mean = rho - missing * (1.0 + 2.0 * PAIRWISE)

@@ -158,13 +158,14 @@ class ShareParameters:
     Parameters
     ----------
     nu : float in (0, 1]
-        Robust margin, two classes: in place of the smallest margin, the mean of the worst margins
-        of this share of the examples (dimensionless; by their weights, with ``sample_weight``) is
+        Robust margin: in place of the smallest margin, the mean of the worst margins of this
+        share of the examples (dimensionless; by their weights, with ``sample_weight``) is
         maximised. No example then has more than 1 / (nu n) of the weight in the solution, so that
-        few wrong labels decide little. With an intercept, half of the share is in either class.
-        It is the problem of NuSVC, whose nu must be as small as the classes allow: at most twice
-        the share of the smaller one. ``margin_``, ``margin_bound_`` and ``gap_`` are then those
-        of this mean. None: the smallest margin. Needs ``C=inf``.
+        few wrong labels decide little. With two classes it is the problem of NuSVC; with more, an
+        example counts once, by its smallest margin of all classes. With an intercept, no class
+        has more than half of the weight, so that nu is at most twice the share of all examples
+        that are not in the largest class. ``margin_``, ``margin_bound_`` and ``gap_`` are then
+        those of this mean. None: the smallest margin. Needs ``C=inf``.
     """
 
     nu: float | None = parameter(Interval(Real, 0.0, 1.0, closed="right"), None, default=None)

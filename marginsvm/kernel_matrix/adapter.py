@@ -335,15 +335,10 @@ class KernelMatrixAdapter(ABC):
         Rows then have no extra coordinates; instead, their weights are capped. The radius stays,
         so that it includes the coordinate that the other loss would give the rows. Without a soft
         margin, both losses are one.
-
-        Raises
-        ------
-        ValueError
-            If there are more than two classes.
         """
         if self._slack is None:
             return self
-        return self.below(HingeCaps.of(self.rows, 0.5 / self._slack))
+        return self.below(HingeCaps.of(self.rows, self._slack))
 
     @property
     def nu(self) -> float | None:

@@ -127,14 +127,13 @@ class Problem:
         bound = self._space.combination_norm(V, imbalance)
         if self._slack is not None:
             bound = self.numbers.norms(np.append((self._slack * q).ravel(), bound)[None], 2.0)[0]
-        off = 0 if imbalance is None else abs(imbalance).sum()
-        bound, mass = bound + self._largest_norm * off, q.sum()
+        off, mass = 0 if imbalance is None else abs(imbalance).sum(), q.sum()
         if not mass > 0:
             return np.inf
         if self._capped is not None:
             bound = self._capped.upper_bound(q, bound, off, self._largest_norm)
             return self._rounded(bound, 1) if bound < np.inf else np.inf
-        return self._rounded(bound / mass, 1)
+        return self._rounded((bound + self._largest_norm * off) / mass, 1)
 
     def _coefficients(self, q: NDArray) -> NDArray:
         """What ``A^T q`` multiplies the examples with, a column for each score."""

@@ -1,0 +1,326 @@
+"""Caps on the weights of examples of many classes: the hinge loss and ``nu``."""
+
+import warnings
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.optimize import linprog, minimize
+from scipy.special import xlogy
+from sklearn.exceptions import ConvergenceWarning
+
+from marginsvm import (
+    AcceleratedPerceptron,
+    MomentumMarginClassifier,
+    OptimisticPerceptron,
+    SmoothedKernelPerceptron,
+    check_certificate,
+)
+from marginsvm.certify.bounds import lower_bound, upper_bound
+from marginsvm.certify.capped_offsets import best_capped_offsets, on_capped_simplex
+from marginsvm.certify.caps import HingeCaps, ShareCaps
+from marginsvm.certify.distribution import imbalance
+from marginsvm.kernel_matrix import LinearAdapter, make_rows
+from marginsvm.responses import softmax
+
+
+def data(seed, n=30, k=3, d=2, apart=1.5):
+    rng = np.random.default_rng(seed)
+    y = np.arange(n) % k
+    return rng.standard_normal((n, d)) + apart * rng.standard_normal((k, d))[y], y
+
+
+def fit(clf, X, y, **keywords):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        return clf.fit(X, y, **keywords)
+
+
+def worst_values(clf, X, y):
+    """For each example, the least difference of its own decision value to another."""
+    F = clf.decision_function(X)
+    own = np.arange(len(y)), y
+    others = F.copy()
+    others[own] = -np.inf
+    return F[own] - others.max(axis=1)
+
+
+def share_mean(values, nu, weight=None):
+    weight = np.ones(len(values)) if weight is None else weight
+    left, total = nu * weight.sum(), 0.0
+    for i in np.argsort(values):
+        total += values[i] * min(weight[i], left)
+        left = max(left - weight[i], 0.0)
+    return total / (nu * weight.sum())
+
+
+class Oracle:
+    """The dual by SciPy's SLSQP, with rows written out: it shares no code."""
+
+    def __init__(self, X, y, *, balanced=True):
+        k = int(y.max()) + 1
+        pairs = [(i, j) for i in range(len(y)) for j in range(k) if j != y[i]]
+        A, B = np.zeros((len(pairs), k, X.shape[1])), np.zeros((len(pairs), k))
+        self.of_example = np.zeros((len(y), len(pairs)))
+        for r, (i, j) in enumerate(pairs):
+            A[r, y[i]], A[r, j] = X[i], -X[i]
+            B[r, y[i]], B[r, j] = 1.0, -1.0
+            self.of_example[i, r] = 1.0
+        self.A, self.B = A.reshape(len(pairs), -1), B[:, : k - 1] if balanced else B[:, :0]
+
+    def _solve(self, objective, caps, conditions):
+        n = self.of_example.shape[1]
+        if self.B.size:
+            conditions.append(
+                {"type": "eq", "fun": lambda q: self.B.T @ q, "jac": lambda q: self.B.T}
+            )
+        below = {
+            "type": "ineq",
+            "fun": lambda q: caps - self.of_example @ q,
+            "jac": lambda q: -self.of_example,
+        }
+        start = np.full(n, min(1.0, caps.min()) / n)
+        options = {"ftol": 1e-15, "maxiter": 1000}
+        return minimize(
+            objective, start, jac=True, bounds=[(0.0, None)] * n,
+            constraints=[below, *conditions], method="SLSQP", options=options,
+        )  # fmt: skip
+
+    def share(self, caps):
+        """The least norm of ``A^T q``."""
+        one = {"type": "eq", "fun": lambda q: q.sum() - 1.0, "jac": np.ones_like}
+
+        def objective(q):
+            v = self.A.T @ q
+            return 0.5 * v @ v, self.A @ v
+
+        return float(np.linalg.norm(self.A.T @ self._solve(objective, caps, [one]).x))
+
+    def priced(self, caps):
+        """The least ``|W|^2 / 2 + sum caps xi``."""
+
+        def objective(u):
+            v = self.A.T @ u
+            return 0.5 * v @ v - u.sum(), self.A @ v - 1.0
+
+        return -float(self._solve(objective, caps, []).fun)
+
+
+# The best intercepts, and the projection that they are found with.
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.floats(-1e3, 1e3), min_size=2, max_size=6))
+def test_the_projection_is_the_nearest_point(line):
+    z = np.array([line])
+    p = on_capped_simplex(z)[0]
+    size = 1.0 + np.abs(z).max()
+    assert np.all(p >= 0.0)
+    assert p.sum() <= 1.0 + 1e-12 * size
+    # of a convex set, the nearest point is the one from which z lies behind no corner
+    for corner in [np.zeros(len(p)), *np.eye(len(p))]:
+        assert (z[0] - p) @ (corner - p) <= 1e-9 * size**2
+
+
+def least_slack(margins, codes, caps, edge):
+    """By a linear program: HiGHS shares no code."""
+    n, k = margins.shape
+    i, j = np.nonzero(np.isfinite(margins))
+    r, one = np.arange(len(i)), np.ones(len(i))
+    at = np.r_[r, r, r, r], np.r_[codes[i], j, np.full(len(i), k), k + 1 + i]
+    A = sp.csr_matrix((np.r_[-one, one, one, -one], at), shape=(len(i), k + 1 + n))
+    cost = np.r_[np.zeros(k), -1.0 if edge is None else 0.0, caps]
+    bounds = [(0, 0), *[(None, None)] * (k - 1), (edge, edge), *[(0, None)] * n]
+    return linprog(cost, A_ub=A, b_ub=margins[i, j], bounds=bounds, method="highs").fun
+
+
+@pytest.mark.parametrize("edge", [1.0, None])
+@pytest.mark.parametrize("seed", range(20))
+def test_offsets_have_the_least_slack(seed, edge):
+    rng = np.random.default_rng(seed)
+    k, n = int(rng.integers(3, 8)), int(rng.integers(8, 120))
+    codes = np.r_[np.arange(k), rng.integers(0, k, n - k)]
+    margins = rng.standard_normal((n, k)) * 10.0 ** rng.integers(-2, 3)
+    if seed % 3 == 0:  # many of them equal
+        margins = np.round(margins, 1)
+    margins += 5.0 * rng.standard_normal(k)
+    margins[np.arange(n), codes] = np.inf
+    m = rng.integers(1, 4, n).astype(float)
+    caps = m * 10.0 ** rng.integers(-2, 3)
+    if edge is None:
+        caps = m / (0.6 * (m.sum() - np.bincount(codes, m).max()))
+    beta, found = best_capped_offsets(margins, codes, caps, edge)
+    worst = (margins + beta[codes][:, None] - beta).min(axis=1)
+    own = caps @ np.maximum(found - worst, 0.0) - (found if edge is None else 0.0)
+    best = least_slack(margins, codes, caps, edge)
+    assert own <= best + 1e-9 * caps.sum() * np.abs(margins[np.isfinite(margins)]).mean()
+
+
+# The response.
+
+
+@pytest.mark.parametrize("mu", [0.003, 0.3, 5.0, 1e6])
+@pytest.mark.parametrize("balanced", [True, False])
+@pytest.mark.parametrize(("seed", "k"), [(0, 3), (1, 3), (2, 5), (3, 5)])
+def test_the_response_is_the_best_one(seed, k, balanced, mu):
+    rng = np.random.default_rng(seed)
+    codes = np.r_[np.arange(k), rng.integers(0, k, 50)]
+    weights = None if seed % 2 else rng.integers(1, 4, len(codes)).astype(float)
+    rows = make_rows(codes, k, balanced=balanced, weights=weights)
+    caps = ShareCaps.of(rows, 0.5).largest
+    margins = rows.margins(rng.standard_normal((len(codes), k)))
+    found = softmax.below(caps).respond(rows, margins, mu)
+    q, own = found.q, np.isinf(margins)
+    of_example, prior = q.sum(axis=1), np.broadcast_to(rows.prior, q.shape)
+    assert np.all(q >= 0.0)
+    assert np.all(of_example <= caps * (1 + 1e-12))
+    assert np.isclose(q.sum(), 1.0, rtol=1e-12)
+    assert imbalance(rows, q) <= 1e-11
+    # a convex objective is least where its slopes are equal on all rows of an example and on all
+    # examples below their caps, and no larger on those at their caps
+    shift = found.offsets[codes][:, None] - found.offsets if balanced else 0.0
+    slope = np.where(own | (q < 1e-200), np.nan, margins + shift + mu * np.log(q / prior + 1e-300))
+    seen = ~np.isnan(slope).all(axis=1)
+    slope, far = slope[seen], 1e-9 * max(mu, 1.0)
+    assert np.all(np.nanmax(slope, axis=1) - np.nanmin(slope, axis=1) <= far)
+    of_rows, free = np.nanmax(slope, axis=1), (of_example < caps * (1 - 1e-12))[seen]
+    if free.any():
+        assert np.ptp(of_rows[free]) <= far
+        assert np.all(of_rows <= of_rows[free].max() + far)
+    value = np.where(own, 0.0, q * np.where(own, 0.0, margins)).sum() / mu
+    value += xlogy(q, q / prior).sum()
+    assert np.isclose(-found.log_risk, value, rtol=1e-9, atol=1e-9)
+
+
+def test_with_a_small_share_it_is_the_softmax():
+    rng = np.random.default_rng(0)
+    codes = rng.integers(0, 4, 60)
+    for balanced in (True, False):
+        rows = make_rows(codes, 4, balanced=balanced)
+        margins = rows.margins(rng.standard_normal((60, 4)))
+        caps = ShareCaps.of(rows, 1e-9).largest
+        one, other = (
+            softmax.below(caps).respond(rows, margins, 0.2),
+            softmax.respond(rows, margins, 0.2),
+        )
+        assert np.allclose(one.q, other.q, rtol=1e-9)
+        for name in ("offsets", "log_risk", "gradient_mass"):
+            assert np.allclose(getattr(one, name), getattr(other, name), rtol=1e-9, atol=1e-12)
+
+
+# Bounds.
+
+
+@pytest.mark.parametrize("balanced", [True, False])
+@pytest.mark.parametrize("seed", range(4))
+def test_any_vector_gives_bounds(seed, balanced):
+    """Weights that are not balanced and exceed their caps, and predictors that are nothing."""
+    rng = np.random.default_rng(seed)
+    X, y = data(seed, n=18, k=3 + seed % 2)
+    k, oracle = int(y.max()) + 1, Oracle(X, y, balanced=balanced)
+    m = rng.integers(1, 4, len(y)).astype(float)
+    rows = make_rows(y, k, balanced=balanced, weights=m)
+    share = ShareCaps.of(rows, 0.5)
+    C = 10.0 ** (seed - 2)
+    priced = LinearAdapter(X, rows, C).with_hinge_loss()
+    problems = {
+        "share": (LinearAdapter(X, rows).below(share), oracle.share(share.largest)),
+        "priced": (priced, 1.0 / np.sqrt(2.0 * oracle.priced(C * m))),
+    }
+    for name, (problem, best) in problems.items():
+        best = best / (problem.radius * rows.unit)
+        for power in (1, 8):
+            q = np.where(np.isinf(rows.margins(np.zeros(rows.score_shape))), 0.0, 1.0)
+            vector = problem.combine(q * rng.random(q.shape) ** power)
+            assert upper_bound(problem, vector) >= best * (1 - 1e-6), name
+            assert lower_bound(problem, vector).margin <= best * (1 + 1e-6), name
+
+
+def test_caps_of_the_price_count_an_example_once():
+    rows = make_rows(np.arange(6) % 3, 3, balanced=True)
+    problem = LinearAdapter(np.eye(6), rows, 2.0).with_hinge_loss()
+    assert isinstance(problem.caps, HingeCaps)
+    # in units of the radius, for rows of norm 1: C / 2 for two classes is C for each pair of three
+    assert np.allclose(problem.caps.largest, 2.0 * 2.0 * problem.radius**2)
+
+
+@pytest.mark.parametrize("balanced", [True, False])
+@pytest.mark.parametrize(("nu", "k"), [(0.6, 3), (1.0, 3), (1.0, 4)])
+def test_fits_bracket_the_best_mean(nu, k, balanced):
+    X, y = data(0, n=10 * k, k=k, apart=2.5)
+    m = np.random.default_rng(1).integers(1, 3, len(y)).astype(float)
+    best = Oracle(X, y, balanced=balanced).share(m / (nu * m.sum()))
+    for cls in (MomentumMarginClassifier, OptimisticPerceptron, AcceleratedPerceptron):
+        clf = cls(nu=nu, tol=1e-2, max_iter=300, fit_intercept=balanced)
+        fit(clf, X, y, sample_weight=m)
+        assert clf.margin_ <= best * (1 + 1e-6)
+        assert clf.margin_bound_ >= best * (1 - 1e-6)
+        own = share_mean(worst_values(clf, X, y), nu, m) / np.linalg.norm(clf.coef_)
+        assert np.isclose(clf.margin_, own, rtol=1e-8)
+        assert check_certificate(clf, X, y, sample_weight=m, exact=True)
+        if cls is not OptimisticPerceptron:
+            assert clf.status_ == "certified"
+
+
+def test_copies_blocks_and_given_kernels():
+    X, y = data(3, n=60, apart=2.5)
+    m = np.random.default_rng(0).integers(0, 4, len(y))
+    clf = MomentumMarginClassifier(nu=0.4, tol=1e-2)
+    of_copies = fit(
+        MomentumMarginClassifier(nu=0.4, tol=1e-2), np.repeat(X, m, axis=0), np.repeat(y, m)
+    )
+    weighted = fit(clf, X, y, sample_weight=m.astype(float))
+    assert np.isclose(of_copies.margin_, weighted.margin_, rtol=1e-8)
+    assert np.allclose(of_copies.coef_, weighted.coef_, rtol=1e-6, atol=1e-9)
+    whole = fit(MomentumMarginClassifier(nu=0.4, tol=1e-2), X, y)
+    blocks = [(X[:25], y[:25]), (X[25:], y[25:])]
+    others = {
+        "blocks": fit_blocks(blocks),
+        "sparse": fit(MomentumMarginClassifier(nu=0.4, tol=1e-2), sp.csr_matrix(X), y),
+        "precomputed": fit(
+            SmoothedKernelPerceptron(nu=0.4, tol=1e-2, kernel="precomputed"), X @ X.T, y
+        ),
+    }
+    for name, other in others.items():
+        assert other.status_ == "certified", name
+        assert other.margin_ <= whole.margin_bound_ * (1 + 1e-6), name
+        assert other.margin_bound_ >= whole.margin_ * (1 - 1e-6), name
+    assert check_certificate(others["blocks"], blocks)
+    assert check_certificate(others["precomputed"], X @ X.T, y)
+
+
+def fit_blocks(blocks):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        return MomentumMarginClassifier(nu=0.4, tol=1e-2).fit_blocks(blocks)
+
+
+def test_false_claims_are_refused():
+    X, y = data(3, n=60, apart=2.5)
+    clf = fit(MomentumMarginClassifier(nu=0.4, tol=1e-2), X, y)
+    true = clf.certificate_
+    assert check_certificate(clf, X, y)
+    q = true.weights.toarray()
+    heavy = np.argsort(-q.sum(axis=1))[:3]
+    q[heavy] *= 3.0  # above the cap of an example, though no row is above it alone
+    for claim in (
+        replace(true, margin=true.margin * 1.001),
+        replace(true, margin_bound=true.margin_bound * 0.999),
+        replace(true, weights=sp.csr_array(q / q.sum())),
+    ):
+        clf.certificate_ = claim
+        assert not check_certificate(clf, X, y)
+
+
+def test_a_share_that_a_large_class_leaves_no_room_for():
+    y = np.r_[np.zeros(14, int), 1, 1, 1, 2, 2, 2]
+    X = np.random.default_rng(0).standard_normal((20, 2))
+    with pytest.raises(
+        ValueError, match=r"all but the largest are 0\.3 of all examples.*nu <= 0\.6,"
+    ):
+        MomentumMarginClassifier(nu=0.61).fit(X, y)
+    clf = fit(MomentumMarginClassifier(nu=0.6, tol=1e-2, max_iter=20), X, y)
+    assert check_certificate(clf, X, y, exact=True)
