@@ -1,0 +1,140 @@
+"""Small problems for every rule of the exact solver's portfolio, and the routes of their fits.
+
+    cd tests && python -m helpers.routes
+
+prints the table of routes and passes that ``test_routes`` holds them to.
+"""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+import scipy.sparse as sp
+
+from helpers.estimators import fit
+from marginsvm import MaxMarginClassifier
+from marginsvm.algorithms.exact.portfolio import FIRST
+from marginsvm.algorithms.exact.shape import Portfolio, Shape
+from marginsvm.estimator.training_set import training_set
+
+
+def gauss(n, d, k=2, apart=1.0, seed=0):
+    """Normal clouds, each moved along an axis of its own."""
+    rng, y = np.random.default_rng(seed), np.arange(n) % k
+    X = rng.standard_normal((n, d))
+    X[np.arange(n), y] += apart
+    return X, y
+
+
+def clouds(n, d, k, apart=2.0, seed=0):
+    """Normal clouds about normal centres."""
+    rng, y = np.random.default_rng(seed), np.arange(n) % k
+    return apart * rng.standard_normal((k, d))[y] + rng.standard_normal((n, d)), y
+
+
+def text(n, d, k=2, apart=1.0, density=0.02, seed=0, constant=0.0):
+    """Sparse examples with a word for each class, and maybe a word that all have."""
+    rng, y = np.random.default_rng(seed), np.arange(n) % k
+    X = sp.random_array((n, d), density=density, rng=rng).toarray()
+    X[np.arange(n), y] += apart
+    if constant:
+        X[:, -1] = constant
+    return sp.csr_array(X), y
+
+
+def in_units(X, y, spread=1.5, seed=9):
+    """The same with columns in units of their own."""
+    return X * np.exp(spread * np.random.default_rng(seed).standard_normal(X.shape[1])), y
+
+
+@dataclass(frozen=True)
+class Case:
+    """A fit and the portfolio that it chooses from."""
+
+    data: tuple
+    params: dict = field(default_factory=dict)
+    numbers: dict = field(default_factory=dict)
+
+    def classifier(self):
+        clf = MaxMarginClassifier(**self.params, warm_start=True)
+        clf._portfolio = Portfolio(**self.numbers)
+        return clf
+
+    def fitted(self):
+        return fit(self.classifier(), *self.data)
+
+    def first_rule(self):
+        """The rule that chooses the first method."""
+        clf = self.classifier()
+        problem = training_set(clf, *self.data, None).problem(clf, clf._algorithm().requires)
+        shape = Shape.of(problem)
+        return next(rule for rule in FIRST if rule.applies(shape, clf._portfolio))
+
+
+def soft(C=1.0, **params):
+    return {"C": C, **params}
+
+
+CASES = {
+    "few rows": Case(gauss(60, 5, apart=6.0)),
+    "few rows, overlap": Case(gauss(60, 3)),
+    "few rows, soft": Case(gauss(60, 5), soft()),
+    "few rows, four classes": Case(gauss(80, 6, 4, 8.0)),
+    "hinge, rbf": Case(gauss(200, 3), soft(loss="hinge", kernel="rbf")),
+    "hinge, wide": Case(gauss(60, 100), soft(loss="hinge")),
+    "hinge": Case(gauss(300, 10), soft(loss="hinge")),
+    "rbf, soft": Case(gauss(600, 3), soft(kernel="rbf")),
+    "rbf, hard": Case(gauss(600, 6, apart=3.0), {"kernel": "rbf"}),
+    "rbf, three classes": Case(gauss(300, 3, 3), soft(kernel="rbf")),
+    "rbf, outgrown": Case(gauss(700, 3), soft(kernel="rbf"), {"room": 150}),
+    "rbf, hard, outgrown": Case(
+        (np.random.default_rng(0).standard_normal((150, 6)), np.arange(150) % 5),
+        {"kernel": "rbf", "gamma": 5.0},
+        {"room_left": 60},
+    ),
+    "rbf, next to a separator": Case(
+        clouds(600, 5, 3, 1.0), soft(1e5, kernel="rbf", gamma=2.0), {"easy_slack": 0.0}
+    ),
+    "wide": Case(gauss(80, 100), {}, {"few_rows": 50}),
+    "soft": Case(gauss(600, 5), soft()),
+    "soft, outgrown": Case(gauss(400, 5), soft(), {"room": 120}),
+    "soft, sparse": Case(text(600, 30, density=0.1), soft()),
+    "soft, by passes": Case(text(600, 30, density=0.1), soft(), {"direct_sparse": 10}),
+    "soft, three classes": Case(gauss(300, 5, 3), soft()),
+    "soft, factors of classes": Case(
+        in_units(*gauss(600, 30, 5, 3.0)), soft(), {"direct_classes": 100, "sample": 600}
+    ),
+    "soft, large C": Case(gauss(600, 20, apart=8.0), soft(1e4)),
+    "soft, large C, ten classes": Case(clouds(400, 40, 10), soft(1e3)),
+    "soft, there and back": Case(clouds(300, 10, 6, 1.0, seed=1), soft(100.0)),
+    "soft, sparse, few and long": Case(text(600, 400), soft()),
+    "soft, sparse, classes": Case(
+        text(300, 40, 5, 0.3, 0.2, constant=10.0), soft(), {"direct_classes": 100}
+    ),
+    "soft, sparse, classes, large C": Case(
+        text(300, 40, 5, 0.3, 0.2), soft(100.0), {"direct_classes": 100}
+    ),
+    "hard": Case(gauss(600, 5, apart=8.0)),
+    "hard, overlap": Case(gauss(600, 5)),
+    "hard, three classes, overlap": Case(gauss(300, 5, 3)),
+    "hard, hopeless": Case(gauss(600, 30, apart=0.1), {}, {"hopeless": 25}),
+    "hard, sparse, short": Case(text(600, 30, apart=3.0, density=0.1)),
+    "hard, sparse, few and long": Case(text(600, 160, apart=0.1, density=0.05)),
+    "hard, sparse": Case(text(600, 400), {}, {"few_long": 100}),
+    "hard, there and back": Case(
+        text(800, 60, density=0.1),
+        {},
+        {"few_rows": 0, "room": 0, "few_long": 0, "few_left": 70, "room_left": 75},
+    ),
+}
+
+
+def main():
+    for name, case in CASES.items():
+        clf = case.fitted()
+        route = ", ".join(f"{method} {rounds}" for method, rounds in clf.certificate_.route)
+        passes = clf.history_["n_passes"][-1]
+        print(f'    "{name}": ("{clf.status_}", "{route}", {passes:.1f}),')
+
+
+if __name__ == "__main__":
+    main()
