@@ -5,10 +5,11 @@ import pytest
 from helpers.battery import slow
 from helpers.estimators import separable
 from helpers.games import game, optimum, rounds, section_3, theta, written_out
+from helpers.hard import chain, each_hard, lopsided, within
 from helpers.oracle import best_margin
 from sklearn.datasets import load_iris
 
-from marginsvm import OptimisticPerceptron
+from marginsvm import KernelPerceptron, OptimisticPerceptron
 from marginsvm.kernel_matrix import LinearAdapter, make_rows
 
 
@@ -51,21 +52,29 @@ def check_theorem_3(X, y, balanced, n_rounds):
     """The average's unnormalised margin falls short of the best by (1 + 2 r^2 ln n) / 2T."""
     data = LinearAdapter(X, make_rows(y, int(y.max()) + 1, balanced=balanced))
     best = best_margin(X, y, fit_intercept=balanced) / data.rows.unit
-    r = data.radius
-    for state in rounds(OptimisticPerceptron(), data, n_rounds):
+    r, last = data.radius, 0
+    enough = (1 + 2 * r**2 * np.log(data.n_rows)) / (2 * max(best, 1e-12))
+    for state in rounds(OptimisticPerceptron(), data, min(int(enough) + 20, n_rounds)):
         bound = (1 + 2 * r**2 * np.log(data.n_rows)) / (2 * state.t)
         # in units of the radius: an average of norm 1 in the user's is one of norm r here
         deficit = best - state.measured.min_margin * r**2 / state.t
         assert deficit <= bound + 1e-9
-        if bound < best:
-            assert state.measured.min_margin > 0
+        if state.measured.min_margin <= 0:
+            last = state.t
+    within(last, enough, "the last round without a separator")
+    return last
 
 
 @pytest.mark.parametrize("balanced", [True, False])
 @pytest.mark.parametrize("k", [2, 3])
 def test_hanashiro_theorem_3(balanced, k, rng):
-    X, y = separable(rng, n=48, k=k)
-    check_theorem_3(X, y, balanced, 300)
+    X, y = lopsided(rng, k=k)
+    assert check_theorem_3(X, y, balanced, 1000) > 10
+
+
+@each_hard
+def test_hanashiro_theorem_3_where_it_takes_rounds(kind, rng):
+    assert check_theorem_3(*kind(rng), False, 1000) > 10
 
 
 def test_hanashiro_theorem_3_on_iris():
@@ -80,17 +89,20 @@ def test_a_radius_that_is_none_is_refused(rng):
         OptimisticPerceptron(r=0.1).fit(X, y)
 
 
-@pytest.mark.slow
-def test_regrets_of_hanashiro(rng):
-    """Theorem 1 for unit vectors, the best among them, and Theorem 2; r = 1, eta = 1."""
-    X, y = separable(rng, n=40)
+@pytest.mark.parametrize("n", [5, 8])
+def test_regrets_of_hanashiro(n, rng):
+    """Theorem 1 for unit vectors, the best among them, and Theorem 2; r = 1, eta = 1.
+
+    On the data of section 3. A learner that does not guess breaks Theorem 1 there, by 0.5 (n = 5).
+    """
+    X, y = chain(rng, n)
     data = game(X, y)
     A = written_out(data, X, y)
     star = theta(A.T @ optimum(data, X, y, 2.0), 2.0)
     others = np.vstack([star, rng.standard_normal((5, X.shape[1]))])
     units = others / np.linalg.norm(others, axis=1)[:, None]
     start = OptimisticPerceptron()._algorithm().start(data)
-    W, p, gained, moved, played = start.W, start.last.coef, 0.0, 0.0, 0.0
+    W, p, gained, moved, played, used = start.W, start.last.coef, 0.0, 0.0, 0.0, 0.0
     for state in rounds(OptimisticPerceptron(), data, 200):
         w, W, before, p = state.W - W, state.W, p, state.last.coef
         gained += p @ data.margins(w)
@@ -98,22 +110,18 @@ def test_regrets_of_hanashiro(rng):
         played = played + p
         assert np.all(units @ (A.T @ played) - gained <= 0.5 + 0.5 * moved + 1e-9)
         assert gained - data.margins(W).min() <= np.log(len(A)) - 0.5 * moved + 1e-9
+        used = max(used, (units @ (A.T @ played) - gained).max() / (0.5 + 0.5 * moved))
+    within(used, 1.0, "share of Theorem 1's bound")
 
 
-@pytest.mark.parametrize("n", [2, 3, 4, 6, 8, 10])
-def test_mistakes_a_pass_on_the_data_of_section_3(n):
-    """Hanashiro: approximately two a pass, however many examples; 1.25 for n = 2, then more."""
-    X, y = section_3(n)
-    A = np.array(y)[:, None] * X
-    margins, G = np.zeros(n), A @ A.T
-    mistakes, passes, before = 0, 0, -1
-    while mistakes > before:  # rows in turn; test_rosenblatt has the estimator's mistakes
-        before, passes = mistakes, passes + 1
-        for i in range(n):
-            if margins[i] <= 0:
-                margins += G[i]
-                mistakes += 1
-    assert mistakes == (4**n - 1) // 3
-    share = mistakes / passes  # the last pass, which makes none, included
-    print(f"n = {n}: {share:.3f} mistakes a pass")
-    assert share == 1.25 if n == 2 else 1.5 < share < 2.0
+@pytest.mark.parametrize(("n", "share"), [(2, 1.25), (3, 1.75), (4, 1.93), (6, 2.00)])
+def test_mistakes_a_pass_on_the_data_of_section_3(n, share, rng):
+    """Hanashiro: approximately two a pass, however many examples."""
+    visited, mistakes = [], (4**n - 1) // 3
+    data = game(*chain(rng, n))
+    for state in rounds(KernelPerceptron(), data, mistakes):
+        visited.append(state.best_response.weights.visited)
+    assert data.margins(state.w).min() > 0
+    *visited, _ = visited  # no mistake any more
+    passes = 2 + np.sum(np.diff([0, *visited]) <= 0)  # that of w = 0, at row 0, and the last
+    np.testing.assert_allclose(mistakes / passes, share, atol=0.005)

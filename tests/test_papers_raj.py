@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from helpers.estimators import separable
 from helpers.games import game, optimum, rounds, theta, written_out
+from helpers.hard import each_hard, small, within
 from helpers.vectors import flat
 
 from marginsvm import PrimalMirrorDescent
@@ -26,21 +27,22 @@ def ascents(data, epochs, seeds=20):
         yield path
 
 
-@pytest.mark.slow
+@each_hard
 @pytest.mark.parametrize("p", [2.0, 1.5])
-def test_eq_5_of_raj(p, rng):
+def test_eq_5_of_raj(p, kind, rng):
     """The rate of Algorithm 1, even with the smaller of the two constants in its maximum."""
-    X, y = separable(rng, n=30, d=12)
+    X, y = small(kind, rng)
     data, q, n = game(X, y, p), p / (p - 1), len(X)
     A, best = written_out(data, X, y), optimum(data, X, y, p)
 
     def dual(alpha):
         return alpha.sum() - 0.5 * np.linalg.norm(A.T @ alpha, q) ** 2
 
-    gaps = [[dual(best) - dual(alpha) for alpha in path] for path in ascents(data, 60)]
-    t = n * np.arange(1, 61)
-    bound = n * data.layout().curvature.max() * (best @ best) / t  # alpha is the paper's over n
-    assert np.all(np.mean(gaps, axis=0) <= bound + 1e-6 * dual(best))
+    constant = n * data.layout().curvature.max() * (best @ best)  # alpha is the paper's over n
+    epochs = int(2 * constant / (n * dual(best)))  # by then the bound is half of the first gap
+    gaps = [[dual(best) - dual(alpha) for alpha in path] for path in ascents(data, epochs, 5)]
+    bound = constant / (n * np.arange(1, epochs + 1)) + 1e-6 * dual(best)
+    within(np.max(np.mean(gaps, axis=0) / bound), 1.0, "share of the bound")
 
 
 @pytest.mark.slow
@@ -58,20 +60,26 @@ def test_corollary_1_of_raj(p, rng):
             assert apart**2 <= 2 * (gap + 1e-6 * top) / (p - 1)
 
 
-@pytest.mark.slow
+@each_hard
 @pytest.mark.parametrize("p", [2.0, 1.5])
-def test_corollary_2_of_raj(p, rng):
-    """Mistakes of mirror descent's average, as a share: at most |theta*|_p R / sqrt((p-1) t)."""
-    X, y = separable(rng, n=30, d=12, margin=0.1)
+def test_corollary_2_of_raj(p, kind, rng):
+    """Mistakes of mirror descent's average, as a share: at most |theta*|_p R / sqrt((p-1) t).
+
+    And at most the square of that: a mistake costs 1/2, so that they are at most twice the loss.
+    """
+    X, y = small(kind, rng)
     data, q = game(X, y, p), p / (p - 1)
     A = written_out(data, X, y)
     length = np.linalg.norm(A.T @ optimum(data, X, y, p), q)  # |theta*|_p; R is 1
-    shares = []
-    for seed in range(10):
+    shares, epochs = [], int(1.5 * length**2 / (p - 1))  # by then, no row is misclassified
+    for seed in range(3):
         clf = PrimalMirrorDescent(p=p, average=True, random_state=seed)
-        shares.append([np.mean(A @ state.total <= 0) for state in rounds(clf, data, 100)])
-    t = len(X) * np.arange(1, 101)
-    assert np.all(np.mean(shares, axis=0) <= length / np.sqrt((p - 1) * t))
+        shares.append([np.mean(A @ state.total <= 0) for state in rounds(clf, data, epochs)])
+    share, t = np.mean(shares, axis=0), len(X) * np.arange(1, epochs + 1)
+    assert share[1] > 0  # the statement can fail
+    bound = length / np.sqrt((p - 1) * t)
+    within(np.max(share / bound), 1.0, "mistakes, as a share of the bound")
+    within(np.max(share / bound**2), 1.0, "and of its square")
 
 
 @pytest.mark.slow
@@ -127,34 +135,33 @@ def accelerated(data, epochs, seeds=20):
         yield path
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(("p", "margin"), [(2.0, 0.3), (2.0, 0.05), (1.5, 0.05), (1.2, 0.3)])
-def test_eq_13_and_lemma_3_of_raj(p, margin, rng):
+@each_hard
+@pytest.mark.parametrize("p", [2.0, 1.5])
+def test_eq_13_and_lemma_3_of_raj(p, kind, rng):
     """The distance to theta* falls as 1 / t, and there are no mistakes after so many steps.
 
     Eq. (13) as printed, with t beside its square root, as Lemma 3 takes it, and R = 1; and
     as eq. (8) and Corollary 1 give it, where p - 1 is in another place, and n, squared, at G.
     """
-    X, y = separable(rng, n=30, d=12, margin=margin)
+    X, y = small(kind, rng)
     data, q, n = game(X, y, p), p / (p - 1), len(X)
     A, best = written_out(data, X, y), optimum(data, X, y, p)
     star, alpha_2 = theta(A.T @ best, q), n**2 * (best @ best)  # the paper's |alpha*|^2
     top = best.sum() - 0.5 * np.linalg.norm(A.T @ best, q) ** 2  # G(alpha*), and G(0) = 0
     printed = 2 * np.sqrt(2 / (p - 1)) * np.sqrt(top + 0.5 * alpha_2)
     derived = 2 * np.sqrt(2) / (p - 1) * np.sqrt(n**2 * (p - 1) * top + 0.5 * alpha_2)
-    epochs = int(np.ceil(derived / n)) + 5
+    epochs, runs = int(np.ceil(derived / n)) + 5, 5
     apart, wrong = np.zeros(epochs), np.zeros(epochs)
-    for path in accelerated(data, epochs):
+    for path in accelerated(data, epochs, runs):
         for epoch, (_, v) in enumerate(path):
             predictor = theta(A.T @ v, q)
-            apart[epoch] += np.linalg.norm(predictor - star, p) / 20
-            wrong[epoch] += np.mean(A @ predictor <= 0) / 20
+            apart[epoch] += np.linalg.norm(predictor - star, p) / runs
+            wrong[epoch] += np.mean(A @ predictor <= 0) / runs
     t = n * np.arange(1, epochs + 1)
-    assert np.all(apart <= printed / t)
-    assert np.all(apart <= derived / t)
+    last = t[np.flatnonzero(wrong)[-1]]
     for steps in (printed, derived):
-        assert np.any(t > steps)
-        assert not wrong[t > steps].any()
+        within(np.max(apart * t), steps, "t times the distance")
+        within(last, steps, "the last step after which there was a mistake")
 
 
 def test_the_listing_returns_a_worse_sequence_than_v():

@@ -6,10 +6,12 @@ The theorems are in test_smoothed and test_von_neumann; docs/papers.rst says whe
 import numpy as np
 import pytest
 from helpers.estimators import fit, overlapping, separable
-from helpers.games import game, rounds, unit_rows
+from helpers.games import game, optimum, rounds, unit_rows
+from helpers.hard import chain, each_hard, lopsided, thin, within
 from helpers.oracle import best_margin
 from scipy.optimize import minimize, nnls
 from scipy.spatial import ConvexHull
+from sklearn.metrics.pairwise import rbf_kernel
 
 from marginsvm import (
     BatchPerceptron,
@@ -22,6 +24,7 @@ from marginsvm import (
     VonNeumannClassifier,
 )
 from marginsvm.data.normalized import normalized
+from marginsvm.kernel_matrix import GramAdapter, make_rows
 
 # The margin: section 2.2 and section 3.
 
@@ -68,18 +71,12 @@ def test_the_worked_example_of_section_2_2(r):
     np.testing.assert_allclose(bounds[0] / bounds[1], r**4, rtol=1e-2)  # the discrepancy
 
 
-def signed_gram(X, y, gamma=0.3):
-    """G of section 3 for the rbf kernel, whose features have norm 1."""
-    sign = np.where(y == 1, 1.0, -1.0)
-    K = np.exp(-gamma * ((X[:, None] - X[None]) ** 2).sum(axis=-1))
-    return sign[:, None] * sign * K
-
-
 def test_lemma_2_norms(rng):
-    """|alpha|_G <= |alpha|_1 <= sqrt(n) |alpha|_2."""
-    G = signed_gram(*overlapping(rng, n=40))
+    """|alpha|_G <= |alpha|_1 <= sqrt(n) |alpha|_2, with an rbf kernel: features have norm 1."""
+    X, y = overlapping(rng, n=40)
+    data = GramAdapter(rbf_kernel, X, make_rows(y, 2, balanced=False))
     for alpha in rng.standard_normal((100, 40)) * rng.exponential(size=(100, 40)):
-        length = np.sqrt(alpha @ G @ alpha)
+        length = data.norm(data.combine(alpha))  # the radius is 1
         assert length <= np.abs(alpha).sum() * (1 + 1e-12)
         assert np.abs(alpha).sum() <= np.sqrt(40) * np.linalg.norm(alpha) * (1 + 1e-12)
 
@@ -121,6 +118,21 @@ def test_lemmas_1_and_3_where_a_separator_exists(margin, rng):
             separators += 1
     assert separators > 0
     assert loss(w) <= -0.45 * rho**2  # on its way to the minimum
+
+
+@pytest.mark.parametrize("kind", [lopsided, chain])
+def test_the_normalized_perceptron_converges_to_the_largest_margin(kind, rng):
+    """The remark after Algorithm 3: four times the rounds, clearly less of a shortfall."""
+    X, y = kind(rng)
+    data = game(normalized(X), y)
+    rho = best_margin(X / np.linalg.norm(X, axis=1)[:, None], y, fit_intercept=False)
+    short = {}
+    for k, state in enumerate(rounds(NormalizedKernelPerceptron(), data, 4000), start=1):
+        if k in (1000, 4000):
+            short[k] = 1 - state.best_response.weights.min_margin / data.norm(state.w) / rho
+    print(f"shortfall of the margin: {short}")
+    assert -1e-5 <= short[4000] < 0.6 * short[1000]
+    assert short[4000] < 0.1
 
 
 # Where nothing separates: section 5.2 and section 6.
@@ -195,65 +207,77 @@ def test_lemmas_7_and_9_and_theorem_4_with_the_margin(d, rng):
     assert max(later) <= 2 * np.sqrt(n) * gamma / radius
 
 
-def test_lemma_8_where_a_separator_exists(rng):
+@each_hard
+def test_lemma_8_where_a_separator_exists(kind, rng):
     """L^q_mu(alpha) >= L(alpha) - mu, and SNKPVN separates within 2 sqrt(2 n) / rho rounds."""
-    X, y = separable(rng, n=40, margin=0.1)
+    X, y = kind(rng)
     A, n, data = unit_rows(X, y), len(X), game(normalized(X), y)
     rho = best_margin(X / np.linalg.norm(X, axis=1)[:, None], y, fit_intercept=False)
-    for state in rounds(PerceptronVonNeumann(gamma_outer=1e9, fit_intercept=False), data, 300):
+    enough, last, endless = 2 * np.sqrt(2 * n) / rho, 0, PerceptronVonNeumann(gamma_outer=1e9)
+    for state in rounds(endless, data, int(enough) + 20):
         q, alpha, p = (
             v.coef for v in (state.q, state.inner.alpha, state.inner.best_response.vector)
         )
         mu, w = n * state.inner.mu, A.T @ alpha
         value = -(A @ w) @ p - 0.5 * mu * np.sum((p - q) ** 2) + 0.5 * w @ w
         assert value >= -(A @ w).min() + 0.5 * w @ w - mu - 1e-12
-        if state.inner.k > 2 * np.sqrt(2 * n) / rho:
-            assert (A @ w).min() > 0
+        if (A @ w).min() <= 0:
+            last = state.inner.k
+    assert last > 10
+    within(last, enough, "the last round without a separator")
 
 
 # Classical bounds of what the papers compare with.
 
 
-@pytest.mark.parametrize("margin", [0.5, 0.1, 0.02])
-def test_mistakes_and_rounds_of_perceptrons(margin, rng):
+@each_hard
+def test_mistakes_and_rounds_of_perceptrons(kind, rng):
     """Block and Novikoff: r^2 / gamma^2 for any misclassified rows, 1 / rho_2^2 on unit rows."""
-    X, y = separable(rng, n=60, margin=margin)
-    params = {"fit_intercept": False, "max_iter": 100_000}
+    X, y = kind(rng)
+    params = {"fit_intercept": False, "max_iter": 5000}
     r, gamma = np.linalg.norm(X, axis=1).max(), best_margin(X, y, fit_intercept=False)
-    assert fit(KernelPerceptron(**params), X, y).n_mistakes_ <= (r / gamma) ** 2
-    paired = fit(KernelPerceptron(max_iter=100_000), X, y)  # with an intercept, about the mean
-    about = paired.certificate_.radius / best_margin(X, y, fit_intercept=True)
-    assert paired.n_mistakes_ <= about**2
+    mistakes = fit(KernelPerceptron(**params), X, y).n_mistakes_
+    within(mistakes, (r / gamma) ** 2, "mistakes of Rosenblatt's perceptron")
     params["stopping"] = "separation"
-    assert fit(BatchPerceptron(**params), X, y).n_iter_ <= (r / gamma) ** 2
+    batch = fit(BatchPerceptron(**params), X, y)
+    within(batch.n_iter_, (r / gamma) ** 2, "rounds of the batch perceptron")
     unit = X / np.linalg.norm(X, axis=1)[:, None]
     rho = best_margin(unit, y, fit_intercept=False)
-    for cls in (NormalizedKernelPerceptron, VonNeumannClassifier):
-        clf = fit(cls(normalize=True, **params), X, y)
-        assert clf.status_ == "separated"
-        assert clf.n_iter_ <= 1 / rho**2
+    normalized_ones = [
+        fit(cls(normalize=True, **params), X, y)
+        for cls in (NormalizedKernelPerceptron, VonNeumannClassifier)
+    ]
+    for clf in normalized_ones:
+        within(clf.n_iter_, 1 / rho**2, f"rounds of {type(clf).__name__}")
+    assert all(clf.status_ == "separated" for clf in (batch, *normalized_ones))
+    assert min(mistakes, batch.n_iter_, *(clf.n_iter_ for clf in normalized_ones)) > 2
 
 
+@pytest.mark.parametrize("kind", [lopsided, thin])
+def test_mistakes_with_an_intercept(kind, rng):
+    """The same with pairs of rows, one of each class, which are differences of examples."""
+    X, y = kind(rng)
+    clf = fit(KernelPerceptron(max_iter=5000), X, y)
+    bound = (clf.certificate_.radius / best_margin(X, y, fit_intercept=True)) ** 2
+    within(clf.n_mistakes_, bound, "mistakes")
+    assert clf.n_mistakes_ > 10
+
+
+@each_hard
 @pytest.mark.parametrize("p", [2.0, 1.5, 1.2])
-def test_mistakes_of_the_lp_perceptron(p, rng):
+def test_mistakes_of_the_lp_perceptron(p, kind, rng):
     """Grove, Littlestone and Schuurmans: (q - 1) max |x|_q^2 / gamma^2, q - 1 = 1 / (p - 1)."""
-    X, y = separable(rng, n=60, margin=0.1)
-    data = game(X, y, p)
-    least = minimal_norm(data, X, y, p)  # 1 / gamma in units of the radius
-    for seed in range(5):
+    X, y = kind(rng)
+    data, most = game(X, y, p), 0
+    least = np.sqrt(optimum(data, X, y, p).sum())  # 1 / gamma in units of the radius
+    for seed in range(3):
         clf = LpPerceptron(p=p, fit_intercept=False, random_state=seed)
-        for state in rounds(clf, data, 200):
-            mistakes = state.u.coef.sum()
-        assert 0 < mistakes <= least**2 / (p - 1)
-
-
-def minimal_norm(data, X, y, p):
-    """Least p-norm of a vector with margins of 1, by a general solver."""
-    A = np.where(y == 1, 1.0, -1.0)[:, None] * X / data.radius
-    lines = {"type": "ineq", "fun": lambda w: A @ w - 1.0, "jac": lambda w: A}
-    begin = MaxMarginClassifier(fit_intercept=False).fit(X, y).coef_[0] * data.radius
-    found = minimize(lambda w: np.sum(np.abs(w) ** p), begin, constraints=lines, method="SLSQP")
-    return np.sum(np.abs(found.x) ** p) ** (1 / p)
+        for state in rounds(clf, data, 300):
+            if data.margins(state.u).min() > 0:
+                break
+        most = max(most, state.u.coef.sum())
+    assert most > 10
+    within(most, least**2 / (p - 1), "mistakes")
 
 
 def test_von_neumann_where_nothing_separates(rng):

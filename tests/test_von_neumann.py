@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 from helpers.estimators import overlapping, separable
-from helpers.games import excessive_gap, rounds
+from helpers.games import excessive_gap, game, rounds
+from helpers.hard import each_hard, thin, within
 from helpers.oracle import best_margin
 
 from marginsvm import PerceptronVonNeumann
@@ -42,16 +43,25 @@ def test_projection_is_ramdas(rng):
         assert np.all(v[p == 0] <= threshold[0] + 1e-12)
 
 
-def test_theorem_4_where_the_classes_are_separable(rng):
-    for margin in (0.5, 0.1, 0.02):
-        X, y = separable(rng, n=60, margin=margin)
-        unit = X / np.linalg.norm(X, axis=1)[:, None]
-        rho = best_margin(unit, y, fit_intercept=False)
-        params = {"fit_intercept": False, "normalize": True, "gamma_outer": 2.0}
-        clf = PerceptronVonNeumann(**params).fit(X, y)
-        assert clf.separable_ is True
-        assert clf.n_outer_ <= np.log2(1 / rho) + 1
-        assert clf.n_iter_ <= clf.n_outer_ * 2 * np.sqrt(2 * len(X)) / rho
+@each_hard
+def test_theorem_4_where_the_classes_are_separable(kind, rng):
+    """The rounds of each call of SNKPVN, how many calls there are, and a separator in the last."""
+    X, y = kind(rng)
+    data = game(normalized(X), y)
+    rho = best_margin(X / np.linalg.norm(X, axis=1)[:, None], y, fit_intercept=False)
+    calls = [0]
+    for state in rounds(PerceptronVonNeumann(gamma_outer=2.0), data, 3000):
+        calls += [0] * (state.t + 1 - len(calls))
+        calls[-1] += 1
+        if separates := state.inner.best_response.weights.min_margin > 0:
+            break
+    assert separates
+    within(max(calls), 2 * np.sqrt(2 * len(X)) / rho, "rounds of the longest call")
+    within(len(calls), np.log2(1 / rho) + 1, "calls")
+    assert len(calls) > 1 or kind is thin
+    params = {"fit_intercept": False, "normalize": True, "gamma_outer": 2.0}
+    clf = PerceptronVonNeumann(**params).fit(X, y)
+    assert (clf.separable_, clf.n_iter_, clf.n_outer_) == (True, sum(calls), len(calls))
 
 
 def test_theorem_4_where_they_are_not(rng):
