@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from helpers.examples import CUTS, FORMS, cut, examples, plain, rtol_of
+from helpers.pairwise import pairwise
 
 from marginsvm.data import passes
 from marginsvm.data.normalized import NormalizedRows
@@ -14,13 +15,14 @@ from marginsvm.rows import LpNorm, make_rows
 
 NOT_DIVIDED = [form for form in FORMS if "normalized" not in form]
 CENTRES = ["origin", "near", "far"]  # no mean; one that is subtracted late; one that is taken first
-in_pieces_too = pytest.mark.usefixtures("_memory")
+MEMORY = ["whole", "pieces"]
 each_form = pytest.mark.parametrize("form", FORMS)
 each_centre = pytest.mark.parametrize("where", CENTRES)
+each_kind = pairwise(form=list(FORMS), where=CENTRES, memory=MEMORY, indirect=["memory"])
 
 
-@pytest.fixture(params=["whole", "pieces"])
-def _memory(request, monkeypatch):
+@pytest.fixture
+def memory(request, monkeypatch):
     """With so little memory for what is written out, a block is taken apart once more."""
     if request.param == "pieces":
         monkeypatch.setattr(passes, "_WIDENED_BYTES", 100)
@@ -62,10 +64,8 @@ def side_by_side(a, b):
     return np.concatenate([a, b], axis=1)
 
 
-@in_pieces_too
-@each_form
-@each_centre
-def test_squared_lengths(form, where, rng):
+@each_kind
+def test_squared_lengths(form, where, memory, rng):
     X = examples(rng, form)
     centre = centre_of(where, X.shape[1], rng)
     lengths = a_pass(passes.squared_lengths, one_behind_the_other, X, norm=LpNorm(), centre=centre)
@@ -86,12 +86,15 @@ def test_squared_lengths_in_the_dual_norm(form, p, rng):
     np.testing.assert_allclose(lengths, expected, rtol=10 * rtol_of(X))
 
 
-@in_pieces_too
-@each_form
-@each_centre
-@pytest.mark.parametrize("shape", [(), (3,)], ids=["vector", "table"])
-@pytest.mark.parametrize("precise", [True, False])
-def test_weighted_sum(form, where, shape, precise, rng):
+@pairwise(
+    form=list(FORMS),
+    where=CENTRES,
+    shape={"vector": (), "table": (3,)},
+    precise=[True, False],
+    memory=MEMORY,
+    indirect=["memory"],
+)
+def test_weighted_sum(form, where, shape, precise, memory, rng):
     X = examples(rng, form)
     centre, V = centre_of(where, X.shape[1], rng), rng.standard_normal((X.shape[0], *shape))
     dtype = np.float64 if precise else X.dtype
@@ -124,12 +127,16 @@ def test_spread(form, where, rng):
     np.testing.assert_allclose(spread, from_mean, rtol=1e-14)
 
 
-@in_pieces_too
-@each_form
-@each_centre
-@pytest.mark.parametrize("shape", [(), (3,)], ids=["two classes", "three classes"])
-@pytest.mark.parametrize("precise", [True, False])
-def test_scores(form, where, shape, precise, rng):
+@pairwise(
+    of={f"{form}-{where}": (form, where) for form in FORMS for where in CENTRES},
+    shape={"two classes": (), "three classes": (3,)},
+    precise=[True, False],
+    memory=MEMORY,
+    indirect=["memory"],
+)
+def test_scores(of, shape, precise, memory, rng):
+    """Three meet: a mean that is far, of dense examples, whose digits matter, is taken first."""
+    form, where = of
     X = examples(rng, form)
     centre = centre_of(where, X.shape[1], rng)
     W, shift = rng.standard_normal((*shape, X.shape[1])), rng.standard_normal(shape)
@@ -167,10 +174,8 @@ def test_scores_are_shown_with_their_blocks(form, k, rng):
         np.testing.assert_allclose(margins, rows.margins(F), rtol=1e-6, atol=1e-6)
 
 
-@in_pieces_too
-@each_form
-@each_centre
-def test_columns(form, where, rng):
+@each_kind
+def test_columns(form, where, memory, rng):
     X = examples(rng, form)
     centre, right = centre_of(where, X.shape[1], rng), rng.standard_normal((3, X.shape[1]))
     K = a_pass(passes.columns, side_by_side, X, right=right, centre=centre)
@@ -178,10 +183,8 @@ def test_columns(form, where, rng):
     np.testing.assert_allclose(K, right @ about(X, centre).T, rtol=1e-12, atol=1e-12)
 
 
-@in_pieces_too
-@each_form
-@each_centre
-def test_second_moments(form, where, rng):
+@each_kind
+def test_second_moments(form, where, memory, rng):
     """Weights of either sign; those of 0 take no part. It is symmetric: the lower half is made."""
     X = examples(rng, form)
     centre, weight = centre_of(where, X.shape[1], rng), rng.standard_normal(X.shape[0])
@@ -213,8 +216,8 @@ def test_written_out(form, where, rng):
     np.testing.assert_allclose(written, expected, rtol=1e-15)
 
 
-@in_pieces_too
-def test_the_mean_of_far_examples_costs_no_digits(rng):
+@pytest.mark.parametrize("memory", MEMORY, indirect=True)
+def test_the_mean_of_far_examples_costs_no_digits(memory, rng):
     """Taken first, as it is, from a block in float64: late, it would leave 1e-4 of the sums."""
     X = 1e12 + rng.standard_normal((60, 3))
     centre, V = Centre(X.mean(axis=0), far=True), rng.standard_normal(60)

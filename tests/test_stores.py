@@ -10,6 +10,7 @@ import scipy.sparse as sp
 from helpers.cluster import FakeClient
 from helpers.examples import CUTS, FORMS, cut, examples, plain, rtol_of
 from helpers.oracle import normalized_rows
+from helpers.pairwise import pairwise
 
 from marginsvm.data import memory, messages, passes, stream
 from marginsvm.data.cluster import Chunk, RemoteStore
@@ -58,14 +59,14 @@ def on_a_cluster(X, sizes, weights=None, workers=WORKERS):
 
 
 PLACES = [in_memory, streamed, on_a_cluster]
-in_pieces_too = pytest.mark.usefixtures("_memory")
+MEMORY = {"pieces": ["one piece", "pieces"], "indirect": ["pieces"]}
 each_place = pytest.mark.parametrize("place", PLACES, ids=lambda place: place.__name__)
 each_form = pytest.mark.parametrize("form", NOT_DIVIDED)
-each_cut = pytest.mark.parametrize("sizes", CUTS.values(), ids=CUTS)
+in_pieces_too = pytest.mark.parametrize("pieces", MEMORY["pieces"], indirect=True)
 
 
-@pytest.fixture(params=["one piece", "pieces"])
-def _memory(request, monkeypatch):
+@pytest.fixture
+def pieces(request, monkeypatch):
     """Blocks that stay in cache: of a row or two, if that is small."""
     if request.param == "pieces":
         monkeypatch.setattr(memory, "_BLOCK_BYTES", 100)
@@ -90,11 +91,8 @@ def total(rows, blocks, V):
 # What all stores promise.
 
 
-@in_pieces_too
-@each_place
-@each_form
-@each_cut
-def test_map_visits_every_example_once_and_in_order(place, form, sizes, rng):
+@pairwise(place=PLACES, form=NOT_DIVIDED, sizes=CUTS, **MEMORY)
+def test_map_visits_every_example_once_and_in_order(place, form, sizes, pieces, rng):
     X, V = examples(rng, form), rng.standard_normal((60, 3))
     for _ in range(2):  # every pass begins anew
         parts = [part for parts in place(X, sizes).map(seen, rows_of(), V, None) for part in parts]
@@ -105,11 +103,8 @@ def test_map_visits_every_example_once_and_in_order(place, form, sizes, rng):
         assert set(none) == {None}
 
 
-@in_pieces_too
-@each_place
-@each_form
-@each_cut
-def test_fold_merges_the_parts(place, form, sizes, rng):
+@pairwise(place=PLACES, form=NOT_DIVIDED, sizes=CUTS, **MEMORY)
+def test_fold_merges_the_parts(place, form, sizes, pieces, rng):
     X, V = examples(rng, form), rng.standard_normal((60, 3))
     store = place(X, sizes)
     merged = store.fold(total, np.add, rows_of(), V)
@@ -118,9 +113,7 @@ def test_fold_merges_the_parts(place, form, sizes, rng):
     np.testing.assert_allclose(parts, merged, rtol=1e-12, atol=1e-12)
 
 
-@each_place
-@each_form
-@each_cut
+@pairwise(place=PLACES, form=NOT_DIVIDED, sizes=CUTS)
 def test_take_gives_examples_in_the_order_asked_for(place, form, sizes, rng):
     X = examples(rng, form)
     store = place(X, sizes)
@@ -131,11 +124,8 @@ def test_take_gives_examples_in_the_order_asked_for(place, form, sizes, rng):
         assert taken.dtype == X.dtype
 
 
-@in_pieces_too
-@each_place
-@each_form
-@pytest.mark.parametrize("constant", [0.0, 2.5])
-def test_divided_examples_are_divided_wherever_they_are(place, form, constant, rng):
+@pairwise(place=PLACES, form=NOT_DIVIDED, constant=[0.0, 2.5], **MEMORY)
+def test_divided_examples_are_divided_wherever_they_are(place, form, constant, pieces, rng):
     X, V = examples(rng, form), rng.standard_normal((60, 3))
     store = place(X, CUTS["uneven"])
     divided = store.divided(constant)
@@ -205,7 +195,7 @@ def test_no_examples_are_no_blocks():
 
 @in_pieces_too
 @each_form
-def test_memory_is_never_copied(form, rng):
+def test_memory_is_never_copied(form, pieces, rng):
     X = examples(rng, form)
     data = X.data if sp.issparse(X) else X
 
@@ -221,10 +211,8 @@ def test_memory_is_never_copied(form, rng):
 # A stream.
 
 
-@in_pieces_too
-@each_form
-@each_cut
-def test_a_stream_reads_every_block_once_a_pass(form, sizes, rng):
+@pairwise(form=NOT_DIVIDED, sizes=CUTS, **MEMORY)
+def test_a_stream_reads_every_block_once_a_pass(form, sizes, pieces, rng):
     X, V = examples(rng, form), rng.standard_normal((60, 3))
     store = streamed(X, sizes)
     reader = store._read
@@ -259,7 +247,7 @@ def test_no_more_examples_are_held_than_there_is_room_for(rng, monkeypatch):
 
 
 @in_pieces_too
-def test_the_worst_of_a_pass_are_at_hand(rng, monkeypatch):
+def test_the_worst_of_a_pass_are_at_hand(pieces, rng, monkeypatch):
     monkeypatch.setattr(stream, "_KEPT", 4)
     X, W = examples(rng, "dense"), rng.standard_normal((3, 5))
     store, rows = streamed(X, CUTS["uneven"]), rows_of()
@@ -454,10 +442,12 @@ def move(worker):
     worker.data.clear()
 
 
-@pytest.mark.parametrize("branches", [1, 8], ids=["passed on", "asked"])
-@pytest.mark.parametrize("name", WORKERS)
-@pytest.mark.parametrize("fault", [lose, forget, move])
-@pytest.mark.parametrize("when", ["before", "while"])
+@pairwise(
+    when=["before", "while"],
+    fault=[lose, forget, move],
+    name=list(WORKERS),
+    branches={"passed on": 1, "asked": 8},
+)
 def test_what_a_worker_does_not_answer_is_asked_again(
     when, fault, name, branches, rng, monkeypatch
 ):
@@ -517,7 +507,7 @@ def unaligned(X):
 
 @in_pieces_too
 @pytest.mark.parametrize("form", FORMS)
-def test_examples_at_odd_addresses(form, rng):
+def test_examples_at_odd_addresses(form, pieces, rng):
     X, V = examples(rng, form), rng.standard_normal((60, 3))
     odd = unaligned(X)
     assert sp.issparse(getattr(X, "X", X)) or not getattr(odd, "X", odd).flags.aligned

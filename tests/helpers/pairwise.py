@@ -1,0 +1,94 @@
+"""Some combinations of parameters in which every two values meet, instead of all combinations.
+
+A fault that needs three particular values at once may be missed; one that needs two is not. (Most
+need one or two: D. R. Kuhn, D. R. Wallace, A. M. Gallo, Software Fault Interactions and
+Implications for Software Testing, IEEE Transactions on Software Engineering 30(6), 2004.)
+"""
+
+from itertools import combinations, product
+
+import pytest
+
+ParameterSet = type(pytest.param())
+
+
+def pairwise(*, indirect=(), **values):
+    """A mark like several of ``parametrize``, one for each name, but with fewer cases.
+
+    Parameters
+    ----------
+    indirect : sequence of str
+        Names that are of fixtures.
+    **values : sequence or dict
+        The values of a parameter; of a dict, the keys are their names in the report. Every two
+        that are not marked slow meet in a case that is not slow.
+    """
+    columns = [_named(some) for some in values.values()]
+    cases = [
+        pytest.param(
+            *(column[i][1].values[0] for column, i in zip(columns, row, strict=True)),
+            marks=[m for column, i in zip(columns, row, strict=True) for m in column[i][1].marks],
+            id="-".join(column[i][0] for column, i in zip(columns, row, strict=True)),
+        )
+        for row in _rows(columns)
+    ]
+    return pytest.mark.parametrize(list(values), cases, indirect=list(indirect))
+
+
+def _named(values):
+    """Pairs of a name and a set of parameters, those without marks first."""
+    pairs = values.items() if isinstance(values, dict) else ((None, value) for value in values)
+    named = []
+    for i, (name, value) in enumerate(pairs):
+        given = value if isinstance(value, ParameterSet) else pytest.param(value)
+        (plain,) = given.values
+        shown = plain if isinstance(plain, str | int | float | bool | type(None)) else f"{i}"
+        named.append((str(name or given.id or getattr(plain, "__name__", shown)), given))
+    return sorted(named, key=lambda pair: bool(pair[1].marks))
+
+
+def _rows(columns):
+    """Rows of indices that cover all pairs: first those of the unmarked values among themselves."""
+    unmarked = [[i for i, (_, given) in enumerate(c) if not given.marks] for c in columns]
+    rows = covering(unmarked)
+    return rows + covering([range(len(column)) for column in columns], rows)
+
+
+def covering(choices, given=()):
+    """Rows, one of each choices, in which every two of different choices meet; greedily.
+
+    Those that meet in given rows already need not again.
+    """
+    if len(choices) == 1:
+        return [(i,) for i in choices[0] if (i,) not in given]
+    places = list(combinations(range(len(choices)), 2))
+
+    def pairs(row):
+        return {(a, row[a], b, row[b]) for a, b in places}
+
+    wanted = {
+        (a, i, b, j) for a, b in places for i, j in product(choices[a], choices[b])
+    } - set().union(*map(pairs, given))
+    rows = []
+    while wanted:
+        rows.append(_best_row(choices, wanted))
+        wanted -= pairs(rows[-1])
+    return rows
+
+
+def _best_row(choices, wanted):
+    """A row around the first wanted pair, each other place as it makes the most pairs."""
+    a, i, b, j = min(wanted)
+    row = {a: i, b: j}
+    for place in range(len(choices)):
+        if place not in row:
+            row[place] = max(choices[place], key=lambda v: _number(row, place, v, wanted))
+    return tuple(row[place] for place in range(len(choices)))
+
+
+def _number(row, place, value, wanted):
+    """Wanted pairs of a value at a place with what the row has."""
+    return sum(
+        ((other, v, place, value) if other < place else (place, value, other, v)) in wanted
+        for other, v in row.items()
+    )
