@@ -19,7 +19,7 @@ import scipy.sparse as sp
 
 from marginsvm._rounding import inner
 from marginsvm._typing import Array
-from marginsvm.algorithms.exact.slack import ClassPairs
+from marginsvm.algorithms.exact.slack import ClassPairs, InterceptSystem
 from marginsvm.algorithms.exact.systems import (
     Iterative,
     System,
@@ -127,14 +127,14 @@ class DualIterative:
         pairs, balanced = ActivePairs(problem, weight), problem.rows.balanced
         s = 1.0 / pairs.weight
         inverse, classes = 1.0 / (pairs.squared_lengths() + s), pairs.classes
-        table = np.linalg.pinv(classes.curvature(inverse), 1e-12)
+        intercepts = InterceptSystem.of(classes.curvature(inverse))
 
         def balance(r: Array) -> Array:
             """Precondition what is left of r without the part that intercepts make up for."""
             q = inverse * r
             if not balanced:
                 return q
-            return q - inverse * classes.moves(table @ classes.imbalance(q))
+            return q - inverse * classes.moves(intercepts.solve(classes.imbalance(q)))
 
         x = conjugate_gradients(
             lambda p: pairs.moves(pairs.image(p)) + s * p,
@@ -147,7 +147,7 @@ class DualIterative:
         if not balanced:
             return z, system
         load = classes.imbalance(pairs.weight * pairs.moves(z))
-        b = -np.linalg.pinv(classes.curvature(pairs.weight), 1e-12) @ load
+        b = -InterceptSystem.of(classes.curvature(pairs.weight)).solve(load)
         return with_intercept(z, (b - _due_to_the_mean(problem, z))[:, None]), system
 
     def anew(self, factor: float = np.nan) -> DualIterative:

@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.linalg.lapack import dpotrs
 
 from marginsvm._typing import Array
+from marginsvm.algorithms.exact.definite import cholesky
 from marginsvm.kernel_matrix import KernelMatrixAdapter
 from marginsvm.rows import Rows
 
@@ -18,6 +20,8 @@ _INTERCEPT_STEPS = 30
 _BALANCED = 1e-15
 # Step of the intercepts, relative to their size, that is rounding.
 _NO_STEP = 1e-16
+# Curvature in the intercepts, relative to the largest, up to which they are not connected.
+_LOOSE = 1e-12
 # Rows are looked at whose slack would begin at a spread of the intercepts this many times larger.
 _WIDER = 4.0
 # Length of a step up to which a line search looks at rows that are without slack at its start.
@@ -151,7 +155,7 @@ class _Rows:
         u, force = self._force(xi)
         if np.abs(force).max() <= _BALANCED * u.sum():
             return np.zeros(len(b))
-        step = np.linalg.pinv(classes.curvature((u > 0) / self.s), 1e-12) @ force
+        step = InterceptSystem.of(classes.curvature((u > 0) / self.s)).solve(force)
         move = classes.moves(step)
         left = np.abs(self._force(xi - move)[1]).max()
         t = 1.0 if left < 0.5 * np.abs(force).max() else _lowest(xi, move, self.s, 1.0)
@@ -174,6 +178,30 @@ def intercept_curvature(rows: Rows, weight: Array) -> Array:
 def _laplacian(table: Array) -> Array:
     """Second derivatives in the intercepts, from the weights of each pair of classes."""
     return 0.5 * (np.diag(table.sum(axis=0) + table.sum(axis=1)) - table - table.T)
+
+
+@dataclass(frozen=True)
+class InterceptSystem:
+    """Systems with the curvature in the intercepts, by its Cholesky factor.
+
+    A shift of all intercepts changes nothing. Steps have mean 0, and classes that no row connects
+    are left where they are, up to rounding.
+    """
+
+    factor: Array
+
+    @classmethod
+    def of(cls, curvature: Array) -> InterceptSystem:
+        """Factor the curvature in k > 2 intercepts, or in one of two classes."""
+        L = np.atleast_2d(curvature)
+        M = L + (L.trace() / L.size if len(L) > 1 else 0.0)
+        M.flat[:: len(L) + 1] += _LOOSE * L.diagonal().max()
+        return cls(cholesky(M))
+
+    def solve(self, force: Array) -> Array:
+        """The step that a force asks for."""
+        step = dpotrs(self.factor, force, lower=0)[0]
+        return np.asarray(step - step.mean() if len(step) > 1 else step)
 
 
 def signs_and_slack(problem: KernelMatrixAdapter) -> tuple[Array, Array]:

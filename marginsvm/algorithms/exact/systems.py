@@ -15,7 +15,7 @@ from scipy.linalg.lapack import dpotrs
 from marginsvm._rounding import inner
 from marginsvm._typing import Array
 from marginsvm.algorithms.exact.definite import cholesky
-from marginsvm.algorithms.exact.slack import intercept_curvature
+from marginsvm.algorithms.exact.slack import InterceptSystem, intercept_curvature
 from marginsvm.fit.interrupts import let_interrupts_through
 from marginsvm.kernel_matrix import KernelMatrixAdapter
 from marginsvm.kernel_matrix.capabilities import curvature
@@ -259,13 +259,13 @@ class Iterative:
 
 def _jacobi(diagonal: Array, rows: Rows, weight: Array) -> Operator:
     """Division by the diagonal; intercepts, which are few, are solved for as if alone."""
-    inverse = np.linalg.pinv(np.atleast_2d(intercept_curvature(rows, weight)), 1e-12)
+    intercepts = InterceptSystem.of(intercept_curvature(rows, weight))
     divisor = np.where(diagonal > 0.0, diagonal, 1.0)
 
     def precondition(r: Array) -> Array:
         q = r / divisor
         if rows.balanced:
-            q[..., -1] = (inverse @ np.atleast_1d(r[..., -1])).reshape(r.shape[:-1])
+            q[..., -1] = intercepts.solve(np.atleast_1d(r[..., -1])).reshape(r.shape[:-1])
         return q
 
     return precondition
