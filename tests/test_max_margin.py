@@ -527,3 +527,15 @@ def test_what_a_linear_predictor_is_made_of(k, n, fit_intercept, C, rng):
     np.testing.assert_array_equal(same.n_support_, np.bincount(y[same.support_], minlength=k))
     left += (2.0 * np.sqrt(same.gap_) + 1e-6) / same.margin_
     assert np.linalg.norm(same.dual_coef_ @ same.support_vectors_ - clf.coef_) <= 2.0 * left
+
+
+def test_intercepts_of_many_classes_take_no_singular_values(rng, monkeypatch):
+    """They cost the cube of the number of classes as well, but some hundred times as much."""
+
+    def refused(*args, **kwargs):
+        raise AssertionError("a singular value decomposition")
+
+    X, y = separable(rng, n=60, d=30, k=30)
+    monkeypatch.setattr(np.linalg, "pinv", refused)
+    model = MaxMarginClassifier().fit(X, y)
+    assert model.status_ == "certified"

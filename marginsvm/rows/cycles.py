@@ -10,6 +10,8 @@ from marginsvm._typing import Array
 
 # Rounding of the mean of a cycle, relative to the largest cost.
 _ROUNDING = 2.0**-49
+# Rounding of a sum, for each of its terms, relative to the largest.
+_EPS = 2.0**-52
 # Rounds in search of a cycle at most, besides one for each class: ten are enough for 700 classes.
 _MORE_ROUNDS = 50
 
@@ -57,17 +59,17 @@ def min_cycle(cost: Array) -> tuple[float, list[tuple[int, int]]]:
     IFAC Conference on System Structure and Control, 1998.
     """
     each = np.arange(len(cost))
-    rounding = _ROUNDING * float(np.abs(cost[np.isfinite(cost)]).max(initial=0.0))
+    rounding = _EPS * float(np.abs(cost[np.isfinite(cost)]).max(initial=0.0))
     leads_on = np.isfinite(cost).any(axis=1)
     chosen = np.where(leads_on, cost, np.inf).argmin(axis=1)
     for _ in range(_MORE_ROUNDS + len(cost)):
         mean, cycle = _cheapest(cost, chosen)
         if not np.isfinite(mean):
             break
-        chosen, distance = _distances_to(cycle[0], cost - mean, chosen)
+        chosen, distance, edges = _distances_to(cycle[0], cost - mean, chosen)
         through = cost - mean + distance
         best = through.argmin(axis=1)
-        better = through[each, best] < distance - rounding
+        better = through[each, best] < distance - edges * rounding
         if not better.any():
             break
         chosen = np.where(better, best, chosen)
@@ -91,12 +93,16 @@ def _cheapest(cost: Array, chosen: Array) -> tuple[float, list[int]]:
     return means[least], cycles[least]
 
 
-def _distances_to(root: int, cost: Array, chosen: Array) -> tuple[Array, Array]:
-    """The chosen edges, changed so that all classes reach the root, and their lengths up to it."""
+def _distances_to(root: int, cost: Array, chosen: Array) -> tuple[Array, Array, int]:
+    """Distances to the root along chosen edges, changed where these do not lead there.
+
+    The last result is the number of edges that a distance, or the cycle, is the sum of at most.
+    """
     chosen, distance = chosen.copy(), np.full(len(cost), np.inf)
     distance[root] = 0.0
-    step, new = cost[np.arange(len(cost)), chosen], np.array([root])
+    step, new, edges = cost[np.arange(len(cost)), chosen], np.array([root]), 1
     while len(new):
+        edges += 1
         reached = step + distance[chosen]
         new = np.flatnonzero(np.isinf(distance) & np.isfinite(reached))
         distance[new] = reached[new]
@@ -104,4 +110,4 @@ def _distances_to(root: int, cost: Array, chosen: Array) -> tuple[Array, Array]:
     through = cost[far] + distance
     chosen[far] = through.argmin(axis=1)
     distance[far] = through.min(axis=1, initial=np.inf)
-    return chosen, distance
+    return chosen, distance, edges
