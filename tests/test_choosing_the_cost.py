@@ -9,6 +9,7 @@ import pytest
 import scipy.sparse as sp
 import sklearn
 from helpers.battery import slow
+from helpers.checks import checks
 from helpers.docstrings import sections_of
 from helpers.estimators import make, overlapping, parameters, separable
 from joblib import parallel_config
@@ -23,7 +24,7 @@ from sklearn.model_selection import GridSearchCV, GroupKFold, StratifiedKFold, c
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
-from sklearn.utils.estimator_checks import check_param_validation, parametrize_with_checks
+from sklearn.utils.estimator_checks import check_param_validation
 
 import marginsvm
 from marginsvm import (
@@ -61,7 +62,7 @@ def uneven(rng, n=90, d=3, k=2):
 
 
 # Three folds, as scikit-learn gives its own in these checks: some have three examples of a class.
-@parametrize_with_checks([make(cls, Cs=4, cv=3) for cls in CHOOSING])
+@checks([make(cls, Cs=4, cv=3) for cls in CHOOSING])
 def test_scikit_learn_checks(estimator, check):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)

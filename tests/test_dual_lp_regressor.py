@@ -6,7 +6,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from helpers.battery import slow
+from helpers.battery import in_blocks, slow
+from helpers.checks import checks
 from helpers.estimators import CHECKED_ROUNDS, fit, quiet
 from helpers.games import theta
 from scipy.optimize import linprog, minimize, nnls
@@ -17,7 +18,6 @@ from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVR
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from marginsvm import DualLpRegressor, check_certificate
 from marginsvm.algorithms.compiled import intervals as loops
@@ -376,9 +376,15 @@ def test_restarts_find_the_linear_rate_of_a_hard_tube(monkeypatch):
 # What is claimed.
 
 
-@pytest.mark.parametrize("seed", [*range(40), *(slow(seed) for seed in range(40, 400))])
-def test_bounds_hold_where_a_predictor_is_known(seed):
+@in_blocks(400)
+def test_bounds_hold_where_a_predictor_is_known(seeds):
     """Integers, so that a known predictor fits exactly: duplicates, zeros, tiny and huge units."""
+    for seed in seeds:
+        print("seed", seed)
+        bounds_hold(seed)
+
+
+def bounds_hold(seed):
     rng = np.random.default_rng(seed)
     n, d = rng.integers(1, 25, 2)
     X = rng.integers(-3, 4, (n, d)).astype(float)
@@ -402,9 +408,15 @@ def test_bounds_hold_where_a_predictor_is_known(seed):
     assert distance.max() <= reg.violation_ + 1e-13 * np.abs(y).max(initial=0.0)
 
 
-@pytest.mark.parametrize("seed", [*range(20), *(slow(seed) for seed in range(20, 200))])
-def test_feasibility_agrees_with_a_linear_program(seed):
+@in_blocks(200)
+def test_feasibility_agrees_with_a_linear_program(seeds):
     """False only if no predictor fits, and always if the best violates by a hundredth or more."""
+    for seed in seeds:
+        print("seed", seed)
+        feasibility_agrees(seed)
+
+
+def feasibility_agrees(seed):
     rng = np.random.default_rng(seed)
     n, d, k = int(rng.integers(8, 30)), int(rng.integers(1, 6)), int(rng.integers(1, 3))
     X, intercept = rng.standard_normal((n, d)), bool(rng.integers(2))
@@ -629,13 +641,13 @@ def expected_failures(estimator):
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-@parametrize_with_checks(
+@checks(
+    [DualLpRegressor(max_iter=CHECKED_ROUNDS)],
     [
-        DualLpRegressor(max_iter=CHECKED_ROUNDS),
-        DualLpRegressor(C=1.0, tol=0.0, max_iter=1000),
         DualLpRegressor(p="sparse", C=1.0, epsilon=0.1, max_iter=CHECKED_ROUNDS),
+        DualLpRegressor(C=1.0, tol=0.0, max_iter=1000),
     ],
-    expected_failed_checks=expected_failures,
+    expected_failures,
 )
 def test_scikit_learn_checks(estimator, check):
     check(estimator)

@@ -1,0 +1,55 @@
+"""scikit-learn's checks: all of them of some instances, of others those that see what is theirs."""
+
+from importlib.util import find_spec
+
+import pytest
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+# Most checks are of the wrapper, which is one class. These run what each estimator has of its
+# own: its constructor, its tags, its rounds on given and on weighted examples, its state.
+OF_ITS_OWN = {
+    "check_class_weight_classifiers",
+    "check_classifiers_train",
+    "check_do_not_raise_errors_in_init_or_set_params",
+    "check_estimator_cloneable",
+    "check_estimator_sparse_tag",
+    "check_estimator_tags_renamed",
+    "check_estimators_pickle",
+    "check_fit2d_1feature",
+    "check_fit2d_1sample",
+    "check_fit_idempotent",
+    "check_get_params_invariance",
+    "check_methods_sample_order_invariance",
+    "check_mixin_order",
+    "check_no_attributes_set_in_init",
+    "check_non_transformer_estimators_n_iter",
+    "check_parameters_default_constructible",
+    "check_regressors_train",
+    "check_sample_weight_equivalence_on_dense_data",
+    "check_sample_weight_equivalence_on_sparse_data",
+    "check_sample_weights_not_overwritten",
+    "check_set_params",
+    "check_valid_tag_types",
+}
+
+
+def checks(complete, own=(), expected_failures=None):
+    """A mark: all checks of the first instances, those of ``OF_ITS_OWN`` of the others.
+
+    Checks with arrays of a library that is not installed are left out.
+    """
+    mark = parametrize_with_checks([*complete, *own], expected_failed_checks=expected_failures).mark
+    whole = {id(estimator) for estimator in complete}
+    cases = []
+    for case in mark.args[1]:
+        estimator, check = getattr(case, "values", case)
+        wanted = id(estimator) in whole or check.func.__name__ in OF_ITS_OWN
+        if wanted and all(map(find_spec, libraries(check.keywords))):
+            cases.append(case)
+    return pytest.mark.parametrize(mark.args[0], cases, **mark.kwargs)
+
+
+def libraries(keywords):
+    """Names of the libraries whose arrays a check makes."""
+    named = (value for name, value in keywords.items() if "namespace" in name or "_ns_" in name)
+    return {getattr(value, "xp", value) for value in named}
