@@ -6,8 +6,9 @@ import pickle
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from helpers.battery import each, over, slow
+from helpers.battery import each, slow, some_slow
 from helpers.estimators import ESTIMATORS, fit, make, overlapping, parameters, separable
+from helpers.pairwise import pairwise
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV
 from sklearn.utils.class_weight import compute_class_weight
@@ -58,11 +59,16 @@ def same(a, b, X):
     )
 
 
-@pytest.mark.parametrize("kernel", ["linear", slow("rbf")])
-@pytest.mark.parametrize("C", [np.inf, 0.7])
-@pytest.mark.parametrize("weighted", [False, True], ids=["alone", "with sample weights"])
-@pytest.mark.parametrize("class_weight", [DICT, "balanced"], ids=["dict", "balanced"])
-@each
+WEIGHTED = {"alone": False, "with sample weights": True}
+
+
+@pairwise(
+    cls=some_slow(ESTIMATORS),
+    class_weight={"dict": DICT, "balanced": "balanced"},
+    weighted=WEIGHTED,
+    C=[np.inf, 0.7],
+    kernel=["linear", slow("rbf")],
+)
 def test_class_weights_are_sample_weights(cls, class_weight, weighted, C, kernel, rng):
     if not {"C", "kernel"} <= set(parameters(cls)) and (kernel != "linear" or np.inf > C):
         C, kernel = np.inf, "linear"
@@ -74,9 +80,11 @@ def test_class_weights_are_sample_weights(cls, class_weight, weighted, C, kernel
     same(by_class, by_example, X)
 
 
-@pytest.mark.parametrize("class_weight", [DICT, {"b": 0}, "balanced"], ids=str)
-@pytest.mark.parametrize("weighted", [slow(False), True], ids=["alone", "with sample weights"])
-@over(BY_PASSES)
+@pairwise(
+    cls=some_slow(BY_PASSES),
+    weighted=WEIGHTED,
+    class_weight={str(weights): weights for weights in (DICT, {"b": 0}, "balanced")},
+)
 def test_blocks_are_weighted_by_all_of_them(cls, weighted, class_weight, rng):
     """No block has the classes in the proportions of the whole; some lack a class."""
     X, y, weight = uneven(rng)

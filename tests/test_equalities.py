@@ -6,7 +6,7 @@ import joblib
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from helpers.battery import each_and_toy, slow
+from helpers.battery import WITH_THE_TOY, each_and_toy, is_quick, over, slow, some_slow
 from helpers.estimators import (
     ENDLESS,
     draws,
@@ -16,11 +16,13 @@ from helpers.estimators import (
     parameters,
     separable,
 )
+from helpers.pairwise import pairwise
 from sklearn.base import clone
 
 from marginsvm import check_certificate
 
-pytestmark = each_and_toy
+WITH_KERNELS = [cls for cls in WITH_THE_TOY if "kernel" in parameters(cls)]
+WITH_C = [cls for cls in WITH_THE_TOY if "C" in parameters(cls)]
 
 
 def assert_same(a, b, *, rtol=1e-7, X=None):
@@ -42,9 +44,9 @@ def assert_same_optimum(a, b, *, X):
         assert np.linalg.norm(a.coef_ - b.coef_) <= 2 * apart
 
 
-@pytest.mark.parametrize("k", [2, slow(4)])
-@pytest.mark.parametrize("C", [np.inf, 1.0])
-@pytest.mark.parametrize("fit_intercept", [True, slow(False)])
+@pairwise(
+    cls=some_slow(WITH_THE_TOY), k=[2, slow(4)], C=[np.inf, 1.0], fit_intercept=[True, slow(False)]
+)
 def test_containers(cls, k, C, fit_intercept, rng, tmp_path):
     X, y = separable(rng, n=64, k=k)
     X[np.abs(X) < 0.3] = 0.0
@@ -56,15 +58,19 @@ def test_containers(cls, k, C, fit_intercept, rng, tmp_path):
         assert_same(dense, fit(make(cls, **estimator.get_params()), same, y), X=X)
 
 
-@pytest.mark.parametrize("k", [2, slow(3)])
-@pytest.mark.parametrize("C", [np.inf, 2.0])
-@pytest.mark.parametrize("fit_intercept", [True, False])
-@pytest.mark.parametrize("normalize", [slow(True), False])
-def test_linear_kernels(cls, k, C, fit_intercept, normalize, rng):
-    if "kernel" not in parameters(cls):
-        pytest.skip("has no kernel form")
-    if normalize and "normalize" not in parameters(cls):
-        pytest.skip("does not normalise")
+# Kernels of the rows as given; and of rows divided by their norms, where that can be asked for.
+GIVEN = {f"{cls.__name__}-as given": (cls, False) for cls in WITH_KERNELS if is_quick(cls)}
+SLOWLY = {
+    f"{cls.__name__}-{'divided' if normalize else 'as given'}": slow((cls, normalize))
+    for cls in WITH_KERNELS
+    for normalize in (False, True)
+    if ("normalize" in parameters(cls) if normalize else not is_quick(cls))
+}
+
+
+@pairwise(of=GIVEN | SLOWLY, k=[2, slow(3)], C=[np.inf, 2.0], fit_intercept=[True, False])
+def test_linear_kernels(of, k, C, fit_intercept, rng):
+    cls, normalize = of
     X, y = separable(rng, k=k)
     K = X @ X.T
     if normalize:
@@ -84,6 +90,7 @@ def test_linear_kernels(cls, k, C, fit_intercept, normalize, rng):
     np.testing.assert_allclose(called.decision_function(X), F, atol=tolerance)
 
 
+@each_and_toy
 def test_float32_stays_close(cls, rng):
     X, y = separable(rng)
     X = X.astype(np.float32)
@@ -94,6 +101,7 @@ def test_float32_stays_close(cls, rng):
 
 
 @pytest.mark.parametrize("C", [np.inf, slow(1.0)])
+@each_and_toy
 def test_integer_weights_are_copies(cls, C, rng):
     if cls()._algorithm().requires.in_order:
         pytest.skip("visits the examples in their order")
@@ -107,9 +115,8 @@ def test_integer_weights_are_copies(cls, C, rng):
 
 
 @pytest.mark.parametrize("form", [np.asarray, sp.csr_array])
+@over(WITH_KERNELS)
 def test_integer_weights_are_copies_for_gamma_too(cls, form, rng):
-    if "kernel" not in parameters(cls):
-        pytest.skip("has no kernel form")
     X, y = overlapping(rng)
     weight = rng.integers(0, 4, len(y))
     weight[:2] = 1
@@ -119,6 +126,7 @@ def test_integer_weights_are_copies_for_gamma_too(cls, form, rng):
     np.testing.assert_allclose(weighted._gamma, copies._gamma, rtol=1e-12)
 
 
+@each_and_toy
 def test_order_of_examples_does_not_matter(cls, rng):
     if cls()._algorithm().requires.in_order:
         pytest.skip("visits the examples in their order")
@@ -129,6 +137,7 @@ def test_order_of_examples_does_not_matter(cls, rng):
     assert_equal(a, fit(make(cls, max_iter=max_iter), X[order], y[order]), X=X)
 
 
+@each_and_toy
 def test_scale_rotation_and_shift(cls, rng):
     X, y = separable(rng)
     Q = np.linalg.qr(rng.standard_normal((X.shape[1], X.shape[1])))[0]
@@ -142,6 +151,7 @@ def test_scale_rotation_and_shift(cls, rng):
 
 
 @pytest.mark.parametrize("kernel", ["linear", "rbf"])
+@each_and_toy
 def test_stop_and_resume(cls, kernel, rng):
     X, y = overlapping(rng, k=3)
     params = {"kernel": kernel, "C": 1.0, "random_state": 0, **ENDLESS}
@@ -158,6 +168,7 @@ def test_stop_and_resume(cls, kernel, rng):
         np.testing.assert_array_equal(parts.history_[column], whole.history_[column])
 
 
+@each_and_toy
 def test_copies_of_a_fit_keep_apart(cls, rng):
     X, y = overlapping(rng)
     first = fit(make(cls, max_iter=5, C=1.0, warm_start=True, **ENDLESS), X, y)
@@ -166,6 +177,7 @@ def test_copies_of_a_fit_keep_apart(cls, rng):
     assert len(first._progress.history) == lines < len(other._progress.history)
 
 
+@each_and_toy
 def test_fits_keep_apart(cls, rng):
     X, y = overlapping(rng)
     first = fit(make(cls, max_iter=5, C=1.0, warm_start=True, **ENDLESS), X, y)
@@ -186,6 +198,7 @@ def assert_refused_or_true(estimator, X, y):
 
 
 @pytest.mark.parametrize("kernel", ["linear", "rbf"])
+@each_and_toy
 def test_going_on_with_a_finished_fit(cls, kernel, rng):
     """Nothing more to do; other data of that shape is refused, or what is claimed holds for it."""
     X, y = separable(rng)
@@ -198,6 +211,7 @@ def test_going_on_with_a_finished_fit(cls, kernel, rng):
     assert_refused_or_true(estimator, other, y)
 
 
+@each_and_toy
 def test_going_on_where_an_example_without_weight_has_moved(cls, rng):
     X, y = separable(rng)
     estimator = fit(make(cls, fit_intercept=False, max_iter=50, warm_start=True), X, y)
@@ -207,12 +221,9 @@ def test_going_on_where_an_example_without_weight_has_moved(cls, rng):
     assert_refused_or_true(estimator, other, y)
 
 
-@pytest.mark.parametrize("kernel", [slow("linear"), "rbf"])
-@pytest.mark.parametrize("stopped_at", [1, slow(400)])
+@pairwise(cls=some_slow(WITH_C), kernel=[slow("linear"), "rbf"], stopped_at=[1, slow(400)])
 def test_another_cost_is_a_fit_of_its_own(cls, kernel, stopped_at, rng):
     """From a hard margin to a soft one and back: no bound of the old problem is claimed."""
-    if "C" not in parameters(cls):
-        pytest.skip("has no soft margin")
     X, y = separable(rng, k=3)
     params = {"kernel": kernel, "tol": 1e-2, "max_iter": 400}
     clf = make(cls, warm_start=True, **{**params, "max_iter": stopped_at})
@@ -227,6 +238,7 @@ def test_another_cost_is_a_fit_of_its_own(cls, kernel, stopped_at, rng):
         fit(clf.set_params(C=3.0), X[1:], y[1:])
 
 
+@each_and_toy
 def test_resuming_on_other_data_is_refused(cls, rng):
     X, y = separable(rng)
     estimator = fit(make(cls, max_iter=5, warm_start=True), X, y)

@@ -6,9 +6,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from helpers.battery import each, over, slow
+from helpers.battery import is_quick, over, slow
 from helpers.estimators import ESTIMATORS, fit, make, parameters, quiet, separable
 from helpers.oracle import best_margin, best_margin_of, normalized_rows
+from helpers.pairwise import pairwise
 
 from marginsvm import (
     MomentumMarginClassifier,
@@ -37,16 +38,28 @@ def data_sets(rng):
     yield "zeros", zeros, y
 
 
-@each
-@pytest.mark.parametrize("normalize", [False, True])
-@pytest.mark.parametrize("fit_intercept", [slow(False), True])
-@pytest.mark.parametrize("kernel", ["linear", slow("precomputed")])
-def test_separable_data_is_never_called_inseparable(cls, normalize, fit_intercept, kernel, rng):
+# A kernel matrix gives the same as the rows (test_equalities.py): one estimator of a kind.
+OF = [
+    (cls, *kind)
+    for cls in ESTIMATORS
+    for kind in ((False, "linear"), (True, "linear"), (False, "precomputed"))
+    if "normalize" in parameters(cls) or not kind[0]
+    if ("kernel" in parameters(cls) and is_quick(cls)) or kind[1] == "linear"
+]
+
+
+@pairwise(
+    of={
+        f"{cls.__name__}-{'divided' * normalize}-{kernel}": (cls, normalize, kernel)
+        if is_quick(cls) and kernel == "linear"
+        else slow((cls, normalize, kernel))
+        for cls, normalize, kernel in OF
+    },
+    fit_intercept=[True, slow(False)],
+)
+def test_separable_data_is_never_called_inseparable(of, fit_intercept, rng):
     """The bounds bracket the best margin of what they name."""
-    if normalize and "normalize" not in parameters(cls):
-        pytest.skip("does not normalise")
-    if kernel == "precomputed" and (normalize or "kernel" not in parameters(cls)):
-        pytest.skip("needs the examples")
+    cls, normalize, kernel = of
     for name, X, y in data_sets(rng):
         params = {"normalize": normalize, "fit_intercept": fit_intercept, "kernel": kernel}
         clf, given = make(cls, max_iter=300, **params), X if kernel == "linear" else X @ X.T

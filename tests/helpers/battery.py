@@ -33,10 +33,15 @@ def is_quick(cls):
     return cls.__name__ in OF_EACH_KIND
 
 
+def some_slow(classes):
+    """Values of a parameter: estimators; those that are not one of a kind are marked slow."""
+    return [cls if is_quick(cls) else slow(cls) for cls in classes]
+
+
 def over(classes):
     """Run a test over some estimators; those that are not one of a kind are marked slow."""
-    params = [cls if is_quick(cls) else slow(cls) for cls in classes]
-    return pytest.mark.parametrize("cls", params, ids=[cls.__name__ for cls in classes])
+    ids = [cls.__name__ for cls in classes]
+    return pytest.mark.parametrize("cls", some_slow(classes), ids=ids)
 
 
 each = over(ESTIMATORS)
