@@ -16,7 +16,7 @@ from scipy.linalg.lapack import dposv
 from scipy.optimize import brentq
 
 from marginsvm._typing import Array
-from marginsvm.fit.interrupts import let_interrupts_through
+from marginsvm.algorithms.exact.pivoting import exchange
 from marginsvm.kernel_matrix import KernelMatrixAdapter
 from marginsvm.kernel_matrix.capabilities import row_layout
 from marginsvm.rows import Intervals, Vector
@@ -34,7 +34,6 @@ _POWERS = 6.0  # how much longer a step along a coordinate takes if it computes 
 # dependent, it makes the model definite. It falls or grows tenfold as the model is right or not.
 _DAMPING, _LEAST_DAMPING, _MOST_DAMPING = 1e-2, 1e-12, 1e3
 _TRIES = 8  # of pivoting, with tenfold damping each, in one step
-_MAX_EXCHANGES, _PATIENCE = 60, 3  # of pivoting: see algorithms/exact/pivoting.py
 _FLAT = 1e-3  # slope at the end of a step, relative to that at its beginning, of a maximum
 _INFEASIBLE = 1e-10  # share of the largest end, or weight, that is taken for rounding
 
@@ -113,12 +112,10 @@ def pivoted(H: Array, low: Array, high: Array, pull: Array, near: Array) -> Arra
     near : ndarray of shape (m,)
         Weights whose signs are the first guess.
     """
-    side, point = np.sign(near), low == high
-    ends = np.abs(np.append(low, high))
+    point, ends = low == high, np.abs(np.append(low, high))
     small = _INFEASIBLE * float(ends[np.isfinite(ends)].max(initial=0.0))
-    fewest, left = len(H) + 1, _PATIENCE
-    for _ in range(_MAX_EXCHANGES):
-        let_interrupts_through()  # of thousands of rows, a factor takes a second
+
+    def solve(side: Array) -> tuple[Array, Array] | None:
         face, b = np.flatnonzero(side), np.zeros(len(H))
         if len(face):
             load = (np.where(side > 0, low, high) + pull)[face]
@@ -126,17 +123,15 @@ def pivoted(H: Array, low: Array, high: Array, pull: Array, near: Array) -> Arra
             if failed:
                 return None
         score = H @ b - pull
-        wanted = np.where(score < low - small, 1.0, np.where(score > high + small, -1.0, 0.0))
+        to = np.where(score < low - small, 1.0, np.where(score > high + small, -1.0, 0.0))
         gone = ~point & (b * side < -_INFEASIBLE * np.abs(b).max(initial=0.0))
-        bad = np.where(side == 0.0, wanted != 0.0, gone)
-        count = int(np.count_nonzero(bad))
-        if count == 0:
-            return np.where(point | (b * side > 0.0), b, 0.0)
-        fewest, left = (count, _PATIENCE) if count < fewest else (fewest, left - 1)
-        if left < 0:
-            return None
-        side = np.where(bad, np.where(side == 0.0, wanted, 0.0), side)
-    return None
+        return b, np.where(side == 0.0, to, np.where(gone, 0.0, side))
+
+    found = exchange(np.sign(near), solve)
+    if found is None or not found[2]:
+        return None
+    b, side, _ = found
+    return np.where(point | (b * side > 0.0), b, 0.0)
 
 
 def _best_step(problem: KernelMatrixAdapter, intervals: Intervals, v: Vector, d: Vector) -> float:

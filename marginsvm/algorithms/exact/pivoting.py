@@ -1,11 +1,24 @@
-"""Block principal pivoting: the solution on a working set whose Gram matrix is regular."""
+"""Block principal pivoting: which weights are zero, by exchanging all that are infeasible at once.
+
+References
+----------
+J. Judice, F. Pires. A block principal pivoting algorithm for large-scale strictly monotone linear
+complementarity problems. Computers and Operations Research, 1994.
+
+J. Kim, H. Park. Fast nonnegative matrix factorization: an active-set-like method and comparisons.
+SIAM J. Sci. Comput., 2011.
+"""
 
 from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeVar
 
 import numpy as np
 
 from marginsvm._typing import Array
 from marginsvm.algorithms.exact.faces import FaceSolver
+from marginsvm.fit.interrupts import let_interrupts_through
 
 # Exchanges after which pivoting is given up: it may go round in circles.
 _MAX_EXCHANGES = 60
@@ -15,6 +28,47 @@ _PATIENCE = 3
 # by more than this part of it is a violation (or by more than the second, where it is tiny).
 _INFEASIBLE = 1e-10
 _SMALLEST_VIOLATION = 1e-14
+
+S = TypeVar("S")
+
+
+def exchange(
+    side: Array, solve: Callable[[Array], tuple[S, Array] | None], most: int = _MAX_EXCHANGES
+) -> tuple[S, Array, bool] | None:
+    """Exchange all infeasible indices at once, until there are none or no fewer than before.
+
+    Parameters
+    ----------
+    side : ndarray
+        For each index, whether its weight is zero or which sign it has: a first guess.
+    solve : callable
+        ``solve(side)`` gives the solution for these, and the sides that it calls for; None: there
+        is none.
+    most : int
+        Exchanges at most.
+
+    Returns
+    -------
+    solution, side
+        The last ones.
+    settled : bool
+        Whether the solution calls for no other sides.
+    """
+    fewest, left = len(side) + 1, _PATIENCE
+    for _ in range(most):
+        let_interrupts_through()  # of thousands of rows, a factor takes a second
+        solved = solve(side)
+        if solved is None:
+            return None
+        solution, wanted = solved
+        count = int(np.count_nonzero(wanted != side))
+        if count == 0:
+            return solution, side, True
+        fewest, left = (count, _PATIENCE) if count < fewest else (fewest, left - 1)
+        if left < 0:
+            break
+        side = wanted
+    return solution, side, False
 
 
 def block_pivoting(
@@ -36,33 +90,26 @@ def block_pivoting(
     -------
     u, b : ndarray
         Weights and the multipliers of their balance.
-
-    References
-    ----------
-    J. Judice, F. Pires, 1994; J. Kim, H. Park, SIAM J. Sci. Comput. 2011: exchange all
-    infeasible indices at once.
     """
-    m = len(H)
-    fewest, left = m + 1, _PATIENCE
-    for _ in range(_MAX_EXCHANGES):
+
+    def solve(passive: Array) -> tuple[tuple[Array, Array], Array] | None:
         face = np.flatnonzero(passive)
         solved = _solve_face(faces, H, B, face)
         if solved is None:
             return None
-        u, b = np.zeros(m), solved[1]
+        u, b = np.zeros(len(H)), solved[1]
         u[face] = solved[0]
-        bad = u < -_INFEASIBLE * np.abs(u).max(initial=0.0)
-        if len(face) < m:
+        wanted = u >= -_INFEASIBLE * np.abs(u).max(initial=0.0)
+        if len(face) < len(H):
             small = max(_INFEASIBLE * (1 - u.sum()), _SMALLEST_VIOLATION)
-            bad = np.where(passive, bad, H @ u + B @ b - 1 < -small)
-        count = int(np.count_nonzero(bad))
-        if count == 0:
-            return (np.maximum(u, 0.0), b) if u.sum() > 0 else None
-        fewest, left = (count, _PATIENCE) if count < fewest else (fewest, left - 1)
-        if left < 0:
-            return None
-        passive = passive ^ bad
-    return None
+            wanted = np.where(passive, wanted, H @ u + B @ b - 1 < -small)
+        return (u, b), wanted
+
+    found = exchange(passive, solve)
+    if found is None or not found[2]:
+        return None
+    (u, b), _, _ = found
+    return (np.maximum(u, 0.0), b) if u.sum() > 0 else None
 
 
 def _solve_face(faces: FaceSolver, H: Array, B: Array, face: Array) -> tuple[Array, Array] | None:

@@ -15,6 +15,7 @@ import scipy.sparse as sp
 from marginsvm._cached import cached_property
 from marginsvm._typing import Array
 from marginsvm.algorithms.exact.method import Method, Turn
+from marginsvm.algorithms.exact.pivoting import exchange
 from marginsvm.algorithms.exact.slack import signs_and_slack
 from marginsvm.algorithms.exact.working_set import NARROW, WorkingSet, bounds
 from marginsvm.certify.candidate import Candidate
@@ -78,22 +79,23 @@ class SparseProblem:
 
     def _pivot(self, u: Array, tol: float) -> Array:
         """Block pivoting over all rows, at a coarse precision first."""
-        passive, left, precision = u > 0, _MAX_PRODUCTS, _COARSE
-        for _ in range(_MAX_EXCHANGES):
-            u, w, b, used = self._solve(np.flatnonzero(passive), u, precision, left)
-            left -= used
-            bad = u < 0
-            rest = np.flatnonzero(~passive)
-            if len(rest):
-                bad[rest] = self.y[rest] * (self.X[rest] @ w + b) - 1 < -precision
-            if left <= 0:
+        passive, left = u > 0, _MAX_PRODUCTS
+        for precision in (_COARSE, tol):
+
+            def solve(passive: Array, precision: float = precision) -> tuple[Array, Array]:
+                nonlocal u, left
+                u, w, b, used = self._solve(np.flatnonzero(passive), u, precision, left)
+                left -= used
+                rest = np.flatnonzero(~passive)
+                wanted = u >= 0
+                wanted[rest] = self.y[rest] * (self.X[rest] @ w + b) - 1 < -precision
+                return u, wanted if left > 0 else passive
+
+            found = exchange(passive, solve, _MAX_EXCHANGES)
+            assert found is not None
+            _, passive, settled = found
+            if left <= 0 or not settled:
                 break
-            if not bad.any():
-                if precision <= tol:
-                    break
-                precision = tol
-                continue
-            passive = passive ^ bad
         return np.maximum(u, 0.0)
 
     def _solve(
