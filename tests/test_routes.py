@@ -39,8 +39,8 @@ ROUTES = {
     "rbf, hard, outgrown": ("stalled", "working set of rows 11", 0.6),
     "rbf, next to a separator": (
         "certified",
-        "working set of examples 1, working set of rows 8",
-        95.0,
+        "working set of examples 1, working set of rows 9",
+        86.0,
     ),
     "wide": ("certified", "working set of rows 1", 2.0),
     "soft": ("certified", "Newton 2", 6.1),

@@ -92,7 +92,7 @@ CASES = {
         {"room_left": 60},
     ),
     "rbf, next to a separator": Case(
-        clouds(600, 5, 3, 1.0), soft(1e5, kernel="rbf", gamma=2.0), {"easy_slack": 0.0}
+        clouds(600, 5, 3), soft(1e4, kernel="rbf", gamma=2.0), {"easy_slack": 0.0}
     ),
     "wide": Case(gauss(80, 100), {}, {"few_rows": 50}),
     "soft": Case(gauss(600, 5), soft()),
