@@ -13,7 +13,7 @@ from marginsvm.algorithms.exact.newton import Newton
 from marginsvm.algorithms.exact.pairs import ActivePairs, DualIterative
 from marginsvm.algorithms.exact.path import Path, is_steep
 from marginsvm.algorithms.exact.shape import Portfolio
-from marginsvm.algorithms.exact.slack import SquaredSlack
+from marginsvm.algorithms.exact.slack import Slack
 from marginsvm.algorithms.exact.stage import Stage
 from marginsvm.algorithms.exact.systems import Direct, Iterative
 from marginsvm.kernel_matrix import LinearAdapter, make_rows
@@ -115,7 +115,7 @@ def solved(problem, method, rounds=25):
 @pytest.mark.parametrize("C", [0.1, 1.0, 30.0])
 def test_many_classes_on_sparse_rows_by_every_method(balanced, C, rng):
     problem = problem_of(rng, 5, sp.csr_array, balanced, C, n=150)
-    slack = SquaredSlack(problem.slack)
+    slack = Slack(problem.slack)
     bounds = [
         solved(problem, Newton.start(problem, slack, system))
         for system in (Direct(), Iterative(), DualIterative())

@@ -34,7 +34,7 @@ from marginsvm import (
     check_certificate,
     margin_path,
 )
-from marginsvm.algorithms.exact.slack import SquaredSlack
+from marginsvm.algorithms.exact.slack import Slack
 from marginsvm.algorithms.exact.span import best_combination
 from marginsvm.kernel_matrix import make_rows
 
@@ -314,7 +314,7 @@ def test_the_best_of_a_span_is_stationary(rng):
     rows = make_rows(codes, 2, balanced=True)
     W, X = rng.standard_normal((3, 5)), rng.standard_normal((40, 5))
     margins = [rows.margins(X @ w) for w in W]
-    slack, products = SquaredSlack(np.full(1, 0.1)), W @ W.T
+    slack, products = Slack(np.full(1, 0.1)), W @ W.T
     c, now = best_combination(rows, slack, margins, products)
     u = slack.weights(now)
     assert abs(rows.adjoint(u).sum()) < 1e-9 * u.sum()

@@ -16,7 +16,7 @@ from sklearn.svm import SVC, LinearSVC
 
 from marginsvm import MaxMarginClassifier, MomentumMarginClassifier, check_certificate
 from marginsvm.algorithms.exact.newton import Newton
-from marginsvm.algorithms.exact.slack import SquaredSlack
+from marginsvm.algorithms.exact.slack import Slack
 from marginsvm.algorithms.exact.sparse import SparseProblem
 from marginsvm.algorithms.exact.systems import Direct, Iterative
 from marginsvm.certify.bounds import upper_bound
@@ -210,7 +210,7 @@ def test_newton_and_working_sets_agree(system, k, form, balanced, C, rng):
     X[:, 0] += y
     weight = rng.uniform(0.5, 2.0, len(y))
     data = LinearAdapter(form(X), make_rows(y, k, balanced=balanced, weights=weight), C)
-    state = Newton.start(data, SquaredSlack(data.slack), system)
+    state = Newton.start(data, Slack(data.slack), system)
     for _ in range(15):
         state, _ = state.advance(data, 1e-10)
     separator, proof = state.candidates

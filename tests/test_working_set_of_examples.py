@@ -14,7 +14,7 @@ from marginsvm.algorithms.exact import examples
 from marginsvm.algorithms.exact.examples import Examples
 from marginsvm.algorithms.exact.gram_newton import Gram, GramNewton, Leading, Span, inner
 from marginsvm.algorithms.exact.shape import Portfolio
-from marginsvm.algorithms.exact.slack import SquaredSlack
+from marginsvm.algorithms.exact.slack import Slack
 from marginsvm.algorithms.exact.stage import Stage
 from marginsvm.algorithms.exact.working_set import WorkingSet
 from marginsvm.certify.bounds import upper_bound
@@ -69,7 +69,7 @@ def test_gram_matrices_of_low_rank(shape, rng):
     X, y = classes(rng, n=300, k=3)
     x = rng.standard_normal(300)
     K = {"zero": np.zeros((300, 300)), "one": np.outer(x, x), "indefinite": -rbf_kernel(X)}[shape]
-    gram = Gram.of(K, make_rows(y, 3, balanced=True), SquaredSlack(np.full((300, 1), 0.5)))
+    gram = Gram.of(K, make_rows(y, 3, balanced=True), Slack(np.full((300, 1), 0.5)))
     newton = GramNewton.start(gram, np.zeros((300, 3)), np.zeros(3))
     for _ in range(5):
         newton = newton.advanced()
@@ -82,7 +82,7 @@ def test_gram_matrices_of_low_rank(shape, rng):
 def test_the_preconditioner_inverts_in_its_span(k, balanced, rng):
     X, y = classes(rng, n=120, k=k)
     rows = make_rows(y, k, balanced=balanced)
-    gram = Gram.of(rbf_kernel(X), rows, SquaredSlack(np.full(rows.shape, 0.5)))
+    gram = Gram.of(rbf_kernel(X), rows, Slack(np.full(rows.shape, 0.5)))
     weight = rng.random(rows.shape) * (rows.moves(rng.random(rows.score_shape)) != 0)
     leading = Leading.of(Span.of(gram), rows, weight)
     span, shape = leading.span, rows.score_shape[1:]

@@ -12,7 +12,7 @@ from marginsvm._typing import Array
 from marginsvm.algorithms.exact.method import Method, Turn
 from marginsvm.algorithms.exact.newton import Newton
 from marginsvm.algorithms.exact.path import Path
-from marginsvm.algorithms.exact.slack import SquaredSlack
+from marginsvm.algorithms.exact.slack import Slack
 from marginsvm.algorithms.exact.systems import System
 from marginsvm.certify.candidate import Candidate
 from marginsvm.kernel_matrix import KernelMatrixAdapter, LpNorm
@@ -60,7 +60,7 @@ class Ascent(Method):
         vector = Vector(w, np.zeros(rows.shape))
         _, shift = problem.predictor(vector, np.zeros(rows.n_classes))  # due to the mean
         margins = rows.margins(problem.scores(vector) + np.sqrt(2.0) * at.b - shift)
-        u = SquaredSlack(problem.slack).weights(margins)
+        u = Slack(problem.slack).weights(margins)
         smallest = rows.min_margin(rows.group_min(margins + problem.slack * u))
         separator = Candidate(Vector(w, u), min_margin=smallest)
         proof = problem.combine(_balanced(rows, at.u.astype(np.float64)), precise=True)
@@ -73,7 +73,7 @@ class Ascent(Method):
     def newton(self, problem: KernelMatrixAdapter, system: System) -> Newton:
         """Newton's method from where the ascent has come."""
         assert problem.slack is not None
-        w, slack = self.candidates[0].vector.image, SquaredSlack(problem.slack)
+        w, slack = self.candidates[0].vector.image, Slack(problem.slack)
         return Newton.at(problem, slack, system, w, self.margins)
 
     def path(self, problem: KernelMatrixAdapter, system: System) -> Path:

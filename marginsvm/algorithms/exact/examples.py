@@ -16,7 +16,7 @@ from marginsvm._typing import Array
 from marginsvm.algorithms.exact.choosing import spread_evenly
 from marginsvm.algorithms.exact.gram_newton import Gram, GramNewton
 from marginsvm.algorithms.exact.method import Method, Turn
-from marginsvm.algorithms.exact.slack import SquaredSlack
+from marginsvm.algorithms.exact.slack import Slack
 from marginsvm.certify.candidate import Candidate
 from marginsvm.certify.tolerances import LOST_TO_ROUNDING
 from marginsvm.kernel_matrix import KernelMatrixAdapter
@@ -105,7 +105,7 @@ class Examples(Method):
         if tol >= self.settled:  # as nothing will change any more
             return self, Turn.ENDED
         assert problem.slack is not None  # a soft margin
-        newton = self._solved(problem, SquaredSlack(problem.slack[self.examples]))
+        newton = self._solved(problem, Slack(problem.slack[self.examples]))
         q = np.zeros(problem.rows.shape)
         q[self.examples] = newton.u
         proof = problem.combine(q, precise=True)
@@ -128,7 +128,7 @@ class Examples(Method):
             now = replace(now, precision=max(min(0.5 * self.precision, _OF_GAP * gap), precise))
         return now._with(kept, new), Turn.GO_ON
 
-    def _solved(self, problem: KernelMatrixAdapter, slack: SquaredSlack) -> GramNewton:
+    def _solved(self, problem: KernelMatrixAdapter, slack: Slack) -> GramNewton:
         """Newton's method on the working set, to its precision or until a round is long."""
         few = self.examples
         gram = Gram.of(problem.inner_products(few), problem.rows.restrict(few), slack)

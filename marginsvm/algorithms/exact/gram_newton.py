@@ -15,7 +15,7 @@ from scipy.linalg.lapack import dpotrs
 from marginsvm._typing import Array
 from marginsvm.algorithms.exact.choosing import spread_evenly
 from marginsvm.algorithms.exact.definite import cholesky
-from marginsvm.algorithms.exact.slack import SquaredSlack
+from marginsvm.algorithms.exact.slack import Slack
 from marginsvm.algorithms.exact.systems import (
     conjugate_gradients,
     is_outdated,
@@ -91,16 +91,16 @@ class Gram:
     rough : ndarray of shape (m, m)
         The same in float32, for directions, which need not be exact.
     rows : Rows
-    slack : SquaredSlack
+    slack : Slack
     """
 
     K: Array
     rough: Array
     rows: Rows
-    slack: SquaredSlack
+    slack: Slack
 
     @classmethod
-    def of(cls, K: Array, rows: Rows, slack: SquaredSlack) -> Gram:
+    def of(cls, K: Array, rows: Rows, slack: Slack) -> Gram:
         """Subtract the mean where that is of no consequence; K is overwritten."""
         if rows.balanced:
             K -= K.mean(axis=0)

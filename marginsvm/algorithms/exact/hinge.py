@@ -21,9 +21,9 @@ import numpy as np
 from scipy.linalg.lapack import dpotrs
 
 from marginsvm._typing import Array
-from marginsvm.algorithms.exact.capped import CappedSlack
 from marginsvm.algorithms.exact.definite import cholesky
 from marginsvm.algorithms.exact.method import Method, Turn
+from marginsvm.algorithms.exact.slack import Slack
 from marginsvm.algorithms.exact.systems import System
 from marginsvm.certify.candidate import HingeCandidate
 from marginsvm.certify.caps import hinge_offsets, hinge_scale
@@ -138,7 +138,7 @@ class Hinge(Method):
 
     Attributes
     ----------
-    slack : CappedSlack
+    slack : Slack
         The penalty.
     steps : Steps
         Solves Newton's systems.
@@ -163,7 +163,7 @@ class Hinge(Method):
 
     name: ClassVar[str] = "multipliers"
 
-    slack: CappedSlack
+    slack: Slack
     steps: Steps
     margins: Array
     w: Vector
@@ -178,7 +178,7 @@ class Hinge(Method):
     def _penalised(self, problem: KernelMatrixAdapter) -> float:
         """The objective of Newton's method."""
         u, slack = self.proof.coef, self.slack
-        moved = u - slack.multipliers
+        moved = u - slack.v
         return 0.5 * _squared(problem, self.w) + float(
             np.sum(u * (1.0 - self.margins) - 0.5 * slack.s * moved * moved)
         )
@@ -216,14 +216,14 @@ class Hinge(Method):
             margins = problem.rows.margins(problem.scores(w))
             narrow = max(narrow, min(_missed(problem.rows, caps, u, margins) / _RANGE, 1.0))
         s = np.maximum(narrow * np.maximum(_RANGE / caps, _LEAST), _LAST)
-        slack = CappedSlack(s, caps, none if u is None else u)
+        slack = Slack(0.0, caps, soft=s, v=none if u is None else u)
         return replace(cls.at(problem, slack, steps, w, margins), narrow=narrow)
 
     @classmethod
     def at(
         cls,
         problem: KernelMatrixAdapter,
-        slack: CappedSlack,
+        slack: Slack,
         steps: Steps,
         w: Vector,
         margins: Array,
@@ -240,12 +240,12 @@ class Hinge(Method):
             margins,
             w,
             proof,
-            hinge_candidates(problem, slack.caps, w, margins, proof),
+            hinge_candidates(problem, slack.cap, w, margins, proof),
         )
 
     def advance(self, problem: KernelMatrixAdapter, tol: float) -> tuple[Hinge, Turn]:
         """One step of Newton's method, and new multipliers where that was enough."""
-        weight, steps = self.slack.curvature(self.proof.coef), self.steps
+        weight, steps = self.slack.curvature(self.margins)[0], self.steps
         z, shift = self.proof - self.w, 0.0
         if weight.any():
             z, shift, steps = steps.direction(problem, weight, z)
@@ -273,7 +273,7 @@ class Hinge(Method):
     def _of_multipliers(self) -> float:
         """What of the gap is due to the rounding off of the loss: slack that weights miss."""
         missing, u = 1.0 - self.margins, self.proof.coef
-        return float(np.sum((np.where(missing > 0.0, self.slack.caps, 0.0) - u) * missing))
+        return float(np.sum((np.where(missing > 0.0, self.slack.cap, 0.0) - u) * missing))
 
     def _with_multipliers(self, problem: KernelMatrixAdapter) -> Hinge:
         """The next multipliers, and a loss that is rounded off less where that helped.
@@ -287,7 +287,7 @@ class Hinge(Method):
         if self.taken <= _QUICK or self.narrow < least:
             factor = max(_NARROWER, least / self.narrow)
         s = np.maximum(self.slack.s * factor, _LAST)
-        slack = CappedSlack(s, self.slack.caps, self.proof.coef)
+        slack = self.slack.about(self.proof.coef, s)
         # what earlier, longer vectors have left of their rounding would count 1/s times
         w = self.steps.refreshed(problem, self.w)
         margins = problem.rows.margins(problem.scores(w))

@@ -22,7 +22,7 @@ from marginsvm._cached import cached_property
 from marginsvm._rounding import inner
 from marginsvm._typing import Array
 from marginsvm.algorithms.exact.method import Method, Turn
-from marginsvm.algorithms.exact.slack import SquaredSlack
+from marginsvm.algorithms.exact.slack import Slack
 from marginsvm.algorithms.exact.systems import Direct, System
 from marginsvm.certify.candidate import Candidate
 from marginsvm.kernel_matrix import KernelMatrixAdapter
@@ -47,7 +47,7 @@ class Newton(Method):
 
     Attributes
     ----------
-    slack : SquaredSlack
+    slack : Slack
         The penalty.
     system : System
         Solves Newton's systems.
@@ -70,7 +70,7 @@ class Newton(Method):
 
     name: ClassVar[str] = "Newton"
 
-    slack: SquaredSlack
+    slack: Slack
     system: System
     margins: Array
     separator: Vector
@@ -82,7 +82,7 @@ class Newton(Method):
     fell: float = np.inf
 
     @classmethod
-    def start(cls, problem: KernelMatrixAdapter, slack: SquaredSlack, system: System) -> Newton:
+    def start(cls, problem: KernelMatrixAdapter, slack: Slack, system: System) -> Newton:
         """Begin at w = 0."""
         rows = problem.rows
         b = slack.intercept_alone(rows) if rows.balanced else np.zeros(1)
@@ -93,7 +93,7 @@ class Newton(Method):
     def at(
         cls,
         problem: KernelMatrixAdapter,
-        slack: SquaredSlack,
+        slack: Slack,
         system: System,
         w: Array,
         margins: Array,

@@ -19,7 +19,7 @@ import scipy.sparse as sp
 
 from marginsvm._rounding import inner
 from marginsvm._typing import Array
-from marginsvm.algorithms.exact.slack import ClassPairs, InterceptSystem
+from marginsvm.algorithms.exact.intercepts import ClassPairs, InterceptSystem
 from marginsvm.algorithms.exact.systems import (
     Iterative,
     System,

@@ -22,7 +22,7 @@ from marginsvm._rounding import inner
 from marginsvm._typing import Array
 from marginsvm.algorithms.exact.method import Method, Turn
 from marginsvm.algorithms.exact.newton import Newton
-from marginsvm.algorithms.exact.slack import SquaredSlack
+from marginsvm.algorithms.exact.slack import Slack
 from marginsvm.algorithms.exact.sparse import sparse_problem
 from marginsvm.algorithms.exact.systems import System
 from marginsvm.certify.candidate import Candidate
@@ -78,9 +78,9 @@ class Path(Method):
             if u is None and csr_examples(problem) is not None and problem.rows.n_classes == 2:
                 u = sparse_problem(problem).ascend(_EPOCHS) * problem.radius**2
         if u is None:
-            start = Newton.start(problem, SquaredSlack(s), system)
+            start = Newton.start(problem, Slack(_own(problem), soft=s - _own(problem)), system)
         else:
-            w, slack = problem.combine(u).image, SquaredSlack(s, 1.0 + (s - _own(problem)) * u)
+            w, slack = problem.combine(u).image, Slack(_own(problem), soft=s - _own(problem), v=u)
             scores = problem.scores(Vector(w, np.zeros(problem.rows.shape)))
             start = Newton.at(problem, slack, system, w, problem.rows.margins(scores))
         return cls(start, soft=problem.slack is not None)
@@ -115,17 +115,15 @@ class Path(Method):
     def last(self, problem: KernelMatrixAdapter) -> Newton:
         """The problem's own soft margin, where the path to it has ended."""
         assert problem.slack is not None
-        return self._next(problem, SquaredSlack(problem.slack))
+        return self._next(problem, Slack(problem.slack))
 
     def _near(self, problem: KernelMatrixAdapter) -> bool:
         """Whether this soft margin is solved as precisely as it is near to the problem's."""
         slack, u = self.newton.slack, self.newton.separator.coef
         left = self.newton.separator.image - self.newton.proof.image
-        more = slack.s - _own(problem)
-        moved = np.asarray(slack.target) - 1.0 - more * u
-        return inner(left, left) <= float(np.sum(moved * moved / more))
+        return inner(left, left) <= float(np.sum(slack.soft * (u - slack.v) ** 2))
 
-    def _next(self, problem: KernelMatrixAdapter, slack: SquaredSlack) -> Newton:
+    def _next(self, problem: KernelMatrixAdapter, slack: Slack) -> Newton:
         """The iterate at the same predictor, for another soft margin."""
         newton = self.newton
         w, system = newton.separator.image, newton.system.anew()
@@ -141,7 +139,7 @@ class Path(Method):
         at_end = np.all(newton.slack.s <= least) if problem.slack is None else np.all(s <= least)
         if at_end and not (problem.slack is None and self._bounded):  # or nothing separates
             return replace(self, ended=True)
-        slack = SquaredSlack(s, 1.0 + (s - own) * newton.weights)
+        slack = Slack(own, soft=s - own, v=newton.weights)
         return replace(self, newton=self._next(problem, slack), gap=gap)
 
     def _gap(self, problem: KernelMatrixAdapter) -> float:

@@ -21,7 +21,7 @@ from marginsvm.algorithms.exact.newton import Newton
 from marginsvm.algorithms.exact.pairs import DualIterative, PairIterative
 from marginsvm.algorithms.exact.path import Path
 from marginsvm.algorithms.exact.shape import Portfolio, Shape
-from marginsvm.algorithms.exact.slack import SquaredSlack
+from marginsvm.algorithms.exact.slack import Slack
 from marginsvm.algorithms.exact.sparse import LongStart, short_start
 from marginsvm.algorithms.exact.systems import Direct, Iterative, System
 from marginsvm.algorithms.exact.working_set import WorkingSet
@@ -136,13 +136,13 @@ def _rows_of_all(problem: Problem, p: Portfolio, state: LongStart) -> WorkingSet
 
 def _newton(problem: Problem, p: Portfolio) -> Newton:
     assert problem.slack is not None
-    return Newton.start(problem, SquaredSlack(problem.slack), system_for(problem, p))
+    return Newton.start(problem, Slack(problem.slack), system_for(problem, p))
 
 
 def _newton_near(problem: Problem, p: Portfolio, w: Vector, proof: Vector) -> Newton | None:
     if problem.slack is None:
         return None
-    slack, margins = SquaredSlack(problem.slack), problem.rows.margins(problem.scores(w))
+    slack, margins = Slack(problem.slack), problem.rows.margins(problem.scores(w))
     return Newton.at(problem, slack, system_for(problem, p), w.image, margins)
 
 

@@ -1,238 +1,191 @@
-"""The penalty of a soft margin: squared slack, along a line and under the best intercept."""
+"""What slack costs: the weights that margins give rise to, line searches, the best intercept.
+
+A row with the margin m costs
+
+    max over -cap <= u <= cap of  low u+ - high u- - m u - own u^2/2 - soft (u - v)^2/2
+
+and the u that attains it is its weight, by which the data player proves a bound. Rows of classes
+have low = 1 and high = inf, so that u >= 0.
+
+===================================  ========  ========  ======================================
+problem                              own       cap       soft, v
+===================================  ========  ========  ======================================
+squared slack                        1/(2 C)   inf       0
+hinge loss                           0         C         soft, the last weights
+hard margin                          0         inf       soft, the last weights
+squared slack with a large C         1/(2 C)   inf       soft, the last weights
+===================================  ========  ========  ======================================
+
+``soft`` rounds the cost off. If v are the weights of the solution, it is the solution of the
+problem without it (the proximal point method for the weights, or method of multipliers).
+
+References
+----------
+R. T. Rockafellar. Augmented Lagrangians and applications of the proximal point algorithm in convex
+programming. Mathematics of Operations Research 1976.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
-from scipy.linalg.lapack import dpotrs
 
 from marginsvm._typing import Array
-from marginsvm.algorithms.exact.definite import cholesky
+from marginsvm.algorithms.exact.intercepts import ClassPairs
+from marginsvm.algorithms.exact.piecewise import Pieces, SharedPieces
 from marginsvm.kernel_matrix import KernelMatrixAdapter
 from marginsvm.rows import Rows
 
-# Steps of a line search at most; a bracket that is halved so often is down to one number.
-_SEARCH_STEPS = 60
-# Newton steps for the intercepts of more than two classes, from those of the last iterate.
-_INTERCEPT_STEPS = 30
-# Imbalance of weights, relative to their sum, that is rounding: the intercepts are the best ones.
-_BALANCED = 1e-15
-# Step of the intercepts, relative to their size, that is rounding.
-_NO_STEP = 1e-16
-# Curvature in the intercepts, relative to the largest, up to which they are not connected.
-_LOOSE = 1e-12
-# Rows are looked at whose slack would begin at a spread of the intercepts this many times larger.
+# Length of a step up to which a line search looks only at rows that get weight on the way.
+_USUAL_STEP = 2.0
+# Look at rows that may get weight; if the intercepts move further than assumed, assume four times
+# as far and try again.
 _WIDER = 4.0
-# Length of a step up to which a line search looks at rows that are without slack at its start.
-_FAR = 2.0
 
 
 @dataclass(frozen=True)
-class SquaredSlack:
-    """``sum_r max(0, target_r - m_r)^2 / (2 s_r)`` of the margins m of all rows.
+class Slack:
+    """The cost of margins, see above. All arrays broadcast against the rows.
 
     Attributes
     ----------
-    s : ndarray that broadcasts against the rows
-        Squares of the rows' extra coordinates, which may be those of a path of soft margins.
-    target : ndarray that broadcasts against the rows, or float
-        Margin from which on a row has no slack.
+    own : ndarray or float
+        Square of a row's extra coordinate in the problem itself.
+    cap : ndarray or None
+        Largest weight or, with ``shared``, largest sum of the weights of an example's rows; None:
+        infinite.
+    low, high : ndarray or float
+        Ends of the interval in which a margin costs nothing; None: infinite.
+    soft : ndarray or float
+        By how much the cost is rounded off.
+    v : ndarray or float
+        Weights about which it is: the multipliers.
+    shared : bool
+        Whether the rows of an example share a cap; ``own`` and ``soft`` then are the same for all
+        of them.
     """
 
-    s: Array
-    target: Array | float = 1.0
+    own: Array | float
+    cap: Array | None = None
+    low: Array | float = 1.0
+    high: Array | float | None = None
+    soft: Array | float = 0.0
+    v: Array | float = 0.0
+    shared: bool = False
 
-    def missing(self, margins: Array) -> Array:
-        """Target minus margins: positive where there is slack."""
-        return self.target - margins
+    @property
+    def s(self) -> Array | float:
+        """By how much a margin must fall for one more unit of weight."""
+        return self.own + self.soft
+
+    def about(self, v: Array | float, soft: Array | float) -> Slack:
+        """The same cost, rounded off about other weights."""
+        return replace(self, v=v, soft=soft)
 
     def weights(self, margins: Array) -> Array:
-        """The data player's weights: slack over s."""
-        return np.maximum(self.missing(margins), 0.0) / self.s
+        """The data player's weights."""
+        u = self._pieces(margins).weights()[0]
+        return u if self.high is None else np.asarray(u[0] - u[1])
+
+    def curvature(self, margins: Array) -> tuple[Array, Array]:
+        """Derivatives of the weights in the margins, signs left out.
+
+        Returns
+        -------
+        a : ndarray of shape rows.shape
+            1/s of the rows whose weights are free to move, 0 of the others.
+        coupled : ndarray of int
+            Examples whose rows share a cap that is reached: as the sum of their weights does not
+            move, the derivatives are not diag(a) there, but ``diag(a) - a a' / sum(a)``.
+        """
+        _, free, full = self._pieces(margins).weights()
+        if self.shared:
+            return free / self.s, np.flatnonzero(full)
+        return (free if self.high is None else free.any(axis=0)) / self.s, np.empty(0, int)
 
     def line_search(
         self, margins: Array, move: Array, slope: float = 0.0, square: float = 0.0
     ) -> float:
-        """Minimise ``slope t + square t^2/2`` plus the squared slack of ``margins + t move``."""
-        s = np.broadcast_to(self.s, move.shape)
-        xi = self.missing(margins)
-        for far in (_FAR, np.inf):
+        """Minimise ``slope t + square t^2/2`` plus the cost of ``margins + t move`` over t."""
+        move = self._sided(move)
+        for far in (_USUAL_STEP, np.inf):
             with np.errstate(invalid="ignore"):
-                reach = np.where(move < 0, far * move, 0.0)
-            few = np.flatnonzero(xi > reach)
-            t = _lowest(xi.flat[few], move.flat[few], s.flat[few], 1.0, slope, square)
+                ids, some = self._reached(margins, np.where(move < 0.0, -far * move, 0.0))
+            t = some.lowest(move[ids] if self.shared else move.ravel()[ids], 1.0, slope, square)
             if 0.0 <= t <= far:
                 break
         return t
 
     def best_intercept(self, rows: Rows, margins: Array) -> Array:
-        """Change of the scores' intercept that minimises the squared slack, and balances."""
+        """Change of the scores' intercepts that minimises the cost; weights are then balanced."""
         if rows.n_classes == 2:
-            y = rows.moves(np.ones(rows.score_shape))
-            s = np.broadcast_to(self.s, margins.shape)
-            return np.asarray(_lowest(self.missing(margins), y, s, 0.0))
-        return self._best_intercepts(rows, margins)
-
-    def intercept_alone(self, rows: Rows) -> Array:
-        """Intercept of the scores that is best at w = 0, where the rows of a group are equal."""
-        if rows.n_classes == 2:
-            return self.best_intercept(rows, np.zeros(rows.shape))
-        k, row_ids = rows.n_classes, rows.flat_indices()
-        s = np.broadcast_to(self.s, rows.shape).flat[row_ids]
-        total = np.bincount(rows.group(row_ids), 1.0 / s, k * k)
-        some = np.flatnonzero(total)
-        alike = _Rows(ClassPairs.of(rows, some), np.full(len(some), 1.0), 1.0 / total[some])
-        return alike.best(np.zeros(k))
-
-    def _best_intercepts(self, rows: Rows, margins: Array) -> Array:
-        """More than two classes: Newton's method in as many unknowns as there are classes.
-
-        Only rows that have slack, or may get some, are looked at.
-        """
-        xi, s, reach = self.missing(margins), np.broadcast_to(self.s, margins.shape), 0.0
+            one = self._sided(rows.moves(np.ones(rows.score_shape)))
+            return np.asarray(self._pieces(margins).lowest(one, 0.0))
+        reach = 0.0
         while True:
-            few = np.flatnonzero(xi > -reach)
-            near = _Rows(ClassPairs.of(rows, rows.group(few)), xi.flat[few], s.flat[few])
-            b = near.best(np.zeros(rows.n_classes))
+            ids, some = self._reached(margins, reach)
+            if self.shared:
+                ids = (ids[:, None] * rows.n_classes + np.arange(rows.n_classes)).ravel()
+            b = some.best_intercepts(ClassPairs.of(rows, ids))
             spread = float(np.ptp(b))
             if spread <= reach:
                 return b
             reach = _WIDER * spread
 
+    def intercept_alone(self, rows: Rows) -> Array:
+        """The best intercepts at w = 0, where the rows of a group are equal: without caps."""
+        if rows.n_classes == 2:
+            return self.best_intercept(rows, np.zeros(rows.shape))
+        k, ids = rows.n_classes, rows.flat_indices()
+        total = np.bincount(
+            rows.group(ids), 1.0 / np.broadcast_to(self.s, rows.shape).flat[ids], k * k
+        )
+        some = np.flatnonzero(total)
+        alike = Pieces(total[some], 1.0 / total[some], None)
+        return alike.best_intercepts(ClassPairs(k, *np.divmod(some, k)))
 
-@dataclass(frozen=True)
-class ClassPairs:
-    """The own and the other class of some rows of more than two classes.
+    def _missing(self, margins: Array) -> Array:
+        """By how much margins miss the end where weights begin; of two ends, each."""
+        shift = self.soft * self.v
+        low = self.low + shift - margins
+        return low if self.high is None else np.stack([low, margins - shift - self.high])
 
-    Intercepts b of the scores change the margins of these rows by ``B b``.
-    """
+    def _sided(self, move: Array) -> Array:
+        return move if self.high is None else np.stack([move, -move])
 
-    n_classes: int
-    own: Array
-    other: Array
+    def _pieces(self, margins: Array) -> Pieces:
+        """All rows."""
+        kind = SharedPieces if self.shared else Pieces
+        return kind(self._missing(margins) / self.s, self.s, self.cap)
 
-    @classmethod
-    def of(cls, rows: Rows, groups: Array) -> ClassPairs:
-        """Pairs of given numbers."""
-        return cls(rows.n_classes, *np.divmod(groups, rows.n_classes))
+    def _reached(self, margins: Array, reach: Array | float) -> tuple[Array, Pieces]:
+        """Rows that have weight, or get some if their margins fall by less than ``reach``.
 
-    def moves(self, b: Array) -> Array:
-        """``B b``: what intercepts add to the margins."""
-        return np.sqrt(0.5) * (b[self.own] - b[self.other])
-
-    def imbalance(self, u: Array) -> Array:
-        """``B' u``: by how much weights on the rows are out of balance."""
-        own, other = (np.bincount(c, u, self.n_classes) for c in (self.own, self.other))
-        return np.sqrt(0.5) * (own - other)
-
-    def curvature(self, weight: Array) -> Array:
-        """``B' diag(weight) B``."""
-        k = self.n_classes
-        return _laplacian(np.bincount(self.own * k + self.other, weight, k * k).reshape(k, k))
-
-
-@dataclass(frozen=True)
-class _Rows:
-    """Some rows of more than two classes, with what they miss, for the best intercepts."""
-
-    classes: ClassPairs
-    xi: Array
-    s: Array
-
-    def best(self, b: Array) -> Array:
-        """The best intercepts, from a first guess."""
-        for _ in range(_INTERCEPT_STEPS):
-            step = self.step(b)
-            if not step.any():
-                break
-            b = b + step
-        return b
-
-    def step(self, b: Array) -> Array:
-        """One Newton step, shorter where that is needed; 0 where weights are balanced."""
-        classes, xi = self.classes, self.xi - self.classes.moves(b)
-        u, force = self._force(xi)
-        if np.abs(force).max() <= _BALANCED * u.sum():
-            return np.zeros(len(b))
-        step = InterceptSystem.of(classes.curvature((u > 0) / self.s)).solve(force)
-        move = classes.moves(step)
-        left = np.abs(self._force(xi - move)[1]).max()
-        t = 1.0 if left < 0.5 * np.abs(force).max() else _lowest(xi, move, self.s, 1.0)
-        small = np.abs(t * step).max() <= _NO_STEP * max(float(np.abs(b).max()), float(xi.max()))
-        return np.zeros(len(b)) if small else t * step
-
-    def _force(self, xi: Array) -> tuple[Array, Array]:
-        """Weights of the rows, and by how much they are out of balance."""
-        u = np.maximum(xi, 0.0) / self.s
-        return u, self.classes.imbalance(u)
+        Returns
+        -------
+        ids : ndarray of int
+            Flat indices of rows; if these share caps, examples, all of whose rows are taken.
+        pieces : Pieces
+        """
+        every = self._pieces(margins)
+        near = every.raw > -reach / self.s
+        ids = np.flatnonzero(near.any(axis=1) if self.shared else near)
+        take = partial(_taken, ids, near.shape, self.shared)
+        raw, s = take(every.raw), take(self.s)
+        return ids, replace(every, raw=raw, s=s, cap=None if every.cap is None else take(every.cap))
 
 
-def intercept_curvature(rows: Rows, weight: Array) -> Array:
-    """Second derivatives of the weighted squares of margins in the intercepts of the scores."""
-    if rows.n_classes == 2:
-        return np.asarray(weight.sum())
-    return _laplacian(rows.group_sum(np.broadcast_to(weight, rows.shape)))
-
-
-def _laplacian(table: Array) -> Array:
-    """Second derivatives in the intercepts, from the weights of each pair of classes."""
-    return 0.5 * (np.diag(table.sum(axis=0) + table.sum(axis=1)) - table - table.T)
-
-
-@dataclass(frozen=True)
-class InterceptSystem:
-    """Systems with the curvature in the intercepts, by its Cholesky factor.
-
-    A shift of all intercepts changes nothing. Steps have mean 0, and classes that no row connects
-    are left where they are, up to rounding.
-    """
-
-    factor: Array
-
-    @classmethod
-    def of(cls, curvature: Array) -> InterceptSystem:
-        """Factor the curvature in k > 2 intercepts, or in one of two classes."""
-        L = np.atleast_2d(curvature)
-        M = L + (L.trace() / L.size if len(L) > 1 else 0.0)
-        M.flat[:: len(L) + 1] += _LOOSE * L.diagonal().max()
-        return cls(cholesky(M))
-
-    def solve(self, force: Array) -> Array:
-        """The step that a force asks for."""
-        step = dpotrs(self.factor, force, lower=0)[0]
-        return np.asarray(step - step.mean() if len(step) > 1 else step)
+def _taken(ids: Array, shape: tuple[int, ...], lines: bool, values: Array | float) -> Array:
+    """Some entries, or lines, of values that broadcast to a shape; one for all stays one."""
+    values = np.asarray(values)
+    if values.size == 1:
+        return values.reshape(())
+    return values[ids] if lines else np.broadcast_to(values, shape).flat[ids]
 
 
 def signs_and_slack(problem: KernelMatrixAdapter) -> tuple[Array, Array]:
     """Signs of the rows of two classes, and the squares of their extra coordinates."""
     slack = np.zeros(problem.n_rows) if problem.slack is None else problem.slack
     return problem.rows.adjoint(np.ones(problem.n_rows)), slack
-
-
-def _lowest(
-    xi: Array, move: Array, s: Array, t: float, slope: float = 0.0, square: float = 0.0
-) -> float:
-    """Minimise ``slope t + square t^2/2 + sum max(0, xi - t move)^2 / (2 s)`` over t.
-
-    Newton's method from ``t``, kept inside a bracket. A step that leaves the examples with
-    slack as they are is the last: between such changes the function is quadratic.
-    """
-    scaled = move / s
-    force, curvature = xi * scaled, move * scaled
-    low, high, last = -np.inf, np.inf, np.empty(0, bool)
-    for _ in range(_SEARCH_STEPS):
-        active = xi > t * move
-        if np.array_equal(active, last):
-            break
-        weight = active.astype(np.float64)
-        second, first = square + float(curvature @ weight), float(force @ weight) - slope
-        if second <= 0.0:
-            break
-        low, high = (t, high) if t * second < first else (low, t)
-        step = first / second
-        if abs(step - t) <= 1e-15 * abs(t):
-            break
-        inside = low < step < high
-        t, last = (step, active) if inside else (0.5 * (low + high), last[:0])
-    return t

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from marginsvm._typing import Array
-from marginsvm.algorithms.exact.slack import SquaredSlack
+from marginsvm.algorithms.exact.slack import Slack
 from marginsvm.rows import Rows
 
 # Newton steps at most; from the last predictor, three or four suffice.
@@ -23,14 +23,14 @@ _DEPENDENT = 1e-12
 
 
 def best_combination(
-    rows: Rows, slack: SquaredSlack, margins: list[Array], products: Array
+    rows: Rows, slack: Slack, margins: list[Array], products: Array
 ) -> tuple[Array, Array]:
     """Minimise the objective of a soft margin over the combinations of some predictors.
 
     Parameters
     ----------
     rows : Rows
-    slack : SquaredSlack
+    slack : Slack
     margins : list of ndarray of shape rows.shape
         Of each predictor, with an intercept if there is one; the last is where to begin.
     products : ndarray of shape (m, m)

@@ -18,7 +18,7 @@ from marginsvm._typing import Array
 from marginsvm.algorithms.exact.gram_newton import Gram, GramNewton, Leading, Point, Span
 from marginsvm.algorithms.exact.method import MAX_ROWS
 from marginsvm.algorithms.exact.newton import Newton
-from marginsvm.algorithms.exact.slack import SquaredSlack
+from marginsvm.algorithms.exact.slack import Slack
 from marginsvm.algorithms.exact.span import best_combination
 from marginsvm.algorithms.exact.systems import System
 from marginsvm.kernel_matrix import KernelMatrixAdapter
@@ -103,7 +103,7 @@ class Walk(ABC):
 
     def solve(self, C: float, tol: float) -> Solution:
         """Newton's method from the best predictor in the span of the last solutions."""
-        slack = SquaredSlack(self._slack(C))
+        slack = Slack(self._slack(C))
         if self._last:
             predictors = [predictor for predictor, _ in self._last]
             products = np.array([[self._dot(v, w) for w in predictors] for v in predictors])
@@ -141,11 +141,11 @@ class Walk(ABC):
         """Inner product of two predictors, without intercepts."""
 
     @abstractmethod
-    def _first(self, slack: SquaredSlack) -> Any:
+    def _first(self, slack: Slack) -> Any:
         """An iterate without anything known."""
 
     @abstractmethod
-    def _at(self, slack: SquaredSlack, predictor: Any, margins: Array) -> Any:
+    def _at(self, slack: Slack, predictor: Any, margins: Array) -> Any:
         """The iterate at a predictor with these margins."""
 
     @abstractmethod
@@ -209,10 +209,10 @@ class FeatureWalk(Walk):
     def _dot(self, v: Array, w: Array) -> float:
         return inner(v, w)
 
-    def _first(self, slack: SquaredSlack) -> Newton:
+    def _first(self, slack: Slack) -> Newton:
         return Newton.start(self._problem, slack, self._system)
 
-    def _at(self, slack: SquaredSlack, predictor: Array, margins: Array) -> Newton:
+    def _at(self, slack: Slack, predictor: Array, margins: Array) -> Newton:
         return Newton.at(self._problem, slack, self._system, predictor, margins)
 
     def _step(self, state: Newton, tol: float) -> Newton:
@@ -253,7 +253,7 @@ class GramWalk(Walk):
     def __init__(self, K: Array, rows: Rows) -> None:
         super().__init__()
         self.rows = rows
-        self._gram = Gram.of(K, rows, SquaredSlack(np.ones(1)))
+        self._gram = Gram.of(K, rows, Slack(np.ones(1)))
         nothing = np.zeros(rows.shape)  # for which it will be outdated
         self._leading = Leading(Span.of(self._gram, _SHARE), nothing, np.zeros((0, 0)))
 
@@ -265,13 +265,13 @@ class GramWalk(Walk):
     def _dot(self, v: Point, w: Point) -> float:
         return float(np.vdot(v.V, w.F))
 
-    def _first(self, slack: SquaredSlack) -> GramNewton:
+    def _first(self, slack: Slack) -> GramNewton:
         zero = np.zeros(self.rows.score_shape)
         gram = replace(self._gram, slack=slack)
         state = GramNewton.start(gram, zero, np.zeros(self.rows.score_shape[1:]))
         return replace(state, leading=self._leading)
 
-    def _at(self, slack: SquaredSlack, predictor: Point, margins: Array) -> GramNewton:
+    def _at(self, slack: Slack, predictor: Point, margins: Array) -> GramNewton:
         state = GramNewton.at(replace(self._gram, slack=slack), predictor)
         return replace(state, leading=self._leading)
 

@@ -1,0 +1,172 @@
+"""The cost of slack over some rows, a piecewise quadratic: its minimum along lines.
+
+Between changes of which weights are free and which are at their caps it is quadratic, so that
+Newton's method ends exactly.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from marginsvm._rounding import UNIT
+from marginsvm._typing import Array
+from marginsvm.algorithms.exact.intercepts import ClassPairs
+
+# Steps of a line search at most; a bracket that is halved so often is down to one number.
+_SEARCH_STEPS = 80
+# Newton steps for the intercepts of more than two classes.
+_INTERCEPT_STEPS = 30
+# Change of a step length, relative to it, that is rounding.
+_NO_STEP = 1e-15
+# A sum of weights that cancel, relative to the sum of their sizes, that is rounding.
+_CANCELLED = 1e-15
+# Curvature, relative to that of the free rows without their caps, that is rounding.
+_FLAT = 1e-12
+# Force on the intercepts, relative to the whole, that is rounding of its part without curvature.
+_NO_FORCE = 1e-9
+
+
+@dataclass(frozen=True)
+class Pieces:
+    """Some rows; each has a cap of its own.
+
+    Attributes
+    ----------
+    raw : ndarray
+        The weights that these rows would have without signs and caps.
+    s : ndarray or float
+        By how much a margin must fall for one more unit of weight.
+    cap : ndarray or None
+        Largest weights; None: there are none.
+    """
+
+    raw: Array
+    s: Array | float
+    cap: Array | None
+
+    def weights(self) -> tuple[Array, Array, Array]:
+        """The nearest weights that are allowed.
+
+        Returns
+        -------
+        u : ndarray
+        free : ndarray of bool
+            Those that move with their margins.
+        full : ndarray of bool
+            Those at their caps.
+        """
+        u, free = np.maximum(self.raw, 0.0), self.raw > 0.0
+        if self.cap is None:
+            return u, free, np.empty(0, bool)
+        full = self.raw >= self.cap
+        return np.minimum(u, self.cap), free & ~full, full
+
+    def moved(self, by: Array) -> Pieces:
+        """After a change of the margins, which is given over s."""
+        return type(self)(self.raw - by, self.s, self.cap)
+
+    def lowest(self, move: Array, t: float, slope: float = 0.0, square: float = 0.0) -> float:
+        """Minimise ``slope t + square t^2/2`` plus the cost along a line, from a first guess.
+
+        Newton's method, kept inside a bracket. Where the cost is linear, steps become longer until
+        they pass the minimum.
+        """
+        rate = move / self.s
+        bent, low, high, wide, last = move * rate, -np.inf, np.inf, 1.0, ()
+        for _ in range(_SEARCH_STEPS):
+            u, free, full = self.moved(t * rate).weights()
+            force = float(np.vdot(move, u)) - slope - square * t
+            same = last and np.array_equal(free, last[0]) and np.array_equal(full, last[1])
+            if same or abs(force) <= self._rounding(move, u):
+                break
+            low, high = (t, high) if force > 0.0 else (low, t)
+            curvature = square + self._left(float(np.vdot(bent, free)), move, free, full)
+            step, last = t + force / curvature if curvature > 0.0 else np.nan, (free, full)
+            if not low < step < high:
+                step, wide, last = t + float(np.copysign(wide, force)), 2.0 * wide, ()
+                if np.isfinite(low) and np.isfinite(high):
+                    step = 0.5 * (low + high)
+            if abs(step - t) <= _NO_STEP * abs(t):
+                break
+            t = step
+        return t
+
+    def best_intercepts(self, classes: ClassPairs) -> Array:
+        """The intercepts of more than two classes with the least cost, by Newton's method."""
+        b, at = np.zeros(classes.n_classes), self
+        largest = float((self.raw * self.s).max(initial=0.0))
+        for _ in range(_INTERCEPT_STEPS):
+            step = at._intercept_step(classes)
+            if np.abs(step).max() <= UNIT * max(float(np.abs(b).max()), largest):
+                break
+            b = b + step
+            at = self.moved(classes.moves(b).reshape(self.raw.shape) / self.s)
+        return b
+
+    def _intercept_step(self, classes: ClassPairs) -> Array:
+        """One Newton step, shorter where that is needed; 0 where weights are balanced."""
+        u, free, full = self.weights()
+        force = classes.imbalance(u.ravel())
+        most = np.abs(force).max()
+        if most <= UNIT * np.sqrt(u.size) * u.sum():
+            return np.zeros(len(force))
+        H = classes.curvature((free / self.s).ravel())
+        curvature, Q = np.linalg.eigh(H - self._coupling(classes, free, full))
+        curved, along = curvature > _FLAT * np.trace(H), Q.T @ force
+        step = Q @ np.divide(along, curvature, out=np.zeros(len(H)), where=curved)
+        linear = Q @ np.where(curved, 0.0, along)
+        if np.abs(linear).max() > _NO_FORCE * most:
+            step = step + linear / np.abs(linear).max()
+        move = classes.moves(step).reshape(u.shape)
+        left = classes.imbalance(self.moved(move / self.s).weights()[0].ravel())
+        return step if np.abs(left).max() < 0.5 * most else self.lowest(move, 1.0) * step
+
+    def _rounding(self, move: Array, u: Array) -> float:
+        """Size of a force along a line that is rounding."""
+        return 0.0 if self.cap is None else _CANCELLED * float(np.vdot(np.abs(move), u))
+
+    def _left(self, curvature: float, move: Array, free: Array, full: Array) -> float:
+        """Curvature along a line that is left of the rows' own."""
+        return curvature
+
+    def _coupling(self, classes: ClassPairs, free: Array, full: Array) -> Array | float:
+        """What is missing from the rows' own second derivatives in the intercepts."""
+        return 0.0
+
+
+@dataclass(frozen=True)
+class SharedPieces(Pieces):
+    """All rows of some examples, in a line for each of these, with a cap on their sum.
+
+    Where an example's weights reach their cap, they move so that their sum does not: of the
+    derivatives a = 1/s of the free ones, ``a a' / sum(a)`` is subtracted from ``diag(a)``.
+    """
+
+    def weights(self) -> tuple[Array, Array, Array]:
+        """As for rows with caps of their own, but ``full`` is of examples."""
+        u, cap = np.maximum(self.raw, 0.0), self._each(self.cap)
+        full = u.sum(axis=1) > cap[:, 0]
+        if full.any():  # all fall by as much, but for those that reach 0
+            raw = self.raw[full]
+            top = -np.sort(-raw, axis=1)
+            fall = (np.cumsum(top, axis=1) - cap[full]) / np.arange(1, raw.shape[1] + 1)
+            last = np.count_nonzero(top > fall, axis=1) - 1
+            u[full] = np.maximum(raw - fall[np.arange(len(raw)), last, None], 0.0)
+        return u, u > 0.0, full
+
+    def _each(self, values: Array | float | None) -> Array:
+        """A column with the value of each example."""
+        return np.broadcast_to(values, (len(self.raw), 1))
+
+    def _left(self, curvature: float, move: Array, free: Array, full: Array) -> float:
+        a = free[full] / self._each(self.s)[full]
+        left = curvature - float(np.sum((a * move[full]).sum(axis=1) ** 2 / a.sum(axis=1)))
+        return left if left > _FLAT * curvature else 0.0
+
+    def _coupling(self, classes: ClassPairs, free: Array, full: Array) -> Array | float:
+        a = free[full] / self._each(self.s)[full]
+        total, V = a.sum(axis=1), -a
+        V[np.arange(len(V)), classes.own[:: a.shape[1]][full]] = total
+        return np.asarray(0.5 * V.T @ (V / total[:, None]))
