@@ -240,7 +240,7 @@ class Hinge(Method):
             margins,
             w,
             proof,
-            hinge_candidates(problem, slack.cap, w, margins, proof),
+            hinge_candidates(problem, np.asarray(slack.cap), w, margins, proof),
         )
 
     def advance(self, problem: KernelMatrixAdapter, tol: float) -> tuple[Hinge, Turn]:

@@ -38,13 +38,13 @@ class Pieces:
         The weights that these rows would have without signs and caps.
     s : ndarray or float
         By how much a margin must fall for one more unit of weight.
-    cap : ndarray or None
-        Largest weights; None: there are none.
+    cap : ndarray or float
+        Largest weights; a number: infinite.
     """
 
     raw: Array
     s: Array | float
-    cap: Array | None
+    cap: Array | float
 
     def weights(self) -> tuple[Array, Array, Array]:
         """The nearest weights that are allowed.
@@ -58,7 +58,7 @@ class Pieces:
             Those at their caps.
         """
         u, free = np.maximum(self.raw, 0.0), self.raw > 0.0
-        if self.cap is None:
+        if isinstance(self.cap, float):
             return u, free, np.empty(0, bool)
         full = self.raw >= self.cap
         return np.minimum(u, self.cap), free & ~full, full
@@ -74,7 +74,8 @@ class Pieces:
         they pass the minimum.
         """
         rate = move / self.s
-        bent, low, high, wide, last = move * rate, -np.inf, np.inf, 1.0, ()
+        bent, low, high, wide = move * rate, -np.inf, np.inf, 1.0
+        last: tuple[Array, ...] = ()
         for _ in range(_SEARCH_STEPS):
             u, free, full = self.moved(t * rate).weights()
             force = float(np.vdot(move, u)) - slope - square * t
@@ -125,7 +126,7 @@ class Pieces:
 
     def _rounding(self, move: Array, u: Array) -> float:
         """Size of a force along a line that is rounding."""
-        return 0.0 if self.cap is None else _CANCELLED * float(np.vdot(np.abs(move), u))
+        return 0.0 if isinstance(self.cap, float) else _CANCELLED * float(np.vdot(np.abs(move), u))
 
     def _left(self, curvature: float, move: Array, free: Array, full: Array) -> float:
         """Curvature along a line that is left of the rows' own."""
@@ -156,7 +157,7 @@ class SharedPieces(Pieces):
             u[full] = np.maximum(raw - fall[np.arange(len(raw)), last, None], 0.0)
         return u, u > 0.0, full
 
-    def _each(self, values: Array | float | None) -> Array:
+    def _each(self, values: Array | float) -> Array:
         """A column with the value of each example."""
         return np.broadcast_to(values, (len(self.raw), 1))
 

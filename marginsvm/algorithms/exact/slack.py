@@ -53,9 +53,9 @@ class Slack:
     ----------
     own : ndarray or float
         Square of a row's extra coordinate in the problem itself.
-    cap : ndarray or None
-        Largest weight or, with ``shared``, largest sum of the weights of an example's rows; None:
-        infinite.
+    cap : ndarray or float
+        Largest weight or, with ``shared``, largest sum of the weights of an example's rows; a
+        number: infinite.
     low, high : ndarray or float
         Ends of the interval in which a margin costs nothing; None: infinite.
     soft : ndarray or float
@@ -68,7 +68,7 @@ class Slack:
     """
 
     own: Array | float
-    cap: Array | None = None
+    cap: Array | float = np.inf
     low: Array | float = 1.0
     high: Array | float | None = None
     soft: Array | float = 0.0
@@ -101,9 +101,8 @@ class Slack:
             move, the derivatives are not diag(a) there, but ``diag(a) - a a' / sum(a)``.
         """
         _, free, full = self._pieces(margins).weights()
-        if self.shared:
-            return free / self.s, np.flatnonzero(full)
-        return (free if self.high is None else free.any(axis=0)) / self.s, np.empty(0, int)
+        free = free if self.high is None else free.any(axis=0)
+        return np.asarray(free / self.s), np.flatnonzero(full) if self.shared else np.empty(0, int)
 
     def line_search(
         self, margins: Array, move: Array, slope: float = 0.0, square: float = 0.0
@@ -174,7 +173,9 @@ class Slack:
         ids = np.flatnonzero(near.any(axis=1) if self.shared else near)
         take = partial(_taken, ids, near.shape, self.shared)
         raw, s = take(every.raw), take(self.s)
-        return ids, replace(every, raw=raw, s=s, cap=None if every.cap is None else take(every.cap))
+        return ids, replace(
+            every, raw=raw, s=s, cap=every.cap if isinstance(every.cap, float) else take(every.cap)
+        )
 
 
 def _taken(ids: Array, shape: tuple[int, ...], lines: bool, values: Array | float) -> Array:
