@@ -101,8 +101,8 @@ class Slack:
             move, the derivatives are not diag(a) there, but ``diag(a) - a a' / sum(a)``.
         """
         _, free, full = self._pieces(margins).weights()
-        free = free if self.high is None else free.any(axis=0)
-        return np.asarray(free / self.s), np.flatnonzero(full) if self.shared else np.empty(0, int)
+        a = (free if self.high is None else free.any(axis=0)) / self.s
+        return np.asarray(a), np.flatnonzero(full) if self.shared else np.empty(0, int)
 
     def line_search(
         self, margins: Array, move: Array, slope: float = 0.0, square: float = 0.0
@@ -142,7 +142,7 @@ class Slack:
             rows.group(ids), 1.0 / np.broadcast_to(self.s, rows.shape).flat[ids], k * k
         )
         some = np.flatnonzero(total)
-        alike = Pieces(total[some], 1.0 / total[some], None)
+        alike = Pieces(total[some], 1.0 / total[some], np.inf)
         return alike.best_intercepts(ClassPairs(k, *np.divmod(some, k)))
 
     def _missing(self, margins: Array) -> Array:
