@@ -70,8 +70,8 @@ class Pieces:
     def lowest(self, move: Array, t: float, slope: float = 0.0, square: float = 0.0) -> float:
         """Minimise ``slope t + square t^2/2`` plus the cost along a line, from a first guess.
 
-        Newton's method, kept inside a bracket. Where the cost is linear, steps become longer until
-        they pass the minimum.
+        Newton's method, kept inside a bracket. Where caps make the cost linear, steps become longer
+        until they pass the minimum.
         """
         rate = move / self.s
         bent, low, high, wide = move * rate, -np.inf, np.inf, 1.0
@@ -80,10 +80,12 @@ class Pieces:
             u, free, full = self.moved(t * rate).weights()
             force = float(np.vdot(move, u)) - slope - square * t
             same = last and np.array_equal(free, last[0]) and np.array_equal(full, last[1])
-            if same or abs(force) <= self._rounding(move, u):
+            if same or abs(force) <= self._rounding(move, u, slope):
                 break
             low, high = (t, high) if force > 0.0 else (low, t)
             curvature = square + self._left(float(np.vdot(bent, free)), move, free, full)
+            if curvature <= 0.0 and not full.any():  # the force is rounding
+                break
             step, last = t + force / curvature if curvature > 0.0 else np.nan, (free, full)
             if not low < step < high:
                 step, wide, last = t + float(np.copysign(wide, force)), 2.0 * wide, ()
@@ -124,9 +126,11 @@ class Pieces:
         left = classes.imbalance(self.moved(move / self.s).weights()[0].ravel())
         return step if np.abs(left).max() < 0.5 * most else self.lowest(move, 1.0) * step
 
-    def _rounding(self, move: Array, u: Array) -> float:
+    def _rounding(self, move: Array, u: Array, slope: float) -> float:
         """Size of a force along a line that is rounding."""
-        return 0.0 if isinstance(self.cap, float) else _CANCELLED * float(np.vdot(np.abs(move), u))
+        if isinstance(self.cap, float):  # each step leads to the end, or to other rows
+            return 0.0
+        return _CANCELLED * (float(np.vdot(np.abs(move), u)) + abs(slope))
 
     def _left(self, curvature: float, move: Array, free: Array, full: Array) -> float:
         """Curvature along a line that is left of the rows' own."""
