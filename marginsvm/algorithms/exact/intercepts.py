@@ -10,6 +10,7 @@ from scipy.linalg.lapack import dpotrs
 from marginsvm._typing import Array
 from marginsvm.algorithms.exact.definite import cholesky
 from marginsvm.rows import Rows
+
 # Curvature in the intercepts, relative to the largest, up to which they are not connected.
 _LOOSE = 1e-12
 

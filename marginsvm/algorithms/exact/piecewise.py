@@ -12,7 +12,7 @@ import numpy as np
 
 from marginsvm._rounding import UNIT
 from marginsvm._typing import Array
-from marginsvm.algorithms.exact.intercepts import ClassPairs
+from marginsvm.algorithms.exact.intercepts import ClassPairs, InterceptSystem
 
 # Steps of a line search at most; a bracket that is halved so often is down to one number.
 _SEARCH_STEPS = 80
@@ -24,8 +24,6 @@ _NO_STEP = 1e-15
 _CANCELLED = 1e-15
 # Curvature, relative to that of the free rows without their caps, that is rounding.
 _FLAT = 1e-12
-# Force on the intercepts, relative to the whole, that is rounding of its part without curvature.
-_NO_FORCE = 1e-9
 
 
 @dataclass(frozen=True)
@@ -115,13 +113,8 @@ class Pieces:
         most = np.abs(force).max()
         if most <= UNIT * np.sqrt(u.size) * u.sum():
             return np.zeros(len(force))
-        H = classes.curvature((free / self.s).ravel())
-        curvature, Q = np.linalg.eigh(H - self._coupling(classes, free, full))
-        curved, along = curvature > _FLAT * np.trace(H), Q.T @ force
-        step = Q @ np.divide(along, curvature, out=np.zeros(len(H)), where=curved)
-        linear = Q @ np.where(curved, 0.0, along)
-        if np.abs(linear).max() > _NO_FORCE * most:
-            step = step + linear / np.abs(linear).max()
+        H = classes.curvature((free / self.s).ravel()) - self._coupling(classes, free, full)
+        step = InterceptSystem.of(H).solve(force)
         move = classes.moves(step).reshape(u.shape)
         left = classes.imbalance(self.moved(move / self.s).weights()[0].ravel())
         return step if np.abs(left).max() < 0.5 * most else self.lowest(move, 1.0) * step
@@ -174,4 +167,4 @@ class SharedPieces(Pieces):
         a = free[full] / self._each(self.s)[full]
         total, V = a.sum(axis=1), -a
         V[np.arange(len(V)), classes.own[:: a.shape[1]][full]] = total
-        return np.asarray(0.5 * V.T @ (V / total[:, None]))
+        return np.asarray(0.5 * (1.0 - _FLAT) * V.T @ (V / total[:, None]))
