@@ -15,7 +15,6 @@ from scipy.linalg.lapack import dpotrs
 from marginsvm._rounding import inner
 from marginsvm._typing import Array
 from marginsvm.algorithms.exact.definite import cholesky
-from marginsvm.algorithms.exact.definite import cholesky
 from marginsvm.algorithms.exact.intercepts import InterceptSystem, intercept_curvature
 from marginsvm.fit.interrupts import let_interrupts_through
 from marginsvm.kernel_matrix import KernelMatrixAdapter
