@@ -17,7 +17,7 @@ from sklearn.svm import SVC, LinearSVC
 from marginsvm import MaxMarginClassifier, MomentumMarginClassifier, check_certificate
 from marginsvm.algorithms.exact.newton import Newton
 from marginsvm.algorithms.exact.slack import Slack
-from marginsvm.algorithms.exact.sparse import SparseProblem
+from marginsvm.algorithms.exact.starts import SparseProblem
 from marginsvm.algorithms.exact.systems import Direct, Iterative
 from marginsvm.certify.bounds import upper_bound
 from marginsvm.certify.nearest_point import nearest_point, shortest_proof
@@ -323,7 +323,7 @@ def test_the_start_for_long_rows_is_exact(rng):
 
 
 def test_what_the_sparse_start_leaves_open_is_settled(rng, monkeypatch):
-    monkeypatch.setattr("marginsvm.algorithms.exact.sparse._MAX_PRODUCTS", 3)
+    monkeypatch.setattr("marginsvm.algorithms.exact.starts._MAX_PRODUCTS", 3)
     X = sp.random_array((600, 3000), density=0.01, format="csr", rng=rng)
     y = np.arange(600) % 2
     clf = MaxMarginClassifier().fit(X, y)

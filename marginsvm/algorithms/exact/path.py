@@ -23,7 +23,7 @@ from marginsvm._typing import Array
 from marginsvm.algorithms.exact.method import Method, Turn
 from marginsvm.algorithms.exact.newton import Newton
 from marginsvm.algorithms.exact.slack import Slack
-from marginsvm.algorithms.exact.sparse import sparse_problem
+from marginsvm.algorithms.exact.starts import sparse_problem
 from marginsvm.algorithms.exact.systems import System
 from marginsvm.certify.candidate import Candidate
 from marginsvm.kernel_matrix import KernelMatrixAdapter

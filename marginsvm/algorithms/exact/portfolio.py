@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 
-from marginsvm.algorithms.exact.ascent import Ascent
 from marginsvm.algorithms.exact.examples import Examples
 from marginsvm.algorithms.exact.hinge import FeatureSteps, Hinge
 from marginsvm.algorithms.exact.hinge_examples import HingeExamples
@@ -22,7 +21,7 @@ from marginsvm.algorithms.exact.pairs import DualIterative, PairIterative
 from marginsvm.algorithms.exact.path import Path
 from marginsvm.algorithms.exact.shape import Portfolio, Shape
 from marginsvm.algorithms.exact.slack import Slack
-from marginsvm.algorithms.exact.sparse import LongStart, short_start
+from marginsvm.algorithms.exact.starts import Ascent, LongStart, short_start
 from marginsvm.algorithms.exact.systems import Direct, Iterative, System
 from marginsvm.algorithms.exact.working_set import WorkingSet
 from marginsvm.kernel_matrix import KernelMatrixAdapter
@@ -144,6 +143,17 @@ def _newton_near(problem: Problem, p: Portfolio, w: Vector, proof: Vector) -> Ne
         return None
     slack, margins = Slack(problem.slack), problem.rows.margins(problem.scores(w))
     return Newton.at(problem, slack, system_for(problem, p), w.image, margins)
+
+
+def _newton_from(problem: Problem, p: Portfolio, state: Ascent) -> Newton:
+    assert problem.slack is not None
+    w, slack = state.candidates[0].vector.image, Slack(problem.slack)
+    return Newton.at(problem, slack, system_for(problem, p), w, state.margins)
+
+
+def _path_from(problem: Problem, p: Portfolio, state: Ascent) -> Path:
+    scale = 2.0 * problem.radius**2  # the rows of the ascent are x (e_y - e_j)
+    return Path.start(problem, system_for(problem, p), scale * state.candidates[1].vector.coef)
 
 
 def _path(problem: Problem, p: Portfolio, state: Method | None = None) -> Path:
@@ -310,14 +320,14 @@ NEXT: dict[tuple[type[Method], Turn], tuple[Handover, ...]] = {
             _SOFTER_FIRST.name,
             Path,
             _SOFTER_FIRST.applies,
-            lambda problem, p, state: state.path(problem, system_for(problem, p)),
+            _path_from,
             _CLASSES,
         ),
         Handover(
             "always",
             Newton,
             lambda s, p, state: True,
-            lambda problem, p, state: state.newton(problem, system_for(problem, p)),
+            _newton_from,
             _CLASSES,
         ),
     ),
