@@ -1,0 +1,1 @@
+"""Interior points: the method that always ends, where one side of a problem is small."""

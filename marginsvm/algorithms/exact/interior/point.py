@@ -1,0 +1,183 @@
+"""A point inside: weights, what is left to their ends, and Mehrotra's step to the next one.
+
+References
+----------
+S. Mehrotra. On the implementation of a primal-dual interior point method. SIAM Journal on
+Optimization 1992.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from marginsvm._typing import Array
+from marginsvm.algorithms.exact.interior.sides import Side
+from marginsvm.algorithms.exact.interior.statement import Statement
+
+# Share of the way to the boundary that a step goes at most.
+_INSIDE = 0.995
+# Power of the share of complementarity that the first step leaves: what the second aims at.
+_CENTRING = 3
+# Margin by which the first point is inside, where the target is 1; and in radii for a game, whose
+# rows may have no margin at all.
+_FIRST, _LEAST = 1.0, 1e-3
+# Squared length (in radii) that is 0.
+_SHORTEST = 1e-300
+# Share of the caps that the first weights have at most.
+_BELOW = 0.5
+
+
+class _Step(NamedTuple):
+    """A direction for everything that a point holds."""
+
+    x: Array
+    margins: Array
+    u: Array
+    z: Array
+    over: Array
+    xi: Array
+
+
+@dataclass(frozen=True)
+class Point:
+    """An iterate, strictly inside: u, z, over and xi are positive.
+
+    Attributes
+    ----------
+    x : ndarray
+        Predictor and free unknowns, as the side has them.
+    margins : ndarray of shape (n,)
+        ``E x``.
+    u : ndarray of shape (n,)
+        Weights.
+    z : ndarray of shape (n,)
+        By how much margins, slack included, are above the target; 0 in the end, where u is not.
+    over : ndarray of shape (n,) or (0,)
+        What is left to the caps. The difference of both would lose its digits.
+    xi : ndarray of shape (n,) or (0,)
+        Slack that is not squared; 0 in the end, where ``over`` is not.
+    length : float
+        The shorter one of the last steps in x and in u; at most 1.
+    """
+
+    x: Array
+    margins: Array
+    u: Array
+    z: Array
+    over: Array
+    xi: Array
+    length: float = 1.0
+
+    @classmethod
+    def first(cls, side: Side, statement: Statement, q: Array) -> Point:
+        """Begin far inside, with as much weight as there is at w = 0, where each row has slack 1.
+
+        Weights that begin too small block every step: they are the ones that have to grow.
+
+        Parameters
+        ----------
+        side : Side
+        statement : Statement
+        q : ndarray of shape (n,)
+            Balanced weights that sum to 1.
+        """
+        if statement.game:
+            return cls._first_of_game(side, q)
+        x, caps = side.begun(q), statement.caps
+        if caps.size:
+            t = min(float(caps.sum()), _BELOW * float((caps / q).min()))
+        else:
+            t = float((1.0 / statement.own).sum())
+        square = side.squared(x) + float(np.vdot(statement.own * q, q))
+        x = min(t, 1.0 / max(square, _SHORTEST)) * x  # the multiple that proves most
+        u, margins = t * q, side.margins(x)
+        missing = statement.target - margins - statement.own * u
+        xi = np.maximum(missing, 0.0) + _FIRST if caps.size else caps
+        return cls(x, margins, u, np.maximum(-missing, 0.0) + _FIRST, caps - u[: caps.size], xi)
+
+    @classmethod
+    def _first_of_game(cls, side: Side, q: Array) -> Point:
+        """Margins are as far from each other as rows under equal weights are."""
+        x, none = side.begun(q), np.zeros(0)
+        margins = side.margins(x)
+        first = max(float(np.abs(margins).max()), _LEAST)
+        return cls(x, margins, q, margins - margins.min() + first, none, none)
+
+    def complementarity(self) -> float:
+        """``u z + over xi``, which is the gap of the objective once the equations hold."""
+        return float(np.vdot(self.u, self.z) + np.vdot(self.over, self.xi))
+
+    def refreshed(self, side: Side) -> Point:
+        """The same, without what longer vectors before have left of their rounding."""
+        return replace(self, margins=side.margins(self.x))
+
+    def next(self, side: Side, statement: Statement) -> Point:
+        """To the boundary, and from what that shows, along the central path."""
+        system = _System.of(self, side, statement)
+        u, z, over, xi = self.u, self.z, self.over, self.xi
+        ahead = system.step(-u * z, -over * xi)
+        now = self.complementarity()
+        left = self._moved(ahead, *self._reach(ahead)).complementarity()
+        aim = (left / now) ** _CENTRING * now / (u.size + over.size)
+        ahead = system.step(
+            aim - u * z - ahead.u * ahead.z, aim - over * xi - ahead.over * ahead.xi
+        )
+        p, r = self._reach(ahead)
+        return self._moved(ahead, _INSIDE * p, _INSIDE * r)
+
+    def _reach(self, step: _Step) -> tuple[float, float]:
+        """How far x and how far u may go along a step."""
+        p = min(_longest(self.z, step.z), _longest(self.xi, step.xi))
+        return p, min(_longest(self.u, step.u), _longest(self.over, step.over))
+
+    def _moved(self, step: _Step, p: float, r: float) -> Point:
+        return Point(
+            self.x + p * step.x,
+            self.margins + p * step.margins,
+            self.u + r * step.u,
+            self.z + p * step.z,
+            self.over + r * step.over,
+            self.xi + p * step.xi,
+            min(p, r),
+        )
+
+
+@dataclass(frozen=True)
+class _System:
+    """Newton's equations at a point."""
+
+    point: Point
+    weight: Array
+    factored: Any
+    rest: Array
+    fall: Array
+
+    @classmethod
+    def of(cls, point: Point, side: Side, statement: Statement) -> _System:
+        """The equations that hold in the end, and what is missing from them here."""
+        u, xi = point.u, point.xi
+        weight = 1.0 / (statement.own + point.z / u + (xi / point.over if xi.size else 0.0))
+        rest = point.margins + statement.own * u + (xi if xi.size else 0.0)
+        rest = rest - statement.target - point.z
+        return cls(point, weight, side.factored(weight), rest, side.fall(point.x, u))
+
+    def step(self, of_u: Array, of_over: Array) -> _Step:
+        """To where the equations hold, and products change by these, to first order."""
+        point = self.point
+        g = of_u / point.u - self.rest
+        if of_over.size:
+            g = g - of_over / point.over
+        dx, move = self.factored.direction(g, self.fall)
+        du = self.weight * (g - move)
+        over = -du[: of_over.size]
+        z = (of_u - point.z * du) / point.u
+        return _Step(dx, move, du, z, over, (of_over - point.xi * over) / point.over)
+
+
+def _longest(x: Array, dx: Array) -> float:
+    """The step at which x first reaches 0; 1 at most."""
+    falling = dx < 0.0
+    return min(1.0, float((-x[falling] / dx[falling]).min(initial=np.inf)))

@@ -1,0 +1,301 @@
+"""The two sides on which Newton's system of an interior point method can be solved.
+
+Unknowns x are a predictor w and the free unknowns f. A step that changes margins by ``move`` and
+weights by ``W (g - move)`` solves
+
+    (R + E'WE) dx = E'Wg - fall,    E = [A, F],    R = 1 for w and 0 for f
+
+On the side of features, this is the matrix. On the side of rows, w is ``A'c``, the matrix is
+``AA' + 1/W``, and the unknowns are the weights themselves.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from scipy.linalg.lapack import dpotrf, dpotrs
+
+from marginsvm._typing import Array
+from marginsvm.algorithms.exact.interior.statement import Statement
+from marginsvm.certify.certifiable import written_out
+from marginsvm.kernel_matrix import KernelMatrixAdapter
+from marginsvm.kernel_matrix.capabilities import curvature
+from marginsvm.rows import Vector
+
+# Added to the diagonal, relative to it, for each unknown where rounding has made a matrix
+# indefinite, as columns that depend on each other do; ten times as much where that is not enough.
+_LIFT = 1e-15
+# Corrections of a solution by its residual: one takes out what rounding, two what a lift has left.
+_REFINED, _LIFTED = 1, 3
+# Numbers that stay in a processor's cache (2 MB): rows of no more are written out.
+_CACHE = 2**18
+
+
+class Side(Protocol):
+    """Margins and sums of one of the two sides."""
+
+    def begun(self, u: Array) -> Array:
+        """The unknowns that belong to weights: their own combination of rows, and f = 0."""
+        ...
+
+    def margins(self, x: Array) -> Array:
+        """``E x``."""
+        ...
+
+    def fall(self, x: Array, u: Array) -> Array:
+        """``R x + sums - E'u``, which is 0 at the solution."""
+        ...
+
+    def squared(self, x: Array) -> float:
+        """Squared norm of the predictor."""
+        ...
+
+    def factored(self, weight: Array) -> Any:
+        """The system with given W: ``direction(g, fall)`` gives dx and how it moves margins."""
+        ...
+
+    def shift(self, x: Array) -> Array | float:
+        """``F f``: what the free unknowns add to the margins."""
+        ...
+
+    def predictor(self, x: Array, proof: Vector) -> Vector:
+        """The predictor, with the coefficients of ``proof``, which is ``A'u``."""
+        ...
+
+
+class Cholesky:
+    """A symmetric matrix that is positive definite up to rounding, factored.
+
+    Parameters
+    ----------
+    M : ndarray of shape (m, m)
+    """
+
+    def __init__(self, M: Array) -> None:
+        self._M, lift, failed = M, 0.0, 1
+        while failed:
+            lifted = M.T.copy(order="F")
+            lifted.flat[:: len(M) + 1] += lift * M.diagonal()
+            self._factor, failed = dpotrf(lifted, lower=0, clean=0, overwrite_a=1)
+            self._corrections = _LIFTED if lift else _REFINED
+            if lift > 1.0 or not np.isfinite(M.diagonal()).all():
+                raise np.linalg.LinAlgError("not positive definite")
+            lift = max(10.0 * lift, _LIFT * len(M))
+
+    def solve(self, r: Array) -> Array:
+        """The solution, refined."""
+        x = dpotrs(self._factor, r, lower=0)[0]
+        for _ in range(self._corrections):
+            x = x + dpotrs(self._factor, r - self._M @ x, lower=0)[0]
+        return np.asarray(x)
+
+
+@dataclass(frozen=True)
+class Features:
+    """The side of features: images, with the intercepts as their last entries, and the level."""
+
+    problem: KernelMatrixAdapter
+    statement: Statement
+
+    @property
+    def _shape(self) -> tuple[int, ...]:
+        shape = self.problem.zeros().image.shape
+        return (*shape[:-1], shape[-1] + self.problem.rows.balanced)
+
+    @property
+    def _ridge(self) -> Array:
+        ridge = np.ones(self._shape)
+        if self.problem.rows.balanced:
+            ridge[..., -1] = 0.0
+        return np.append(ridge, np.zeros(int(self.statement.game)))
+
+    def _parts(self, x: Array) -> tuple[Array, Array, float]:
+        """Image, intercepts and level."""
+        m = len(x) - int(self.statement.game)
+        both = x[:m].reshape(self._shape)
+        level = float(x[m]) if self.statement.game else 0.0
+        if not self.problem.rows.balanced:
+            return both, np.zeros(both.shape[:-1]), level
+        return both[..., :-1], both[..., -1], level
+
+    def adjoint(self, u: Array) -> Array:
+        """``E'u``."""
+        problem, statement = self.problem, self.statement
+        q = statement.on_rows(u, problem.rows)
+        image = problem.combine(q, precise=True).image
+        if problem.rows.balanced:
+            image = np.append(image, problem.rows.adjoint(q).sum(axis=0)[..., None], axis=-1)
+        return np.append(image, [u.sum()] * int(statement.game))
+
+    def begun(self, u: Array) -> Array:
+        return self._ridge * self.adjoint(u)
+
+    def margins(self, x: Array) -> Array:
+        image, b, level = self._parts(x)
+        rows = self.problem.rows
+        F = self.problem.scores(Vector(image, np.zeros(0)))
+        return self.statement.flat(rows.moves(F + b)) + level
+
+    def fall(self, x: Array, u: Array) -> Array:
+        fall = self._ridge * x - self.adjoint(u)
+        if self.statement.game:
+            fall[-1] += 1.0
+        return np.asarray(fall)
+
+    def squared(self, x: Array) -> float:
+        image = self._parts(x)[0]
+        return float(np.vdot(image, image))
+
+    def factored(self, weight: Array) -> FeatureSystem:
+        problem, statement = self.problem, self.statement
+        H = curvature(problem, statement.on_rows(weight, problem.rows)).dense()
+        if len(self._shape) == 2 and problem.rows.balanced:  # a shift of all intercepts is free
+            ends = np.arange(self._shape[1] - 1, len(H), self._shape[1])
+            H[np.ix_(ends, ends)] += H[ends, ends].mean()
+        if statement.game:
+            column = self.adjoint(weight)
+            H = np.block([[H, column[:-1, None]], [column]])
+        H.flat[:: len(H) + 1] += self._ridge
+        return FeatureSystem(self, weight, Cholesky(H))
+
+    def shift(self, x: Array) -> Array | float:
+        _, b, level = self._parts(x)
+        rows = self.problem.rows
+        return self.statement.flat(rows.moves(np.broadcast_to(b, rows.score_shape))) + level
+
+    def predictor(self, x: Array, proof: Vector) -> Vector:
+        return Vector(self._parts(x)[0], proof.coef)
+
+
+@dataclass(frozen=True)
+class FeatureSystem:
+    """``R + E'WE``, factored."""
+
+    side: Features | WrittenOut
+    weight: Array
+    matrix: Cholesky
+
+    def direction(self, g: Array, fall: Array) -> tuple[Array, Array]:
+        dx = self.matrix.solve(self.side.adjoint(self.weight * g) - fall)
+        return dx, self.side.margins(dx)
+
+
+@dataclass(frozen=True)
+class WrittenOut:
+    """The side of features where all rows fit into a processor's cache: E as a matrix."""
+
+    problem: KernelMatrixAdapter
+    statement: Statement
+    E: Array
+    ridge: Array
+
+    @classmethod
+    def of(cls, problem: KernelMatrixAdapter, statement: Statement) -> WrittenOut | None:
+        """None: the rows are too many or too long, or have no features."""
+        features, row_ids = written_out(problem), statement.row_ids
+        if features is None or len(row_ids) * problem.width > _CACHE:
+            return None
+        A = features.points(row_ids)
+        F = _of_free(problem, statement)
+        ridge = np.append(np.ones(A.shape[1]), np.zeros(F.shape[1]))
+        return cls(problem, statement, np.column_stack([A, F]), ridge)
+
+    def begun(self, u: Array) -> Array:
+        return self.ridge * (u @ self.E)
+
+    def margins(self, x: Array) -> Array:
+        return np.asarray(self.E @ x)
+
+    def fall(self, x: Array, u: Array) -> Array:
+        fall = self.ridge * x - u @ self.E
+        fall[-1] += float(self.statement.game)
+        return np.asarray(fall)
+
+    def squared(self, x: Array) -> float:
+        return float(np.vdot(self.ridge * x, x))
+
+    def factored(self, weight: Array) -> FeatureSystem:
+        R = self.E * np.sqrt(weight)[:, None]
+        H = R.T @ R
+        H.flat[:: len(H) + 1] += self.ridge
+        return FeatureSystem(self, weight, Cholesky(H))
+
+    def adjoint(self, u: Array) -> Array:
+        """``E'u``."""
+        return np.asarray(u @ self.E)
+
+    def shift(self, x: Array) -> Array | float:
+        return np.asarray(self.E @ np.where(self.ridge > 0.0, 0.0, x))
+
+    def predictor(self, x: Array, proof: Vector) -> Vector:
+        image = x[: np.count_nonzero(self.ridge)].reshape(proof.image.shape)
+        return Vector(image, proof.coef)
+
+
+def _of_free(problem: KernelMatrixAdapter, statement: Statement) -> Array:
+    """What the free unknowns add to the margins: conditions of balance and, for a game, ones."""
+    ones = np.ones((len(statement.row_ids), int(statement.game)))
+    return np.column_stack([problem.rows.balance_conditions(statement.row_ids), ones])
+
+
+class Gram:
+    """The side of rows: coefficients of the predictor on the rows, then the free unknowns.
+
+    Parameters
+    ----------
+    problem : KernelMatrixAdapter
+    statement : Statement
+    """
+
+    def __init__(self, problem: KernelMatrixAdapter, statement: Statement) -> None:
+        self.problem, self.statement = problem, statement
+        row_ids = statement.row_ids
+        self.K = problem.gram(row_ids, row_ids)
+        self.K.flat[:: len(row_ids) + 1] -= statement.own
+        self.F = _of_free(problem, statement)
+
+    def begun(self, u: Array) -> Array:
+        return np.append(u, np.zeros(self.F.shape[1]))
+
+    def margins(self, x: Array) -> Array:
+        n = len(self.K)
+        return np.asarray(self.K @ x[:n] + self.F @ x[n:])
+
+    def fall(self, x: Array, u: Array) -> Array:
+        short = -(self.F.T @ u)
+        if self.statement.game:
+            short[-1] += 1.0
+        return np.append(x[: len(u)] - u, short)
+
+    def squared(self, x: Array) -> float:
+        c = x[: len(self.K)]
+        return max(float(c @ (self.K @ c)), 0.0)
+
+    def factored(self, weight: Array) -> GramSystem:
+        M = self.K.copy()
+        M.flat[:: len(M) + 1] += 1.0 / weight
+        return GramSystem(self, weight, Cholesky(M))
+
+    def shift(self, x: Array) -> Array | float:
+        return np.asarray(self.F @ x[len(self.K) :])
+
+    def predictor(self, x: Array, proof: Vector) -> Vector:
+        return proof
+
+
+class GramSystem:
+    """``AA' + 1/W``, factored, and what is left of the free unknowns' system."""
+
+    def __init__(self, side: Gram, weight: Array, matrix: Cholesky) -> None:
+        self._side, self._weight, self._matrix = side, weight, matrix
+        self._of_free = matrix.solve(side.F)
+        self._schur = side.F.T @ self._of_free
+
+    def direction(self, g: Array, fall: Array) -> tuple[Array, Array]:
+        side, n = self._side, len(g)
+        du = self._matrix.solve(g + side.K @ fall[:n])
+        df = np.linalg.solve(self._schur, side.F.T @ du - fall[n:]) if side.F.shape[1] else fall[n:]
+        du = du - self._of_free @ df
+        return np.append(du - fall[:n], df), g - du / self._weight

@@ -1,0 +1,72 @@
+"""What an interior point method solves: one statement of hard margins, squared slack and hinge.
+
+With rows A, and free unknowns f (intercepts, and the level of a hard margin) that add ``F f`` to
+the margins, the weights u of the data player solve
+
+    min |A'u|^2 / 2 + own u^2 / 2 - target u    where    F'u = sums,   0 <= u,   and of u <= caps
+
+A soft margin has the target 1. A hard margin is a game: the target is 0, and the weights sum to 1,
+so that there is a solution whether or not anything separates.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from marginsvm._typing import Array
+from marginsvm.kernel_matrix import KernelMatrixAdapter
+from marginsvm.rows import Rows
+
+
+@dataclass(frozen=True)
+class Statement:
+    """Rows, in one flat order, with their slack and the largest weights that they may have.
+
+    Attributes
+    ----------
+    row_ids : ndarray of int, shape (n,)
+        Flat indices of all rows.
+    own : ndarray of shape (n,)
+        Squares of the rows' extra coordinates; 0: slack is not squared, or there is none.
+    caps : ndarray of shape (n,) or (0,)
+        Largest weights; empty: there are none.
+    game : bool
+        Whether weights sum to 1, for a hard margin.
+    """
+
+    row_ids: Array
+    own: Array
+    caps: Array
+    game: bool
+
+    @classmethod
+    def of(cls, problem: KernelMatrixAdapter) -> Statement:
+        """The statement of a problem."""
+        row_ids = problem.rows.flat_indices()
+        own, caps = np.zeros(len(row_ids)), np.zeros(0)
+        if problem.slack is not None:
+            own = problem.slack.flat[row_ids]
+        if problem.caps is not None:
+            caps = problem.caps.largest.flat[row_ids]
+        game = problem.slack is None and problem.caps is None
+        return cls(row_ids, np.asarray(own), np.asarray(caps), game)
+
+    @property
+    def target(self) -> float:
+        """The margin from which on a row has no slack."""
+        return 0.0 if self.game else 1.0
+
+    def on_rows(self, u: Array, rows: Rows) -> Array:
+        """Weights in the shape of the rows."""
+        if u.size == int(np.prod(rows.shape)):
+            return u.reshape(rows.shape)
+        q = np.zeros(rows.shape)
+        q.flat[self.row_ids] = u
+        return q
+
+    def flat(self, margins: Array) -> Array:
+        """Values of the rows in flat order."""
+        values = margins.ravel()
+        return values if len(values) == len(self.row_ids) else values[self.row_ids]

@@ -1,0 +1,221 @@
+"""Interior points: the method that always ends, by itself, against oracles that share no code."""
+
+import warnings
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from helpers.oracle import best_margin
+from sklearn.datasets import load_breast_cancer, load_iris
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.metrics.pairwise import rbf_kernel
+from sklearn.svm import SVC, LinearSVC
+
+from marginsvm import MaxMarginClassifier, check_certificate
+from marginsvm.algorithms.exact.interior.method import Interior, is_small
+from marginsvm.algorithms.exact.interior.point import Point
+from marginsvm.algorithms.exact.interior.sides import Features, Gram, WrittenOut
+from marginsvm.algorithms.exact.interior.statement import Statement
+from marginsvm.algorithms.max_margin import ActiveSet
+from marginsvm.kernel_matrix import LinearAdapter, make_rows
+
+
+class Inside(ActiveSet):
+    """The exact solver without its other methods."""
+
+    def start(self, problem):
+        return Interior.start(problem)
+
+    def step(self, problem, state):
+        return state.advance(problem, self.tol)
+
+
+class ByInteriorPoints(MaxMarginClassifier):
+    def _algorithm(self):
+        return Inside(self.tol)
+
+
+def fitted(X, y, C=np.inf, weight=None, **parameters):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        return ByInteriorPoints(C=C, **parameters).fit(X, y, sample_weight=weight)
+
+
+def classes(seed, n=40, d=3, k=2, shift=1.0):
+    rng = np.random.default_rng(seed)
+    y = np.append(np.arange(k), rng.integers(0, k, n - k))
+    return np.round(rng.standard_normal((n, d)) + shift * rng.standard_normal((k, d))[y], 2), y
+
+
+def with_kind(kind, X, y):
+    """The same examples, some of them twice; or with columns that depend on each other."""
+    rng, weight = np.random.default_rng(0), None
+    if kind == "duplicates":
+        some = rng.integers(0, len(X), len(X))
+        X, y = np.vstack([X, X[some]]), np.append(y, y[some])
+    if kind == "one-hot":
+        X = np.column_stack([X, np.eye(3)[rng.integers(0, 3, len(X))], X[:, 0] - 2.0 * X[:, 1]])
+    if kind == "weights":
+        weight = rng.integers(1, 5, len(X)).astype(float)
+    return X, y, weight
+
+
+@pytest.mark.parametrize("kind", ["plain", "duplicates", "one-hot", "weights"])
+@pytest.mark.parametrize("fit_intercept", [True, False])
+@pytest.mark.parametrize("k", [2, 4])
+@pytest.mark.parametrize("C", [0.05, 20.0, 1e5])
+def test_squared_slack(C, k, fit_intercept, kind):
+    X, y, weight = with_kind(kind, *classes(k, k=k))
+    clf = fitted(X, y, C, weight, fit_intercept=fit_intercept, tol=1e-8)
+    best = best_margin(X, y, fit_intercept=fit_intercept, C=C, sample_weight=weight)
+    assert clf.status_ == "certified"
+    assert clf.margin_ <= best * (1 + 1e-9)
+    assert clf.margin_bound_ >= best * (1 - 1e-9)
+    assert check_certificate(clf, X, y, sample_weight=weight).valid
+
+
+@pytest.mark.parametrize("kind", ["plain", "duplicates", "one-hot"])
+@pytest.mark.parametrize("fit_intercept", [True, False])
+@pytest.mark.parametrize("k", [2, 3])
+def test_hard_margins(k, fit_intercept, kind):
+    X, y, _ = with_kind(kind, *classes(k, d=8, k=k, shift=9.0))
+    clf = fitted(X, y, fit_intercept=fit_intercept)
+    best = best_margin(X, y, fit_intercept=fit_intercept)
+    assert clf.status_ == "certified"
+    assert clf.margin_ <= best * (1 + 1e-9)
+    assert clf.margin_bound_ >= best * (1 - 1e-9)
+
+
+@pytest.mark.parametrize("kind", ["plain", "duplicates"])
+@pytest.mark.parametrize("fit_intercept", [True, False])
+@pytest.mark.parametrize("k", [2, 3])
+def test_overlap_is_proved(k, fit_intercept, kind):
+    X, y, _ = with_kind(kind, *classes(k, n=60, k=k, shift=0.0))
+    clf = fitted(X, y, fit_intercept=fit_intercept)
+    assert (clf.status_, clf.separable_) == ("no_margin", False)
+
+
+@pytest.mark.parametrize("kind", ["plain", "duplicates", "one-hot", "weights"])
+@pytest.mark.parametrize("C", [1e-3, 1.0, 1e3])
+def test_the_hinge_is_that_of_svc(C, kind):
+    X, y, weight = with_kind(kind, *classes(1, shift=0.5))
+    clf = fitted(X, y, C, weight, loss="hinge", tol=1e-7)
+    svc = SVC(kernel="linear", C=C, tol=1e-11).fit(X, y, sample_weight=weight)
+    w, b = svc.coef_[0], svc.intercept_[0]
+    cost = C * (np.ones(len(X)) if weight is None else weight)
+    best = 0.5 * w @ w + cost @ np.maximum(0.0, 1.0 - (2 * y - 1) * (X @ w + b))
+    assert clf.status_ == "certified"
+    assert clf.margin_ >= (1.0 - 2e-7) / np.sqrt(2.0 * best)
+    assert clf.margin_bound_ >= (1.0 - 1e-9) / np.sqrt(2.0 * best)
+    assert check_certificate(clf, X, y, sample_weight=weight).valid
+
+
+def test_the_hinge_without_an_intercept():
+    X, y = classes(2, shift=0.5)
+    clf = fitted(X, y, 3.0, loss="hinge", fit_intercept=False, tol=1e-7)
+    peer = LinearSVC(loss="hinge", C=3.0, fit_intercept=False, tol=1e-10, max_iter=10**6)
+    assert clf.status_ == "certified"
+    assert np.allclose(clf.coef_, peer.fit(X, y).coef_, rtol=0, atol=1e-4)
+
+
+@pytest.mark.parametrize("C", [1.0, np.inf])
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
+def test_kernels(loss, C):
+    X, y = classes(3, n=80)
+    clf = fitted(X, y, C, loss=loss, kernel="rbf", gamma=3.0)
+    given = fitted(rbf_kernel(X, gamma=3.0), y, C, loss=loss, kernel="precomputed")
+    assert clf.status_ == given.status_ == "certified"
+    assert np.isclose(clf.margin_, given.margin_, rtol=2e-6)
+    if loss == "hinge" and C == 1.0:
+        svc = SVC(C=C, gamma=3.0, tol=1e-10).fit(X, y)
+        assert np.allclose(clf.decision_function(X), svc.decision_function(X), atol=1e-3)
+
+
+@pytest.mark.parametrize("k", [2, 3])
+@pytest.mark.parametrize("C", [1.0, np.inf])
+@pytest.mark.parametrize("balanced", [True, False])
+def test_all_sides_take_the_same_steps(balanced, C, k):
+    X, y = classes(k, k=k)
+    problem = LinearAdapter(X, make_rows(y, k, balanced=balanced), C)
+    statement = Statement.of(problem)
+    sides = WrittenOut.of(problem, statement), Features(problem, statement)
+    begun = Interior.start(problem)
+    ends = []
+    for side in (*sides, Gram(problem, statement)):
+        point = Point.first(side, statement, begun.statement.flat(_first_weights(problem)))
+        for _ in range(6):
+            point = point.next(side, statement)
+        assert np.allclose(point.margins, side.margins(point.x), rtol=1e-9, atol=1e-12)
+        ends.append(point)
+    for point in ends[1:]:
+        assert np.allclose(point.u, ends[0].u, rtol=1e-6, atol=1e-12)
+        assert np.allclose(point.z, ends[0].z, rtol=1e-6, atol=1e-12)
+
+
+def _first_weights(problem):
+    q = np.isfinite(problem.rows.margins(np.zeros(problem.rows.score_shape))).astype(float)
+    if problem.rows.balanced:
+        q = q * problem.rows.expand(1.0 / np.maximum(problem.rows.group_sum(q), 1.0))
+    return q / q.sum()
+
+
+@pytest.mark.parametrize("unit", [1e-8, 1e12])
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
+def test_units(unit, loss):
+    X, y = classes(4, shift=0.5)
+    one, other = fitted(X, y, 2.0, loss=loss), fitted(unit * X, y, 2.0 / unit**2, loss=loss)
+    assert other.status_ == "certified"
+    assert np.isclose(other.margin_, unit * one.margin_, rtol=2e-6)
+
+
+@pytest.mark.parametrize("C", [1e-3, 1.0, 1e2, 1e4, 1e6])
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
+def test_raw_units_for_all_costs(loss, C):
+    X, y = load_breast_cancer(return_X_y=True)
+    clf = fitted(X, y, C, loss=loss)
+    assert clf.status_ == "certified"
+    assert check_certificate(clf, X, y).valid
+
+
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
+def test_forms_of_the_same_data(loss):
+    X, y = classes(5, n=60, shift=0.5)
+    one = fitted(X, y, 2.0, loss=loss)
+    for form in (sp.csr_array, np.asfortranarray, np.float32):
+        other = fitted(form(X), y, 2.0, loss=loss)
+        assert other.status_ == "certified"
+        assert np.isclose(other.margin_, one.margin_, rtol=2e-6)
+
+
+def test_more_features_than_rows():
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((30, 200)), np.arange(30) % 3
+    for C in (1.0, 1e6, np.inf):
+        assert fitted(X, y, C).status_ == "certified"
+
+
+@pytest.mark.parametrize("fit_intercept", [True, False])
+def test_quasi_separated_classes_end(fit_intercept):
+    """Some examples are on the boundary of every separator."""
+    X = np.array([[0.0, 0.0], [0.0, 1.0], [0.0, 0.0], [0.0, 1.0], [2.0, 3.0], [-3.0, 1.0]])
+    clf = fitted(X, [0, 1, 1, 0, 1, 0], fit_intercept=fit_intercept)
+    assert clf.status_ in {"no_margin", "stalled"}
+    assert clf.n_iter_ <= 110
+
+
+def test_it_ends_with_tol_0():
+    X, y = load_iris(return_X_y=True)
+    problem = LinearAdapter(X, make_rows(y, 3, balanced=True), 1.0)
+    state = Interior.start(problem)
+    for _ in range(101):
+        state, before = state.advance(problem, 0.0), state
+    assert state is before
+    assert not state.moving
+
+
+def test_which_problems_are_small():
+    rows = make_rows(np.arange(3000) % 2, 2, balanced=True)
+    assert is_small(LinearAdapter(np.ones((3000, 3)), rows))
+    assert not is_small(LinearAdapter(np.ones((3000, 1001)), rows))
+    few = make_rows(np.arange(20) % 2, 2, balanced=True)
+    assert is_small(LinearAdapter(np.ones((20, 1001)), few))
