@@ -16,6 +16,8 @@ from marginsvm.algorithms.exact.interior.method import Interior, is_small
 from marginsvm.algorithms.exact.interior.point import Point
 from marginsvm.algorithms.exact.interior.sides import Features, Gram, WrittenOut
 from marginsvm.algorithms.exact.interior.statement import Statement
+from marginsvm.algorithms.exact.method import Turn
+from marginsvm.algorithms.exact.stage import Stage
 from marginsvm.algorithms.max_margin import ActiveSet
 from marginsvm.kernel_matrix import LinearAdapter, make_rows
 
@@ -24,10 +26,7 @@ class Inside(ActiveSet):
     """The exact solver without its other methods."""
 
     def start(self, problem):
-        return Interior.start(problem)
-
-    def step(self, problem, state):
-        return state.advance(problem, self.tol)
+        return Stage.of(Interior.start(problem))
 
 
 class ByInteriorPoints(MaxMarginClassifier):
@@ -208,9 +207,10 @@ def test_it_ends_with_tol_0():
     problem = LinearAdapter(X, make_rows(y, 3, balanced=True), 1.0)
     state = Interior.start(problem)
     for _ in range(101):
-        state, before = state.advance(problem, 0.0), state
+        before = state
+        state, turn = state.advance(problem, 0.0)
     assert state is before
-    assert not state.moving
+    assert turn == Turn.ENDED
 
 
 def test_which_problems_are_small():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import numpy as np
 
@@ -11,7 +12,7 @@ from marginsvm.algorithms.exact.hinge import hinge_candidates
 from marginsvm.algorithms.exact.interior.point import Point
 from marginsvm.algorithms.exact.interior.sides import Features, Gram, Side, WrittenOut
 from marginsvm.algorithms.exact.interior.statement import Statement
-from marginsvm.algorithms.exact.method import Method
+from marginsvm.algorithms.exact.method import Method, Turn
 from marginsvm.certify.candidate import Candidate
 from marginsvm.fit.interrupts import let_interrupts_through
 from marginsvm.kernel_matrix import KernelMatrixAdapter
@@ -55,6 +56,8 @@ class Interior(Method):
         Whether steps have come to an end.
     """
 
+    name: ClassVar[str] = "interior points"
+
     statement: Statement
     side: Side
     point: Point
@@ -77,14 +80,10 @@ class Interior(Method):
         side, q = _side_of(problem, statement), _begun(problem.rows)
         return cls(statement, side, Point.first(side, statement, statement.flat(q)))
 
-    @property
-    def moving(self) -> bool:
-        return not self.ended
-
-    def advance(self, problem: KernelMatrixAdapter, tol: float) -> Interior:
+    def advance(self, problem: KernelMatrixAdapter, tol: float) -> tuple[Interior, Turn]:
         """Some steps, and the bounds of where they end."""
         if self.ended:
-            return self
+            return self, Turn.ENDED
         now = self
         for _ in range(_ROUND):
             let_interrupts_through()
@@ -92,7 +91,8 @@ class Interior(Method):
             if now.ended or now._promises(tol):
                 break
         now = replace(now, point=now.point.refreshed(self.side))
-        return replace(now, candidates=now._bounds(problem))
+        now = replace(now, candidates=now._bounds(problem))
+        return now, Turn.STALLED if now.ended else Turn.NEARER
 
     def _stepped(self) -> Interior:
         """One step, unless rounding has left nothing of its system."""
