@@ -36,7 +36,8 @@ class Portfolio:
         set of thousands of rows.
     few_long : int
         Sparse examples, longer than a quarter of their number, up to which weights on all of them
-        come first.
+        come first: their support is nearly all of them, and known after ten epochs of ascent. Of
+        more, Newton's systems have fewer unknowns with weight than rows.
     direct, direct_sparse : int
         Features of dense and of sparse examples of two classes up to which the matrix of Newton's
         system is formed.
@@ -57,7 +58,7 @@ class Portfolio:
     hopeless: int = 1000
     easy_slack: float = 0.05
     hard_slack: float = 1e-3
-    few_long: int = 2000
+    few_long: int = 10_000
     direct: int = 1000
     direct_sparse: int = 500
     direct_classes: int = 1000
