@@ -405,3 +405,18 @@ def test_folds_with_the_hinge_loss_are_for_two_classes(rng):
     X, y = uneven(rng, k=3)
     with pytest.raises(ValueError, match="loss='hinge' is for two classes, but y has 3"):
         MaxMarginClassifierCV(loss="hinge").fit(X, y)
+
+
+@pytest.mark.parametrize(
+    ("y", "cv", "weight", "says"),
+    [
+        ([0, 0, 0, 0, 0, 1], None, None, r"fold 1 of 5 leaves examples of 1 class \[0\].* has 1 "),
+        ([0, 0, 0, 1, 1, 1], 3, [1, 1, 1, 1, 0, 0], r"fold 1 of 3 .* has 1 of positive weight"),
+        ([0, 0, 0, 1, 1, 1], [([0, 3], [2]), ([3, 4], [0])], None, r"fold 2 of 2 .* has 3"),
+    ],
+)
+@pytest.mark.filterwarnings("ignore:The least populated class")  # scikit-learn's
+def test_a_fold_of_one_class_is_named(y, cv, weight, says):
+    search = MaxMarginClassifierCV(cv=cv)
+    with pytest.raises(ValueError, match=f"{says}.*: pass folds as cv"):
+        search.fit(np.arange(6.0)[:, None], y, sample_weight=weight)
