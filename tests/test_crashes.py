@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from helpers.estimators import ESTIMATORS, fit, make, quiet
+from sklearn.exceptions import ConvergenceWarning
 
 from marginsvm import MaxMarginClassifier, check_certificate, check_separability
 
@@ -34,3 +35,14 @@ def test_a_constant_column_in_huge_units(form):
         model = MaxMarginClassifier().fit(form(FAR), [0, 1])
     check_certificate(model, form(FAR), [0, 1])
     assert model.margin_ == pytest.approx(1e-14)
+
+
+# One-hot rows of columns in units of 1e-81 and 1e-124, whose overlap no float64 C can outweigh.
+ONE_HOT = np.eye(3)[[2, 2, 2, 0, 1, 1, 0, 0]] * [1e-124, 1e-81, 1e-81]
+OF_ONE_HOT = [0, 0, 0, 0, 0, 0, 1, 1]
+
+
+def test_no_c_is_advised_that_float64_cannot_hold():
+    with pytest.warns(ConvergenceWarning, match="C < inf gives a soft margin.$") as caught:
+        MaxMarginClassifier(fit_intercept=False).fit(ONE_HOT, OF_ONE_HOT)
+    assert "start from" not in str(caught[0].message)

@@ -5,12 +5,14 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from helpers.battery import each, slow
 from helpers.estimators import ESTIMATORS, fit, make, overlapping, parameters, separable
 from sklearn.datasets import load_iris
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import balanced_accuracy_score
 from sklearn.metrics.pairwise import sigmoid_kernel
+from sklearn.preprocessing import StandardScaler
 
 from marginsvm import (
     MaxMarginClassifier,
@@ -18,6 +20,7 @@ from marginsvm import (
     SmoothedKernelPerceptron,
     check_certificate,
 )
+from marginsvm.algorithms.max_margin import ActiveSet
 from marginsvm.certify.certificate import at_most
 
 
@@ -171,6 +174,62 @@ def test_soft_margins_stop_where_rounding_hides_the_rest(rng):
     assert check_certificate(clf, X @ X.T, y)
     assert text.endswith("a smaller C leaves less to hide.")
     assert MaxMarginClassifier(C=1e-4, kernel="precomputed").fit(X @ X.T, y).status_ == "certified"
+
+
+@pytest.fixture
+def halted(monkeypatch):
+    """The exact solver, whose method does nothing more after its first round."""
+    step = ActiveSet.step
+
+    def halting(self, problem, state):
+        rounds = problem.__dict__.setdefault("_rounds_played", [])
+        rounds.append(1)
+        return step(self, problem, state) if len(rounds) <= 1 else state
+
+    monkeypatch.setattr(ActiveSet, "step", halting)
+    monkeypatch.setattr(ActiveSet, "moving", lambda self, state: False)
+
+
+@pytest.mark.parametrize("unit", [1.0, 1e3])
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_array])
+def test_a_stall_is_not_put_down_to_rounding_unless_it_is(form, unit, rng, halted):
+    X, y = separable(rng, n=600, d=30, margin=0.05)
+    X[:, 0] *= unit
+    text = warning_of(MaxMarginClassifier(C=1e3), form(X), y)
+    assert re.search(r"relative gap of \S+ > tol=1e-06. The last 10 rounds came no nearer; ", text)
+    assert "rounding" not in text
+    assert "a smaller C may be solved to the end" in text
+    assert ("features in similar units (StandardScaler) may help" in text) == (unit > 1.0)
+    if unit > 1.0:
+        low, high = map(
+            float, re.search(r"spread over about (\S+), others over (\S+)\.$", text).groups()
+        )
+        spread = np.abs(X - X.mean(axis=0)).max(axis=0)
+        assert 0.5 <= low / spread.min() <= 2.5
+        assert 0.5 <= high / spread.max() <= 2.5
+
+
+def test_a_stall_of_kernels_in_float32_says_what_is_known(rng, halted):
+    X, y = separable(rng, n=600, d=30, margin=0.05)
+    text = warning_of(MaxMarginClassifier(C=1.0, kernel="rbf"), X.astype(np.float32), y)
+    assert "The last 10 rounds came no nearer; kernel values in float32 have seven digits." in text
+    assert text.endswith("Pass X as float64.")
+
+
+def test_similar_units_are_advised_where_they_help():
+    X, y = nanoseconds()
+    text = warning_of(MaxMarginClassifier(), X, y)
+    assert "in similar units (StandardScaler) may help: some spread over about 1, others" in text
+    assert MaxMarginClassifier().fit(StandardScaler().fit_transform(X), y).status_ == "certified"
+
+
+def test_no_tolerance_is_advised_that_says_nothing(rng, halted):
+    """Bounds that are far apart are not worth accepting; a gap is never more than 1."""
+    X, y = separable(rng, n=600, d=30, margin=0.05)
+    X[:, 0] *= 1e4
+    text = warning_of(MaxMarginClassifier(C=1e5), X, y)
+    assert float(re.search(r"relative gap of (\S+) >", text)[1]) > 0.5
+    assert "accepts these bounds" not in text
 
 
 @pytest.mark.slow

@@ -165,8 +165,8 @@ class MaxMarginClassifier(CommonParameters, KernelParameters, DualStateMixin, Ba
         intercept, of ``LinearSVC(loss="hinge")``. Its objective is ``P = |w|^2 / 2 + C sum xi``,
         and ``margin_`` is ``1 / sqrt(2 P)``; see Notes.
     tol : float
-        Relative gap between the certified bounds at which the fit ends (dimensionless). If
-        rounding prevents it, the fit ends after ten rounds without progress, with the status
+        Relative gap between the certified bounds at which the fit ends (dimensionless). After ten
+        rounds without progress, which rounding may prevent, it ends with the status
         ``stalled``. With 0, all ``max_iter`` rounds are played.
     max_iter : int
         Largest number of rounds, those before a warm start included. A round solves the problem

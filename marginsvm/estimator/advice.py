@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
 from marginsvm._typing import Array
+from marginsvm.certify.certifiable import written_out
 from marginsvm.certify.checker.claims import relative_gap
 from marginsvm.fit import Algorithm, Progress
 from marginsvm.fit.progress import ConfirmedBounds
@@ -17,6 +19,12 @@ from marginsvm.kernel_matrix import KernelMatrixAdapter
 _DEARER = 10.0
 # Steps in search of the scale at which a predictor has the least slack.
 _STEPS = 30
+# Part of the published gap, or less, that rounds leave where most of it is rounding.
+_MOST = 0.5
+# Relative gap from which on bounds are not worth accepting.
+_WORTHLESS = 0.5
+# Factor between the spreads of two features up to which their units are similar: a digit.
+_SIMILAR = 10.0
 _IN_VAIN = "More rounds do not help:"
 
 
@@ -44,6 +52,8 @@ def remedies(
         return limit
     if _hidden_by_rounding(estimator):
         return _coarser(estimator, problem)
+    if estimator.status_ == "stalled":
+        return _stalled(estimator, problem)
     return _longer(estimator, problem)
 
 
@@ -81,9 +91,12 @@ def first_C(problem: KernelMatrixAdapter, bounds: ConfirmedBounds) -> float | No
     m = (margins + rows.expand(offsets[:, None] - offsets)).ravel()
     weight = np.broadcast_to(rows.weighted(np.ones(margins.shape)), margins.shape).ravel()
     scale, slack = _least_slack(m[np.isfinite(m)], weight[np.isfinite(m)])
-    if scale * norm <= 0.0 or slack <= 0.0:
+    if slack <= 0.0:
         return None
-    return float(0.5 * _DEARER * (scale * norm / problem.radius) ** 2 / slack)
+    with np.errstate(over="ignore"):
+        length = np.float64(scale) * norm / problem.radius
+        C = float(0.5 * _DEARER * length * length / slack)
+    return C if 0.0 < C < np.inf else None
 
 
 def _least_slack(m: Array, weight: Array) -> tuple[float, float]:
@@ -101,30 +114,69 @@ def _least_slack(m: Array, weight: Array) -> tuple[float, float]:
 
 
 def _hidden_by_rounding(estimator: Any) -> bool:
-    """Whether rounding hides the rest: the bounds of rounds have met, or no longer change."""
+    """Whether most of the gap is rounding: what bounds allow for it, in all digits but a round's.
+
+    The bounds of rounds, which allow for none, are then within the tolerance, or far nearer to
+    each other than the published ones.
+    """
     history = estimator.history_
-    met = relative_gap(history["margin"][-1], history["margin_bound"][-1]) <= estimator.tol
-    return estimator.status_ == "stalled" or met
+    of_rounds = relative_gap(history["margin"][-1], history["margin_bound"][-1])
+    return bool(of_rounds <= max(estimator.tol, _MOST * estimator.gap_))
 
 
 def _coarser(estimator: Any, problem: KernelMatrixAdapter) -> str:
-    """Advise a larger tolerance, or float64.
+    """Say that rounding hides the rest, and advise a larger tolerance, or float64.
 
     The exact solver computes in float64 with features of either type, but kernel values have
     the type of X.
     """
     kernel = estimator.kernel != "linear"
     if problem.precision == np.float32 and (kernel or estimator.status_ != "stalled"):
-        what = "the kernel matrix" if estimator.kernel == "precomputed" else "X"
-        return f"{_IN_VAIN} rounding in float32 hides the rest. Pass {what} as float64."
-    ways = []
-    if estimator.margin_ > 0:
-        ways.append(f"tol={_just_above(estimator.gap_):.0e} accepts these bounds")
+        return f"{_IN_VAIN} rounding in float32 hides the rest. {_wider(estimator)}."
+    ways = " and ".join(_ways(estimator, problem, "leaves less to hide", "show more"))
+    return f"{_IN_VAIN} rounding in float64 hides the rest{'; ' * bool(ways)}{ways}."
+
+
+def _stalled(estimator: Any, problem: KernelMatrixAdapter) -> str:
+    """Say that no method came nearer, which is all that is known, and what may help."""
+    text = f"The last {estimator._stopping().patience} rounds came no nearer"
+    if problem.precision == np.float32 and estimator.kernel != "linear":
+        return f"{text}; kernel values in float32 have seven digits. {_wider(estimator)}."
+    ways = " and ".join(_ways(estimator, problem, "may be solved to the end", "may help"))
+    return f"{text}{'; ' * bool(ways)}{ways}."
+
+
+def _wider(estimator: Any) -> str:
+    """Advise numbers of more digits."""
+    what = "the kernel matrix" if estimator.kernel == "precomputed" else "X"
+    return f"Pass {what} as float64"
+
+
+def _ways(
+    estimator: Any, problem: KernelMatrixAdapter, smaller: str, similar: str
+) -> Iterator[str]:
+    """Ways on from bounds that come no nearer; what a smaller C and similar units do, in words."""
+    if estimator.margin_ > 0.0 and estimator.gap_ < _WORTHLESS:
+        yield f"tol={_just_above(estimator.gap_):.0e} accepts these bounds"
     if np.isfinite(estimator.C):
-        ways.append("a smaller C leaves less to hide")
+        yield f"a smaller C {smaller}"
     elif estimator.margin_ <= 0:
-        ways.append(_softer(estimator, problem))
-    return f"{_IN_VAIN} rounding in float64 hides the rest; {' and '.join(ways)}."
+        yield _softer(estimator, problem)
+    if ranges := _different_units(problem):
+        yield f"features in similar units (StandardScaler) {similar}: {ranges}"
+
+
+def _different_units(problem: KernelMatrixAdapter) -> str:
+    """How far the narrowest and the widest feature spread, if these differ by much, in words."""
+    features = written_out(problem)
+    spread = None if features is None else features.spread()
+    if spread is None:
+        return ""
+    spread = np.sort(spread[spread > 0.0])
+    if not len(spread) or spread[-1] <= _SIMILAR * spread[0]:
+        return ""
+    least, largest = spread[[0, -1]] * problem.radius
+    return f"some spread over about {least:.1g}, others over {largest:.1g}"
 
 
 def _softer(estimator: Any, problem: KernelMatrixAdapter) -> str:
