@@ -79,6 +79,21 @@ class FoldScores(NamedTuple):
     gaps: Array
 
 
+def check_folds(parts: list[Array], y: Array, weight: Array | None) -> None:
+    """Refuse folds whose training part is of one class, before any of them is fitted."""
+    counted = np.ones(len(y), bool) if weight is None else weight > 0.0
+    for i, train in enumerate(parts):
+        labels = np.unique(y[train][counted[train]]).tolist()
+        if len(labels) < 2:
+            smallest = np.unique(y[counted], return_counts=True)[1].min()
+            raise ValueError(
+                f"fold {i + 1} of {len(parts)} leaves examples of {len(labels)} class {labels} to "
+                f"train on, of 2 or more (the smallest class has {smallest} of positive weight in "
+                "all): pass folds as cv that leave some of each class to train on, or give C "
+                "yourself, to MaxMarginClassifier, which needs no folds"
+            )
+
+
 @dataclass(frozen=True)
 class Fold:
     """The training part and the test part of some examples.

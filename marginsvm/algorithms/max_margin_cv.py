@@ -28,7 +28,7 @@ from sklearn.utils.validation import (
 
 from marginsvm._typing import Array
 from marginsvm.algorithms.exact.examples import MAX_EXAMPLES
-from marginsvm.algorithms.folds import FOLD_GAP, Decided, Fold
+from marginsvm.algorithms.folds import FOLD_GAP, Decided, Fold, check_folds
 from marginsvm.algorithms.max_margin import MaxMarginClassifier
 from marginsvm.algorithms.max_margin_path import costs_in_order, with_cost
 from marginsvm.estimator.declaring import parameter, with_parameters
@@ -211,7 +211,7 @@ class MaxMarginClassifierCV(
         split, scoring = self._routed(sample_weight, params)
         everyone = np.arange(len(y))  # folds may be given as masks
         splits = [(everyone[train], everyone[test]) for train, test in cv.split(X, y, **split)]
-        _check_folds([train for train, _ in splits], y, weight)
+        check_folds([train for train, _ in splits], y, weight)
         in_folds, K = _for_folds(model, training.gamma, self), None
         if self.kernel == "precomputed":
             K = X
@@ -324,21 +324,6 @@ def _validated(kernel: Any, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Ar
     if sample_weight is not None:
         weight = _check_sample_weight(sample_weight, X, dtype=np.float64)
     return canonical(X), column_or_1d(y), weight
-
-
-def _check_folds(parts: list[Array], y: Array, weight: Array | None) -> None:
-    """Refuse folds whose training part is of one class, before any of them is fitted."""
-    counted = np.ones(len(y), bool) if weight is None else weight > 0.0
-    for i, train in enumerate(parts):
-        labels = np.unique(y[train][counted[train]]).tolist()
-        if len(labels) < 2:
-            smallest = np.unique(y[counted], return_counts=True)[1].min()
-            raise ValueError(
-                f"fold {i + 1} of {len(parts)} leaves examples of {len(labels)} class {labels} to "
-                f"train on, of 2 or more (the smallest class has {smallest} of positive weight in "
-                "all): pass folds as cv that leave some of each class to train on, or give C "
-                "yourself, to MaxMarginClassifier, which needs no folds"
-            )
 
 
 def _for_folds(model: MaxMarginClassifier, gamma: float, search: Any) -> MaxMarginClassifier:
