@@ -6,7 +6,7 @@ The theorems are in test_smoothed and test_von_neumann; docs/papers.rst says whe
 import numpy as np
 import pytest
 from helpers.estimators import fit, overlapping, separable
-from helpers.games import game, optimum, rounds, unit_rows
+from helpers.games import game, optimum, rounds, smoothed, unit_rows
 from helpers.hard import chain, each_hard, lopsided, thin, within
 from helpers.oracle import best_margin
 from scipy.optimize import minimize, nnls
@@ -35,10 +35,11 @@ def test_lemma_4_of_ramdas(kind, rng):
     X, y = kind(rng, n=45)
     data = game(normalized(X), y)
     for state in rounds(SmoothedKernelPerceptron(), data, 100):
-        margins, q = data.margins(state.alpha), state.best_response.vector.coef
+        at = smoothed(state)
+        margins, q = data.margins(at.alpha), at.answer.coef
         entropy = np.sum(q[q > 0] * np.log(q[q > 0] * len(q)))
-        smooth = -margins @ q - state.mu * entropy
-        assert smooth >= -margins.min() - state.mu * np.log(len(q)) - 1e-12
+        smooth = -margins @ q - at.mu * entropy
+        assert smooth >= -margins.min() - at.mu * np.log(len(q)) - 1e-12
         assert smooth <= -margins.min() + 1e-12
 
 
@@ -111,7 +112,7 @@ def test_lemmas_1_and_3_where_a_separator_exists(margin, rng):
         assert loss(rho * f + 0.1 * rho * other) >= -0.5 * rho**2 * (1 + 1e-4)
     data, separators = game(normalized(X), y), 0
     for state in rounds(SmoothedKernelPerceptron(), data, 400):
-        w = A.T @ state.alpha.coef
+        w = A.T @ smoothed(state).alpha.coef
         assert loss(w) >= -0.5 * rho**2 * (1 + 1e-5)
         if loss(w) < 0:  # Lemma 1
             assert (A @ w).min() > 0
@@ -187,21 +188,20 @@ def test_lemmas_7_and_9_and_theorem_4_with_the_margin(d, rng):
     clf = PerceptronVonNeumann(gamma_outer=gamma, epsilon=epsilon, fit_intercept=False)
     lengths, limits, last = [], [], None
     for state in rounds(clf, data, 2000):
-        q, alpha, p = (
-            v.coef for v in (state.q, state.inner.alpha, state.inner.best_response.vector)
-        )
+        at = smoothed(state.inner)
+        q, alpha, p = state.q.coef, at.alpha.coef, at.answer.coef
         if state.t != last:
             last, far = state.t, distance_to_witnesses(A, q)
             length = np.linalg.norm(A.T @ q)
             limits.append(2 * np.sqrt(n) / state.delta * min(np.sqrt(2), length / radius))
             lengths.append(0)
         lengths[-1] += 1
-        mu, w = n * state.inner.mu, A.T @ alpha
+        mu, w = n * at.mu, A.T @ alpha
         value = -(A @ w) @ p - 0.5 * mu * np.sum((p - q) ** 2) + 0.5 * w @ w
         assert value >= -0.5 * mu * (far + 1e-6) ** 2 - 1e-12  # Lemma 9
-        if data.norm(state.inner.p) < epsilon:
+        if data.norm(at.p) < epsilon:
             break
-    assert data.norm(state.inner.p) < epsilon
+    assert data.norm(at.p) < epsilon
     assert all(m <= limit for m, limit in zip(lengths, limits, strict=True))
     later = lengths[len(lengths) // 2 :]  # |q| is below |rho| by then: sqrt(n) / |rho| decides
     assert max(later) <= 2 * np.sqrt(n) * gamma / radius
@@ -215,14 +215,13 @@ def test_lemma_8_where_a_separator_exists(kind, rng):
     rho = best_margin(X / np.linalg.norm(X, axis=1)[:, None], y, fit_intercept=False)
     enough, last, endless = 2 * np.sqrt(2 * n) / rho, 0, PerceptronVonNeumann(gamma_outer=1e9)
     for state in rounds(endless, data, int(enough) + 20):
-        q, alpha, p = (
-            v.coef for v in (state.q, state.inner.alpha, state.inner.best_response.vector)
-        )
-        mu, w = n * state.inner.mu, A.T @ alpha
+        at = smoothed(state.inner)
+        q, alpha, p = state.q.coef, at.alpha.coef, at.answer.coef
+        mu, w = n * at.mu, A.T @ alpha
         value = -(A @ w) @ p - 0.5 * mu * np.sum((p - q) ** 2) + 0.5 * w @ w
         assert value >= -(A @ w).min() + 0.5 * w @ w - mu - 1e-12
         if (A @ w).min() <= 0:
-            last = state.inner.k
+            last = at.k
     assert last > 10
     within(last, enough, "the last round without a separator")
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from helpers.estimators import fit, overlapping, separable
-from helpers.games import excessive_gap, game, rounds, unit_rows
+from helpers.games import excessive_gap, game, rounds, smoothed, unit_rows
 from helpers.hard import each_hard, lopsided, within
 from helpers.oracle import best_margin
 
@@ -27,12 +27,11 @@ def test_lemma_5_and_theorem_1(balanced, k, kind, rng):
 
     enough, last = 2 * np.sqrt(2 * np.log(data.n_rows)) / max(rho, 1e-12), 0
     for state in rounds(SmoothedKernelPerceptron(), data, min(int(enough) + 20, 300)):
-        gap = excessive_gap(data, state.alpha, state.p, state.mu, state.best_response, entropy)
-        assert gap <= 1e-12
-        assert data.norm(state.p) >= rho * (1 - 1e-5) - 1e-12
-        np.testing.assert_allclose(state.mu, 4 / (state.k + 1) / (state.k + 2))
-        if state.best_response.weights.min_margin <= 0:
-            last = state.k
+        at = smoothed(state)
+        assert excessive_gap(data, at.alpha, at.p, at.mu, at.answer, entropy) <= 1e-12
+        assert data.norm(at.p) >= rho * (1 - 1e-5) - 1e-12
+        if at.min_margin <= 0:
+            last = at.k
     if kind is lopsided:
         assert last > 20  # the statement can fail
         within(last, enough, "the last round without a separator")
@@ -45,8 +44,8 @@ def test_theorem_1_where_it_takes_rounds(kind, rng):
     rho = best_margin(X / np.linalg.norm(X, axis=1)[:, None], y, fit_intercept=False)
     enough, last = 2 * np.sqrt(2 * np.log(len(X))) / rho, 0
     for state in rounds(SmoothedKernelPerceptron(), data, int(enough) + 20):
-        if state.best_response.weights.min_margin <= 0:
-            last = state.k
+        if state.measured.min_margin <= 0:
+            last = state.t - 1  # the paper's k
     assert last > 10
     within(last, enough, "the last round without a separator")
 
@@ -69,13 +68,15 @@ def test_smoothed_perceptron_is_algorithm_4s(rng):
     ):
         alpha, mu = np.full(n, 1.0 / n), 2.0
         p = p_mu(alpha, mu)
-        for state in rounds(SmoothedKernelPerceptron(), data, 60):
-            theta = 2 / (state.k - 1 + 3)
+        for k, state in enumerate(rounds(SmoothedKernelPerceptron(), data, 60)):
+            at = smoothed(state)
+            np.testing.assert_allclose(at.alpha.coef, alpha, atol=1e-12)
+            np.testing.assert_allclose(at.p.coef, p, atol=1e-12)
+            np.testing.assert_allclose(at.mu, mu)
+            theta = 2 / (k + 3)
             alpha = (1 - theta) * (alpha + theta * p) + theta**2 * p_mu(alpha, mu)
             mu = (1 - theta) * mu
             p = (1 - theta) * p + theta * p_mu(alpha, mu)
-            np.testing.assert_allclose(state.alpha.coef, alpha, atol=1e-12)
-            np.testing.assert_allclose(state.p.coef, p, atol=1e-12)
 
 
 def test_a_round_is_one_product_with_the_gram_matrix(rng):
@@ -96,7 +97,7 @@ def test_theorems_on_mnist(shared_data):
 
     certified = SmoothedKernelPerceptron(fit_intercept=False, normalize=True).fit(X, y)
     for state in rounds(SmoothedKernelPerceptron(), rows, 100):
-        gap = excessive_gap(rows, state.alpha, state.p, state.mu, state.best_response, entropy)
-        assert gap <= 1e-12
-        if state.k > 2 * np.sqrt(2 * np.log(len(X))) / certified.margin_:
-            assert state.best_response.weights.min_margin > 0
+        at = smoothed(state)
+        assert excessive_gap(rows, at.alpha, at.p, at.mu, at.answer, entropy) <= 1e-12
+        if at.k > 2 * np.sqrt(2 * np.log(len(X))) / certified.margin_:
+            assert at.min_margin > 0

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from helpers.estimators import overlapping, separable
-from helpers.games import excessive_gap, game, rounds
+from helpers.games import excessive_gap, game, rounds, smoothed
 from helpers.hard import each_hard, thin, within
 from helpers.oracle import best_margin
 
@@ -21,12 +21,12 @@ def test_lemmas_8_and_9(balanced, k, kind, rng):
     X, y = kind(rng, n=45, k=k)
     data = LinearAdapter(normalized(X), make_rows(y, k, balanced=balanced))
     for state in rounds(PerceptronVonNeumann(gamma_outer=2.0), data, 200):
-        inner, centre = state.inner, state.q.coef
+        at, centre = smoothed(state.inner), state.q.coef
 
         def distance(q, centre=centre):
             return 0.5 * np.sum((q - centre) ** 2) / data.rows.prior
 
-        gap = excessive_gap(data, inner.alpha, inner.p, inner.mu, inner.best_response, distance)
+        gap = excessive_gap(data, at.alpha, at.p, at.mu, at.answer, distance)
         assert gap <= 1e-12
 
 
@@ -53,7 +53,7 @@ def test_theorem_4_where_the_classes_are_separable(kind, rng):
     for state in rounds(PerceptronVonNeumann(gamma_outer=2.0), data, 3000):
         calls += [0] * (state.t + 1 - len(calls))
         calls[-1] += 1
-        if separates := state.inner.best_response.weights.min_margin > 0:
+        if separates := state.inner.measured.min_margin > 0:
             break
     assert separates
     within(max(calls), 2 * np.sqrt(2 * len(X)) / rho, "rounds of the longest call")
@@ -76,9 +76,9 @@ def test_theorem_4_where_they_are_not(rng):
             lengths.append(0)
             last = state.t
         lengths[-1] += 1
-        if data.norm(state.inner.p) < epsilon:
+        if (length := data.norm(smoothed(state.inner).p)) < epsilon:
             break
-    assert data.norm(state.inner.p) < epsilon
+    assert length < epsilon
     assert np.all(np.diff(np.log2(goals)) <= -1 + 1e-9)  # eq. (15)
     assert len(goals) <= np.log2(1 / epsilon) + 1
     # Lemma 9: 2 sqrt(2 n) / delta, whatever rho is

@@ -50,9 +50,10 @@ METHODS = {
     "momentum, logistic loss": momentum(loss="logistic"),
     "Nesterov, textbook": momentum(momentum=m.NesterovSchedule(delay=3)),
     "Nesterov, his weights": momentum(momentum=NesterovWeights()),
+    "Nesterov, Wang's Algorithm 3": m.AcceleratedPerceptron(play="nesterov", **COMMON),
     "accelerated": m.AcceleratedPerceptron(**COMMON),
     "optimistic": m.OptimisticPerceptron(**COMMON),
-    "smoothed": m.SmoothedKernelPerceptron(**COMMON),
+    "mirror-prox": m.AcceleratedPerceptron(play="mirror_prox", **COMMON),
     "normalized descent": momentum(momentum="none"),
     "progressive rescaling": momentum(momentum="none", norm="progressive"),
     "the same, slower growth": momentum(

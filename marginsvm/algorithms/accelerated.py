@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+import numpy as np
 from sklearn.base import BaseEstimator
+from sklearn.utils._param_validation import StrOptions
 
 from marginsvm.dual_state import DualStateMixin
-from marginsvm.estimator.declaring import with_parameters
+from marginsvm.estimator.declaring import parameter, with_parameters
 from marginsvm.estimator.parameters import (
     CommonParameters,
     KernelParameters,
@@ -17,13 +19,16 @@ from marginsvm.estimator.parameters import (
 )
 from marginsvm.fit import Algorithm, Candidate, Requirements
 from marginsvm.kernel_matrix import KernelMatrixAdapter
-from marginsvm.kernel_matrix.responses import softmax
+from marginsvm.kernel_matrix.responses import Response, softmax
 from marginsvm.rows import Vector
 
 # Smoothing of the data player (units of the radius), times the strong convexity of the learner's
 # loss: the least for which what it gains by moving pays for what the learner loses by guessing
-# wrong.
+# wrong. The paper has 4: its steps are half as long, and its bounds twice as large.
 _MU = 2.0
+# The same where the data player guesses and the learner knows: t^2 / (2 mu) of round t must be at
+# most t (t - 1) / 4.
+_MU_OF_NESTEROV = 4.0
 
 
 @dataclass(frozen=True)
@@ -47,6 +52,30 @@ class AcceleratedState:
     W: Vector
     measured: Candidate | None = None
 
+    @property
+    def weight(self) -> float:
+        """Sum of the weights of the rounds (dimensionless)."""
+        return self.t * (self.t + 1) / 2.0
+
+
+def accelerated_start(problem: KernelMatrixAdapter, last: Vector) -> AcceleratedState:
+    """The state before the first round, in which the learner expects the pseudoexample ``last``."""
+    zeros = problem.zeros()
+    return AcceleratedState(0, last, zeros, zeros)
+
+
+def accelerated_round(
+    problem: KernelMatrixAdapter, state: AcceleratedState, mu: float, response: Response = softmax
+) -> AcceleratedState:
+    """One round: the learner guesses, and the data player answers to all its moves so far."""
+    t = state.t + 1
+    w = (2.0 / (t * (t + 1))) * (state.total + t * state.last)
+    W = problem.add_predictors(state.W, t * w)
+    best = problem.respond(W, mu, response)
+    weights = best.weights
+    measured = Candidate(W, 0.0, weights.min_margin, True, weights.offsets)
+    return AcceleratedState(t, best.vector, state.total + t * best.vector, W, measured)
+
 
 @dataclass(frozen=True)
 class AcceleratedPlay(Algorithm):
@@ -54,24 +83,26 @@ class AcceleratedPlay(Algorithm):
 
     The learner follows the leader and guesses that the data player moves as in the round before;
     the data player knows the learner's move, and follows the leader regularised by the entropy.
+    It is Algorithms 1 and 2 of the paper, and Algorithm 4 of Ramdas and Pena.
+
+    Attributes
+    ----------
+    smoothing : float
+        Of the data player (units of the radius), times the strong convexity of the learner's loss:
+        Ramdas and Pena's first mu, 2; the paper has 4.
     """
+
+    smoothing: float = _MU
 
     requires = Requirements(responses=(softmax,))
 
     def start(self, problem: KernelMatrixAdapter) -> AcceleratedState:
         """Begin with the best response to the zero predictor."""
-        zeros = problem.zeros()
-        return AcceleratedState(0, problem.respond(zeros).vector, zeros, zeros)
+        return accelerated_start(problem, problem.respond(problem.zeros()).vector)
 
     def step(self, problem: KernelMatrixAdapter, state: AcceleratedState) -> AcceleratedState:
         """One round of both players."""
-        t = state.t + 1
-        w = (2.0 / (t * (t + 1))) * (state.total + t * state.last)
-        W = problem.add_predictors(state.W, t * w)
-        best = problem.respond(W, _MU / problem.strong_convexity)
-        weights = best.weights
-        measured = Candidate(W, 0.0, weights.min_margin, True, weights.offsets)
-        return AcceleratedState(t, best.vector, state.total + t * best.vector, W, measured)
+        return accelerated_round(problem, state, self.smoothing / problem.strong_convexity)
 
     def candidates(
         self, problem: KernelMatrixAdapter, state: AcceleratedState
@@ -79,7 +110,101 @@ class AcceleratedPlay(Algorithm):
         """The sum of the learner's predictors, and that of the data's pseudoexamples."""
         assert state.measured is not None
         yield state.measured
-        yield Candidate(state.total, state.t * (state.t + 1) / 2)
+        yield Candidate(state.total, state.weight)
+
+
+@dataclass(frozen=True)
+class NesterovPlay(AcceleratedPlay):
+    """Algorithm 3: Nesterov's method on the exponential loss, in the weights of the paper.
+
+    The same game with the roles exchanged: the data player guesses that the learner moves as in
+    the round before, and the learner knows the data player's move. ``W`` is the paper's s, times
+    ``smoothing``. A round computes the margins of u, the point where its gradient is taken.
+    """
+
+    smoothing: float = _MU_OF_NESTEROV
+
+    def step(self, problem: KernelMatrixAdapter, state: AcceleratedState) -> AcceleratedState:
+        """One round: a gradient at u, and the sums v and s."""
+        t = state.t + 1
+        u = state.W + (2.0 / state.t) * state.total if state.t else state.W
+        best = problem.respond(u, self.smoothing)
+        weights, total = best.weights, state.total + t * best.vector
+        measured = Candidate(u, 0.0, weights.min_margin, True, weights.offsets)
+        W = state.W + (2.0 / (t + 1)) * total
+        return AcceleratedState(t, best.vector, total, W, measured)
+
+
+@dataclass(frozen=True)
+class MirrorProxState:
+    """After round ``t``: both players' second moves, and the sums of their first ones.
+
+    Attributes
+    ----------
+    t : int
+    second : Vector
+        The learner's second move, in the unit ball.
+    last : Vector
+        The pseudoexample of the data player's second move.
+    total, W : Vector
+        Sums of the first moves: of the data player's pseudoexamples, and of the learner's.
+    measured : Candidate or None
+    """
+
+    t: int
+    second: Vector
+    last: Vector
+    total: Vector
+    W: Vector
+    measured: Candidate | None = None
+
+
+@dataclass(frozen=True)
+class MirrorProx(Algorithm):
+    """Algorithm 5, of Yu, Kilinc-Karzan and Carbonell: mirror-prox for ``max_|w|<=1 min_q q'Aw``.
+
+    Both players move, look at each other's moves, and move again from where they were. A round is
+    two passes.
+    """
+
+    requires = Requirements(responses=(softmax,), n_responses=2)
+
+    def start(self, problem: KernelMatrixAdapter) -> MirrorProxState:
+        """Begin at the zero predictor and at the uniform weights."""
+        zeros = problem.zeros()
+        return MirrorProxState(0, zeros, problem.respond(zeros).vector, zeros, zeros)
+
+    def step(self, problem: KernelMatrixAdapter, state: MirrorProxState) -> MirrorProxState:
+        """Both moves of both players."""
+        step = 1.0 / np.sqrt(np.log(max(problem.n_rows, 2)))
+        first = _in_the_ball(problem, state.second + step * state.last)
+        pseudoexample = problem.respond(state.W + state.second, step).vector
+        second = _in_the_ball(problem, state.second + step * pseudoexample)
+        t, W, total = state.t + 1, state.W + first, state.total + pseudoexample
+        best = problem.respond(W, step)
+        weights = best.weights
+        measured = Candidate(W, 0.0, weights.min_margin, True, weights.offsets)
+        return MirrorProxState(t, second, best.vector, total, W, measured)
+
+    def candidates(
+        self, problem: KernelMatrixAdapter, state: MirrorProxState
+    ) -> Iterator[Candidate]:
+        """The sum of the learner's predictors, and that of the data's pseudoexamples."""
+        assert state.measured is not None
+        yield state.measured
+        yield Candidate(state.total, state.t)
+
+
+def _in_the_ball(problem: KernelMatrixAdapter, w: Vector) -> Vector:
+    """The nearest vector of norm 1 at most."""
+    return w / max(1.0, problem.norm(w))
+
+
+PLAYS: dict[str, Algorithm] = {
+    "optimistic": AcceleratedPlay(),
+    "nesterov": NesterovPlay(),
+    "mirror_prox": MirrorProx(),
+}
 
 
 @with_parameters
@@ -95,8 +220,8 @@ class AcceleratedPerceptron(
 
     It is :class:`~marginsvm.OptimisticPerceptron` with an average in which later rounds count more.
     After t rounds, the margin falls short of the maximum by O(log n / (gamma t^2)); the bound of
-    :class:`~marginsvm.MomentumMarginClassifier` has another factor log t. With ``p < 2`` it is the
-    accelerated p-norm perceptron.
+    :class:`~marginsvm.MomentumMarginClassifier` has another factor log t. With ``p < 2``, the
+    predictor has another norm.
 
     Parameters
     ----------
@@ -107,6 +232,13 @@ class AcceleratedPerceptron(
         Norm of the predictor (dimensionless); ``"sparse"`` is 1 + 1 / ln(n_features). Margins are
         then distances to the decision boundary in the dual norm, with 1/p + 1/q = 1. An intercept
         is not penalised, unlike in :class:`~marginsvm.DualLpPerceptron`.
+    play : {"optimistic", "nesterov", "mirror_prox"}
+        Who guesses and who knows. ``"optimistic"``: the learner guesses the data player's move
+        (Algorithms 1 and 2 of the paper; for p = 2 also
+        :class:`~marginsvm.SmoothedKernelPerceptron`). ``"nesterov"``, for p = 2: the data player
+        guesses (Algorithm 3, Nesterov's method on the exponential loss). ``"mirror_prox"``, for
+        p = 2: both guess, all rounds count the same, and a round is two passes (Algorithm 5); only
+        a separator, or a proof that there is none, is promised.
 
     Notes
     -----
@@ -121,25 +253,34 @@ class AcceleratedPerceptron(
     :math:`\sum_{s \le t} \alpha_s A^T p_s`     ``total``
     ==========================================  =========================================
 
-    The p of the paper is the norm of the examples, at least 2. It is called q here.
+    Norms of predictors are q-norms in the paper, and those of examples p-norms. Here they are p
+    and q.
 
     In units of the radius, with n rows of equal weight, the regrets of both players add up to at
     most :math:`2 \ln(n) / (p - 1)`. So the margin :math:`\gamma_t` after round t satisfies
     :math:`\gamma_t^2 \ge \gamma^2 - 8 \ln(n) / ((p - 1) t (t + 1))`; it is positive after
     :math:`\sqrt{8 \ln(n) / (p - 1)} / \gamma` rounds. The upper bound is at most
-    :math:`\sqrt{\gamma^2 + 8 \ln(n) / ((p - 1) t (t + 1))}`.
+    :math:`\sqrt{\gamma^2 + 8 \ln(n) / ((p - 1) t (t + 1))}`. The paper smooths the data player
+    twice as much, by 4, and its bounds (p = 2) are twice as large: Theorem 4 has
+    :math:`\gamma - 8 \ln(n) / (\gamma t (t + 1))` where we have 4. With ``play="nesterov"``, that
+    constant is :math:`8 \ln(n) + 2` (Theorem 6). With ``play="mirror_prox"`` the margin of the
+    average is positive after :math:`3 \sqrt{\ln n} / (2 \gamma)` rounds and, where nothing
+    separates, the upper bound is at most :math:`3 \sqrt{\ln n} / (2 t)` (Theorem 9).
 
     With ``nu``, p_t is the same among weights of at most :math:`1 / (\nu n)` each, and
     :math:`\ln(1 / \nu)` takes the place of :math:`\ln n`.
 
     For p = 2, ``W / 2`` is the sequence w of :class:`~marginsvm.MomentumMarginClassifier` with
-    the step :math:`(t + 1) / (t + 2)` in place of 1.
+    the step :math:`(t + 1) / (t + 2)` in place of 1; that of the paper has half of this step.
 
     References
     ----------
     G. Wang, R. Hanashiro, E. Guha, J. Abernethy. On Accelerated Perceptrons and Beyond. ICLR 2023,
-    arXiv:2210.09371. Theorems on margin maximization and on p-norms; the constants here are our
-    own.
+    arXiv:2210.09371. Algorithms 1 to 3 and 5, Theorems 3, 4, 6 and 9. Algorithm 4 is
+    :class:`~marginsvm.OptimisticPerceptron`; the rate for p-norms here is our own.
+
+    A. W. Yu, F. Kilinc-Karzan, J. Carbonell. Saddle Points and Accelerated Perceptron Algorithms.
+    ICML 2014.
 
     Examples
     --------
@@ -150,5 +291,11 @@ class AcceleratedPerceptron(
     'certified'
     """
 
-    def _algorithm(self) -> AcceleratedPlay:
-        return AcceleratedPlay()
+    play: str = parameter(StrOptions(set(PLAYS)), default="optimistic")
+
+    def _algorithm(self) -> Algorithm:
+        if self.play != "optimistic" and self.p != 2.0:
+            raise ValueError(
+                f'play="{self.play}" is for p=2, but p={self.p!r}: take play="optimistic"'
+            )
+        return PLAYS[self.play]

@@ -11,7 +11,12 @@ from sklearn.utils._param_validation import Interval
 
 from marginsvm.dual_state import DualStateMixin
 from marginsvm.estimator.declaring import parameter, with_parameters
-from marginsvm.estimator.parameters import CommonParameters, KernelParameters, ShareParameters
+from marginsvm.estimator.parameters import (
+    CommonParameters,
+    KernelParameters,
+    NormParameters,
+    ShareParameters,
+)
 from marginsvm.fit import Algorithm, Candidate, Requirements
 from marginsvm.kernel_matrix import KernelMatrixAdapter
 from marginsvm.kernel_matrix.responses import softmax
@@ -20,7 +25,10 @@ from marginsvm.rows import Vector
 
 @dataclass(frozen=True)
 class OptimisticState:
-    """After round ``t``: the last pseudoexample, their sum, and the sum of ``w_1..w_t``."""
+    """After round ``t``: the last pseudoexample, their sum, and ``W``.
+
+    The predictor of W is the sum of those of ``w_1..w_t``.
+    """
 
     t: int
     last: Vector
@@ -32,6 +40,8 @@ class OptimisticState:
 @dataclass(frozen=True)
 class OptimisticPlay(Algorithm):
     """Algorithm 1 of Hanashiro and Abernethy: both players expect the last round to come again.
+
+    With another norm than p = 2, it is Algorithm 4 of Wang, Hanashiro, Guha and Abernethy.
 
     Attributes
     ----------
@@ -57,10 +67,12 @@ class OptimisticPlay(Algorithm):
         """Lines 3 to 6, summed over the rounds."""
         mu = 1.0 if self.r is None else (self.r / problem.radius) ** 2
         w = state.total + state.last
-        W = state.W + w
-        best = problem.respond(W, mu)
+        W = problem.add_predictors(state.W, w)
+        best = problem.respond(W, mu / problem.strong_convexity)
         t, weights = state.t + 1, best.weights
-        measured = Candidate(W, t * (t + 1) / 2, weights.min_margin, True, weights.offsets)
+        adds = problem.strong_convexity == 1.0  # p = 2: W is a combination of rows
+        mass = t * (t + 1) / 2 if adds else 0.0
+        measured = Candidate(W, mass, weights.min_margin, True, weights.offsets)
         return OptimisticState(t, best.vector, state.total + best.vector, W, measured)
 
     def candidates(
@@ -74,7 +86,12 @@ class OptimisticPlay(Algorithm):
 
 @with_parameters
 class OptimisticPerceptron(
-    CommonParameters, ShareParameters, KernelParameters, DualStateMixin, BaseEstimator
+    NormParameters,
+    CommonParameters,
+    ShareParameters,
+    KernelParameters,
+    DualStateMixin,
+    BaseEstimator,
 ):
     r"""Perceptron of optimistic play: it separates within O(r^2 log n / gamma) rounds.
 
@@ -85,9 +102,15 @@ class OptimisticPerceptron(
 
     Parameters
     ----------
+    kernel : str or callable
+        ``"linear"`` or, for p = 2 only, ``"precomputed"``, a name known to
+        ``sklearn.metrics.pairwise.pairwise_kernels``, or ``kernel(X, Y) -> matrix``.
+    p : float in (1, 2] or "sparse"
+        Norm of the predictor (dimensionless); ``"sparse"`` is 1 + 1 / ln(n_features). Margins are
+        then distances to the decision boundary in the dual norm, with 1/p + 1/q = 1.
     r : float
-        Bound on the norms of the examples (units of X), which are measured from the mean if there
-        is an intercept. None takes the largest norm, which is the best choice in theory.
+        Bound on the norms of the examples (units of X; q-norms), which are measured from the mean
+        if there is an intercept. None takes the largest norm, which is the best choice in theory.
 
     Notes
     -----
@@ -95,7 +118,7 @@ class OptimisticPerceptron(
     paper                                       code
     ==========================================  =========================================
     :math:`\tilde x^{[t]}`                      ``last``: the best response in round t
-    :math:`w_t`                                 ``w``, mass t
+    :math:`w_t`                                 ``w``, mass t: its mirror image
     :math:`p_t`                                 ``problem.respond(W)``: a softmax, as the
                                                 product of all earlier p_s is
     :math:`\sum_{s \le t} w_s`                  ``W``: t times the output, mass t (t + 1) / 2
@@ -105,8 +128,10 @@ class OptimisticPerceptron(
     Line 5, summed over the rounds, is Appendix A.1: :math:`w_t` is the last pseudoexample
     plus the sum of them all. The average separates once
     :math:`t > (1 + 2 r^2 \ln(n)) / (2 \gamma)`, and ``n_iter_`` is that t where
-    ``stopping="separation"``. Where nothing separates, the sum W is the model: it tends
-    to the minimiser of the exponential loss.
+    ``stopping="separation"``. With p < 2, this is Algorithm 4 of Wang et al. (2023), whose p is
+    the q here. Their Theorem 7, for rows of norm at most 1, needs
+    :math:`t > \sqrt{2 \ln(n) / (p - 1)} / \gamma` and, for p = 2, is the better bound. Where
+    nothing separates, the sum W is the model: it tends to the minimiser of the exponential loss.
 
     With ``nu``, p_t is the same among weights of at most :math:`1 / (\nu n)` each, and
     :math:`\ln(1 / \nu)` takes the place of :math:`\ln n`.
@@ -115,6 +140,9 @@ class OptimisticPerceptron(
     ----------
     R. Hanashiro, J. Abernethy. Linear Separation via Optimism. 2020. Algorithm 1,
     Theorem 3.
+
+    G. Wang, R. Hanashiro, E. Guha, J. Abernethy. On Accelerated Perceptrons and Beyond. ICLR 2023.
+    Algorithm 4, Theorem 7.
 
     Examples
     --------

@@ -11,7 +11,11 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils._param_validation import Interval
 
-from marginsvm.algorithms.smoothed import SmoothedState, smoothed_round, smoothed_start
+from marginsvm.algorithms.accelerated import (
+    AcceleratedState,
+    accelerated_round,
+    accelerated_start,
+)
 from marginsvm.dual_state import DualStateMixin
 from marginsvm.estimator.declaring import parameter, with_parameters
 from marginsvm.estimator.parameters import KernelParameters, NormalizeParameters
@@ -21,19 +25,22 @@ from marginsvm.kernel_matrix import KernelMatrixAdapter
 from marginsvm.kernel_matrix.responses import Euclidean
 from marginsvm.rows import Vector
 
+_MU = 2.0  # smoothing (units of the radius) of the sum of all moves; the paper's mu_0, over n
+
 
 @dataclass(frozen=True)
 class IteratedState:
     """Outer round ``t`` with its centre ``q`` and goal ``delta``; the inner state.
 
-    ``hinge`` sums ``alpha / mu`` at the ends of the outer rounds so far;
-    ``contradiction`` is a proof found beforehand, or zero.
+    The inner rounds are those of ``AcceleratedPlay`` with a Euclidean response; ``hinge`` sums
+    their ``W`` at the ends of the outer rounds so far; ``contradiction`` is a proof found
+    beforehand, or zero.
     """
 
     t: int
     q: Vector
     delta: float
-    inner: SmoothedState
+    inner: AcceleratedState
     hinge: Vector
     contradiction: Vector
 
@@ -55,27 +62,28 @@ class IteratedSmoothed(Algorithm):
         q, nothing = problem.respond(problem.zeros()).vector, problem.zeros()
         return IteratedState(0, q, *self._inner(problem, q), nothing, contradiction(problem))
 
-    def _inner(self, problem: KernelMatrixAdapter, q: Vector) -> tuple[float, SmoothedState]:
+    def _inner(self, problem: KernelMatrixAdapter, q: Vector) -> tuple[float, AcceleratedState]:
         """Goal and first state of SNKPVN(q, delta)."""
-        start = smoothed_start(problem, q, Euclidean(centre=q.coef))
+        start = accelerated_round(problem, accelerated_start(problem, q), _MU, Euclidean(q.coef))
         return problem.norm(q) / self.gamma_outer, start
 
     def step(self, problem: KernelMatrixAdapter, state: IteratedState) -> IteratedState:
         """Play an inner round, after the lines of an outer one where these are due."""
-        p = state.inner.p
+        p = state.inner.total / state.inner.weight
         if problem.norm(p) < state.delta:  # SNKPVN returns it
-            hinge, (delta, inner) = state.hinge + _hinge(state.inner), self._inner(problem, p)
+            hinge, (delta, inner) = state.hinge + state.inner.W, self._inner(problem, p)
             state = replace(state, t=state.t + 1, q=p, delta=delta, inner=inner, hinge=hinge)
         response = Euclidean(centre=state.q.coef)
-        return replace(state, inner=smoothed_round(problem, state.inner, response))
+        return replace(state, inner=accelerated_round(problem, state.inner, _MU, response))
 
     def candidates(self, problem: KernelMatrixAdapter, state: IteratedState) -> Iterator[Candidate]:
         """The inner round's predictor and proof, and the proof that was found beforehand."""
         inner = state.inner
-        yield Candidate(inner.alpha, 1.0, inner.best_response.weights.min_margin)
-        yield Candidate(inner.p, 1.0)
+        assert inner.measured is not None
+        yield Candidate(inner.W, inner.weight, inner.measured.min_margin)
+        yield Candidate(inner.total, inner.weight)
         yield Candidate(state.contradiction, state.contradiction.mass)
-        yield Candidate(state.hinge + _hinge(inner), fallback=True)
+        yield Candidate(state.hinge + inner.W, fallback=True)
 
 
 @with_parameters
@@ -111,9 +119,9 @@ class PerceptronVonNeumann(NormalizeParameters, KernelParameters, DualStateMixin
     ================================  =================================================
     :math:`\gamma, \epsilon`          ``gamma_outer``, ``epsilon``
     :math:`q_t, \delta_t`             ``q``, ``delta``
-    :math:`\alpha_k, p_k`             ``inner.alpha``, ``inner.p``: vectors of mass 1
-    :math:`p_{\mu_k}^q(\alpha_k)`     ``problem.respond(alpha, mu, Euclidean(centre))``
-    :math:`\mu_k`                     n times ``inner.mu``
+    :math:`\alpha_k, p_k`             ``inner.W``, ``inner.total``, over ``inner.weight``
+    :math:`p_{\mu_k}^q(\alpha_k)`     ``problem.respond(W, 2, Euclidean(centre))``
+    :math:`\mu_k`                     2 n / ``inner.weight``
     ================================  =================================================
 
     The projection is onto the weights of mass 1 that are balanced, where an intercept is
@@ -122,7 +130,7 @@ class PerceptronVonNeumann(NormalizeParameters, KernelParameters, DualStateMixin
 
     Before the first round, equal examples of different classes are looked for: they are
     a proof by themselves. Where it ends without a separator, the model is the sum of
-    ``alpha / mu`` over the outer rounds: as
+    ``W / 2``, which is alpha / mu, over the outer rounds: as
     :math:`q_{t+1} \approx \Pi(q_t - G \alpha / \mu)` in each, its weights
     :math:`\Pi(q_0 - G \sum \alpha / \mu)` are those of a squared hinge at its minimum.
 
@@ -152,10 +160,6 @@ class PerceptronVonNeumann(NormalizeParameters, KernelParameters, DualStateMixin
 
     def _own_results(self, fitted: Fitted) -> dict[str, Any]:
         return {"n_outer_": fitted.progress.state.t + 1}
-
-
-def _hinge(inner: SmoothedState) -> Vector:
-    return inner.alpha / inner.mu
 
 
 def contradiction(problem: KernelMatrixAdapter) -> Vector:

@@ -156,7 +156,7 @@ class TrainingSet:
             used = requires.responses
             one_pass = used is not None and all(isinstance(r, OnePassResponse) for r in used)
             if store.remote and one_pass and np.isinf(estimator.C) and estimator.nu is None:
-                capacity = estimator.max_iter + _SPARE
+                capacity = requires.n_responses * estimator.max_iter + _SPARE
                 return LazyWeightsAdapter(store, *common, capacity=capacity)
             try:
                 return LinearAdapter(store, *common)

@@ -1,10 +1,13 @@
 """The papers' settings: games without an estimator around them, and their rounds."""
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from helpers.estimators import fit
 from marginsvm import DualLpPerceptron
 from marginsvm.kernel_matrix import LinearAdapter, LpNorm, make_rows
+from marginsvm.rows import Vector
 
 
 def rounds(estimator, data, n):
@@ -22,6 +25,24 @@ def game(X, y, p=2.0):
 
 def written_out(data, X, y):
     return np.where(y == 1, 1.0, -1.0)[:, None] * X / data.radius
+
+
+@dataclass(frozen=True)
+class Smoothed:
+    """A round of an accelerated play in the letters of Ramdas and Pena; mu over n, if Euclidean."""
+
+    k: int
+    mu: float
+    alpha: Vector
+    p: Vector
+    answer: Vector  # p_{mu_k}(alpha_k)
+    min_margin: float
+
+
+def smoothed(state):
+    """The round k = t - 1."""
+    alpha, p, mu = state.W / state.weight, state.total / state.weight, 2.0 / state.weight
+    return Smoothed(state.t - 1, mu, alpha, p, state.last, state.measured.min_margin)
 
 
 def unit_rows(X, y):
@@ -50,7 +71,7 @@ def optimum(data, X, y, p):
 
 def excessive_gap(data, alpha, p, mu, answer, distance):
     """``L_mu(alpha) + ||p||^2 / 2``; the answer to alpha is the maximiser in L_mu."""
-    margins, q = data.margins(alpha), answer.vector.coef
+    margins, q = data.margins(alpha), answer.coef
     inside = q > 0
     L = -np.sum(margins[inside] * q[inside]) - mu * distance(q) + 0.5 * data.norm(alpha) ** 2
     return L + 0.5 * data.norm(p) ** 2
