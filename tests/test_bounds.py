@@ -1,10 +1,13 @@
 """Bounds as functions of a problem and a vector, case by case."""
 
+from fractions import Fraction
+
 import numpy as np
 import pytest
 from helpers.oracle import best_margin
 
 from marginsvm.certify.bounds import lower_bound, rounding_error, upper_bound
+from marginsvm.certify.distribution import imbalance
 from marginsvm.certify.overlap import overlap_is_proved
 from marginsvm.kernel_matrix import GramAdapter, LinearAdapter, make_rows
 from marginsvm.rows import Vector
@@ -88,3 +91,22 @@ def test_a_soft_margin_does_not_say_that_the_examples_are_separated():
         predictor = lower_bound(problem, w)
         assert predictor.margin > 0.0
         assert not predictor.separates
+
+
+@pytest.mark.parametrize("n", [30, 3000])
+@pytest.mark.parametrize("k", [2, 3])
+def test_imbalance_is_no_less_than_in_fractions(k, n):
+    """Beside weights that balance, one of 1e-25: of few weights, it is not lost."""
+    rng, codes = np.random.default_rng(n), np.sort(np.arange(n + 1) % k)
+    rows, others = make_rows(codes, k, balanced=True), codes[:, None] != np.arange(k)
+    balanced = np.where(others, 0.1, 0.0)
+    balanced[5] *= 1e-24
+    for weights in (balanced, others * 2.0 ** -rng.uniform(0, 90, (n + 1, k))):
+        own = [sum(map(Fraction, line)) for line in weights.tolist()]
+        V = np.where(others, -1, 1) * np.where(others, [list(map(Fraction, w)) for w in weights], 0)
+        V = np.where(others, V, np.array(own)[:, None])
+        exact = float(abs(V.sum(axis=0)).sum()) / (2.0 if k == 2 else np.sqrt(2.0))
+        found = imbalance(rows, weights if k > 2 else weights.sum(axis=1))
+        lost = (n > 1024) * 1e3 * np.finfo(np.longdouble).eps * weights.sum()
+        assert exact <= found * (1.0 + 1e-15)
+        assert found <= exact * (1.0 + 1e-14) + lost
