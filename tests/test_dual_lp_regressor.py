@@ -2,6 +2,7 @@
 
 import pickle
 from dataclasses import replace
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ from helpers.battery import in_blocks, slow
 from helpers.checks import checks
 from helpers.estimators import CHECKED_ROUNDS, fit, quiet
 from helpers.games import theta
+from helpers.rational import has_solution
 from scipy.optimize import linprog, minimize, nnls
 from sklearn import config_context
 from sklearn.exceptions import ConvergenceWarning
@@ -487,6 +489,69 @@ def test_what_just_fits_is_never_called_infeasible():
     assert nothing_fits(X, y - 0.499, y + 0.499, alpha, intercept=False)
     assert not nothing_fits(X, y, y, np.zeros(2), intercept=False)
     assert not nothing_fits(X, y, y, -alpha, intercept=False)  # no gain
+
+
+@pytest.mark.parametrize("exact", [False, True])
+def test_an_end_that_is_exactly_zero_does_not_hide_the_proof(exact):
+    """In its place stood 5e-324 in the check, and 0 in the fit, which scaled it away."""
+    X, y = [[3.0], [2.0]], [-1.0, 2.0]  # -2 / 3 <= theta <= 0 and 1 / 2 <= theta <= 3 / 2
+    reg = fit(DualLpRegressor(epsilon=1.0, fit_intercept=False, random_state=0), X, y)
+    assert reg.feasible_ is False
+    check = check_certificate(reg, X, y, exact=exact)
+    assert check, check.reason
+    assert check.norm_bound == np.inf
+
+
+def nothing_fits_exactly(X, low, high, fit_intercept):
+    """Farkas' lemma in rationals: weights with no combination, but a gain of 1."""
+    rows = [[Fraction(v) for v in x] + [Fraction(1)] * fit_intercept for x in X.tolist()]
+    equations = [[*column, *(-v for v in column)] for column in zip(*rows, strict=True)]
+    gain = [*low, *(-v for v in high)]
+    return has_solution([*equations, gain], [Fraction(0)] * len(equations) + [Fraction(1)])
+
+
+@pytest.mark.parametrize("epsilon", [1.0, 0.1])
+def test_what_is_said_of_integers_is_true_and_confirmed(epsilon):
+    """Of small problems with ends of 0; and no weights prove what is not true."""
+    proved = 0
+    for seed in range(40):
+        rng = np.random.default_rng(seed)
+        n, d, fit_intercept = rng.integers(2, 7), rng.integers(1, 4), bool(rng.integers(0, 2))
+        X, y = rng.integers(-3, 4, (n, d)) * 1.0, rng.integers(-3, 4, n) * epsilon
+        params = {"epsilon": epsilon, "fit_intercept": fit_intercept, "max_iter": 200}
+        reg = fit(DualLpRegressor(random_state=0, **params), X, y)
+        low, high = ([Fraction(v) + Fraction(e) for v in y] for e in (-epsilon, epsilon))
+        truth = not nothing_fits_exactly(X, low, high, fit_intercept)
+        assert reg.feasible_ in (truth, None), seed
+        proved += reg.feasible_ is False
+        for exact in (False, True):
+            check = check_certificate(reg, X, y, exact=exact)
+            assert check, (seed, check.reason)
+        if truth:
+            null = np.linalg.svd(np.c_[X, np.ones(n)])[0][:, -1]
+            lie = {"norm_bound": np.inf, "widened_bound": 0.0, "feasible": False}
+            for weights in (null, -null, rng.integers(-2, 3, n)):
+                q = sp.csr_array((weights / max(abs(weights).sum(), 1.0))[:, None])
+                reg.certificate_ = replace(reg.certificate_, status="infeasible", weights=q, **lie)
+                assert not check_certificate(reg, X, y)
+    assert proved >= 10
+
+
+def test_ends_are_the_next_floats_outward():
+    """Exact where they can be: 0, and also numbers that lose digits where they are scaled."""
+    rng = np.random.default_rng(0)
+    y = rng.integers(-9, 10, 400) * 2.0 ** rng.integers(-60, 61, 400)
+    for radius in (0.0, 1.0, 0.1, 2.0**-40 + 2.0**-90, 5e-324):
+        ends = Intervals.around(y, radius)
+        for low, high, value in zip(ends.low, ends.high, y, strict=True):
+            exact = Fraction(value) - Fraction(radius), Fraction(value) + Fraction(radius)
+            assert Fraction(low) <= exact[0] < Fraction(np.nextafter(low, np.inf))
+            assert Fraction(np.nextafter(high, -np.inf)) < exact[1] <= Fraction(high)
+    tiny = rng.integers(-40, 41, 400) * 5e-324
+    scaled = Intervals(tiny, tiny).scaled(0.125)
+    for low, high, value in zip(scaled.low, scaled.high, tiny, strict=True):
+        assert Fraction(low) <= Fraction(value) / 8 <= Fraction(high)
+        assert high - low <= 5e-324
 
 
 def test_a_bound_short_of_a_proof_is_stated_as_such(rng):

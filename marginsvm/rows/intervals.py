@@ -55,10 +55,11 @@ class Intervals:
 
     @classmethod
     def around(cls, y: Array, radius: float) -> Intervals:
-        """Intervals ``[y - radius, y + radius]``, their ends moved outward by a rounding."""
-        if radius == 0.0:
-            return cls(y, y)
-        return cls(np.nextafter(y - radius, -np.inf), np.nextafter(y + radius, np.inf))
+        """Intervals ``[y - radius, y + radius]``; an end that is rounded is so outward.
+
+        One that is exact stays: 5e-324 in place of 0 would be an end that no proof can scale.
+        """
+        return cls(-_sum_rounded_up(-y, radius), _sum_rounded_up(y, radius))
 
     @property
     def size(self) -> float:
@@ -87,9 +88,25 @@ class Intervals:
         return np.where(np.isfinite(self.terms(alpha)), alpha, 0.0)
 
     def scaled(self, factor: float) -> Intervals:
-        """All ends multiplied by a power of two, which rounds nothing."""
-        return Intervals(self.low * factor, self.high * factor)
+        """All ends multiplied by a power of two; those too small for it are rounded outward."""
+        return Intervals(
+            -_product_rounded_up(-self.low, factor), _product_rounded_up(self.high, factor)
+        )
 
     def restrict(self, examples: Array) -> Intervals:
         """The intervals of some examples."""
         return Intervals(self.low[examples], self.high[examples])
+
+
+def _sum_rounded_up(x: Array, y: float) -> Array:
+    """The smallest float that is no less than ``x + y``, by Knuth's exact error of a sum."""
+    total = x + y
+    rest = total - x
+    error = (x - (total - rest)) + (y - rest)
+    return np.where(error > 0.0, np.nextafter(total, np.inf), total)
+
+
+def _product_rounded_up(x: Array, factor: float) -> Array:
+    """The smallest float that is no less than x times a power of two."""
+    product = x * factor
+    return np.where(product / factor < x, np.nextafter(product, np.inf), product)

@@ -20,7 +20,7 @@ from marginsvm.certify.checker.claims import relative_gap
 from marginsvm.certify.checker.examples import Examples, Setting
 from marginsvm.certify.checker.infeasible import nothing_fits
 from marginsvm.certify.checker.linear_space import LinearSpace
-from marginsvm.certify.checker.numbers import Numbers
+from marginsvm.certify.checker.numbers import Numbers, Rationals
 
 _STATUSES_WITHOUT_CLAIM = ("max_iter", "interrupted")
 
@@ -153,18 +153,20 @@ class NormProblem:
     def nothing_fits(self, q: NDArray) -> bool:
         """Whether exact weights near these are proved to show that no predictor fits.
 
-        Ends that are sums are rounded outward; so what does not fit them does not fit the exact
-        ones.
+        Ends that are sums are moved outward to the next floats, unless they are floats; so what
+        does not fit them does not fit the exact ones.
         """
-        low, high = self._low, self._high
-        if self._epsilon != 0.0:
-            low = np.nextafter(low - self._epsilon, -inf)
-            high = np.nextafter(high + self._epsilon, inf)
         few = np.flatnonzero(q.any(axis=1))
         X, intercept = self._space.as_given(few)[0], self._estimator.fit_intercept
-        return len(few) > 0 and any(
-            nothing_fits(X, low[few, j], high[few, j], q[few, j], intercept=intercept)
-            for j in range(q.shape[1])
+        low, high = self._low[few], self._high[few]
+        if self._epsilon != 0.0:
+            exact = Rationals()
+            epsilon = exact.number(self._epsilon)
+            low = np.vectorize(exact.down, otypes=[float])(exact.array(low) - epsilon)
+            high = np.vectorize(exact.up, otypes=[float])(exact.array(high) + epsilon)
+        return any(
+            nothing_fits(X, low[:, j], high[:, j], q[few, j], intercept=intercept)
+            for j in range(q.shape[1] if len(few) else 0)
         )
 
 
