@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from helpers.battery import each, each_and_toy, slow
+from helpers.claiming import claim
 from helpers.estimators import fit, make, overlapping, parameters, separable
 from helpers.oracle import best_margin, best_margin_of
 from hypothesis import HealthCheck, given, note, settings
@@ -72,18 +73,18 @@ def test_the_check_confirms_honest_fits_and_finds_false_ones(cls, k, fit_interce
         estimator = fit(make(cls, **params), X, y)
         check = check_certificate(estimator, X, y)
         assert check, check.reason
-        claim = estimator.certificate_
+        true = estimator.certificate_
         for lie in (
-            {"margin": claim.margin_bound * 1.01},
-            {"margin_bound": claim.margin * 0.99},
-            {"weights": claim.weights * 1.01},
-            {"weights": -claim.weights},
-            {"weights": claim.weights * np.nan},
+            {"margin": true.margin_bound * 1.01},
+            {"margin_bound": true.margin * 0.99},
+            {"weights": true.weights * 1.01},
+            {"weights": -true.weights},
+            {"weights": true.weights * np.nan},
             {"margin": np.inf},
             {"margin": np.nan},
             {"margin_bound": np.nan},
         ):
-            estimator.certificate_ = type(claim)(**{**vars(claim), **lie})
+            claim(estimator, true, **lie)
             found = check_certificate(estimator, X, y)
             assert not found
             assert found.reason

@@ -1,7 +1,6 @@
 """Raj and Bach's algorithms on intervals: the loops, the theorems, and what fits claim."""
 
 import pickle
-from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -9,6 +8,7 @@ import pytest
 import scipy.sparse as sp
 from helpers.battery import in_blocks, slow
 from helpers.checks import checks
+from helpers.claiming import claim
 from helpers.estimators import CHECKED_ROUNDS, fit, quiet
 from helpers.games import theta
 from helpers.rational import has_solution
@@ -532,7 +532,7 @@ def test_what_is_said_of_integers_is_true_and_confirmed(epsilon):
             lie = {"norm_bound": np.inf, "widened_bound": 0.0, "feasible": False}
             for weights in (null, -null, rng.integers(-2, 3, n)):
                 q = sp.csr_array((weights / max(abs(weights).sum(), 1.0))[:, None])
-                reg.certificate_ = replace(reg.certificate_, status="infeasible", weights=q, **lie)
+                claim(reg, status="infeasible", weights=q, **lie)
                 assert not check_certificate(reg, X, y)
     assert proved >= 10
 
@@ -588,11 +588,11 @@ def test_false_claims_are_found(C, rng):
         {"status": "certified", "widened_bound": 0.5 * true.norm},
     ]
     for changes in false:
-        reg.certificate_ = replace(true, **changes)
+        claim(reg, true, **changes)
         check = check_certificate(reg, X, y)
         assert not check, changes
         assert check.reason
-    reg.certificate_ = true
+    claim(reg, true)
     assert not check_certificate(reg, X, y + 0.1)
     reg.coef_ = 0.99 * reg.coef_
     assert not check_certificate(reg, X, y)

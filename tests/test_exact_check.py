@@ -1,12 +1,12 @@
 """A certificate may be pessimistic, never wrong: rational arithmetic with no tolerance at all."""
 
-import dataclasses
 from fractions import Fraction
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
 from helpers.battery import each, slow
+from helpers.claiming import claim
 from helpers.estimators import fit, make, overlapping, parameters, separable
 from helpers.oracle import best_margin
 from sklearn.datasets import load_breast_cancer, load_iris
@@ -15,6 +15,7 @@ from marginsvm import (
     DualLpPerceptron,
     MaxMarginClassifier,
     MomentumMarginClassifier,
+    VonNeumannClassifier,
     check_certificate,
 )
 from marginsvm.certify.bounds import upper_bound
@@ -126,12 +127,12 @@ def test_the_smallest_lies_are_found(better):
     X, y = load_iris(return_X_y=True)
     X, y = X[:100], y[:100]
     estimator = MaxMarginClassifier(tol=1e-13).fit(X, y)
-    claim = estimator.certificate_
+    true = estimator.certificate_
     for lie in (
-        {"margin": claim.margin * (1 + better)},
-        {"margin_bound": claim.margin_bound * (1 - better)},
+        {"margin": true.margin * (1 + better)},
+        {"margin_bound": true.margin_bound * (1 - better)},
     ):
-        estimator.certificate_ = dataclasses.replace(claim, **lie)
+        claim(estimator, true, **lie)
         check = check_certificate(estimator, X, y, exact=True)
         assert not check
         assert 0.0 < check.excess <= 1.01 * better
@@ -142,9 +143,7 @@ def test_weights_against_the_own_class_prove_nothing():
     estimator = fit(MomentumMarginClassifier(max_iter=20), X, y)
     weights = np.zeros((150, 3))
     weights[np.arange(150), y] = 1 / 150  # they would bring all classes together
-    estimator.certificate_ = dataclasses.replace(
-        estimator.certificate_, margin_bound=1e-15, weights=sp.csr_array(weights)
-    )
+    claim(estimator, margin_bound=1e-15, weights=sp.csr_array(weights))
     for exact in (False, True):
         assert not check_certificate(estimator, X, y, exact=exact)
 
@@ -154,9 +153,7 @@ def test_weights_of_examples_that_were_left_out_prove_nothing():
     y = np.array([0, 1, 1, 0])
     weight = np.array([1.0, 1.0, 0.0, 0.0])
     estimator = MaxMarginClassifier().fit(X, y, sample_weight=weight)
-    estimator.certificate_ = dataclasses.replace(
-        estimator.certificate_, weights=sp.csr_array(np.full((4, 1), 0.25)), margin_bound=0.0
-    )
+    claim(estimator, weights=sp.csr_array(np.full((4, 1), 0.25)), margin_bound=0.0)
     assert not check_certificate(estimator, X, y, weight)
 
 
@@ -178,18 +175,18 @@ def test_outcomes_are_checked(exact, rng):
         (mixed, Z, z, {"status": "separated"}),
     ):
         honest = estimator.certificate_
-        estimator.certificate_ = dataclasses.replace(honest, **lie)
+        claim(estimator, **lie)
         check = check_certificate(estimator, A, b, exact=exact)
         assert not check
         assert next(iter(lie)) in check.reason
-        estimator.certificate_ = honest
+        claim(estimator, honest)
 
 
 def test_a_soft_margin_separates_only_if_the_examples_are_separated(rng):
     X, y = overlapping(rng)
     estimator = fit(DualLpPerceptron(C=1.0, random_state=0), X, y)
     assert estimator.separable_ is None
-    estimator.certificate_ = dataclasses.replace(estimator.certificate_, separable=True)
+    claim(estimator, separable=True)
     assert "separable" in check_certificate(estimator, X, y).reason
 
 
@@ -201,6 +198,33 @@ def test_thin_margins_keep_their_digits():
     assert check_certificate(estimator, X, y, exact=True)
     X, y = load_iris(return_X_y=True)
     assert MaxMarginClassifier(tol=1e-12).fit(X[:100], y[:100]).gap_ < 1e-13
+
+
+def test_the_smallest_imbalance_is_paid_for():
+    """A weight of 1e-22, which extended precision lost, on a row of length 1e11."""
+    X = np.array([[-1.0, 0.0], [-2.0, 1e11], [3.0, 1e11], [0.0, 1e11]])
+    clf = fit(VonNeumannClassifier(C=1.0, max_iter=5), X, [0, 1, 1, 0])
+    check = check_certificate(clf, X, [0, 1, 1, 0], exact=True)
+    assert check, check.reason
+
+
+def test_one_long_row_does_not_cost_the_proof():
+    """Its weight is about 1 over the square of its length, and balanced by no other weight."""
+    for seed in range(60):
+        rng = np.random.default_rng(seed)
+        n, d, k = rng.integers(4, 20), rng.integers(1, 4), rng.choice([2, 2, 3])
+        X, y = rng.integers(-3, 4, (n, d)) * 1.0, np.append(np.arange(k), rng.integers(0, k, n - k))
+        X[:, 0] = 0.0
+        X[rng.integers(n), 0] = 10.0 ** rng.integers(10, 13)
+        cls = (VonNeumannClassifier, MaxMarginClassifier)[seed % 4 // 3]
+        clf = fit(cls(C=1.0, max_iter=5), X, y)
+        check = check_certificate(clf, X, y, exact=True)
+        assert check, (seed, check.reason)
+        true = clf.certificate_
+        lower, upper = max(check.margin, 0.0), check.margin_bound
+        for lie in ({"margin": np.nextafter(lower, 9.0)}, {"margin_bound": np.nextafter(upper, 0)}):
+            claim(clf, true, **lie)
+            assert not check_certificate(clf, X, y, exact=True)
 
 
 @pytest.mark.parametrize("kernel", ["linear", "precomputed"])

@@ -6,6 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from helpers.claiming import claim
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.svm import SVC, LinearSVC
@@ -90,13 +91,13 @@ def test_false_claims_are_refused():
     clf = fitted(X, y, 1.0)
     true = clf.certificate_
     assert check_certificate(clf, X, y)
-    for claim in (
+    for false in (
         replace(true, margin=true.margin * 1.001),
         replace(true, margin_bound=true.margin_bound * 0.999),
     ):
-        clf.certificate_ = claim
+        claim(clf, false)
         assert not check_certificate(clf, X, y)
-    clf.certificate_ = true
+    claim(clf, true)
     clf.C = 1.001
     assert not check_certificate(clf, X, y)
 
@@ -108,7 +109,7 @@ def test_weights_above_the_caps_prove_less():
     largest = {label: np.flatnonzero(y == label)[np.argmax(q[y == label])] for label in (1, -1)}
     for i in largest.values():  # stays balanced, but two rows weigh more
         q[i] += 0.05
-    clf.certificate_ = replace(clf.certificate_, weights=sp.csr_array((q / q.sum())[:, None]))
+    claim(clf, weights=sp.csr_array((q / q.sum())[:, None]))
     assert check_certificate(clf, X, y).margin_bound > 1.01 * clf.margin_bound_
 
 

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from helpers.battery import is_quick, over, slow
+from helpers.claiming import claim
 from helpers.estimators import ESTIMATORS, fit, make, parameters, quiet, separable
 from helpers.oracle import best_margin, best_margin_of, normalized_rows
 from helpers.pairwise import pairwise
@@ -223,10 +224,11 @@ def test_the_check_finds_another_constant_and_another_name(rng):
     X, y = separable(rng)
     clf = fit(PerceptronVonNeumann(normalize=True, stopping="gap"), X, y)
     assert check_certificate(clf, X, y)
-    claim, constant = clf.certificate_, clf.constant_
-    clf.certificate_ = replace(claim, of="X")
+    true, constant = clf.certificate_, clf.constant_
+    claim(clf, of="X")
     assert "not of X" in check_certificate(clf, X, y).reason
-    clf.certificate_, clf.constant_ = claim, 10.0 * constant
+    claim(clf, true)
+    clf.constant_ = 10.0 * constant
     assert not check_certificate(clf, X, y)
 
 

@@ -6,6 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from helpers.claiming import claim
 from helpers.estimators import fit
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -330,16 +331,16 @@ def test_false_claims_are_refused():
     q = true.weights.toarray().ravel()
     for label in (1, -1):  # stays balanced, but two rows weigh more
         q[np.flatnonzero(y == label)[np.argmax(q[y == label])]] += 0.05
-    for claim in (
+    for false in (
         replace(true, margin=true.margin * 1.001),
         replace(true, margin_bound=true.margin_bound * 0.999),
         replace(true, weights=sp.csr_array((q / q.sum())[:, None])),
         replace(true, separable=True),
         replace(true, nu=None),
     ):
-        clf.certificate_ = claim
+        claim(clf, false)
         assert not check_certificate(clf, X, y)
-    clf.certificate_ = true
+    claim(clf, true)
     clf.nu = 0.39
     assert "the margins are those with nu=0.39" in check_certificate(clf, X, y).reason
 

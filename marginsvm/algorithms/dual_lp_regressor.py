@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from marginsvm._typing import Array
 from marginsvm.algorithms.interval_ascent import AscentState, IntervalAscent
+from marginsvm.certify.checker.claims import OF_NORMS, published
 from marginsvm.certify.norm_certificate import NormCertificate
 from marginsvm.data.threads import single_threaded_blas
 from marginsvm.estimator.declaring import parameter, with_parameters
@@ -249,12 +250,7 @@ class DualLpRegressor(RandomParameters, PNormParameters, RegressorMixin, BaseEst
             "coef_": coef,
             "intercept_": np.broadcast_to(intercept, coef.shape[:-1])[()],
             "certificate_": certificate,
-            "norm_": certificate.norm,
-            "norm_bound_": certificate.norm_bound,
-            "gap_": certificate.gap,
-            "violation_": certificate.violation,
-            "feasible_": certificate.feasible,
-            "status_": status,
+            **published(certificate, OF_NORMS),
             "n_iter_": state.t,
             "history_": history.table(),
         }

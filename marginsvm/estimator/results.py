@@ -10,7 +10,7 @@ import numpy as np
 from marginsvm._cached import cached_property
 from marginsvm._typing import Array
 from marginsvm.certify.certificate import MarginCertificate
-from marginsvm.certify.checker.claims import rows_in_words
+from marginsvm.certify.checker.claims import OF_MARGINS, published, rows_in_words
 from marginsvm.estimator.training_set import TrainingSet
 from marginsvm.fit import Algorithm, Progress
 from marginsvm.fit.confirm import confirm
@@ -77,11 +77,7 @@ class Fitted:
             **self._model(),
             "classes_": self.training.classes,
             "certificate_": certificate,
-            "margin_": certificate.margin,
-            "margin_bound_": certificate.margin_bound,
-            "gap_": certificate.gap,
-            "separable_": certificate.separable,
-            "status_": status,
+            **published(certificate, OF_MARGINS),
             "n_iter_": self.progress.n_iter,
             "history_": _table(self.progress.history, self.unit),
         }

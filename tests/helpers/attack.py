@@ -4,8 +4,9 @@
     cd tests && python -m helpers.attack --cases 100000 --library torch
 
 Case i is ``hostile_problem(seed + i)`` for the i-th estimator, counted around; with ``--library``,
-for those that take arrays of other libraries, with such an array. Prints what was
-answered, by what is true; a case that fails is named with its seed, and the exit status is 1.
+for those that take arrays of other libraries, with such an array. In each case, each published
+attribute is then given another value, which the check must refuse. Prints what was answered, by
+what is true; a case that fails is named with its seed, and the exit status is 1.
 """
 
 import argparse
@@ -19,6 +20,7 @@ import numpy as np
 from joblib import Parallel, delayed
 from threadpoolctl import threadpool_limits
 
+from helpers.claiming import is_found
 from helpers.devices import LIBRARIES, ON_DEVICES, dispatching
 from helpers.estimators import ESTIMATORS
 from helpers.hostile import hostile_problem, truthful
@@ -41,6 +43,7 @@ def run(seed, number, library=None):
                 with context():
                     truth, clf = truthful(cls, X, y, fit_intercept, there, max_iter=ROUNDS)
                 answers[cls.__name__, truth, clf.separable_] += 1
+                assert is_found(clf, X, y, rng=np.random.default_rng(seed + i))
             except Exception:
                 failed.append((seed + i, cls.__name__, traceback.format_exc(limit=-2)))
             slowest = max(slowest, time.perf_counter() - start)

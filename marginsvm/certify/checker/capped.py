@@ -79,6 +79,11 @@ class PricedSlack(Capped):
             s = min(s, mass / (length * length))
         return 1 / self.numbers.sqrt(s * (2 * mass - s * length * length))
 
+    def nu(self, q: NDArray) -> Any:
+        """Largest share for which weights that sum to 1 exceed no cap of :class:`WorstShare`."""
+        used = q > 0
+        return (self.caps[used] / q[used]).min() / self.caps.sum()
+
 
 class WorstShare(Capped):
     """The mean of the worst values of a share of the examples; weights sum to 1."""

@@ -5,20 +5,29 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from math import inf
+from numbers import Real
 from typing import Any
 
 import numpy as np
 from sklearn.base import is_regressor
 
-from marginsvm.certify.checker.claims import relative_gap, rows_in_words
+from marginsvm.certify.checker.claims import (
+    OF_MARGINS,
+    OF_NORMS,
+    published,
+    relative_gap,
+    rows_in_words,
+)
 from marginsvm.certify.checker.host import examples_on_host, on_host, with_attributes_on_host
 from marginsvm.certify.checker.numbers import Floats, Rationals
 from marginsvm.certify.checker.problem import Problem
+from marginsvm.certify.checker.published import is_one_of, wrong_attributes, wrong_copies
 from marginsvm.certify.checker.regression import NormCheck, NormProblem, checked_norms
 from marginsvm.certify.checker.unwrapping import unwrapped
 
 _FLOAT_RTOL = 1e-7  # of the largest norm of an example: far above the rounding of float64 sums
 _NEGLIGIBLE = 1e-6  # of the scale: an upper bound at which any fit may give up on a separator
+_NU_RTOL = 1e-12  # of ``nu_``, which is no bound: sums of weights and quotients of them, in floats
 _STATUSES_WITHOUT_CLAIM = ("stalled", "max_iter", "stopped", "interrupted")
 
 
@@ -45,9 +54,12 @@ class CertificateCheck:
     >>> from marginsvm import MaxMarginClassifier, check_certificate
     >>> X, y = [[0.0], [1.0], [3.0]], [0, 0, 1]
     >>> clf = MaxMarginClassifier().fit(X, y)
+    >>> clf.margin_bound_ = 0.9  # not what the certificate says
+    >>> check_certificate(clf, X, y).reason
+    'margin_bound_ is 0.9, not 1.0000...'
     >>> clf.certificate_ = replace(clf.certificate_, margin_bound=0.9)  # a false claim
     >>> check_certificate(clf, X, y).reason
-    'the weights prove 1.0, not 0.9'
+    'the weights prove 1.0, not 0.9; gap_ is ...'
     """
 
     margin: float
@@ -73,8 +85,8 @@ def check_certificate(
     """Compute both bounds of a fitted estimator again, from the data alone.
 
     The lower bound comes from the predictor's decision values and its norm, the upper
-    bound from the certificate's weights; nothing else of the fit is used. ``separable_`` and
-    ``status_`` are checked against them.
+    bound from the certificate's weights; nothing else of the fit is used. What the certificate
+    says of these, and every fitted attribute that repeats it, is held against them.
 
     Parameters
     ----------
@@ -130,26 +142,37 @@ def check_certificate(
     >>> bool(check_certificate(clf, X, y)), bool(check_certificate(clf, X, y, exact=True))
     (True, True)
     """
-    estimator, X = unwrapped(estimator, "certificate_", X)
+    outermost, (estimator, X) = estimator, unwrapped(estimator, "certificate_", X)
+    fields = OF_NORMS if is_regressor(estimator) else OF_MARGINS
+    wrong = [*wrong_copies(outermost, estimator, fields)]
     estimator = with_attributes_on_host(estimator)
     X, y, sample_weight = examples_on_host(X), on_host(y), on_host(sample_weight)
     numbers = Rationals() if exact else Floats()
     rtol = (0.0 if exact else _FLOAT_RTOL) if rtol is None else rtol
     if is_regressor(estimator):
         regression = NormProblem(estimator, X, y, sample_weight, bounds, numbers)
-        return checked_norms(regression, estimator, rtol)
+        return checked_norms(regression, estimator, rtol, wrong)
     if exact and estimator.kernel not in ("linear", "precomputed"):
         raise ValueError(
             f"exact=True needs exact inner products, but the values of kernel={estimator.kernel!r} "
             "are rounded; fit with kernel='precomputed', and the kernel matrix is taken as exact"
         )
-    problem, claim = Problem(estimator, X, y, sample_weight, numbers), estimator.certificate_
+    return _checked_margins(
+        Problem(estimator, X, y, sample_weight, numbers), estimator, rtol, wrong
+    )
+
+
+def _checked_margins(
+    problem: Problem, estimator: Any, rtol: float, wrong: list[str]
+) -> CertificateCheck:
+    """Hold the claims of a classifier against what is found again; what else is wrong is known."""
+    claim, numbers = estimator.certificate_, problem.numbers
     lower, upper = problem.lower_bound(), problem.upper_bound(claim.weights)
     margin, margin_bound = numbers.down(lower), numbers.up(upper)
     # a margin below 0 claims nothing, as no best margin is
     margin_excess = _excess(problem, claim.margin, max(lower, 0 * lower), 1)
     bound_excess = _excess(problem, claim.margin_bound, upper, -1)
-    reasons = []
+    excess, reasons = numbers.up(max(margin_excess, bound_excess)), []
     if not margin_excess <= rtol:
         reasons.append(f"the predictor's margin is {margin!r}, not {claim.margin!r}")
     if not bound_excess <= rtol:
@@ -157,8 +180,11 @@ def check_certificate(
     if not problem.is_distribution(claim.weights):
         reasons.append("the weights are no distribution over the rows")
     reasons += [*_wrong_words(estimator), *_wrong_separable(claim, problem)]
-    reasons += _wrong_status(estimator, problem)
-    excess = numbers.up(max(margin_excess, bound_excess))
+    if excess < inf:  # the bounds are numbers
+        expected = published(claim, OF_MARGINS)
+        reasons += [*_wrong_status(estimator, problem), *wrong_attributes(estimator, expected)]
+        reasons += _wrong_nu(estimator, problem)
+    reasons += wrong
     return CertificateCheck(margin, margin_bound, excess, not reasons, "; ".join(reasons))
 
 
@@ -175,7 +201,7 @@ def _excess(problem: Problem, claimed: float, proved: Any, direction: int) -> An
     direction : {1, -1}
         1 for a lower bound, which is better if it is larger; -1 for an upper one.
     """
-    if not np.isfinite(claimed):
+    if not (isinstance(claimed, Real) and np.isfinite(claimed)):
         return inf
     number = problem.numbers.number
     excess = direction * (number(claimed) - proved) / number(problem.scale)
@@ -195,7 +221,7 @@ def _wrong_words(estimator: Any) -> Iterator[str]:
 
 def _wrong_separable(claim: Any, problem: Problem) -> Iterator[str]:
     """What is wrong with ``separable``."""
-    if claim.separable not in (True, False, None):
+    if not any(claim.separable is word for word in (True, False, None)):
         yield f"separable is {claim.separable!r}, which is none of True, False and None"
     elif claim.separable is None:
         return
@@ -205,6 +231,15 @@ def _wrong_separable(claim: Any, problem: Problem) -> Iterator[str]:
         yield "separable is False, but no exact weights near these are known to prove it"
 
 
+def _wrong_nu(estimator: Any, problem: Problem) -> Iterator[str]:
+    """What is wrong with ``nu_``, which only the hinge loss has: it follows from the weights."""
+    found, nu = getattr(estimator, "nu_", None), problem.nu(estimator.certificate_.weights)
+    if nu is None and found is not None:
+        yield f"nu_ is {found!r}, but slack does not cost its size"
+    elif nu is not None and not (isinstance(found, float) and abs(found - nu) <= _NU_RTOL * nu):
+        yield f"nu_ is {found!r}, but the weights say {float(nu)!r}"
+
+
 def _wrong_status(estimator: Any, problem: Problem) -> Iterator[str]:
     """What is wrong with ``status``, given that the bounds are right.
 
@@ -212,7 +247,7 @@ def _wrong_status(estimator: Any, problem: Problem) -> Iterator[str]:
     unless a comparison says so.
     """
     claim, tol = estimator.certificate_, estimator.tol
-    if claim.status in _STATUSES_WITHOUT_CLAIM:
+    if is_one_of(claim.status, _STATUSES_WITHOUT_CLAIM):
         return
     negligible = max(tol, getattr(estimator, "epsilon", 0.0), _NEGLIGIBLE)
     inseparable = claim.separable is not None and not claim.separable
@@ -222,7 +257,7 @@ def _wrong_status(estimator: Any, problem: Problem) -> Iterator[str]:
         "separated": problem.separation() > 0,
         "no_margin": np.isinf(estimator.C) and nothing_left,
     }
-    if claim.status not in holds:
+    if not is_one_of(claim.status, holds):
         known = ", ".join([*holds, *_STATUSES_WITHOUT_CLAIM])
         yield f"the status is {claim.status!r}, which is none of {known}"
     elif not holds[claim.status]:

@@ -3,6 +3,18 @@
 from __future__ import annotations
 
 from math import inf
+from typing import Any
+
+# What is published as fitted attributes, too, under its name with "_": fields of a certificate, and
+# parameters that a search has chosen. (``nu_`` is no field: it follows from the weights.)
+OF_MARGINS = ("margin", "margin_bound", "gap", "separable", "status")
+OF_NORMS = ("norm", "norm_bound", "gap", "violation", "feasible", "status")
+OF_SEARCHES = ("C",)
+
+
+def published(source: Any, names: tuple[str, ...]) -> dict[str, Any]:
+    """Fitted attributes that say what a certificate, or a parameter of an estimator, says."""
+    return {f"{name}_": getattr(source, name) for name in names}
 
 
 def relative_gap(lower: float, upper: float) -> float:

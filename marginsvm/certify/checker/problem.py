@@ -23,12 +23,13 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from marginsvm.certify.checker.capped import capped
+from marginsvm.certify.checker.capped import PricedSlack, capped
 from marginsvm.certify.checker.examples import Examples, Setting
 from marginsvm.certify.checker.kernel_space import KernelSpace
 from marginsvm.certify.checker.linear_space import LinearSpace
 from marginsvm.certify.checker.numbers import Numbers
 from marginsvm.certify.checker.overlap import nothing_separates
+from marginsvm.certify.checker.published import is_csr
 
 _SUM_TOLERANCE = 1e-9  # from 1, of weights that sum to 1 but for the rounding of each
 _SURCHARGE = 3.0  # norms of the mean in the scale: see ``Problem.scale``
@@ -146,7 +147,7 @@ class Problem:
     def _may_be_weights(self, weights: sp.csr_array) -> bool:
         """Whether there is a finite number, not below 0, for each row."""
         shape = self._examples.n_given, 1 if self._binary else self._n_classes
-        fits = weights.shape == shape
+        fits = is_csr(weights, shape)
         return fits and bool(np.all((weights.data >= 0) & (weights.data < np.inf)))
 
     def _row_weights(self, weights: sp.csr_array) -> NDArray:
@@ -165,6 +166,11 @@ class Problem:
             return False
         mass = self.numbers.up(self._row_weights(weights).sum())
         return abs(mass - 1.0) <= _SUM_TOLERANCE and abs(weights.sum() - 1.0) <= _SUM_TOLERANCE
+
+    def nu(self, weights: sp.csr_array) -> Any:
+        """Parameter of NuSVC that goes with weights; None: slack does not cost its size."""
+        slack = self._capped
+        return slack.nu(self._row_weights(weights)) if isinstance(slack, PricedSlack) else None
 
     def overlap_is_proved_by(self, weights: sp.csr_array) -> bool:
         """Whether exact weights near these are proved to show that nothing separates.

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from math import inf
+from numbers import Real
 from types import SimpleNamespace
 from typing import Any
 
@@ -16,11 +17,12 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import _check_sample_weight
 
-from marginsvm.certify.checker.claims import relative_gap
+from marginsvm.certify.checker.claims import OF_NORMS, published, relative_gap
 from marginsvm.certify.checker.examples import Examples, Setting
 from marginsvm.certify.checker.infeasible import nothing_fits
 from marginsvm.certify.checker.linear_space import LinearSpace
 from marginsvm.certify.checker.numbers import Numbers, Rationals
+from marginsvm.certify.checker.published import is_csr, is_one_of, wrong_attributes
 
 _STATUSES_WITHOUT_CLAIM = ("max_iter", "interrupted")
 
@@ -54,7 +56,7 @@ class NormCheck:
     True
     >>> reg.certificate_ = replace(reg.certificate_, norm_bound=2.1)  # a false claim
     >>> check_certificate(reg, X, y).reason
-    'norm_bound does not hold'
+    'norm_bound does not hold; norm_bound_ is 1.9999..., not 2.1'
     """
 
     norm: float
@@ -147,7 +149,7 @@ class NormProblem:
     def weights(self, claim: Any) -> NDArray | None:
         """The claimed weights of the examples that take part; None if they can be none."""
         shape = self._examples.n_given, self._low.shape[1]
-        fits = claim.weights.shape == shape and np.isfinite(claim.weights.data).all()
+        fits = is_csr(claim.weights, shape) and np.isfinite(claim.weights.data).all()
         return claim.weights.toarray()[self._examples.kept] if fits else None
 
     def nothing_fits(self, q: NDArray) -> bool:
@@ -179,12 +181,13 @@ def _ends(y: Any, bounds: Any, n: int) -> tuple[NDArray, NDArray]:
     return bounds[..., 0].reshape(n, -1), bounds[..., 1].reshape(n, -1)
 
 
-def checked_norms(problem: NormProblem, estimator: Any, rtol: float) -> NormCheck:
-    """Hold the claims of a regressor's certificate against what is found again."""
+def checked_norms(problem: NormProblem, estimator: Any, rtol: float, wrong: list[str]) -> NormCheck:
+    """Hold the claims of a regressor against what is found again; what else is wrong is known."""
     claim, numbers, number = estimator.certificate_, problem.numbers, problem.numbers.number
     q, norm, violation = problem.weights(claim), problem.norm(), problem.violation()
-    claimed = (claim.norm, claim.widened_bound, claim.violation)
-    if q is None or not np.isfinite(claimed).all() or np.isnan(claim.norm_bound):
+    claimed = (claim.norm, claim.widened_bound, claim.violation, claim.norm_bound)
+    numeric = all(isinstance(number, Real) for number in claimed)
+    if q is None or not (numeric and np.isfinite(claimed[:3]).all()) or np.isnan(claim.norm_bound):
         why = "the bounds or the weights are no numbers for these examples"
         return NormCheck(numbers.up(norm), 0.0, numbers.up(violation), inf, False, why)
     length, gain = problem.length_and_gain(q)
@@ -207,6 +210,7 @@ def checked_norms(problem: NormProblem, estimator: Any, rtol: float) -> NormChec
     if infeasible and not proved:
         reasons.append("no exact weights near these are known to prove that nothing fits")
     reasons += _wrong_words(problem, estimator, hard=hard)
+    reasons += [*wrong_attributes(estimator, published(claim, OF_NORMS)), *wrong]
     bound = inf if proved else numbers.down(max(gain / length, 0 * gain)) if length > 0 else 0.0
     excess = max(found.values())
     return NormCheck(
@@ -217,10 +221,10 @@ def checked_norms(problem: NormProblem, estimator: Any, rtol: float) -> NormChec
 def _wrong_words(problem: NormProblem, estimator: Any, *, hard: bool) -> Iterator[str]:
     """What is wrong with ``status`` and ``feasible``, given that the numbers are right."""
     claim, tol = estimator.certificate_, estimator.tol
-    feasible = {True: claim.violation == 0.0, False: claim.norm_bound == inf, None: True}
-    if not feasible.get(claim.feasible, False):
+    words = {True: claim.violation == 0.0, False: claim.norm_bound == inf, None: True}
+    if not any(claim.feasible is word and holds for word, holds in words.items()):
         yield f"feasible is {claim.feasible!r}, which the bounds do not say"
-    if claim.status in _STATUSES_WITHOUT_CLAIM:
+    if is_one_of(claim.status, _STATUSES_WITHOUT_CLAIM):
         return
     # the rounding of the violation of zero, by the fit and here
     allowed = tol * float(problem.violation(of_zero=True)) * (1.0 + 1e-9) if hard else inf
@@ -229,7 +233,7 @@ def _wrong_words(problem: NormProblem, estimator: Any, *, hard: bool) -> Iterato
         "certified": gap <= tol and claim.violation <= allowed,
         "infeasible": claim.norm_bound == inf,
     }
-    if claim.status not in holds:
+    if not is_one_of(claim.status, holds):
         known = ", ".join([*holds, *_STATUSES_WITHOUT_CLAIM])
         yield f"the status is {claim.status!r}, which is none of {known}"
     elif not holds[claim.status]:

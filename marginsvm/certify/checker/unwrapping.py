@@ -2,10 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
+
+
+def layers(estimator: Any) -> Iterator[Any]:
+    """Yield an estimator and those within it: last steps and best estimators."""
+    while True:
+        yield estimator
+        if isinstance(estimator, Pipeline):
+            estimator = estimator[-1]
+        elif hasattr(estimator, "best_estimator_"):
+            estimator = estimator.best_estimator_
+        else:
+            return
 
 
 def unwrapped(estimator: Any, attribute: str, X: Any = None) -> tuple[Any, Any]:
@@ -34,19 +47,13 @@ def unwrapped(estimator: Any, attribute: str, X: Any = None) -> tuple[Any, Any]:
         If there is no such estimator in it.
     """
     found = None
-    while True:
-        found = (estimator, X) if hasattr(estimator, attribute) else found
-        if isinstance(estimator, Pipeline):
-            if X is not None and len(estimator.steps) > 1:
-                X = estimator[:-1].transform(X)
-            estimator = estimator[-1]
-        elif hasattr(estimator, "best_estimator_"):
-            estimator = estimator.best_estimator_
-        else:
-            break
-    check_is_fitted(estimator)
+    for layer in layers(estimator):
+        found = (layer, X) if hasattr(layer, attribute) else found
+        if isinstance(layer, Pipeline) and X is not None and len(layer.steps) > 1:
+            X = layer[:-1].transform(X)
+    check_is_fitted(layer)
     if found is None:
-        raise TypeError(f"{type(estimator).__name__} has no {attribute}: {_advice(estimator)}")
+        raise TypeError(f"{type(layer).__name__} has no {attribute}: {_advice(layer)}")
     return found
 
 

@@ -1,0 +1,73 @@
+"""False claims: consistent ones, of certificate and attributes alike, and ones of attributes alone.
+
+What is published is listed here once more, by the manual (``docs/certificate.rst``).
+"""
+
+from dataclasses import replace
+
+import numpy as np
+
+from marginsvm import check_certificate
+
+OF_MARGINS = ("margin_", "margin_bound_", "gap_", "separable_", "status_")
+OF_NORMS = ("norm_", "norm_bound_", "gap_", "violation_", "feasible_", "status_")
+
+_ABSENT = object()
+_WORDS = [None, True, False, np.True_, 1, "certified", "no_margin", "infeasible", "unknown"]
+_NUMBERS = [np.nan, np.inf, -np.inf, -1.0, 0.0, 1.0, 100.0, 1e-300]
+
+
+def attributes(estimator):
+    """Names of the attributes that state a claim."""
+    names = OF_NORMS if hasattr(estimator, "norm_") else OF_MARGINS
+    return [*names, *(name for name in ("nu_", "C_") if hasattr(estimator, name))]
+
+
+def claim(estimator, certificate=None, **changes):
+    """Publish a certificate, or the own one with changes, in all attributes that repeat it."""
+    certificate = replace(certificate or estimator.certificate_, **changes)
+    estimator.certificate_ = certificate
+    for name in attributes(estimator):
+        if hasattr(certificate, name[:-1]) and name != "nu_":  # which follows from the weights
+            setattr(estimator, name, getattr(certificate, name[:-1]))
+
+
+def other_values(value):
+    """What else may stand in an attribute; of numbers, also numbers near to it."""
+    others = [_ABSENT, [value], np.array(value), np.array([value]), str(value), *_WORDS, *_NUMBERS]
+    if isinstance(value, float):
+        others += [value * (1 + 1e-9), value * (1 - 1e-9), value + 1e-300, np.float32(value)]
+    same = (type(other) is type(value) and other == value for other in others)
+    return [other for other, is_same in zip(others, same, strict=True) if not is_same]
+
+
+def tampered(estimator, rng=None):
+    """Yield the name of an attribute, and its value, while it has another one.
+
+    Each attribute in turn gets all values or, with ``rng``, one that is drawn.
+    """
+    for name in attributes(estimator):
+        honest = getattr(estimator, name)
+        others = other_values(honest)
+        for other in others if rng is None else [others[rng.integers(len(others))]]:
+            if other is _ABSENT:
+                delattr(estimator, name)
+            else:
+                setattr(estimator, name, other)
+            yield name, other
+            setattr(estimator, name, honest)
+
+
+def is_found(estimator, *data, holder=None, rng=None, **options):
+    """Whether each tampered attribute is refused, as the reason, whoever else holds the estimator.
+
+    ``data`` and ``options`` are those of ``check_certificate``, which must confirm the honest ones.
+    """
+    holder = holder or estimator
+    check = check_certificate(holder, *data, **options)
+    assert check, check.reason
+    for name, value in tampered(estimator, rng):
+        check = check_certificate(holder, *data, **options)
+        assert not check, f"{name} = {value!r} is confirmed"
+        assert name in check.reason, f"{name} = {value!r}: {check.reason}"
+    return bool(check_certificate(holder, *data, **options))

@@ -1,0 +1,155 @@
+"""Users read attributes: those that do not say what the certificate says are refused."""
+
+import pickle
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from helpers.attack import run as attack
+from helpers.claiming import attributes, claim, is_found
+from helpers.estimators import ESTIMATORS, fit, overlapping, quiet, separable
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from marginsvm import (
+    DualLpRegressor,
+    MaxMarginClassifier,
+    MaxMarginClassifierCV,
+    MomentumMarginClassifier,
+    check_certificate,
+)
+
+
+def test_other_attributes_than_those_of_the_certificate_are_refused(rng):
+    X, y = separable(rng)
+    clf = MaxMarginClassifier().fit(X, y)
+    clf.margin_, clf.margin_bound_, clf.separable_, clf.status_ = 100, 200, False, "no_margin"
+    check = check_certificate(clf, X, y)
+    assert not check
+    for name in ("margin_ is 100, not", "margin_bound_ is 200", "separable_ is False", "status_"):
+        assert name in check.reason
+    assert "gap_" not in check.reason
+
+
+def test_the_attack_is_repelled():
+    """Two hostile problems for each estimator, each attribute with a value that is drawn."""
+    answers, failed, _ = attack(0, 2 * len(ESTIMATORS))
+    assert not failed, failed[0][-1]
+    assert len({name for name, *_ in answers}) == len(ESTIMATORS)
+
+
+@pytest.mark.parametrize("exact", [False, True])
+def test_the_exact_check_reads_them_as_well(exact, rng):
+    X, y = separable(rng, n=12, k=3)
+    assert is_found(MaxMarginClassifier().fit(X, y), X, y, exact=exact)
+    clf = MaxMarginClassifier(kernel="precomputed", C=1.0).fit(X @ X.T, y)
+    assert is_found(clf, X @ X.T, y, exact=exact)
+
+
+@pytest.mark.parametrize("exact", [False, True])
+def test_nu_is_that_of_the_weights(exact, rng):
+    X, y = overlapping(rng)
+    weight = rng.choice([0.0, 1.0, 0.3, 7.0], len(y))
+    for kernel in ("linear", "rbf")[: 1 if exact else 2]:
+        clf = MaxMarginClassifier(C=0.3, loss="hinge", kernel=kernel, class_weight="balanced")
+        clf.fit(X, y, weight)
+        assert "nu_" in attributes(clf)
+        assert is_found(clf, X, y, weight, exact=exact, rng=rng)
+    squared = MaxMarginClassifier(C=0.3).fit(X, y)
+    squared.nu_ = clf.nu_
+    assert "nu_" in check_certificate(squared, X, y, exact=exact).reason
+
+
+@pytest.mark.parametrize("params", [{"epsilon": 0.1}, {"C": 1.0}, {"epsilon": 0.01}], ids=str)
+def test_each_attribute_of_a_regressor_is_read(params, rng):
+    X = rng.standard_normal((12, 3))
+    y = X[:, 0] + 0.05 * rng.standard_normal(12)
+    reg = fit(DualLpRegressor(random_state=0, max_iter=500, **params), X, y)
+    assert is_found(reg, X, y)
+    assert is_found(reg, X, y, exact=True, rng=rng)
+
+
+def test_a_search_publishes_what_it_has_found(rng):
+    """Its own attributes are read, the predictor and C among them, and those of the best one."""
+    X, y = overlapping(rng)
+    search = MaxMarginClassifierCV(Cs=3, cv=3, loss="hinge").fit(X, y)
+    assert {"C_", "nu_"} < set(attributes(search))
+    assert is_found(search, X, y)
+    assert is_found(search.best_estimator_, X, y, holder=search)
+    pipeline = make_pipeline(StandardScaler(), MaxMarginClassifierCV(Cs=2, cv=3))
+    within = GridSearchCV(pipeline, {"maxmarginclassifiercv__fit_intercept": [True]}, cv=2)
+    within.fit(X, y)
+    assert is_found(within.best_estimator_[-1], X, y, holder=within, rng=rng)
+    copied = pickle.loads(pickle.dumps(search))
+    copied.best_estimator_ = pickle.loads(pickle.dumps(copied.best_estimator_))
+    assert check_certificate(copied, X, y)
+    for name in ("coef_", "intercept_", "certificate_", "dual_coef_"):
+        for other in (1.5 * search.intercept_, None):
+            copied = pickle.loads(pickle.dumps(search))
+            setattr(copied, name, other)
+            check = check_certificate(copied, X, y)
+            assert not check
+            assert name in check.reason
+
+
+def test_estimators_that_came_another_way(rng):
+    """Pickled, continued, with other parameters, fitted to blocks, within a pipeline."""
+    X, y = overlapping(rng)
+    clf = fit(MomentumMarginClassifier(max_iter=10, warm_start=True), X, y)
+    assert is_found(pickle.loads(pickle.dumps(clf)), X, y, rng=rng)
+    assert is_found(fit(clf.set_params(max_iter=20), X, y), X, y, rng=rng)
+    assert is_found(fit(clf.set_params(C=1.0), X, y), X, y, rng=rng)
+    blocks = [(X[:25], y[:25]), (X[25:], y[25:])]
+    for params in ({}, {"C": 1.0, "loss": "hinge"}):
+        with quiet():
+            clf = MaxMarginClassifier(**params).fit_blocks(blocks)
+        assert is_found(clf, blocks, rng=rng)
+    pipeline = make_pipeline(StandardScaler(), MaxMarginClassifier(C=1.0)).fit(X, y)
+    assert is_found(pipeline[-1], X, y, holder=pipeline, rng=rng)
+
+
+MALFORMED = [
+    {"margin": None},
+    {"margin_bound": "0.5"},
+    {"margin": np.array([0.1])},
+    {"margin_bound": np.array([0.1, 2.0])},
+    {"status": ["certified"]},
+    {"status": None},
+    {"separable": np.array([True, False])},
+    {"separable": 1},
+    {"weights": None},
+    {"weights": np.full((60, 1), 1 / 60)},
+    {"weights": sp.coo_array(np.full((60, 1), 1 / 60))},
+]
+
+
+@pytest.mark.parametrize("exact", [False, True])
+@pytest.mark.parametrize("lie", MALFORMED, ids=lambda lie: next(iter(lie)))
+def test_a_certificate_of_other_things_is_refused(lie, exact, rng):
+    X, y = overlapping(rng)
+    clf = fit(MomentumMarginClassifier(max_iter=10), X, y)
+    clf.certificate_ = replace(clf.certificate_, **lie)
+    check = check_certificate(clf, X, y, exact=exact)
+    assert not check
+    assert check.reason
+
+
+@pytest.mark.parametrize("exact", [False, True])
+def test_so_is_one_of_a_regressor(exact, rng):
+    X = rng.standard_normal((20, 3))
+    y = X[:, 0] + 0.05 * rng.standard_normal(20)
+    reg = fit(DualLpRegressor(random_state=0, epsilon=0.2), X, y)
+    true = reg.certificate_
+    others = [None, "0.5", np.array([0.1]), [1.0]]
+    lies = [{name: other} for name in ("norm", "norm_bound", "violation") for other in others]
+    lies += [{"status": other} for other in others] + [{"weights": other} for other in others]
+    lies += [{"feasible": other} for other in (1, 0, "True", [True], np.True_)]
+    for lie in lies:
+        reg.certificate_ = replace(true, **lie)
+        check = check_certificate(reg, X, y, exact=exact)
+        assert not check, lie
+        assert check.reason
+    claim(reg, true)
+    assert check_certificate(reg, X, y, exact=exact)
