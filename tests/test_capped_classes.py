@@ -24,7 +24,9 @@ from marginsvm.certify.capped_offsets import best_capped_offsets, on_capped_simp
 from marginsvm.certify.caps import HingeCaps, ShareCaps
 from marginsvm.certify.distribution import imbalance
 from marginsvm.kernel_matrix import LinearAdapter, make_rows
+from marginsvm.kernel_matrix.capabilities import curvature
 from marginsvm.responses import softmax
+from marginsvm.rows import Vector
 
 
 def data(seed, n=30, k=3, d=2, apart=1.5):
@@ -324,3 +326,36 @@ def test_a_share_that_a_large_class_leaves_no_room_for():
         MomentumMarginClassifier(nu=0.61).fit(X, y)
     clf = fit(MomentumMarginClassifier(nu=0.6, tol=1e-2, max_iter=20), X, y)
     assert check_certificate(clf, X, y, exact=True)
+
+
+# The second derivatives where rows of an example share a cap.
+
+
+@pytest.mark.parametrize("balanced", [True, False])
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_matrix])
+def test_curvature_of_coupled_rows(form, balanced):
+    rng = np.random.default_rng(0)
+    n, d, k = 25, 4, 5
+    codes = np.r_[np.arange(k), rng.integers(0, k, n - k)]
+    X = rng.standard_normal((n, d)) * (rng.random((n, d)) < 0.7)
+    rows = make_rows(codes, k, balanced=balanced)
+    problem, width = LinearAdapter(form(X), rows), d + balanced
+    weight = rng.random((n, k)) * (rng.random((n, k)) < 0.6)
+    weight[np.arange(n), codes], weight[3] = 0.0, 0.0
+    some = (rng.random(n) < 0.5) & weight.any(axis=1)
+    coupling = np.where(some, 1.0 / np.maximum(weight.sum(axis=1), 1e-9), 0.0)  # sums stay
+    coupling[np.flatnonzero(some)[0]] *= 0.3  # or nearly
+    product, units = curvature(problem, weight, coupling), np.eye(k * width)
+
+    def moves(Z):
+        F = problem.scores(Vector(Z[:, :d], np.zeros(0)))
+        return rows.moves(F + Z[:, d] if balanced else F)
+
+    A = np.stack([moves(e.reshape(k, width)) for e in units])
+    D = A * weight - weight * (coupling * (A * weight).sum(axis=2))[..., None]
+    H = np.einsum("anj,bnj->ab", A, D)
+    assert np.allclose(product.dense(), H, atol=1e-12)
+    assert np.allclose(product(units[7].reshape(k, width)).ravel(), H[7], atol=1e-12)
+    assert np.allclose(product.diagonal().ravel(), H.diagonal(), atol=1e-12)
+    of_class = H.reshape(k, width, k, width)[2, :, 2]
+    assert np.allclose(product.of_class(2, 1000), of_class, atol=1e-12)

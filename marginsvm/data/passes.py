@@ -256,9 +256,17 @@ def second_moments(rows: Rows, blocks: Iterable[Block], weight: Array, centre: C
 
 
 def second_moments_of_classes(
-    rows: Rows, blocks: Iterable[Block], weight: Array, centre: Centre, radius: float
+    rows: Rows,
+    blocks: Iterable[Block],
+    weight: Array,
+    coupling: Array | None,
+    centre: Centre,
+    radius: float,
 ) -> Array:
-    """``A' diag(weight) A`` of more than two classes, with a constant feature if balanced."""
+    """``A' D A`` of more than two classes, with a constant feature if balanced.
+
+    ``D = diag(weight)``; of the rows of an example i, less ``coupling_i weight_i weight_i'``.
+    """
     k, H = rows.n_classes, np.zeros(())
     for block, X in blocks:
         d, codes = X.shape[1] + rows.balanced, rows.codes[block]
@@ -271,6 +279,8 @@ def second_moments_of_classes(
                 x = centre.written_out(X[some]) / radius
                 x = np.column_stack([x, np.ones(len(x))]) if rows.balanced else x
                 _add_pairs(H, int(c), x, 0.5 * weight[block][some])
+                if coupling is not None:
+                    _add_coupled(H, int(c), x, weight[block][some], coupling[block][some])
     return H.reshape(k * d, k * d)
 
 
@@ -287,17 +297,45 @@ def _add_pairs(H: Array, c: int, x: Array, weight: Array) -> None:
     H[c, :, c] += own
 
 
+def _add_coupled(H: Array, c: int, x: Array, weight: Array, coupling: Array) -> None:
+    """Subtract the squares of the weighted sums of the rows of examples of class c."""
+    some = np.flatnonzero(coupling)
+    if not len(some):
+        return
+    x, T = x[some], -np.sqrt(0.5 * coupling[some])[:, None] * weight[some]
+    T[:, c] = -T.sum(axis=1)
+    classes = np.flatnonzero(np.abs(T).max(axis=0) > 0.0)
+    for a, j in enumerate(classes):
+        scaled = x * T[:, j, None]
+        for m in classes[a:]:
+            both = T[:, j] * T[:, m] != 0.0
+            part = (scaled[both]).T @ (x[both] * T[both, m, None])
+            H[j, :, m] -= part
+            if m != j:
+                H[m, :, j] -= part.T
+
+
 def curvature(
-    rows: Rows, blocks: Iterable[Block], weight: Array, W: Array, shift: Array, centre: Centre
+    rows: Rows,
+    blocks: Iterable[Block],
+    weight: Array,
+    coupling: Array | None,
+    W: Array,
+    shift: Array,
+    centre: Centre,
 ) -> tuple[Array, Array]:
     """``V^T X`` and the sum of V, for coefficients V of weight times what W adds to margins.
 
-    Examples without weight are not read, where there are many.
+    Examples without weight are not read, where there are many. For ``coupling``, see
+    ``second_moments_of_classes``.
     """
 
     def of(index: Array | slice, X: Any) -> tuple[Array, Array]:
         F = times(X, W.T.astype(X.dtype, copy=False)) - shift
-        V = rows.adjoint(weight[index] * rows.moves(F, index), index)
+        u = weight[index] * rows.moves(F, index)
+        if coupling is not None:
+            u -= weight[index] * (coupling[index] * u.sum(axis=1))[:, None]
+        V = rows.adjoint(u, index)
         return times(V.T.astype(X.dtype, copy=False), X), V.sum(axis=0)
 
     image, total = np.zeros(W.shape), np.zeros(W.shape[:-1])
@@ -309,16 +347,27 @@ def curvature(
 
 
 def squares(
-    rows: Rows, blocks: Iterable[Block], weight: Array, centre: Centre
+    rows: Rows, blocks: Iterable[Block], weight: Array, coupling: Array | None, centre: Centre
 ) -> tuple[Array, Array, Array]:
     """``T^T X^2``, ``T^T X`` and the sum of T, the weights of the squares of each class' scores."""
     found: list[tuple[Array, Array, Array]] = []
     for index, X in _with_weight(blocks, weight, centre):
-        T = rows.squared_adjoint(weight[index], index)
+        T = squared_adjoint(rows, weight[index], coupling, index)
         squared = X * X if is_dense(X) else _squared(X)
         found.append((times(T.T, squared), times(T.T, X), T.sum(axis=0)))
     first, second, third = zip(*found, strict=True)
     return summed(first), summed(second), summed(third)
+
+
+def squared_adjoint(
+    rows: Rows, weight: Array, coupling: Array | None, index: Array | slice = slice(None)
+) -> Array:
+    """``Rows.squared_adjoint`` with coupled rows; see ``second_moments_of_classes``."""
+    T = rows.squared_adjoint(weight, index)
+    if coupling is not None:
+        g = rows.adjoint(weight, index)
+        T = T - coupling[index][:, None] * g * g
+    return np.asarray(T)
 
 
 def _squared(X: Any) -> Any:

@@ -91,8 +91,8 @@ class Curvature(Protocol):
 class HasCurvature(Protocol):
     """A problem that multiplies with its weighted second moments, without forming them."""
 
-    def curvature(self, weight: Array) -> Curvature:
-        """``A' diag(weight) A`` for non-negative weights of the rows."""
+    def curvature(self, weight: Array, coupling: Array | None = None) -> Curvature:
+        """``A' D A`` for non-negative weights of the rows, see ``LinearCurvature``."""
         ...
 
 
@@ -151,8 +151,20 @@ def has_curvature(problem: KernelMatrixAdapter) -> bool:
     return _has(problem, HasCurvature)
 
 
-def curvature(problem: KernelMatrixAdapter, weight: Array) -> Curvature:
-    """``A' diag(weight) A``, for problems whose examples have features."""
+def curvature(
+    problem: KernelMatrixAdapter, weight: Array, coupling: Array | None = None
+) -> Curvature:
+    """``A' diag(weight) A``, for problems whose examples have features.
+
+    Parameters
+    ----------
+    problem : KernelMatrixAdapter
+    weight : ndarray of shape rows.shape
+        Non-negative.
+    coupling : ndarray of shape (n_examples,) or None
+        More than two classes: ``D = diag(weight)`` in place of which the rows of example i have
+        ``diag(weight_i) - coupling_i weight_i weight_i'``.
+    """
     if not _has(problem, HasCurvature):
         raise TypeError(f"the examples of a {type(problem).__name__} have no features")
-    return cast(HasCurvature, problem).curvature(weight)
+    return cast(HasCurvature, problem).curvature(weight, coupling)

@@ -23,19 +23,25 @@ _FEW = 0.7
 
 
 class LinearCurvature:
-    """``A' diag(weight) A`` of a problem with features; see ``capabilities.Curvature``.
+    """``A' D A`` of a problem with features; see ``capabilities.Curvature``.
 
     Parameters
     ----------
     examples : CentredExamples
     weight : ndarray of shape rows.shape
-        Non-negative weights of the rows.
+        Non-negative weights of the rows, the diagonal of D.
+    coupling : ndarray of shape (n_examples,) or None
+        More than two classes: from the rows of example i, ``coupling_i weight_i weight_i'`` is
+        subtracted in D. None: D is diagonal.
     work : Work
         Counter of passes.
     """
 
-    def __init__(self, examples: CentredExamples, weight: Array, work: Work) -> None:
+    def __init__(
+        self, examples: CentredExamples, weight: Array, coupling: Array | None, work: Work
+    ) -> None:
         self._examples, self._rows, self._weight = examples, examples.rows, weight
+        self._coupling = coupling
         self._work, self._active = work, support_of(weight)
         self._share = len(self._active) / len(weight)
         # where the mean is subtracted from the examples, sums need no correction
@@ -44,17 +50,20 @@ class LinearCurvature:
         self._taken_first = examples.centre if first else Centre()
 
     @cached_property
-    def _parts(self) -> tuple[Store, Rows, Array]:
+    def _parts(self) -> tuple[Store, Rows, Array, Array | None]:
         """The examples with weight, their rows and weights; copied where that saves time."""
-        store, rows, weight = self._examples.store, self._rows, self._weight
+        store, rows, weight, coupling = (
+            self._examples.store, self._rows, self._weight, self._coupling,
+        )  # fmt: skip
         if store.whole is None or not store.sparse or not 0 < self._share < _FEW:
-            return store, rows, weight
+            return store, rows, weight, coupling
         few = self._active
-        return MemoryStore(store.take(few)), rows.restrict(few), weight[few]
+        coupling = None if coupling is None else coupling[few]
+        return MemoryStore(store.take(few)), rows.restrict(few), weight[few], coupling
 
     def _folded(self, work: Callable[..., Any]) -> tuple[Array, ...]:
-        store, rows, weight = self._parts
-        return store.fold(work, _added, rows, weight)
+        store, *of_rows = self._parts
+        return store.fold(work, _added, *of_rows)
 
     def __call__(self, Z: Array) -> Array:
         """Product with an image; one pass over the examples with weight."""
@@ -95,11 +104,11 @@ class LinearCurvature:
             centre=self._examples.centre,
             radius=self._examples.radius,
         )
-        return self._examples.store.fold(work, np.add, self._rows, self._weight)
+        return self._examples.store.fold(work, np.add, self._rows, self._weight, self._coupling)
 
     def of_class(self, c: int, most: int) -> Array:
         """The part of class c in the matrix, from about ``most`` of the examples."""
-        T = self._rows.squared_adjoint(self._weight)[..., c]
+        T = passes.squared_adjoint(self._rows, self._weight, self._coupling)[..., c]
         some = np.flatnonzero(T)
         if len(some) > most:
             few = some[np.arange(most) * len(some) // most]
