@@ -62,8 +62,8 @@ class LinearCurvature:
         return MemoryStore(store.take(few)), rows.restrict(few), weight[few], coupling
 
     def _folded(self, work: Callable[..., Any]) -> tuple[Array, ...]:
-        store, *of_rows = self._parts
-        return store.fold(work, _added, *of_rows)
+        store, rows, weight, coupling = self._parts
+        return store.fold(work, _added, rows, weight, coupling)
 
     def __call__(self, Z: Array) -> Array:
         """Product with an image; one pass over the examples with weight."""
