@@ -15,6 +15,7 @@ import numpy as np
 from marginsvm.algorithms.exact.examples import Examples
 from marginsvm.algorithms.exact.hinge import FeatureSteps, Hinge
 from marginsvm.algorithms.exact.hinge_examples import HingeExamples
+from marginsvm.algorithms.exact.interior.method import Interior
 from marginsvm.algorithms.exact.method import Method, Room, Turn
 from marginsvm.algorithms.exact.newton import Newton
 from marginsvm.algorithms.exact.pairs import DualIterative, PairIterative
@@ -196,11 +197,25 @@ FIRST = (
         _HINGE,
     ),
     Rule(
+        "hinge loss, no more features than examples, no more products in a step than `inside`",
+        Interior,
+        lambda s, p: s.hinge and s.is_inside(p),
+        lambda problem, p: Interior.start(problem),
+        _HINGE,
+    ),
+    Rule(
         "hinge loss",
         Hinge,
         lambda s, p: s.hinge,
         lambda problem, p: Hinge.start(problem, FeatureSteps(system_for(problem, p))),
         _HINGE,
+    ),
+    Rule(
+        "soft margin, no more rows than `few_rows`, no more features than examples",
+        Interior,
+        lambda s, p: s.soft and s.rows <= p.few_rows and s.is_inside(p),
+        lambda problem, p: Interior.start(problem),
+        _SETS,
     ),
     Rule(
         "no more rows than `few_rows`", WorkingSet, lambda s, p: s.rows <= p.few_rows, _rows, _SETS
@@ -286,6 +301,14 @@ _EXAMPLES = Handover(
     _KERNELS,
 )
 
+_INSIDE = Handover(
+    "few unknowns on one side",
+    Interior,
+    lambda s, p, state: s.small and not isinstance(state, Interior),
+    lambda problem, p, state: Interior.start(problem),
+    "Interior points (exact_solver.md)",
+)
+
 # For each method and what it has found, in order: the first one that applies, and that the fit has
 # not been through, takes over.
 NEXT: dict[tuple[type[Method], Turn], tuple[Handover, ...]] = {
@@ -344,4 +367,6 @@ NEXT: dict[tuple[type[Method], Turn], tuple[Handover, ...]] = {
     ),
     (Path, Turn.FEW): (_FEW_LEFT,),
     (Examples, Turn.FEW): (_FEW_LEFT,),
+    (Method, Turn.STALLED): (_INSIDE,),
+    (Method, Turn.SLOW): (_INSIDE,),
 }

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from marginsvm.algorithms.exact.choosing import rows_of_all_pairs
+from marginsvm.algorithms.exact.interior.method import is_small
 from marginsvm.algorithms.exact.method import MAX_ROWS, Room
 from marginsvm.algorithms.exact.path import is_steep
 from marginsvm.kernel_matrix import KernelMatrixAdapter
@@ -38,6 +39,9 @@ class Portfolio:
         Sparse examples, longer than a quarter of their number, up to which weights on all of them
         come first: their support is nearly all of them, and known after ten epochs of ascent. Of
         more, Newton's systems have fewer unknowns with weight than rows.
+    inside : int
+        Products of numbers (examples times the square of features) in a step of interior points up
+        to which they come first for the hinge loss: a few milliseconds.
     direct, direct_sparse : int
         Features of dense and of sparse examples of two classes up to which the matrix of Newton's
         system is formed.
@@ -59,6 +63,7 @@ class Portfolio:
     easy_slack: float = 0.05
     hard_slack: float = 1e-3
     few_long: int = 10_000
+    inside: int = 2**26
     direct: int = 1000
     direct_sparse: int = 500
     direct_classes: int = 1000
@@ -98,6 +103,8 @@ class Shape:
         The least square of the extra coordinates (in radii squared); 0 if there are none.
     steep : bool
         Whether softer margins on the way lead to this one sooner.
+    small : bool
+        Whether interior points can solve it: one of its sides has few unknowns.
     """
 
     rows: int
@@ -112,6 +119,7 @@ class Shape:
     soft: bool
     slack: float
     steep: bool
+    small: bool
 
     @classmethod
     def of(cls, problem: KernelMatrixAdapter) -> Shape:
@@ -131,6 +139,7 @@ class Shape:
             soft=slack is not None,
             slack=0.0 if slack is None else float(np.min(slack)),
             steep=is_steep(problem),
+            small=is_small(problem),
         )
 
     @property
@@ -142,6 +151,11 @@ class Shape:
     def has_long_rows(self) -> bool:
         """Whether examples are longer than a quarter of their number."""
         return self.width > self.examples // 4
+
+    def is_inside(self, portfolio: Portfolio) -> bool:
+        """Whether steps of interior points are cheap, on the side of features."""
+        short = not self.by_kernel and self.width <= self.examples and self.small
+        return short and self.examples * self.width**2 <= portfolio.inside
 
     def is_wide(self, portfolio: Portfolio) -> bool:
         """Whether there are few dense examples of two classes, of more features than examples."""

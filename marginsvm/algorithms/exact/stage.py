@@ -4,12 +4,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+import numpy as np
+
 from marginsvm.algorithms.exact.method import Method, Turn
 from marginsvm.algorithms.exact.portfolio import FIRST, NEXT, Handover
 from marginsvm.algorithms.exact.shape import Portfolio, Shape
 from marginsvm.certify.candidate import Candidate
 from marginsvm.kernel_matrix import KernelMatrixAdapter
 from marginsvm.rows import Vector
+
+# Rounds after which bounds are looked at, and the share of their gap that they may leave: most
+# methods that end at all need no more than 40 rounds, and those that stall leave nearly all.
+_PERIOD, _NEARER = 20, 0.5
 
 
 @dataclass(frozen=True)
@@ -26,12 +32,21 @@ class Stage:
         The handovers that the fit has been through, which it does not repeat: methods and names.
     before : Method or None
         The method that goes on where this one has outgrown its room.
+    rounds : int
+        How many rounds this method has played.
+    best : tuple of (float, float)
+        The best bounds that it has given (in radii).
+    gap : float
+        The relative gap between them when it was last looked at.
     """
 
     method: Method
     turn: Turn = Turn.GO_ON
     done: frozenset[tuple[str, str]] = frozenset()
     before: Method | None = None
+    rounds: int = 0
+    best: tuple[float, float] = (0.0, np.inf)
+    gap: float = np.inf
 
     @classmethod
     def first(cls, problem: KernelMatrixAdapter, portfolio: Portfolio) -> Stage:
@@ -80,10 +95,24 @@ class Stage:
             method, turn = stage.method.advance(problem, tol)
             now = replace(stage, method=method, turn=turn)
             if method is not stage.method:
-                return now
+                return now._watched(problem)
             stage = now._following(problem, portfolio)
             if stage is now:  # no round was played, and no other method plays it
                 return self if method is self.method and turn == self.turn else now
+
+    def _watched(self, problem: KernelMatrixAdapter) -> Stage:
+        """The same, and slow if its bounds have hardly come nearer since they were looked at."""
+        lower, upper = self.best
+        for candidate in self.candidates:
+            norm = problem.norm(candidate.vector)
+            lower = max(lower, candidate.lower(norm) or 0.0)
+            upper = min(upper, candidate.upper(norm))
+        now = replace(self, rounds=self.rounds + 1, best=(lower, upper))
+        if now.rounds % _PERIOD:
+            return now
+        gap = 1.0 - lower / upper if lower > 0.0 else 1.0
+        turn = self.turn | Turn.SLOW if gap > _NEARER * self.gap else self.turn
+        return replace(now, turn=turn, gap=gap)
 
     def _following(self, problem: KernelMatrixAdapter, portfolio: Portfolio) -> Stage:
         """The stage of the next round: this one, or that of a method that takes over."""

@@ -29,8 +29,9 @@ _MOST = 100
 _STIFF, _CORRECTIONS = 1e20, 2
 # Steps after which only rounding is left, if they were so short, and the gap has not fallen.
 _PATIENCE, _SHORT = 10, 0.1
-# Unknowns of either side up to which its system is formed: 8 and 32 MB.
-_FEATURES, _ROWS = 1000, 2000
+# Unknowns of either side up to which its system is formed (8 and 32 MB), and products of numbers
+# that this takes at most: about a second.
+_FEATURES, _ROWS, _PRODUCTS = 1000, 2000, 2**34
 
 
 @dataclass(frozen=True)
@@ -170,7 +171,7 @@ class Interior(Method):
 def is_small(problem: KernelMatrixAdapter) -> bool:
     """Whether one side of a problem is small enough for its system to be formed."""
     n, m = problem.n_rows, _unknowns(problem)
-    return bool(m <= min(n, _FEATURES) or n <= _ROWS)
+    return bool((m <= min(n, _FEATURES) and n * m**2 <= _PRODUCTS) or n <= _ROWS)
 
 
 def _unknowns(problem: KernelMatrixAdapter) -> float:

@@ -179,5 +179,5 @@ class _System:
 
 def _longest(x: Array, dx: Array) -> float:
     """The step at which x first reaches 0; 1 at most."""
-    falling = dx < 0.0
-    return min(1.0, float((-x[falling] / dx[falling]).min(initial=np.inf)))
+    fastest = float((-dx / x).max(initial=0.0))
+    return 1.0 / max(fastest, 1.0)
