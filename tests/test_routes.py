@@ -27,11 +27,15 @@ PAGE = Path(__file__).parents[1] / "docs" / "exact_solver.md"
 ROUTES = {
     "few rows": ("certified", "working set of rows 1", 2.0),
     "few rows, overlap": ("no_margin", "working set of rows 1", 2.0),
-    "few rows, soft": ("certified", "working set of rows 1", 2.0),
+    "few rows, soft": ("certified", "interior points 2", 4.0),
+    "few rows, soft, wide": ("certified", "working set of rows 1", 2.0),
     "few rows, four classes": ("certified", "working set of rows 1", 4.0),
     "hinge, rbf": ("certified", "working set of examples 2", 2.8),
     "hinge, wide": ("certified", "working set of examples 2", 5.5),
-    "hinge": ("certified", "multipliers 20", 56.8),
+    "hinge": ("certified", "interior points 2", 4.0),
+    "hinge, long steps": ("certified", "multipliers 20", 56.8),
+    "hinge, stalled": ("certified", "multipliers 29, interior points 3", 133.4),
+    "hinge, slow": ("certified", "multipliers 80, interior points 2", 323.0),
     "rbf, soft": ("certified", "working set of rows 6", 3.5),
     "rbf, hard": ("certified", "working set of rows 2", 0.3),
     "rbf, three classes": ("certified", "working set of examples 2", 53.1),
@@ -150,7 +154,7 @@ def tables():
     yield "|---|---|---|---|---|"
     for (method, turn), handovers in NEXT.items():
         for handover in handovers:
-            case = f"{method.name} | {turn.name.lower()} | {handover.name}"
+            case = f"{getattr(method, 'name', 'any')} | {turn.name.lower()} | {handover.name}"
             yield f"| {case} | {handover.method.name} | {handover.measured} |"
 
 

@@ -212,7 +212,10 @@ class MaxMarginClassifier(CommonParameters, KernelParameters, DualStateMixin, Ba
                                          conjugate gradients, in the first round
     soft margin, many rows               Newton's method with an exact line search, directly,
                                          or by conjugate gradients whose products are passes
-    soft margin, hinge loss              the same with multipliers, which are the last weights
+    hinge loss, few features; few rows   interior points, in as many unknowns as features or rows
+    with squared slack; where another
+    method stalls or is slow
+    soft margin, hinge loss              Newton's with multipliers, which are the last weights
     hinge loss, kernels, few rows of     the same on a working set of examples, by their Gram
     many features                        matrix
     soft margin, large C; hard margin    the same along a path of softer margins, with their

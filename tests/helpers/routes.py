@@ -78,10 +78,18 @@ CASES = {
     "few rows": Case(gauss(60, 5, apart=6.0)),
     "few rows, overlap": Case(gauss(60, 3)),
     "few rows, soft": Case(gauss(60, 5), soft()),
+    "few rows, soft, wide": Case(gauss(60, 100), soft()),
     "few rows, four classes": Case(gauss(80, 6, 4, 8.0)),
     "hinge, rbf": Case(gauss(200, 3), soft(loss="hinge", kernel="rbf")),
     "hinge, wide": Case(gauss(60, 100), soft(loss="hinge")),
     "hinge": Case(gauss(300, 10), soft(loss="hinge")),
+    "hinge, long steps": Case(gauss(300, 10), soft(loss="hinge"), {"inside": 0}),
+    "hinge, stalled": Case(
+        in_units(*gauss(300, 10), spread=4.0), soft(1e6, loss="hinge"), {"inside": 0}
+    ),
+    "hinge, slow": Case(
+        in_units(*gauss(200, 8, apart=0.5), spread=4.0), soft(1e4, loss="hinge"), {"inside": 0}
+    ),
     "rbf, soft": Case(gauss(600, 3), soft(kernel="rbf")),
     "rbf, hard": Case(gauss(600, 6, apart=3.0), {"kernel": "rbf"}),
     "rbf, three classes": Case(gauss(300, 3, 3), soft(kernel="rbf")),
@@ -96,7 +104,7 @@ CASES = {
     ),
     "wide": Case(gauss(80, 100), {}, {"few_rows": 50}),
     "soft": Case(gauss(600, 5), soft()),
-    "soft, outgrown": Case(gauss(400, 5), soft(), {"room": 120}),
+    "soft, outgrown": Case(gauss(400, 5), soft(), {"room": 120, "inside": 0}),
     "soft, sparse": Case(text(600, 30, density=0.1), soft()),
     "soft, by passes": Case(text(600, 30, density=0.1), soft(), {"direct_sparse": 10}),
     "soft, three classes": Case(gauss(300, 5, 3), soft()),

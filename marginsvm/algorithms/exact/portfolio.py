@@ -178,7 +178,7 @@ def _are_few(s: Shape, p: Portfolio, state: Method) -> bool:
 _SETS, _SOFT = "All binary sets (exact_solver.md)", "Soft margin (exact_solver.md)"
 _TWO, _CLASSES = "Two classes (large_sets.md)", "More classes (large_sets.md)"
 _KERNELS, _HINGE = "Kernels (large_sets.md)", "The hinge loss (choosing_the_cost.md)"
-_STRESS = "A stress run (large_sets.md)"
+_STRESS, _POINTS = "A stress run (large_sets.md)", "Interior points (exact_solver.md)"
 
 # In order: the first one that applies counts.
 FIRST = (
@@ -201,7 +201,7 @@ FIRST = (
         Interior,
         lambda s, p: s.hinge and s.is_inside(p),
         lambda problem, p: Interior.start(problem),
-        _HINGE,
+        _POINTS,
     ),
     Rule(
         "hinge loss",
@@ -211,11 +211,12 @@ FIRST = (
         _HINGE,
     ),
     Rule(
-        "soft margin, no more rows than `few_rows`, no more features than examples",
+        "soft margin, no more rows than `few_rows`, no more features than examples, no more "
+        "products in a step than `inside`",
         Interior,
         lambda s, p: s.soft and s.rows <= p.few_rows and s.is_inside(p),
         lambda problem, p: Interior.start(problem),
-        _SETS,
+        _POINTS,
     ),
     Rule(
         "no more rows than `few_rows`", WorkingSet, lambda s, p: s.rows <= p.few_rows, _rows, _SETS
@@ -306,7 +307,7 @@ _INSIDE = Handover(
     Interior,
     lambda s, p, state: s.small and not isinstance(state, Interior),
     lambda problem, p, state: Interior.start(problem),
-    "Interior points (exact_solver.md)",
+    _POINTS,
 )
 
 # For each method and what it has found, in order: the first one that applies, and that the fit has
