@@ -2,9 +2,9 @@
 
     MARGINSVM_DATA=/path/to/sets python interior.py [set ...]
 
-A line for each set of two classes as published, loss and C: what the other methods end with (status,
-relative gap, CPU milliseconds), and interior points (the same, and their steps), with the default
-``tol``. CPU time, least of three fits, BLAS on one thread.
+A line for each set of two classes as published, loss and C: what the other methods end with
+(status, relative gap, CPU milliseconds), and interior points (the same, and their steps), with the
+default ``tol``. CPU time, least of three fits, BLAS on one thread.
 """
 
 import os

@@ -18,7 +18,7 @@ from marginsvm.fit.interrupts import let_interrupts_through
 from marginsvm.kernel_matrix import KernelMatrixAdapter
 from marginsvm.kernel_matrix.capabilities import has_curvature
 from marginsvm.kernel_matrix.responses.balancing import balancing_factors
-from marginsvm.rows import Rows, Vector
+from marginsvm.rows import Rows
 
 # Steps of a round at most: its bounds take three passes, about as much as a step.
 _ROUND = 5
@@ -127,7 +127,9 @@ class Interior(Method):
             offsets = problem.caps.offsets(rows, margins)
             margins = margins + rows.expand(offsets[:, None] - offsets)
             return hinge_candidates(problem, problem.caps.largest, w, margins, proof)
-        separator = self._separator(problem, w, margins)
+        if problem.slack is not None:  # the slack that the weights give
+            margins = margins + problem.slack * w.coef
+        separator = Candidate(w, min_margin=rows.min_margin(rows.group_min(margins)))
         found = (separator, Candidate(proof, proof.mass, precise=True))
         if not self.statement.game or (separator.min_margin or 0.0) > 0.0:
             return found
@@ -154,18 +156,6 @@ class Interior(Method):
     def _solved(self, weight: Array, fall: Array) -> tuple[Array, Array]:
         dx, move = self.side.factored(weight).direction(np.zeros(len(weight)), fall)
         return dx, np.asarray(move)
-
-    def _separator(self, problem: KernelMatrixAdapter, w: Vector, margins: Array) -> Candidate:
-        """The predictor with the slack that it needs."""
-        rows, statement = problem.rows, self.statement
-        if problem.slack is None:
-            return Candidate(w, min_margin=rows.min_margin(rows.group_min(margins)))
-        if not has_curvature(problem):  # its coefficients are the predictor, and so is its slack
-            margins = margins + problem.slack * w.coef
-            return Candidate(w, min_margin=rows.min_margin(rows.group_min(margins)))
-        missing = 1.0 - statement.flat(margins) - self.side.shift(self.point.x)
-        needed = statement.on_rows(np.maximum(missing, 0.0) / statement.own, rows)
-        return Candidate(Vector(w.image, needed), min_margin=1.0)
 
 
 def is_small(problem: KernelMatrixAdapter) -> bool:

@@ -56,10 +56,6 @@ class Side(Protocol):
         """The system with given W: ``direction(g, fall)`` gives dx and how it moves margins."""
         ...
 
-    def shift(self, x: Array) -> Array | float:
-        """``F f``: what the free unknowns add to the margins."""
-        ...
-
     def predictor(self, x: Array, proof: Vector) -> Vector:
         """The predictor, with the coefficients of ``proof``, which is ``A'u``."""
         ...
@@ -160,11 +156,6 @@ class Features:
         H.flat[:: len(H) + 1] += self._ridge
         return FeatureSystem(self, weight, Cholesky(H))
 
-    def shift(self, x: Array) -> Array | float:
-        _, b, level = self._parts(x)
-        rows = self.problem.rows
-        return self.statement.flat(rows.moves(np.broadcast_to(b, rows.score_shape))) + level
-
     def predictor(self, x: Array, proof: Vector) -> Vector:
         return Vector(self._parts(x)[0], proof.coef)
 
@@ -226,9 +217,6 @@ class WrittenOut:
         """``E'u``."""
         return np.asarray(u @ self.E)
 
-    def shift(self, x: Array) -> Array | float:
-        return np.asarray(self.E @ np.where(self.ridge > 0.0, 0.0, x))
-
     def predictor(self, x: Array, proof: Vector) -> Vector:
         image = x[: np.count_nonzero(self.ridge)].reshape(proof.image.shape)
         return Vector(image, proof.coef)
@@ -277,9 +265,6 @@ class Gram:
         M = self.K.copy()
         M.flat[:: len(M) + 1] += 1.0 / weight
         return GramSystem(self, weight, Cholesky(M))
-
-    def shift(self, x: Array) -> Array | float:
-        return np.asarray(self.F @ x[len(self.K) :])
 
     def predictor(self, x: Array, proof: Vector) -> Vector:
         return proof
