@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from marginsvm.algorithms.exact.method import Method, Turn
-from marginsvm.algorithms.exact.portfolio import FIRST, NEXT, Handover
+from marginsvm.algorithms.exact.portfolio import FIRST, NEXT
+from marginsvm.algorithms.exact.rules import Handover
 from marginsvm.algorithms.exact.shape import Portfolio, Shape
 from marginsvm.certify.candidate import Candidate
 from marginsvm.kernel_matrix import KernelMatrixAdapter
