@@ -8,7 +8,7 @@ import scipy.sparse as sp
 from helpers.examples import CUTS, FORMS, cut, examples, plain, rtol_of
 from helpers.pairwise import pairwise
 
-from marginsvm.data import passes
+from marginsvm.data import measures, passes
 from marginsvm.data.normalized import NormalizedRows
 from marginsvm.data.passes import Centre
 from marginsvm.rows import LpNorm, make_rows
@@ -68,7 +68,9 @@ def side_by_side(a, b):
 def test_squared_lengths(form, where, memory, rng):
     X = examples(rng, form)
     centre = centre_of(where, X.shape[1], rng)
-    lengths = a_pass(passes.squared_lengths, one_behind_the_other, X, norm=LpNorm(), centre=centre)
+    lengths = a_pass(
+        measures.squared_lengths, one_behind_the_other, X, norm=LpNorm(), centre=centre
+    )
     mean = 0.0 if centre.mean is None else centre.mean
     expected = ((plain(X) - mean) ** 2).sum(axis=1)
     np.testing.assert_allclose(lengths, expected, rtol=rtol_of(X), atol=rtol_of(X))
@@ -80,7 +82,7 @@ def test_squared_lengths(form, where, memory, rng):
 def test_squared_lengths_in_the_dual_norm(form, p, rng):
     X = examples(rng, form)
     lengths = a_pass(
-        passes.squared_lengths, one_behind_the_other, X, norm=LpNorm(p), centre=Centre()
+        measures.squared_lengths, one_behind_the_other, X, norm=LpNorm(p), centre=Centre()
     )
     expected = np.linalg.norm(plain(X), p / (p - 1.0), axis=1) ** 2
     np.testing.assert_allclose(lengths, expected, rtol=10 * rtol_of(X))
@@ -108,8 +110,8 @@ def test_weighted_sum(form, where, shape, precise, memory, rng):
 @pytest.mark.parametrize("form", NOT_DIVIDED)
 def test_largest_values_and_norms(form, rng):
     X = examples(rng, form)
-    assert a_pass(passes.tallest, max, X) == np.abs(plain(X)).max()
-    longest = a_pass(passes.longest, max, X)
+    assert a_pass(measures.tallest, max, X) == np.abs(plain(X)).max()
+    longest = a_pass(measures.longest, max, X)
     np.testing.assert_allclose(longest, np.linalg.norm(plain(X), axis=1).max(), rtol=1e-14)
 
 
@@ -119,7 +121,7 @@ def test_spread(form, where, rng):
     X = examples(rng, form)
     centre = centre_of(where, X.shape[1], rng)
     mean = np.zeros(X.shape[1]) if centre.mean is None else centre.mean
-    spread = a_pass(passes.spread, np.maximum, X, centre=centre)
+    spread = a_pass(measures.spread, np.maximum, X, centre=centre)
     from_mean = np.abs(plain(X) - mean).max(axis=0)
     if sp.issparse(X):  # what is not stored is not looked at: at most this
         assert np.all(from_mean <= spread * (1 + 1e-14))
@@ -231,11 +233,11 @@ def test_no_pass_changes_the_examples(form, rng):
     X = examples(rng, form)
     before, rows = plain(X).copy(), make_rows(np.arange(60) % 2, 2, balanced=True)
     blocks, centre = cut(X, CUTS["uneven"]), Centre(np.ones(X.shape[1]), far=True)
-    passes.squared_lengths(rows, blocks, LpNorm(), centre)
+    measures.squared_lengths(rows, blocks, LpNorm(), centre)
     passes.weighted_sum(rows, blocks, np.ones(60), np.float64, centre)
     passes.columns(rows, blocks, np.ones((2, X.shape[1])), centre)
     passes.second_moments(rows, blocks, np.ones(60), centre)
     passes.scores(rows, blocks, np.ones(X.shape[1]), 0.0, centre, True, None)
     if not isinstance(X, NormalizedRows):
-        passes.spread(rows, blocks, centre)
+        measures.spread(rows, blocks, centre)
     np.testing.assert_array_equal(plain(X), before)

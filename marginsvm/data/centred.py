@@ -14,6 +14,7 @@ from marginsvm._cached import cached_property
 from marginsvm._rounding import Extended, is_dense
 from marginsvm._typing import Array
 from marginsvm.data import passes
+from marginsvm.data.measures import spread as spread_of
 from marginsvm.data.memory import Store
 from marginsvm.data.passes import Block, Centre
 from marginsvm.rows import Rows
@@ -128,7 +129,7 @@ class CentredExamples:
         if self.store.normalized:
             return None
         d, mean = self.store.shape[1], self.centre.mean
-        work = partial(passes.spread, centre=self.centre)
+        work = partial(spread_of, centre=self.centre)
         spread = reduce(np.maximum, self.store.map(work, self.rows))
         late = np.zeros(d) if mean is None else 2.0 * np.abs(mean)
         if self.constant != 0.0:

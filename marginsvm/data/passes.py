@@ -17,8 +17,8 @@ import numpy as np
 from marginsvm._rounding import LONG, is_dense, product, summed, times
 from marginsvm._typing import Array
 from marginsvm.data.device import DeviceRows, is_full
-from marginsvm.data.normalized import NormalizedRows, norms
-from marginsvm.rows import LpNorm, Rows
+from marginsvm.data.normalized import NormalizedRows
+from marginsvm.rows import Rows
 
 T = TypeVar("T")
 
@@ -74,28 +74,6 @@ def span_of(blocks: list[Block]) -> slice:
     return slice(blocks[0][0].start, blocks[-1][0].stop)
 
 
-def squared_lengths(rows: Rows, blocks: Iterable[Block], norm: LpNorm, centre: Centre) -> Array:
-    """Squared lengths of the examples, about the mean."""
-
-    def of(X: Any) -> Array:
-        if isinstance(X, NormalizedRows):
-            squared = X.squared_norms()
-        else:
-            there = isinstance(X, DeviceRows)
-            squared = X.squared_lengths(norm.q) if there else norm.squared_lengths(X)
-        if centre.mean is None or (centre.far and is_full(X)):
-            return squared
-        if norm.p != 2.0:
-            return norm.squared_distances(X, centre.mean)
-        return squared - 2.0 * times(X, centre.mean) + centre.mean @ centre.mean
-
-    lengths: list[Array] = []
-    with np.errstate(all="ignore"):  # X may hold anything: this is the first look at it
-        for _, X in blocks:
-            lengths += centre.widened(of, X) if is_full(X) else [of(X)]
-    return np.concatenate(lengths)
-
-
 def weighted_sum(
     rows: Rows, blocks: Iterable[Block], V: Array, dtype: Any, centre: Centre
 ) -> Array:
@@ -115,40 +93,6 @@ def weighted_sum(
             start += len(part)
 
     return summed(of(V[block].astype(dtype, copy=False), X) for block, X in blocks)
-
-
-def tallest(rows: Rows, blocks: Iterable[Block]) -> float:
-    """Largest absolute value of a feature."""
-
-    def of(X: Any) -> float:
-        return float(abs(np.array(X.extremes()) if isinstance(X, DeviceRows) else X).max())
-
-    return max(of(X) for _, X in blocks)
-
-
-def spread(rows: Rows, blocks: Iterable[Block], centre: Centre) -> Array:
-    """Largest distance of each feature from the mean, at most (sparse: from 0, plus the mean)."""
-    offset = 0.0 if centre.mean is None else centre.mean
-
-    def of(X: Any) -> Array:
-        if is_full(X):
-            low, high = _extremes(X)
-            return np.maximum(np.abs(high - offset), np.abs(low - offset))
-        return abs(X).max(axis=0).toarray().ravel().astype(np.float64) + np.abs(offset)
-
-    return reduce(np.maximum, (of(X) for _, X in blocks))
-
-
-def _extremes(X: Any) -> tuple[Array, Array]:
-    """Smallest and largest value of each feature, in float64."""
-    if isinstance(X, DeviceRows):
-        return X.extremes()
-    return X.min(axis=0).astype(np.float64), X.max(axis=0).astype(np.float64)
-
-
-def longest(rows: Rows, blocks: Iterable[Block]) -> float:
-    """Largest norm of an example, none of which has been divided by it."""
-    return max(float(norms(X).max()) for _, X in blocks)
 
 
 def scores(

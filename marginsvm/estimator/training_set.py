@@ -20,9 +20,9 @@ from marginsvm.certify.checker.host import on_host
 from marginsvm.certify.tolerances import ROUNDING_RTOL_OF_TOL
 from marginsvm.data.device import Device, DeviceRows
 from marginsvm.data.device_store import DeviceStore
+from marginsvm.data.measures import longest
 from marginsvm.data.memory import as_store
 from marginsvm.data.normalized import Division, NormalizedRows, inverse, of_normalized
-from marginsvm.data.passes import longest
 from marginsvm.estimator.gram import check_gram, check_norms
 from marginsvm.estimator.objects import as_objects, first_equal, of_objects
 from marginsvm.estimator.on_device import place_of_training, plain, rows_of, types_of

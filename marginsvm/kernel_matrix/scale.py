@@ -13,7 +13,7 @@ import numpy as np
 
 from marginsvm._typing import Array
 from marginsvm.certify.tolerances import LARGEST_NORM
-from marginsvm.data import passes
+from marginsvm.data import measures, passes
 from marginsvm.data.memory import Store
 from marginsvm.data.passes import Centre
 from marginsvm.data.threads import single_threaded_blas
@@ -141,7 +141,7 @@ def measured(
 
 
 def _tallest(store: Store, rows: Rows) -> float:
-    return 1.0 if store.normalized else max(store.map(passes.tallest, rows))
+    return 1.0 if store.normalized else max(store.map(measures.tallest, rows))
 
 
 def _mean(store: Store, rows: Rows, size: int) -> Array:
@@ -158,5 +158,5 @@ def _mean(store: Store, rows: Rows, size: int) -> Array:
 
 
 def _squared_lengths(store: Store, rows: Rows, norm: LpNorm, centre: Centre) -> Array:
-    work = partial(passes.squared_lengths, norm=norm, centre=centre)
+    work = partial(measures.squared_lengths, norm=norm, centre=centre)
     return np.concatenate(list(store.map(work, rows)))
