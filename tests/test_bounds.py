@@ -4,11 +4,14 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from helpers.estimators import fit
 from helpers.oracle import best_margin
 
+from marginsvm import MaxMarginClassifier, MomentumMarginClassifier
 from marginsvm.certify.bounds import lower_bound, rounding_error, upper_bound
 from marginsvm.certify.distribution import imbalance
 from marginsvm.certify.overlap import overlap_is_proved
+from marginsvm.estimator.training_set import training_set
 from marginsvm.kernel_matrix import GramAdapter, LinearAdapter, make_rows
 from marginsvm.rows import Vector
 
@@ -110,3 +113,36 @@ def test_imbalance_is_no_less_than_in_fractions(k, n):
         lost = (n > 1024) * 1e3 * np.finfo(np.longdouble).eps * weights.sum()
         assert exact <= found * (1.0 + 1e-15)
         assert found <= exact * (1.0 + 1e-14) + lost
+
+
+KINDS = {
+    "hard": {},
+    "squared hinge": {"C": 0.3},
+    "hinge": {"C": 0.3, "loss": "hinge"},
+    "hinge, hardly any slack paid": {"C": 1e-3, "loss": "hinge"},
+    "share": {"nu": 0.3},
+}
+
+
+@pytest.mark.parametrize("uneven", [False, True], ids=["even", "uneven"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_no_predictor_is_above_what_any_weights_prove(kind, uneven, rng):
+    """Also weights that are not balanced, that exceed their caps, or that are far from the best."""
+    params = KINDS[kind]
+    cls = MomentumMarginClassifier if "nu" in params else MaxMarginClassifier
+    for _ in range(5):
+        X = rng.standard_normal((20, 2))
+        y = (np.arange(20) % 5 == 0 if uneven else np.arange(20) % 2).astype(int)
+        X[y == 1, 0] += 8.0 if kind == "hard" else 3.0
+        clf = fit(cls(tol=1e-3, **params), X, y)
+        data = training_set(clf, X, y, None).problem(clf, clf._algorithm().requires)
+        best = clf.margin_ / (data.radius * data.rows.unit)
+        q = clf.certificate_.weights.toarray().ravel()
+        some = np.eye(20)[rng.permutation(20)[:4]]
+        tilted = q * np.where(y == 1, 1.0 + rng.uniform(-0.5, 0.5, (9, 1)), 1.0)
+        peaked = q * rng.uniform(0.0, 3.0, (9, 20)) ** 3 + 1e-3
+        for c in (0, 1):
+            peaked[:, y == c] /= peaked[:, y == c].sum(axis=1)[:, None]
+        assert best > 0.0
+        for weights in (np.ones(20), *some, *tilted, *peaked):
+            assert best <= upper_bound(data, data.combine(weights, precise=True))
