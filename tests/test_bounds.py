@@ -146,3 +146,12 @@ def test_no_predictor_is_above_what_any_weights_prove(kind, uneven, rng):
         assert best > 0.0
         for weights in (np.ones(20), *some, *tilted, *peaked):
             assert best <= upper_bound(data, data.combine(weights, precise=True))
+
+
+@pytest.mark.parametrize("apart", [1e-8, 3e-9, 1e-10])
+def test_kernel_values_that_round_to_one_prove_no_smaller_bound(apart):
+    """Two examples whose images differ by less than the values of the kernel can tell."""
+    clf = fit(MaxMarginClassifier(kernel="rbf", gamma=1.0), [[0.0], [apart]], [0, 1])
+    less = -np.expm1(-(apart**2))  # 1 minus the kernel's value, which is 1 in float64
+    assert clf.margin_bound_ >= np.sqrt(0.5 * less)
+    assert clf.separable_ is None

@@ -85,7 +85,9 @@ def test_the_sign_of_a_margin_that_is_rounding(C, rounding_rtol):
     hidden = 0
     for seed in range(100):
         X, codes = cancelling(np.random.default_rng(seed), n=2, margin=1e-14)
-        problem = LinearAdapter(X, make_rows(codes, 2, balanced=False), C, rounding_rtol=rounding_rtol)
+        problem = LinearAdapter(
+            X, make_rows(codes, 2, balanced=False), C, rounding_rtol=rounding_rtol
+        )
         w = ones(problem)
         predictor = lower_bound(problem, w)
         least = min(values(exactly(X), codes, predictor.coef, predictor.intercept))

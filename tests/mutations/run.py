@@ -1,4 +1,4 @@
-"""Whether the tests see: one line of the package is made wrong, and the test that is named must fail.
+"""Whether the tests see: a line of the package is made wrong, and the named test must fail.
 
     python tests/mutations/run.py [--only PATTERN] [--jobs 2] [--check] [--python PATH]
 
@@ -133,7 +133,9 @@ class Copy:
         """``caught``, or what the test has done instead of failing."""
         path = self.folder / mutation.file
         true = path.read_text()
-        compiled = "_compiling import" in true  # numba's cache sees changes of a loop's own file only
+        compiled = (
+            "_compiling import" in true
+        )  # numba's cache sees changes of a loop's own file only
         try:
             path.write_text(mutation.applied_to(true))
             code, said = self.tested(mutation.test, seconds=SECONDS, own_cache=compiled)

@@ -1,0 +1,263 @@
+"""The loop, played on a script: vectors whose bounds are known are shown to it round by round."""
+
+from dataclasses import dataclass, replace
+from importlib import import_module
+
+import numpy as np
+import pytest
+
+from marginsvm.certify.bounds import lower_bound
+from marginsvm.certify.caps import ShareCaps
+from marginsvm.fit import Algorithm, Candidate, Progress, Stopping, play
+from marginsvm.fit.confirm import confirm
+from marginsvm.fit.progress import ConfirmedBounds, History, Line
+from marginsvm.kernel_matrix import LinearAdapter, make_rows
+from marginsvm.rows import Vector
+
+
+def problem(C=np.inf):
+    """Two rows at right angles: the best margin is the root of a half."""
+    rows = make_rows(np.array([1, 0]), 2, balanced=False)
+    return LinearAdapter(np.array([[1.0, 0.0], [0.0, -1.0]]), rows, C)
+
+
+def predictor(margin):
+    """A predictor of norm 1 with this smallest margin, from -1 to the root of a half."""
+    angle = np.arcsin(margin)
+    return Vector(np.array([np.cos(angle), np.sin(angle)]), np.zeros(2))
+
+
+def proof(data, bound):
+    """Weights that prove this bound, from the root of a half to 1."""
+    q = 0.5 + 0.5 * np.sqrt(2.0 * bound**2 - 1.0)
+    return data.combine(np.array([q, 1.0 - q]))
+
+
+@dataclass(frozen=True)
+class Script(Algorithm):
+    """Shows a predictor and a proof in each round; a round takes two passes."""
+
+    margins: tuple[float, ...]
+    bounds: tuple[float, ...]
+    at_once: int = 1
+    too_much: float = 0.0  # that the bounds of rounds promise
+
+    def start(self, problem):
+        return 0
+
+    def n_rounds(self, n_iter):
+        return self.at_once
+
+    def step(self, problem, state):
+        problem.work.add_pass(2)
+        return state + 1 if state + 1 < len(self.margins) else state
+
+    def candidates(self, problem, state):
+        t = min(state, len(self.margins) - 1)
+        w, q = predictor(self.margins[t]), proof(problem, self.bounds[t])
+        promised = float(problem.margins(w).min()) + self.too_much
+        yield Candidate(w, min_margin=promised, fallback=True)
+        yield Candidate(q, q.mass)
+
+
+SCRIPT = Script((0.0, 0.2, 0.5, 0.3, 0.6, 0.1), (1.0, 0.9, 0.95, 0.8, 0.99, 0.85))
+ENDLESS = Stopping(tol=0.0, max_iter=5)
+
+
+def test_the_best_of_all_rounds_is_kept():
+    outcome = play(SCRIPT, data := problem(), ENDLESS)
+    lines = [*outcome.progress.history]
+    np.testing.assert_allclose([line.lower for line in lines], [0.2, 0.5, 0.5, 0.6, 0.6])
+    np.testing.assert_allclose([line.upper for line in lines], [0.9, 0.9, 0.8, 0.8, 0.8])
+    bounds = confirm(SCRIPT, data, outcome.progress)
+    np.testing.assert_allclose([bounds.lower, bounds.upper], [0.6, 0.8])
+    assert lower_bound(data, outcome.progress.best.vector).margin == bounds.lower
+    last = predictor(0.1)  # the model, had nothing been found
+    np.testing.assert_array_equal(outcome.progress.fallback.vector.image, last.image)
+
+
+def test_a_fit_that_goes_on_counts_from_where_it_ended():
+    data = problem()
+    whole = play(SCRIPT, data, ENDLESS).progress
+    first = play(SCRIPT, data, replace(ENDLESS, max_iter=2)).progress
+    data.work.add_pass(100)  # those between two fits are of neither
+    second = play(SCRIPT, data, ENDLESS, resume=first).progress
+    assert [line[:2] + line[3:] for line in second.history] == [
+        line[:2] + line[3:] for line in whole.history
+    ]
+    passes = np.array([line.n_passes for line in second.history])
+    assert np.all(np.diff(passes) >= 2.0)
+    assert passes[-1] < 100.0
+    seconds = np.array([line.seconds for line in second.history])
+    assert np.all(np.diff(seconds) >= 0.0)
+    assert second.seconds == seconds[-1] > first.seconds > 0.0
+
+
+def test_bounds_are_confirmed_anew_in_each_round():
+    """A fit that reached its goal goes on to a smaller gap, and publishes what it finds then."""
+    data, stopping = problem(), Stopping(tol=0.5, max_iter=5)
+    first = play(SCRIPT, data, stopping)
+    assert (first.status, first.progress.n_iter) == ("certified", 2)
+    second = play(SCRIPT, data, replace(stopping, tol=0.3), resume=first.progress)
+    assert (second.status, second.progress.n_iter) == ("certified", 4)
+    np.testing.assert_allclose(first.progress.confirmed.lower, 0.5)
+    np.testing.assert_allclose(second.progress.confirmed.lower, 0.6)
+    short = replace(stopping, tol=0.01, max_iter=4)
+    third = play(SCRIPT, data, short, resume=first.progress)  # no goal is promised any more
+    assert (third.status, third.progress.confirmed) == ("max_iter", None)
+    again = play(SCRIPT, data, stopping, resume=second.progress)
+    assert (again.status, again.progress.n_iter) == ("certified", 4)
+
+
+def test_promises_that_fail_are_looked_at_again_after_a_tenth_more_rounds(monkeypatch):
+    """And after the last round in any case, which may have brought what was promised."""
+    rounds = []
+
+    def counted(algorithm, problem, progress):
+        rounds.append(progress.n_iter)
+        return confirm(algorithm, problem, progress)
+
+    monkeypatch.setattr(import_module("marginsvm.fit.play"), "confirm", counted)
+    n = 37
+    script = Script((0.5,) * n + (0.7,), (0.75,) * (n + 1), too_much=0.3)
+    outcome = play(script, problem(), Stopping(tol=0.1, max_iter=n))
+    assert rounds == [*range(1, 11), 12, 14, 16, 18, 20, 23, 26, 29, 32, 36, 37]
+    assert (outcome.status, outcome.progress.n_iter) == ("certified", n)
+
+
+def test_a_step_of_many_rounds_that_is_cut_short_is_played_again():
+    script = replace(SCRIPT, at_once=3)
+    short = play(script, problem(), replace(ENDLESS, max_iter=4)).progress
+    assert (short.n_iter, short.state, short.begun.n_iter, short.begun.state) == (4, 2, 3, 1)
+    full = play(script, problem(), replace(ENDLESS, max_iter=6), resume=short.begun).progress
+    assert (full.n_iter, full.state, full.begun) == (6, 2, None)
+
+
+def test_the_last_line_of_a_history_is_its_own():
+    line = [Line(n, float(n), 0.1 * n, 0.0, 1.0) for n in range(4)]
+    short = History().grown(line[0]).grown(line[1])
+    long = short.grown(line[2]).grown(line[3])
+    other = short.grown(line[3])
+    assert ([*short], [*long], [*other]) == (line[:2], line, [*line[:2], line[3]])
+    assert (short[-1], long[-1], other[-1], long[-2]) == (line[1], line[3], line[3], line[2])
+    with pytest.raises(IndexError):
+        short[2]
+
+
+def rounds_until_stalled(lower, upper, patience):
+    """Number of rounds with these bounds after which a fit has stalled."""
+    history = History()
+    for n, bounds in enumerate(zip(lower, upper, strict=True), start=1):
+        history = history.grown(Line(n, 0.0, 0.0, *bounds))
+        if Progress(None, history=history).stalled(patience):
+            return n
+    return None
+
+
+@pytest.mark.parametrize("patience", [1, 3, 10])
+def test_a_fit_stalls_after_as_many_rounds_without_progress_as_it_has_patience(patience):
+    still = np.full(30, 1.0)
+    assert rounds_until_stalled(0.5 * still, still, patience) == patience + 1
+    assert rounds_until_stalled(-np.inf * still, still, patience) == patience + 1
+    assert rounds_until_stalled(0.5 * still, np.inf * still, patience) is None
+    for speed in (0.5, 0.98 ** (1 / patience)):  # by a fiftieth, in as many rounds
+        falling = speed ** np.arange(30)
+        assert rounds_until_stalled(0.0 * still, falling, patience) is None
+        assert rounds_until_stalled(0.5 / falling, 2.0 / falling[::-1], patience) is None
+        assert rounds_until_stalled(still - falling, still, patience) is None
+    # from far below zero, lower bounds rise for long without saying anything
+    below = -(2.0 ** -np.arange(30.0))
+    assert rounds_until_stalled(below, still + 1e9, patience) == patience + 1
+    assert not Progress(None, moving=True).stalled(patience)
+
+
+WEIGHTS = np.array([1.0, 2.0])
+
+
+def of(C=1.0, nu=None, weights=WEIGHTS, loss="squared_hinge"):
+    rows = make_rows(np.array([1, 0]), 2, balanced=False, weights=weights)
+    data = LinearAdapter(np.eye(2), rows, C)
+    data = data if nu is None else data.below(ShareCaps.of(rows, nu))
+    return data.with_hinge_loss() if loss == "hinge" else data
+
+
+def test_another_problem_is_told_from_the_same():
+    problems = [
+        of(),
+        of(C=2.0),
+        of(C=np.inf, nu=0.5),
+        of(C=np.inf, nu=0.6),
+        of(C=np.inf),
+        of(loss="hinge"),
+        of(weights=WEIGHTS[::-1]),
+        of(weights=None),
+    ]
+    for i, first in enumerate(problems):
+        progress = play(SCRIPT, first, Stopping("rounds", max_iter=1)).progress
+        for j, second in enumerate(problems):
+            assert progress.is_of(second) == (i == j)
+
+
+@pytest.mark.parametrize("what", ["nothing", "proof", "margins"])
+def test_other_data_is_told_from_the_same(what):
+    """By the image of the proof, or by the margins of the best predictor, where these are kept."""
+    data = problem()
+    w, q = predictor(0.6), proof(data, 0.8)
+    keeps = {"margins": data.margins(w)} if what == "margins" else {}
+    progress = Progress(
+        None, best=Candidate(w, **keeps), proof=Candidate(q, q.mass, precise=what == "proof")
+    )
+    rows = make_rows(np.array([1, 0]), 2, balanced=False)
+    other = LinearAdapter(np.array([[1.0, 0.0], [1e-6, -1.0]]), rows)
+    assert progress.agrees_with(data)
+    assert progress.agrees_with(other) == (what == "nothing")
+
+
+def confirmed(data, lower, upper, *, separates=True, overlap=False):
+    found = lower_bound(data, data.zeros())._replace(margin=lower, separates=separates)
+    return ConfirmedBounds(data.zeros(), found, data.zeros(), upper, overlap)
+
+
+STATUSES = [
+    # goal, C, lower, upper, what else is known, status
+    ("gap", np.inf, 0.9, 1.0, {}, "certified"),
+    ("gap", np.inf, 0.8, 1.0, {}, None),
+    ("gap", 1.0, 0.9, 1.0, {"separates": False}, "certified"),
+    ("separation", np.inf, 0.1, 1.0, {}, "separated"),
+    ("separation", 1.0, 0.1, 1.0, {}, "separated"),
+    ("separation", 1.0, 0.1, 1.0, {"separates": False}, None),
+    ("separation", 1.0, 0.9, 1.0, {"separates": False}, "certified"),
+    ("separation", np.inf, 0.0, 1.0, {"separates": False}, None),
+    ("gap", np.inf, 0.0, 1e-15, {"separates": False}, "no_margin"),
+    ("gap", np.inf, 0.0, 1e-15, {"separates": False, "overlap": True}, "no_margin"),
+    ("gap", np.inf, 0.0, 1e-3, {"separates": False}, None),
+    ("gap", 1.0, 0.0, 1e-15, {"separates": False}, None),
+    ("rounds", np.inf, 0.9, 0.9, {}, None),
+]
+
+
+@pytest.mark.parametrize(("goal", "C", "lower", "upper", "known", "status"), STATUSES)
+def test_each_status_has_its_proof(goal, C, lower, upper, known, status):
+    data = problem(C)
+    found = confirmed(data, lower, upper, **known)
+    stopping = Stopping(goal, tol=0.1 + 1e-9)
+    assert stopping.confirmed(data, Progress(None), found) == status
+    if known.get("separates", True):
+        promised = Progress(None, lower=lower, upper=upper)
+        assert stopping.promised(data, promised) == status
+
+
+def test_with_patience_a_small_bound_ends_a_fit_at_its_end_or_with_a_proof():
+    data, stopping = problem(), Stopping(patience=3, max_iter=50)
+    found = confirmed(data, 0.0, 1e-15, separates=False)
+    going = Progress(None, n_iter=9, upper=1e-15)
+    assert stopping.confirmed(data, going, found) is None
+    assert stopping.confirmed(data, going, replace(found, overlap=True)) == "no_margin"
+    for ended in (replace(going, settled=True), replace(going, n_iter=50)):
+        assert stopping.confirmed(data, ended, found) == "no_margin"
+
+
+def test_with_a_tolerance_of_zero_equal_bounds_end_nothing():
+    data = problem()
+    assert Stopping(tol=0.0).confirmed(data, Progress(None), confirmed(data, 1.0, 1.0)) is None
+    assert not Stopping(tol=0.0, patience=1).stalled(Progress(None))
