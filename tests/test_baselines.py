@@ -13,12 +13,14 @@ def test_batch_perceptron_adds_the_worst_row(rng):
     X, y = separable(rng, n=40)
     A = np.where(y == 1, 1.0, -1.0)[:, None] * X / np.linalg.norm(X, axis=1).max()
     data = LinearAdapter(X, make_rows(y, 2, balanced=False))
-    w = A.mean(axis=0)  # at w = 0 all rows are equally bad
+    w = total = A.mean(axis=0)  # at w = 0 all rows are equally bad
     states = rounds(BatchPerceptron(), data, 40)
     next(states)
-    for state in states:
+    for t, state in enumerate(states, start=2):
         w = w + A[np.argmin(A @ w)]
+        total = total + w
         np.testing.assert_allclose(state.w.image, w, rtol=1e-10)
+        np.testing.assert_allclose(state.average.image, total / t, rtol=1e-10)
 
 
 def test_normalized_kernel_perceptron_is_algorithm_3s(rng):

@@ -6,7 +6,13 @@ import scipy.sparse as sp
 from helpers.claiming import claim
 from sklearn.utils.class_weight import compute_class_weight
 
-from marginsvm import MaxMarginClassifier, MomentumMarginClassifier, check_certificate
+from marginsvm import (
+    MaxMarginClassifier,
+    MomentumMarginClassifier,
+    check_certificate,
+    check_separability,
+    check_separability_proof,
+)
 from marginsvm.certify.checker.examples import class_weights
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -120,3 +126,54 @@ def test_weights_that_are_none_prove_nothing(factor, exact, rng):
         assert not check
         assert check.excess == check.margin_bound == np.inf
         assert "no distribution" in check.reason
+
+
+def claiming(clf, weights, bound):
+    """The same estimator with other weights, and the bound that they are said to prove."""
+    weights = sp.csr_array(np.asarray(weights, dtype=float).reshape(len(weights), -1))
+    clf.certificate_ = dataclasses.replace(
+        clf.certificate_, weights=weights, margin_bound=bound, status="max_iter"
+    )
+    return clf
+
+
+@pytest.mark.parametrize("exact", [False, True])
+def test_weights_against_the_own_class_are_none(exact, rng):
+    """On two opposite examples, they would add to the mass, and nothing to the sum."""
+    X, y = overlapping(rng, k=3)
+    X[3] = -X[0]
+    clf = MomentumMarginClassifier(max_iter=1, fit_intercept=False).fit(X, y)
+    q, bound = clf.certificate_.weights.toarray(), clf.margin_bound_
+    assert check_certificate(claiming(clf, q, bound), X, y, exact=exact)
+    q *= 0.5
+    q[[0, 3], y[0]] = 0.25
+    assert not check_certificate(claiming(clf, q, 0.5 * bound), X, y, exact=exact)
+
+
+@pytest.mark.parametrize("exact", [False, True])
+@pytest.mark.parametrize("C", [np.inf, 100.0])
+def test_weights_of_one_class_prove_nothing_with_an_intercept(C, exact):
+    """Those on an example at the mean have a sum of length 0."""
+    X, y = np.array([[-2.0], [0.0], [2.0]]), np.array([0, 0, 1])
+    clf = MaxMarginClassifier(C=C).fit(X, y)
+    assert check_certificate(claiming(clf, [0.0, 0.5, 0.5], 1.2), X, y, exact=exact)
+    assert not check_certificate(claiming(clf, [0.0, 1.0, 0.0], 0.5), X, y, exact=exact)
+    assert not check_certificate(claiming(clf, [0.5, 0.5, 0.0], 0.9), X, y, exact=exact)
+
+
+@pytest.mark.parametrize("exact", [False, True])
+def test_rows_on_the_boundary_are_not_separated(exact):
+    X, y = np.array([[0.0], [1.0], [1.0], [2.0]]), np.array([0, 0, 1, 1])
+    report = check_separability(X, y)
+    assert (report.kind, report.separated.tolist()) == (
+        "quasi-complete",
+        [True, False, False, True],
+    )
+    lie = dataclasses.replace(
+        report,
+        kind="complete",
+        separated_rows=np.ones_like(report.separated_rows),
+        overlap_weights=None,
+    )
+    assert check_separability_proof(report, X, y, exact=exact)
+    assert not check_separability_proof(lie, X, y, exact=exact)

@@ -21,7 +21,7 @@ from marginsvm import (
     check_certificate,
 )
 from marginsvm.algorithms.compiled import coordinates as loops
-from marginsvm.algorithms.dual_ascent import before, strong_convexity
+from marginsvm.algorithms.dual_ascent import HardSequences, before, strong_convexity
 from marginsvm.algorithms.dual_lp import DualLp
 from marginsvm.kernel_matrix import GramAdapter, LinearAdapter, LpNorm, make_rows
 
@@ -391,3 +391,41 @@ def test_best_margin_without_an_intercept_is_the_same_problem(rng):
     clf = DualLpPerceptron(fit_intercept=False, tol=1e-6, random_state=0).fit(X, y)
     assert clf.margin_ <= best_margin(X, y, fit_intercept=False) * (1 + 1e-6)
     assert not clf.intercept_.any()
+
+
+def test_the_answer_is_the_sequence_that_the_rate_is_about(rng):
+    """Algorithm 2 in its three sequences, all of whose coordinates move in each step."""
+    X, y = separable(rng, n=20, d=4)
+    data, n = game(X, y), 20
+    A = written_out(data, X, y)
+    L, v, z, gamma = (A * A).sum(axis=1), np.zeros(n), np.zeros(n), 1.0 / n
+    sequences = HardSequences.at(data, data.zeros())
+    for _ in range(8):
+        order = rng.integers(n, size=n)
+        for i in order:
+            between = (1.0 - gamma) * v + gamma * z
+            step = (1.0 - A[i] @ (A.T @ between)) / (n * gamma * L[i])
+            moved = z + np.eye(n)[i] * max(-z[i], step)
+            v, z = between + n * gamma * (moved - z), moved
+            gamma = 0.5 * gamma * (np.sqrt(gamma**2 + 4.0) - gamma)
+        sequences = sequences.epoch(data, order)
+        np.testing.assert_allclose(sequences.zeta.coef, z, atol=1e-11 * z.max())
+        np.testing.assert_allclose(sequences.answer.coef, v, atol=1e-11 * v.max())
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_the_pocket_holds_the_model_that_misclassifies_the_least_weight(weighted, rng):
+    X, y = overlapping(rng, n=60, d=3)
+    weights = 10.0 ** rng.uniform(-2.0, 2.0, 60) if weighted else None
+    data = LinearAdapter(X, make_rows(y, 2, balanced=False, weights=weights))
+    sign, weight = np.where(y == 1, 1.0, -1.0), np.ones(60) if weights is None else weights
+
+    def wrong(vector):
+        return weight[sign * (X @ vector.image) <= 0.0].sum()
+
+    least, measured = np.inf, 0
+    for state in rounds(DualLpPerceptron(random_state=0, fit_intercept=False), data, 60):
+        if state.min_margin is not None:  # the vector of this epoch was measured
+            least, measured = min(least, wrong(state.v)), measured + 1
+            np.testing.assert_allclose(wrong(state.pocket), least)
+    assert measured > 10
