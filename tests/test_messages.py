@@ -2,6 +2,7 @@
 
 import re
 from dataclasses import replace
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -22,7 +23,7 @@ from marginsvm import (
     check_certificate,
 )
 from marginsvm.algorithms.max_margin import ActiveSet
-from marginsvm.certify.certificate import at_most
+from marginsvm.certify.certificate import at_least, at_most
 
 
 def warning_of(estimator, X, y):
@@ -343,3 +344,14 @@ def test_an_intercept_is_not_advised_where_it_is_fitted():
     with pytest.raises(ValueError, match="not positive semidefinite") as caught:
         MomentumMarginClassifier(kernel="sigmoid", max_iter=100).fit(X, y)
     assert "fit_intercept" not in str(caught.value)
+
+
+def test_printed_bounds_are_bounds():
+    """To few digits, a lower one is rounded down, and an upper one up."""
+    rng = np.random.default_rng(0)
+    for x in (*(10.0 ** rng.uniform(-300, 300, 200)), 1.0, 0.1, 1 / 3, 9.9999999):
+        for digits in (3, 6):
+            below, above = at_least(x, digits), at_most(x, digits)
+            assert Fraction(below) <= Fraction(x) <= Fraction(above)
+            assert float(above) <= float(below) * (1.0 + 10.0 ** (1 - digits))
+    assert (at_least(0.99999999), at_most(1.00000001)) == ("0.999999", "1.00001")

@@ -5,11 +5,12 @@ from importlib import import_module
 
 import numpy as np
 import pytest
+from scipy.optimize import minimize
 
 from marginsvm.certify.bounds import lower_bound
 from marginsvm.certify.caps import ShareCaps
 from marginsvm.fit import Algorithm, Candidate, Progress, Stopping, play
-from marginsvm.fit.confirm import confirm
+from marginsvm.fit.confirm import confirm, least_loss
 from marginsvm.fit.progress import ConfirmedBounds, History, Line
 from marginsvm.kernel_matrix import LinearAdapter, make_rows
 from marginsvm.rows import Vector
@@ -261,3 +262,54 @@ def test_with_a_tolerance_of_zero_equal_bounds_end_nothing():
     data = problem()
     assert Stopping(tol=0.0).confirmed(data, Progress(None), confirmed(data, 1.0, 1.0)) is None
     assert not Stopping(tol=0.0, patience=1).stalled(Progress(None))
+
+
+def test_a_best_predictor_that_does_not_separate_is_not_the_model():
+    """The bounds of its round were wrong, as those of rounds in float32 may be."""
+    data, q = problem(), proof(problem(), 0.8)
+    best, last = predictor(-0.1), predictor(-0.3)
+    progress = Progress(
+        None,
+        best=Candidate(best, min_margin=0.5),
+        fallback=Candidate(last, fallback=True, words="the last one"),
+        proof=Candidate(q, q.mass),
+    )
+    found = confirm(SCRIPT, data, progress)
+    np.testing.assert_array_equal(found.model.image, last.image)
+    assert (found.words, found.predictor.separates) == ("the last one", False)
+    better = replace(progress, best=Candidate(predictor(0.1), min_margin=0.5))
+    found = confirm(SCRIPT, data, better)
+    np.testing.assert_allclose([found.lower, found.upper], [0.1, 0.8])
+    assert (found.words, found.predictor.separates) == ("", True)
+
+
+@pytest.mark.parametrize("overlaps", [True, False])
+def test_an_overlap_is_claimed_with_a_proof_only(overlaps):
+    """Three points on a line, the middle one of the other class: or beside it, by 1e-12."""
+    X = np.array([[1.0, 1.0], [2.0, 2.0], [3.0, 3.0]])
+    X[1, 1] += 0.0 if overlaps else 1e-12
+    data = LinearAdapter(X, make_rows(np.array([0, 1, 0]), 2, balanced=True))
+    q = data.combine(np.array([0.25, 0.5, 0.25]), precise=True)
+    progress = Progress(None, fallback=Candidate(q, offsets=np.zeros(2)), proof=Candidate(q, 1.0))
+    found = confirm(SCRIPT, data, progress)
+    assert found.upper < 1e-11
+    assert found.overlap == overlaps
+
+
+@pytest.mark.parametrize("shift", [0.0, 3e-4])
+def test_the_intercept_of_least_loss_is_sought_where_small_margins_count(shift):
+    """One long example decides nothing: the others, a thousand times shorter, overlap."""
+    rng = np.random.default_rng(0)
+    codes = np.append(np.arange(40) % 2, 1)
+    sign = np.where(codes == 1, 1.0, -1.0)
+    scores = 1e-3 * sign + 1e-3 * rng.standard_normal(41) + shift
+    scores[-1] = 1.0
+    rows = make_rows(codes, 2, balanced=True)
+    found = least_loss(rows, sign * scores)
+
+    def risk(parameters):
+        return np.exp(-sign * (np.exp(parameters[0]) * (scores + parameters[1] * 1e-3))).sum()
+
+    best = minimize(risk, [6.0, 0.0], method="Nelder-Mead", options={"xatol": 1e-6, "fatol": 1e-10})
+    b = rows.score_offsets(found.offsets)
+    np.testing.assert_allclose(b, 1e-3 * best.x[1], atol=2e-6)

@@ -83,6 +83,20 @@ def test_every_answer_is_that_of_rationals(block):
 
 
 @pytest.mark.parametrize("block", [0, pytest.param(1, marks=pytest.mark.slow)])
+def test_numbers_that_differ_by_little_are_told_apart(block):
+    """Integers and small multiples of 2e-4, so that rows and columns nearly depend on others."""
+    for seed in range(200 * block, 200 * block + 200):
+        X, y, options = integers(seed)
+        rng = np.random.default_rng(seed + 10**6)
+        X += 2.0**-12 * rng.integers(-2, 3, X.shape)
+        report = check_separability(X, y, **options)
+        kind, where, expected = truth(X.tolist(), y.tolist(), **options)
+        assert (report.kind, rows_of(report)) == (kind, where), (seed, report.reason)
+        assert statuses(report) == expected, seed
+        holds(report, X, y, exact=[False])
+
+
+@pytest.mark.parametrize("block", [0, pytest.param(1, marks=pytest.mark.slow)])
 def test_large_sparse_designs_are_split_alike(block, monkeypatch):
     """A sign that takes more than one example is not determined there."""
     monkeypatch.setattr(solving, "_WRITTEN_OUT", -1)
@@ -371,6 +385,28 @@ def test_some_of_many_rows_are_enough(monkeypatch, rng):
         count = rng.poisson(0.5, 3000) * (X[:, 1] == 0)
         report = check_separability(X, count, family="poisson")
         np.testing.assert_array_equal(report.separated, X[:, 1] > 0)
+
+
+@pytest.mark.parametrize("family", ["binomial", "poisson"])
+@pytest.mark.parametrize("against", [0, 6])
+def test_counts_that_some_of_many_rows_lack_count(against, family, monkeypatch, rng):
+    """A mark that few have: all with the outcome that it stands for, or all but six."""
+    from marginsvm.separability import sampling
+
+    monkeypatch.setattr(sampling, "_ROWS", 100)
+    monkeypatch.setattr(sampling, "_PER_COLUMN", 5)
+    X, mark = rng.integers(-3, 4, (3000, 3)) * 1.0, np.arange(3000) % 25 == 0
+    if family == "poisson":
+        y = rng.integers(0, 3, 3000)
+        y[mark] = 0
+        y[np.flatnonzero(mark)[:against]] = 2
+    else:
+        y = np.column_stack([rng.integers(0, 3, 3000), rng.integers(0, 3, 3000)])
+        y[mark] = 2, 0
+        y[np.flatnonzero(mark)[:against]] = 1, 1
+    report = check_separability(np.column_stack([X, mark]), y, family=family)
+    np.testing.assert_array_equal(report.separated, mark & (against == 0))
+    assert report.kind == ("overlap" if against else "quasi-complete")
 
 
 def test_the_picture_of_a_report():

@@ -86,16 +86,16 @@ def test_theorem_4_where_they_are_not(rng):
 
 
 def test_the_model_where_nothing_separates_sums_up_all_outer_rounds(rng):
-    """``alpha / mu`` at the end of each outer round, and of the last inner one."""
+    """Twice alpha over mu at the end of each outer round, and of the last inner one."""
     X, y = overlapping(rng, n=30)
     data = LinearAdapter(normalized(X), make_rows(y, 2, balanced=False))
     clf = PerceptronVonNeumann(gamma_outer=2.0)
     ended, before = data.zeros(), None
     for state in rounds(clf, data, 60):
         if before is not None and state.t > before.t:
-            ended = ended + before.inner.alpha / before.inner.mu
+            ended = ended + before.inner.W
         *_, model = clf._algorithm().candidates(data, state)
-        expected = ended + state.inner.alpha / state.inner.mu
+        expected = ended + state.inner.W
         np.testing.assert_allclose(model.vector.coef, expected.coef, rtol=1e-12)
         before = state
     assert model.fallback
