@@ -1,5 +1,6 @@
 """Shared fixtures; see helpers/estimators.py for the discovery that the battery runs over."""
 
+import ast
 import os
 from fnmatch import fnmatch
 from importlib.util import find_spec
@@ -9,11 +10,18 @@ import matplotlib
 import numpy as np
 import pytest
 
+if os.environ.get("MARGINSVM_TEST_LONG_DOUBLE") == "float64":
+    np.longdouble = np.float64  # before the package asks for it: as on Windows and on Apple's chips
+
 from marginsvm.data.threads import single_threaded_blas
 
 matplotlib.use("Agg")
 
 SEED = int(os.environ.get("MARGINSVM_TEST_SEED", "20210718"))
+
+
+def pytest_addoption(parser):
+    parser.addoption("--all", action="store_true", help="run the tests marked slow, too")
 
 
 def pytest_report_header(config):
@@ -42,9 +50,44 @@ def shared_data():
 
 
 def pytest_collection_modifyitems(config, items):
-    _leave_out_what_does_not_apply(config, items)
+    if not _slow_ones_are_asked_for(config):
+        _leave_out(config, items, lambda item: item.get_closest_marker("slow"))
+    _leave_out(config, items, _does_not_apply)
+    for item in items:
+        _skip_without_libraries(item)
     if not find_spec("sklearn.callback"):
         _skip_callbacks(items)
+
+
+def _slow_ones_are_asked_for(config):
+    """By ``--all``, by ``-m`` with their marker, or one by one."""
+    named = any("::" in name for name in config.args)
+    return config.getoption("all") or "slow" in config.getoption("markexpr") or named
+
+
+def _leave_out(config, items, is_left_out):
+    config.hook.pytest_deselected(items=[item for item in items if is_left_out(item)])
+    items[:] = [item for item in items if not is_left_out(item)]
+
+
+def _skip_without_libraries(item):
+    """Examples of docstrings and pages may import what ``pip install .[test]`` does not bring."""
+    for name in _imported(item):
+        if not find_spec(name):
+            item.add_marker(pytest.mark.skip(reason=f"could not import {name!r}"))
+
+
+def _imported(item):
+    """Names of the libraries that the examples of a docstring or a page import."""
+    examples = getattr(getattr(item, "dtest", None), "examples", [])
+    source = "".join(example.source for example in examples)
+    if "ProgressBar(" in source:  # scikit-learn's, which rich draws
+        yield "rich"
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Import):
+            yield from (alias.name.partition(".")[0] for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            yield node.module.partition(".")[0]
 
 
 def _skip_callbacks(items):
@@ -55,15 +98,10 @@ def _skip_callbacks(items):
             item.add_marker(pytest.mark.skip(reason="scikit-learn has no callbacks before 1.9"))
 
 
-def _leave_out_what_does_not_apply(config, items):
-    """Leave out the tests that the table DOES_NOT_APPLY of their module names, by patterns."""
-
-    def left_out(item):
-        table = getattr(getattr(item, "module", None), "DOES_NOT_APPLY", {})
-        return any(_matches(item.name, pattern) for names in table.values() for pattern in names)
-
-    config.hook.pytest_deselected(items=[item for item in items if left_out(item)])
-    items[:] = [item for item in items if not left_out(item)]
+def _does_not_apply(item):
+    """Whether the table DOES_NOT_APPLY of a test's module names it, by a pattern."""
+    table = getattr(getattr(item, "module", None), "DOES_NOT_APPLY", {})
+    return any(_matches(item.name, pattern) for names in table.values() for pattern in names)
 
 
 def _matches(name, pattern):

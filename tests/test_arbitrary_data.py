@@ -15,7 +15,7 @@ from itertools import product
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from helpers.battery import each
+from helpers.battery import each, over_with
 from helpers.estimators import ESTIMATORS, fit, make, overlapping, parameters, separable
 from helpers.oracle import best_margin_of
 from hypothesis import HealthCheck, given, note, settings
@@ -248,8 +248,7 @@ def test_attack(cls):
 # What it has found, one test each.
 
 
-@each
-@pytest.mark.parametrize("scale", [1e-300, 1e300, 1e-316])
+@over_with(ESTIMATORS, scale=[1e-300, 1e300, 1e-316])
 def test_squares_that_overflow_or_vanish_are_refused(cls, scale, rng):
     X, y = separable(rng)
     params = {"fit_intercept": False, "normalize": False, "max_iter": 5}
@@ -306,8 +305,9 @@ def test_kernel_values_that_overflow_are_refused(kernel, rng):
         assert np.isfinite(estimator.decision_function(X)).all()
 
 
-@pytest.mark.parametrize("kernel", ["rbf", "poly", "laplacian"])
-@pytest.mark.parametrize("cls", [c for c in ESTIMATORS if "kernel" in parameters(c)])
+@over_with(
+    [c for c in ESTIMATORS if "kernel" in parameters(c)], kernel=["rbf", "poly", "laplacian"]
+)
 def test_examples_that_are_all_the_same_to_a_kernel(cls, kernel, rng):
     X, y = np.repeat(rng.standard_normal((1, 60)), 80, axis=0), rng.integers(0, 2, 80)
     clf = fit(make(cls, kernel=kernel, max_iter=60), X, y)  # about their mean, K is rounding
@@ -363,8 +363,7 @@ def test_a_diverging_fit_says_so(rng):
         fit(estimator, X, y)
 
 
-@each
-@pytest.mark.parametrize("value", [1e-8, 1.0, 1e12, 1e-150])
+@over_with(ESTIMATORS, value=[1e-8, 1.0, 1e12, 1e-150])
 def test_examples_that_are_all_the_same_cannot_be_separated(cls, value):
     X, y = np.full((6, 1), value), np.arange(6) % 2
     estimator = fit(make(cls, max_iter=50), X, y)

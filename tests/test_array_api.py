@@ -8,10 +8,11 @@ from unittest import SkipTest
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from helpers.battery import over, slow
+from helpers.battery import over, slow, some_slow
 from helpers.devices import LIBRARIES, ON_DEVICES, ON_HOSTS, dispatching, strict, torch
 from helpers.estimators import fit, make, overlapping, parameters, quiet, separable
 from helpers.hostile import hostile_problem, truthful
+from helpers.pairwise import pairwise
 from hypothesis import given
 from sklearn.base import clone
 from sklearn.utils import _array_api
@@ -76,10 +77,7 @@ def test_the_estimators_that_the_docs_name_are_supported():
     assert "DualLpPerceptron" in {cls.__name__ for cls in ON_HOSTS}
 
 
-@each_on_devices
-@in_each_library
-@pytest.mark.parametrize("k", [2, 3])
-@pytest.mark.parametrize("data", [separable, overlapping])
+@pairwise(cls=some_slow(ON_DEVICES), there=LIBRARIES, k=[2, 3], data=[separable, overlapping])
 def test_results_are_those_of_numpy(cls, there, k, data, rng):
     X, y = data(rng, k=k)
     for C in (np.inf, 1.0):

@@ -13,6 +13,7 @@ import pytest
 import scipy.sparse as sp
 from helpers.cluster import dying
 from helpers.estimators import ESTIMATORS, make
+from helpers.pairwise import pairwise
 from helpers.portfolios import ONLY_PASSES
 from sklearn.base import clone
 from sklearn.datasets import load_iris, make_blobs
@@ -73,12 +74,16 @@ def test_a_share_of_the_examples(client):
     same_fit(DaskMargin(estimator, client=client).fit(dX, dy).to_local(), estimator.fit(X, y))
 
 
-@pytest.mark.parametrize("chunks", [(150,), (10, 40, 70, 30), (1, 0, 149)], ids=str)
-@pytest.mark.parametrize("k", [2, 3])
-@pytest.mark.parametrize("C", [np.inf, 1.0])
-@pytest.mark.parametrize(
-    "cls",
-    [MaxMarginClassifier, MomentumMarginClassifier, OptimisticPerceptron, SmoothedKernelPerceptron],
+@pairwise(
+    cls=[
+        MaxMarginClassifier,
+        MomentumMarginClassifier,
+        OptimisticPerceptron,
+        SmoothedKernelPerceptron,
+    ],
+    C=[np.inf, 1.0],
+    k=[2, 3],
+    chunks={str(sizes): sizes for sizes in [(150,), (10, 40, 70, 30), (1, 0, 149)]},
 )
 def test_a_cluster_equals_memory(client, cls, C, k, chunks):
     X, y = blobs(k)

@@ -9,6 +9,7 @@ from helpers.estimators import fit, overlapping, separable
 from helpers.games import game, optimum, rounds, theta, written_out
 from helpers.hard import each_hard, small, within
 from helpers.oracle import best_margin, best_margin_of, explicit_rows
+from helpers.pairwise import pairwise
 from helpers.vectors import flat
 from scipy.optimize import linprog
 from sklearn.feature_selection import SelectFromModel
@@ -78,10 +79,13 @@ FORMS = [(f, k, p) for f in ("dense", "fortran", "csr") for k in (2, 4) for p in
 FORMS += [("dense", 2, 1.1), ("gram", 2, 2.0), ("gram", 4, 2.0)]
 
 
-@pytest.mark.parametrize("dtype", [np.float64, slow(np.float32)])
-@pytest.mark.parametrize("C", [np.inf, 0.3])
-@pytest.mark.parametrize(("form", "k", "p"), FORMS)
-def test_loops_equal_the_reference(form, k, p, C, dtype, rng):
+@pairwise(
+    of={f"{form}-{k}-{p}": (form, k, p) for form, k, p in FORMS},
+    C=[np.inf, 0.3],
+    dtype=[np.float64, slow(np.float32)],
+)
+def test_loops_equal_the_reference(of, C, dtype, rng):
+    form, k, p = of
     data, A, index, order = explicit_game(form, k, rng, p=p, C=C, dtype=dtype)
     q, loose = p / (p - 1), 1e-8 if dtype == np.float64 else 1e-4
     slack = np.full(len(A), 0.5 / (C * data.radius**2))
@@ -304,11 +308,13 @@ def test_small_p_approaches_the_l1_margin(rng):
     assert l1 > 0.8 * best
 
 
-@pytest.mark.parametrize("k", [2, 3])
-@pytest.mark.parametrize("C", [np.inf, 1.0])
-@pytest.mark.parametrize("p", [1.5, "sparse"])
-@pytest.mark.parametrize("fit_intercept", [True, False])
-@pytest.mark.parametrize("sparse", [True, False])
+@pairwise(
+    k=[2, 3],
+    C=[np.inf, 1.0],
+    p=[1.5, "sparse"],
+    fit_intercept=[True, False],
+    sparse=[True, False],
+)
 def test_certificates_of_other_norms(k, C, p, fit_intercept, sparse, rng):
     X, y = separable(rng, k=k, d=8)
     X = sp.csr_array(X) if sparse else X

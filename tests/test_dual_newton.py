@@ -9,6 +9,7 @@ import scipy.sparse as sp
 from helpers.battery import slow
 from helpers.estimators import fit, separable
 from helpers.oracle import explicit_rows
+from helpers.pairwise import pairwise
 from scipy.optimize import linprog, nnls
 
 from marginsvm import DualLpPerceptron, DualLpRegressor, check_certificate
@@ -21,9 +22,7 @@ sys.path.append(str(Path(__file__).parents[1] / "examples" / "benchmarks"))
 from _sets import raj_bach
 
 
-@pytest.mark.parametrize("form", [np.asarray, sp.csr_array])
-@pytest.mark.parametrize("p", [2.0, 1.5, 1.2])
-@pytest.mark.parametrize("kind", ["binary", "classes", "outputs"])
+@pairwise(kind=["binary", "classes", "outputs"], p=[2.0, 1.5, 1.2], form=[np.asarray, sp.csr_array])
 def test_second_derivatives_are_differences_of_margins(kind, p, form, rng):
     n, C, y = 14, 0.5 if kind == "classes" else np.inf, np.arange(14)
     X = rng.standard_normal((n, 9)) * (rng.random((n, 9)) < 0.7)

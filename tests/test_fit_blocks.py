@@ -5,8 +5,9 @@ import tracemalloc
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from helpers.battery import slow
+from helpers.battery import over_with, slow
 from helpers.estimators import ESTIMATORS, fit, make, quiet, separable
+from helpers.pairwise import pairwise
 from sklearn.datasets import load_iris, make_blobs
 
 from marginsvm import (
@@ -41,9 +42,7 @@ def same_fit(a, b, rtol=1e-10):
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-@pytest.mark.parametrize("sizes", CUTS, ids=str)
-@pytest.mark.parametrize("classes", [2, 3])
-@pytest.mark.parametrize("cls", BY_PASSES)
+@pairwise(cls=BY_PASSES, classes=[2, 3], sizes=CUTS)
 def test_blocks_equal_memory(cls, classes, sizes):
     X, y = make_blobs(150, 5, centers=classes, cluster_std=0.4, random_state=3)
     X += 5.0
@@ -183,8 +182,7 @@ def test_a_round_is_one_pass(cls, k):
     assert passes[1] - passes[0] == 20
 
 
-@pytest.mark.parametrize("kind", [np.uint8, slow(np.int32), np.float16])
-@pytest.mark.parametrize("cls", ESTIMATORS)
+@over_with(ESTIMATORS, kind=[np.uint8, slow(np.int32), np.float16])
 def test_memory_maps_of_other_numbers_are_not_copied_whole(cls, kind, rng, tmp_path, monkeypatch):
     """They are converted a few rows at a time, where the algorithm can read blocks."""
     monkeypatch.setattr(mapped, "_CONVERTED_BYTES", 8 * 5 * 7)  # seven rows

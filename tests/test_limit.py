@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from helpers.estimators import fit, overlapping
+from helpers.pairwise import pairwise
 from scipy.optimize import minimize
 
 from marginsvm import MaxMarginClassifier, check_certificate
@@ -37,13 +38,18 @@ FORMS = {
 }
 
 
-@pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize("k", [2, 3])
-@pytest.mark.parametrize(
-    ("kind", "fit_intercept"),
-    [("equal", True), ("equal", False), ("opposite", False), ("zero", False)],
+@pairwise(
+    of={
+        "equal": ("equal", True),
+        "equal, through 0": ("equal", False),
+        "opposite": ("opposite", False),
+        "zero": ("zero", False),
+    },
+    k=[2, 3],
+    form=list(FORMS),
 )
-def test_rows_that_cancel_are_a_proof_at_once(kind, fit_intercept, k, form, rng):
+def test_rows_that_cancel_are_a_proof_at_once(of, k, form, rng):
+    kind, fit_intercept = of
     X, y = with_a_contradiction(rng, kind, k)
     X = FORMS[form](X)
     clf = fit(MaxMarginClassifier(fit_intercept=fit_intercept), X, y)

@@ -6,6 +6,7 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 from helpers.cluster import FakeClient
+from helpers.pairwise import pairwise
 from helpers.vectors import flat
 from sklearn.base import clone
 from sklearn.datasets import make_blobs
@@ -150,11 +151,14 @@ def test_blocks_equal_one_block(response, k, balanced, weighted, monkeypatch):
             np.testing.assert_allclose(mine, theirs, rtol=1e-10, atol=1e-10)
 
 
-@pytest.mark.parametrize("few_groups", [True, False])
-@pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize(("response", "k", "balanced"), CASES, ids=str)
-def test_a_cluster_equals_memory(response, k, balanced, weighted, few_groups, monkeypatch):
+@pairwise(
+    of={str(i): case for i, case in enumerate(CASES)},
+    weighted=[False, True],
+    few_groups=[True, False],
+)
+def test_a_cluster_equals_memory(of, weighted, few_groups, monkeypatch):
     """Also where the images of all groups would be too large to be sent."""
+    response, k, balanced = of
     X, codes, weights = examples(k, weighted)
     rows = make_rows(codes, k, balanced=balanced, weights=weights)
     store = remote(X, codes, k, balanced, weights)

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from helpers.oracle import explicit_rows
+from helpers.pairwise import pairwise
 from helpers.vectors import flat
 from scipy.optimize import linprog
 
@@ -35,10 +36,7 @@ def test_margins_and_signed_are_adjoint(k, rng):
     np.testing.assert_allclose(np.sum(margins * q), np.sum(F * rows.adjoint(q)))
 
 
-@pytest.mark.parametrize("k", [2, 5])
-@pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize("scale", [1.0, 30.0, 1000.0])
-@pytest.mark.parametrize("response", RESPONSES)
+@pairwise(k=[2, 5], weighted=[False, True], scale=[1.0, 30.0, 1000.0], response=RESPONSES)
 def test_responses_are_balanced(k, weighted, scale, response, rng):
     rows, F = problem(rng, k, True, weighted)
     F = scale * F

@@ -8,6 +8,7 @@ import pytest
 import scipy.sparse as sp
 from helpers.claiming import claim
 from helpers.estimators import fit
+from helpers.pairwise import pairwise
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import minimize
@@ -90,9 +91,7 @@ def best_by_slsqp(X, y, caps, *, balanced=True):
 # The response.
 
 
-@pytest.mark.parametrize("mu", [1e-12, 0.01, 0.3, 5.0, 1e6])
-@pytest.mark.parametrize("balanced", [True, False])
-@pytest.mark.parametrize("seed", range(4))
+@pairwise(mu=[1e-12, 0.01, 0.3, 5.0, 1e6], balanced=[True, False], seed=range(4))
 def test_the_response_is_the_best_one(seed, balanced, mu):
     rng = np.random.default_rng(seed)
     y = np.where(np.arange(30) < 11, 1, -1)

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from helpers.examples import FORMS, examples, rtol_of
+from helpers.pairwise import pairwise
 from numpy.testing import assert_allclose, assert_array_equal
 from threadpoolctl import threadpool_limits
 
@@ -32,10 +33,7 @@ def respond(monkeypatch, least, X, y, mu=0.5, steep=20.0, **params):
     return problem.respond(w * steep, mu)
 
 
-@each_form
-@pytest.mark.parametrize("balanced", [True, False])
-@pytest.mark.parametrize("weighted", [True, False])
-@pytest.mark.parametrize("C", [np.inf, 0.7])
+@pairwise(form=list(FORMS), balanced=[True, False], weighted=[True, False], C=[np.inf, 0.7])
 def test_a_scan_is_two_products(form, balanced, weighted, C, rng, monkeypatch):
     X, y = examples(rng, form, n=1500, d=7), np.append([0, 1], rng.integers(0, 2, 1498))
     weights = rng.random(1500) + 0.1 if weighted else None

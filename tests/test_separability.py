@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
-from helpers.battery import each, slow
+from helpers.battery import each, over_with, slow
 from helpers.claiming import claim
 from helpers.estimators import ESTIMATORS, fit, make, parameters, separable
 from helpers.hostile import hostile_problem, truthful
@@ -49,8 +49,7 @@ COLUMNS = {
 # A column in large units.
 
 
-@each
-@pytest.mark.parametrize("column", COLUMNS.values(), ids=COLUMNS)
+@over_with(ESTIMATORS, column=COLUMNS)
 def test_a_column_in_large_units_is_no_proof(cls, column):
     X, y = iris(0, 1, column)
     clf = fit(make(cls, max_iter=200), X, y)
@@ -91,8 +90,7 @@ def test_separability_does_not_depend_on_units(classes, rng):
         assert check_certificate(clf, X * units, y, exact=True)
 
 
-@each
-@pytest.mark.parametrize("unit", [2.0**-40, 2.0**40])
+@over_with(ESTIMATORS, unit=[2.0**-40, 2.0**40])
 def test_one_unit_for_all_columns_scales_the_certificate(cls, unit):
     X, y = iris(0, 1)
     params = {"fit_intercept": False, "max_iter": 30}

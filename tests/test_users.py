@@ -159,6 +159,7 @@ def test_callbacks_stop_a_fit(cls, rng):
 def test_progress_bars(cls, rng, capsys):
     from sklearn.callback import ProgressBar
 
+    pytest.importorskip("rich", reason="pip install marginsvm[test-all]")
     X, y = separable(rng)
     with quiet():
         make(cls, max_iter=5).set_callbacks(ProgressBar()).fit(X, y)

@@ -5,16 +5,22 @@ import tomllib
 from pathlib import Path
 
 import pytest
-import yaml
 from packaging.requirements import Requirement
 from packaging.version import Version
 
 import marginsvm
 
+yaml = pytest.importorskip("yaml", reason="pip install marginsvm[test-all] brings it")
 ROOT = Path(__file__).parent.parent
 WORKFLOWS = sorted((ROOT / ".github/workflows").glob("*.yml"))
 pytestmark = pytest.mark.skipif(not (ROOT / ".ci").is_dir(), reason="not in the repository")
-TRIED = ["plot", "dask", "parquet", "test"]  # extras that the oldest versions are tried with
+TRIED = [
+    "plot",
+    "dask",
+    "parquet",
+    "test",
+    "test-all",
+]  # extras that the oldest versions are tried with
 
 
 def project():

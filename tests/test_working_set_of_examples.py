@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from helpers.battery import slow
 from helpers.estimators import fit, overlapping
+from helpers.pairwise import pairwise
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics.pairwise import rbf_kernel
 
@@ -45,10 +46,12 @@ def bounds(problem, state, rounds=30):
     return lower, upper
 
 
-@pytest.mark.parametrize("k", [2, 3, slow(5)])
-@pytest.mark.parametrize("balanced", [True, False])
-@pytest.mark.parametrize("C", [0.1, 3.0])
-@pytest.mark.parametrize("kind", ["plain", "duplicates", "weights"])
+@pairwise(
+    k=[2, 3, slow(5)],
+    balanced=[True, False],
+    C=[0.1, 3.0],
+    kind=["plain", "duplicates", "weights"],
+)
 def test_agrees_with_a_working_set_of_rows(k, balanced, C, kind, rng):
     X, y = classes(rng, n=500, k=k)
     if kind == "duplicates":  # a singular Gram matrix, with contradictions

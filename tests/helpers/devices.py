@@ -15,7 +15,7 @@ ON_HOSTS = [cls for cls in ESTIMATORS if cls not in ON_DEVICES]
 
 def strict(array, device="device1"):
     """The same numbers in array-api-strict, which does nothing that the standard does not say."""
-    xp = pytest.importorskip("array_api_strict", reason="pip install marginsvm[test] brings it")
+    xp = pytest.importorskip("array_api_strict", reason="pip install marginsvm[test-all]")
     return xp.asarray(np.array(array), device=xp.Device(device))
 
 
