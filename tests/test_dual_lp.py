@@ -147,7 +147,7 @@ def test_mirror_maps(q, scale, rng):
 
 
 @pytest.mark.parametrize(("k", "C"), [(2, 0.3), (2, 30.0), (3, 3.0)])
-def test_soft_margins_have_the_linear_rate_of_corollary_c_2(k, C, rng):
+def test_soft_margins_have_the_linear_rate_of_lin_lu_and_xiao(k, C, rng):
     """Mean dual gap of fits as the paper has them, within ``(1 - sqrt(mu) / n)^t``; its slope."""
     X, y = overlapping(rng, n=30, d=5, k=k)
     data = LinearAdapter(X, make_rows(y, k, balanced=False), C)

@@ -172,10 +172,11 @@ def dual_gaps(accelerated, C, rng, *, epochs, seeds=20):
 @pytest.mark.parametrize("C", [0.05, slow(0.5), 5.0])
 @pytest.mark.parametrize("accelerated", [True, False])
 def test_the_linear_rates_of_appendix_c(accelerated, C, rng):
-    """The expected dual gap is within the bounds of Corollaries C.1 and C.2, up to rounding.
+    """The expected dual gap is within the rates that Corollaries C.1 and C.2 are meant to be.
 
-    Lin, Lu and Xiao state them with the strong convexity relative to the curvatures, and with
-    the distance to the optimum beside the first gap.
+    They are Lin, Lu and Xiao's, with the strong convexity relative to the curvatures, and with the
+    distance to the optimum beside the first gap. As printed, the corollaries are false: see
+    test_papers_raj.
     """
     gaps, first, mu, n = dual_gaps(accelerated, C, rng, epochs=60)
     k = n * np.arange(len(gaps))

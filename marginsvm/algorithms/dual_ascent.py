@@ -80,7 +80,8 @@ class ProximalSequences:
     With a soft margin, the dual objective is strongly convex, by ``mu`` relative to the
     curvatures of the coordinates. After k steps along uniform draws from n coordinates, its
     expected gap is below a multiple of ``min((1 - sqrt(mu) / n)^k, (2n / (2n + k))^2)``. The
-    first is the linear rate of Raj and Bach's Corollary C.2, the second that of their eq. (8).
+    second is the rate of Raj and Bach's eq. (8); their Corollary C.2, which is meant to be the
+    first, has no n in it, and is false as printed.
 
     Attributes
     ----------
@@ -151,9 +152,17 @@ def draw_seed(random_state: Any) -> int:
     return int(check_random_state(random_state).randint(2**31 - 1))
 
 
-def draw(seed: int, t: int, active: Array, n: int, sampling: str) -> Array:
-    """Coordinates of epoch t: n of the active ones."""
+def draw(
+    seed: int, t: int, active: Array, n: int, sampling: str, curvature: Array | None = None
+) -> Array:
+    """Coordinates of epoch t: n of the active ones.
+
+    With the curvatures of all coordinates, each is drawn in proportion to the root of its own.
+    """
     rng = np.random.default_rng((seed, t))
+    if curvature is not None:
+        weights = np.sqrt(curvature[active])
+        return rng.choice(active, size=n, p=weights / weights.sum())
     if sampling == "uniform":
         return active[rng.integers(active.size, size=n)]
     sweeps = np.tile(active, (-(-n // active.size), 1))
