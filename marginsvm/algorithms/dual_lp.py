@@ -287,9 +287,10 @@ class DualLpPerceptron(
 
     With ``sampling="curvature"``, the expected dual gap after t steps is at most
     :math:`2 R^2 / t`, where :math:`R^2` is the largest
-    :math:`\sum_j \sqrt{L_j} \sum_i \sqrt{L_i} (\alpha_i - \alpha^*_i)^2` of a point no worse than 0
-    (Nesterov, 2012) or, as weights are not negative, the gap of 0 over the smallest probability,
-    if that is larger. With uniform draws, the sum is :math:`n \sum_i L_i (\alpha_i - \alpha^*_i)^2`.
+    :math:`\sum_j \sqrt{L_j} \sum_i \sqrt{L_i} \delta_i^2` of a point no worse than 0, at the
+    distance :math:`\delta` from the solution (Nesterov, 2012) or, as weights are not negative, the
+    gap of 0 over the smallest probability, if that is larger. With uniform draws, the sum is
+    :math:`n \sum_i L_i \delta_i^2`.
 
     The loop is compiled by numba when the first such estimator is fitted (about two
     seconds, once for p = 2 and once for p < 2, for each type of the data: the result is
