@@ -11,7 +11,7 @@ from sklearn.base import BaseEstimator
 
 from marginsvm._typing import Array
 from marginsvm.algorithms.dual_ascent import draw, draw_seed
-from marginsvm.algorithms.dual_lp import misclassified_weight, weighted_pocket
+from marginsvm.algorithms.pocket import misclassified_weight, weighted_pocket
 from marginsvm.dual_state import DualStateMixin
 from marginsvm.estimator.declaring import parameter, with_parameters
 from marginsvm.estimator.parameters import LpParameters, RandomParameters
