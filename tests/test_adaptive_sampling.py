@@ -10,6 +10,7 @@ from helpers.hard import lopsided
 from helpers.oracle import best_margin, explicit_rows
 from helpers.vectors import flat
 from numba import njit
+from scipy.special import logsumexp
 from sklearn.metrics.pairwise import linear_kernel, polynomial_kernel, rbf_kernel
 from threadpoolctl import threadpool_limits
 
@@ -243,6 +244,37 @@ def test_theorem_4_1(rng):
     print(f"T = {T}, gamma {gamma:.3f}: {reached:.1%} of {runs} runs within epsilon")
     print(f"margins of {min(margins) / gamma:.1%} to {max(margins) / gamma:.1%} of the best")
     assert reached >= 1 - delta
+
+
+def test_lemmas_d_1_and_d_2(rng, monkeypatch):
+    """Bounds on psi and on |w_t|, each with probability 1 - delta / 2, for any number of draws."""
+    monkeypatch.setattr(adaptive_sampling.AdaptiveSampling, "n_rounds", lambda self, n: 1)
+    X, y = lopsided(rng, n=20, gamma=0.5)
+    A = np.where(y == 1, 1.0, -1.0)[:, None] * X / np.linalg.norm(X, axis=1).max()
+    data = GramAdapter(
+        None, A @ A.T, make_rows(y * 0 + 1, 2, balanced=False), plan=ColumnPlan(1.0, 1)
+    )
+    T, runs, delta, log_n = 200, 20, 0.2, np.log(20)
+    clf = AdaptiveSamplingKernelClassifier(schedule="theory", max_iter=T)
+    low, long, least = [], [], best_margin(X, y, fit_intercept=False)
+    for seed in range(runs):
+        algorithm = clf.set_params(random_state=seed)._algorithm()
+        state, theta = algorithm.start(data), theory_step(20, T)
+        squares = lengths = 0.0
+        for _ in range(T):
+            _, (margins, _) = table(data, state)
+            q = np.exp(margins.min() - margins)
+            length = np.linalg.norm(A.T @ (q / q.sum()))
+            squares, lengths = squares + theta * length**2, lengths + theta * length
+            state = algorithm.step(data, state)
+        _, (margins, coef) = table(data, state)
+        lowest = squares - 2 * log_n - np.sqrt(8 * np.log(2 / delta) * log_n)
+        low.append(-logsumexp(-margins) - lowest)
+        long.append(lengths + np.sqrt(8 * log_n / delta) - np.linalg.norm(A.T @ coef))
+        assert np.linalg.norm(A.T @ coef) >= least * np.sqrt(T * log_n) * (1 - 1e-6)
+    print(f"D.1: room of {min(low):.2f} to {max(low):.2f}; D.2: {min(long):.2f} to {max(long):.2f}")
+    assert np.mean(np.array(low) >= 0) >= 1 - delta / 2
+    assert np.mean(np.array(long) >= 0) >= 1 - delta / 2
 
 
 def test_draws_of_theorem_4_1_as_printed():

@@ -2,7 +2,9 @@
 
 import numpy as np
 from helpers.estimators import overlapping, separable
-from helpers.games import rounds, unit_rows
+from helpers.games import game, rounds, unit_rows, written_out
+from helpers.hard import each_hard, lopsided, small, within
+from helpers.oracle import best_margin
 
 from marginsvm import BatchPerceptron, NormalizedKernelPerceptron, VonNeumannClassifier
 from marginsvm.data.normalized import normalized
@@ -21,6 +23,36 @@ def test_batch_perceptron_adds_the_worst_row(rng):
         total = total + w
         np.testing.assert_allclose(state.w.image, w, rtol=1e-10)
         np.testing.assert_allclose(state.average.image, total / t, rtol=1e-10)
+
+
+def test_cotters_batch_perceptron_is_projected_and_averaged(rng):
+    """Steps of 1 / sqrt(t), the unit ball, and the average of all rounds."""
+    X, y = lopsided(rng)
+    data = game(X, y)
+    A = written_out(data, X, y)
+    w, total = np.zeros(A.shape[1]), np.zeros(A.shape[1])
+    for t, state in enumerate(rounds(BatchPerceptron(steps="cotter"), data, 60), start=1):
+        row = A[np.argmin(A @ w)] if t > 1 else A.mean(axis=0)  # at w = 0 all are equally bad
+        w = w + row / np.sqrt(t)
+        w /= max(1.0, np.linalg.norm(w))
+        total += w
+        np.testing.assert_allclose(state.w.image, w, atol=1e-12)
+        np.testing.assert_allclose(state.average.image, total / t, atol=1e-12)
+        np.testing.assert_allclose(state.mass, state.w.coef.sum())
+
+
+@each_hard
+def test_the_margin_of_cotters_average(kind, rng):
+    """At least gamma - 3 / sqrt(T): steps 1 / sqrt(t), gradients of norm 1, a ball of width 2."""
+    X, y = small(kind, rng)
+    data, short = game(X, y), 0.0
+    gamma = best_margin(X, y, fit_intercept=False) / data.radius
+    for state in rounds(BatchPerceptron(steps="cotter"), data, int(6 / gamma**2)):
+        if state.t & (state.t - 1) == 0:  # sometimes
+            margin = data.margins(state.average).min()
+            short = max(short, (gamma - margin) * np.sqrt(state.t))
+    within(short, 3.0, "shortfall of the average's margin, times the root of the rounds")
+    assert margin > 0
 
 
 def test_normalized_kernel_perceptron_is_algorithm_3s(rng):

@@ -11,6 +11,7 @@ from sklearn.datasets import load_iris
 
 from marginsvm import KernelPerceptron, OptimisticPerceptron
 from marginsvm.kernel_matrix import LinearAdapter, make_rows
+from marginsvm.kernel_matrix.responses import Euclidean
 
 
 @pytest.mark.parametrize(
@@ -112,6 +113,32 @@ def test_regrets_of_hanashiro(n, rng):
         assert gained - data.margins(W).min() <= np.log(len(A)) - 0.5 * moved + 1e-9
         used = max(used, (units @ (A.T @ played) - gained).max() / (0.5 + 0.5 * moved))
     within(used, 1.0, "share of Theorem 1's bound")
+
+
+@pytest.mark.parametrize("falling", [True, False])
+def test_theorem_2_with_a_euclidean_regulariser(falling, rng):
+    """|p|^2 / 2 is 1/n-strongly convex in the 1-norm, and H is 1; eta_t = 1 / (n sqrt(t)) or 1 / n.
+
+    With the constant step, Theorem 3 promises a separator after (1 + 2 n) / (2 gamma) rounds.
+    """
+    data = game(*chain(rng))
+    n, gamma = data.n_rows, best_margin(*chain(rng), fit_intercept=False) / data.radius
+    p = np.full(n, 1.0 / n)
+    last, total, W = data.combine(p), data.zeros(), data.zeros()
+    gained = moved = used = 0.0
+    for t in range(1, int((1 + 2 * n) / (2 * gamma)) + 20):
+        eta, before = 1 / (n * np.sqrt(t)) if falling else 1 / n, p
+        w = total + last
+        # the package's mu / 2 sum((q - p)^2 / prior) has prior 1 / n
+        last = data.respond(w, 1 / (n * eta), Euclidean(before)).vector
+        p, total, W = last.coef, total + last, W + w
+        gained += p @ data.margins(w)
+        moved += np.abs(p - before).sum() ** 2 / (2 * n * eta)
+        regret = gained - data.margins(W).min()
+        assert regret <= 1 / eta - moved + 1e-9
+        used = max(used, (regret + moved) * eta)
+    within(used, 1.0, "share of Theorem 2's bound")
+    assert data.margins(W).min() > 0
 
 
 @pytest.mark.parametrize(("n", "share"), [(2, 1.25), (3, 1.75), (4, 1.93), (6, 2.00)])

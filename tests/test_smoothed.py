@@ -50,6 +50,26 @@ def test_theorem_1_where_it_takes_rounds(kind, rng):
     within(last, enough, "the last round without a separator")
 
 
+@pytest.mark.parametrize("margin", [0.0, 0.05])
+def test_a_proof_that_nothing_separates_after_so_many_rounds(margin, rng):
+    """|p_k|^2 <= rho^2 + 8 ln n / ((k + 1)(k + 2)), by Lemma 5.
+
+    With rho = 0, it is an epsilon-certificate after sqrt(8 ln n) / epsilon rounds: the half of the
+    conjecture in section 7 that is about epsilon. All alpha_k and p_k are weights that sum to 1.
+    """
+    X, y = overlapping(rng, n=60) if margin == 0 else lopsided(rng, gamma=margin)
+    data = game(normalized(X), y)
+    rho = best_margin(X / np.linalg.norm(X, axis=1)[:, None], y, fit_intercept=False)
+    most = 0.0
+    for state in rounds(SmoothedKernelPerceptron(), data, 300):
+        at = smoothed(state)
+        for weights in (at.alpha.coef, at.p.coef):
+            assert weights.min() >= 0
+            np.testing.assert_allclose(weights.sum(), 1.0)
+        most = max(most, (data.norm(at.p) ** 2 - rho**2) * (at.k + 1) * (at.k + 2))
+    within(most, 8 * np.log(len(X)), "excess of the squared norm times (k + 1)(k + 2)")
+
+
 def test_smoothed_perceptron_is_algorithm_4s(rng):
     X, y = separable(rng, n=40)
     A = unit_rows(X, y)

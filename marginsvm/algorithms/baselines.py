@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
 from sklearn.base import BaseEstimator
+from sklearn.utils._param_validation import StrOptions
 
 from marginsvm.dual_state import DualStateMixin
-from marginsvm.estimator.declaring import with_parameters
+from marginsvm.estimator.declaring import parameter, with_parameters
 from marginsvm.estimator.parameters import CommonParameters, KernelParameters, NormalizeParameters
 from marginsvm.fit import Algorithm, Candidate, Requirements
 from marginsvm.kernel_matrix import BestResponse, KernelMatrixAdapter
@@ -19,17 +21,26 @@ from marginsvm.rows import Vector
 
 @dataclass(frozen=True)
 class PerceptronState:
-    """``w``, its mass, the average of all ``w`` so far, and the best response to ``w``."""
+    """``w``, its mass, the average of all ``w`` in ``t`` rounds, and the best response to ``w``."""
 
     w: Vector
     average: Vector
     mass: float
     best_response: BestResponse
+    t: int = 0
 
 
 @dataclass(frozen=True)
 class Perceptron(Algorithm):
-    """Supergradient ascent on the smallest margin: add the row that has it, again and again."""
+    """Supergradient ascent on the smallest margin: add the row that has it, again and again.
+
+    Attributes
+    ----------
+    projected : bool
+        Whether steps fall as 1 / sqrt(t), and ``w`` stays in the unit ball.
+    """
+
+    projected: bool = False
 
     def start(self, problem: KernelMatrixAdapter) -> PerceptronState:
         """Begin at zero."""
@@ -38,9 +49,13 @@ class Perceptron(Algorithm):
 
     def step(self, problem: KernelMatrixAdapter, state: PerceptronState) -> PerceptronState:
         """Add the row on which ``w`` has its smallest margin."""
-        w, mass = state.w + state.best_response.vector, state.mass + 1.0
-        average = state.average + (w - state.average) / mass
-        return PerceptronState(w, average, mass, self.respond(problem, w, state.best_response))
+        t = state.t + 1
+        step = 1.0 / np.sqrt(t) if self.projected else 1.0
+        w, mass = state.w + step * state.best_response.vector, state.mass + step
+        if self.projected and (length := problem.norm(w)) > 1.0:
+            w, mass = w / length, mass / length
+        average = state.average + (w - state.average) / t
+        return PerceptronState(w, average, mass, self.respond(problem, w, state.best_response), t)
 
     def respond(
         self, problem: KernelMatrixAdapter, w: Vector, last: BestResponse | None
@@ -54,6 +69,9 @@ class Perceptron(Algorithm):
         """The sum gives both bounds; the average is the model where nothing separates."""
         yield Candidate(state.w, state.mass, state.best_response.weights.min_margin)
         yield Candidate(state.average, fallback=True)
+
+
+STEPS = {"constant": Perceptron(), "cotter": Perceptron(projected=True)}
 
 
 @dataclass(frozen=True)
@@ -71,7 +89,7 @@ class FirstWorstRow(Perceptron):
 
 @with_parameters
 class BatchPerceptron(CommonParameters, KernelParameters, DualStateMixin, BaseEstimator):
-    """Batch perceptron: supergradient ascent on the smallest margin.
+    r"""Batch perceptron: supergradient ascent on the smallest margin.
 
     Every round adds the row on which the predictor has its smallest margin. If nothing separates
     the classes, the predictors of the rounds do not converge, and their average is the model.
@@ -82,20 +100,32 @@ class BatchPerceptron(CommonParameters, KernelParameters, DualStateMixin, BaseEs
         Whether to fit an intercept; it is not penalised. Each round then adds one row of
         each class, that of smallest margin (more than two classes: one row of each group along
         a cycle of groups).
+    steps : {"constant", "cotter"}
+        ``"constant"``: the row is added as it is, as by Rosenblatt. ``"cotter"``: round t adds
+        1 / sqrt(t) of it (relative to the largest norm of an example), and the predictor is
+        projected onto the unit ball, as by Cotter et al. Their predictor is the average of all
+        rounds; here it is the model if nothing separates the classes.
 
     Notes
     -----
     =======================  ==========================================================
     paper                    code
     =======================  ==========================================================
-    :math:`w_t`              ``w``, mass t
+    :math:`w_t`              ``w``; ``mass`` is the sum of its coefficients
+    :math:`\bar w`           ``average``
     supergradient at w       ``problem.respond(w, response=worst_row)``
+    :math:`\eta_0`           1: the radius is the unit
     =======================  ==========================================================
+
+    With ``steps="constant"``, w separates after :math:`1 / \gamma^2` rounds. With
+    ``steps="cotter"``, the smallest margin of the average of T rounds is at least
+    :math:`\gamma - 3 / \sqrt T`.
 
     References
     ----------
     A. Cotter, S. Shalev-Shwartz, N. Srebro. The Kernelized Stochastic Batch Perceptron.
-    ICML 2012. Baseline of figures 1 to 3 of Ji et al. (2021).
+    ICML 2012. Algorithm 1, without slack, with the worst row in place of a random one. Baseline
+    of figures 1 to 3 of Ji et al. (2021).
 
     Examples
     --------
@@ -106,8 +136,10 @@ class BatchPerceptron(CommonParameters, KernelParameters, DualStateMixin, BaseEs
     'separated'
     """
 
+    steps: str = parameter(StrOptions(set(STEPS)), default="constant")
+
     def _algorithm(self) -> Perceptron:
-        return Perceptron()
+        return STEPS[self.steps]
 
 
 @with_parameters
@@ -146,6 +178,8 @@ class NormalizedKernelPerceptron(NormalizeParameters, BatchPerceptron):
     >>> NormalizedKernelPerceptron(stopping="separation").fit(X[:100], y[:100]).status_
     'separated'
     """
+
+    steps: str = field(default="constant", init=False)  # no parameter of this estimator
 
     def _algorithm(self) -> Perceptron:
         return FirstWorstRow()

@@ -82,7 +82,8 @@ class KernelPerceptron(BatchPerceptron):
     """
 
     tol: float = 1e-6
-    stopping: str = field(default="separation", init=False)  # no parameter of this estimator
+    stopping: str = field(default="separation", init=False)  # no parameters of this estimator
+    steps: str = field(default="constant", init=False)
 
     def _algorithm(self) -> Mistakes:
         return Mistakes()
