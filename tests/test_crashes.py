@@ -3,10 +3,15 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from helpers.estimators import ESTIMATORS, fit, make, quiet
+from helpers.estimators import ESTIMATORS, fit, make, overlapping, quiet
 from sklearn.exceptions import ConvergenceWarning
 
-from marginsvm import MaxMarginClassifier, check_certificate, check_separability
+from marginsvm import (
+    MaxMarginClassifier,
+    check_certificate,
+    check_separability,
+    check_separability_proof,
+)
 
 # Rows and columns of zeros that are all stored, as a matrix has them whose entries were set to 0.
 STORED_ZEROS = sp.csr_array((np.zeros(3), [0, 1, 0], [0, 1, 2, 3]), (3, 2))
@@ -46,3 +51,62 @@ def test_no_c_is_advised_that_float64_cannot_hold():
     with pytest.warns(ConvergenceWarning, match="C < inf gives a soft margin.$") as caught:
         MaxMarginClassifier(fit_intercept=False).fit(ONE_HOT, OF_ONE_HOT)
     assert "start from" not in str(caught[0].message)
+
+
+@pytest.mark.parametrize("fit_intercept", [True, False])
+@pytest.mark.parametrize("seed", [0, 8, 36])
+def test_examples_on_a_line_in_wild_units(fit_intercept, seed):
+    """Features that are left free one after the other give predictors too long for float64."""
+    rng = np.random.default_rng(seed)
+    X = np.outer(rng.normal(size=7), 10.0 ** rng.integers(-300, 131, 6).astype(float))
+    y = np.array([0, 4, 1, 1, 3, 5, 2])
+    report = check_separability(X, y, fit_intercept=fit_intercept)
+    assert check_separability_proof(report, X, y)
+
+
+@pytest.mark.parametrize("kernel", ["rbf", "laplacian"])
+def test_gamma_of_sparse_features_far_from_zero(kernel):
+    """The mean of squares less the square of the mean, of numbers of 1e9, is only rounding."""
+    far = np.full(7, 3.3e9)
+    X, y = sp.csr_array(np.column_stack([far, far + np.arange(7)])), np.arange(7) % 3
+    model = fit(MaxMarginClassifier(kernel=kernel, C=1.0, max_iter=20), X, y)
+    dense = fit(MaxMarginClassifier(kernel=kernel, C=1.0, max_iter=20), X.toarray(), y)
+    assert check_certificate(model, X, y)
+    assert model._gamma == pytest.approx(dense._gamma, rel=1e-6)
+
+
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_array])
+@pytest.mark.parametrize("n", [3, 7, 10])
+def test_features_that_are_all_equal_have_no_variance(n, form):
+    X, y = form(np.full((n, 2), 0.1)), np.arange(n) % 3
+    model = fit(MaxMarginClassifier(kernel="poly", C=1.0), X, y)
+    assert model._gamma == 1.0
+    assert check_certificate(model, X, y)
+
+
+def test_kernels_of_sparse_features_whose_squares_overflow():
+    X = sp.csr_array(np.array([[1e200, 0.0], [0.0, 1e200], [1.0, 1.0]]))
+    with pytest.raises(ValueError, match="values that are not finite on these examples: scale X"):
+        MaxMarginClassifier(kernel="rbf").fit(X, [0, 1, 1])
+
+
+def test_weights_and_units_whose_product_overflows(rng):
+    X, y = overlapping(rng, n=12)
+    weight = np.where(np.arange(12) % 3, 1e10, 1.0)
+    model = fit(MaxMarginClassifier(), X * 1e150, y, sample_weight=weight)
+    assert model.status_ == "no_margin"
+
+
+@pytest.mark.parametrize("unit", [1e-150, 1e-80, 1e80, 1e150])
+@pytest.mark.parametrize("C", [1e-300, 1e-12, 1e12, 1e300])
+def test_the_hinge_loss_in_all_units(unit, C, rng):
+    X, y = overlapping(rng, n=20)
+    model = MaxMarginClassifier(C=C, loss="hinge")
+    if C * unit**2 > 1e90:
+        with pytest.raises(
+            ValueError, match=r"C and sample weights times the squared norms .*hinge"
+        ):
+            model.fit(X * unit, y)
+    else:
+        fit(model, X * unit, y)
+        assert check_certificate(model, X * unit, y)

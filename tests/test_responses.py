@@ -10,7 +10,7 @@ from scipy.optimize import linprog
 from marginsvm.certify.bounds import lower_bound, upper_bound
 from marginsvm.certify.distribution import imbalance
 from marginsvm.kernel_matrix import LinearAdapter, make_rows
-from marginsvm.kernel_matrix.responses.balancing import balancing_offsets
+from marginsvm.kernel_matrix.responses.balancing import balancing_factors, balancing_offsets
 from marginsvm.responses import euclidean, logistic, softmax, worst_row
 from marginsvm.rows import BinaryRows, MulticlassRows
 from marginsvm.rows.cycles import min_cycle
@@ -201,3 +201,27 @@ def test_euclidean_response_minimises_over_the_balanced_simplex(k, balanced, mu,
     gradient = np.where(inside, np.where(inside, margins, 0) + mu * (q / rows.prior - 1), np.inf)
     best = worst_row(rows, gradient)  # the minimiser of a linear function
     assert best.min_margin >= np.sum(gradient[inside] * q[inside]) - 1e-9
+
+
+@pytest.mark.parametrize("mu", [1e-12, 1.0])
+def test_euclidean_weights_of_examples_of_all_magnitudes_are_balanced(mu, rng):
+    codes = np.arange(12) % 3
+    weights = 10.0 ** (10.0 * (np.arange(12) % 5 - 2))
+    rows = make_rows(codes, 3, balanced=True, weights=weights)
+    q = euclidean(rows, rows.margins(mu * rng.normal(size=(12, 3))), mu).q
+    table = rows.group_sum(q)
+    assert q.sum() == pytest.approx(1.0)
+    np.testing.assert_allclose(table.sum(axis=0), table.sum(axis=1), atol=1e-9)
+
+
+def test_a_table_that_no_offsets_balance_is_left_finite():
+    """A class that is only held against others: factors would have to be infinite."""
+    table = np.array([[0.0, 0.0, 0.0], [1.0, 0.0, 1.0], [1.0, 1.0, 0.0]])
+    assert np.isfinite(balancing_factors(table)).all()
+
+
+def test_a_class_without_weight_leaves_the_others_balanced():
+    table = np.array([[0.0, 0.0, 0.0, 0.0], [0.0, 0.0, 3.0, 1.0], [0.0, 1.0, 0.0, 2.0]])
+    table = np.vstack([table, [0.0, 5.0, 1.0, 0.0]])
+    balanced = table * balancing_factors(table)
+    np.testing.assert_allclose(balanced.sum(axis=0), balanced.sum(axis=1), rtol=1e-12)

@@ -32,7 +32,12 @@ from marginsvm._rounding import FEW, PAIRWISE, UNIT
 from marginsvm._typing import Array
 from marginsvm.certify.capped_offsets import best_capped_offsets
 from marginsvm.certify.certificate import at_least
-from marginsvm.certify.tolerances import EXCESS_SURCHARGE, ROUNDED_SHARE, SCALABLE_MARGIN
+from marginsvm.certify.tolerances import (
+    EXCESS_SURCHARGE,
+    LARGEST_CAP,
+    ROUNDED_SHARE,
+    SCALABLE_MARGIN,
+)
 from marginsvm.rows import Rows
 
 
@@ -121,8 +126,21 @@ class HingeCaps(Caps):
 
     @classmethod
     def of(cls, rows: Rows, slack: Array) -> HingeCaps:
-        """Caps that are the costs of slack, given the extra coordinates that squared slack has."""
-        costs = 0.5 * rows.unit**2 / slack  # the same for all rows of an example
+        """Caps that are the costs of slack, given the extra coordinates that squared slack has.
+
+        Raises
+        ------
+        ValueError
+            If the squares of weights near these caps do not fit in float64.
+        """
+        with np.errstate(over="ignore", divide="ignore"):
+            costs = 0.5 * rows.unit**2 / slack  # the same for all rows of an example
+        if not costs.max() <= LARGEST_CAP:
+            raise ValueError(
+                "C and sample weights times the squared norms of the examples come to "
+                f"{costs.max():.3g}, with which loss='hinge' cannot compute in float64: scale X, "
+                f"or choose a smaller C, so that they come to {LARGEST_CAP:g} at most"
+            )
         return cls(costs.reshape(rows.n_examples, -1)[:, 0])
 
     def upper_bound(
@@ -302,7 +320,9 @@ def multiple_below_caps(caps: Array, q: Array, length: float, mass: float) -> fl
     """
     used = q > 0.0
     s = float((caps[used] / q[used]).min(initial=np.inf)) * (1.0 - FEW)
-    return min(s, mass / length**2) if length > 0.0 else s
+    squared = length * length
+    with np.errstate(over="ignore"):  # the caps are nearer then
+        return min(s, mass / squared) if squared > 0.0 else s
 
 
 def hinge_offsets(rows: Rows, margins: Array, caps: Array) -> Array:
@@ -344,7 +364,8 @@ def hinge_scale(squared: float, margins: Array, caps: Array) -> float:
     pull = float(np.sum(caps * margins)) - np.append(0.0, np.cumsum(gain))  # before each jump
     reached = squared <= pull[1:] * m  # at the jump itself, what is left still pulls on
     i = int(np.count_nonzero(np.logical_and.accumulate(reached)))
-    t = pull[i] / squared if squared > 0.0 else np.inf
-    if i < len(m):
-        t = min(t, 1.0 / m[i])
+    with np.errstate(over="ignore"):  # of two, the other may be nearer
+        t = pull[i] / squared if squared > 0.0 else np.inf
+        if i < len(m):
+            t = min(t, 1.0 / m[i])
     return float(t) if 0.0 < t < np.inf else 1.0

@@ -34,6 +34,10 @@ LARGEST_NORM = 1e152
 """Largest norm of a row, and inverse of the smallest (units of x): their squares, summed over
 many rows, still are numbers of float64, which go to 1e308."""
 
+LARGEST_CAP = 1e100
+"""Largest weight (in radii) that slack may cost: squares of sums of such weights, and products of
+them with margins, still are numbers of float64, which go to 1e308."""
+
 SCALABLE_MARGIN = 1e-200
 """Margin per unit of norm (in radii) up to which a predictor is not scaled to margin 1: dividing
 by less may overflow."""

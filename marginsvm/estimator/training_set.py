@@ -288,19 +288,25 @@ def _gamma(gamma: str | float, X: Any, weights: Array | None) -> float:
 
 
 def _variance(X: Any, weights: Array | None) -> float:
-    """Variance of all entries of X, its rows weighted."""
-
-    def mean(Z: Any) -> float:
-        return float(np.average(np.asarray(Z.mean(axis=1)).ravel(), weights=weights))
-
+    """Variance of all entries of X, its rows weighted; exactly 0 where they are equal."""
+    n, d = X.shape
+    share = np.ones(n) if weights is None else weights
+    share = share / share.sum() / d
     if isinstance(X, DeviceRows):
-        d = X.shape[1]
-        centre = float(np.average(X @ np.full(d, 1.0 / d), weights=weights))
-        squares = X.about(np.full(d, centre)).squared_lengths()
-        return float(np.average(squares, weights=weights)) / d
-    X = X.astype(np.float64, copy=False)
-    centre = mean(X)
-    return mean(X.multiply(X)) - centre**2 if sp.issparse(X) else mean((X - centre) ** 2)
+        centre = float(share @ (X @ np.ones(d)))
+        return float(share @ X.about(np.full(d, centre)).squared_lengths())
+    X, sparse = X.astype(np.float64, copy=False), sp.issparse(X)
+
+    def mean(of_entries: Array, of_zero: float) -> float:
+        if not sparse:
+            return float(share @ of_entries.sum(axis=1))
+        stored = np.diff(X.indptr)
+        return float(np.repeat(share, stored) @ of_entries + share @ (d - stored) * of_zero)
+
+    entries = X.data if sparse else X
+    centre = mean(entries, 0.0)
+    centre += mean(entries - centre, -centre)  # what rounding has left
+    return mean((entries - centre) ** 2, centre * centre)
 
 
 def check_kernel_params(estimator: Any) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from marginsvm.certify.bounds import upper_bound
+from marginsvm.certify.candidate import Candidate
 from marginsvm.certify.overlap import decisive
 from marginsvm.fit.algorithm import Algorithm
 from marginsvm.fit.confirm import confirm
@@ -158,13 +159,7 @@ def _best_of(
     """Best bounds so far, and the candidates of this state that become part of the progress."""
     found: dict[str, Any] = {}
     lower, upper = progress.lower, progress.upper
-    for candidate in algorithm.candidates(problem, state):
-        norm = problem.norm(candidate.vector)
-        if not np.isfinite(norm):
-            raise ValueError(
-                f"{type(algorithm).__name__} diverged in round {progress.n_iter + 1}: its vectors "
-                "are too long for float64; choose a smaller step, or scale X"
-            )
+    for candidate, norm in _finite(algorithm, problem, state, progress):
         if candidate.fallback:
             found["fallback"] = candidate
         below, above = candidate.lower(norm), candidate.upper(norm)
@@ -173,6 +168,24 @@ def _best_of(
         if above < upper:
             upper, found["proof"] = above, candidate
     return lower, upper, found
+
+
+def _finite(
+    algorithm: Algorithm, problem: KernelMatrixAdapter, state: Any, progress: Progress
+) -> list[tuple[Candidate, float]]:
+    """Candidates and their norms, without those that are too long for float64.
+
+    A round whose model is too long, or all of whose candidates are, has diverged. A predictor that
+    a round has found besides its proof may be too long where the margin is next to nothing.
+    """
+    all_of = [(c, problem.norm(c.vector)) for c in algorithm.candidates(problem, state)]
+    found = [(c, norm) for c, norm in all_of if np.isfinite(norm)]
+    if len(found) < len(all_of) and (not found or any(c.fallback for c, _ in all_of)):
+        raise ValueError(
+            f"{type(algorithm).__name__} diverged in round {progress.n_iter + 1}: its vectors are "
+            "too long for float64; choose a smaller step, if it has one, or scale X"
+        )
+    return found
 
 
 def _check(

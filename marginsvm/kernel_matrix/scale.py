@@ -99,7 +99,7 @@ class Scale:
 
     def softened(self, C: float, rows: Rows) -> Scale:
         """The same radius, and slack coordinates for a soft margin."""
-        slack = 0.5 / C / (_weights(rows) * self.radius**2)
+        slack = 0.5 / C / self.radius / (_weights(rows) * self.radius)
         return replace(self, C=C, slack=rows.per_example(slack))
 
     def restrict(self, examples: Array) -> Scale:

@@ -124,7 +124,17 @@ def _gamma(gamma: str | float, X: Any, weight: NDArray) -> float:
     if gamma == "auto":
         return 1.0 / X.shape[1]
     X, weight = X.astype(np.float64), weight / (weight.sum() * X.shape[1])
-    mean = float((weight @ X).sum())
-    squares = X.power(2) if sp.issparse(X) else (X - mean) ** 2
-    variance = float((weight @ squares).sum()) - (mean**2 if sp.issparse(X) else 0.0)
+    with np.errstate(over="ignore", invalid="ignore"):  # a kernel that is not finite was refused
+        mean = float((weight @ X).sum())
+        mean += _moment(X, weight, mean, 1)  # what rounding has left: equal entries have none
+        variance = _moment(X, weight, mean, 2)
     return 1.0 / (X.shape[1] * variance) if variance > 0 else 1.0
+
+
+def _moment(X: Any, weight: NDArray, mean: float, power: int) -> float:
+    """Mean of a power of what the entries of X exceed a number by."""
+    if not sp.issparse(X):
+        return float((weight @ (X - mean) ** power).sum())
+    stored = sp.csr_array(((X.data - mean) ** power, X.indices, X.indptr), shape=X.shape)
+    zeros = weight @ (X.shape[1] - np.diff(X.indptr))
+    return float((weight @ stored).sum() + zeros * np.float64(-mean) ** power)

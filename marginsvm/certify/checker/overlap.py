@@ -159,7 +159,7 @@ def _without_sums_of_others(X: NDArray) -> NDArray:
 def _is_sum(x: NDArray, X: NDArray, factors: NDArray) -> bool:
     """Whether ``x = X factors`` without rounding, for factors that are powers of two."""
     few = np.flatnonzero(factors)
-    with np.errstate(over="ignore", under="ignore"):
+    with np.errstate(over="ignore", under="ignore", invalid="ignore"):
         products = X[:, few] * factors[few]
         if not np.array_equal(products / factors[few], X[:, few]):  # too large, or too small
             return False

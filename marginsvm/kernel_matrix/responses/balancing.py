@@ -80,10 +80,14 @@ def _improved(table: Array, beta: Array, tol: float) -> Array:
         if off <= tol:
             break
         if off > _NEAR:
-            step = 0.25 * (logsumexp(shifted.T) - logsumexp(shifted))
+            with np.errstate(divide="ignore", invalid="ignore"):  # of a class without weight
+                step = 0.25 * (logsumexp(shifted.T) - logsumexp(shifted))
+            step[np.isnan(step)] = 0.0
         else:
             hessian = np.diag(out + into) - weight - weight.T
             step = np.linalg.lstsq(hessian, out - into)[0]
+        if not np.isfinite(step).all():  # a class has weight in one direction: none balance it
+            break
         beta = beta + step
     return beta
 

@@ -75,11 +75,16 @@ def _threshold(t: Array, density: Array, mass: float) -> float:
 def _newton(rows: Rows, t: Array, density: float | Array) -> Array:
     """``_offsets`` for more classes: they minimise a piecewise quadratic, convex function.
 
-    Newton's method is exact once it knows which weights are positive; it starts where none
-    of them is too small. If margins have overflowed, all offsets are NaN.
+    Newton's method is exact once it knows which weights are positive; it starts where they come to
+    1 or more: where none is too small or, with weights of many magnitudes, where they would come to
+    1 with none left out. If margins have overflowed, all offsets are NaN.
     """
-    low = rows.group_min(-t)
-    x = np.append(-rows.min_margin(low) - np.max(1.0 / density), rows.best_offsets(low))
+    low, weight = rows.group_min(-t), np.broadcast_to(density, t.shape)
+    offsets = rows.best_offsets(low)
+    left, real = t - rows.expand(differences(offsets)), np.isfinite(t)
+    of_all = (weight[real] @ left[real] - 1.0) / weight[real].sum()
+    first = max(-rows.min_margin(low) - np.max(1.0 / density), of_all)
+    x = np.append(first, offsets)
 
     def value(x: Array) -> tuple[Array, float]:
         gap = np.maximum(t - rows.expand(x[0] + differences(x[1:])), 0.0)
@@ -87,7 +92,7 @@ def _newton(rows: Rows, t: Array, density: float | Array) -> Array:
 
     gap, height = value(x)
     for _ in range(_MAX_ITER):
-        if not np.isfinite(height):
+        if not (np.isfinite(height) and gap.any()):
             return np.full_like(x, np.nan)
         mass, active = rows.group_sum(density * gap), rows.group_sum(density * (gap > 0))
         gradient = np.append(1.0 - mass.sum(), imbalance(mass))
