@@ -1,5 +1,7 @@
 """Small problems that have ended in an error that was none of the user's."""
 
+import re
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -7,6 +9,7 @@ from helpers.estimators import ESTIMATORS, fit, make, overlapping, quiet
 from sklearn.exceptions import ConvergenceWarning
 
 from marginsvm import (
+    DualLpRegressor,
     MaxMarginClassifier,
     check_certificate,
     check_separability,
@@ -42,15 +45,17 @@ def test_a_constant_column_in_huge_units(form):
     assert model.margin_ == pytest.approx(1e-14)
 
 
-# One-hot rows of columns in units of 1e-81 and 1e-124, whose overlap no float64 C can outweigh.
-ONE_HOT = np.eye(3)[[2, 2, 2, 0, 1, 1, 0, 0]] * [1e-124, 1e-81, 1e-81]
-OF_ONE_HOT = [0, 0, 0, 0, 0, 0, 1, 1]
-
-
-def test_no_c_is_advised_that_float64_cannot_hold():
-    with pytest.warns(ConvergenceWarning, match="C < inf gives a soft margin.$") as caught:
-        MaxMarginClassifier(fit_intercept=False).fit(ONE_HOT, OF_ONE_HOT)
-    assert "start from" not in str(caught[0].message)
+@pytest.mark.parametrize("seed", [63, *range(8)])
+def test_an_advised_c_is_one_that_a_fit_takes(seed):
+    """Of one-hot rows of columns in units of 1e-81 and 1e-124, for which it may overflow."""
+    rng = np.random.default_rng(seed)
+    X, y = np.eye(3)[rng.integers(0, 3, 8)] * rng.choice([1e-81, 1e-124], 3), np.arange(8) % 2
+    with pytest.warns(ConvergenceWarning, match="C < inf gives a soft margin") as caught:
+        MaxMarginClassifier(fit_intercept=False).fit(X, y)
+    advised = re.search(r"start from C=(\S+),", str(caught[0].message))
+    C = float(advised[1]) if advised else 1e150
+    soft = fit(MaxMarginClassifier(C=C, fit_intercept=False), X, y)
+    assert soft.margin_ > 0.0
 
 
 @pytest.mark.parametrize("fit_intercept", [True, False])
@@ -104,9 +109,30 @@ def test_the_hinge_loss_in_all_units(unit, C, rng):
     model = MaxMarginClassifier(C=C, loss="hinge")
     if C * unit**2 > 1e90:
         with pytest.raises(
-            ValueError, match=r"C and sample weights times the squared norms .*hinge"
+            ValueError, match=r"C and sample weights times squared norms come to .*hinge"
         ):
             model.fit(X * unit, y)
     else:
         fit(model, X * unit, y)
         assert check_certificate(model, X * unit, y)
+
+
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_array])
+@pytest.mark.parametrize("cls", ESTIMATORS)
+def test_numbers_that_float32_cannot_divide_by_are_refused(cls, form, rng):
+    X, y = overlapping(rng, n=12)
+    X = form((X * 1e-40).astype(np.float32))
+    with pytest.raises(ValueError, match="float32 cannot be divided: scale X, or pass it as"):
+        make(cls, max_iter=5, fit_intercept=False).fit(X, y)
+    fit(make(cls, max_iter=5, fit_intercept=False), X.astype(np.float64), y)
+
+
+@pytest.mark.parametrize(("unit", "C"), [(1e150, 1e12), (1e75, 1e12), (1e-150, 1e-300)])
+def test_soft_intervals_in_all_units(unit, C, rng):
+    X, y = rng.normal(size=(12, 2)) * unit, rng.integers(0, 3, 12)
+    model = DualLpRegressor(C=C, max_iter=20, random_state=0, fit_intercept=False)
+    if C * unit**2 > 1e152:
+        with pytest.raises(ValueError, match=r"soft intervals compute with .* at most: scale X"):
+            model.fit(X, y)
+    else:
+        assert check_certificate(fit(model, X, y), X, y)

@@ -45,7 +45,7 @@ def upper_bound(problem: Certifiable, vector: Vector) -> float:
     off, farthest = IMBALANCE_SURCHARGE * proof.imbalance(), problem.errors.farthest
     if problem.caps is not None:
         return problem.caps.upper_bound(proof.weights(), length, proof.mass, off, farthest)
-    return (length + farthest * off) / proof.mass
+    return (length + farthest * off) / proof.mass if proof.mass > 0.0 else np.inf
 
 
 def rounding_error(problem: Certifiable, vector: Vector) -> float:

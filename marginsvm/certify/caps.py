@@ -126,20 +126,13 @@ class HingeCaps(Caps):
 
     @classmethod
     def of(cls, rows: Rows, slack: Array) -> HingeCaps:
-        """Caps that are the costs of slack, given the extra coordinates that squared slack has.
-
-        Raises
-        ------
-        ValueError
-            If the squares of weights near these caps do not fit in float64.
-        """
+        """Caps that are the costs of slack, given the extra coordinates that squared slack has."""
         with np.errstate(over="ignore", divide="ignore"):
             costs = 0.5 * rows.unit**2 / slack  # the same for all rows of an example
         if not costs.max() <= LARGEST_CAP:
             raise ValueError(
-                "C and sample weights times the squared norms of the examples come to "
-                f"{costs.max():.3g}, with which loss='hinge' cannot compute in float64: scale X, "
-                f"or choose a smaller C, so that they come to {LARGEST_CAP:g} at most"
+                f"C and sample weights times squared norms come to {costs.max():.3g}, and loss="
+                f"'hinge' computes with {LARGEST_CAP:g} at most: scale X, or choose a smaller C"
             )
         return cls(costs.reshape(rows.n_examples, -1)[:, 0])
 
@@ -306,6 +299,7 @@ def edge_of_share(margins: Array, caps: Array, mass: float) -> float:
     return 0.5 * float(margins[order[first]] + margins[order[last]])
 
 
+@np.errstate(over="ignore")  # of what is too large, and then is not the least
 def multiple_below_caps(caps: Array, q: Array, length: float, mass: float) -> float:
     """The factor of weights at which they prove most, all of them below their caps.
 
@@ -320,9 +314,7 @@ def multiple_below_caps(caps: Array, q: Array, length: float, mass: float) -> fl
     """
     used = q > 0.0
     s = float((caps[used] / q[used]).min(initial=np.inf)) * (1.0 - FEW)
-    squared = length * length
-    with np.errstate(over="ignore"):  # the caps are nearer then
-        return min(s, mass / squared) if squared > 0.0 else s
+    return min(s, mass / length**2) if length**2 > 0.0 else s
 
 
 def hinge_offsets(rows: Rows, margins: Array, caps: Array) -> Array:
@@ -344,6 +336,7 @@ def hinge_offsets(rows: Rows, margins: Array, caps: Array) -> Array:
     return np.array([-0.5, 0.5]) * b
 
 
+@np.errstate(over="ignore")
 def hinge_scale(squared: float, margins: Array, caps: Array) -> float:
     """Factor of a predictor at which its objective is least; 1 where that would be 0.
 
@@ -364,8 +357,6 @@ def hinge_scale(squared: float, margins: Array, caps: Array) -> float:
     pull = float(np.sum(caps * margins)) - np.append(0.0, np.cumsum(gain))  # before each jump
     reached = squared <= pull[1:] * m  # at the jump itself, what is left still pulls on
     i = int(np.count_nonzero(np.logical_and.accumulate(reached)))
-    with np.errstate(over="ignore"):  # of two, the other may be nearer
-        t = pull[i] / squared if squared > 0.0 else np.inf
-        if i < len(m):
-            t = min(t, 1.0 / m[i])
+    t = pull[i] / squared if squared > 0.0 else np.inf
+    t = min(t, 1.0 / m[i]) if i < len(m) else t
     return float(t) if 0.0 < t < np.inf else 1.0

@@ -34,6 +34,10 @@ LARGEST_NORM = 1e152
 """Largest norm of a row, and inverse of the smallest (units of x): their squares, summed over
 many rows, still are numbers of float64, which go to 1e308."""
 
+LARGEST_FLOAT32 = 1e35
+"""Inverse of the smallest norm of the longest row in float32 (units of x): predictors, which are
+longer by this, and some hundred times themselves, still are numbers of float32, to 3e38."""
+
 LARGEST_CAP = 1e100
 """Largest weight (in radii) that slack may cost: squares of sums of such weights, and products of
 them with margins, still are numbers of float64, which go to 1e308."""

@@ -11,7 +11,7 @@ import scipy.sparse as sp
 from sklearn.utils.validation import _check_sample_weight, check_array, validate_data
 
 from marginsvm._typing import Array
-from marginsvm.certify.tolerances import ROUNDING_RTOL_OF_TOL
+from marginsvm.certify.tolerances import LARGEST_NORM, ROUNDING_RTOL_OF_TOL
 from marginsvm.estimator.on_device import refuse_foreign
 from marginsvm.estimator.prediction import canonical
 from marginsvm.kernel_matrix import LinearAdapter
@@ -55,7 +55,14 @@ class IntervalSet:
         rows = OutputRows(self.intervals.low.shape, self.weights)
         norm = LpNorm.named(estimator.p, self.X.shape[1])
         rtol = ROUNDING_RTOL_OF_TOL * estimator.tol
-        return LinearAdapter(self.X, rows, estimator.C, norm, constant, rounding_rtol=rtol)
+        problem = LinearAdapter(self.X, rows, estimator.C, norm, constant, rounding_rtol=rtol)
+        if problem.slack is not None and problem.slack.min() < LARGEST_NORM**-1:
+            raise ValueError(
+                "C and sample weights times squared norms of the examples come to "
+                f"{0.5 / max(problem.slack.min(), 1e-308):.3g}, and soft intervals compute with "
+                f"{0.5 * LARGEST_NORM:g} at most: scale X, or choose a smaller C, or none"
+            )
+        return problem
 
     def embed(self, q: Array) -> sp.csr_array:
         """Weights on the rows, as a sparse array with one row for each given example."""

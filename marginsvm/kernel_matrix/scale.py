@@ -12,7 +12,7 @@ from functools import partial
 import numpy as np
 
 from marginsvm._typing import Array
-from marginsvm.certify.tolerances import LARGEST_NORM
+from marginsvm.certify.tolerances import LARGEST_FLOAT32, LARGEST_NORM
 from marginsvm.data import measures, passes
 from marginsvm.data.memory import Store
 from marginsvm.data.passes import Centre
@@ -137,7 +137,14 @@ def measured(
             squared = _squared_lengths(store, rows, norm, centre)
         unit = 0.0 if mean is None else float(np.sqrt(mean @ mean))
         lengths = norm.longer(np.maximum(squared, 0.0), constant)
-        return Scale.of(lengths, rows, C, partial(_tallest, store, rows), unit), centre
+        scale = Scale.of(lengths, rows, C, partial(_tallest, store, rows), unit)
+        small = store.dtype == np.float32 and scale.radius * LARGEST_FLOAT32 < 1.0
+        if small and not store.normalized:
+            raise ValueError(
+                f"the longest example has the norm {scale.radius:.3g}, by which numbers of float32 "
+                "cannot be divided: scale X, or pass it as float64"
+            )
+        return scale, centre
 
 
 def _tallest(store: Store, rows: Rows) -> float:

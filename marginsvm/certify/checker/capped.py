@@ -74,7 +74,8 @@ class PricedSlack(Capped):
         length = length + links * farthest * imbalance
         if not mass > 0:
             return np.inf
-        s = (self.caps[used] / of_example[used]).min()
+        with np.errstate(over="ignore"):  # of what is too large, and then is not the least
+            s = (self.caps[used] / of_example[used]).min()
         if length > 0:
             s = min(s, mass / (length * length))
         return 1 / self.numbers.sqrt(s * (2 * mass - s * length * length))
@@ -82,7 +83,8 @@ class PricedSlack(Capped):
     def nu(self, q: NDArray) -> Any:
         """Largest share for which weights that sum to 1 exceed no cap of :class:`WorstShare`."""
         used = q > 0
-        return (self.caps[used] / q[used]).min() / self.caps.sum()
+        with np.errstate(over="ignore"):
+            return (self.caps[used] / q[used]).min() / self.caps.sum()
 
 
 class WorstShare(Capped):
