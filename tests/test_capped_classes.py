@@ -11,9 +11,11 @@ from hypothesis import strategies as st
 from scipy.optimize import linprog, minimize
 from scipy.special import xlogy
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.svm import LinearSVC
 
 from marginsvm import (
     AcceleratedPerceptron,
+    MaxMarginClassifier,
     MomentumMarginClassifier,
     OptimisticPerceptron,
     SmoothedKernelPerceptron,
@@ -343,19 +345,114 @@ def test_curvature_of_coupled_rows(form, balanced):
     weight = rng.random((n, k)) * (rng.random((n, k)) < 0.6)
     weight[np.arange(n), codes], weight[3] = 0.0, 0.0
     some = (rng.random(n) < 0.5) & weight.any(axis=1)
-    coupling = np.where(some, 1.0 / np.maximum(weight.sum(axis=1), 1e-9), 0.0)  # sums stay
-    coupling[np.flatnonzero(some)[0]] *= 0.3  # or nearly
-    product, units = curvature(problem, weight, coupling), np.eye(k * width)
+    # of the weights' derivatives, as much is left as moves their sum: none, or three tenths
+    left = np.where(some, np.where(np.cumsum(some) == 1, 0.3, 0.0), 1.0)[:, None]
+    total = np.maximum(weight.sum(axis=1, keepdims=True), 1e-9)
+    linked = weight * np.sqrt((1.0 - left) / total)
+    product, units = curvature(problem, left * weight, linked), np.eye(k * width)
 
     def moves(Z):
         F = problem.scores(Vector(Z[:, :d], np.zeros(0)))
         return rows.moves(F + Z[:, d] if balanced else F)
 
     A = np.stack([moves(e.reshape(k, width)) for e in units])
-    D = A * weight - weight * (coupling * (A * weight).sum(axis=2))[..., None]
+    D = A * weight - weight * ((1.0 - left) / total * (A * weight).sum(axis=2, keepdims=True))
     H = np.einsum("anj,bnj->ab", A, D)
     assert np.allclose(product.dense(), H, atol=1e-12)
     assert np.allclose(product(units[7].reshape(k, width)).ravel(), H[7], atol=1e-12)
     assert np.allclose(product.diagonal().ravel(), H.diagonal(), atol=1e-12)
     of_class = H.reshape(k, width, k, width)[2, :, 2]
     assert np.allclose(product.of_class(2, 1000), of_class, atol=1e-12)
+
+
+# The hinge loss of many classes: Crammer and Singer's problem.
+
+
+def objective(clf, X, y, C, weight=1.0):
+    slack = np.maximum(0.0, 1.0 - worst_values(clf, X, y))
+    return 0.5 * np.sum(clf.coef_**2) + C * np.sum(weight * slack)
+
+
+@pytest.mark.parametrize("C", [1e-3, 0.1, 10.0, 1e6])
+@pytest.mark.parametrize("k", [3, 5])
+def test_it_is_the_problem_of_crammer_and_singer(k, C):
+    X, y = data(k, n=12 * k, k=k, d=3)
+    clf = fit(MaxMarginClassifier(loss="hinge", C=C, fit_intercept=False), X, y)
+    assert clf.status_ == "certified"
+    own = objective(clf, X, y, C)
+    assert np.isclose(clf.margin_, 1.0 / np.sqrt(2.0 * own), rtol=1e-7)
+    peer = LinearSVC(
+        C=C, multi_class="crammer_singer", fit_intercept=False, tol=1e-10, max_iter=10**6
+    )
+    if C <= 10.0:  # beyond, it does not come near
+        best = objective(fit(peer, X, y), X, y, C)
+        assert own <= best * (1 + 1e-6)
+        assert clf.margin_bound_ >= (1 - 1e-9) / np.sqrt(2.0 * best)
+    assert check_certificate(clf, X, y, exact=True)
+
+
+@pytest.mark.parametrize("C", [1e-2, 1.0, 30.0])
+@pytest.mark.parametrize("seed", range(3))
+def test_with_an_intercept_and_weights_it_is_the_dual_s(seed, C):
+    X, y = data(seed, n=24, k=3 + seed % 2)
+    m = np.random.default_rng(seed).integers(1, 4, len(y)).astype(float)
+    clf = fit(MaxMarginClassifier(loss="hinge", C=C), X, y, sample_weight=m)
+    assert clf.status_ == "certified"
+    best = Oracle(X, y).priced(C * m)
+    assert np.isclose(objective(clf, X, y, C, m), best, rtol=1e-5)
+    assert check_certificate(clf, X, y, sample_weight=m, exact=True)
+    copies = fit(
+        MaxMarginClassifier(loss="hinge", C=C),
+        *(np.repeat(a, m.astype(int), axis=0) for a in (X, y)),
+    )
+    assert np.isclose(copies.margin_, clf.margin_, rtol=2e-6)
+
+
+def test_it_goes_on_from_two_classes():
+    """Two classes are k = 2 with C / 2: a third class, which is out of reach, costs nothing."""
+    X, y = data(0, n=40, k=2)
+    C = 0.7
+    two = fit(MaxMarginClassifier(loss="hinge", C=2.0 * C), X, y)
+    far = np.column_stack([np.r_[X, [[0.0, 0.0]]], 1e5 * (np.arange(41) == 40)]), np.r_[y, 2]
+    three = fit(MaxMarginClassifier(loss="hinge", C=C), *far)
+    # w_0 - w_1 is the predictor of two classes; its squared length is twice that of both
+    assert np.isclose(objective(three, *far, C), 0.5 * 0.5 / two.margin_**2, rtol=1e-3)
+
+
+def test_kernels_and_forms_of_the_same_data():
+    X, y = data(2, n=45)
+    clf = MaxMarginClassifier(loss="hinge", C=0.5)
+    dense = fit(clf, X, y)
+    others = {
+        "sparse": fit(MaxMarginClassifier(loss="hinge", C=0.5), sp.csr_matrix(X), y),
+        "float32": fit(MaxMarginClassifier(loss="hinge", C=0.5), X.astype(np.float32), y),
+        "precomputed": fit(
+            MaxMarginClassifier(loss="hinge", C=0.5, kernel="precomputed"), X @ X.T, y
+        ),
+    }
+    for name, other in others.items():
+        assert other.status_ == "certified", name
+        assert np.isclose(other.margin_, dense.margin_, rtol=3e-6), name
+    of_examples = dense.certificate_.weights.toarray().sum(axis=1)
+    assert np.isclose(dense.nu_, 1.0 / (len(y) * of_examples.max()), rtol=1e-9)
+    rbf = fit(MaxMarginClassifier(loss="hinge", C=0.5, kernel="rbf", gamma=0.5), X, y)
+    assert rbf.status_ == "certified"
+    assert check_certificate(rbf, X, y)
+    assert dense.dual_coef_.shape == (3, len(dense.support_))
+    assert np.allclose(dense.dual_coef_ @ X[dense.support_], dense.coef_, atol=2e-3)
+
+
+def test_false_claims_of_the_hinge_loss_are_refused():
+    X, y = data(3, n=60)
+    clf = fit(MaxMarginClassifier(loss="hinge", C=1.0), X, y)
+    true = clf.certificate_
+    assert check_certificate(clf, X, y)
+    q = true.weights.toarray()
+    q[np.argsort(-q.sum(axis=1))[:3]] *= 3.0
+    for claim in (
+        replace(true, margin=true.margin * 1.001),
+        replace(true, margin_bound=true.margin_bound * 0.999),
+        replace(true, weights=sp.csr_array(q / q.sum())),
+    ):
+        clf.certificate_ = claim
+        assert not check_certificate(clf, X, y)

@@ -185,10 +185,10 @@ def test_separation_ends_a_fit():
     assert check_certificate(clf, X, y)
 
 
-def test_more_classes_are_refused():
-    X = np.arange(6.0)[:, None]
-    with pytest.raises(ValueError, match="two classes, but y has 3: use sklearn"):
-        fitted(X, [0, 0, 1, 1, 2, 2], 1.0)
+def test_more_classes_than_interior_points_can_hold_are_refused():
+    X = np.random.default_rng(0).standard_normal((700, 600))
+    with pytest.raises(ValueError, match="700 examples of 5 classes and 600 features"):
+        fitted(X, np.arange(700) % 5, 1.0)
 
 
 def test_warm_start():

@@ -30,6 +30,7 @@ ROUTES = {
     "few rows, soft": ("certified", "interior points 2", 4.0),
     "few rows, soft, wide": ("certified", "working set of rows 1", 2.0),
     "few rows, four classes": ("certified", "working set of rows 1", 4.0),
+    "hinge, classes": ("certified", "interior points 2", 62.0),
     "hinge, rbf": ("certified", "working set of examples 2", 2.8),
     "hinge, wide": ("certified", "working set of examples 2", 5.5),
     "hinge": ("certified", "interior points 2", 4.0),

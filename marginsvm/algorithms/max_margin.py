@@ -11,6 +11,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils._param_validation import StrOptions
 
 from marginsvm._typing import Array
+from marginsvm.algorithms.exact.interior.method import is_small
 from marginsvm.algorithms.exact.limit import (
     LOOSE,
     first_guess,
@@ -22,7 +23,7 @@ from marginsvm.algorithms.exact.shape import Portfolio
 from marginsvm.algorithms.exact.stage import Stage
 from marginsvm.algorithms.exact.two_classes import ByTwoClasses
 from marginsvm.algorithms.exact.working_set import WorkingSet
-from marginsvm.certify.caps import multiple_below_caps
+from marginsvm.certify.caps import multiple_below_caps, sums_of_examples
 from marginsvm.data.threads import single_threaded_blas
 from marginsvm.dual_state import DualStateMixin
 from marginsvm.estimator.declaring import parameter, with_parameters
@@ -31,7 +32,7 @@ from marginsvm.estimator.results import Fitted
 from marginsvm.fit import Algorithm, Candidate, Progress, Requirements, Stopping, play
 from marginsvm.fit.progress import ConfirmedBounds
 from marginsvm.kernel_matrix import KernelMatrixAdapter
-from marginsvm.kernel_matrix.capabilities import csr_examples
+from marginsvm.kernel_matrix.capabilities import csr_examples, has_curvature
 
 # Rows of many classes from which on the problem of two of them is far smaller: less than a tenth of
 # the time of a fit.
@@ -65,11 +66,16 @@ class ActiveSet(Algorithm):
     def start(self, problem: KernelMatrixAdapter) -> State:
         """Choose a method for problems of this shape."""
         refuse_what_cannot_fit(problem)
-        if problem.caps is not None and problem.rows.n_classes > 2:
+        if problem.caps is not None and problem.rows.n_classes > 2 and not is_small(problem):
+            rows, d = problem.rows, problem.zeros().image.shape[-1]
+            sizes = f"{rows.n_examples} examples of {rows.n_classes} classes"
+            sizes += f" and {d} features" if has_curvature(problem) else " with a kernel"
             raise ValueError(
-                f"loss='hinge' is for two classes, but y has {problem.rows.n_classes}: use "
+                f"loss='hinge' solves for all classes together, by a system of classes times "
+                f"features or of examples times classes, which {sizes} make too large: use "
+                "loss='squared_hinge', which has no such limit, or "
                 "sklearn.multiclass.OneVsOneClassifier(MaxMarginClassifier(...)), the classifier "
-                "that SVC is, or loss='squared_hinge', which solves for all classes together"
+                "that SVC is"
             )
         if np.isinf(problem.C) and _is_hard_to_begin(problem) and problem.meeting is not None:
             support = np.flatnonzero(problem.meeting.coef)
@@ -160,10 +166,13 @@ class MaxMarginClassifier(CommonParameters, KernelParameters, DualStateMixin, Ba
     Parameters
     ----------
     loss : {"squared_hinge", "hinge"}
-        What slack costs with ``C < inf``: C times its square or, for two classes only, C times
-        its size. ``"hinge"`` is the problem of SVC and, except that LinearSVC penalises the
-        intercept, of ``LinearSVC(loss="hinge")``. Its objective is ``P = |w|^2 / 2 + C sum xi``,
-        and ``margin_`` is ``1 / sqrt(2 P)``; see Notes.
+        What slack costs with ``C < inf``: C times its square or C times its size. With two
+        classes, ``"hinge"`` is the problem of SVC and, except that LinearSVC penalises the
+        intercept, of ``LinearSVC(loss="hinge")``; with more, it is Crammer and Singer's, that of
+        ``LinearSVC(multi_class="crammer_singer")``: an example has slack once, for the class that
+        comes nearest, and ``C`` counts once for it. It is solved for up to about 1000 unknowns
+        (classes times features) or 2000 rows (examples times classes less one). Its objective is
+        ``P = |w|^2 / 2 + C sum xi``, and ``margin_`` is ``1 / sqrt(2 P)``; see Notes.
     tol : float
         Relative gap between the certified bounds at which the fit ends (dimensionless). After ten
         rounds without progress, which rounding may prevent, it ends with the status
@@ -286,8 +295,8 @@ class MaxMarginClassifier(CommonParameters, KernelParameters, DualStateMixin, Ba
     def _own_results(self, fitted: Fitted) -> dict[str, Any]:
         problem, bounds, found = fitted.problem, fitted.bounds, {}
         if problem.caps is not None:
-            q = problem.distribution(bounds.proof).weights()
-            m = problem.rows.weighted(np.ones(q.shape))
+            q = sums_of_examples(problem.distribution(bounds.proof).weights())
+            m = np.ones(len(q)) if problem.rows.weights is None else problem.rows.weights
             found["nu_"] = float((m[q > 0.0] / q[q > 0.0]).min() / m.sum())
         if self.kernel != "linear":
             return found
@@ -307,4 +316,6 @@ def _weights_of_the_model(problem: KernelMatrixAdapter, bounds: ConfirmedBounds)
     if problem.caps is None:
         return np.asarray(bounds.model.coef / bounds.predictor.scale)
     u, length = bounds.proof.coef, problem.norm(bounds.proof)
-    return u * (multiple_below_caps(problem.caps.largest, u, length, u.sum()) / problem.rows.unit)
+    of_examples = sums_of_examples(u)
+    t = multiple_below_caps(problem.caps.largest, of_examples, length, u.sum())
+    return u * (t / problem.rows.unit)

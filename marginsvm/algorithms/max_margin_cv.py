@@ -62,7 +62,7 @@ class MaxMarginClassifierCV(
     Parameters
     ----------
     loss : {"squared_hinge", "hinge"}
-        What slack costs: C times its square or, two classes only, C times its size, as in SVC.
+        What slack costs: C times its square or its size, see :class:`MaxMarginClassifier`.
     Cs : int or array-like of shape (n_Cs,)
         Values of C, or their number (dimensionless for given units of X). A number of values is
         placed in geometric progression, from ``1e-3 / r^2`` (or ``1 / (2 n r^2)``, if that is

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from functools import reduce
+from itertools import combinations
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -203,28 +204,30 @@ def second_moments_of_classes(
     rows: Rows,
     blocks: Iterable[Block],
     weight: Array,
-    coupling: Array | None,
+    linked: Array | None,
     centre: Centre,
     radius: float,
 ) -> Array:
     """``A' D A`` of more than two classes, with a constant feature if balanced.
 
-    ``D = diag(weight)``; of the rows of an example i, less ``coupling_i weight_i weight_i'``.
+    Beside the rows of an example i against its own class, the differences of its scores for other
+    classes j and l are weighed, by ``linked_ij linked_il / 2``. That is what rows whose weights
+    share a cap come to: the more of it is reached, the more of the weight only moves between them.
     """
-    k, H = rows.n_classes, np.zeros(())
+    k, H, has = rows.n_classes, np.zeros(()), _have_weight(weight, linked)
     for block, X in blocks:
         d, codes = X.shape[1] + rows.balanced, rows.codes[block]
         H = np.zeros((k, d, k, d)) if H.ndim == 0 else H
         size = max(1, WRITTEN_OUT // d)
         for c in np.unique(codes):
-            members = np.flatnonzero((codes == c) & weight[block].any(axis=1))
+            members = np.flatnonzero((codes == c) & has[block])
             for i in range(0, len(members), size):
                 some = members[i : i + size]
                 x = centre.written_out(X[some]) / radius
                 x = np.column_stack([x, np.ones(len(x))]) if rows.balanced else x
                 _add_pairs(H, int(c), x, 0.5 * weight[block][some])
-                if coupling is not None:
-                    _add_coupled(H, int(c), x, weight[block][some], coupling[block][some])
+                if linked is not None:
+                    _add_linked(H, x, linked[block][some])
     return H.reshape(k * d, k * d)
 
 
@@ -241,49 +244,45 @@ def _add_pairs(H: Array, c: int, x: Array, weight: Array) -> None:
     H[c, :, c] += own
 
 
-def _add_coupled(H: Array, c: int, x: Array, weight: Array, coupling: Array) -> None:
-    """Subtract the squares of the weighted sums of the rows of examples of class c."""
-    some = np.flatnonzero(coupling)
-    if not len(some):
-        return
-    x, T = x[some], -np.sqrt(0.5 * coupling[some])[:, None] * weight[some]
-    T[:, c] = -T.sum(axis=1)
-    classes = np.flatnonzero(np.abs(T).max(axis=0) > 0.0)
-    for a, j in enumerate(classes):
-        scaled = x * T[:, j, None]
-        for m in classes[a:]:
-            both = T[:, j] * T[:, m] != 0.0
-            part = (scaled[both]).T @ (x[both] * T[both, m, None])
-            H[j, :, m] -= part
-            if m != j:
-                H[m, :, j] -= part.T
+def _add_linked(H: Array, x: Array, linked: Array) -> None:
+    """Add the differences of the scores of examples for pairs of other classes."""
+    for j, m in combinations(np.flatnonzero(linked.any(axis=0)), 2):
+        both = 0.5 * linked[:, j] * linked[:, m]
+        some = np.flatnonzero(both)
+        if len(some):
+            pair = (x[some] * both[some, None]).T @ x[some]
+            H[j, :, m] -= pair
+            H[m, :, j] -= pair
+            H[j, :, j] += pair
+            H[m, :, m] += pair
 
 
 def curvature(
     rows: Rows,
     blocks: Iterable[Block],
     weight: Array,
-    coupling: Array | None,
+    linked: Array | None,
     W: Array,
     shift: Array,
     centre: Centre,
 ) -> tuple[Array, Array]:
     """``V^T X`` and the sum of V, for coefficients V of weight times what W adds to margins.
 
-    Examples without weight are not read, where there are many. For ``coupling``, see
+    Examples without weight are not read, where there are many. For ``linked``, see
     ``second_moments_of_classes``.
     """
 
     def of(index: Array | slice, X: Any) -> tuple[Array, Array]:
         F = times(X, W.T.astype(X.dtype, copy=False)) - shift
-        u = weight[index] * rows.moves(F, index)
-        if coupling is not None:
-            u -= weight[index] * (coupling[index] * u.sum(axis=1))[:, None]
-        V = rows.adjoint(u, index)
+        V = rows.adjoint(weight[index] * rows.moves(F, index), index)
+        if linked is not None:
+            B = linked[index]
+            each, both = B.sum(axis=1, keepdims=True), (B * F).sum(axis=1, keepdims=True)
+            V += 0.5 * B * (each * F - both)
         return times(V.T.astype(X.dtype, copy=False), X), V.sum(axis=0)
 
     image, total = np.zeros(W.shape), np.zeros(W.shape[:-1])
-    for part in _with_weight(blocks, weight, centre):
+    for part in _with_weight(blocks, _have_weight(weight, linked), centre):
         more = of(*part)
         image += more[0]
         total += more[1]
@@ -291,12 +290,12 @@ def curvature(
 
 
 def squares(
-    rows: Rows, blocks: Iterable[Block], weight: Array, coupling: Array | None, centre: Centre
+    rows: Rows, blocks: Iterable[Block], weight: Array, linked: Array | None, centre: Centre
 ) -> tuple[Array, Array, Array]:
     """``T^T X^2``, ``T^T X`` and the sum of T, the weights of the squares of each class' scores."""
     found: list[tuple[Array, Array, Array]] = []
-    for index, X in _with_weight(blocks, weight, centre):
-        T = squared_adjoint(rows, weight[index], coupling, index)
+    for index, X in _with_weight(blocks, _have_weight(weight, linked), centre):
+        T = squared_adjoint(rows, weight[index], linked, index)
         squared = X * X if is_dense(X) else _squared(X)
         found.append((times(T.T, squared), times(T.T, X), T.sum(axis=0)))
     first, second, third = zip(*found, strict=True)
@@ -304,13 +303,13 @@ def squares(
 
 
 def squared_adjoint(
-    rows: Rows, weight: Array, coupling: Array | None, index: Array | slice = slice(None)
+    rows: Rows, weight: Array, linked: Array | None, index: Array | slice = slice(None)
 ) -> Array:
-    """``Rows.squared_adjoint`` with coupled rows; see ``second_moments_of_classes``."""
+    """``Rows.squared_adjoint`` with links; see ``second_moments_of_classes``."""
     T = rows.squared_adjoint(weight, index)
-    if coupling is not None:
-        g = rows.adjoint(weight, index)
-        T = T - coupling[index][:, None] * g * g
+    if linked is not None:
+        B = linked[index]
+        T = T + 0.5 * B * (B.sum(axis=1, keepdims=True) - B)
     return np.asarray(T)
 
 
@@ -323,13 +322,18 @@ def _squared(X: Any) -> Any:
     return X * X if is_dense(X) else type(X)((X.data**2, X.indices, X.indptr), shape=X.shape)
 
 
+def _have_weight(weight: Array, linked: Array | None) -> Array:
+    """Whether examples have weight, which may be negative: a change."""
+    has = weight != 0 if weight.ndim == 1 else weight.any(axis=1)
+    return np.asarray(has if linked is None else has | linked.any(axis=1))
+
+
 def _with_weight(
-    blocks: Iterable[Block], weight: Array, centre: Centre
+    blocks: Iterable[Block], has: Array, centre: Centre
 ) -> Iterator[tuple[Array | slice, Any]]:
     """Examples with weight and their indices; the blocks themselves where most have some."""
     for block, X in blocks:
-        has = weight[block] > 0 if weight.ndim == 1 else (weight[block] > 0).any(axis=1)
-        some = np.flatnonzero(has)
+        some = np.flatnonzero(has[block])
         index: Array | slice = block
         if len(some) < _MOST * X.shape[0]:
             index, X = some + block.start, X[some]

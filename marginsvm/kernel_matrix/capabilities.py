@@ -91,7 +91,7 @@ class Curvature(Protocol):
 class HasCurvature(Protocol):
     """A problem that multiplies with its weighted second moments, without forming them."""
 
-    def curvature(self, weight: Array, coupling: Array | None = None) -> Curvature:
+    def curvature(self, weight: Array, linked: Array | None = None) -> Curvature:
         """``A' D A`` for non-negative weights of the rows, see ``LinearCurvature``."""
         ...
 
@@ -152,7 +152,7 @@ def has_curvature(problem: KernelMatrixAdapter) -> bool:
 
 
 def curvature(
-    problem: KernelMatrixAdapter, weight: Array, coupling: Array | None = None
+    problem: KernelMatrixAdapter, weight: Array, linked: Array | None = None
 ) -> Curvature:
     """``A' diag(weight) A``, for problems whose examples have features.
 
@@ -161,10 +161,10 @@ def curvature(
     problem : KernelMatrixAdapter
     weight : ndarray of shape rows.shape
         Non-negative.
-    coupling : ndarray of shape (n_examples,) or None
-        More than two classes: ``D = diag(weight)`` in place of which the rows of example i have
-        ``diag(weight_i) - coupling_i weight_i weight_i'``.
+    linked : ndarray of shape rows.shape or None
+        More than two classes, whose rows share a cap: scores of example i for classes j and l other
+        than its own are held against each other with the weight ``linked_ij linked_il``.
     """
     if not _has(problem, HasCurvature):
         raise TypeError(f"the examples of a {type(problem).__name__} have no features")
-    return cast(HasCurvature, problem).curvature(weight, coupling)
+    return cast(HasCurvature, problem).curvature(weight, linked)

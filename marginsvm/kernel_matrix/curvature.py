@@ -30,19 +30,20 @@ class LinearCurvature:
     examples : CentredExamples
     weight : ndarray of shape rows.shape
         Non-negative weights of the rows, the diagonal of D.
-    coupling : ndarray of shape (n_examples,) or None
-        More than two classes: from the rows of example i, ``coupling_i weight_i weight_i'`` is
-        subtracted in D. None: D is diagonal.
+    linked : ndarray of shape rows.shape or None
+        More than two classes, whose rows share a cap: see ``passes.second_moments_of_classes``.
+        None: D is diagonal.
     work : Work
         Counter of passes.
     """
 
     def __init__(
-        self, examples: CentredExamples, weight: Array, coupling: Array | None, work: Work
+        self, examples: CentredExamples, weight: Array, linked: Array | None, work: Work
     ) -> None:
         self._examples, self._rows, self._weight = examples, examples.rows, weight
-        self._coupling = coupling
-        self._work, self._active = work, support_of(weight)
+        self._linked = linked
+        self._work = work
+        self._active = support_of(weight if linked is None else weight + linked)
         self._share = len(self._active) / len(weight)
         # where the mean is subtracted from the examples, sums need no correction
         mean, first = examples.centre.mean, examples.mean_is_taken_first
@@ -52,18 +53,18 @@ class LinearCurvature:
     @cached_property
     def _parts(self) -> tuple[Store, Rows, Array, Array | None]:
         """The examples with weight, their rows and weights; copied where that saves time."""
-        store, rows, weight, coupling = (
-            self._examples.store, self._rows, self._weight, self._coupling,
+        store, rows, weight, linked = (
+            self._examples.store, self._rows, self._weight, self._linked,
         )  # fmt: skip
         if store.whole is None or not store.sparse or not 0 < self._share < _FEW:
-            return store, rows, weight, coupling
+            return store, rows, weight, linked
         few = self._active
-        coupling = None if coupling is None else coupling[few]
-        return MemoryStore(store.take(few)), rows.restrict(few), weight[few], coupling
+        linked = None if linked is None else linked[few]
+        return MemoryStore(store.take(few)), rows.restrict(few), weight[few], linked
 
     def _folded(self, work: Callable[..., Any]) -> tuple[Array, ...]:
-        store, rows, weight, coupling = self._parts
-        return store.fold(work, _added, rows, weight, coupling)
+        store, rows, weight, linked = self._parts
+        return store.fold(work, _added, rows, weight, linked)
 
     def __call__(self, Z: Array) -> Array:
         """Product with an image; one pass over the examples with weight."""
@@ -104,11 +105,11 @@ class LinearCurvature:
             centre=self._examples.centre,
             radius=self._examples.radius,
         )
-        return self._examples.store.fold(work, np.add, self._rows, self._weight, self._coupling)
+        return self._examples.store.fold(work, np.add, self._rows, self._weight, self._linked)
 
     def of_class(self, c: int, most: int) -> Array:
         """The part of class c in the matrix, from about ``most`` of the examples."""
-        T = passes.squared_adjoint(self._rows, self._weight, self._coupling)[..., c]
+        T = passes.squared_adjoint(self._rows, self._weight, self._linked)[..., c]
         some = np.flatnonzero(T)
         if len(some) > most:
             few = some[np.arange(most) * len(some) // most]

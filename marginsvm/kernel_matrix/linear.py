@@ -255,8 +255,8 @@ class LinearAdapter(
             return x
         return (signs[:, :, None] * x[:, None, :]).reshape(len(row_ids), -1)
 
-    def curvature(self, weight: Array, coupling: Array | None = None) -> LinearCurvature:
-        return LinearCurvature(self._centred, weight, coupling, self.work)
+    def curvature(self, weight: Array, linked: Array | None = None) -> LinearCurvature:
+        return LinearCurvature(self._centred, weight, linked, self.work)
 
     def csr(self) -> Any:
         return self._store.whole if self._store.sparse else None

@@ -118,6 +118,13 @@ _STRESS, _POINTS = "A stress run (large_sets.md)", "Interior points (exact_solve
 # In order: the first one that applies counts.
 FIRST = (
     Rule(
+        "hinge loss, several classes",
+        Interior,
+        lambda s, p: s.hinge and s.classes > 2,
+        lambda problem, p: Interior.start(problem),
+        _POINTS,
+    ),
+    Rule(
         "hinge loss, kernel",
         HingeExamples,
         lambda s, p: s.hinge and s.by_kernel,

@@ -82,9 +82,10 @@ class PricedSlack(Capped):
 
     def nu(self, q: NDArray) -> Any:
         """Largest share for which weights that sum to 1 exceed no cap of :class:`WorstShare`."""
-        used = q > 0
+        of_example = q.sum(axis=1)[:, None]
+        used = of_example > 0
         with np.errstate(over="ignore"):
-            return (self.caps[used] / q[used]).min() / self.caps.sum()
+            return (self.caps[used] / of_example[used]).min() / self.caps.sum()
 
 
 class WorstShare(Capped):

@@ -10,10 +10,12 @@ import numpy as np
 from marginsvm._typing import Array
 from marginsvm.algorithms.exact.hinge import hinge_candidates
 from marginsvm.algorithms.exact.interior.point import Point
+from marginsvm.algorithms.exact.interior.row_weights import RowWeights
 from marginsvm.algorithms.exact.interior.sides import Features, Gram, Side, WrittenOut
 from marginsvm.algorithms.exact.interior.statement import Statement
 from marginsvm.algorithms.exact.method import Method, Turn
 from marginsvm.certify.candidate import Candidate
+from marginsvm.certify.caps import of_examples
 from marginsvm.fit.interrupts import let_interrupts_through
 from marginsvm.kernel_matrix import KernelMatrixAdapter
 from marginsvm.kernel_matrix.capabilities import has_curvature
@@ -124,9 +126,13 @@ class Interior(Method):
         w = self.side.predictor(self.point.x, proof)
         margins = rows.margins(problem.scores(w))
         if problem.caps is not None:
-            offsets = problem.caps.offsets(rows, margins)
-            margins = margins + rows.expand(offsets[:, None] - offsets)
-            return hinge_candidates(problem, problem.caps.largest, w, margins, proof)
+            if rows.n_classes > 2:  # the best intercepts would take longer than a step
+                nothing = rows.margins(np.zeros(rows.score_shape))
+                margins = nothing + self.statement.on_rows(self.point.margins, rows)
+            else:
+                offsets = problem.caps.offsets(rows, margins)
+                margins = margins + rows.expand(offsets[:, None] - offsets)
+            return hinge_candidates(problem, problem.caps.largest, w, of_examples(margins), proof)
         if problem.slack is not None:  # the slack that the weights give
             margins = margins + problem.slack * w.coef
         separator = Candidate(w, min_margin=rows.min_margin(rows.group_min(margins)))
@@ -154,14 +160,18 @@ class Interior(Method):
         return (Candidate(vector, vector.mass, precise=True),)
 
     def _solved(self, weight: Array, fall: Array) -> tuple[Array, Array]:
-        dx, move = self.side.factored(weight).direction(np.zeros(len(weight)), fall)
+        weights = RowWeights(self.statement, 1.0 / weight, np.zeros(0))
+        dx, move = self.side.factored(weights).direction(np.zeros(len(weight)), fall)
         return dx, np.asarray(move)
 
 
 def is_small(problem: KernelMatrixAdapter) -> bool:
     """Whether one side of a problem is small enough for its system to be formed."""
-    n, m = problem.n_rows, _unknowns(problem)
-    return bool((m <= min(n, _FEATURES) and n * m**2 <= _PRODUCTS) or n <= _ROWS)
+    n, m, rows = problem.n_rows, _unknowns(problem), problem.rows
+    products = n * m**2
+    if rows.n_classes > 2:  # a row has features of two classes; one that shares a cap, of all
+        products /= rows.n_classes**2 if problem.caps is None else 2.0 * rows.n_classes
+    return bool((m <= min(n, _FEATURES) and products <= _PRODUCTS) or n <= _ROWS)
 
 
 def _unknowns(problem: KernelMatrixAdapter) -> float:

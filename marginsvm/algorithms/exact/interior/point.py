@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from marginsvm._typing import Array
+from marginsvm.algorithms.exact.interior.row_weights import RowWeights
 from marginsvm.algorithms.exact.interior.sides import Side
 from marginsvm.algorithms.exact.interior.statement import Statement
 
@@ -55,9 +56,9 @@ class Point:
         Weights.
     z : ndarray of shape (n,)
         By how much margins, slack included, are above the target; 0 in the end, where u is not.
-    over : ndarray of shape (n,) or (0,)
+    over : ndarray of shape (n_examples,) or (0,)
         What is left to the caps. The difference of both would lose its digits.
-    xi : ndarray of shape (n,) or (0,)
+    xi : ndarray of shape (n_examples,) or (0,)
         Slack that is not squared; 0 in the end, where ``over`` is not.
     length : float
         The shorter one of the last steps in x and in u; at most 1.
@@ -88,15 +89,19 @@ class Point:
             return cls._first_of_game(side, q)
         x, caps = side.begun(q), statement.caps
         if caps.size:
-            t = min(float(caps.sum()), _BELOW * float((caps / q).min()))
+            t = min(float(caps.sum()), _BELOW * float((caps / statement.sums(q)).min()))
         else:
             t = float((1.0 / statement.own).sum())
         square = side.squared(x) + float(np.vdot(statement.own * q, q))
         x = min(t, 1.0 / max(square, _SHORTEST)) * x  # the multiple that proves most
         u, margins = t * q, side.margins(x)
         missing = statement.target - margins - statement.own * u
-        xi = np.maximum(missing, 0.0) + _FIRST if caps.size else caps
-        return cls(x, margins, u, np.maximum(-missing, 0.0) + _FIRST, caps - u[: caps.size], xi)
+        lacking = missing.reshape(caps.size or missing.size, -1).max(axis=1)
+        inside = np.maximum(lacking, 0.0) + _FIRST
+        if not caps.size:
+            return cls(x, margins, u, inside - missing, caps, caps)
+        over = caps - statement.sums(u)
+        return cls(x, margins, u, statement.spread(inside) - missing, over, inside)
 
     @classmethod
     def _first_of_game(cls, side: Side, q: Array) -> Point:
@@ -150,7 +155,8 @@ class _System:
     """Newton's equations at a point."""
 
     point: Point
-    weight: Array
+    statement: Statement
+    weights: RowWeights
     factored: Any
     rest: Array
     fall: Array
@@ -159,20 +165,19 @@ class _System:
     def of(cls, point: Point, side: Side, statement: Statement) -> _System:
         """The equations that hold in the end, and what is missing from them here."""
         u, xi = point.u, point.xi
-        weight = 1.0 / (statement.own + point.z / u + (xi / point.over if xi.size else 0.0))
-        rest = point.margins + statement.own * u + (xi if xi.size else 0.0)
+        weights = RowWeights(statement, statement.own + point.z / u, xi / point.over)
+        rest = point.margins + statement.own * u + statement.spread(xi)
         rest = rest - statement.target - point.z
-        return cls(point, weight, side.factored(weight), rest, side.fall(point.x, u))
+        factored = side.factored(weights)
+        return cls(point, statement, weights, factored, rest, side.fall(point.x, u))
 
     def step(self, of_u: Array, of_over: Array) -> _Step:
         """To where the equations hold, and products change by these, to first order."""
         point = self.point
-        g = of_u / point.u - self.rest
-        if of_over.size:
-            g = g - of_over / point.over
+        g = of_u / point.u - self.rest - self.statement.spread(of_over / point.over)
         dx, move = self.factored.direction(g, self.fall)
-        du = self.weight * (g - move)
-        over = -du[: of_over.size]
+        du, sums = self.weights.times(g - move)
+        over = -sums
         z = (of_u - point.z * du) / point.u
         return _Step(dx, move, du, z, over, (of_over - point.xi * over) / point.over)
 

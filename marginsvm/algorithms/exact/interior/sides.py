@@ -18,6 +18,7 @@ import numpy as np
 from scipy.linalg.lapack import dpotrf, dpotrs
 
 from marginsvm._typing import Array
+from marginsvm.algorithms.exact.interior.row_weights import RowWeights
 from marginsvm.algorithms.exact.interior.statement import Statement
 from marginsvm.certify.certifiable import written_out
 from marginsvm.kernel_matrix import KernelMatrixAdapter
@@ -52,7 +53,7 @@ class Side(Protocol):
         """Squared norm of the predictor."""
         ...
 
-    def factored(self, weight: Array) -> Any:
+    def factored(self, weights: RowWeights) -> Any:
         """The system with given W: ``direction(g, fall)`` gives dx and how it moves margins."""
         ...
 
@@ -144,17 +145,20 @@ class Features:
         image = self._parts(x)[0]
         return float(np.vdot(image, image))
 
-    def factored(self, weight: Array) -> FeatureSystem:
+    def factored(self, weights: RowWeights) -> FeatureSystem:
         problem, statement = self.problem, self.statement
-        H = curvature(problem, statement.on_rows(weight, problem.rows)).dense()
+        linked = weights.linked
+        if linked is not None:
+            linked = statement.on_rows(linked, problem.rows)
+        H = curvature(problem, statement.on_rows(weights.own, problem.rows), linked).dense()
         if len(self._shape) == 2 and problem.rows.balanced:  # a shift of all intercepts is free
             ends = np.arange(self._shape[1] - 1, len(H), self._shape[1])
             H[np.ix_(ends, ends)] += H[ends, ends].mean()
         if statement.game:
-            column = self.adjoint(weight)
+            column = self.adjoint(weights.own)
             H = np.block([[H, column[:-1, None]], [column]])
         H.flat[:: len(H) + 1] += self._ridge
-        return FeatureSystem(self, weight, Cholesky(H))
+        return FeatureSystem(self, weights, Cholesky(H))
 
     def predictor(self, x: Array, proof: Vector) -> Vector:
         return Vector(self._parts(x)[0], proof.coef)
@@ -165,11 +169,11 @@ class FeatureSystem:
     """``R + E'WE``, factored."""
 
     side: Features | WrittenOut
-    weight: Array
+    weights: RowWeights
     matrix: Cholesky
 
     def direction(self, g: Array, fall: Array) -> tuple[Array, Array]:
-        dx = self.matrix.solve(self.side.adjoint(self.weight * g) - fall)
+        dx = self.matrix.solve(self.side.adjoint(self.weights.times(g)[0]) - fall)
         return dx, self.side.margins(dx)
 
 
@@ -184,9 +188,9 @@ class WrittenOut:
 
     @classmethod
     def of(cls, problem: KernelMatrixAdapter, statement: Statement) -> WrittenOut | None:
-        """None: the rows are too many or too long, or have no features."""
+        """None: the rows are too many or too long, have no features, or share caps."""
         features, row_ids = written_out(problem), statement.row_ids
-        if features is None or len(row_ids) * problem.width > _CACHE:
+        if features is None or statement.shared or len(row_ids) * problem.width > _CACHE:
             return None
         A = features.points(row_ids)
         F = _of_free(problem, statement)
@@ -207,11 +211,11 @@ class WrittenOut:
     def squared(self, x: Array) -> float:
         return float(np.vdot(self.ridge * x, x))
 
-    def factored(self, weight: Array) -> FeatureSystem:
-        R = self.E * np.sqrt(weight)[:, None]
+    def factored(self, weights: RowWeights) -> FeatureSystem:
+        R = self.E * np.sqrt(weights.own)[:, None]
         H = R.T @ R
         H.flat[:: len(H) + 1] += self.ridge
-        return FeatureSystem(self, weight, Cholesky(H))
+        return FeatureSystem(self, weights, Cholesky(H))
 
     def adjoint(self, u: Array) -> Array:
         """``E'u``."""
@@ -261,10 +265,8 @@ class Gram:
         c = x[: len(self.K)]
         return max(float(c @ (self.K @ c)), 0.0)
 
-    def factored(self, weight: Array) -> GramSystem:
-        M = self.K.copy()
-        M.flat[:: len(M) + 1] += 1.0 / weight
-        return GramSystem(self, weight, Cholesky(M))
+    def factored(self, weights: RowWeights) -> GramSystem:
+        return GramSystem(self, weights, Cholesky(weights.added_to(self.K)))
 
     def predictor(self, x: Array, proof: Vector) -> Vector:
         return proof
@@ -273,8 +275,8 @@ class Gram:
 class GramSystem:
     """``AA' + 1/W``, factored, and what is left of the free unknowns' system."""
 
-    def __init__(self, side: Gram, weight: Array, matrix: Cholesky) -> None:
-        self._side, self._weight, self._matrix = side, weight, matrix
+    def __init__(self, side: Gram, weights: RowWeights, matrix: Cholesky) -> None:
+        self._side, self._weights, self._matrix = side, weights, matrix
         self._of_free = matrix.solve(side.F)
         self._schur = side.F.T @ self._of_free
 
@@ -283,4 +285,4 @@ class GramSystem:
         du = self._matrix.solve(g + side.K @ fall[:n])
         df = np.linalg.solve(self._schur, side.F.T @ du - fall[n:]) if side.F.shape[1] else fall[n:]
         du = du - self._of_free @ df
-        return np.append(du - fall[:n], df), g - du / self._weight
+        return np.append(du - fall[:n], df), g - self._weights.inverse_times(du)

@@ -3,10 +3,11 @@
 With rows A, and free unknowns f (intercepts, and the level of a hard margin) that add ``F f`` to
 the margins, the weights u of the data player solve
 
-    min |A'u|^2 / 2 + own u^2 / 2 - target u    where    F'u = sums,   0 <= u,   and of u <= caps
+    min |A'u|^2 / 2 + own u^2 / 2 - target u    where    F'u = sums,   0 <= u,   and S u <= caps
 
 A soft margin has the target 1. A hard margin is a game: the target is 0, and the weights sum to 1,
-so that there is a solution whether or not anything separates.
+so that there is a solution whether or not anything separates. S sums over the rows of an example:
+with two classes, there is one.
 """
 
 from __future__ import annotations
@@ -30,8 +31,8 @@ class Statement:
         Flat indices of all rows.
     own : ndarray of shape (n,)
         Squares of the rows' extra coordinates; 0: slack is not squared, or there is none.
-    caps : ndarray of shape (n,) or (0,)
-        Largest weights; empty: there are none.
+    caps : ndarray of shape (n_examples,) or (0,)
+        Largest weights of the examples; empty: there are none.
     game : bool
         Whether weights sum to 1, for a hard margin.
     """
@@ -49,7 +50,7 @@ class Statement:
         if problem.slack is not None:
             own = problem.slack.flat[row_ids]
         if problem.caps is not None:
-            caps = problem.caps.largest.flat[row_ids]
+            caps = problem.caps.largest
         game = problem.slack is None and problem.caps is None
         return cls(row_ids, np.asarray(own), np.asarray(caps), game)
 
@@ -57,6 +58,23 @@ class Statement:
     def target(self) -> float:
         """The margin from which on a row has no slack."""
         return 0.0 if self.game else 1.0
+
+    @property
+    def shared(self) -> bool:
+        """Whether several rows share a cap."""
+        return 0 < len(self.caps) < len(self.row_ids)
+
+    def sums(self, u: Array) -> Array:
+        """What counts against each cap."""
+        if not self.shared:
+            return u[: self.caps.size]
+        return np.asarray(u.reshape(self.caps.size, -1).sum(axis=1))
+
+    def spread(self, xi: Array) -> Array | float:
+        """To each row, the number that belongs to its cap; 0 if there are none."""
+        if not self.shared:
+            return xi if xi.size else 0.0
+        return np.repeat(xi, len(self.row_ids) // self.caps.size)
 
     def on_rows(self, u: Array, rows: Rows) -> Array:
         """Weights in the shape of the rows."""

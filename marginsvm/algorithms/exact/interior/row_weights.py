@@ -1,0 +1,71 @@
+"""The weights of the rows in a system of interior points: ``W = (diag(h) + S' diag(pull) S)^-1``.
+
+S sums over the rows of an example, which share a cap. Sherman and Morrison's formula gives W, which
+is diagonal where an example has one row.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from marginsvm._cached import cached_property
+from marginsvm._typing import Array
+from marginsvm.algorithms.exact.interior.statement import Statement
+
+
+@dataclass(frozen=True)
+class RowWeights:
+    """W, of which the inverse is given.
+
+    Attributes
+    ----------
+    statement : Statement
+    h : ndarray of shape (n,)
+        The diagonal.
+    pull : ndarray of shape (n_examples,) or (0,)
+        What is added for all pairs of rows of an example; empty: nothing.
+    """
+
+    statement: Statement
+    h: Array
+    pull: Array
+
+    @cached_property
+    def _left(self) -> Array:
+        """Share of the weight of an example that moves its sum."""
+        return np.asarray(1.0 / (1.0 + self.pull * self.statement.sums(1.0 / self.h)))
+
+    @cached_property
+    def own(self) -> Array:
+        """Of a row held against the own class of its example."""
+        return np.asarray((self.statement.spread(self._left) if self.pull.size else 1.0) / self.h)
+
+    @cached_property
+    def linked(self) -> Array | None:
+        """Whose products weigh two rows of an example against each other; None: it has one row."""
+        if not self.statement.shared:
+            return None
+        return np.asarray(self.statement.spread(np.sqrt(self.pull * self._left)) / self.h)
+
+    def times(self, v: Array) -> tuple[Array, Array]:
+        """``W v``, and the sums of that over the rows of each example, to all digits."""
+        if not self.statement.shared:
+            u = self.own * v
+            return u, u[: self.pull.size]
+        sums = self._left * self.statement.sums(v / self.h)
+        return (v - self.statement.spread(self.pull * sums)) / self.h, sums
+
+    def inverse_times(self, u: Array) -> Array:
+        """``W^-1 u``."""
+        return np.asarray(self.h * u + self.statement.spread(self.pull * self.statement.sums(u)))
+
+    def added_to(self, K: Array) -> Array:
+        """``K + W^-1``."""
+        M, each = K.copy(), len(self.h) // max(self.pull.size, 1)
+        M.flat[:: len(M) + 1] += self.h
+        if self.pull.size:
+            blocks = np.arange(len(M)).reshape(-1, each)
+            M[blocks[:, :, None], blocks[:, None]] += self.pull[:, None, None]
+        return M
