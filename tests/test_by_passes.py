@@ -8,14 +8,14 @@ from helpers.portfolios import ONLY_PASSES
 from numpy.testing import assert_allclose
 
 from marginsvm import MaxMarginClassifier, check_certificate
+from marginsvm.algorithms.exact.multipliers import Multipliers, is_steep
 from marginsvm.algorithms.exact.newton import Newton
-from marginsvm.algorithms.exact.pairs import ActivePairs, DualIterative
-from marginsvm.algorithms.exact.path import Path, is_steep
 from marginsvm.algorithms.exact.shape import Portfolio
 from marginsvm.algorithms.exact.slack import Slack
 from marginsvm.algorithms.exact.stage import Stage
 from marginsvm.algorithms.exact.starts import Ascent
-from marginsvm.algorithms.exact.systems import Direct, Iterative
+from marginsvm.algorithms.exact.systems.features import Direct, Iterative
+from marginsvm.algorithms.exact.systems.pairs import ActivePairs, DualIterative
 from marginsvm.kernel_matrix import LinearAdapter, make_rows
 from marginsvm.kernel_matrix.capabilities import curvature
 from marginsvm.rows import Vector
@@ -122,7 +122,7 @@ def test_many_classes_on_sparse_rows_by_every_method(balanced, C, rng):
     ]
     bounds += [solved(problem, Ascent(), 40)]
     if is_steep(problem):
-        bounds += [solved(problem, Path.start(problem, Iterative()), 60)]
+        bounds += [solved(problem, Multipliers.start(problem, Iterative()), 60)]
     for lower, upper in bounds:
         assert_allclose(lower, upper, rtol=1e-8)
         assert_allclose(upper, bounds[0][1], rtol=1e-8)
@@ -130,11 +130,11 @@ def test_many_classes_on_sparse_rows_by_every_method(balanced, C, rng):
 
 @forms
 @classes
-def test_a_path_ends_at_the_hard_margin(form, k, rng):
+def test_multipliers_end_at_the_hard_margin(form, k, rng):
     X = rng.standard_normal((80, 60))
     y = np.append(np.arange(k), rng.integers(0, k, 80 - k))
     problem = LinearAdapter(form(X), make_rows(y, k, balanced=True))
-    lower, upper = solved(problem, Path.start(problem, Iterative()), 150)
+    lower, upper = solved(problem, Multipliers.start(problem, Iterative()), 150)
     exact = MaxMarginClassifier().fit(X, y)
     assert exact.status_ == "certified"
     margin = exact.margin_ / (problem.radius * problem.rows.unit)
@@ -143,10 +143,10 @@ def test_a_path_ends_at_the_hard_margin(form, k, rng):
 
 
 @forms
-def test_a_path_shows_that_nothing_separates(form, rng):
+def test_multipliers_show_that_nothing_separates(form, rng):
     X, y = overlapping(rng, n=400, d=5)
     problem = LinearAdapter(form(X), make_rows((y > 0).astype(int), 2, balanced=True))
-    lower, upper = solved(problem, Path.start(problem, Iterative()), 40)
+    lower, upper = solved(problem, Multipliers.start(problem, Iterative()), 40)
     assert lower <= 0.0
     assert upper < 1e-9
 

@@ -315,7 +315,7 @@ def test_the_best_of_a_span_is_stationary(rng):
     W, X = rng.standard_normal((3, 5)), rng.standard_normal((40, 5))
     margins = [rows.margins(X @ w) for w in W]
     slack, products = Slack(np.full(1, 0.1)), W @ W.T
-    c, now = best_combination(rows, slack, margins, products)
+    c, _, now = best_combination(rows, slack, margins, products)
     u = slack.weights(now)
     assert abs(rows.adjoint(u).sum()) < 1e-9 * u.sum()
     force = np.array(margins) @ u - products @ c

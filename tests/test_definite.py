@@ -5,9 +5,8 @@ import pytest
 from scipy.linalg.lapack import dpotrs
 
 from marginsvm.algorithms.exact.definite import cholesky
-from marginsvm.algorithms.exact.gram_newton import Leading, Point, Span
-from marginsvm.algorithms.exact.hinge import GramSteps
-from marginsvm.algorithms.exact.systems import Direct
+from marginsvm.algorithms.exact.systems.features import Direct
+from marginsvm.algorithms.exact.systems.gram import FreeRows, Leading, Span
 from marginsvm.kernel_matrix import GramAdapter, LinearAdapter, make_rows
 
 TWO = make_rows(np.array([0, 1]), 2, balanced=False)
@@ -47,7 +46,7 @@ def test_newtons_direction_by_the_rows_where_two_of_them_are_equal():
     K = np.array([[1.0, -1.0], [-1.0, 1.0]])  # the same row twice, as labels differ
     problem = GramAdapter(None, K, TWO, HUGE).with_hinge_loss()
     w = problem.combine(np.ones(2))
-    z, _, _ = GramSteps().direction(problem, np.full(2, HUGE), w)
+    z, _, _ = FreeRows().direction(problem, np.full(2, HUGE), w)
     assert problem.scores(z) == pytest.approx([-1.0 / HUGE, 1.0 / HUGE], rel=1e-6)
 
 
@@ -55,6 +54,7 @@ def test_the_span_of_a_preconditioner_where_two_directions_are_equal():
     features = np.array([[1.0, 1.0], [-1.0, -1.0]])
     span = Span(np.arange(2), np.eye(2), features)
     leading = Leading.of(span, TWO, np.full(2, HUGE))
-    r = Point(np.zeros(2), np.array([1.0, 1.0]), np.zeros(()))
-    solved = leading.solve(r).V + r.F  # H x = r with H = 2 HUGE [1 1; 1 1]
+    V, F = np.zeros(2), np.array([1.0, 1.0])
+    found = leading.solve(np.concatenate([V, F, [0.0]])[:, None])
+    solved = found[:2, 0] + F  # H x = r with H = 2 HUGE [1 1; 1 1]
     assert solved == pytest.approx(np.full(2, 0.25 / HUGE), abs=1e-15)

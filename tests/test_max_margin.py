@@ -19,7 +19,7 @@ from marginsvm import MaxMarginClassifier, MomentumMarginClassifier, check_certi
 from marginsvm.algorithms.exact.newton import Newton
 from marginsvm.algorithms.exact.slack import Slack
 from marginsvm.algorithms.exact.starts import SparseProblem
-from marginsvm.algorithms.exact.systems import Direct, Iterative
+from marginsvm.algorithms.exact.systems.features import Direct, Iterative
 from marginsvm.certify.bounds import upper_bound
 from marginsvm.certify.nearest_point import nearest_point, shortest_proof
 from marginsvm.kernel_matrix import GramAdapter, LinearAdapter, make_rows

@@ -60,7 +60,7 @@ def test_curvature_is_the_derivative_of_the_weights(kind, seed):
     rng = np.random.default_rng(seed)
     slack, rows, margins = draw(kind, rng)
     move = rows.moves(rng.standard_normal(rows.score_shape))
-    a, coupled = slack.curvature(margins)
+    a, coupled = slack.curvature(margins, slack.weights(margins))
     expected = a * move
     for i in coupled:
         expected[i] -= a[i] * (a[i] @ move[i]) / a[i].sum()

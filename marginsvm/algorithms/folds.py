@@ -16,7 +16,7 @@ from marginsvm._typing import Array
 from marginsvm.algorithms.exact.examples import MAX_EXAMPLES
 from marginsvm.algorithms.exact.portfolio import system_for
 from marginsvm.algorithms.exact.shape import Portfolio
-from marginsvm.algorithms.exact.walk import FeatureWalk, GramWalk
+from marginsvm.algorithms.exact.walk import GramWalk, Walk
 from marginsvm.algorithms.max_margin import MaxMarginClassifier
 from marginsvm.algorithms.max_margin_path import certified_path
 from marginsvm.data.threads import single_threaded_blas
@@ -200,11 +200,10 @@ def _with_features(X: Any, rows: Rows, Cs: Array, model: MaxMarginClassifier) ->
     if not _walks(model):
         yield from _one_by_one(problem, Cs, model)
         return
-    walk = FeatureWalk(problem, system_for(problem, Portfolio()))
+    walk = Walk(problem, system_for(problem, Portfolio()))
     for C in Cs:
         at = walk.solve(float(C), model.tol)
-        coef = np.atleast_2d(at.coef)
-        yield coef, _intercept(rows, at.margins, X[:1] @ coef.T), at.gap
+        yield at.coef, at.intercept, at.gap
 
 
 def _with_kernel(
@@ -217,18 +216,17 @@ def _with_kernel(
     """
     left, last = Cs, None
     if rows.n_rows > FEW_ROWS and _walks(model):
-        K = products()
-        first, walk = K[:1].copy(), GramWalk(K, rows)
+        walk = GramWalk(products(), rows)
         while len(left):
             at = walk.solve(float(left[0]), model.tol)
             if at.gap > model.tol:
                 break
-            V, left = at.coef.reshape(len(K), -1), left[1:]
-            yield V.T, _intercept(rows, at.margins, first @ V), at.gap
+            left = left[1:]
+            yield at.coef, at.intercept, at.gap
             if at.laboured:
                 break
         last = at.weights
-        del K, walk
+        del walk
     if len(left):
         yield from _one_by_one(GramAdapter(None, products(), rows), left, model, last)
 
@@ -258,15 +256,3 @@ def _one_by_one(
         bounds = progress.confirmed or confirm(algorithm, soft, progress)
         gap = 1.0 - bounds.lower / max(bounds.upper, 1e-300)
         yield bounds.predictor.coef, bounds.predictor.intercept, gap
-
-
-def _intercept(rows: Rows, margins: Array, scores: Array) -> Array:
-    """Intercept with which the first example has its margins, given its scores without."""
-    f, m = np.asarray(scores).ravel(), np.atleast_1d(margins[0])
-    if not rows.balanced:
-        return np.zeros(len(f))
-    if rows.n_classes == 2:
-        return np.asarray(rows.moves(m[:1], slice(0, 1)) - f)
-    own = rows.codes[0]
-    b = np.where(np.isfinite(m), f[own] - f - np.sqrt(2.0) * np.where(np.isfinite(m), m, 0.0), 0.0)
-    return np.asarray(b - b.mean())

@@ -1,7 +1,7 @@
 """The maximum-margin problem as algorithms use it: rows, vectors and best responses."""
 
 from marginsvm.kernel_matrix.adapter import BestResponse, KernelMatrixAdapter
-from marginsvm.kernel_matrix.kernel import GramAdapter
+from marginsvm.kernel_matrix.kernel import GramAdapter, about_the_mean, among
 from marginsvm.kernel_matrix.lazy import LazyWeightsAdapter
 from marginsvm.kernel_matrix.linear import LinearAdapter
 from marginsvm.rows import LpNorm, make_rows
@@ -13,5 +13,7 @@ __all__ = [
     "LazyWeightsAdapter",
     "LinearAdapter",
     "LpNorm",
+    "about_the_mean",
+    "among",
     "make_rows",
 ]

@@ -128,7 +128,7 @@ class KernelMatrixAdapter(ABC):
         """Scores of all examples; float64 throughout where ``precise``."""
 
     @abstractmethod
-    def _inner(self, w: Vector, u: Vector) -> float:
+    def inner(self, w: Vector, u: Vector) -> float:
         """Inner product without the slack coordinates."""
 
     @abstractmethod
@@ -193,7 +193,7 @@ class KernelMatrixAdapter(ABC):
 
     def dot(self, w: Vector, u: Vector) -> float:
         """Inner product, slack included (for p != 2: of ``w`` with the mirror image of ``u``)."""
-        product = self._inner(w, u)
+        product = self.inner(w, u)
         if self._slack is not None:
             product += float(np.sum(self._slack * w.coef * u.coef))
         return product
@@ -314,6 +314,10 @@ class KernelMatrixAdapter(ABC):
         large against ``1 / radius**2``, for the slack coordinates to be short beside it.
         """
         return self._rescaled(self._scale.softened(C, self.rows))
+
+    def frame_of(self, examples: Array) -> Scale:
+        """The units of the problem of some examples that are given in units of the radius."""
+        return self._scale.restrict(examples)
 
     def _rescaled(self, scale: Scale) -> Self:
         """A copy with another scale and squared slack; what a subclass computes stays as it is."""

@@ -10,6 +10,7 @@ import numpy as np
 
 from marginsvm._cached import cached_property
 from marginsvm._typing import Array
+from marginsvm.certify.caps import HingeCaps
 from marginsvm.certify.certifiable import LowestMargins
 from marginsvm.certify.checker.overlap import distinct
 from marginsvm.certify.kernel_errors import KernelErrors
@@ -63,6 +64,8 @@ class GramAdapter(KernelMatrixAdapter, HasColumns, HasLayout):
         are computed when they are needed, and kept.
     rounding_rtol : float
         Relative rounding error of a bound that is small enough (dimensionless).
+    frame : Scale or None
+        The units of the problem; None: they are measured.
     """
 
     def __init__(
@@ -76,6 +79,7 @@ class GramAdapter(KernelMatrixAdapter, HasColumns, HasLayout):
         plan: ColumnPlan | None = None,
         whole: bool = True,
         rounding_rtol: float = 0.0,
+        frame: Scale | None = None,
     ) -> None:
         if norm.p != 2.0:
             raise ValueError(
@@ -88,10 +92,11 @@ class GramAdapter(KernelMatrixAdapter, HasColumns, HasLayout):
         self._constant = constant
         diagonal = self._values.diagonal
         highest = float(np.abs(diagonal).max()) + constant**2
-        sampled = bool(plan and kernel)
-        squared = _squared_norms(self._values, rows, constant, sampled)
-        tallest = float(np.sqrt(highest))
-        scale = Scale.of(squared, rows, C, lambda: tallest, tallest)
+        scale = frame
+        if scale is None:
+            squared = _squared_norms(self._values, rows, constant, bool(plan and kernel))
+            tallest = float(np.sqrt(highest))
+            scale = Scale.of(squared, rows, C, lambda: tallest, tallest)
         errors = KernelErrors(
             self._values.extended_square,
             rows,
@@ -111,7 +116,7 @@ class GramAdapter(KernelMatrixAdapter, HasColumns, HasLayout):
     def _scores(self, image: Array, precise: bool) -> Array:
         return image
 
-    def _inner(self, w: Vector, u: Vector) -> float:
+    def inner(self, w: Vector, u: Vector) -> float:
         return float(np.vdot(self.rows.adjoint(w.coef), u.image))
 
     def _kernel_block(self, i: Array, j: Array) -> Array:
@@ -232,6 +237,13 @@ class GramAdapter(KernelMatrixAdapter, HasColumns, HasLayout):
     def assemble(self, F: Array, q: Array) -> Vector:
         return Vector(F, q)
 
+    def stored_products(self, dtype: Any) -> Array:
+        """The inner products of all examples, where they fit in memory."""
+        K = self._values.must_be_stored()
+        if self._constant != 0.0 or self.radius != 1.0:
+            K = (K + self._constant**2) / self.radius**2
+        return K.astype(dtype, copy=False)
+
     @cached_property
     def _layout(self) -> RowLayout:
         K, none = self._values.must_be_stored(), np.empty(0, np.int32)
@@ -251,6 +263,27 @@ class GramAdapter(KernelMatrixAdapter, HasColumns, HasLayout):
 
     def layout(self) -> RowLayout:
         return self._layout
+
+
+def among(problem: KernelMatrixAdapter, examples: Array) -> GramAdapter:
+    """The problem of some examples by their inner products, in the same units.
+
+    Where an unpenalised intercept makes up for it, their mean is the centre. If slack costs its
+    size, it does so there.
+    """
+    K, rows = problem.inner_products(examples), problem.rows.restrict(examples)
+    part = GramAdapter(None, about_the_mean(K, rows), rows, frame=problem.frame_of(examples))
+    if problem.caps is None:
+        return part
+    return part.below(HingeCaps(problem.caps.largest[examples]))
+
+
+def about_the_mean(K: Array, rows: Rows) -> Array:
+    """A Gram matrix, overwritten by that about the mean where rows are balanced."""
+    if rows.balanced:
+        K -= K.mean(axis=0)
+        K -= K.mean(axis=1)[:, None]
+    return K
 
 
 @single_threaded_blas()

@@ -165,7 +165,7 @@ class LinearAdapter(
         )
         return np.concatenate(list(self._store.map(work, self.rows)))
 
-    def _inner(self, w: Vector, u: Vector) -> float:
+    def inner(self, w: Vector, u: Vector) -> float:
         return inner(w.image, self._norm.mirror(u.image))
 
     def respond(self, w: Vector, mu: float = 1.0, response: Response = softmax) -> BestResponse:

@@ -33,6 +33,9 @@ class BinaryRows(Rows):
     def adjoint(self, q: Array, block: slice | Array = slice(None)) -> Array:
         return self._y[block] * q
 
+    def weights_of(self, V: Array) -> Array:
+        return self._y * V
+
     def squared_adjoint(self, q: Array, block: slice | Array = slice(None)) -> Array:
         return q
 

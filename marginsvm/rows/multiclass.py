@@ -45,6 +45,11 @@ class MulticlassRows(Rows):
         V[self._own(q, block)] = q.sum(axis=1) * np.sqrt(0.5)
         return V
 
+    def weights_of(self, V: Array) -> Array:
+        q = V * -np.sqrt(2.0)
+        q[self._examples, self.codes] = 0.0
+        return q
+
     def squared_adjoint(self, q: Array, block: slice | Array = slice(None)) -> Array:
         T = 0.5 * q
         T[self._own(q, block)] = 0.5 * q.sum(axis=1)

@@ -93,6 +93,10 @@ class Rows(ABC):
         """Coefficients on the examples of ``block`` from weights on their rows."""
 
     @abstractmethod
+    def weights_of(self, V: Array) -> Array:
+        """Weights q with ``adjoint(q) == V``, whatever their signs; there is one such q."""
+
+    @abstractmethod
     def squared_adjoint(self, q: Array, block: slice | Array = slice(None)) -> Array:
         """Weights with which the squares of scores enter ``q moves(F)^2``, products left out."""
 

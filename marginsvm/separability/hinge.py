@@ -16,7 +16,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from marginsvm._typing import Array
-from marginsvm.algorithms.exact.systems import conjugate_gradients
+from marginsvm.algorithms.exact.systems.system import conjugate_gradients
 
 _MAX_STEPS = 200  # Newton steps: five to fifteen are usual, more where margins are thin
 _LOST = 1e-12  # singular values below this part of the largest are rounding

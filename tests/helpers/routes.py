@@ -85,11 +85,8 @@ CASES = {
     "hinge, wide": Case(gauss(60, 100), soft(loss="hinge")),
     "hinge": Case(gauss(300, 10), soft(loss="hinge")),
     "hinge, long steps": Case(gauss(300, 10), soft(loss="hinge"), {"inside": 0}),
-    "hinge, stalled": Case(
-        in_units(*gauss(300, 10), spread=4.0), soft(1e6, loss="hinge"), {"inside": 0}
-    ),
     "hinge, slow": Case(
-        in_units(*gauss(200, 8, apart=0.5), spread=4.0), soft(1e4, loss="hinge"), {"inside": 0}
+        in_units(*gauss(300, 20), spread=6.0), soft(1e4, loss="hinge"), {"inside": 0}
     ),
     "rbf, soft": Case(gauss(600, 3), soft(kernel="rbf")),
     "rbf, hard": Case(gauss(600, 6, apart=3.0), {"kernel": "rbf"}),
@@ -114,7 +111,7 @@ CASES = {
     ),
     "soft, large C": Case(gauss(600, 20, apart=8.0), soft(1e4)),
     "soft, large C, ten classes": Case(clouds(400, 40, 10), soft(1e3)),
-    "soft, there and back": Case(clouds(300, 10, 6, 1.0, seed=1), soft(100.0)),
+    "soft, large C, six classes": Case(clouds(300, 10, 6, 1.0, seed=1), soft(100.0)),
     "soft, sparse, few and long": Case(text(600, 400), soft()),
     "soft, sparse, classes": Case(
         text(300, 40, 5, 0.3, 0.2, constant=10.0), soft(), {"direct_classes": 100}

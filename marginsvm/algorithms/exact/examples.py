@@ -14,13 +14,14 @@ import numpy as np
 
 from marginsvm._typing import Array
 from marginsvm.algorithms.exact.choosing import spread_evenly
-from marginsvm.algorithms.exact.gram_newton import Gram, GramNewton
 from marginsvm.algorithms.exact.method import Method, Turn
+from marginsvm.algorithms.exact.newton import Newton
 from marginsvm.algorithms.exact.slack import Slack
+from marginsvm.algorithms.exact.systems.gram import BySpan
 from marginsvm.certify.candidate import Candidate
 from marginsvm.certify.tolerances import LOST_TO_ROUNDING
-from marginsvm.kernel_matrix import KernelMatrixAdapter
-from marginsvm.rows import Vector, support_of
+from marginsvm.kernel_matrix import KernelMatrixAdapter, among
+from marginsvm.rows import Rows, Vector, support_of
 
 # Examples of a working set at most: their Gram matrix, with a copy in float32, takes 1 GB.
 MAX_EXAMPLES = 9000
@@ -53,10 +54,8 @@ class Examples(Method):
     ----------
     examples : ndarray of int, shape (m,)
         In ascending order.
-    V : ndarray of shape (m, ...)
-        Coefficients of the predictor.
-    b : ndarray
-        Its intercept, for examples about their mean.
+    coef : ndarray of shape (m, ...)
+        Coefficients of the predictor on their rows.
     precision : float
         Error of margins, which are about 1, up to which the next round solves.
     candidates : tuple of Candidate
@@ -67,8 +66,7 @@ class Examples(Method):
     name: ClassVar[str] = "working set of examples"
 
     examples: Array
-    V: Array
-    b: Array
+    coef: Array
     precision: float = _COARSE
     candidates: tuple[Candidate, ...] = ()
     settled: float = np.inf
@@ -85,16 +83,15 @@ class Examples(Method):
     def start(cls, problem: KernelMatrixAdapter) -> Examples:
         """Begin with some of each class, evenly spread."""
         some = spread_evenly(problem.rows.codes, first_size(problem))
-        shape = problem.rows.score_shape[1:]
-        return cls(some, np.zeros((len(some), *shape)), np.zeros(shape))
+        return cls(some, np.zeros((len(some), *problem.rows.shape[1:])))
 
     @classmethod
     def of(cls, problem: KernelMatrixAdapter, proof: Vector) -> Examples:
         """Begin with the examples of some rows, and the weights on them that are best so far."""
         squared = problem.norm(proof) ** 2
-        V = problem.rows.adjoint(proof.coef * (proof.mass / max(squared, 1e-300)))
-        some = support_of(V)
-        return cls(some, V[some], np.zeros(V.shape[1:]))
+        coef = proof.coef * (proof.mass / max(squared, 1e-300))
+        some = support_of(coef)
+        return cls(some, coef[some])
 
     def advance(self, problem: KernelMatrixAdapter, tol: float) -> tuple[Examples, Turn]:
         """Solve on the working set, check all examples, exchange some.
@@ -105,22 +102,23 @@ class Examples(Method):
         if tol >= self.settled:  # as nothing will change any more
             return self, Turn.ENDED
         assert problem.slack is not None  # a soft margin
-        newton = self._solved(problem, Slack(problem.slack[self.examples]))
+        newton, products = self._solved(problem)
+        error = _error_of(newton, problem.rows.restrict(self.examples))
         q = np.zeros(problem.rows.shape)
-        q[self.examples] = newton.u
+        q[self.examples] = newton.weights
         proof = problem.combine(q, precise=True)
         margins = problem.margins(proof, precise=True)
         smallest = problem.rows.min_margin(problem.rows.group_min(margins))
         lower = Candidate(proof, min_margin=smallest, margins=margins)
         both = Candidate(proof, proof.mass, precise=True), lower
-        now = replace(self, V=newton.w.V, b=newton.w.b, candidates=both)
-        if newton.error > self.precision and not newton.settled:
-            return now, Turn.FEW if newton.products > _PRODUCTS else Turn.GO_ON
+        now = replace(self, coef=newton.w.coef, candidates=both)
+        if error > self.precision and newton.moving:
+            return now, Turn.FEW if products > _PRODUCTS else Turn.GO_ON
         gap = 1.0 - max(smallest, 0.0) * proof.mass / max(problem.norm(proof) ** 2, 1e-300)
         precise = max(_OF_TOL * tol, _ROUNDED)
         lowest = self._lowest(problem, newton, margins - problem.slack * q)
         kept, new = self._exchanged(problem, newton, lowest, tol)
-        if not len(new) and (newton.error <= precise or newton.settled):
+        if not len(new) and (error <= precise or not newton.moving):
             return replace(now, settled=tol), Turn.FEW if gap > tol else Turn.STALLED
         if len(new) <= _NEARLY_ALL * len(kept):
             now = replace(now, precision=precise)
@@ -128,22 +126,25 @@ class Examples(Method):
             now = replace(now, precision=max(min(0.5 * self.precision, _OF_GAP * gap), precise))
         return now._with(kept, new), Turn.GO_ON
 
-    def _solved(self, problem: KernelMatrixAdapter, slack: Slack) -> GramNewton:
+    def _solved(self, problem: KernelMatrixAdapter) -> tuple[Newton, int]:
         """Newton's method on the working set, to its precision or until a round is long."""
-        few = self.examples
-        gram = Gram.of(problem.inner_products(few), problem.rows.restrict(few), slack)
-        newton = GramNewton.start(gram, self.V, self.b)
-        most = min(_PRODUCTS, _NUMBERS / gram.K.size)
-        while newton.error > self.precision and not newton.settled and newton.products <= most:
-            newton = newton.advanced(self.precision)
-        problem.work.add_pass(newton.products * (len(few) / problem.rows.n_examples) ** 2)
-        return newton
+        part = among(problem, self.examples)
+        assert part.slack is not None
+        system, m = replace(BySpan.of(part), goal=self.precision), part.rows.n_examples
+        newton = Newton.of(part, Slack(part.slack), system, part.combine(self.coef))
+        products, most = 0, min(_PRODUCTS, _NUMBERS / m**2)
+        while _error_of(newton, part.rows) > self.precision and newton.moving and products <= most:
+            newton, _ = newton.advance(part, 0.0)
+            assert isinstance(newton.system, BySpan)
+            products = newton.system.products
+        problem.work.add_pass(products * (m / problem.rows.n_examples) ** 2)
+        return newton, products
 
     def _exchanged(
-        self, problem: KernelMatrixAdapter, newton: GramNewton, lowest: Array, tol: float
+        self, problem: KernelMatrixAdapter, newton: Newton, lowest: Array, tol: float
     ) -> tuple[Array, Array]:
         """Positions of examples that are not far, and examples with smaller margins to be added."""
-        used = newton.u.reshape(len(self.examples), -1).any(axis=1)
+        used = newton.weights.reshape(len(self.examples), -1).any(axis=1)
         kept = np.flatnonzero(used | (lowest[self.examples] <= 1.0 + _FAR))
         lowest[self.examples] = np.inf
         new = np.flatnonzero(lowest < 1.0 - max(0.5 * tol, LOST_TO_ROUNDING))
@@ -154,17 +155,22 @@ class Examples(Method):
     def _with(self, kept: Array, new: Array) -> Examples:
         """The working set without some of its examples, and with others."""
         examples = np.concatenate([self.examples[kept], new])
-        V = np.concatenate([self.V[kept], np.zeros((len(new), *self.V.shape[1:]))])
+        coef = np.concatenate([self.coef[kept], np.zeros((len(new), *self.coef.shape[1:]))])
         order = np.argsort(examples)
-        return replace(self, examples=examples[order], V=V[order])
+        return replace(self, examples=examples[order], coef=coef[order])
 
-    def _lowest(self, problem: KernelMatrixAdapter, newton: GramNewton, margins: Array) -> Array:
+    def _lowest(self, problem: KernelMatrixAdapter, newton: Newton, margins: Array) -> Array:
         """Smallest margin of each example, under the best intercept for the working set."""
-        rows = newton.gram.rows
-        if rows.balanced:
-            b = newton.gram.slack.best_intercept(rows, margins[self.examples])
+        if problem.rows.balanced:
+            few = problem.rows.restrict(self.examples)
+            b = newton.slack.best_intercept(few, margins[self.examples])
             margins = margins + problem.rows.moves(np.broadcast_to(b, problem.rows.score_shape))
         return np.array(margins.reshape(len(margins), -1).min(axis=1))
+
+
+def _error_of(newton: Newton, rows: Rows) -> float:
+    """How far the margins of ``A' u`` are from those of w, which are about 1."""
+    return float(np.abs(rows.moves(newton.proof.image - newton.w.image)).max(initial=0.0))
 
 
 def first_size(problem: KernelMatrixAdapter) -> int:

@@ -13,14 +13,16 @@ from typing import ClassVar
 import numpy as np
 
 from marginsvm._typing import Array
+from marginsvm.algorithms.exact.candidates import hinge_candidates, relative_gap
 from marginsvm.algorithms.exact.choosing import spread_evenly
-from marginsvm.algorithms.exact.hinge import GramSteps, Hinge, hinge_candidates, relative_gap
 from marginsvm.algorithms.exact.method import Method, Turn
+from marginsvm.algorithms.exact.multipliers import Multipliers
+from marginsvm.algorithms.exact.systems.gram import FreeRows
 from marginsvm.certify.candidate import HingeCandidate
 from marginsvm.certify.caps import hinge_offsets
 from marginsvm.certify.tolerances import LOST_TO_ROUNDING
 from marginsvm.fit.interrupts import let_interrupts_through
-from marginsvm.kernel_matrix import GramAdapter, KernelMatrixAdapter, make_rows
+from marginsvm.kernel_matrix import GramAdapter, KernelMatrixAdapter, among
 from marginsvm.rows import Vector
 
 # Examples of a working set at most: their Gram matrix takes 650 MB.
@@ -64,7 +66,7 @@ class HingeExamples(Method):
     u : ndarray of shape (m,)
         Weights.
     s : float
-        Factor of the squared term that rounds off the loss, see :class:`Hinge`.
+        Factor of the squared term that rounds off the loss, see :class:`Multipliers`.
     precision : float
         Relative gap up to which the next round solves.
     candidates : tuple of HingeCandidate
@@ -101,7 +103,7 @@ class HingeExamples(Method):
         proof = problem.combine(q, precise=True)
         margins, both = _of_weights(problem, proof)
         now = replace(self, u=u, s=s, candidates=both)
-        gap, precise = relative_gap(both), _OF_TOL * tol
+        gap, precise = relative_gap(problem, both), _OF_TOL * tol
         kept, new = self._exchanged(now.u, self._of_working_set(problem, margins), tol)
         if not len(new) and self.precision <= precise:
             return replace(now, settled=tol), Turn.STALLED
@@ -112,44 +114,39 @@ class HingeExamples(Method):
 
     def _solved(self, problem: KernelMatrixAdapter) -> tuple[Array, float]:
         """Weights that solve for the working set, and how far the loss was rounded off for them."""
-        few, rows = self.examples, problem.rows
-        weights = None if rows.weights is None else rows.weights[few]
-        of_few = make_rows(rows.codes[few], 2, balanced=rows.balanced, weights=weights)
-        K, C = problem.inner_products(few), problem.C * problem.radius**2
-        u = self._ascended(problem, K)
-        part = GramAdapter(None, K, of_few, C).with_hinge_loss()
-        best, s = part.combine(u * part.radius**2, precise=True), self.s
-        gap = relative_gap(_of_weights(part, best)[1])
+        part = among(problem, self.examples)
+        best, s = part.combine(self._ascended(part), precise=True), self.s
+        gap = relative_gap(part, _of_weights(part, best)[1])
         if gap > self.precision:
             best, s = self._by_newton(part, best, gap)
-        problem.work.add_pass((len(few) / rows.n_examples) ** 2)
-        return best.coef / part.radius**2, s
+        problem.work.add_pass((len(self.examples) / problem.rows.n_examples) ** 2)
+        return best.coef, s
 
     def _by_newton(
         self, part: KernelMatrixAdapter, best: Vector, least: float
     ) -> tuple[Vector, float]:
         """Better weights than those that steps by pairs have ended with, at the given gap."""
-        now, idle = Hinge.start(part, GramSteps(), best.coef, self.s), 0
+        now, idle = Multipliers.start(part, FreeRows(), best.coef, self.s), 0
         for _ in range(_STEPS):
             let_interrupts_through()
             now, idle = now.advance(part, self.precision)[0], idle + 1
-            gap = relative_gap(_of_weights(part, now.proof)[1])
+            gap = relative_gap(part, _of_weights(part, now.newton.proof)[1])
             if gap < least:
-                best, least, idle = now.proof, gap, 0
+                best, least, idle = now.newton.proof, gap, 0
             if gap <= self.precision or idle > _IDLE:
                 break
         return best, now.narrow
 
-    def _ascended(self, problem: KernelMatrixAdapter, K: Array) -> Array:
+    def _ascended(self, part: GramAdapter) -> Array:
         """Weights on the working set by compiled steps, which are many but quick."""
         from marginsvm.algorithms.compiled.capped_pairs import ascend_pairs
 
-        assert problem.caps is not None
-        few, rows = self.examples, problem.rows
-        y = rows.moves(np.ones(rows.score_shape))[few]
+        assert part.caps is not None
+        rows, K = part.rows, part.stored_products(np.float64)
+        y = rows.moves(np.ones(rows.score_shape))
         u, f = self.u.copy(), K @ (y * self.u)
-        precision, most = max(_OF_PRECISION * self.precision, _ROUNDED), _PAIRS * len(few)
-        ascend_pairs(K, y, problem.caps.largest[few], rows.balanced, precision, most, u, f)
+        precision, most = max(_OF_PRECISION * self.precision, _ROUNDED), _PAIRS * len(u)
+        ascend_pairs(K, y, part.caps.largest, rows.balanced, precision, most, u, f)
         return u
 
     def _of_working_set(self, problem: KernelMatrixAdapter, margins: Array) -> Array:
@@ -190,4 +187,4 @@ def _of_weights(
     caps = problem.caps.largest
     offsets = hinge_offsets(problem.rows, margins, caps)
     margins = margins + problem.rows.expand(offsets[:, None] - offsets)
-    return margins, hinge_candidates(problem, caps, proof, margins, proof)
+    return margins, hinge_candidates(problem, proof, margins, proof)

@@ -1,9 +1,10 @@
-"""Soft margins by Newton's method in feature space.
+"""Newton's method for soft margins of any kind: one step, and the bounds of where it ends.
 
-``min |w|^2/2 + sum_r max(0, 1 - m_r)^2 / (2 s_r)`` over predictors w with intercepts, m their
-margins and s the squares of the rows' extra coordinates. Every iterate brings both bounds: with
-the slack it needs, w separates, and the slacks over s are the data player's weights, balanced
-since the intercepts are the best ones.
+    minimise |w|^2 / 2 + sum of the costs of all margins
+
+over predictors w with intercepts, for the costs of :class:`Slack`. The weights u that attain the
+costs are the data player's; they are balanced, since the intercepts are the best ones. The gradient
+is ``w - A'u``, and ``|w - A'u|^2 / 2`` is the gap to the optimum.
 
 References
 ----------
@@ -18,27 +19,28 @@ from typing import ClassVar
 
 import numpy as np
 
-from marginsvm._cached import cached_property
-from marginsvm._rounding import inner
 from marginsvm._typing import Array
+from marginsvm.algorithms.exact.candidates import candidates_of
 from marginsvm.algorithms.exact.method import Method, Turn
 from marginsvm.algorithms.exact.slack import Slack
-from marginsvm.algorithms.exact.systems import Direct, System
+from marginsvm.algorithms.exact.systems.features import Direct
+from marginsvm.algorithms.exact.systems.system import System
 from marginsvm.certify.candidate import Candidate
 from marginsvm.kernel_matrix import KernelMatrixAdapter
+from marginsvm.kernel_matrix.capabilities import has_curvature
 from marginsvm.rows import Vector
 
 # Steps after which a working set of the active rows is quicker, if they are few.
 _STEPS = 15
 # Unknowns up to which a system is solved directly (72 MB, some tenths of a second) where products
-# have left a step without effect: conditioning is then too bad for them.
-_UNKNOWNS = 3000
-# Decrease of the objective in a step, relative to the most by which it may still fall, up to which
-# nothing moves.
-_MORE = 1e-8
-# A step is idle if it leaves so large a share of a gap that is larger than the second number; after
-# so many in a row, steps are known to be short.
-_LEFT, _FAR, _IDLE = 0.9, 1.0, 2
+# have left a step without effect, as conditioning is too bad for them: the objective has fallen by
+# no more than this part of what it may still fall by, or of itself.
+_UNKNOWNS, _NO_EFFECT = 3000, 1e-8
+# Decrease of the objective in a step, relative to it, that is rounding.
+_ROUNDED = 1e-14
+# A step is idle if the gap exceeds the objective and is at least 0.9 of what it was. After two idle
+# steps, softer margins come first.
+_LEFT, _IDLE = 0.9, 2
 
 
 @dataclass(frozen=True)
@@ -48,46 +50,60 @@ class Newton(Method):
     Attributes
     ----------
     slack : Slack
-        The penalty.
+        The cost.
     system : System
         Solves Newton's systems.
+    w : Vector
+        The predictor. Of features, its coefficients are of no account.
+    b : ndarray of shape rows.score_shape[1:]
+        The best intercepts of its scores.
     margins : ndarray of shape rows.shape
-        Of ``w`` with its best intercepts; slack left out.
-    separator : Vector
-        The image ``w``, and the weights ``u`` (slacks over s).
+        Its margins with these.
     proof : Vector
-        ``A^T u``.
+        ``A'u`` of the weights u.
+    objective, gap : float
+        The objective, and by how much it is above the least one, at most.
     candidates : tuple of Candidate
     steps : int
         Taken so far.
-    settled : bool
-        The last step changed nothing.
     idle : int
         Steps in a row that hardly reduced a large gap.
     fell : float
         By how much the last step reduced the objective; infinite before the first.
+    settled : bool
+        The last step changed nothing.
     """
 
     name: ClassVar[str] = "Newton"
 
     slack: Slack
     system: System
+    w: Vector
+    b: Array
     margins: Array
-    separator: Vector
     proof: Vector
+    objective: float
+    gap: float
     candidates: tuple[Candidate, ...]
     steps: int = 0
-    settled: bool = False
     idle: int = 0
     fell: float = np.inf
+    settled: bool = False
 
     @classmethod
     def start(cls, problem: KernelMatrixAdapter, slack: Slack, system: System) -> Newton:
         """Begin at w = 0."""
-        rows = problem.rows
-        b = slack.intercept_alone(rows) if rows.balanced else np.zeros(1)
+        rows, b = problem.rows, np.zeros(problem.rows.score_shape[1:])
+        if rows.balanced:
+            b = slack.intercept_alone(rows)
         margins = rows.margins(np.broadcast_to(b, rows.score_shape))
-        return cls.at(problem, slack, system, problem.zeros().image, margins)
+        return cls.at(problem, slack, system, problem.zeros(), b, margins)
+
+    @classmethod
+    def of(cls, problem: KernelMatrixAdapter, slack: Slack, system: System, w: Vector) -> Newton:
+        """Begin at a predictor."""
+        margins = problem.rows.margins(problem.scores(w))
+        return cls.at(problem, slack, system, w, np.zeros(problem.rows.score_shape[1:]), margins)
 
     @classmethod
     def at(
@@ -95,58 +111,54 @@ class Newton(Method):
         problem: KernelMatrixAdapter,
         slack: Slack,
         system: System,
-        w: Array,
+        w: Vector,
+        b: Array,
         margins: Array,
     ) -> Newton:
-        """Bounds at w, under its best intercepts."""
+        """The iterate at a predictor that has these margins with the intercepts b."""
         rows = problem.rows
         if rows.balanced:
-            b = slack.best_intercept(rows, margins)
-            margins = margins + rows.moves(np.broadcast_to(b, rows.score_shape))
+            more = slack.best_intercept(rows, margins)
+            b, margins = b + more, margins + rows.moves(np.broadcast_to(more, rows.score_shape))
         u = slack.weights(margins)
         if rows.balanced and not u.any():  # of those without slack, the ones of largest margin
             beta = rows.best_offsets(rows.group_min(margins))
-            margins = margins + rows.expand(beta[:, None] - beta)
-        separator, proof = Vector(w, u), problem.combine(u, precise=True)
-        lower = cls._lower(problem, margins, separator)
-        seen = lower, Candidate(proof, proof.mass, precise=True)
-        return cls(slack, system, margins, separator, proof, seen)
+            b, margins = b + rows.score_offsets(beta), margins + rows.expand(beta[:, None] - beta)
+        proof = problem.combine(u, precise=True)
+        left = proof - w
+        objective = 0.5 * problem.inner(w, w) + slack.cost(margins, u)
+        gap = 0.5 * max(problem.inner(left, left), 0.0)
+        seen = candidates_of(problem, w, margins, proof)
+        return cls(slack, system, w, b, margins, proof, objective, gap, seen)
 
-    @staticmethod
-    def _lower(problem: KernelMatrixAdapter, margins: Array, separator: Vector) -> Candidate:
-        """The predictor, with the slack that it needs in the problem itself."""
-        if problem.slack is None:
-            lowest = problem.rows.min_margin(problem.rows.group_min(margins))
-            return Candidate(separator, min_margin=lowest)
-        needed = np.maximum(1.0 - margins, 0.0) / problem.slack
-        return Candidate(Vector(separator.image, needed), min_margin=1.0)
-
-    @cached_property
-    def gap(self) -> float:
-        """Gap between this soft margin's objective and that of the weights, relative to it."""
-        left = self.separator.image - self.proof.image
-        return 0.5 * inner(left, left) / max(self.objective, 1e-300)
-
-    @cached_property
-    def objective(self) -> float:
-        """The soft margin's."""
-        w, u = self.separator.image, self.separator.coef
-        return 0.5 * (inner(w, w) + float(np.vdot(self.slack.s * u, u)))
+    def with_slack(self, problem: KernelMatrixAdapter, slack: Slack) -> Newton:
+        """The iterate at the same predictor, for another cost."""
+        rows, w, margins = problem.rows, self.w, self.margins
+        if not has_curvature(problem):  # rounding of earlier, longer vectors counts 1/s times
+            w = problem.refresh(w)
+            margins = rows.margins(problem.scores(w) + self.b)
+        new = self.at(problem, slack, self.system.anew(), w, self.b, margins)
+        return replace(new, steps=self.steps, fell=self.fell)
 
     @property
     def weights(self) -> Array:
         """The data player's."""
-        return self.separator.coef
+        return self.proof.coef
 
     @property
-    def _moving(self) -> bool:
-        """Whether the last step reduced the objective, which cannot fall by more than its gap."""
-        return self.fell > _MORE * min(self.gap, 1.0) * self.objective
+    def _share(self) -> float:
+        """The gap, as a share of the objective."""
+        return self.gap / max(self.objective, 1e-300)
+
+    @property
+    def moving(self) -> bool:
+        """Whether the last step reduced the objective by more than rounding."""
+        return self.fell > _ROUNDED * self.objective
 
     @property
     def _turn(self) -> Turn:
         """What the last step has found; next to a separator, where C is large, many are taken."""
-        turn = Turn.NEARER if self._moving else Turn.STALLED
+        turn = Turn.NEARER if self.moving else Turn.STALLED
         if self.idle >= _IDLE:
             turn |= Turn.SHORT
         return turn | Turn.FEW if self.steps >= _STEPS else turn
@@ -155,30 +167,31 @@ class Newton(Method):
         """One step along Newton's direction, and the bounds of where it ends."""
         if self.settled:
             return self, Turn.ENDED
-        w = self.separator.image
-        z, move, system = self._direction(problem)
-        slope, square = inner(w, z), inner(z, z)
-        t = self.slack.line_search(self.margins, move, slope, square)
-        new = self.at(problem, self.slack, system, w + t * z, self.margins + t * move)
+        z, shift, move, system = self._direction(problem)
+        t = self.slack.line_search(
+            self.margins, move, problem.inner(self.w, z), problem.inner(z, z)
+        )
+        to = self.w + t * z, self.b + t * shift, self.margins + t * move
+        new = self.at(problem, self.slack, system, *to)
         if new.proof.mass <= 0.0:  # no row has slack: the last proof remains
             new = replace(new, candidates=(new.candidates[0], self.candidates[1]))
-        settled = (new.separator - self.separator).largest_entry() == 0.0
-        idle = self.idle + 1 if new.gap > max(_LEFT * self.gap, _FAR) else 0
+        same = np.array_equal(new.w.image, self.w.image)
+        settled = same and np.array_equal(new.weights, self.weights)
+        idle = self.idle + 1 if new._share > max(_LEFT * self._share, 1.0) else 0
         fell = self.objective - new.objective
-        new = replace(new, steps=self.steps + 1, settled=settled, idle=idle, fell=fell)
+        new = replace(new, steps=self.steps + 1, idle=idle, fell=fell, settled=settled)
         return new, new._turn
 
-    def _direction(self, problem: KernelMatrixAdapter) -> tuple[Array, Array, System]:
-        """Newton's direction, what it adds to the margins, and the system that gave it."""
-        w, u = self.separator.image, self.separator.coef
-        if not u.any():  # no row has slack: the predictor shrinks, and its intercept with it
-            return -w, np.where(np.isfinite(self.margins), -self.margins, 0.0), self.system
-        weight = (u > 0) / self.slack.s
-        lost = not self._moving and self.system.by_passes and w.size <= _UNKNOWNS
-        system = Direct() if lost else self.system
-        direction, system = system.solve(problem, weight, self.proof.image - w)
-        z, shift = direction[..., : w.shape[-1]], direction[..., w.shape[-1] :]
-        F = problem.scores(Vector(z, np.zeros(problem.rows.shape)))
-        if problem.rows.balanced:
-            F = F + shift[..., 0]
-        return z, problem.rows.moves(F), system
+    def _direction(self, problem: KernelMatrixAdapter) -> tuple[Vector, Array, Array, System]:
+        """Newton's direction, its intercepts, what it adds to the margins, and its system."""
+        if not self.weights.any():  # the predictor shrinks, and its intercept with it
+            move = np.where(np.isfinite(self.margins), -self.margins, 0.0)
+            return -1.0 * self.w, -self.b, move, self.system
+        z, shift, system = self.proof - self.w, np.zeros(self.b.shape), self.system
+        weight, _ = self.slack.curvature(self.margins, self.weights)
+        if weight.any():
+            lost = self.fell <= _NO_EFFECT * min(self.gap, self.objective)
+            if lost and system.by_passes and z.image.size <= _UNKNOWNS:
+                system = Direct()
+            z, shift, system = system.direction(problem, weight, z)
+        return z, shift, problem.rows.moves(problem.scores(z) + shift), system

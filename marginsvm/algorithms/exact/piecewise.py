@@ -6,7 +6,7 @@ Newton's method ends exactly.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -44,8 +44,8 @@ class Pieces:
     s: Array | float
     cap: Array | float
 
-    def weights(self) -> tuple[Array, Array, Array]:
-        """The nearest weights that are allowed.
+    def weights(self, raw: Array) -> tuple[Array, Array, Array]:
+        """The weights nearest to some without signs and caps.
 
         Returns
         -------
@@ -55,15 +55,11 @@ class Pieces:
         full : ndarray of bool
             Those at their caps.
         """
-        u, free = np.maximum(self.raw, 0.0), self.raw > 0.0
+        u, free = np.maximum(raw, 0.0), raw > 0.0
         if isinstance(self.cap, float):
             return u, free, np.empty(0, bool)
-        full = self.raw >= self.cap
+        full = raw >= self.cap
         return np.minimum(u, self.cap), free & ~full, full
-
-    def moved(self, by: Array) -> Pieces:
-        """After a change of the margins, which is given over s."""
-        return type(self)(self.raw - by, self.s, self.cap)
 
     def lowest(self, move: Array, t: float, slope: float = 0.0, square: float = 0.0) -> float:
         """Minimise ``slope t + square t^2/2`` plus the cost along a line, from a first guess.
@@ -75,9 +71,9 @@ class Pieces:
         bent, low, high, wide = move * rate, -np.inf, np.inf, 1.0
         last: tuple[Array, ...] = ()
         for _ in range(_SEARCH_STEPS):
-            u, free, full = self.moved(t * rate).weights()
+            u, free, full = self.weights(self.raw - t * rate)
             force = float(np.vdot(move, u)) - slope - square * t
-            same = last and np.array_equal(free, last[0]) and np.array_equal(full, last[1])
+            same = last and not (free != last[0]).any() and not (full != last[1]).any()
             if same or abs(force) <= self._rounding(move, u, slope):
                 break
             low, high = (t, high) if force > 0.0 else (low, t)
@@ -103,12 +99,13 @@ class Pieces:
             if np.abs(step).max() <= UNIT * max(float(np.abs(b).max()), largest):
                 break
             b = b + step
-            at = self.moved(classes.moves(b).reshape(self.raw.shape) / self.s)
+            move = classes.moves(b).reshape(self.raw.shape)
+            at = replace(self, raw=self.raw - move / self.s)
         return b
 
     def _intercept_step(self, classes: ClassPairs) -> Array:
         """One Newton step, shorter where that is needed; 0 where weights are balanced."""
-        u, free, full = self.weights()
+        u, free, full = self.weights(self.raw)
         force = classes.imbalance(u.ravel())
         most = np.abs(force).max()
         if most <= UNIT * np.sqrt(u.size) * u.sum():
@@ -116,7 +113,7 @@ class Pieces:
         H = classes.curvature((free / self.s).ravel()) - self._coupling(classes, free, full)
         step = InterceptSystem.of(H).solve(force)
         move = classes.moves(step).reshape(u.shape)
-        left = classes.imbalance(self.moved(move / self.s).weights()[0].ravel())
+        left = classes.imbalance(self.weights(self.raw - move / self.s)[0].ravel())
         return step if np.abs(left).max() < 0.5 * most else self.lowest(move, 1.0) * step
 
     def _rounding(self, move: Array, u: Array, slope: float) -> float:
@@ -142,12 +139,12 @@ class SharedPieces(Pieces):
     derivatives a = 1/s of the free ones, ``a a' / sum(a)`` is subtracted from ``diag(a)``.
     """
 
-    def weights(self) -> tuple[Array, Array, Array]:
+    def weights(self, raw: Array) -> tuple[Array, Array, Array]:
         """As for rows with caps of their own, but ``full`` is of examples."""
-        u, cap = np.maximum(self.raw, 0.0), self._each(self.cap)
+        u, cap = np.maximum(raw, 0.0), self._each(self.cap)
         full = u.sum(axis=1) > cap[:, 0]
         if full.any():  # all fall by as much, but for those that reach 0
-            raw = self.raw[full]
+            raw = raw[full]
             top = -np.sort(-raw, axis=1)
             fall = (np.cumsum(top, axis=1) - cap[full]) / np.arange(1, raw.shape[1] + 1)
             last = np.count_nonzero(top > fall, axis=1) - 1

@@ -11,18 +11,18 @@ from dataclasses import replace
 import numpy as np
 
 from marginsvm.algorithms.exact.examples import Examples
-from marginsvm.algorithms.exact.hinge import FeatureSteps, Hinge
 from marginsvm.algorithms.exact.hinge_examples import HingeExamples
 from marginsvm.algorithms.exact.interior.method import Interior
 from marginsvm.algorithms.exact.method import Method, Room, Turn
+from marginsvm.algorithms.exact.multipliers import Multipliers
 from marginsvm.algorithms.exact.newton import Newton
-from marginsvm.algorithms.exact.pairs import DualIterative, PairIterative
-from marginsvm.algorithms.exact.path import Path
 from marginsvm.algorithms.exact.rules import Handover, Problem, Rule
 from marginsvm.algorithms.exact.shape import Portfolio, Shape
 from marginsvm.algorithms.exact.slack import Slack
-from marginsvm.algorithms.exact.starts import Ascent, LongStart, short_start
-from marginsvm.algorithms.exact.systems import Direct, Iterative, System
+from marginsvm.algorithms.exact.starts import Ascent, LongStart, ascended, short_start
+from marginsvm.algorithms.exact.systems.features import Direct, Iterative
+from marginsvm.algorithms.exact.systems.pairs import DualIterative, PairIterative
+from marginsvm.algorithms.exact.systems.system import System
 from marginsvm.algorithms.exact.working_set import WorkingSet
 from marginsvm.rows import Vector
 
@@ -77,23 +77,26 @@ def _newton(problem: Problem, p: Portfolio) -> Newton:
 def _newton_near(problem: Problem, p: Portfolio, w: Vector, proof: Vector) -> Newton | None:
     if problem.slack is None:
         return None
-    slack, margins = Slack(problem.slack), problem.rows.margins(problem.scores(w))
-    return Newton.at(problem, slack, system_for(problem, p), w.image, margins)
+    return Newton.of(problem, Slack(problem.slack), system_for(problem, p), w)
 
 
 def _newton_from(problem: Problem, p: Portfolio, state: Ascent) -> Newton:
     assert problem.slack is not None
-    w, slack = state.candidates[0].vector.image, Slack(problem.slack)
-    return Newton.at(problem, slack, system_for(problem, p), w, state.margins)
+    w, slack, system = state.candidates[0].vector, Slack(problem.slack), system_for(problem, p)
+    return Newton.at(problem, slack, system, w, state.b, state.margins)
 
 
-def _path_from(problem: Problem, p: Portfolio, state: Ascent) -> Path:
+def _multipliers_from(problem: Problem, p: Portfolio, state: Ascent) -> Multipliers:
     scale = 2.0 * problem.radius**2  # the rows of the ascent are x (e_y - e_j)
-    return Path.start(problem, system_for(problem, p), scale * state.candidates[1].vector.coef)
+    return Multipliers.start(
+        problem, system_for(problem, p), scale * state.candidates[1].vector.coef
+    )
 
 
-def _path(problem: Problem, p: Portfolio, state: Method | None = None) -> Path:
-    return Path.start(problem, system_for(problem, p))
+def _multipliers(problem: Problem, p: Portfolio, state: Method | None = None) -> Multipliers:
+    s = Shape.of(problem)
+    u = ascended(problem) if s.soft and s.sparse and s.classes == 2 else None
+    return Multipliers.start(problem, system_for(problem, p), u)
 
 
 # When they apply.
@@ -147,9 +150,9 @@ FIRST = (
     ),
     Rule(
         "hinge loss",
-        Hinge,
+        Multipliers,
         lambda s, p: s.hinge,
-        lambda problem, p: Hinge.start(problem, FeatureSteps(system_for(problem, p))),
+        _multipliers,
         _HINGE,
     ),
     Rule(
@@ -218,7 +221,7 @@ FIRST = (
         lambda problem, p: LongStart(),
         f"{_SETS}: rcv1, tng",
     ),
-    Rule("hard margin", Path, lambda s, p: True, _path, _CLASSES),
+    Rule("hard margin", Multipliers, lambda s, p: True, _multipliers, _CLASSES),
 )
 
 _FEW_LEFT = Handover(
@@ -231,9 +234,9 @@ _FEW_LEFT = Handover(
 )
 _SOFTER_FIRST = Handover(
     "a large C",
-    Path,
+    Multipliers,
     lambda s, p, state: s.steep,
-    _path,
+    _multipliers,
     f"{_STRESS}",
 )
 _EXAMPLES = Handover(
@@ -266,9 +269,9 @@ NEXT: dict[tuple[type[Method], Turn], tuple[Handover, ...]] = {
         ),
         Handover(
             "hard margin, features",
-            Path,
+            Multipliers,
             lambda s, p, state: not s.by_kernel,
-            _path,
+            _multipliers,
             f"{_CLASSES}: Gaussian clouds",
         ),
     ),
@@ -284,9 +287,9 @@ NEXT: dict[tuple[type[Method], Turn], tuple[Handover, ...]] = {
     (Ascent, Turn.SHORT): (
         Handover(
             _SOFTER_FIRST.name,
-            Path,
+            Multipliers,
             _SOFTER_FIRST.applies,
-            _path_from,
+            _multipliers_from,
             _CLASSES,
         ),
         Handover(
@@ -299,16 +302,7 @@ NEXT: dict[tuple[type[Method], Turn], tuple[Handover, ...]] = {
     ),
     (Newton, Turn.SHORT): (_SOFTER_FIRST,),
     (Newton, Turn.FEW): (_FEW_LEFT,),
-    (Path, Turn.ENDED): (
-        Handover(
-            "soft margin",
-            Newton,
-            lambda s, p, state: s.soft,
-            lambda problem, p, state: state.last(problem),
-            _CLASSES,
-        ),
-    ),
-    (Path, Turn.FEW): (_FEW_LEFT,),
+    (Multipliers, Turn.FEW): (_FEW_LEFT,),
     (Examples, Turn.FEW): (_FEW_LEFT,),
     (Method, Turn.STALLED): (_INSIDE,),
     (Method, Turn.SLOW): (_INSIDE,),

@@ -9,7 +9,7 @@ import numpy as np
 from marginsvm.algorithms.exact.choosing import rows_of_all_pairs
 from marginsvm.algorithms.exact.interior.method import is_small
 from marginsvm.algorithms.exact.method import MAX_ROWS, Room
-from marginsvm.algorithms.exact.path import is_steep
+from marginsvm.algorithms.exact.multipliers import is_steep
 from marginsvm.kernel_matrix import KernelMatrixAdapter
 from marginsvm.kernel_matrix.capabilities import csr_examples, has_curvature
 

@@ -32,6 +32,7 @@ from functools import partial
 
 import numpy as np
 
+from marginsvm._cached import cached_property
 from marginsvm._typing import Array
 from marginsvm.algorithms.exact.intercepts import ClassPairs
 from marginsvm.algorithms.exact.piecewise import Pieces, SharedPieces
@@ -75,10 +76,10 @@ class Slack:
     v: Array | float = 0.0
     shared: bool = False
 
-    @property
+    @cached_property
     def s(self) -> Array | float:
         """By how much a margin must fall for one more unit of weight."""
-        return self.own + self.soft
+        return self.own + self.soft if np.any(self.soft) else self.own
 
     def about(self, v: Array | float, soft: Array | float) -> Slack:
         """The same cost, rounded off about other weights."""
@@ -86,11 +87,20 @@ class Slack:
 
     def weights(self, margins: Array) -> Array:
         """The data player's weights."""
-        u = self._pieces(margins).weights()[0]
+        u = self._weights(margins)[0]
         return u if self.high is None else np.asarray(u[0] - u[1])
 
-    def curvature(self, margins: Array) -> tuple[Array, Array]:
-        """Derivatives of the weights in the margins, signs left out.
+    def cost(self, margins: Array, u: Array) -> float:
+        """Of all margins, for the weights u that attain it, up to what v alone costs."""
+        squares = 0.5 * float(np.vdot(self.s * u, u))
+        if isinstance(self.cap, float):
+            return squares  # weights are what is missing, over s
+        missing = self._missing(margins)
+        paid = u if self.high is None else np.stack([np.maximum(u, 0.0), np.maximum(-u, 0.0)])
+        return float(np.vdot(np.where(paid > 0.0, missing, 0.0), paid)) - squares
+
+    def curvature(self, margins: Array, u: Array) -> tuple[Array, Array]:
+        """Derivatives of the weights u in the margins, signs left out.
 
         Returns
         -------
@@ -100,9 +110,13 @@ class Slack:
             Examples whose rows share a cap that is reached: as the sum of their weights does not
             move, the derivatives are not diag(a) there, but ``diag(a) - a a' / sum(a)``.
         """
-        _, free, full = self._pieces(margins).weights()
-        a = (free if self.high is None else free.any(axis=0)) / self.s
-        return np.asarray(a), np.flatnonzero(full) if self.shared else np.empty(0, int)
+        if self.shared:
+            _, free, full = self._weights(margins)
+            return np.asarray(free / self.s), np.flatnonzero(full)
+        free = u != 0.0
+        if not isinstance(self.cap, float):
+            free &= np.abs(u) < self.cap
+        return np.asarray(free / self.s), np.empty(0, int)
 
     def line_search(
         self, margins: Array, move: Array, slope: float = 0.0, square: float = 0.0
@@ -154,6 +168,10 @@ class Slack:
     def _sided(self, move: Array) -> Array:
         return move if self.high is None else np.stack([move, -move])
 
+    def _weights(self, margins: Array) -> tuple[Array, Array, Array]:
+        pieces = self._pieces(margins)
+        return pieces.weights(pieces.raw)
+
     def _pieces(self, margins: Array) -> Pieces:
         """All rows."""
         kind = SharedPieces if self.shared else Pieces
@@ -168,14 +186,13 @@ class Slack:
             Flat indices of rows; if these share caps, examples, all of whose rows are taken.
         pieces : Pieces
         """
-        every = self._pieces(margins)
-        near = every.raw > -reach / self.s
+        missing = self._missing(margins)
+        near = missing > -reach
         ids = np.flatnonzero(near.any(axis=1) if self.shared else near)
         take = partial(_taken, ids, near.shape, self.shared)
-        raw, s = take(every.raw), take(self.s)
-        return ids, replace(
-            every, raw=raw, s=s, cap=every.cap if isinstance(every.cap, float) else take(every.cap)
-        )
+        kind, s = SharedPieces if self.shared else Pieces, take(self.s)
+        cap = self.cap if isinstance(self.cap, float) else take(self.cap)
+        return ids, kind(take(missing) / s, s, cap)
 
 
 def _taken(ids: Array, shape: tuple[int, ...], lines: bool, values: Array | float) -> Array:

@@ -24,7 +24,7 @@ _DEPENDENT = 1e-12
 
 def best_combination(
     rows: Rows, slack: Slack, margins: list[Array], products: Array
-) -> tuple[Array, Array]:
+) -> tuple[Array, Array, Array]:
     """Minimise the objective of a soft margin over the combinations of some predictors.
 
     Parameters
@@ -39,6 +39,8 @@ def best_combination(
     Returns
     -------
     coef : ndarray of shape (m,)
+    shift : ndarray of shape rows.score_shape[1:]
+        What the best intercepts add to the same combination of those of the predictors.
     margins : ndarray of shape rows.shape
         Of the combination, under the best intercept.
     """
@@ -47,11 +49,11 @@ def best_combination(
     M[:, np.isinf(nothing).ravel()] = 0.0
     s = np.broadcast_to(slack.s, rows.shape).ravel()
     c = np.eye(1, len(margins), len(margins) - 1)[0]
-    now = margins[-1]
+    now, shift = margins[-1], np.zeros(rows.score_shape[1:])
     for _ in range(_STEPS):
         if rows.balanced:
             b = slack.best_intercept(rows, now)
-            now = now + rows.moves(np.broadcast_to(b, rows.score_shape))
+            shift, now = shift + b, now + rows.moves(np.broadcast_to(b, rows.score_shape))
         u = slack.weights(now).ravel()
         force = M @ u - products @ c
         H = products + (M * ((u > 0.0) / s)) @ M.T
@@ -63,4 +65,4 @@ def best_combination(
         slope, square = float(c @ products @ step), float(step @ products @ step)
         t = slack.line_search(now, move, slope, square)
         c, now = c + t * step, now + t * move + nothing
-    return c, now
+    return c, shift, now

@@ -134,6 +134,11 @@ def sparse_problem(problem: KernelMatrixAdapter) -> SparseProblem:
     return SparseProblem(csr_examples(problem), y, slack * problem.radius**2, problem.rows.balanced)
 
 
+def ascended(problem: KernelMatrixAdapter) -> Array:
+    """Weights of two classes after some epochs, in the units of the problem."""
+    return sparse_problem(problem).ascend(_EPOCHS) * problem.radius**2
+
+
 def short_start(problem: KernelMatrixAdapter) -> WorkingSet:
     """Begin with the largest weights of two epochs: of short rows, few carry weight.
 
@@ -192,6 +197,8 @@ class Ascent(Method):
         Relative gap between the bounds.
     margins : ndarray of shape rows.shape
         Of the predictor.
+    b : ndarray of shape (k,)
+        Its intercepts.
     """
 
     name: ClassVar[str] = "coordinate ascent"
@@ -200,6 +207,7 @@ class Ascent(Method):
     ascent: Any = None
     gap: float = np.inf
     margins: Array = field(default_factory=lambda: np.empty(0))
+    b: Array = field(default_factory=lambda: np.empty(0))
 
     def advance(self, problem: KernelMatrixAdapter, tol: float) -> tuple[Ascent, Turn]:
         """Some epochs, and the bounds of where they end."""
@@ -209,7 +217,8 @@ class Ascent(Method):
         w = h * at.W.T
         vector = Vector(w, np.zeros(rows.shape))
         _, shift = problem.predictor(vector, np.zeros(rows.n_classes))  # due to the mean
-        margins = rows.margins(problem.scores(vector) + np.sqrt(2.0) * at.b - shift)
+        b = np.sqrt(2.0) * at.b - shift
+        margins = rows.margins(problem.scores(vector) + b)
         u = Slack(problem.slack).weights(margins)
         smallest = rows.min_margin(rows.group_min(margins + problem.slack * u))
         separator = Candidate(Vector(w, u), min_margin=smallest)
@@ -217,7 +226,7 @@ class Ascent(Method):
         lower = smallest / problem.norm(separator.vector)
         gap = 1.0 - lower * proof.mass / problem.norm(proof)
         seen = separator, Candidate(proof, proof.mass, precise=True)
-        now = replace(self, candidates=seen, ascent=at, gap=gap, margins=margins)
+        now = replace(self, candidates=seen, ascent=at, gap=gap, margins=margins, b=b)
         return now, Turn.SHORT if gap > _SLOW * self.gap and gap > tol else Turn.GO_ON
 
     def _ascended(self, problem: KernelMatrixAdapter) -> Any:

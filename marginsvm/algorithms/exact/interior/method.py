@@ -8,14 +8,13 @@ from typing import ClassVar
 import numpy as np
 
 from marginsvm._typing import Array
-from marginsvm.algorithms.exact.hinge import hinge_candidates
+from marginsvm.algorithms.exact.candidates import hinge_candidates
 from marginsvm.algorithms.exact.interior.point import Point
 from marginsvm.algorithms.exact.interior.row_weights import RowWeights
 from marginsvm.algorithms.exact.interior.sides import Features, Gram, Side, WrittenOut
 from marginsvm.algorithms.exact.interior.statement import Statement
 from marginsvm.algorithms.exact.method import Method, Turn
 from marginsvm.certify.candidate import Candidate
-from marginsvm.certify.caps import of_examples
 from marginsvm.fit.interrupts import let_interrupts_through
 from marginsvm.kernel_matrix import KernelMatrixAdapter
 from marginsvm.kernel_matrix.capabilities import has_curvature
@@ -132,7 +131,7 @@ class Interior(Method):
             else:
                 offsets = problem.caps.offsets(rows, margins)
                 margins = margins + rows.expand(offsets[:, None] - offsets)
-            return hinge_candidates(problem, problem.caps.largest, w, of_examples(margins), proof)
+            return hinge_candidates(problem, w, margins, proof)
         if problem.slack is not None:  # the slack that the weights give
             margins = margins + problem.slack * w.coef
         separator = Candidate(w, min_margin=rows.min_margin(rows.group_min(margins)))

@@ -1,13 +1,14 @@
-"""Newton's system ``(I + A' diag(active / s) A) z = r`` in feature space: directly, or by passes.
+"""Newton's systems among the features: by the matrix itself, or by passes over the examples.
 
 The intercept is an unknown as well, the last entry of images; it is not penalised.
 """
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, Protocol, TypeVar
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy.linalg.lapack import dpotrs
@@ -16,10 +17,15 @@ from marginsvm._rounding import inner
 from marginsvm._typing import Array
 from marginsvm.algorithms.exact.definite import cholesky
 from marginsvm.algorithms.exact.intercepts import InterceptSystem, intercept_curvature
-from marginsvm.fit.interrupts import let_interrupts_through
+from marginsvm.algorithms.exact.systems.system import (
+    System,
+    conjugate_gradients,
+    is_outdated,
+    precision,
+)
 from marginsvm.kernel_matrix import KernelMatrixAdapter
 from marginsvm.kernel_matrix.capabilities import curvature
-from marginsvm.rows import Rows
+from marginsvm.rows import Rows, Vector
 
 # Unknowns from which some conjugate gradients are quicker than the first factorization.
 _LONG = 200
@@ -29,115 +35,40 @@ _PRODUCTS = 10
 _CHANGED = 0.5
 # Change of a weight, relative to it, that is rounding.
 _NOT_MOVED = 1e-12
-# Residual, relative to the right hand side, of the first systems: their active rows will change.
-_COARSE = 0.1
-# Share of the active rows: if more have changed, factors are computed anew.
-_OUTDATED = 0.3
 # Penalty of the intercepts, relative to the largest second moment: rounding, but it makes the
 # matrix definite where a class has no active row.
 _FREE = 1e-13
 
 Operator = Callable[[Array], Array]
-T = TypeVar("T", bound=Any)
 
 
-def conjugate_gradients(
-    multiply: Callable[[T], T],
-    precondition: Callable[[T], T],
-    r: T,
-    rtol: float,
-    most: int,
-    dot: Callable[[Any, Any], float] = inner,
-) -> T:
-    """Solve ``multiply(z) = r`` until the residual has fallen to ``rtol`` of what it was.
-
-    Parameters
-    ----------
-    multiply, precondition : callable
-        A positive definite operator, and roughly its inverse.
-    r : ndarray, or another vector
-        Right hand side.
-    rtol : float
-        In the norm that the preconditioner gives (dimensionless).
-    most : int
-        Products at most.
-    dot : callable
-        Inner product of two vectors.
-
-    Raises
-    ------
-    KeyboardInterrupt
-        Between two products, if an interrupt waits: a step leaves the states before it unchanged.
-    """
-    q = precondition(r)
-    z: Any = 0.0 * q
-    p, rq = q, dot(r, q)
-    stop = rtol**2 * rq
-    for _ in range(most):
-        if not rq > stop:
-            break
-        let_interrupts_through()  # a product may take a second, and a round hundreds of them
-        Hp = multiply(p)
-        curved = dot(p, Hp)
-        if not curved > 0.0:  # rounding
-            break
-        step = rq / curved
-        z = z + step * p
-        r = r - step * Hp
-        q = precondition(r)
-        rq, old = dot(r, q), rq
-        p = q + (rq / old) * p
-    return z
-
-
-class System(Protocol):
-    """A way to solve Newton's systems, and what it keeps from one to the next.
-
-    Attributes
-    ----------
-    by_passes : bool
-        Whether it takes passes over the examples, the more the harder the system is.
-    """
+class FeatureSystem(ABC):
+    """A system whose solution is an image, with the intercepts as its last entries."""
 
     by_passes: ClassVar[bool]
 
+    def direction(
+        self, problem: KernelMatrixAdapter, weight: Array, descent: Vector
+    ) -> tuple[Vector, Array, System]:
+        """See ``System``; the coefficients of the direction are not known."""
+        z, system = self.solve(problem, weight, descent.image)
+        width = descent.image.shape[-1]
+        shift = z[..., width] if problem.rows.balanced else np.zeros(z.shape[:-1])
+        return Vector(z[..., :width], np.zeros(1)), np.asarray(shift), system
+
+    @abstractmethod
     def solve(
         self, problem: KernelMatrixAdapter, weight: Array, descent: Array
-    ) -> tuple[Array, System]:
-        """Direction along which the objective falls.
+    ) -> tuple[Array, FeatureSystem]:
+        """The image, with an entry for the intercept if there is one, for that of a descent."""
 
-        Parameters
-        ----------
-        problem : KernelMatrixAdapter
-        weight : ndarray of shape rows.shape
-            1/s of the active rows, 0 of the others.
-        descent : ndarray
-            The negative gradient in w; that in the intercepts is 0.
-
-        Returns
-        -------
-        direction : ndarray
-            An image with the intercept as its last entry, where there is one.
-        system : System
-        """
-        ...
-
-    def anew(self, factor: float = np.nan) -> System:
-        """The same for the systems of another soft margin, whose C is larger by a factor."""
-        ...
-
-
-def precision(length: float, first: float) -> float:
-    """Residual, relative to the right hand side, up to which a system is solved.
-
-    The smaller the gradient is by now, beside the first one, the fewer rows will come or go, and
-    the more digits of the direction count.
-    """
-    return min(_COARSE, float(np.sqrt(length / first))) if first > 0.0 else _COARSE
+    @abstractmethod
+    def anew(self, factor: float = np.nan) -> FeatureSystem:
+        """See ``System``."""
 
 
 @dataclass(frozen=True)
-class Direct:
+class Direct(FeatureSystem):
     """By a Cholesky factor of the whole matrix, which follows the active rows as they change.
 
     Attributes
@@ -154,7 +85,7 @@ class Direct:
 
     def solve(
         self, problem: KernelMatrixAdapter, weight: Array, descent: Array
-    ) -> tuple[Array, System]:
+    ) -> tuple[Array, FeatureSystem]:
         """Solve with the matrix; at w = 0, where all are active, few products will do."""
         if self.weight is None and descent.size > _LONG:
             direction, _ = Iterative(_PRODUCTS, plain=True).solve(problem, weight, descent)
@@ -200,7 +131,7 @@ def penalised(H: Array, shape: tuple[int, ...], rows: Rows) -> Array:
 
 
 @dataclass(frozen=True)
-class Iterative:
+class Iterative(FeatureSystem):
     """By conjugate gradients: each product is a pass over the active examples.
 
     Attributes
@@ -226,13 +157,13 @@ class Iterative:
 
     def solve(
         self, problem: KernelMatrixAdapter, weight: Array, descent: Array
-    ) -> tuple[Array, System]:
+    ) -> tuple[Array, FeatureSystem]:
         """Solve as precisely as pays: the more, the smaller the gradient is by now."""
         return self._solve_by(curvature(problem, weight), problem, weight, descent)
 
     def _solve_by(
         self, product: Any, problem: KernelMatrixAdapter, weight: Array, descent: Array
-    ) -> tuple[Array, System]:
+    ) -> tuple[Array, FeatureSystem]:
         balanced = problem.rows.balanced
         r = with_intercept(descent, 0.0) if balanced else descent
         ridge = np.ones(r.shape[-1])
@@ -314,12 +245,6 @@ class ClassFactors:
         if self.balanced:
             r[:, -1] -= r[:, -1].mean()
         return r
-
-
-def is_outdated(before: Array, weight: Array) -> bool:
-    """Whether too many rows have come or gone for a preconditioner computed before."""
-    moved = np.count_nonzero((weight > 0) != (before > 0))
-    return bool(moved > _OUTDATED * np.count_nonzero(weight))
 
 
 def with_intercept(image: Array, value: float | Array) -> Array:

@@ -20,13 +20,8 @@ import scipy.sparse as sp
 from marginsvm._rounding import inner
 from marginsvm._typing import Array
 from marginsvm.algorithms.exact.intercepts import ClassPairs, InterceptSystem
-from marginsvm.algorithms.exact.systems import (
-    Iterative,
-    System,
-    conjugate_gradients,
-    precision,
-    with_intercept,
-)
+from marginsvm.algorithms.exact.systems.features import FeatureSystem, Iterative, with_intercept
+from marginsvm.algorithms.exact.systems.system import conjugate_gradients, precision
 from marginsvm.kernel_matrix import KernelMatrixAdapter, LpNorm
 from marginsvm.kernel_matrix.capabilities import csr_examples
 from marginsvm.rows import Vector
@@ -100,7 +95,7 @@ class ActivePairs:
 
 
 @dataclass(frozen=True)
-class DualIterative:
+class DualIterative(FeatureSystem):
     """By conjugate gradients in the dual; while many rows are active, in the primal.
 
     Attributes
@@ -117,7 +112,7 @@ class DualIterative:
 
     def solve(
         self, problem: KernelMatrixAdapter, weight: Array, descent: Array
-    ) -> tuple[Array, System]:
+    ) -> tuple[Array, FeatureSystem]:
         """Solve as precisely as pays, see ``systems.precision``."""
         length = float(np.sqrt(inner(descent, descent)))
         system = replace(self, first=self.first or length)
@@ -165,7 +160,7 @@ class PairIterative(Iterative):
 
     def solve(
         self, problem: KernelMatrixAdapter, weight: Array, descent: Array
-    ) -> tuple[Array, System]:
+    ) -> tuple[Array, FeatureSystem]:
         """As in the dual, products visit the active rows alone, unless these are many."""
         if np.count_nonzero(weight) > _MANY * weight.size:
             return super().solve(problem, weight, descent)

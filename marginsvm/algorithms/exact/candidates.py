@@ -1,0 +1,61 @@
+"""What a predictor and the weights of a round prove of the problem, whatever made them."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from marginsvm._typing import Array
+from marginsvm.certify.candidate import Candidate, HingeCandidate
+from marginsvm.certify.caps import hinge_scale, of_examples
+from marginsvm.kernel_matrix import KernelMatrixAdapter
+from marginsvm.rows import Vector
+
+
+def candidates_of(
+    problem: KernelMatrixAdapter, w: Vector, margins: Array, proof: Vector
+) -> tuple[Candidate, ...]:
+    """The predictor, with the slack that it needs in the problem itself, and the weights.
+
+    Parameters
+    ----------
+    problem : KernelMatrixAdapter
+    w : Vector
+        The predictor. Of features, its coefficients are of no account.
+    margins : ndarray of shape rows.shape
+        Its margins under some intercept, slack left out.
+    proof : Vector
+        ``A' u`` of the weights u.
+    """
+    if problem.caps is not None:
+        return hinge_candidates(problem, w, margins, proof)
+    upper = Candidate(proof, proof.mass, precise=True)
+    if problem.slack is None:
+        lowest = problem.rows.min_margin(problem.rows.group_min(margins))
+        return Candidate(Vector(w.image, proof.coef), min_margin=lowest), upper
+    needed = np.maximum(1.0 - margins, 0.0) / problem.slack
+    return Candidate(Vector(w.image, needed), min_margin=1.0), upper
+
+
+def hinge_candidates(
+    problem: KernelMatrixAdapter, w: Vector, margins: Array, proof: Vector
+) -> tuple[HingeCandidate, HingeCandidate]:
+    """The best multiples of the predictor and, where they are longer, of the weights."""
+    assert problem.caps is not None
+    caps, m, mass = problem.caps.largest, of_examples(margins), proof.mass
+    of_w, squared = (max(problem.inner(v, v), 0.0) for v in (w, proof))
+    scale = hinge_scale(of_w, m, caps)
+    slack = float(np.sum(caps * np.maximum(1.0 - scale * m, 0.0)))
+    objective = 0.5 * scale**2 * of_w + slack
+    lower = HingeCandidate(scale * Vector(w.image, proof.coef), objective=objective)
+    t = min(1.0, mass / squared) if squared > 0.0 else 1.0
+    return lower, HingeCandidate(proof, precise=True, proved=t * mass - 0.5 * t * t * squared)
+
+
+def relative_gap(problem: KernelMatrixAdapter, candidates: tuple[Candidate, ...]) -> float:
+    """Gap between the objectives of a predictor and of weights, relative to that of the predictor.
+
+    Objectives are the inverse squares of margins, or half of these.
+    """
+    separator, proof = candidates
+    lower = separator.lower(problem.norm(separator.vector)) or 0.0
+    return 1.0 - (max(lower, 0.0) / proof.upper(problem.norm(proof.vector))) ** 2
