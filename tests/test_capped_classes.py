@@ -6,6 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from helpers.battery import over_seeds
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linprog, minimize
@@ -142,7 +143,7 @@ def least_slack(margins, codes, caps, edge):
 
 
 @pytest.mark.parametrize("edge", [1.0, None])
-@pytest.mark.parametrize("seed", range(20))
+@over_seeds(20)
 def test_offsets_have_the_least_slack(seed, edge):
     rng = np.random.default_rng(seed)
     k, n = int(rng.integers(3, 8)), int(rng.integers(8, 120))
@@ -219,7 +220,7 @@ def test_with_a_small_share_it_is_the_softmax():
 
 
 @pytest.mark.parametrize("balanced", [True, False])
-@pytest.mark.parametrize("seed", range(4))
+@over_seeds(4)
 def test_any_vector_gives_bounds(seed, balanced):
     """Weights that are not balanced and exceed their caps, and predictors that are nothing."""
     rng = np.random.default_rng(seed)

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from helpers.battery import slow
+from helpers.battery import over_seeds, slow
 from helpers.estimators import fit, separable
 from helpers.oracle import explicit_rows
 from helpers.pairwise import pairwise
@@ -42,7 +42,7 @@ def test_second_derivatives_are_differences_of_margins(kind, p, form, rng):
     np.testing.assert_allclose(found, expected, atol=1e-6 * np.abs(expected).max())
 
 
-@pytest.mark.parametrize("seed", range(10))
+@over_seeds(10)
 def test_pivoting_solves_the_model(seed):
     """Against bounded least squares: ``[1, inf)``, and points, with a linear term."""
     rng = np.random.default_rng(seed)
@@ -59,7 +59,7 @@ def test_pivoting_solves_the_model(seed):
     np.testing.assert_allclose(found, np.linalg.solve(H, points + pull), atol=1e-8)
 
 
-@pytest.mark.parametrize("seed", range(5))
+@over_seeds(5)
 def test_pivoting_solves_the_model_of_tubes(seed):
     """The optimality conditions: scores at the end that a weight belongs to, and inside without."""
     rng = np.random.default_rng(seed)

@@ -8,6 +8,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from helpers.battery import over_seeds
 from helpers.rational import has_solution, is_separable
 
 from marginsvm.certify.checker.elimination import has_positive_solution
@@ -84,7 +85,7 @@ def has_positive_weights(A):
     return has_solution(A, [-sum(row) for row in A])
 
 
-@pytest.mark.parametrize("seed", range(40))
+@over_seeds(40)
 def test_weights_that_are_proved_in_integers_are_positive(seed):
     """Small integers, where weights of zero and equations that depend on others are frequent."""
     rng = np.random.default_rng(seed)

@@ -6,6 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from helpers.battery import over_seeds
 from helpers.claiming import claim
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
@@ -44,7 +45,7 @@ def fitted(X, y, C, **parameters):
 
 
 @pytest.mark.parametrize("C", [1e-3, 0.1, 10.0])
-@pytest.mark.parametrize("seed", range(6))
+@over_seeds(6)
 def test_it_is_the_problem_of_svc(seed, C):
     X, y = data(seed)
     clf, best = fitted(X, y, C, tol=5e-7), best_objective(X, y, C)
@@ -57,7 +58,7 @@ def test_it_is_the_problem_of_svc(seed, C):
     assert np.allclose(clf.dual_coef_ @ X[clf.support_], clf.coef_, rtol=0, atol=2e-3)
 
 
-@pytest.mark.parametrize("seed", range(8))
+@over_seeds(8)
 def test_bounds_hold_in_all_rounds(seed):
     X, y = data(seed, shift=[0.0, 2.0][seed % 2])
     weight = np.random.default_rng(seed).integers(1, 4, len(y)).astype(float)
@@ -72,7 +73,7 @@ def test_bounds_hold_in_all_rounds(seed):
         assert check_certificate(clf, X, y, sample_weight=weight, exact=True)
 
 
-@pytest.mark.parametrize("seed", range(4))
+@over_seeds(4)
 def test_without_an_intercept(seed):
     X, y = data(seed)
     clf = fitted(X, y, 0.3, fit_intercept=False)
@@ -273,7 +274,7 @@ def test_pairs_of_weights_ascend_to_the_optimum(balanced):
         assert slope[lowered].min() >= -1e-9
 
 
-@pytest.mark.parametrize("seed", range(5))
+@over_seeds(5)
 def test_few_examples_far_from_their_mean(seed):
     """The best intercept of a predictor depends on its scale, and few weights are free."""
     rng = np.random.default_rng(seed)

@@ -6,6 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from helpers.battery import over_seeds
 from helpers.claiming import claim
 from helpers.estimators import fit
 from helpers.pairwise import pairwise
@@ -157,7 +158,7 @@ def test_with_a_small_share_it_is_the_softmax():
 
 @each
 @pytest.mark.parametrize("nu", [0.1, 0.6])
-@pytest.mark.parametrize("seed", range(2))
+@over_seeds(2)
 def test_it_is_the_problem_of_nusvc(cls, seed, nu):
     X, y = data(seed, shift=1.2)
     clf = fit(cls(nu=nu, tol=1e-3, max_iter=3000), X, y)
@@ -305,7 +306,7 @@ def test_bounds_hold_on_arbitrary_data(points, nu):
 
 
 @pytest.mark.parametrize("balanced", [True, False])
-@pytest.mark.parametrize("seed", range(5))
+@over_seeds(5)
 def test_any_vector_gives_bounds(seed, balanced):
     """Weights that are not balanced and exceed their caps, and predictors that are nothing."""
     rng = np.random.default_rng(seed)

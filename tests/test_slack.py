@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from helpers.battery import over_seeds
 
 from marginsvm.algorithms.exact.slack import Slack
 from marginsvm.rows import make_rows
@@ -38,7 +39,7 @@ def cost(slack, margins, u):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("seed", range(10))
+@over_seeds(10)
 def test_weights_earn_the_most(kind, seed):
     rng = np.random.default_rng(seed)
     slack, _, margins = draw(kind, rng)
@@ -55,7 +56,7 @@ def test_weights_earn_the_most(kind, seed):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("seed", range(10))
+@over_seeds(10)
 def test_curvature_is_the_derivative_of_the_weights(kind, seed):
     rng = np.random.default_rng(seed)
     slack, rows, margins = draw(kind, rng)
@@ -69,7 +70,7 @@ def test_curvature_is_the_derivative_of_the_weights(kind, seed):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("seed", range(20))
+@over_seeds(20)
 def test_line_searches_end_at_the_lowest_point(kind, seed):
     rng = np.random.default_rng(seed)
     slack, rows, margins = draw(kind, rng)
@@ -85,7 +86,7 @@ def test_line_searches_end_at_the_lowest_point(kind, seed):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("seed", range(20))
+@over_seeds(20)
 def test_best_intercepts_balance(kind, seed):
     rng = np.random.default_rng(seed)
     slack, rows, margins = draw(kind, rng)

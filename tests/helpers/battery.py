@@ -1,5 +1,8 @@
 """Whom a test of "every estimator" runs over, and what only the complete run takes."""
 
+import inspect
+from functools import wraps
+
 import pytest
 from toy_algorithm import DualFista
 
@@ -21,6 +24,26 @@ OF_EACH_KIND = {
 def slow(*values):
     """Parameters of a test that only ``pytest --all`` runs."""
     return pytest.param(*values, marks=pytest.mark.slow)
+
+
+def over_seeds(number):
+    """Run a test, which takes a ``seed``, with each of them in one case; it prints the last one.
+
+    It stands right above the test.
+    """
+
+    def decorate(test):
+        @wraps(test)
+        def run(*args, **kwargs):
+            for seed in range(number):
+                print("seed", seed)
+                test(*args, seed=seed, **kwargs)
+
+        taken = inspect.signature(test).parameters.values()
+        run.__signature__ = inspect.Signature([p for p in taken if p.name != "seed"])
+        return run
+
+    return decorate
 
 
 def in_blocks(number, size=50, quick=1):
