@@ -5,9 +5,9 @@ by what is said here.
 """
 
 import numpy as np
-import pytest
 from helpers.estimators import ESTIMATORS, make, overlapping, quiet, separable
 from helpers.oracle import explicit_rows
+from helpers.pairwise import pairwise
 from toy_algorithm import DualFista
 
 from marginsvm.estimator.training_set import training_set
@@ -17,9 +17,7 @@ from marginsvm.fit.play import advance, begin
 ROUNDS = 25
 
 
-@pytest.mark.parametrize("cls", [*ESTIMATORS, DualFista], ids=lambda cls: cls.__name__)
-@pytest.mark.parametrize("k", [2, 3])
-@pytest.mark.parametrize("C", [np.inf, 1.0])
+@pairwise(cls=[*ESTIMATORS, DualFista], k=[2, 3], C=[np.inf, 1.0])
 def test_candidates_are_what_is_said_of_them(cls, k, C, rng):
     """All are sums of rows spelled out; without an intercept, the margin is the smallest."""
     X, y = (separable if np.isinf(C) else overlapping)(rng, n=40, d=4, k=k)

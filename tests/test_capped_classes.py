@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from helpers.battery import over_seeds
+from helpers.pairwise import pairwise
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linprog, minimize
@@ -167,10 +168,13 @@ def test_offsets_have_the_least_slack(seed, edge):
 # The response.
 
 
-@pytest.mark.parametrize("mu", [0.003, 0.3, 5.0, 1e6])
-@pytest.mark.parametrize("balanced", [True, False])
-@pytest.mark.parametrize(("seed", "k"), [(0, 3), (1, 3), (2, 5), (3, 5)])
-def test_the_response_is_the_best_one(seed, k, balanced, mu):
+@pairwise(
+    of={f"{k}-{seed}": (seed, k) for seed, k in [(0, 3), (1, 3), (2, 5), (3, 5)]},
+    balanced=[True, False],
+    mu=[0.003, 0.3, 5.0, 1e6],
+)
+def test_the_response_is_the_best_one(of, balanced, mu):
+    seed, k = of
     rng = np.random.default_rng(seed)
     codes = np.r_[np.arange(k), rng.integers(0, k, 50)]
     weights = None if seed % 2 else rng.integers(1, 4, len(codes)).astype(float)

@@ -3,10 +3,11 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from helpers.battery import each, each_and_toy, slow
+from helpers.battery import each, each_and_toy, slow, some_slow
 from helpers.claiming import claim
-from helpers.estimators import fit, make, overlapping, parameters, separable
+from helpers.estimators import ESTIMATORS, fit, make, overlapping, parameters, separable
 from helpers.oracle import best_margin, best_margin_of
+from helpers.pairwise import pairwise
 from hypothesis import HealthCheck, given, note, settings
 from hypothesis import strategies as st
 from sklearn.datasets import load_breast_cancer, load_iris
@@ -62,10 +63,12 @@ def test_bounds_bracket_the_optimum(cls, problem, fit_intercept, normalize, C):
         assert estimator.separable_
 
 
-@each
-@pytest.mark.parametrize("k", [2, slow(3)])
-@pytest.mark.parametrize("fit_intercept", [True, False])
-@pytest.mark.parametrize("kernel", ["linear", "rbf"])
+@pairwise(
+    cls=some_slow(ESTIMATORS),
+    k=[2, slow(3)],
+    fit_intercept=[True, False],
+    kernel=["linear", "rbf"],
+)
 def test_the_check_confirms_honest_fits_and_finds_false_ones(cls, k, fit_intercept, kernel, rng):
     X, y = separable(rng, k=k)
     for C in (np.inf, 1.0):

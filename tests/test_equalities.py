@@ -6,7 +6,7 @@ import joblib
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from helpers.battery import WITH_THE_TOY, each_and_toy, is_quick, over, slow, some_slow
+from helpers.battery import WITH_THE_TOY, each_and_toy, is_quick, over_with, slow, some_slow
 from helpers.estimators import (
     ENDLESS,
     draws,
@@ -114,8 +114,7 @@ def test_integer_weights_are_copies(cls, C, rng):
     assert_equal(fit(estimator, X, y, sample_weight=weight), copies, X=X)
 
 
-@pytest.mark.parametrize("form", [np.asarray, sp.csr_array])
-@over(WITH_KERNELS)
+@over_with(WITH_KERNELS, form=[np.asarray, sp.csr_array])
 def test_integer_weights_are_copies_for_gamma_too(cls, form, rng):
     X, y = overlapping(rng)
     weight = rng.integers(0, 4, len(y))

@@ -5,10 +5,11 @@ from fractions import Fraction
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from helpers.battery import each, slow
+from helpers.battery import is_quick, slow, some_slow
 from helpers.claiming import claim
-from helpers.estimators import fit, make, overlapping, parameters, separable
+from helpers.estimators import ESTIMATORS, fit, make, overlapping, parameters, separable
 from helpers.oracle import best_margin
+from helpers.pairwise import pairwise
 from sklearn.datasets import load_breast_cancer, load_iris
 
 from marginsvm import (
@@ -42,9 +43,7 @@ def data_sets(rng):
     yield "thin", X + np.eye(1, X.shape[1]) * 1e4, y
 
 
-@each
-@pytest.mark.parametrize("C", [np.inf, slow(1.0)])
-@pytest.mark.parametrize("fit_intercept", [True, slow(False)])
+@pairwise(cls=some_slow(ESTIMATORS), C=[np.inf, slow(1.0)], fit_intercept=[True, slow(False)])
 def test_no_certificate_claims_too_much(cls, C, fit_intercept, rng):
     if np.isfinite(C) and "C" not in parameters(cls):
         pytest.skip("has no soft margin")
@@ -61,21 +60,26 @@ def test_no_certificate_claims_too_much(cls, C, fit_intercept, rng):
         assert check.margin_bound <= estimator.margin_bound_
 
 
-@each
+ROOTS = [
+    {"p": 1.5},
+    {"p": "sparse"},
+    {"p": 1.01},
+    {"normalize": True},
+    {"normalize": True, "fit_intercept": False},
+]
+
+
 @pytest.mark.parametrize(
-    "params",
+    ("cls", "params"),
     [
-        {"p": 1.5},
-        {"p": "sparse"},
-        {"p": 1.01},
-        {"normalize": True},
-        {"normalize": True, "fit_intercept": False},
+        (slow if not is_quick(cls) else pytest.param)(cls, params)
+        for cls in ESTIMATORS
+        for params in ROOTS
+        if set(params) <= set(parameters(cls))
     ],
     ids=str,
 )
 def test_roots_and_powers_are_enclosed(cls, params, rng):
-    if not set(params) <= set(parameters(cls)):
-        pytest.skip("has no such parameter")
     X, y = separable(rng, n=30)
     estimator = fit(make(cls, max_iter=40, **params), X, y)
     plain, exact = (
@@ -87,12 +91,12 @@ def test_roots_and_powers_are_enclosed(cls, params, rng):
     np.testing.assert_allclose(plain.margin_bound, exact.margin_bound, rtol=1e-10)
 
 
-@pytest.mark.parametrize("k", [2, 3])
-@pytest.mark.parametrize("C", [np.inf, 1.0])
-@each
+@pairwise(
+    cls=some_slow([cls for cls in ESTIMATORS if "kernel" in parameters(cls)]),
+    k=[2, 3],
+    C=[np.inf, 1.0],
+)
 def test_a_kernel_matrix_is_taken_as_exact(cls, k, C, rng):
-    if "kernel" not in parameters(cls):
-        pytest.skip("has no kernel form")
     X, y = separable(rng, n=30, k=k)
     K = np.exp(-0.1 * ((X[:, None] - X) ** 2).sum(axis=2))
     K = 0.5 * (K + K.T)

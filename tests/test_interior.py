@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from helpers.oracle import best_margin
+from helpers.pairwise import pairwise
 from sklearn.datasets import load_breast_cancer, load_iris
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics.pairwise import rbf_kernel
@@ -59,10 +60,12 @@ def with_kind(kind, X, y):
     return X, y, weight
 
 
-@pytest.mark.parametrize("kind", ["plain", "duplicates", "one-hot", "weights"])
-@pytest.mark.parametrize("fit_intercept", [True, False])
-@pytest.mark.parametrize("k", [2, 4])
-@pytest.mark.parametrize("C", [0.05, 20.0, 1e5])
+@pairwise(
+    C=[0.05, 20.0, 1e5],
+    k=[2, 4],
+    fit_intercept=[True, False],
+    kind=["plain", "duplicates", "one-hot", "weights"],
+)
 def test_squared_slack(C, k, fit_intercept, kind):
     X, y, weight = with_kind(kind, *classes(k, k=k))
     clf = fitted(X, y, C, weight, fit_intercept=fit_intercept, tol=1e-8)
