@@ -112,10 +112,6 @@ def test_frames_and_arrays_give_the_same_model(cancer):
         frame.predict(X.rename(columns=str.upper))
 
 
-@pytest.mark.xfail(
-    strict=False,
-    reason="issue 28: without AVX-512 the exact solver stalls at 1.75e-6, as units are unequal",
-)
 def test_raw_measurements_are_certified(cancer):
     X, y = cancer
     assert MaxMarginClassifier(C=7.58).fit(X, y).status_ == "certified"
