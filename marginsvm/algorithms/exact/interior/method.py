@@ -25,9 +25,11 @@ from marginsvm.rows import Rows
 _ROUND = 5
 # Steps after which no more are taken: 10 to 40 lead to a gap of 1e-6 (measured on nine sets).
 _MOST = 100
-# Weight (per radius squared) beside which a norm is nothing; and corrections of weights by it: the
-# second one takes out the rounding of the first.
-_STIFF, _CORRECTIONS = 1e20, 2
+# Weight (per radius squared) beside which a norm is nothing, and one that is none; and corrections
+# of weights by it: the second one takes out the rounding of the first.
+_STIFF, _NONE, _CORRECTIONS = 1e20, 1e-300, 2
+# Weights up to this part of the largest are left out: first none is.
+_SHARES = 0.0, 1e-7
 # Steps after which only rounding is left, if they were so short, and the gap has not fallen.
 _PATIENCE, _SHORT = 10, 0.1
 # Unknowns of either side up to which its system is formed (8 and 32 MB), and products of numbers
@@ -143,25 +145,33 @@ class Interior(Method):
     def _cancelling(self, problem: KernelMatrixAdapter) -> tuple[Candidate, ...]:
         """Weights near those of the point under which all rows cancel, if there are some.
 
-        They are the nearest ones as measured by the weights themselves, so that small weights
-        change little. Where nothing separates, all rows that may have weight do, far inside.
+        Where nothing separates, all rows that may have weight do, far inside; those of quasi-
+        separated classes that may not are near 0 by then.
         """
-        point, rows = self.point, problem.rows
-        u = point.u
-        for _ in range(_CORRECTIONS):
-            weight = _STIFF * (u / u.max()) ** 2
-            nothing = np.zeros(point.x.size)
-            _, move = self._solved(weight, self.side.fall(nothing, u))
-            u = u - weight * move
-            if not u.min() > 0.0:
-                return ()
-        vector = problem.combine(_balanced(rows, self.statement.on_rows(u, rows)), precise=True)
-        return (Candidate(vector, vector.mass, precise=True),)
+        u, rows = self.point.u, problem.rows
+        for share in _SHARES:
+            cancel = self._nearest(np.where(u > share * u.max(), u, 0.0))
+            if cancel is not None:
+                q = _balanced(rows, self.statement.on_rows(cancel, rows))
+                vector = problem.combine(q, precise=True)
+                return (Candidate(vector, vector.mass, precise=True),)
+        return ()
 
-    def _solved(self, weight: Array, fall: Array) -> tuple[Array, Array]:
-        weights = RowWeights(self.statement, 1.0 / weight, np.zeros(0))
-        dx, move = self.side.factored(weights).direction(np.zeros(len(weight)), fall)
-        return dx, np.asarray(move)
+    def _nearest(self, u: Array) -> Array | None:
+        """The weights nearest to these under which all rows cancel; None: some are not positive.
+
+        Distances are measured by the weights themselves, so that small ones change little.
+        """
+        some = u > 0.0
+        for _ in range(_CORRECTIONS):
+            weight = np.maximum(_STIFF * (u / u.max()) ** 2, _NONE)
+            fall = self.side.fall(np.zeros(self.point.x.size), u)
+            weights = RowWeights(self.statement, 1.0 / weight, np.zeros(0))
+            _, move = self.side.factored(weights).direction(np.zeros(len(u)), fall)
+            u = np.where(some, u - weight * move, 0.0)
+            if not u[some].min() > 0.0:
+                return None
+        return u
 
 
 def is_small(problem: KernelMatrixAdapter) -> bool:
