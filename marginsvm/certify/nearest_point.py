@@ -175,8 +175,10 @@ def shortest_proof(problem: Certifiable, q: Array) -> Vector | None:
     short = np.zeros(q.size)
     short[support] = found.q
     vector = problem.combine(short, precise=True)
-    before = upper_bound(problem, problem.combine(q, precise=True))
-    return vector if upper_bound(problem, vector) <= max(before, SHORTEST_PROOF) else None
+    bound = upper_bound(problem, vector)
+    if bound <= SHORTEST_PROOF:
+        return vector
+    return vector if bound <= upper_bound(problem, problem.combine(q, precise=True)) else None
 
 
 def _rows_of_gram(G: Array) -> Array:

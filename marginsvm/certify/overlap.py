@@ -9,12 +9,22 @@ import numpy as np
 import scipy.sparse as sp
 
 from marginsvm._typing import Array
+from marginsvm.certify.bounds import upper_bound
 from marginsvm.certify.candidate import Candidate
 from marginsvm.certify.certifiable import Certifiable
 from marginsvm.certify.checker.overlap import nothing_separates
 from marginsvm.certify.nearest_point import shortest_proof
-from marginsvm.certify.tolerances import MAX_TWIN_NUMBERS, MAX_TWINS, SAME_FINGERPRINT
+from marginsvm.certify.tolerances import (
+    MAX_TWIN_NUMBERS,
+    MAX_TWINS,
+    SAME_FINGERPRINT,
+    SHORTEST_PROOF,
+)
 from marginsvm.rows import Vector, support_of
+
+# Rows beyond the width of a row that a proof on affinely independent ones has: the intercept's, and
+# that of weights that sum to 1.
+_SPARE = 2
 
 
 def overlap_is_proved(problem: Certifiable, vector: Vector) -> bool:
@@ -64,7 +74,13 @@ def decisive(problem: Certifiable, best: Candidate, others: Iterable[Candidate])
 
 
 def _sharpened(problem: Certifiable, proof: Candidate) -> Iterator[Candidate]:
-    """The candidate moved to few rows, where its norm is only rounding, and then itself."""
+    """The candidate moved to few rows, where its norm is only rounding, and then itself.
+
+    Itself first, if it has few rows already, and its norm is only rounding.
+    """
+    rows, vector = np.count_nonzero(problem.weights(proof.vector)), proof.vector
+    if rows <= problem.width + _SPARE and upper_bound(problem, vector) <= SHORTEST_PROOF:
+        yield proof
     short = None
     if problem.caps is None:  # few rows could not have all the weight
         short = shortest_proof(problem, problem.weights(proof.vector))

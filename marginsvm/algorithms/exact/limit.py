@@ -16,6 +16,7 @@ from marginsvm.certify.candidate import Candidate
 from marginsvm.certify.tolerances import DELICATE_MARGIN
 from marginsvm.fit import Algorithm, Progress, Stopping, play
 from marginsvm.fit.confirm import least_loss
+from marginsvm.fit.interrupts import let_interrupts_through
 from marginsvm.kernel_matrix import KernelMatrixAdapter
 
 # Relative gap of the soft margin: its predictor then is hardly better or worse than the best one,
@@ -55,12 +56,17 @@ def limit_of_soft_margins(
     C = 0.5 / problem.rows.total_weight / (least * problem.radius) ** 2
     soft, before = problem.softened(min(C, np.finfo(np.float64).max)), problem.work.passes
 
-    def spent(progress: Progress) -> bool:
-        return soft.work.passes - before > _PASSES
-
-    outcome = play(algorithm, soft, Stopping(tol=LOOSE, max_iter=_ROUNDS), spent)
-    best = outcome.progress.best
-    solved = outcome.status == "certified"
+    state, lower, upper, best = algorithm.start(soft), 0.0, np.inf, None
+    for _ in range(_ROUNDS):
+        let_interrupts_through()
+        state = algorithm.step(soft, state)
+        for candidate in algorithm.candidates(soft, state):
+            norm = soft.norm(candidate.vector)
+            upper, below = min(upper, candidate.upper(norm)), candidate.lower(norm) or 0.0
+            lower, best = (below, candidate) if below > lower else (lower, best)
+        solved = lower >= (1.0 - LOOSE) * upper  # no proof rests on it
+        if solved or soft.work.passes - before > _PASSES:
+            break
     found = [] if best is None else [_with_intercept(soft, best, _LIMIT if solved else _LARGE)]
     if solved:
         return tuple(found)

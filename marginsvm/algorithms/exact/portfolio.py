@@ -156,10 +156,9 @@ FIRST = (
         _HINGE,
     ),
     Rule(
-        "soft margin, no more rows than `few_rows`, no more features than examples, no more "
-        "products in a step than `inside`",
+        "soft margin, no more features than examples, no more numbers in all rows than `in_cache`",
         Interior,
-        lambda s, p: s.soft and s.rows <= p.few_rows and s.is_inside(p),
+        lambda s, p: s.soft and s.is_inside(p) and s.rows * s.width <= p.in_cache,
         lambda problem, p: Interior.start(problem),
         _POINTS,
     ),

@@ -42,6 +42,8 @@ class Portfolio:
     inside : int
         Products of numbers (examples times the square of features) in a step of interior points up
         to which they come first for the hinge loss: a few milliseconds.
+    in_cache : int
+        Numbers in all rows up to which they do for squared slack: 0.5 MB.
     direct, direct_sparse : int
         Features of dense and of sparse examples of two classes up to which the matrix of Newton's
         system is formed.
@@ -64,6 +66,7 @@ class Portfolio:
     hard_slack: float = 1e-3
     few_long: int = 10_000
     inside: int = 2**26
+    in_cache: int = 2**16
     direct: int = 1000
     direct_sparse: int = 500
     direct_classes: int = 1000

@@ -35,10 +35,8 @@ class Stage:
         The method that goes on where this one has outgrown its room.
     rounds : int
         How many rounds this method has played.
-    best : tuple of (float, float)
-        The best bounds that it has given (in radii).
     gap : float
-        The relative gap between them when it was last looked at.
+        The relative gap between its bounds when they were last looked at.
     """
 
     method: Method
@@ -46,7 +44,6 @@ class Stage:
     done: frozenset[tuple[str, str]] = frozenset()
     before: Method | None = None
     rounds: int = 0
-    best: tuple[float, float] = (0.0, np.inf)
     gap: float = np.inf
 
     @classmethod
@@ -103,14 +100,13 @@ class Stage:
 
     def _watched(self, problem: KernelMatrixAdapter) -> Stage:
         """The same, and slow if its bounds have hardly come nearer since they were looked at."""
-        lower, upper = self.best
-        for candidate in self.candidates:
-            norm = problem.norm(candidate.vector)
-            lower = max(lower, candidate.lower(norm) or 0.0)
-            upper = min(upper, candidate.upper(norm))
-        now = replace(self, rounds=self.rounds + 1, best=(lower, upper))
+        now = replace(self, rounds=self.rounds + 1)
         if now.rounds % _PERIOD:
             return now
+        norms = [problem.norm(candidate.vector) for candidate in self.candidates]
+        both = list(zip(self.candidates, norms, strict=True))
+        lower = max(candidate.lower(norm) or 0.0 for candidate, norm in both)
+        upper = min(candidate.upper(norm) for candidate, norm in both)
         gap = 1.0 - lower / upper if lower > 0.0 else 1.0
         turn = self.turn | Turn.SLOW if gap > _NEARER * self.gap else self.turn
         return replace(now, turn=turn, gap=gap)

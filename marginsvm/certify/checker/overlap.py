@@ -103,37 +103,41 @@ def _proves(
     ``rows`` are the examples, and the columns of q that belong to them.
     """
     examples, columns = rows
-    if len(examples) * X.shape[1] > _MAX_ENTRIES and not sp.issparse(X):
+    Z = _written_out(X, examples)
+    if Z is None:
         return False
-    X = sp.csr_array(X[examples], dtype=np.float64)
     if intercept:
-        X = sp.hstack([_shifted(X), np.ones((X.shape[0], 1))], format="csr")
-    X.eliminate_zeros()  # those that were stored, and those that shifts have left
-    X = X[:, np.flatnonzero(np.bincount(X.indices, minlength=X.shape[1]))]
-    if X.shape[0] * X.shape[1] <= _MAX_ENTRIES:
-        X = X[:, _without_sums_of_others(X.toarray())]
+        Z = np.column_stack([_shifted(Z), np.ones(len(Z))])
+    Z = Z[:, Z.any(axis=0)]
+    Z = Z[:, _without_sums_of_others(Z)]
     if n_classes == 2:
-        M = X.T @ sp.diags_array(np.where(codes[examples] == 1, 1.0, -1.0))
+        M: NDArray | None = Z.T * np.where(codes[examples] == 1, 1.0, -1.0)
     else:
-        M = _against_classes(X, codes[examples], columns, n_classes)
-    return has_exact_weights(sp.csr_array(M), q[rows])
+        M = _against_classes(Z, codes[examples], columns)
+    return M is not None and has_exact_weights(M, q[rows])
 
 
-def _shifted(X: sp.csr_array) -> sp.csr_array:
+def _written_out(X: Any, examples: NDArray) -> NDArray | None:
+    """Some examples without the features that none of them has; None where they are too many."""
+    if sp.issparse(X):
+        X = sp.csr_array(X[examples])
+        there = np.flatnonzero(np.bincount(X.indices, minlength=X.shape[1]))
+        X, examples = X[:, there], np.arange(len(examples))
+    if len(examples) * X.shape[1] > _MAX_ENTRIES:
+        return None
+    X = X[examples].toarray() if sp.issparse(X) else np.asarray(X)[examples]
+    return np.asarray(X, dtype=np.float64)
+
+
+def _shifted(X: NDArray) -> NDArray:
     """Shift some features to begin at 0, where that rounds nothing; the intercept makes up for it.
 
     The difference of two floats is a float if neither is more than twice the other (Sterbenz).
     """
-    X = X.tocsc()
-    full = np.flatnonzero(np.diff(X.indptr) == X.shape[0])
-    columns = X[:, full].toarray()
-    low, high = columns.min(axis=0), columns.max(axis=0)
+    low, high = X.min(axis=0), X.max(axis=0)
     same_sign = np.sign(low) * np.sign(high) > 0
     near = np.where(low > 0, high <= 2.0 * low, low >= 2.0 * high) & same_sign
-    shift = np.zeros(X.shape[1])
-    shift[full[near]] = low[near]
-    X.data = X.data - np.repeat(shift, np.diff(X.indptr))
-    return X.tocsr()
+    return X - np.where(near, low, 0.0)
 
 
 def _without_sums_of_others(X: NDArray) -> NDArray:
@@ -166,29 +170,32 @@ def _is_sum(x: NDArray, X: NDArray, factors: NDArray) -> bool:
     return not any(map(fsum, np.column_stack([-x, products]).tolist()))
 
 
-def _against_classes(X: Any, own: NDArray, other: NDArray, n_classes: int) -> sp.csr_array:
+def _against_classes(X: NDArray, own: NDArray, other: NDArray) -> NDArray | None:
     """Columns ``x (e_own - e_other)^T``, written out with the classes below each other.
 
-    The last class is left out: its entries are the negated sum of the others'.
+    The last class is left out: its entries are the negated sum of the others'. None: they are too
+    many.
     """
-    entries, d = X.tocoo(), X.shape[1]
-    example, feature = entries.coords
-    at = np.concatenate([own[example] * d + feature, other[example] * d + feature])
-    values = np.concatenate([entries.data, -entries.data])
-    shape = (n_classes * d, X.shape[0])
-    M = sp.coo_array((values, (at, np.tile(example, 2))), shape=shape)
-    return M.tocsr()[: (n_classes - 1) * d]
+    classes, codes = np.unique(np.concatenate([own, other]), return_inverse=True)
+    (n, d), each = X.shape, np.arange(len(X))
+    if len(classes) * d * n > _MAX_ENTRIES:
+        return None
+    M = np.zeros((len(classes), d, n))
+    M[codes[:n], :, each] = X
+    M[codes[n:], :, each] = -X
+    return M[:-1].reshape(-1, n)
 
 
-def has_exact_weights(M: sp.csr_array, q: NDArray) -> bool:
+def has_exact_weights(M: Any, q: NDArray) -> bool:
     """Whether some q*, all of whose weights are positive, solves ``M q* = 0``; True is a proof.
 
     Callers rely on all of them: rows with weight are said to overlap, and a gain to be positive.
     """
-    M = M[np.diff(M.indptr) > 0]
+    if sp.issparse(M):
+        M = M[np.diff(M.indptr) > 0]
     if M.shape[0] * len(q) > _MAX_ENTRIES:
         return False
-    A = _scaled(M.toarray())
+    A = _scaled(M.toarray() if sp.issparse(M) else M)
     if A is None:
         return False
     if len(A) == 0:  # the examples are all zeros: any weights solve it
@@ -215,4 +222,5 @@ def _scaled(A: NDArray) -> NDArray | None:
 def _distinct_equations(A: NDArray) -> NDArray:
     """Leave one of those rows that are equal or opposite to each other."""
     first = A[np.arange(len(A)), (A != 0).argmax(axis=1)]
-    return np.unique(A * np.sign(first)[:, None], axis=0)
+    A = A * np.sign(first)[:, None] + 0.0  # which makes 0 of -0
+    return A[list({row.tobytes(): i for i, row in enumerate(A)}.values())]
