@@ -161,6 +161,9 @@ FIRST = (
         lambda s, p: s.soft and s.is_inside(p) and s.rows * s.width <= p.in_cache,
         lambda problem, p: Interior.start(problem),
         _POINTS,
+        lambda problem, p, *near: (
+            _newton_near(problem, p, *near) if problem.n_rows > p.few_rows else None
+        ),
     ),
     Rule(
         "no more rows than `few_rows`", WorkingSet, lambda s, p: s.rows <= p.few_rows, _rows, _SETS
