@@ -64,7 +64,7 @@ def limit_of_soft_margins(
             norm = soft.norm(candidate.vector)
             upper, below = min(upper, candidate.upper(norm)), candidate.lower(norm) or 0.0
             lower, best = (below, candidate) if below > lower else (lower, best)
-        solved = lower >= (1.0 - LOOSE) * upper  # no proof rests on it
+        solved = best is not None and lower >= (1.0 - LOOSE) * upper  # no proof rests on it
         if solved or soft.work.passes - before > _PASSES:
             break
     found = [] if best is None else [_with_intercept(soft, best, _LIMIT if solved else _LARGE)]
