@@ -11,10 +11,12 @@ from sklearn.exceptions import ConvergenceWarning
 from marginsvm import (
     DualLpRegressor,
     MaxMarginClassifier,
+    MaxMarginClassifierCV,
     check_certificate,
     check_separability,
     check_separability_proof,
 )
+from marginsvm.rows import LpNorm
 
 # Rows and columns of zeros that are all stored, as a matrix has them whose entries were set to 0.
 STORED_ZEROS = sp.csr_array((np.zeros(3), [0, 1, 0], [0, 1, 2, 3]), (3, 2))
@@ -136,3 +138,28 @@ def test_soft_intervals_in_all_units(unit, C, rng):
             model.fit(X, y)
     else:
         assert check_certificate(fit(model, X, y), X, y)
+
+
+@pytest.mark.parametrize("C", [1e-6, 1.0, 1e6])
+def test_squared_slack_that_is_nothing_beside_the_rows(C):
+    """Weights of a soft margin sum to its inverse square, in radii: times rows, they overflow."""
+    rng = np.random.default_rng(0)
+    X = rng.integers(0, 2, (20, 4)) * [1e-71, 1e6, 1e14, 1e129]
+    y = np.arange(20) % 4
+    model = fit(MaxMarginClassifier(C=C, max_iter=20), X, y)
+    assert 0.0 < model.margin_ <= model.margin_bound_ < np.inf
+    assert check_certificate(model, X, y)
+
+
+def test_weights_and_units_whose_product_overflows_in_a_search(rng):
+    X, y = overlapping(rng, n=12)
+    weight = np.where(np.arange(12) % 3, 1e10, 1.0)
+    search = fit(MaxMarginClassifierCV(Cs=3, cv=2), X * 1e150, y, sample_weight=weight)
+    assert search.C_ > 0.0
+
+
+@pytest.mark.parametrize("p", [1.5, 1.1])
+def test_vectors_whose_squares_vanish_have_no_curvature(p):
+    diagonal, rank_one = LpNorm(p).curvature(np.full(3, 1e-200))
+    assert np.isfinite(diagonal).all()
+    assert np.isfinite(rank_one)

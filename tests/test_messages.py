@@ -326,6 +326,7 @@ def test_kernels_that_are_not_positive_semidefinite_are_named(cls, C, fit_interc
     centre = np.eye(100) - 0.01 * fit_intercept
     assert eigenvalue == pytest.approx(np.linalg.eigvalsh(centre @ K @ centre)[0], rel=0.01)
     assert "not positive semidefinite" in text
+    assert "(if it is 'rbf', X is too far from 0 for its digits: subtract the mean)" in text
     assert "fit_intercept" not in text
     assert make(cls, kernel="rbf", C=C, tol=1e-3).fit(X, y).status_ == "certified"
 

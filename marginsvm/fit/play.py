@@ -175,12 +175,13 @@ def _finite(
 ) -> list[tuple[Candidate, float]]:
     """Candidates and their norms, without those that are too long for float64.
 
-    A round whose model is too long, or all of whose candidates are, has diverged. A predictor that
-    a round has found besides its proof may be too long where the margin is next to nothing.
+    A round whose model is too long, or that leaves no proof, has diverged. A predictor that a round
+    has found besides its proof may be too long where the margin is next to nothing.
     """
     all_of = [(c, problem.norm(c.vector)) for c in algorithm.candidates(problem, state)]
     found = [(c, norm) for c, norm in all_of if np.isfinite(norm)]
-    if len(found) < len(all_of) and (not found or any(c.fallback for c, _ in all_of)):
+    proved = progress.proof is not None or any(c.upper(norm) < np.inf for c, norm in found)
+    if len(found) < len(all_of) and (not proved or any(c.fallback for c, _ in all_of)):
         raise ValueError(
             f"{type(algorithm).__name__} diverged in round {progress.n_iter + 1}: its vectors are "
             "too long for float64; choose a smaller step, if it has one, or scale X"

@@ -266,8 +266,8 @@ class KernelMatrixAdapter(ABC):
 
         With balanced rows, norms are those about the mean.
         """
-        squared = self._scale.lengths * self.radius**2
-        return float(np.average(squared, weights=self.rows.weights))
+        mean = float(np.average(self._scale.lengths, weights=self.rows.weights))
+        return mean * self.radius * self.radius
 
     @property
     def width(self) -> float:

@@ -79,7 +79,7 @@ class Scale:
             The radius where all rows are zero.
         """
         weights = _weights(rows)
-        with np.errstate(over="ignore", invalid="ignore"):
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
             longest = float((squared_norms + 0.5 / (C * np.minimum(weights, 1.0))).max())
         short = longest < LARGEST_NORM**-2 and 0.0 < tallest() < 1.0 / LARGEST_NORM
         if short or not longest < LARGEST_NORM**2:

@@ -66,7 +66,7 @@ class LpNorm:
     def curvature(self, u: Array) -> tuple[Array, float]:
         """The Hessian of ``|u|_q^2 / 2``: a diagonal, less a multiple of ``theta theta'``."""
         top, length = float(np.abs(u).max(initial=0.0)), self.dual.length(u)
-        if top == 0.0:
+        if length * length == 0.0:
             return np.zeros_like(u), 0.0
         diagonal = (np.abs(u) / top) ** (self.q - 2.0) * (top / length) ** (self.q - 2.0)
         return (self.q - 1.0) * diagonal, (self.q - 2.0) / length**2

@@ -114,7 +114,8 @@ def kernel_values(estimator: Any, X: Any, weight: NDArray) -> NDArray:
         return K.toarray() if sp.issparse(K) else np.asarray(K)
     gamma = _gamma(estimator.gamma, X, weight)
     params = {"gamma": gamma, "degree": estimator.degree, "coef0": estimator.coef0, **params}
-    return pairwise_kernels(X, X, metric=estimator.kernel, filter_params=True, **params)
+    with np.errstate(over="ignore"):  # distances of examples in float32, whose kernel is 0
+        return pairwise_kernels(X, X, metric=estimator.kernel, filter_params=True, **params)
 
 
 def _gamma(gamma: str | float, X: Any, weight: NDArray) -> float:

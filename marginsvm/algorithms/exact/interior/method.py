@@ -123,8 +123,9 @@ class Interior(Method):
     def _bounds(self, problem: KernelMatrixAdapter) -> tuple[Candidate, ...]:
         """What the predictor and the weights prove."""
         rows, u = problem.rows, self.statement.on_rows(self.point.u, problem.rows)
-        proof = problem.combine(_balanced(rows, u), precise=True)
-        w = self.side.predictor(self.point.x, proof)
+        unit = float(np.exp2(np.frexp(u.sum())[1]))  # weights of a sum near 1 overflow nowhere
+        proof = problem.combine(_balanced(rows, u / unit), precise=True)
+        w = self.side.predictor(self.point.x, unit * proof)
         margins = rows.margins(problem.scores(w))
         if problem.caps is not None:
             if rows.n_classes > 2:  # the best intercepts would take longer than a step
@@ -133,7 +134,7 @@ class Interior(Method):
             else:
                 offsets = problem.caps.offsets(rows, margins)
                 margins = margins + rows.expand(offsets[:, None] - offsets)
-            return hinge_candidates(problem, w, margins, proof)
+            return hinge_candidates(problem, w, margins, unit * proof)
         if problem.slack is not None:  # the slack that the weights give
             margins = margins + problem.slack * w.coef
         separator = Candidate(w, min_margin=rows.min_margin(rows.group_min(margins)))
