@@ -38,6 +38,7 @@ _LIMIT = "the limit of the soft margins as C grows, with nearly the least sum of
 _LARGE = "a soft margin with a large C, which was not solved to the end"
 
 
+@np.errstate(over="ignore", invalid="ignore")  # as in rounds of a fit
 def limit_of_soft_margins(
     algorithm: Algorithm, problem: KernelMatrixAdapter
 ) -> tuple[Candidate, ...]:
