@@ -26,6 +26,7 @@ from marginsvm.algorithms.compiled import intervals as loops
 from marginsvm.algorithms.dual_ascent import strong_convexity
 from marginsvm.algorithms.interval_ascent import IntervalAscent
 from marginsvm.certify.checker.infeasible import nothing_fits
+from marginsvm.certify.norm_bounds import measured_fit
 from marginsvm.kernel_matrix import LinearAdapter, LpNorm
 from marginsvm.rows import Intervals, OutputRows
 
@@ -717,3 +718,21 @@ def expected_failures(estimator):
 )
 def test_scikit_learn_checks(estimator, check):
     check(estimator)
+
+
+@pytest.mark.parametrize("C", [np.inf, 10.0])
+def test_the_best_predictor_of_all_epochs_is_kept(C, rng):
+    """Its error by the bounds that are known does not grow, as that of the last one does."""
+    X = rng.standard_normal((40, 8))
+    y = X @ rng.standard_normal(8) + rng.uniform(-1.0, 1.0, 40)
+    intervals, problem = Intervals(y - 1.5, y + 1.5), LinearAdapter(X, OutputRows((40,)), C)
+    algorithm = IntervalAscent(restart=False, random_state=0)
+    state, errors = algorithm.start(problem, intervals), [np.inf]
+    for _ in range(60):
+        state = algorithm.step(problem, intervals, state)
+        state = algorithm.measured(problem, intervals, state)
+        errors.append(state.error(state.fit))
+        assert errors[-1] <= errors[-2]
+        again = measured_fit(problem, intervals, state.fit.vector)
+        assert (again.norm, again.violation) == (state.fit.norm, state.fit.violation)
+    assert errors[-1] < 0.5 * errors[1]
