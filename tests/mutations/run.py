@@ -17,6 +17,7 @@ from __future__ import annotations
 import argparse
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -165,6 +166,8 @@ def report(mutations: list[Mutation], outcomes: list[str]) -> int:
 
 def main() -> int:
     """Run what is asked for."""
+    # tests interrupt fits; a process that a shell has put into the background ignores that
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
     parser.add_argument("--only", default="*", help="pattern of names, files or tests")
     parser.add_argument("--jobs", type=int, choices=(1, 2), default=1)
