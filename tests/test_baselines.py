@@ -3,7 +3,7 @@
 import numpy as np
 from helpers.estimators import overlapping, separable
 from helpers.games import game, rounds, unit_rows, written_out
-from helpers.hard import each_hard, lopsided, small, within
+from helpers.hard import each_hard, small, within
 from helpers.oracle import best_margin
 
 from marginsvm import BatchPerceptron, NormalizedKernelPerceptron, VonNeumannClassifier
@@ -27,18 +27,20 @@ def test_batch_perceptron_adds_the_worst_row(rng):
 
 def test_cotters_batch_perceptron_is_projected_and_averaged(rng):
     """Steps of 1 / sqrt(t), the unit ball, and the average of all rounds."""
-    X, y = lopsided(rng)
+    X, y = separable(rng, n=40)
     data = game(X, y)
     A = written_out(data, X, y)
-    w, total = np.zeros(A.shape[1]), np.zeros(A.shape[1])
+    w, total, outside = np.zeros(A.shape[1]), np.zeros(A.shape[1]), 0
     for t, state in enumerate(rounds(BatchPerceptron(steps="cotter"), data, 60), start=1):
         row = A[np.argmin(A @ w)] if t > 1 else A.mean(axis=0)  # at w = 0 all are equally bad
         w = w + row / np.sqrt(t)
+        outside += np.linalg.norm(w) > 1.0
         w /= max(1.0, np.linalg.norm(w))
         total += w
         np.testing.assert_allclose(state.w.image, w, atol=1e-12)
         np.testing.assert_allclose(state.average.image, total / t, atol=1e-12)
         np.testing.assert_allclose(state.mass, state.w.coef.sum())
+    assert outside > 10
 
 
 @each_hard
