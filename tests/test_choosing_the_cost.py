@@ -359,8 +359,10 @@ def test_a_path_with_the_hinge_loss_is_that_loss(rng):
     for C, margin, bound in zip(path.Cs, path.margins, path.margin_bounds, strict=True):
         alone = MaxMarginClassifier(C=C, loss="hinge").fit(X, y)
         np.testing.assert_allclose([margin, bound], alone.margin_, rtol=3e-6)
-    with pytest.raises(ValueError, match="two classes"):
-        margin_path(X, np.arange(80) % 3, Cs=[1.0], loss="hinge")
+    y = np.arange(80) % 3
+    path = margin_path(X, y, Cs=[1.0], loss="hinge")
+    alone = MaxMarginClassifier(C=1.0, loss="hinge").fit(X, y)
+    np.testing.assert_allclose(path.margins, alone.margin_, rtol=3e-6)
 
 
 @pytest.mark.parametrize(
@@ -401,10 +403,12 @@ def test_folds_with_the_hinge_loss_score_as_svc_does(rng):
     assert np.abs(clf.scores_ - np.transpose(peers)).max() <= 1.5 / 120
 
 
-def test_folds_with_the_hinge_loss_are_for_two_classes(rng):
+def test_folds_with_the_hinge_loss_of_many_classes(rng):
     X, y = uneven(rng, k=3)
-    with pytest.raises(ValueError, match="loss='hinge' is for two classes, but y has 3"):
-        MaxMarginClassifierCV(loss="hinge").fit(X, y)
+    clf = MaxMarginClassifierCV(Cs=[0.1, 1.0], cv=3, loss="hinge").fit(X, y)
+    alone = MaxMarginClassifier(C=clf.C_, loss="hinge").fit(X, y)
+    np.testing.assert_allclose(clf.margin_, alone.margin_, rtol=3e-6)
+    assert check_certificate(clf, X, y)
 
 
 @pytest.mark.parametrize(
