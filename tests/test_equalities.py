@@ -113,7 +113,9 @@ def test_integer_weights_are_copies(cls, C, rng):
     max_iter, assert_equal = (3000, assert_same_optimum) if draws(cls) else (30, assert_same)
     estimator = make(cls, max_iter=max_iter, C=C)
     copies = fit(clone(estimator), np.repeat(X, weight, axis=0), np.repeat(y, weight))
-    assert_equal(fit(estimator, X, y, sample_weight=weight), copies, X=X)
+    # copies are more rows, for which the exact solver may take another method
+    rounds = {"rounds": False} if cls.__name__ == "MaxMarginClassifier" else {}
+    assert_equal(fit(estimator, X, y, sample_weight=weight), copies, X=X, **rounds)
 
 
 @over_with(WITH_KERNELS, form=[np.asarray, sp.csr_array])
