@@ -157,7 +157,9 @@ class DeviceRows:
         low, high = self.extremes()
         mean = 0.0 if self.mean is None else self.mean
         top = float(max(np.abs(low - mean).max(), np.abs(high - mean).max())) or 1.0
-        return top**2 * self._sums(lambda x: (self.place.xp.abs(x) / top) ** q) ** (2.0 / q)
+        relative = self._sums(lambda x: (self.place.xp.abs(x) / top) ** q) ** (2.0 / q)
+        with np.errstate(over="ignore"):  # infinite, as with q = 2
+            return np.asarray(np.square(np.float64(top)) * relative)
 
     def extremes(self) -> tuple[Array, Array]:
         """Smallest and largest value of each feature, no mean being subtracted, in float64."""
