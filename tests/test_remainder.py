@@ -1,4 +1,4 @@
-"""What the finite coefficients of a regression without an estimate are: limits of a penalty path."""
+"""The finite coefficients of a regression without an estimate: limits of a penalty path."""
 
 import warnings
 
