@@ -76,7 +76,7 @@ class Separability:
     family : {"binomial", "multinomial", "poisson"}
     fit_intercept : bool
         As asked.
-    used : ndarray of bool, shape (n_samples,)
+    used : ndarray of shape (n_samples,), bool
         Examples that count: those of positive weight, and with trials.
     reason : str
         Why the kind is undecided, or what is true up to rounding only; or an empty string.
