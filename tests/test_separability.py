@@ -311,7 +311,7 @@ def test_not_separable_with_a_proof(name, fit_intercept, kernel):
     assert answer.coef is None
     assert check_certificate(answer.estimator, X, y)
     np.testing.assert_allclose(answer.weights.sum(), 1.0)
-    assert repr(answer).startswith(("No separation", "Not separable: "))
+    assert repr(answer).startswith(("No separation", "Quasi-complete separation", "Not separable"))
 
 
 def test_proof_spelled_out():
