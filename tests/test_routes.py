@@ -27,7 +27,7 @@ PAGE = Path(__file__).parents[1] / "docs" / "exact_solver.md"
 ROUTES = {
     "few rows": ("certified", "working set of rows 1", 2.0),
     "few rows, overlap": ("no_margin", "working set of rows 1", 2.0),
-    "few rows, soft": ("certified", "interior points 2", 4.0),
+    "few rows, soft": ("certified", "interior points 2", 6.0),
     "few rows, soft, wide": ("certified", "working set of rows 1", 2.0),
     "few rows, four classes": ("certified", "working set of rows 1", 4.0),
     "hinge, classes": ("certified", "interior points 2", 62.0),
@@ -40,11 +40,11 @@ ROUTES = {
     "rbf, hard": ("certified", "working set of rows 2", 0.3),
     "rbf, three classes": ("certified", "working set of examples 2", 53.1),
     "rbf, outgrown": ("certified", "working set of rows 1, working set of examples 5", 46.4),
-    "rbf, hard, outgrown": ("stalled", "working set of rows 11", 0.6),
+    "rbf, hard, outgrown": ("certified", "working set of rows 1, interior points 1", 6.6),
     "rbf, next to a separator": (
         "certified",
         "working set of examples 1, working set of rows 9",
-        86.0,
+        89.3,
     ),
     "wide": ("certified", "working set of rows 1", 2.0),
     "soft": ("certified", "Newton 2", 6.1),

@@ -308,4 +308,5 @@ NEXT: dict[tuple[type[Method], Turn], tuple[Handover, ...]] = {
     (Examples, Turn.FEW): (_FEW_LEFT,),
     (Method, Turn.STALLED): (_INSIDE,),
     (Method, Turn.SLOW): (_INSIDE,),
+    (Method, Turn.ENDED): (_INSIDE,),
 }
