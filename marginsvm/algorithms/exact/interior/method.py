@@ -133,7 +133,7 @@ class Interior(Method):
         needs. A step or two after all weights prove a gap, these few prove it, too.
         """
         now, proved = replace(self, point=self.point.refreshed(self.side)), False
-        for u in (now.point.at_its_ends(), now.point.u):
+        for u in (now.point.at_its_ends(self.statement), now.point.u):
             found = now._bounds(problem, u)
             lower, upper = best_bounds(problem, found)
             proved = lower >= (1.0 - tol) * upper
