@@ -16,9 +16,9 @@ from marginsvm.fit.progress import came_nearer
 from marginsvm.kernel_matrix import KernelMatrixAdapter
 from marginsvm.rows import Vector
 
-# Looks at bounds, one every ``patience`` rounds, after which their gap is compared with what it was,
-# and the share that may be left: most methods that end at all need no more than 40 rounds, and
-# those that stall leave nearly all.
+# Looks at bounds, one every ``patience`` rounds, after which their gap is compared with what it
+# was, and the share that may be left: most methods that end at all need no more than 40 rounds,
+# and those that stall leave nearly all.
 _LOOKS, _NEARER = 4, 0.5
 
 
