@@ -253,7 +253,7 @@ _INSIDE = Handover(
     "few unknowns on one side",
     Interior,
     lambda s, p, state: s.small and not isinstance(state, Interior),
-    lambda problem, p, state: Interior.start(problem),
+    lambda problem, p, state: None if problem.flaw() else Interior.start(problem),
     _POINTS,
 )
 

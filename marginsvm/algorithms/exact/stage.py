@@ -6,7 +6,6 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from marginsvm.algorithms.exact.interior.method import Interior
 from marginsvm.algorithms.exact.method import Method, Turn, best_bounds
 from marginsvm.algorithms.exact.portfolio import FIRST, NEXT
 from marginsvm.algorithms.exact.rules import Handover
@@ -89,12 +88,8 @@ class Stage:
 
     @property
     def nearer(self) -> bool:
-        """Whether the method has come nearer to a solution, although bounds may not show it.
-
-        Those of interior points, which are the last to try, show it within some rounds.
-        """
-        last = Turn.STALLED in self.turn and isinstance(self.method, Interior)
-        return Turn.NEARER in self.turn and not last
+        """Whether the method has come nearer to a solution, although bounds may not show it."""
+        return Turn.NEARER in self.turn
 
     def advance(self, problem: KernelMatrixAdapter, tol: float, portfolio: Portfolio) -> Stage:
         """The stage after one more round; the same object if nothing is left to do."""
@@ -130,9 +125,11 @@ class Stage:
         if handover is None:
             return self
         method = handover.begin(problem, portfolio, self.method)
+        done = self.done | {handover.key}
+        if method is None:
+            return replace(self, done=done)._following(problem, portfolio)
         before = self.method if handover.returns else None
-        now = Stage(method, method.begun, self.done | {handover.key}, before)
-        return now._following(problem, portfolio)
+        return Stage(method, method.begun, done, before)._following(problem, portfolio)
 
     def _handover(self, problem: KernelMatrixAdapter, portfolio: Portfolio) -> Handover | None:
         """The first handover that applies, if there is one."""

@@ -90,7 +90,7 @@ class Interior(Method):
         """Some steps, and the bounds of where they end."""
         if self.ended:
             return self, Turn.ENDED
-        now, promised = self, False
+        now = self
         for step in range(_ROUND + _MORE):
             let_interrupts_through()
             now, last = now._stepped(), step + 1 >= _ROUND
@@ -99,10 +99,7 @@ class Interior(Method):
                 now, on_few, proved = now._with_bounds(problem, tol)
                 if on_few or now.ended or (last and not proved):
                     break
-        if now.ended:
-            return now, Turn.STALLED
-        # near the end, bounds show whether it still comes nearer, unless rounding hides it
-        return now, Turn.GO_ON if promised else Turn.NEARER
+        return now, Turn.STALLED if now.ended else Turn.NEARER
 
     def _stepped(self) -> Interior:
         """One step, unless rounding has left nothing of its system."""
@@ -150,8 +147,7 @@ class Interior(Method):
         margins = rows.margins(problem.scores(w))
         if problem.caps is not None:
             if rows.n_classes > 2:  # the best intercepts would take longer than a step
-                nothing = rows.margins(np.zeros(rows.score_shape))
-                margins = nothing + self.statement.on_rows(self.point.margins, rows)
+                margins = margins + self.statement.on_rows(self.side.of_free(self.point.x), rows)
             else:
                 offsets = problem.caps.offsets(rows, margins)
                 margins = margins + rows.expand(offsets[:, None] - offsets)
