@@ -1,5 +1,6 @@
 """Interior points: the method that always ends, by itself, against oracles that share no code."""
 
+import pickle
 import warnings
 
 import numpy as np
@@ -238,3 +239,11 @@ def test_the_support_is_that_of_the_solution(seed, C, loss):
         known = SVC(kernel="precomputed", C=np.inf, tol=1e-9).fit(K, y).support_
     assert len(np.setxor1d(support, known)) <= 2  # examples with next to no weight
     assert len(support) < len(y)
+
+
+def test_stored_fits_do_not_hold_the_data(rng):
+    X = rng.normal(size=(2000, 30))
+    y = (X[:, 0] + rng.normal(size=2000) > 0).astype(int)
+    model = fitted(X, y, C=1.0, loss="hinge", warm_start=True, max_iter=2)
+    assert model.certificate_.route == (("interior points", 2),)
+    assert len(pickle.dumps(model)) < X.nbytes

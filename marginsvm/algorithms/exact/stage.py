@@ -29,9 +29,9 @@ class Stage:
     ----------
     method : Method
         Its state.
-    turn : Turn
-        What its last round has found.
-    done : frozenset of (str, str)
+    found : int
+        What its last round has found, a ``Turn``, as a number that every file format stores.
+    done : tuple of (str, str)
         The handovers that the fit has been through, which it does not repeat: methods and names.
     before : Method or None
         The method that goes on where this one has outgrown its room.
@@ -44,8 +44,8 @@ class Stage:
     """
 
     method: Method
-    turn: Turn = Turn.GO_ON
-    done: frozenset[tuple[str, str]] = frozenset()
+    found: int = Turn.GO_ON.value
+    done: tuple[tuple[str, str], ...] = ()
     before: Method | None = None
     best: tuple[float, float] = (0.0, np.inf)
     rounds: int = 0
@@ -79,12 +79,17 @@ class Stage:
     @classmethod
     def of(cls, method: Method) -> Stage:
         """A method that begins."""
-        return cls(method, method.begun)
+        return cls(method, method.begun.value)
 
     @property
     def candidates(self) -> tuple[Candidate, ...]:
         """Those of the last round."""
         return self.method.candidates
+
+    @property
+    def turn(self) -> Turn:
+        """What the last round has found."""
+        return Turn(self.found)
 
     @property
     def nearer(self) -> bool:
@@ -96,7 +101,7 @@ class Stage:
         stage = self._following(problem, portfolio)
         while True:
             method, turn = stage.method.advance(problem, tol)
-            now = replace(stage, method=method, turn=turn)
+            now = replace(stage, method=method, found=turn.value)
             if method is not stage.method:
                 return now._watched(problem, portfolio)
             stage = now._following(problem, portfolio)
@@ -110,12 +115,12 @@ class Stage:
             return now
         lower, upper = best = best_bounds(problem, self.candidates, self.best)
         turn = now.turn if came_nearer(self.best, best) else now.turn | Turn.STALLED
-        now = replace(now, best=best, turn=turn)
+        now = replace(now, best=best, found=turn.value)
         if now.rounds % (_LOOKS * portfolio.patience):
             return now
         gap = 1.0 - lower / upper if lower > 0.0 else 1.0
         turn = now.turn | Turn.SLOW if gap > _NEARER * self.gap else now.turn
-        return replace(now, turn=turn, gap=gap)
+        return replace(now, found=turn.value, gap=gap)
 
     def _following(self, problem: KernelMatrixAdapter, portfolio: Portfolio) -> Stage:
         """The stage of the next round: this one, or that of a method that takes over."""
@@ -125,11 +130,11 @@ class Stage:
         if handover is None:
             return self
         method = handover.begin(problem, portfolio, self.method)
-        done = self.done | {handover.key}
+        done = (*self.done, handover.key)
         if method is None:
             return replace(self, done=done)._following(problem, portfolio)
         before = self.method if handover.returns else None
-        return Stage(method, method.begun, done, before)._following(problem, portfolio)
+        return Stage(method, method.begun.value, done, before)._following(problem, portfolio)
 
     def _handover(self, problem: KernelMatrixAdapter, portfolio: Portfolio) -> Handover | None:
         """The first handover that applies, if there is one."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -48,7 +48,8 @@ class Interior(Method):
     statement : Statement
         The problem.
     side : Side
-        The side on which its systems are solved.
+        The side on which its systems are solved. It holds the data, so that a state which was
+        stored comes back without it, and the next round makes it anew.
     point : Point
         The iterate.
     candidates : tuple of Candidate
@@ -86,11 +87,14 @@ class Interior(Method):
         side, q = _side_of(problem, statement), _begun(problem.rows)
         return cls(statement, side, Point.first(side, statement, statement.flat(q)))
 
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "side": None}
+
     def advance(self, problem: KernelMatrixAdapter, tol: float) -> tuple[Interior, Turn]:
         """Some steps, and the bounds of where they end."""
         if self.ended:
             return self, Turn.ENDED
-        now = self
+        now = replace(self, side=self.side or _side_of(problem, self.statement))
         for step in range(_ROUND + _MORE):
             let_interrupts_through()
             now, last = now._stepped(), step + 1 >= _ROUND
