@@ -110,7 +110,7 @@ def test_every_handover_is_made():
     made = set()
     for name in CASES:
         state = fitted(name)._progress.state
-        made |= getattr(state, "stage", state).done
+        made.update(getattr(state, "stage", state).done)
     assert made == {handover.key for handovers in NEXT.values() for handover in handovers}
 
 
