@@ -238,8 +238,7 @@ def test_a_second_interrupt_does_not_wait(rng):
         calls.append(len(A))
         for _ in range(2):
             signal.raise_signal(signal.SIGINT)
-        calls.append("this is not reached")
-        raise AssertionError
+        raise AssertionError("this is not reached")
 
     estimator = make(MomentumMarginClassifier, kernel=kernel)
     with pytest.raises(KeyboardInterrupt):

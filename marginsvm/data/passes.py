@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from functools import reduce
-from itertools import combinations
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -200,63 +199,6 @@ def second_moments(rows: Rows, blocks: Iterable[Block], weight: Array, centre: C
     return H
 
 
-def second_moments_of_classes(
-    rows: Rows,
-    blocks: Iterable[Block],
-    weight: Array,
-    linked: Array | None,
-    centre: Centre,
-    radius: float,
-) -> Array:
-    """``A' D A`` of more than two classes, with a constant feature if balanced.
-
-    Beside the rows of an example i against its own class, the differences of its scores for other
-    classes j and l are weighed, by ``linked_ij linked_il / 2``. That is what rows whose weights
-    share a cap come to: the more of it is reached, the more of the weight only moves between them.
-    """
-    k, H, has = rows.n_classes, np.zeros(()), _have_weight(weight, linked)
-    for block, X in blocks:
-        d, codes = X.shape[1] + rows.balanced, rows.codes[block]
-        H = np.zeros((k, d, k, d)) if H.ndim == 0 else H
-        size = max(1, WRITTEN_OUT // d)
-        for c in np.unique(codes):
-            members = np.flatnonzero((codes == c) & has[block])
-            for i in range(0, len(members), size):
-                some = members[i : i + size]
-                x = centre.written_out(X[some]) / radius
-                x = np.column_stack([x, np.ones(len(x))]) if rows.balanced else x
-                _add_pairs(H, int(c), x, 0.5 * weight[block][some])
-                if linked is not None:
-                    _add_linked(H, x, linked[block][some])
-    return H.reshape(k * d, k * d)
-
-
-def _add_pairs(H: Array, c: int, x: Array, weight: Array) -> None:
-    """Add the rows of examples of class c against every other class."""
-    own = np.zeros((x.shape[1], x.shape[1]))
-    for j in np.flatnonzero(weight.any(axis=0)):
-        few = np.flatnonzero(weight[:, j])
-        pairs = (x[few] * weight[few, j, None]).T @ x[few]
-        H[c, :, j] -= pairs
-        H[j, :, c] -= pairs
-        H[j, :, j] += pairs
-        own += pairs
-    H[c, :, c] += own
-
-
-def _add_linked(H: Array, x: Array, linked: Array) -> None:
-    """Add the differences of the scores of examples for pairs of other classes."""
-    for j, m in combinations(np.flatnonzero(linked.any(axis=0)), 2):
-        both = 0.5 * linked[:, j] * linked[:, m]
-        some = np.flatnonzero(both)
-        if len(some):
-            pair = (x[some] * both[some, None]).T @ x[some]
-            H[j, :, m] -= pair
-            H[m, :, j] -= pair
-            H[j, :, j] += pair
-            H[m, :, m] += pair
-
-
 def curvature(
     rows: Rows,
     blocks: Iterable[Block],
@@ -269,7 +211,7 @@ def curvature(
     """``V^T X`` and the sum of V, for coefficients V of weight times what W adds to margins.
 
     Examples without weight are not read, where there are many. For ``linked``, see
-    ``second_moments_of_classes``.
+    ``moments``.
     """
 
     def of(index: Array | slice, X: Any) -> tuple[Array, Array]:
@@ -282,7 +224,7 @@ def curvature(
         return times(V.T.astype(X.dtype, copy=False), X), V.sum(axis=0)
 
     image, total = np.zeros(W.shape), np.zeros(W.shape[:-1])
-    for part in _with_weight(blocks, _have_weight(weight, linked), centre):
+    for part in _with_weight(blocks, have_weight(weight, linked), centre):
         more = of(*part)
         image += more[0]
         total += more[1]
@@ -294,7 +236,7 @@ def squares(
 ) -> tuple[Array, Array, Array]:
     """``T^T X^2``, ``T^T X`` and the sum of T, the weights of the squares of each class' scores."""
     found: list[tuple[Array, Array, Array]] = []
-    for index, X in _with_weight(blocks, _have_weight(weight, linked), centre):
+    for index, X in _with_weight(blocks, have_weight(weight, linked), centre):
         T = squared_adjoint(rows, weight[index], linked, index)
         squared = X * X if is_dense(X) else _squared(X)
         found.append((times(T.T, squared), times(T.T, X), T.sum(axis=0)))
@@ -305,7 +247,7 @@ def squares(
 def squared_adjoint(
     rows: Rows, weight: Array, linked: Array | None, index: Array | slice = slice(None)
 ) -> Array:
-    """``Rows.squared_adjoint`` with links; see ``second_moments_of_classes``."""
+    """``Rows.squared_adjoint`` with links; see ``moments``."""
     T = rows.squared_adjoint(weight, index)
     if linked is not None:
         B = linked[index]
@@ -322,7 +264,7 @@ def _squared(X: Any) -> Any:
     return X * X if is_dense(X) else type(X)((X.data**2, X.indices, X.indptr), shape=X.shape)
 
 
-def _have_weight(weight: Array, linked: Array | None) -> Array:
+def have_weight(weight: Array, linked: Array | None) -> Array:
     """Whether examples have weight, which may be negative: a change."""
     has = weight != 0 if weight.ndim == 1 else weight.any(axis=1)
     return np.asarray(has if linked is None else has | linked.any(axis=1))

@@ -10,7 +10,7 @@ import numpy as np
 
 from marginsvm._cached import cached_property
 from marginsvm._typing import Array
-from marginsvm.data import passes
+from marginsvm.data import moments, passes
 from marginsvm.data.centred import CentredExamples
 from marginsvm.data.memory import MemoryStore, Store
 from marginsvm.data.passes import Centre
@@ -31,7 +31,7 @@ class LinearCurvature:
     weight : ndarray of shape rows.shape
         Non-negative weights of the rows, the diagonal of D.
     linked : ndarray of shape rows.shape or None
-        More than two classes, whose rows share a cap: see ``passes.second_moments_of_classes``.
+        More than two classes, whose rows share a cap: see ``moments.second_moments_of_classes``.
         None: D is diagonal.
     work : Work
         Counter of passes.
@@ -101,7 +101,7 @@ class LinearCurvature:
             H = self._examples.second_moments(self._weight)
             return H if self._rows.balanced else H[:-1, :-1]
         work = partial(
-            passes.second_moments_of_classes,
+            moments.second_moments_of_classes,
             centre=self._examples.centre,
             radius=self._examples.radius,
         )

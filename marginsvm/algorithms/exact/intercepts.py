@@ -46,11 +46,20 @@ class ClassPairs:
         return _laplacian(np.bincount(self.own * k + self.other, weight, k * k).reshape(k, k))
 
 
-def intercept_curvature(rows: Rows, weight: Array) -> Array:
-    """Second derivatives of the weighted squares of margins in the intercepts of the scores."""
+def intercept_curvature(rows: Rows, weight: Array, linked: Array | None = None) -> Array:
+    """Second derivatives of the weighted squares of margins in the intercepts of the scores.
+
+    For ``linked``, see ``capabilities.curvature``.
+    """
     if rows.n_classes == 2:
         return np.asarray(weight.sum())
-    return _laplacian(rows.group_sum(np.broadcast_to(weight, rows.shape)))
+    L = _laplacian(rows.group_sum(np.broadcast_to(weight, rows.shape)))
+    return L if linked is None else L + curvature_of_links(linked)
+
+
+def curvature_of_links(linked: Array) -> Array:
+    """The part of scores that are held against each other, of shape (n, k), see ``Slack``."""
+    return _laplacian(np.triu(linked.T @ linked, 1))
 
 
 def _laplacian(table: Array) -> Array:

@@ -188,10 +188,10 @@ class Newton(Method):
             move = np.where(np.isfinite(self.margins), -self.margins, 0.0)
             return -1.0 * self.w, -self.b, move, self.system
         z, shift, system = self.proof - self.w, np.zeros(self.b.shape), self.system
-        weight, _ = self.slack.curvature(self.margins, self.weights)
-        if weight.any():
+        weight, linked = self.slack.curvature(self.margins, self.weights)
+        if weight.any() or (linked is not None and linked.any()):
             lost = self.fell <= _NO_EFFECT * min(self.gap, self.objective)
             if lost and system.by_passes and z.image.size <= _UNKNOWNS:
                 system = Direct()
-            z, shift, system = system.direction(problem, weight, z)
+            z, shift, system = system.direction(problem, weight, z, linked)
         return z, shift, problem.rows.moves(problem.scores(z) + shift), system

@@ -12,18 +12,19 @@ import numpy as np
 
 from marginsvm._rounding import UNIT
 from marginsvm._typing import Array
-from marginsvm.algorithms.exact.intercepts import ClassPairs, InterceptSystem
+from marginsvm.algorithms.exact.intercepts import ClassPairs, InterceptSystem, curvature_of_links
 
 # Steps of a line search at most; a bracket that is halved so often is down to one number.
 _SEARCH_STEPS = 80
 # Newton steps for the intercepts of more than two classes.
 _INTERCEPT_STEPS = 30
+# Damping of such a step, for a force and intercepts of size 1: where caps make the cost linear,
+# curvature says nothing.
+_DAMPED = 1e-3
 # Change of a step length, relative to it, that is rounding.
 _NO_STEP = 1e-15
 # A sum of weights that cancel, relative to the sum of their sizes, that is rounding.
 _CANCELLED = 1e-15
-# Curvature, relative to that of the free rows without their caps, that is rounding.
-_FLAT = 1e-12
 
 
 @dataclass(frozen=True)
@@ -77,7 +78,7 @@ class Pieces:
             if same or abs(force) <= self._rounding(move, u, slope):
                 break
             low, high = (t, high) if force > 0.0 else (low, t)
-            curvature = square + self._left(float(np.vdot(bent, free)), move, free, full)
+            curvature = square + self._along(bent, move, free, full)
             if curvature <= 0.0 and not full.any():  # the force is rounding
                 break
             step, last = t + force / curvature if curvature > 0.0 else np.nan, (free, full)
@@ -95,22 +96,25 @@ class Pieces:
         b, at = np.zeros(classes.n_classes), self
         largest = float((self.raw * self.s).max(initial=0.0))
         for _ in range(_INTERCEPT_STEPS):
-            step = at._intercept_step(classes)
-            if np.abs(step).max() <= UNIT * max(float(np.abs(b).max()), largest):
+            size = max(float(np.abs(b).max()), largest)
+            step = at._intercept_step(classes, size)
+            if np.abs(step).max() <= UNIT * size:
                 break
             b = b + step
             move = classes.moves(b).reshape(self.raw.shape)
             at = replace(self, raw=self.raw - move / self.s)
         return b
 
-    def _intercept_step(self, classes: ClassPairs) -> Array:
+    def _intercept_step(self, classes: ClassPairs, size: float) -> Array:
         """One Newton step, shorter where that is needed; 0 where weights are balanced."""
         u, free, full = self.weights(self.raw)
         force = classes.imbalance(u.ravel())
         most = np.abs(force).max()
         if most <= UNIT * np.sqrt(u.size) * u.sum():
             return np.zeros(len(force))
-        H = classes.curvature((free / self.s).ravel()) - self._coupling(classes, free, full)
+        H = self._in_intercepts(classes, free, full)
+        if full.any():
+            H.flat[:: len(H) + 1] += _DAMPED * most / size
         step = InterceptSystem.of(H).solve(force)
         move = classes.moves(step).reshape(u.shape)
         left = classes.imbalance(self.weights(self.raw - move / self.s)[0].ravel())
@@ -122,21 +126,21 @@ class Pieces:
             return 0.0
         return _CANCELLED * (float(np.vdot(np.abs(move), u)) + abs(slope))
 
-    def _left(self, curvature: float, move: Array, free: Array, full: Array) -> float:
-        """Curvature along a line that is left of the rows' own."""
-        return curvature
+    def _along(self, bent: Array, move: Array, free: Array, full: Array) -> float:
+        """Second derivative along a line; ``bent`` is move squared, over s."""
+        return float(np.vdot(bent, free))
 
-    def _coupling(self, classes: ClassPairs, free: Array, full: Array) -> Array | float:
-        """What is missing from the rows' own second derivatives in the intercepts."""
-        return 0.0
+    def _in_intercepts(self, classes: ClassPairs, free: Array, full: Array) -> Array:
+        """Second derivatives in the intercepts."""
+        return classes.curvature(free / self.s)
 
 
 @dataclass(frozen=True)
 class SharedPieces(Pieces):
     """All rows of some examples, in a line for each of these, with a cap on their sum.
 
-    Where an example's weights reach their cap, they move so that their sum does not: of the
-    derivatives a = 1/s of the free ones, ``a a' / sum(a)`` is subtracted from ``diag(a)``.
+    Where an example's weights reach their cap, they move against each other: two free ones with
+    the weight ``a_j a_l / sum(a)``, for a = 1/s of these.
     """
 
     def weights(self, raw: Array) -> tuple[Array, Array, Array]:
@@ -144,24 +148,29 @@ class SharedPieces(Pieces):
         u, cap = np.maximum(raw, 0.0), self._each(self.cap)
         full = u.sum(axis=1) > cap[:, 0]
         if full.any():  # all fall by as much, but for those that reach 0
-            raw = raw[full]
-            top = -np.sort(-raw, axis=1)
+            below = raw[full] - raw[full].max(axis=1, keepdims=True)  # at most 0: no overflow
+            top = -np.sort(-np.maximum(below, -2.0 * cap[full]), axis=1)
             fall = (np.cumsum(top, axis=1) - cap[full]) / np.arange(1, raw.shape[1] + 1)
             last = np.count_nonzero(top > fall, axis=1) - 1
-            u[full] = np.maximum(raw - fall[np.arange(len(raw)), last, None], 0.0)
+            u[full] = np.maximum(below - fall[np.arange(len(top)), last, None], 0.0)
         return u, u > 0.0, full
 
     def _each(self, values: Array | float) -> Array:
         """A column with the value of each example."""
         return np.broadcast_to(values, (len(self.raw), 1))
 
-    def _left(self, curvature: float, move: Array, free: Array, full: Array) -> float:
-        a = free[full] / self._each(self.s)[full]
-        left = curvature - float(np.sum((a * move[full]).sum(axis=1) ** 2 / a.sum(axis=1)))
-        return left if left > _FLAT * curvature else 0.0
+    def _along(self, bent: Array, move: Array, free: Array, full: Array) -> float:
+        a, m = self._of_full(free, full), move[full]
+        about = m - (np.sum(a * m, axis=1) / a.sum(axis=1))[:, None]
+        about[np.abs(about) <= 4.0 * UNIT * np.abs(m)] = 0.0  # rounding
+        return float(np.vdot(bent, free & ~full[:, None]) + np.vdot(a * about, about))
 
-    def _coupling(self, classes: ClassPairs, free: Array, full: Array) -> Array | float:
-        a = free[full] / self._each(self.s)[full]
-        total, V = a.sum(axis=1), -a
-        V[np.arange(len(V)), classes.own[:: a.shape[1]][full]] = total
-        return np.asarray(0.5 * (1.0 - _FLAT) * V.T @ (V / total[:, None]))
+    def _in_intercepts(self, classes: ClassPairs, free: Array, full: Array) -> Array:
+        a = self._of_full(free, full)
+        linked = a / np.sqrt(a.sum(axis=1, keepdims=True))
+        own = classes.curvature(((free & ~full[:, None]) / self.s).ravel())
+        return own + curvature_of_links(linked)
+
+    def _of_full(self, free: Array, full: Array) -> Array:
+        """1/s of the free rows of examples that have reached their caps."""
+        return np.asarray(free[full] / self._each(self.s)[full])

@@ -55,8 +55,7 @@ class Handover:
     applies : callable
         ``applies(shape, portfolio, state)``: whether it can go on from a state.
     begin : callable
-        ``begin(problem, portfolio, state)`` is the first state of the method that takes over, or
-        None: a look at the data shows that it cannot.
+        ``begin(problem, portfolio, state)`` is the first state of the method that takes over.
     measured : str
     returns : bool
         Whether the state goes on where the method that took over has outgrown its room.
@@ -65,7 +64,7 @@ class Handover:
     name: str
     method: type[Method]
     applies: Callable[[Shape, Portfolio, Any], bool]
-    begin: Callable[[Problem, Portfolio, Any], Method | None]
+    begin: Callable[[Problem, Portfolio, Any], Method]
     measured: str
     returns: bool = False
 

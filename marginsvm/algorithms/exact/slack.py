@@ -99,24 +99,28 @@ class Slack:
         paid = u if self.high is None else np.stack([np.maximum(u, 0.0), np.maximum(-u, 0.0)])
         return float(np.vdot(np.where(paid > 0.0, missing, 0.0), paid)) - squares
 
-    def curvature(self, margins: Array, u: Array) -> tuple[Array, Array]:
+    def curvature(self, margins: Array, u: Array) -> tuple[Array, Array | None]:
         """Derivatives of the weights u in the margins, signs left out.
 
         Returns
         -------
         a : ndarray of shape rows.shape
             1/s of the rows whose weights are free to move, 0 of the others.
-        coupled : ndarray of int
-            Examples whose rows share a cap that is reached: as the sum of their weights does not
-            move, the derivatives are not diag(a) there, but ``diag(a) - a a' / sum(a)``.
+        linked : ndarray of shape rows.shape or None
+            Where rows share a cap, and example i has reached it, the sum of its weights does not
+            move. The margins of each two of its rows j and l are then held against each other with
+            the weight ``linked_ij linked_il``, and a is 0.
         """
         if self.shared:
             _, free, full = self._weights(margins)
-            return np.asarray(free / self.s), np.flatnonzero(full)
+            a, held = free / self.s, full & (np.count_nonzero(free, axis=1) > 1)
+            linked = np.zeros(a.shape)
+            linked[held] = a[held] / np.sqrt(a[held].sum(axis=1, keepdims=True))
+            return np.where(full[:, None], 0.0, a), linked if held.any() else None
         free = u != 0.0
         if not isinstance(self.cap, float):
             free &= np.abs(u) < self.cap
-        return np.asarray(free / self.s), np.empty(0, int)
+        return np.asarray(free / self.s), None
 
     def line_search(
         self, margins: Array, move: Array, slope: float = 0.0, square: float = 0.0

@@ -48,17 +48,25 @@ class FeatureSystem(ABC):
     by_passes: ClassVar[bool]
 
     def direction(
-        self, problem: KernelMatrixAdapter, weight: Array, descent: Vector
+        self,
+        problem: KernelMatrixAdapter,
+        weight: Array,
+        descent: Vector,
+        linked: Array | None = None,
     ) -> tuple[Vector, Array, System]:
         """See ``System``; the coefficients of the direction are not known."""
-        z, system = self.solve(problem, weight, descent.image)
+        z, system = self.solve(problem, weight, descent.image, linked)
         width = descent.image.shape[-1]
         shift = z[..., width] if problem.rows.balanced else np.zeros(z.shape[:-1])
         return Vector(z[..., :width], np.zeros(1)), np.asarray(shift), system
 
     @abstractmethod
     def solve(
-        self, problem: KernelMatrixAdapter, weight: Array, descent: Array
+        self,
+        problem: KernelMatrixAdapter,
+        weight: Array,
+        descent: Array,
+        linked: Array | None = None,
     ) -> tuple[Array, FeatureSystem]:
         """The image, with an entry for the intercept if there is one, for that of a descent."""
 
@@ -84,23 +92,28 @@ class Direct(FeatureSystem):
     matrix: Array = field(default_factory=lambda: np.zeros((0, 0)))
 
     def solve(
-        self, problem: KernelMatrixAdapter, weight: Array, descent: Array
+        self,
+        problem: KernelMatrixAdapter,
+        weight: Array,
+        descent: Array,
+        linked: Array | None = None,
     ) -> tuple[Array, FeatureSystem]:
         """Solve with the matrix; at w = 0, where all are active, few products will do."""
         if self.weight is None and descent.size > _LONG:
-            direction, _ = Iterative(_PRODUCTS, plain=True).solve(problem, weight, descent)
-            return direction, Direct(np.zeros(0))
+            few = Iterative(_PRODUCTS, plain=True)
+            return few.solve(problem, weight, descent, linked)[0], Direct(np.zeros(0))
         change, H = weight, np.zeros((1, 1))
-        if self.matrix.size:
+        if self.matrix.size and linked is None:
             moved = weight - self.weight
             moved[np.abs(moved) <= _NOT_MOVED * weight] = 0.0
             if np.count_nonzero(moved) <= _CHANGED * np.count_nonzero(weight):
                 change, H = moved, self.matrix
-        H = H + curvature(problem, change).dense()
+        H = H + curvature(problem, change, linked).dense()
         M = penalised(H, descent.shape, problem.rows)
         r = with_intercept(descent, 0.0) if problem.rows.balanced else descent
         x = dpotrs(cholesky(M), r.ravel(order="C"), lower=0)[0]
-        return x.reshape(*descent.shape[:-1], -1), Direct(weight, H)
+        kept = Direct(weight, H) if linked is None else Direct(np.zeros(0))
+        return x.reshape(*descent.shape[:-1], -1), kept
 
     def anew(self, factor: float = np.nan) -> Direct:
         """The matrix of weights that are larger by a factor, if it is known."""
@@ -156,13 +169,23 @@ class Iterative(FeatureSystem):
     factors: ClassFactors | None = None
 
     def solve(
-        self, problem: KernelMatrixAdapter, weight: Array, descent: Array
+        self,
+        problem: KernelMatrixAdapter,
+        weight: Array,
+        descent: Array,
+        linked: Array | None = None,
     ) -> tuple[Array, FeatureSystem]:
         """Solve as precisely as pays: the more, the smaller the gradient is by now."""
-        return self._solve_by(curvature(problem, weight), problem, weight, descent)
+        product = curvature(problem, weight, linked)
+        return self._solve_by(product, problem, weight, descent, linked)
 
     def _solve_by(
-        self, product: Any, problem: KernelMatrixAdapter, weight: Array, descent: Array
+        self,
+        product: Any,
+        problem: KernelMatrixAdapter,
+        weight: Array,
+        descent: Array,
+        linked: Array | None = None,
     ) -> tuple[Array, FeatureSystem]:
         balanced = problem.rows.balanced
         r = with_intercept(descent, 0.0) if balanced else descent
@@ -173,12 +196,12 @@ class Iterative(FeatureSystem):
         if self.sample and (self.first or self.factors):
             factors = self.factors
             if factors is None or factors.differ_from(weight):
-                factors = ClassFactors.of(problem, weight, ridge, self.sample)
+                factors = ClassFactors.of(problem, weight, linked, ridge, self.sample)
             system = replace(system, factors=factors)
             precondition: Operator = factors.solve
         else:
             diagonal = ridge + (0.0 if self.plain else product.diagonal())
-            precondition = _jacobi(diagonal, problem.rows, weight)
+            precondition = _jacobi(diagonal, problem.rows, weight, linked)
         rtol = precision(length, system.first)
         z = conjugate_gradients(lambda p: ridge * p + product(p), precondition, r, rtol, self.most)
         return z, system
@@ -188,9 +211,9 @@ class Iterative(FeatureSystem):
         return replace(self, first=0.0)
 
 
-def _jacobi(diagonal: Array, rows: Rows, weight: Array) -> Operator:
+def _jacobi(diagonal: Array, rows: Rows, weight: Array, linked: Array | None) -> Operator:
     """Division by the diagonal; intercepts, which are few, are solved for as if alone."""
-    intercepts = InterceptSystem.of(intercept_curvature(rows, weight))
+    intercepts = InterceptSystem.of(intercept_curvature(rows, weight, linked))
     divisor = np.where(diagonal > 0.0, diagonal, 1.0)
 
     def precondition(r: Array) -> Array:
@@ -220,10 +243,15 @@ class ClassFactors:
 
     @classmethod
     def of(
-        cls, problem: KernelMatrixAdapter, weight: Array, ridge: Array, sample: int
+        cls,
+        problem: KernelMatrixAdapter,
+        weight: Array,
+        linked: Array | None,
+        ridge: Array,
+        sample: int,
     ) -> ClassFactors:
         """Factor the parts, each from some examples."""
-        product, factors = curvature(problem, weight), []
+        product, factors = curvature(problem, weight, linked), []
         for c in range(problem.rows.n_classes):
             H = product.of_class(c, sample)
             H.flat[:: len(H) + 1] += ridge + _FREE * H.max()

@@ -14,7 +14,8 @@ from marginsvm.algorithms.exact.choosing import spread_evenly
 from marginsvm.algorithms.exact.definite import cholesky
 from marginsvm.algorithms.exact.systems.features import penalised
 from marginsvm.algorithms.exact.systems.system import conjugate_gradients, is_outdated, precision
-from marginsvm.data.passes import Centre, second_moments, second_moments_of_classes
+from marginsvm.data.moments import second_moments_of_classes
+from marginsvm.data.passes import Centre, second_moments
 from marginsvm.kernel_matrix import GramAdapter, KernelMatrixAdapter
 from marginsvm.rows import Rows, Vector
 
@@ -40,7 +41,11 @@ class FreeRows:
     by_passes: ClassVar[bool] = False
 
     def direction(
-        self, problem: KernelMatrixAdapter, weight: Array, descent: Vector
+        self,
+        problem: KernelMatrixAdapter,
+        weight: Array,
+        descent: Vector,
+        linked: Array | None = None,
     ) -> tuple[Vector, Array, FreeRows]:
         """See ``System``."""
         rows, r = problem.rows, descent.coef
@@ -189,7 +194,11 @@ class BySpan:
         return cls(problem.stored_products(np.float32), share, most)
 
     def direction(
-        self, problem: KernelMatrixAdapter, weight: Array, descent: Vector
+        self,
+        problem: KernelMatrixAdapter,
+        weight: Array,
+        descent: Vector,
+        linked: Array | None = None,
     ) -> tuple[Vector, Array, BySpan]:
         """See ``System``."""
         rows, m = problem.rows, len(self.K)

@@ -111,7 +111,11 @@ class DualIterative(FeatureSystem):
     most: int = 300
 
     def solve(
-        self, problem: KernelMatrixAdapter, weight: Array, descent: Array
+        self,
+        problem: KernelMatrixAdapter,
+        weight: Array,
+        descent: Array,
+        linked: Array | None = None,
     ) -> tuple[Array, FeatureSystem]:
         """Solve as precisely as pays, see ``systems.precision``."""
         length = float(np.sqrt(inner(descent, descent)))
@@ -159,7 +163,11 @@ class PairIterative(Iterative):
     """
 
     def solve(
-        self, problem: KernelMatrixAdapter, weight: Array, descent: Array
+        self,
+        problem: KernelMatrixAdapter,
+        weight: Array,
+        descent: Array,
+        linked: Array | None = None,
     ) -> tuple[Array, FeatureSystem]:
         """As in the dual, products visit the active rows alone, unless these are many."""
         if np.count_nonzero(weight) > _MANY * weight.size:

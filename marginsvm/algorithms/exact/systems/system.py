@@ -1,4 +1,4 @@
-"""Newton's systems ``(I + A' diag(weight) A) z = r``, and conjugate gradients for them."""
+"""Newton's systems ``(I + A' D A) z = r``, and conjugate gradients for them."""
 
 from __future__ import annotations
 
@@ -33,7 +33,11 @@ class System(Protocol):
     by_passes: ClassVar[bool]
 
     def direction(
-        self, problem: KernelMatrixAdapter, weight: Array, descent: Vector
+        self,
+        problem: KernelMatrixAdapter,
+        weight: Array,
+        descent: Vector,
+        linked: Array | None = None,
     ) -> tuple[Vector, Array, System]:
         """Direction along which the objective falls.
 
@@ -44,6 +48,8 @@ class System(Protocol):
             1/s of the free rows, 0 of the others.
         descent : Vector
             The negative gradient in w; that in the intercepts is 0.
+        linked : ndarray of shape rows.shape, default=None
+            Where rows share caps, see ``Slack.curvature``.
 
         Returns
         -------
