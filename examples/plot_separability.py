@@ -15,7 +15,6 @@ drawn at random, and the numbers differ from those quoted here.
 import os
 import sys
 import warnings
-from itertools import compress
 from pathlib import Path
 
 import matplotlib.pyplot as plt
@@ -78,14 +77,16 @@ print(check_separability_proof(report, X, y, exact=True))
 # The fit on what remains
 # -----------------------
 # In the limit, the separated patients are predicted perfectly. The finite coefficients are those of
-# the others, without the infinite feature: this fit converges. On this table, its coefficients are
-# those that the software above had printed next to the meaningless one.
+# the others, with all features that are still identified there: ``remainder`` names both. (NV is
+# left out because it is 0 for all that remain, not because it is infinite.) This fit converges. On
+# this table, its coefficients are those that the software above had printed next to the
+# meaningless one.
 
-rest = ~report.separated
-finite = [c.status == "finite" for c in report.coefficients[1:]]
-clf = LogisticRegression(C=np.inf, solver="newton-cholesky").fit(X[rest][:, finite], y[rest])
-print(dict(zip(compress(NAMES, finite), clf.coef_[0].round(4).tolist(), strict=True)))
-print("what remains:", check_separability(X[rest][:, finite], y[rest]).kind)
+rows, columns = report.remainder(X)
+clf = LogisticRegression(C=np.inf, solver="newton-cholesky").fit(X[rows][:, columns], y[rows])
+left = [NAMES[j] for j in columns]
+print(dict(zip(left, clf.coef_[0].round(4).tolist(), strict=True)))
+print("what remains:", check_separability(X[rows][:, columns], y[rows]).kind)
 
 # %%
 # The picture
@@ -96,19 +97,19 @@ print("what remains:", check_separability(X[rest][:, finite], y[rest]).kind)
 C = np.geomspace(1e-1, 1e10, 23)
 clf = LogisticRegression(solver="newton-cholesky", tol=1e-10, max_iter=1000)
 path = np.array([clf.set_params(C=c).fit(X, y).coef_[0] for c in C])
-fig, (left, right) = plt.subplots(1, 2, figsize=(11, 4.2), layout="constrained")
+fig, (first, second) = plt.subplots(1, 2, figsize=(11, 4.2), layout="constrained")
 looks = ("o-", "#D55E00"), ("s--", "#0072B2"), ("^-.", "#009E73")
 for j, ((name, status), (line, color)) in enumerate(
     zip(report.coefficients[1:], looks, strict=True)
 ):
-    left.semilogx(C, path[:, j], line, color=color, ms=3, label=f"{name}: {status}")
-left.set(
+    first.semilogx(C, path[:, j], line, color=color, ms=3, label=f"{name}: {status}")
+first.set(
     xlabel="C (inverse penalty)",
     ylabel="coefficient",
     title="LogisticRegression on endometrial cancer, 79 patients",
 )
-left.legend()
-SeparationDisplay.from_report(report, ax=right)
-right.set_title("check_separability: quasi-complete separation")
+first.legend()
+SeparationDisplay.from_report(report, ax=second)
+second.set_title("check_separability: quasi-complete separation")
 if __name__ == "__main__":
     fig.savefig(sys.argv[1] if len(sys.argv) > 1 else "separability.png", dpi=110)

@@ -16,6 +16,7 @@ from marginsvm.algorithms.max_margin_cv import MaxMarginClassifierCV
 from marginsvm.algorithms.max_margin_path import MarginPath, margin_path
 from marginsvm.algorithms.momentum import MomentumMarginClassifier
 from marginsvm.algorithms.optimistic import OptimisticPerceptron
+from marginsvm.algorithms.reference_margin import ReferenceMargin, reference_margin
 from marginsvm.algorithms.rosenblatt import KernelPerceptron
 from marginsvm.algorithms.smoothed import SmoothedKernelPerceptron
 from marginsvm.algorithms.von_neumann import PerceptronVonNeumann
@@ -60,6 +61,7 @@ __all__ = [
     "PerceptronVonNeumann",
     "PowerSchedule",
     "PrimalMirrorDescent",
+    "ReferenceMargin",
     "Separability",
     "SeparabilityCheck",
     "SeparationDisplay",
@@ -69,5 +71,6 @@ __all__ = [
     "check_separability",
     "check_separability_proof",
     "margin_path",
+    "reference_margin",
     "theory_draws",
 ]

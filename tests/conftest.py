@@ -2,6 +2,7 @@
 
 import ast
 import os
+import sys
 from fnmatch import fnmatch
 from importlib.util import find_spec
 from pathlib import Path
@@ -10,14 +11,25 @@ import matplotlib
 import numpy as np
 import pytest
 
-if os.environ.get("MARGINSVM_TEST_LONG_DOUBLE") == "float64":
-    np.longdouble = np.float64  # before the package asks for it: as on Windows and on Apple's chips
-
+import marginsvm
 from marginsvm.data.threads import single_threaded_blas
 
 matplotlib.use("Agg")
 
 SEED = int(os.environ.get("MARGINSVM_TEST_SEED", "20210718"))
+
+
+def without_long_double():
+    """Long double is float64 in all of the package, as on Windows and on Apple's processors."""
+    for name, module in [*sys.modules.items()]:
+        if name.startswith(f"{marginsvm.__name__}."):
+            for key in [key for key, value in vars(module).items() if value is np.longdouble]:
+                setattr(module, key, np.float64)
+    assert marginsvm._rounding.Extended is np.float64
+
+
+if os.environ.get("MARGINSVM_TEST_LONG_DOUBLE") == "float64":
+    without_long_double()
 
 
 def pytest_addoption(parser):

@@ -8,6 +8,7 @@ from helpers.estimators import fit
 from helpers.oracle import best_margin
 
 from marginsvm import MaxMarginClassifier, MomentumMarginClassifier
+from marginsvm._rounding import Extended
 from marginsvm.certify.bounds import lower_bound, rounding_error, upper_bound
 from marginsvm.certify.distribution import imbalance
 from marginsvm.certify.overlap import overlap_is_proved
@@ -110,7 +111,7 @@ def test_imbalance_is_no_less_than_in_fractions(k, n):
         V = np.where(others, V, np.array(own)[:, None])
         exact = float(abs(V.sum(axis=0)).sum()) / (2.0 if k == 2 else np.sqrt(2.0))
         found = imbalance(rows, weights if k > 2 else weights.sum(axis=1))
-        lost = (n > 1024) * 1e3 * np.finfo(np.longdouble).eps * weights.sum()
+        lost = (n > 1024) * 1e3 * np.finfo(Extended).eps * weights.sum()
         assert exact <= found * (1.0 + 1e-15)
         assert found <= exact * (1.0 + 1e-14) + lost
 

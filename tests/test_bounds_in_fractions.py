@@ -100,8 +100,9 @@ def test_the_sign_of_a_margin_that_is_rounding(C, rounding_rtol):
 def test_rows_within_rounding_of_the_lowest(rounding_rtol):
     """All margins are 1e-9 up to the last digits of the sums that they are."""
     for seed in SEEDS:
-        X, codes = cancelling(np.random.default_rng(seed), n=40, margin=0.0)
-        X[:, -1] += np.where(codes == 1, 1e-9, -1e-9)
+        rng = np.random.default_rng(seed)
+        X, codes = cancelling(rng, n=40, d=30, margin=0.0)
+        X[:, -1] += np.where(codes == 1, 1e-9, -1e-9) * rng.uniform(1.0, 1.002, 40)
         problem = LinearAdapter(X, make_rows(codes, 2, balanced=False), rounding_rtol=rounding_rtol)
         predictor = lower_bound(problem, ones(problem))
         assert predictor.separates

@@ -111,12 +111,9 @@ def test_integer_weights_are_copies(cls, C, rng):
     weight = rng.integers(0, 4, len(y))
     weight[:2] = 1
     max_iter, assert_equal = (3000, assert_same_optimum) if draws(cls) else (30, assert_same)
-    # copies are more rows, for which the exact solver may take another method
-    exact = cls.__name__ == "MaxMarginClassifier"
-    rounds, closer = ({"rounds": False}, {"tol": 1e-9}) if exact else ({}, {})
-    estimator = make(cls, max_iter=max_iter, C=C, **closer)
+    estimator = make(cls, max_iter=max_iter, C=C)
     copies = fit(clone(estimator), np.repeat(X, weight, axis=0), np.repeat(y, weight))
-    assert_equal(fit(estimator, X, y, sample_weight=weight), copies, X=X, **rounds)
+    assert_equal(fit(estimator, X, y, sample_weight=weight), copies, X=X)
 
 
 @over_with(WITH_KERNELS, form=[np.asarray, sp.csr_array])
@@ -165,11 +162,13 @@ def test_stop_and_resume(cls, kernel, rng):
     assert parts.n_iter_ == 13
     fit(parts.set_params(max_iter=40), X, y)
     assert parts.n_iter_ == whole.n_iter_
-    assert parts.margin_ == whole.margin_
-    assert parts.margin_bound_ == whole.margin_bound_
-    np.testing.assert_array_equal(parts.decision_function(X), whole.decision_function(X))
+    # columns of a kernel come in other batches in the second fit, and sums in another order
+    close = {"rtol": 1e-12, "atol": 0.0 if kernel == "linear" else 1e-12}
+    np.testing.assert_allclose(parts.margin_, whole.margin_, **close)
+    np.testing.assert_allclose(parts.margin_bound_, whole.margin_bound_, **close)
+    np.testing.assert_allclose(parts.decision_function(X), whole.decision_function(X), **close)
     for column in ("n_iter", "n_passes", "margin", "margin_bound"):
-        np.testing.assert_array_equal(parts.history_[column], whole.history_[column])
+        np.testing.assert_allclose(parts.history_[column], whole.history_[column], **close)
 
 
 @each_and_toy

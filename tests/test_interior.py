@@ -1,5 +1,6 @@
 """Interior points: the method that always ends, by itself, against oracles that share no code."""
 
+import pickle
 import warnings
 
 import numpy as np
@@ -222,3 +223,27 @@ def test_which_problems_are_small():
     assert not is_small(LinearAdapter(np.ones((3000, 1001)), rows))
     few = make_rows(np.arange(20) % 2, 2, balanced=True)
     assert is_small(LinearAdapter(np.ones((20, 1001)), few))
+
+
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
+@pytest.mark.parametrize("C", [0.05, 5.0])
+@pytest.mark.parametrize("seed", range(3))
+def test_the_support_is_that_of_the_solution(seed, C, loss):
+    """Weights of a point inside are all positive; the fit names those that the solution needs."""
+    X, y = classes(seed, n=80)
+    support = fitted(X, y, C, loss=loss).support_
+    if loss == "hinge":
+        known = SVC(kernel="linear", C=C, tol=1e-9).fit(X, y).support_
+    else:
+        K = X @ X.T + np.eye(len(X)) / (2.0 * C)
+        known = SVC(kernel="precomputed", C=np.inf, tol=1e-9).fit(K, y).support_
+    assert len(np.setxor1d(support, known)) <= 2  # examples with next to no weight
+    assert len(support) < len(y)
+
+
+def test_stored_fits_do_not_hold_the_data(rng):
+    X = rng.normal(size=(2000, 30))
+    y = (X[:, 0] + rng.normal(size=2000) > 0).astype(int)
+    model = fitted(X, y, C=1.0, loss="hinge", warm_start=True, max_iter=2)
+    assert model.certificate_.route == (("interior points", 2),)
+    assert len(pickle.dumps(model)) < X.nbytes

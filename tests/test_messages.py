@@ -9,7 +9,15 @@ import pytest
 import scipy.sparse as sp
 from helpers.battery import each, slow
 from helpers.claiming import claim
-from helpers.estimators import ESTIMATORS, fit, make, overlapping, parameters, separable
+from helpers.estimators import (
+    ESTIMATORS,
+    fit,
+    make,
+    needs_more_digits,
+    overlapping,
+    parameters,
+    separable,
+)
 from sklearn.datasets import load_iris
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import balanced_accuracy_score
@@ -143,7 +151,7 @@ def integers_far_from_zero(rng):
     return np.round(480.0 + 20.0 * X), y
 
 
-@pytest.mark.parametrize("C", [1e6, 1e10, 1e14])
+@pytest.mark.parametrize("C", [1e6, 1e10, pytest.param(1e14, marks=needs_more_digits)])
 def test_soft_margins_of_integers_far_from_zero_are_certified(C, rng):
     """Slack coordinates are down to 1e-10 of the rows, beside which their squares are not seen."""
     X, y = integers_far_from_zero(rng)
@@ -152,6 +160,7 @@ def test_soft_margins_of_integers_far_from_zero_are_certified(C, rng):
     assert check_certificate(clf, X, y)
 
 
+@needs_more_digits
 def test_margins_stop_where_rounding_hides_the_rest():
     """Nanoseconds of a year: the last digit of a weight, times such a number, is a margin."""
     X, y = nanoseconds()
@@ -172,7 +181,7 @@ def test_soft_margins_stop_where_rounding_hides_the_rest(rng):
     clf = MaxMarginClassifier(C=1e10, kernel="precomputed")
     text = warning_of(clf, X @ X.T, y)
     assert clf.status_ == "stalled"
-    assert clf.n_iter_ < 30
+    assert clf.n_iter_ < 40  # ten of working sets, and a hundred steps of interior points
     assert check_certificate(clf, X @ X.T, y)
     assert text.endswith("a smaller C leaves less to hide.")
     assert MaxMarginClassifier(C=1e-4, kernel="precomputed").fit(X @ X.T, y).status_ == "certified"

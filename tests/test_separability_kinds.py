@@ -211,7 +211,7 @@ def test_endometrial_cancer(table):
     np.testing.assert_array_equal(report.separated, data.NV == 1)
     holds(report, X, data.HG)
     text = repr(report)
-    assert text.startswith("Not separable, but quasi-complete separation: 13 of 79 examples")
+    assert text.startswith("Quasi-complete separation: 13 of 79 examples")
     assert "Infinite: NV." in text
 
 

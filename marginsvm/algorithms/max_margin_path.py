@@ -196,8 +196,8 @@ def margin_path(
     >>> path = margin_path(X, y, Cs=5)
     >>> path.coefs.shape, bool((path.gaps <= 1e-6).all())
     ((5, 3, 4), True)
-    >>> path.n_support.shape
-    (5,)
+    >>> path.n_support
+    array([150, 112,  21,  18,  18])
     """
     if "C" in params:
         raise ValueError("margin_path takes Cs, an integer or a list, in place of C")

@@ -117,6 +117,12 @@ class History:
         return {"_lines": [*self], "_n": self._n}
 
 
+def came_nearer(then: tuple[float, float], now: tuple[float, float]) -> bool:
+    """Whether a bound, lower or upper, or the gap between them has improved by a hundredth."""
+    better = now[1] < 0.99 * then[1] or now[0] > 1.01 * max(then[0], 0.0)
+    return bool(better or max(now[1] - now[0], 0.0) < 0.99 * max(then[1] - then[0], 0.0))
+
+
 Route = tuple[tuple[str, int], ...]
 
 
@@ -210,9 +216,8 @@ class Progress:
         if self.moving or patience is None or len(self.history) <= patience:
             return False
         then, now = self.history[-1 - patience], self.history[-1]
-        better = now.upper < 0.99 * then.upper or now.lower > 1.01 * max(then.lower, 0.0)
-        closer = max(now.upper - now.lower, 0.0) < 0.99 * max(then.upper - then.lower, 0.0)
-        return bool(np.isfinite(then.upper)) and not (better or closer)
+        near = came_nearer((then.lower, then.upper), (now.lower, now.upper))
+        return bool(np.isfinite(then.upper)) and not near
 
     def is_of(self, problem: KernelMatrixAdapter) -> bool:
         """Whether the problem has the soft margin and the sample weights of this one."""

@@ -11,7 +11,7 @@ from sklearn.exceptions import ConvergenceWarning
 from marginsvm._typing import Array
 from marginsvm.algorithms.max_margin import MaxMarginClassifier
 from marginsvm.data.threads import single_threaded_blas
-from marginsvm.separability.data import question
+from marginsvm.separability.data import numbers, question
 from marginsvm.separability.report import Separability
 from marginsvm.separability.solving import of_a_kernel, report_of
 
@@ -127,6 +127,8 @@ def check_separability(
         )
     if kernel != "linear" and family is not None:
         raise ValueError("family is for kernel='linear'; leave it out with other kernels")
+    if kernel == "linear":
+        numbers(X)
     asked = question(X, y, family, fit_intercept, sample_weight, feature_names)
     if not asked.labels:
         return report_of(asked, None)

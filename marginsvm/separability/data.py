@@ -48,14 +48,9 @@ class Question:
 
     def design(self, only: Array | None = None) -> Design:
         """The rows, without those of examples of weight 0; or those of some examples alone."""
-        refuse_foreign("check_separability", self.X)
-        given = check_array(self.X, accept_sparse="csr", dtype=(np.float64, np.float32))
+        given = numbers(self.X)
         check_consistent_length(given, self.y)
-        kept = np.arange(len(self.y))
-        if self.sample_weight is not None:
-            kept = np.flatnonzero(_check_sample_weight(self.sample_weight, given) > 0)
-        if self.y.ndim == 2:
-            kept = kept[self.y[kept].any(axis=1)]
+        kept = np.flatnonzero(self.used(given))
         if not len(kept):
             raise ValueError(
                 "no example has a positive weight; there must be at least one non-zero weight"
@@ -78,6 +73,13 @@ class Question:
             names = [f"{c}: {name}" for c in classes[1:] for name in names]
         return Design(A, equality, example, column, names, len(self.y))
 
+    def used(self, X: Any) -> Array:
+        """Examples that count: those of positive weight, and with trials."""
+        used = np.ones(len(self.y), bool)
+        if self.sample_weight is not None:
+            used = _check_sample_weight(self.sample_weight, X) > 0
+        return np.asarray(used & self.y.any(axis=1) if self.y.ndim == 2 else used)
+
     def _feature_names(self, X: Any) -> list[str]:
         names = self.feature_names
         if names is None:
@@ -90,6 +92,22 @@ class Question:
                 "name for each, without the intercept"
             )
         return [str(name) for name in names]
+
+
+def numbers(X: Any) -> Any:
+    """X as an array of floats, dense or CSR; if that cannot be, the error says what to do."""
+    refuse_foreign("check_separability", X)
+    try:
+        return check_array(X, accept_sparse="csr", dtype=(np.float64, np.float32))
+    except ValueError as error:
+        text = str(error)
+        if "contains NaN" in text:
+            advice = "leave out the examples with missing values, as regressions do, or impute them"
+            raise ValueError(f"X contains NaN; {advice}") from error
+        if "convert string" in text or "could not convert" in text:
+            advice = "give categories as dummies: pandas.get_dummies(X, drop_first=True)"
+            raise ValueError(f"X holds words, but numbers are needed; {advice}") from error
+        raise
 
 
 def question(

@@ -12,9 +12,17 @@ import scipy.sparse as sp
 from marginsvm._typing import Array
 from marginsvm.certify.certificate import at_least, at_most
 from marginsvm.separability.coefficients import EITHER, FINITE, UNIDENTIFIED, Coefficient
+from marginsvm.separability.data import numbers
+from marginsvm.separability.remainder import Remainder, remainder_of
 
 COMPLETE, QUASI, OVERLAP, UNDECIDED = "complete", "quasi-complete", "overlap", "undecided"
 _WIDTH = 96  # characters of a line
+# Who fits with Firth's penalty.
+_FIRTH = {
+    "binomial": "logistf or brglm2 in R, firthmodels in Python",
+    "multinomial": "brglm2 in R",
+    "poisson": "brglm2 in R",
+}
 _LISTED = 20  # lines of the table, and examples that are named
 
 
@@ -68,6 +76,8 @@ class Separability:
     family : {"binomial", "multinomial", "poisson"}
     fit_intercept : bool
         As asked.
+    used : ndarray of shape (n_samples,), bool
+        Examples that count: those of positive weight, and with trials.
     reason : str
         Why the kind is undecided, or what is true up to rounding only; or an empty string.
     margin, margin_bound : float
@@ -106,6 +116,7 @@ class Separability:
     coefficients: tuple[Coefficient, ...] = ()
     family: str = "binomial"
     fit_intercept: bool = True
+    used: Array | None = None
     reason: str = ""
     margin: float = np.nan
     margin_bound: float = np.nan
@@ -132,6 +143,44 @@ class Separability:
         It is where the examples overlap, and only then. None: undecided.
         """
         return None if self.kind == UNDECIDED else self.kind == OVERLAP
+
+    def remainder(self, X: Any) -> Remainder | Array:
+        """What to fit for the finite coefficients: their limits, as the others go to infinity.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            As given to :func:`check_separability`.
+
+        Returns
+        -------
+        Remainder or ndarray of bool, shape (n_samples, n_classes)
+            ``rows`` and ``columns`` of X: fit ``X[rows][:, columns]``. The coefficients that the
+            report calls finite are the same there. Multinomial: the classes that are still
+            possible for each example, whose probabilities alone are to sum to 1; all features
+            stay.
+
+        Raises
+        ------
+        ValueError
+            If the report is undecided, or one of a kernel, or X is other data.
+
+        Examples
+        --------
+        >>> from marginsvm import check_separability
+        >>> X, y = [[0.0], [1.0], [1.0], [2.0]], [0, 0, 1, 1]
+        >>> rows, columns = check_separability(X, y).remainder(X)
+        >>> rows.tolist(), columns.tolist()
+        ([False, True, True, False], [])
+        """
+        if self.kind == UNDECIDED or not self.coefficients or self.used is None:
+            raise ValueError("the report is undecided or of a kernel: no remainder is known")
+        X = numbers(X)
+        if X.shape[0] != len(self.used):
+            raise ValueError(f"X has {X.shape[0]} examples, but the report {len(self.used)}")
+        if self.family == "multinomial" and self.separated_rows.shape[1] > 1:
+            return np.asarray(self.used[:, None] & ~self.separated_rows)
+        return remainder_of(X, self.used & ~self.separated, self.fit_intercept)
 
     def to_frame(self) -> Any:
         """Make a table of the coefficients.
@@ -171,13 +220,14 @@ class Separability:
         if self.kind == COMPLETE:
             return f"Separable (complete separation){self._margins()}."
         if self.kind == UNDECIDED:
-            known = f"Not separable: {self._proof()}" if self.separable is False else "Undecided:"
+            known = "Not separable:" if self.separable is False else "Undecided:"
             return f"{known} {self.reason}"
-        start = "Undecided in the last digits" if self.separable is None else "Not separable"
-        found = ": the classes overlap (no separation)"
+        start = "undecided in the last digits; up to rounding, " * (self.separable is None)
+        found = "no separation: the examples overlap"
         if self.kind == QUASI:
-            found = f", but quasi-complete separation: {self._separated()}"
-        return f"{start}{found}. {self._proof()} {self.reason}"
+            found = f"quasi-complete separation: {self._separated()}"
+        text = f"{start}{found}. {self.reason}"
+        return text[0].upper() + text[1:]
 
     def _margins(self) -> str:
         if np.isnan(self.margin):
@@ -197,31 +247,28 @@ class Separability:
             text += f" ({', '.join(map(str, perfect[:_LISTED]))}{more})"
         return text + (f", and for {partly} others some classes are ruled out" if partly else "")
 
-    def _proof(self) -> str:
-        if self.separable is not False or self.weights is None or self.estimator is None:
-            return ""
-        n = len(np.unique(self.weights.nonzero()[0]))
-        return (
-            f"Weights on {n} examples make the classes meet, which is proved for the numbers of X "
-            "in float64."
-        )
-
     def _advice(self) -> list[str]:
-        if self.kind not in (COMPLETE, QUASI) or not self.coefficients:
+        if self.kind == OVERLAP:
+            return [
+                "The maximum-likelihood estimate exists. If a fit did not converge, separation is "
+                "not the reason: scale the features, or raise max_iter."
+            ]
+        if self.kind != QUASI and (self.kind != COMPLETE or not self.coefficients):
             return []
         endless = [c for c in self.coefficients if c.status not in (FINITE, UNIDENTIFIED)]
         named = ", ".join(c.name for c in endless[:_LISTED]) + ", ..." * (len(endless) > _LISTED)
+        rest = "the finite coefficients are those of a fit to remainder(X). " * (self.kind == QUASI)
         return [
             f"The maximum-likelihood estimate does not exist. Infinite: {named}.",
-            "Report these as infinite, penalise the fit (Firth, ridge), or drop them together with "
-            "the examples that they predict perfectly; standard errors of a fit without a penalty "
-            "mean nothing.",
+            f"Report these as infinite; {rest}Or penalise the fit (Firth: {_FIRTH[self.family]}). "
+            "Standard errors and Wald intervals of a fit without a penalty mean nothing: give "
+            "likelihood ratio tests and profile likelihood intervals.",
         ]
 
     def _table(self) -> list[str]:
         shown = sorted(self.coefficients, key=lambda c: c.status == FINITE)[:_LISTED]
-        if not shown or all(c.status == FINITE for c in self.coefficients):
-            return ["All coefficients are finite."] if shown else []
+        if all(c.status == FINITE for c in self.coefficients):
+            return []
         kept = [c for c in self.coefficients if c in shown]
         width = max(len(c.name) for c in kept)
         words = {EITHER: "infinite, of either sign"}

@@ -19,7 +19,7 @@ from marginsvm.certify.checker.separation import (
 )
 from marginsvm.separability.centring import of_largest_margin
 from marginsvm.separability.coefficients import FINITE, Coefficient, statuses
-from marginsvm.separability.data import Question
+from marginsvm.separability.data import Question, numbers
 from marginsvm.separability.design import Design, distinct
 from marginsvm.separability.faces import split_of_separator
 from marginsvm.separability.report import (
@@ -53,7 +53,12 @@ def report_of(asked: Question, estimator: Any) -> Separability:
     if estimator is not None:
         shape = estimator.certificate_.weights.shape
         report = _of_labels(estimator, np.zeros(shape, bool))
-    report = replace(report, family=asked.family, fit_intercept=asked.fit_intercept)
+    report = replace(
+        report,
+        family=asked.family,
+        fit_intercept=asked.fit_intercept,
+        used=asked.used(numbers(asked.X)),
+    )
     if report.weights is not None:
         some = asked.design(np.unique(report.weights.nonzero()[0]))  # X is not copied
         if _spans(some, report.weights):

@@ -88,6 +88,13 @@ def sparse_split_of_separator(A: Any, w: Array) -> Split:
     return _with_faces(Z, lengths, np.ones(Z.shape[0], bool), w, np.zeros(Z.shape[0]), "")
 
 
+def identified_of_sparse(A: Any) -> Array:
+    """Indices of the columns that are not combinations of those before them."""
+    lengths, _, Z = _equilibrated(A)
+    nothing = np.zeros(Z.shape[0])
+    return _with_faces(Z, lengths, nothing > 0.0, 0.0 * lengths, nothing, "").identified
+
+
 def _equilibrated(A: Any) -> tuple[Array, Array, Any]:
     """Lengths of the columns, of the rows, and the rows with these made 1; 1 for zeros."""
     A = sp.csr_array(A)

@@ -66,8 +66,16 @@ class Mutation:
     def applied_to(self, text: str) -> str:
         """The text of the file with the mutation."""
         if (found := text.count(self.old)) != 1:
-            raise SystemExit(f"{self.name}: {self.old!r} is {found} times in {self.file}, not once")
+            others = [path for path in (ROOT / "marginsvm").rglob("*.py") if self.is_in(path)]
+            hint = f"; it is in {', '.join(str(p.relative_to(ROOT)) for p in others)}" * bool(
+                others
+            )
+            raise SystemExit(f"{self.name}: {self.old!r} is {found} times in {self.file}{hint}")
         return text.replace(self.old, self.new)
+
+    def is_in(self, path: Path) -> bool:
+        """Whether the text is in a file."""
+        return self.old in path.read_text()
 
 
 def listed() -> list[Mutation]:

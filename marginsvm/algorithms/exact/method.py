@@ -46,7 +46,7 @@ class Turn(Flag):
     MANY = auto()  # it holds so many rows that another method is quicker
     SHORT = auto()  # its steps hardly reduce a large gap
     SLOW = auto()  # its bounds have hardly come nearer to each other in many rounds
-    STALLED = auto()  # its objective falls no more, but for rounding
+    STALLED = auto()  # its objective falls no more, but for rounding, or its bounds stay
     ENDED = auto()  # nothing is left to do: another round would return the same state
 
 
@@ -86,3 +86,17 @@ class Method(ABC):
     def limit(self) -> str:
         """What other than rounding keeps it from a solution, and what helps; often nothing."""
         return ""
+
+
+def best_bounds(
+    problem: KernelMatrixAdapter,
+    candidates: tuple[Candidate, ...],
+    known: tuple[float, float] = (0.0, math.inf),
+) -> tuple[float, float]:
+    """The best lower and upper bound of candidates, and of those that are known (in radii)."""
+    lower, upper = known
+    for candidate in candidates:
+        norm = problem.norm(candidate.vector)
+        lower = max(lower, candidate.lower(norm) or 0.0)
+        upper = min(upper, candidate.upper(norm))
+    return lower, upper

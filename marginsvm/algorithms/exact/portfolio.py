@@ -253,7 +253,7 @@ _INSIDE = Handover(
     "few unknowns on one side",
     Interior,
     lambda s, p, state: s.small and not isinstance(state, Interior),
-    lambda problem, p, state: Interior.start(problem),
+    lambda problem, p, state: None if problem.flaw() else Interior.start(problem),
     _POINTS,
 )
 
@@ -308,4 +308,5 @@ NEXT: dict[tuple[type[Method], Turn], tuple[Handover, ...]] = {
     (Examples, Turn.FEW): (_FEW_LEFT,),
     (Method, Turn.STALLED): (_INSIDE,),
     (Method, Turn.SLOW): (_INSIDE,),
+    (Method, Turn.ENDED): (_INSIDE,),
 }

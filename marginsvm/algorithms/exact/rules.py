@@ -55,7 +55,8 @@ class Handover:
     applies : callable
         ``applies(shape, portfolio, state)``: whether it can go on from a state.
     begin : callable
-        ``begin(problem, portfolio, state)`` is the first state of the method that takes over.
+        ``begin(problem, portfolio, state)`` is the first state of the method that takes over, or
+        None: a look at the data shows that it cannot.
     measured : str
     returns : bool
         Whether the state goes on where the method that took over has outgrown its room.
@@ -64,7 +65,7 @@ class Handover:
     name: str
     method: type[Method]
     applies: Callable[[Shape, Portfolio, Any], bool]
-    begin: Callable[[Problem, Portfolio, Any], Method]
+    begin: Callable[[Problem, Portfolio, Any], Method | None]
     measured: str
     returns: bool = False
 

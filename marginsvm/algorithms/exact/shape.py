@@ -55,6 +55,9 @@ class Portfolio:
         Numbers in the factors of all classes at most: 256 MB.
     sample : int
         Examples that these are computed from.
+    patience : int
+        Rounds without nearer bounds after which a method has stalled: half of those after which
+        the fit has.
     """
 
     few_rows: int = 500
@@ -73,6 +76,7 @@ class Portfolio:
     factored: int = 2000
     factors: int = 2**25
     sample: int = 3000
+    patience: int = 5
 
     def room_of(self, shape: Shape) -> Room:
         """How large a first working set may become."""

@@ -6,17 +6,19 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from marginsvm.algorithms.exact.method import Method, Turn
+from marginsvm.algorithms.exact.method import Method, Turn, best_bounds
 from marginsvm.algorithms.exact.portfolio import FIRST, NEXT
 from marginsvm.algorithms.exact.rules import Handover
 from marginsvm.algorithms.exact.shape import Portfolio, Shape
 from marginsvm.certify.candidate import Candidate
+from marginsvm.fit.progress import came_nearer
 from marginsvm.kernel_matrix import KernelMatrixAdapter
 from marginsvm.rows import Vector
 
-# Rounds after which bounds are looked at, and the share of their gap that they may leave: most
-# methods that end at all need no more than 40 rounds, and those that stall leave nearly all.
-_PERIOD, _NEARER = 20, 0.5
+# Looks at bounds, one every ``patience`` rounds, after which their gap is compared with what it
+# was, and the share that may be left: most methods that end at all need no more than 40 rounds,
+# and those that stall leave nearly all.
+_LOOKS, _NEARER = 4, 0.5
 
 
 @dataclass(frozen=True)
@@ -27,12 +29,14 @@ class Stage:
     ----------
     method : Method
         Its state.
-    turn : Turn
-        What its last round has found.
-    done : frozenset of (str, str)
+    found : int
+        What its last round has found, a ``Turn``, as a number that every file format stores.
+    done : tuple of (str, str)
         The handovers that the fit has been through, which it does not repeat: methods and names.
     before : Method or None
         The method that goes on where this one has outgrown its room.
+    best : tuple of (float, float)
+        The best of the bounds (in radii) that were looked at, every ``patience`` rounds.
     rounds : int
         How many rounds this method has played.
     gap : float
@@ -40,9 +44,10 @@ class Stage:
     """
 
     method: Method
-    turn: Turn = Turn.GO_ON
-    done: frozenset[tuple[str, str]] = frozenset()
+    found: int = Turn.GO_ON.value
+    done: tuple[tuple[str, str], ...] = ()
     before: Method | None = None
+    best: tuple[float, float] = (0.0, np.inf)
     rounds: int = 0
     gap: float = np.inf
 
@@ -74,12 +79,17 @@ class Stage:
     @classmethod
     def of(cls, method: Method) -> Stage:
         """A method that begins."""
-        return cls(method, method.begun)
+        return cls(method, method.begun.value)
 
     @property
     def candidates(self) -> tuple[Candidate, ...]:
         """Those of the last round."""
         return self.method.candidates
+
+    @property
+    def turn(self) -> Turn:
+        """What the last round has found."""
+        return Turn(self.found)
 
     @property
     def nearer(self) -> bool:
@@ -91,25 +101,26 @@ class Stage:
         stage = self._following(problem, portfolio)
         while True:
             method, turn = stage.method.advance(problem, tol)
-            now = replace(stage, method=method, turn=turn)
+            now = replace(stage, method=method, found=turn.value)
             if method is not stage.method:
-                return now._watched(problem)
+                return now._watched(problem, portfolio)
             stage = now._following(problem, portfolio)
             if stage is now:  # no round was played, and no other method plays it
                 return self if method is self.method and turn == self.turn else now
 
-    def _watched(self, problem: KernelMatrixAdapter) -> Stage:
-        """The same, and slow if its bounds have hardly come nearer since they were looked at."""
+    def _watched(self, problem: KernelMatrixAdapter, portfolio: Portfolio) -> Stage:
+        """The same, which has found whether its bounds still come nearer, and fast enough."""
         now = replace(self, rounds=self.rounds + 1)
-        if now.rounds % _PERIOD:
+        if now.rounds % portfolio.patience:
             return now
-        norms = [problem.norm(candidate.vector) for candidate in self.candidates]
-        both = list(zip(self.candidates, norms, strict=True))
-        lower = max(candidate.lower(norm) or 0.0 for candidate, norm in both)
-        upper = min(candidate.upper(norm) for candidate, norm in both)
+        lower, upper = best = best_bounds(problem, self.candidates, self.best)
+        turn = now.turn if came_nearer(self.best, best) else now.turn | Turn.STALLED
+        now = replace(now, best=best, found=turn.value)
+        if now.rounds % (_LOOKS * portfolio.patience):
+            return now
         gap = 1.0 - lower / upper if lower > 0.0 else 1.0
-        turn = self.turn | Turn.SLOW if gap > _NEARER * self.gap else self.turn
-        return replace(now, turn=turn, gap=gap)
+        turn = now.turn | Turn.SLOW if gap > _NEARER * self.gap else now.turn
+        return replace(now, found=turn.value, gap=gap)
 
     def _following(self, problem: KernelMatrixAdapter, portfolio: Portfolio) -> Stage:
         """The stage of the next round: this one, or that of a method that takes over."""
@@ -119,9 +130,11 @@ class Stage:
         if handover is None:
             return self
         method = handover.begin(problem, portfolio, self.method)
+        done = (*self.done, handover.key)
+        if method is None:
+            return replace(self, done=done)._following(problem, portfolio)
         before = self.method if handover.returns else None
-        now = Stage(method, method.begun, self.done | {handover.key}, before)
-        return now._following(problem, portfolio)
+        return Stage(method, method.begun.value, done, before)._following(problem, portfolio)
 
     def _handover(self, problem: KernelMatrixAdapter, portfolio: Portfolio) -> Handover | None:
         """The first handover that applies, if there is one."""

@@ -111,6 +111,21 @@ class Point:
         first = max(float(np.abs(margins).max()), _LEAST)
         return cls(x, margins, q, margins - margins.min() + first, none, none)
 
+    def at_its_ends(self, statement: Statement) -> Array:
+        """Weights of which those nearer to 0 than their margins are to the target are 0.
+
+        And those nearer to their caps than to having no slack are at their caps.
+        """
+        u, caps = self.u, statement.caps
+        unit = max(float(np.abs(u @ self.margins) / u.sum()), float(self.z.max()))
+        unit = max(unit, float(self.xi.max(initial=0.0)))
+        short = np.where(u * unit < self.z * u.max(), 0.0, u)
+        if not caps.size:
+            return short
+        full, sums = self.over * unit < self.xi * caps, statement.sums(short)
+        more = np.divide(caps, sums, out=np.ones(len(sums)), where=full & (sums > 0.0))
+        return short * statement.spread(more)
+
     def complementarity(self) -> float:
         """``u z + over xi``, which is the gap of the objective once the equations hold."""
         return float(np.vdot(self.u, self.z) + np.vdot(self.over, self.xi))

@@ -45,6 +45,10 @@ class Side(Protocol):
         """``E x``."""
         ...
 
+    def of_free(self, x: Array) -> Array:
+        """``F f``, what the free unknowns add to the margins."""
+        ...
+
     def fall(self, x: Array, u: Array) -> Array:
         """``R x + sums - E'u``, which is 0 at the solution."""
         ...
@@ -135,6 +139,11 @@ class Features:
         F = self.problem.scores(Vector(image, np.zeros(0)))
         return self.statement.flat(rows.moves(F + b)) + level
 
+    def of_free(self, x: Array) -> Array:
+        _, b, level = self._parts(x)
+        rows = self.problem.rows
+        return self.statement.flat(rows.moves(np.zeros(rows.score_shape) + b)) + level
+
     def fall(self, x: Array, u: Array) -> Array:
         fall = self._ridge * x - self.adjoint(u)
         if self.statement.game:
@@ -203,6 +212,9 @@ class WrittenOut:
     def margins(self, x: Array) -> Array:
         return np.asarray(self.E @ x)
 
+    def of_free(self, x: Array) -> Array:
+        return self.margins((1.0 - self.ridge) * x)
+
     def fall(self, x: Array, u: Array) -> Array:
         fall = self.ridge * x - u @ self.E
         fall[-1] += float(self.statement.game)
@@ -252,8 +264,10 @@ class Gram:
         return np.append(u, np.zeros(self.F.shape[1]))
 
     def margins(self, x: Array) -> Array:
-        n = len(self.K)
-        return np.asarray(self.K @ x[:n] + self.F @ x[n:])
+        return np.asarray(self.K @ x[: len(self.K)] + self.of_free(x))
+
+    def of_free(self, x: Array) -> Array:
+        return np.asarray(self.F @ x[len(self.K) :])
 
     def fall(self, x: Array, u: Array) -> Array:
         short = -(self.F.T @ u)
