@@ -67,6 +67,8 @@ def test_normalized_kernel_perceptron_is_algorithm_3s(rng):
         theta = 1 / (k + 1)
         alpha = (1 - theta) * alpha + theta * np.eye(len(A))[np.argmin(G @ alpha)]
         np.testing.assert_allclose(state.w.coef / (k + 1), alpha, atol=1e-12)
+        assert state.w.coef.min() >= 0  # the second remark: alpha stays in the simplex
+        np.testing.assert_allclose(state.w.coef.sum(), k + 1)
 
 
 def test_von_neumann_is_algorithm_5s(rng):

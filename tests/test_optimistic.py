@@ -3,13 +3,13 @@
 import numpy as np
 import pytest
 from helpers.battery import slow
-from helpers.estimators import separable
+from helpers.estimators import fit, separable
 from helpers.games import game, optimum, rounds, section_3, theta, written_out
 from helpers.hard import chain, each_hard, lopsided, within
 from helpers.oracle import best_margin
 from sklearn.datasets import load_iris
 
-from marginsvm import KernelPerceptron, OptimisticPerceptron
+from marginsvm import KernelPerceptron, NormalizedKernelPerceptron, OptimisticPerceptron
 from marginsvm.kernel_matrix import LinearAdapter, make_rows
 from marginsvm.kernel_matrix.responses import Euclidean
 
@@ -139,6 +139,23 @@ def test_theorem_2_with_a_euclidean_regulariser(falling, rng):
         used = max(used, (regret + moved) * eta)
     within(used, 1.0, "share of Theorem 2's bound")
     assert data.margins(W).min() > 0
+
+
+@pytest.mark.parametrize("n", [16, 100])
+def test_one_row_an_update_takes_as_many_updates_as_novikoff_allows(n):
+    """Section 1: 1 / gamma^2 updates are needed on orthonormal rows, where gamma^2 is 1 / n.
+
+    A predictor has no margin at a row that it never took. The optimistic perceptron updates by
+    the means of all rows.
+    """
+    y = np.arange(n) % 2
+    X = np.where(y == 1, 1.0, -1.0)[:, None] * np.eye(n)
+    data = game(X, y)
+    for t, state in enumerate(rounds(NormalizedKernelPerceptron(), data, n + 1), start=1):
+        assert (data.margins(state.w).min() > 0) == (t >= n)
+    assert fit(KernelPerceptron(fit_intercept=False), X, y).n_mistakes_ == n
+    clf = OptimisticPerceptron(fit_intercept=False, stopping="separation")
+    assert fit(clf, X, y).n_iter_ == 1
 
 
 @pytest.mark.parametrize(("n", "share"), [(2, 1.25), (3, 1.75), (4, 1.93), (6, 2.00)])

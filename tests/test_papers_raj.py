@@ -6,15 +6,16 @@ dual variables are n times those here: its problem (12) has averages where the c
 
 import numpy as np
 import pytest
-from helpers.estimators import separable
+from helpers.estimators import overlapping, separable
 from helpers.games import game, optimum, rounds, theta, written_out
-from helpers.hard import each_hard, lopsided, small, within
+from helpers.hard import chain, each_hard, lopsided, small, within
+from helpers.oracle import best_margin
 from helpers.vectors import flat
 
 from marginsvm import DualLpPerceptron, LpPerceptron, PrimalMirrorDescent
 from marginsvm.algorithms.compiled import coordinates as loops
 from marginsvm.algorithms.dual_ascent import ProximalSequences, before, draw, margin_intervals
-from marginsvm.kernel_matrix import LinearAdapter, make_rows
+from marginsvm.kernel_matrix import LinearAdapter, LpNorm, make_rows
 
 
 def ascents(data, epochs, seeds=20):
@@ -313,6 +314,59 @@ def test_the_hinge_bound_of_appendix_b(p, kind, rng):
             u = u + gamma * (A[i] @ w < 1) * A[i]
         shares.append(np.mean(A @ total <= 0))
     within(np.mean(shares), length / np.sqrt((p - 1) * steps), "share of mistakes")
+
+
+@pytest.mark.parametrize("kind", [lopsided, chain])
+def test_section_b_2_which_bound_is_smaller(kind, rng):
+    """p = 2: eq. (26), and the steps without mistakes of Lemma 3 (24) against Corollary 2's (25).
+
+    |alpha*| is at most its sum, n |theta*|^2, so that (24) is at most 2 sqrt(1 + n^2) |theta*|^2,
+    less than (25) from n = 3 on, for all data (R = 1).
+    """
+    X, y = small(kind, rng)
+    data, n = game(X, y), len(X)
+    A, best = written_out(data, X, y), optimum(data, X, y, 2.0)
+    S = A[best > 1e-6 * best.max()]
+    ones, length_2 = np.linalg.solve(S @ S.T, np.ones(len(S))), best.sum()  # |theta*|^2
+    np.testing.assert_allclose(best[best > 1e-6 * best.max()], ones, rtol=1e-4)
+    np.testing.assert_allclose(length_2, ones.sum(), rtol=1e-6)
+    gamma = best_margin(X, y, fit_intercept=False) / data.radius
+    np.testing.assert_allclose(length_2, gamma**-2, rtol=1e-4)
+    dual = 2 * np.sqrt(2) * np.sqrt(0.5 * length_2 + 0.5 * n**2 * (best @ best))
+    primal = length_2 * n**2
+    within(dual, 2 * np.sqrt(1 + n**2) * length_2, "steps of Lemma 3")
+    within(dual, primal, "the same, against the steps of Corollary 2")
+
+
+@pytest.mark.parametrize("p", [2.0, 1.5])
+def test_proposition_2_for_the_squared_hinge(p, rng):
+    """gap >= D_psi(theta*, theta(alpha)) + sum of D_phi*(alpha_i, alpha*_i), the last of (19).
+
+    phi*(a) = a^2 / (4 C) for a >= 0. It is an equality for p = 2 where all examples have weight.
+    """
+    X, y = overlapping(rng, n=30, d=5)
+    C, q = 2.0, p / (p - 1)
+    data = LinearAdapter(X, make_rows(y, 2, balanced=False), C, norm=LpNorm(p))
+    A, half = written_out(data, X, y), 0.5 * data.slack
+
+    def dual(alpha):
+        return alpha.sum() - 0.5 * np.linalg.norm(A.T @ alpha, q) ** 2 - half @ alpha**2
+
+    path, order = [], np.random.default_rng(0)
+    alpha = data.zeros()
+    for _ in range(2000):
+        path.append(alpha.coef.copy())
+        loops.ascend(data, order.integers(data.n_rows, size=data.n_rows), alpha)
+    star, seen = alpha.coef, 0.0
+    for at in path[:40]:
+        u, t, best = A.T @ at, theta(A.T @ at, q), theta(A.T @ star, q)
+        apart = 0.5 * np.linalg.norm(best, p) ** 2 - 0.5 * np.linalg.norm(t, p) ** 2
+        apart += half @ (at - star) ** 2 - u @ (best - t)
+        gap = dual(star) - dual(at)
+        seen = max(seen, apart / gap) if gap > 1e-6 * dual(star) else seen
+        assert apart <= gap + 1e-9 * dual(star)
+    within(seen, 1.001, "share of the gap")
+    assert seen > 0.5
 
 
 def test_corollaries_c_1_and_c_2_are_false_as_printed():
