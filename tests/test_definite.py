@@ -6,7 +6,8 @@ from scipy.linalg.lapack import dpotrs
 
 from marginsvm.algorithms.exact.definite import cholesky
 from marginsvm.algorithms.exact.systems.features import Direct
-from marginsvm.algorithms.exact.systems.gram import FreeRows, Leading, Span
+from marginsvm.algorithms.exact.systems.free import FreeRows
+from marginsvm.algorithms.exact.systems.gram import Leading, Span
 from marginsvm.kernel_matrix import GramAdapter, LinearAdapter, make_rows
 
 TWO = make_rows(np.array([0, 1]), 2, balanced=False)

@@ -31,6 +31,7 @@ ROUTES = {
     "few rows, soft, wide": ("certified", "working set of rows 1", 2.0),
     "few rows, four classes": ("certified", "working set of rows 1", 4.0),
     "hinge, classes": ("certified", "interior points 2", 64.0),
+    "hinge, many classes": ("certified", "multipliers 34", 150.0),
     "hinge, rbf": ("certified", "working set of examples 2", 2.8),
     "hinge, wide": ("certified", "working set of examples 2", 5.5),
     "hinge": ("certified", "interior points 2", 6.0),

@@ -66,22 +66,21 @@ class ActiveSet(Algorithm):
     def start(self, problem: KernelMatrixAdapter) -> State:
         """Choose a method for problems of this shape."""
         refuse_what_cannot_fit(problem)
-        if problem.caps is not None and problem.rows.n_classes > 2 and not is_small(problem):
-            rows, d = problem.rows, problem.zeros().image.shape[-1]
-            sizes = f"{rows.n_examples} examples of {rows.n_classes} classes"
-            sizes += f" and {d} features" if has_curvature(problem) else " with a kernel"
+        several = problem.rows.n_classes > 2
+        limited = several and problem.caps is not None and not has_curvature(problem)
+        if limited and not is_small(problem):
             raise ValueError(
-                f"loss='hinge' solves for all classes together, by a system of classes times "
-                f"features or of examples times classes, which {sizes} make too large: use "
-                "loss='squared_hinge', which has no such limit, or "
-                "sklearn.multiclass.OneVsOneClassifier(MaxMarginClassifier(...)), the classifier "
-                "that SVC is"
+                "loss='hinge' with a kernel solves for all classes together, by a system of "
+                f"examples times classes, which {problem.rows.n_examples} examples of "
+                f"{problem.rows.n_classes} classes make too large: use loss='squared_hinge', which "
+                "has no such limit, or sklearn.multiclass.OneVsOneClassifier("
+                "MaxMarginClassifier(...)), the classifier that SVC is"
             )
         if np.isinf(problem.C) and _is_hard_to_begin(problem) and problem.meeting is not None:
             support = np.flatnonzero(problem.meeting.coef)
             return Stage.of(WorkingSet.of(support, problem.meeting.coef.flat[support]))
         stage = Stage.first(problem, self.portfolio)
-        large = problem.rows.n_classes > 2 and problem.n_rows > _MANY
+        large = several and problem.n_rows > _MANY
         return ByTwoClasses(stage, _proved_overlap) if np.isinf(problem.C) and large else stage
 
     def continued(self, problem: KernelMatrixAdapter, before: Progress) -> State | None:
@@ -170,8 +169,8 @@ class MaxMarginClassifier(CommonParameters, KernelParameters, DualStateMixin, Ba
         classes, ``"hinge"`` is the problem of SVC and, except that LinearSVC penalises the
         intercept, of ``LinearSVC(loss="hinge")``; with more, it is Crammer and Singer's, that of
         ``LinearSVC(multi_class="crammer_singer")``: an example has slack once, for the class that
-        comes nearest, and ``C`` counts once for it. It is solved for up to about 1000 unknowns
-        (classes times features) or 2000 rows (examples times classes less one). Its objective is
+        comes nearest, and ``C`` counts once for it; with a kernel, that is solved for up to 2000
+        rows (examples times classes less one). Its objective is
         ``P = |w|^2 / 2 + C sum xi``, and ``margin_`` is ``1 / sqrt(2 P)``; see Notes.
     tol : float
         Relative gap between the certified bounds at which the fit ends (dimensionless). After ten

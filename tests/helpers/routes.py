@@ -81,6 +81,7 @@ CASES = {
     "few rows, soft, wide": Case(gauss(60, 100), soft()),
     "few rows, four classes": Case(gauss(80, 6, 4, 8.0)),
     "hinge, classes": Case(clouds(60, 4, 3), soft(loss="hinge")),
+    "hinge, many classes": Case(clouds(800, 120, 9, 0.3), soft(0.01, loss="hinge")),
     "hinge, rbf": Case(gauss(200, 3), soft(loss="hinge", kernel="rbf")),
     "hinge, wide": Case(gauss(60, 100), soft(loss="hinge")),
     "hinge": Case(gauss(300, 10), soft(loss="hinge")),

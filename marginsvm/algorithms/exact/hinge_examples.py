@@ -17,7 +17,7 @@ from marginsvm.algorithms.exact.candidates import hinge_candidates, relative_gap
 from marginsvm.algorithms.exact.choosing import spread_evenly
 from marginsvm.algorithms.exact.method import Method, Turn
 from marginsvm.algorithms.exact.multipliers import Multipliers
-from marginsvm.algorithms.exact.systems.gram import FreeRows
+from marginsvm.algorithms.exact.systems.free import FreeRows
 from marginsvm.certify.candidate import HingeCandidate
 from marginsvm.certify.caps import hinge_offsets
 from marginsvm.certify.tolerances import LOST_TO_ROUNDING

@@ -21,6 +21,7 @@ from marginsvm.algorithms.exact.shape import Portfolio, Shape
 from marginsvm.algorithms.exact.slack import Slack
 from marginsvm.algorithms.exact.starts import Ascent, LongStart, ascended, short_start
 from marginsvm.algorithms.exact.systems.features import Direct, Iterative
+from marginsvm.algorithms.exact.systems.free import FreeOrFeatures
 from marginsvm.algorithms.exact.systems.pairs import DualIterative, PairIterative
 from marginsvm.algorithms.exact.systems.system import System
 from marginsvm.algorithms.exact.working_set import WorkingSet
@@ -37,10 +38,11 @@ def system_for(problem: Problem, portfolio: Portfolio) -> System:
         return Direct() if s.features <= min(most, s.rows) else Iterative()
     if s.unknowns <= portfolio.direct_classes:
         return Direct()
-    if s.sparse:
+    if s.sparse and not s.hinge:
         return PairIterative() if s.steep else DualIterative()
     small = s.classes * s.features**2 <= portfolio.factors and s.features <= portfolio.factored
-    return Iterative(sample=portfolio.sample if small else 0)
+    by_passes = Iterative(sample=portfolio.sample if small and not s.sparse else 0)
+    return FreeOrFeatures(by_passes) if s.hinge else by_passes
 
 
 def _rows(problem: Problem, p: Portfolio) -> WorkingSet:
@@ -121,9 +123,9 @@ _STRESS, _POINTS = "A stress run (large_sets.md)", "Interior points (exact_solve
 # In order: the first one that applies counts.
 FIRST = (
     Rule(
-        "hinge loss, several classes",
+        "hinge loss, several classes, few unknowns on one side",
         Interior,
-        lambda s, p: s.hinge and s.classes > 2,
+        lambda s, p: s.hinge and s.classes > 2 and s.small,
         lambda problem, p: Interior.start(problem),
         _POINTS,
     ),

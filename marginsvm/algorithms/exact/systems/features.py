@@ -18,7 +18,6 @@ from marginsvm._typing import Array
 from marginsvm.algorithms.exact.definite import cholesky
 from marginsvm.algorithms.exact.intercepts import InterceptSystem, intercept_curvature
 from marginsvm.algorithms.exact.systems.system import (
-    System,
     conjugate_gradients,
     is_outdated,
     precision,
@@ -53,7 +52,7 @@ class FeatureSystem(ABC):
         weight: Array,
         descent: Vector,
         linked: Array | None = None,
-    ) -> tuple[Vector, Array, System]:
+    ) -> tuple[Vector, Array, FeatureSystem]:
         """See ``System``; the coefficients of the direction are not known."""
         z, system = self.solve(problem, weight, descent.image, linked)
         width = descent.image.shape[-1]

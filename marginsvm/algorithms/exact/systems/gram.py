@@ -31,46 +31,6 @@ _OF_GOAL = 0.1
 
 
 @dataclass(frozen=True)
-class FreeRows:
-    """By the Gram matrix of the rows with weight, two classes.
-
-    With the direction ``A' x``, Newton's system is ``x = r - W (A A' x + y t)`` for a descent
-    ``A' r``: ``x = r`` on rows that are not free, whose W is 0.
-    """
-
-    by_passes: ClassVar[bool] = False
-
-    def direction(
-        self,
-        problem: KernelMatrixAdapter,
-        weight: Array,
-        descent: Vector,
-        linked: Array | None = None,
-    ) -> tuple[Vector, Array, FreeRows]:
-        """See ``System``."""
-        rows, r = problem.rows, descent.coef
-        free = np.flatnonzero(weight)
-        y = rows.moves(np.ones(rows.score_shape))[free]
-        known = r.copy()
-        known[free] = 0.0
-        margins = np.zeros(len(free))
-        if known.any():
-            margins = rows.moves(problem.scores(problem.combine(known)))[free]
-        s = 1.0 / weight[free]
-        H = problem.inner_products(free) * np.multiply.outer(y, y)
-        H.flat[:: len(free) + 1] += s
-        right = np.column_stack([s * r[free] - margins, y])
-        x, of_one = dpotrs(cholesky(H.T), right, lower=0)[0].T
-        t = float(y @ (x - r[free]) / (y @ of_one)) if rows.balanced else 0.0
-        known[free] = x - t * of_one
-        return problem.combine(known, precise=True), np.asarray(t), self
-
-    def anew(self, factor: float = np.nan) -> FreeRows:
-        """See ``System``: nothing is kept."""
-        return self
-
-
-@dataclass(frozen=True)
 class Span:
     """The directions in which some examples spread most, with an orthonormal basis.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, ClassVar, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
@@ -30,7 +30,8 @@ class System(Protocol):
         Whether it takes passes over the examples, the more the harder the system is.
     """
 
-    by_passes: ClassVar[bool]
+    @property
+    def by_passes(self) -> bool: ...
 
     def direction(
         self,

@@ -1,0 +1,129 @@
+"""Newton's systems by what is free to move, where that is less than there are features.
+
+With weights u that margins move by ``-B diag(1/s) B'``, and ``G = B' A``, Newton's system is
+
+    (I + G' diag(1/s) G) z = d,    z = d - G' y,    (G G' + diag(s)) y = G d + G b
+
+for the intercepts b that keep y balanced. A row whose weight is between its ends is free alone.
+Where an example's rows have reached the cap that they share, their weights move against each
+other: of m of them, in m - 1 ways.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from scipy.linalg.lapack import dpotrs
+
+from marginsvm._typing import Array
+from marginsvm.algorithms.exact.definite import cholesky
+from marginsvm.algorithms.exact.intercepts import InterceptSystem
+from marginsvm.algorithms.exact.systems.features import FeatureSystem
+from marginsvm.kernel_matrix import KernelMatrixAdapter
+from marginsvm.kernel_matrix.capabilities import has_curvature
+from marginsvm.rows import Vector
+
+# Free weights up to which their Gram matrix is factored where there are features as well: 72 MB.
+_FEW = 3000
+
+
+@dataclass(frozen=True)
+class FreeRows:
+    """By the Gram matrix of what is free."""
+
+    by_passes: bool = False
+
+    def direction(
+        self,
+        problem: KernelMatrixAdapter,
+        weight: Array,
+        descent: Vector,
+        linked: Array | None = None,
+    ) -> tuple[Vector, Array, FreeRows]:
+        """See ``System``."""
+        rows = problem.rows
+        examples, B, s = _free(weight, linked)
+        C = rows.restrict(examples).adjoint(B).reshape(len(s), -1)
+        F = problem.scores(descent)[examples].reshape(C.shape)
+        G = _products(problem, examples) * (C @ C.T)
+        G.flat[:: len(s) + 1] += s
+        right = np.column_stack([np.sum(C * F, axis=1), C])
+        y, of_b = np.split(dpotrs(cholesky(G.T), right, lower=0)[0], [1], axis=1)
+        y, b = y[:, 0], np.zeros(C.shape[1])
+        if rows.balanced:
+            b = -InterceptSystem.of(C.T @ of_b).solve(C.T @ y)
+            y = y + of_b @ b
+        q = np.zeros(rows.shape)
+        np.add.at(q, examples, (y * B.T).T)
+        if has_curvature(problem):
+            z = descent - problem.combine(q)
+        else:
+            z = problem.combine(descent.coef - q, precise=True)
+        return z, b.reshape(rows.score_shape[1:]), self
+
+    def anew(self, factor: float = np.nan) -> FreeRows:
+        """See ``System``: nothing is kept."""
+        return self
+
+
+@dataclass(frozen=True)
+class FreeOrFeatures:
+    """By the Gram matrix of what is free once that is little, by passes before.
+
+    Attributes
+    ----------
+    features : FeatureSystem
+    by_passes : bool
+        Whether the last system was solved by passes.
+    """
+
+    features: FeatureSystem
+    by_passes: bool = True
+
+    def direction(
+        self,
+        problem: KernelMatrixAdapter,
+        weight: Array,
+        descent: Vector,
+        linked: Array | None = None,
+    ) -> tuple[Vector, Array, FreeOrFeatures]:
+        """See ``System``."""
+        free = np.count_nonzero(weight) + (0 if linked is None else np.count_nonzero(linked))
+        if free <= _FEW:
+            z, shift, _ = FreeRows().direction(problem, weight, descent, linked)
+            return z, shift, replace(self, by_passes=False)
+        z, shift, features = self.features.direction(problem, weight, descent, linked)
+        return z, shift, replace(self, features=features, by_passes=True)
+
+    def anew(self, factor: float = np.nan) -> FreeOrFeatures:
+        """See ``System``."""
+        return replace(self, features=self.features.anew(factor))
+
+
+def _free(weight: Array, linked: Array | None) -> tuple[Array, Array, Array]:
+    """What is free: the example of each, its weights on that one's rows, of length 1, and s."""
+    at = np.nonzero(weight)
+    examples, s = at[0], 1.0 / weight[at]
+    if weight.ndim == 1:
+        return examples, np.ones(len(s)), s
+    B = np.zeros((len(s), weight.shape[1]))
+    B[np.arange(len(s)), at[1]] = 1.0
+    if linked is None:
+        return examples, B, s
+    free = linked > 0.0
+    before = np.cumsum(free, axis=1) - 1
+    i, j = np.nonzero(free & (before > 0))  # against those of the same example before it
+    m = before[i, j]
+    against = free[i] & (np.arange(weight.shape[1]) < j[:, None])
+    more = against / np.sqrt(m * (m + 1.0))[:, None]
+    more[np.arange(len(i)), j] = -np.sqrt(m / (m + 1.0))
+    s_more = 1.0 / (linked[i, j] ** 2 * np.count_nonzero(free[i], axis=1))
+    return np.append(examples, i), np.vstack([B, more]), np.append(s, s_more)
+
+
+def _products(problem: KernelMatrixAdapter, examples: Array) -> Array:
+    """Inner products of some examples, of which several may be the same."""
+    few, at = np.unique(examples, return_inverse=True)
+    K = problem.inner_products(few)
+    return K if len(few) == len(examples) and np.all(few == examples) else K[at[:, None], at]
