@@ -65,7 +65,7 @@ for found, marker, color, name in zip(rounds.values(), "so", COLORS, names, stri
 x = np.array([min(inverse), max(inverse)])
 left.loglog(x, x**2 * 0.05, "0.7", lw=1, zorder=0)
 left.loglog(x, x * 0.5, "0.7", lw=1, zorder=0)
-left.set(xlabel="1 / rho, the inverse of the best margin", ylabel="rounds to a separator")
+left.set(xlabel=r"$1 / \rho$, the inverse of the best margin", ylabel="rounds to a separator")
 left.set_title("200 random unit examples (grey: slopes 2 and 1)")
 left.legend()
 
@@ -88,9 +88,8 @@ for overlap, (X, y, style) in overlaps.items():
         label = f"{name}, {overlap} overlap"
         right.loglog(history["n_iter"], history["margin_bound"], style, color=color, label=label)
         print(f"{label}: {clf.certificate_}")
-right.set(
-    xlabel="rounds", ylabel="least norm of A^T q so far (examples of norm 1)", ylim=(1e-14, 1)
-)
+right.set(xlabel="rounds", ylim=(1e-14, 1))
+right.set_ylabel(r"least $\|A^\top q\|$ so far (examples of norm 1)")
 right.set_title("not separable: irises (little overlap), noise (much)")
 right.legend(loc="lower left")
 if __name__ == "__main__":

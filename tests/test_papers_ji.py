@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from helpers.estimators import overlapping, separable
 from helpers.games import game, rounds, written_out
-from helpers.hard import corner, each_hard, lopsided, within
+from helpers.hard import contradicted, corner, each_hard, lopsided, within
 from helpers.oracle import best_margin
 from helpers.vectors import flat
 from scipy.optimize import minimize, nnls
@@ -63,9 +63,13 @@ def test_section_3_1_gradient_descent_is_mirror_descent_on_the_dual(gradient, ki
 
 
 @pytest.mark.parametrize("gradient", ["plain", "normalized"])
-def test_section_3_1_where_nothing_separates(gradient, rng):
-    """R(w_t) does not increase, and phi(q_t) and |grad R(w_t)| tend to 0."""
-    X, y = overlapping(rng, n=40)
+@pytest.mark.parametrize("kind", [overlapping, contradicted])
+def test_section_3_1_where_nothing_separates(kind, gradient, rng):
+    """R(w_t) does not increase, and phi(q_t) and |grad R(w_t)| tend to 0.
+
+    On the second set the risk bends as much as it can: with steps of 4 it grows.
+    """
+    X, y = overlapping(rng, n=40) if kind is overlapping else contradicted(short=1.0, side=0.0)
     data = game(X, y)
     A = written_out(data, X, y)
     before, clf = 1.0, MomentumMarginClassifier(momentum="none", gradient=gradient)

@@ -49,6 +49,15 @@ def corner(n=9, gamma=0.3):
     return np.where(y == 1, 1.0, -1.0)[:, None] * A, y
 
 
+def contradicted(n=40, short=0.01, side=3.0):
+    """Nothing separates: a short row points against all others, and needs nearly all weight."""
+    A = np.column_stack([np.ones(n), np.where(np.arange(n) % 2, side, -side)])
+    A /= np.linalg.norm(A, axis=1)[:, None]
+    A[0] = -short, 0.0
+    y = np.arange(n) % 2
+    return np.where(y == 1, 1.0, -1.0)[:, None] * A, y
+
+
 def hard(X, y):
     """The data; of its rows, the mean must misjudge some."""
     A = explicit_rows(X, y)[0]
