@@ -16,6 +16,7 @@ from marginsvm.algorithms.exact.stage import Stage
 from marginsvm.algorithms.exact.starts import Ascent
 from marginsvm.algorithms.exact.systems.features import Direct, Iterative
 from marginsvm.algorithms.exact.systems.pairs import ActivePairs, DualIterative
+from marginsvm.data.few_pairs import FewPairs
 from marginsvm.kernel_matrix import LinearAdapter, make_rows
 from marginsvm.kernel_matrix.capabilities import curvature
 from marginsvm.rows import Vector
@@ -63,6 +64,27 @@ def test_curvature_is_that_of_the_rows(form, k, balanced, shift, rng):
     assert_allclose(operator(Z).ravel(), H @ Z.ravel(), rtol=0, atol=10 * far * size)
     assert_allclose(operator.diagonal().ravel(), np.diag(H), rtol=0, atol=far * size)
     assert_allclose(operator.dense(), H, rtol=0, atol=far * size)
+
+
+@either
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("pairs", [0, 1, 12])
+def test_curvature_of_few_pairs_is_that_of_the_rows(pairs, dtype, balanced, rng, monkeypatch):
+    monkeypatch.setattr("marginsvm.data.few_pairs._GATHERED", 20)  # two at a time
+    problem = problem_of(rng, 20, lambda X: X.astype(dtype), balanced)
+    weight = np.zeros(problem.rows.shape)
+    at = rng.choice(problem.rows.n_examples, pairs)
+    weight[at, (problem.rows.codes[at] + rng.integers(1, 20, pairs)) % 20] = rng.random(pairs)
+    assert FewPairs.suit(weight)
+    assert not FewPairs.suit(weight + 1.0)
+    A, shape = dense_rows(problem)
+    Z, more = rng.standard_normal(shape), rng.random(problem.rows.shape) < 0.5
+    for some in (weight, weight + more):
+        some[np.arange(len(some)), problem.rows.codes] = 0.0
+        expected = A.T @ (some.ravel() * (A @ Z.ravel()))
+        found = curvature(problem, some)(Z).ravel()
+        far = 1e-12 if dtype is np.float64 else 1e-5
+        assert_allclose(found, expected, rtol=0, atol=far * np.abs(expected).max(initial=1.0))
 
 
 @classes

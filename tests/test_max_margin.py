@@ -157,6 +157,19 @@ def test_one_example_of_a_class_among_many(rng):
     np.testing.assert_allclose(clf.margin_, best_margin(X, np.arange(3000) == 17), rtol=1e-5)
 
 
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_array])
+@pytest.mark.filterwarnings("ignore:The number of unique classes is greater")  # scikit-learn's
+def test_as_many_classes_as_examples(form, rng):
+    """Systems of the rows with weight would cost more than to go on without them."""
+    X, y = form(rng.standard_normal((130, 9))), np.arange(130)
+    clf = MaxMarginClassifier().fit(X, y)
+    assert clf.status_ == "certified"
+    assert [method for method, _ in clf.certificate_.route] == ["multipliers"]
+    assert clf.certificate_.weights.nnz > 500  # each class has an example
+    assert clf.score(X, y) == 1.0
+    assert check_certificate(clf, X, y)
+
+
 def test_every_feature_has_a_support_vector():
     """Each row is there twice, from either class: the two share a weight of 1 / 300."""
     X = np.vstack([np.eye(300), -np.eye(300)])

@@ -9,9 +9,11 @@ from typing import Any
 import numpy as np
 
 from marginsvm._cached import cached_property
+from marginsvm._rounding import is_dense
 from marginsvm._typing import Array
 from marginsvm.data import moments, passes
 from marginsvm.data.centred import CentredExamples
+from marginsvm.data.few_pairs import FewPairs
 from marginsvm.data.memory import MemoryStore, Store
 from marginsvm.data.passes import Centre
 from marginsvm.data.work import Work
@@ -78,8 +80,23 @@ class LinearCurvature:
         image = image - np.multiply.outer(total, self._mean)
         return self._extended(image / radius, total, constant / radius)
 
+    @cached_property
+    def _few_pairs(self) -> FewPairs | None:
+        """The rows with weight, where products with these alone are quicker."""
+        X, taken_first = self._examples.store.whole, self._examples.mean_is_taken_first
+        if self._linked is not None or taken_first or not is_dense(X):
+            return None
+        return FewPairs(X, self._rows, self._weight) if FewPairs.suit(self._weight) else None
+
+    @cached_property
+    def _of_squares(self) -> Array:
+        """The weights of the squares of each class' scores."""
+        return passes.squared_adjoint(self._rows, self._weight, self._linked)
+
     def _sums(self, W: Array, shift: Array) -> tuple[Array, Array]:
         """``V^T X`` and the sum of V, for coefficients V of weight times what W adds to margins."""
+        if self._few_pairs is not None:
+            return self._few_pairs.curvature(W, shift)
         work = partial(passes.curvature, W=W, shift=shift, centre=self._taken_first)
         image, total = self._folded(work)
         return image, total
@@ -109,7 +126,7 @@ class LinearCurvature:
 
     def of_class(self, c: int, most: int) -> Array:
         """The part of class c in the matrix, from about ``most`` of the examples."""
-        T = passes.squared_adjoint(self._rows, self._weight, self._linked)[..., c]
+        T = self._of_squares[..., c]
         some = np.flatnonzero(T)
         if len(some) > most:
             few = some[np.arange(most) * len(some) // most]

@@ -64,7 +64,10 @@ def _rows_of(problem: Problem, p: Portfolio, state: Method) -> WorkingSet:
     assert state.weights is not None
     row_ids = np.flatnonzero(state.weights)
     work = WorkingSet.of(row_ids, state.weights.flat[row_ids], state.candidates)
-    return replace(work, room=Room(p.room_left))
+    room = p.room_left
+    if not Shape.of(problem).by_kernel:  # if as many more join, those that matter are not known yet
+        room = min(room, max(p.few_rows, 2 * len(row_ids)))
+    return replace(work, room=Room(room))
 
 
 def _rows_of_all(problem: Problem, p: Portfolio, state: LongStart) -> WorkingSet:
@@ -110,7 +113,11 @@ def _is_for_ascent(s: Shape, p: Portfolio) -> bool:
 
 def _are_few(s: Shape, p: Portfolio, state: Method) -> bool:
     u = state.weights
-    return u is not None and bool(0 < np.count_nonzero(u) <= p.few_left)
+    if u is None:
+        return False
+    m, product = int(np.count_nonzero(u)), 2.0 * s.rows * s.features
+    face = m * m * (m / 3.0 + 4.0 * s.classes)  # its factor, and balance among all classes
+    return 0 < m <= p.few_left and (s.by_kernel or face <= p.products * product)
 
 
 # The tables.
@@ -229,7 +236,7 @@ FIRST = (
 )
 
 _FEW_LEFT = Handover(
-    "no more rows with weight than `few_left`",
+    "no more rows with weight than `few_left`, for a system of which `products` are not quicker",
     WorkingSet,
     _are_few,
     _rows_of,

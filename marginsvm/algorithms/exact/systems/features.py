@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 import numpy as np
-from scipy.linalg.lapack import dpotrs
+from scipy.linalg.lapack import dpotrs, dtrtri
 
 from marginsvm._rounding import inner
 from marginsvm._typing import Array
@@ -226,18 +226,20 @@ def _jacobi(diagonal: Array, rows: Rows, weight: Array, linked: Array | None) ->
 
 @dataclass(frozen=True)
 class ClassFactors:
-    """Cholesky factors of each class's part of the matrix of Newton's system.
+    """Inverses of each class's part of the matrix of Newton's system.
 
     Attributes
     ----------
     weight : ndarray of shape rows.shape
         The weights that they were computed for.
-    factors : tuple of ndarray
+    roots : ndarray of shape (k, m, m)
+        Inverses of Cholesky factors, all classes in one array: of many classes with few features, a
+        solution with each takes longer to call than to compute.
     balanced : bool
     """
 
     weight: Array
-    factors: tuple[Array, ...]
+    roots: Array
     balanced: bool
 
     @classmethod
@@ -250,13 +252,14 @@ class ClassFactors:
         sample: int,
     ) -> ClassFactors:
         """Factor the parts, each from some examples."""
-        product, factors = curvature(problem, weight, linked), []
-        for c in range(problem.rows.n_classes):
+        product, k = curvature(problem, weight, linked), problem.rows.n_classes
+        roots = np.zeros((k, len(ridge), len(ridge)))
+        for c in range(k):
             H = product.of_class(c, sample)
             H.flat[:: len(H) + 1] += ridge + _FREE * H.max()
             H[-1, -1] = H[-1, -1] or 1.0  # the intercept of a class without active rows
-            factors.append(cholesky(H.T))
-        return cls(weight, tuple(factors), problem.rows.balanced)
+            roots[c] = np.triu(dtrtri(cholesky(H.T), lower=0)[0])
+        return cls(weight, roots, problem.rows.balanced)
 
     def differ_from(self, weight: Array) -> bool:
         """Whether too many rows have come or gone since, or the slack is another."""
@@ -265,8 +268,8 @@ class ClassFactors:
     def solve(self, r: Array) -> Array:
         """Apply the inverses, for intercepts that sum to 0."""
         r = self._summing_to_zero(np.array(r))
-        q = [dpotrs(f, row, lower=0)[0] for f, row in zip(self.factors, r, strict=True)]
-        return self._summing_to_zero(np.stack(q))
+        q = self.roots @ (self.roots.transpose(0, 2, 1) @ r[..., None])
+        return self._summing_to_zero(q[..., 0])
 
     def _summing_to_zero(self, r: Array) -> Array:
         if self.balanced:
