@@ -10,29 +10,18 @@ from marginsvm._typing import Array
 from marginsvm.data.passes import WRITTEN_OUT, Block, Centre, have_weight
 from marginsvm.rows import Rows
 
-# Numbers that stay in a processor's cache (1 MB), and examples in a product at least.
-_CACHE, _AT_LEAST = 2**17, 64
-# Share of the pairs of examples and of two classes: if fewer have weight, each pair of classes
-# takes a product with its own examples.
-_MANY_PAIRS = 0.25
+# Numbers that stay in a processor's cache (1 MB), examples in a product at least, and products of
+# two features.
+_CACHE, _AT_LEAST, _PRODUCTS = 2**17, 64, 512
+# Share of the links: if fewer are there, each pair of classes takes a product with its own
+# examples.
+_MANY_LINKS = 0.5
 
 
 def second_moments_of_classes(
-    rows: Rows,
-    blocks: Iterable[Block],
-    weight: Array,
-    linked: Array | None,
-    centre: Centre,
-    radius: float,
+    rows: Rows, blocks: Iterable[Block], weight: Array, centre: Centre, radius: float
 ) -> Array:
-    """``A' D A`` of more than two classes, with a constant feature if balanced.
-
-    Beside the rows of an example i against its own class, the differences of its scores for other
-    classes j and l are weighed, by ``linked_ij linked_il / 2``. That is what rows whose weights
-    share a cap come to: the more of it is reached, the more of the weight only moves between them.
-    """
-    if linked is not None:
-        return _linked_moments(rows, blocks, weight, linked, centre, radius)
+    """``A' diag(weight) A`` of more than two classes, with a constant feature if balanced."""
     k, H, has = rows.n_classes, np.zeros(()), have_weight(weight, None)
     for block, X in blocks:
         d, codes = X.shape[1] + rows.balanced, rows.codes[block]
@@ -60,58 +49,76 @@ def _add_pairs(H: Array, c: int, x: Array, weight: Array) -> None:
     H[c, :, c] += own
 
 
-def _with_constant(rows: Rows, x: Array) -> Array:
-    return np.column_stack([x, np.ones(len(x))]) if rows.balanced else x
-
-
-def _linked_moments(
+def linked_moments(
     rows: Rows, blocks: Iterable[Block], weight: Array, linked: Array, centre: Centre, radius: float
 ) -> Array:
-    """``second_moments_of_classes`` where any two classes may be held against each other."""
-    k, S, has = rows.n_classes, np.zeros(()), have_weight(weight, linked)
-    one, other = np.triu_indices(k, 1)
+    """Second moments of the examples for each two classes whose scores are held against each other.
+
+    They are with the weights of the rows of an example i against its own class, and with
+    ``linked_ij linked_il / 2`` for other classes j and l. That is what rows whose weights share a
+    cap come to: the more of it is reached, the more of the weight only moves between them.
+
+    Returns
+    -------
+    ndarray of shape (k (k - 1) / 2, d, d)
+        See ``of_differences``.
+    """
+    n_pairs, S = rows.n_classes * (rows.n_classes - 1) // 2, np.zeros(())
+    has, many = have_weight(weight, linked), np.mean(linked > 0.0) > _MANY_LINKS
     for block, X in blocks:
-        d = X.shape[1] + rows.balanced
-        S = np.zeros((len(one), d, d)) if S.ndim == 0 else S
-        members, size = np.flatnonzero(has[block]), max(_AT_LEAST, WRITTEN_OUT // (d + len(one)))
-        for i in range(0, len(members), size):
-            some = members[i : i + size]
-            x = _with_constant(rows, centre.written_out(X[some]) / radius)
-            T = _of_pairs(rows.codes[block][some], weight[block][some], linked[block][some])
-            S += _moments_of_pairs(x, 0.5 * T)
-    H = np.zeros((k, d, k, d))
+        d, codes = X.shape[1] + rows.balanced, rows.codes[block]
+        S = np.zeros((n_pairs, d, d)) if S.ndim == 0 else S
+        size = max(_AT_LEAST, (_CACHE if many else WRITTEN_OUT) // (d + n_pairs))
+        for c in np.unique(codes):
+            members = np.flatnonzero((codes == c) & has[block])
+            for i in range(0, len(members), size):
+                some = members[i : i + size]
+                x = _with_constant(rows, centre.written_out(X[some]) / radius)
+                T = 0.5 * _of_pairs(int(c), weight[block][some], linked[block][some])
+                (_add_all if many else _add_some)(S, x, T)
+    return S
+
+
+def of_differences(S: Array, k: int) -> Array:
+    """The second moments of all scores, from those of the differences of each two."""
+    one, other = np.triu_indices(k, 1)
+    H = np.zeros((k, S.shape[1], k, S.shape[1]))
     H[one, :, other] = H[other, :, one] = -S
     for c in range(k):
         H[c, :, c] = S[(one == c) | (other == c)].sum(axis=0)
-    return H.reshape(k * d, k * d)
+    return H.reshape(k * S.shape[1], -1)
 
 
-def _of_pairs(codes: Array, weight: Array, linked: Array) -> Array:
-    """By how much two scores of an example are held against each other, for each two classes."""
-    k = weight.shape[1]
+def _of_pairs(c: int, weight: Array, linked: Array) -> Array:
+    """By how much scores of examples of class c are held against each other: a line for two."""
+    k, B = linked.shape[1], np.ascontiguousarray(linked.T)
     one, other = np.triu_indices(k, 1)
-    T = np.take(linked, one, axis=1) * np.take(linked, other, axis=1)
-    for c in np.unique(codes):
-        members = np.flatnonzero(codes == c)
-        own = np.flatnonzero((one == c) | (other == c))
-        T[members[:, None], own] += np.delete(weight[members], c, axis=1)
+    T, last = np.empty((len(one), len(linked))), 0
+    for j in range(k - 1):
+        first, last = last, last + k - 1 - j
+        np.multiply(B[j], B[j + 1 :], out=T[first:last])
+    T[(one == c) | (other == c)] += np.delete(weight.T, c, axis=0)
     return T
 
 
-def _moments_of_pairs(x: Array, T: Array) -> Array:
-    """``x' diag(t) x`` for each column t of an array."""
-    (n, d), n_pairs = x.shape, T.shape[1]
-    if np.count_nonzero(T) < _MANY_PAIRS * T.size:
-        S = np.zeros((n_pairs, d, d))
-        for p in np.flatnonzero(T.any(axis=0)):
-            some = np.flatnonzero(T[:, p])
-            S[p] = (x[some] * T[some, p, None]).T @ x[some]
-        return S
-    M, size = np.zeros((d, d, n_pairs)), max(_AT_LEAST, _CACHE // (d + n_pairs))
-    for i in range(0, n, size):
-        columns, t = np.ascontiguousarray(x[i : i + size].T), T[i : i + size]
-        for a in range(d):
-            M[a, a:] += (columns[a:] * columns[a]) @ t
-    for a in range(d):
-        M[a:, a] = M[a, a:]
-    return np.moveaxis(M, 2, 0)
+def _add_some(S: Array, x: Array, T: Array) -> None:
+    """Add ``x' diag(t) x`` for each line t of an array of which most is 0."""
+    for p in np.flatnonzero(T.any(axis=1)):
+        some = np.flatnonzero(T[p])
+        S[p] += (x[some] * T[p, some, None]).T @ x[some]
+
+
+def _add_all(S: Array, x: Array, T: Array) -> None:
+    """The same for all lines at once: products of two features times T."""
+    columns, T = np.ascontiguousarray(x.T), T.T
+    one, other = np.triu_indices(x.shape[1])
+    for i in range(0, len(one), _PRODUCTS):
+        a, b = one[i : i + _PRODUCTS], other[i : i + _PRODUCTS]
+        moments = ((columns[a] * columns[b]) @ T).T
+        S[:, a, b] += moments
+        off = a != b
+        S[:, b[off], a[off]] += moments[:, off]
+
+
+def _with_constant(rows: Rows, x: Array) -> Array:
+    return np.column_stack([x, np.ones(len(x))]) if rows.balanced else x

@@ -117,12 +117,14 @@ class LinearCurvature:
         if self._rows.n_classes == 2:
             H = self._examples.second_moments(self._weight)
             return H if self._rows.balanced else H[:-1, :-1]
-        work = partial(
-            moments.second_moments_of_classes,
-            centre=self._examples.centre,
-            radius=self._examples.radius,
-        )
-        return self._examples.store.fold(work, np.add, self._rows, self._weight, self._linked)
+        store, centre, radius = self._examples.store, self._examples.centre, self._examples.radius
+        plain, linked = moments.second_moments_of_classes, moments.linked_moments
+        if self._linked is None:
+            work = partial(plain, centre=centre, radius=radius)
+            return store.fold(work, np.add, self._rows, self._weight)
+        work = partial(linked, centre=centre, radius=radius)
+        S = store.fold(work, np.add, self._rows, self._weight, self._linked)
+        return moments.of_differences(S, self._rows.n_classes)
 
     def of_class(self, c: int, most: int) -> Array:
         """The part of class c in the matrix, from about ``most`` of the examples."""

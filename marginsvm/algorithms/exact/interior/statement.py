@@ -81,7 +81,7 @@ class Statement:
         if u.size == int(np.prod(rows.shape)):
             return u.reshape(rows.shape)
         q = np.zeros(rows.shape)
-        q.flat[self.row_ids] = u
+        q.reshape(-1)[self.row_ids] = u
         return q
 
     def flat(self, margins: Array) -> Array:

@@ -94,7 +94,7 @@ class Leading:
             H = second_moments(rows, blocks, weight, Centre())
             H = H if rows.balanced else H[:-1, :-1]
         else:
-            H = second_moments_of_classes(rows, blocks, weight, None, Centre(), 1.0)
+            H = second_moments_of_classes(rows, blocks, weight, Centre(), 1.0)
         return cls(span, weight, cholesky(penalised(H, shape, rows)))
 
     def solve(self, r: Array) -> Array:
