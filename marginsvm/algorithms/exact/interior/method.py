@@ -32,6 +32,9 @@ _MOST = 100
 _STIFF, _NONE, _CORRECTIONS = 1e20, 1e-300, 2
 # Weights up to this part of the largest are left out: first none is.
 _SHARES = 0.0, 1e-7
+# Complementarity beside the objective that is nothing; its square (in radii squared) for a game,
+# whose objective may be 0.
+_NOTHING = float(np.finfo(np.float64).eps)
 # Steps after which only rounding is left, if they were so short, and the gap has not fallen.
 _PATIENCE, _SHORT = 10, 0.1
 # Unknowns of either side up to which its system is formed (8 and 32 MB), and products of numbers
@@ -116,16 +119,18 @@ class Interior(Method):
             return replace(self, ended=True)
         idle = 0 if left < self.least or point.length > _SHORT else self.idle + 1
         steps, least = self.steps + 1, min(left, self.least)
-        ended = idle >= _PATIENCE or steps >= _MOST
+        nothing = _NOTHING if self.statement.game else self._objective()
+        ended = left <= _NOTHING * nothing or idle >= _PATIENCE or steps >= _MOST
         return replace(self, point=point, steps=steps, least=least, idle=idle, ended=ended)
+
+    def _objective(self) -> float:
+        point, statement = self.point, self.statement
+        own = float(np.vdot(statement.own * point.u, point.u))
+        return 0.5 * (self.side.squared(point.x) + own) + float(np.vdot(statement.caps, point.xi))
 
     def _promises(self, tol: float) -> bool:
         """Whether the gap of the objective, of which that of margins is half, may be enough."""
-        point, statement = self.point, self.statement
-        own = float(np.vdot(statement.own * point.u, point.u))
-        slack = float(np.vdot(statement.caps, point.xi))
-        objective = 0.5 * (self.side.squared(point.x) + own) + slack
-        return point.complementarity() <= 2.0 * tol * objective
+        return self.point.complementarity() <= 2.0 * tol * self._objective()
 
     def _with_bounds(self, problem: KernelMatrixAdapter, tol: float) -> tuple[Interior, bool, bool]:
         """The same with its bounds; whether they are of few weights, and whether they are enough.
