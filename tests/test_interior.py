@@ -2,6 +2,7 @@
 
 import pickle
 import warnings
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -16,6 +17,7 @@ from sklearn.svm import SVC, LinearSVC
 from marginsvm import MaxMarginClassifier, check_certificate
 from marginsvm.algorithms.exact.interior.method import Interior, is_small
 from marginsvm.algorithms.exact.interior.point import Point
+from marginsvm.algorithms.exact.interior.row_weights import RowWeights
 from marginsvm.algorithms.exact.interior.sides import Features, Gram, WrittenOut
 from marginsvm.algorithms.exact.interior.statement import Statement
 from marginsvm.algorithms.exact.method import Turn
@@ -247,3 +249,17 @@ def test_stored_fits_do_not_hold_the_data(rng):
     model = fitted(X, y, C=1.0, loss="hinge", warm_start=True, max_iter=2)
     assert model.certificate_.route == (("interior points", 2),)
     assert len(pickle.dumps(model)) < X.nbytes
+
+
+def test_weights_of_rows_that_share_a_cap_keep_their_digits():
+    """One row of an example at its cap: the moves that all rows share nearly cancel."""
+    h, pull, v = np.array([1e-17, 1e3, 1e2]), np.array([1e6]), np.array([1.0, 2.0, -3.0])
+    statement = Statement(np.arange(3), np.zeros(3), np.ones(1), False)
+    u, sums = RowWeights(statement, h, pull).times(v)
+    given = [Fraction(x) for x in v]
+    inverse = [1 / Fraction(x) for x in h]
+    each = sum(x * y for x, y in zip(inverse, given, strict=True))
+    both = each / (1 + Fraction(pull[0]) * sum(inverse))
+    exact = [(x - Fraction(pull[0]) * both) * y for x, y in zip(given, inverse, strict=True)]
+    np.testing.assert_allclose(u, np.array(exact, dtype=float), rtol=1e-12)
+    np.testing.assert_allclose(sums, [float(both)], rtol=1e-12)

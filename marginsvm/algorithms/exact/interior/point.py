@@ -4,6 +4,12 @@ References
 ----------
 S. Mehrotra. On the implementation of a primal-dual interior point method. SIAM Journal on
 Optimization 1992.
+
+J. Gondzio. Multiple centrality correctors in a primal-dual method for linear programming.
+Computational Optimization and Applications 1996.
+
+M. P. Friedlander and D. Orban. A primal-dual regularized interior-point method for convex quadratic
+programs. Mathematical Programming Computation 2012.
 """
 
 from __future__ import annotations
@@ -22,6 +28,13 @@ from marginsvm.algorithms.exact.interior.statement import Statement
 _INSIDE = 0.995
 # Power of the share of complementarity that the first step leaves: what the second aims at.
 _CENTRING = 3
+# Corrections of a step at most; the length from which on it needs none; how much longer each aims
+# at; the products that it leaves as they are, in parts of the aim; and the gain that one must
+# bring. Two save a fifth of the steps, more hardly any.
+_CORRECTIONS, _LONG, _LONGER, _NEAR, _GAIN = 2, 0.5, 0.3, (0.1, 10.0), 1.05
+# Inverse weight (radii squared) that each row has besides: it keeps moves of u short. Without it,
+# sums of weights as large as 1 / eps would round away the 1 of the norm beside them.
+_PROXIMAL = 1e-14
 # Margin by which the first point is inside, where the target is 1; and in radii for a game, whose
 # rows may have no margin at all.
 _FIRST, _LEAST = 1.0, 1e-3
@@ -142,11 +155,33 @@ class Point:
         now = self.complementarity()
         left = self._moved(ahead, *self._reach(ahead)).complementarity()
         aim = (left / now) ** _CENTRING * now / (u.size + over.size)
-        ahead = system.step(
-            aim - u * z - ahead.u * ahead.z, aim - over * xi - ahead.over * ahead.xi
-        )
+        change = aim - u * z - ahead.u * ahead.z, aim - over * xi - ahead.over * ahead.xi
+        ahead = system.step(*change)
         p, r = self._reach(ahead)
+        for _ in range(_CORRECTIONS):
+            if min(p, r) >= _LONG:
+                break
+            change = self._centred(change, ahead, aim, p, r)
+            other = system.step(*change)
+            q, s = self._reach(other)
+            if min(q, s) < _GAIN * min(p, r):
+                break
+            ahead, p, r = other, q, s
         return self._moved(ahead, _INSIDE * p, _INSIDE * r)
+
+    def _centred(
+        self, change: tuple[Array, Array], step: _Step, aim: float, p: float, r: float
+    ) -> tuple[Array, Array]:
+        """The change of the products that brings those of a longer step nearer to the aim."""
+        p, r = min(1.0, p + _LONGER), min(1.0, r + _LONGER)
+        low, high = (part * aim for part in _NEAR)
+
+        def missing(u: Array, du: Array, z: Array, dz: Array) -> Array:
+            product = (u + r * du) * (z + p * dz)
+            return np.asarray(np.maximum(np.clip(product, low, high) - product, -high))
+
+        of_u = change[0] + missing(self.u, step.u, self.z, step.z)
+        return of_u, change[1] + missing(self.over, step.over, self.xi, step.xi)
 
     def _reach(self, step: _Step) -> tuple[float, float]:
         """How far x and how far u may go along a step."""
@@ -180,7 +215,7 @@ class _System:
     def of(cls, point: Point, side: Side, statement: Statement) -> _System:
         """The equations that hold in the end, and what is missing from them here."""
         u, xi = point.u, point.xi
-        weights = RowWeights(statement, statement.own + point.z / u, xi / point.over)
+        weights = RowWeights(statement, statement.own + point.z / u + _PROXIMAL, xi / point.over)
         rest = point.margins + statement.own * u + statement.spread(xi)
         rest = rest - statement.target - point.z
         factored = side.factored(weights)

@@ -49,13 +49,24 @@ class RowWeights:
             return None
         return np.asarray(self.statement.spread(np.sqrt(self.pull * self._left)) / self.h)
 
+    @cached_property
+    def _first(self) -> Array:
+        """Of the rows of each example, the one with the least h."""
+        h = self.h.reshape(self.pull.size, -1)
+        return np.asarray(np.arange(len(h)) * h.shape[1] + h.argmin(axis=1))
+
     def times(self, v: Array) -> tuple[Array, Array]:
         """``W v``, and the sums of that over the rows of each example, to all digits."""
         if not self.statement.shared:
             u = self.own * v
             return u, u[: self.pull.size]
-        sums = self._left * self.statement.sums(v / self.h)
-        return (v - self.statement.spread(self.pull * sums)) / self.h, sums
+        # beside the row that counts most: what moves all rows of an example alike cancels
+        statement, first = self.statement, self._first
+        more = v - statement.spread(v[first])
+        each = more * statement.spread(statement.sums(1.0 / self.h))
+        each = each - statement.spread(statement.sums(more / self.h))
+        u = self.own * v + statement.spread(self.pull * self._left) * each / self.h
+        return u, self._left * statement.sums(v / self.h)
 
     def inverse_times(self, u: Array) -> Array:
         """``W^-1 u``."""
