@@ -32,9 +32,10 @@ _CENTRING = 3
 # at; the products that it leaves as they are, in parts of the aim; and the gain that one must
 # bring. Two save a fifth of the steps, more hardly any.
 _CORRECTIONS, _LONG, _LONGER, _NEAR, _GAIN = 2, 0.5, 0.3, (0.1, 10.0), 1.05
-# Inverse weight (radii squared) that each row has besides: it keeps moves of u short. Without it,
-# sums of weights as large as 1 / eps would round away the 1 of the norm beside them.
-_PROXIMAL = 1e-14
+# Inverse weight that each row has besides (radii squared, at most), which keeps moves of u short:
+# sums of weights as large as 1 / eps would round away the 1 of the norm beside them. A move as long
+# as the largest weight changes a margin by no more than the second number.
+_PROXIMAL, _SHIFT = 1e-14, 1e-4
 # Margin by which the first point is inside, where the target is 1; and in radii for a game, whose
 # rows may have no margin at all.
 _FIRST, _LEAST = 1.0, 1e-3
@@ -215,7 +216,8 @@ class _System:
     def of(cls, point: Point, side: Side, statement: Statement) -> _System:
         """The equations that hold in the end, and what is missing from them here."""
         u, xi = point.u, point.xi
-        weights = RowWeights(statement, statement.own + point.z / u + _PROXIMAL, xi / point.over)
+        proximal = min(_PROXIMAL, _SHIFT / float(u.max()))
+        weights = RowWeights(statement, statement.own + point.z / u + proximal, xi / point.over)
         rest = point.margins + statement.own * u + statement.spread(xi)
         rest = rest - statement.target - point.z
         factored = side.factored(weights)
