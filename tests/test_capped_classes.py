@@ -340,18 +340,18 @@ def test_a_share_that_a_large_class_leaves_no_room_for():
 
 @pytest.mark.parametrize("balanced", [True, False])
 @pytest.mark.parametrize(
-    ("form", "share"), [(np.asarray, 0.6), (np.asarray, 0.1), (sp.csr_matrix, 0.6)]
+    ("form", "share"), [(np.asarray, 0.95), (np.asarray, 0.3), (sp.csr_matrix, 0.95)]
 )
 def test_curvature_of_coupled_rows(form, share, balanced):
     rng = np.random.default_rng(0)
-    n, d, k = 25, 4, 5
+    n, d, k = 30, 4, 8
     codes = np.r_[np.arange(k), rng.integers(0, k, n - k)]
     X = rng.standard_normal((n, d)) * (rng.random((n, d)) < 0.7)
     rows = make_rows(codes, k, balanced=balanced)
     problem, width = LinearAdapter(form(X), rows), d + balanced
     weight = rng.random((n, k)) * (rng.random((n, k)) < share)
     weight[np.arange(n), codes], weight[3] = 0.0, 0.0
-    some = (rng.random(n) < 0.5) & weight.any(axis=1)
+    some = (rng.random(n) < share) & weight.any(axis=1)
     # of the weights' derivatives, as much is left as moves their sum: none, or three tenths
     left = np.where(some, np.where(np.cumsum(some) == 1, 0.3, 0.0), 1.0)[:, None]
     total = np.maximum(weight.sum(axis=1, keepdims=True), 1e-9)

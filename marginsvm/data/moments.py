@@ -13,9 +13,9 @@ from marginsvm.rows import Rows
 # Numbers that stay in a processor's cache (1 MB), examples in a product at least, and products of
 # two features.
 _CACHE, _AT_LEAST, _PRODUCTS = 2**17, 64, 512
-# Share of the links: if fewer are there, each pair of classes takes a product with its own
-# examples.
-_MANY_LINKS = 0.5
+# Share of the links, and pairs of classes: if fewer are there, each pair takes a product with its
+# own examples. Products of features, which serve all pairs, take as long as about 20 of these.
+_MANY_LINKS, _MANY_PAIRS = 0.5, 20
 
 
 def second_moments_of_classes(
@@ -64,7 +64,8 @@ def linked_moments(
         See ``of_differences``.
     """
     n_pairs, S = rows.n_classes * (rows.n_classes - 1) // 2, np.zeros(())
-    has, many = have_weight(weight, linked), np.mean(linked > 0.0) > _MANY_LINKS
+    has = have_weight(weight, linked)
+    many = n_pairs > _MANY_PAIRS and np.mean(linked > 0.0) > _MANY_LINKS
     for block, X in blocks:
         d, codes = X.shape[1] + rows.balanced, rows.codes[block]
         S = np.zeros((n_pairs, d, d)) if S.ndim == 0 else S

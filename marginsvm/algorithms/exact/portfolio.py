@@ -125,6 +125,7 @@ def _are_few(s: Shape, p: Portfolio, state: Method) -> bool:
 _SETS, _SOFT = "All binary sets (exact_solver.md)", "Soft margin (exact_solver.md)"
 _TWO, _CLASSES = "Two classes (large_sets.md)", "More classes (large_sets.md)"
 _KERNELS, _HINGE = "Kernels (large_sets.md)", "The hinge loss (choosing_the_cost.md)"
+_CRAMMER = "The hinge loss of many classes (large_sets.md)"
 _STRESS, _POINTS = "A stress run (large_sets.md)", "Interior points (exact_solver.md)"
 
 # In order: the first one that applies counts.
@@ -134,7 +135,7 @@ FIRST = (
         Interior,
         lambda s, p: s.hinge and s.classes > 2 and s.small,
         lambda problem, p: Interior.start(problem),
-        _POINTS,
+        _CRAMMER,
     ),
     Rule(
         "hinge loss, kernel",
@@ -162,7 +163,7 @@ FIRST = (
         Multipliers,
         lambda s, p: s.hinge,
         _multipliers,
-        _HINGE,
+        f"{_HINGE}; {_CRAMMER}",
     ),
     Rule(
         "soft margin, no more features than examples, no more numbers in all rows than `in_cache`",
