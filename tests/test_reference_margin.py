@@ -113,6 +113,22 @@ def test_other_units_and_places(p, rng):
     np.testing.assert_allclose(twice.margin, best.margin, rtol=1e-8)
 
 
+@pytest.mark.parametrize(("p", "unit"), [(1.0, 1e6), slow(1.5, 1e3), (2.0, 1e6), (np.inf, 1e6)])
+def test_features_in_units_far_apart(p, unit, rng):
+    """What separates is in units of 1e-6, beside units of 1e6: more than linear programs resolve.
+
+    The exact solver's predictor and weights are then the answer. Norms differ by sqrt(d) at most.
+    """
+    X, y = separable(rng, n=40, d=10, margin=0.1)
+    X, y = X - X.mean(axis=0), (X[:, 0] > np.median(X[:, 0])).astype(int)
+    X[:, 0] += np.where(y == 1, 0.5, -0.5)
+    X = X * np.geomspace(1 / unit, unit, 10)
+    best = reference_margin(X, y, norm=p)
+    assert 0.0 < best.margin_bound <= np.sqrt(10) * (1 + 1e-6) * best.margin
+    if p != 1.5:
+        check_exactly(best, X, y)
+
+
 def test_what_is_refused(rng):
     X, y = separable(rng, n=9, k=3)
     with pytest.raises(ValueError, match="two classes, but y has 3"):
