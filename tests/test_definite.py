@@ -39,7 +39,7 @@ def test_a_matrix_of_no_use_leaves_steepest_descent(M):
 def test_newtons_direction_by_features_where_two_of_them_are_equal():
     problem = LinearAdapter(np.array([[1.0, 1.0], [-1.0, -1.0]]), TWO, C=1.0)
     r = np.array([1.0, 1.0])
-    z, _ = Direct().solve(problem, np.full(2, HUGE), r)
+    z, _ = Direct().solve(problem, np.full(2, HUGE), r, None)
     assert z == pytest.approx(r / (2.0 * HUGE), rel=1e-6)  # H = HUGE [1 1; 1 1] in radii
 
 
@@ -47,7 +47,7 @@ def test_newtons_direction_by_the_rows_where_two_of_them_are_equal():
     K = np.array([[1.0, -1.0], [-1.0, 1.0]])  # the same row twice, as labels differ
     problem = GramAdapter(None, K, TWO, HUGE).with_hinge_loss()
     w = problem.combine(np.ones(2))
-    z, _, _ = FreeRows().direction(problem, np.full(2, HUGE), w)
+    z, _, _ = FreeRows().direction(problem, np.full(2, HUGE), w, None)
     assert problem.scores(z) == pytest.approx([-1.0 / HUGE, 1.0 / HUGE], rel=1e-6)
 
 

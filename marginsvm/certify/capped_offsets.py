@@ -67,11 +67,11 @@ def best_capped_offsets(
         few = slice(None, None, step)
         x = np.append(*best_capped_offsets(margins[few], codes[few], step * caps[few], edge))
         smoothing *= _SHARPER
-    x = _least(_Examples.of(margins, codes, caps, free_edge=edge is None), x, smoothing, spread)
+    x = _least(CappedSlack.of(margins, codes, caps, free_edge=edge is None), x, smoothing, spread)
     return x[:-1] - x[:-1].mean(), float(x[-1])
 
 
-def _least(every: _Examples, x: Array, smoothing: float, spread: float) -> Array:
+def _least(every: CappedSlack, x: Array, smoothing: float, spread: float) -> Array:
     """Offsets and edge of least slack, by the proximal point method from a first guess."""
     shares, reach = np.zeros(every.margins.shape), np.inf
     best, least = x, every.slack(x)
@@ -94,8 +94,8 @@ def _least(every: _Examples, x: Array, smoothing: float, spread: float) -> Array
 
 
 @dataclass(frozen=True)
-class _Examples:
-    """The sum of the slack of some examples, as a function of ``x = (offsets, edge)``.
+class CappedSlack:
+    """The slack of some examples, times their caps, as a function of ``x = (offsets, edge)``.
 
     Attributes
     ----------
@@ -116,7 +116,7 @@ class _Examples:
     pull: Array
 
     @classmethod
-    def of(cls, margins: Array, codes: Array, caps: Array, *, free_edge: bool) -> _Examples:
+    def of(cls, margins: Array, codes: Array, caps: Array, *, free_edge: bool) -> CappedSlack:
         """All examples."""
         k = margins.shape[1]
         own = (codes[:, None] == np.arange(k)).astype(float)
@@ -146,7 +146,7 @@ class _Examples:
 
     def movable(
         self, x: Array, shares: Array, smoothing: float, reach: float
-    ) -> tuple[_Examples, Array]:
+    ) -> tuple[CappedSlack, Array]:
         """The examples whose shares may change if x changes by ``reach``, and where they are."""
         z = shares + self.missing(x) / smoothing
         z.sort(axis=1)
@@ -156,28 +156,54 @@ class _Examples:
         rest = np.flatnonzero(alone)
         p = on_capped_simplex(shares[rest] + self.missing(x)[rest] / smoothing)
         pull = self.pull + _slope(self.caps[rest] * p, self.own[rest], self.free_edge)
-        few = _Examples(self.margins[kept], self.own[kept], self.caps[kept], self.free_edge, pull)
+        few = CappedSlack(self.margins[kept], self.own[kept], self.caps[kept], self.free_edge, pull)
         return few, kept
 
     def smooth_minimum(
-        self, x: Array, before: Array, smoothing: float, spread: float
+        self,
+        x: Array,
+        before: Array | float,
+        smoothing: Array | float,
+        spread: float,
+        flat: float | None = None,
     ) -> tuple[Array, int]:
-        """Minimise the sum with its dual held near known shares."""
+        """Minimise the sum with its dual held near known shares.
+
+        Parameters
+        ----------
+        x : ndarray of shape (k + 1,)
+            First guess.
+        before : ndarray of shape (n, k), or float
+            The shares.
+        smoothing : ndarray of shape (n, 1), or float
+            By how much a row must lack more for the whole cap as its weight.
+        spread : float
+            Typical size of a change of x.
+        flat : float, default=None
+            Slope that is rounding.
+
+        Returns
+        -------
+        x : ndarray of shape (k + 1,)
+        steps : int
+            Newton's.
+        """
+        flat = _FLAT * float(self.caps.sum()) if flat is None else flat
 
         def at(x: Array) -> tuple[Array, Array]:
             p = on_capped_simplex(before + self.missing(x) / smoothing)
             return self.pull + _slope(self.caps * p, self.own, self.free_edge), p
 
-        flat = _FLAT * float(self.caps.sum())
+        rate = self.caps / smoothing
         x, _, steps = least_of_convex(
-            at, lambda p: self._curvature(p) / smoothing, x, spread, flat, _NEWTON_STEPS
+            at, lambda p: self._curvature(p, rate), x, spread, flat, _NEWTON_STEPS
         )
         return x, steps
 
-    def _curvature(self, p: Array) -> Array:
+    def _curvature(self, p: Array, rate: Array) -> Array:
         """Second derivatives; an example at its cap only moves weight between its rows."""
         k, some = p.shape[1], np.flatnonzero(np.count_nonzero(p, axis=1))
-        p, own, caps = p[some], self.own[some], self.caps[some]
+        p, own, caps = p[some], self.own[some], rate[some]
         free = (p > 0.0).astype(float)
         count = free.sum(axis=1, keepdims=True)
         left = p.sum(axis=1, keepdims=True) < 1.0 - _FLAT

@@ -12,19 +12,19 @@ import numpy as np
 
 from marginsvm._rounding import UNIT
 from marginsvm._typing import Array
-from marginsvm.algorithms.exact.intercepts import ClassPairs, InterceptSystem, curvature_of_links
+from marginsvm.algorithms.exact.intercepts import ClassPairs, InterceptSystem
+from marginsvm.certify.capped_offsets import CappedSlack, on_capped_simplex
 
 # Steps of a line search at most; a bracket that is halved so often is down to one number.
 _SEARCH_STEPS = 80
 # Newton steps for the intercepts of more than two classes.
 _INTERCEPT_STEPS = 30
-# Damping of such a step, for a force and intercepts of size 1: where caps make the cost linear,
-# curvature says nothing.
-_DAMPED = 1e-3
 # Change of a step length, relative to it, that is rounding.
 _NO_STEP = 1e-15
 # A sum of weights that cancel, relative to the sum of their sizes, that is rounding.
 _CANCELLED = 1e-15
+# Imbalance of weights, relative to their sum, that is rounding.
+_CANCELLED_ALL = 1e-13
 
 
 @dataclass(frozen=True)
@@ -96,28 +96,23 @@ class Pieces:
         b, at = np.zeros(classes.n_classes), self
         largest = float((self.raw * self.s).max(initial=0.0))
         for _ in range(_INTERCEPT_STEPS):
-            size = max(float(np.abs(b).max()), largest)
-            step = at._intercept_step(classes, size)
-            if np.abs(step).max() <= UNIT * size:
+            step = at._intercept_step(classes)
+            if np.abs(step).max() <= UNIT * max(float(np.abs(b).max()), largest):
                 break
             b = b + step
-            move = classes.moves(b).reshape(self.raw.shape)
-            at = replace(self, raw=self.raw - move / self.s)
+            at = replace(self, raw=self.raw - classes.moves(b) / self.s)
         return b
 
-    def _intercept_step(self, classes: ClassPairs, size: float) -> Array:
+    def _intercept_step(self, classes: ClassPairs) -> Array:
         """One Newton step, shorter where that is needed; 0 where weights are balanced."""
-        u, free, full = self.weights(self.raw)
-        force = classes.imbalance(u.ravel())
+        u, free, _ = self.weights(self.raw)
+        force = classes.imbalance(u)
         most = np.abs(force).max()
         if most <= UNIT * np.sqrt(u.size) * u.sum():
             return np.zeros(len(force))
-        H = self._in_intercepts(classes, free, full)
-        if full.any():
-            H.flat[:: len(H) + 1] += _DAMPED * most / size
-        step = InterceptSystem.of(H).solve(force)
-        move = classes.moves(step).reshape(u.shape)
-        left = classes.imbalance(self.weights(self.raw - move / self.s)[0].ravel())
+        step = InterceptSystem.of(classes.curvature(free / self.s)).solve(force)
+        move = classes.moves(step)
+        left = classes.imbalance(self.weights(self.raw - move / self.s)[0])
         return step if np.abs(left).max() < 0.5 * most else self.lowest(move, 1.0) * step
 
     def _rounding(self, move: Array, u: Array, slope: float) -> float:
@@ -130,10 +125,6 @@ class Pieces:
         """Second derivative along a line; ``bent`` is move squared, over s."""
         return float(np.vdot(bent, free))
 
-    def _in_intercepts(self, classes: ClassPairs, free: Array, full: Array) -> Array:
-        """Second derivatives in the intercepts."""
-        return classes.curvature(free / self.s)
-
 
 @dataclass(frozen=True)
 class SharedPieces(Pieces):
@@ -145,15 +136,19 @@ class SharedPieces(Pieces):
 
     def weights(self, raw: Array) -> tuple[Array, Array, Array]:
         """As for rows with caps of their own, but ``full`` is of examples."""
-        u, cap = np.maximum(raw, 0.0), self._each(self.cap)
-        full = u.sum(axis=1) > cap[:, 0]
-        if full.any():  # all fall by as much, but for those that reach 0
-            below = raw[full] - raw[full].max(axis=1, keepdims=True)  # at most 0: no overflow
-            top = -np.sort(-np.maximum(below, -2.0 * cap[full]), axis=1)
-            fall = (np.cumsum(top, axis=1) - cap[full]) / np.arange(1, raw.shape[1] + 1)
-            last = np.count_nonzero(top > fall, axis=1) - 1
-            u[full] = np.maximum(below - fall[np.arange(len(top)), last, None], 0.0)
-        return u, u > 0.0, full
+        cap = self._each(self.cap)
+        u = cap * on_capped_simplex(raw / cap)
+        return u, u > 0.0, np.maximum(raw, 0.0).sum(axis=1) > cap[:, 0]
+
+    def best_offsets(self, codes: Array) -> Array:
+        """The intercepts with the least cost, for the classes of the examples."""
+        missing, cap = self.raw * self.s, self._each(self.cap)
+        slack = CappedSlack.of(-missing, codes, cap[:, 0], free_edge=False)
+        size, u = float(missing.max(initial=0.0)), self.weights(self.raw)[0]
+        start = np.zeros(self.raw.shape[1] + 1)
+        flat = _CANCELLED_ALL * float(u.sum())
+        x, _ = slack.smooth_minimum(start, 0.0, self.s * cap, size, flat)
+        return np.sqrt(2.0) * (x[:-1] - x[:-1].mean())
 
     def _each(self, values: Array | float) -> Array:
         """A column with the value of each example."""
@@ -164,12 +159,6 @@ class SharedPieces(Pieces):
         about = m - (np.sum(a * m, axis=1) / a.sum(axis=1))[:, None]
         about[np.abs(about) <= 4.0 * UNIT * np.abs(m)] = 0.0  # rounding
         return float(np.vdot(bent, free & ~full[:, None]) + np.vdot(a * about, about))
-
-    def _in_intercepts(self, classes: ClassPairs, free: Array, full: Array) -> Array:
-        a = self._of_full(free, full)
-        linked = a / np.sqrt(a.sum(axis=1, keepdims=True))
-        own = classes.curvature(((free & ~full[:, None]) / self.s).ravel())
-        return own + curvature_of_links(linked)
 
     def _of_full(self, free: Array, full: Array) -> Array:
         """1/s of the free rows of examples that have reached their caps."""

@@ -143,9 +143,10 @@ class Slack:
         reach = 0.0
         while True:
             ids, some = self._reached(margins, reach)
-            if self.shared:
-                ids = (ids[:, None] * rows.n_classes + np.arange(rows.n_classes)).ravel()
-            b = some.best_intercepts(ClassPairs.of(rows, ids))
+            if isinstance(some, SharedPieces):
+                b = some.best_offsets(rows.codes[ids])
+            else:
+                b = some.best_intercepts(ClassPairs.of(rows, ids))
             spread = float(np.ptp(b))
             if spread <= reach:
                 return b

@@ -47,11 +47,7 @@ class FeatureSystem(ABC):
     by_passes: ClassVar[bool]
 
     def direction(
-        self,
-        problem: KernelMatrixAdapter,
-        weight: Array,
-        descent: Vector,
-        linked: Array | None = None,
+        self, problem: KernelMatrixAdapter, weight: Array, descent: Vector, linked: Array | None
     ) -> tuple[Vector, Array, FeatureSystem]:
         """See ``System``; the coefficients of the direction are not known."""
         z, system = self.solve(problem, weight, descent.image, linked)
@@ -61,11 +57,7 @@ class FeatureSystem(ABC):
 
     @abstractmethod
     def solve(
-        self,
-        problem: KernelMatrixAdapter,
-        weight: Array,
-        descent: Array,
-        linked: Array | None = None,
+        self, problem: KernelMatrixAdapter, weight: Array, descent: Array, linked: Array | None
     ) -> tuple[Array, FeatureSystem]:
         """The image, with an entry for the intercept if there is one, for that of a descent."""
 
@@ -91,11 +83,7 @@ class Direct(FeatureSystem):
     matrix: Array = field(default_factory=lambda: np.zeros((0, 0)))
 
     def solve(
-        self,
-        problem: KernelMatrixAdapter,
-        weight: Array,
-        descent: Array,
-        linked: Array | None = None,
+        self, problem: KernelMatrixAdapter, weight: Array, descent: Array, linked: Array | None
     ) -> tuple[Array, FeatureSystem]:
         """Solve with the matrix; at w = 0, where all are active, few products will do."""
         if self.weight is None and descent.size > _LONG:
@@ -168,11 +156,7 @@ class Iterative(FeatureSystem):
     factors: ClassFactors | None = None
 
     def solve(
-        self,
-        problem: KernelMatrixAdapter,
-        weight: Array,
-        descent: Array,
-        linked: Array | None = None,
+        self, problem: KernelMatrixAdapter, weight: Array, descent: Array, linked: Array | None
     ) -> tuple[Array, FeatureSystem]:
         """Solve as precisely as pays: the more, the smaller the gradient is by now."""
         product = curvature(problem, weight, linked)
@@ -184,7 +168,7 @@ class Iterative(FeatureSystem):
         problem: KernelMatrixAdapter,
         weight: Array,
         descent: Array,
-        linked: Array | None = None,
+        linked: Array | None,
     ) -> tuple[Array, FeatureSystem]:
         balanced = problem.rows.balanced
         r = with_intercept(descent, 0.0) if balanced else descent

@@ -35,11 +35,7 @@ class FreeRows:
     by_passes: bool = False
 
     def direction(
-        self,
-        problem: KernelMatrixAdapter,
-        weight: Array,
-        descent: Vector,
-        linked: Array | None = None,
+        self, problem: KernelMatrixAdapter, weight: Array, descent: Vector, linked: Array | None
     ) -> tuple[Vector, Array, FreeRows]:
         """See ``System``."""
         rows = problem.rows
@@ -82,11 +78,7 @@ class FreeOrFeatures:
     by_passes: bool = True
 
     def direction(
-        self,
-        problem: KernelMatrixAdapter,
-        weight: Array,
-        descent: Vector,
-        linked: Array | None = None,
+        self, problem: KernelMatrixAdapter, weight: Array, descent: Vector, linked: Array | None
     ) -> tuple[Vector, Array, FreeOrFeatures]:
         """See ``System``."""
         free = np.count_nonzero(weight) + (0 if linked is None else np.count_nonzero(linked))

@@ -154,11 +154,7 @@ class BySpan:
         return cls(problem.stored_products(np.float32), share, most)
 
     def direction(
-        self,
-        problem: KernelMatrixAdapter,
-        weight: Array,
-        descent: Vector,
-        linked: Array | None = None,
+        self, problem: KernelMatrixAdapter, weight: Array, descent: Vector, linked: Array | None
     ) -> tuple[Vector, Array, BySpan]:
         """See ``System``."""
         rows, m = problem.rows, len(self.K)

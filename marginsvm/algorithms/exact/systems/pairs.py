@@ -111,17 +111,13 @@ class DualIterative(FeatureSystem):
     most: int = 300
 
     def solve(
-        self,
-        problem: KernelMatrixAdapter,
-        weight: Array,
-        descent: Array,
-        linked: Array | None = None,
+        self, problem: KernelMatrixAdapter, weight: Array, descent: Array, linked: Array | None
     ) -> tuple[Array, FeatureSystem]:
         """Solve as precisely as pays, see ``systems.precision``."""
         length = float(np.sqrt(inner(descent, descent)))
         system = replace(self, first=self.first or length)
         if np.count_nonzero(weight) > _MANY * weight.size:
-            direction, _ = Iterative(first=system.first).solve(problem, weight, descent)
+            direction, _ = Iterative(first=system.first).solve(problem, weight, descent, linked)
             return direction, system
         pairs, balanced = ActivePairs(problem, weight), problem.rows.balanced
         s = 1.0 / pairs.weight
@@ -163,17 +159,13 @@ class PairIterative(Iterative):
     """
 
     def solve(
-        self,
-        problem: KernelMatrixAdapter,
-        weight: Array,
-        descent: Array,
-        linked: Array | None = None,
+        self, problem: KernelMatrixAdapter, weight: Array, descent: Array, linked: Array | None
     ) -> tuple[Array, FeatureSystem]:
         """As in the dual, products visit the active rows alone, unless these are many."""
         if np.count_nonzero(weight) > _MANY * weight.size:
-            return super().solve(problem, weight, descent)
+            return super().solve(problem, weight, descent, linked)
         product = _PairCurvature(ActivePairs(problem, weight), problem.rows.balanced)
-        direction, system = self._solve_by(product, problem, weight, descent)
+        direction, system = self._solve_by(product, problem, weight, descent, linked)
         if problem.rows.balanced:
             direction[:, -1] -= _due_to_the_mean(problem, direction[:, :-1])
         return direction, system

@@ -34,11 +34,7 @@ class System(Protocol):
     def by_passes(self) -> bool: ...
 
     def direction(
-        self,
-        problem: KernelMatrixAdapter,
-        weight: Array,
-        descent: Vector,
-        linked: Array | None = None,
+        self, problem: KernelMatrixAdapter, weight: Array, descent: Vector, linked: Array | None
     ) -> tuple[Vector, Array, System]:
         """Direction along which the objective falls.
 
@@ -49,7 +45,7 @@ class System(Protocol):
             1/s of the free rows, 0 of the others.
         descent : Vector
             The negative gradient in w; that in the intercepts is 0.
-        linked : ndarray of shape rows.shape, default=None
+        linked : ndarray of shape rows.shape or None
             Where rows share caps, see ``Slack.curvature``.
 
         Returns
