@@ -6,13 +6,14 @@ Newton's method ends exactly.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
+from marginsvm._few_unknowns import least_of_convex
 from marginsvm._rounding import UNIT
 from marginsvm._typing import Array
-from marginsvm.algorithms.exact.intercepts import ClassPairs, InterceptSystem
+from marginsvm.algorithms.exact.intercepts import ClassPairs
 from marginsvm.certify.capped_offsets import CappedSlack, on_capped_simplex
 
 # Steps of a line search at most; a bracket that is halved so often is down to one number.
@@ -93,27 +94,15 @@ class Pieces:
 
     def best_intercepts(self, classes: ClassPairs) -> Array:
         """The intercepts of more than two classes with the least cost, by Newton's method."""
-        b, at = np.zeros(classes.n_classes), self
-        largest = float((self.raw * self.s).max(initial=0.0))
-        for _ in range(_INTERCEPT_STEPS):
-            step = at._intercept_step(classes)
-            if np.abs(step).max() <= UNIT * max(float(np.abs(b).max()), largest):
-                break
-            b = b + step
-            at = replace(self, raw=self.raw - classes.moves(b) / self.s)
-        return b
 
-    def _intercept_step(self, classes: ClassPairs) -> Array:
-        """One Newton step, shorter where that is needed; 0 where weights are balanced."""
-        u, free, _ = self.weights(self.raw)
-        force = classes.imbalance(u)
-        most = np.abs(force).max()
-        if most <= UNIT * np.sqrt(u.size) * u.sum():
-            return np.zeros(len(force))
-        step = InterceptSystem.of(classes.curvature(free / self.s)).solve(force)
-        move = classes.moves(step)
-        left = classes.imbalance(self.weights(self.raw - move / self.s)[0])
-        return step if np.abs(left).max() < 0.5 * most else self.lowest(move, 1.0) * step
+        def at(b: Array) -> tuple[Array, Array]:
+            u, free, _ = self.weights(self.raw - classes.moves(b) / self.s)
+            return -classes.imbalance(u), free / self.s
+
+        size = float((self.raw * self.s).max(initial=0.0))
+        flat = UNIT * np.sqrt(self.raw.size) * float(self.weights(self.raw)[0].sum())
+        start = np.zeros(classes.n_classes)
+        return least_of_convex(at, classes.curvature, start, size, flat, _INTERCEPT_STEPS)[0]
 
     def _rounding(self, move: Array, u: Array, slope: float) -> float:
         """Size of a force along a line that is rounding."""
