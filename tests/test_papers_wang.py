@@ -397,6 +397,25 @@ def test_progressive_rescaling_is_exponentially_fast_where_support_vectors_span(
     assert 0.4 < plain[140] / plain[70] < 0.6
 
 
+@pytest.mark.parametrize("growth", [2.0, 1.5])
+def test_progressive_rescaling_needs_support_vectors_that_span(growth):
+    """One more example, without weight and in a direction of its own: the same growth gets stuck.
+
+    What the first rounds gave the predictor in that direction is only scaled from then on.
+    """
+    gamma, side = 0.3, np.sqrt(1.0 - 0.3**2)
+    X = np.array([[gamma, side, 0.0], [-gamma, side / 2.0, 0.0], [0.9, 0.0, 0.4]])
+    y = np.array([1, 0, 1])
+    norm = GrowthSchedule(growth=growth, period=5)
+    rescaled = MomentumMarginClassifier(momentum="none", norm=norm)
+    short = shortfalls(rescaled, game(X, y), gamma, 300)
+    spanned = shortfalls(rescaled, game(X[:2], y[:2]), gamma, 300)
+    print(f"short by {short[-1]:.1e}, and without that example by {spanned[-1]:.1e}")
+    assert spanned[-1] < 1e-4 * spanned[5]
+    assert short[-1] > 100 * spanned[-1]
+    np.testing.assert_allclose(short[200:], short[-1], rtol=0.05)
+
+
 def test_progressive_rescaling_gets_stuck_elsewhere(rng):
     """Where the norm grows faster than the direction improves: half of the rounds gain nothing.
 
