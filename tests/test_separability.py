@@ -342,8 +342,8 @@ def test_separable_with_a_separator(kernel, rng):
 
 def test_an_open_question_stays_open(rng):
     """Floats of a product of low rank are of full rank, but for this only their rounding counts."""
-    X = rng.standard_normal((200, 2)) @ rng.standard_normal((2, 6))
-    answer = check_separability(X, rng.integers(0, 2, 200))
+    X = rng.standard_normal((400, 2)) @ rng.standard_normal((2, 6))
+    answer = check_separability(X, rng.integers(0, 2, 400))
     assert answer.separable is None
     assert answer.weights is None
     assert repr(answer).startswith("Undecided")

@@ -469,13 +469,15 @@ def test_hard_columns(column, rng):
     holds(report, X, y)
 
 
-def test_separation_by_the_last_digits_is_not_decided():
+def test_separation_by_the_last_digits_is_decided_in_integers():
+    """A part of 1e-13 of a column tells the classes apart, which is far above its rounding."""
     t = np.linspace(0, 1, 40)
     y = np.arange(40) % 2
-    report = check_separability(np.column_stack([t, t + 1e-13 * np.where(y == 1, 1, -1)]), y)
-    assert report.kind == "undecided"
-    assert "float64 hardly tells from 0" in report.reason
-    assert report.estimate_exists is None
+    X = np.column_stack([t, t + 1e-13 * np.where(y == 1, 1, -1)])
+    report = check_separability(X, y)
+    assert report.kind == "complete"
+    assert report.separable is True
+    holds(report, X, y, exact=[True])
 
 
 def test_more_features_than_examples(rng):

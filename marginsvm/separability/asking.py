@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
-from sklearn.exceptions import ConvergenceWarning
-
 from marginsvm._typing import Array
-from marginsvm.algorithms.max_margin import MaxMarginClassifier
 from marginsvm.data.threads import single_threaded_blas
-from marginsvm.separability.data import numbers, question
+from marginsvm.separability.data import question
 from marginsvm.separability.report import Separability
 from marginsvm.separability.solving import of_a_kernel, report_of
 
@@ -81,11 +79,11 @@ def check_separability(
 
     Notes
     -----
-    For classes, the exact solver is asked first. It finds a separator, or weights q with a small
-    ``A^T q``. As a small bound alone does not prove that nothing separates the classes, it is then
-    proved that weights near q exist for which ``A^T q`` is exactly zero, by Krawczyk's argument or
-    by an elimination in integers. For counts, and if the examples with weight do not span the
-    space, the rows are split face by face (``marginsvm/separability/faces.py``).
+    One loop of interior points ends in a pair that tells the separated rows from the others
+    (``marginsvm/certify/checker/partition.py``). It is a guess until a direction and weights near
+    those of the pair are proved to exist for which all of it holds exactly, by Krawczyk's argument
+    or in integers. Many examples with classes go to the exact solver first, and large sparse
+    designs are never written out.
 
     References
     ----------
@@ -127,17 +125,8 @@ def check_separability(
         )
     if kernel != "linear" and family is not None:
         raise ValueError("family is for kernel='linear'; leave it out with other kernels")
-    if kernel == "linear":
-        numbers(X)
     asked = question(X, y, family, fit_intercept, sample_weight, feature_names)
-    if not asked.labels:
-        return report_of(asked, None)
-    estimator = MaxMarginClassifier(
-        kernel=kernel, fit_intercept=fit_intercept, stopping="separation", max_iter=max_iter
-    )
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        estimator.fit(X, y, sample_weight)
+    asked = replace(asked, kernel=kernel, max_iter=max_iter)
     if kernel != "linear":
-        return of_a_kernel(estimator)
-    return report_of(asked, estimator)
+        return of_a_kernel(asked.fitted())
+    return report_of(asked)

@@ -11,17 +11,16 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from scipy.optimize import nnls
 
 from marginsvm._typing import Array
+from marginsvm.certify.checker.face import Face
+from marginsvm.certify.checker.signs import Cone, Signs
+from marginsvm.separability.split import Split
 
 FINITE, PLUS, MINUS, EITHER, UNIDENTIFIED = "finite", "+inf", "-inf", "inf", "not identified"
 
 _SAME = 1e-9  # of unit lengths: what is no longer than this is rounding of 0
-_CLEAR = 1e-6  # a coefficient of a unit direction with a sign that is not chance
 _MOST_SIGNS = 300  # signs of so many coefficients are determined one by one: some seconds
-_ADDED = 2  # rows that join a working set in a round, times the dimension of the face
-_MAX_ROUNDS = 50
 
 
 class Coefficient(NamedTuple):
@@ -39,65 +38,46 @@ class Coefficient(NamedTuple):
     status: str
 
 
-def statuses(T: Array, face: Array, direction: Array, identified: Array, whole: bool) -> list[str]:
-    """The status of each coefficient.
+def statuses(A: Array, found: Split, face: Face | None) -> tuple[list[str], list[int]]:
+    """The status of each coefficient, and those whose sign is not decided.
 
     Parameters
     ----------
-    T : ndarray of shape (n_separated, k)
-        Separated rows, in coordinates of the face.
-    face : ndarray of shape (n_coefficients, k)
-        Basis of the face, orthonormal where columns have unit length; lines of zeros belong to
-        finite coefficients.
-    direction : ndarray of shape (n_coefficients,)
-        The direction that separates, in the same units.
-    identified : ndarray of int
-        Coefficients that are identified.
-    whole : bool
-        Whether the basis spans the whole face. If not, and with very many infinite coefficients,
-        only those signs are determined that a single separated row determines.
+    A : ndarray or csr_array of shape (n_rows, n_columns)
+        The rows of a design.
+    found : Split
+    face : Face or None
+        What is exactly 0 on the overlapping rows, in the identified columns; None: signs hold up
+        to rounding.
     """
-    out = [UNIDENTIFIED] * len(face)
-    for j in identified:
+    out = [UNIDENTIFIED] * len(found.face)
+    for j in found.identified:
         out[j] = FINITE
-    infinite = identified[np.abs(face[identified]).max(axis=1, initial=0.0) > 0.0]
-    if not len(infinite) or not len(T):
-        return out
+    infinite = found.identified[~found.finite[found.identified]]
+    if not len(infinite) or not found.separated.any():
+        return out, []
+    if found.rays is not None or len(infinite) > _MOST_SIGNS:
+        signs = _by_single_rows(A, found, infinite)
+    else:
+        some, w = A[:, found.identified], found.direction[found.identified]
+        if face is None:
+            cone = Cone.spanned(some, found.separated, w, found.face[found.identified])
+        else:
+            cone = Cone.of(some, found.separated, w)
+        places = np.searchsorted(found.identified, infinite)
+        signs = Signs(cone, some, found.separated, face).of(places)
+    for j, sign in zip(infinite, signs, strict=True):
+        out[j] = {1: PLUS, -1: MINUS}.get(sign or 0, EITHER)
+    return out, [int(j) for j, sign in zip(infinite, signs, strict=True) if sign is None]
+
+
+def _by_single_rows(A: Array, found: Split, infinite: Array) -> list[int | None]:
+    """1 or -1 where a single row determines the sign, else 0."""
+    T = found.rays if found.rays is not None else A[found.separated] @ found.face
     lengths = np.sqrt(np.einsum("ij,ij->i", T, T))
     T = T[lengths > 0.0] / lengths[lengths > 0.0][:, None]
-    z = face.T @ direction
-    z /= np.sqrt(z @ z)
-    slack = T @ z
-    whole = whole and len(infinite) <= _MOST_SIGNS
-    for j in infinite:
-        unit = face[j] / np.sqrt(face[j] @ face[j])
-        value = float(unit @ z)
-        signs = [np.sign(value)] if abs(value) > _CLEAR else [1.0, -1.0]
-        fixed = [s for s in signs if _is_fixed(T, s * unit, slack, s * value, whole)]
-        out[j] = (PLUS if fixed[0] > 0.0 else MINUS) if fixed else EITHER
+    out = list[int | None]()
+    for line in found.face[infinite]:
+        along = T @ (line / np.sqrt(line @ line))
+        out.append(int(along.max() >= 1.0 - _SAME) - int(along.min() <= _SAME - 1.0))
     return out
-
-
-def _is_fixed(T: Array, unit: Array, slack: Array, value: float, whole: bool) -> bool:
-    """Whether ``unit z >= 0`` for all z with ``T z >= 0``; at one, it is ``value``."""
-    along = T @ unit
-    if along.max() >= 1.0 - _SAME:  # one row is enough
-        return True
-    shrinking = along > 0.0
-    ratio = slack[shrinking] / along[shrinking]
-    free = ratio.min(initial=np.inf) > (1.0 + _SAME) * value  # the straight way to below 0
-    if not whole or not shrinking.any() or (value > _CLEAR and free):
-        return False
-    rows = np.flatnonzero(shrinking)[np.argsort(ratio, kind="stable")[: 4 * T.shape[1]]]
-    for _ in range(_MAX_ROUNDS):
-        rest = unit - T[rows].T @ nnls(T[rows].T, unit, maxiter=100 * sum(T.shape))[0]
-        length = float(np.sqrt(rest @ rest))
-        if length <= _SAME:  # it is a combination of rows
-            return True
-        against = T @ (-rest / length)
-        new = np.setdiff1d(np.flatnonzero(against < -_SAME), rows)
-        if not len(new):
-            return False
-        new = new[np.argsort(against[new], kind="stable")[: _ADDED * T.shape[1]]]
-        rows = np.append(rows, new)
-    return False

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_array
 from sklearn.utils.validation import (
     _check_sample_weight,
@@ -14,6 +17,7 @@ from sklearn.utils.validation import (
 )
 
 from marginsvm._typing import Array
+from marginsvm.algorithms.max_margin import MaxMarginClassifier
 from marginsvm.estimator.on_device import refuse_foreign
 from marginsvm.separability.design import Design, counts, many_classes, trials, two_classes
 from marginsvm.separability.design import with_intercept as _with_intercept
@@ -36,6 +40,8 @@ class Question:
     labels : bool
         Whether y has labels.
     fit_intercept : bool
+    kernel, max_iter : object
+        Of the exact solver.
     """
 
     X: Any
@@ -45,17 +51,40 @@ class Question:
     fit_intercept: bool
     sample_weight: Any
     feature_names: Any
+    kernel: Any = "linear"
+    max_iter: int = 200
+
+    @cached_property
+    def given(self) -> Any:
+        """X as an array of floats, dense or CSR."""
+        return numbers(self.X)
+
+    def fitted(self) -> MaxMarginClassifier:
+        """The exact solver, asked for any separator."""
+        estimator = MaxMarginClassifier(
+            kernel=self.kernel,
+            fit_intercept=self.fit_intercept,
+            stopping="separation",
+            max_iter=self.max_iter,
+        )
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            return estimator.fit(self.X, self.y, self.sample_weight)
 
     def design(self, only: Array | None = None) -> Design:
         """The rows, without those of examples of weight 0; or those of some examples alone."""
-        given = numbers(self.X)
+        given = self.given
         check_consistent_length(given, self.y)
-        kept = np.flatnonzero(self.used(given))
+        kept = np.flatnonzero(self.used())
         if not len(kept):
             raise ValueError(
                 "no example has a positive weight; there must be at least one non-zero weight"
             )
         classes, names = np.unique(self.y[kept]), self._feature_names(given)
+        if self.labels and len(classes) < 2:
+            raise ValueError(
+                f"all examples are of one class, {classes[0]}; there must be at least two classes"
+            )
         kept = kept if only is None else only
         X, y = given if len(kept) == given.shape[0] else given[kept], self.y[kept]
         X = X.astype(np.float64, copy=False)
@@ -71,13 +100,19 @@ class Question:
             A, of, column = many_classes(X, codes, len(classes))
             equality, example = np.zeros(len(of), bool), kept[of]
             names = [f"{c}: {name}" for c in classes[1:] for name in names]
-        return Design(A, equality, example, column, names, len(self.y))
+        n_columns = len(classes) if self.labels and len(classes) > 2 else 1
+        return Design(A, equality, example, column, names, n_columns)
 
-    def used(self, X: Any) -> Array:
+    def n_numbers(self) -> int:
+        """Numbers in the rows, as if all were written out."""
+        others = len(np.unique(self.y)) - 1 if self.labels else 1
+        return int(np.prod(self.given.shape) * max(others, 1) ** 2)
+
+    def used(self) -> Array:
         """Examples that count: those of positive weight, and with trials."""
         used = np.ones(len(self.y), bool)
         if self.sample_weight is not None:
-            used = _check_sample_weight(self.sample_weight, X) > 0
+            used = _check_sample_weight(self.sample_weight, self.given) > 0
         return np.asarray(used & self.y.any(axis=1) if self.y.ndim == 2 else used)
 
     def _feature_names(self, X: Any) -> list[str]:

@@ -42,8 +42,8 @@ class Design:
         Class that the example is held against (multinomial), else 0.
     names : list of str
         Of the coefficients.
-    n_examples : int
-        Given examples, those without rows among them.
+    n_columns : int
+        Classes that examples may be held against (multinomial), else 1.
     """
 
     A: Any
@@ -51,7 +51,7 @@ class Design:
     example: Array
     column: Array
     names: list[str]
-    n_examples: int
+    n_columns: int
 
 
 def two_classes(X: Any, success: Array) -> tuple[Any, Array]:

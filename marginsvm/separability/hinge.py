@@ -1,4 +1,4 @@
-"""The least sum of squared hinges of rows: its weights say which rows overlap.
+"""The least sum of squared hinges of sparse rows: its weights say which rows overlap.
 
 For rows t_r, a minimiser z of ``1/2 sum_r max(0, 1 - t_r z)^2`` exists always, and its weights
 ``u_r = max(0, 1 - t_r z)`` solve ``T^T u = 0``: so rows with weight overlap, and no direction that
@@ -13,15 +13,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 
 from marginsvm._typing import Array
 from marginsvm.algorithms.exact.systems.system import conjugate_gradients
 
 _MAX_STEPS = 200  # Newton steps: five to fifteen are usual, more where margins are thin
-_LOST = 1e-12  # singular values below this part of the largest are rounding
-_WELL_CONDITIONED = 1e-6  # ratio of eigenvalues: ten digits of a step are left
-_BLOCK_ROWS = 8192  # rows that are factorized at once
 _SEARCH_STEPS = 60  # steps of a line search, which ends by itself in far fewer
 _FLAT = 1e-15  # gradient, per unit row, at which only rounding is left
 _LEVEL = 1e-15  # slope of a line at which only rounding is left, relative to its terms
@@ -36,7 +32,7 @@ def least_squared_hinge(T: Any, equality: Array | None = None) -> tuple[Array, A
 
     Parameters
     ----------
-    T : ndarray or csr_array of shape (n, k)
+    T : csr_array of shape (n, k)
         Rows, of unit length.
     equality : ndarray of bool, shape (n,), or None
         Rows e whose squares ``(e z)^2`` are added in place of hinges; None: no such rows.
@@ -49,7 +45,6 @@ def least_squared_hinge(T: Any, equality: Array | None = None) -> tuple[Array, A
     """
     n, k = T.shape
     fixed = np.zeros(n, bool) if equality is None else equality
-    newton_step = _sparse_step if sp.issparse(T) else _dense_step
     z, m = np.zeros(k), np.zeros(n)
     best, best_slope, least, stalled = z, np.inf, np.inf, 0
     for _ in range(_MAX_STEPS):
@@ -63,7 +58,7 @@ def least_squared_hinge(T: Any, equality: Array | None = None) -> tuple[Array, A
         if slope <= _FLAT * n or stalled > _STALLED:
             break
         active = (u > 0.0) | fixed
-        step = newton_step(T[active], descent)
+        step = by_products(T[active], descent, np.ones(np.count_nonzero(active)))
         moves = T @ step
         z = z + _exact_length(m, moves, fixed) * step
         m = T @ z
@@ -72,35 +67,6 @@ def least_squared_hinge(T: Any, equality: Array | None = None) -> tuple[Array, A
 
 def _weights(m: Array, fixed: Array) -> Array:
     return np.where(fixed, -m, np.maximum(1.0 - m, 0.0))
-
-
-def triangular_factor(A: Array) -> Array:
-    """The factor R of ``A = QR``, without Q, block by block, so that A is not copied as a whole."""
-    parts = [_factor(A[i : i + _BLOCK_ROWS]) for i in range(0, len(A), _BLOCK_ROWS)]
-    return parts[0] if len(parts) == 1 else _factor(np.concatenate(parts))
-
-
-def _factor(A: Array) -> Array:
-    return np.asarray(np.linalg.qr(A, mode="r"))
-
-
-def _dense_step(active: Array, descent: Array) -> Array:
-    """``(T'T)^+ descent`` over the active rows.
-
-    By their Gram matrix if it is well conditioned, which takes half the time or less; else by their
-    triangular factor, for which nothing is squared.
-    """
-    values, vectors = np.linalg.eigh(active.T @ active)
-    if values[0] > _WELL_CONDITIONED * values[-1]:
-        return np.asarray(vectors @ ((descent @ vectors) / values))
-    _, s, Vt = np.linalg.svd(triangular_factor(active), full_matrices=False)
-    kept = s > _LOST * s[0]
-    return np.asarray(Vt[kept].T @ ((Vt[kept] @ descent) / s[kept] ** 2))
-
-
-def _sparse_step(active: Any, descent: Array) -> Array:
-    """The same by products alone, as precisely as pays: the next step corrects what is left."""
-    return by_products(active, descent, np.ones(active.shape[0]))
 
 
 def by_products(T: Any, descent: Array, curvature: Array) -> Array:

@@ -13,8 +13,8 @@ import numpy as np
 import scipy.sparse as sp
 
 from marginsvm._typing import Array
+from marginsvm.certify.checker.coordinates import identified_columns
 from marginsvm.separability.design import with_intercept
-from marginsvm.separability.faces import split_of_separator
 from marginsvm.separability.sparse_faces import identified_of_sparse
 
 
@@ -45,9 +45,6 @@ def remainder_of(X: Any, rows: Array, fit_intercept: bool) -> Remainder:
     if not rows.any():
         return Remainder(rows, np.zeros(0, int))
     rest = with_intercept(X[rows]) if fit_intercept else X[rows]
-    if sp.issparse(rest):
-        found = identified_of_sparse(rest)
-    else:
-        found = split_of_separator(rest, np.zeros(rest.shape[1])).identified
+    found = (identified_of_sparse if sp.issparse(rest) else identified_columns)(rest)
     columns = found - int(fit_intercept)
     return Remainder(rows, columns[columns >= 0])

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from textwrap import fill
 from typing import Any, NamedTuple
 
@@ -44,7 +46,8 @@ class Direction(NamedTuple):
 class Separability:
     """Result of :func:`check_separability`.
 
-    Beside the attributes, ``separated`` is a mask of the examples that are predicted perfectly,
+    Beside the attributes, ``margin`` and ``margin_bound`` bound the best margin of classes,
+    ``separated`` is a mask of the examples that are predicted perfectly,
     and ``estimate_exists`` says whether the maximum-likelihood estimate is finite.
 
     Attributes
@@ -80,8 +83,6 @@ class Separability:
         Examples that count: those of positive weight, and with trials.
     reason : str
         Why the kind is undecided, or what is true up to rounding only; or an empty string.
-    margin, margin_bound : float
-        Bounds on the best margin (margin units, those of X); NaN for counts.
     coef, intercept : ndarray or None
         The separator, if there is complete separation: ``coef_`` of the estimator or, with a
         kernel, ``dual_coef_`` for the examples ``estimator.support_``.
@@ -93,9 +94,8 @@ class Separability:
         rounding, positive on so many that all rows that are not separated are combinations of
         these. For examples that must be fitted exactly (counts that are neither 0 nor all
         trials) they have any sign. None if separation is complete.
-    estimator : MaxMarginClassifier or None
-        The fitted estimator, for ``predict`` or :func:`marginsvm.check_certificate`; None for
-        counts.
+    fit : callable or None
+        What makes the ``estimator``.
 
     Examples
     --------
@@ -118,13 +118,29 @@ class Separability:
     fit_intercept: bool = True
     used: Array | None = None
     reason: str = ""
-    margin: float = np.nan
-    margin_bound: float = np.nan
     coef: Array | None = None
     intercept: Array | None = None
     weights: sp.csr_array | None = None
     overlap_weights: sp.csr_array | None = None
-    estimator: Any = None
+    fit: Callable[[], Any] | None = None
+
+    @cached_property
+    def estimator(self) -> Any:
+        """The fitted exact solver, for ``predict`` or a certificate; None for counts.
+
+        It is fitted when it is first asked for.
+        """
+        return None if self.fit is None else self.fit()
+
+    @property
+    def margin(self) -> float:
+        """Lower bound on the best margin (margin units, those of X); NaN for counts."""
+        return np.nan if self.estimator is None else float(self.estimator.margin_)
+
+    @property
+    def margin_bound(self) -> float:
+        """Upper bound on the best margin; NaN for counts."""
+        return np.nan if self.estimator is None else float(self.estimator.margin_bound_)
 
     @property
     def separated(self) -> Array:

@@ -12,6 +12,7 @@ from dataclasses import replace
 import numpy as np
 
 from marginsvm._typing import Array
+from marginsvm.certify.checker.coordinates import power_of_two
 from marginsvm.separability.faces import split
 from marginsvm.separability.split import Split
 
@@ -49,10 +50,12 @@ def split_many(A: Array, equality: Array) -> Split:
 
 def _products(A: Array, found: Split) -> tuple[Array, Array]:
     """The longest product of each row with the face, and that with the direction, of unit rows."""
-    w = found.direction / (np.abs(found.direction * found.lengths).max() or 1.0)
-    table = np.column_stack([w, found.face / found.lengths[:, None]])
-    reach = np.abs(A[:, :1]) / found.lengths[0]
+    units = power_of_two(A.T)
+    table = np.column_stack([found.direction, found.face])
+    most = np.abs(table * units[:, None]).max(axis=0)
+    reach = np.abs(A[:, :1]) / units[0]
     for j in range(1, A.shape[1]):
-        np.maximum(reach, np.abs(A[:, j : j + 1]) / found.lengths[j], out=reach)
-    products = (A @ table) / np.where(reach > 0.0, reach, 1.0)
+        np.maximum(reach, np.abs(A[:, j : j + 1]) / units[j], out=reach)
+    products = A @ (table / np.where(most > 0.0, most, 1.0))
+    products /= np.where(reach > 0.0, reach, 1.0)
     return np.abs(products[:, 1:]).max(axis=1, initial=0.0), products[:, 0]

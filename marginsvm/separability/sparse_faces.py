@@ -126,9 +126,9 @@ def _with_faces(
     V, all_of_it = _null_vectors(Z, rng, used)
     left_out = _last_independent(V) if all_of_it else np.flatnonzero(_norms(V) > _ZERO)
     identified = np.setdiff1d(np.flatnonzero(used), left_out)
-    face, whole = np.zeros((len(lengths), 0)), True
+    face = np.zeros((len(lengths), 0))
     if separated.any():
-        face, whole = _null_vectors(Z[~separated], rng, used, beyond=V)
+        face, _ = _null_vectors(Z[~separated], rng, used, beyond=V)
         direction = direction * lengths
         if all_of_it and len(left_out):
             table = np.linalg.solve(V[left_out], np.column_stack([face, direction])[left_out])
@@ -136,7 +136,8 @@ def _with_faces(
         finite = _norms(face) <= _ZERO
         face[finite] = 0.0
         direction = np.where(finite, 0.0, direction) / lengths
-    return Split(separated, direction, weights, identified, face, lengths, doubt, whole)
+    rays = Z[separated] @ face
+    return Split(separated, direction, weights, identified, face / lengths[:, None], doubt, rays)
 
 
 def _null_vectors(

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
+
 from marginsvm._typing import Array
 
 # A row with a weight above this overlaps; the largest possible is about 1.
@@ -30,13 +32,12 @@ class Split:
         Columns that are not combinations of those before them.
     face : ndarray of shape (n_columns, k)
         Basis of the directions that are 0 on all overlapping rows and on columns that are not
-        identified, of unit length where columns are.
-    lengths : ndarray of shape (n_columns,)
-        Lengths of the columns.
+        identified; lines of finite coefficients are 0.
     doubt : str
         What rounding leaves open, or an empty string.
-    whole : bool
-        Whether ``face`` spans all such directions; if not, its vectors are random ones of them.
+    rays : ndarray of shape (n_separated, k) or None
+        Products of the separated rows with this basis, up to their lengths, where ``face`` holds
+        some random directions alone; None if it spans all of them.
     """
 
     separated: Array
@@ -44,6 +45,10 @@ class Split:
     weights: Array
     identified: Array
     face: Array
-    lengths: Array
     doubt: str
-    whole: bool = True
+    rays: Array | None = None
+
+    @property
+    def finite(self) -> Array:
+        """Coefficients that all directions leave alone: a mask."""
+        return np.asarray(~self.face.any(axis=1))

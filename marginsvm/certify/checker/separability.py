@@ -9,7 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from marginsvm.certify.checker.separation import flaw_in_floats, flaw_in_integers
+from marginsvm.certify.checker.separation import flaw_in_floats, flaw_in_integers, flaw_of_signs
 
 _SMALL = 200_000  # numbers of a design that takes about a second in integers
 _LEFT_OUT = "not identified"
@@ -55,8 +55,10 @@ def check_separability_proof(
     separated, and on the boundary for all others; if its ``overlap_weights`` are positive on some
     of the others, with ``A^T q = 0``, and all others are combinations of these; and if the
     coefficients that it calls infinite are those that some direction on that boundary changes.
-    The first shows that these rows are separated, the second that no others are. The signs of
-    infinite coefficients are not checked.
+    The first shows that these rows are separated, the second that no others are. With ``exact``,
+    the signs of up to 300 infinite coefficients are checked, too: each is proved by a combination
+    of rows, or refuted by directions of both signs; and columns that are called not identified are
+    proved to be combinations of those before them.
 
     Parameters
     ----------
@@ -122,7 +124,8 @@ def check_separability_proof(
     flaw = "" if exact else flaw_in_floats(A, *claim)
     exact = exact or (bool(flaw) and np.prod(A.shape) <= _SMALL)
     if exact:
-        flaw = flaw_in_integers(A.toarray() if sp.issparse(A) else A, *claim)
+        A = A.toarray() if sp.issparse(A) else A
+        flaw = flaw_in_integers(A, *claim) or flaw_of_signs(A, separated, w, claim[4], status)
     return SeparabilityCheck(not flaw, flaw, exact)
 
 

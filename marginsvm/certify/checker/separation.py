@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from math import lcm
 from typing import Any
 
 import numpy as np
@@ -10,11 +9,12 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.sparse.linalg import lsmr
 
-from marginsvm.certify.checker.elimination import Integers, as_integers, dot, null_space
+from marginsvm.certify.checker.face import face_of, vanish
 from marginsvm.certify.checker.krawczyk import independent_first
-from marginsvm.certify.checker.overlap import has_exact_weights
+from marginsvm.certify.checker.modular import independent_columns, remainders_are_quick
+from marginsvm.certify.checker.positive import direction_is_positive, exact_weights_exist
+from marginsvm.certify.checker.signs import Cone, Signs
 
-_MAX_ENTRIES = 20_000_000  # of a design that is written out in integers: some tens of seconds
 _RTOL = 1e-9  # of lengths: below, floats count as 0; far above the rounding of float64 sums
 _ROUNDING = 1e-14  # of the same: a product of floats above is positive
 _SPAN = 1e-7  # part of a row that the span of others need not explain: their rounding, amplified
@@ -22,28 +22,9 @@ _WRITTEN_OUT = 2**22  # numbers of a sparse design of which null spaces are writ
 _PRODUCTS = 5000  # in a projection at most
 _FINITE = "coefficients are called infinite that are finite, or the other way round"
 _SIGNS = "the weights are negative somewhere, or not 0 on rows that are separated"
-_MAX_SPAN = 120  # columns of which null spaces are computed in integers: some seconds
-
-
-def exact_weights_exist(A: Any, equality: NDArray, q: NDArray) -> bool:
-    """Whether weights near q are proved to exist with ``A^T q = 0`` exactly.
-
-    Those of equalities may have any sign: each counts as two opposite rows. True is a proof.
-    """
-    used = np.flatnonzero(np.where(equality, True, q > 0))
-    if not np.any(q[~equality] > 0):
-        return False
-    free = used[equality[used]]
-    rows, both = A[used[~equality[used]]], A[free]
-    stack = sp.vstack if sp.issparse(A) else np.concatenate
-    M = sp.csr_array(stack([rows, both, -both]).T)
-    largest = np.abs(q).max()
-    weights = np.concatenate([q[used[~equality[used]]], *(_two_sides(q[free], largest))])
-    return has_exact_weights(M, weights)
-
-
-def _two_sides(q: NDArray, largest: float) -> tuple[NDArray, NDArray]:
-    return largest + np.maximum(q, 0.0), largest + np.maximum(-q, 0.0)
+_SIGN = {"+inf": 1, "-inf": -1, "inf": 0}
+_MOST_SIGNS = 300  # infinite coefficients up to which their signs are looked at
+_TOO_LARGE = "the design is too large for integers"
 
 
 def flaw_in_floats(
@@ -148,59 +129,88 @@ def flaw_in_integers(
     q : ndarray of shape (n_rows,)
         Near weights with ``A^T q = 0``, positive on rows that span the ones not separated.
     identified : ndarray of int
-        Columns that count.
+        Columns that count: those that are not combinations of the ones before them.
     finite : ndarray of bool, shape (n_columns,)
         Those of them in which the rows not separated determine all directions.
     """
     if np.any(q[~equality] < 0.0) or np.any(q[separated] != 0.0):
         return _SIGNS
+    flaw = _flaw_of_columns(A, identified)
+    if flaw:
+        return flaw
     A, w, finite = A[:, identified], w[identified], finite[identified]
     spanning = ~separated & ((q > 0) | equality)
-    if A.shape[1] > _MAX_SPAN or A[spanning].size > _MAX_ENTRIES:
-        return "the design is too large for integers"
-    N = _null_space(A[spanning], A.shape[1])
-    if N and A.size > _MAX_ENTRIES:
-        return "the design is too large for integers"
-    if np.any(finite != np.array([not any(column) for column in zip(*N, strict=True)] or True)):
+    face = face_of(A[spanning])
+    if face is None:
+        return _TOO_LARGE
+    if not np.array_equal(finite, ~face.moved() if face.vectors else np.ones(len(w), bool)):
         return _FINITE
-    direction = _combination(N, w)
-    for i in np.flatnonzero(~spanning) if N else []:
-        row = as_integers(A[i])
-        if separated[i] and dot(row, direction) <= 0:
-            return f"row {i} is not separated"
-        if not separated[i] and any(dot(row, v) for v in N):
-            return f"row {i} is not a combination of the rows with weight"
-    if not N and separated.any():
+    if face.vectors and not vanish(A[~separated & ~spanning], face.vectors):
+        return "some rows are not combinations of the rows with weight"
+    if separated.any() and not face.vectors:
         return "rows are called separated, but the others leave no direction"
+    if not direction_is_positive(A[separated], face, w):
+        return "not all rows that are called separated are"
     if np.any(q[~equality] > 0) and not exact_weights_exist(
-        np.where(separated[:, None], 0.0, A), equality & ~separated, np.where(separated, 0.0, q)
+        A[~separated][:, face.pivots], equality[~separated], q[~separated]
     ):
         return "no exact weights near these are known"
     return ""
 
 
-def _null_space(A: NDArray, n_columns: int) -> list[Integers]:
-    order, rows = np.arange(n_columns), np.arange(len(A))
-    if A.size:
-        top = np.abs(A).max(axis=0)
-        scaled = A / np.where(top > 0, top, 1.0)
-        order, rows = independent_first(scaled)[0], independent_first(scaled.T)[0]
-    return null_space([as_integers(A[i]) for i in rows], order.tolist())
+def _flaw_of_columns(A: NDArray, identified: NDArray) -> str:
+    """What is not proved of columns: that these are independent, and that the others depend."""
+    if len(independent_columns(A[_some_rows(A[:, identified])][:, identified])) < len(identified):
+        return "the columns that are called identified are not known to be independent"
+    rest = np.setdiff1d(np.arange(A.shape[1]), identified)
+    if len(identified) == len(A):  # they span all columns
+        rest = rest[rest < identified[-1]]
+    for j in rest:
+        before = identified[identified < j]
+        rows = _some_rows(A[:, before])
+        face = face_of(A[rows][:, [*before, j]])
+        if face is None or face.free.tolist() != [len(before)]:
+            return f"column {j} is not identified only up to rounding"
+        if not vanish(A[:, [*before, j]], face.vectors):
+            return f"column {j} is not identified only up to rounding"
+    return ""
 
 
-def _combination(N: list[Integers], w: NDArray) -> Integers:
-    """The vector of a null space that has the entries of w where only one basis vector has any."""
-    total = [0] * len(w)
-    integers = as_integers(w)
-    owners = [_own_column(N, i) for i in range(len(N))]
-    common = lcm(*(v[c] for v, c in zip(N, owners, strict=True)))
-    for v, c in zip(N, owners, strict=True):
-        factor = integers[c] * (common // v[c])
-        total = [a + factor * b for a, b in zip(total, v, strict=True)]
-    return total
+def _some_rows(A: NDArray) -> NDArray:
+    """Rows that span the others, as far as can be seen quickly; all rows, if there are few."""
+    if remainders_are_quick(A) or not A.size:
+        return np.arange(len(A))
+    top = np.abs(A).max(axis=0)
+    A = A / np.where(top > 0, top, 1.0)
+    order, rank = independent_first(np.linalg.qr(A)[0].T)
+    return np.sort(order[:rank])
 
 
-def _own_column(N: list[Integers], i: int) -> int:
-    return next(
-        c for c, x in enumerate(N[i]) if x > 0 and not any(v[c] for j, v in enumerate(N) if j != i)
-    )
+def flaw_of_signs(
+    A: NDArray, separated: NDArray, w: NDArray, identified: NDArray, status: NDArray
+) -> str:
+    """What is not proved of the signs of infinite coefficients; nothing is rounded.
+
+    Parameters
+    ----------
+    A : ndarray of shape (n_rows, n_columns)
+    separated : ndarray of bool, shape (n_rows,)
+    w : ndarray of shape (n_columns,)
+        Near a direction that separates these.
+    identified : ndarray of int
+    status : ndarray of str, shape (n_columns,)
+    """
+    places = np.flatnonzero(np.isin(status[identified], list(_SIGN)))
+    A = A[:, identified]
+    face = face_of(A[~separated])
+    if not len(places) or len(places) > _MOST_SIGNS:
+        return ""
+    if face is None:
+        return _TOO_LARGE
+    cone = Cone.of(A, separated, w[identified])
+    for j, sign in zip(places, Signs(cone, A, separated, face).of(places), strict=True):
+        if sign is None:
+            return f"the sign of coefficient {identified[j]} is not proved"
+        if sign != _SIGN[status[identified[j]]]:
+            return f"the sign of coefficient {identified[j]} is another one"
+    return ""

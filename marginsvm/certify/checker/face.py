@@ -1,0 +1,151 @@
+"""The directions that are exactly 0 on rows: a null space in integers, with a proof of its rank."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from math import lcm
+
+import numpy as np
+from numpy.typing import NDArray
+
+from marginsvm.certify.checker.elimination import Integers, as_integers, dot, null_space
+from marginsvm.certify.checker.krawczyk import independent_first
+from marginsvm.certify.checker.modular import independent_columns, remainders_are_quick
+
+_LARGEST_DENOMINATOR = 1000  # of the short fractions that dummies and counts lead to
+_MOST_FRACTIONS = 3000  # that are looked for: some milliseconds
+_MAX_COLUMNS = 120  # of which a null space is eliminated in integers: some seconds
+_MAX_WORDS = 20_000_000  # products of integers in such an elimination, and in checks of rows
+_EXACT = 2.0**53  # integers up to this are float64 numbers
+
+
+@dataclass(frozen=True)
+class Face:
+    """A null space.
+
+    Attributes
+    ----------
+    free : ndarray of int
+        Columns whose values may be chosen.
+    pivots : ndarray of int
+        The others.
+    vectors : list of list of int
+        One for each free column, positive there and 0 in the others; they span the null space.
+    basis : ndarray of shape (n_pivots, n_columns)
+        Rows that span all those that are 0 on it.
+    """
+
+    free: NDArray
+    pivots: NDArray
+    vectors: list[Integers]
+    basis: NDArray
+
+    @cached_property
+    def table(self) -> NDArray:
+        """The vectors as columns, each 1 at its free column, and rounded once."""
+        columns = [
+            [x / v[f] for x in v] for v, f in zip(self.vectors, self.free.tolist(), strict=True)
+        ]
+        shape = len(self.free), len(self.free) + len(self.pivots)
+        return np.array(columns, dtype=float).reshape(shape).T
+
+    def moved(self) -> NDArray:
+        """Columns in which some vector is not 0: a mask."""
+        return np.array([any(x) for x in zip(*self.vectors, strict=True)], dtype=bool)
+
+    def direction(self, w: NDArray) -> Integers:
+        """The vector that has the entries of w at the free columns, times a positive integer."""
+        values, free = as_integers(w[self.free]), self.free.tolist()
+        common = lcm(*(v[f] for v, f in zip(self.vectors, free, strict=True)))
+        total = [0] * len(w)
+        for value, v, f in zip(values, self.vectors, free, strict=True):
+            factor = value * (common // v[f])
+            total = [a + factor * b for a, b in zip(total, v, strict=True)]
+        return total
+
+
+def face_of(A: NDArray) -> Face | None:
+    """The directions that are 0 on all rows; None: it takes too long.
+
+    Parameters
+    ----------
+    A : ndarray of shape (n_rows, n_columns)
+    """
+    d = A.shape[1]
+    rows, pivots = _basis(A)
+    free = np.setdiff1d(np.arange(d), pivots)
+    if len(independent_columns(A[np.ix_(rows, pivots)])) < len(pivots):
+        return None
+    if not len(free):
+        return Face(free, pivots, [], A[rows])
+    vectors = _short_vectors(A, rows, pivots, free)
+    if vectors is None:
+        if d > _MAX_COLUMNS or len(rows) ** 2 * d > _MAX_WORDS:
+            return None
+        vectors = null_space([as_integers(A[i]) for i in rows], [*pivots.tolist(), *free.tolist()])
+        if len(vectors) != len(free) or not vanish(A, vectors):
+            return None
+    return Face(free, pivots, vectors, A[rows])
+
+
+def _basis(A: NDArray) -> tuple[NDArray, NDArray]:
+    """Rows and columns of a largest regular block, as far as can be seen quickly."""
+    if not A.size:
+        return np.zeros(0, int), np.zeros(0, int)
+    if remainders_are_quick(A):
+        pivots = independent_columns(A)
+        return independent_columns(A[:, pivots].T), pivots
+    top = np.abs(A).max(axis=0)
+    scaled = A / np.where(top > 0, top, 1.0)
+    order, rank = independent_first(scaled)
+    return independent_first(scaled[:, order[:rank]].T)[0][:rank], order[:rank]
+
+
+def _short_vectors(
+    A: NDArray, rows: NDArray, pivots: NDArray, free: NDArray
+) -> list[Integers] | None:
+    """The vectors where they are of short fractions, and 0 on all rows."""
+    if len(pivots) * len(free) > _MOST_FRACTIONS:
+        return None
+    try:
+        C = -np.linalg.solve(A[np.ix_(rows, pivots)], A[np.ix_(rows, free)])
+    except np.linalg.LinAlgError:
+        return None
+    if not np.all(np.isfinite(C)):
+        return None
+    vectors = []
+    for column, f in zip(C.T.tolist(), free.tolist(), strict=True):
+        fractions = [Fraction(x).limit_denominator(_LARGEST_DENOMINATOR) for x in column]
+        common = lcm(*(x.denominator for x in fractions))
+        vector = [0] * A.shape[1]
+        vector[f] = common
+        for p, x in zip(pivots.tolist(), fractions, strict=True):
+            vector[p] = int(x * common)
+        vectors.append(vector)
+    return vectors if vanish(A, vectors) else None
+
+
+def vanish(A: NDArray, vectors: list[Integers]) -> bool:
+    """Whether all rows are exactly 0 on all vectors."""
+    quick = _in_floats(A, vectors)
+    if quick is not None:
+        return quick
+    if A.size * len(vectors) > _MAX_WORDS:
+        return False
+    return not any(dot(row, v) for row in map(as_integers, A) for v in vectors)
+
+
+def _in_floats(A: NDArray, vectors: list[Integers]) -> bool | None:
+    """The same, of rows and vectors of short integers in some unit; None: they are not."""
+    unit = np.abs(A[A != 0.0]).min(initial=1.0)
+    M, N = A / 2.0 ** np.floor(np.log2(unit)), np.array(vectors, dtype=object).T
+    for _ in range(2):
+        if np.array_equal(M, np.rint(M)):
+            break
+        M = M * 2.0**20
+    largest = max((abs(x) for v in vectors for x in v), default=0)
+    if not np.array_equal(M, np.rint(M)) or np.abs(M).max(initial=0.0) * largest * len(N) >= _EXACT:
+        return None
+    return not np.any(M @ N.astype(float))
