@@ -263,3 +263,12 @@ def test_weights_of_rows_that_share_a_cap_keep_their_digits():
     exact = [(x - Fraction(pull[0]) * both) * y for x, y in zip(given, inverse, strict=True)]
     np.testing.assert_allclose(u, np.array(exact, dtype=float), rtol=1e-12)
     np.testing.assert_allclose(sums, [float(both)], rtol=1e-12)
+
+
+@pytest.mark.parametrize("k", [2, 4])
+def test_weights_that_are_huge_in_large_units_keep_a_small_gap(k):
+    """Norms of predictors are nothing beside the last digits of the weights."""
+    X, y = classes(3, n=400, d=6, k=k, shift=0.3)
+    model = fitted(1e12 * X, y, C=1e-3, loss="hinge")
+    assert model.gap_ < 1e-3
+    assert check_certificate(model, 1e12 * X, y)

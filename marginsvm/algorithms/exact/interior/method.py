@@ -29,7 +29,7 @@ _MORE = 2
 _MOST = 100
 # Weight (per radius squared) beside which a norm is nothing, and one that is none; and corrections
 # of weights by it: the second one takes out the rounding of the first.
-_STIFF, _NONE, _CORRECTIONS = 1e20, 1e-300, 2
+_STIFF, _NONE, _CORRECTIONS = 1e20, 1e-60, 2
 # Weights up to this part of the largest are left out: first none is.
 _SHARES = 0.0, 1e-7
 # Complementarity beside the objective that is nothing; its square (in radii squared) for a game,
@@ -138,14 +138,29 @@ class Interior(Method):
         All weights of a point inside are positive, but the fit is to name those that the solution
         needs. A step or two after all weights prove a gap, these few prove it, too.
         """
-        now, proved = replace(self, point=self.point.refreshed(self.side)), False
-        for u in (now.point.at_its_ends(self.statement), now.point.u):
-            found = now._bounds(problem, u)
+        now = replace(self, point=self.point.refreshed(self.side))
+        few, proved = now.point.at_its_ends(self.statement), False
+        for u in (few, now.point.u):
+            found = now._bounds(problem, now._even(u, tol))
             lower, upper = best_bounds(problem, found)
             proved = lower >= (1.0 - tol) * upper
             if proved:
                 break
-        return replace(now, candidates=found), proved and u is not now.point.u, proved
+        if self.statement.game and not lower > 0.0:
+            found = (*now._cancelling(problem), *found)
+        return replace(now, candidates=found), proved and u is few, proved
+
+    def _even(self, u: Array, tol: float) -> Array:
+        """Weights whose vector is the predictor, where what rounding has left would cost the gap.
+
+        It does where weights are so large, as with a large C in large units, that the norm of the
+        predictor is nothing beside their last digits.
+        """
+        left = 0.5 * self.side.squared(self.side.fall(self.point.x, u))
+        if self.statement.game or left <= 0.1 * tol * self._objective():
+            return u
+        even = self._nearest(u, self.point.x)
+        return u if even is None else even
 
     def _bounds(self, problem: KernelMatrixAdapter, u: Array) -> tuple[Candidate, ...]:
         """What the predictor and some weights prove."""
@@ -164,10 +179,7 @@ class Interior(Method):
         if problem.slack is not None:  # the slack that the weights give
             margins = margins + problem.slack * w.coef
         separator = Candidate(w, min_margin=rows.min_margin(rows.group_min(margins)))
-        found = (separator, Candidate(proof, proof.mass, precise=True))
-        if not self.statement.game or (separator.min_margin or 0.0) > 0.0:
-            return found
-        return (*self._cancelling(problem), *found)
+        return separator, Candidate(proof, proof.mass, precise=True)
 
     def _cancelling(self, problem: KernelMatrixAdapter) -> tuple[Candidate, ...]:
         """Weights near those of the point under which all rows cancel, if there are some.
@@ -177,25 +189,28 @@ class Interior(Method):
         """
         u, rows = self.point.u, problem.rows
         for share in _SHARES:
-            cancel = self._nearest(np.where(u > share * u.max(), u, 0.0))
+            cancel = self._nearest(np.where(u > share * u.max(), u, 0.0), 0.0 * self.point.x)
             if cancel is not None:
                 q = _balanced(rows, self.statement.on_rows(cancel, rows))
                 vector = problem.combine(q, precise=True)
                 return (Candidate(vector, vector.mass, precise=True),)
         return ()
 
-    def _nearest(self, u: Array) -> Array | None:
-        """The weights nearest to these under which all rows cancel; None: some are not positive.
+    def _nearest(self, u: Array, x: Array) -> Array | None:
+        """The weights nearest to these whose vector is that of x; None: some are not positive.
 
-        Distances are measured by the weights themselves, so that small ones change little.
+        Distances are measured by the weights themselves, and by what is left to their caps, so that
+        small ones change little.
         """
-        some = u > 0.0
+        statement, some = self.statement, u > 0.0
         for _ in range(_CORRECTIONS):
-            weight = np.maximum(_STIFF * (u / u.max()) ** 2, _NONE)
-            fall = self.side.fall(np.zeros(self.point.x.size), u)
-            weights = RowWeights(self.statement, 1.0 / weight, np.zeros(0))
-            _, move = self.side.factored(weights).direction(np.zeros(len(u)), fall)
-            u = np.where(some, u - weight * move, 0.0)
+            weight, room = (
+                np.maximum(_STIFF * (v / u.max()) ** 2, _NONE)
+                for v in (u, np.maximum(statement.caps - statement.sums(u), 0.0))
+            )
+            weights = RowWeights(statement, 1.0 / weight, 1.0 / room)
+            _, move = self.side.factored(weights).direction(np.zeros(len(u)), self.side.fall(x, u))
+            u = np.where(some, u - weights.times(move)[0], 0.0)
             if not u[some].min() > 0.0:
                 return None
         return u
