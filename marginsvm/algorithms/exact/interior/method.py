@@ -30,6 +30,9 @@ _MOST = 100
 # Weight (per radius squared) beside which a norm is nothing, and one that is none; and corrections
 # of weights by it: the second one takes out the rounding of the first.
 _STIFF, _NONE, _CORRECTIONS = 1e20, 1e-60, 2
+# Last digits of the sum of all weights by which their vector may miss the predictor: errors of a
+# step, of systems whose conditions are as bad as the weights are different.
+_DIGITS = 1e3
 # Weights up to this part of the largest are left out: first none is.
 _SHARES = 0.0, 1e-7
 # Complementarity beside the objective that is nothing; its square (in radii squared) for a game,
@@ -156,8 +159,8 @@ class Interior(Method):
         It does where weights are so large, as with a large C in large units, that the norm of the
         predictor is nothing beside their last digits.
         """
-        left = 0.5 * self.side.squared(self.side.fall(self.point.x, u))
-        if self.statement.game or left <= 0.1 * tol * self._objective():
+        digits = _DIGITS * float(np.finfo(np.float64).eps * u.sum())
+        if self.statement.game or 0.5 * digits**2 <= tol * self._objective():
             return u
         even = self._nearest(u, self.point.x)
         return u if even is None else even
