@@ -200,7 +200,7 @@ class Interior(Method):
         return ()
 
     def _nearest(self, u: Array, x: Array) -> Array | None:
-        """The weights nearest to these whose vector is that of x; None: some are not positive.
+        """The weights nearest to these whose vector is that of x; None: there are none near.
 
         Distances are measured by the weights themselves, and by what is left to their caps, so that
         small ones change little.
@@ -211,8 +211,11 @@ class Interior(Method):
                 np.maximum(_STIFF * (v / u.max()) ** 2, _NONE)
                 for v in (u, np.maximum(statement.caps - statement.sums(u), 0.0))
             )
-            weights = RowWeights(statement, 1.0 / weight, 1.0 / room)
-            _, move = self.side.factored(weights).direction(np.zeros(len(u)), self.side.fall(x, u))
+            weights, fall = RowWeights(statement, 1.0 / weight, 1.0 / room), self.side.fall(x, u)
+            try:
+                _, move = self.side.factored(weights).direction(np.zeros(len(u)), fall)
+            except np.linalg.LinAlgError:
+                return None
             u = np.where(some, u - weights.times(move)[0], 0.0)
             if not u[some].min() > 0.0:
                 return None
