@@ -160,7 +160,7 @@ class Interior(Method):
         predictor is nothing beside their last digits.
         """
         digits = _DIGITS * float(np.finfo(np.float64).eps * u.sum())
-        if self.statement.game or 0.5 * digits**2 <= tol * self._objective():
+        if self.statement.game or digits <= np.sqrt(2.0 * tol * self._objective()):
             return u
         even = self._nearest(u, self.point.x)
         return u if even is None else even
