@@ -5,6 +5,7 @@ import pytest
 from scipy.linalg.lapack import dpotrs
 
 from marginsvm.algorithms.exact.definite import cholesky
+from marginsvm.algorithms.exact.slack import Slack
 from marginsvm.algorithms.exact.systems.features import Direct
 from marginsvm.algorithms.exact.systems.free import FreeRows
 from marginsvm.algorithms.exact.systems.gram import Leading, Span
@@ -59,3 +60,23 @@ def test_the_span_of_a_preconditioner_where_two_directions_are_equal():
     found = leading.solve(np.concatenate([V, F, [0.0]])[:, None])
     solved = found[:2, 0] + F  # H x = r with H = 2 HUGE [1 1; 1 1]
     assert solved == pytest.approx(np.full(2, 0.25 / HUGE), abs=1e-15)
+
+
+@pytest.mark.parametrize("balanced", [True, False])
+@pytest.mark.parametrize("k", [2, 3, 6])
+def test_what_is_free_and_the_features_lead_in_the_same_direction(k, balanced, rng):
+    """Of many classes, with some examples whose rows have reached the cap that they share."""
+    y = np.append(np.arange(k), rng.integers(0, k, 40))
+    rows = make_rows(y, k, balanced=balanced)
+    problem = LinearAdapter(rng.standard_normal((len(y), 5)), rows)
+    margins = rows.margins(0.5 * rng.standard_normal(rows.score_shape))
+    each = rows.per_example(y).shape
+    slack = Slack(0.0, 0.3 + rng.random(each), soft=0.2 + rng.random(each), shared=k > 2)
+    weight, linked = slack.curvature(margins, slack.weights(margins))
+    assert (linked is not None) == (k > 2)
+    r = problem.combine(rng.standard_normal(rows.shape) * np.isfinite(margins))
+    z, b, _ = Direct(np.zeros(0)).direction(problem, weight, r, linked)
+    found, shift, _ = FreeRows().direction(problem, weight, r, linked)
+    np.testing.assert_allclose(found.image, z.image, atol=1e-11)
+    of_found, of_z = (rows.moves(np.broadcast_to(t, rows.score_shape)) for t in (shift, b))
+    np.testing.assert_allclose(of_found, of_z, atol=1e-11)

@@ -35,6 +35,7 @@ _POWERS = 6.0  # how much longer a step along a coordinate takes if it computes 
 _DAMPING, _LEAST_DAMPING, _MOST_DAMPING = 1e-2, 1e-12, 1e3
 _TRIES = 8  # of pivoting, with tenfold damping each, in one step
 _FLAT = 1e-3  # slope at the end of a step, relative to that at its beginning, of a maximum
+_PRECISE, _SHORTEST = 1e-4, 1e-12  # error of a shorter step, relative to it; and the shortest one
 _INFEASIBLE = 1e-10  # share of the largest end, or weight, that is taken for rounding
 
 
@@ -149,5 +150,5 @@ def _best_step(problem: KernelMatrixAdapter, intervals: Intervals, v: Vector, d:
 
     first, last = slope(0.0), slope(1.0)
     if first > 0.0 and last < -_FLAT * first:
-        return float(brentq(slope, 0.0, 1.0, xtol=1e-4))
+        return float(brentq(slope, 0.0, 1.0, xtol=_SHORTEST, rtol=_PRECISE))
     return 1.0 if last >= -_FLAT * first else 0.0

@@ -24,8 +24,9 @@ from marginsvm.kernel_matrix import KernelMatrixAdapter
 from marginsvm.kernel_matrix.capabilities import has_curvature
 from marginsvm.rows import Vector
 
-# Free weights up to which their Gram matrix is factored where there are features as well: 72 MB.
-_FEW = 3000
+# Free weights up to which their Gram matrix is factored where there are features as well: 200 MB,
+# and about a second, in which conjugate gradients take some hundred products.
+_FEW = 5000
 
 
 @dataclass(frozen=True)
@@ -81,7 +82,9 @@ class FreeOrFeatures:
         self, problem: KernelMatrixAdapter, weight: Array, descent: Vector, linked: Array | None
     ) -> tuple[Vector, Array, FreeOrFeatures]:
         """See ``System``."""
-        free = np.count_nonzero(weight) + (0 if linked is None else np.count_nonzero(linked))
+        free = np.count_nonzero(weight)
+        if linked is not None:
+            free += np.count_nonzero(linked) - np.count_nonzero(linked.any(axis=1))
         if free <= _FEW:
             z, shift, _ = FreeRows().direction(problem, weight, descent, linked)
             return z, shift, replace(self, by_passes=False)
