@@ -119,6 +119,17 @@ def test_pairs_are_the_active_rows(balanced, rng):
     assert_allclose(np.vdot(pairs.moves(image), x), np.vdot(image, image), rtol=1e-12)
 
 
+@classes
+def test_an_iterate_has_the_margins_of_its_intercepts(k, rng):
+    """Of shorter steps than whole ones, too, which a large C asks for."""
+    problem = problem_of(rng, k, C=1e4)
+    newton = Newton.start(problem, Slack(problem.slack), Direct())
+    for _ in range(8):
+        newton, _ = newton.advance(problem, 0.0)
+        margins = problem.rows.margins(problem.scores(newton.w) + newton.b)
+        assert_allclose(newton.margins, margins, rtol=1e-9, atol=1e-9)
+
+
 def solved(problem, method, rounds=25):
     """The best bounds of some rounds of a method, and of those that take over from it."""
     lower, upper, state = -np.inf, np.inf, Stage.of(method)

@@ -172,6 +172,22 @@ def test_a_fit_stalls_after_as_many_rounds_without_progress_as_it_has_patience(p
     assert not Progress(None, moving=True).stalled(patience)
 
 
+class Deceived(Script):
+    """Says that it moves, although its last steps change nothing."""
+
+    def moving(self, state):
+        return True
+
+
+def test_a_fit_that_does_not_move_stalls_whatever_it_says():
+    still = Deceived((0.5, 0.5, 0.5), (0.8, 0.8, 0.8))
+    outcome = play(still, problem(), Stopping(max_iter=50, patience=4))
+    assert (outcome.status, outcome.progress.n_iter) == ("stalled", 5)
+    assert not outcome.progress.moving
+    going = Deceived((0.5,) * 60, (0.8,) * 60)
+    assert play(going, problem(), Stopping(max_iter=50, patience=4)).status == "max_iter"
+
+
 WEIGHTS = np.array([1.0, 2.0])
 
 

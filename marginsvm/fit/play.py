@@ -135,13 +135,14 @@ def advance(
         lower, upper, found = _best_of(algorithm, problem, state, progress)
     n_passes = progress.n_passes + problem.work.lap()
     seconds = progress.seconds + time.perf_counter() - begun
+    settled = state is progress.state
     return replace(
         progress,
         state=state,
         n_iter=n_iter,
         begun=progress if end > stopping.max_iter else None,
-        settled=state is progress.state,
-        moving=algorithm.moving(state),
+        settled=settled,
+        moving=not settled and algorithm.moving(state),
         route=longer(progress.route, algorithm.phase(state), n_iter - progress.n_iter),
         lower=lower,
         upper=upper,
