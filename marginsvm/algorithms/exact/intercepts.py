@@ -54,12 +54,7 @@ def intercept_curvature(rows: Rows, weight: Array, linked: Array | None = None) 
     if rows.n_classes == 2:
         return np.asarray(weight.sum())
     L = _laplacian(rows.group_sum(np.broadcast_to(weight, rows.shape)))
-    return L if linked is None else L + curvature_of_links(linked)
-
-
-def curvature_of_links(linked: Array) -> Array:
-    """The part of scores that are held against each other, of shape (n, k), see ``Slack``."""
-    return _laplacian(np.triu(linked.T @ linked, 1))
+    return L if linked is None else L + _laplacian(np.triu(linked.T @ linked, 1))
 
 
 def _laplacian(table: Array) -> Array:

@@ -21,7 +21,7 @@ from marginsvm.algorithms.exact.shape import Portfolio, Shape
 from marginsvm.algorithms.exact.slack import Slack
 from marginsvm.algorithms.exact.starts import Ascent, LongStart, ascended, short_start
 from marginsvm.algorithms.exact.systems.features import Direct, Iterative
-from marginsvm.algorithms.exact.systems.free import FreeOrFeatures
+from marginsvm.algorithms.exact.systems.free import FreeRows
 from marginsvm.algorithms.exact.systems.pairs import DualIterative, PairIterative
 from marginsvm.algorithms.exact.systems.system import System
 from marginsvm.algorithms.exact.working_set import WorkingSet
@@ -42,7 +42,7 @@ def system_for(problem: Problem, portfolio: Portfolio) -> System:
         return PairIterative() if s.steep else DualIterative()
     small = s.classes * s.features**2 <= portfolio.factors and s.features <= portfolio.factored
     by_passes = Iterative(sample=portfolio.sample if small and not s.sparse else 0)
-    return FreeOrFeatures(by_passes) if s.hinge else by_passes
+    return FreeRows(by_passes) if s.hinge else by_passes
 
 
 def _rows(problem: Problem, p: Portfolio) -> WorkingSet:

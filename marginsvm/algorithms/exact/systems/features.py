@@ -23,7 +23,7 @@ from marginsvm.algorithms.exact.systems.system import (
     precision,
 )
 from marginsvm.kernel_matrix import KernelMatrixAdapter
-from marginsvm.kernel_matrix.capabilities import curvature
+from marginsvm.kernel_matrix.capabilities import Curvature, curvature
 from marginsvm.rows import Rows, Vector
 
 # Unknowns from which some conjugate gradients are quicker than the first factorization.
@@ -159,17 +159,7 @@ class Iterative(FeatureSystem):
         self, problem: KernelMatrixAdapter, weight: Array, descent: Array, linked: Array | None
     ) -> tuple[Array, FeatureSystem]:
         """Solve as precisely as pays: the more, the smaller the gradient is by now."""
-        product = curvature(problem, weight, linked)
-        return self._solve_by(product, problem, weight, descent, linked)
-
-    def _solve_by(
-        self,
-        product: Any,
-        problem: KernelMatrixAdapter,
-        weight: Array,
-        descent: Array,
-        linked: Array | None,
-    ) -> tuple[Array, FeatureSystem]:
+        product = self._product(problem, weight, linked)
         balanced = problem.rows.balanced
         r = with_intercept(descent, 0.0) if balanced else descent
         ridge = np.ones(r.shape[-1])
@@ -179,7 +169,7 @@ class Iterative(FeatureSystem):
         if self.sample and (self.first or self.factors):
             factors = self.factors
             if factors is None or factors.differ_from(weight):
-                factors = ClassFactors.of(problem, weight, linked, ridge, self.sample)
+                factors = ClassFactors.of(product, problem.rows, weight, ridge, self.sample)
             system = replace(system, factors=factors)
             precondition: Operator = factors.solve
         else:
@@ -188,6 +178,9 @@ class Iterative(FeatureSystem):
         rtol = precision(length, system.first)
         z = conjugate_gradients(lambda p: ridge * p + product(p), precondition, r, rtol, self.most)
         return z, system
+
+    def _product(self, problem: KernelMatrixAdapter, weight: Array, linked: Array | None) -> Any:
+        return curvature(problem, weight, linked)
 
     def anew(self, factor: float = np.nan) -> Iterative:
         """Forget how long right hand sides were."""
@@ -228,22 +221,17 @@ class ClassFactors:
 
     @classmethod
     def of(
-        cls,
-        problem: KernelMatrixAdapter,
-        weight: Array,
-        linked: Array | None,
-        ridge: Array,
-        sample: int,
+        cls, product: Curvature, rows: Rows, weight: Array, ridge: Array, sample: int
     ) -> ClassFactors:
         """Factor the parts, each from some examples."""
-        product, k = curvature(problem, weight, linked), problem.rows.n_classes
+        k = rows.n_classes
         roots = np.zeros((k, len(ridge), len(ridge)))
         for c in range(k):
             H = product.of_class(c, sample)
             H.flat[:: len(H) + 1] += ridge + _FREE * H.max()
             H[-1, -1] = H[-1, -1] or 1.0  # the intercept of a class without active rows
             roots[c] = np.triu(dtrtri(cholesky(H.T), lower=0)[0])
-        return cls(weight, roots, problem.rows.balanced)
+        return cls(weight, roots, rows.balanced)
 
     def differ_from(self, weight: Array) -> bool:
         """Whether too many rows have come or gone since, or the slack is another."""

@@ -31,69 +31,59 @@ _FEW = 5000
 
 @dataclass(frozen=True)
 class FreeRows:
-    """By the Gram matrix of what is free."""
+    """By the Gram matrix of what is free; with features, once that is little.
 
+    Attributes
+    ----------
+    features : FeatureSystem or None
+        Solves until then.
+    by_passes : bool
+        Whether it solved the last system, by passes.
+    """
+
+    features: FeatureSystem | None = None
     by_passes: bool = False
 
     def direction(
         self, problem: KernelMatrixAdapter, weight: Array, descent: Vector, linked: Array | None
     ) -> tuple[Vector, Array, FreeRows]:
         """See ``System``."""
-        rows = problem.rows
-        examples, B, s = _free(weight, linked)
-        C = rows.restrict(examples).adjoint(B).reshape(len(s), -1)
-        F = problem.scores(descent)[examples].reshape(C.shape)
-        G = _products(problem, examples) * (C @ C.T)
-        G.flat[:: len(s) + 1] += s
-        right = np.column_stack([np.sum(C * F, axis=1), C])
-        y, of_b = np.split(dpotrs(cholesky(G.T), right, lower=0)[0], [1], axis=1)
-        y, b = y[:, 0], np.zeros(C.shape[1])
-        if rows.balanced:
-            b = -InterceptSystem.of(C.T @ of_b).solve(C.T @ y)
-            y = y + of_b @ b
-        q = np.zeros(rows.shape)
-        np.add.at(q, examples, (y * B.T).T)
-        if has_curvature(problem):
-            z = descent - problem.combine(q)
-        else:
-            z = problem.combine(descent.coef - q, precise=True)
-        return z, b.reshape(rows.score_shape[1:]), self
-
-    def anew(self, factor: float = np.nan) -> FreeRows:
-        """See ``System``: nothing is kept."""
-        return self
-
-
-@dataclass(frozen=True)
-class FreeOrFeatures:
-    """By the Gram matrix of what is free once that is little, by passes before.
-
-    Attributes
-    ----------
-    features : FeatureSystem
-    by_passes : bool
-        Whether the last system was solved by passes.
-    """
-
-    features: FeatureSystem
-    by_passes: bool = True
-
-    def direction(
-        self, problem: KernelMatrixAdapter, weight: Array, descent: Vector, linked: Array | None
-    ) -> tuple[Vector, Array, FreeOrFeatures]:
-        """See ``System``."""
         free = np.count_nonzero(weight)
         if linked is not None:
             free += np.count_nonzero(linked) - np.count_nonzero(linked.any(axis=1))
-        if free <= _FEW:
-            z, shift, _ = FreeRows().direction(problem, weight, descent, linked)
-            return z, shift, replace(self, by_passes=False)
+        if self.features is None or free <= _FEW:
+            return *_by_gram(problem, weight, descent, linked), FreeRows(self.features)
         z, shift, features = self.features.direction(problem, weight, descent, linked)
-        return z, shift, replace(self, features=features, by_passes=True)
+        return z, shift, FreeRows(features, features.by_passes)
 
-    def anew(self, factor: float = np.nan) -> FreeOrFeatures:
-        """See ``System``."""
-        return replace(self, features=self.features.anew(factor))
+    def anew(self, factor: float = np.nan) -> FreeRows:
+        """See ``System``; of the Gram matrix, nothing is kept."""
+        return replace(self, features=self.features and self.features.anew(factor))
+
+
+def _by_gram(
+    problem: KernelMatrixAdapter, weight: Array, descent: Vector, linked: Array | None
+) -> tuple[Vector, Array]:
+    """The direction, and its change of the intercepts."""
+    rows = problem.rows
+    examples, B, s = _free(weight, linked)
+    C = rows.restrict(examples).adjoint(B).reshape(len(s), -1)
+    F = problem.scores(descent)[examples].reshape(C.shape)
+    G = _products(problem, examples) * (C @ C.T)
+    G.flat[:: len(s) + 1] += s
+    right = np.column_stack([np.sum(C * F, axis=1), C])
+    y, of_b = np.split(dpotrs(cholesky(G.T), right, lower=0)[0], [1], axis=1)
+    y, b = y[:, 0], np.zeros(C.shape[1])
+    if rows.balanced:
+        b = -InterceptSystem.of(C.T @ of_b).solve(C.T @ y)
+        y = y + of_b @ b
+    q = np.zeros(rows.shape)
+    np.add.at(q, examples, (y * B.T).T)
+    if has_curvature(problem):
+        z = descent - problem.combine(q)
+    else:
+        z = problem.combine(descent.coef - q, precise=True)
+    return z, b.reshape(rows.score_shape[1:])
 
 
 def _free(weight: Array, linked: Array | None) -> tuple[Array, Array, Array]:

@@ -12,7 +12,7 @@ centre, so that the examples are taken as they are.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -116,7 +116,7 @@ class DualIterative(FeatureSystem):
         """Solve as precisely as pays, see ``systems.precision``."""
         length = float(np.sqrt(inner(descent, descent)))
         system = replace(self, first=self.first or length)
-        if np.count_nonzero(weight) > _MANY * weight.size:
+        if _are_many(weight):
             direction, _ = Iterative(first=system.first).solve(problem, weight, descent, linked)
             return direction, system
         pairs, balanced = ActivePairs(problem, weight), problem.rows.balanced
@@ -162,13 +162,19 @@ class PairIterative(Iterative):
         self, problem: KernelMatrixAdapter, weight: Array, descent: Array, linked: Array | None
     ) -> tuple[Array, FeatureSystem]:
         """As in the dual, products visit the active rows alone, unless these are many."""
-        if np.count_nonzero(weight) > _MANY * weight.size:
-            return super().solve(problem, weight, descent, linked)
-        product = _PairCurvature(ActivePairs(problem, weight), problem.rows.balanced)
-        direction, system = self._solve_by(product, problem, weight, descent, linked)
-        if problem.rows.balanced:
+        direction, system = super().solve(problem, weight, descent, linked)
+        if problem.rows.balanced and not _are_many(weight):
             direction[:, -1] -= _due_to_the_mean(problem, direction[:, :-1])
         return direction, system
+
+    def _product(self, problem: KernelMatrixAdapter, weight: Array, linked: Array | None) -> Any:
+        if _are_many(weight):
+            return super()._product(problem, weight, linked)
+        return _PairCurvature(ActivePairs(problem, weight), problem.rows.balanced)
+
+
+def _are_many(weight: Array) -> bool:
+    return bool(np.count_nonzero(weight) > _MANY * weight.size)
 
 
 @dataclass(frozen=True)
