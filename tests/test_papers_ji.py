@@ -262,14 +262,16 @@ def test_lemma_c_2_and_section_5_1_for_the_logistic_loss(rng):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", ["centres", "directions", "unit norm"])
+@pytest.mark.parametrize("kind", ["centres", "directions", "unit norm", "lopsided"])
 def test_theorem_5_1_with_both_constants(kind, rng):
     """The printed constant is 4; the paper's proof, sqrt(2) times Theorem 3.1, gives 8."""
     needed = []
     for _ in range(6):
         k = int(rng.integers(3, 6))
         X, y = separable(rng, n=8 * k, k=k, d=7)
-        if kind != "centres":
+        if kind == "lopsided":
+            X, y = lopsided(rng, k=k)
+        elif kind != "centres":
             X = rng.standard_normal(X.shape)
             y = np.unique((X @ rng.standard_normal((7, k))).argmax(axis=1), return_inverse=True)[1]
         X = X / np.linalg.norm(X, axis=1)[:, None] if kind == "unit norm" else X
