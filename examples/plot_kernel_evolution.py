@@ -19,7 +19,7 @@ images: what is within two of them of zero says nothing.
 The Jacobian itself (10 x 0.4 million numbers an image) is never formed: a dense layer's gradient is
 delta x', so its part of K is a product of two small Gram matrices; only the convolutions'
 gradients (60 thousand numbers) are written out, one output at a time. Needs PyTorch (its CPU
-build will do) and MARGINSVM_DATA with cifar10_part.npz; about half an hour on two cores.
+build will do) and MARGINSVM_DATA with cifar10_part.npz; about half an hour.
 
 .. image:: /images/kernel_evolution.png
 """
@@ -34,7 +34,6 @@ from pathlib import Path
 import matplotlib.pyplot as plt
 import numpy as np
 import torch
-from joblib import Parallel, delayed
 from sklearn.exceptions import ConvergenceWarning
 from torch import nn
 from torch.nn.functional import cross_entropy, unfold
@@ -190,7 +189,7 @@ def of_seed(seed, folder):
 
 if __name__ == "__main__":
     folder = os.environ["MARGINSVM_DATA"]
-    found = Parallel(n_jobs=-1)(delayed(of_seed)(seed, folder) for seed in SEEDS)
+    found = [of_seed(seed, folder) for seed in SEEDS]
     wrong, network = (100.0 * np.array(part) for part in zip(*found, strict=True))
 
 # %%
