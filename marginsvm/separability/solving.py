@@ -13,7 +13,7 @@ from marginsvm._rounding import chained
 from marginsvm._typing import Array
 from marginsvm.certify.certificate import at_most
 from marginsvm.certify.checker.coordinates import power_of_two
-from marginsvm.certify.checker.face import Face, face_of
+from marginsvm.certify.checker.face import QUICK, Face, face_of
 from marginsvm.certify.checker.krawczyk import independent_first
 from marginsvm.certify.checker.modular import are_exact
 from marginsvm.certify.checker.positive import direction_is_positive, exact_weights_exist
@@ -219,7 +219,7 @@ class _Reporter:
         found, face = _on_exact_face(A, found)
         if face is None:
             return found, face, "it takes too long"
-        return found, face, flaw_in_integers(A, *_claim(self.design, found))
+        return found, face, flaw_in_integers(A, *_claim(self.design, found), QUICK)
 
     def _separable(self, found: Split, kind: str, proved: bool) -> bool | None:
         """Whether all rows are separated; of labels, with a proof for the numbers of X."""
@@ -249,7 +249,7 @@ def _claim(design: Design, found: Split) -> tuple[Array, Array, Array, Array, Ar
 def _on_exact_face(A: Array, found: Split) -> tuple[Split, Face | None]:
     """A split whose direction is on the face of the overlapping rows, and which face that is."""
     A = A[:, found.identified]
-    face = face_of(A[~found.separated])
+    face = face_of(A[~found.separated], QUICK)
     if face is None:
         return found, None
     basis, direction = np.zeros((len(found.face), len(face.free))), np.zeros(len(found.face))

@@ -16,8 +16,9 @@ from marginsvm.certify.checker.modular import independent_columns, remainders_ar
 
 _LARGEST_DENOMINATOR = 1000  # of the short fractions that dummies and counts lead to
 _MOST_FRACTIONS = 3000  # that are looked for: some milliseconds
-_MAX_COLUMNS = 120  # of which a null space is eliminated in integers: some seconds
-_MAX_WORDS = 20_000_000  # products of integers in such an elimination, and in checks of rows
+_WORD_BITS = 64  # bits of a machine word
+_KARATSUBA = 1.6  # integers of m words are multiplied in about m ** 1.6 products of words
+QUICK, PATIENT = 3e6, 3e8  # products of words: a fifth of a second, and some fifteen seconds
 _EXACT = 2.0**53  # integers up to this are float64 numbers
 
 
@@ -66,12 +67,14 @@ class Face:
         return total
 
 
-def face_of(A: NDArray) -> Face | None:
+def face_of(A: NDArray, most: float = PATIENT) -> Face | None:
     """The directions that are 0 on all rows; None: it takes too long.
 
     Parameters
     ----------
     A : ndarray of shape (n_rows, n_columns)
+    most : float
+        Products of machine words that this may take.
     """
     d = A.shape[1]
     rows, pivots = _basis(A)
@@ -80,12 +83,14 @@ def face_of(A: NDArray) -> Face | None:
         return None
     if not len(free):
         return Face(free, pivots, [], A[rows])
-    vectors = _short_vectors(A, rows, pivots, free)
+    vectors = _short_vectors(A, rows, pivots, free, most)
     if vectors is None:
-        if d > _MAX_COLUMNS or len(rows) ** 2 * d > _MAX_WORDS:
+        integers = [as_integers(A[i]) for i in rows]
+        words = len(rows) * max(x.bit_length() for row in integers for x in row) / _WORD_BITS
+        if len(rows) ** 2 * d * max(words, 1.0) ** _KARATSUBA > most:
             return None
-        vectors = null_space([as_integers(A[i]) for i in rows], [*pivots.tolist(), *free.tolist()])
-        if len(vectors) != len(free) or not vanish(A, vectors):
+        vectors = null_space(integers, [*pivots.tolist(), *free.tolist()])
+        if len(vectors) != len(free) or not vanish(A, vectors, most):
             return None
     return Face(free, pivots, vectors, A[rows])
 
@@ -104,7 +109,7 @@ def _basis(A: NDArray) -> tuple[NDArray, NDArray]:
 
 
 def _short_vectors(
-    A: NDArray, rows: NDArray, pivots: NDArray, free: NDArray
+    A: NDArray, rows: NDArray, pivots: NDArray, free: NDArray, most: float
 ) -> list[Integers] | None:
     """The vectors where they are of short fractions, and 0 on all rows."""
     if len(pivots) * len(free) > _MOST_FRACTIONS:
@@ -124,15 +129,19 @@ def _short_vectors(
         for p, x in zip(pivots.tolist(), fractions, strict=True):
             vector[p] = int(x * common)
         vectors.append(vector)
-    return vectors if vanish(A, vectors) else None
+    return vectors if vanish(A, vectors, most) else None
 
 
-def vanish(A: NDArray, vectors: list[Integers]) -> bool:
-    """Whether all rows are exactly 0 on all vectors."""
+def vanish(A: NDArray, vectors: list[Integers], most: float = PATIENT) -> bool:
+    """Whether all rows are exactly 0 on all vectors; False also if that takes too long."""
+    used = np.flatnonzero([any(x) for x in zip(*vectors, strict=True)])
+    A, vectors = A[:, used], [[v[j] for j in used] for v in vectors]
+    if not A.any():
+        return True
     quick = _in_floats(A, vectors)
     if quick is not None:
         return quick
-    if A.size * len(vectors) > _MAX_WORDS:
+    if A.size * len(vectors) > most:
         return False
     return not any(dot(row, v) for row in map(as_integers, A) for v in vectors)
 

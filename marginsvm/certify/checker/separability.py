@@ -73,7 +73,8 @@ def check_separability_proof(
     exact : bool, default=False
         Compute in integers, in which nothing is rounded: a direction and weights near those of
         the report are proved to exist that do all of this exactly, for the numbers of X in
-        float64. For up to 120 coefficients; takes about a microsecond for each number of X.
+        float64. Takes about a microsecond for each number of X; null spaces that would take more
+        than some fifteen seconds are not proved.
 
     Returns
     -------

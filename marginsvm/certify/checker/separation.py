@@ -9,7 +9,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.sparse.linalg import lsmr
 
-from marginsvm.certify.checker.face import face_of, vanish
+from marginsvm.certify.checker.face import PATIENT, face_of, vanish
 from marginsvm.certify.checker.krawczyk import independent_first
 from marginsvm.certify.checker.modular import independent_columns, remainders_are_quick
 from marginsvm.certify.checker.positive import direction_is_positive, exact_weights_exist
@@ -117,6 +117,7 @@ def flaw_in_integers(
     q: NDArray,
     identified: NDArray,
     finite: NDArray,
+    most: float = PATIENT,
 ) -> str:
     """What is not proved of a split of rows; nothing is rounded. An empty string: all is.
 
@@ -132,20 +133,22 @@ def flaw_in_integers(
         Columns that count: those that are not combinations of the ones before them.
     finite : ndarray of bool, shape (n_columns,)
         Those of them in which the rows not separated determine all directions.
+    most : float
+        Products of machine words that a null space may take.
     """
     if np.any(q[~equality] < 0.0) or np.any(q[separated] != 0.0):
         return _SIGNS
-    flaw = _flaw_of_columns(A, identified)
+    flaw = _flaw_of_columns(A, identified, most)
     if flaw:
         return flaw
     A, w, finite = A[:, identified], w[identified], finite[identified]
     spanning = ~separated & ((q > 0) | equality)
-    face = face_of(A[spanning])
+    face = face_of(A[spanning], most)
     if face is None:
         return _TOO_LARGE
     if not np.array_equal(finite, ~face.moved() if face.vectors else np.ones(len(w), bool)):
         return _FINITE
-    if face.vectors and not vanish(A[~separated & ~spanning], face.vectors):
+    if face.vectors and not vanish(A[~separated & ~spanning], face.vectors, most):
         return "some rows are not combinations of the rows with weight"
     if separated.any() and not face.vectors:
         return "rows are called separated, but the others leave no direction"
@@ -158,7 +161,7 @@ def flaw_in_integers(
     return ""
 
 
-def _flaw_of_columns(A: NDArray, identified: NDArray) -> str:
+def _flaw_of_columns(A: NDArray, identified: NDArray, most: float) -> str:
     """What is not proved of columns: that these are independent, and that the others depend."""
     if len(independent_columns(A[_some_rows(A[:, identified])][:, identified])) < len(identified):
         return "the columns that are called identified are not known to be independent"
@@ -168,10 +171,10 @@ def _flaw_of_columns(A: NDArray, identified: NDArray) -> str:
     for j in rest:
         before = identified[identified < j]
         rows = _some_rows(A[:, before])
-        face = face_of(A[rows][:, [*before, j]])
+        face = face_of(A[rows][:, [*before, j]], most)
         if face is None or face.free.tolist() != [len(before)]:
             return f"column {j} is not identified only up to rounding"
-        if not vanish(A[:, [*before, j]], face.vectors):
+        if not vanish(A[:, [*before, j]], face.vectors, most):
             return f"column {j} is not identified only up to rounding"
     return ""
 
