@@ -225,6 +225,16 @@ def test_lizards(table):
     holds(report, X, y)
 
 
+def test_a_negative_binomial_regression_is_separated_like_poissons(table):
+    data = table("poisson_07")
+    X = with_dummies(data)
+    report = check_separability(X, data.y, family="negative_binomial")
+    np.testing.assert_array_equal(report.separated, data.separated == 1)
+    assert report.family == "negative_binomial"
+    assert "Firth: brglm2 in R" in " ".join(repr(report).split())
+    holds(report, X, data.y)
+
+
 def test_the_counterexample_of_detectseparation():
     X, y = [[1, -1, 2], [1, -1, -2], [1, -2, -2], [1, 2, 2]], [0, 1, 1, 1]
     report = check_separability(X, y, fit_intercept=False)

@@ -41,8 +41,8 @@ def check_separability(
         The examples or, if ``kernel="precomputed"``, the kernel matrix, which is taken as it is.
     y : array-like of shape (n_samples,) or (n_samples, 2)
         Class labels; or counts of successes and failures, as two columns; or counts
-        (``family="poisson"``).
-    family : {"binomial", "multinomial", "poisson"}, default=None
+        (``family="poisson"`` or ``"negative_binomial"``).
+    family : {"binomial", "multinomial", "poisson", "negative_binomial"}, default=None
         The regression. None: binomial for two classes and for two columns of counts, and
         multinomial for more classes, which have a linear score each.
     kernel : str or callable, default="linear"

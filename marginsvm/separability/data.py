@@ -23,7 +23,8 @@ from marginsvm.separability.design import Design, counts, many_classes, trials, 
 from marginsvm.separability.design import with_intercept as _with_intercept
 
 INTERCEPT = "(intercept)"
-_FAMILIES = ("binomial", "multinomial", "poisson")
+_COUNTS = ("poisson", "negative_binomial")  # which have the same rows
+_FAMILIES = ("binomial", "multinomial", *_COUNTS)
 
 
 @dataclass(frozen=True)
@@ -153,13 +154,13 @@ def question(
     if family not in (None, *_FAMILIES):
         raise ValueError(f"family must be one of {', '.join(_FAMILIES)}, but is {family!r}")
     trials = y.ndim == 2 and y.shape[1] == 2 and family in (None, "binomial")
-    if trials or family == "poisson":
+    if trials or family in _COUNTS:
         y = check_array(y, dtype=np.float64, ensure_2d=False, input_name="y")
         if y.ndim == 2 and not trials:
             raise ValueError(f"counts must have one dimension, but y has the shape {y.shape}")
         if y.min() < 0:
             raise ValueError("counts must not be negative, but some in y are")
-        family = "binomial" if trials else "poisson"
+        family = "binomial" if trials or family is None else family
         return Question(X, y, family, False, fit_intercept, sample_weight, names)
     y = y.ravel() if y.ndim == 2 and y.shape[1] == 1 else y
     n_classes = len(np.unique(y)) if y.ndim == 1 else 0

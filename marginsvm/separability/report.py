@@ -24,6 +24,7 @@ _FIRTH = {
     "binomial": "logistf or brglm2 in R, firthmodels in Python",
     "multinomial": "brglm2 in R",
     "poisson": "brglm2 in R",
+    "negative_binomial": "brglm2 in R",
 }
 _LISTED = 20  # lines of the table, and examples that are named
 
@@ -76,7 +77,7 @@ class Separability:
         sign; among more than 300, also one whose sign no single example determines) or ``not
         identified`` (its column is a combination of those before it). More than two classes:
         against the first class.
-    family : {"binomial", "multinomial", "poisson"}
+    family : {"binomial", "multinomial", "poisson", "negative_binomial"}
     fit_intercept : bool
         As asked.
     used : ndarray of shape (n_samples,), bool

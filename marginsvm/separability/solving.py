@@ -16,7 +16,11 @@ from marginsvm.certify.checker.coordinates import power_of_two
 from marginsvm.certify.checker.face import QUICK, Face, face_of
 from marginsvm.certify.checker.krawczyk import independent_first
 from marginsvm.certify.checker.modular import are_exact
-from marginsvm.certify.checker.positive import direction_is_positive, exact_weights_exist
+from marginsvm.certify.checker.positive import (
+    direction_is_positive,
+    exact_weights_exist,
+    overlap_in_all_directions,
+)
 from marginsvm.certify.checker.separation import flaw_in_floats, flaw_in_integers
 from marginsvm.separability.centring import of_largest_margin
 from marginsvm.separability.coefficients import FINITE, Coefficient, statuses
@@ -216,6 +220,11 @@ class _Reporter:
 
     def _checked(self, A: Array, found: Split) -> tuple[Split, Face | None, str]:
         """A split with what is exactly 0 on the overlap, and what is not proved of it."""
+        nothing = not (found.separated.any() or self.design.equality.any())
+        if nothing and overlap_in_all_directions(A, found.weights):
+            every = np.arange(A.shape[1])
+            point = Face(np.zeros(0, int), every, [], A[:0])
+            return replace(found, face=point.table, identified=every), point, ""
         found, face = _on_exact_face(A, found)
         if face is None:
             return found, face, "it takes too long"

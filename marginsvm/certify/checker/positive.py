@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from marginsvm.certify.checker.elimination import as_integers, dot
 from marginsvm.certify.checker.face import Face
+from marginsvm.certify.checker.krawczyk import independent_first, positive_solution_is_near
 from marginsvm.certify.checker.overlap import has_exact_weights
 from marginsvm.certify.checker.simplex import has_positive_weights
 
@@ -28,6 +29,24 @@ def direction_is_positive(A: NDArray, face: Face, w: NDArray) -> bool:
         return False
     direction = face.direction(w)
     return all(dot(as_integers(A[i]), direction) > 0 for i in unclear)
+
+
+def overlap_in_all_directions(A: NDArray, q: NDArray) -> bool:
+    """Whether floats prove that positive weights near q balance rows that span the space.
+
+    So no row is positive in any direction, and no column is a combination of others.
+    """
+    A, q = A[q > 0.0], q[q > 0.0]
+    top = np.abs(A).max(axis=0, initial=0.0)
+    if len(A) < A.shape[1] or not np.all(top > 0.0):
+        return False
+    units = np.frexp(top)[1][:, None]
+    with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+        M = np.ldexp(A.T, -units)
+        if not np.array_equal(np.ldexp(M, units), A.T):
+            return False
+    order, rank = independent_first(M * q)
+    return rank == len(M) and positive_solution_is_near(M[:, order], q[order])
 
 
 def sign_of_entry(face: Face, w: NDArray, j: int) -> int:

@@ -138,7 +138,7 @@ def _rows(report: Any, X: Any, y: Any, sample_weight: Any) -> tuple[Any, NDArray
         one = np.ones((X.shape[0], 1))
         X = sp.csr_array(sp.hstack([one, X])) if sp.issparse(X) else np.hstack([one, X])
     kept = np.ones(len(y), bool) if sample_weight is None else np.asarray(sample_weight) > 0
-    if report.family == "poisson" or (y.ndim == 2 and y.shape[1] == 2):
+    if report.family in ("poisson", "negative_binomial") or (y.ndim == 2 and y.shape[1] == 2):
         table = y if y.ndim == 2 else np.column_stack([y, np.ones(len(y))])
         kept &= (table > 0).any(axis=1)
         sign = np.where(table[:, 0] > 0, 1.0, -1.0)
