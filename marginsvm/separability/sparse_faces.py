@@ -19,8 +19,10 @@ from scipy.special import expit
 from marginsvm._rounding import UNIT
 from marginsvm._typing import Array
 from marginsvm.separability.hinge import by_products, least_squared_hinge
-from marginsvm.separability.split import LOW_WEIGHT, NO_WEIGHT, Split
+from marginsvm.separability.split import Split
 
+_LOW_WEIGHT = 1e-6  # a row with more weight overlaps; the largest possible is about 1
+_NO_WEIGHT = 1e-10  # weights up to this are rounding of 0
 _TIGHT = 1e-13  # relative precision of projections
 _MAX_STEPS = 100  # Newton steps; ten are usual
 _STALLED = 5  # steps in a row that do not halve the gradient
@@ -42,10 +44,10 @@ def split_sparse(A: Any, equality: Array) -> Split:
             break
         z, u = least_squared_hinge(Z, fixed)
         top = u[~fixed].max()
-        if top <= NO_WEIGHT + 1e3 * UNIT * float(np.abs(z).max()):
+        if top <= _NO_WEIGHT + 1e3 * UNIT * float(np.abs(z).max()):
             doubt = "a margin is as thin as rounding" * bool(np.sqrt(z @ z) * _THIN > 1.0)
             break
-        fixed |= u > min(LOW_WEIGHT, 0.1 * top)
+        fixed |= u > min(_LOW_WEIGHT, 0.1 * top)
     weights = np.zeros(len(fixed))
     weights[fixed] = _logistic_weights(Z[fixed], equality[fixed]) / norms[fixed]
     weights /= np.abs(weights).max(initial=0.0) or 1.0

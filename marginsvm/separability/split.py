@@ -8,11 +8,6 @@ import numpy as np
 
 from marginsvm._typing import Array
 
-# A row with a weight above this overlaps; the largest possible is about 1.
-LOW_WEIGHT = 1e-6
-# Weights up to this are rounding of 0.
-NO_WEIGHT = 1e-10
-
 
 @dataclass(frozen=True)
 class Split:

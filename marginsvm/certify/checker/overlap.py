@@ -7,7 +7,7 @@ a small ``M q`` only prove that no predictor has a large margin. Whether exact w
 them is decided here, in floats with rigorous error bounds (``krawczyk.py``) where the support of q
 spans the space, else in integers (``elimination.py``).
 
-These three files are the one part of the checker that fits use as well.
+Fits use these three files as well; ``check_separability`` also those that split rows, with signs.
 """
 
 from __future__ import annotations
