@@ -186,6 +186,24 @@ def test_bad_data_is_named(X, message, options):
     assert "MaxMargin" not in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    ("y", "options", "message"),
+    [
+        ([0, np.nan, 1], {}, "y contains NaN"),
+        ([0.1, 0.7, 0.2], {}, "Unknown label type: continuous"),
+        ([[0, 1, 1], [1, 1, 0], [1, 0, 0]], {}, "1d array"),
+        ([1, 1, 1], {}, "at least two classes"),
+        ([0, 1, 1], {"sample_weight": [0, 1, 1]}, "at least two classes"),
+        ([0, 1, 1], {"sample_weight": [-1, 1, 1]}, "Negative values"),
+        ([0, 1, 1], {"max_iter": 0}, "'max_iter' parameter of check_separability"),
+        ([0, 1, 1], {"fit_intercept": "no"}, "'fit_intercept' parameter of check_separability"),
+    ],
+)
+def test_bad_labels_and_parameters_are_named(y, options, message):
+    with pytest.raises(ValueError, match=message):
+        check_separability([[0.0], [1.0], [2.0]], y, **options)
+
+
 def test_an_overlap_says_what_else_to_try():
     rng = np.random.default_rng(0)
     text = repr(check_separability(rng.standard_normal((60, 2)), np.arange(60) % 2))

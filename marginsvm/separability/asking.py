@@ -5,13 +5,21 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from dataclasses import replace
+from numbers import Integral
 from typing import Any
+
+from sklearn.utils._param_validation import Interval, validate_parameter_constraints
 
 from marginsvm._typing import Array
 from marginsvm.data.threads import single_threaded_blas
 from marginsvm.separability.data import question
 from marginsvm.separability.report import Separability
 from marginsvm.separability.solving import of_a_kernel, report_of
+
+_CONSTRAINTS = {
+    "fit_intercept": ["boolean"],
+    "max_iter": [Interval(Integral, 1, None, closed="left")],
+}
 
 
 @single_threaded_blas()
@@ -125,6 +133,9 @@ def check_separability(
         )
     if kernel != "linear" and family is not None:
         raise ValueError("family is for kernel='linear'; leave it out with other kernels")
+    validate_parameter_constraints(
+        _CONSTRAINTS, {"fit_intercept": fit_intercept, "max_iter": max_iter}, "check_separability"
+    )
     asked = question(X, y, family, fit_intercept, sample_weight, feature_names)
     asked = replace(asked, kernel=kernel, max_iter=max_iter)
     if kernel != "linear":

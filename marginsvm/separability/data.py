@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import check_array
+from sklearn.utils import assert_all_finite, check_array, column_or_1d
+from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import (
     _check_sample_weight,
     _get_feature_names,
@@ -113,7 +114,8 @@ class Question:
         """Examples that count: those of positive weight, and with trials."""
         used = np.ones(len(self.y), bool)
         if self.sample_weight is not None:
-            used = _check_sample_weight(self.sample_weight, self.given) > 0
+            weight = _check_sample_weight(self.sample_weight, self.given, ensure_non_negative=True)
+            used = weight > 0
         return np.asarray(used & self.y.any(axis=1) if self.y.ndim == 2 else used)
 
     def _feature_names(self, X: Any) -> list[str]:
@@ -162,8 +164,10 @@ def question(
             raise ValueError("counts must not be negative, but some in y are")
         family = "binomial" if trials or family is None else family
         return Question(X, y, family, False, fit_intercept, sample_weight, names)
-    y = y.ravel() if y.ndim == 2 and y.shape[1] == 1 else y
-    n_classes = len(np.unique(y)) if y.ndim == 1 else 0
+    y = column_or_1d(y)
+    assert_all_finite(y, input_name="y")
+    check_classification_targets(y)
+    n_classes = len(np.unique(y))
     if family == "binomial" and n_classes > 2:
         raise ValueError(
             f"a binomial y has two classes, but this one has {n_classes}; use "
