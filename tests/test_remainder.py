@@ -204,6 +204,11 @@ def test_bad_labels_and_parameters_are_named(y, options, message):
         check_separability([[0.0], [1.0], [2.0]], y, **options)
 
 
+def test_what_a_complete_separation_advises():
+    text = " ".join(repr(check_separability([[0.0], [1.0], [2.0]], [0, 0, 1])).split())
+    assert "Report these as infinite, or penalise the fit (Firth: logistf" in text
+
+
 def test_an_overlap_says_what_else_to_try():
     rng = np.random.default_rng(0)
     text = repr(check_separability(rng.standard_normal((60, 2)), np.arange(60) % 2))

@@ -96,7 +96,7 @@ class Separability:
         these. For examples that must be fitted exactly (counts that are neither 0 nor all
         trials) they have any sign. None if separation is complete.
     fit : callable or None
-        What makes the ``estimator``.
+        What makes the ``estimator``; it may hold X and y.
 
     Examples
     --------
@@ -274,10 +274,12 @@ class Separability:
             return []
         endless = [c for c in self.coefficients if c.status not in (FINITE, UNIDENTIFIED)]
         named = ", ".join(c.name for c in endless[:_LISTED]) + ", ..." * (len(endless) > _LISTED)
-        rest = "the finite coefficients are those of a fit to remainder(X). " * (self.kind == QUASI)
+        rest = ", or"
+        if self.kind == QUASI:
+            rest = "; the finite coefficients are those of a fit to remainder(X). Or"
         return [
             f"The maximum-likelihood estimate does not exist. Infinite: {named}.",
-            f"Report these as infinite; {rest}Or penalise the fit (Firth: {_FIRTH[self.family]}). "
+            f"Report these as infinite{rest} penalise the fit (Firth: {_FIRTH[self.family]}). "
             "Standard errors and Wald intervals of a fit without a penalty mean nothing: give "
             "likelihood ratio tests and profile likelihood intervals.",
         ]
