@@ -6,6 +6,7 @@ and those for type checkers, too.
 
 import ast
 from graphlib import CycleError, TopologicalSorter
+from importlib import import_module
 from pathlib import Path
 
 import marginsvm
@@ -192,3 +193,16 @@ def test_all_forms_of_imports_are_found():
         "marginsvm.data.stream",
         "marginsvm.rows.rows.Rows",
     }
+
+
+def test_modules_can_be_imported():
+    """Pytest leaves out the examples of a module that cannot be, which one may be for want of a
+    library that is optional, but not for an error of ours."""
+    needed = ("marginsvm", "numpy", "scipy", "sklearn", "joblib", "numba")
+    for name in FILES:
+        missing = None
+        try:
+            import_module(name)
+        except ModuleNotFoundError as error:
+            missing = error.name.partition(".")[0]
+        assert missing not in needed, name
