@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 import numpy as np
+from scipy.linalg.lapack import dposv
 
 from marginsvm._typing import Array
 
@@ -62,7 +63,9 @@ def least_of_convex(
             return x, there, step
         H = curvature(there)
         H.flat[:: len(H) + 1] += max(_DAMPING * steep / size, _SINGULAR * H.max(initial=0.0))
-        move = -np.linalg.solve(H, slope)
+        _, move, failed = dposv(H, -slope)
+        if failed:  # rounding has made it indefinite
+            move = -np.linalg.solve(H, slope)
         down, furthest = float(slope @ move), size / (_DAMPING * float(np.abs(move).max()))
         t, low, high = 1.0, 0.0, np.inf
         for _ in range(_SEARCH_STEPS):
