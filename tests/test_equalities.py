@@ -113,7 +113,9 @@ def test_integer_weights_are_copies(cls, C, rng):
     max_iter, assert_equal = (3000, assert_same_optimum) if draws(cls) else (30, assert_same)
     estimator = make(cls, max_iter=max_iter, C=C)
     copies = fit(clone(estimator), np.repeat(X, weight, axis=0), np.repeat(y, weight))
-    assert_equal(fit(estimator, X, y, sample_weight=weight), copies, X=X)
+    # copies are more rows, on which the exact solver may go another way: only its end is the same
+    ends = assert_same_optimum if cls is MaxMarginClassifier else assert_equal
+    ends(fit(estimator, X, y, sample_weight=weight), copies, X=X)
 
 
 @over_with(WITH_KERNELS, form=[np.asarray, sp.csr_array])

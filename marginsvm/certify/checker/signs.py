@@ -161,7 +161,11 @@ class Signs:
 
     def _sign(self, j: int, other: NDArray) -> int | None:
         z, line = self._cone.z, self._cone.face[j]
-        unit = line / np.sqrt(line @ line)
+        largest = np.abs(line).max(initial=0.0)
+        if not largest > 0.0:
+            return None
+        unit = line / largest  # whose square neither overflows nor vanishes
+        unit = unit / np.sqrt(unit @ unit)
         here = self._sign_at(j, z)
         if here and self._sign_at(j, other) == -here:
             return 0
