@@ -190,9 +190,9 @@ class Interior(Method):
         Where nothing separates, all rows that may have weight do, far inside; those of quasi-
         separated classes that may not are near 0 by then.
         """
-        u, rows = self.point.u, problem.rows
+        u, rows, nothing = self.point.u, problem.rows, np.zeros(self.point.x.size)
         for share in _SHARES:
-            cancel = self._nearest(np.where(u > share * u.max(), u, 0.0), 0.0 * self.point.x)
+            cancel = self._nearest(np.where(u > share * u.max(), u, 0.0), nothing)
             if cancel is not None:
                 q = _balanced(rows, self.statement.on_rows(cancel, rows))
                 vector = problem.combine(q, precise=True)
