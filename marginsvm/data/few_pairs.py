@@ -31,6 +31,8 @@ class FewPairs:
         self._examples, self._other = np.nonzero(weight)
         self._own = rows.codes[self._examples]
         self._half = 0.5 * weight[self._examples, self._other]  # rows are differences over sqrt(2)
+        small = len(self._own) * X.shape[1] <= _GATHERED
+        self._taken = X[self._examples] if small else None
         both = np.concatenate([self._own, self._other])
         self._order = np.argsort(both, kind="stable")
         self._indices = np.tile(self._examples, 2)[self._order]
@@ -55,6 +57,8 @@ class FewPairs:
         found, size = np.empty(len(self._own)), max(1, _GATHERED // self._X.shape[1])
         for start in range(0, len(found), size):
             some = slice(start, start + size)
-            between = W[self._own[some]] - W[self._other[some]]
-            found[some] = np.einsum("ij,ij->i", self._X[self._examples[some]], between)
+            between = W.take(self._own[some], axis=0)
+            between -= W.take(self._other[some], axis=0)
+            X = self._X[self._examples[some]] if self._taken is None else self._taken
+            found[some] = np.einsum("ij,ij->i", X, between)
         return found

@@ -66,10 +66,10 @@ def min_cycle(cost: Array) -> tuple[float, list[tuple[int, int]]]:
         mean, cycle = _cheapest(cost, chosen)
         if not np.isfinite(mean):
             break
-        chosen, distance, edges = _distances_to(cycle[0], cost - mean, chosen)
-        through = cost - mean + distance
+        chosen, distance, edges = _distances_to(cycle[0], cost, mean, chosen)
+        through = cost + distance
         best = through.argmin(axis=1)
-        better = through[each, best] < distance - edges * rounding
+        better = through[each, best] - mean < distance - edges * rounding
         if not better.any():
             break
         chosen = np.where(better, best, chosen)
@@ -93,14 +93,15 @@ def _cheapest(cost: Array, chosen: Array) -> tuple[float, list[int]]:
     return means[least], cycles[least]
 
 
-def _distances_to(root: int, cost: Array, chosen: Array) -> tuple[Array, Array, int]:
+def _distances_to(root: int, cost: Array, mean: float, chosen: Array) -> tuple[Array, Array, int]:
     """Distances to the root along chosen edges, changed where these do not lead there.
 
+    An edge is as long as its cost is above the mean.
     The last result is the number of edges that a distance, or the cycle, is the sum of at most.
     """
     chosen, distance = chosen.copy(), np.full(len(cost), np.inf)
     distance[root] = 0.0
-    step, new, edges = cost[np.arange(len(cost)), chosen], np.array([root]), 1
+    step, new, edges = cost[np.arange(len(cost)), chosen] - mean, np.array([root]), 1
     while len(new):
         edges += 1
         reached = step + distance[chosen]
@@ -109,5 +110,5 @@ def _distances_to(root: int, cost: Array, chosen: Array) -> tuple[Array, Array, 
     far = np.flatnonzero(np.isinf(distance))
     through = cost[far] + distance
     chosen[far] = through.argmin(axis=1)
-    distance[far] = through.min(axis=1, initial=np.inf)
+    distance[far] = through.min(axis=1, initial=np.inf) - mean
     return chosen, distance, edges

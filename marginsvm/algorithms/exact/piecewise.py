@@ -92,7 +92,7 @@ class Pieces:
             t = step
         return t
 
-    def best_intercepts(self, classes: ClassPairs) -> Array:
+    def best_intercepts(self, classes: ClassPairs, start: Array) -> Array:
         """The intercepts of more than two classes with the least cost, by Newton's method."""
 
         def at(b: Array) -> tuple[Array, Array]:
@@ -101,7 +101,6 @@ class Pieces:
 
         size = float((self.raw * self.s).max(initial=0.0))
         flat = UNIT * np.sqrt(self.raw.size) * float(self.weights(self.raw)[0].sum())
-        start = np.zeros(classes.n_classes)
         return least_of_convex(at, classes.curvature, start, size, flat, _INTERCEPT_STEPS)[0]
 
     def _rounding(self, move: Array, u: Array, slope: float) -> float:

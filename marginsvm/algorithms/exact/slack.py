@@ -140,13 +140,13 @@ class Slack:
         if rows.n_classes == 2:
             one = self._sided(rows.moves(np.ones(rows.score_shape)))
             return np.asarray(self._pieces(margins).lowest(one, 0.0))
-        reach = 0.0
+        reach, b = 0.0, np.zeros(rows.n_classes)
         while True:
             ids, some = self._reached(margins, reach)
             if isinstance(some, SharedPieces):
                 b = some.best_offsets(rows.codes[ids])
             else:
-                b = some.best_intercepts(ClassPairs.of(rows, ids))
+                b = some.best_intercepts(ClassPairs.of(rows, ids), b)
             spread = float(np.ptp(b))
             if spread <= reach:
                 return b
@@ -162,7 +162,7 @@ class Slack:
         )
         some = np.flatnonzero(total)
         alike = Pieces(total[some], 1.0 / total[some], np.inf)
-        return alike.best_intercepts(ClassPairs(k, *np.divmod(some, k)))
+        return alike.best_intercepts(ClassPairs(k, *np.divmod(some, k)), np.zeros(k))
 
     def _missing(self, margins: Array) -> Array:
         """By how much margins miss the end where weights begin; of two ends, each."""
