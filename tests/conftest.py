@@ -34,6 +34,36 @@ if os.environ.get("MARGINSVM_TEST_LONG_DOUBLE") == "float64":
 
 def pytest_addoption(parser):
     parser.addoption("--all", action="store_true", help="run the tests marked slow, too")
+    parser.addoption(
+        "--not-passed", action="store_true", help="leave out what passed in the last run without it"
+    )
+
+
+def pytest_configure(config):
+    if config.pluginmanager.hasplugin("cacheprovider"):
+        config.pluginmanager.register(Passed(config), "passed")
+
+
+class Passed:
+    """The tests that passed in the last run, kept in pytest's cache for ``--not-passed``."""
+
+    KEY = "marginsvm/passed"
+
+    def __init__(self, config):
+        self._cache, self._left_out = config.cache, config.getoption("not_passed")
+        self._names = set(self._cache.get(self.KEY, []) if self._left_out else [])
+
+    def pytest_collection_modifyitems(self, config, items):
+        if self._left_out:
+            _leave_out(config, items, lambda item: item.nodeid in self._names)
+
+    def pytest_runtest_logreport(self, report):
+        if report.when == "call" and report.passed:
+            self._names.add(report.nodeid)
+
+    def pytest_sessionfinish(self, session):
+        if not (self._left_out or hasattr(session.config, "workerinput")):
+            self._cache.set(self.KEY, sorted(self._names))
 
 
 def pytest_report_header(config):
