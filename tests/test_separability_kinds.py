@@ -516,3 +516,22 @@ def test_two_sets_of_dummies_dense_and_sparse(seed, monkeypatch):
         assert one in (other, "inf")  # signs that take more than one example stay open there
     holds(dense, X, y, exact=[False])
     holds(sparse, sp.csr_array(X), y, exact=[False])
+
+
+def test_an_offset_changes_nothing_and_the_report_says_so():
+    x, y = np.array([[0.0], [1.0], [1.0], [2.0]]), [0, 1, 1, 0]
+    plain, shifted = (
+        check_separability(x, y, family="poisson", offset=offset)
+        for offset in (None, [0.0, 5.0, -3.0, 1.0])
+    )
+    assert shifted.coefficients == plain.coefficients
+    assert "The offset changes nothing" in repr(shifted)
+    assert "offset" not in repr(plain)
+    with pytest.raises(ValueError, match="inconsistent numbers of samples"):
+        check_separability(x, y, offset=[1.0, 2.0])
+
+
+@pytest.mark.parametrize("family", [None, "poisson"])
+def test_outcomes_are_needed(family):
+    with pytest.raises(ValueError, match="y is missing"):
+        check_separability([[0.0], [1.0]], family=family)

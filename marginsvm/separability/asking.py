@@ -25,12 +25,13 @@ _CONSTRAINTS = {
 @single_threaded_blas()
 def check_separability(
     X: Any,
-    y: Any,
+    y: Any = None,
     *,
     family: str | None = None,
     kernel: str | Callable[..., Array] = "linear",
     fit_intercept: bool = True,
     sample_weight: Any = None,
+    offset: Any = None,
     feature_names: Any = None,
     epsilon: float | str = "deprecated",
     max_iter: int = 200,
@@ -61,6 +62,8 @@ def check_separability(
         Whether the regression has an intercept.
     sample_weight : array-like of shape (n_samples,), default=None
         Examples of weight 0 are left out. Other weights change nothing.
+    offset : array-like of shape (n_samples,), default=None
+        Of the linear predictor, which may have one (exposures of counts): it changes nothing.
     feature_names : sequence of str, default=None
         Names in the report. None: those of the columns of X, or x0, x1, and so on.
     epsilon : float
@@ -136,7 +139,8 @@ def check_separability(
     validate_parameter_constraints(
         _CONSTRAINTS, {"fit_intercept": fit_intercept, "max_iter": max_iter}, "check_separability"
     )
-    asked = question(X, y, family, fit_intercept, sample_weight, feature_names)
+    more = {"offset": offset}
+    asked = question(X, y, family, fit_intercept, sample_weight, feature_names, more)
     asked = replace(asked, kernel=kernel, max_iter=max_iter)
     if kernel != "linear":
         return of_a_kernel(asked.fitted())

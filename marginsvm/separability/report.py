@@ -2,45 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from functools import cached_property
 from textwrap import fill
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
 from marginsvm._typing import Array
 from marginsvm.certify.certificate import at_least, at_most
+from marginsvm.separability.answer import COMPLETE, OVERLAP, QUASI, UNDECIDED, Direction
 from marginsvm.separability.coefficients import EITHER, FINITE, UNIDENTIFIED, Coefficient
-from marginsvm.separability.data import numbers
-from marginsvm.separability.remainder import Remainder, remainder_of
+from marginsvm.separability.families import FAMILIES
+from marginsvm.separability.family import Family
 
-COMPLETE, QUASI, OVERLAP, UNDECIDED = "complete", "quasi-complete", "overlap", "undecided"
 _WIDTH = 96  # characters of a line
-# Who fits with Firth's penalty.
-_FIRTH = {
-    "binomial": "logistf or brglm2 in R, firthmodels in Python",
-    "multinomial": "brglm2 in R",
-    "poisson": "brglm2 in R",
-    "negative_binomial": "brglm2 in R",
-}
 _LISTED = 20  # lines of the table, and examples that are named
-
-
-class Direction(NamedTuple):
-    """A direction in which the likelihood grows without end.
-
-    Attributes
-    ----------
-    coef : ndarray of shape (1, n_features) or (n_classes, n_features)
-        Multinomial: the first class is the reference, and its line is 0.
-    intercept : ndarray of shape (1,) or (n_classes,)
-    """
-
-    coef: Array
-    intercept: Array
 
 
 @dataclass(frozen=True, repr=False)
@@ -95,6 +74,8 @@ class Separability:
         rounding, positive on so many that all rows that are not separated are combinations of
         these. For examples that must be fitted exactly (counts that are neither 0 nor all
         trials) they have any sign. None if separation is complete.
+    more : mapping
+        Further arguments that were given, such as an offset.
     fit : callable or None
         What makes the ``estimator``; it may hold X and y.
 
@@ -123,7 +104,12 @@ class Separability:
     intercept: Array | None = None
     weights: sp.csr_array | None = None
     overlap_weights: sp.csr_array | None = None
+    more: Mapping[str, Any] = field(default_factory=dict)
     fit: Callable[[], Any] | None = None
+
+    @property
+    def _family(self) -> Family:
+        return FAMILIES[self.family]
 
     @cached_property
     def estimator(self) -> Any:
@@ -150,8 +136,7 @@ class Separability:
         All of their rows are separated. False for examples that must be fitted exactly, and for
         those of weight 0.
         """
-        rows = self.separated_rows
-        return np.asarray(rows.sum(axis=1) >= max(rows.shape[1] - 1, 1))
+        return self._family.separated(self.separated_rows)
 
     @property
     def estimate_exists(self) -> bool | None:
@@ -161,7 +146,7 @@ class Separability:
         """
         return None if self.kind == UNDECIDED else self.kind == OVERLAP
 
-    def remainder(self, X: Any) -> Remainder | Array:
+    def remainder(self, X: Any) -> Any:
         """What to fit for the finite coefficients: their limits, as the others go to infinity.
 
         Parameters
@@ -192,12 +177,7 @@ class Separability:
         """
         if self.kind == UNDECIDED or not self.coefficients or self.used is None:
             raise ValueError("the report is undecided or of a kernel: no remainder is known")
-        X = numbers(X)
-        if X.shape[0] != len(self.used):
-            raise ValueError(f"X has {X.shape[0]} examples, but the report {len(self.used)}")
-        if self.family == "multinomial" and self.separated_rows.shape[1] > 1:
-            return np.asarray(self.used[:, None] & ~self.separated_rows)
-        return remainder_of(X, self.used & ~self.separated, self.fit_intercept)
+        return self._family.remainder(self, X)
 
     def to_frame(self) -> Any:
         """Make a table of the coefficients.
@@ -225,12 +205,11 @@ class Separability:
         n = len(self.coefficients)
         if self.direction is None or not n:
             return np.zeros(n)
-        table = np.column_stack([self.direction.intercept, self.direction.coef])
-        table = (table - table[0])[1:] if len(table) > 1 else table
-        return np.asarray(table[:, -n // len(table) :].ravel())
+        return self._family.flat(self.direction, n)
 
     def __repr__(self) -> str:
-        text = [fill(text, _WIDTH) for text in (self._finding(), *self._advice())]
+        offset = ["The offset changes nothing of this."] * ("offset" in self.more)
+        text = [fill(text, _WIDTH) for text in (self._finding(), *self._advice(), *offset)]
         return "\n".join([*text, *self._table()])
 
     def _finding(self) -> str:
@@ -240,7 +219,7 @@ class Separability:
             known = "Not separable:" if self.separable is False else "Undecided:"
             return f"{known} {self.reason}"
         start = "undecided in the last digits; up to rounding, " * (self.separable is None)
-        found = "no separation: the examples overlap"
+        found = f"no separation: the {self._family.noun} overlap"
         if self.kind == QUASI:
             found = f"quasi-complete separation: {self._separated()}"
         text = f"{start}{found}. {self.reason}"
@@ -258,11 +237,12 @@ class Separability:
         """Which examples are separated, in words."""
         perfect = np.flatnonzero(self.separated)
         partly = int(self.separated_rows.any(axis=1).sum()) - len(perfect)
-        text = f"{len(perfect)} of {len(self.separated)} examples are predicted perfectly"
+        n, noun = len(self.separated), self._family.noun
+        text = f"{len(perfect)} of {n} {noun} are predicted perfectly"
         if len(perfect):
             more = ", ..." if len(perfect) > _LISTED else ""
             text += f" ({', '.join(map(str, perfect[:_LISTED]))}{more})"
-        return text + (f", and for {partly} others some classes are ruled out" if partly else "")
+        return text + (f", and for {partly} others {self._family.partly}" if partly else "")
 
     def _advice(self) -> list[str]:
         if self.kind == OVERLAP:
@@ -279,7 +259,7 @@ class Separability:
             rest = "; the finite coefficients are those of a fit to remainder(X). Or"
         return [
             f"The maximum-likelihood estimate does not exist. Infinite: {named}.",
-            f"Report these as infinite{rest} penalise the fit (Firth: {_FIRTH[self.family]}). "
+            f"Report these as infinite{rest} penalise the fit (Firth: {self._family.firth}). "
             "Standard errors and Wald intervals of a fit without a penalty mean nothing: give "
             "likelihood ratio tests and profile likelihood intervals.",
         ]

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
 
+from marginsvm.certify.checker.conditions import conditions_of, direction_of
 from marginsvm.certify.checker.separation import flaw_in_floats, flaw_in_integers, flaw_of_signs
 
 _SMALL = 200_000  # numbers of a design that takes about a second in integers
@@ -111,14 +111,14 @@ def check_separability_proof(
         raise ValueError(
             "the report is undecided or of a kernel, and claims nothing that could be checked here"
         )
-    A, equality, example, column = _rows(report, X, y, sample_weight)
+    A, equality, example, column = conditions_of(report, X, y, sample_weight)
     separated = report.separated_rows[example, column]
     status = np.array([c.status for c in report.coefficients])
     kind = _KINDS[bool(separated.any()), bool(separated.all())]
     if kind != report.kind or len(status) != A.shape[1]:
         reason = f"the kind of these rows is {kind!r}, not {report.kind!r}"
         return SeparabilityCheck(False, reason, exact)
-    w, q = _direction(report, A.shape[1]), np.zeros(len(equality))
+    w, q = direction_of(report, A.shape[1]), np.zeros(len(equality))
     if report.overlap_weights is not None:
         q = np.asarray(sp.csr_array(report.overlap_weights)[example, column]).ravel()
     claim = equality, separated, w, q, np.flatnonzero(status != _LEFT_OUT), status == "finite"
@@ -128,46 +128,3 @@ def check_separability_proof(
         A = A.toarray() if sp.issparse(A) else A
         flaw = flaw_in_integers(A, *claim) or flaw_of_signs(A, separated, w, claim[4], status)
     return SeparabilityCheck(not flaw, flaw, exact)
-
-
-def _rows(report: Any, X: Any, y: Any, sample_weight: Any) -> tuple[Any, NDArray, NDArray, NDArray]:
-    """Conditions on the coefficients: rows, which are equalities, examples, and other classes."""
-    X = sp.csr_array(X) if sp.issparse(X) else np.asarray(X)
-    X, y = X.astype(np.float64), np.asarray(y)
-    if report.fit_intercept:
-        one = np.ones((X.shape[0], 1))
-        X = sp.csr_array(sp.hstack([one, X])) if sp.issparse(X) else np.hstack([one, X])
-    kept = np.ones(len(y), bool) if sample_weight is None else np.asarray(sample_weight) > 0
-    if report.family in ("poisson", "negative_binomial") or (y.ndim == 2 and y.shape[1] == 2):
-        table = y if y.ndim == 2 else np.column_stack([y, np.ones(len(y))])
-        kept &= (table > 0).any(axis=1)
-        sign = np.where(table[:, 0] > 0, 1.0, -1.0)
-        equality, column = np.asarray((table > 0).all(axis=1)), np.zeros(len(y), int)
-        example = np.flatnonzero(kept)
-        return _scaled(X, sign)[example], equality[example], example, column[example]
-    y = y.ravel()
-    classes = np.unique(y[kept])
-    if len(classes) == 2:
-        example = np.flatnonzero(kept)
-        sign = np.where(y[example] == classes[1], 1.0, -1.0)
-        zeros = np.zeros(len(example), int)
-        return _scaled(X[example], sign), zeros.astype(bool), example, zeros
-    example, column = np.nonzero(kept[:, None] & (y[:, None] != classes))
-    blocks = [
-        _scaled(X[example], 1.0 * (y[example] == c) - (classes[column] == c)) for c in classes[1:]
-    ]
-    A = sp.csr_array(sp.hstack(blocks)) if sp.issparse(X) else np.hstack(blocks)
-    return A, np.zeros(len(example), bool), example, column
-
-
-def _scaled(X: Any, sign: NDArray) -> Any:
-    return sp.csr_array(sp.diags_array(sign) @ X) if sp.issparse(X) else X * sign[:, None]
-
-
-def _direction(report: Any, n_columns: int) -> NDArray:
-    if report.direction is None:
-        return np.zeros(n_columns)
-    table = np.asarray(report.direction.coef)
-    if report.fit_intercept:
-        table = np.column_stack([report.direction.intercept, table])
-    return (table[1:] - table[0] if len(table) > 1 else table).ravel()

@@ -1,0 +1,26 @@
+"""The families of regressions that check_separability knows, one file each."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from marginsvm.separability.families.counts import NEGATIVE_BINOMIAL, POISSON
+from marginsvm.separability.families.labels import BINOMIAL, MULTINOMIAL, are_trials
+from marginsvm.separability.family import Family
+from marginsvm.separability.reading import labels
+
+FAMILIES = {family.name: family for family in (BINOMIAL, MULTINOMIAL, POISSON, NEGATIVE_BINOMIAL)}
+
+
+def family_of(name: str | None, y: Any) -> Family:
+    """The family of a name; None: the one of these classes or trials."""
+    if name is not None and name not in FAMILIES:
+        raise ValueError(f"family must be one of {', '.join(FAMILIES)}, but is {name!r}")
+    if name is None:
+        if y is None:
+            raise ValueError("y is missing; only some families go without, see family")
+        two = are_trials(y) or len(np.unique(labels(y))) <= 2
+        return BINOMIAL if two else MULTINOMIAL
+    return FAMILIES[name]

@@ -1,0 +1,44 @@
+"""Arrays as they were given, checked, with errors that say what to do."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.utils import assert_all_finite, check_array, column_or_1d
+from sklearn.utils.multiclass import check_classification_targets
+
+from marginsvm._typing import Array
+from marginsvm.estimator.on_device import refuse_foreign
+
+
+def numbers(X: Any) -> Any:
+    """X as an array of floats, dense or CSR."""
+    refuse_foreign("check_separability", X)
+    try:
+        return check_array(X, accept_sparse="csr", dtype=(np.float64, np.float32))
+    except ValueError as error:
+        text = str(error)
+        if "contains NaN" in text:
+            advice = "leave out the examples with missing values, as regressions do, or impute them"
+            raise ValueError(f"X contains NaN; {advice}") from error
+        if "convert string" in text or "could not convert" in text:
+            advice = "give categories as dummies: pandas.get_dummies(X, drop_first=True)"
+            raise ValueError(f"X holds words, but numbers are needed; {advice}") from error
+        raise
+
+
+def labels(y: Any) -> Array:
+    """Labels of classes."""
+    y = column_or_1d(y)
+    assert_all_finite(y, input_name="y")
+    check_classification_targets(y)
+    return np.asarray(y)
+
+
+def nonnegative(y: Any) -> Array:
+    """Counts, in one column or several."""
+    y = check_array(y, dtype=np.float64, ensure_2d=False, input_name="y")
+    if y.min() < 0:
+        raise ValueError("counts must not be negative, but some in y are")
+    return np.asarray(y)
