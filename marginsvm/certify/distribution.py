@@ -10,19 +10,19 @@ from __future__ import annotations
 from math import fsum
 
 import numpy as np
-from scipy.linalg import qr
+import scipy.sparse as sp
+from scipy.sparse.csgraph import breadth_first_order, minimum_spanning_tree
 
 from marginsvm._cached import cached_property
-from marginsvm._rounding import FEW, Extended, extended
+from marginsvm._rounding import FEW
 from marginsvm._typing import Array
 from marginsvm.certify.certifiable import Certifiable
 from marginsvm.certify.tolerances import (
     ABLE_WEIGHT,
     BALANCE_CORRECTIONS,
-    MAX_BALANCED_EXACTLY,
     ROUNDED_IMBALANCE,
 )
-from marginsvm.rows import Rows, Vector, support_of
+from marginsvm.rows import Rows, Vector
 
 
 class KnownDistribution:
@@ -75,51 +75,81 @@ class KnownDistribution:
 
 
 def balanced_exactly(rows: Rows, q: Array) -> Array:
-    """Change weights in their last digits until they balance exactly, if few rows carry weight.
+    """Change weights in their last digits until they balance exactly.
 
-    Small weights are changed, as the spacing of floats is finer where they are smaller.
+    Small weights are changed, as the spacing of floats is finer where they are smaller: those of a
+    tree of pairs of classes, along which what a class has in excess is passed on.
     """
-    row_ids = np.flatnonzero(q)
-    if not rows.balanced or not 0 < len(row_ids) <= MAX_BALANCED_EXACTLY:
+    if not rows.balanced:
         return q
-    few, B = q.ravel()[row_ids], np.sign(rows.balance_conditions(row_ids))
-    for _ in range(BALANCE_CORRECTIONS):
-        excess = np.array([fsum(column) for column in (B * few[:, None]).T.tolist()])
-        able = np.flatnonzero(few > ABLE_WEIGHT * np.abs(excess).max())
-        if not 0 < np.abs(excess).max() <= ROUNDED_IMBALANCE or len(able) < B.shape[1]:
-            break
-        if len(excess) == 1:
-            some = able[few[able].argmin()]
-            few[some] -= B[some, 0] * excess[0]
-            continue
-        order = qr((B[able] / few[able, None]).T, mode="r", pivoting=True)[1]
-        some = able[order[: len(excess)]]
-        few[some] -= np.linalg.lstsq(B[some].T, excess, rcond=None)[0]
     q = q.copy()
-    q.flat[row_ids] = few
+    flat = q.reshape(-1)
+    for _ in range(BALANCE_CORRECTIONS):
+        excess = _excess(rows, q)
+        most = float(np.abs(excess).max())
+        if not 0.0 < most <= ROUNDED_IMBALANCE:
+            break
+        for row_id, own, c, j in _tree(rows, np.flatnonzero(flat > ABLE_WEIGHT * most), flat):
+            flat[row_id] -= excess[c] if own == c else -excess[c]
+            excess[j] += excess[c]
     return q
+
+
+def _tree(rows: Rows, row_ids: Array, weights: Array) -> list[tuple[int, int, int, int]]:
+    """A tree of pairs of classes, from its leaves on, by the rows of least weight.
+
+    Returns
+    -------
+    list of (row, own, c, j)
+        A row between the classes c and j, and its own class. No later one is of class c.
+    """
+    k, group, values = rows.n_classes, rows.group(row_ids), weights[row_ids]
+    if k == 2:
+        some = np.flatnonzero(values == values.min(initial=np.inf))[:1]
+        return [(row_ids[i], group[i], 0, 1) for i in some]
+    own, other = np.divmod(group, k)
+    pair, least = np.minimum(own, other) * k + np.maximum(own, other), np.full(k * k, np.inf)
+    np.minimum.at(least, pair, values)
+    some = np.flatnonzero(values == least[pair])
+    pair, first = np.unique(pair[some], return_index=True)
+    some, far = some[first], np.arange(k)
+    low, high = np.divmod(pair, k)
+    # from one more node, far away, classes can be reached that no row connects with others
+    at = np.append(low, far), np.append(high, np.full(k, k))
+    graph = sp.csr_array((np.append(values[some], np.full(k, 2.0)), at), (k + 1, k + 1))
+    order, before = breadth_first_order(minimum_spanning_tree(graph), k, directed=False)
+    tree = []
+    for c in order[:0:-1]:
+        j = before[c]
+        if j < k:
+            row = some[np.searchsorted(pair, min(c, j) * k + max(c, j))]
+            tree.append((row_ids[row], own[row], c, j))
+    return tree
+
+
+def _excess(rows: Rows, q: Array) -> Array:
+    """By how much the weights of each class's own rows exceed those of rows held against it.
+
+    Of any number of weights, the sums are exact: they are split into parts, each of multiples of
+    a power of two that is so large that sums of these are not rounded.
+    """
+    sums, left = [np.zeros(rows.n_classes)], q
+    while (most := float(left.max(initial=0.0))) > 0.0 or left.min(initial=0.0) < 0.0:
+        unit = 2.0 * np.exp2(np.ceil(np.log2(max(most, -float(left.min()))) + np.log2(q.size)))
+        part = (left + unit) - unit
+        table, left = rows.group_sum(part), left - part
+        sums.append(table.sum(axis=1) - table.sum(axis=0))
+    return np.array([fsum(parts) for parts in np.column_stack(sums).tolist()])
 
 
 def imbalance(rows: Rows, q: Array) -> float:
     """How far weights are at most from balanced ones, as a sum of absolute values.
 
     A weight of 1e-22 that the others do not balance counts: on a row of length 1e11 it moves the
-    bound by 1e-11. Extended precision loses it beside a weight of 0.1. So sums of few weights are
-    exact, and those of many are charged with what they may have lost.
+    bound by 1e-11. Extended precision loses it beside a weight of 0.1.
     """
     if not rows.balanced:
         return 0.0
-    row_ids, size = np.flatnonzero(q), MAX_BALANCED_EXACTLY
-    if len(row_ids) <= size:
-        signs, few = np.sign(rows.locate(row_ids)[1]), q.ravel()[row_ids]
-        total = fsum(abs(fsum(column)) for column in (signs * few[:, None]).T.tolist())
-        return total / rows.unit * (1.0 + FEW)
-    support = support_of(q)
-    parts = [support[i : i + size] for i in range(0, len(support), size)]
-    sums, absolute = np.zeros(1, Extended), 0.0
-    for part in parts:
-        V = rows.adjoint(q[part].astype(Extended), part)
-        sums, absolute = sums + V.sum(axis=0), absolute + float(np.abs(V).sum())
-    # additions that a term passes through: over the other classes, within its part, over the parts
-    lost = extended(rows.n_classes + size + len(parts)) * absolute
-    return (float(np.abs(sums).sum()) + lost) * (1.0 + FEW)
+    total = fsum(np.abs(_excess(rows, q)).tolist())
+    each = 2.0 if rows.n_classes == 2 else rows.unit  # of two classes, one lacks what the other has
+    return total / each * (1.0 + FEW)

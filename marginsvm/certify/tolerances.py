@@ -69,10 +69,6 @@ ROUNDED_SHARE = 1e-12
 """Excess of a share of the examples over the largest that the classes allow (relative to it) that
 is the rounding of both: they are sums of weights, and quotients of them."""
 
-MAX_BALANCED_EXACTLY = 1024
-"""Largest number of rows with weight whose weights are corrected to balance exactly. With more, the
-upper bound includes a surcharge for the imbalance that is left."""
-
 BALANCE_CORRECTIONS = 4
 """Corrections of an imbalance at most: each leaves the rounding of the weights that it changes,
 which are smaller every time."""
