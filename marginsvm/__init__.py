@@ -1,5 +1,8 @@
 """Maximum-margin classifiers for scikit-learn in which every fit comes with a proof."""
 
+import warnings
+from typing import Any
+
 from marginsvm._version import __version__ as __version__
 from marginsvm.algorithms.accelerated import AcceleratedPerceptron
 from marginsvm.algorithms.adaptive_sampling import AdaptiveSamplingKernelClassifier
@@ -21,11 +24,9 @@ from marginsvm.algorithms.rosenblatt import KernelPerceptron
 from marginsvm.algorithms.smoothed import SmoothedKernelPerceptron
 from marginsvm.algorithms.von_neumann import PerceptronVonNeumann
 from marginsvm.callbacks import CheckpointCallback
-from marginsvm.certify.certificate import MarginCertificate
+from marginsvm.certify.certificate import Certificate
 from marginsvm.certify.checker.check import CertificateCheck, check_certificate
-from marginsvm.certify.checker.regression import NormCheck
 from marginsvm.certify.checker.separability import SeparabilityCheck, check_separability_proof
-from marginsvm.certify.norm_certificate import NormCertificate
 from marginsvm.cost_display import CostCurveDisplay
 from marginsvm.display import MarginPathDisplay, SeparationDisplay
 from marginsvm.dual_state import DualStateMixin
@@ -37,6 +38,7 @@ __all__ = [
     "AcceleratedPerceptron",
     "AdaptiveSamplingKernelClassifier",
     "BatchPerceptron",
+    "Certificate",
     "CertificateCheck",
     "CheckpointCallback",
     "CostCurveDisplay",
@@ -47,15 +49,12 @@ __all__ = [
     "KernelMatrixAdapter",
     "KernelPerceptron",
     "LpPerceptron",
-    "MarginCertificate",
     "MarginPath",
     "MarginPathDisplay",
     "MaxMarginClassifier",
     "MaxMarginClassifierCV",
     "MomentumMarginClassifier",
     "NesterovSchedule",
-    "NormCertificate",
-    "NormCheck",
     "NormalizedKernelPerceptron",
     "OptimisticPerceptron",
     "PerceptronVonNeumann",
@@ -74,3 +73,22 @@ __all__ = [
     "reference_margin",
     "theory_draws",
 ]
+
+_RENAMED = {
+    "MarginCertificate": Certificate,
+    "NormCertificate": Certificate,
+    "NormCheck": CertificateCheck,
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Names of earlier versions, until 0.5."""
+    if name not in _RENAMED:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    now = _RENAMED[name]
+    warnings.warn(
+        f"marginsvm.{name} is marginsvm.{now.__name__} now; the old name goes in 0.5",
+        FutureWarning,
+        stacklevel=2,
+    )
+    return now

@@ -21,7 +21,7 @@ from marginsvm import (
 )
 from marginsvm.certify.bounds import upper_bound
 from marginsvm.certify.checker.numbers import Rationals
-from marginsvm.certify.checker.problem import Problem
+from marginsvm.certify.checker.posed import Problem
 from marginsvm.estimator.training_set import training_set
 
 
@@ -247,5 +247,7 @@ def test_weights_that_are_not_balanced_pay_for_it(k, C, kernel, rng):
         q = np.where(q > 0, q * rng.uniform(1.0 - 10.0 ** rng.uniform(-4, 0), 1.0, q.shape), 0.0)
         bound = upper_bound(data, data.combine(q)) * data.radius * data.rows.unit
         weights = sp.csr_array(q.reshape(len(X), -1) / q.sum())
-        checked = Problem(clf, given, y, None, Rationals()).upper_bound(weights)
+        problem = Problem.of(clf, given, y, None, Rationals())
+        proof = problem.proved(problem.weights(weights))
+        checked = problem.rounded(proof.margin_bound, 1)
         assert best * (1 - 1e-5) <= checked <= bound

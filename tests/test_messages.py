@@ -63,7 +63,7 @@ def test_gap_is_a_part_of_the_bound(cls):
 )
 def test_gap_of_two_bounds(margin, margin_bound, gap):
     any_certificate = MaxMarginClassifier().fit([[0.0], [1.0]], [0, 1]).certificate_
-    certificate = replace(any_certificate, margin=margin, margin_bound=margin_bound)
+    certificate = replace(any_certificate, lower=margin, upper=margin_bound)
     assert certificate.gap == gap
 
 

@@ -21,7 +21,7 @@ DOCS = Path(__file__).parent.parent / "docs" / "persistence.md"
 
 # What skops must be told to trust beside the estimator; fits to be gone on with, more of ours.
 FINISHED = {
-    "marginsvm.certify.certificate.MarginCertificate",
+    "marginsvm.certify.certificate.Certificate",
     "scipy.sparse._csr.csr_array",
     "scipy.sparse._csr.csr_matrix",  # support vectors of such an X
 }

@@ -1,13 +1,12 @@
 """Users read attributes: those that do not say what the certificate says are refused."""
 
 import pickle
-from dataclasses import replace
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
 from helpers.attack import run as attack
-from helpers.claiming import attributes, claim, is_found
+from helpers.claiming import attributes, changed, claim, is_found
 from helpers.estimators import ESTIMATORS, fit, overlapping, quiet, separable
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
@@ -130,7 +129,7 @@ MALFORMED = [
 def test_a_certificate_of_other_things_is_refused(lie, exact, rng):
     X, y = overlapping(rng)
     clf = fit(MomentumMarginClassifier(max_iter=10), X, y)
-    clf.certificate_ = replace(clf.certificate_, **lie)
+    clf.certificate_ = changed(clf.certificate_, **lie)
     check = check_certificate(clf, X, y, exact=exact)
     assert not check
     assert check.reason
@@ -147,7 +146,7 @@ def test_so_is_one_of_a_regressor(exact, rng):
     lies += [{"status": other} for other in others] + [{"weights": other} for other in others]
     lies += [{"feasible": other} for other in (1, 0, "True", [True], np.True_)]
     for lie in lies:
-        reg.certificate_ = replace(true, **lie)
+        reg.certificate_ = changed(true, **lie)
         check = check_certificate(reg, X, y, exact=exact)
         assert not check, lie
         assert check.reason

@@ -15,8 +15,8 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from marginsvm._typing import Array
 from marginsvm.algorithms.interval_ascent import AscentState, IntervalAscent
-from marginsvm.certify.checker.claims import OF_NORMS, published
-from marginsvm.certify.norm_certificate import NormCertificate
+from marginsvm.certify.certificate import Certificate
+from marginsvm.certify.checker.claims import PUBLISHED, published
 from marginsvm.data.threads import single_threaded_blas
 from marginsvm.estimator.declaring import parameter, with_parameters
 from marginsvm.estimator.interval_set import IntervalSet, interval_set
@@ -90,7 +90,7 @@ class DualLpRegressor(RandomParameters, PNormParameters, RegressorMixin, BaseEst
         ``certified``, ``infeasible``, ``max_iter`` or ``interrupted``.
     n_iter_ : int
         Epochs played.
-    certificate_ : NormCertificate
+    certificate_ : Certificate
         Bounds, status and the weights that prove them, in one object.
     history_ : dict of ndarray
         ``n_iter``, ``n_passes``, ``seconds``, ``norm``, ``norm_bound``, ``violation``: of the best
@@ -233,9 +233,11 @@ class DualLpRegressor(RandomParameters, PNormParameters, RegressorMixin, BaseEst
     ) -> None:
         fit, unit = state.fit, training.unit
         length = unit / problem.radius
-        certificate = NormCertificate(
-            norm=fit.norm * length,
-            norm_bound=np.inf if state.infeasible else state.proof.value * length,
+        certificate = Certificate(
+            lower=np.inf if state.infeasible else state.proof.value * length,
+            upper=fit.norm * length,
+            reading="norm",
+            radius=problem.radius,
             widened_bound=state.widened * length,
             violation=fit.violation * unit,
             status=status,
@@ -250,7 +252,7 @@ class DualLpRegressor(RandomParameters, PNormParameters, RegressorMixin, BaseEst
             "coef_": coef,
             "intercept_": np.broadcast_to(intercept, coef.shape[:-1])[()],
             "certificate_": certificate,
-            **published(certificate, OF_NORMS),
+            **published(certificate, PUBLISHED["norm"]),
             "n_iter_": state.t,
             "history_": history.table(),
         }

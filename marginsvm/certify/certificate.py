@@ -1,4 +1,4 @@
-"""The certificate that comes with every fit: two bounds on the best margin, and their proof."""
+"""The certificate that comes with every fit: two bounds, and what proves them."""
 
 from __future__ import annotations
 
@@ -8,32 +8,44 @@ from decimal import MAX_EMAX, MIN_EMIN, ROUND_CEILING, ROUND_FLOOR, Context
 import numpy as np
 import scipy.sparse as sp
 
-from marginsvm.certify.checker.claims import relative_gap
+from marginsvm.certify.checker.claims import Bounds, relative_gap
 
 
-@dataclass(frozen=True)
-class MarginCertificate:
-    """Two bounds on the best possible margin, and what proves them.
+@dataclass(frozen=True, kw_only=True)
+class Certificate(Bounds):
+    """Two bounds on the best margin, or on the least norm, and what proves them.
+
+    A margin is one over a norm: a certificate can be read as bounds on either. Fits of classifiers
+    state the margin, those of regressors the norm.
 
     Attributes
     ----------
+    lower, upper : float
+        The best margin, or the least norm, is between them, with all rounding allowed for.
+    reading : {"margin", "norm"}
+        What they are bounds on.
     margin : float
-        Lower bound on the margin of the fitted predictor, and so on the best margin (in margin
+        Lower bound on the margin of the fitted predictor, and so on the best margin (margin
         units: those of X or of what ``of`` names; for a soft margin, of X with one slack
         coordinate for each row). A bound below 0 says nothing.
     margin_bound : float
-        Upper bound on the margin of any predictor: the norm of ``A^T q`` (margin units). Both
-        bounds allow for all rounding.
+        Upper bound on the margin of any predictor: the norm of ``A^T q`` (margin units).
+    norm : float
+        Norm of the fitted predictor, at most; with ``C < inf``, that of its slack included
+        (regressors: units of y over those of X).
+    norm_bound : float
+        No predictor of a smaller norm fits (same units). inf: it is proved that none fits at all.
     status : str
-        How the fit ended: ``certified``, ``separated``, ``no_margin``, ``stalled``,
+        How the fit ended: ``certified``, ``separated``, ``no_margin``, ``infeasible``, ``stalled``,
         ``max_iter``, ``stopped`` or ``interrupted``.
-    separable : bool or None
-        Whether the classes can be separated. True: the predictor separates them. False: weights
-        near ``weights`` are proved to exist for which ``A^T q`` is exactly zero, so that no
-        predictor separates the classes. None: neither is known.
-    weights : csr_array of shape (n_samples, 1) or (n_samples, n_classes)
-        The distribution q that proves the upper bound. More than two classes: entry
-        ``(i, j)`` belongs to example i held against class j.
+    feasible, separable : bool or None
+        Whether some predictor separates the classes, or fits the intervals. True: this one does.
+        False: weights near ``weights`` are proved to exist for which ``A^T q`` is exactly zero (and
+        the gain positive), so that none does. None: neither is known.
+    weights : csr_array of shape (n_samples, 1) or (n_samples, n_classes or n_outputs)
+        What proves the bound that no predictor exceeds: a distribution q over the rows. More
+        than two classes: entry ``(i, j)`` belongs to example i held against class j. Regressors:
+        weights of either sign, whose absolute values sum to 1.
     radius : float
         Largest norm of an example, the scale of margins (units of X). With an intercept, examples
         are measured from the mean of all or of some of them.
@@ -46,36 +58,52 @@ class MarginCertificate:
     route : tuple of (str, int)
         The methods of the fit, in turn, and how many rounds each has played: more than one only
         where :class:`~marginsvm.MaxMarginClassifier` changed its method.
+    violation : float
+        Largest distance of a prediction from its interval, at most (units of y).
+    widened_bound : float or None
+        No predictor of a smaller norm has a violation of ``violation`` or less (units of the norm).
+        With ``C < inf``, slack makes up for the violation: it is equal to ``norm_bound``. None:
+        nothing is violated.
 
     Examples
     --------
-    >>> from marginsvm import MaxMarginClassifier
+    >>> from marginsvm import DualLpRegressor, MaxMarginClassifier
     >>> clf = MaxMarginClassifier().fit([[0.0], [1.0], [3.0]], [0, 0, 1])
     >>> print(clf.certificate_)
     certified: 0.999999 <= best margin <= 1.00001 (relative gap ...), separable: True
     >>> clf.certificate_.weights.toarray().ravel()
     array([0. , 0.5, 0.5])
+    >>> reg = DualLpRegressor(fit_intercept=False, random_state=0).fit([[3.0, 4.0]], [10.0])
+    >>> print(reg.certificate_)
+    certified: 1.99999 <= least norm, norm 2.00001, violation ..., feasible: None
     """
 
-    margin: float
-    margin_bound: float
     status: str
-    separable: bool | None
+    feasible: bool | None
     weights: sp.csr_array
     radius: float
     of: str = "X"
     nu: float | None = None
     route: tuple[tuple[str, int], ...] = ()
+    violation: float = 0.0
+    widened_bound: float | None = None
+
+    @property
+    def separable(self) -> bool | None:
+        """What ``feasible`` is called where there are classes."""
+        return self.feasible
 
     @property
     def gap(self) -> float:
-        """Relative gap between the bounds, ``(margin_bound - margin) / margin_bound``.
+        """Relative gap between the bounds, ``(upper - lower) / upper``.
 
         From 0 to 1 (dimensionless): by which fraction of the upper bound the predictor's margin
         falls short of it. No best margin is negative, so a lower bound below 0 counts as 0: the
-        gap is 1 where no separator was found, and 0 where both bounds are 0.
+        gap is 1 where no separator was found, and 0 where both bounds are 0. A predictor that
+        violates its intervals is compared with the shortest one that violates them by no more.
         """
-        return relative_gap(self.margin, self.margin_bound)
+        lower = self.lower if self.widened_bound is None else self.widened_bound
+        return relative_gap(lower, self.upper)
 
     def outcome(self, max_iter: int, tol: float) -> str:
         """Describe the end of a fit that did not reach its goal, in a sentence.
@@ -91,28 +119,54 @@ class MarginCertificate:
         -------
         str
         """
-        if self.status == "no_margin":
-            if self.separable is False:
-                known = "the classes overlap: no predictor separates them"
-            else:
-                known = (
-                    f"no predictor has a {self._what} above "
-                    f"{at_most(self.margin_bound, 3)}, which is negligible beside the radius "
-                    f"{self.radius:.3g} of the data"
-                )
-            return f"proved that {known} (certificate_.weights is the proof)."
-        how = "stalled" if self.status == "stalled" else f"ended after max_iter={max_iter} rounds"
-        bounds = bounds_text(self.margin, self.margin_bound, self._what)
-        return f"{how} with {bounds}, a relative gap of {self.gap:.3g} > tol={tol}."
+        return (_outcome_of_margin if self.reading == "margin" else _outcome_of_norm)(
+            self, max_iter, tol
+        )
 
     @property
-    def _what(self) -> str:
+    def what(self) -> str:
         """Words for what is bounded, and what it is that of, unless that is X itself."""
         return quantity(self.nu) + ("" if self.of == "X" else f" on {self.of}")
 
     def __str__(self) -> str:
-        bounds = bounds_text(self.margin, self.margin_bound, self._what)
-        return f"{self.status}: {bounds} (relative gap {self.gap:.2g}), separable: {self.separable}"
+        if self.reading == "margin":
+            bounds = bounds_text(self.lower, self.upper, self.what)
+            return (
+                f"{self.status}: {bounds} (relative gap {self.gap:.2g}), separable: {self.feasible}"
+            )
+        return (
+            f"{self.status}: {at_least(self.lower)} <= least norm, norm {at_most(self.upper)}, "
+            f"violation {at_most(self.violation, 3)}, feasible: {self.feasible}"
+        )
+
+
+def _outcome_of_margin(found: Certificate, max_iter: int, tol: float) -> str:
+    if found.status == "no_margin":
+        if found.feasible is False:
+            known = "the classes overlap: no predictor separates them"
+        else:
+            known = (
+                f"no predictor has a {found.what} above "
+                f"{at_most(found.upper, 3)}, which is negligible beside the radius "
+                f"{found.radius:.3g} of the data"
+            )
+        return f"proved that {known} (certificate_.weights is the proof)."
+    how = "stalled" if found.status == "stalled" else f"ended after max_iter={max_iter} rounds"
+    bounds = bounds_text(found.lower, found.upper, found.what)
+    return f"{how} with {bounds}, a relative gap of {found.gap:.3g} > tol={tol}."
+
+
+def _outcome_of_norm(found: Certificate, max_iter: int, tol: float) -> str:
+    if found.feasible is False:
+        return (
+            "proved that no predictor fits: weights near certificate_.weights have a "
+            "combination of examples that is exactly zero, and a positive gain."
+        )
+    return (
+        f"ended after max_iter={max_iter} epochs with a violation of {at_most(found.violation)} "
+        f"and a relative gap of {found.gap:.3g}; tol={tol}. No predictor of a norm below "
+        f"{at_least(found.lower)} fits."
+    )
 
 
 def quantity(nu: float | None) -> str:

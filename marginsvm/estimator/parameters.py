@@ -71,7 +71,7 @@ class CommonParameters:
         Certified upper bound on the margin of any predictor (units of X).
     gap_ : float
         Their relative gap, from 0 to 1 (dimensionless); 1 where no separator was found. See
-        :attr:`marginsvm.MarginCertificate.gap`.
+        :attr:`marginsvm.Certificate.gap`.
     separable_ : bool or None
         Whether the classes can be separated. True: this predictor separates them. False: it is
         proved that no predictor does. None: neither is known.
@@ -80,7 +80,7 @@ class CommonParameters:
         ``max_iter``, ``stopped`` or ``interrupted``.
     n_iter_ : int
         Rounds played.
-    certificate_ : MarginCertificate
+    certificate_ : Certificate
         Bounds, status and the weights that prove the upper bound, in one object.
     history_ : dict of ndarray
         ``n_iter``, ``n_passes``, ``seconds``, ``margin``, ``margin_bound``: the best bounds

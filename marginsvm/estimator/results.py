@@ -9,8 +9,8 @@ import numpy as np
 
 from marginsvm._cached import cached_property
 from marginsvm._typing import Array
-from marginsvm.certify.certificate import MarginCertificate
-from marginsvm.certify.checker.claims import OF_MARGINS, published, rows_in_words
+from marginsvm.certify.certificate import Certificate
+from marginsvm.certify.checker.claims import PUBLISHED, published, rows_in_words
 from marginsvm.estimator.training_set import TrainingSet
 from marginsvm.fit import Algorithm, Progress
 from marginsvm.fit.confirm import confirm
@@ -46,16 +46,17 @@ class Fitted:
         """The size of one radius in margin units."""
         return self.problem.radius * self.problem.rows.unit
 
-    def certificate(self, status: str) -> MarginCertificate:
+    def certificate(self, status: str) -> Certificate:
         """The certificate, in the user's units."""
         bounds, training = self.bounds, self.training
         lower, upper = bounds.lower, max(bounds.upper, bounds.lower, 0.0)
         division = training.division
-        return MarginCertificate(
-            margin=float(lower * self.unit),
-            margin_bound=float(upper * self.unit),
+        return Certificate(
+            lower=float(lower * self.unit),
+            upper=float(upper * self.unit),
+            reading="margin",
             status=status,
-            separable=self._separable(),
+            feasible=self._separable(),
             weights=training.embed(self.problem.distribution(bounds.proof).weights()),
             radius=self.problem.radius,
             of=rows_in_words(division.constant) if division else "X",
@@ -77,7 +78,7 @@ class Fitted:
             **self._model(),
             "classes_": self.training.classes,
             "certificate_": certificate,
-            **published(certificate, OF_MARGINS),
+            **published(certificate, PUBLISHED["margin"]),
             "n_iter_": self.progress.n_iter,
             "history_": _table(self.progress.history, self.unit),
         }

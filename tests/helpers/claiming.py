@@ -12,6 +12,11 @@ from marginsvm import check_certificate
 OF_MARGINS = ("margin_", "margin_bound_", "gap_", "separable_", "status_")
 OF_NORMS = ("norm_", "norm_bound_", "gap_", "violation_", "feasible_", "status_")
 
+# What the bounds of a certificate are called in its readings.
+_BOUNDS = {
+    "margin": {"margin": "lower", "margin_bound": "upper"},
+    "norm": {"norm": "upper", "norm_bound": "lower"},
+}
 _ABSENT = object()
 _WORDS = [None, True, False, np.True_, 1, "certified", "no_margin", "infeasible", "unknown"]
 _NUMBERS = [np.nan, np.inf, -np.inf, -1.0, 0.0, 1.0, 100.0, 1e-300]
@@ -23,9 +28,15 @@ def attributes(estimator):
     return [*names, *(name for name in ("nu_", "C_") if hasattr(estimator, name))]
 
 
+def changed(certificate, **changes):
+    """The certificate with other bounds, by their names in its reading, or other fields."""
+    names = {**_BOUNDS[certificate.reading], "separable": "feasible"}
+    return replace(certificate, **{names.get(name, name): x for name, x in changes.items()})
+
+
 def claim(estimator, certificate=None, **changes):
     """Publish a certificate, or the own one with changes, in all attributes that repeat it."""
-    certificate = replace(certificate or estimator.certificate_, **changes)
+    certificate = changed(certificate or estimator.certificate_, **changes)
     estimator.certificate_ = certificate
     for name in attributes(estimator):
         if hasattr(certificate, name[:-1]) and name != "nu_":  # which follows from the weights

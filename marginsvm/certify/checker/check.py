@@ -4,49 +4,57 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from math import inf
+from math import inf, isfinite, isnan
 from numbers import Real
 from typing import Any
 
-import numpy as np
 from sklearn.base import is_regressor
 
 from marginsvm.certify.checker.claims import (
-    OF_MARGINS,
-    OF_NORMS,
+    PUBLISHED,
+    Bounds,
     published,
     relative_gap,
     rows_in_words,
 )
 from marginsvm.certify.checker.host import examples_on_host, on_host, with_attributes_on_host
 from marginsvm.certify.checker.numbers import Floats, Rationals
-from marginsvm.certify.checker.problem import Problem
+from marginsvm.certify.checker.posed import Problem
+from marginsvm.certify.checker.proof import Proved
 from marginsvm.certify.checker.published import is_one_of, wrong_attributes, wrong_copies
-from marginsvm.certify.checker.regression import NormCheck, NormProblem, checked_norms
 from marginsvm.certify.checker.unwrapping import unwrapped
 
 _FLOAT_RTOL = 1e-7  # of the largest norm of an example: far above the rounding of float64 sums
 _NEGLIGIBLE = 1e-6  # of the scale: an upper bound at which any fit may give up on a separator
 _NU_RTOL = 1e-12  # of ``nu_``, which is no bound: sums of weights and quotients of them, in floats
+_ZERO_RTOL = 1e-9  # of the violation of zero, which the fit and the check round differently
 _STATUSES_WITHOUT_CLAIM = ("stalled", "max_iter", "stopped", "interrupted")
 
 
 @dataclass(frozen=True)
-class CertificateCheck:
+class CertificateCheck(Bounds):
     """What :func:`check_certificate` found; true if the certificate holds.
 
     Attributes
     ----------
-    margin, margin_bound : float
-        Both bounds, computed again (margin units: those of ``certificate_.of``); if
-        ``exact``, rounded to the pessimistic side.
+    lower, upper : float
+        Both bounds, computed again; if ``exact``, rounded to the pessimistic side.
+    reading : {"margin", "norm"}
+        What they are bounds on: the best margin (margin units: those of ``certificate_.of``) or,
+        of a regressor, the least norm (units of y over those of X).
+    violation : float
+        Of a regressor: largest distance of a prediction from its interval (units of y).
     excess : float
-        By how much the claimed bounds are better than the recomputed ones, relative to the
-        largest norm of an example. 0 or negative: nothing is claimed that does not hold.
+        By how much the best of the claims is better than these: of margins, and of weights,
+        relative to the largest norm of an example; of norms, relative to the claim; of violations,
+        relative to the largest prediction or end of an interval. 0 or negative: nothing is claimed
+        that does not hold.
     valid : bool
         Whether all claims hold, the excess being at most ``rtol``.
     reason : str
         What is wrong, or an empty string.
+    margin, margin_bound, norm, norm_bound : float
+        Both bounds, read as margins, and as norms: a margin is one over a norm.
 
     Examples
     --------
@@ -57,13 +65,12 @@ class CertificateCheck:
     >>> clf.margin_bound_ = 0.9  # not what the certificate says
     >>> check_certificate(clf, X, y).reason
     'margin_bound_ is 0.9, not 1.0000...'
-    >>> clf.certificate_ = replace(clf.certificate_, margin_bound=0.9)  # a false claim
+    >>> clf.certificate_ = replace(clf.certificate_, upper=0.9)  # a false claim
     >>> check_certificate(clf, X, y).reason
     'the weights prove 1.0, not 0.9; gap_ is ...'
     """
 
-    margin: float
-    margin_bound: float
+    violation: float
     excess: float
     valid: bool
     reason: str
@@ -81,11 +88,11 @@ def check_certificate(
     exact: bool = False,
     rtol: float | None = None,
     bounds: Any = None,
-) -> CertificateCheck | NormCheck:
+) -> CertificateCheck:
     """Compute both bounds of a fitted estimator again, from the data alone.
 
-    The lower bound comes from the predictor's decision values and its norm, the upper
-    bound from the certificate's weights; nothing else of the fit is used. What the certificate
+    One bound comes from the predictor's decision values and its norm, the other one
+    from the certificate's weights; nothing else of the fit is used. What the certificate
     says of these, and every fitted attribute that repeats it, is held against them.
 
     Parameters
@@ -115,7 +122,7 @@ def check_certificate(
 
     Returns
     -------
-    CertificateCheck or, of a regressor, NormCheck
+    CertificateCheck
         True if the certificate holds, with both bounds.
 
     Raises
@@ -143,69 +150,118 @@ def check_certificate(
     (True, True)
     """
     outermost, (estimator, X) = estimator, unwrapped(estimator, "certificate_", X)
-    fields = OF_NORMS if is_regressor(estimator) else OF_MARGINS
-    wrong = [*wrong_copies(outermost, estimator, fields)]
+    reading = "norm" if is_regressor(estimator) else "margin"
+    wrong = [*wrong_copies(outermost, estimator, PUBLISHED[reading])]
     estimator = with_attributes_on_host(estimator)
     X, y, sample_weight = examples_on_host(X), on_host(y), on_host(sample_weight)
-    numbers = Rationals() if exact else Floats()
-    rtol = (0.0 if exact else _FLOAT_RTOL) if rtol is None else rtol
-    if is_regressor(estimator):
-        regression = NormProblem(estimator, X, y, sample_weight, bounds, numbers)
-        return checked_norms(regression, estimator, rtol, wrong)
-    if exact and estimator.kernel not in ("linear", "precomputed"):
+    kernel = getattr(estimator, "kernel", "linear")
+    if exact and kernel not in ("linear", "precomputed"):
         raise ValueError(
-            f"exact=True needs exact inner products, but the values of kernel={estimator.kernel!r} "
+            f"exact=True needs exact inner products, but the values of kernel={kernel!r} "
             "are rounded; fit with kernel='precomputed', and the kernel matrix is taken as exact"
         )
-    return _checked_margins(
-        Problem(estimator, X, y, sample_weight, numbers), estimator, rtol, wrong
-    )
+    numbers = Rationals() if exact else Floats()
+    rtol = (0.0 if exact else _FLOAT_RTOL) if rtol is None else rtol
+    problem = Problem.of(estimator, X, y, sample_weight, numbers, bounds)
+    return _checked(problem, estimator, reading, rtol, wrong)
 
 
-def _checked_margins(
-    problem: Problem, estimator: Any, rtol: float, wrong: list[str]
+def _checked(
+    problem: Problem, estimator: Any, reading: str, rtol: float, wrong: list[str]
 ) -> CertificateCheck:
-    """Hold the claims of a classifier against what is found again; what else is wrong is known."""
-    claim, numbers = estimator.certificate_, problem.numbers
-    lower, upper = problem.lower_bound(), problem.upper_bound(claim.weights)
+    """Hold the claims of an estimator against what is found again; what else is wrong is known."""
+    claim = estimator.certificate_
+    q = problem.weights(claim.weights)
+    read = _read_margins if reading == "margin" else _read_norms
+    (lower, upper), violation, found = read(problem, problem.proved(q), claim, q)
+    reasons = [text for text, excess in found.items() if not excess <= rtol]
+    if claim.reading != reading:
+        reasons.append(f"the bounds are on the {reading}, not on the {claim.reading}")
+    if reading == "margin":
+        if not problem.is_distribution(claim.weights, q):
+            reasons.append("the weights are no distribution over the rows")
+        reasons += _wrong_words(estimator)
+    reasons += _wrong_existence(estimator, problem, reading, q)
+    excess = problem.numbers.up(max(found.values()))
+    if excess < inf:  # the bounds are numbers
+        reasons += _wrong_status(estimator, problem, reading)
+        reasons += wrong_attributes(estimator, published(claim, PUBLISHED[reading]))
+        reasons += _wrong_nu(estimator, problem, q)
+    reasons += wrong
+    text = "; ".join(reasons)
+    return CertificateCheck(lower, upper, reading, violation, excess, not reasons, text)
+
+
+Found = tuple[tuple[float, float], float, dict[str, Any]]
+
+
+def _read_margins(problem: Problem, proof: Proved, claim: Any, q: Any) -> Found:
+    """Both bounds on the margin, and by how much claims are better, relative to the scale."""
+    numbers, scale = problem.numbers, problem.numbers.number(problem.scale)
+    lower = problem.rounded(proof.margin, -1)
+    upper = problem.rounded(proof.margin_bound, 1)
     margin, margin_bound = numbers.down(lower), numbers.up(upper)
     # a margin below 0 claims nothing, as no best margin is
-    margin_excess = _excess(problem, claim.margin, max(lower, 0 * lower), 1)
-    bound_excess = _excess(problem, claim.margin_bound, upper, -1)
-    excess, reasons = numbers.up(max(margin_excess, bound_excess)), []
-    if not margin_excess <= rtol:
-        reasons.append(f"the predictor's margin is {margin!r}, not {claim.margin!r}")
-    if not bound_excess <= rtol:
-        reasons.append(f"the weights prove {margin_bound!r}, not {claim.margin_bound!r}")
-    if not problem.is_distribution(claim.weights):
-        reasons.append("the weights are no distribution over the rows")
-    reasons += [*_wrong_words(estimator), *_wrong_separable(claim, problem)]
-    if excess < inf:  # the bounds are numbers
-        expected = published(claim, OF_MARGINS)
-        reasons += [*_wrong_status(estimator, problem), *wrong_attributes(estimator, expected)]
-        reasons += _wrong_nu(estimator, problem)
-    reasons += wrong
-    return CertificateCheck(margin, margin_bound, excess, not reasons, "; ".join(reasons))
+    positive = max(lower, 0 * lower)
+    found = {
+        f"the predictor's margin is {margin!r}, not {claim.lower!r}": _above(
+            claim.lower, lambda claimed: (numbers.number(claimed) - positive) / scale
+        ),
+        f"the weights prove {margin_bound!r}, not {claim.upper!r}": _above(
+            claim.upper, lambda claimed: (upper - numbers.number(claimed)) / scale
+        ),
+    }
+    return (margin, margin_bound), 0.0, found
 
 
-def _excess(problem: Problem, claimed: float, proved: Any, direction: int) -> Any:
-    """By how much a claimed bound is better than what is proved, relative to the scale.
+def _read_norms(problem: Problem, proof: Proved, claim: Any, q: Any) -> Found:
+    """Both bounds on the norm, and by how much claims are better.
 
-    Infinite if either is not a number, so that it is above any tolerance.
-
-    Parameters
-    ----------
-    problem : Problem
-    claimed : float
-    proved : number
-    direction : {1, -1}
-        1 for a lower bound, which is better if it is larger; -1 for an upper one.
+    Those of weights are compared as lengths of ``A^T q``, over the largest norm of an example.
     """
-    if not (isinstance(claimed, Real) and np.isfinite(claimed)):
-        return inf
-    number = problem.numbers.number
-    excess = direction * (number(claimed) - proved) / number(problem.scale)
-    return inf if np.isnan(float(excess)) else excess
+    numbers, number = problem.numbers, problem.numbers.number
+    allowed = 1 + numbers.rounding_error
+    norm, violation, length = proof.norm * allowed, proof.violation, proof.length * allowed
+    unit = float(problem.radius) or 1.0
+    infeasible = claim.lower == inf
+    proved = infeasible and problem.is_hard and problem.none_fits(q)
+    widening = claim.violation if problem.is_hard and _is_finite(claim.violation) else 0.0
+
+    def of_bound(claimed: float, delta: float) -> float:
+        if q is None or not claimed > 0.0:
+            return inf if q is None else -inf
+        bound = proof.norm_bound(number(delta)) / allowed
+        if not length > 0:
+            return -inf if bound == inf else inf
+        return float(length * (1 - bound / number(claimed))) / unit
+
+    found = {
+        "norm": _above(claim.upper, lambda x: float(norm - number(x)) / (x or 1.0)),
+        "violation": _above(
+            claim.violation, lambda x: float(violation - number(x)) / problem.size_of_values()
+        ),
+        "norm_bound": -inf if infeasible else _above(claim.lower, lambda x: of_bound(x, 0.0)),
+        "widened_bound": _above(claim.widened_bound, lambda x: of_bound(x, widening)),
+    }
+    found = {f"{name} does not hold": excess for name, excess in found.items()}
+    if infeasible and not proved:
+        found["no exact weights near these are known to prove that nothing fits"] = inf
+    least = proof.norm_bound() / allowed
+    bound = inf if proved else numbers.down(max(least, 0 * least)) if least < inf else 0.0
+    return (bound, numbers.up(norm)), numbers.up(violation), found
+
+
+def _above(claimed: Any, excess: Any) -> Any:
+    """By how much a claim is better than what is proved; infinite if either is not a number.
+
+    Infinite is above any tolerance.
+    """
+    found = excess(claimed) if _is_finite(claimed) else inf
+    return inf if isnan(float(found)) else found
+
+
+def _is_finite(claimed: Any) -> bool:
+    return isinstance(claimed, Real) and isfinite(claimed)
 
 
 def _wrong_words(estimator: Any) -> Iterator[str]:
@@ -219,28 +275,31 @@ def _wrong_words(estimator: Any) -> Iterator[str]:
         yield f"the margins are of {named}, not of {claimed}"
 
 
-def _wrong_separable(claim: Any, problem: Problem) -> Iterator[str]:
-    """What is wrong with ``separable``."""
-    if not any(claim.separable is word for word in (True, False, None)):
-        yield f"separable is {claim.separable!r}, which is none of True, False and None"
-    elif claim.separable is None:
-        return
-    elif claim.separable and not problem.separation() > 0:
+def _wrong_existence(estimator: Any, problem: Problem, reading: str, q: Any) -> Iterator[str]:
+    """What is wrong with ``separable``, which regressors call ``feasible``."""
+    claim = estimator.certificate_
+    name, known = ("separable" if reading == "margin" else "feasible"), claim.feasible
+    if not any(known is word for word in (True, False, None)):
+        yield f"{name} is {known!r}, which is none of True, False and None"
+    elif reading == "norm":
+        if known is not None and not (claim.violation == 0.0 if known else claim.lower == inf):
+            yield f"feasible is {known!r}, which the bounds do not say"
+    elif known and not problem.separation() > 0:
         yield "separable is True, but the predictor does not separate the classes"
-    elif not claim.separable and not problem.overlap_is_proved_by(claim.weights):
+    elif known is False and not problem.none_fits(q):
         yield "separable is False, but no exact weights near these are known to prove it"
 
 
-def _wrong_nu(estimator: Any, problem: Problem) -> Iterator[str]:
+def _wrong_nu(estimator: Any, problem: Problem, q: Any) -> Iterator[str]:
     """What is wrong with ``nu_``, which only the hinge loss has: it follows from the weights."""
-    found, nu = getattr(estimator, "nu_", None), problem.nu(estimator.certificate_.weights)
+    found, nu = getattr(estimator, "nu_", None), problem.nu(q)
     if nu is None and found is not None:
         yield f"nu_ is {found!r}, but slack does not cost its size"
     elif nu is not None and not (isinstance(found, float) and abs(found - nu) <= _NU_RTOL * nu):
         yield f"nu_ is {found!r}, but the weights say {float(nu)!r}"
 
 
-def _wrong_status(estimator: Any, problem: Problem) -> Iterator[str]:
+def _wrong_status(estimator: Any, problem: Problem, reading: str) -> Iterator[str]:
     """What is wrong with ``status``, given that the bounds are right.
 
     A comparison with a bound or a tolerance that is NaN is false, and no status is taken for true
@@ -249,19 +308,29 @@ def _wrong_status(estimator: Any, problem: Problem) -> Iterator[str]:
     claim, tol = estimator.certificate_, estimator.tol
     if is_one_of(claim.status, _STATUSES_WITHOUT_CLAIM):
         return
-    negligible = max(tol, getattr(estimator, "epsilon", 0.0), _NEGLIGIBLE)
-    inseparable = claim.separable is not None and not claim.separable
-    nothing_left = inseparable or claim.margin_bound / problem.scale <= negligible
-    holds = {
-        "certified": claim.margin > 0 and relative_gap(claim.margin, claim.margin_bound) <= tol,
-        "separated": problem.separation() > 0,
-        "no_margin": np.isinf(estimator.C) and nothing_left,
-    }
+    holds = _statuses(estimator, problem, reading)
     if not is_one_of(claim.status, holds):
         known = ", ".join([*holds, *_STATUSES_WITHOUT_CLAIM])
         yield f"the status is {claim.status!r}, which is none of {known}"
     elif not holds[claim.status]:
         yield (
-            f"the status is {claim.status!r}, but the bounds are {claim.margin!r} and "
-            f"{claim.margin_bound!r}, with tol={tol}"
+            f"the status is {claim.status!r}, but the bounds are {claim.lower!r} and "
+            f"{claim.upper!r}, with tol={tol}"
         )
+
+
+def _statuses(estimator: Any, problem: Problem, reading: str) -> dict[str, bool]:
+    """Whether each status that claims something would be true."""
+    claim, tol = estimator.certificate_, estimator.tol
+    if reading == "norm":
+        allowed = tol * problem.violation_of_zero() * (1.0 + _ZERO_RTOL)
+        near = not problem.is_hard or claim.violation <= allowed
+        gap = relative_gap(claim.widened_bound, claim.upper)
+        return {"certified": near and gap <= tol, "infeasible": claim.lower == inf}
+    negligible = max(tol, getattr(estimator, "epsilon", 0.0), _NEGLIGIBLE)
+    nothing_left = claim.feasible is False or claim.upper / problem.scale <= negligible
+    return {
+        "certified": claim.lower > 0 and relative_gap(claim.lower, claim.upper) <= tol,
+        "separated": problem.separation() > 0,
+        "no_margin": problem.is_hard and nothing_left,
+    }

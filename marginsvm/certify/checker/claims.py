@@ -2,14 +2,59 @@
 
 from __future__ import annotations
 
-from math import inf
+from dataclasses import dataclass
+from math import inf, nextafter
 from typing import Any
 
 # What is published as fitted attributes, too, under its name with "_": fields of a certificate, and
 # parameters that a search has chosen. (``nu_`` is no field: it follows from the weights.)
-OF_MARGINS = ("margin", "margin_bound", "gap", "separable", "status")
-OF_NORMS = ("norm", "norm_bound", "gap", "violation", "feasible", "status")
+PUBLISHED = {
+    "margin": ("margin", "margin_bound", "gap", "separable", "status"),
+    "norm": ("norm", "norm_bound", "gap", "violation", "feasible", "status"),
+}
 OF_SEARCHES = ("C",)
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """Two bounds on the best margin, or on the least norm: a margin is one over a norm.
+
+    Attributes
+    ----------
+    lower, upper : float
+        The best margin, or the least norm, is between them.
+    reading : {"margin", "norm"}
+        What they are bounds on.
+    """
+
+    lower: float
+    upper: float
+    reading: str
+
+    @property
+    def margin(self) -> float:
+        """Lower bound on the best margin: that of the predictor."""
+        return self.lower if self.reading == "margin" else _inverse(self.upper, 0.0)
+
+    @property
+    def margin_bound(self) -> float:
+        """Upper bound on the margin of any predictor."""
+        return self.upper if self.reading == "margin" else _inverse(self.lower, inf)
+
+    @property
+    def norm(self) -> float:
+        """Upper bound on the least norm: that of the predictor where its values are 1 or more."""
+        return self.upper if self.reading == "norm" else _inverse(self.lower, inf)
+
+    @property
+    def norm_bound(self) -> float:
+        """Lower bound on the norm of any predictor that fits."""
+        return self.lower if self.reading == "norm" else _inverse(self.upper, 0.0)
+
+
+def _inverse(x: float, towards: float) -> float:
+    """One over a number, rounded towards 0 or infinity; infinite for what is not positive."""
+    return float(nextafter(1.0 / x, towards)) if x > 0.0 else inf
 
 
 def published(source: Any, names: tuple[str, ...]) -> dict[str, Any]:

@@ -6,10 +6,6 @@ the norm of one that fits is at least their gain over the norm of ``A^T alpha`` 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
-from math import inf
-from numbers import Real
 from types import SimpleNamespace
 from typing import Any
 
@@ -17,57 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import _check_sample_weight
 
-from marginsvm.certify.checker.claims import OF_NORMS, published, relative_gap
 from marginsvm.certify.checker.examples import Examples, Setting
 from marginsvm.certify.checker.infeasible import nothing_fits
 from marginsvm.certify.checker.linear_space import LinearSpace
 from marginsvm.certify.checker.numbers import Numbers, Rationals
-from marginsvm.certify.checker.published import is_csr, is_one_of, wrong_attributes
-
-_STATUSES_WITHOUT_CLAIM = ("max_iter", "interrupted")
-
-
-@dataclass(frozen=True)
-class NormCheck:
-    """What :func:`check_certificate` found of a regressor; true if the certificate holds.
-
-    Attributes
-    ----------
-    norm, norm_bound, violation : float
-        As claimed by :class:`NormCertificate` (units as there), computed again; if ``exact``,
-        rounded to the pessimistic side. inf for ``norm_bound`` where it is proved that nothing
-        fits.
-    excess : float
-        By how much the best of the claims is better than these: of the norms, relative to the
-        largest norm of an example, of the violation, relative to the largest prediction or end
-        of an interval; 0 or negative: nothing is claimed that does not hold.
-    valid : bool
-        Whether all claims hold, the excess being at most ``rtol``.
-    reason : str
-        What is wrong, or an empty string.
-
-    Examples
-    --------
-    >>> from dataclasses import replace
-    >>> from marginsvm import DualLpRegressor, check_certificate
-    >>> X, y = [[3.0, 4.0]], [10.0]
-    >>> reg = DualLpRegressor(fit_intercept=False, random_state=0).fit(X, y)
-    >>> bool(check_certificate(reg, X, y, exact=True))
-    True
-    >>> reg.certificate_ = replace(reg.certificate_, norm_bound=2.1)  # a false claim
-    >>> check_certificate(reg, X, y).reason
-    'norm_bound does not hold; norm_bound_ is 1.9999..., not 2.1'
-    """
-
-    norm: float
-    norm_bound: float
-    violation: float
-    excess: float
-    valid: bool
-    reason: str
-
-    def __bool__(self) -> bool:
-        return self.valid
+from marginsvm.certify.checker.published import is_csr
 
 
 class NormProblem:
@@ -179,62 +129,3 @@ def _ends(y: Any, bounds: Any, n: int) -> tuple[NDArray, NDArray]:
         return y, y
     bounds = np.asarray(bounds, dtype=np.float64)
     return bounds[..., 0].reshape(n, -1), bounds[..., 1].reshape(n, -1)
-
-
-def checked_norms(problem: NormProblem, estimator: Any, rtol: float, wrong: list[str]) -> NormCheck:
-    """Hold the claims of a regressor against what is found again; what else is wrong is known."""
-    claim, numbers, number = estimator.certificate_, problem.numbers, problem.numbers.number
-    q, norm, violation = problem.weights(claim), problem.norm(), problem.violation()
-    claimed = (claim.norm, claim.widened_bound, claim.violation, claim.norm_bound)
-    numeric = all(isinstance(number, Real) for number in claimed)
-    if q is None or not (numeric and np.isfinite(claimed[:3]).all()) or np.isnan(claim.norm_bound):
-        why = "the bounds or the weights are no numbers for these examples"
-        return NormCheck(numbers.up(norm), 0.0, numbers.up(violation), inf, False, why)
-    length, gain = problem.length_and_gain(q)
-    hard, unit = np.isinf(estimator.C), float(problem.largest_norm) or 1.0
-    mass, infeasible = abs(numbers.array(q)).sum(), claim.norm_bound == inf
-    proved = infeasible and hard and problem.nothing_fits(q)
-
-    def bound_excess(bound: float, gain: Any) -> float:
-        """How far a claimed bound is from proved: in lengths of ``A^T q``, over the largest."""
-        return float(length - gain / number(bound)) / unit if bound > 0.0 else -inf
-
-    lost = number(claim.violation) * mass if hard else 0 * gain
-    found = {
-        "norm": float(norm - number(claim.norm)) / (claim.norm or 1.0),
-        "violation": float(violation - number(claim.violation)) / problem.scale,
-        "norm_bound": -inf if infeasible else bound_excess(claim.norm_bound, gain),
-        "widened_bound": bound_excess(claim.widened_bound, gain - lost),
-    }
-    reasons = [f"{name} does not hold" for name, excess in found.items() if not excess <= rtol]
-    if infeasible and not proved:
-        reasons.append("no exact weights near these are known to prove that nothing fits")
-    reasons += _wrong_words(problem, estimator, hard=hard)
-    reasons += [*wrong_attributes(estimator, published(claim, OF_NORMS)), *wrong]
-    bound = inf if proved else numbers.down(max(gain / length, 0 * gain)) if length > 0 else 0.0
-    excess = max(found.values())
-    return NormCheck(
-        numbers.up(norm), bound, numbers.up(violation), excess, not reasons, "; ".join(reasons)
-    )
-
-
-def _wrong_words(problem: NormProblem, estimator: Any, *, hard: bool) -> Iterator[str]:
-    """What is wrong with ``status`` and ``feasible``, given that the numbers are right."""
-    claim, tol = estimator.certificate_, estimator.tol
-    words = {True: claim.violation == 0.0, False: claim.norm_bound == inf, None: True}
-    if not any(claim.feasible is word and holds for word, holds in words.items()):
-        yield f"feasible is {claim.feasible!r}, which the bounds do not say"
-    if is_one_of(claim.status, _STATUSES_WITHOUT_CLAIM):
-        return
-    # the rounding of the violation of zero, by the fit and here
-    allowed = tol * float(problem.violation(of_zero=True)) * (1.0 + 1e-9) if hard else inf
-    gap = relative_gap(claim.widened_bound, claim.norm)
-    holds = {
-        "certified": gap <= tol and claim.violation <= allowed,
-        "infeasible": claim.norm_bound == inf,
-    }
-    if not is_one_of(claim.status, holds):
-        known = ", ".join([*holds, *_STATUSES_WITHOUT_CLAIM])
-        yield f"the status is {claim.status!r}, which is none of {known}"
-    elif not holds[claim.status]:
-        yield f"the status is {claim.status!r}, but the bounds do not say so, with tol={tol}"

@@ -1,0 +1,205 @@
+"""The problem that a fit was set, from its estimator and the data that it was given.
+
+This is spelled out plainly, and shares no code with the fit but the proofs that nothing separates
+or fits (``overlap.py``, ``infeasible.py``). Kernels of a name are scikit-learn's in both.
+"""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+from sklearn.base import is_regressor
+from sklearn.utils.validation import _check_sample_weight
+
+from marginsvm.certify.checker.examples import Examples, Setting
+from marginsvm.certify.checker.kernel_space import KernelSpace
+from marginsvm.certify.checker.linear_space import LinearSpace
+from marginsvm.certify.checker.numbers import Numbers
+from marginsvm.certify.checker.proof import Proved, Slack, largest_share, proved
+from marginsvm.certify.checker.rows import ClassRows, IntervalRows, Rows
+
+_SUM_TOLERANCE = 1e-9  # from 1, of weights that sum to 1 but for the rounding of each
+_SURCHARGE = 3.0  # norms of the mean in the scale: see ``Problem.scale``
+
+
+class Problem:
+    """Rows, what is asked of their values, and what slack costs.
+
+    Parameters
+    ----------
+    setting : Setting
+        The estimator, the examples and the numbers to compute in.
+    rows : ClassRows or IntervalRows
+
+    Attributes
+    ----------
+    numbers : Floats or Rationals
+    rows : ClassRows or IntervalRows
+    radius : number
+        Largest norm of a row (counted from the mean, with an unpenalised intercept), in the units
+        of margins.
+    is_hard : bool
+        Whether there is no C.
+    scale : float
+        The radius and, where rows are counted from the mean, three times the norm of the mean: what
+        the rounding of floats is relative to.
+    """
+
+    def __init__(self, setting: Setting, rows: Rows) -> None:
+        estimator, examples, numbers = setting.estimator, setting.examples, setting.numbers
+        self.numbers, self.rows, self._examples = numbers, rows, examples
+        self._space = (LinearSpace if hasattr(estimator, "coef_") else KernelSpace)(setting)
+        self._balanced = setting.free_intercept
+        self._fit_intercept = bool(estimator.fit_intercept)
+        self._normalized = bool(estimator.normalize)
+        self._scores = self._space.scores()
+        self.is_hard = bool(np.isinf(estimator.C))
+        norms = self._space.example_norms(self._balanced)
+        weight = numbers.array(examples.weight)
+        coordinate = None
+        if np.isfinite(estimator.C):
+            cost = numbers.number(estimator.C) * weight
+            coordinate = numbers.sqrt(1 / (2 * cost))
+            norms = numbers.norms(np.column_stack([norms, coordinate]), 2.0)
+        self._slack = self._priced(estimator, weight, coordinate)
+        self._farthest = norms.max()
+        self.radius = self._farthest * rows.length
+        offset = self._space.distance_from_origin() if self._balanced else 0.0
+        self.scale = float(self.radius) + _SURCHARGE * float(rows.length) * offset or 1.0
+
+    @classmethod
+    def of(
+        cls,
+        estimator: Any,
+        X: Any,
+        y: Any,
+        sample_weight: Any,
+        numbers: Numbers,
+        bounds: Any = None,
+    ) -> Problem:
+        """The problem of a fitted estimator, from the arguments of its fit."""
+        if is_regressor(estimator):
+            return cls._of_intervals(estimator, X, y, sample_weight, numbers, bounds)
+        examples = Examples.of(estimator, X, y, sample_weight)
+        rows = ClassRows(examples.codes, len(estimator.classes_), numbers)
+        return cls(Setting(estimator, examples, numbers), rows)
+
+    @classmethod
+    def _of_intervals(
+        cls, estimator: Any, X: Any, y: Any, sample_weight: Any, numbers: Numbers, bounds: Any
+    ) -> Problem:
+        weight = _check_sample_weight(sample_weight, X, dtype=np.float64)
+        kept = np.flatnonzero(weight > 0)
+        examples = Examples(X, True, np.zeros(len(kept), int), weight[kept], kept, len(weight))
+        linear = SimpleNamespace(
+            normalize=False,
+            coef_=np.atleast_2d(estimator.coef_),
+            intercept_=np.atleast_1d(estimator.intercept_),
+            p=estimator.p,
+            C=estimator.C,
+            fit_intercept=estimator.fit_intercept,
+            intercept_scaling=estimator.intercept_scaling,
+        )
+        low, high = _ends(y, bounds, len(weight))
+        epsilon = 0.0 if bounds is not None else estimator.epsilon
+        rows = IntervalRows(low[kept], high[kept], epsilon, numbers)
+        return cls(Setting(linear, examples, numbers), rows)
+
+    def _priced(self, estimator: Any, weight: NDArray, coordinate: NDArray | None) -> Slack:
+        """What slack costs.
+
+        Parameters
+        ----------
+        estimator : fitted estimator
+        weight : ndarray of shape (n,)
+            Weights of the examples, as numbers.
+        coordinate : ndarray of shape (n,) or None
+            The coordinate that C gives to a row of length 1 of each example.
+        """
+        numbers, rows = self.numbers, self.rows
+        if getattr(estimator, "nu", None) is not None:
+            size = numbers.number(estimator.nu) * weight.sum()
+            if self._balanced:  # no class has more than half of the share: the others have the rest
+                for c in np.unique(self._examples.codes):
+                    size = min(size, 2 * weight[self._examples.codes != c].sum())
+            return Slack(caps=(weight / size)[:, None], share=True)
+        if coordinate is None:
+            return Slack(share=isinstance(rows, ClassRows))
+        if getattr(estimator, "loss", "squared_hinge") == "hinge":
+            return Slack(caps=(numbers.number(estimator.C) * weight)[:, None])
+        return Slack(own=(coordinate * rows.length)[:, None])
+
+    def weights(self, weights: Any) -> NDArray | None:
+        """Weights on the rows of the examples that take part, as floats; None: they can be none."""
+        if not self.rows.are_weights(weights, self._examples.n_given):
+            return None
+        return self.rows.of_rows(weights, self._examples.kept)
+
+    def proved(self, q: NDArray | None) -> Proved:
+        """What the predictor and weights prove; None stands for weights of 0."""
+        if q is None:
+            q = np.zeros((len(self._examples.kept), self.rows.n_columns))
+        data = self._space, self._scores, self.rows, self._slack, self.numbers.array(q)
+        return proved(*data, self._farthest, balanced=self._balanced)
+
+    def is_distribution(self, weights: sp.csr_array, q: NDArray | None) -> bool:
+        """Whether the rows' weights are none below 0 and sum to 1; there are no others."""
+        if q is None:
+            return False
+        mass = self.numbers.up(self.numbers.array(q).sum())
+        return abs(mass - 1.0) <= _SUM_TOLERANCE and abs(weights.sum() - 1.0) <= _SUM_TOLERANCE
+
+    def nu(self, q: NDArray | None) -> Any:
+        """Parameter of NuSVC that goes with weights; None: slack does not cost its size."""
+        caps, priced = self._slack.caps, not self._slack.share
+        if q is None or caps is None or not priced:
+            return None
+        return largest_share(self.numbers.array(q), caps)
+
+    def none_fits(self, q: NDArray | None) -> bool:
+        """Whether exact weights near these are proved to show that no predictor fits, or separates.
+
+        That is asked of the examples as they were given, without slack.
+        """
+        if q is None:
+            return False
+        few = np.flatnonzero(q.any(axis=1))
+        X, factor = self._space.as_given(few)
+        return self.rows.none_fits(X, few, q[few] * factor[:, None], intercept=self._fit_intercept)
+
+    def separation(self) -> Any:
+        """Smallest value of the predictor on a row without slack; its norm does not matter."""
+        return self.rows.values(self._scores).min()
+
+    def violation_of_zero(self) -> float:
+        """Violation of the zero predictor."""
+        return float(self.rows.distances(0 * self._scores).max())
+
+    def size_of_values(self) -> float:
+        """The largest value of the predictor or end of an interval."""
+        assert isinstance(self.rows, IntervalRows)
+        return self.rows.size(self._scores)
+
+    def rounded(self, bound: Any, direction: int) -> Any:
+        """The bound at the pessimistic end of what roots and powers may have rounded.
+
+        Their error is relative to the bound, as all terms under a root are positive; but sums of
+        normalised examples may cancel.
+        """
+        if not bound < np.inf:
+            return bound
+        size = abs(bound) + self.radius if self._normalized else abs(bound)
+        return bound + direction * self.numbers.rounding_error * size
+
+
+def _ends(y: Any, bounds: Any, n: int) -> tuple[NDArray, NDArray]:
+    """Ends of the intervals, without epsilon, a column for each output."""
+    if bounds is None:
+        y = np.asarray(y, dtype=np.float64).reshape(n, -1)
+        return y, y
+    bounds = np.asarray(bounds, dtype=np.float64)
+    return bounds[..., 0].reshape(n, -1), bounds[..., 1].reshape(n, -1)
