@@ -1,5 +1,7 @@
 """No bound is ever wrong, and every fit ends."""
 
+from fractions import Fraction
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -13,6 +15,7 @@ from hypothesis import strategies as st
 from sklearn.datasets import load_breast_cancer, load_iris
 from sklearn.metrics.pairwise import rbf_kernel
 
+import marginsvm
 from marginsvm import (
     MaxMarginClassifier,
     MomentumMarginClassifier,
@@ -224,3 +227,27 @@ def test_the_exact_solver_finds_the_thin_margin():
     assert estimator.separable_ is True
     np.testing.assert_allclose(estimator.margin_, 4.13714e-05, rtol=1e-5)
     assert estimator.score(X, y) == 1.0
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("MarginCertificate", "Certificate"),
+        ("NormCertificate", "Certificate"),
+        ("NormCheck", "CertificateCheck"),
+    ],
+)
+def test_names_of_earlier_versions_warn(old, new):
+    with pytest.warns(FutureWarning, match=f"marginsvm.{new} now"):
+        assert getattr(marginsvm, old) is getattr(marginsvm, new)
+    with pytest.raises(AttributeError, match="no attribute 'OtherCertificate'"):
+        marginsvm.OtherCertificate  # noqa: B018
+
+
+def test_a_certificate_is_read_as_margins_and_as_norms():
+    clf = MaxMarginClassifier(C=1.0).fit([[0.0], [1.0], [3.0]], [0, 0, 1])
+    certificate = clf.certificate_
+    assert (certificate.margin, certificate.margin_bound) == (clf.margin_, clf.margin_bound_)
+    norms = Fraction(certificate.norm_bound), Fraction(certificate.norm)
+    assert norms[0] <= 1 / Fraction(clf.margin_bound_) <= 1 / Fraction(clf.margin_) <= norms[1]
+    assert norms[1] <= norms[0] * (1 + Fraction(clf.gap_)) * (1 + Fraction(1, 10**15))

@@ -21,7 +21,7 @@ from marginsvm import (
 )
 from marginsvm.certify.bounds import upper_bound
 from marginsvm.certify.checker.numbers import Rationals
-from marginsvm.certify.checker.posed import Problem
+from marginsvm.certify.checker.problem import Problem
 from marginsvm.estimator.training_set import training_set
 
 

@@ -1,15 +1,14 @@
-"""A margin is one over a norm: one proof, in rationals, against those of margins and of norms."""
+"""A margin is one over a norm: the one proof of any predictor and weights, in rationals."""
+
+from fractions import Fraction
 
 import numpy as np
-import scipy.sparse as sp
 from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 
 from marginsvm.certify.checker.numbers import Rationals
-from marginsvm.certify.checker.posed import Problem
-from marginsvm.certify.checker.problem import Problem as OfMargins
-from marginsvm.certify.checker.regression import NormProblem
+from marginsvm.certify.checker.problem import Problem
 
 
 def fitted(kind, **attributes):
@@ -39,58 +38,48 @@ def linear(rng, d, k, **others):
     }
 
 
-@given(st.integers(0, 2**32 - 1))
-def test_margins_are_those_of_the_old_proof(seed):
-    rng = np.random.default_rng(seed)
+def of_classes(rng):
+    """A problem of classes with some predictor, and weights, in rationals."""
     n, d, k = int(rng.integers(4, 8)), int(rng.integers(1, 4)), int(rng.choice([2, 2, 3]))
     X, y = dyadic(rng, (n, d)), np.append(np.arange(k), rng.integers(0, k, n - k))
-    loss = str(rng.choice(["squared_hinge", "hinge"]))
-    clf = fitted(
-        ClassifierMixin,
-        **linear(rng, d, 1 if k == 2 else k, loss=loss, nu=None),
-        classes_=np.arange(k),
-        class_weight=None,
-    )
+    params = linear(rng, d, 1 if k == 2 else k, nu=None)
+    params["loss"] = str(rng.choice(["squared_hinge", "hinge"]))
     if rng.integers(3) == 0:
-        clf.C, clf.nu = np.inf, 0.25
-    if clf.fit_intercept and clf.intercept_scaling is None:
-        clf.p = 2.0
-    weight, numbers = rng.choice([1.0, 0.5, 3.0], n), Rationals()
+        params.update(C=np.inf, nu=0.25)
+    if params["intercept_scaling"] is None:
+        params["p"] = 2.0  # only then is an intercept free
+    clf = fitted(ClassifierMixin, **params, classes_=np.arange(k), class_weight=None)
     q = np.maximum(dyadic(rng, (n, 1 if k == 2 else k)), 0.0)
-    weights = sp.csr_array(q)
-    old = OfMargins(clf, X, y, weight, numbers)
-    new = Problem.of(clf, X, y, weight, numbers)
-    proof = new.proved(new.weights(weights))
-    assert new.rounded(proof.margin, -1) == old.lower_bound()
-    assert new.rounded(proof.margin_bound, 1) == old.upper_bound(weights)
-    assert (new.separation(), new.radius, new.scale) == (old.separation(), old.radius, old.scale)
-    if q.any():
-        assert new.nu(new.weights(weights)) == old.nu(weights)
+    if k > 2:
+        q[np.arange(n), y] = 0.0
+    return Problem.of(clf, X, y, rng.choice([1.0, 0.5, 3.0], n), Rationals()), q
 
 
 @given(st.integers(0, 2**32 - 1))
-def test_norms_are_those_of_the_old_proof(seed):
+def test_no_margin_is_above_what_weights_prove(seed):
+    problem, q = of_classes(np.random.default_rng(seed))
+    proof = problem.proved(q)
+    assert max(problem.rounded(proof.margin, -1), 0) <= problem.rounded(proof.margin_bound, 1)
+
+
+@given(st.integers(0, 2**32 - 1))
+def test_no_norm_is_below_what_weights_prove(seed):
     rng = np.random.default_rng(seed)
     n, d, k = int(rng.integers(1, 8)), int(rng.integers(1, 4)), int(rng.choice([1, 1, 3]))
     X, y = dyadic(rng, (n, d)), dyadic(rng, (n, k))
-    reg = fitted(RegressorMixin, **linear(rng, d, k, epsilon=0.125, intercept_scaling=0.5))
-    bounds = None
+    params = linear(rng, d, k, epsilon=0.125)
+    if params["intercept_scaling"] is None:
+        params["p"] = 2.0
+    if np.isfinite(params["C"]):
+        params["loss"] = str(rng.choice(["epsilon_insensitive", "squared"]))
+    reg, bounds = fitted(RegressorMixin, **params), None
     if rng.integers(2):
         bounds = np.stack([y - 1.0, np.where(y > 1.0, np.inf, y + 0.5)], axis=-1)
     weight, numbers = rng.choice([1.0, 0.5, 3.0], n), Rationals()
-    old = NormProblem(reg, X, y, weight, bounds, numbers)
-    new = Problem.of(reg, X, y, weight, numbers, bounds)
-    q = dyadic(rng, (n, k))
-    proof, allowed = new.proved(q), 1 + numbers.rounding_error
-    length, gain = old.length_and_gain(q)
-    assert (proof.norm * allowed, proof.violation) == (old.norm(), old.violation())
-    assert proof.gain == gain
-    if gain != 0:
-        assert proof.length * allowed == length
-    if gain > 0 and length > 0:
-        assert proof.norm_bound() / allowed == gain / length
-    assert new.size_of_values() == old.scale
-    assert new.violation_of_zero() == float(old.violation(of_zero=True))
+    problem = Problem.of(reg, X, y, weight, numbers, bounds)
+    proof, allowed = problem.proved(dyadic(rng, (n, k))), 1 + numbers.rounding_error
+    widened = proof.norm_bound(proof.violation if problem.is_hard else 0)
+    assert widened / allowed <= proof.norm * allowed
 
 
 @given(st.integers(0, 2**32 - 1))
@@ -103,16 +92,41 @@ def test_a_margin_is_one_over_a_norm(seed):
     params = linear(rng, d, 1, fit_intercept=False, intercept_=np.zeros(1), epsilon=0.0)
     clf = fitted(ClassifierMixin, **params, classes_=np.arange(2), class_weight=None)
     bounds = np.stack([np.ones(n), np.full(n, np.inf)], axis=-1)
-    of_classes = Problem.of(clf, X, y, weight, numbers)
-    of_tube = Problem.of(
+    classes = Problem.of(clf, X, y, weight, numbers)
+    tube = Problem.of(
         fitted(RegressorMixin, **params), sign[:, None] * X, y, weight, numbers, bounds
     )
     q = np.maximum(dyadic(rng, (n, 1)), 0.0)
-    margins, norms = of_classes.proved(q), of_tube.proved(q)
+    margins, norms = classes.proved(q), tube.proved(q)
     assert norms.length == margins.length
     assert norms.gain == margins.gain
-    assert (norms.violation > 0) == (of_classes.separation() < 1)
+    assert (norms.violation > 0) == (classes.separation() < 1)
     if q.any() and margins.length > 0:
         assert 1 / norms.norm_bound() == margins.margin_bound
     if np.isfinite(clf.C):
         assert 1 / norms.norm == margins.margin
+
+
+LINE = {"fit_intercept": False, "intercept_scaling": None, "normalize": False, "p": 2.0}
+
+
+def test_weights_above_the_price_of_slack_prove_nothing():
+    """Of two opposite examples, with C = 1 / 4, the best w is 1 / 2, and its objective 3 / 8."""
+    params = {**LINE, "coef_": [[0.5]], "intercept_": [0.0], "C": 0.25, "loss": "hinge"}
+    clf = fitted(ClassifierMixin, **params, classes_=np.arange(2), class_weight=None)
+    clf.coef_ = np.array(clf.coef_)
+    problem = Problem.of(clf, [[1.0], [-1.0]], [1, 0], None, Rationals())
+    proof = problem.proved(np.full((2, 1), 0.5))
+    squares = Fraction(3, 4)
+    assert abs(1 / proof.margin**2 - squares) < Fraction(1, 10**60)
+    assert abs(1 / proof.margin_bound**2 - squares) < Fraction(1, 10**60)
+
+
+def test_wider_intervals_allow_shorter_predictors():
+    """A score of 1 where 2 +- 1 / 8 is asked for: 7 / 8 too low, and as short as that allows."""
+    params = {**LINE, "coef_": [1.0], "intercept_": 0.0, "C": np.inf, "epsilon": 0.125}
+    reg = fitted(RegressorMixin, **params)
+    problem = Problem.of(reg, [[1.0]], [2.0], None, Rationals())
+    proof = problem.proved(np.ones((1, 1)))
+    assert (proof.norm, proof.violation) == (1, Fraction(7, 8))
+    assert (proof.norm_bound(), proof.norm_bound(proof.violation)) == (Fraction(15, 8), 1)

@@ -19,7 +19,7 @@ from marginsvm.certify.checker.claims import (
 )
 from marginsvm.certify.checker.host import examples_on_host, on_host, with_attributes_on_host
 from marginsvm.certify.checker.numbers import Floats, Rationals
-from marginsvm.certify.checker.posed import Problem
+from marginsvm.certify.checker.problem import Problem
 from marginsvm.certify.checker.proof import Proved
 from marginsvm.certify.checker.published import is_one_of, wrong_attributes, wrong_copies
 from marginsvm.certify.checker.unwrapping import unwrapped
