@@ -177,12 +177,31 @@ def proved(
     balanced : bool
         Whether there is an intercept that norms do not count.
     """
-    numbers, values = rows.numbers, rows.values(scores)
-    distance, norm = rows.distances(values), space.predictor_norm()
-    V = rows.coefficients(q)
+    values, V = rows.values(scores), rows.coefficients(q)
     imbalance = V.sum(axis=0) if balanced else None
-    length, worst = space.combination_norm(V, imbalance), numbers.number(1.0)
-    multiple, excess, of_example = None, 0, abs(q).sum(axis=1)[:, None]
+    norm, length = space.predictor_norm(), space.combination_norm(V, imbalance)
+    priced = _with_slack(slack, rows, values, q, norm, length)
+    return Proved(
+        **priced,
+        violation=rows.distances(values).max(),
+        gain=rows.gain(q),
+        mass=abs(q).sum(),
+        imbalance=0 if imbalance is None else abs(imbalance).sum(),
+        farthest=farthest,
+        reach=rows.reach,
+        links=rows.links,
+        cycle=rows.cycle if slack.caps is not None else 1,
+        numbers=rows.numbers,
+    )
+
+
+def _with_slack(
+    slack: Slack, rows: Rows, values: NDArray, q: NDArray, norm: Any, length: Any
+) -> dict[str, Any]:
+    """What slack makes of the values, of the norm, and of the length of ``A^T q``."""
+    numbers, distance = rows.numbers, rows.distances(values)
+    of_example = abs(q).sum(axis=1)[:, None]
+    worst, multiple, excess = numbers.number(1.0), None, 0
     if slack.own is not None:
         norm = numbers.norms(np.append((distance / slack.own).ravel(), norm)[None], 2.0)[0]
         length = numbers.norms(np.append((slack.own * q).ravel(), length)[None], 2.0)[0]
@@ -196,22 +215,7 @@ def proved(
         missing = distance.max(axis=1)[:, None]
         norm = numbers.sqrt(norm * norm + 2 * (slack.caps * missing).sum())
         multiple = _largest_multiple(of_example, slack.caps)
-    return Proved(
-        worst=worst,
-        norm=norm,
-        violation=distance.max(),
-        length=length,
-        gain=rows.gain(q),
-        mass=of_example.sum(),
-        imbalance=0 if imbalance is None else abs(imbalance).sum(),
-        multiple=multiple,
-        excess=excess,
-        farthest=farthest,
-        reach=rows.reach,
-        links=rows.links,
-        cycle=rows.cycle if slack.caps is not None else 1,
-        numbers=numbers,
-    )
+    return {"worst": worst, "norm": norm, "length": length, "multiple": multiple, "excess": excess}
 
 
 def _mean_of_worst(worst: NDArray, caps: NDArray) -> Any:
