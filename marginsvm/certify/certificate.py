@@ -15,33 +15,29 @@ from marginsvm.certify.checker.claims import Bounds, relative_gap
 class Certificate(Bounds):
     """Two bounds on the best margin, or on the least norm, and what proves them.
 
-    A margin is one over a norm: a certificate can be read as bounds on either. Fits of classifiers
-    state the margin, those of regressors the norm.
+    A margin is one over a norm: a certificate can be read as bounds on either, as ``margin`` and
+    ``margin_bound``, and as ``norm`` and ``norm_bound``. Fits of classifiers state the margin,
+    those of regressors the norm.
 
     Attributes
     ----------
     lower, upper : float
-        The best margin, or the least norm, is between them, with all rounding allowed for.
+        The best margin, or the least norm, is between them, with all rounding allowed for. The
+        margin of the fitted predictor is ``lower`` at least (a bound below 0 says nothing), in
+        margin units: those of X or of what ``of`` names; for a soft margin, of X with one slack
+        coordinate for each row. The norm of a fitted regressor is ``upper`` at most, that of its
+        slack included with ``C < inf`` (units of y over those of X); if ``lower`` is infinite, it
+        is proved that no predictor fits.
     reading : {"margin", "norm"}
         What they are bounds on.
-    margin : float
-        Lower bound on the margin of the fitted predictor, and so on the best margin (margin
-        units: those of X or of what ``of`` names; for a soft margin, of X with one slack
-        coordinate for each row). A bound below 0 says nothing.
-    margin_bound : float
-        Upper bound on the margin of any predictor: the norm of ``A^T q`` (margin units).
-    norm : float
-        Norm of the fitted predictor, at most; with ``C < inf``, that of its slack included
-        (regressors: units of y over those of X).
-    norm_bound : float
-        No predictor of a smaller norm fits (same units). inf: it is proved that none fits at all.
     status : str
         How the fit ended: ``certified``, ``separated``, ``no_margin``, ``infeasible``, ``stalled``,
         ``max_iter``, ``stopped`` or ``interrupted``.
-    feasible, separable : bool or None
-        Whether some predictor separates the classes, or fits the intervals. True: this one does.
-        False: weights near ``weights`` are proved to exist for which ``A^T q`` is exactly zero (and
-        the gain positive), so that none does. None: neither is known.
+    feasible : bool or None
+        Whether some predictor separates the classes, or fits the intervals; ``separable`` is the
+        same. True: this one does. False: weights near ``weights`` are proved to exist for which
+        ``A^T q`` is exactly zero (and the gain positive), so that none does. None: neither is
+        known.
     weights : csr_array of shape (n_samples, 1) or (n_samples, n_classes or n_outputs)
         What proves the bound that no predictor exceeds: a distribution q over the rows. More
         than two classes: entry ``(i, j)`` belongs to example i held against class j. Regressors:

@@ -38,10 +38,11 @@ class CertificateCheck(Bounds):
     Attributes
     ----------
     lower, upper : float
-        Both bounds, computed again; if ``exact``, rounded to the pessimistic side.
+        Both bounds, computed again; if ``exact``, rounded to the pessimistic side (units of what
+        is bounded). They can be read as ``margin`` and ``margin_bound``, and as ``norm`` and
+        ``norm_bound``: a margin is one over a norm.
     reading : {"margin", "norm"}
-        What they are bounds on: the best margin (margin units: those of ``certificate_.of``) or,
-        of a regressor, the least norm (units of y over those of X).
+        What they are bounds on: the best margin or, of a regressor, the least norm.
     violation : float
         Of a regressor: largest distance of a prediction from its interval (units of y).
     excess : float
@@ -53,8 +54,6 @@ class CertificateCheck(Bounds):
         Whether all claims hold, the excess being at most ``rtol``.
     reason : str
         What is wrong, or an empty string.
-    margin, margin_bound, norm, norm_bound : float
-        Both bounds, read as margins, and as norms: a margin is one over a norm.
 
     Examples
     --------
