@@ -1,12 +1,12 @@
 """Caps on the weights of examples of many classes: the hinge loss and ``nu``."""
 
 import warnings
-from dataclasses import replace
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
 from helpers.battery import over_seeds
+from helpers.claiming import changed
 from helpers.pairwise import pairwise
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -41,9 +41,9 @@ def assert_tampering_is_refused(clf, X, y):
     heavy = np.argsort(-q.sum(axis=1))[:3]
     q[heavy] *= 3.0  # above the cap of an example, though no row is above it alone
     for claim in (
-        replace(true, margin=true.margin * 1.001),
-        replace(true, margin_bound=true.margin_bound * 0.999),
-        replace(true, weights=sp.csr_array(q / q.sum())),
+        changed(true, margin=true.margin * 1.001),
+        changed(true, margin_bound=true.margin_bound * 0.999),
+        changed(true, weights=sp.csr_array(q / q.sum())),
     ):
         clf.certificate_ = claim
         assert not check_certificate(clf, X, y)

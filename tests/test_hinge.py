@@ -1,13 +1,12 @@
 """The hinge loss: SVC's problem, solved with a certificate."""
 
 import warnings
-from dataclasses import replace
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
 from helpers.battery import over_seeds
-from helpers.claiming import claim
+from helpers.claiming import changed, claim
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.svm import SVC, LinearSVC
@@ -94,8 +93,8 @@ def test_false_claims_are_refused():
     true = clf.certificate_
     assert check_certificate(clf, X, y)
     for false in (
-        replace(true, margin=true.margin * 1.001),
-        replace(true, margin_bound=true.margin_bound * 0.999),
+        changed(true, margin=true.margin * 1.001),
+        changed(true, margin_bound=true.margin_bound * 0.999),
     ):
         claim(clf, false)
         assert not check_certificate(clf, X, y)

@@ -239,7 +239,7 @@ def test_texts_name_the_rows(params, rows):
     X, y = np.array([[3.0, 4.0], [3.0, 4.0], [0.0, 1.0], [1.0, 0.0]]), [0, 1, 0, 1]
     claim = fit(PerceptronVonNeumann(**params), X, y).certificate_
     assert f"best margin{rows} <=" in str(claim)
-    undecided = replace(claim, separable=None)
+    undecided = replace(claim, feasible=None)
     assert f"no predictor has a margin{rows} above" in undecided.outcome(100, 1e-3)
 
 

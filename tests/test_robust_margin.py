@@ -1,13 +1,12 @@
 """``nu``: the mean of the worst margins of a share of the examples, two classes."""
 
 import pickle
-from dataclasses import replace
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
 from helpers.battery import over_seeds
-from helpers.claiming import claim
+from helpers.claiming import changed, claim
 from helpers.estimators import fit
 from helpers.pairwise import pairwise
 from hypothesis import example, given, settings
@@ -364,11 +363,11 @@ def test_false_claims_are_refused():
     for label in (1, -1):  # stays balanced, but two rows weigh more
         q[np.flatnonzero(y == label)[np.argmax(q[y == label])]] += 0.05
     for false in (
-        replace(true, margin=true.margin * 1.001),
-        replace(true, margin_bound=true.margin_bound * 0.999),
-        replace(true, weights=sp.csr_array((q / q.sum())[:, None])),
-        replace(true, separable=True),
-        replace(true, nu=None),
+        changed(true, margin=true.margin * 1.001),
+        changed(true, margin_bound=true.margin_bound * 0.999),
+        changed(true, weights=sp.csr_array((q / q.sum())[:, None])),
+        changed(true, separable=True),
+        changed(true, nu=None),
     ):
         claim(clf, false)
         assert not check_certificate(clf, X, y)
