@@ -51,7 +51,7 @@ sphinx_gallery_conf = {
 html_theme = "pydata_sphinx_theme"
 html_title = "marginsvm"
 html_theme_options = {
-    "navbar_end": [],
+    "navbar_end": ["theme-switcher"],
     "navbar_persistent": ["search-button"],
     "header_links_before_dropdown": 5,
     "secondary_sidebar_items": ["page-toc"],
@@ -60,7 +60,7 @@ html_theme_options = {
     "footer_end": [],
     "show_toc_level": 2,
 }
-html_context = {"default_mode": "light"}
+html_context = {"default_mode": "auto"}
 html_show_sourcelink = False
 html_static_path = ["_static"]
 html_css_files = ["site.css"]

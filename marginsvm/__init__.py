@@ -3,6 +3,7 @@
 import warnings
 from typing import Any
 
+from marginsvm._show_versions import show_versions
 from marginsvm._version import __version__ as __version__
 from marginsvm.algorithms.accelerated import AcceleratedPerceptron
 from marginsvm.algorithms.adaptive_sampling import AdaptiveSamplingKernelClassifier
@@ -71,6 +72,7 @@ __all__ = [
     "check_separability_proof",
     "margin_path",
     "reference_margin",
+    "show_versions",
     "theory_draws",
 ]
 

@@ -26,6 +26,7 @@ ROOMS = [
     ["rows"],
     ["schedules", "kernels"],
     ["_cached", "_rounding", "_compiling", "_few_unknowns"],
+    ["_show_versions"],
     ["_typing", "_version"],
 ]
 WINDOWS = {
