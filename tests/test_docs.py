@@ -119,7 +119,7 @@ def missing_of(function):
         yield "a summary"
     if names(doc["Parameters"]) != [p for p in parameters(function) if p != "self"]:
         yield "its parameters"
-    if not doc["Returns"]:
+    if not doc["Returns"] and inspect.signature(function).return_annotation != "None":
         yield "what it gives"
     if re.search(r"^ +raise ", inspect.getsource(function), re.M) and not doc["Raises"]:
         yield "what it raises"
