@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import scipy.sparse as sp
 
@@ -41,6 +41,8 @@ class Answer:
     direction : Direction or None
     coefficients : tuple of Coefficient
     overlap_weights : csr_array or None
+    comparisons : Comparisons or None
+        Of families whose rows are pairs of subjects.
     """
 
     kind: str
@@ -50,6 +52,7 @@ class Answer:
     coefficients: tuple[Coefficient, ...]
     overlap_weights: sp.csr_array | None
     reason: str = ""
+    comparisons: Any = None
 
 
 def kind_of(separated: Array) -> str:

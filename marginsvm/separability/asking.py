@@ -32,6 +32,9 @@ def check_separability(
     fit_intercept: bool = True,
     sample_weight: Any = None,
     offset: Any = None,
+    strata: Any = None,
+    entry: Any = None,
+    groups: Any = None,
     feature_names: Any = None,
     epsilon: float | str = "deprecated",
     max_iter: int = 200,
@@ -50,8 +53,11 @@ def check_separability(
         The examples or, if ``kernel="precomputed"``, the kernel matrix, which is taken as it is.
     y : array-like of shape (n_samples,) or (n_samples, 2)
         Class labels; or counts of successes and failures, as two columns; or counts
-        (``family="poisson"`` or ``"negative_binomial"``).
-    family : {"binomial", "multinomial", "poisson", "negative_binomial"}, default=None
+        (``family="poisson"`` or ``"negative_binomial"``). Cox: time and event (1 or 0), or a
+        structured array of both, as of scikit-survival. Conditional: 1 for alternatives that were
+        chosen, and 0 for the others.
+    family : {"binomial", "multinomial", "poisson", "negative_binomial", "cox", "conditional"}, \
+            default=None
         The regression. None: binomial for two classes and for two columns of counts, and
         multinomial for more classes, which have a linear score each.
     kernel : str or callable, default="linear"
@@ -64,6 +70,12 @@ def check_separability(
         Examples of weight 0 are left out. Other weights change nothing.
     offset : array-like of shape (n_samples,), default=None
         Of the linear predictor, which may have one (exposures of counts): it changes nothing.
+    strata : array-like of shape (n_samples,) or (n_samples, n_strata), default=None
+        Cox: labels of strata, of one kind or several.
+    entry : array-like of shape (n_samples,), default=None
+        Cox: times from which on examples are at risk (late entry, or the beginning of a period).
+    groups : array-like of shape (n_samples,), default=None
+        Conditional: the group that an alternative is of.
     feature_names : sequence of str, default=None
         Names in the report. None: those of the columns of X, or x0, x1, and so on.
     epsilon : float
@@ -139,7 +151,7 @@ def check_separability(
     validate_parameter_constraints(
         _CONSTRAINTS, {"fit_intercept": fit_intercept, "max_iter": max_iter}, "check_separability"
     )
-    more = {"offset": offset}
+    more = {"offset": offset, "strata": strata, "entry": entry, "groups": groups}
     asked = question(X, y, family, fit_intercept, sample_weight, feature_names, more)
     asked = replace(asked, kernel=kernel, max_iter=max_iter)
     if kernel != "linear":

@@ -83,6 +83,8 @@ class Family:
         Whether it may have an intercept.
     noun : str
         What an example is called.
+    perfect : str
+        What separated examples are.
     partly : str
         What is known of examples of which some rows are separated.
     """
@@ -92,6 +94,7 @@ class Family:
     takes: tuple[str, ...] = ("offset",)
     intercept: bool = True
     noun: str = "examples"
+    perfect: str = "are predicted perfectly"
     partly: str = ""
 
     def read(self, X: Any, y: Any, more: dict[str, Any]) -> tuple[Any, Any, dict[str, Any]]:

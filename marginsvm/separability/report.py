@@ -15,6 +15,7 @@ from marginsvm._typing import Array
 from marginsvm.certify.certificate import at_least, at_most
 from marginsvm.separability.answer import COMPLETE, OVERLAP, QUASI, UNDECIDED, Direction
 from marginsvm.separability.coefficients import EITHER, FINITE, UNIDENTIFIED, Coefficient
+from marginsvm.separability.compared import Comparisons
 from marginsvm.separability.families import FAMILIES
 from marginsvm.separability.family import Family
 
@@ -56,7 +57,7 @@ class Separability:
         sign; among more than 300, also one whose sign no single example determines) or ``not
         identified`` (its column is a combination of those before it). More than two classes:
         against the first class.
-    family : {"binomial", "multinomial", "poisson", "negative_binomial"}
+    family : str
     fit_intercept : bool
         As asked.
     used : ndarray of shape (n_samples,), bool
@@ -74,6 +75,9 @@ class Separability:
         rounding, positive on so many that all rows that are not separated are combinations of
         these. For examples that must be fitted exactly (counts that are neither 0 nor all
         trials) they have any sign. None if separation is complete.
+    comparisons : Comparisons or None
+        Cox's regression and choices: the pairs on which the proofs rest, and who is strictly
+        ahead of whom.
     more : mapping
         Further arguments that were given, such as an offset.
     fit : callable or None
@@ -104,6 +108,7 @@ class Separability:
     intercept: Array | None = None
     weights: sp.csr_array | None = None
     overlap_weights: sp.csr_array | None = None
+    comparisons: Comparisons | None = None
     more: Mapping[str, Any] = field(default_factory=dict)
     fit: Callable[[], Any] | None = None
 
@@ -134,7 +139,8 @@ class Separability:
         """Examples that are predicted perfectly as the estimate goes to infinity: a mask.
 
         All of their rows are separated. False for examples that must be fitted exactly, and for
-        those of weight 0.
+        those of weight 0. Cox's regression, and choices: those whose event, or choice, rules out
+        some others at risk, or alternatives (``comparisons.beaten_by``).
         """
         return self._family.separated(self.separated_rows)
 
@@ -160,7 +166,7 @@ class Separability:
             ``rows`` and ``columns`` of X: fit ``X[rows][:, columns]``. The coefficients that the
             report calls finite are the same there. Multinomial: the classes that are still
             possible for each example, whose probabilities alone are to sum to 1; all features
-            stay.
+            stay. Cox's regression: ``strata``, to be fitted with all examples, and ``columns``.
 
         Raises
         ------
@@ -238,7 +244,7 @@ class Separability:
         perfect = np.flatnonzero(self.separated)
         partly = int(self.separated_rows.any(axis=1).sum()) - len(perfect)
         n, noun = len(self.separated), self._family.noun
-        text = f"{len(perfect)} of {n} {noun} are predicted perfectly"
+        text = f"{len(perfect)} of {n} {noun} {self._family.perfect}"
         if len(perfect):
             more = ", ..." if len(perfect) > _LISTED else ""
             text += f" ({', '.join(map(str, perfect[:_LISTED]))}{more})"

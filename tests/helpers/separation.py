@@ -66,7 +66,11 @@ def rank(rows):
 
 def truth(X, y, **options):
     """Kind, which rows are separated, and the status of every coefficient."""
-    rows = conditions(X, y, **options)
+    return truth_of(conditions(X, y, **options))
+
+
+def truth_of(rows):
+    """The same of conditions."""
     A = [row for row, *_ in rows]
     d = len(A[0])
     kept = []

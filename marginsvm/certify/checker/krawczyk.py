@@ -33,7 +33,7 @@ def independent_first(A: NDArray) -> tuple[NDArray, int]:
     return order, int(np.count_nonzero(pivots > _DEPENDENT * pivots[:1]))
 
 
-def positive_solution_is_near(A: NDArray, q: NDArray) -> bool:
+def positive_solution_is_near(A: NDArray, q: NDArray, rounding: float = 0.0) -> bool:
     """Whether positive weights that solve ``A q* = 0`` exactly are proved to exist near q.
 
     Only the first weights change, as many as there are equations. Let B be their columns, and R
@@ -47,6 +47,8 @@ def positive_solution_is_near(A: NDArray, q: NDArray) -> bool:
         At least as many columns as rows, the first ones independent.
     q : ndarray of shape (n_weights,)
         Positive weights.
+    rounding : float
+        Relative error that the numbers of A may have.
 
     Returns
     -------
@@ -62,10 +64,11 @@ def positive_solution_is_near(A: NDArray, q: NDArray) -> bool:
     R_abs = np.abs(R)
     sum_error = _SAFETY * _UNIT_ROUNDOFF * (rank + 4)  # of a sum of rank terms, in any order
     defect = np.abs(np.eye(rank) - R @ B).sum(axis=1)
-    defect += sum_error * (1.0 + R_abs @ np.abs(B).sum(axis=1))
+    defect += (sum_error + rounding) * (1.0 + R_abs @ np.abs(B).sum(axis=1))
     wide = np.longdouble
     residual = np.asarray(A.astype(wide) @ q.astype(wide))
-    residual_error = float(np.finfo(wide).eps) * (len(q) + 4) * (np.abs(A) @ q)
+    of_sums = float(np.finfo(wide).eps) * (len(q) + 4)
+    residual_error = (of_sums + rounding) * _SAFETY * (np.abs(A) @ q)
     residual_bound = np.abs(residual).astype(np.float64) * (1.0 + 2.0 * _UNIT_ROUNDOFF)
     residual_bound += residual_error
     change = np.abs(R @ residual.astype(np.float64))

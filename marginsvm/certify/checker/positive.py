@@ -31,10 +31,11 @@ def direction_is_positive(A: NDArray, face: Face, w: NDArray) -> bool:
     return all(dot(as_integers(A[i]), direction) > 0 for i in unclear)
 
 
-def overlap_in_all_directions(A: NDArray, q: NDArray) -> bool:
+def overlap_in_all_directions(A: NDArray, q: NDArray, rounding: float = 0.0) -> bool:
     """Whether floats prove that positive weights near q balance rows that span the space.
 
-    So no row is positive in any direction, and no column is a combination of others.
+    So no row is positive in any direction, and no column is a combination of others. The numbers
+    of A may have a relative error.
     """
     A, q = A[q > 0.0], q[q > 0.0]
     top = np.abs(A).max(axis=0, initial=0.0)
@@ -46,7 +47,7 @@ def overlap_in_all_directions(A: NDArray, q: NDArray) -> bool:
         if not np.array_equal(np.ldexp(M, units), A.T):
             return False
     order, rank = independent_first(M * q)
-    return rank == len(M) and positive_solution_is_near(M[:, order], q[order])
+    return rank == len(M) and positive_solution_is_near(M[:, order], q[order], rounding)
 
 
 def sign_of_entry(face: Face, w: NDArray, j: int) -> int:

@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from marginsvm.certify.checker.comparisons import FAMILIES as COMPARED
+from marginsvm.certify.checker.comparisons import flaw_of_comparisons
 from marginsvm.certify.checker.conditions import conditions_of, direction_of
 from marginsvm.certify.checker.separation import flaw_in_floats, flaw_in_integers, flaw_of_signs
 
@@ -111,6 +113,9 @@ def check_separability_proof(
         raise ValueError(
             "the report is undecided or of a kernel, and claims nothing that could be checked here"
         )
+    if report.family in COMPARED:
+        flaw, exact = flaw_of_comparisons(report, X, y, sample_weight, exact)
+        return SeparabilityCheck(not flaw, flaw, exact)
     A, equality, example, column = conditions_of(report, X, y, sample_weight)
     separated = report.separated_rows[example, column]
     status = np.array([c.status for c in report.coefficients])

@@ -17,6 +17,7 @@ from scipy.linalg import cho_factor, cho_solve
 from scipy.optimize import nnls
 
 from marginsvm.certify.checker.coordinates import coordinates, null_space, power_of_two, row_lengths
+from marginsvm.certify.checker.elimination import Integers
 from marginsvm.certify.checker.face import Face
 from marginsvm.certify.checker.partition import partition
 from marginsvm.certify.checker.positive import (
@@ -149,6 +150,7 @@ class Signs:
 
     def __init__(self, cone: Cone, A: NDArray, separated: NDArray, face: Face | None) -> None:
         self._cone, self._A, self._separated, self._face = cone, A, separated, face
+        self.witnesses: list[Integers] = []  # directions that show coefficients of either sign
 
     def of(self, columns: NDArray) -> list[int | None]:
         """1 or -1 if a coefficient has this sign in the whole cone; 0: either; None: unknown."""
@@ -168,7 +170,8 @@ class Signs:
         unit = unit / np.sqrt(unit @ unit)
         here = self._sign_at(j, z)
         if here and self._sign_at(j, other) == -here:
-            return 0
+            return self._either(z, other)
+        seen = z
         for sign in (here,) if here else (1, -1):
             q, v = self._cone.never_falls(sign * unit)
             if q is not None and self._is_combination(j, sign, q):
@@ -176,9 +179,16 @@ class Signs:
             if v is not None:
                 there = self._sign_at(j, v)
                 if here and there == -here:
-                    return 0
-                here = here or there
+                    return self._either(seen, v)
+                here, seen = (here, seen) if here else (there, v)
         return self._by_simplex(j)
+
+    def _either(self, *directions: NDArray) -> int:
+        if self._face is not None:
+            for z in directions:
+                w = self._cone.face @ z / self._cone.units
+                self.witnesses.append(self._face.direction(w))
+        return 0
 
     def _by_simplex(self, j: int) -> int | None:
         """The sign of a coefficient of a small design, without rounding."""
@@ -186,12 +196,15 @@ class Signs:
             return None
         basis = self._face.basis
         rows = np.concatenate([self._A[self._separated], basis, -basis])
+        shown = []
         for sign in (1.0, -1.0):
             answer = combination(rows, sign * np.eye(1, rows.shape[1], j)[0])
             if answer is None:
                 return None
-            if answer.weights is not None:
+            if answer.weights is not None or answer.direction is None:
                 return int(sign)
+            shown.append(answer.direction)
+        self.witnesses += shown
         return 0
 
     def _sign_at(self, j: int, z: NDArray) -> int:

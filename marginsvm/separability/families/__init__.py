@@ -6,12 +6,16 @@ from typing import Any
 
 import numpy as np
 
+from marginsvm.separability.families.comparisons import CONDITIONAL, COX
 from marginsvm.separability.families.counts import NEGATIVE_BINOMIAL, POISSON
 from marginsvm.separability.families.labels import BINOMIAL, MULTINOMIAL, are_trials
 from marginsvm.separability.family import Family
 from marginsvm.separability.reading import labels
 
-FAMILIES = {family.name: family for family in (BINOMIAL, MULTINOMIAL, POISSON, NEGATIVE_BINOMIAL)}
+FAMILIES = {
+    family.name: family
+    for family in (BINOMIAL, MULTINOMIAL, POISSON, NEGATIVE_BINOMIAL, COX, CONDITIONAL)
+}
 
 
 def family_of(name: str | None, y: Any) -> Family:

@@ -1,0 +1,102 @@
+"""Random small problems of comparisons, all of whose pairs are written out in rationals."""
+
+import time
+from fractions import Fraction
+
+import numpy as np
+import scipy.sparse as sp
+
+from helpers.separation import truth_of
+from helpers.separation_cases import in_other_units
+from marginsvm import check_separability, check_separability_proof
+
+
+def pairs_of(family, y, more):
+    """Winners and rivals, by the definition."""
+    n = len(y)
+    if family == "conditional":
+        groups = more["groups"]
+        return [
+            (i, j)
+            for i in range(n)
+            for j in range(n)
+            if groups[i] == groups[j] and y[i] == 1 and y[j] == 0
+        ]
+    strata, entry = more.get("strata", [0] * n), more.get("entry", [-np.inf] * n)
+    return [
+        (i, j)
+        for i in range(n)
+        for j in range(n)
+        if y[i][1] == 1 and i != j and strata[i] == strata[j] and entry[j] < y[i][0] <= y[j][0]
+    ]
+
+
+def conditions_of_pairs(X, pairs):
+    X = [[Fraction(v) for v in map(float, x)] for x in X]
+    rows = [[a - b for a, b in zip(X[i], X[j], strict=True)] for i, j in pairs]
+    return [(row, False, i, j) for row, (i, j) in zip(rows, pairs, strict=True)]
+
+
+def expected(X, pairs):
+    """Kind, separated pairs and statuses."""
+    if not pairs:
+        return "overlap", [], ["not identified"] * len(X[0])
+    return truth_of(conditions_of_pairs(X, pairs))
+
+
+def problem(seed):
+    """X, y, family, further arguments, and weights or None; all numbers of X are exact."""
+    rng = np.random.default_rng([seed, 31])
+    family = ("cox", "conditional")[seed % 2]
+    n, d, high = (int(rng.integers(*ends)) for ends in ((3, 9), (1, 4), (1, 4)))
+    X = rng.integers(-high, high + 1, (n, d)).astype(float)
+    score = X @ rng.standard_normal(d) + rng.choice([0.0, 0.3, 3.0]) * rng.standard_normal(n)
+    more = {}
+    if family == "cox":
+        times = np.exp(-score) if rng.random() < 0.6 else rng.integers(1, 5, n)
+        if rng.random() < 0.5:
+            times = np.ceil(2 * times)
+        y = np.column_stack([times, rng.random(n) < rng.choice([0.4, 0.9])]).astype(float)
+        if rng.random() < 0.4:
+            more["strata"] = rng.integers(0, 3, n)
+        if rng.random() < 0.4:
+            more["entry"] = times * rng.choice([0.0, 0.3, 0.6, 0.9], n)
+    else:
+        more["groups"] = rng.integers(0, 3, n)
+        y = np.zeros(n)
+        for g in range(3):
+            some = np.flatnonzero(more["groups"] == g)
+            y[some[np.argsort(-score[some])][: rng.integers(0, 3)]] = 1
+    weight = rng.integers(0, 4, n).astype(float) if rng.random() < 0.2 else None
+    if weight is not None:
+        weight[0] = 1.0
+    return in_other_units(rng, X), y, family, more, weight
+
+
+def answer_of(seed):
+    """What is wrong or open, a word for each; with the seconds that the answer took."""
+    X, y, family, more, weight = problem(seed)
+    kept = np.flatnonzero(np.ones(len(X)) if weight is None else weight)
+    some = {name: values[kept] for name, values in more.items()}
+    pairs = pairs_of(family, y[kept].tolist(), some)
+    kind, where, statuses = expected(X[kept].tolist(), pairs)
+    where = {(int(kept[i]), int(kept[j])) for i, j in where}
+    given = sp.csr_array(X) if seed % 3 == 0 else X
+    begin = time.perf_counter()
+    report = check_separability(given, y, family=family, sample_weight=weight, **more)
+    seconds = time.perf_counter() - begin
+    if report.kind == "undecided" or report.reason:
+        return ["undecided"], report.reason, seconds
+    wrong = []
+    beaten = {(i, int(j)) for i in kept.tolist() for j in report.comparisons.beaten_by(i)}
+    if report.kind != kind:
+        wrong.append(f"kind {report.kind} for {kind}")
+    elif beaten != where or set(np.flatnonzero(report.separated)) != {i for i, _ in where}:
+        wrong.append("rows")
+    elif [c.status for c in report.coefficients] != statuses:
+        wrong.append(f"statuses {[c.status for c in report.coefficients]} for {statuses}")
+    else:
+        check = check_separability_proof(report, given, y, weight, exact=True)
+        if not check:
+            wrong.append(f"proof refused: {check.reason}")
+    return wrong, report.kind, seconds

@@ -1,0 +1,465 @@
+"""Cox's regression and choices: pairs of subjects, which are never written out."""
+
+from dataclasses import replace
+from fractions import Fraction
+from itertools import combinations
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+from helpers.comparison_cases import answer_of, pairs_of
+
+from marginsvm import check_separability, check_separability_proof
+from marginsvm.certify.checker.differences import Differences
+from marginsvm.certify.checker.ranks import ranks
+from marginsvm.certify.checker.risk_sets import RiskSets
+
+
+@pytest.mark.parametrize(
+    "block", [*range(3), *(pytest.param(i, marks=pytest.mark.slow) for i in range(3, 20))]
+)
+def test_every_answer_is_that_of_rationals(block):
+    answers = [answer_of(seed)[0] for seed in range(100 * block, 100 * block + 100)]
+    assert not [wrong for wrong in answers if wrong not in ([], ["undecided"])]
+    assert sum(wrong == ["undecided"] for wrong in answers) <= 1
+
+
+def statuses(report):
+    return [c.status for c in report.coefficients]
+
+
+def risk_sets(seed, n=40):
+    """Sets of a random problem, and its pairs by the definition."""
+    rng = np.random.default_rng(seed)
+    time = rng.integers(1, 12, n) + rng.choice([0.0, 0.5])
+    event, strata = rng.random(n) < 0.6, rng.integers(0, rng.integers(1, 4), n)
+    entry = time - rng.integers(1, 12, n) if seed % 2 else np.full(n, -np.inf)
+    y = np.column_stack([time, event])
+    pairs = pairs_of("cox", y.tolist(), {"strata": strata, "entry": entry})
+    return RiskSets.of_times(time, event, entry if seed % 2 else None, strata), pairs
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_risk_sets_are_those_of_the_definition(seed):
+    sets, pairs = risk_sets(seed)
+    every = np.arange(sets.n)
+    i, j = np.repeat(every, sets.n), np.tile(every, sets.n)
+    covered = sets.covers(i, j)
+    assert set(zip(i[covered].tolist(), j[covered].tolist(), strict=True)) == set(pairs)
+    some = sets.some(200, np.random.default_rng(seed))
+    assert len(some[0]) > 50
+    assert sets.covers(*some).all()
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_the_best_rivals_are_the_best(seed):
+    sets, pairs = risk_sets(seed)
+    rng = np.random.default_rng(seed)
+    first, second = rng.integers(0, 6, sets.n), rng.integers(0, 3, sets.n)
+    bad = {
+        (i, j)
+        for i, j in pairs
+        if first[j] > first[i] or (first[j] == first[i] and second[j] != second[i])
+    }
+    found = set(zip(*(side.tolist() for side in sets.exceptions(first, second)), strict=True))
+    assert found <= bad
+    worst = {i: max(first[j] for k, j in pairs if k == i) for i, _ in pairs}
+    here = {i for i, j in bad if first[j] == max(worst[i], first[i])}
+    assert {i for i, _ in found} == here == {i for i, _ in bad}
+
+
+def test_ranks_are_exact():
+    rng = np.random.default_rng(0)
+    X = rng.integers(-3, 4, (60, 3)) + rng.integers(-1, 2, (60, 3)) * 2.0**-60
+    X[:, 2] *= 2.0**40
+    X[::7] = X[1]
+    X[::5, 0] = 0.1
+    for v in ([1, 0, 0], [3, -7, 1], [10**30, -(10**30), 1], [0, 0, 0]):
+        scores = [sum(Fraction(x) * f for x, f in zip(row, v, strict=True)) for row in X.tolist()]
+        expected = [sorted(set(scores)).index(s) for s in scores]
+        np.testing.assert_array_equal(ranks(X, v), expected)
+        np.testing.assert_array_equal(ranks(sp.csr_array(X), v), expected)
+
+
+def test_differences_are_exact():
+    X = np.array([[0.1, 1.0, 1e16], [3.7, 2.0, 1.0], [0.45, 5.0, 3.0]])
+    rows = Differences.of(X, np.array([1, 2, 1]), np.array([0, 0, 2]))
+    assert rows.rounded.tolist() == [0, 2]
+    for k, (i, j) in enumerate([(1, 0), (2, 0), (1, 2)]):
+        parts = dict(zip([0, 2], rows.rest[k], strict=True))
+        for c in range(3):
+            exact = Fraction(X[i, c]) - Fraction(X[j, c])
+            assert Fraction(rows.A[k, c]) + Fraction(parts.get(c, 0.0)) == exact
+    out = rows.written_out()
+    assert out.shape == (5, 5)
+    w = np.array([2.0, 2.0, 3.0, 5.0, 5.0])
+    np.testing.assert_array_equal(out[3:] @ w, 0.0)
+
+
+def survival(seed, n=120, d=4):
+    """Times with ties, strata and late entries; a mark that nobody with an event has."""
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, d))
+    X[:, -1] = rng.integers(-2, 3, n)
+    time = np.ceil(8 * rng.exponential(np.exp(-0.5 * X[:, 0]))) if seed % 2 else rng.random(n)
+    event = rng.random(n) < 0.7
+    X[:, 1] = rng.random(n) < 0.1
+    event[X[:, 1] > 0] = False
+    more = {}
+    if seed % 3:
+        more["strata"] = rng.integers(0, 2, n)
+    if seed % 4 > 1:
+        more["entry"] = time * rng.choice([0.0, 0.5], n)
+    return X, np.column_stack([time, event]), more
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_all_pairs_at_once_say_the_same(seed):
+    """Rows of all pairs are those of a logistic regression without an intercept."""
+    X, y, more = survival(seed)
+    report = check_separability(X, y, family="cox", **more)
+    pairs = np.array(pairs_of("cox", y.tolist(), more))
+    A = X[pairs[:, 0]] - X[pairs[:, 1]]
+    both, labels = np.concatenate([A, -A]), np.repeat([1, 0], len(A))
+    other = check_separability(both, labels, fit_intercept=False)
+    assert (report.kind, statuses(report)) == (other.kind, statuses(other))
+    beaten = {(i, int(j)) for i in range(len(X)) for j in report.comparisons.beaten_by(i)}
+    separated = other.separated[: len(A)]
+    assert beaten == set(map(tuple, pairs[separated].tolist()))
+    assert report.kind == "quasi-complete"
+    assert check_separability_proof(report, X, y)
+    assert check_separability_proof(report, X, y, exact=True)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_what_changes_nothing(seed):
+    X, y, more = survival(seed)
+    report = check_separability(X, y, family="cox", **more)
+
+    def same(X, y, **more):
+        other = check_separability(X, y, family="cox", **more)
+        assert (other.kind, statuses(other)) == (report.kind, statuses(report))
+        np.testing.assert_array_equal(other.separated[-len(report.separated) :], report.separated)
+        return other
+
+    same(sp.csr_array(X), y, **more)
+    same(X * 2.0 ** np.array([40, -40, 0, 3]) + [0, 2.0**-30, 0, 1e7], y, **more)
+    same(X, y, **more | {"offset": np.ones(len(y))})
+    later = {"entry": np.exp(more["entry"])} if "entry" in more else {}
+    same(X, np.column_stack([np.exp(y[:, 0]), y[:, 1]]), **more | later)
+    named = {"names": ["died", "time"], "formats": [bool, float]}
+    table = np.zeros(len(y), dtype=named)
+    table["died"], table["time"] = y[:, 1] > 0, y[:, 0]
+    same(X, table, **more)
+    same(X, pd.DataFrame(y, columns=["time", "event"]), **more)
+    strata = more.get("strata", np.zeros(len(y), int))
+    words = np.array(["one", "two"])[strata]
+    same(X, y, **more | {"strata": np.column_stack([words, words])})
+    same(X, y, **{"entry": np.zeros(len(y))} | more)
+    twice = {name: np.concatenate([v[:5], v]) for name, v in more.items()}
+    weight = np.r_[np.zeros(5), np.ones(len(y))]
+    doubled = same(np.r_[X[:5] + 9, X], np.r_[y[:5], y], sample_weight=weight, **twice)
+    assert not doubled.separated[:5].any()
+
+
+def choices(seed, n_groups=25, size=5):
+    """Alternatives of which one or more are chosen; one feature that no chosen one has."""
+    rng = np.random.default_rng(seed)
+    groups = np.repeat(np.arange(n_groups), size)
+    X = rng.integers(-2, 3, (len(groups), 3)).astype(float)
+    y = np.zeros(len(groups))
+    for g in range(n_groups):
+        m = int(rng.integers(0, size + 1)) if g < 3 else int(rng.integers(1, 1 + 2))
+        y[rng.choice(np.flatnonzero(groups == g), m, replace=False)] = 1
+    X[:, 1] = (rng.random(len(groups)) < 0.2) & (y == 0)
+    return X, y, groups
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_choices_of_one_are_cox_models_of_one_event(seed):
+    X, y, groups = choices(seed)
+    one = np.flatnonzero(np.bincount(groups, y) == 1)
+    some = np.isin(groups, one)
+    X, y, groups = X[some], y[some], groups[some]
+    report = check_separability(X, y, family="conditional", groups=groups)
+    times = np.column_stack([2 - y, y])
+    cox = check_separability(X, times, family="cox", strata=groups)
+    assert (report.kind, statuses(report)) == (cox.kind, statuses(cox))
+    np.testing.assert_array_equal(report.separated, cox.separated)
+    assert statuses(report) == ["finite", "-inf", "finite"]
+    assert check_separability_proof(report, X, y, exact=True)
+
+
+def test_groups_with_none_or_all_chosen_do_not_count():
+    X, y, groups = choices(0)
+    report = check_separability(X, y, family="conditional", groups=groups)
+    share = np.bincount(groups, y)[groups]
+    counts = (share > 0) & (share < 5)
+    assert not counts.all()
+    rest = check_separability(X[counts], y[counts], family="conditional", groups=groups[counts])
+    assert (report.kind, statuses(report)) == (rest.kind, statuses(rest))
+    np.testing.assert_array_equal(report.separated[counts], rest.separated)
+    assert not report.separated[~counts].any()
+    kept = report.remainder(X).rows
+    assert not kept[~counts].any()
+    np.testing.assert_array_equal(kept[counts], rest.remainder(X[counts]).rows)
+
+
+RIDGES = 1e-5, 1e-7, 1e-9
+
+
+def newton(terms, d, ridge):
+    """Maximise a sum of log(softmax): terms are tables of alternatives, of which the first wins."""
+    w = np.zeros(d)
+
+    def loss(w):
+        total = ridge / 2 * (w @ w)
+        for Z in terms:
+            s = Z @ w
+            total += s.max() + np.log(np.exp(s - s.max()).sum()) - s[0]
+        return total
+
+    for _ in range(200):
+        slope, H = ridge * w, ridge * np.eye(d)
+        for Z in terms:
+            p = np.exp(Z @ w - (Z @ w).max())
+            p /= p.sum()
+            mean = p @ Z
+            slope = slope + mean - Z[0]
+            H += (Z * p[:, None]).T @ Z - np.outer(mean, mean)
+        step, t, now = np.linalg.solve(H, slope), 1.0, loss(w)
+        while loss(w - t * step) > now + 1e-13 * abs(now) and t > 1e-10:
+            t /= 2
+        w = w - t * step
+        if np.abs(t * step).max() < 1e-11:
+            break
+    return w
+
+
+def terms_of_cox(X, y, strata, entry):
+    """Breslow's likelihood."""
+    out = []
+    for i in np.flatnonzero(y[:, 1]):
+        t = y[i, 0]
+        risk = (entry < t) & (t <= y[:, 0]) & (strata == strata[i])
+        risk[i] = False
+        out.append(np.concatenate([X[[i]], X[risk]]))
+    return out
+
+
+def terms_of_choices(X, y, groups):
+    """One of all sets of as many alternatives as were chosen."""
+    out = []
+    for g in np.unique(groups):
+        some = np.flatnonzero(groups == g)
+        chosen = tuple(some[y[some] > 0])
+        sets = [chosen, *(c for c in combinations(some, len(chosen)) if c != chosen)]
+        out.append(np.array([X[list(c)].sum(axis=0) for c in sets]))
+    return out
+
+
+def assert_limit(report, whole, rest, columns, d):
+    """The finite coefficients of the penalty path tend to those of the remainder."""
+    finite = [j for j, status in enumerate(statuses(report)) if status == "finite"]
+    assert finite
+    assert len(finite) < d
+    at = {j: k for k, j in enumerate(columns)}
+    limit = newton(rest, len(columns), 0.0)[[at[j] for j in finite]]
+    away = [np.abs(newton(whole, d, ridge)[finite] - limit).max() for ridge in RIDGES]
+    assert away[-1] < 1e-4
+    assert away[-1] <= away[0] + 1e-6
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_the_remainder_of_cox(seed):
+    """Groups of which some have no event, or all of theirs before the others."""
+    rng = np.random.default_rng(seed)
+    n = 90
+    group = rng.integers(0, 4, n)
+    X = np.column_stack([np.eye(4)[group][:, 1:], rng.integers(-2, 3, n), rng.random(n) < 0.4])
+    time = rng.exponential(np.exp(-0.4 * X[:, -2]))
+    if seed % 2:
+        time = np.ceil(4 * time)
+    event = rng.random(n) < 0.8
+    if seed % 3:
+        event[group == 1] = False
+    if seed % 3 < 2:
+        time[group > 1] += 100.0  # everybody of groups 0 and 1 is done by then
+    strata = rng.integers(0, 2, n) if seed % 4 < 2 else np.zeros(n, int)
+    entry = time * rng.choice([0.0, 0.5], n) if seed % 5 < 2 else np.full(n, -1.0)
+    y = np.column_stack([time, event])
+    report = check_separability(X, y, family="cox", strata=strata, entry=entry)
+    new, columns = report.remainder(X)
+    whole, rest = terms_of_cox(X, y, strata, entry), terms_of_cox(X[:, columns], y, new, entry)
+    assert_limit(report, whole, rest, columns, X.shape[1])
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_the_remainder_of_choices(seed):
+    X, y, groups = choices(seed)
+    report = check_separability(X, y, family="conditional", groups=groups)
+    rows, columns = report.remainder(X)
+    rest = terms_of_choices(X[rows][:, columns], y[rows], groups[rows])
+    assert_limit(report, terms_of_choices(X, y, groups), rest, columns, X.shape[1])
+
+
+def test_two_groups_one_after_the_other():
+    """The rest is not a fit to one of the groups, nor one to all without the infinite column."""
+    rng = np.random.default_rng(5)
+    late, x = np.repeat([0.0, 1.0], 40), rng.standard_normal(80).round(1)
+    time = rng.exponential(np.exp(-0.3 * x)) + 50 * late
+    X, y = np.column_stack([late, x]), np.column_stack([time, np.ones(80)])
+    report = check_separability(X, y, family="cox")
+    assert statuses(report) == ["-inf", "finite"]
+    new, columns = report.remainder(X)
+    np.testing.assert_array_equal(new == new[0], late == 0)
+    assert columns.tolist() == [1]
+    early = np.full(80, -1.0)
+    limit = newton(terms_of_cox(X[:, 1:], y, new, early), 1, 0.0)[0]
+    zero = np.zeros(80)
+    path = newton(terms_of_cox(X, y, zero, early), 2, 1e-9)[1]
+    without = newton(terms_of_cox(X[:, 1:], y, zero, early), 1, 0.0)[0]
+    assert abs(path - limit) < 1e-4
+    assert abs(without - limit) > 1e-2
+
+
+def test_an_event_of_nobody_else_says_nothing():
+    X = np.array([[1.0], [2.0], [2.0]])
+    report = check_separability(X, [[1.0, 1], [0.5, 0], [0.5, 0]], family="cox")
+    assert (report.kind, statuses(report)) == ("overlap", ["not identified"])
+    assert report.remainder(X).columns.tolist() == []
+    report = check_separability(X, [0, 0, 0], family="conditional", groups=[0, 0, 1])
+    assert (report.kind, statuses(report)) == ("overlap", ["not identified"])
+    assert check_separability_proof(report, X, [0, 0, 0], exact=True)
+
+
+def test_decimals_that_differences_round():
+    """0.1 + 0.2 is not 0.3: rows are those of the floats."""
+    x = np.array([0.1, 0.2, 0.3, 0.7, 1.1, 2.2, 3.3])
+    X, y = np.column_stack([x, x**2]), np.column_stack([x, np.ones(7)])
+    report = check_separability(X, y, family="cox")
+    assert report.kind == "complete"
+    assert check_separability_proof(report, X, y, exact=True)
+    rng = np.random.default_rng(0)
+    Z = rng.standard_normal((200, 6)).round(2)
+    Z[:, 2] = np.arange(200) < 9
+    y = np.column_stack([rng.random(200), np.arange(200) >= 9])
+    report = check_separability(Z, y, family="cox")
+    assert (report.kind, report.reason, statuses(report)[2]) == ("quasi-complete", "", "-inf")
+    assert check_separability_proof(report, Z, y, exact=True)
+
+
+LIES = {
+    "kind": lambda r: replace(r, kind="overlap"),
+    "statuses": lambda r: replace(
+        r, coefficients=tuple(c._replace(status="finite") for c in r.coefficients)
+    ),
+    "sign": lambda r: replace(
+        r, coefficients=tuple(c._replace(status=c.status.replace("-", "+")) for c in r.coefficients)
+    ),
+    "rows": lambda r: replace(r, separated_rows=~r.separated_rows),
+    "direction": lambda r: replace(r, direction=r.direction._replace(coef=-r.direction.coef)),
+    "levels": lambda r: replace(
+        r, comparisons=replace(r.comparisons, levels=np.arange(len(r.comparisons.levels)))
+    ),
+    "pairs": lambda r: replace(
+        r,
+        comparisons=replace(r.comparisons, winner=r.comparisons.rival, rival=r.comparisons.winner),
+    ),
+    "weights": lambda r: replace(r, overlap_weights=r.overlap_weights * 0.0),
+}
+
+
+@pytest.mark.parametrize("lie", LIES)
+@pytest.mark.parametrize("exact", [False, True])
+def test_lies_are_refuted(lie, exact):
+    X, y, more = survival(2)
+    report = check_separability(X, y, family="cox", **more)
+    assert statuses(report) == ["finite", "-inf", "finite", "finite"]
+    assert check_separability_proof(report, X, y, exact=exact)
+    told = LIES[lie](report)
+    if lie == "sign" and not exact:  # signs take integers
+        return
+    check = check_separability_proof(told, X, y, exact=exact)
+    assert not check
+    assert check.reason
+
+
+def test_a_pair_that_was_not_needed_is_looked_at():
+    """A working set is not all pairs: the check finds one that forbids the direction."""
+    X, y, more = survival(1)
+    report = check_separability(X, y, family="cox", **more)
+    assert check_separability_proof(report, X, y, exact=True)
+    i = np.flatnonzero(y[:, 1])[0]
+    j = [j for k, j in pairs_of("cox", y.tolist(), more) if k == i]
+    used = set(report.comparisons.rival.tolist()) | set(report.comparisons.winner.tolist())
+    free = [int(k) for k in j if k not in used] or [
+        k for k in np.flatnonzero(y[:, 1] == 0).tolist() if k not in used
+    ]
+    assert free
+    other = X.copy()
+    other[free[0], 1] = -1.0
+    for exact in (False, True):
+        check = check_separability_proof(report, other, y, exact=exact)
+        assert not check
+        assert check.reason
+
+
+def test_more_subjects_than_pairs_that_are_needed():
+    """20,000 subjects: a mark that 10 have, none of them with an event."""
+    rng = np.random.default_rng(0)
+    n = 20_000
+    X = rng.standard_normal((n, 8))
+    X[:, 3] = np.isin(np.arange(n), rng.choice(n, 10, replace=False))
+    time = rng.exponential(np.exp(-X[:, 0]))
+    event = (rng.random(n) < 0.5) & (X[:, 3] == 0)
+    y = np.column_stack([time, event])
+    more = {"strata": rng.integers(0, 5, n), "entry": 0.9 * time * rng.random(n)}
+    report = check_separability(X, y, family="cox", **more)
+    assert (report.kind, report.reason) == ("quasi-complete", "")
+    assert [j for j, s in enumerate(statuses(report)) if s != "finite"] == [3]
+    assert len(report.comparisons.winner) < 2000
+    marked = np.flatnonzero(X[:, 3])
+    i = int(np.flatnonzero(report.separated)[0])
+    assert set(report.comparisons.beaten_by(i)) <= set(marked)
+    assert check_separability_proof(report, X, y, exact=True)
+    assert check_separability_proof(report, X, y)
+
+
+@pytest.mark.parametrize(
+    ("y", "more", "message"),
+    [
+        ([1, 2, 3], {}, "y must have two columns, time and event"),
+        ([[1, 2], [1, 0], [2, 1]], {}, "the second column of y, the events, must hold 1 and 0"),
+        ([[1, np.nan], [1, 0], [2, 1]], {}, "y contains NaN"),
+        ([[1, 1], [1, 0], [2, 1]], {"entry": [0, 1, 0]}, "entry must be before time.* example 1"),
+        ([[1, 1], [1, 0], [2, 1]], {"entry": [0, 0]}, "inconsistent numbers of samples"),
+        ([[1, 1], [1, 0], [2, 1]], {"strata": [0, 0]}, "strata must have 3 entries"),
+        ([[1, 1], [1, 0], [2, 1]], {"strata": [0, np.nan, 1]}, "strata contains NaN"),
+        ([[1, 1], [1, 0], [2, 1]], {"groups": [0, 0, 0]}, "groups is for family 'conditional'"),
+    ],
+)
+def test_bad_times_are_named(y, more, message):
+    with pytest.raises(ValueError, match=message):
+        check_separability([[0.0], [1.0], [2.0]], y, family="cox", **more)
+
+
+@pytest.mark.parametrize(
+    ("y", "more", "message"),
+    [
+        ([0, 1, 1], {}, "groups is missing"),
+        ([0, 1, 2], {"groups": [0, 0, 0]}, "y must hold 1 for alternatives that were chosen"),
+        ([0, 1, 1], {"groups": [0, 0]}, "groups must have 3 entries"),
+        ([0, 1, 1], {"groups": [0, 0, 0], "strata": [0, 0, 0]}, "strata is for family 'cox'"),
+    ],
+)
+def test_bad_choices_are_named(y, more, message):
+    with pytest.raises(ValueError, match=message):
+        check_separability([[0.0], [1.0], [2.0]], y, family="conditional", **more)
+
+
+def test_a_structured_array_of_other_fields_is_named():
+    y = np.zeros(3, dtype=[("time", float), ("entry", float)])
+    with pytest.raises(ValueError, match="two fields: an event"):
+        check_separability([[0.0], [1.0], [2.0]], y, family="cox")
