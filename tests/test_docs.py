@@ -2,6 +2,7 @@
 
 import inspect
 import re
+import tomllib
 from dataclasses import fields as dataclass_fields
 from dataclasses import is_dataclass
 from pathlib import Path
@@ -193,10 +194,19 @@ def test_tests_that_pages_name_are_there():
     assert not [(page.stem, path) for page, path in named if not (ROOT / path).is_file()]
 
 
-def test_the_readme_names_those_that_take_less_than_the_others():
-    text = (ROOT / "README.md").read_text()
-    text = text[text.index("All take `fit_intercept`") : text.index("All have `margin_`")]
+def test_the_page_of_algorithms_names_those_that_take_less_than_the_others():
+    text = (DOCS / "algorithms/index.rst").read_text()
+    text = text[text.index("All take ``fit_intercept``") : text.index("All have ``margin_``")]
     common = {"fit_intercept", "tol", "max_iter", "warm_start"}
     assert all(common <= set(parameters(cls)) for cls in ESTIMATORS)
     less = {c.__name__ for c in ESTIMATORS if not {"C", "kernel", "stopping"} <= set(parameters(c))}
-    assert less == {name for name in re.findall(r"`(\w+)`", text) if hasattr(marginsvm, name)}
+    assert less == set(re.findall(r":class:`~marginsvm\.(\w+)`", text))
+
+
+def test_links_of_the_readme_are_pages_of_the_site():
+    urls = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["urls"]
+    links = re.findall(r"^\[(\w+)\]: (\S+)$", (ROOT / "README.md").read_text(), re.M)
+    assert len(links) > 5
+    for _, link in links:
+        page = link.removeprefix(f"{urls['Documentation']}/").removesuffix(".html")
+        assert list(DOCS.glob(f"{page}.*")), link
