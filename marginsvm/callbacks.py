@@ -15,7 +15,7 @@ from typing import IO, Any
 import joblib
 from sklearn.base import clone
 
-from marginsvm.dual_state import DualStateMixin
+from marginsvm.estimator.played import Played
 
 __all__ = ["CheckpointCallback"]
 
@@ -85,7 +85,7 @@ class CheckpointCallback:
 
     def setup(self, estimator: Any, context: Any) -> None:
         """Make sure, before the first round, that checkpoints can be written."""
-        if not isinstance(estimator, DualStateMixin):
+        if not isinstance(estimator, Played):
             raise TypeError(
                 "CheckpointCallback saves the fits of marginsvm's estimators; set it on one of "
                 f"them, not on {type(estimator).__name__}"

@@ -2,32 +2,27 @@
 
 from __future__ import annotations
 
-import time
-import warnings
 from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, RegressorMixin, _fit_context
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from marginsvm._typing import Array
-from marginsvm.algorithms.interval_ascent import AscentState, IntervalAscent
-from marginsvm.certify.certificate import Certificate
-from marginsvm.certify.checker.claims import PUBLISHED, published
-from marginsvm.data.threads import single_threaded_blas
+from marginsvm.algorithms.interval_ascent import IntervalAscent
 from marginsvm.estimator.declaring import parameter, with_parameters
-from marginsvm.estimator.interval_set import IntervalSet, interval_set
+from marginsvm.estimator.interval_set import FittedIntervals, interval_set
 from marginsvm.estimator.on_device import refuse_foreign
 from marginsvm.estimator.parameters import PNormParameters, RandomParameters
-from marginsvm.fit.interrupts import interrupts_wait, let_interrupts_through
-from marginsvm.kernel_matrix import LinearAdapter
+from marginsvm.estimator.played import Played
+from marginsvm.fit import Algorithm, Progress, Stopping
+from marginsvm.kernel_matrix import KernelMatrixAdapter
 
 
 @with_parameters
-class DualLpRegressor(RandomParameters, PNormParameters, RegressorMixin, BaseEstimator):
+class DualLpRegressor(RandomParameters, PNormParameters, Played, RegressorMixin, BaseEstimator):
     r"""Least :math:`\ell_p`-norm predictor within a tube, by accelerated dual coordinate ascent.
 
     Finds the predictor of least p-norm whose predictions on the training examples are in
@@ -61,6 +56,10 @@ class DualLpRegressor(RandomParameters, PNormParameters, RegressorMixin, BaseEst
         predictor (dimensionless), at which a fit ends.
     max_iter : int
         Largest number of epochs. An epoch has one step for each example and output.
+    warm_start : bool
+        Continue from the end of the previous fit on the same data and intervals; the result is, bit
+        for bit, that of a single longer fit. With another C, or other sample weights, a new fit
+        starts.
     verbose : bool or int
         Print the bounds after epochs 1, 2, 4, 8 and so on.
 
@@ -87,14 +86,14 @@ class DualLpRegressor(RandomParameters, PNormParameters, RegressorMixin, BaseEst
         Whether some predictor fits: True: this one does. False: it is proved that none does.
         None: neither is known.
     status_ : str
-        ``certified``, ``infeasible``, ``max_iter`` or ``interrupted``.
+        ``certified``, ``infeasible``, ``max_iter``, ``stopped`` or ``interrupted``.
     n_iter_ : int
         Epochs played.
     certificate_ : Certificate
         Bounds, status and the weights that prove them, in one object.
     history_ : dict of ndarray
         ``n_iter``, ``n_passes``, ``seconds``, ``norm``, ``norm_bound``, ``violation``: of the best
-        predictor and the best bound so far, each time they were measured.
+        predictor and the best bound so far, after each epoch.
     n_features_in_ : int
         Number of features seen in fit.
     feature_names_in_ : ndarray of shape (n_features,)
@@ -154,7 +153,10 @@ class DualLpRegressor(RandomParameters, PNormParameters, RegressorMixin, BaseEst
     restart: bool = parameter("boolean", default=True)
     tol: float = parameter(Interval(Real, 0.0, None, closed="left"), default=1e-3)
     max_iter: int = parameter(Interval(Integral, 1, None, closed="left"), default=10_000)
+    warm_start: bool = parameter("boolean", default=False)
     verbose: bool | int = parameter("verbose", default=False)
+
+    _fitted = FittedIntervals
 
     @_fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Any, y: Any, sample_weight: Any = None, bounds: Any = None) -> Any:
@@ -185,79 +187,18 @@ class DualLpRegressor(RandomParameters, PNormParameters, RegressorMixin, BaseEst
         KeyboardInterrupt
             After the epoch that was interrupted. The best model so far is kept.
         """
-        training = interval_set(self, X, y, sample_weight, bounds)
-        self._fit(training)
-        if self.status_ in ("max_iter", "infeasible"):
-            outcome = self.certificate_.outcome(self.max_iter, self.tol)
-            advice = (
-                "Increase max_iter." if self.feasible_ is None else "C < inf gives a soft tube."
-            )
-            # stacklevel 3 is the line that called fit
-            text = f"{type(self).__name__} {outcome} {advice}"
-            warnings.warn(text, ConvergenceWarning, stacklevel=3)
-        return self
+        return self._fit(interval_set(self, X, y, sample_weight, bounds), X, y)
 
-    @interrupts_wait
-    def _fit(self, training: IntervalSet) -> None:
-        problem, intervals = training.problem(self), training.intervals
-        algorithm = IntervalAscent(self.accelerated, self.sampling, self.restart, self.random_state)
-        with single_threaded_blas():
-            state, history = algorithm.start(problem, intervals), _History(problem, training.unit)
-            status = self._status(state)
-            try:
-                while status is None and state.t < self.max_iter:
-                    let_interrupts_through()
-                    state = algorithm.step(problem, intervals, state)
-                    if state.t >= state.next_measurement or state.t == self.max_iter:
-                        state = algorithm.measured(problem, intervals, state)
-                        history.add(state, verbose=bool(self.verbose))
-                        status = self._status(state)
-            except KeyboardInterrupt:
-                self._publish(training, problem, state, "interrupted", history)
-                raise
-            self._publish(training, problem, state, status or "max_iter", history)
+    def _algorithm(self) -> IntervalAscent:
+        return IntervalAscent(self.accelerated, self.sampling, self.restart, self.random_state)
 
-    def _status(self, state: AscentState) -> str | None:
-        """Name the reason to stop, if there is one."""
-        if state.infeasible:
-            return "infeasible"
-        return "certified" if state.error(state.fit) <= self.tol else None
+    def _stopping(self) -> Stopping:
+        return Stopping(tol=self.tol, max_iter=self.max_iter)
 
-    def _publish(
-        self,
-        training: IntervalSet,
-        problem: LinearAdapter,
-        state: AscentState,
-        status: str,
-        history: _History,
-    ) -> None:
-        fit, unit = state.fit, training.unit
-        length = unit / problem.radius
-        certificate = Certificate(
-            lower=np.inf if state.infeasible else state.proof.value * length,
-            upper=fit.norm * length,
-            reading="norm",
-            radius=problem.radius,
-            widened_bound=state.widened * length,
-            violation=fit.violation * unit,
-            status=status,
-            feasible=False if state.infeasible else (fit.violation == 0.0 or None),
-            weights=training.embed(state.proof.vector.coef),
-        )
-        coef, intercept = problem.predictor(unit * fit.vector, np.zeros(1))
-        if training.is_column:
-            coef, intercept = coef[None], intercept[None]
-        found = {
-            **training.features,
-            "coef_": coef,
-            "intercept_": np.broadcast_to(intercept, coef.shape[:-1])[()],
-            "certificate_": certificate,
-            **published(certificate, PUBLISHED["norm"]),
-            "n_iter_": state.t,
-            "history_": history.table(),
-        }
-        others = {name: value for name, value in vars(self).items() if not name.endswith("_")}
-        self.__dict__ = {**others, **found}
+    def _advice(
+        self, algorithm: Algorithm, problem: KernelMatrixAdapter, progress: Progress
+    ) -> str:
+        return "Increase max_iter." if self.feasible_ is None else "C < inf gives a soft tube."
 
     def predict(self, X: Any) -> Array:
         """Predict targets.
@@ -280,31 +221,3 @@ class DualLpRegressor(RandomParameters, PNormParameters, RegressorMixin, BaseEst
         tags.input_tags.sparse = True
         tags.target_tags.multi_output = True
         return tags
-
-
-class _History:
-    """Lines of the table of a fit, one for each measurement."""
-
-    def __init__(self, problem: LinearAdapter, unit: float) -> None:
-        self._problem, self._unit, self._begun = problem, unit, time.perf_counter()
-        self._lines: list[tuple[float, ...]] = []
-
-    def add(self, state: AscentState, *, verbose: bool) -> None:
-        """Take note of a measurement."""
-        seconds, length = time.perf_counter() - self._begun, self._unit / self._problem.radius
-        norm, bound = state.fit.norm * length, state.proof.value * length
-        violation, passes = state.fit.violation * self._unit, self._problem.work.passes
-        before = self._lines[-1][0] if self._lines else 0
-        self._lines.append((state.t, passes, seconds, norm, bound, violation))
-        if verbose and state.t.bit_length() > int(before).bit_length():
-            print(
-                f"[DualLpRegressor] epoch {state.t}: {bound:.6g} <= least norm, "
-                f"norm {norm:.6g}, violation {violation:.3g}"
-            )
-
-    def table(self) -> dict[str, Array]:
-        """The columns, by name."""
-        table = np.array(self._lines, dtype=np.float64).reshape(-1, 6)
-        names = ("n_iter", "n_passes", "seconds", "norm", "norm_bound", "violation")
-        columns = dict(zip(names, table.T, strict=True))
-        return {**columns, "n_iter": columns["n_iter"].astype(int)}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -12,11 +13,12 @@ from scipy.sparse.linalg import lsqr
 from marginsvm._typing import Array
 from marginsvm.algorithms.dual_ascent import ProximalSequences, draw, draw_seed
 from marginsvm.algorithms.dual_newton import Newton
-from marginsvm.certify.checker.claims import relative_gap
+from marginsvm.certify.bounds import Fit, Weighed, measured_fit, weighed
+from marginsvm.certify.candidate import Candidate
 from marginsvm.certify.checker.infeasible import nothing_fits
-from marginsvm.certify.norm_bounds import Fit, NormBound, measured_fit, norm_bound
-from marginsvm.kernel_matrix import LinearAdapter
-from marginsvm.rows import Intervals, Vector
+from marginsvm.fit import Algorithm, Requirements
+from marginsvm.kernel_matrix import KernelMatrixAdapter
+from marginsvm.rows import Intervals, Vector, intervals_of
 
 # Epochs after which the acceleration begins again, times 1, 2, 1, 4, 1, 2, 1, 8 and so on: the
 # powers of two of Fercoq and Qu, by which the rate is linear without knowing the strong
@@ -49,7 +51,7 @@ class AscentState:
     next_measurement : int
     fit : Fit
         The best predictor so far, see ``error``.
-    proof : NormBound
+    proof : Weighed
         The largest bound so far.
     zero : float
         Violation of the zero predictor.
@@ -64,7 +66,7 @@ class AscentState:
     sequences: ProximalSequences
     seed: int
     fit: Fit
-    proof: NormBound
+    proof: Weighed
     zero: float
     t: int = 0
     begun: int = 0
@@ -75,18 +77,12 @@ class AscentState:
     infeasible: bool = False
     newton: Newton = field(default_factory=Newton)
 
-    @property
-    def widened(self) -> float:
-        """Lower bound on the norm of predictors that violate the intervals no more than ``fit``."""
-        return self.proof.widened(self.fit.allowed)
-
     def error(self, fit: Fit) -> float:
         """Relative gap of a predictor, or its violation relative to ``zero`` if that is larger.
 
         With a soft margin, slack makes up for the violation.
         """
-        gap = relative_gap(self.proof.widened(fit.allowed), fit.norm)
-        return max(gap, fit.allowed / self.zero) if fit.allowed > 0.0 else gap
+        return fit.error(self.proof, self.zero)
 
     def with_best(self, *fits: Fit) -> AscentState:
         """Keep the predictor of the least error; of two that are equal, the less costly one."""
@@ -95,35 +91,52 @@ class AscentState:
 
 
 @dataclass(frozen=True)
-class IntervalAscent:
-    """Algorithms 1 (plain) and 2 (accelerated), by epochs; parameters as of ``DualLp``."""
+class IntervalAscent(Algorithm):
+    """Algorithms 1 (plain) and 2 (accelerated), by epochs; parameters as of ``DualLp``.
+
+    Bounds are computed each time the number of epochs has grown by a tenth.
+    """
 
     accelerated: bool = True
     sampling: str = "permutation"
     restart: bool = True
     random_state: Any = None
 
-    def start(self, problem: LinearAdapter, intervals: Intervals) -> AscentState:
+    @property
+    def requires(self) -> Requirements:
+        return Requirements(by_passes=False)
+
+    def start(self, problem: KernelMatrixAdapter) -> AscentState:
         """Begin at zero."""
-        zero = problem.zeros()
-        fit = measured_fit(problem, intervals, zero)
+        zero, intervals = problem.zeros(), intervals_of(problem.rows)
         return AscentState(
             ProximalSequences.at(problem, intervals, zero),
             draw_seed(self.random_state),
-            fit,
-            norm_bound(problem, intervals, zero.coef),
-            fit.violation,
+            measured_fit(problem, zero),
+            weighed(problem, zero.coef),
+            intervals.farthest,
         )
 
-    def step(self, problem: LinearAdapter, intervals: Intervals, state: AscentState) -> AscentState:
+    def candidates(self, problem: KernelMatrixAdapter, state: AscentState) -> Iterator[Candidate]:
+        fit, proof = state.fit, state.proof
+        norm_bound = np.inf if state.infeasible else proof.norm
+        yield Candidate(proof.vector, precise=True, norm_bound=norm_bound, proof=proof)
+        yield Candidate(fit.vector, norm=fit.norm, fit=fit, fallback=True)
+
+    def step(self, problem: KernelMatrixAdapter, state: AscentState) -> AscentState:
+        """Play an epoch, or a step of Newton's method, and measure the answer where that is due."""
+        state = self._moved(problem, state)
+        return self.measured(problem, state) if state.t >= state.next_measurement else state
+
+    def _moved(self, problem: KernelMatrixAdapter, state: AscentState) -> AscentState:
         """Play an epoch, as many coordinates as rows, or a step of Newton's method."""
         from marginsvm.algorithms.compiled import intervals as loops
 
-        n, sequences = problem.n_rows, state.sequences
+        n, sequences, intervals = problem.n_rows, state.sequences, intervals_of(problem.rows)
         # with the strong convexity known, no restart is needed for the linear rate
         restarts = self.accelerated and self.restart and sequences.mu == 0.0
         if restarts and state.newton.is_due(n):
-            return self._by_newton(problem, intervals, state)
+            return self._by_newton(problem, state)
         order = draw(state.seed, state.t, np.arange(n), n, self.sampling)
         if self.accelerated:
             sequences = sequences.epoch(problem, order)
@@ -131,7 +144,7 @@ class IntervalAscent:
             alpha = sequences.answer.copy()
             loops.ascend(problem, order, intervals, alpha)
             sequences = sequences.begun(alpha, n)
-        slope, t = _slope(problem, intervals, sequences.answer), state.t + 1
+        slope, t = _slope(problem, sequences.answer), state.t + 1
         if restarts:
             falls = slope < state.slope and t > state.begun + 1
             if falls or t >= state.begun + _PERIOD * (state.n_runs & -state.n_runs):
@@ -140,10 +153,9 @@ class IntervalAscent:
         newton = state.newton.after(problem, n)
         return replace(state, sequences=sequences, slope=slope, t=t, newton=newton)
 
-    def _by_newton(
-        self, problem: LinearAdapter, intervals: Intervals, state: AscentState
-    ) -> AscentState:
+    def _by_newton(self, problem: KernelMatrixAdapter, state: AscentState) -> AscentState:
         """Begin again at the point that a step of Newton's method gives, and measure it."""
+        intervals = intervals_of(problem.rows)
         v = problem.combine(intervals.admissible(state.sequences.answer.coef))
         better, newton = state.newton.step(problem, intervals, v, np.arange(problem.n_rows))
         t = state.t + 1
@@ -153,66 +165,63 @@ class IntervalAscent:
         return replace(
             state,
             sequences=state.sequences.begun(v, problem.n_rows),
-            slope=_slope(problem, intervals, v),
+            slope=_slope(problem, v),
             t=t,
             begun=t,
             next_measurement=t,
             newton=newton,
         )
 
-    def measured(
-        self, problem: LinearAdapter, intervals: Intervals, state: AscentState
-    ) -> AscentState:
+    def measured(self, problem: KernelMatrixAdapter, state: AscentState) -> AscentState:
         """Measure the answer: the bound that it proves, and its predictor.
 
         Another predictor is that of the largest dual objective along the ray of the answer.
         """
-        alpha = intervals.admissible(state.sequences.answer.coef)
-        proof = norm_bound(problem, intervals, alpha)
+        alpha = intervals_of(problem.rows).admissible(state.sequences.answer.coef)
+        proof = weighed(problem, alpha)
         squared = problem.dot(proof.vector, proof.vector)
         best = max(proof.gain, 0.0) / squared if squared > 0.0 else 0.0
         scales = (best, float(np.abs(alpha).sum()))
-        fits = [measured_fit(problem, intervals, scale * proof.vector) for scale in scales]
+        fits = [measured_fit(problem, scale * proof.vector) for scale in scales]
         state = replace(
             state,
-            proof=max(state.proof, proof, key=lambda proof: proof.value),
+            proof=max(state.proof, proof, key=lambda proof: proof.norm),
             next_measurement=max(state.t + 1, int(1.1 * state.t)),
         ).with_best(*fits)
         soft, early = problem.slack is not None, state.t < _FIRST_TRY
-        if soft or early or not state.proof.value > state.next_try:
+        if soft or early or not state.proof.norm > state.next_try:
             return state
-        decisive = infeasibility(problem, intervals, state.proof)
-        state = replace(state, next_try=_LONGER * state.proof.value)
+        decisive = infeasibility(problem, state.proof)
+        state = replace(state, next_try=_LONGER * state.proof.norm)
         if decisive is None:
             return state
-        fit = min(state.fit, self._softened(problem, intervals), key=lambda fit: fit.cost)
+        fit = min(state.fit, self._softened(problem), key=lambda fit: fit.cost)
         return replace(state, fit=fit, proof=decisive, infeasible=True)
 
-    def _softened(self, problem: LinearAdapter, intervals: Intervals) -> Fit:
+    def _softened(self, problem: KernelMatrixAdapter) -> Fit:
         """A predictor for the case that none fits: that of a soft tube, whose slack is dear."""
         soft = problem.softened(_DEAR / problem.radius**2)
-        state = self.start(soft, intervals)
+        state = self.start(soft)
         for _ in range(_LAST_RESORT):
-            state = self.step(soft, intervals, state)
-        return measured_fit(problem, intervals, self.measured(soft, intervals, state).fit.vector)
+            state = self._moved(soft, state)
+        return measured_fit(problem, self.measured(soft, state).fit.vector)
 
 
-def _slope(problem: LinearAdapter, intervals: Intervals, answer: Vector) -> float:
+def _slope(problem: KernelMatrixAdapter, answer: Vector) -> float:
     """Gain over length: the largest value of the dual along a ray, up to a square and a half."""
-    length = problem.norm(answer)
+    length, intervals = problem.norm(answer), intervals_of(problem.rows)
     gain = float(intervals.terms(intervals.admissible(answer.coef)).sum())
     return gain / length if length > 0.0 else 0.0
 
 
-def infeasibility(
-    problem: LinearAdapter, intervals: Intervals, proof: NormBound
-) -> NormBound | None:
+def infeasibility(problem: KernelMatrixAdapter, proof: Weighed) -> Weighed | None:
     """Weights near those of a bound that prove that no predictor fits, where some are found.
 
     One output without a predictor that fits is enough. So the weights of the output of the
     largest bound are moved, as little as possible, to where the combination of the examples
     vanishes, and it is checked whether weights for which it does so exactly exist nearby.
     """
+    intervals = intervals_of(problem.rows)
     alpha = proof.vector.coef.reshape(len(intervals.low), -1)
     ends = Intervals(intervals.low.reshape(alpha.shape), intervals.high.reshape(alpha.shape))
     gains = ends.terms(alpha).sum(axis=0)
@@ -229,7 +238,7 @@ def infeasibility(
         return None
     alpha = np.zeros_like(alpha)
     alpha[few, j] = null
-    return norm_bound(problem, intervals, alpha.reshape(intervals.low.shape))
+    return weighed(problem, alpha.reshape(intervals.low.shape))
 
 
 def _moved_to_null(X: Any, alpha: Array, *, intercept: bool) -> Array:

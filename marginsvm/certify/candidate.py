@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from marginsvm._typing import Array
+from marginsvm.certify.bounds import Fit, Weighed
 from marginsvm.rows import Vector
 
 
@@ -36,6 +37,17 @@ class Candidate:
         bound then needs no pass.
     words : str
         What it is as the model of a fit that finds no separator, for a sentence; may be empty.
+    norm : float or None
+        Its norm as a predictor of this scale, the price of its slack included: the margin is one
+        over it. None: it is not used for that.
+    norm_bound : float or None
+        Least norm of a predictor, slack included, that it proves as weights. None: it is not used
+        for that.
+    fit : Fit or None
+        It as a predictor whose scores are to lie in intervals. It takes the place of the best one
+        so far, whatever its norm: its algorithm has compared them, also by their violations.
+    proof : Weighed or None
+        It as weights that prove how long such predictors are; as with ``fit``.
 
     Examples
     --------
@@ -58,6 +70,10 @@ class Candidate:
     margins: Array | None = None
     precise: bool = False
     words: str = ""
+    norm: float | None = None
+    norm_bound: float | None = None
+    fit: Fit | None = None
+    proof: Weighed | None = None
 
     def lower(self, norm: float) -> float | None:
         """The lower bound that it gives, up to rounding; None: it gives none.
@@ -72,6 +88,8 @@ class Candidate:
         float or None
             In units of the radius.
         """
+        if self.norm is not None:
+            return 1.0 / self.norm if self.norm > 0.0 else np.inf
         return None if self.min_margin is None or not norm > 0.0 else self.min_margin / norm
 
     def upper(self, norm: float) -> float:
@@ -87,30 +105,6 @@ class Candidate:
         float
             In units of the radius.
         """
+        if self.norm_bound is not None:
+            return 1.0 / self.norm_bound if self.norm_bound > 0.0 else np.inf
         return norm / self.mass if self.mass > 0.0 else np.inf
-
-
-@dataclass(frozen=True)
-class HingeCandidate(Candidate):
-    """A vector of a problem with the hinge loss, whose margin is ``1 / sqrt(2 objective)``.
-
-    Attributes
-    ----------
-    objective : float or None
-        Of the vector as a predictor of this scale; None: the vector is not used for one.
-    proved : float or None
-        Least objective that the vector proves as weights; None: the vector is not used for that.
-    """
-
-    objective: float | None = None
-    proved: float | None = None
-
-    def lower(self, norm: float) -> float | None:
-        return _margin(self.objective) if self.objective else None
-
-    def upper(self, norm: float) -> float:
-        return _margin(self.proved) if self.proved and self.proved > 0.0 else np.inf
-
-
-def _margin(objective: float) -> float:
-    return float(1.0 / np.sqrt(2.0 * objective))

@@ -242,6 +242,14 @@ class Certifiable(Protocol):
         ...
 
 
+class Regression(Certifiable, Protocol):
+    """A problem whose scores are to lie in intervals."""
+
+    def scores(self, w: Vector) -> Array:
+        """Scores of all examples, in float64."""
+        ...
+
+
 @runtime_checkable
 class WrittenOut(Protocol):
     """A problem whose rows can be written out, as those of features can and a kernel's cannot."""

@@ -7,6 +7,7 @@ unpenalised intercept.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from math import fsum
 
 import numpy as np
@@ -72,6 +73,29 @@ class KnownDistribution:
     def mass(self) -> float:
         q = self._weights
         return min(1.0, fsum(q[q > 0].tolist())) if self.moved else 1.0
+
+
+@dataclass(frozen=True)
+class SignedWeights:
+    """Weights of either sign whose absolute values sum to 1, those of a vector as they are."""
+
+    image: Array
+    q: Array
+    moved = 0.0
+    mass = 1.0
+
+    def weights(self) -> Array:
+        return self.q
+
+    def imbalance(self) -> float:
+        return 0.0
+
+
+def distribution_of(problem: Certifiable, vector: Vector) -> KnownDistribution | SignedWeights:
+    """The distribution that is published for a vector, with its weights in memory."""
+    if problem.rows.reading == "norm":
+        return SignedWeights(vector.image, vector.coef)
+    return KnownDistribution(problem, vector)
 
 
 def balanced_exactly(rows: Rows, q: Array) -> Array:

@@ -11,10 +11,15 @@ import scipy.sparse as sp
 from sklearn.utils.validation import _check_sample_weight, check_array, validate_data
 
 from marginsvm._typing import Array
+from marginsvm.certify.certificate import Certificate
+from marginsvm.certify.checker.claims import PUBLISHED, published
 from marginsvm.certify.tolerances import LARGEST_NORM, ROUNDING_RTOL_OF_TOL
 from marginsvm.estimator.on_device import refuse_foreign
 from marginsvm.estimator.prediction import canonical
-from marginsvm.kernel_matrix import LinearAdapter
+from marginsvm.estimator.results import Fitted
+from marginsvm.fit import Requirements
+from marginsvm.fit.progress import Line
+from marginsvm.kernel_matrix import KernelMatrixAdapter, LinearAdapter
 from marginsvm.rows import Intervals, LpNorm, OutputRows
 
 
@@ -48,11 +53,12 @@ class IntervalSet:
     n_given: int
     is_column: bool
     features: dict[str, Any]
+    classes = place = None  # a regression has none, and fits run where the package does
 
-    def problem(self, estimator: Any) -> LinearAdapter:
+    def problem(self, estimator: Any, requires: Requirements) -> LinearAdapter:
         """Make the problem: the rows that are to lie in the intervals."""
         constant = estimator.intercept_scaling if estimator.fit_intercept else 0.0
-        rows = OutputRows(self.intervals.low.shape, self.weights)
+        rows = OutputRows(self.intervals, self.weights)
         norm = LpNorm.named(estimator.p, self.X.shape[1])
         rtol = ROUNDING_RTOL_OF_TOL * estimator.tol
         problem = LinearAdapter(self.X, rows, estimator.C, norm, constant, rounding_rtol=rtol)
@@ -70,6 +76,82 @@ class IntervalSet:
         examples, j = np.nonzero(q)
         shape = self.n_given, q.shape[1]
         return sp.csr_array((q[examples, j], (self.kept[examples], j)), shape=shape)
+
+    def words(self, problem: KernelMatrixAdapter, line: Line) -> str:
+        """The bounds after an epoch, in words."""
+        norm, bound = in_norms(line.lower, line.upper, self.unit / problem.radius)
+        violation = line.violation * self.unit
+        return (
+            f"epoch {line.n_iter}: {bound:.6g} <= least norm, norm {norm:.6g}, "
+            f"violation {violation:.3g}"
+        )
+
+
+def in_norms(lower: Any, upper: Any, length: float) -> tuple[Any, Any]:
+    """The norm of a predictor and the least norm, from bounds on margins, which are one over them.
+
+    Parameters
+    ----------
+    lower, upper : float or ndarray
+        Units of the problem.
+    length : float
+        One over the unit of a margin.
+    """
+    with np.errstate(divide="ignore"):
+        return length / np.asarray(lower), length / np.asarray(upper)
+
+
+class FittedIntervals(Fitted):
+    """A fit of intervals after some epoch, from which the fitted attributes are computed."""
+
+    training: IntervalSet  # type: ignore[assignment]
+
+    def certificate(self, status: str) -> Certificate:
+        fit, proof, infeasible = self.bounds.fit, self.bounds.weighed, self.bounds.overlap
+        assert fit is not None
+        assert proof is not None
+        unit, length = self.training.unit, self.training.unit / self.problem.radius
+        return Certificate(
+            lower=np.inf if infeasible else proof.norm * length,
+            upper=fit.norm * length,
+            reading="norm",
+            status=status,
+            feasible=False if infeasible else (fit.violation == 0.0 or None),
+            weights=self.training.embed(proof.vector.coef),
+            radius=self.problem.radius,
+            route=self.progress.route,
+            violation=fit.violation * unit,
+            widened_bound=proof.widened(fit.allowed) * length,
+        )
+
+    def attributes(self, status: str) -> dict[str, Any]:
+        certificate, training = self.certificate(status), self.training
+        coef, intercept = self.problem.predictor(training.unit * self.bounds.model, np.zeros(1))
+        if training.is_column:
+            coef, intercept = coef[None], intercept[None]
+        return {
+            **training.features,
+            "coef_": coef,
+            "intercept_": np.broadcast_to(intercept, coef.shape[:-1])[()],
+            "certificate_": certificate,
+            **published(certificate, PUBLISHED["norm"]),
+            "n_iter_": self.progress.n_iter,
+            "history_": self._table(),
+        }
+
+    def _table(self) -> dict[str, Array]:
+        """The columns of the history, in the user's units."""
+        table = np.array([*self.progress.history], dtype=np.float64).reshape(-1, 6)
+        length = self.training.unit / self.problem.radius
+        norm, bound = in_norms(table[:, 3], table[:, 4], length)
+        return {
+            "n_iter": table[:, 0].astype(int),
+            "n_passes": table[:, 1],
+            "seconds": table[:, 2],
+            "norm": norm,
+            "norm_bound": bound,
+            "violation": table[:, 5] * self.training.unit,
+        }
 
 
 def interval_set(estimator: Any, X: Any, y: Any, sample_weight: Any, bounds: Any) -> IntervalSet:

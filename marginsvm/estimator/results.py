@@ -110,7 +110,7 @@ class Fitted:
 
 def _table(history: History, unit: float) -> dict[str, Array]:
     """The columns of the history, with bounds in margin units."""
-    table = np.array([*history], dtype=np.float64).reshape(-1, 5)
+    table = np.array([*history], dtype=np.float64).reshape(-1, 6)
     return {
         "n_iter": table[:, 0].astype(int),
         "n_passes": table[:, 1],

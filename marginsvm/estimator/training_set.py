@@ -16,6 +16,8 @@ from sklearn.utils.validation import _check_sample_weight, check_X_y, validate_d
 
 from marginsvm._typing import Array
 from marginsvm.certify.caps import ShareCaps
+from marginsvm.certify.certificate import bounds_text, quantity
+from marginsvm.certify.checker.claims import relative_gap
 from marginsvm.certify.checker.host import on_host
 from marginsvm.certify.tolerances import ROUNDING_RTOL_OF_TOL
 from marginsvm.data.device import Device, DeviceRows
@@ -29,6 +31,7 @@ from marginsvm.estimator.on_device import place_of_training, plain, rows_of, typ
 from marginsvm.estimator.prediction import canonical
 from marginsvm.estimator.weights import ClassWeights
 from marginsvm.fit import Requirements
+from marginsvm.fit.progress import Line
 from marginsvm.kernel_matrix import (
     GramAdapter,
     KernelMatrixAdapter,
@@ -190,6 +193,13 @@ class TrainingSet:
         examples, j = np.nonzero(q > 0.0)
         indptr = np.searchsorted(self.kept[examples], np.arange(self.n_given + 1))
         return sp.csr_array((q[examples, j], j, indptr), shape=(self.n_given, q.shape[1]))
+
+    def words(self, problem: KernelMatrixAdapter, line: Line) -> str:
+        """The bounds after a round, in words."""
+        unit = problem.radius * problem.rows.unit
+        bounds = bounds_text(line.lower * unit, line.upper * unit, quantity(problem.nu))
+        gap = relative_gap(line.lower, line.upper)
+        return f"round {line.n_iter}: {bounds} (relative gap {gap:.3g})"
 
     def support_vectors(self, support: Array) -> Any:
         """Support vectors of a kernel predictor; as in SVC, none if precomputed."""

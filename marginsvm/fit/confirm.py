@@ -6,7 +6,8 @@ import numpy as np
 from scipy.optimize import minimize_scalar
 
 from marginsvm._typing import Array
-from marginsvm.certify.bounds import lower_bound, upper_bound
+from marginsvm.certify.bounds import lower_bound, measured_fit, upper_bound, weighed
+from marginsvm.certify.candidate import Candidate
 from marginsvm.certify.certifiable import Predictor
 from marginsvm.certify.overlap import overlap_is_proved
 from marginsvm.certify.tolerances import NOTHING_LEFT
@@ -40,12 +41,32 @@ def confirm(
     """
     found = progress.proof
     assert found is not None
+    if found.proof is not None:
+        return _confirmed_fit(problem, progress, found)
     proof = found.vector if found.precise else problem.refresh(found.vector)
     model, predictor, words = _best_model(algorithm, problem, progress)
     upper = upper_bound(problem, proof)
     hopeful = np.isinf(problem.C) and predictor.margin <= 0 and upper <= problem.errors.vanishing
     overlap = hopeful and overlap_is_proved(problem, proof)
     return ConfirmedBounds(model, predictor, proof, upper, overlap, words)
+
+
+def _confirmed_fit(
+    problem: KernelMatrixAdapter, progress: Progress, found: Candidate
+) -> ConfirmedBounds:
+    """The same where scores are to lie in intervals."""
+    assert progress.best is not None
+    fit = measured_fit(problem, progress.best.vector)
+    proof = weighed(problem, found.vector.coef)
+    infeasible = found.norm_bound == np.inf
+    model = Candidate(fit.vector, norm=fit.norm, norm_bound=np.inf if infeasible else proof.norm)
+    coef, intercept = problem.predictor(fit.vector, np.zeros(1))
+    margin, fits = model.lower(fit.norm) or 0.0, fit.violation == 0.0
+    predictor = Predictor(margin, np.zeros(1), coef, intercept, fits, 1.0)
+    upper = model.upper(fit.norm)
+    return ConfirmedBounds(
+        fit.vector, predictor, proof.vector, upper, infeasible, fit=fit, weighed=proof
+    )
 
 
 def _best_model(

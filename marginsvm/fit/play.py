@@ -15,9 +15,10 @@ from marginsvm.certify.overlap import decisive
 from marginsvm.fit.algorithm import Algorithm
 from marginsvm.fit.confirm import confirm
 from marginsvm.fit.interrupts import let_interrupts_through
-from marginsvm.fit.progress import Line, Progress, longer
+from marginsvm.fit.progress import Progress, longer
 from marginsvm.fit.stopping import Stopping
 from marginsvm.kernel_matrix import KernelMatrixAdapter
+from marginsvm.rows import OutputRows
 
 OnRound = Callable[[Progress], bool]
 
@@ -29,7 +30,8 @@ class Outcome:
     Attributes
     ----------
     status : str
-        ``certified``, ``separated``, ``no_margin``, ``stalled``, ``stopped`` or ``max_iter``.
+        ``certified``, ``separated``, ``no_margin``, ``infeasible``, ``stalled``, ``stopped`` or
+        ``max_iter``.
     progress : Progress
         The state, the bounds and the history at the end.
     """
@@ -114,9 +116,17 @@ def begin(
     near = None if before is None else algorithm.continued(problem, before)
     state = algorithm.start(problem) if near is None else near
     # the passes are those of the start, and those that measured the problem
-    weights, n_passes = problem.rows.weights, problem.work.lap()
-    kind = problem.C, problem.radius, weights
-    return Progress(state, *kind, n_passes=n_passes, loss=problem.loss, nu=problem.nu)
+    rows, n_passes = problem.rows, problem.work.lap()
+    return Progress(
+        state,
+        problem.C,
+        problem.radius,
+        rows.weights,
+        n_passes=n_passes,
+        loss=problem.loss,
+        nu=problem.nu,
+        intervals=rows.intervals if isinstance(rows, OutputRows) else None,
+    )
 
 
 @np.errstate(over="ignore", invalid="ignore")
@@ -136,7 +146,7 @@ def advance(
     n_passes = progress.n_passes + problem.work.lap()
     seconds = progress.seconds + time.perf_counter() - begun
     settled = state is progress.state
-    return replace(
+    after = replace(
         progress,
         state=state,
         n_iter=n_iter,
@@ -149,9 +159,9 @@ def advance(
         seconds=seconds,
         n_passes=n_passes,
         confirmed=None,
-        history=progress.history.grown(Line(n_iter, n_passes, seconds, lower, upper)),
         **found,
     )
+    return replace(after, history=progress.history.grown(after.line))
 
 
 def _best_of(
@@ -164,9 +174,9 @@ def _best_of(
         if candidate.fallback:
             found["fallback"] = candidate
         below, above = candidate.lower(norm), candidate.upper(norm)
-        if below is not None and below > lower:
+        if below is not None and (below > lower or candidate.fit is not None):
             lower, found["best"] = below, candidate
-        if above < upper:
+        if above < upper or candidate.proof is not None:
             upper, found["proof"] = above, candidate
     return lower, upper, found
 

@@ -9,11 +9,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from marginsvm._typing import Array
+from marginsvm.certify.bounds import Fit, Weighed
 from marginsvm.certify.candidate import Candidate
 from marginsvm.certify.certifiable import Predictor
 from marginsvm.certify.tolerances import OTHER_DATA
 from marginsvm.kernel_matrix import KernelMatrixAdapter
-from marginsvm.rows import Vector
+from marginsvm.rows import Intervals, OutputRows, Vector
 
 
 @dataclass(frozen=True)
@@ -34,6 +35,10 @@ class ConfirmedBounds:
         zero, so that no predictor separates the classes.
     words : str
         What the model is where no separator was found, for a sentence; may be empty.
+    fit : Fit or None
+        The model, where scores are to lie in intervals.
+    weighed : Weighed or None
+        The proof, where scores are to lie in intervals.
     """
 
     model: Vector
@@ -42,6 +47,8 @@ class ConfirmedBounds:
     upper: float
     overlap: bool
     words: str = ""
+    fit: Fit | None = None
+    weighed: Weighed | None = None
 
     @property
     def lower(self) -> float:
@@ -62,6 +69,8 @@ class Line(NamedTuple):
         Time that the rounds took so far.
     lower, upper : float
         Best bounds so far (units of the radius).
+    violation : float
+        Largest distance of a score from its interval, of the best predictor so far.
     """
 
     n_iter: int
@@ -69,6 +78,7 @@ class Line(NamedTuple):
     seconds: float
     lower: float
     upper: float
+    violation: float = 0.0
 
 
 class History:
@@ -158,6 +168,8 @@ class Progress:
         The problem's, which vectors are in units of.
     weights : ndarray of shape (n_examples,) or None
         Sample weights of the problem, those of classes included; None: they are all 1.
+    intervals : Intervals or None
+        Those in which scores are to lie; None: there are classes.
     n_iter : int
         Rounds played.
     lower, upper : float
@@ -205,6 +217,15 @@ class Progress:
     route: Route = ()
     loss: str = "squared_hinge"
     nu: float | None = None
+    intervals: Intervals | None = None
+
+    @property
+    def line(self) -> Line:
+        """The best bounds, for the history."""
+        fit = None if self.best is None else self.best.fit
+        violation = 0.0 if fit is None else fit.violation
+        counts = self.n_iter, self.n_passes, self.seconds
+        return Line(*counts, self.lower, self.upper, violation)
 
     def stalled(self, patience: int | None) -> bool:
         """Whether the last ``patience`` rounds improved neither a bound nor the gap.
@@ -240,15 +261,23 @@ class Progress:
             problem.converted(self.proof.vector, self.radius),
         )
 
+    def _has_ends_of(self, problem: KernelMatrixAdapter) -> bool:
+        """Whether the problem asks for scores in the same intervals, or for classes as well."""
+        rows, mine = problem.rows, self.intervals
+        if mine is None or not isinstance(rows, OutputRows):
+            return mine is None and not isinstance(rows, OutputRows)
+        others = rows.intervals
+        return np.array_equal(mine.low, others.low) and np.array_equal(mine.high, others.high)
+
     def agrees_with(self, problem: KernelMatrixAdapter) -> bool:
         """Whether the stored image and margins of the best vectors are those on this problem.
 
         Images and margins that were computed in float64 are not computed again, so that a warm
         start on other data would take over wrong bounds.
         """
-        proof, best, same = self.proof, self.best, True
+        proof, best, same = self.proof, self.best, self._has_ends_of(problem)
         assert proof is not None
-        if proof.precise:
+        if same and proof.precise:
             far = OTHER_DATA * proof.vector.mass
             same = (problem.refresh(proof.vector) - proof.vector).largest_entry() <= far
         if same and best is not None and best.margins is not None:

@@ -6,10 +6,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from marginsvm.certify.bounds import Fit, Weighed
 from marginsvm.certify.checker.claims import relative_gap
 from marginsvm.certify.tolerances import GAP_ROUNDING, NOISE
 from marginsvm.fit.progress import ConfirmedBounds, Progress
 from marginsvm.kernel_matrix import KernelMatrixAdapter
+from marginsvm.rows import intervals_of
 
 
 @dataclass(frozen=True)
@@ -47,6 +49,11 @@ class Stopping:
 
     def promised(self, problem: KernelMatrixAdapter, progress: Progress) -> str | None:
         """Name the reason to stop according to the bounds of rounds, if there is one."""
+        best, proof = progress.best, progress.proof
+        if best is not None and best.fit is not None and proof is not None:
+            assert proof.proof is not None
+            infeasible = proof.norm_bound == np.inf
+            return self._status_of_fit(problem, best.fit, proof.proof, infeasible=infeasible)
         lower = progress.lower if progress.lower > NOISE else 0.0
         return self._status(problem, lower, progress.upper, separates=True)
 
@@ -54,6 +61,9 @@ class Stopping:
         self, problem: KernelMatrixAdapter, progress: Progress, bounds: ConfirmedBounds
     ) -> str | None:
         """Name the reason to stop according to confirmed bounds, if there is one."""
+        if bounds.fit is not None and bounds.weighed is not None:
+            fit, proof = bounds.fit, bounds.weighed
+            return self._status_of_fit(problem, fit, proof, infeasible=bounds.overlap)
         separates = bounds.predictor.separates
         status = self._status(problem, bounds.lower, bounds.upper, separates=separates)
         stalled = self.stalled(progress)
@@ -67,6 +77,15 @@ class Stopping:
     def stalled(self, progress: Progress) -> bool:
         """Whether ``patience`` rounds have brought no progress; never with ``tol=0``."""
         return self.tol > 0 and progress.stalled(self.patience)
+
+    def _status_of_fit(
+        self, problem: KernelMatrixAdapter, fit: Fit, proof: Weighed, *, infeasible: bool
+    ) -> str | None:
+        """Name the reason to stop where scores are to lie in intervals."""
+        if infeasible:
+            return "infeasible"
+        error = fit.error(proof, intervals_of(problem.rows).farthest)
+        return "certified" if error + GAP_ROUNDING <= self.tol else None
 
     def _status(
         self, problem: KernelMatrixAdapter, lower: float, upper: float, *, separates: bool

@@ -13,7 +13,7 @@ from marginsvm._cached import cached_property
 from marginsvm._typing import Array
 from marginsvm.certify.caps import Caps, HingeCaps
 from marginsvm.certify.certifiable import Distribution, ErrorModel, LowestMargins, OverlapChecks
-from marginsvm.certify.distribution import KnownDistribution
+from marginsvm.certify.distribution import distribution_of
 from marginsvm.certify.overlap import meeting_rows
 from marginsvm.data.work import Work
 from marginsvm.kernel_matrix.responses import Response, Weights, softmax
@@ -281,7 +281,7 @@ class KernelMatrixAdapter(ABC):
 
     def distribution(self, w: Vector) -> Distribution:
         """The distribution over the rows that is published for a vector."""
-        return KnownDistribution(self, w)
+        return distribution_of(self, w)
 
     def fingerprints(self) -> Array | None:
         """A number for each example, see ``Certifiable``."""

@@ -2,7 +2,7 @@
 
 from marginsvm._typing import Array
 from marginsvm.rows.binary import BinaryRows
-from marginsvm.rows.intervals import Intervals, OutputRows
+from marginsvm.rows.intervals import Intervals, OutputRows, intervals_of
 from marginsvm.rows.multiclass import MulticlassRows
 from marginsvm.rows.norms import LpNorm
 from marginsvm.rows.rows import Rows, support_of
@@ -16,6 +16,7 @@ __all__ = [
     "OutputRows",
     "Rows",
     "Vector",
+    "intervals_of",
     "make_rows",
     "support_of",
 ]

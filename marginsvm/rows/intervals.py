@@ -10,6 +10,7 @@ import numpy as np
 from marginsvm._rounding import FEW
 from marginsvm._typing import Array
 from marginsvm.rows.binary import BinaryRows
+from marginsvm.rows.rows import Rows
 
 
 class OutputRows(BinaryRows):
@@ -17,13 +18,16 @@ class OutputRows(BinaryRows):
 
     Parameters
     ----------
-    shape : tuple of int
-        ``(n_examples,)``, or ``(n_examples, n_outputs)``.
+    intervals : Intervals
+        Where their scores are to lie.
     weights : ndarray of shape (n_examples,) or None
         Sample weights; None: they are all equal.
     """
 
-    def __init__(self, shape: tuple[int, ...], weights: Array | None = None) -> None:
+    reading = "norm"
+
+    def __init__(self, intervals: Intervals, weights: Array | None = None) -> None:
+        self.intervals, shape = intervals, intervals.low.shape
         super().__init__(np.ones(shape[0], int), 2, balanced=False, weights=weights)
         self._y = np.ones((shape[0],) + (1,) * (len(shape) - 1))
         self.shape = self.score_shape = shape
@@ -67,6 +71,11 @@ class Intervals:
         ends = np.append(self.low, self.high)
         return float(np.abs(ends[np.isfinite(ends)]).max(initial=0.0))
 
+    @property
+    def farthest(self) -> float:
+        """Largest distance of 0 from an interval: the violation of the zero predictor."""
+        return float(self.excess(np.zeros_like(self.low)).max(initial=0.0))
+
     def excess(self, F: Array) -> Array:
         """By how much scores are outside of their intervals; negative inside."""
         return np.maximum(self.low - F, F - self.high)
@@ -96,6 +105,12 @@ class Intervals:
     def restrict(self, examples: Array) -> Intervals:
         """The intervals of some examples."""
         return Intervals(self.low[examples], self.high[examples])
+
+
+def intervals_of(rows: Rows) -> Intervals:
+    """The intervals in which the scores of rows of outputs are to lie."""
+    assert isinstance(rows, OutputRows)
+    return rows.intervals
 
 
 def _sum_rounded_up(x: Array, y: float) -> Array:

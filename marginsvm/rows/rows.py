@@ -43,6 +43,7 @@ class Rows(ABC):
     n_rows: int
     score_shape: tuple[int, ...]  # of F, and of coefficients on the examples
     unit: float  # factor from margins of rows to margins in the user's units
+    reading = "margin"  # what bounds are on: the best margin, or the least norm
 
     def __init__(
         self, codes: Array, n_classes: int, *, balanced: bool, weights: Array | None = None

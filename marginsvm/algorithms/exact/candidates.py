@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from marginsvm._typing import Array
-from marginsvm.certify.candidate import Candidate, HingeCandidate
+from marginsvm.certify.candidate import Candidate
 from marginsvm.certify.caps import hinge_scale, of_examples
 from marginsvm.kernel_matrix import KernelMatrixAdapter
 from marginsvm.rows import Vector
@@ -38,7 +38,7 @@ def candidates_of(
 
 def hinge_candidates(
     problem: KernelMatrixAdapter, w: Vector, margins: Array, proof: Vector
-) -> tuple[HingeCandidate, HingeCandidate]:
+) -> tuple[Candidate, Candidate]:
     """The best multiples of the predictor and, where they are longer, of the weights."""
     assert problem.caps is not None
     caps, m, mass = problem.caps.largest, of_examples(margins), proof.mass
@@ -46,9 +46,11 @@ def hinge_candidates(
     scale = hinge_scale(of_w, m, caps)
     slack = float(np.sum(caps * np.maximum(1.0 - scale * m, 0.0)))
     objective = 0.5 * scale**2 * of_w + slack
-    lower = HingeCandidate(scale * Vector(w.image, proof.coef), objective=objective)
+    norm = float(np.sqrt(2.0 * objective)) or None
+    lower = Candidate(scale * Vector(w.image, proof.coef), norm=norm)
     t = min(1.0, mass / squared) if squared > 0.0 else 1.0
-    return lower, HingeCandidate(proof, precise=True, proved=t * mass - 0.5 * t * t * squared)
+    least = max(t * mass - 0.5 * t * t * squared, 0.0)
+    return lower, Candidate(proof, precise=True, norm_bound=float(np.sqrt(2.0 * least)))
 
 
 def relative_gap(problem: KernelMatrixAdapter, candidates: tuple[Candidate, ...]) -> float:

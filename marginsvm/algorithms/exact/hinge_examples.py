@@ -18,7 +18,7 @@ from marginsvm.algorithms.exact.choosing import spread_evenly
 from marginsvm.algorithms.exact.method import Method, Turn
 from marginsvm.algorithms.exact.multipliers import Multipliers
 from marginsvm.algorithms.exact.systems.free import FreeRows
-from marginsvm.certify.candidate import HingeCandidate
+from marginsvm.certify.candidate import Candidate
 from marginsvm.certify.caps import hinge_offsets
 from marginsvm.certify.tolerances import LOST_TO_ROUNDING
 from marginsvm.fit.interrupts import let_interrupts_through
@@ -69,7 +69,7 @@ class HingeExamples(Method):
         Factor of the squared term that rounds off the loss, see :class:`Multipliers`.
     precision : float
         Relative gap up to which the next round solves.
-    candidates : tuple of HingeCandidate
+    candidates : tuple of Candidate
     settled : float
         Tolerance from which up nothing will change any more.
     """
@@ -80,7 +80,7 @@ class HingeExamples(Method):
     u: Array
     s: float = _NARROW
     precision: float = _COARSE
-    candidates: tuple[HingeCandidate, ...] = ()
+    candidates: tuple[Candidate, ...] = ()
     settled: float = np.inf
 
     @property
@@ -178,9 +178,7 @@ class HingeExamples(Method):
         return replace(self, examples=examples[order], u=u[order], s=s)
 
 
-def _of_weights(
-    problem: KernelMatrixAdapter, proof: Vector
-) -> tuple[Array, tuple[HingeCandidate, ...]]:
+def _of_weights(problem: KernelMatrixAdapter, proof: Vector) -> tuple[Array, tuple[Candidate, ...]]:
     """Margins of ``A^T u`` under its best intercept, and its bounds, as a predictor and a proof."""
     assert problem.caps is not None
     margins = problem.margins(proof, precise=True)
