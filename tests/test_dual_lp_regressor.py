@@ -2,7 +2,9 @@
 
 import pickle
 from fractions import Fraction
+from importlib.util import find_spec
 
+import joblib
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -21,12 +23,12 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVR
 
-from marginsvm import DualLpRegressor, check_certificate
+from marginsvm import CheckpointCallback, DualLpRegressor, check_certificate
 from marginsvm.algorithms.compiled import intervals as loops
 from marginsvm.algorithms.dual_ascent import strong_convexity
 from marginsvm.algorithms.interval_ascent import IntervalAscent
+from marginsvm.certify.bounds import measured_fit
 from marginsvm.certify.checker.infeasible import nothing_fits
-from marginsvm.certify.norm_bounds import measured_fit
 from marginsvm.kernel_matrix import LinearAdapter, LpNorm
 from marginsvm.rows import Intervals, OutputRows
 
@@ -97,11 +99,10 @@ def explicit(form, k, p, C, rng):
     X = rng.standard_normal((n, d)) * (rng.random((n, d)) < 0.6)
     y = rng.standard_normal((n,) if k == 1 else (n, k))
     container = {"dense": np.asarray, "csr": sp.csr_array}[form]
-    rows = OutputRows(y.shape)
-    problem = LinearAdapter(container(X), rows, C, LpNorm(p), constant)
+    intervals = Intervals(y - 0.3, np.where(y > 0.5, np.inf, y + 0.3))
+    problem = LinearAdapter(container(X), OutputRows(intervals), C, LpNorm(p), constant)
     A = np.kron(np.c_[X, np.full(n, constant)], np.eye(k)) / problem.radius  # entries (j, output)
     A = A.reshape(n * k, d + 1, k).transpose(0, 2, 1).reshape(n * k, -1)
-    intervals = Intervals(y - 0.3, np.where(y > 0.5, np.inf, y + 0.3))
     ends = np.array([intervals.low.ravel(), intervals.high.ravel()])
     return problem, A, intervals, ends, rng.integers(n * k, size=300)
 
@@ -139,8 +140,8 @@ def test_loops_equal_the_reference(form, k, p, C, rng):
 def dual_gaps(accelerated, C, rng, *, epochs, seeds=20):
     """Dual gaps after each epoch, an average over seeds, the first gap's multiple, and mu."""
     X, y = regression(rng, n=20, d=12, noise=1.0)
-    n, rows, intervals = 20, OutputRows((20,)), Intervals.around(y, 0.1)
-    problem = LinearAdapter(X, rows, C)
+    n, intervals = 20, Intervals.around(y, 0.1)
+    problem = LinearAdapter(X, OutputRows(intervals), C)
     mu, A = strong_convexity(problem), X / problem.radius
     slack = 0.5 / (C * problem.radius**2)
     L = (A**2).sum(axis=1) + slack
@@ -194,7 +195,8 @@ def test_the_linear_rates_of_appendix_c(accelerated, C, rng):
 def test_lemma_2_interpolation_is_mirror_descent_on_least_squares(p, rng):
     """Where intervals are points, a step of Algorithm 1 is one of eq. (10), always."""
     X, y = regression(rng)
-    problem, intervals = LinearAdapter(X, OutputRows((15,)), norm=LpNorm(p)), Intervals(y, y)
+    intervals = Intervals(y, y)
+    problem = LinearAdapter(X, OutputRows(intervals), norm=LpNorm(p))
     q, A, alpha, u = p / (p - 1), X / problem.radius, problem.zeros(), np.zeros(30)
     L = np.linalg.norm(A, q, axis=1) ** 2 / (p - 1)
     order = rng.integers(15, size=100)
@@ -209,12 +211,13 @@ def test_proposition_1_on_intervals(accelerated, rng):
     """Half the squared distance to the shortest predictor is at most the dual gap (p = 2)."""
     X, y = regression(rng)
     ends = np.stack([y - 0.5, y + 0.5], axis=1)
-    problem = LinearAdapter(X, OutputRows((15,)))
-    intervals, best = Intervals(*ends.T), shortest(X / problem.radius, *ends.T)
+    intervals = Intervals(*ends.T)
+    problem = LinearAdapter(X, OutputRows(intervals))
+    best = shortest(X / problem.radius, *ends.T)
     algorithm = IntervalAscent(accelerated=accelerated, random_state=0)
-    state = algorithm.start(problem, intervals)
+    state = algorithm.start(problem)
     for _ in range(40):
-        state = algorithm.step(problem, intervals, state)
+        state = algorithm.step(problem, state)
         v = state.sequences.answer
         gap = 0.5 * best @ best - intervals.terms(v.coef).sum() + 0.5 * problem.norm(v) ** 2
         assert 0.5 * ((v.image - best) ** 2).sum() <= gap + 1e-10
@@ -223,7 +226,8 @@ def test_proposition_1_on_intervals(accelerated, rng):
 def test_strong_convexity_saves_epochs(rng):
     """With mu taken for 0, restarts left out, the same steps have a far larger gap."""
     X, y = regression(rng, n=60, d=40, noise=1.0)
-    problem, intervals = LinearAdapter(X, OutputRows((60,)), 0.05), Intervals.around(y, 0.0)
+    intervals = Intervals.around(y, 0.0)
+    problem = LinearAdapter(X, OutputRows(intervals), 0.05)
     slack = problem.slack.ravel()
     A = X / problem.radius
     best = np.linalg.solve(A @ A.T + np.diag(slack), y)
@@ -605,7 +609,7 @@ def test_a_zero_predictor_is_certified_at_once():
     assert reg.status_ == "certified"
     assert reg.feasible_ is True
     assert reg.norm_ == 0.0
-    assert reg.n_iter_ == 0
+    assert reg.n_iter_ == 1
     assert not np.any(reg.coef_)
 
 
@@ -634,7 +638,7 @@ def test_the_history_is_of_the_best(rng):
     assert history["n_iter"][-1] == reg.n_iter_
     assert np.all(np.diff(history["norm_bound"]) >= 0)
     assert history["violation"][-1] == reg.violation_
-    assert history["norm"][-1] == reg.norm_
+    np.testing.assert_allclose(history["norm"][-1], reg.norm_, rtol=1e-15)
     assert set(history) == {"n_iter", "n_passes", "seconds", "norm", "norm_bound", "violation"}
 
 
@@ -642,10 +646,10 @@ def test_an_interrupt_leaves_the_best_model(rng, monkeypatch):
     X, y = regression(rng)
     step = IntervalAscent.step
 
-    def interrupted(algorithm, problem, intervals, state):
+    def interrupted(algorithm, problem, state):
         if state.t == 5:
             raise KeyboardInterrupt
-        return step(algorithm, problem, intervals, state)
+        return step(algorithm, problem, state)
 
     monkeypatch.setattr(IntervalAscent, "step", interrupted)
     reg = DualLpRegressor(**EXACT)
@@ -655,6 +659,44 @@ def test_an_interrupt_leaves_the_best_model(rng, monkeypatch):
     assert reg.n_iter_ == 5
     assert check_certificate(reg, X, y)
     assert reg.score(X, y) > 0.5
+
+
+@pytest.mark.parametrize("C", [np.inf, 1.0])
+def test_a_warm_start_continues_bit_for_bit(C, rng):
+    X, y = regression(rng, n=60, d=20, noise=0.1)
+    params = {"C": C, "epsilon": 0.3, "tol": 1e-6, "random_state": 0}
+    whole = DualLpRegressor(**params).fit(X, y)
+    part = fit(DualLpRegressor(**params, warm_start=True, max_iter=7), X, y)
+    assert (part.status_, part.n_iter_) == ("max_iter", 7)
+    part = pickle.loads(pickle.dumps(part)).set_params(max_iter=10_000).fit(X, y)
+    assert (part.n_iter_, part.norm_, part.norm_bound_) == (
+        whole.n_iter_,
+        whole.norm_,
+        whole.norm_bound_,
+    )
+    np.testing.assert_array_equal(part.coef_, whole.coef_)
+    for other in (y + 1.0, 2.0 * y):
+        with pytest.raises(ValueError, match="other classes, intervals or values"):
+            part.fit(X, other)
+    again = part.set_params(C=0.5).fit(X, y)
+    np.testing.assert_array_equal(
+        again.coef_, DualLpRegressor(**params).set_params(C=0.5).fit(X, y).coef_
+    )
+
+
+@pytest.mark.skipif(find_spec("sklearn.callback") is None, reason="callbacks need scikit-learn 1.9")
+def test_checkpoints_and_callbacks(rng, tmp_path):
+    X, y = regression(rng, n=60, d=20, noise=0.1)
+    params = {"epsilon": 0.3, "tol": 1e-6, "random_state": 0}
+    path = tmp_path / "fit.joblib"
+    reg = DualLpRegressor(**params)
+    reg.set_callbacks(CheckpointCallback(path, every=10, unit="rounds"))
+    reg.fit(X, y)
+    saved = joblib.load(path)
+    assert saved.status_ == "stopped"
+    assert check_certificate(saved, X, y)
+    rest = saved.set_params(warm_start=True).fit(X, y)
+    np.testing.assert_array_equal(rest.coef_, reg.coef_)
 
 
 def test_verbose_prints_bounds(rng, capsys):
@@ -725,14 +767,13 @@ def test_the_best_predictor_of_all_epochs_is_kept(C, rng):
     """Its error by the bounds that are known does not grow, as that of the last one does."""
     X = rng.standard_normal((40, 8))
     y = X @ rng.standard_normal(8) + rng.uniform(-1.0, 1.0, 40)
-    intervals, problem = Intervals(y - 1.5, y + 1.5), LinearAdapter(X, OutputRows((40,)), C)
+    problem = LinearAdapter(X, OutputRows(Intervals(y - 1.5, y + 1.5)), C)
     algorithm = IntervalAscent(restart=False, random_state=0)
-    state, errors = algorithm.start(problem, intervals), [np.inf]
+    state, errors = algorithm.start(problem), [np.inf]
     for _ in range(60):
-        state = algorithm.step(problem, intervals, state)
-        state = algorithm.measured(problem, intervals, state)
+        state = algorithm.measured(problem, algorithm.step(problem, state))
         errors.append(state.error(state.fit))
         assert errors[-1] <= errors[-2]
-        again = measured_fit(problem, intervals, state.fit.vector)
+        again = measured_fit(problem, state.fit.vector)
         assert (again.norm, again.violation) == (state.fit.norm, state.fit.violation)
     assert errors[-1] < 0.5 * errors[1]

@@ -16,7 +16,7 @@ from marginsvm import DualLpPerceptron, DualLpRegressor, check_certificate
 from marginsvm.algorithms.dual_ascent import margin_intervals
 from marginsvm.algorithms.dual_newton import Newton, pivoted, working_set
 from marginsvm.kernel_matrix import LinearAdapter, LpNorm, make_rows
-from marginsvm.rows import OutputRows
+from marginsvm.rows import Intervals, OutputRows
 
 sys.path.append(str(Path(__file__).parents[1] / "examples" / "benchmarks"))
 from _sets import raj_bach
@@ -27,7 +27,11 @@ def test_second_derivatives_are_differences_of_margins(kind, p, form, rng):
     n, C, y = 14, 0.5 if kind == "classes" else np.inf, np.arange(14)
     X = rng.standard_normal((n, 9)) * (rng.random((n, 9)) < 0.7)
     k = 3 if kind == "classes" else 2
-    rows = OutputRows((n, k)) if kind == "outputs" else make_rows(y % k, k, balanced=False)
+    rows = (
+        OutputRows(Intervals(np.zeros((n, k)), np.zeros((n, k))))
+        if kind == "outputs"
+        else make_rows(y % k, k, balanced=False)
+    )
     problem = LinearAdapter(form(X), rows, C, LpNorm(p), 0.7)
     flat = np.arange(n * k) if kind == "outputs" else rows.flat_indices()
     coef = np.zeros(rows.shape)

@@ -278,7 +278,7 @@ class Progress:
         proof, best, same = self.proof, self.best, self._has_ends_of(problem)
         assert proof is not None
         if same and proof.precise:
-            far = OTHER_DATA * proof.vector.mass
+            far = OTHER_DATA * float(np.abs(proof.vector.coef).sum())
             same = (problem.refresh(proof.vector) - proof.vector).largest_entry() <= far
         if same and best is not None and best.margins is not None:
             margins, far = problem.margins(best.vector, precise=True), problem.norm(best.vector)

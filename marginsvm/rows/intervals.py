@@ -73,8 +73,9 @@ class Intervals:
 
     @property
     def farthest(self) -> float:
-        """Largest distance of 0 from an interval: the violation of the zero predictor."""
-        return float(self.excess(np.zeros_like(self.low)).max(initial=0.0))
+        """Largest distance of 0 from an interval, at most: the violation of the zero predictor."""
+        excess = self.excess(np.zeros_like(self.low)) + FEW * self.size
+        return float(excess.max(initial=0.0)) * (1.0 + FEW)
 
     def excess(self, F: Array) -> Array:
         """By how much scores are outside of their intervals; negative inside."""
