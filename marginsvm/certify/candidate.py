@@ -38,11 +38,11 @@ class Candidate:
     words : str
         What it is as the model of a fit that finds no separator, for a sentence; may be empty.
     norm : float or None
-        Its norm as a predictor of this scale, the price of its slack included: the margin is one
-        over it. None: it is not used for that.
+        Its norm as a predictor of this scale, the price of its slack included (one over the unit of
+        margins, which are one over norms). None: it is not used for that.
     norm_bound : float or None
-        Least norm of a predictor, slack included, that it proves as weights. None: it is not used
-        for that.
+        Least norm of a predictor, slack included, that it proves as weights (same units). None: it
+        is not used for that.
     fit : Fit or None
         It as a predictor whose scores are to lie in intervals. It takes the place of the best one
         so far, whatever its norm: its algorithm has compared them, also by their violations.
