@@ -16,12 +16,13 @@ from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.svm import SVC, LinearSVC
 
 from marginsvm import MaxMarginClassifier, check_certificate
-from marginsvm.algorithms.exact.interior.method import Interior, is_small
+from marginsvm.algorithms.exact.interior.method import Interior
 from marginsvm.algorithms.exact.interior.point import Point
 from marginsvm.algorithms.exact.interior.row_weights import RowWeights
 from marginsvm.algorithms.exact.interior.sides import Features, Gram, WrittenOut
 from marginsvm.algorithms.exact.interior.statement import Statement
 from marginsvm.algorithms.exact.method import Turn
+from marginsvm.algorithms.exact.shape import Portfolio, Shape
 from marginsvm.algorithms.exact.stage import Stage
 from marginsvm.algorithms.max_margin import ActiveSet
 from marginsvm.kernel_matrix import LinearAdapter, make_rows
@@ -221,11 +222,13 @@ def test_it_ends_with_tol_0():
 
 
 def test_which_problems_are_small():
-    rows = make_rows(np.arange(3000) % 2, 2, balanced=True)
-    assert is_small(LinearAdapter(np.ones((3000, 3)), rows))
-    assert not is_small(LinearAdapter(np.ones((3000, 1001)), rows))
-    few = make_rows(np.arange(20) % 2, 2, balanced=True)
-    assert is_small(LinearAdapter(np.ones((20, 1001)), few))
+    def is_small(n, d):
+        rows = make_rows(np.arange(n) % 2, 2, balanced=True)
+        return Shape.of(LinearAdapter(np.ones((n, d)), rows)).is_small(Portfolio())
+
+    assert is_small(3000, 3)
+    assert not is_small(3000, 1001)
+    assert is_small(20, 1001)
 
 
 @pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])

@@ -55,6 +55,11 @@ ROUTES = {
     "soft, three classes": ("certified", "Newton 3", 8.2),
     "soft, factors of classes": ("certified", "Newton 7", 64.7),
     "soft, large C": ("certified", "Newton 3, multipliers 13", 40.1),
+    "soft, large C, dependent": (
+        "certified",
+        "Newton 6, multipliers 15, interior points 4",
+        83.7,
+    ),
     "soft, large C, ten classes": (
         "certified",
         "Newton 3, multipliers 15, working set of rows 2",
@@ -65,6 +70,7 @@ ROUTES = {
     "soft, sparse, classes": ("certified", "coordinate ascent 2, Newton 4", 52.1),
     "soft, sparse, classes, large C": ("certified", "coordinate ascent 2, multipliers 9", 118.9),
     "hard": ("certified", "working set of rows 1", 4.0),
+    "hard, half of the rows": ("certified", "interior points 2", 6.0),
     "hard, overlap": ("no_margin", "working set of rows 2", 6.0),
     "hard, three classes, overlap": ("no_margin", "working set of rows 1", 5.0),
     "hard, hopeless": ("no_margin", "working set of rows 1, multipliers 8", 37.0),

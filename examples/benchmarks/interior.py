@@ -21,7 +21,6 @@ from _sets import load
 from sklearn.datasets import load_breast_cancer
 
 from marginsvm import MaxMarginClassifier
-from marginsvm.algorithms.exact import shape
 from marginsvm.algorithms.exact.interior.method import Interior
 from marginsvm.algorithms.exact.shape import Portfolio
 from marginsvm.algorithms.exact.stage import Stage
@@ -46,7 +45,7 @@ class ByInteriorPoints(MaxMarginClassifier):
 
 class Without(MaxMarginClassifier):
     def _algorithm(self):
-        return ActiveSet(self.tol, Portfolio(inside=0))
+        return ActiveSet(self.tol, Portfolio(inside=0, side_features=0, side_rows=0))
 
 
 def examples(name):
@@ -76,14 +75,11 @@ def main(names):
     warnings.simplefilter("ignore")
     print("| set | n x d | loss | C | others | gap | ms | interior points | gap | ms | steps |")
     print("|---|---|---|---|---|---|---|---|---|---|---|")
-    small = shape.is_small
     for name in names:
         X, y = examples(name)
         for loss in LOSSES:
             for C in COSTS:
-                shape.is_small = lambda problem: False
                 _, others = fitted(Without, X, y, C, loss)
-                shape.is_small = small
                 clf, inside = fitted(ByInteriorPoints, X, y, C, loss)
                 steps = clf._progress.state.method.steps
                 size = f"{X.shape[0]:,} x {X.shape[1]}"

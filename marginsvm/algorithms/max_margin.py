@@ -11,7 +11,6 @@ from sklearn.base import BaseEstimator
 from sklearn.utils._param_validation import StrOptions
 
 from marginsvm._typing import Array
-from marginsvm.algorithms.exact.interior.method import is_small
 from marginsvm.algorithms.exact.limit import (
     LOOSE,
     first_guess,
@@ -19,7 +18,7 @@ from marginsvm.algorithms.exact.limit import (
     of_least_loss,
 )
 from marginsvm.algorithms.exact.memory import refuse_what_cannot_fit
-from marginsvm.algorithms.exact.shape import Portfolio
+from marginsvm.algorithms.exact.shape import Portfolio, Shape
 from marginsvm.algorithms.exact.stage import Stage
 from marginsvm.algorithms.exact.two_classes import ByTwoClasses
 from marginsvm.algorithms.exact.working_set import WorkingSet
@@ -68,7 +67,7 @@ class ActiveSet(Algorithm):
         refuse_what_cannot_fit(problem)
         several = problem.rows.n_classes > 2
         limited = several and problem.caps is not None and not has_curvature(problem)
-        if limited and not is_small(problem):
+        if limited and not Shape.of(problem).is_small(self.portfolio):
             raise ValueError(
                 "loss='hinge' with a kernel solves for all classes together, by a system of "
                 f"examples times classes, which {problem.rows.n_examples} examples of "

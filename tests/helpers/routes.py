@@ -79,7 +79,7 @@ CASES = {
     "few rows, overlap": Case(gauss(60, 3)),
     "few rows, soft": Case(gauss(60, 5), soft()),
     "few rows, soft, wide": Case(gauss(60, 100), soft()),
-    "few rows, four classes": Case(gauss(80, 6, 4, 8.0)),
+    "few rows, four classes": Case(gauss(120, 6, 4, 8.0)),
     "hinge, classes": Case(clouds(60, 4, 3), soft(loss="hinge")),
     "hinge, many classes": Case(clouds(800, 120, 9, 0.3), soft(0.01, loss="hinge")),
     "hinge, rbf": Case(gauss(200, 3), soft(loss="hinge", kernel="rbf")),
@@ -113,6 +113,9 @@ CASES = {
         in_units(*gauss(600, 30, 5, 3.0)), soft(), {"direct_classes": 100, "sample": 600}
     ),
     "soft, large C": Case(gauss(600, 20, apart=8.0), soft(1e4), {"in_cache": 0}),
+    "soft, large C, dependent": Case(
+        in_units(*gauss(1000, 60, apart=2.6, seed=2), spread=3.0), soft(1e6), {"in_cache": 0}
+    ),
     "soft, large C, ten classes": Case(clouds(400, 40, 10), soft(1e3)),
     "soft, large C, six classes": Case(clouds(300, 10, 6, 1.0, seed=1), soft(100.0)),
     "soft, sparse, few and long": Case(text(600, 400), soft()),
@@ -123,6 +126,7 @@ CASES = {
         text(300, 40, 5, 0.3, 0.2), soft(100.0), {"direct_classes": 100}
     ),
     "hard": Case(gauss(600, 5, apart=8.0)),
+    "hard, half of the rows": Case(gauss(150, 60, apart=1.5)),
     "hard, overlap": Case(gauss(600, 5)),
     "hard, three classes, overlap": Case(gauss(300, 5, 3)),
     "hard, hopeless": Case(gauss(600, 30, apart=0.1), {}, {"hopeless": 25}),

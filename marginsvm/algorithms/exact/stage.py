@@ -15,11 +15,6 @@ from marginsvm.fit.progress import came_nearer
 from marginsvm.kernel_matrix import KernelMatrixAdapter
 from marginsvm.rows import Vector
 
-# Looks at bounds, one every ``patience`` rounds, after which their gap is compared with what it
-# was, and the share that may be left: most methods that end at all need no more than 40 rounds,
-# and those that stall leave nearly all.
-_LOOKS, _NEARER = 4, 0.5
-
 
 @dataclass(frozen=True)
 class Stage:
@@ -116,10 +111,10 @@ class Stage:
         lower, upper = best = best_bounds(problem, self.candidates, self.best)
         turn = now.turn if came_nearer(self.best, best) else now.turn | Turn.STALLED
         now = replace(now, best=best, found=turn.value)
-        if now.rounds % (_LOOKS * portfolio.patience):
+        if now.rounds % portfolio.long_patience:
             return now
         gap = 1.0 - lower / upper if lower > 0.0 else 1.0
-        turn = now.turn | Turn.SLOW if gap > _NEARER * self.gap else now.turn
+        turn = now.turn | Turn.SLOW if gap > portfolio.nearer * self.gap else now.turn
         return replace(now, found=turn.value, gap=gap)
 
     def _following(self, problem: KernelMatrixAdapter, portfolio: Portfolio) -> Stage:

@@ -40,9 +40,6 @@ _SHARES = 0.0, 1e-7
 _NOTHING = float(np.finfo(np.float64).eps)
 # Steps after which only rounding is left, if they were so short, and the gap has not fallen.
 _PATIENCE, _SHORT = 10, 0.1
-# Unknowns of either side up to which its system is formed (8 and 32 MB), and products of numbers
-# that this takes at most: about a second.
-_FEATURES, _ROWS, _PRODUCTS = 1000, 2000, 2**34
 
 
 @dataclass(frozen=True)
@@ -87,7 +84,7 @@ class Interior(Method):
         Parameters
         ----------
         problem : KernelMatrixAdapter
-            One side must be small, see ``is_small``.
+            One side must be small, see ``Shape.is_small``.
         """
         statement = Statement.of(problem)
         side, q = _side_of(problem, statement), _begun(problem.rows)
@@ -222,22 +219,8 @@ class Interior(Method):
         return u
 
 
-def is_small(problem: KernelMatrixAdapter) -> bool:
-    """Whether one side of a problem is small enough for its system to be formed."""
-    n, m, rows = problem.n_rows, _unknowns(problem), problem.rows
-    products = n * m**2
-    if rows.n_classes > 2:  # a row has features of two classes; one that shares a cap, of all
-        products /= rows.n_classes**2 if problem.caps is None else 2.0 * rows.n_classes
-    return bool((m <= min(n, _FEATURES) and products <= _PRODUCTS) or n <= _ROWS)
-
-
-def _unknowns(problem: KernelMatrixAdapter) -> float:
-    """Unknowns of the side of features."""
-    return problem.zeros().image.size if has_curvature(problem) else np.inf
-
-
 def _side_of(problem: KernelMatrixAdapter, statement: Statement) -> Side:
-    if _unknowns(problem) > min(problem.n_rows, _FEATURES):
+    if not has_curvature(problem) or problem.zeros().image.size > problem.n_rows:
         return Gram(problem, statement)
     return WrittenOut.of(problem, statement) or Features(problem, statement)
 
