@@ -258,9 +258,8 @@ class SeparationDisplay:
             ax.plot(*X[y == c].T, "o", ms=5, alpha=0.7, label=str(c))
         rings = X[self.report.separated]
         ax.plot(*rings.T, "o", ms=10, mfc="none", mec="0.2", ls="none", label="separated")
-        if self.report.direction is not None:
-            for w, b in zip(*self.report.direction, strict=True):
-                if np.any(w):
-                    ax.axline(-b * w / (w @ w), -b * w / (w @ w) + [w[1], -w[0]], color="0.4", lw=1)
+        for w, b in self.report.planes:
+            if np.any(w):
+                ax.axline(-b * w / (w @ w), -b * w / (w @ w) + [w[1], -w[0]], color="0.4", lw=1)
         ax.set(title=self.report.kind)
         ax.legend()

@@ -5,7 +5,7 @@ is the simplex method in integers (``tests/helpers/separation.py``), which share
 package. Counted are answers that differ (kind, rows, coefficients with their signs), answers that
 are undecided, and reports that the check in integers refuses.
 
-    python examples/benchmarks/separation_oracle.py [problems] [seed]
+    python examples/benchmarks/separation_oracle.py [problems] [seed] [family]
 """
 
 import sys
@@ -24,10 +24,11 @@ def main():
     warnings.simplefilter("error")
     n = int(sys.argv[1]) if len(sys.argv) > 1 else 1000
     first = int(sys.argv[2]) if len(sys.argv) > 2 else 0
+    kind = sys.argv[3] if len(sys.argv) > 3 else None  # the four of labels and counts, in turn
     found, kinds, times = Counter(), Counter(), []
     for seed in range(first, first + n):
         try:
-            wrong, said, seconds = answer_of(seed)
+            wrong, said, seconds = answer_of(seed, kind)
         except Exception as error:
             wrong, said, seconds = [f"error: {type(error).__name__} {error}"], "error", 0.0
         times.append(seconds)

@@ -54,7 +54,7 @@ def answer_of(
         found = centred(written, found, face)
     direction, w = None, found.direction
     if w.any():
-        direction = family.direction(w, design.n_columns, data.fit_intercept)
+        direction = family.direction(w, data, design)
     return Answer(
         UNDECIDED if doubtful else kind,
         separable,

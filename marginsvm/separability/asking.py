@@ -35,6 +35,7 @@ def check_separability(
     strata: Any = None,
     entry: Any = None,
     groups: Any = None,
+    draws: str = "half",
     feature_names: Any = None,
     epsilon: float | str = "deprecated",
     max_iter: int = 200,
@@ -76,6 +77,10 @@ def check_separability(
         Cox: times from which on examples are at risk (late entry, or the beginning of a period).
     groups : array-like of shape (n_samples,), default=None
         Conditional: the group that an alternative is of.
+    draws : {"half", "estimated"}, default="half"
+        Of pairs. Half: a draw is half a win for each; so it is also if a draw has a parameter of
+        its own (Davidson; Rao and Kupper) that is given. Estimated: that parameter, ``(draws)``,
+        is one of the coefficients.
     feature_names : sequence of str, default=None
         Names in the report. None: those of the columns of X, or x0, x1, and so on.
     epsilon : float
@@ -152,6 +157,7 @@ def check_separability(
         _CONSTRAINTS, {"fit_intercept": fit_intercept, "max_iter": max_iter}, "check_separability"
     )
     more = {"offset": offset, "strata": strata, "entry": entry, "groups": groups}
+    more["draws"] = None if draws == "half" else draws
     asked = question(X, y, family, fit_intercept, sample_weight, feature_names, more)
     asked = replace(asked, kernel=kernel, max_iter=max_iter)
     if kernel != "linear":

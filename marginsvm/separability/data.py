@@ -92,7 +92,7 @@ class Question:
         more = {
             name: value[kept] if _each(value, n) else value for name, value in self.more.items()
         }
-        X = X.astype(np.float64, copy=False)
+        X = X.astype(np.float64, copy=False) if X.dtype.kind == "f" else X
         return Data(X, self.y[kept], kept, n, names, self.fit_intercept, more)
 
     def design(self, only: Array | None = None) -> Design:

@@ -131,13 +131,13 @@ class Family:
         """The answer of a family whose rows are not written out; None: they are."""
         return None
 
-    def direction(self, w: Array, n_columns: int, fit_intercept: bool) -> Direction:
+    def direction(self, w: Array, data: Data, design: Design) -> Direction:
         """A direction by coefficients and intercepts."""
-        table: Array = w.reshape(max(n_columns - 1, 1), -1)
-        if n_columns > 1:
+        table: Array = w.reshape(max(design.n_columns - 1, 1), -1)
+        if design.n_columns > 1:
             table = np.concatenate([np.zeros((1, table.shape[1])), table])
-        intercept = table[:, 0] if fit_intercept else np.zeros(len(table))
-        return Direction(table[:, int(fit_intercept) :], intercept)
+        intercept = table[:, 0] if data.fit_intercept else np.zeros(len(table))
+        return Direction(table[:, int(data.fit_intercept) :], intercept)
 
     def flat(self, direction: Direction, n: int) -> Array:
         """The n entries of a direction in the order of the coefficients."""
@@ -145,15 +145,25 @@ class Family:
         table = (table - table[0])[1:] if len(table) > 1 else table
         return np.asarray(table[:, -n // len(table) :].ravel())
 
+    def planes(self, direction: Direction) -> list[tuple[Array, float]]:
+        """The places of X where a score of a direction is 0: those with ``x w + b = 0``."""
+        return list(zip(*direction, strict=True))
+
     def separated_rows(self, design: Design, separated: Array, n_examples: int) -> Array:
-        """The table of the report, of the rows of a design that are separated."""
-        table = np.zeros((n_examples, design.n_columns), bool)
-        table[design.example, design.column] = separated
-        return table
+        """The table of the report, of the rows of a design that are separated.
+
+        Where an example has no row, the table has whether all of its rows are separated.
+        """
+        shape = n_examples, design.n_columns
+        table, rows = np.zeros(shape, bool), np.zeros(shape, bool)
+        at = design.example, design.column
+        table[at], rows[at] = separated, True
+        every = np.asarray(rows.any(axis=1) & (table >= rows).all(axis=1))
+        return table | every[:, None]
 
     def separated(self, rows: Array) -> Array:
         """Examples that are predicted perfectly, of the table of separated rows: a mask."""
-        return np.asarray(rows.sum(axis=1) >= max(rows.shape[1] - 1, 1))
+        return np.asarray(rows.all(axis=1))
 
     def remainder(self, report: Any, X: Any) -> Any:
         """What to fit for the finite coefficients, of a report that is decided."""

@@ -11,6 +11,8 @@ from sklearn.utils.multiclass import check_classification_targets
 from marginsvm._typing import Array
 from marginsvm.estimator.on_device import refuse_foreign
 
+_TABLE = 8  # entries of a table of all integers between items, for each given item
+
 
 def numbers(X: Any) -> Any:
     """X as an array of floats, dense or CSR."""
@@ -42,3 +44,22 @@ def nonnegative(y: Any) -> Array:
     if y.min() < 0:
         raise ValueError("counts must not be negative, but some in y are")
     return np.asarray(y)
+
+
+def codes_of(items: Array) -> tuple[list[Any], Array]:
+    """The different items, in order, and where each one is among these."""
+    if items.dtype.kind == "f" and np.isnan(items).any():
+        raise ValueError("an item is NaN")
+    if items.dtype.kind in "iu" and items.size:
+        low, span = int(items.min()), int(items.max()) - int(items.min()) + 1
+        if span <= _TABLE * items.size:  # quicker than to sort
+            present = np.zeros(span, bool)
+            shifted = items - low
+            present[shifted] = True
+            places = np.cumsum(present) - 1
+            return (np.flatnonzero(present) + low).tolist(), places[shifted]
+    try:
+        found, codes = np.unique(items, return_inverse=True)
+    except TypeError as error:
+        raise ValueError("items must all be words, or all be numbers") from error
+    return found.tolist(), codes.reshape(items.shape)

@@ -145,6 +145,11 @@ class Separability:
         return self._family.separated(self.separated_rows)
 
     @property
+    def planes(self) -> list[tuple[Array, float]]:
+        """The places of X that the direction tells apart: pairs w, b of ``x w + b = 0``."""
+        return [] if self.direction is None else self._family.planes(self.direction)
+
+    @property
     def estimate_exists(self) -> bool | None:
         """Whether the maximum-likelihood estimate is finite, in the identified coefficients.
 
@@ -264,7 +269,8 @@ class Separability:
         if self.kind == QUASI:
             rest = "; the finite coefficients are those of a fit to remainder(X). Or"
         return [
-            f"The maximum-likelihood estimate does not exist. Infinite: {named}.",
+            "The maximum-likelihood estimate does not exist."
+            + (f" Infinite: {named}." if named else ""),
             f"Report these as infinite{rest} penalise the fit (Firth: {self._family.firth}). "
             "Standard errors and Wald intervals of a fit without a penalty mean nothing: give "
             "likelihood ratio tests and profile likelihood intervals.",

@@ -1,24 +1,23 @@
 """What is separated, in rationals, by code that shares nothing with the package."""
 
 from fractions import Fraction
+from itertools import pairwise
 
 from helpers.rational import has_solution
 
 
-def conditions(X, y, *, family="binomial", fit_intercept=True):
+def conditions(X, y, *, family="binomial", fit_intercept=True, draws="half"):
     """Rows ``a w >= 0`` and ``e w = 0``, as ``(row, is_equality, example, other)``."""
-    X = [[Fraction(1)] * fit_intercept + [Fraction(v) for v in map(float, x)] for x in X]
+    if family == "pairs":
+        return wins(X, y, draws)
+    X = [
+        [Fraction(1)] * (fit_intercept and family != "ordinal")
+        + [Fraction(v) for v in map(float, x)]
+        for x in X
+    ]
     rows = []
-    if family == "multinomial":
-        classes = sorted(set(y))
-        for i, (x, label) in enumerate(zip(X, y, strict=True)):
-            for j, other in enumerate(classes):
-                if other != label:
-                    row = [
-                        ((c == label) - (c == other)) * value for c in classes[1:] for value in x
-                    ]
-                    rows.append((row, False, i, j))
-        return rows
+    if family in ("multinomial", "ordinal"):
+        return (scores if family == "multinomial" else halves)(X, y)
     if family == "poisson":
         y = [(v, 1) for v in y]
     elif not hasattr(y[0], "__len__"):
@@ -28,6 +27,59 @@ def conditions(X, y, *, family="binomial", fit_intercept=True):
             sign = 1 if successes else -1
             rows.append(([sign * v for v in x], bool(successes and failures), i, 0))
     return rows
+
+
+def scores(X, y):
+    """Of classes, each against each other one."""
+    classes, rows = sorted(set(y)), []
+    for i, (x, label) in enumerate(zip(X, y, strict=True)):
+        for j, other in enumerate(classes):
+            if other != label:
+                row = [((c == label) - (c == other)) * value for c in classes[1:] for value in x]
+                rows.append((row, False, i, j))
+    return rows
+
+
+def halves(X, y):
+    """Of ordered categories: ``y <= c`` and ``y >= c``; thresholds first."""
+    classes, rows = sorted(set(y)), []
+    for i, (x, label) in enumerate(zip(X, y, strict=True)):
+        j = classes.index(label)
+        for half, sign, threshold in ((0, 1, j), (1, -1, j - 1)):
+            if 0 <= threshold < len(classes) - 1:
+                theta = [Fraction(sign * (t == threshold)) for t in range(len(classes) - 1)]
+                rows.append(([*theta, *(-sign * v for v in x)], False, i, half))
+    return rows
+
+
+def wins(X, y, draws):
+    """Of pairs, or of rankings if y is None; the strength of the first item is 0."""
+    if y is None:
+        pairs = [(i, j, pair) for i, x in enumerate(X) for j, pair in enumerate(turns(x))]
+        X, y = [pair for *_, pair in pairs], [1] * len(pairs)
+        places = [(i, j) for i, j, _ in pairs]
+    else:
+        places = [(i, 0) for i in range(len(X))]
+    items, rows = sorted({v for x in X for v in x}), []
+    own = draws == "estimated" and 0.5 in y
+    for (a, b), score, (i, j) in zip(X, y, places, strict=True):
+        d = [(c == a) - (c == b) for c in items[1:]]
+        if not own:
+            sign = 1 if score else -1
+            rows.append(([Fraction(sign * v) for v in d], score == 0.5, i, j))
+            continue
+        scores = [[*d, 0], [0] * len(d) + [1], [*(-v for v in d), 0]]
+        outcome = {1: 0, 0.5: 1, 0: 2}[score]
+        for other in {0, 1, 2} - {outcome}:
+            row = [Fraction(u - v) for u, v in zip(scores[outcome], scores[other], strict=True)]
+            rows.append((row, False, i, other))
+    return rows
+
+
+def turns(ranking):
+    rest = ranking[-1] if isinstance(ranking[-1], set) else ()
+    ranked = [v for v in ranking if not isinstance(v, set)]
+    return [*pairwise(ranked), *((ranked[-1], v) for v in sorted(rest))]
 
 
 def columns_of(rows):
@@ -66,7 +118,9 @@ def rank(rows):
 
 def truth(X, y, **options):
     """Kind, which rows are separated, and the status of every coefficient."""
-    return truth_of(conditions(X, y, **options))
+    rows = conditions(X, y, **options)
+    pairs = options.get("family") == "pairs" and not (options.get("draws") and 0.5 in y)
+    return of_estimable(rows) if pairs else truth_of(rows)
 
 
 def truth_of(rows):
@@ -91,6 +145,31 @@ def truth_of(rows):
         down = not is_combination(rows, unit)  # else w_j >= 0 in the whole cone
         up = not is_combination(rows, [-v for v in unit])
         statuses[j] = {(True, False): "+inf", (False, True): "-inf", (True, True): "inf"}[up, down]
-    kind = "overlap" if not any(separated) else "complete" if all(separated) else "quasi-complete"
-    where = [(i, j) for (_, _, i, j), s in zip(rows, separated, strict=True) if s]
-    return kind, where, statuses
+    return kind_of(separated), where_of(rows, separated), statuses
+
+
+def kind_of(separated):
+    return "overlap" if not any(separated) else "complete" if all(separated) else "quasi-complete"
+
+
+def where_of(rows, separated):
+    return [(i, j) for (_, _, i, j), s in zip(rows, separated, strict=True) if s]
+
+
+def of_estimable(rows):
+    """The same; coefficients that no combination of rows determines are not identified."""
+    separated = [
+        not equality and not is_combination(rows, [-v for v in row]) for row, equality, *_ in rows
+    ]
+    A = [row for row, *_ in rows]
+    fixed, statuses = [row for row, s in zip(A, separated, strict=True) if not s], []
+    for j in range(len(A[0])):
+        unit = [Fraction(int(i == j)) for i in range(len(A[0]))]
+        if rank([*A, unit]) > rank(A):
+            statuses.append("not identified")
+        elif rank([*fixed, unit]) == rank(fixed):
+            statuses.append("finite")
+        else:
+            signs = [is_combination(rows, [s * v for v in unit]) for s in (1, -1)]
+            statuses.append({(1, 0): "+inf", (0, 1): "-inf", (0, 0): "inf"}[tuple(signs)])
+    return kind_of(separated), where_of(rows, separated), statuses

@@ -8,16 +8,19 @@ import time
 import numpy as np
 import scipy.sparse as sp
 
-from helpers.separation import truth
+from helpers.separation import conditions, truth
 from marginsvm import check_separability, check_separability_proof
 
 FAMILIES = ["binomial", "multinomial", "poisson", "trials"]
+MORE = ["ordinal", "pairs", "rankings", "draws"]
 OFFSETS = [0, 1, 2**10, 10**5, 10**6, 10**7, 1_700_000_000, 2**40, 2**45]
 
 
-def problem(seed):
+def problem(seed, kind=None):
     """X, y, options, and weights or None; all numbers of X are exact."""
-    rng, kind = np.random.default_rng([seed, 29]), FAMILIES[seed % 4]
+    rng, kind = np.random.default_rng([seed, 29]), kind or FAMILIES[seed % 4]
+    if kind in MORE[1:]:
+        return meetings(rng, kind)
     d = int(rng.integers(1, 4 if kind != "multinomial" else 3))
     n = int(rng.integers(3, 12 if kind != "multinomial" else 8))
     high = int(rng.integers(1, 4))
@@ -30,7 +33,8 @@ def problem(seed):
         weight = rng.integers(0, 4, n).astype(float)
         weight[:3] = 1.0
     family = "binomial" if kind == "trials" else kind
-    return X, y, {"family": family, "fit_intercept": intercept}, weight
+    options = {} if kind == "ordinal" else {"fit_intercept": intercept}
+    return X, y, {"family": family, **options}, weight
 
 
 def outcomes(rng, kind, X):
@@ -42,11 +46,40 @@ def outcomes(rng, kind, X):
         return y
     if kind == "poisson":
         return rng.integers(0, 3, n) * (rng.random(n) < 0.4)
-    k = 2 if kind == "binomial" else 3
+    k = {"binomial": 2, "ordinal": int(rng.integers(2, 5))}.get(kind, 3)
+    if kind == "ordinal":
+        score = X @ rng.integers(-1, 2, d) + rng.choice([0, 0.3, 3]) * rng.standard_normal(n)
+        y = np.digitize(score, np.sort(rng.integers(-2, 3, k - 1)) + 0.5)
+        y[:2] = 0, k - 1
+        return y
     noise = rng.choice([0, 0.3, 3]) * rng.standard_normal((n, k))
     y = (X @ rng.standard_normal((d, k)) + rng.standard_normal(k) + noise).argmax(axis=1)
     y[:k] = np.arange(k)
     return y
+
+
+def meetings(rng, kind):
+    """Comparisons of a few items, by how strong they are and by chance; or rankings."""
+    items, n = int(rng.integers(2, 8)), int(rng.integers(1, 14))
+    strength, noise = rng.integers(0, 3, items), rng.choice([0, 0.5, 3])
+    names = np.array(list("hbgadcfe")[:items])
+    weight = rng.integers(0, 3, n) if rng.random() < 0.3 else None
+    if weight is not None:
+        weight[0] = 1
+    X, y = [], []
+    for _ in range(n):
+        some = rng.permutation(items)[: 2 if kind != "rankings" else int(rng.integers(2, 5))]
+        score = strength[some] + noise * rng.standard_normal(len(some))
+        order = np.argsort(-score)
+        if kind == "rankings":
+            ranked = names[some[order]].tolist()
+            X.append([*ranked[:-2], ranked[-2], {ranked[-1]}] if rng.random() < 0.3 else ranked)
+            continue
+        X.append(names[some].tolist())
+        drawn = rng.random() < 0.15 or (noise < 1 and strength[some[0]] == strength[some[1]])
+        y.append(0.5 if drawn else 1.0 * (order[0] == 0))
+    options = {"family": "pairs"} | ({"draws": "estimated"} if kind == "draws" else {})
+    return X, None if kind == "rankings" else np.array(y), options, weight
 
 
 def in_other_units(rng, X):
@@ -63,28 +96,30 @@ def in_other_units(rng, X):
     return X
 
 
-def answer_of(seed):
+def answer_of(seed, kind=None):
     """What is wrong or open, a word for each; with the seconds that the answer took."""
-    X, y, options, weight = problem(seed)
-    kept = np.ones(len(X), bool) if weight is None else weight > 0
-    kind, where, statuses = truth(X[kept].tolist(), y[kept].tolist(), **options)
-    given = sp.csr_array(X) if seed % 3 == 0 else X
+    X, y, options, weight = problem(seed, kind)
+    kept = np.arange(len(X)) if weight is None else np.flatnonzero(weight > 0)
+    some = [x if kind in MORE[1:] else x.tolist() for x in (X[i] for i in kept)]
+    some = some, None if y is None else y[kept].tolist()
+    expected, where, statuses = truth(*some, **options)
+    given = sp.csr_array(X) if seed % 3 == 0 and kind in (None, "ordinal") else X
     begin = time.perf_counter()
     report = check_separability(given, y, sample_weight=weight, **options)
     seconds = time.perf_counter() - begin
     if report.kind == "undecided" or report.reason:
         return ["undecided"], report.reason, seconds
     wrong = []
-    rows = np.zeros(report.separated_rows.shape, bool)
-    for i, j in where:
-        rows[np.flatnonzero(kept)[i], j] = True
-    if report.kind != kind:
-        wrong.append(f"kind {report.kind} for {kind}")
-    elif not np.array_equal(rows, report.separated_rows):
+    rows = [(i, j) for _, _, i, j in conditions(*some, **options)]
+    found = [(i, j) for i, j in rows if report.separated_rows[kept[i], j]]
+    perfect = sorted({i for i, _ in rows} - {row[0] for row in rows if row not in where})
+    if report.kind != expected:
+        wrong.append(f"kind {report.kind} for {expected}")
+    elif found != where or not np.array_equal(kept[perfect], np.flatnonzero(report.separated)):
         wrong.append("rows")
     elif [c.status for c in report.coefficients] != statuses:
         wrong.append(f"statuses {[c.status for c in report.coefficients]} for {statuses}")
-    elif report.separable is not (kind == "complete"):
+    elif report.separable is not (expected == "complete"):
         wrong.append(f"separable {report.separable}")
     else:
         check = check_separability_proof(report, given, y, weight, exact=True)

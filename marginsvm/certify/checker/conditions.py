@@ -12,6 +12,8 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from marginsvm.certify.checker.pairs import comparisons
+
 
 class Conditions(NamedTuple):
     """Rows a with ``a w >= 0``, or ``a w = 0`` for equalities.
@@ -30,19 +32,19 @@ class Conditions(NamedTuple):
     column: NDArray
 
 
-def conditions_of(report: Any, X: Any, y: Any, sample_weight: Any) -> Conditions:
-    """The conditions of a report's family."""
-    X = sp.csr_array(X) if sp.issparse(X) else np.asarray(X)
-    X, y = X.astype(np.float64), np.asarray(y)
-    kept = np.ones(len(y), bool) if sample_weight is None else np.asarray(sample_weight) > 0
+def conditions_of(report: Any, X: Any, y: Any, kept: NDArray) -> Conditions:
+    """The conditions of a report's family, of the examples that are kept."""
+    if report.family == "pairs":
+        return _of_outcomes(X, y, kept)
+    X = (sp.csr_array(X) if sp.issparse(X) else np.asarray(X)).astype(np.float64)
     if report.fit_intercept:
         one = np.ones((X.shape[0], 1))
         X = sp.csr_array(sp.hstack([one, X])) if sp.issparse(X) else np.hstack([one, X])
     return _OF[report.family](X, y, kept)
 
 
-def _of_counts(X: Any, y: NDArray, kept: NDArray) -> Conditions:
-    return _of_successes(X, np.column_stack([y, np.ones(len(y))]), kept)
+def _of_counts(X: Any, y: Any, kept: NDArray) -> Conditions:
+    return _of_successes(X, np.column_stack([np.asarray(y), np.ones(len(kept))]), kept)
 
 
 def _of_successes(X: Any, table: NDArray, kept: NDArray) -> Conditions:
@@ -54,7 +56,8 @@ def _of_successes(X: Any, table: NDArray, kept: NDArray) -> Conditions:
     return Conditions(_scaled(X[example], sign), equality, example, np.zeros(len(example), int))
 
 
-def _of_classes(X: Any, y: NDArray, kept: NDArray) -> Conditions:
+def _of_classes(X: Any, y: Any, kept: NDArray) -> Conditions:
+    y = np.asarray(y)
     if y.ndim == 2 and y.shape[1] == 2:
         return _of_successes(X, y, kept)
     y = y.ravel()
@@ -70,11 +73,51 @@ def _of_classes(X: Any, y: NDArray, kept: NDArray) -> Conditions:
     return Conditions(A, np.zeros(len(example), bool), example, column)
 
 
+def _of_an_order(X: Any, y: Any, kept: NDArray) -> Conditions:
+    """Of ordered categories: for each threshold, that those below and above it agree with it."""
+    y = getattr(y, "values", y)
+    codes = np.asarray(y.codes if hasattr(y, "codes") else np.unique(y, return_inverse=True)[1])
+    categories, parts = np.unique(codes[kept]), []
+    for t in range(len(categories) - 1):
+        for half, sign in ((0, 1.0), (1, -1.0)):
+            at = np.flatnonzero(kept & (codes == categories[t + half]))
+            theta = np.zeros((len(at), len(categories) - 1))
+            theta[:, t] = sign
+            parts.append((theta, _scaled(X[at], np.full(len(at), -sign)), at, 0 * at + half))
+    thetas, rest, examples, columns = zip(*parts, strict=True)
+    theta, example = np.concatenate(thetas), np.concatenate(examples)
+    if sp.issparse(X):
+        A = sp.csr_array(sp.hstack([sp.csr_array(theta), sp.vstack(rest)]))
+    else:
+        A = np.hstack([theta, np.concatenate(rest)])
+    return Conditions(A, np.zeros(len(example), bool), example, np.concatenate(columns))
+
+
+def _of_outcomes(X: Any, y: Any, kept: NDArray) -> Conditions:
+    """Of wins and draws, where draws have a coefficient: the last."""
+    met = comparisons(X, y, kept)
+    n, m = met.n_items, len(met.better)
+    d, kappa = sp.lil_array((m, n + 1)), sp.csr_array(np.eye(1, n + 1, n).repeat(m, axis=0))
+    d[np.arange(m), met.better], d[np.arange(m), met.worse] = 1.0, -1.0
+    win, drawn, order = ~met.equality, met.equality, np.asarray(y)[kept] > 0
+    parts = [
+        (d[win], win, np.where(order, 2, 0)),  # rather than a loss
+        ((d - kappa)[win], win, np.ones(m, int)),  # rather than a draw
+        ((kappa - d)[drawn], drawn, np.zeros(m, int)),
+        ((kappa + d)[drawn], drawn, np.full(m, 2)),
+    ]
+    A = sp.csr_array(sp.vstack([part for part, _, _ in parts]))[:, 1:]
+    example = np.concatenate([met.example[some] for _, some, _ in parts])
+    column = np.concatenate([column[some] for _, some, column in parts])
+    return Conditions(A, np.zeros(len(example), bool), example, column)
+
+
 _OF = {
     "binomial": _of_classes,
     "multinomial": _of_classes,
     "poisson": _of_counts,
     "negative_binomial": _of_counts,
+    "ordinal": _of_an_order,
 }
 
 
@@ -87,6 +130,8 @@ def direction_of(report: Any, n_columns: int) -> NDArray:
     if report.direction is None:
         return np.zeros(n_columns)
     table = np.asarray(report.direction.coef)
+    if report.family == "ordinal":
+        return np.concatenate([report.direction.intercept, table[0]])
     if report.fit_intercept:
         table = np.column_stack([report.direction.intercept, table])
     return (table[1:] - table[0] if len(table) > 1 else table).ravel()

@@ -11,11 +11,16 @@ import scipy.sparse as sp
 from marginsvm.certify.checker.comparisons import FAMILIES as COMPARED
 from marginsvm.certify.checker.comparisons import flaw_of_comparisons
 from marginsvm.certify.checker.conditions import conditions_of, direction_of
-from marginsvm.certify.checker.separation import flaw_in_floats, flaw_in_integers, flaw_of_signs
+from marginsvm.certify.checker.pairs import flaw_of_pairs
+from marginsvm.certify.checker.separation import (
+    flaw_in_floats,
+    flaw_in_integers,
+    flaw_of_kind,
+    flaw_of_signs,
+)
 
 _SMALL = 200_000  # numbers of a design that takes about a second in integers
 _LEFT_OUT = "not identified"
-_KINDS = {(True, True): "complete", (True, False): "quasi-complete", (False, False): "overlap"}
 
 
 @dataclass(frozen=True)
@@ -116,13 +121,19 @@ def check_separability_proof(
     if report.family in COMPARED:
         flaw, exact = flaw_of_comparisons(report, X, y, sample_weight, exact)
         return SeparabilityCheck(not flaw, flaw, exact)
-    A, equality, example, column = conditions_of(report, X, y, sample_weight)
+    kept = np.ones(len(report.used), bool)
+    if sample_weight is not None:
+        kept = np.asarray(sample_weight) > 0
+    if report.family == "pairs":
+        found = flaw_of_pairs(report, X, y, kept)
+        if found is not None:
+            return SeparabilityCheck(not found, found, True)
+    A, equality, example, column = conditions_of(report, X, y, kept)
     separated = report.separated_rows[example, column]
-    status = np.array([c.status for c in report.coefficients])
-    kind = _KINDS[bool(separated.any()), bool(separated.all())]
-    if kind != report.kind or len(status) != A.shape[1]:
-        reason = f"the kind of these rows is {kind!r}, not {report.kind!r}"
+    reason = flaw_of_kind(report, separated, A.shape[1])
+    if reason:
         return SeparabilityCheck(False, reason, exact)
+    status = np.array([c.status for c in report.coefficients])
     w, q = direction_of(report, A.shape[1]), np.zeros(len(equality))
     if report.overlap_weights is not None:
         q = np.asarray(sp.csr_array(report.overlap_weights)[example, column]).ravel()

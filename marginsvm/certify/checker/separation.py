@@ -25,6 +25,15 @@ _SIGNS = "the weights are negative somewhere, or not 0 on rows that are separate
 _SIGN = {"+inf": 1, "-inf": -1, "inf": 0}
 _MOST_SIGNS = 300  # infinite coefficients up to which their signs are looked at
 _TOO_LARGE = "the design is too large for integers"
+_KINDS = {(True, True): "complete", (True, False): "quasi-complete", (False, False): "overlap"}
+
+
+def flaw_of_kind(report: Any, separated: NDArray, n_coefficients: int) -> str:
+    """Whether a report has the kind of its rows, and as many coefficients as it should have."""
+    kind = _KINDS[bool(separated.any()), bool(separated.all())]
+    if kind == report.kind and len(report.coefficients) == n_coefficients:
+        return ""
+    return f"the kind of these rows is {kind!r}, not {report.kind!r}"
 
 
 def flaw_in_floats(

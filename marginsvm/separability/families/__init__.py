@@ -9,13 +9,14 @@ import numpy as np
 from marginsvm.separability.families.comparisons import CONDITIONAL, COX
 from marginsvm.separability.families.counts import NEGATIVE_BINOMIAL, POISSON
 from marginsvm.separability.families.labels import BINOMIAL, MULTINOMIAL, are_trials
+from marginsvm.separability.families.ordinal import ORDINAL
+from marginsvm.separability.families.pairs import PAIRS
 from marginsvm.separability.family import Family
 from marginsvm.separability.reading import labels
 
-FAMILIES = {
-    family.name: family
-    for family in (BINOMIAL, MULTINOMIAL, POISSON, NEGATIVE_BINOMIAL, COX, CONDITIONAL)
-}
+_LABELS = BINOMIAL, MULTINOMIAL, ORDINAL
+_ALL = *_LABELS, POISSON, NEGATIVE_BINOMIAL, COX, CONDITIONAL, PAIRS
+FAMILIES = {family.name: family for family in _ALL}
 
 
 def family_of(name: str | None, y: Any) -> Family:

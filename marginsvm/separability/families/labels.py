@@ -64,6 +64,14 @@ class Labels(Family):
         nothing = np.zeros(len(of), bool)
         return Design(A, nothing, data.example[of], column, names, len(classes))
 
+    def separated_rows(self, design: Design, separated: Array, n_examples: int) -> Array:
+        table = np.zeros((n_examples, design.n_columns), bool)
+        table[design.example, design.column] = separated
+        return table
+
+    def separated(self, rows: Array) -> Array:
+        return np.asarray(rows.sum(axis=1) >= max(rows.shape[1] - 1, 1))
+
     def remainder(self, report: Any, X: Any) -> Any:
         if report.separated_rows.shape[1] == 1:
             return super().remainder(report, X)

@@ -1,0 +1,258 @@
+"""Ordinal regressions, pairs, rankings and draws: against rationals, lies, errors, pictures."""
+
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+from helpers.separation_cases import MORE, answer_of, problem
+
+from marginsvm import SeparationDisplay, check_separability, check_separability_proof
+from marginsvm.separability import solving
+from marginsvm.separability.graph import Wins
+
+
+def statuses(report):
+    return [c.status for c in report.coefficients]
+
+
+@pytest.mark.parametrize("kind", MORE)
+@pytest.mark.parametrize("block", [0, *(pytest.param(i, marks=pytest.mark.slow) for i in (1, 2))])
+def test_no_answer_is_wrong(kind, block):
+    answers = [answer_of(seed, kind)[:2] for seed in range(100 * block, 100 * block + 100)]
+    assert not [wrong for wrong, _ in answers if wrong]
+    assert {"complete", "quasi-complete", "overlap"} <= {said for _, said in answers}
+
+
+@pytest.mark.parametrize("kind", ["ordinal", "draws"])
+def test_large_sparse_designs_are_split_alike(kind, monkeypatch):
+    monkeypatch.setattr(solving, "_WRITTEN_OUT", -1)
+    for seed in range(40):
+        X, y, options, weight = problem(seed, kind)
+        X = sp.csr_array(X) if kind == "ordinal" else X
+        found = check_separability(X, y, sample_weight=weight, **options)
+        monkeypatch.undo()
+        plain = check_separability(X, y, sample_weight=weight, **options)
+        monkeypatch.setattr(solving, "_WRITTEN_OUT", -1)
+        if not found.reason:
+            assert found.kind == plain.kind, seed
+            np.testing.assert_array_equal(found.separated_rows, plain.separated_rows)
+
+
+# Ordinal regressions.
+
+
+def ordered():
+    """Pain before and after, of which a mark of four patients ends in the highest category."""
+    rng = np.random.default_rng(0)
+    X = np.column_stack([rng.integers(-2, 3, (30, 2)), np.arange(30) < 4]).astype(float)
+    score = X[:, 0] + rng.standard_normal(30)
+    y = np.array(["low", "mid", "high"])[np.digitize(score, [-0.5, 0.5])]
+    y[:4] = "high"
+    return X, y
+
+
+def test_an_ordered_categorical_has_its_order_and_its_names():
+    X, y = ordered()
+    categories = ["low", "mid", "never", "high"]
+    given = pd.Series(pd.Categorical(y, categories=categories, ordered=True))
+    report = check_separability(X, given, family="ordinal")
+    names = [c.name for c in report.coefficients]
+    assert names == ["low|mid", "mid|high", "x0", "x1", "x2"]
+    assert statuses(report) == ["finite"] * 4 + ["+inf"]
+    np.testing.assert_array_equal(report.separated, X[:, 2] == 1)
+    assert report.direction.coef.shape, report.direction.intercept.shape == ((1, 3), (2,))
+    for exact in (False, True):
+        assert check_separability_proof(report, X, given, exact=exact)
+    codes = np.array([categories.index(v) for v in y])
+    assert statuses(check_separability(X, codes, family="ordinal")) == statuses(report)
+    table = report.to_frame()
+    assert table.direction["x2"] > 0
+    np.testing.assert_array_equal(table.direction.drop("x2"), 0.0)
+
+
+def test_a_half_that_is_certain():
+    """Low or mid without the mark, mid or high with it: two binomial regressions are left."""
+    x, y = np.repeat([[0.0], [1.0]], 4, axis=0), np.array([0, 0, 1, 1, 1, 1, 2, 2])
+    report = check_separability(x, y, family="ordinal")
+    assert dict(report.coefficients) == {"0|1": "finite", "1|2": "+inf", "x0": "+inf"}
+    assert not report.separated.any()
+    assert report.separated_rows.tolist() == (
+        [[False, False]] * 2 + [[True, False]] * 2 + [[False, True]] * 2 + [[False, False]] * 2
+    )
+    assert "for 4 others one of the two bounds holds for certain" in " ".join(repr(report).split())
+    rows, lower, upper, columns = report.remainder(x)
+    assert rows.all()
+    assert lower.tolist() == [0, 0, 1, 1, 0, 0, 2, 2]
+    assert upper.tolist() == [0, 0, 2, 2, 1, 1, 2, 2]
+    assert not len(columns)
+
+
+def test_two_categories_are_a_binomial_regression():
+    X, y = ordered()
+    y = y == "high"
+    ordinal, binomial = (check_separability(X, y, family=f) for f in ("ordinal", "binomial"))
+    assert ordinal.kind == binomial.kind
+    assert statuses(ordinal)[1:] == statuses(binomial)[1:]
+    np.testing.assert_array_equal(ordinal.separated, binomial.separated)
+
+
+def test_a_constant_column_is_not_identified_beside_thresholds():
+    X, y = ordered()
+    report = check_separability(np.column_stack([X, np.ones(30)]), y, family="ordinal")
+    assert statuses(report)[-1] == "not identified"
+
+
+@pytest.mark.parametrize(
+    ("y", "message"),
+    [
+        (pd.Categorical(["a", "b", "a"]), "have no order"),
+        (pd.Categorical(["a", None, "b"], ordered=True), "contains NaN"),
+        ([1, 1, 1], "one category, 1"),
+        (None, "y is missing"),
+    ],
+)
+def test_what_is_no_order(y, message):
+    with pytest.raises(ValueError, match=message):
+        check_separability([[0.0], [1.0], [2.0]], y, family="ordinal")
+
+
+def test_the_picture_of_an_ordinal_report():
+    x = np.array([[0.0, 1.0], [1.0, 0.0], [2.0, 1.0], [3.0, 0.0]])
+    report = check_separability(x, [0, 1, 1, 2], family="ordinal")
+    assert report.kind == "complete"
+    ax = SeparationDisplay.from_report(report, x, [0, 1, 1, 2]).ax_
+    assert len(ax.lines) == 3 + 1 + 2  # points, rings, and a line for each threshold
+    (w, low), (_, high) = report.planes
+    assert [np.sign(x @ w + b).tolist() for b in (low, high)] == [[1, -1, -1, -1], [1, 1, 1, -1]]
+
+
+# Pairs.
+
+
+def test_a_league_in_two_divisions():
+    X = [["a", "b"], ["b", "c"], ["c", "a"], ["a", "d"], ["d", "g"], ["h", "d"], ["e", "f"]]
+    report = check_separability(X, [1, 1, 1, 1, 0.5, 1, 1], family="pairs")
+    expected = ["finite", "finite", "-inf", "not identified", "not identified", "-inf", "inf"]
+    assert dict(report.coefficients) == dict(zip("bcdefgh", expected, strict=True))
+    assert report.separated.tolist() == [False] * 3 + [True, False, True, True]
+    assert report.remainder(X).tolist() == (~report.separated).tolist()
+    assert "3 of 7 comparisons are predicted perfectly" in repr(report)
+    assert "No separation: the comparisons overlap" in repr(
+        check_separability(X[:3], [1, 1, 1], family="pairs")
+    )
+
+
+def test_a_draw_parameter_that_is_estimated():
+    """One win and one draw: both strength and draws are infinite; as half a win, it is finite."""
+    X, y = [["a", "b"], ["a", "b"]], [1, 0.5]
+    half = check_separability(X, y, family="pairs")
+    assert (half.kind, statuses(half)) == ("overlap", ["finite"])
+    report = check_separability(X, y, family="pairs", draws="estimated")
+    assert dict(report.coefficients) == {"b": "-inf", "(draws)": "+inf"}
+    assert report.remainder(X).tolist() == [[True, True, False]] * 2
+    for exact in (False, True):
+        assert check_separability_proof(report, X, y, exact=exact)
+
+
+def test_rankings_are_cut_where_they_are_separated():
+    X = [["a", "b", "c"], ["b", "a", "d"], ["c", "d", {"e", "f"}], ["c", {"d", "f"}], ["d", "c"]]
+    report = check_separability(X, family="pairs")
+    assert dict(report.coefficients) == {
+        "b": "finite", "c": "-inf", "d": "-inf", "e": "-inf", "f": "-inf"
+    }  # fmt: skip
+    kept = [["a", "b"], ["b", "a"], ["c", "d"], ["c", {"d"}], ["d", "c"]]
+    assert report.remainder(X) == kept
+    assert check_separability_proof(report, X, None)
+    assert check_separability(kept, family="pairs").kind == "overlap"
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_cycles_balance_and_pass_every_edge_of_a_component(seed):
+    rng = np.random.default_rng(seed)
+    n, m = int(rng.integers(2, 60)), int(rng.integers(1, 300))
+    winner = rng.integers(0, n, m)
+    loser = (winner + rng.integers(1, n, m)) % n
+    graph = Wins(n, winner, loser)
+    q, inside = graph.cycles(), graph.component[winner] == graph.component[loser]
+    np.testing.assert_array_equal(q > 0, inside)
+    np.testing.assert_array_equal(np.bincount(winner, q, n), np.bincount(loser, q, n))
+    assert np.all(graph.component[winner[~inside]] > graph.component[loser[~inside]])
+
+
+def test_many_comparisons_of_many_items(rng):
+    n, m = 300, 100_000
+    strength = np.repeat([0, 1, 1], 100)
+    X = rng.integers(0, n, (m, 2))
+    X = X[X[:, 0] != X[:, 1]]
+    gap = strength[X[:, 0]] - strength[X[:, 1]]
+    y = np.where(gap, gap > 0, rng.integers(0, 3, len(X)) / 2)
+    report = check_separability(X, y, family="pairs")
+    np.testing.assert_array_equal(report.separated, gap != 0)
+    assert statuses(report) == ["finite"] * 99 + ["+inf"] * 200
+    assert check_separability_proof(report, X, y)
+
+
+@pytest.mark.parametrize(
+    ("X", "y", "options", "message"),
+    [
+        ([["a", "a"]], [1], {}, "compared with itself"),
+        ([["a", "b", "c"]], [1], {}, "two columns"),
+        ([["a", "b"]], [0.3], {}, "0.5 if none"),
+        ([["a", "b"]], [1], {"draws": "some"}, "draws must be"),
+        ([[0.0, np.nan]], [1], {}, "an item is NaN"),
+        (np.array([["a", 1], ["b", 2]], object), [1, 0], {}, "all be words, or all be numbers"),
+        ([["a", "b", "a"]], None, {}, "ranking 0 has an item twice"),
+        ([["a"]], None, {}, "nothing is compared"),
+    ],
+)
+def test_what_cannot_be_compared(X, y, options, message):
+    with pytest.raises(ValueError, match=message):
+        check_separability(X, y, family="pairs", **options)
+
+
+def test_arguments_of_other_families_are_named():
+    with pytest.raises(ValueError, match="draws is for family 'pairs', but the family is 'binom"):
+        check_separability([[0.0], [1.0]], [0, 1], draws="estimated")
+
+
+# Lies.
+
+
+def lies(report, drawn):
+    """Reports that differ from a true one in one thing."""
+    rows, names = report.separated_rows, report.coefficients
+    other = {"finite": "+inf", "+inf": "-inf", "-inf": "inf", "inf": "+inf"}
+    for j, (_, status) in enumerate(names):
+        if status in other:
+            lie = [c._replace(status=other[status]) if i == j else c for i, c in enumerate(names)]
+            yield replace(report, coefficients=tuple(lie))
+    for kind in {"complete", "quasi-complete", "overlap"} - {report.kind}:
+        yield replace(report, kind=kind)
+    if report.direction is not None:
+        yield replace(report, direction=report.direction._replace(coef=-report.direction.coef))
+        yield replace(report, direction=None)
+        nothing = np.zeros_like(rows)
+        yield replace(report, separated_rows=nothing, kind="overlap", direction=None)
+    weights = report.overlap_weights
+    if weights is not None and weights.data.any() and not drawn:  # draws may do without
+        yield replace(report, overlap_weights=-weights)
+        yield replace(report, overlap_weights=None)
+        if weights.shape[1] == 1:  # nothing is near weights of a graph, which are integers
+            some = weights.copy()
+            some.data[some.data.nonzero()[0][0]] *= 2
+            yield replace(report, overlap_weights=some)
+
+
+@pytest.mark.parametrize("kind", ["pairs", "rankings", "ordinal", "draws"])
+def test_lies_are_refuted(kind):
+    told = 0
+    for seed in range(12):
+        X, y, options, weight = problem(seed, kind)
+        report = check_separability(X, y, sample_weight=weight, **options)
+        for lie in lies(report, kind == "pairs" and 0.5 in y):
+            exact = lie.overlap_weights is report.overlap_weights
+            assert not check_separability_proof(lie, X, y, weight, exact=exact), (seed, told)
+            told += 1
+    assert told > 40
