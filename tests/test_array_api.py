@@ -31,7 +31,7 @@ from marginsvm import (
     check_separability,
     margin_path,
 )
-from marginsvm.certify.checker.host import on_host, with_attributes_on_host
+from marginsvm.certify.host import on_host, with_attributes_on_host
 from marginsvm.data import device, device_store
 from marginsvm.sources import ArrayBlocks, DeviceBlocks
 

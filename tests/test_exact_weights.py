@@ -11,9 +11,9 @@ import pytest
 from helpers.battery import over_seeds
 from helpers.rational import has_solution, is_separable
 
-from marginsvm.certify.checker.elimination import has_positive_solution
-from marginsvm.certify.checker.krawczyk import positive_solution_is_near
-from marginsvm.certify.checker.overlap import nothing_separates
+from marginsvm.certify.exactly.elimination import has_positive_solution
+from marginsvm.certify.exactly.krawczyk import positive_solution_is_near
+from marginsvm.certify.exactly.overlap import nothing_separates
 
 
 def exactly(A):

@@ -24,8 +24,8 @@ from marginsvm import (
     check_certificate,
     check_separability,
 )
-from marginsvm.certify.checker import elimination
-from marginsvm.certify.checker.overlap import nothing_separates
+from marginsvm.certify.exactly import elimination
+from marginsvm.certify.exactly.overlap import nothing_separates
 
 
 def iris(first, second, column=None):
@@ -168,7 +168,7 @@ def test_a_rounded_mean_of_the_others_takes_no_minutes(rng):
     X, y = rng.standard_normal((400, 60)), rng.integers(0, 2, 400)
     X[:, -1] = X[:, :-1].mean(axis=1)
     with patch(
-        "marginsvm.certify.checker.elimination._cramer", wraps=elimination._cramer
+        "marginsvm.certify.exactly.elimination._cramer", wraps=elimination._cramer
     ) as eliminations:
         clf = fit(MaxMarginClassifier(), X, y)
     assert clf.status_ == "no_margin"

@@ -15,7 +15,7 @@ from marginsvm.algorithms.dual_ascent import ProximalSequences, draw, draw_seed
 from marginsvm.algorithms.dual_newton import Newton
 from marginsvm.certify.bounds import Fit, Weighed, measured_fit, weighed
 from marginsvm.certify.candidate import Candidate
-from marginsvm.certify.checker.infeasible import nothing_fits
+from marginsvm.certify.exactly.infeasible import nothing_fits
 from marginsvm.fit import Algorithm, Requirements
 from marginsvm.kernel_matrix import KernelMatrixAdapter
 from marginsvm.rows import Intervals, Vector, intervals_of

@@ -33,7 +33,7 @@ from marginsvm.certify.certifiable import (
     Predictor,
     Regression,
 )
-from marginsvm.certify.checker.claims import relative_gap
+from marginsvm.certify.claims import relative_gap
 from marginsvm.certify.tolerances import IMBALANCE_SURCHARGE, SCALABLE_MARGIN
 from marginsvm.rows import Vector, intervals_of
 

@@ -8,7 +8,7 @@ from decimal import MAX_EMAX, MIN_EMIN, ROUND_CEILING, ROUND_FLOOR, Context
 import numpy as np
 import scipy.sparse as sp
 
-from marginsvm.certify.checker.claims import Bounds, relative_gap
+from marginsvm.certify.claims import Bounds, relative_gap
 
 
 @dataclass(frozen=True, kw_only=True)

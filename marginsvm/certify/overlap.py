@@ -12,7 +12,7 @@ from marginsvm._typing import Array
 from marginsvm.certify.bounds import upper_bound
 from marginsvm.certify.candidate import Candidate
 from marginsvm.certify.certifiable import Certifiable
-from marginsvm.certify.checker.overlap import nothing_separates
+from marginsvm.certify.exactly.overlap import nothing_separates
 from marginsvm.certify.nearest_point import shortest_proof
 from marginsvm.certify.tolerances import (
     MAX_TWIN_NUMBERS,

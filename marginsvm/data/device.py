@@ -23,7 +23,7 @@ from sklearn import config_context
 
 from marginsvm._rounding import is_dense
 from marginsvm._typing import Array
-from marginsvm.certify.checker.host import is_foreign, on_host
+from marginsvm.certify.host import is_foreign, on_host
 
 # Memory of the examples that are converted to float64 at a time, and so of what a product takes
 # beside them. The launch of a computation, some 10 microseconds, is short beside it.

@@ -9,7 +9,7 @@ import numpy as np
 
 from marginsvm._typing import Array
 from marginsvm.certify.certifiable import written_out
-from marginsvm.certify.checker.claims import relative_gap
+from marginsvm.certify.claims import relative_gap
 from marginsvm.fit import Algorithm, Progress
 from marginsvm.fit.progress import ConfirmedBounds
 from marginsvm.kernel_matrix import KernelMatrixAdapter

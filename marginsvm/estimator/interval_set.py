@@ -12,7 +12,7 @@ from sklearn.utils.validation import _check_sample_weight, check_array, validate
 
 from marginsvm._typing import Array
 from marginsvm.certify.certificate import Certificate
-from marginsvm.certify.checker.claims import PUBLISHED, published
+from marginsvm.certify.claims import PUBLISHED, published
 from marginsvm.certify.tolerances import LARGEST_NORM, ROUNDING_RTOL_OF_TOL
 from marginsvm.estimator.on_device import refuse_foreign
 from marginsvm.estimator.prediction import canonical

@@ -20,7 +20,7 @@ except ImportError:  # scikit-learn before 1.9, where arrays that do not go toge
 
 
 from marginsvm._typing import Array
-from marginsvm.certify.checker.host import detached, is_foreign, on_host
+from marginsvm.certify.host import detached, is_foreign, on_host
 from marginsvm.data.device import Device, DeviceRows
 
 _CONVERT = "convert X to NumPy, as by X.cpu().numpy() for torch"

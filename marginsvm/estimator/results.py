@@ -10,7 +10,7 @@ import numpy as np
 from marginsvm._cached import cached_property
 from marginsvm._typing import Array
 from marginsvm.certify.certificate import Certificate
-from marginsvm.certify.checker.claims import PUBLISHED, published, rows_in_words
+from marginsvm.certify.claims import PUBLISHED, published, rows_in_words
 from marginsvm.estimator.training_set import TrainingSet
 from marginsvm.fit import Algorithm, Progress
 from marginsvm.fit.confirm import confirm

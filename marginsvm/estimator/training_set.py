@@ -17,8 +17,8 @@ from sklearn.utils.validation import _check_sample_weight, check_X_y, validate_d
 from marginsvm._typing import Array
 from marginsvm.certify.caps import ShareCaps
 from marginsvm.certify.certificate import bounds_text, quantity
-from marginsvm.certify.checker.claims import relative_gap
-from marginsvm.certify.checker.host import on_host
+from marginsvm.certify.claims import relative_gap
+from marginsvm.certify.host import on_host
 from marginsvm.certify.tolerances import ROUNDING_RTOL_OF_TOL
 from marginsvm.data.device import Device, DeviceRows
 from marginsvm.data.device_store import DeviceStore

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from marginsvm.certify.bounds import Fit, Weighed
-from marginsvm.certify.checker.claims import relative_gap
+from marginsvm.certify.claims import relative_gap
 from marginsvm.certify.tolerances import GAP_ROUNDING, NOISE
 from marginsvm.fit.progress import ConfirmedBounds, Progress
 from marginsvm.kernel_matrix import KernelMatrixAdapter

@@ -12,7 +12,7 @@ from marginsvm._cached import cached_property
 from marginsvm._typing import Array
 from marginsvm.certify.caps import HingeCaps
 from marginsvm.certify.certifiable import LowestMargins
-from marginsvm.certify.checker.overlap import distinct
+from marginsvm.certify.exactly.overlap import distinct
 from marginsvm.certify.kernel_errors import KernelErrors
 from marginsvm.data.device import DeviceRows
 from marginsvm.data.normalized import NormalizedRows

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from marginsvm._typing import Array
-from marginsvm.certify.checker.elimination import as_integers, dot
 from marginsvm.certify.checker.modular import independent_columns
 from marginsvm.certify.checker.simplex import combination
+from marginsvm.certify.exactly.elimination import as_integers, dot
 from marginsvm.separability.split import Split
 
 

@@ -8,9 +8,9 @@ import numpy as np
 
 from marginsvm._typing import Array
 from marginsvm.certify.checker.differences import Differences
-from marginsvm.certify.checker.elimination import Integers
 from marginsvm.certify.checker.face import Face
 from marginsvm.certify.checker.signs import Cone, Signs
+from marginsvm.certify.exactly.elimination import Integers
 from marginsvm.separability.coefficients import EITHER, FINITE, MINUS, PLUS, UNIDENTIFIED
 from marginsvm.separability.split import Split
 

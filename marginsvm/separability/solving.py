@@ -11,7 +11,7 @@ import scipy.sparse as sp
 
 from marginsvm._typing import Array
 from marginsvm.certify.certificate import at_most
-from marginsvm.certify.checker.krawczyk import independent_first
+from marginsvm.certify.exactly.krawczyk import independent_first
 from marginsvm.separability.answer import COMPLETE, OVERLAP, UNDECIDED, Answer
 from marginsvm.separability.answering import answer_of
 from marginsvm.separability.coefficients import FINITE, Coefficient

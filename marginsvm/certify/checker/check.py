@@ -10,19 +10,19 @@ from typing import Any
 
 from sklearn.base import is_regressor
 
-from marginsvm.certify.checker.claims import (
+from marginsvm.certify.checker.numbers import Floats, Rationals
+from marginsvm.certify.checker.problem import Problem
+from marginsvm.certify.checker.proof import Proved
+from marginsvm.certify.checker.published import is_one_of, wrong_attributes, wrong_copies
+from marginsvm.certify.claims import (
     PUBLISHED,
     Bounds,
     published,
     relative_gap,
     rows_in_words,
 )
-from marginsvm.certify.checker.host import examples_on_host, on_host, with_attributes_on_host
-from marginsvm.certify.checker.numbers import Floats, Rationals
-from marginsvm.certify.checker.problem import Problem
-from marginsvm.certify.checker.proof import Proved
-from marginsvm.certify.checker.published import is_one_of, wrong_attributes, wrong_copies
-from marginsvm.certify.checker.unwrapping import unwrapped
+from marginsvm.certify.host import examples_on_host, on_host, with_attributes_on_host
+from marginsvm.certify.unwrapping import unwrapped
 
 _FLOAT_RTOL = 1e-7  # of the largest norm of an example: far above the rounding of float64 sums
 _NEGLIGIBLE = 1e-6  # of the scale: an upper bound at which any fit may give up on a separator

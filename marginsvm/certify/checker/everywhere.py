@@ -8,10 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from marginsvm.certify.checker.differences import Differences
-from marginsvm.certify.checker.elimination import Integers
 from marginsvm.certify.checker.face import QUICK, Face, face_of
 from marginsvm.certify.checker.ranks import ranks
 from marginsvm.certify.checker.risk_sets import RiskSets
+from marginsvm.certify.exactly.elimination import Integers
 
 
 class Everywhere(NamedTuple):

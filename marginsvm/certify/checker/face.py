@@ -10,9 +10,9 @@ from math import lcm
 import numpy as np
 from numpy.typing import NDArray
 
-from marginsvm.certify.checker.elimination import Integers, as_integers, dot, null_space
-from marginsvm.certify.checker.krawczyk import independent_first
 from marginsvm.certify.checker.modular import independent_columns, remainders_are_quick
+from marginsvm.certify.exactly.elimination import Integers, as_integers, dot, null_space
+from marginsvm.certify.exactly.krawczyk import independent_first
 
 _LARGEST_DENOMINATOR = 1000  # of the short fractions that dummies and counts lead to
 _MOST_FRACTIONS = 3000  # that are looked for: some milliseconds

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from sklearn.metrics.pairwise import pairwise_kernels
 
 from marginsvm.certify.checker.examples import Setting
-from marginsvm.certify.checker.overlap import distinct
+from marginsvm.certify.exactly.overlap import distinct
 
 
 class KernelSpace:

@@ -8,11 +8,11 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from marginsvm.certify.checker.elimination import as_integers, dot
 from marginsvm.certify.checker.face import Face
-from marginsvm.certify.checker.krawczyk import independent_first, positive_solution_is_near
-from marginsvm.certify.checker.overlap import has_exact_weights
 from marginsvm.certify.checker.simplex import has_positive_weights
+from marginsvm.certify.exactly.elimination import as_integers, dot
+from marginsvm.certify.exactly.krawczyk import independent_first, positive_solution_is_near
+from marginsvm.certify.exactly.overlap import has_exact_weights
 
 _UNIT_ROUNDOFF = 2.0**-53
 _SMALL = 2000  # numbers of rows whose weights the simplex method finds, if floats are no help

@@ -1,7 +1,7 @@
 """The problem that a fit was set, from its estimator and the data that it was given.
 
 This is spelled out plainly, and shares no code with the fit but the proofs that nothing separates
-or fits (``overlap.py``, ``infeasible.py``). Kernels of a name are scikit-learn's in both.
+or fits (``certify/exactly``). Kernels of a name are scikit-learn's in both.
 """
 
 from __future__ import annotations

@@ -9,8 +9,8 @@ import joblib
 import numpy as np
 import scipy.sparse as sp
 
-from marginsvm.certify.checker.claims import OF_SEARCHES, published
-from marginsvm.certify.checker.unwrapping import layers
+from marginsvm.certify.claims import OF_SEARCHES, published
+from marginsvm.certify.unwrapping import layers
 
 _ABSENT = object()
 

@@ -12,7 +12,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from marginsvm.certify.checker.elimination import Integers
+from marginsvm.certify.exactly.elimination import Integers
 
 _UNIT_ROUNDOFF = 2.0**-53
 _EXACT = 2.0**53  # integers up to this are float64 numbers

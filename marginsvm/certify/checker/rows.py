@@ -15,10 +15,10 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from marginsvm.certify.checker.infeasible import nothing_fits
 from marginsvm.certify.checker.numbers import Numbers, Rationals
-from marginsvm.certify.checker.overlap import nothing_separates
 from marginsvm.certify.checker.published import is_csr
+from marginsvm.certify.exactly.infeasible import nothing_fits
+from marginsvm.certify.exactly.overlap import nothing_separates
 
 
 @dataclass(frozen=True)

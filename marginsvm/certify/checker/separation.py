@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 from scipy.sparse.linalg import lsmr
 
 from marginsvm.certify.checker.face import PATIENT, face_of, vanish
-from marginsvm.certify.checker.krawczyk import independent_first
 from marginsvm.certify.checker.modular import independent_columns, remainders_are_quick
 from marginsvm.certify.checker.positive import direction_is_positive, exact_weights_exist
 from marginsvm.certify.checker.signs import Cone, Signs
+from marginsvm.certify.exactly.krawczyk import independent_first
 
 _RTOL = 1e-9  # of lengths: below, floats count as 0; far above the rounding of float64 sums
 _ROUNDING = 1e-14  # of the same: a product of floats above is positive

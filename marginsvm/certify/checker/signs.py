@@ -17,7 +17,6 @@ from scipy.linalg import cho_factor, cho_solve
 from scipy.optimize import nnls
 
 from marginsvm.certify.checker.coordinates import coordinates, null_space, power_of_two, row_lengths
-from marginsvm.certify.checker.elimination import Integers
 from marginsvm.certify.checker.face import Face
 from marginsvm.certify.checker.partition import partition
 from marginsvm.certify.checker.positive import (
@@ -26,6 +25,7 @@ from marginsvm.certify.checker.positive import (
     sign_of_entry,
 )
 from marginsvm.certify.checker.simplex import combination
+from marginsvm.certify.exactly.elimination import Integers
 
 _POSITIVE = 1e-9  # products of unit vectors above are not rounding of 0
 _SHORT = 1e-10  # what is left of a unit vector that may be a combination

@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from marginsvm.certify.checker.elimination import Integers
+from marginsvm.certify.exactly.elimination import Integers
 
 _MAX_PIVOTS = 1000
 _MAX_PRODUCTS = 2_000_000  # of integers: about a second

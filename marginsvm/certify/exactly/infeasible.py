@@ -6,7 +6,7 @@ weights, scores in the intervals sum to no less than the gain, but all scores su
 the gain, that is a system of equations in ``|alpha|`` and t, all of them positive. It has the form
 for which ``overlap.py`` decides whether exact weights exist near given ones.
 
-Fits use this file as well.
+
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from marginsvm.certify.checker.overlap import nothing_separates
+from marginsvm.certify.exactly.overlap import nothing_separates
 
 
 def nothing_fits(X: Any, low: NDArray, high: NDArray, alpha: NDArray, *, intercept: bool) -> bool:

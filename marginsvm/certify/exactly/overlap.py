@@ -21,8 +21,8 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from marginsvm.certify.checker.elimination import has_positive_solution
-from marginsvm.certify.checker.krawczyk import independent_first, positive_solution_is_near
+from marginsvm.certify.exactly.elimination import has_positive_solution
+from marginsvm.certify.exactly.krawczyk import independent_first, positive_solution_is_near
 
 _ROUNDING = (1e-13, 1e-8)  # weights up to this part of the largest may be rounding: both are tried
 _MAX_ENTRIES = 2**24  # of M, which is written out as a dense matrix (128 MiB)
