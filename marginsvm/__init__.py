@@ -32,6 +32,7 @@ from marginsvm.cost_display import CostCurveDisplay
 from marginsvm.display import MarginPathDisplay, SeparationDisplay
 from marginsvm.dual_state import DualStateMixin
 from marginsvm.kernel_matrix import KernelMatrixAdapter
+from marginsvm.many import ManyFits, fit_many
 from marginsvm.schedules import GrowthSchedule, NesterovSchedule, PowerSchedule, theory_draws
 from marginsvm.separability import Separability, check_separability
 
@@ -50,6 +51,7 @@ __all__ = [
     "KernelMatrixAdapter",
     "KernelPerceptron",
     "LpPerceptron",
+    "ManyFits",
     "MarginPath",
     "MarginPathDisplay",
     "MaxMarginClassifier",
@@ -70,6 +72,7 @@ __all__ = [
     "check_certificate",
     "check_separability",
     "check_separability_proof",
+    "fit_many",
     "margin_path",
     "reference_margin",
     "show_versions",

@@ -15,7 +15,7 @@ ROOT = Path(marginsvm.__file__).parent
 # Rooms, from top to bottom. A module may import from the rooms below its own, and from its own
 # room if that is a folder. Rooms of one line know nothing of each other.
 ROOMS = [
-    ["separability", "callbacks", "dask", "display", "cost_display"],
+    ["separability", "callbacks", "dask", "display", "cost_display", "many"],
     ["algorithms"],
     ["dual_state"],
     ["estimator"],

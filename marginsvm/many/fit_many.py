@@ -1,0 +1,190 @@
+"""Many small fits by one call: stacks of Gram matrices, and a certificate for each."""
+
+from __future__ import annotations
+
+import warnings
+from collections import Counter
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from joblib import Parallel, delayed, effective_n_jobs
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import assert_all_finite
+
+from marginsvm._typing import Array
+from marginsvm.algorithms.max_margin import MaxMarginClassifier
+from marginsvm.data.threads import n_threads, ordered_map
+from marginsvm.many.bounds import proved, weights_of
+from marginsvm.many.pivoting import solved
+from marginsvm.many.problems import Problems
+from marginsvm.many.results import ManyFits, joined, put, put_coef, put_single, room_for
+from marginsvm.many.stack import Stack
+
+# Batches that each thread fits before the next line of progress, and chance to be interrupted.
+_TURN = 8
+
+
+def fit_many(
+    estimator: MaxMarginClassifier,
+    X: Any,
+    y: Any,
+    *,
+    columns: Sequence[Any] | None = None,
+    rows: Sequence[Any] | None = None,
+    n_jobs: int | None = None,
+) -> ManyFits:
+    """Fit clones of an estimator to many small problems of two classes.
+
+    Searchlights, permutation tests, concept vectors, bootstraps and folds are 10,000 fits and
+    more, of some hundred examples each. They are fitted here a batch at a time, by linear algebra
+    on stacks of Gram matrices, and each has both bounds of its own, with all rounding allowed for.
+    What a batch does not certify is fitted as by ``clone(estimator).fit``, one by one.
+
+    Parameters
+    ----------
+    estimator : MaxMarginClassifier
+        With ``kernel="linear"`` or ``"precomputed"``. It is not changed. With ``verbose``, a line
+        says how many fits are done.
+    X : array-like of shape (n, d) or (B, n, d), or list of B arrays
+        The examples of all problems, or of each. With ``kernel="precomputed"``: their inner
+        products, of shape (n, n). They are computed with in float64.
+    y : array-like of shape (n,) or (B, n), or list of B arrays
+        Labels; two classes in each problem.
+    columns : sequence of B index arrays or masks, default=None
+        The features of each problem; None: all.
+    rows : sequence of B index arrays or masks, default=None
+        The examples of each problem, which may be repeated; None: all.
+    n_jobs : int, default=None
+        Processes of joblib, each of which takes a part of the problems. None: threads of this one,
+        as many as BLAS would take.
+
+    Returns
+    -------
+    ManyFits
+        ``X``, ``y``, ``columns`` and ``rows`` are taken together: problem i has the i-th of each of
+        which there are several. After an interrupt (Ctrl-C), the fits that are done, with a
+        warning; the status of others is ``interrupted``.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If an argument cannot be used; the message says what to do.
+
+    References
+    ----------
+    Philip Wolfe. Finding the nearest point in a polytope. Mathematical Programming, 1976 (the
+    problem of a hard margin; :class:`MaxMarginClassifier` has the others).
+
+    J. Kim, H. Park. Fast nonnegative matrix factorization: an active-set-like method and
+    comparisons. SIAM J. Sci. Comput., 2011 (how a batch is solved).
+
+    Examples
+    --------
+    A permutation test: 100 sets of labels on the same examples.
+
+    >>> import numpy as np
+    >>> from marginsvm import MaxMarginClassifier, fit_many
+    >>> rng = np.random.default_rng(0)
+    >>> X, y = rng.standard_normal((20, 50)), np.repeat([0, 1], 10)
+    >>> X[:10, :5] += 2.0
+    >>> labels = [y, *(rng.permutation(y) for _ in range(99))]
+    >>> fits = fit_many(MaxMarginClassifier(), X, labels)
+    >>> fits.coef.shape, bool((fits.gap <= 1e-6).all()), set(fits.status.tolist())
+    ((100, 50), True, {'certified'})
+    >>> float(np.mean(fits.margin >= fits.margin[0]))
+    0.01
+    """
+    check_many(estimator)
+    problems = Problems.of(estimator, X, y, columns, rows)
+    n_parts = 1 if n_jobs is None else min(effective_n_jobs(n_jobs), problems.n_problems)
+    if n_parts == 1:
+        fits = _fitted(estimator, problems)
+    else:
+        ends = np.linspace(0, problems.n_problems, n_parts + 1).astype(int)
+        parts = [problems.some(slice(a, b)) for a, b in pairwise(ends)]
+        work = delayed(_fitted)
+        fits = joined(Parallel(n_jobs=n_jobs)(work(estimator, part) for part in parts))
+    _warn(fits)
+    return fits
+
+
+def check_many(estimator: Any) -> None:
+    """Refuse what cannot be fitted many at a time."""
+    if not isinstance(estimator, MaxMarginClassifier):
+        raise TypeError(
+            f"fit_many fits MaxMarginClassifier, but got {type(estimator).__name__}: fit others "
+            "one by one"
+        )
+    estimator._validate_params()
+    if estimator.kernel not in ("linear", "precomputed"):
+        raise ValueError(
+            f"fit_many takes kernel='linear' or 'precomputed', not {estimator.kernel!r}: compute "
+            "the kernel matrix of all examples once, and choose from it by rows"
+        )
+    if estimator.stopping != "gap" or estimator.warm_start:
+        raise ValueError("fit_many needs stopping='gap' and warm_start=False")
+
+
+def _fitted(estimator: Any, problems: Problems) -> ManyFits:
+    """Fit all problems, batch by batch, in threads."""
+    fits = room_for(estimator, problems.shapes, problems.kind_of_labels)
+    batches = [*problems.batches()]
+    turn, done = _TURN * n_threads(), 0
+    try:
+        with warnings.catch_warnings():  # those of single fits are counted at the end
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            for i in range(0, len(batches), turn):
+                ordered_map(lambda ids: _fit(estimator, problems, ids, fits), batches[i : i + turn])
+                done += sum(map(len, batches[i : i + turn]))
+                if estimator.verbose:
+                    print(f"[fit_many] {done} of {problems.n_problems} fits")
+    except KeyboardInterrupt:
+        pass  # what is done is returned, and the caller is warned
+    return fits
+
+
+def _fit(estimator: Any, problems: Problems, ids: Array, fits: ManyFits) -> None:
+    """Fit a batch together, and one by one what that does not certify."""
+    stack = problems.stack(ids)
+    _check_finite(problems, stack, ids)
+    labels = problems.labelled(ids)
+    loss = problems.loss(estimator, ids, labels)
+    statement = loss.statement(stack.K, labels.y, balanced=problems.balanced)
+    n, d = stack.K.shape[1], stack.terms
+    singular = (loss.hard or loss.hinge) and (d == 0 or d < n)
+    solution = solved(statement, singular=singular)
+    found = proved(stack, statement, loss, solution.v, solution.b)
+    certified = (found.margin > 0.0) & (found.bound < np.inf)
+    certified &= found.gap <= estimator.tol
+    put(fits, ids, found, certified, labels.classes)
+    coef = problems.coef(stack, ids, found.dual)
+    if coef is not None:
+        put_coef(fits, ids, coef, stack.shift)
+    if loss.hinge:
+        q, m = weights_of(found.dual), loss.costs / estimator.C
+        share = np.where(q > 0.0, m / np.where(q > 0.0, q, 1.0), np.inf).min(axis=1)
+        fits.nu[ids] = share / m.sum(axis=1)
+    for i in ids[~certified]:
+        single = clone(estimator).set_params(verbose=False)
+        put_single(fits, i, single.fit(problems.examples(i), problems.labels(i)))
+
+
+def _check_finite(problems: Problems, stack: Stack, ids: Array) -> None:
+    """Refuse examples that are not finite."""
+    for i in ids[~np.isfinite(stack.squares).all(axis=1)]:
+        assert_all_finite(problems.examples(i), input_name=f"X of problem {i}")
+
+
+def _warn(fits: ManyFits) -> None:
+    """Say how many fits are without their certificate."""
+    others = Counter(status for status in fits.status.tolist() if status != "certified")
+    if others:
+        text = ", ".join(f"{count} {status}" for status, count in others.most_common())
+        warnings.warn(
+            f"of {len(fits)} fits, not all are certified: {text} (see status, separable, gap)",
+            ConvergenceWarning,
+            stacklevel=3,
+        )

@@ -1,0 +1,310 @@
+"""What ``fit_many`` is given, as a list of problems: their examples, labels and Gram matrices."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.utils import check_array
+
+from marginsvm._cached import cached_property
+from marginsvm._typing import Array
+from marginsvm.estimator.gram import check_gram
+from marginsvm.estimator.weights import ClassWeights
+from marginsvm.many.bounds import Loss
+from marginsvm.many.stack import Stack
+
+# Numbers of the Gram matrices and examples of a batch (8 MB): a few batches stay in a cache that
+# processors share, and a batch takes long beside the calls that it consists of.
+_BATCH = 2**20
+# Examples whose inner products are all computed at once (128 MB) where problems share them.
+_SHARED = 4096
+
+
+@dataclass(frozen=True)
+class Labels:
+    """Labels of some problems.
+
+    Attributes
+    ----------
+    y : ndarray of shape (B, n)
+        1 for the second class of a problem, else -1.
+    classes : ndarray of shape (B, 2)
+    """
+
+    y: Array
+    classes: Array
+
+
+@dataclass(frozen=True)
+class Problems:
+    """A list of problems with two classes each.
+
+    Attributes
+    ----------
+    X : ndarray of shape (n, d), or sequence of such
+    y : ndarray of shape (n,), or sequence of such
+    columns, rows : sequence of index arrays, or None
+        All sequences have a length of B or 1.
+    n_problems : int
+    precomputed : bool
+        Whether X holds the inner products of examples.
+    balanced : bool
+        Whether there is an intercept.
+    """
+
+    X: Any
+    y: Any
+    columns: Sequence[Any] | None
+    rows: Sequence[Any] | None
+    n_problems: int
+    precomputed: bool
+    balanced: bool
+
+    @classmethod
+    def of(cls, estimator: Any, X: Any, y: Any, columns: Any, rows: Any) -> Problems:
+        """Check the arguments of ``fit_many``, as far as that takes no look at each problem."""
+        precomputed = estimator.kernel == "precomputed"
+        if precomputed and columns is not None:
+            raise ValueError(
+                "columns choose features, which a precomputed kernel does not have: choose "
+                "examples by rows, or give X"
+            )
+        X, y = _examples(X, precomputed), _given_labels(y)
+        given = {"X": _length(X, 3), "y": _length(y, 2), "columns": columns, "rows": rows}
+        lengths = {
+            name: x if isinstance(x, int) else len(x) for name, x in given.items() if x is not None
+        }
+        B = max(lengths.values(), default=1)
+        wrong = {name: length for name, length in lengths.items() if length not in (1, B)}
+        if wrong or B == 0:
+            raise ValueError(
+                f"X, y, columns and rows are taken together, one of each for a problem, but come "
+                f"in numbers of {lengths}: give as many of each, or one for all"
+            )
+        return cls(X, y, columns, rows, B, precomputed, bool(estimator.fit_intercept))
+
+    def some(self, chosen: slice) -> Problems:
+        """Problems one after the other."""
+        n = len(range(self.n_problems)[chosen])
+
+        def part(given: Any, several: bool) -> Any:
+            return given[chosen] if several and len(given) > 1 else given
+
+        return Problems(
+            part(self.X, self._has_many_X),
+            part(self.y, self._has_many_y),
+            part(self.columns, self.columns is not None),
+            part(self.rows, self.rows is not None),
+            n,
+            self.precomputed,
+            self.balanced,
+        )
+
+    @property
+    def _has_many_X(self) -> bool:  # noqa: N802
+        return _length(self.X, 3) is not None
+
+    @property
+    def _has_many_y(self) -> bool:
+        return _length(self.y, 2) is not None
+
+    def _all_of(self, i: int) -> Any:
+        """X of a problem, before rows and columns are chosen."""
+        return self.X[i % len(self.X)] if self._has_many_X else self.X
+
+    def _rows_of(self, i: int) -> Array | None:
+        return None if self.rows is None else _indices(self.rows[i % len(self.rows)], "rows", i)
+
+    def _indices_of(self, i: int) -> Array:
+        r = self._rows_of(i)
+        return np.arange(len(self._all_of(i))) if r is None else r
+
+    def _columns_of(self, i: int) -> Array | None:
+        if self.columns is None:
+            return None
+        return _indices(self.columns[i % len(self.columns)], "columns", i)
+
+    def examples(self, i: int) -> Array:
+        """X of a problem: what a fit to it alone is given."""
+        X, r, c = self._all_of(i), self._rows_of(i), self._columns_of(i)
+        if self.precomputed:
+            return np.asarray(X if r is None else X[np.ix_(r, r)])
+        X = X if r is None else X[r]
+        return np.asarray(X if c is None else X[:, c])
+
+    def labels(self, i: int) -> Array:
+        """Labels of a problem, as they were given."""
+        y = self.y[i % len(self.y)] if self._has_many_y else self.y
+        r = self._rows_of(i)
+        return np.asarray(y if r is None else y[r])
+
+    @cached_property
+    def shapes(self) -> Array:
+        """Number of examples, and of features, of each problem; of shape (B, 2)."""
+        return np.array([self._shape(i) for i in range(self.n_problems)])
+
+    def _shape(self, i: int) -> tuple[int, int]:
+        n, d = self._all_of(i).shape
+        r, c = self._rows_of(i), self._columns_of(i)
+        n = n if r is None else len(r)
+        return n, n if self.precomputed else d if c is None else len(c)
+
+    def batches(self) -> Iterator[Array]:
+        """Problems of the same shape together, in their order as far as that goes."""
+        order = np.lexsort((np.arange(self.n_problems), *self.shapes.T))
+        changes = np.flatnonzero(np.diff(self.shapes[order], axis=0).any(axis=1)) + 1
+        for run in np.split(order, changes):
+            n, d = self.shapes[run[0]]
+            size = max(1, int(_BATCH / (n * (n + d))))
+            yield from (run[i : i + size] for i in range(0, len(run), size))
+
+    def labelled(self, ids: Array) -> Labels:
+        """Labels of some problems of the same shape.
+
+        Raises
+        ------
+        ValueError
+            If a problem has not two classes.
+        """
+        if self._labels_of_all is not None:
+            classes, signs = self._labels_of_all
+            y = np.stack([self._chosen(signs, i) for i in ids])
+            wrong = np.flatnonzero(np.abs(y.sum(axis=1)) == y.shape[1])
+            if wrong.size == 0:
+                return Labels(y, np.broadcast_to(classes, (len(ids), 2)))
+        both = [np.unique(self.labels(i), return_inverse=True) for i in ids]
+        for i, (classes, _) in zip(ids, both, strict=True):
+            if len(classes) != 2:
+                raise ValueError(
+                    f"every problem needs two classes, but problem {i} has {len(classes)}: "
+                    f"{classes.tolist()[:5]}"
+                )
+        y = np.stack([2.0 * codes - 1.0 for _, codes in both])
+        return Labels(y, np.stack([classes for classes, _ in both]))
+
+    def _chosen(self, signs: Any, i: int) -> Array:
+        y, r = signs[i % len(signs)] if self._has_many_y else signs, self._rows_of(i)
+        return np.asarray(y if r is None else y[r])
+
+    @property
+    def kind_of_labels(self) -> Any:
+        """Type of the labels of all problems."""
+        if isinstance(self.y, np.ndarray):
+            return self.y.dtype
+        return np.result_type(*(labels.dtype for labels in self.y))
+
+    @cached_property
+    def _labels_of_all(self) -> tuple[Array, Any] | None:
+        """The classes of all problems, and signs in the form of y; None: they are more than two."""
+        if not isinstance(self.y, np.ndarray):
+            return None
+        classes = np.unique(self.y)
+        return (classes, np.where(self.y == classes[1], 1.0, -1.0)) if len(classes) == 2 else None
+
+    def loss(self, estimator: Any, ids: Array, labels: Labels) -> Loss:
+        """What slack costs in some problems."""
+        costs = np.full(labels.y.shape, float(estimator.C))
+        if estimator.class_weight is not None and np.isfinite(estimator.C):
+            for line, i in zip(costs, ids, strict=True):
+                y = self.labels(i)
+                factor = ClassWeights.of(estimator.class_weight, y, None).applied(y, None)
+                line *= 1.0 if factor is None else factor
+        return Loss(estimator.loss == "hinge" and bool(np.isfinite(estimator.C)), costs)
+
+    def stack(self, ids: Array) -> Stack:
+        """Gram matrices of some problems of the same shape."""
+        if self.precomputed:
+            K = np.stack([self.examples(i) for i in ids]).astype(np.float64, copy=False)
+            return Stack(K, 0)
+        shared = self._shared
+        if shared is not None:
+            if self.rows is None:
+                return shared.repeated(len(ids))
+            return shared.chosen(np.stack([self._indices_of(i) for i in ids]))
+        if self.rows is None and self.columns is None and isinstance(self.X, np.ndarray):
+            in_turn = ids[-1] - ids[0] == len(ids) - 1
+            Z = self.X[ids[0] : ids[-1] + 1] if in_turn else self.X[ids]
+        else:
+            Z = np.stack([self.examples(i) for i in ids])
+        return Stack.of(Z.astype(np.float64, copy=False), balanced=self.balanced)
+
+    @cached_property
+    def _shared(self) -> Stack | None:
+        """Inner products of all examples, if problems share these and their features."""
+        if self._has_many_X or self.columns is not None or self.precomputed:
+            return None
+        n = len(self.X)
+        if n > _SHARED or n * n > np.sum(self.shapes[:, 0] ** 2):
+            return None
+        return Stack.of(self.X[None].astype(np.float64, copy=False), balanced=self.balanced)
+
+    def coef(self, stack: Stack, ids: Array, v: Array) -> Array | None:
+        """Coefficients of the features; None: there are none."""
+        if self.precomputed:
+            return None
+        if stack.Z is not None:
+            return np.asarray((v[:, None, :] @ stack.Z)[:, 0])
+        assert self._shared is not None
+        assert self._shared.Z is not None
+        Z = self._shared.Z[0]
+        if self.rows is None:
+            return np.asarray(v @ Z)
+        return np.stack([c @ Z[self._indices_of(i)] for i, c in zip(ids, v, strict=True)])
+
+
+def _examples(X: Any, precomputed: bool) -> Any:
+    """X as an array of two or three dimensions, or as a list of arrays."""
+    if sp.issparse(X):
+        raise TypeError("fit_many needs dense examples: convert X by toarray()")
+    if isinstance(X, Sequence) and len(X) > 0 and np.ndim(X[0]) == 2:
+        return [_matrix(x, precomputed) for x in X]
+    if np.ndim(X) != 3:
+        return _matrix(X, precomputed)
+    X = np.asarray(X)
+    if X.dtype not in (np.float32, np.float64):
+        X = X.astype(np.float64)
+    if precomputed:
+        for K in X:
+            check_gram(K)
+    return X
+
+
+def _matrix(X: Any, precomputed: bool) -> Array:
+    X = check_array(X, dtype=[np.float64, np.float32])
+    if precomputed:
+        check_gram(X)
+    return np.asarray(X)
+
+
+def _given_labels(y: Any) -> Any:
+    """Labels as an array of one or two dimensions, or as a list of arrays."""
+    many = isinstance(y, Sequence) and len(y) > 0 and np.ndim(y[0]) == 1
+    if many and len({len(labels) for labels in y}) > 1:
+        return [np.asarray(labels) for labels in y]
+    y = np.asarray(y)
+    if y.ndim not in (1, 2):
+        raise ValueError(f"y must have one or two dimensions, but has shape {y.shape}")
+    return y
+
+
+def _length(given: Any, n_dimensions: int) -> int | None:
+    """For how many problems there is one of each; None: it is one for all."""
+    if isinstance(given, np.ndarray):
+        return len(given) if given.ndim == n_dimensions else None
+    return len(given)
+
+
+def _indices(index: Any, name: str, i: int) -> Array:
+    index = np.asarray(index)
+    if index.dtype == bool:
+        index = np.flatnonzero(index)
+    if index.ndim != 1 or index.size == 0 or not np.issubdtype(index.dtype, np.integer):
+        raise ValueError(
+            f"{name} must hold lists of indices or masks, but {name}[{i}] is of shape "
+            f"{index.shape} and type {index.dtype}"
+        )
+    return index

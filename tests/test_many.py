@@ -1,0 +1,171 @@
+"""fit_many: each of many fits is what a single one is, and comes with its own proof."""
+
+from importlib import import_module
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
+
+from marginsvm import MaxMarginClassifier, check_certificate, fit_many
+
+HARD, SQUARED = MaxMarginClassifier(), MaxMarginClassifier(C=1.0)
+HINGE = MaxMarginClassifier(C=0.01, loss="hinge")
+ESTIMATORS = [HARD, SQUARED, HINGE, MaxMarginClassifier(C=0.1, fit_intercept=False)]
+
+
+def examples(n=24, d=40, seed=0, gap=1.0):
+    rng = np.random.default_rng(seed)
+    y = np.arange(n) % 2
+    X = rng.standard_normal((n, d))
+    X[:, 0] += gap * (2 * y - 1)
+    return X, np.array(["no", "yes"])[y]
+
+
+def layouts():
+    """Name, arguments of fit_many, and X and y of each problem."""
+    X, y = examples()
+    rng = np.random.default_rng(1)
+    cols = [rng.choice(40, size, replace=False) for size in (30, 35, 30)]
+    rows = [np.r_[0:20], np.arange(24) > 5, rng.integers(0, 24, 20)]
+    labels = np.array([rng.permutation(y) for _ in range(3)])
+    several = [examples(n, seed=n) for n in (20, 24, 20)]
+    stack = np.stack([examples(seed=s)[0] for s in (5, 6, 7)])
+    yield "columns", (X, y), {"columns": cols}, [(X[:, c], y) for c in cols]
+    yield "rows", (X, y), {"rows": rows}, [(X[r], y[r]) for r in rows]
+    yield "labels", (X, labels), {}, [(X, line) for line in labels]
+    yield "far", (X + 1e4, labels), {}, [(X + 1e4, line) for line in labels]
+    both = [(X[r][:, c], line[r]) for r, c, line in zip(rows, cols, labels, strict=True)]
+    yield "all", (X, labels), {"rows": rows, "columns": cols}, both
+    yield "list", ([x for x, _ in several], [t for _, t in several]), {}, several
+    yield "stack", (stack, y), {}, [(x, y) for x in stack]
+    yield "float32", (stack.astype(np.float32), y), {}, [(x.astype(np.float32), y) for x in stack]
+
+
+LAYOUTS = {name: rest for name, *rest in layouts()}
+
+
+@pytest.mark.parametrize("estimator", ESTIMATORS, ids=["hard", "squared", "hinge", "no intercept"])
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_each_is_what_a_single_fit_is(layout, estimator):
+    given, options, parts = LAYOUTS[layout]
+    fits = fit_many(estimator, *given, **options)
+    assert len(fits) == len(parts)
+    for i, (X, y) in enumerate(parts):
+        one, single = fits[i], clone(estimator).fit(X, y)
+        check = check_certificate(one, X, y, exact=True)
+        assert check, check.reason
+        assert one.status_ == fits.status[i] == "certified"
+        assert one.gap_ <= 1e-6
+        assert fits.margin[i] == one.margin_ <= single.margin_bound_
+        assert single.margin_ <= one.margin_bound_ == fits.margin_bound[i]
+        assert one.separable_ is single.separable_
+        np.testing.assert_allclose(one.coef_, single.coef_, atol=1e-3 * abs(single.coef_).max())
+        np.testing.assert_array_equal(one.predict(X), single.predict(X))
+        assert set(vars(single)) == set(vars(one))
+
+
+@pytest.mark.parametrize("estimator", [HARD, SQUARED])
+def test_solutions_are_those_of_single_fits_to_nine_digits(estimator):
+    X, y = examples()
+    fits, single = fit_many(estimator, X[None], y), clone(estimator).set_params(tol=1e-9).fit(X, y)
+    np.testing.assert_allclose(fits[0].coef_, single.coef_, atol=1e-9 * abs(single.coef_).max())
+    np.testing.assert_allclose(fits[0].intercept_, single.intercept_, atol=1e-9)
+
+
+@pytest.mark.parametrize("estimator", [HARD, SQUARED, HINGE])
+def test_a_kernel_matrix_gives_what_features_give(estimator):
+    X, y = examples()
+    rows = [np.arange(20), np.arange(4, 24)]
+    given = clone(estimator).set_params(kernel="precomputed")
+    fits, K = fit_many(given, X @ X.T, y, rows=rows), X @ X.T
+    linear = fit_many(estimator, X, y, rows=rows)
+    np.testing.assert_allclose(fits.margin, linear.margin, rtol=1e-6)
+    for i, r in enumerate(rows):
+        assert check_certificate(fits[i], K[np.ix_(r, r)], y[r], exact=True)
+        np.testing.assert_array_equal(fits[i].predict(K[:, r]), linear[i].predict(X))
+
+
+def test_what_is_not_separable_is_proved_so():
+    X, y = examples(d=2, gap=0.2)
+    with pytest.warns(ConvergenceWarning, match="of 2 fits, not all are certified: 2 no_margin"):
+        fits = fit_many(HARD, X, y, rows=[np.arange(24), np.arange(1, 24)])
+    assert fits.separable.tolist() == [False, False]
+    assert check_certificate(fits[1], X[1:], y[1:])
+
+
+def test_class_weights_are_those_of_each_problem():
+    X, y = examples()
+    y[:6] = "no"
+    estimator, rows = MaxMarginClassifier(C=0.01, class_weight="balanced"), [np.arange(9), None]
+    rows[1] = np.arange(5, 24)
+    fits = fit_many(estimator, X, y, rows=rows)
+    for i, r in enumerate(rows):
+        assert check_certificate(fits[i], X[r], y[r], exact=True)
+
+
+def test_two_of_several_classes_and_their_order():
+    X, _ = examples()
+    y = np.arange(24) % 3
+    pairs = [np.flatnonzero(y != c) for c in range(3)]
+    fits = fit_many(SQUARED, X, y, rows=pairs)
+    assert fits.classes.tolist() == [[1, 2], [0, 2], [0, 1]]
+    assert [fit.classes_.tolist() for fit in fits] == fits.classes.tolist()
+    assert (fits[0].predict(X[pairs[0]]) == y[pairs[0]]).all()
+
+
+def test_an_interrupt_returns_what_is_done(monkeypatch):
+    X, y = examples()
+    many = import_module("marginsvm.many.fit_many")
+    real, calls = many._fit, []
+
+    def fit(*args):
+        calls.append(1)
+        if len(calls) == 2:
+            raise KeyboardInterrupt
+        return real(*args)
+
+    monkeypatch.setattr(many, "_fit", fit)
+    monkeypatch.setattr(many, "_TURN", 1)
+    monkeypatch.setattr(many, "n_threads", lambda: 1)
+    with pytest.warns(ConvergenceWarning, match="2 interrupted"):
+        fits = fit_many(SQUARED, X, y, rows=[np.arange(20), np.arange(22), np.arange(23)])
+    assert fits.status.tolist() == ["certified", "interrupted", "interrupted"]
+    assert fits.gap[1] == 1.0
+    with pytest.raises(IndexError, match="interrupted"):
+        fits[1]
+
+
+def test_processes_and_threads_give_the_same():
+    X, y = examples()
+    cols = [np.arange(j, j + 30) for j in range(10)]
+    here, there = (fit_many(SQUARED, X, y, columns=cols, n_jobs=jobs) for jobs in (None, 2))
+    np.testing.assert_array_equal(here.coef, there.coef)
+    np.testing.assert_array_equal(here.margin_bound, there.margin_bound)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"rows": [np.arange(3), np.arange(4)], "columns": [[0]] * 3}, "numbers of"),
+        ({"rows": [[0, 2, 4]]}, "problem 0 has 1"),
+        ({"columns": [[0.5]]}, "lists of indices"),
+        ({"columns": [[]]}, "lists of indices"),
+        ({"estimator": MaxMarginClassifier(kernel="rbf")}, "kernel='linear' or"),
+        ({"estimator": MaxMarginClassifier(stopping="separation")}, "stopping='gap'"),
+        ({"estimator": MaxMarginClassifier(C=-1.0)}, "'C' parameter"),
+        ({"X": np.full((2, 24, 3), np.nan)}, "NaN"),
+    ],
+)
+def test_errors_say_what_to_do(change, message):
+    X, y = examples()
+    given = {"estimator": HARD, "X": X, "y": y} | change
+    with pytest.raises(ValueError, match=message):
+        fit_many(**given)
+
+
+def test_other_estimators_are_refused():
+    from marginsvm import MomentumMarginClassifier
+
+    with pytest.raises(TypeError, match="MaxMarginClassifier"):
+        fit_many(MomentumMarginClassifier(), *examples())
