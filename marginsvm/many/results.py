@@ -11,8 +11,8 @@ import scipy.sparse as sp
 from sklearn.base import clone
 
 from marginsvm._typing import Array
-from marginsvm.certify.certificate import MarginCertificate
-from marginsvm.certify.checker.claims import OF_MARGINS, published, relative_gap
+from marginsvm.certify.certificate import Certificate
+from marginsvm.certify.checker.claims import PUBLISHED, published, relative_gap
 from marginsvm.many.bounds import Fits, weights_of
 
 
@@ -115,7 +115,7 @@ class ManyFits(Sequence[Any]):
             "_gamma": 0.0,
             "classes_": self.classes[i].copy(),
             "certificate_": certificate,
-            **published(certificate, OF_MARGINS),
+            **published(certificate, PUBLISHED["margin"]),
             "n_iter_": 1,
             "history_": {name: np.array([value]) for name, value in lines.items()},
             "support_": support,
@@ -124,14 +124,15 @@ class ManyFits(Sequence[Any]):
             "_progress": None,
         }
 
-    def _certificate(self, i: int, support: Array, q: Array, n: int) -> MarginCertificate:
+    def _certificate(self, i: int, support: Array, q: Array, n: int) -> Certificate:
         """The certificate of a fit, with its weights as a sparse array."""
         indptr = np.searchsorted(support, np.arange(n + 1))
-        return MarginCertificate(
-            margin=float(self.margin[i]),
-            margin_bound=float(self.margin_bound[i]),
+        return Certificate(
+            lower=float(self.margin[i]),
+            upper=float(self.margin_bound[i]),
+            reading="margin",
             status=str(self.status[i]),
-            separable=self.separable[i],
+            feasible=self.separable[i],
             weights=sp.csr_array((q, np.zeros_like(support), indptr), shape=(n, 1)),
             radius=float(self.radius[i]),
             route=(("together", 1),),
