@@ -12,7 +12,7 @@ from sklearn.base import clone
 
 from marginsvm._typing import Array
 from marginsvm.certify.certificate import Certificate
-from marginsvm.certify.checker.claims import PUBLISHED, published, relative_gap
+from marginsvm.certify.claims import PUBLISHED, published, relative_gap
 from marginsvm.many.bounds import Fits, weights_of
 
 
