@@ -14,6 +14,7 @@ from marginsvm._typing import Array
 from marginsvm.data.threads import single_threaded_blas
 from marginsvm.separability.data import question
 from marginsvm.separability.report import Separability
+from marginsvm.separability.results import arguments_of
 from marginsvm.separability.solving import of_a_kernel, report_of
 
 _CONSTRAINTS = {
@@ -40,25 +41,32 @@ def check_separability(
     epsilon: float | str = "deprecated",
     max_iter: int = 200,
 ) -> Separability:
-    """Find out what is separated in a regression of classes or counts, with proofs.
+    """Find out what is separated in a regression, with proofs: whether its estimate exists.
 
-    It says whether classes can be separated, and why a logistic, multinomial or Poisson regression
-    did not converge. Such a regression has a finite maximum-likelihood estimate exactly if the
-    data overlaps. Under complete separation, a combination of the features tells all examples
-    apart. Under quasi-complete separation, it tells some of them apart, and is 0 for the others.
-    In both cases some coefficients are infinite. The units of the features do not matter.
+    It says whether classes can be separated, and why a regression of classes, counts, times or
+    comparisons did not converge. Such a regression has a finite maximum-likelihood estimate exactly
+    if the data overlaps. Under complete separation, a combination of the features tells all
+    examples apart. Under quasi-complete separation, it tells some of them apart, and is 0 for the
+    others. In both cases some coefficients are infinite. The units of the features do not matter.
 
     Parameters
     ----------
     X : array-like or sparse matrix of shape (n_samples, n_features)
         The examples or, if ``kernel="precomputed"``, the kernel matrix, which is taken as it is.
-    y : array-like of shape (n_samples,) or (n_samples, 2)
+        Pairs: two columns, of items that are compared; or rankings, a list of sequences that
+        begin with the best item, and may end with a set of those that were not ranked. Or a
+        fitted model of statsmodels (Logit, Probit, MNLogit, Poisson, NegativeBinomial, GLM,
+        OrderedModel, ConditionalLogit, PHReg) or CoxPHFitter of lifelines: then this is all that
+        is given, but for ``y``, the frame that lifelines has fitted.
+    y : array-like of shape (n_samples,) or (n_samples, 2), default=None
         Class labels; or counts of successes and failures, as two columns; or counts
         (``family="poisson"`` or ``"negative_binomial"``). Cox: time and event (1 or 0), or a
         structured array of both, as of scikit-survival. Conditional: 1 for alternatives that were
-        chosen, and 0 for the others.
-    family : {"binomial", "multinomial", "poisson", "negative_binomial", "cox", "conditional"}, \
-            default=None
+        chosen, and 0 for the others. Ordinal: labels in their order, or a categorical of pandas
+        that has an order. Pairs: 1 if the first item wins, 0 if the second does, 0.5 for a draw;
+        None for rankings.
+    family : {"binomial", "multinomial", "ordinal", "poisson", "negative_binomial", "cox", \
+            "conditional", "pairs"}, default=None
         The regression. None: binomial for two classes and for two columns of counts, and
         multinomial for more classes, which have a linear score each.
     kernel : str or callable, default="linear"
@@ -66,7 +74,8 @@ def check_separability(
         a kernel other than ``linear``, only complete separation is looked for, and ``separable``
         is False only if equal examples have different labels, as kernel values are rounded.
     fit_intercept : bool, default=True
-        Whether the regression has an intercept.
+        Whether the regression has an intercept. Ordinal regressions have thresholds instead, and
+        Cox's, choices and pairs have none.
     sample_weight : array-like of shape (n_samples,), default=None
         Examples of weight 0 are left out. Other weights change nothing.
     offset : array-like of shape (n_samples,), default=None
@@ -112,6 +121,7 @@ def check_separability(
     those of the pair are proved to exist for which all of it holds exactly, by Krawczyk's argument
     or in integers. Many examples with classes go to the exact solver first, and large sparse
     designs are never written out.
+    Pairs are a graph, of which strongly connected components decide.
 
     References
     ----------
@@ -145,6 +155,9 @@ def check_separability(
     >>> report.kind, int(report.separated.sum()), report.coefficients[-1]
     ('quasi-complete', 10, Coefficient(name='x4', status='-inf'))
     """
+    fitted = arguments_of(X, y)
+    if fitted is not None:
+        return check_separability(**fitted, max_iter=max_iter)
     if epsilon != "deprecated":
         warnings.warn(
             "epsilon has no effect any more: margins of all sizes are searched for",

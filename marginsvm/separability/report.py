@@ -45,18 +45,23 @@ class Separability:
         predictor separates the classes completely. None: neither was found.
     separated_rows : ndarray of shape (n_samples, 1) or (n_samples, n_classes), bool
         The rows that are strictly on the right side. More than two classes: whether the class is
-        ruled out for the example.
+        ruled out for the example. Ordinal: of shape (n_samples, 2), whether it is certain that the
+        outcome is no higher, and no lower (of the highest and the lowest category, both or none).
+        Pairs whose draws are estimated: whether a win of the first, a draw, and a win of the second
+        are ruled out. Rankings: each item against the next, and then against those not ranked.
     direction : Direction or None
         ``coef`` and ``intercept`` for which exactly these rows are strictly on the right side, and
         all others have the value 0. Of all such directions, it is the one of largest margin on
         these rows, after columns are divided by the powers of two next to their largest entries;
-        under complete separation of classes it is a separator, and for large sparse data any
-        direction. None if nothing is separated, and with kernels.
+        under complete separation of classes it is a separator, and for large sparse data and for
+        pairs any direction. Ordinal: ``intercept`` are the thresholds. None if nothing is
+        separated, and with kernels.
     coefficients : tuple of Coefficient
         Name and status of each coefficient: ``finite``, ``+inf``, ``-inf``, ``inf`` (of either
         sign; among more than 300, also one whose sign no single example determines) or ``not
         identified`` (its column is a combination of those before it). More than two classes:
-        against the first class.
+        against the first class. Ordinal: thresholds first, named "a|b". Pairs: strengths of items
+        against the first; an item that no chain of comparisons connects to it is not identified.
     family : str
     fit_intercept : bool
         As asked.
@@ -74,7 +79,8 @@ class Separability:
         The proof that no other rows are separated: weights on the rows with ``A^T q = 0`` up to
         rounding, positive on so many that all rows that are not separated are combinations of
         these. For examples that must be fitted exactly (counts that are neither 0 nor all
-        trials) they have any sign. None if separation is complete.
+        trials) they have any sign. None if separation is complete. Pairs: how often cycles of wins
+        pass each comparison, which are integers.
     comparisons : Comparisons or None
         Cox's regression and choices: the pairs on which the proofs rest, and who is strictly
         ahead of whom.
@@ -171,7 +177,10 @@ class Separability:
             ``rows`` and ``columns`` of X: fit ``X[rows][:, columns]``. The coefficients that the
             report calls finite are the same there. Multinomial: the classes that are still
             possible for each example, whose probabilities alone are to sum to 1; all features
-            stay. Cox's regression: ``strata``, to be fitted with all examples, and ``columns``.
+            stay. Ordinal: ``rows``, the ``lower`` and ``upper`` category that each outcome is still
+            known to be between, and ``columns``. Pairs: a mask of comparisons; of rankings, what
+            is left of them; if draws are estimated, the outcomes that are still possible. Cox's
+            regression: ``strata``, to be fitted with all examples, and ``columns``.
 
         Raises
         ------
