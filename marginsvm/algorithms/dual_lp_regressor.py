@@ -17,6 +17,7 @@ from marginsvm.estimator.interval_set import FittedIntervals, interval_set
 from marginsvm.estimator.on_device import refuse_foreign
 from marginsvm.estimator.parameters import PNormParameters, RandomParameters
 from marginsvm.estimator.played import Played
+from marginsvm.estimator.to_sklearn import linear_regressor
 from marginsvm.fit import Algorithm, Progress, Stopping
 from marginsvm.kernel_matrix import KernelMatrixAdapter
 
@@ -215,6 +216,24 @@ class DualLpRegressor(RandomParameters, PNormParameters, Played, RegressorMixin,
         refuse_foreign(type(self).__name__, X)
         X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False)
         return np.asarray(X @ self.coef_.T + self.intercept_)
+
+    def to_sklearn(self) -> Any:
+        """Convert this regressor to one of scikit-learn with the same predictions.
+
+        Returns
+        -------
+        LinearSVR
+            Fitted; it has no certificate.
+
+        Raises
+        ------
+        NotFittedError
+            If this regressor has not been fitted.
+        ValueError
+            If it was fitted to several outputs.
+        """
+        check_is_fitted(self)
+        return linear_regressor(self)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

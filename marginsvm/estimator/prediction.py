@@ -29,6 +29,7 @@ from marginsvm.estimator.on_device import (
     rows_of,
     types_of,
 )
+from marginsvm.estimator.to_sklearn import classifier
 
 _BLOCK_BYTES = 2**25  # memory of the kernel values of a test set that are computed together
 
@@ -170,6 +171,38 @@ class PredictorMixin:
         xp = get_namespace(F)[0]
         winner = xp.astype(F > 0, xp.int64) if F.ndim == 1 else xp.argmax(F, axis=1)
         return labels_of(self.classes_, winner, place_of(F))
+
+    def to_sklearn(self) -> Any:
+        """Convert this classifier to one of scikit-learn with the same decision values.
+
+        For tools that know scikit-learn's classes, such as ONNX and SHAP. The model has no
+        certificate. (An SVC gives an example on the boundary itself to the second class.)
+
+        Returns
+        -------
+        LinearSVC or SVC
+            A fitted LinearSVC if this predictor is linear; with a kernel and two classes, an SVC.
+
+        Raises
+        ------
+        NotFittedError
+            If this classifier has not been fitted.
+        ValueError
+            If scikit-learn has no such predictor: with a kernel and more than two classes, with
+            ``normalize=True``, or of objects that are no numbers.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_iris
+        >>> from marginsvm import MaxMarginClassifier
+        >>> X, y = load_iris(return_X_y=True)
+        >>> clf = MaxMarginClassifier(C=1.0, kernel="rbf").fit(X[50:], y[50:])
+        >>> svc = clf.to_sklearn()
+        >>> svc, bool(abs(svc.decision_function(X) - clf.decision_function(X)).max() < 1e-9)
+        (SVC(gamma=...), True)
+        """
+        check_is_fitted(self)
+        return classifier(self)
 
     def sparsify(self) -> Any:
         """Turn ``coef_`` into a sparse matrix, which is smaller where most of it is 0.
