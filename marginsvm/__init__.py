@@ -32,7 +32,7 @@ from marginsvm.cost_display import CostCurveDisplay
 from marginsvm.display import MarginPathDisplay, SeparationDisplay
 from marginsvm.dual_state import DualStateMixin
 from marginsvm.kernel_matrix import KernelMatrixAdapter
-from marginsvm.many import ManyFits, fit_many
+from marginsvm.many import ManyFits, ManyScores, cross_val_many, fit_many
 from marginsvm.schedules import GrowthSchedule, NesterovSchedule, PowerSchedule, theory_draws
 from marginsvm.separability import Separability, check_separability
 
@@ -52,6 +52,7 @@ __all__ = [
     "KernelPerceptron",
     "LpPerceptron",
     "ManyFits",
+    "ManyScores",
     "MarginPath",
     "MarginPathDisplay",
     "MaxMarginClassifier",
@@ -72,6 +73,7 @@ __all__ = [
     "check_certificate",
     "check_separability",
     "check_separability_proof",
+    "cross_val_many",
     "fit_many",
     "margin_path",
     "reference_margin",

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.model_selection import LeaveOneOut, cross_val_score
 
-from marginsvm import MaxMarginClassifier, check_certificate, fit_many
+from marginsvm import MaxMarginClassifier, check_certificate, cross_val_many, fit_many
 
 HARD, SQUARED = MaxMarginClassifier(), MaxMarginClassifier(C=1.0)
 HINGE = MaxMarginClassifier(C=0.01, loss="hinge")
@@ -51,6 +52,7 @@ def test_each_is_what_a_single_fit_is(layout, estimator):
     given, options, parts = LAYOUTS[layout]
     fits = fit_many(estimator, *given, **options)
     assert len(fits) == len(parts)
+    assert not fits.single or (layout == "far" and not estimator.fit_intercept)
     for i, (X, y) in enumerate(parts):
         one, single = fits[i], clone(estimator).fit(X, y)
         check = check_certificate(one, X, y, exact=True)
@@ -126,8 +128,9 @@ def test_an_interrupt_returns_what_is_done(monkeypatch):
         return real(*args)
 
     monkeypatch.setattr(many, "_fit", fit)
-    monkeypatch.setattr(many, "_TURN", 1)
-    monkeypatch.setattr(many, "n_threads", lambda: 1)
+    batches = import_module("marginsvm.many.batches")
+    monkeypatch.setattr(batches, "_TURN", 1)
+    monkeypatch.setattr(batches, "n_threads", lambda: 1)
     with pytest.warns(ConvergenceWarning, match="2 interrupted"):
         fits = fit_many(SQUARED, X, y, rows=[np.arange(20), np.arange(22), np.arange(23)])
     assert fits.status.tolist() == ["certified", "interrupted", "interrupted"]
@@ -169,3 +172,37 @@ def test_other_estimators_are_refused():
 
     with pytest.raises(TypeError, match="MaxMarginClassifier"):
         fit_many(MomentumMarginClassifier(), *examples())
+
+
+@pytest.mark.parametrize("estimator", [SQUARED, HINGE, MaxMarginClassifier(C=1e-3)])
+@pytest.mark.parametrize("cv", [None, LeaveOneOut(), [(np.arange(16), np.arange(16, 24))]])
+def test_cross_validation_is_that_of_single_fits(estimator, cv):
+    X, y = examples(d=12)
+    cols = [np.arange(j, j + 6) for j in range(6)]
+    many = cross_val_many(estimator, X, y, columns=cols, cv=cv)
+    single = [cross_val_score(estimator, X[:, c], y, cv=cv) for c in cols]
+    np.testing.assert_allclose(many.accuracy, single)
+    assert (many.margin <= many.margin_bound).all()
+    assert set(many.status.ravel().tolist()) == {"certified"}
+
+
+def test_cross_validation_of_labels_kernels_and_what_overlaps():
+    X, y = examples(d=3)
+    rng = np.random.default_rng(2)
+    labels = np.array([rng.permutation(y) for _ in range(4)])
+    with pytest.warns(ConvergenceWarning, match="no_margin"):
+        hard = cross_val_many(HARD, X, labels, cv=3)
+    assert (hard.accuracy >= 0.0).all()
+    given, K = clone(SQUARED).set_params(kernel="precomputed"), X @ X.T
+    kernel = cross_val_many(given, K, labels, cv=3, n_jobs=2)
+    linear = cross_val_many(SQUARED, X, labels, cv=3)
+    np.testing.assert_array_equal(kernel.accuracy, linear.accuracy)
+    np.testing.assert_allclose(kernel.margin, linear.margin, rtol=1e-6)
+    single = [cross_val_score(SQUARED, X, line, cv=3) for line in labels]
+    np.testing.assert_allclose(linear.accuracy, single)
+
+
+def test_a_fold_that_leaves_one_class_is_refused():
+    X, y = examples()
+    with pytest.raises(ValueError, match="one class"):
+        cross_val_many(SQUARED, X, y, cv=[(np.arange(0, 24, 2), np.arange(1, 24, 2))])

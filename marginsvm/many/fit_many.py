@@ -2,29 +2,22 @@
 
 from __future__ import annotations
 
-import warnings
-from collections import Counter
 from collections.abc import Sequence
-from itertools import pairwise
+from functools import partial
 from typing import Any
 
 import numpy as np
-from joblib import Parallel, delayed, effective_n_jobs
 from sklearn.base import clone
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import assert_all_finite
 
 from marginsvm._typing import Array
 from marginsvm.algorithms.max_margin import MaxMarginClassifier
-from marginsvm.data.threads import n_threads, ordered_map
-from marginsvm.many.bounds import proved, weights_of
-from marginsvm.many.pivoting import solved
+from marginsvm.many.batches import fitted_in_batches, in_processes, warn_of_others
+from marginsvm.many.bounds import weights_of
 from marginsvm.many.problems import Problems
 from marginsvm.many.results import ManyFits, joined, put, put_coef, put_single, room_for
+from marginsvm.many.solving import fitted_together
 from marginsvm.many.stack import Stack
-
-# Batches that each thread fits before the next line of progress, and chance to be interrupted.
-_TURN = 8
 
 
 def fit_many(
@@ -99,15 +92,8 @@ def fit_many(
     """
     check_many(estimator)
     problems = Problems.of(estimator, X, y, columns, rows)
-    n_parts = 1 if n_jobs is None else min(effective_n_jobs(n_jobs), problems.n_problems)
-    if n_parts == 1:
-        fits = _fitted(estimator, problems)
-    else:
-        ends = np.linspace(0, problems.n_problems, n_parts + 1).astype(int)
-        parts = [problems.some(slice(a, b)) for a, b in pairwise(ends)]
-        work = delayed(_fitted)
-        fits = joined(Parallel(n_jobs=n_jobs)(work(estimator, part) for part in parts))
-    _warn(fits)
+    fits = joined(in_processes(_fitted, estimator, problems, n_jobs))
+    warn_of_others(fits.status, stacklevel=3)
     return fits
 
 
@@ -131,34 +117,18 @@ def check_many(estimator: Any) -> None:
 def _fitted(estimator: Any, problems: Problems) -> ManyFits:
     """Fit all problems, batch by batch, in threads."""
     fits = room_for(estimator, problems.shapes, problems.kind_of_labels)
-    batches = [*problems.batches()]
-    turn, done = _TURN * n_threads(), 0
-    try:
-        with warnings.catch_warnings():  # those of single fits are counted at the end
-            warnings.simplefilter("ignore", ConvergenceWarning)
-            for i in range(0, len(batches), turn):
-                ordered_map(lambda ids: _fit(estimator, problems, ids, fits), batches[i : i + turn])
-                done += sum(map(len, batches[i : i + turn]))
-                if estimator.verbose:
-                    print(f"[fit_many] {done} of {problems.n_problems} fits")
-    except KeyboardInterrupt:
-        pass  # what is done is returned, and the caller is warned
+    work = partial(_fit, estimator, problems, fits)
+    fitted_in_batches(work, problems, estimator.verbose)
     return fits
 
 
-def _fit(estimator: Any, problems: Problems, ids: Array, fits: ManyFits) -> None:
+def _fit(estimator: Any, problems: Problems, fits: ManyFits, ids: Array) -> None:
     """Fit a batch together, and one by one what that does not certify."""
     stack = problems.stack(ids)
-    _check_finite(problems, stack, ids)
+    check_finite(problems, stack, ids)
     labels = problems.labelled(ids)
-    loss = problems.loss(estimator, ids, labels)
-    statement = loss.statement(stack.K, labels.y, balanced=problems.balanced)
-    n, d = stack.K.shape[1], stack.terms
-    singular = (loss.hard or loss.hinge) and (d == 0 or d < n)
-    solution = solved(statement, singular=singular)
-    found = proved(stack, statement, loss, solution.v, solution.b)
-    certified = (found.margin > 0.0) & (found.bound < np.inf)
-    certified &= found.gap <= estimator.tol
+    loss, balanced = labels.loss(estimator), problems.balanced
+    found, certified = fitted_together(stack, labels.y, loss, balanced=balanced, tol=estimator.tol)
     put(fits, ids, found, certified, labels.classes)
     coef = problems.coef(stack, ids, found.dual)
     if coef is not None:
@@ -172,19 +142,7 @@ def _fit(estimator: Any, problems: Problems, ids: Array, fits: ManyFits) -> None
         put_single(fits, i, single.fit(problems.examples(i), problems.labels(i)))
 
 
-def _check_finite(problems: Problems, stack: Stack, ids: Array) -> None:
+def check_finite(problems: Problems, stack: Stack, ids: Array) -> None:
     """Refuse examples that are not finite."""
     for i in ids[~np.isfinite(stack.squares).all(axis=1)]:
         assert_all_finite(problems.examples(i), input_name=f"X of problem {i}")
-
-
-def _warn(fits: ManyFits) -> None:
-    """Say how many fits are without their certificate."""
-    others = Counter(status for status in fits.status.tolist() if status != "certified")
-    if others:
-        text = ", ".join(f"{count} {status}" for status, count in others.most_common())
-        warnings.warn(
-            f"of {len(fits)} fits, not all are certified: {text} (see status, separable, gap)",
-            ConvergenceWarning,
-            stacklevel=3,
-        )

@@ -13,8 +13,7 @@ from sklearn.utils import check_array
 from marginsvm._cached import cached_property
 from marginsvm._typing import Array
 from marginsvm.estimator.gram import check_gram
-from marginsvm.estimator.weights import ClassWeights
-from marginsvm.many.bounds import Loss
+from marginsvm.many.labels import Labels, given_labels
 from marginsvm.many.stack import Stack
 
 # Numbers of the Gram matrices and examples of a batch (8 MB): a few batches stay in a cache that
@@ -22,21 +21,6 @@ from marginsvm.many.stack import Stack
 _BATCH = 2**20
 # Examples whose inner products are all computed at once (128 MB) where problems share them.
 _SHARED = 4096
-
-
-@dataclass(frozen=True)
-class Labels:
-    """Labels of some problems.
-
-    Attributes
-    ----------
-    y : ndarray of shape (B, n)
-        1 for the second class of a problem, else -1.
-    classes : ndarray of shape (B, 2)
-    """
-
-    y: Array
-    classes: Array
 
 
 @dataclass(frozen=True)
@@ -73,7 +57,7 @@ class Problems:
                 "columns choose features, which a precomputed kernel does not have: choose "
                 "examples by rows, or give X"
             )
-        X, y = _examples(X, precomputed), _given_labels(y)
+        X, y = _examples(X, precomputed), given_labels(y)
         given = {"X": _length(X, 3), "y": _length(y, 2), "columns": columns, "rows": rows}
         lengths = {
             name: x if isinstance(x, int) else len(x) for name, x in given.items() if x is not None
@@ -96,7 +80,7 @@ class Problems:
 
         return Problems(
             part(self.X, self._has_many_X),
-            part(self.y, self._has_many_y),
+            part(self.y, self.has_many_y),
             part(self.columns, self.columns is not None),
             part(self.rows, self.rows is not None),
             n,
@@ -109,7 +93,8 @@ class Problems:
         return _length(self.X, 3) is not None
 
     @property
-    def _has_many_y(self) -> bool:
+    def has_many_y(self) -> bool:
+        """Whether labels differ from problem to problem."""
         return _length(self.y, 2) is not None
 
     def _all_of(self, i: int) -> Any:
@@ -138,7 +123,7 @@ class Problems:
 
     def labels(self, i: int) -> Array:
         """Labels of a problem, as they were given."""
-        y = self.y[i % len(self.y)] if self._has_many_y else self.y
+        y = self.y[i % len(self.y)] if self.has_many_y else self.y
         r = self._rows_of(i)
         return np.asarray(y if r is None else y[r])
 
@@ -173,21 +158,13 @@ class Problems:
         if self._labels_of_all is not None:
             classes, signs = self._labels_of_all
             y = np.stack([self._chosen(signs, i) for i in ids])
-            wrong = np.flatnonzero(np.abs(y.sum(axis=1)) == y.shape[1])
-            if wrong.size == 0:
-                return Labels(y, np.broadcast_to(classes, (len(ids), 2)))
-        both = [np.unique(self.labels(i), return_inverse=True) for i in ids]
-        for i, (classes, _) in zip(ids, both, strict=True):
-            if len(classes) != 2:
-                raise ValueError(
-                    f"every problem needs two classes, but problem {i} has {len(classes)}: "
-                    f"{classes.tolist()[:5]}"
-                )
-        y = np.stack([2.0 * codes - 1.0 for _, codes in both])
-        return Labels(y, np.stack([classes for classes, _ in both]))
+            labels = Labels(y, np.broadcast_to(classes, (len(ids), 2)))
+            if labels.have_both:
+                return labels
+        return Labels.of([self.labels(i) for i in ids], ids)
 
     def _chosen(self, signs: Any, i: int) -> Array:
-        y, r = signs[i % len(signs)] if self._has_many_y else signs, self._rows_of(i)
+        y, r = signs[i % len(signs)] if self.has_many_y else signs, self._rows_of(i)
         return np.asarray(y if r is None else y[r])
 
     @property
@@ -204,16 +181,6 @@ class Problems:
             return None
         classes = np.unique(self.y)
         return (classes, np.where(self.y == classes[1], 1.0, -1.0)) if len(classes) == 2 else None
-
-    def loss(self, estimator: Any, ids: Array, labels: Labels) -> Loss:
-        """What slack costs in some problems."""
-        costs = np.full(labels.y.shape, float(estimator.C))
-        if estimator.class_weight is not None and np.isfinite(estimator.C):
-            for line, i in zip(costs, ids, strict=True):
-                y = self.labels(i)
-                factor = ClassWeights.of(estimator.class_weight, y, None).applied(y, None)
-                line *= 1.0 if factor is None else factor
-        return Loss(estimator.loss == "hinge" and bool(np.isfinite(estimator.C)), costs)
 
     def stack(self, ids: Array) -> Stack:
         """Gram matrices of some problems of the same shape."""
@@ -278,17 +245,6 @@ def _matrix(X: Any, precomputed: bool) -> Array:
     if precomputed:
         check_gram(X)
     return np.asarray(X)
-
-
-def _given_labels(y: Any) -> Any:
-    """Labels as an array of one or two dimensions, or as a list of arrays."""
-    many = isinstance(y, Sequence) and len(y) > 0 and np.ndim(y[0]) == 1
-    if many and len({len(labels) for labels in y}) > 1:
-        return [np.asarray(labels) for labels in y]
-    y = np.asarray(y)
-    if y.ndim not in (1, 2):
-        raise ValueError(f"y must have one or two dimensions, but has shape {y.shape}")
-    return y
 
 
 def _length(given: Any, n_dimensions: int) -> int | None:
