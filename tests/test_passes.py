@@ -198,6 +198,18 @@ def test_second_moments(form, where, memory, rng):
     np.testing.assert_allclose(np.tril(H), np.tril(expected), rtol=1e-12, atol=1e-11)
 
 
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_second_moments_of_short_sparse_rows(dtype, rng):
+    """Products of sparse matrices are those of what is written out, whatever the signs."""
+    X = sp.random_array((60, 80), density=0.02, rng=rng, format="csr", dtype=dtype)
+    weight = rng.standard_normal(60) * (rng.random(60) > 0.3)
+    for mean in (None, X.toarray().mean(axis=0, dtype=np.float64)):
+        H = a_pass(passes.second_moments, np.add, X, weight, centre=Centre(mean))
+        dense = X.toarray().astype(np.float64)
+        expected = a_pass(passes.second_moments, np.add, dense, weight, centre=Centre(mean))
+        np.testing.assert_allclose(H, expected, atol=1e-12)
+
+
 def test_second_moments_of_weights_that_are_all_zero(rng):
     X = examples(rng, "dense")
     H = a_pass(passes.second_moments, np.add, X, np.zeros(60), centre=Centre())

@@ -15,7 +15,7 @@ import scipy.sparse as sp
 from scipy.sparse.csgraph import breadth_first_order, minimum_spanning_tree
 
 from marginsvm._cached import cached_property
-from marginsvm._rounding import FEW
+from marginsvm._rounding import FEW, PAIRWISE
 from marginsvm._typing import Array
 from marginsvm.certify.certifiable import Certifiable
 from marginsvm.certify.tolerances import (
@@ -75,7 +75,12 @@ class KnownDistribution:
     @property
     def mass(self) -> float:
         q = self._weights
-        return min(1.0, fsum(q[q > 0].tolist())) if self.moved else 1.0
+        if not self.moved:
+            return 1.0
+        few = support_of(q)
+        if len(few) > _FEW_WEIGHTS:
+            return min(1.0, float(q.sum()) * (1.0 - PAIRWISE))
+        return min(1.0, fsum(q[few].ravel().tolist()))
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,7 @@ from functools import reduce
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
+import scipy.sparse as sp
 
 from marginsvm._rounding import LONG, is_dense, product, summed, times
 from marginsvm._typing import Array
@@ -29,6 +30,9 @@ BlockCallback = Callable[[slice, Any, Array], None]  # called with a block and i
 WRITTEN_OUT = 2**20
 # Memory of the rows that are copied at a time where float64, or a far mean, asks for a copy.
 _WIDENED_BYTES = 2**19
+# Entries of sparse rows, times this, up to which products of sparse matrices are quicker than of
+# those written out: 50,000 x 300, 12 entries a row: 15 ms for 50.
+_SHORT = 16
 # Share of the examples of a block: if fewer have weight, they are taken out of it.
 _MOST = 0.8
 
@@ -184,6 +188,9 @@ def second_moments(rows: Rows, blocks: Iterable[Block], weight: Array, centre: C
             some = np.flatnonzero(weight[block])
             H += X[some].about(centre.mean).second_moments(weight[block][some])
             continue
+        if sp.issparse(X) and not centre.far and _SHORT * X.nnz <= X.shape[0] * d:
+            H += _sparse_moments(X, weight[block], centre)
+            continue
         size = max(1, WRITTEN_OUT // (d + 1))
         for sign in (1.0, -1.0):  # x'x is one product of half the price
             signed = sign * weight[block]
@@ -196,6 +203,20 @@ def second_moments(rows: Rows, blocks: Iterable[Block], weight: Array, centre: C
                 H[d, :d] += sign * (root @ x)
                 H[:d, :d] += sign * (x.T @ x)
                 H[d, d] += sign * signed[some].sum()
+    return H
+
+
+def _sparse_moments(X: Any, weight: Array, centre: Centre) -> Array:
+    """The same of a CSR matrix of short rows, by sparse products: about 0 first."""
+    some = np.flatnonzero(weight)
+    X, d = X if len(some) == len(weight) else X[some], X.shape[1]
+    weighted = X.multiply(weight[some][:, None]).tocsr()
+    H = np.zeros((d + 1, d + 1))
+    H[:d, :d], H[d, :d], H[d, d] = (weighted.T @ X).toarray(), weighted.sum(axis=0), weight.sum()
+    if centre.mean is not None:
+        mean, total = centre.mean, H[d, :d] - 0.5 * H[d, d] * centre.mean
+        H[:d, :d] -= np.outer(mean, total) + np.outer(total, mean)
+        H[d, :d] -= H[d, d] * mean
     return H
 
 
