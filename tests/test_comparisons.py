@@ -12,8 +12,10 @@ from helpers.comparison_cases import answer_of, pairs_of
 
 from marginsvm import check_separability, check_separability_proof
 from marginsvm.certify.checker.differences import Differences
+from marginsvm.certify.checker.positive import overlap_in_all_directions
 from marginsvm.certify.checker.ranks import ranks
 from marginsvm.certify.checker.risk_sets import RiskSets
+from marginsvm.certify.exactly.krawczyk import positive_solution_is_near
 
 
 @pytest.mark.parametrize(
@@ -463,3 +465,95 @@ def test_a_structured_array_of_other_fields_is_named():
     y = np.zeros(3, dtype=[("time", float), ("entry", float)])
     with pytest.raises(ValueError, match="two fields: an event"):
         check_separability([[0.0], [1.0], [2.0]], y, family="cox")
+
+
+def test_a_sign_that_one_pair_of_many_decides():
+    """A direction of the other sign, among the pairs of a working set, is held against all."""
+    rng = np.random.default_rng(1)
+    n = 5000
+    X = np.column_stack([np.zeros((n, 2)), rng.standard_normal((n, 2))])
+    marked = rng.choice(np.arange(1, n), 400, replace=False)
+    X[marked, :2] = 1.0, 1.0
+    X[marked[::2], 1] = 1.25
+    event = rng.random(n) < 0.5
+    event[marked] = False
+    y = np.column_stack([rng.random(n), event])
+    y[marked, 0] += 1.0
+    report = check_separability(X, y, family="cox")
+    assert statuses(report) == ["inf", "inf", "finite", "finite"]
+    assert check_separability_proof(report, X, y, exact=True)
+    other = X.copy()
+    other[marked[0], :2] = 1.0, -0.75
+    decided = check_separability(other, y, family="cox")
+    assert statuses(decided) == ["-inf", "inf", "finite", "finite"]
+    assert check_separability_proof(decided, other, y, exact=True)
+    assert len(decided.comparisons.winner) < 1000
+    stale = replace(report, comparisons=replace(report.comparisons, levels=np.zeros(n, int)))
+    assert not check_separability_proof(stale, X, y, exact=True)
+
+
+def test_an_overlap_as_thin_as_rounding_is_no_proof():
+    """The second row is between the others by little, if its numbers are as they are."""
+    thin, share = 2.0**-30, 17 / 16
+    M = np.array([[1.0, -1.0, 1.0], [1.0, -(1.0 + thin), 1.0 + share * thin]])
+    q = np.array([1.0 - 1.0 / share, 1.0, 1.0 / share])
+    assert positive_solution_is_near(M, q)
+    assert positive_solution_is_near(M, q, 2.0**-45)
+    assert not positive_solution_is_near(M, q, 2.0**-36)
+    assert overlap_in_all_directions(M.T, q, 2.0**-45)
+    assert not overlap_in_all_directions(M.T, q, 2.0**-30)
+
+
+def test_a_pair_that_floats_overlook():
+    """Beside a score of 2^45, all others look the same: one of 400 comes too early."""
+    n = 400
+    x = np.arange(n, 0, -1.0)
+    y = np.column_stack([np.arange(n), np.ones(n)])
+    X = np.append(x, -(2.0**45))[:, None]
+    y = np.vstack([y, [n + 1.0, 0.0]])
+    report = check_separability(X, y, family="cox")
+    assert (report.kind, statuses(report)) == ("complete", ["+inf"])
+    X[[200, 201]] = X[[201, 200]]
+    report = check_separability(X, y, family="cox")
+    assert (report.kind, statuses(report)) == ("overlap", ["finite"])
+    assert check_separability_proof(report, X, y, exact=True)
+
+
+def test_pairs_that_are_not_compared_prove_nothing():
+    """An overlap by pairs of subjects one of whom was not at risk."""
+    X, y = np.array([[0.0], [1.0], [2.0]]), np.array([[1.0, 1], [2, 1], [3, 0]])
+    report = check_separability(X, y, family="cox")
+    assert report.kind == "complete"
+    other = check_separability(X, y[[1, 0, 2]], family="cox")
+    assert other.kind == "overlap"
+    check = check_separability_proof(other, X, y, exact=True)
+    assert "not compared" in check.reason
+
+
+def test_an_event_that_the_report_knows_nothing_of():
+    """Of one of those who have the mark, and whom no pair of the proof is about."""
+    X, y, more = survival(0, n=600)
+    report = check_separability(X, y, family="cox", **more)
+    used = np.concatenate([report.comparisons.winner, report.comparisons.rival])
+    free = [i for i in np.flatnonzero(X[:, 1]) if i not in used and y[i, 0] < 0.5]
+    assert free
+    other = y.copy()
+    other[free[0], 1] = 1.0
+    for exact in (False, True):
+        assert check_separability_proof(report, X, y, exact=exact)
+        check = check_separability_proof(report, X, other, exact=exact)
+        assert "other pairs forbid the direction" in check.reason
+
+
+def test_a_certain_choice_leaves_the_group():
+    """Alternatives of the mark are never chosen, and others of the first group always."""
+    x = np.array([0.0, 0, 1, 1, 0, 0, 0, 1])
+    X = np.column_stack([x, [1.0, 2, 1, 3, 1, 2, 3, 2]])
+    y, groups = [1, 1, 0, 0, 1, 0, 1, 0], [0, 0, 0, 0, 1, 1, 1, 1]
+    report = check_separability(X, y, family="conditional", groups=groups)
+    assert statuses(report) == ["-inf", "finite"]
+    rows, columns = report.remainder(X)
+    assert np.flatnonzero(rows).tolist() == [4, 5, 6]
+    assert columns.tolist() == [1]
+    assert report.comparisons.beaten_by(4).tolist() == [7]
+    assert report.separated.tolist() == [True, True, False, False, True, False, True, False]

@@ -17,7 +17,7 @@ import scipy.sparse as sp
 from marginsvm._typing import Array
 from marginsvm.certify.checker.differences import Differences
 from marginsvm.certify.checker.everywhere import Claim, everywhere, outcome, signs_elsewhere
-from marginsvm.certify.checker.positive import overlap_in_all_directions
+from marginsvm.certify.checker.face import Face
 from marginsvm.certify.checker.risk_sets import RiskSets
 from marginsvm.separability.answer import OVERLAP, UNDECIDED, Answer, Direction
 from marginsvm.separability.coefficients import EITHER, FINITE, Coefficient, statuses
@@ -25,16 +25,21 @@ from marginsvm.separability.compared import Comparisons
 from marginsvm.separability.design import Design
 from marginsvm.separability.faces import split
 from marginsvm.separability.family import Data
-from marginsvm.separability.lifting import lifted, one_ray, proof_of_nothing, signs_of
+from marginsvm.separability.lifting import (
+    along_one_column,
+    lifted,
+    one_ray,
+    proof_of_nothing,
+    signs_of,
+)
 from marginsvm.separability.proving import proved
 from marginsvm.separability.split import Split
 
-_PER_COLUMN = 20  # random pairs to begin with: with fewer, they are often separated
-_LEAST = 100  # pairs to begin with
-_ADDED = 5  # pairs that join in a round, for each column: the worst, and as many random ones
+_PER_COLUMN = 8  # random pairs to begin with: with fewer, they are often separated
+_LEAST = 60  # pairs to begin with
+_ADDED = 4  # pairs that join in a round, for each column: the worst, and as many random ones
 _MAX_ROUNDS = 100
 _ZERO = 1e-11  # of the largest score: closer ones count as equal in floats
-_UNIT_ROUNDOFF = 2.0**-53
 _BLOCK = 2**16  # rows of X of which scores are computed at once
 _LONG = "it is not proved for all pairs: it takes too long"
 _LOOSE = "This holds up to the rounding of X; of its numbers as they are, {}."
@@ -116,10 +121,7 @@ class _Search:
         """Whether floats prove that all pairs overlap, and that all columns are identified."""
         if found.separated.any() or found.face.size or len(found.identified) < self._d:
             return False
-        flip = pairs.equality & (found.weights < 0.0)
-        A = np.where(flip[:, None], -pairs.rows.A, pairs.rows.A)
-        rounding = _UNIT_ROUNDOFF if len(pairs.rows.rounded) else 0.0
-        return overlap_in_all_directions(A, np.where(flip, -1.0, 1.0) * found.weights, rounding)
+        return pairs.rows.overlap(pairs.equality, found.weights)
 
     def _overlap(self, pairs: _Pairs, found: Split) -> Answer:
         each = [FINITE] * self._d
@@ -178,6 +180,9 @@ class _Search:
     def _proved(self, pairs: _Pairs, found: Split) -> Answer | tuple[Array, Array]:
         """The answer, as exactly as can be, or pairs that it needs."""
         rows = pairs.rows
+        quick = along_one_column(rows, pairs.equality, found)
+        if quick is not None:
+            return self._held(pairs, found, rows.in_floats(), rows.A, *quick)
         A, claim = rows.written_out(), lifted(rows, found)
         equality = np.append(pairs.equality, np.ones(len(A) - len(rows.A), bool))
         nowhere = np.zeros(len(A), int)
@@ -187,8 +192,13 @@ class _Search:
             return self._undecided(pairs, found, reason)
         if face is None:
             return self._up_to_rounding(pairs, found, reason)
+        return self._held(pairs, found, rows, A, one_ray(exact, face, A), face)
+
+    def _held(
+        self, pairs: _Pairs, found: Split, rows: Differences, A: Array, exact: Split, face: Face
+    ) -> Answer | tuple[Array, Array]:
+        """What is proved of the pairs, held against all others."""
         about = Claim(rows, exact.identified, face)
-        exact = one_ray(exact, face, A)
         held = everywhere(self._X, self._sets, about, A, exact.direction)
         if held is None:
             return self._up_to_rounding(pairs, found, _LOOSE.format(_LONG))

@@ -9,6 +9,7 @@ import numpy as np
 from marginsvm._typing import Array
 from marginsvm.certify.checker.differences import Differences
 from marginsvm.certify.checker.face import Face
+from marginsvm.certify.checker.positive import sign_of_entry
 from marginsvm.certify.checker.signs import Cone, Signs
 from marginsvm.certify.exactly.elimination import Integers
 from marginsvm.separability.coefficients import EITHER, FINITE, MINUS, PLUS, UNIDENTIFIED
@@ -39,6 +40,24 @@ def lifted(rows: Differences, found: Split) -> Split:
     )
 
 
+def along_one_column(rows: Differences, equality: Array, found: Split) -> tuple[Split, Face] | None:
+    """The proof of a split by one column, that is 0 on all pairs that overlap in all others.
+
+    It needs no numbers but the rounded ones.
+    """
+    infinite, d = np.flatnonzero(~found.finite), rows.A.shape[1]
+    tied = ~found.separated
+    if len(infinite) != 1 or len(found.identified) < d or rows.A[tied, infinite[0]].any():
+        return None
+    others = np.setdiff1d(np.arange(d), infinite)
+    if len(others) and not rows.overlap(equality, found.weights, tied, others):
+        return None
+    w = np.zeros(d)
+    w[infinite] = np.sign(found.direction[infinite])
+    unit = [int(j == infinite[0]) for j in range(d)]
+    return replace(found, direction=w), Face(infinite, others, [unit], rows.A[:0])
+
+
 def one_ray(found: Split, face: Face, A: Array) -> Split:
     """The same with simple numbers, if there is only one direction."""
     if len(face.vectors) != 1:
@@ -66,6 +85,11 @@ def signs_of(
         return each, [], []
     if len(infinite) > _MOST_SIGNS:
         return [EITHER if j in infinite else s for j, s in enumerate(each)], infinite, []
+    if len(face.vectors) == 1:
+        turn = sign_of_entry(face, found.direction[found.identified], int(face.free[0]))
+        for j in infinite:
+            each[j] = PLUS if turn * face.vectors[0][place[int(rows.own[j])]] > 0 else MINUS
+        return each, [], []
     some = A[:, found.identified]
     cone = Cone.of(some, found.separated, found.direction[found.identified])
     signs = Signs(cone, some, found.separated, face)

@@ -18,7 +18,6 @@ from marginsvm.certify.checker.coordinates import power_of_two
 from marginsvm.certify.checker.differences import Differences
 from marginsvm.certify.checker.everywhere import Claim, everywhere, outcome, signs_elsewhere
 from marginsvm.certify.checker.face import face_of
-from marginsvm.certify.checker.positive import overlap_in_all_directions
 from marginsvm.certify.checker.risk_sets import RiskSets
 from marginsvm.certify.checker.separation import flaw_in_floats, flaw_in_integers
 from marginsvm.certify.checker.signs import Cone, Signs
@@ -26,7 +25,6 @@ from marginsvm.certify.checker.signs import Cone, Signs
 FAMILIES = "cox", "conditional"
 _SMALL = 200_000  # numbers of the pairs' rows that take about a second in integers
 _RTOL = 1e-9  # of the largest score: in floats, closer ones count as equal
-_UNIT_ROUNDOFF = 2.0**-53
 _SIGN = {"+inf": 1, "-inf": -1, "inf": 0}
 _MOST_SIGNS = 300  # infinite coefficients up to which their signs are looked at
 _LEFT_OUT = "not identified"
@@ -253,8 +251,4 @@ def _is_overlap(named: _Named) -> bool:
     """Whether floats prove that all pairs overlap, and that all columns are identified."""
     if named.separated.any() or not (named.status == "finite").all():
         return False
-    if np.any(named.q[~named.equality] < 0.0):
-        return False
-    sign = np.where(named.q < 0.0, -1.0, 1.0)
-    rounding = _UNIT_ROUNDOFF if len(named.rows.rounded) else 0.0
-    return overlap_in_all_directions(named.rows.A * sign[:, None], sign * named.q, rounding)
+    return named.rows.overlap(named.equality, named.q)

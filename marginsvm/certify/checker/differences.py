@@ -14,7 +14,10 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from marginsvm.certify.checker.coordinates import power_of_two
+from marginsvm.certify.checker.coordinates import UNIT_ROUNDOFF, power_of_two
+from marginsvm.certify.checker.positive import overlap_in_all_directions
+
+_EVERY = slice(None)
 
 
 @dataclass(frozen=True)
@@ -66,6 +69,28 @@ class Differences:
         units = power_of_two(self.A[:, self.rounded].T)
         out[rows, first], out[rows, second] = units, -units
         return out
+
+    def in_floats(self) -> Differences:
+        """The same where what is rounded does not matter."""
+        return Differences(self.A, self.rest[:, :0], self.rounded[:0])
+
+    def overlap(
+        self,
+        equality: NDArray,
+        q: NDArray,
+        some: NDArray | slice = _EVERY,
+        columns: NDArray | slice = _EVERY,
+    ) -> bool:
+        """Whether floats prove that weights near q balance pairs that span some columns.
+
+        Weights of equalities may have any sign.
+        """
+        A, q, equality = self.A[some][:, columns], q[some], equality[some]
+        if np.any(q[~equality] < 0.0):
+            return False
+        sign = np.where(q < 0.0, -1.0, 1.0)
+        rounding = UNIT_ROUNDOFF if len(self.rounded) else 0.0
+        return overlap_in_all_directions(A * sign[:, None], sign * q, rounding)
 
     def weights(self, q: NDArray) -> NDArray:
         """Weights of the rows written out that balance as those of pairs do."""
