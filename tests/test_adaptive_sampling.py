@@ -1,6 +1,7 @@
 """Algorithm 2 against the plain recursion, its theorem, and the columns it goes by."""
 
 import tracemalloc
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -9,16 +10,14 @@ from helpers.estimators import fit, separable
 from helpers.hard import lopsided
 from helpers.oracle import best_margin, explicit_rows
 from helpers.vectors import flat
-from numba import njit
 from scipy.special import logsumexp
 from sklearn.metrics.pairwise import linear_kernel, polynomial_kernel, rbf_kernel
 from threadpoolctl import threadpool_limits
 
 from marginsvm import AdaptiveSamplingKernelClassifier, BatchPerceptron, theory_draws
-from marginsvm.algorithms import adaptive_sampling
-from marginsvm.algorithms.adaptive_sampling import Draws, uniforms
-from marginsvm.algorithms.compiled import sampling as loops
-from marginsvm.algorithms.compiled import sampling_groups as groups
+from marginsvm.algorithms import adaptive_sampling, draws
+from marginsvm.algorithms.draws import CompiledDraws, Draws, cycle_at, draws_by_numpy, quantile
+from marginsvm.algorithms.sampling_state import uniforms
 from marginsvm.kernel_matrix import GramAdapter, make_rows
 from marginsvm.kernel_matrix.columns import ColumnCache, ColumnPlan
 from marginsvm.kernel_matrix.responses import softmax
@@ -120,16 +119,6 @@ def test_rounding_does_not_drift(rng):
 # The draws.
 
 
-def callable_part(part):
-    """A part of the compiled loops, so that it can be called from Python."""
-    return njit(lambda *arguments: part(*arguments))
-
-
-measure, weigh = callable_part(loops.measure), callable_part(loops.weigh)
-respond = callable_part(loops.respond)
-pick_group, pick_cycle = callable_part(groups.pick_group), callable_part(groups.pick_cycle)
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("k", [2, 3, 5])
 @pytest.mark.parametrize("balanced", [True, False])
@@ -144,37 +133,87 @@ def test_draws_follow_the_softmax(k, balanced, weighted, rng):
         state = clf._algorithm().step(data, state)
     _, (margins, _) = table(data, state)
     q = softmax(data.rows, margins.reshape(data.rows.shape)).q.reshape(60, -1)
-    draws, N = Draws(data, state), 60
-    (top, total, share, rest), cycle, (_, *lanes) = draws.scratch
-    scores = state.w.ravel(), state.g.ravel(), state.scalars[1]
-    offsets = np.empty(k) if balanced else None
-    measure(*scores, draws.starts, draws.prior, balanced, top, total, *lanes)
-    respond(top, total, np.zeros(k), offsets, share)
-    y = data.rows.codes
+    made, y = Draws(data, state), data.rows.codes
+    made._measure()
+    made._respond()
     expected = np.zeros((k, k))
     for c in range(k):
         for j in range(k):
             if j != c:
                 expected[c, j] = q[y == c, 0 if k == 2 else j].sum()
-    np.testing.assert_allclose(share, expected, atol=1e-8)
-    path, grid, counts = np.empty(k + 1, int), (np.arange(20_000) + 0.5) / 20_000, np.zeros((k, k))
+    np.testing.assert_allclose(made.share, expected, atol=1e-8)
+    grid, counts = (np.arange(20_000) + 0.5) / 20_000, np.zeros((k, k))
     for u in grid:
-        if balanced:
-            m = pick_cycle(share, u, path, rest, *cycle[1:4])
-        else:
-            m = pick_group(share, u, path)
-        assert not balanced or path[m] == path[0]
-        for r in range(m):
-            counts[path[r], path[r + 1]] += 1.0 / m
-    np.testing.assert_allclose(counts / len(grid), share, atol=k * k / len(grid))
-    c, j = np.unravel_index(share.argmax(), share.shape)
-    first, last = draws.starts[c : c + 2]
-    group = np.uint64(60 * c) + first, np.uint64(60 * j) + first, last - first, top[c, j]
-    place = draws.prior, first
-    picked = [weigh(*scores, *group, *place, u * total[c, j], *lanes) for u in grid]
-    frequency = np.bincount(state.order[picked], minlength=N) / len(grid)
+        path = made._path(u)
+        assert not balanced or path[0] == path[-1]
+        for c, j in pairwise(path):
+            counts[c, j] += 1.0 / (len(path) - 1)
+    np.testing.assert_allclose(counts / len(grid), made.share, atol=k * k / len(grid))
+    path = list(np.unravel_index(made.share.argmax(), made.share.shape))
+    c, j = path
+    picked = [made._rows(path, np.full(k, u))[0] for u in grid]
+    frequency = np.bincount(state.order[picked], minlength=60) / len(grid)
     inside = np.where(y == c, q[:, 0 if k == 2 else j], 0.0)
     np.testing.assert_allclose(frequency, inside / inside.sum(), atol=2 / len(grid))
+
+
+@pytest.mark.parametrize("balanced", [True, False])
+@pytest.mark.parametrize(
+    ("k", "C", "weighted"), [(2, np.inf, False), (2, 1.0, True), (5, np.inf, True), (5, 1.0, False)]
+)
+def test_compiled_draws_are_the_same(k, C, weighted, balanced, rng):
+    """In batches of columns that both lack at first, with momentum that ends at times."""
+    weights = rng.random(200) + 0.1 if weighted else None
+    _, _, data = problem(rng, k, n=200, C=C, balanced=balanced, weights=weights)
+    clf = AdaptiveSamplingKernelClassifier(random_state=0)
+    theta, beta, u = rng.random(300), rng.random(300), uniforms(1, 0, 300, 1 + k)
+    beta[::50] = 0.0
+    states = []
+    for kind in (Draws, CompiledDraws):
+        states.append(clf._algorithm().start(data).copy())
+        kind(data, states[-1]).play(theta, beta, u)
+    one, other = (vars(state) for state in states)
+    for name in ("w", "g", "q_w", "q_g", "scalars", "offsets"):
+        scale = np.abs(one[name]).max()
+        np.testing.assert_allclose(other[name], one[name], atol=1e-7 * max(scale, 1.0))
+
+
+def test_the_compiled_loop_begins_at_a_number_of_draws(rng, monkeypatch):
+    """So fits repeat bit for bit, whatever their rounds are."""
+    assert draws_by_numpy(2, 100_000) < draws_by_numpy(2, 1_000) < 20_000
+    monkeypatch.setattr(draws, "draws_by_numpy", lambda k, n: 70)
+    _, _, data = problem(rng, 3)
+    states = []
+    for rounds in (1, 7, 100):
+        monkeypatch.setattr(adaptive_sampling.AdaptiveSampling, "n_rounds", lambda *_, n=rounds: n)
+        algorithm = AdaptiveSamplingKernelClassifier(max_iter=140, random_state=0)._algorithm()
+        states.append(algorithm.start(data))
+        while states[-1].t < 140:
+            states[-1] = algorithm.step(data, states[-1])
+    for state in states[1:]:
+        np.testing.assert_array_equal(state.w, states[0].w)
+        np.testing.assert_array_equal(state.scalars, states[0].scalars)
+
+
+def test_quantiles():
+    """Of few weights and of many, as by one running sum; never of a weight that is 0."""
+    rng = np.random.default_rng(0)
+    for n in (1, 5, 600, 5_000, 200_000):
+        weights = rng.random(n) * (rng.random(n) < 0.3)
+        weights[n // 2], weights[-1] = 1.0, 0.0 if n > 1 else 1.0
+        running = weights.cumsum()
+        for u in np.r_[0.0, rng.random(100), 1.0] * running[-1]:
+            i = quantile(weights, u)
+            assert weights[i] > 0
+            np.testing.assert_array_less(running[i] - weights[i], u + 1e-9 * running[-1])
+            np.testing.assert_array_less(u, running[i] + 1e-9 * running[-1])
+
+
+def test_cycles_of_a_table_that_is_not_balanced_end():
+    """What rounding leaves is followed to its dead end, and dropped."""
+    assert cycle_at(np.array([[0.0, 0.5], [0.5 - 1e-16, 0.0]]), 1 - 1e-16) == [0, 1, 0]
+    chain = np.array([[0.0, 0.5, 0.0], [0.0, 0.0, 0.1], [0.4, 0.0, 0.0]])
+    assert cycle_at(chain, 0.9) == [0, 1, 2, 0]
 
 
 @pytest.mark.parametrize("u", [0.0, 1 - 2**-53])
@@ -194,12 +233,14 @@ def test_extreme_uniforms_and_scores_give_valid_rows(u, spread, balanced, rng):
 
 
 def test_exp_negative():
+    from marginsvm.algorithms.compiled.sampling import exp_negative
+
+    exp = getattr(exp_negative, "py_func", exp_negative)  # the function itself without numba
     z = np.linspace(-42.999, 0, 40001)
-    e = np.array([loops.exp_negative.py_func(v) for v in z])
-    error = np.abs(e / np.exp(z) - 1)
+    error = np.abs(np.array([exp(v) for v in z]) / np.exp(z) - 1)
     assert error[z > -15].max() < 3e-12
     assert error.max() < 3e-8
-    assert loops.exp_negative.py_func(-43.0) == 0.0
+    assert exp(-43.0) == 0.0
 
 
 def test_uniforms_do_not_depend_on_the_rounds():

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
-from itertools import pairwise
+from dataclasses import dataclass
 from numbers import Real
 from typing import Any
 
@@ -14,6 +13,8 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from marginsvm._typing import Array
+from marginsvm.algorithms.draws import draw
+from marginsvm.algorithms.sampling_state import SamplingState, slack_per_example, uniforms
 from marginsvm.dual_state import DualStateMixin
 from marginsvm.estimator.declaring import parameter, with_parameters
 from marginsvm.estimator.parameters import (
@@ -32,31 +33,6 @@ from marginsvm.rows import Vector
 from marginsvm.schedules import MOMENTA, STEPS, Schedule, momentum_at, resolve, step_at, theory_step
 
 _BATCH = 16  # columns computed together where the next draws can be guessed
-
-
-@dataclass(frozen=True)
-class SamplingState:
-    """``g = c g_hat`` and ``w = w_hat + s g_hat``: scalars times accumulated rows.
-
-    Arrays are class by class, (n_classes, n_examples), the examples in ``order``:
-    ``w, g`` are the scores of w_hat and g_hat on the examples, ``q_w, q_g`` their
-    coefficients on the rows.
-    """
-
-    t: int
-    seed: int
-    order: Array
-    w: Array
-    g: Array
-    q_w: Array
-    q_g: Array
-    offsets: Array  # class offsets that balanced the last draw
-    scalars: Array  # c, s, the masses of w and g, and the columns used so far
-
-    def copy(self) -> SamplingState:
-        """The same with arrays of its own."""
-        arrays = ("w", "g", "q_w", "q_g", "offsets", "scalars")
-        return replace(self, **{name: getattr(self, name).copy() for name in arrays})
 
 
 @dataclass(frozen=True)
@@ -122,9 +98,7 @@ class AdaptiveSampling(Algorithm):
         beta = np.array([momentum_at(momentum, r) for r in range(t, T)])
         groups = problem.rows.n_classes if problem.rows.balanced else 1
         u = uniforms(state.seed, t, T, 1 + groups)
-        state = replace(state.copy(), t=T)
-        Draws(problem, state).play(theta, beta, u)
-        return state
+        return draw(problem, state, theta, beta, u)
 
     def candidates(self, problem: KernelMatrixAdapter, state: SamplingState) -> Iterator[Candidate]:
         """Both sequences; the draws are a distribution, and so a proof."""
@@ -189,7 +163,7 @@ class AdaptiveSamplingKernelClassifier(
     paper                        code
     ===========================  ======================================================
     :math:`z_i`                  minus a row of the data, divided by the radius
-    :math:`i_t \sim q_t`         drawn by ``loops.play`` from ``respond``
+    :math:`i_t \sim q_t`         drawn by ``Draws`` from ``share``
     :math:`g_t`                  ``-scalars[C] * g``; coefficients ``q_g``
     :math:`w_t`                  ``w + scalars[S] * g``; coefficients ``q_w``
     :math:`\theta_t, \beta_t`    ``theta`` (``step``), ``beta`` (``momentum``)
@@ -237,72 +211,6 @@ class AdaptiveSamplingKernelClassifier(
             "n_kernel_evaluations_": fitted.problem.work.kernel_evaluations,
             "cache_hit_rate_": with_columns(fitted.problem).columns().hit_rate,
         }
-
-
-class Draws:
-    """The compiled loops, set up for some data and a state that they change."""
-
-    def __init__(self, problem: KernelMatrixAdapter, state: SamplingState) -> None:
-        from marginsvm.algorithms.compiled import sampling as loops  # numba takes a second
-
-        rows, order, k = problem.rows, state.order, problem.rows.n_classes
-        self.loops, self.problem, self.state = loops, problem, state
-        self.starts = np.searchsorted(rows.codes[order], np.arange(k + 1)).astype(np.uint64)
-        weights = np.ones(rows.n_examples) if rows.weights is None else rows.weights
-        self.prior = weights[order] / weights.max()
-        self.slack = slack_per_example(problem)[order]
-        self.trial = np.empty(k) if rows.balanced else None
-        self.tables = tuple(np.empty((k, k)) for _ in range(4))
-        cycle = tuple(np.empty(k + 1, np.int64) for _ in range(5))
-        vectors = np.empty(rows.n_examples), np.empty(loops.LANES), np.empty(loops.LANES)
-        self.scratch = self.tables, cycle, vectors
-
-    def play(self, theta: Array, beta: Array, u: Array) -> None:
-        """Draw at these steps, momenta and uniforms; fetch columns as they are needed."""
-        problem, state, columns = self.problem, self.state, with_columns(self.problem).columns()
-        wanted = np.empty(problem.rows.n_classes, dtype=np.int64)
-        flat = [array.reshape(-1) for array in (state.w, state.g, state.q_w, state.q_g)]
-        before, n = state.scalars[-1], 0
-        stored = columns.columns.view()
-        stored.flags.writeable = False  # one compiled loop for all kernels, memory maps too
-        while n < len(theta):
-            n += self.loops.play(
-                *(*flat, state.offsets, self.trial, state.scalars, self.starts, state.order),
-                *(self.prior, self.slack, stored, columns.slot, columns.used),
-                *(with_columns(problem).column_scale(), theta[n:], beta[n:], u[n:], wanted),
-                *self.scratch,
-            )
-            if n < len(theta):
-                columns.fetch(wanted[wanted >= 0], self.likely)
-        used = int(state.scalars[-1] - before)
-        columns.n_used += used
-        problem.work.add_pass(used * columns.passes)
-
-    def likely(self) -> Array:
-        """Examples, heaviest under q_t first: those that are drawn next, with momentum.
-
-        The tables are those of the draw that lacked a column.
-        """
-        state, weight = self.state, np.empty(self.problem.rows.n_examples)
-        top, total, share, _ = self.tables
-        w = state.w + state.scalars[1] * state.g
-        for c, (first, last) in enumerate(pairwise(self.starts.astype(int))):
-            gap = np.sqrt(0.5) * (w[:, first:last] - w[c, first:last]) - top[c][:, None]
-            within = np.divide(share[c], total[c], np.zeros(len(share)), where=total[c] > 0.0)
-            weight[first:last] = within @ np.exp(np.minimum(gap, 0.0)) * self.prior[first:last]
-        return state.order[np.argsort(-weight, kind="stable")]
-
-
-def uniforms(seed: int, t: int, end: int, n: int) -> Array:
-    """N uniform numbers for each of the draws t, ..., end - 1: the same for every split of them."""
-    generator = np.random.Generator(np.random.PCG64(seed).advance(t * n))
-    return generator.random((end - t, n))
-
-
-def slack_per_example(problem: KernelMatrixAdapter) -> Array:
-    """Squares of the extra coordinates of each example's rows; zeros: a hard margin."""
-    n = problem.rows.n_examples
-    return np.zeros(n) if problem.slack is None else problem.slack.reshape(n, -1)[:, 0]
 
 
 def vector(problem: KernelMatrixAdapter, state: SamplingState, F: Array, q: Array) -> Vector:

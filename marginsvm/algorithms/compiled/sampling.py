@@ -13,8 +13,8 @@ import math
 from typing import Any
 
 import numpy as np
-from numba import njit
 
+from marginsvm._compiling import parts
 from marginsvm.algorithms.compiled.sampling_groups import (
     balance,
     inlined,
@@ -22,17 +22,17 @@ from marginsvm.algorithms.compiled.sampling_groups import (
     pick_cycle,
     pick_group,
 )
+from marginsvm.algorithms.sampling_state import COLUMNS, FOLD, HALF, MASS_G, C, S
+from marginsvm.algorithms.sampling_state import advance as advance_scalars
 
 _index = np.uint64  # unsigned: no test for an index that counts from the end
 LANES = 64  # rows whose weights are worked out together, or skipped together where all vanish
 CUT = 43.0  # exp(-43) = 2e-19: a million rows below the cut weigh 2e-13 of the worst one
-FOLD = 1e4  # largest cancellation in w = w_hat + s g_hat that is let stand
-HALF = math.sqrt(0.5)
 C8, C7, C6, C5, C4, C3 = (1.0 / math.factorial(m) for m in range(8, 2, -1))
-C, S, MASS_W, MASS_G, COLUMNS = range(5)  # the scalars of a state, as play() changes them
+advance = inlined(advance_scalars)  # compiled here, and plain Python where NumPy draws
 
 
-@njit(inline="always", fastmath={"contract"})
+@parts(inline="always", fastmath={"contract"})
 def exp_negative(z: float) -> Any:
     """exp(z), z <= 0, as Taylor(z/128)^128: no call, no bits, so it vectorises; 0 below the cut.
 
@@ -201,23 +201,6 @@ def fold(w, g, q_w, q_g, scalars, ends):
         g[i] *= c
         q_g[i] *= c
     scalars[C], scalars[S] = 1.0, 0.0
-
-
-@inlined
-def advance(scalars, theta, beta):
-    """Set the scalars of g' = beta (g + a), w' = w + theta (g' + a).
-
-    Returns the factors of a in w_hat and g_hat.
-    """
-    scalars[MASS_G] = beta * (scalars[MASS_G] + 1.0)
-    scalars[MASS_W] += theta * (scalars[MASS_G] + 1.0)
-    if beta == 0.0:
-        return theta, 0.0
-    # w' = w_hat + (theta - s/c) a + (s + theta c') (g_hat + a/c)
-    x_w, x_g = theta - scalars[S] / scalars[C], 1.0 / scalars[C]
-    scalars[C] *= beta
-    scalars[S] += theta * scalars[C]
-    return x_w, x_g
 
 
 @loop

@@ -30,16 +30,22 @@ _TOL = 1e-13
 # Multiples of float64's resolution that logarithms of weights are trusted to, relative to the
 # largest of them (dimensionless): a few operations each.
 _ROUNDING = 8.0
+# Curvature that keeps Newton's system regular for classes without weight, as a share of all weights
+# (dimensionless).
+_RIDGE = 1e-14
+_SHORT = 0.1  # change of offsets (units of margins) within which second derivatives hardly change
 _MAX_ITER = 100  # steps; Newton's method needs fewer than ten once it is near
 
 
-def balancing_offsets(table: Array) -> Array:
+def balancing_offsets(table: Array, start: Array | None = None) -> Array:
     """Class offsets that balance a table of groups.
 
     Parameters
     ----------
     table : ndarray of shape (k, k)
         Logarithms of the groups' weights. A 1 x 1 table has no intercept.
+    start : ndarray of shape (k,), optional
+        Offsets that balanced a table like this one.
 
     Returns
     -------
@@ -62,8 +68,32 @@ def balancing_offsets(table: Array) -> Array:
     finite = np.abs(table[np.isfinite(table)])
     rounding = _ROUNDING * np.finfo(float).eps * float(finite.max(initial=0.0))
     wide = finite.size == k * (k - 1) and np.ptp(finite) > _WIDE_RANGE
-    beta = _improved(table, cycle_offsets(-table) if wide else np.zeros(k), max(_TOL, rounding))
+    tol = max(_TOL, rounding)
+    if start is not None:
+        return _followed(table, start, tol)
+    beta = _improved(table, cycle_offsets(-table) if wide else np.zeros(k), tol)
     return beta - beta.mean()
+
+
+def _followed(table: Array, beta: Array, tol: float) -> Array:
+    """The same from offsets of another table: Newton's steps, shortened where they are long.
+
+    Where offsets change by d, second derivatives change by e^d at most, so that log(1 + d) of
+    a step that would change them by d lessens the sum of the weights.
+    """
+    for _ in range(_MAX_ITER):
+        weight = shifted_table(table, beta)
+        weight = np.exp(weight - weight.max())
+        out, into = weight.sum(axis=1), weight.sum(axis=0)
+        whole = out.sum()
+        if np.abs(out - into).sum() <= tol * whole:
+            break
+        hessian = -weight - weight.T + whole / len(beta)  # the last: offsets of mean 0
+        hessian.flat[:: len(beta) + 1] += out + into + _RIDGE * whole
+        step = np.linalg.solve(hessian, out - into)
+        d = np.ptp(step)
+        beta = beta + step * (np.log1p(d) / d if d > _SHORT else 1.0)
+    return beta
 
 
 def _improved(table: Array, beta: Array, tol: float) -> Array:
