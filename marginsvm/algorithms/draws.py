@@ -1,7 +1,7 @@
 """Draws of adaptive sampling: the rounds between two looks at the bounds, by NumPy or compiled.
 
 Both make the same draws, to rounding. The first ones are by NumPy; the compiled loop, which takes
-a second to load and some more to compile, makes those of longer fits.
+half a second to load and seconds to compile, makes those of longer fits.
 
 Examples are sorted by class and scores are class by class, (n_classes, n_examples). So the rows of
 a group (c, j), examples of class c held against class j, are the slice j of some columns, and what
@@ -34,7 +34,7 @@ from marginsvm.kernel_matrix.responses.balancing import balancing_offsets, shift
 # What the compiled loop takes of every process, to import numba and to load what it has compiled
 # (seconds), and by how much its draws are quicker: for each class, and for each score (seconds).
 # measured: docs/large_sets.md, "Draws by NumPy"
-_LOADING, _QUICKER_BY_CLASS, _QUICKER_BY_SCORE = 1.0, 4e-5, 3e-9
+_LOADING, _QUICKER_BY_CLASS, _QUICKER_BY_SCORE = 0.5, 4e-5, 3e-9
 LEAST = -700.0  # least exponent: below it, numbers lose digits, and arithmetic its speed
 _CHUNK = 256  # weights that are summed before those that a quantile is among are looked for
 
