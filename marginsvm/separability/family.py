@@ -85,6 +85,8 @@ class Family:
         What an example is called.
     perfect : str
         What separated examples are.
+    otherwise : str
+        What to do if a fit does not converge for another reason.
     partly : str
         What is known of examples of which some rows are separated.
     """
@@ -95,6 +97,7 @@ class Family:
     intercept: bool = True
     noun: str = "examples"
     perfect: str = "are predicted perfectly"
+    otherwise: str = "scale the features, or raise max_iter"
     partly: str = ""
 
     def read(self, X: Any, y: Any, more: dict[str, Any]) -> tuple[Any, Any, dict[str, Any]]:

@@ -54,13 +54,17 @@ class Wins:
         return sp.csr_array((one, at), shape=(self.n, self.n))
 
     @cached_property
+    def _graph(self) -> sp.csr_array:
+        return self._matrix(self.few)
+
+    @cached_property
     def component(self) -> Array:
         """The strongly connected component of each item; losers have the lower numbers."""
-        return np.asarray(connected_components(self._matrix(self.few), connection="strong")[1])
+        return np.asarray(connected_components(self._graph, connection="strong")[1])
 
     def statuses(self) -> list[str]:
         """Of all items but the first, held against it."""
-        G = self._matrix(self.few)
+        G = self._graph
         weak = connected_components(G, connection="weak")[1]
         out = np.full(self.n, EITHER, dtype=object)
         out[breadth_first_order(G, 0, return_predecessors=False)] = MINUS

@@ -268,22 +268,43 @@ class Separability:
         if self.kind == OVERLAP:
             return [
                 "The maximum-likelihood estimate exists. If a fit did not converge, separation is "
-                "not the reason: scale the features, or raise max_iter."
+                f"not the reason: {self._family.otherwise}."
             ]
         if self.kind != QUASI and (self.kind != COMPLETE or not self.coefficients):
             return []
-        endless = [c for c in self.coefficients if c.status not in (FINITE, UNIDENTIFIED)]
-        named = ", ".join(c.name for c in endless[:_LISTED]) + ", ..." * (len(endless) > _LISTED)
         rest = ", or"
         if self.kind == QUASI:
             rest = "; the finite coefficients are those of a fit to remainder(X). Or"
+        named = self._infinite()
         return [
             "The maximum-likelihood estimate does not exist."
             + (f" Infinite: {named}." if named else ""),
             f"Report these as infinite{rest} penalise the fit (Firth: {self._family.firth}). "
             "Standard errors and Wald intervals of a fit without a penalty mean nothing: give "
             "likelihood ratio tests and profile likelihood intervals.",
+            f"For a paper: {self.sentence}",
         ]
+
+    def _infinite(self) -> str:
+        """The names of infinite coefficients."""
+        endless = [c for c in self.coefficients if c.status not in (FINITE, UNIDENTIFIED)]
+        return ", ".join(c.name for c in endless[:_LISTED]) + ", ..." * (len(endless) > _LISTED)
+
+    @property
+    def sentence(self) -> str:
+        """What to write in a paper; empty if the estimate exists, or the report is undecided."""
+        if self.kind not in (QUASI, COMPLETE) or not self.coefficients:
+            return ""
+        one = self._infinite().count(",") == 0
+        named, n, every = self._infinite() or "some contrasts", int(self.separated.sum()), self.used
+        rest = "; the other estimates are those of the limit" * any(
+            c.status == FINITE for c in self.coefficients
+        )
+        return (
+            f"The maximum-likelihood estimate{'' if one else 's'} of {named} "
+            f"{'is' if one else 'are'} infinite ({self.kind} separation of {n} of "
+            f"{0 if every is None else int(every.sum())} {self._family.noun}){rest}."
+        )
 
     def _table(self) -> list[str]:
         shown = sorted(self.coefficients, key=lambda c: c.status == FINITE)[:_LISTED]

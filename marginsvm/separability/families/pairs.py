@@ -164,9 +164,10 @@ class Pairs(Family):
 
 PAIRS = Pairs(
     "pairs",
-    "BradleyTerry2 in R, BTm(br=TRUE); rankings: PlackettLuce in R, npseudo",
+    "BradleyTerry2 in R, with br=TRUE; rankings: PlackettLuce in R, with npseudo",
     takes=("offset", "draws"),
     intercept=False,
     noun="comparisons",
+    otherwise="raise max_iter",
     partly="some outcomes are ruled out",
 )
