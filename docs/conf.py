@@ -36,7 +36,7 @@ nitpick_ignore_regex = [  # of others: no inventory is fetched, so that the buil
 sphinx_gallery_conf = {
     "examples_dirs": "../examples",
     "gallery_dirs": "auto_examples",
-    "filename_pattern": r"(quickstart|tutorial_\w+|plot_certificate|plot_separability)\.py$",
+    "filename_pattern": r"(quickstart|tutorial_\w+|plot_(certificate|leaderboard|separ\w+))\.py$",
     "ignore_pattern": r"(^|/)_|/benchmarks/|__init__\.py",
     "within_subsection_order": "NumberOfCodeLinesSortKey",  # the simple ones first
     "download_all_examples": False,
