@@ -94,50 +94,37 @@ class Solution:
     place: Array
     done: Array
 
+    def some(self, chosen: Array) -> Solution:
+        """Those of some problems."""
+        return Solution(self.v[chosen], self.b[chosen], self.place[chosen], self.done[chosen])
+
     def put(self, where: Array, other: Solution) -> None:
         """Replace the solutions of some problems."""
         for name in ("v", "b", "place", "done"):
             getattr(self, name)[where] = getattr(other, name)
 
 
-def solved(statement: Statement, *, singular: bool) -> Solution:
-    """Solve all problems.
-
-    Parameters
-    ----------
-    statement : Statement
-    singular : bool
-        Whether systems may be singular.
-
-    Returns
-    -------
-    Solution
-        Of those that are not done, the last turn.
-    """
+def begun(statement: Statement) -> Solution:
+    """All weights free."""
     B, n = statement.y.shape
-    begun = Solution(
-        np.zeros((B, n)), np.zeros(B), np.full((B, n), FREE, np.int8), np.zeros(B, bool)
-    )
+    place = np.full((B, n), FREE, np.int8)
+    return Solution(np.zeros((B, n)), np.zeros(B), place, np.zeros(B, bool))
+
+
+def directly(statement: Statement) -> Solution:
+    """Solve problems whose systems are not singular."""
+    size = np.einsum("bii->b", statement.K) / statement.y.shape[1]
+    return pivoted(statement, begun(statement), _LIFT * size)
+
+
+def proximal(statement: Statement) -> Solution:
+    """Solve problems whose systems may be singular, with less and less of a pull."""
+    B, n = statement.y.shape
     size = np.einsum("bii->b", statement.K) / n
-    if not singular:
-        found = pivoted(statement, begun, _LIFT * size)
-        begun.put(np.arange(B), found)
-    left = np.flatnonzero(~begun.done)
-    if left.size:
-        part = statement.some(left) if left.size < B else statement
-        begun.put(left, _proximal(part, size[left]))
-    return begun
-
-
-def _proximal(statement: Statement, size: Array) -> Solution:
-    B, n = statement.y.shape
-    last = Solution(
-        np.zeros((B, n)), np.zeros(B), np.full((B, n), FREE, np.int8), np.zeros(B, bool)
-    )
-    live = np.arange(B)
+    last, live = begun(statement), np.arange(B)
     for soft in (*_SOFT, *[_SOFT[-1]] * _REPEATED):
         part = statement if live.size == B else statement.some(live)
-        before = Solution(last.v[live], last.b[live], last.place[live], last.done[live])
+        before = last.some(live)
         now = pivoted(part, before, soft * size[live])
         moved = (soft * size[live]) * np.abs(now.v - before.v).max(axis=1)
         last.put(live, now)
@@ -161,7 +148,7 @@ def pivoted(statement: Statement, begun: Solution, soft: Array) -> Solution:
         wrong = _wrong(part, own, target, place, v, b)
         count = np.count_nonzero(wrong, axis=1)
         found.put(live, Solution(v, b, place, count == 0))
-        kept = (count > 0) & np.isfinite(b)
+        kept = (count > 0) & np.isfinite(b) & np.isfinite(v).all(axis=1)
         if not kept.any():
             break
         if not kept.all():
@@ -180,14 +167,14 @@ def _free_ones(part: Statement, own: Array, target: Array, place: Array) -> tupl
     free, capped = place == FREE, place == CAPPED
     M, rhs = part.K.copy(), np.zeros((B, n, 2))
     fixed = np.where(capped, part.y * part.cap, 0.0) if capped.any() else None
-    rhs[:, :, 0] = target if fixed is None else target - _times(part.K, fixed)
+    rhs[:, :, 0] = target if fixed is None else target - times(part.K, fixed)
     rhs[:, :, 1] = 1.0
     if not free.all():
         M *= free[:, :, None]
         M *= free[:, None, :]
         rhs *= free[:, :, None]
     M.reshape(B, -1)[:, :: n + 1] += own + ~free
-    both = np.linalg.solve(M, rhs)
+    both = solve(M, rhs)
     v = both[:, :, 0]
     if not part.balanced:
         return v if fixed is None else v + fixed, np.zeros(B)
@@ -195,7 +182,7 @@ def _free_ones(part: Statement, own: Array, target: Array, place: Array) -> tupl
     b = short / both[:, :, 1].sum(axis=1)
     none = ~free.any(axis=1)
     if none.any():
-        b[none] = np.median(rhs[none, :, 0] * 0.0 + (target - _times(part.K, v))[none], axis=1)
+        b[none] = np.median(rhs[none, :, 0] * 0.0 + (target - times(part.K, v))[none], axis=1)
     v = v - b[:, None] * both[:, :, 1]
     return v if fixed is None else v + fixed, b
 
@@ -205,7 +192,7 @@ def _wrong(part: Statement, own: Array, target: Array, place: Array, v: Array, b
     u = part.y * v
     most = np.abs(u).max(axis=1, keepdims=True)
     out = (u < -_ROUNDED * most) | (u > part.cap + _ROUNDED * most)
-    short = part.y * (target - _times(part.K, v) - b[:, None]) - own * u
+    short = part.y * (target - times(part.K, v) - b[:, None]) - own * u
     size = np.einsum("bii->bi", part.K).max(axis=1) * np.abs(v).sum(axis=1)
     rounded = (_ROUNDED + _ROUNDED_SUM * size)[:, None]
     inward = np.where(place == ZERO, short > rounded, short < -rounded)
@@ -227,5 +214,16 @@ def _exchanged(part: Statement, place: Array, v: Array, wrong: Array) -> Array:
     return np.where(wrong, to, place).astype(np.int8)
 
 
-def _times(K: Array, v: Array) -> Array:
+def times(K: Array, v: Array) -> Array:
+    """Products of matrices with a vector each."""
     return np.asarray((K @ v[:, :, None])[:, :, 0])
+
+
+def solve(M: Array, rhs: Array) -> Array:
+    """Solutions of linear systems, of shape (B, n, 2); no numbers where one is singular."""
+    try:
+        return np.linalg.solve(M, rhs)
+    except np.linalg.LinAlgError:
+        if len(M) == 1:
+            return np.full_like(rhs, np.nan)
+        return np.concatenate([solve(M[i : i + 1], rhs[i : i + 1]) for i in range(len(M))])

@@ -6,7 +6,8 @@ import numpy as np
 
 from marginsvm._typing import Array
 from marginsvm.many.bounds import Fits, Loss, proved
-from marginsvm.many.pivoting import solved
+from marginsvm.many.interior import inside
+from marginsvm.many.pivoting import Solution, Statement, begun, directly, proximal
 from marginsvm.many.stack import Stack
 
 
@@ -35,6 +36,22 @@ def fitted_together(
     statement = loss.statement(stack.K, y, balanced=balanced)
     n, d = stack.K.shape[1], stack.terms
     singular = (loss.hard or loss.hinge) and (d == 0 or d < n)
-    solution = solved(statement, singular=singular)
+    solution = _solved(statement, loss, singular=singular)
     fits = proved(stack, statement, loss, solution.v, solution.b)
     return fits, (fits.margin > 0.0) & (fits.bound < np.inf) & (fits.gap <= tol)
+
+
+def _solved(statement: Statement, loss: Loss, *, singular: bool) -> Solution:
+    """Solve all problems, each method those that the one before it leaves.
+
+    What pulls towards the last weights helps where some rows decide, and interior points where
+    many weights are at their caps. A hard margin that the former do not find is mostly none.
+    """
+    solution = begun(statement) if singular else directly(statement)
+    methods = [inside] if loss.hinge else [proximal] if loss.hard else [proximal, inside]
+    for method in methods:
+        left = np.flatnonzero(~solution.done)
+        if left.size:
+            part = statement.some(left) if left.size < len(solution.b) else statement
+            solution.put(left, method(part))
+    return solution
