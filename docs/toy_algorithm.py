@@ -5,11 +5,11 @@ from typing import Any
 
 from sklearn.base import BaseEstimator
 
-from marginsvm import DualStateMixin
+from marginsvm.dual_state import DualStateMixin
 from marginsvm.estimator.declaring import with_parameters
 from marginsvm.estimator.parameters import CommonParameters, KernelParameters
 from marginsvm.fit import Algorithm, Candidate
-from marginsvm.responses import Euclidean
+from marginsvm.kernel_matrix.responses import Euclidean
 
 
 @dataclass(frozen=True)

@@ -276,7 +276,7 @@ def test_theorem_4_1(rng):
         state = clf._algorithm().start(data).copy()
         step, _ = clf._algorithm()._schedules(data.n_rows)
         assert step(0) == theory_step(len(X), T)
-        Draws(data, state).play(np.full(T, step(0)), np.zeros(T), uniforms(seed, 0, T, 2))
+        CompiledDraws(data, state).play(np.full(T, step(0)), np.zeros(T), uniforms(seed, 0, T, 2))
         _, (scores, _) = table(data, state)
         w = next(clf._algorithm().candidates(data, state)).vector
         margins.append(scores.min() / data.norm(w))
