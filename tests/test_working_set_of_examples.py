@@ -48,7 +48,7 @@ def bounds(problem, state, rounds=30):
     lower, upper = 0.0, np.inf
     for _ in range(rounds):
         state, _ = state.advance(problem, TOL)
-        proof, separator = state.candidates
+        separator, proof = sorted(state.candidates, key=lambda c: c.min_margin is None)
         lower = max(lower, separator.min_margin / problem.norm(separator.vector))
         upper = min(upper, upper_bound(problem, proof.vector))
     return lower, upper

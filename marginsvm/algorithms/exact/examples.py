@@ -1,49 +1,97 @@
-"""Working sets of examples: soft margins of some examples, by Newton's method, for all classes.
+"""Working sets of examples: soft margins of some examples, by their Gram matrix, for either loss.
 
 A working set of rows has a row for each example and class that are near each other, and a Gram
 matrix of all of them. Here the Gram matrix is that of the examples, whatever the number of
-classes. Left out are examples whose rows all have margins beyond 1, where there is no slack.
+classes. With squared slack, Newton's method solves for them. With the hinge loss, steps by pairs of
+weights do so roughly, which are many but quick, and multipliers where that is not enough. Left out
+are examples whose rows all have margins beyond 1, where there is no slack.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
 from marginsvm._typing import Array
+from marginsvm.algorithms.exact.candidates import hinge_candidates, relative_gap
 from marginsvm.algorithms.exact.choosing import spread_evenly
 from marginsvm.algorithms.exact.method import Method, Turn
+from marginsvm.algorithms.exact.multipliers import Multipliers
 from marginsvm.algorithms.exact.newton import Newton
 from marginsvm.algorithms.exact.slack import Slack
+from marginsvm.algorithms.exact.systems.free import FreeRows
 from marginsvm.algorithms.exact.systems.gram import BySpan
 from marginsvm.certify.candidate import Candidate
+from marginsvm.certify.caps import hinge_offsets
 from marginsvm.certify.tolerances import LOST_TO_ROUNDING
-from marginsvm.kernel_matrix import KernelMatrixAdapter, among
+from marginsvm.fit.interrupts import let_interrupts_through
+from marginsvm.kernel_matrix import GramAdapter, KernelMatrixAdapter, among
 from marginsvm.rows import Rows, Vector, support_of
 
 # Examples of a working set at most: their Gram matrix, with a copy in float32, takes 1 GB.
 MAX_EXAMPLES = 9000
-# Examples to begin with, for each class and in all at least; half of them join at least.
+# Examples to begin with, for each class and in all at least; half of them may join at least.
 _EACH, _LEAST = 80, 400
 # Examples without weight leave if all their margins are beyond 1 by more than this.
 _FAR = 0.05
-# Share of the working set: if fewer examples join, the next round solves more precisely; and as
-# precisely as it must in the end.
-_GROWING, _NEARLY_ALL = 0.5, 0.1
-# Error of margins, which are about 1, up to which the first working set is solved; as a share of
-# the gap between the bounds; as a share of the tolerance; and that is rounding.
-_COARSE, _OF_GAP, _OF_TOL, _ROUNDED = 0.1, 0.1, 0.1, 1e-13
+# Others join whose margins miss 1 by more than this part of the tolerance: with the hinge loss,
+# what all of them miss counts.
+_SHORT, _SHORT_OF_HINGE = 0.5, 0.1
+# If no more examples join than this share of the working set, the next round solves as precisely as
+# it must in the end.
+_NEARLY_ALL = 0.1
+# Error up to which the first working set is solved: of margins, which are about 1, or with the
+# hinge loss the relative gap. And a later one, as a share of the last gap of all, or of the
+# tolerance; and that is rounding.
+_COARSE, _OF_GAP, _OF_TOL, _ROUNDED = 0.1, 0.05, 0.1, 1e-13
 # Products with the Gram matrix, and numbers of it that they read (two seconds), at which a round
-# ends.
+# of squared slack ends.
 _PRODUCTS, _NUMBERS = 300, 2e9
+# Steps of multipliers in a round of the hinge loss at most, and in a row that bring the bounds no
+# closer: what is left then is rounding.
+_STEPS, _IDLE = 200, 30
+# After steps by pairs, margins may miss their order by this share of the error; and these steps for
+# each example at most. Where they suffice, as they do unless the problem is badly conditioned, they
+# are far quicker than Newton's.
+_OF_ERROR, _PAIRS = 1e-2, 50
+# Factor by which multipliers round off the loss less than at first, as weights are known; and how
+# many times that of the last working set's end, where others have joined.
+_NARROW, _WIDER = 1e-2, 100.0
 
 _FULL = (
-    f"More than {MAX_EXAMPLES} examples have slack, and no more fit in memory. A larger C or "
-    "kernels of shorter reach leave fewer examples with slack; with kernel='linear' or fewer "
-    "examples there is no such limit."
+    f"More than {MAX_EXAMPLES} examples have slack, and no more fit in memory. "
+    "A larger C or kernels of shorter reach leave fewer; with kernel='linear' or fewer examples "
+    "there is no such limit."
 )
+
+
+class _Solution(NamedTuple):
+    """What is known of a working set.
+
+    Attributes
+    ----------
+    coef : ndarray of shape (m, ...)
+        Coefficients of the predictor on its rows.
+    weights : ndarray of shape (m, ...)
+        The data player's.
+    error : float
+        How far it is from solved, see ``_COARSE``.
+    moving : bool
+        Whether another step would bring it nearer.
+    products : int
+        Products with the Gram matrix that it has taken.
+    narrow : float
+        How far the hinge loss was rounded off in the end.
+    """
+
+    coef: Array
+    weights: Array
+    error: float
+    moving: bool
+    products: int = 1
+    narrow: float = _NARROW
 
 
 @dataclass(frozen=True)
@@ -57,10 +105,12 @@ class Examples(Method):
     coef : ndarray of shape (m, ...)
         Coefficients of the predictor on their rows.
     precision : float
-        Error of margins, which are about 1, up to which the next round solves.
+        Error up to which the next round solves, see ``_COARSE``.
     candidates : tuple of Candidate
     settled : float
         Tolerance from which up nothing will change any more.
+    narrow : float
+        How far multipliers round off the hinge loss at first.
     """
 
     name: ClassVar[str] = "working set of examples"
@@ -70,19 +120,22 @@ class Examples(Method):
     precision: float = _COARSE
     candidates: tuple[Candidate, ...] = ()
     settled: float = np.inf
+    narrow: float = _NARROW
 
     @property
-    def weights(self) -> Array:
-        return self.candidates[0].vector.coef
+    def weights(self) -> Array | None:
+        proof = self.candidates[1]
+        return proof.vector.coef if proof.mass > 0.0 else None  # what caps bound is no margin
 
     @property
     def limit(self) -> str:
         return _FULL if len(self.examples) >= MAX_EXAMPLES else ""
 
     @classmethod
-    def start(cls, problem: KernelMatrixAdapter) -> Examples:
+    def start(cls, problem: KernelMatrixAdapter, size: int | None = None) -> Examples:
         """Begin with some of each class, evenly spread."""
-        some = spread_evenly(problem.rows.codes, first_size(problem))
+        most = first_size(problem) if size is None else min(size, MAX_EXAMPLES)
+        some = spread_evenly(problem.rows.codes, most)
         return cls(some, np.zeros((len(some), *problem.rows.shape[1:])))
 
     @classmethod
@@ -101,53 +154,93 @@ class Examples(Method):
         """
         if tol >= self.settled:  # as nothing will change any more
             return self, Turn.ENDED
-        assert problem.slack is not None  # a soft margin
-        newton, products = self._solved(problem)
-        error = _error_of(newton, problem.rows.restrict(self.examples))
-        q = np.zeros(problem.rows.shape)
-        q[self.examples] = newton.weights
-        proof = problem.combine(q, precise=True)
-        margins = problem.margins(proof, precise=True)
-        smallest = problem.rows.min_margin(problem.rows.group_min(margins))
-        lower = Candidate(proof, min_margin=smallest, margins=margins)
-        both = Candidate(proof, proof.mass, precise=True), lower
-        now = replace(self, coef=newton.w.coef, candidates=both)
-        if error > self.precision and newton.moving:
-            return now, Turn.FEW if products > _PRODUCTS else Turn.GO_ON
-        gap = 1.0 - max(smallest, 0.0) * proof.mass / max(problem.norm(proof) ** 2, 1e-300)
-        precise = max(_OF_TOL * tol, _ROUNDED)
-        lowest = self._lowest(problem, newton, margins - problem.slack * q)
-        kept, new = self._exchanged(problem, newton, lowest, tol)
-        if not len(new) and (error <= precise or not newton.moving):
-            return replace(now, settled=tol), Turn.FEW if gap > tol else Turn.STALLED
-        if len(new) <= _NEARLY_ALL * len(kept):
-            now = replace(now, precision=precise)
-        elif len(new) <= _GROWING * len(kept):
-            now = replace(now, precision=max(min(0.5 * self.precision, _OF_GAP * gap), precise))
-        return now._with(kept, new), Turn.GO_ON
-
-    def _solved(self, problem: KernelMatrixAdapter) -> tuple[Newton, int]:
-        """Newton's method on the working set, to its precision or until a round is long."""
         part = among(problem, self.examples)
+        solution = self._by_newton(part) if problem.caps is None else self._by_pairs(part)
+        share = len(self.examples) / problem.rows.n_examples
+        problem.work.add_pass(solution.products * share**2)
+        q = np.zeros(problem.rows.shape)
+        q[self.examples] = solution.weights
+        margins, both = _bounds(problem, problem.combine(q, precise=True))
+        now = replace(self, coef=solution.coef, candidates=both, narrow=solution.narrow)
+        if solution.error > self.precision and solution.moving:
+            return now, Turn.FEW if solution.products > _PRODUCTS else Turn.GO_ON
+        gap, precise = relative_gap(problem, both), max(_OF_TOL * tol, _ROUNDED)
+        kept, new = self._exchanged(problem, solution, self._lowest(problem, margins), tol)
+        if not len(new) and (solution.error <= precise or not solution.moving):
+            found = Turn.STALLED | Turn.FEW if gap > tol else Turn.STALLED
+            return replace(now, settled=tol), found
+        nearly_all = len(new) <= _NEARLY_ALL * len(kept)
+        coarse = max(min(self.precision, _OF_GAP * gap), precise)
+        return replace(now, precision=precise if nearly_all else coarse)._with(
+            kept, new
+        ), Turn.GO_ON
+
+    def _by_newton(self, part: GramAdapter) -> _Solution:
+        """Newton's method on the working set, to its precision or until a round is long."""
         assert part.slack is not None
         system, m = replace(BySpan.of(part), goal=self.precision), part.rows.n_examples
         newton = Newton.of(part, Slack(part.slack), system, part.combine(self.coef))
         products, most = 0, min(_PRODUCTS, _NUMBERS / m**2)
-        while _error_of(newton, part.rows) > self.precision and newton.moving and products <= most:
+        error = _error_of(newton, part.rows)
+        while error > self.precision and newton.moving and products <= most:
             newton, _ = newton.advance(part, 0.0)
             assert isinstance(newton.system, BySpan)
-            products = newton.system.products
-        problem.work.add_pass(products * (m / problem.rows.n_examples) ** 2)
-        return newton, products
+            products, error = newton.system.products, _error_of(newton, part.rows)
+        return _Solution(newton.w.coef, newton.weights, error, newton.moving, products)
+
+    def _by_pairs(self, part: GramAdapter) -> _Solution:
+        """Steps by pairs of weights, and multipliers where these do not suffice."""
+        best, narrow = part.combine(self._ascended(part), precise=True), self.narrow
+        least, now, idle = relative_gap(part, _bounds(part, best)[1]), None, 0
+        for _ in range(_STEPS):
+            if least <= self.precision or idle > _IDLE:
+                break
+            let_interrupts_through()
+            now = now or Multipliers.start(part, FreeRows(), best.coef, self.narrow)
+            now, idle = now.advance(part, self.precision)[0], idle + 1
+            gap, narrow = relative_gap(part, _bounds(part, now.newton.proof)[1]), now.narrow
+            if gap < least:
+                best, least, idle = now.newton.proof, gap, 0
+        return _Solution(best.coef, best.coef, least, least <= self.precision, narrow=narrow)
+
+    def _ascended(self, part: GramAdapter) -> Array:
+        """Weights on the working set by compiled steps."""
+        from marginsvm.algorithms.compiled.capped_pairs import ascend_pairs
+
+        assert part.caps is not None
+        rows, K = part.rows, part.stored_products(np.float64)
+        y = rows.moves(np.ones(rows.score_shape))
+        u, f = self.coef.copy(), K @ (y * self.coef)
+        precision, most = max(_OF_ERROR * self.precision, _ROUNDED), _PAIRS * len(u)
+        ascend_pairs(K, y, part.caps.largest, rows.balanced, precision, most, u, f)
+        return u
+
+    def _lowest(self, problem: KernelMatrixAdapter, margins: Array) -> Array:
+        """Smallest margin of each example, under the intercept that is best for the working set.
+
+        Weights on its examples are best with that one; under the best of all examples, those that
+        are missing may look as if they were not.
+        """
+        rows, some = problem.rows, self.examples
+        few = rows.restrict(some)
+        if problem.caps is not None:
+            offsets = hinge_offsets(few, margins[some], problem.caps.largest[some])
+            margins = margins + rows.expand(offsets[:, None] - offsets)
+        elif rows.balanced:
+            assert problem.slack is not None
+            b = Slack(problem.slack[some]).best_intercept(few, margins[some])
+            margins = margins + rows.moves(np.broadcast_to(b, rows.score_shape))
+        return np.array(margins.reshape(len(margins), -1).min(axis=1))
 
     def _exchanged(
-        self, problem: KernelMatrixAdapter, newton: Newton, lowest: Array, tol: float
+        self, problem: KernelMatrixAdapter, solution: _Solution, lowest: Array, tol: float
     ) -> tuple[Array, Array]:
         """Positions of examples that are not far, and examples with smaller margins to be added."""
-        used = newton.weights.reshape(len(self.examples), -1).any(axis=1)
+        used = solution.weights.reshape(len(self.examples), -1).any(axis=1)
         kept = np.flatnonzero(used | (lowest[self.examples] <= 1.0 + _FAR))
         lowest[self.examples] = np.inf
-        new = np.flatnonzero(lowest < 1.0 - max(0.5 * tol, LOST_TO_ROUNDING))
+        short = (_SHORT if problem.caps is None else _SHORT_OF_HINGE) * tol
+        new = np.flatnonzero(lowest < 1.0 - max(short, LOST_TO_ROUNDING))
         most = max(first_size(problem) // 2, len(self.examples))
         room = max(MAX_EXAMPLES - len(kept), 0)
         return kept, new[np.argsort(lowest[new], kind="stable")[: min(most, room)]]
@@ -157,15 +250,22 @@ class Examples(Method):
         examples = np.concatenate([self.examples[kept], new])
         coef = np.concatenate([self.coef[kept], np.zeros((len(new), *self.coef.shape[1:]))])
         order = np.argsort(examples)
-        return replace(self, examples=examples[order], coef=coef[order])
+        narrow = min(_NARROW, _WIDER * self.narrow) if len(new) else self.narrow
+        return replace(self, examples=examples[order], coef=coef[order], narrow=narrow)
 
-    def _lowest(self, problem: KernelMatrixAdapter, newton: Newton, margins: Array) -> Array:
-        """Smallest margin of each example, under the best intercept for the working set."""
-        if problem.rows.balanced:
-            few = problem.rows.restrict(self.examples)
-            b = newton.slack.best_intercept(few, margins[self.examples])
-            margins = margins + problem.rows.moves(np.broadcast_to(b, problem.rows.score_shape))
-        return np.array(margins.reshape(len(margins), -1).min(axis=1))
+
+def _bounds(problem: KernelMatrixAdapter, proof: Vector) -> tuple[Array, tuple[Candidate, ...]]:
+    """Margins of ``A' u``, slack left out, and its bounds, as a predictor and as a proof."""
+    margins = problem.margins(proof, precise=True)
+    if problem.caps is not None:
+        offsets = hinge_offsets(problem.rows, margins, problem.caps.largest)
+        margins = margins + problem.rows.expand(offsets[:, None] - offsets)
+        return margins, hinge_candidates(problem, proof, margins, proof)
+    smallest = problem.rows.min_margin(problem.rows.group_min(margins))
+    separator = Candidate(proof, min_margin=smallest, margins=margins)
+    assert problem.slack is not None
+    both = separator, Candidate(proof, proof.mass, precise=True)
+    return margins - problem.slack * proof.coef, both
 
 
 def _error_of(newton: Newton, rows: Rows) -> float:

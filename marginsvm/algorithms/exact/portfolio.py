@@ -11,7 +11,6 @@ from dataclasses import replace
 import numpy as np
 
 from marginsvm.algorithms.exact.examples import Examples
-from marginsvm.algorithms.exact.hinge_examples import HingeExamples
 from marginsvm.algorithms.exact.interior.method import Interior
 from marginsvm.algorithms.exact.method import Method, Room, Turn
 from marginsvm.algorithms.exact.multipliers import Multipliers
@@ -149,16 +148,16 @@ FIRST = (
     ),
     Rule(
         "hinge loss, kernel",
-        HingeExamples,
+        Examples,
         lambda s, p: s.hinge and s.by_kernel,
-        lambda problem, p: HingeExamples.start(problem),
+        lambda problem, p: Examples.start(problem),
         _HINGE,
     ),
     Rule(
         "hinge loss, dense, two classes, no more examples than `room`, more features",
-        HingeExamples,
+        Examples,
         lambda s, p: s.hinge and s.is_wide(p),
-        lambda problem, p: HingeExamples.start(problem, size=problem.rows.n_examples),
+        lambda problem, p: Examples.start(problem, size=problem.rows.n_examples),
         _HINGE,
     ),
     Rule(
