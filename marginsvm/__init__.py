@@ -33,6 +33,7 @@ from marginsvm.display import MarginPathDisplay, SeparationDisplay
 from marginsvm.dual_state import DualStateMixin
 from marginsvm.kernel_matrix import KernelMatrixAdapter
 from marginsvm.many import ManyFits, ManyScores, cross_val_many, fit_many
+from marginsvm.proof_files import save_proof
 from marginsvm.schedules import GrowthSchedule, NesterovSchedule, PowerSchedule, theory_draws
 from marginsvm.separability import Separability, check_separability
 
@@ -77,6 +78,7 @@ __all__ = [
     "fit_many",
     "margin_path",
     "reference_margin",
+    "save_proof",
     "show_versions",
     "theory_draws",
 ]

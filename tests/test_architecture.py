@@ -15,7 +15,8 @@ ROOT = Path(marginsvm.__file__).parent
 # Rooms, from top to bottom. A module may import from the rooms below its own, and from its own
 # room if that is a folder. Rooms of one line know nothing of each other.
 ROOMS = [
-    ["separability", "callbacks", "dask", "display", "cost_display", "many"],
+    ["verify"],
+    ["separability", "callbacks", "dask", "display", "cost_display", "many", "proof_files"],
     ["algorithms"],
     ["dual_state"],
     ["estimator"],
@@ -27,7 +28,7 @@ ROOMS = [
     ["schedules", "kernels"],
     ["_cached", "_rounding", "_compiling", "_few_unknowns"],
     ["_show_versions"],
-    ["_typing", "_version"],
+    ["_typing", "_version", "verify_alone"],
 ]
 WINDOWS = {
     "marginsvm",

@@ -89,6 +89,8 @@ class Rationals:
         self._kept: tuple[Any, Any, int] = (None, None, 1)  # a matrix, as integers over a number
 
     def array(self, x: Any) -> NDArray:
+        if getattr(x, "dtype", None) == np.dtype(object):  # they are such numbers already
+            return np.asarray(x)
         x = np.asarray(x.toarray() if sp.issparse(x) else x, dtype=np.float64)
         out = np.empty(x.size, dtype=object)
         out[:] = [Fraction(value) for value in x.ravel().tolist()]

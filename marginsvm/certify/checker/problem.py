@@ -85,6 +85,13 @@ class Problem:
         """The problem of a fitted estimator, from the arguments of its fit."""
         if is_regressor(estimator):
             return cls._of_intervals(estimator, X, y, sample_weight, numbers, bounds)
+        return cls.of_classes(estimator, X, y, sample_weight, numbers)
+
+    @classmethod
+    def of_classes(
+        cls, estimator: Any, X: Any, y: Any, sample_weight: Any, numbers: Numbers
+    ) -> Problem:
+        """The same of a classifier, or of anything with the attributes that are read of one."""
         examples = Examples.of(estimator, X, y, sample_weight)
         rows = ClassRows(examples.codes, len(estimator.classes_), numbers)
         return cls(Setting(estimator, examples, numbers), rows)
