@@ -35,7 +35,7 @@ from marginsvm import (
     margin_path,
 )
 from marginsvm.algorithms.exact.slack import Slack
-from marginsvm.algorithms.exact.span import best_combination
+from marginsvm.algorithms.exact.walk import best_combination
 from marginsvm.kernel_matrix import make_rows
 
 # Estimators that choose C by themselves: a new one gets the tests below.

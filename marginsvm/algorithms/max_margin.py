@@ -220,21 +220,22 @@ class MaxMarginClassifier(CommonParameters, KernelParameters, DualStateMixin, Ba
     soft margin, many rows               Newton's method with an exact line search, directly,
                                          or by conjugate gradients whose products are passes
     hinge loss, few features; few rows   interior points, in as many unknowns as features or rows
-    with squared slack; where another
-    method stalls or is slow
+    with squared slack, or half of which
+    have weight; where another method
+    stalls or is slow
     soft margin, hinge loss              Newton's with multipliers, which are the last weights
     hinge loss, kernels, few rows of     the same on a working set of examples, by their Gram
     many features                        matrix
-    soft margin, large C; hard margin    the same along a path of softer margins, with their
-    of many rows with weight             weights as multipliers
+    soft margin, large C; hard margin    Newton's with multipliers
+    of many rows with weight
     CSR, many classes                    coordinate ascent, one example at a time, then
                                          Newton's method
     kernels, several classes, soft       Newton's method on a working set of examples, whose
                                          Gram matrix all classes share
     ===================================  =====================================================
 
-    Methods change during a fit. A working set that would become too large is followed by a path of
-    soft margins, and that by a working set of the rows that are still active, once they are few.
+    Methods change during a fit. A working set that would become too large is followed by Newton's
+    method, and that by a working set of the rows that are still active, once they are few.
     Whatever the method, bounds are computed from the predictor and the weights alone.
 
     *Objective.* For either loss, ``margin_`` is ``1 / sqrt(2 P)`` of the soft-margin objective

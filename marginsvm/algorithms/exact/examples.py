@@ -35,7 +35,7 @@ MAX_EXAMPLES = 9000
 # Examples to begin with, for each class and in all at least; half of them may join at least.
 _EACH, _LEAST = 80, 400
 # Examples without weight leave if all their margins are beyond 1 by more than this.
-_FAR = 0.05
+_FAR = 0.1
 # Others join whose margins miss 1 by more than this part of the tolerance: with the hinge loss,
 # what all of them miss counts.
 _SHORT, _SHORT_OF_HINGE = 0.5, 0.1

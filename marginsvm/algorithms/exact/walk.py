@@ -15,14 +15,16 @@ from marginsvm._typing import Array
 from marginsvm.algorithms.exact.method import MAX_ROWS
 from marginsvm.algorithms.exact.newton import Newton
 from marginsvm.algorithms.exact.slack import Slack
-from marginsvm.algorithms.exact.span import best_combination
 from marginsvm.algorithms.exact.systems.gram import BySpan
 from marginsvm.algorithms.exact.systems.system import System
 from marginsvm.kernel_matrix import GramAdapter, KernelMatrixAdapter, about_the_mean
 from marginsvm.rows import Rows
 
-# Solutions whose span the next is looked for in: with three, it contains the parabola through them.
-_SPAN = 3
+# Solutions whose span the next is looked for in: with three, it contains the parabola through them,
+# and whatever is better. Newton steps in it at most: three or four suffice from the last solution.
+# Decrease of the objective, relative to it, that a step must promise: what the span lacks costs a
+# hundred times as much. Singular values, relative to the largest, that are 0.
+_SPAN, _SPAN_STEPS, _DECREASE, _DEPENDENT = 3, 20, 1e-6, 1e-12
 # Newton steps for each C at most.
 _STEPS = 15
 # Steps for each C before one that lowers the objective by less than the tolerance is the last; next
@@ -190,3 +192,51 @@ class GramWalk(Walk):
         m, n = np.count_nonzero(newton.weights), self._hard.rows.n_examples
         read = newton.system.products * float(np.prod(self._hard.rows.score_shape)) * n
         return bool(m <= MAX_ROWS and _READ * read > float(m) ** 3)
+
+
+def best_combination(
+    rows: Rows, slack: Slack, margins: list[Array], products: Array
+) -> tuple[Array, Array, Array]:
+    """Minimise the objective of a soft margin over the combinations of some predictors.
+
+    Their scores are known, so that no pass over the examples is needed.
+
+    Parameters
+    ----------
+    rows : Rows
+    slack : Slack
+    margins : list of ndarray of shape rows.shape
+        Of each predictor, with an intercept if there is one; the last is where to begin.
+    products : ndarray of shape (m, m)
+        Inner products of the predictors, without their intercepts.
+
+    Returns
+    -------
+    coef : ndarray of shape (m,)
+    shift : ndarray of shape rows.score_shape[1:]
+        What the best intercepts add to the same combination of those of the predictors.
+    margins : ndarray of shape rows.shape
+        Of the combination, under the best intercept.
+    """
+    nothing = rows.margins(np.zeros(rows.score_shape))  # infinite where there is no row
+    M = np.stack([m.ravel() for m in margins])
+    M[:, np.isinf(nothing).ravel()] = 0.0
+    s = np.broadcast_to(slack.s, rows.shape).ravel()
+    c = np.eye(1, len(margins), len(margins) - 1)[0]
+    now, shift = margins[-1], np.zeros(rows.score_shape[1:])
+    for _ in range(_SPAN_STEPS):
+        if rows.balanced:
+            b = slack.best_intercept(rows, now)
+            shift, now = shift + b, now + rows.moves(np.broadcast_to(b, rows.score_shape))
+        u = slack.weights(now).ravel()
+        force = M @ u - products @ c
+        H = products + (M * ((u > 0.0) / s)) @ M.T
+        step = np.linalg.lstsq(H, force, rcond=_DEPENDENT)[0]
+        objective = 0.5 * (float(c @ products @ c) + float((s * u) @ u))
+        if not 0.5 * float(force @ step) > _DECREASE * objective:
+            break
+        move = (step @ M).reshape(rows.shape)
+        slope, square = float(c @ products @ step), float(step @ products @ step)
+        t = slack.line_search(now, move, slope, square)
+        c, now = c + t * step, now + t * move + nothing
+    return c, shift, now
