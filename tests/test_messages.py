@@ -130,8 +130,8 @@ def test_the_model_where_nothing_separates_knows_both_classes(cls, kernel, rng):
 @pytest.mark.parametrize("max_iter", [1, 2])
 def test_an_early_end_leaves_a_sensible_model(max_iter, rng):
     """In high dimension, where examples can be separated, before they are."""
-    y = (np.arange(400) % 4 == 0).astype(int)
-    X = rng.standard_normal((400, 150)) + 0.3 * y[:, None]
+    y = (np.arange(800) % 4 == 0).astype(int)
+    X = rng.standard_normal((800, 180)) + 0.3 * y[:, None]
     clf = fit(MaxMarginClassifier(max_iter=max_iter), X, y)
     assert clf.status_ == "max_iter"
     assert balanced_accuracy_score(y, clf.predict(X)) > 0.8

@@ -148,6 +148,7 @@ def _tree(rows: Rows, row_ids: Array, weights: Array) -> list[tuple[int, int, in
     low, high = np.divmod(pair, k)
     # from one more node, far away, classes can be reached that no row connects with others
     at = np.append(low, far), np.append(high, np.full(k, k))
+    at = at[0].astype(np.int32), at[1].astype(np.int32)  # SciPy's trees take no others before 1.17
     graph = sp.csr_array((np.append(values[some], np.full(k, 2.0)), at), (k + 1, k + 1))
     order, before = breadth_first_order(minimum_spanning_tree(graph), k, directed=False)
     tree = []
