@@ -136,7 +136,7 @@ def _tree(rows: Rows, row_ids: Array, weights: Array) -> list[tuple[int, int, in
         A row between the classes c and j, and its own class. No later one is of class c.
     """
     k, group, values = rows.n_classes, rows.group(row_ids), weights[row_ids]
-    if k == 2:
+    if len(rows.shape) == 1:
         some = np.flatnonzero(values == values.min(initial=np.inf))[:1]
         return [(row_ids[i], group[i], 0, 1) for i in some]
     own, other = np.divmod(group, k)
@@ -166,7 +166,7 @@ def _excess(rows: Rows, q: Array) -> Array:
     Of any number of weights, the sums are exact: they are split into parts, each of multiples of
     a power of two that is so large that sums of these are not rounded.
     """
-    if rows.n_classes == 2 and len(few := support_of(q)) <= _FEW_WEIGHTS:
+    if q.ndim == 1 and len(few := support_of(q)) <= _FEW_WEIGHTS:
         excess = fsum(rows.adjoint(q)[few].tolist())
         return np.array([-excess, excess])
     sums, left = [np.zeros(rows.n_classes)], q
@@ -187,5 +187,5 @@ def imbalance(rows: Rows, q: Array) -> float:
     if not rows.balanced:
         return 0.0
     total = fsum(np.abs(_excess(rows, q)).tolist())
-    each = 2.0 if rows.n_classes == 2 else rows.unit  # of two classes, one lacks what the other has
+    each = 2.0 if q.ndim == 1 else rows.unit  # of two classes, one lacks what the other has
     return total / each * (1.0 + FEW)
