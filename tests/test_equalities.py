@@ -199,7 +199,8 @@ def assert_refused_or_true(estimator, X, y):
         fit(estimator, X, y)
     except ValueError as error:
         message = str(error)
-    assert "continues the previous fit" in message if message else check_certificate(estimator, X, y)
+    refused = "continues the previous fit" in message
+    assert refused if message else check_certificate(estimator, X, y)
 
 
 @pytest.mark.parametrize("kernel", ["linear", "rbf"])
