@@ -6,6 +6,8 @@ package. Counted are answers that differ (kind, rows, coefficients with their si
 are undecided, and reports that the check in integers refuses.
 
     python examples/benchmarks/separation_oracle.py [problems] [seed] [family]
+
+The family ``comparisons`` is Cox's regression and choices in groups, in turn.
 """
 
 import sys
@@ -17,7 +19,7 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "tests"))
 
-from helpers.separation_cases import answer_of
+from helpers import comparison_cases, separation_cases
 
 
 def main():
@@ -28,7 +30,10 @@ def main():
     found, kinds, times = Counter(), Counter(), []
     for seed in range(first, first + n):
         try:
-            wrong, said, seconds = answer_of(seed, kind)
+            if kind == "comparisons":
+                wrong, said, seconds = comparison_cases.answer_of(seed)
+            else:
+                wrong, said, seconds = separation_cases.answer_of(seed, kind)
         except Exception as error:
             wrong, said, seconds = [f"error: {type(error).__name__} {error}"], "error", 0.0
         times.append(seconds)
