@@ -218,3 +218,56 @@ def test_a_limit_of_rankings(seed):
     assert all(len({x < 3 for x in part}) == 1 for part in kept)
     path = [choices(*stages(rankings), ridge) for ridge in RIDGES]
     follows(path, choices(*stages(kept), 1e-12), finite)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_a_multinomial_limit(seed):
+    """Groups that rule out a class, or two; another feature has finite effects."""
+    rng = np.random.default_rng(seed)
+    group, z = np.repeat(np.arange(4), 40), rng.integers(-2, 3, 160)
+    possible = np.array([[1, 1, 1], [1, 1, 0], [0, 1, 1], [1, 1, 1]], bool)[group]
+    score = np.outer(z, [0.0, 0.4, -0.3]) + rng.gumbel(size=(160, 3))
+    y = np.where(possible, score, -np.inf).argmax(axis=1)
+    X = np.column_stack([np.eye(4)[group][:, 1:], z])
+    report = check_separability(X, y)
+    finite = np.array([c.status == "finite" for c in report.coefficients])
+    assert finite.any()
+    assert not finite.all()
+    allowed = report.remainder(X)
+    np.testing.assert_array_equal(allowed, possible)
+    features = np.column_stack([np.ones(160), X])
+    blocks = np.eye(3)[:, 1:]
+    S = np.einsum("kb,ij->ikbj", blocks, features).reshape(160, 3, -1)
+    path = [choices(S, y, np.ones((160, 3), bool), ridge) for ridge in RIDGES]
+    follows(path, choices(S, y, allowed, 1e-12), finite)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_a_limit_of_negative_binomial_counts(seed):
+    """Of a given dispersion, with an offset: groups without counts."""
+    rng = np.random.default_rng(seed)
+    group, z, offset = rng.integers(0, 4, 150), rng.integers(-2, 3, 150), rng.normal(size=150)
+    mean = np.exp(0.3 * z + 0.2 * (group == 1) + offset) * (group != 2)
+    y, dispersion = rng.poisson(mean * rng.gamma(2.0, 0.5, 150)), 0.5
+    X = np.column_stack([np.eye(4)[group][:, 1:], z])
+    report = check_separability(X, y, family="negative_binomial", offset=offset)
+    finite = np.array([c.status == "finite" for c in report.coefficients])
+    assert finite.tolist() == [True, True, False, True, True]
+    rows, columns = report.remainder(X)
+
+    def fit(some, columns, ridge):
+        A, b = np.column_stack([np.ones(150), X[:, columns]])[some], offset[some]
+        n, size = y[some], 1 / dispersion
+
+        def value(w):
+            eta = A @ w + b
+            return (n * eta - (n + size) * np.logaddexp(0, eta + np.log(dispersion))).sum()
+
+        def slope(w):
+            return A.T @ (n - (n + size) * expit(A @ w + b + np.log(dispersion)))
+
+        return maximum(value, slope, A.shape[1], ridge)
+
+    limit = np.full(5, np.nan)
+    limit[np.append(0, 1 + columns)] = fit(rows, columns, 1e-12)
+    follows([fit(np.ones(150, bool), np.arange(4), r) for r in RIDGES], limit, finite)
