@@ -60,10 +60,12 @@ class Face:
         """The vector that has the entries of w at the free columns, times a positive integer."""
         values, free = as_integers(w[self.free]), self.free.tolist()
         common = lcm(*(v[f] for v, f in zip(self.vectors, free, strict=True)))
-        total = [0] * len(w)
+        total, factors = [0] * len(w), list[int]()
         for value, v, f in zip(values, self.vectors, free, strict=True):
-            factor = value * (common // v[f])
-            total = [a + factor * b for a, b in zip(total, v, strict=True)]
+            factors.append(value * (common // v[f]))
+            total[f] = value * common
+        for p in self.pivots.tolist():
+            total[p] = sum(a * v[p] for a, v in zip(factors, self.vectors, strict=True))
         return total
 
 

@@ -12,7 +12,6 @@ from marginsvm.separability.families.labels import BINOMIAL, MULTINOMIAL, are_tr
 from marginsvm.separability.families.ordinal import ORDINAL
 from marginsvm.separability.families.pairs import PAIRS
 from marginsvm.separability.family import Family
-from marginsvm.separability.reading import labels
 
 _LABELS = BINOMIAL, MULTINOMIAL, ORDINAL
 _ALL = *_LABELS, POISSON, NEGATIVE_BINOMIAL, COX, CONDITIONAL, PAIRS
@@ -26,6 +25,13 @@ def family_of(name: str | None, y: Any) -> Family:
     if name is None:
         if y is None:
             raise ValueError("y is missing; only some families go without, see family")
-        two = are_trials(y) or len(np.unique(labels(y))) <= 2
-        return BINOMIAL if two else MULTINOMIAL
+        return BINOMIAL if are_trials(y) or _are_two(y) else MULTINOMIAL
     return FAMILIES[name]
+
+
+def _are_two(y: Any) -> bool:
+    """Whether labels are of no more than two classes; they are checked by their family."""
+    try:
+        return len(np.unique(np.asarray(y))) <= 2
+    except TypeError:  # words and numbers
+        return False
