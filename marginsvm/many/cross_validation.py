@@ -22,7 +22,7 @@ from marginsvm.many.stack import Stack
 Split = tuple[Array, Array]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class ManyScores:
     """Results of :func:`marginsvm.cross_val_many`: arrays with a line for each of B problems.
 
@@ -43,12 +43,19 @@ class ManyScores:
     >>> scores = cross_val_many(MaxMarginClassifier(C=1.0), X, y, cv=3)
     >>> scores.accuracy, set(scores.status.ravel().tolist())
     (array([[1., 1., 1.]]), {'certified'})
+    >>> scores
+    <1 problem, 3 folds: accuracies of 1 to 1, mean 1>
     """
 
     accuracy: Array
     margin: Array
     margin_bound: Array
     status: Array
+
+    def __repr__(self) -> str:
+        (b, folds), each = self.accuracy.shape, self.accuracy.mean(axis=1)
+        ends = f"{each.min():.3g} to {each.max():.3g}, mean {each.mean():.3g}"
+        return f"<{b} problem{'s' * (b != 1)}, {folds} folds: accuracies of {ends}>"
 
 
 def cross_val_many(

@@ -16,7 +16,7 @@ from marginsvm.certify.claims import PUBLISHED, published, relative_gap
 from marginsvm.many.bounds import Fits, weights_of
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class ManyFits(Sequence[Any]):
     """Results of :func:`marginsvm.fit_many`: arrays with an entry for each of B fits.
 
@@ -52,6 +52,8 @@ class ManyFits(Sequence[Any]):
     >>> from marginsvm import MaxMarginClassifier, fit_many
     >>> X, y = load_iris(return_X_y=True)
     >>> fits = fit_many(MaxMarginClassifier(C=1.0), X, y, rows=[y != 0, y != 1, y != 2])
+    >>> fits
+    <3 fits of MaxMarginClassifier(C=1.0): 3 certified; margins from 0.193 to 1.62>
     >>> fits.coef.shape, fits.classes.tolist()
     ((3, 4), [[1, 2], [0, 2], [0, 1]])
     >>> print(fits[2].certificate_)
@@ -70,6 +72,12 @@ class ManyFits(Sequence[Any]):
     radius: Array
     nu: Array
     single: dict[int, Any] = field(default_factory=dict)
+
+    def __repr__(self) -> str:
+        counts = zip(*np.unique(self.status, return_counts=True), strict=True)
+        found = ", ".join(f"{count} {status}" for status, count in counts)
+        ends = f"{np.min(self.margin):.3g} to {np.max(self.margin):.3g}" if len(self) else "none"
+        return f"<{len(self)} fits of {self.estimator}: {found}; margins from {ends}>"
 
     @property
     def gap(self) -> Array:
