@@ -5,11 +5,13 @@ import pickle
 import subprocess
 import sys
 import textwrap
+from pathlib import Path
 
 import numpy as np
 import pytest
 from helpers.estimators import fit, separable
 
+import marginsvm
 from marginsvm import DualLpPerceptron, LpPerceptron, PrimalMirrorDescent
 from marginsvm.algorithms.compiled import coordinates as loops
 from marginsvm.kernel_matrix import LinearAdapter, make_rows
@@ -40,6 +42,38 @@ def test_numba_comes_with_the_first_fit_that_needs_it():
         print("numba" in sys.modules)
     """
     assert run(code) == ["False", "True"]
+
+
+WITHOUT_NUMBA = """
+    import warnings, numpy as np, scipy.sparse as sp
+    from helpers.estimators import ESTIMATORS, make, separable
+    from marginsvm import DualLpPerceptron, DualLpRegressor, MaxMarginClassifier, check_certificate
+    from marginsvm._compiling import NotCompiledWarning
+
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        for k in (2, 3):
+            X, y = separable(np.random.default_rng(0), n=30, k=k)
+            for cls in ESTIMATORS:
+                clf = make(cls, max_iter=20, C=1.0).fit(sp.csr_array(X), y)
+                assert check_certificate(clf, sp.csr_array(X), y), cls
+            many = sp.csr_array(np.tile(X, (20, 1)))
+            for loss in ("squared_hinge", "hinge"):
+                clf = MaxMarginClassifier(C=1.0, loss=loss).fit(many, np.tile(y, 20))
+                assert clf.status_ == "certified", (k, loss)
+        DualLpPerceptron(p=1.5, max_iter=5).fit(X, y)
+        DualLpRegressor(max_iter=5).fit(X, X[:, 0])
+    said = [str(w.message) for w in caught if issubclass(w.category, NotCompiledWarning)]
+    print(len(said), "pip install numba" in said[0])
+"""
+
+
+def test_all_estimators_fit_without_numba(tmp_path):
+    """Also where it cannot be imported by this Python; they say so once, and are slower."""
+    (tmp_path / "numba.py").write_text("raise ImportError('not for this version of Python')")
+    package, tests = Path(marginsvm.__file__).parents[1], Path(__file__).parent
+    path = os.pathsep.join(map(str, (tmp_path, package, tests, tests.parent / "docs")))
+    assert run(WITHOUT_NUMBA, PYTHONPATH=path) == ["1", "True"]
 
 
 @pytest.mark.slow
@@ -88,6 +122,7 @@ def test_a_read_only_installation(writable_home, name, tmp_path):
 
 def test_private_option_of_numba_still_means_the_same():
     """No reference counts in the loops: a row of text would take four times as long."""
+    pytest.importorskip("numba")
     assert loops._move.targetoptions["_nrt"] is False
     data = LinearAdapter(np.eye(2), make_rows(np.arange(2), 2, balanced=False))
     loops.ascend(data, np.arange(2), data.zeros())  # compiles, so numba knows the option

@@ -61,7 +61,10 @@ class Rounds:
     def way_of(self, response: Response) -> Round | None:
         """The way to compute this response; None: it needs the margins of all rows at once."""
         if self._parts and isinstance(response, ScanningResponse):
-            return self._scan
+            from marginsvm._compiling import compiles  # numba takes half a second
+
+            if compiles():
+                return self._scan
         if self._store.n_blocks == 1 or not isinstance(response, OnePassResponse):
             return None
         if self.reads_once:
