@@ -128,6 +128,23 @@ def test_the_picture_of_an_ordinal_report():
     assert [np.sign(x @ w + b).tolist() for b in (low, high)] == [[1, -1, -1, -1], [1, 1, 1, -1]]
 
 
+def test_a_report_as_html_and_in_a_sentence():
+    dose = np.array([0, 0, 1, 1, 2, 2, 3, 3, 3, 3], dtype=float)
+    mark = np.array([0, 0, 0, 1, 0, 0, 0, 1, 1, 0], dtype=float)
+    X, y = np.column_stack([dose, mark]), np.array([0, 1, 0, 1, 1, 0, 1, 1, 1, 0])
+    report = check_separability(X, y, feature_names=["dose", "<mark>"])
+    page = report._repr_html_()
+    assert page.startswith("<p>Quasi-complete separation: 3 of 10 examples")
+    assert "<tr><th>&lt;mark&gt;</th><td>+inf</td></tr>" in page
+    assert report.sentence == (
+        "The maximum-likelihood estimate of <mark> is infinite (quasi-complete separation of 3 of "
+        "10 examples); the other estimates are those of the limit."
+    )
+    overlap = check_separability(X[:, :1], y)
+    assert "<table>" not in overlap._repr_html_()
+    assert overlap.sentence == ""
+
+
 # Pairs.
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from marginsvm import check_separability
+from marginsvm import check_separability, check_separability_proof
 
 
 @pytest.fixture
@@ -46,6 +46,13 @@ def test_two_outcomes(name, frame, sm):
     assert infinite(report) == {"mark": "+inf"}
     assert [c.name for c in report.coefficients] == ["one", "a", "mark"]
     np.testing.assert_array_equal(report.separated, frame.mark == 1)
+    exog, endog = fit.model.exog, np.asarray(fit.model.endog)
+    if name == "GLM":
+        endog = np.column_stack([endog, 1 - endog])
+    assert check_separability_proof(report, exog, endog, exact=True)
+    rows, columns = report.remainder(exog)
+    assert columns.tolist() == [0, 1]
+    assert rows.sum() == (frame.mark == 0).sum()
 
 
 def test_trials_of_a_glm(frame, sm):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from html import escape
 from textwrap import fill
 from typing import Any
 
@@ -227,10 +228,21 @@ class Separability:
             return np.zeros(n)
         return self._family.flat(self.direction, n)
 
-    def __repr__(self) -> str:
+    def _texts(self) -> list[str]:
         offset = ["The offset changes nothing of this."] * ("offset" in self.more)
-        text = [fill(text, _WIDTH) for text in (self._finding(), *self._advice(), *offset)]
-        return "\n".join([*text, *self._table()])
+        return [self._finding(), *self._advice(), *offset]
+
+    def __repr__(self) -> str:
+        lines, left = self._shown()
+        width = max((len(name) for name, _ in lines), default=0)
+        table = [f"  {name:<{width}}  {words}" for name, words in lines]
+        return "\n".join([*(fill(text, _WIDTH) for text in self._texts()), *table, *left])
+
+    def _repr_html_(self) -> str:
+        lines, left = self._shown()
+        texts = "".join(f"<p>{escape(text)}</p>" for text in [*self._texts(), *left])
+        rows = (f"<tr><th>{escape(name)}</th><td>{words}</td></tr>" for name, words in lines)
+        return f"{texts}<table>{''.join(rows)}</table>" if lines else texts
 
     def _finding(self) -> str:
         if self.kind == COMPLETE:
@@ -306,13 +318,12 @@ class Separability:
             f"{0 if every is None else int(every.sum())} {self._family.noun}){rest}."
         )
 
-    def _table(self) -> list[str]:
-        shown = sorted(self.coefficients, key=lambda c: c.status == FINITE)[:_LISTED]
+    def _shown(self) -> tuple[list[tuple[str, str]], list[str]]:
+        """Names and words for the coefficients that are shown, and how many are not."""
         if all(c.status == FINITE for c in self.coefficients):
-            return []
-        kept = [c for c in self.coefficients if c in shown]
-        width = max(len(c.name) for c in kept)
+            return [], []
+        kept = set(sorted(self.coefficients, key=lambda c: c.status == FINITE)[:_LISTED])
         words = {EITHER: "infinite, of either sign"}
-        lines = [f"  {c.name:<{width}}  {words.get(c.status, c.status)}" for c in kept]
-        left = len(self.coefficients) - len(kept)
-        return [*lines, *([f"  and {left} more: see coefficients or to_frame()"] if left else [])]
+        lines = [(c.name, words.get(c.status, c.status)) for c in self.coefficients if c in kept]
+        left = len(self.coefficients) - len(lines)
+        return lines, [f"  and {left} more: see coefficients or to_frame()"] * (left > 0)
