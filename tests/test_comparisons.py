@@ -557,3 +557,23 @@ def test_a_certain_choice_leaves_the_group():
     assert columns.tolist() == [1]
     assert report.comparisons.beaten_by(4).tolist() == [7]
     assert report.separated.tolist() == [True, True, False, False, True, False, True, False]
+
+
+@pytest.mark.parametrize("offset", [0.0, 100.0])
+def test_a_sum_of_decimals_is_not_identified_up_to_rounding(offset):
+    """Differences miss the sum by more than their own rounding, and are no other column."""
+    rng = np.random.default_rng(0)
+    x = rng.random((200, 2)).round(2)
+    X = np.column_stack([x[:, 0] + offset, x[:, 1], offset + x.sum(axis=1)])
+    y = np.column_stack([rng.random(200), rng.random(200) < 0.6])
+    report = check_separability(X, y, family="cox")
+    assert (report.kind, statuses(report)) == ("overlap", ["finite", "finite", "not identified"])
+    assert report.reason.startswith("This holds up to the rounding of X")
+    assert report.remainder(X).columns.tolist() == [0, 1]
+    assert check_separability_proof(report, X, y)
+    check = check_separability_proof(report, X, y, exact=True)
+    assert "only up to rounding" in check.reason
+    whole = np.column_stack([X[:, :2] * 64 // 1, (X[:, :2] * 64 // 1).sum(axis=1)])
+    report = check_separability(whole, y, family="cox")
+    assert (report.reason, statuses(report)[2]) == ("", "not identified")
+    assert check_separability_proof(report, whole, y, exact=True)

@@ -10,6 +10,7 @@ working set.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 import scipy.sparse as sp
@@ -33,6 +34,7 @@ from marginsvm.separability.lifting import (
     signs_of,
 )
 from marginsvm.separability.proving import proved
+from marginsvm.separability.rounded_sums import nearly_dependent, not_sums, with_sums
 from marginsvm.separability.split import Split
 
 _PER_COLUMN = 8  # random pairs to begin with: with fewer, they are often separated
@@ -47,7 +49,14 @@ _LOOSE = "This holds up to the rounding of X; of its numbers as they are, {}."
 
 def answer_of_pairs(data: Data, sets: RiskSets) -> Answer:
     """The answer of a regression whose conditions are comparisons of subjects."""
-    return _Search(data, sets).answer()
+    search = _Search(data, sets)
+    pairs = search.first_pairs()
+    kept = not_sums(data.X) if nearly_dependent(pairs.rows.A) else np.arange(data.X.shape[1])
+    if len(kept) == data.X.shape[1]:
+        return search.answer(pairs)
+    names = [data.names[j] for j in kept]
+    search = _Search(replace(data, X=data.X[:, kept], names=names), sets)
+    return with_sums(search.answer(search.first_pairs()), data, kept)
 
 
 @dataclass(frozen=True)
@@ -81,8 +90,12 @@ class _Search:
         row = self._X[[i]]
         return np.asarray(row.toarray() if sp.issparse(row) else row)[0]
 
-    def answer(self) -> Answer:
-        pairs = self._pairs(*self._sets.some(max(_LEAST, _PER_COLUMN * self._d), self._rng))
+    def first_pairs(self) -> _Pairs:
+        """Random ones."""
+        return self._pairs(*self._sets.some(max(_LEAST, _PER_COLUMN * self._d), self._rng))
+
+    def answer(self, pairs: _Pairs) -> Answer:
+        """That of all pairs."""
         for _ in range(_MAX_ROUNDS):
             found = _split(pairs)
             if self._is_overlap(pairs, found):
@@ -164,7 +177,7 @@ class _Search:
         return np.asarray(mixed[:, None])
 
     def _scores(self, W: Array) -> Array:
-        """Products with rows of X about one of them, relative to the largest."""
+        """Products with rows of X about one of them, relative to the largest terms."""
         unit = np.abs(W).max(axis=0, initial=0.0)
         W = W / np.where(unit > 0.0, unit, 1.0)
         if sp.issparse(self._X):
@@ -174,8 +187,16 @@ class _Search:
             S = np.empty((n, W.shape[1]))
             for i in range(0, n, _BLOCK):
                 S[i : i + _BLOCK] = (self._X[i : i + _BLOCK] - self._centre) @ W
-        top = np.abs(S).max(axis=0, initial=0.0)
+        top = self._reach @ np.abs(W)
         return np.asarray(S / np.where(top > 0.0, top, 1.0))
+
+    @cached_property
+    def _reach(self) -> Array:
+        """The largest entries of the columns of X about that row."""
+        highest, lowest = self._X.max(axis=0), self._X.min(axis=0)
+        if sp.issparse(self._X):
+            highest, lowest = highest.toarray(), lowest.toarray()
+        return np.asarray(np.maximum(highest - self._centre, self._centre - lowest))
 
     def _proved(self, pairs: _Pairs, found: Split) -> Answer | tuple[Array, Array]:
         """The answer, as exactly as can be, or pairs that it needs."""

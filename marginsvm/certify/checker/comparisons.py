@@ -157,9 +157,12 @@ def _null_space(A: NDArray) -> NDArray:
 
 
 def _scores(X: Any, W: NDArray) -> NDArray:
-    """Products with the rows of X about the first, relative to the largest."""
-    S = X @ W - X[[0]] @ W
-    top = np.abs(S).max(axis=0, initial=0.0)
+    """Products with the rows of X about the first, relative to the largest terms."""
+    first, highest, lowest = X[[0]], X.max(axis=0), X.min(axis=0)
+    S = X @ W - first @ W
+    if sp.issparse(X):
+        first, highest, lowest = (part.toarray() for part in (first, highest, lowest))
+    top = np.maximum(highest - first, first - lowest).ravel() @ np.abs(W)
     return np.asarray(S / np.where(top > 0.0, top, 1.0))
 
 

@@ -26,6 +26,7 @@ from marginsvm.certify.checker.coordinates import identified_columns
 from marginsvm.certify.checker.differences import Differences
 from marginsvm.certify.checker.risk_sets import RiskSets
 from marginsvm.separability.answer import Answer
+from marginsvm.separability.coefficients import UNIDENTIFIED
 from marginsvm.separability.comparing import answer_of_pairs
 from marginsvm.separability.family import Data, Family, same_examples
 from marginsvm.separability.remainder import Remainder
@@ -60,9 +61,11 @@ class _Compared(Family):
         """Columns that are identified where nothing is separated."""
         found = report.comparisons
         tied = found.levels[found.winner] == found.levels[found.rival]
-        if not tied.any():
+        some = [j for j, c in enumerate(report.coefficients) if c.status != UNIDENTIFIED]
+        if not tied.any() or not some:
             return np.zeros(0, int)
-        return identified_columns(Differences.of(X, found.winner[tied], found.rival[tied]).A)
+        A = Differences.of(X, found.winner[tied], found.rival[tied]).A
+        return np.array(some, dtype=int)[identified_columns(A[:, some])]
 
 
 class Cox(_Compared):

@@ -1,0 +1,65 @@
+"""Columns that are combinations of others up to the rounding of their numbers.
+
+Subjects are compared by differences, which are exact. Numbers such as 0.1 are not: of columns that
+are meant to be sums of others, the differences miss the sums by much more than their own rounding.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from marginsvm._typing import Array
+from marginsvm.certify.checker.coordinates import identified_columns
+from marginsvm.certify.checker.modular import are_exact
+from marginsvm.separability.answer import Answer
+from marginsvm.separability.coefficients import UNIDENTIFIED, Coefficient
+from marginsvm.separability.design import with_intercept
+from marginsvm.separability.family import Data
+
+_NEARLY = 1e-7  # least singular value of columns of unit length that are far from dependent
+_WRITTEN_OUT = 2**26  # numbers of X of which sums of columns are looked for, in 512 MB
+_LOOSE = (
+    "This holds up to the rounding of X; of its numbers as they are, some columns that are not "
+    "identified are no combinations of others."
+)
+
+
+def nearly_dependent(A: Array) -> bool:
+    """Whether columns may be combinations of others up to rounding."""
+    length = np.sqrt(np.einsum("ij,ij->j", A, A))
+    if len(A) < A.shape[1] or not np.all(length > 0.0):
+        return True
+    return bool(np.linalg.svd(A / length, compute_uv=False)[-1] < _NEARLY)
+
+
+def not_sums(X: Any) -> Array:
+    """Columns that are no combinations of those before them, and of 1, up to their own rounding.
+
+    Differences of numbers that are rounded are rounded much more. Exact numbers are what they are.
+    """
+    every = np.arange(X.shape[1])
+    if X.shape[0] * X.shape[1] > _WRITTEN_OUT:
+        return every
+    X = X.toarray() if sp.issparse(X) else X
+    if are_exact(X).all():
+        return every
+    found = identified_columns(with_intercept(X)) - 1
+    constant = (X.max(axis=0) == X.min(axis=0)) | are_exact(X)
+    return np.union1d(found[found >= 0], every[constant])
+
+
+def with_sums(answer: Answer, data: Data, kept: Array) -> Answer:
+    """The same, with the columns that are combinations of others up to rounding."""
+    status = dict(zip(kept.tolist(), answer.coefficients, strict=True))
+    each = tuple(status.get(j, Coefficient(n, UNIDENTIFIED)) for j, n in enumerate(data.names))
+    direction = answer.direction
+    if direction is not None:
+        coef = np.zeros((1, len(each)))
+        coef[:, kept] = direction.coef
+        direction = direction._replace(coef=coef)
+    reason = answer.reason or _LOOSE
+    return replace(answer, coefficients=each, direction=direction, reason=reason)
