@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from functools import cache
 from typing import Any, ClassVar
 
 import numpy as np
@@ -61,6 +62,12 @@ class DualStateMixin(PredictorMixin, Played, ClassifierMixin):
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = constraints_of(
         CommonParameters, KernelParameters, ShareParameters, NormalizeParameters
     )
+
+    @classmethod
+    @cache  # of a class; reading its signature takes a twentieth of a small fit
+    def _get_param_names(cls) -> list[str]:
+        names: list[str] = super()._get_param_names()
+        return names
 
     @property
     def _runs_on_devices(self) -> bool:  # type: ignore[override]

@@ -16,9 +16,9 @@ from marginsvm.estimator.gram import check_gram
 from marginsvm.many.labels import Labels, given_labels
 from marginsvm.many.stack import Stack
 
-# Numbers of the Gram matrices and examples of a batch (8 MB): a few batches stay in a cache that
+# Numbers of the Gram matrices and examples of a batch (16 MB): a few batches stay in a cache that
 # processors share, and a batch takes long beside the calls that it consists of.
-_BATCH = 2**20
+_BATCH = 2**21
 # Examples whose inner products are all computed at once (128 MB) where problems share them.
 _SHARED = 4096
 
@@ -130,6 +130,8 @@ class Problems:
     @cached_property
     def shapes(self) -> Array:
         """Number of examples, and of features, of each problem; of shape (B, 2)."""
+        if isinstance(self.X, np.ndarray) and self.rows is None and self.columns is None:
+            return np.broadcast_to(self._shape(0), (self.n_problems, 2))
         return np.array([self._shape(i) for i in range(self.n_problems)])
 
     def _shape(self, i: int) -> tuple[int, int]:
@@ -157,7 +159,10 @@ class Problems:
         """
         if self._labels_of_all is not None:
             classes, signs = self._labels_of_all
-            y = np.stack([self._chosen(signs, i) for i in ids])
+            if self.rows is None and not self.has_many_y:
+                y = np.broadcast_to(signs, (len(ids), len(signs)))
+            else:
+                y = np.stack([self._chosen(signs, i) for i in ids])
             labels = Labels(y, np.broadcast_to(classes, (len(ids), 2)))
             if labels.have_both:
                 return labels

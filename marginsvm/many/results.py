@@ -167,8 +167,7 @@ def room_for(estimator: Any, shapes: Array, kind_of_labels: Any) -> ManyFits:
 
 def put(fits: ManyFits, ids: Array, found: Fits, certified: Array, classes: Array) -> None:
     """Take over the results of a batch; those that are not certified are replaced later."""
-    for i, dual in zip(ids, found.dual, strict=True):
-        fits.dual_coef[i] = dual
+    _put_lines(fits.dual_coef, ids, found.dual)
     fits.intercept[ids], fits.radius[ids] = found.intercept, found.radius
     fits.margin[ids], fits.margin_bound[ids] = found.margin, found.bound
     fits.separable[ids[found.separates]] = True
@@ -177,8 +176,7 @@ def put(fits: ManyFits, ids: Array, found: Fits, certified: Array, classes: Arra
 
 def put_coef(fits: ManyFits, ids: Array, coef: Array, shift: Array | None) -> None:
     """Take over coefficients, about what was subtracted from the examples."""
-    for i, w in zip(ids, coef, strict=True):
-        fits.coef[i] = w
+    _put_lines(fits.coef, ids, coef)
     if shift is not None:
         fits.intercept[ids] -= np.einsum("bd,bd->b", coef, shift)
 
@@ -195,6 +193,15 @@ def put_single(fits: ManyFits, i: int, fitted: Any) -> None:
     fits.margin[i], fits.margin_bound[i] = certificate.margin, certificate.margin_bound
     fits.status[i], fits.separable[i] = certificate.status, certificate.separable
     fits.classes[i], fits.single[i] = fitted.classes_, fitted
+
+
+def _put_lines(room: Any, ids: Array, lines: Array) -> None:
+    """Keep a line for each of some problems."""
+    if isinstance(room, np.ndarray):
+        room[ids] = lines
+        return
+    for i, line in zip(ids, lines, strict=True):
+        room[i] = line
 
 
 def _room(lengths: Array) -> Any:
