@@ -1,9 +1,9 @@
-"""scikit-learn's own checks, over all estimators and the toy of the docs."""
+"""scikit-learn's own checks, over all estimators, by discovery, and the toy of the docs."""
 
 import pytest
 from helpers.battery import WITH_THE_TOY, is_quick
 from helpers.checks import checks
-from helpers.estimators import CHECKED_ROUNDS, draws
+from helpers.estimators import CHECKED_ROUNDS, REGRESSORS, draws
 
 from marginsvm import KernelPerceptron, MaxMarginClassifier
 
@@ -36,6 +36,11 @@ OTHERS = [cls for cls in WITH_THE_TOY if not is_quick(cls)]
     expected_failures,
 )
 def test_scikit_learn_checks(estimator, check):
+    check(estimator)
+
+
+@checks([cls(max_iter=CHECKED_ROUNDS) for cls in REGRESSORS], (), expected_failures)
+def test_scikit_learn_checks_of_regressors(estimator, check):
     check(estimator)
 
 

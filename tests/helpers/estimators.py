@@ -6,12 +6,13 @@ from contextlib import contextmanager
 
 import numpy as np
 import pytest
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.exceptions import ConvergenceWarning
 
 import marginsvm
 from marginsvm import DualStateMixin
 from marginsvm._rounding import Extended
+from marginsvm.estimator.played import Played
 
 ESTIMATORS = [
     value
@@ -19,6 +20,12 @@ ESTIMATORS = [
     if inspect.isclass(value)
     and issubclass(value, DualStateMixin)
     and issubclass(value, BaseEstimator)
+]
+
+REGRESSORS = [
+    value
+    for _, value in sorted(vars(marginsvm).items())
+    if inspect.isclass(value) and issubclass(value, Played) and issubclass(value, RegressorMixin)
 ]
 
 # Rounds in scikit-learn's checks of the quick run, which ask how a fit behaves and not what it
