@@ -173,6 +173,18 @@ def test_a_draw_parameter_that_is_estimated():
         assert check_separability_proof(report, X, y, exact=exact)
 
 
+def test_weights_of_many_draws_balance_in_the_check(rng):
+    """Too many comparisons for integers: the check has the very rows that the weights are of."""
+    X = rng.integers(0, 50, (2500, 2))
+    X = X[X[:, 0] != X[:, 1]]
+    y = np.where((X == 0).any(axis=1), X[:, 0] == 0, rng.integers(0, 3, len(X)) / 2)
+    report = check_separability(X, y, family="pairs", draws="estimated")
+    np.testing.assert_array_equal(report.separated, (X == 0).any(axis=1))
+    check = check_separability_proof(report, X, y)
+    assert check, check.reason
+    assert not check.exact
+
+
 def test_rankings_are_cut_where_they_are_separated():
     X = [["a", "b", "c"], ["b", "a", "d"], ["c", "d", {"e", "f"}], ["c", {"d", "f"}], ["d", "c"]]
     report = check_separability(X, family="pairs")

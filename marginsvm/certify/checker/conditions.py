@@ -101,8 +101,8 @@ def _of_outcomes(X: Any, y: Any, kept: NDArray) -> Conditions:
     d[np.arange(m), met.better], d[np.arange(m), met.worse] = 1.0, -1.0
     win, drawn, order = ~met.equality, met.equality, np.asarray(y)[kept] > 0
     parts = [
-        (d[win], win, np.where(order, 2, 0)),  # rather than a loss
-        ((d - kappa)[win], win, np.ones(m, int)),  # rather than a draw
+        ((d + d)[win], win, np.where(order, 2, 0)),  # d rather than -d: no loss
+        ((d - kappa)[win], win, np.ones(m, int)),  # d rather than kappa: no draw
         ((kappa - d)[drawn], drawn, np.zeros(m, int)),
         ((kappa + d)[drawn], drawn, np.full(m, 2)),
     ]
