@@ -577,3 +577,14 @@ def test_a_sum_of_decimals_is_not_identified_up_to_rounding(offset):
     report = check_separability(whole, y, family="cox")
     assert (report.reason, statuses(report)[2]) == ("", "not identified")
     assert check_separability_proof(report, whole, y, exact=True)
+
+
+def test_too_many_columns_are_undecided():
+    n = 6000
+    X = sp.csr_array((np.ones(n), (np.arange(n), np.arange(n) % 3000)), shape=(n, 3000))
+    y = np.column_stack([np.arange(n), np.ones(n)])
+    report = check_separability(X, y, family="cox")
+    assert report.kind == "undecided"
+    assert "3000 columns are too many" in repr(report)
+    few = check_separability(X[:40], y[:40], family="cox")
+    assert few.kind == "complete"

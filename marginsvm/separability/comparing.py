@@ -42,6 +42,7 @@ _LEAST = 60  # pairs to begin with
 _ADDED = 4  # pairs that join in a round, for each column: the worst, and as many random ones
 _MAX_ROUNDS = 100
 _ZERO = 1e-11  # of the largest score: closer ones count as equal in floats
+_LARGEST = 2**25  # numbers of the pairs, in 256 MB: their split takes minutes
 _BLOCK = 2**16  # rows of X of which scores are computed at once
 _LONG = "it is not proved for all pairs: it takes too long"
 _LOOSE = "This holds up to the rounding of X; of its numbers as they are, {}."
@@ -49,6 +50,19 @@ _LOOSE = "This holds up to the rounding of X; of its numbers as they are, {}."
 
 def answer_of_pairs(data: Data, sets: RiskSets) -> Answer:
     """The answer of a regression whose conditions are comparisons of subjects."""
+    try:
+        return _answer(data, sets)
+    except _TooLargeError:
+        reason = f"{data.X.shape[1]} columns are too many for comparisons"
+        table = np.zeros((data.n_examples, 1), bool)
+        return Answer(UNDECIDED, None, table, None, (), None, reason)
+
+
+class _TooLargeError(Exception):
+    """Pairs take too much memory, and their split too much time."""
+
+
+def _answer(data: Data, sets: RiskSets) -> Answer:
     search = _Search(data, sets)
     pairs = search.first_pairs()
     kept = not_sums(data.X) if nearly_dependent(pairs.rows.A) else np.arange(data.X.shape[1])
@@ -118,6 +132,8 @@ class _Search:
         winner, rival = np.where(turned, rival, winner), np.where(turned, winner, rival)
         first = np.unique(winner * self._sets.n + rival, return_index=True)[1]
         winner, rival, equality = winner[first], rival[first], equality[first]
+        if len(winner) * self._d > _LARGEST:
+            raise _TooLargeError
         rows = Differences.of(self._X, winner, rival)
         some = rows.A.any(axis=1)
         rows = replace(rows, A=rows.A[some], rest=rows.rest[some])
