@@ -11,7 +11,8 @@ from marginsvm import MomentumMarginClassifier, check_certificate
 from marginsvm.data import memory
 from marginsvm.data.memory import parts_to_scan
 from marginsvm.kernel_matrix import LinearAdapter, make_rows
-from marginsvm.kernel_matrix.responses import ScanningResponse, softmax
+from marginsvm.kernel_matrix.responses import logistic, softmax
+from marginsvm.kernel_matrix.responses.response import optional
 
 each_form = pytest.mark.parametrize("form", FORMS)
 
@@ -95,4 +96,5 @@ def test_parts_follow_from_the_shape(monkeypatch):
 
 
 def test_softmax_is_a_response_that_scans():
-    assert isinstance(softmax, ScanningResponse)
+    assert optional(softmax, "scan") == softmax.scan
+    assert optional(logistic, "scan") is None

@@ -21,9 +21,9 @@ from marginsvm.data.passes import Block, span_of
 from marginsvm.kernel_matrix.responses import (
     OnePassResponse,
     Response,
-    ScanningResponse,
     Weights,
 )
+from marginsvm.kernel_matrix.responses.response import optional
 from marginsvm.rows import Rows
 
 Predictor = tuple[Array, Any]  # weights of the features, and what is subtracted from scores
@@ -60,22 +60,26 @@ class Rounds:
 
     def way_of(self, response: Response) -> Round | None:
         """The way to compute this response; None: it needs the margins of all rows at once."""
-        if self._parts and isinstance(response, ScanningResponse):
+        if not isinstance(response, OnePassResponse):
+            return None
+        if self._parts and optional(response, "scan"):
             from marginsvm._compiling import compiles  # numba takes half a second
 
             if compiles():
                 return self._scan
-        if self._store.n_blocks == 1 or not isinstance(response, OnePassResponse):
+        if self._store.n_blocks == 1:
             return None
         if self.reads_once:
             return self._in_one_pass
         return None if self._store.whole is None else self._in_two_passes
 
     def _scan(
-        self, response: ScanningResponse, predictor: Predictor, slack: Array | None, mu: float
+        self, response: OnePassResponse, predictor: Predictor, slack: Array | None, mu: float
     ) -> Found:
         """By a compiled loop, which reads X once."""
-        M, sums = response.scan(self._rows, self._store.whole, self._parts, predictor, slack, mu)
+        scan = optional(response, "scan")
+        assert scan is not None
+        M, sums = scan(self._rows, self._store.whole, self._parts, predictor, slack, mu)
         return self._finished(response, M, sums, mu)
 
     def _in_one_pass(

@@ -11,9 +11,7 @@ from marginsvm.kernel_matrix.responses.response import (
     OnePassAnswer,
     OnePassResponse,
     Response,
-    ScanningResponse,
     Weights,
-    WithCaps,
 )
 from marginsvm.kernel_matrix.responses.softmax import Softmax, softmax
 from marginsvm.kernel_matrix.responses.worst_row import WorstRow, worst_row
@@ -25,10 +23,8 @@ __all__ = [
     "OnePassAnswer",
     "OnePassResponse",
     "Response",
-    "ScanningResponse",
     "Softmax",
     "Weights",
-    "WithCaps",
     "WorstRow",
     "euclidean",
     "logistic",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
@@ -56,7 +57,8 @@ class Weights:
 class Response(Protocol):
     """A smoothed best response of the data player: what ``problem.respond`` is given.
 
-    It is a value: a frozen dataclass of its parameters, which can be pickled.
+    It is a value: a frozen dataclass of its parameters, which can be pickled. With a method
+    ``below(caps)``, it has a form for weights that are capped (``nu``).
 
     Examples
     --------
@@ -88,35 +90,20 @@ class Response(Protocol):
         ...
 
 
-@runtime_checkable
-class WithCaps(Response, Protocol):
-    """A response that has a form for a data player whose weights are capped.
+def optional(response: Response, name: str) -> Callable[..., Any] | None:
+    """A method that a response may have, or None.
 
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from marginsvm.kernel_matrix import make_rows
-    >>> from marginsvm.responses import softmax
-    >>> rows = make_rows(np.array([0, 1, 1]), 2, balanced=False)
-    >>> capped = softmax.below(np.full(3, 0.5))
-    >>> capped.respond(rows, np.array([0.0, 1.0, 1.0]), 0.1).q
-    array([0.5 , 0.25, 0.25])
+    below(caps) -> Response
+        The response among weights that are at most ``caps``, an array of rows.shape in proportion
+        to the prior within each class (dimensionless).
+    scan(rows, X, parts, predictor, slack, mu) -> (margins, sums)
+        Margins of all examples of two classes, and sums as of ``block_sums``, by a compiled loop
+        over X: an array in C or Fortran's order, a CSR matrix, or NormalizedRows of one of these.
+        Threads take one of the ``parts``, slices of the examples, after the other. The predictor
+        is (weights of the features, what is subtracted from scores), and ``slack``, an array of
+        shape (n_examples,) or None, is added to the margins (units of the radius, as mu).
     """
-
-    def below(self, caps: Array) -> Response:
-        """The response among weights that are at most ``caps``.
-
-        Parameters
-        ----------
-        caps : ndarray of shape rows.shape
-            Largest weights of the rows (dimensionless), in proportion to the prior within each
-            class.
-
-        Returns
-        -------
-        Response
-        """
-        ...
+    return getattr(response, name, None)
 
 
 def below(caps: Array, response: Response) -> Response:
@@ -126,13 +113,24 @@ def below(caps: Array, response: Response) -> Response:
     ------
     ValueError
         If it has none.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from marginsvm.kernel_matrix import make_rows
+    >>> from marginsvm.responses import softmax
+    >>> rows = make_rows(np.array([0, 1, 1]), 2, balanced=False)
+    >>> capped = below(np.full(3, 0.5), softmax)
+    >>> capped.respond(rows, np.array([0.0, 1.0, 1.0]), 0.1).q
+    array([0.5 , 0.25, 0.25])
     """
-    if not isinstance(response, WithCaps):
+    capped = optional(response, "below")
+    if capped is None:
         raise ValueError(
             f"nu caps the weights on the examples, but {type(response).__name__} gives weights "
             "without caps only: choose loss='exponential', or nu=None"
         )
-    return response.below(caps)
+    return capped(caps)
 
 
 @dataclass(frozen=True)
@@ -263,44 +261,5 @@ class OnePassResponse(Response, Protocol):
         -------
         ndarray of shape (n_block, ...)
             The block's part of the weights that ``respond`` gives for the margins of all rows.
-        """
-        ...
-
-
-@runtime_checkable
-class ScanningResponse(OnePassResponse, Protocol):
-    """A one-pass response of two classes with a compiled loop over the examples themselves."""
-
-    def scan(
-        self,
-        rows: Rows,
-        X: Any,
-        parts: list[slice],
-        predictor: tuple[Array, float],
-        slack: Array | None,
-        mu: float,
-    ) -> tuple[Array, Any]:
-        """Margins of all examples, and the sums over them.
-
-        Parameters
-        ----------
-        rows : Rows
-            Rows of two classes.
-        X : ndarray in C or Fortran's order, CSR matrix, or NormalizedRows of one of these
-            The examples.
-        parts : list of slice
-            Which examples are summed up together; threads take one part after the other.
-        predictor : (ndarray, float)
-            Weights of the features, and a number that is subtracted from the scores.
-        slack : ndarray of shape (n_examples,) or None
-            Added to the margins (units of the radius).
-        mu : float
-            As in ``respond`` (units of the radius).
-
-        Returns
-        -------
-        margins : ndarray of shape (n_examples,)
-        sums : object
-            As ``block_sums`` gives them.
         """
         ...
