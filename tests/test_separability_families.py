@@ -234,6 +234,7 @@ def test_many_comparisons_of_many_items(rng):
         (np.array([["a", 1], ["b", 2]], object), [1, 0], {}, "all be words, or all be numbers"),
         ([["a", "b", "a"]], None, {}, "ranking 0 has an item twice"),
         ([["a"]], None, {}, "nothing is compared"),
+        ([], None, {}, "there are no rankings"),
     ],
 )
 def test_what_cannot_be_compared(X, y, options, message):

@@ -14,6 +14,8 @@ from marginsvm.separability.reading import codes_of
 def table_of(rankings: Iterable[Any]) -> tuple[Array, list[Any]]:
     """A table of one column, of pairs of places: those ranked, and those not; and the items."""
     both = [_both(ranking) for ranking in rankings]
+    if not both:
+        raise ValueError("there are no rankings")
     table, lengths = np.empty((len(both), 1), object), [len(x) + len(rest) for x, rest in both]
     items, codes = codes_of(np.array([item for x, rest in both for item in [*x, *rest]]))
     for i, part in enumerate(np.split(codes, np.cumsum(lengths)[:-1])):
