@@ -88,7 +88,7 @@ class RemoteStore(Store):
     normalized : bool, default=False
     """
 
-    n_blocks = 2  # or more
+    one_pass = True
     remote = True
 
     def __init__(

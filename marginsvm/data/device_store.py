@@ -29,7 +29,7 @@ class DeviceStore(Store):
     rows : DeviceRows, or NormalizedRows of them
     """
 
-    n_blocks = 1  # or more: all margins are computed before the first image, block or not
+    one_pass = False  # all margins are computed before the first image
     sparse = False
     at_hand = True
 

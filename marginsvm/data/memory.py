@@ -40,8 +40,9 @@ class Store(ABC):
     shape : (n_examples, n_features)
     dtype : dtype
     sparse : bool
-    n_blocks : int
-        Least number of blocks in a pass.
+    one_pass : bool
+        Whether a response is to be computed block by block, as a block is quicker to read for its
+        second product than all examples are.
     whole : ndarray, CSR matrix or NormalizedRows; or None
         All examples, if they are in memory.
     normalized : bool
@@ -55,7 +56,7 @@ class Store(ABC):
     shape: tuple[int, int]
     dtype: np.dtype
     sparse: bool
-    n_blocks: int
+    one_pass: bool
     whole: Any = None
     normalized: bool = False
     at_hand: bool = False
@@ -103,7 +104,7 @@ class MemoryStore(Store):
         self.shape, self.dtype, self.sparse = X.shape, X.dtype, sp.issparse(X)
         self.normalized = isinstance(X, NormalizedRows)
         self._chunks = chunks(X)
-        self.n_blocks = sum(len(chunk) for chunk in self._chunks)
+        self.one_pass = sum(len(chunk) for chunk in self._chunks) > 1
 
     def map(self, work: Callable[..., T], rows: Rows, *local: Array | None) -> Iterator[T]:
         """Blocks in some threads."""

@@ -44,7 +44,7 @@ class StreamStore(Store):
     sparse : bool
     """
 
-    n_blocks = 2  # or more: never known to be in cache when it is needed again
+    one_pass = True  # the examples are not known to be in cache when they are needed again
 
     def __init__(
         self,

@@ -67,7 +67,7 @@ class Rounds:
 
             if compiles():
                 return self._scan
-        if self._store.n_blocks == 1:
+        if not self._store.one_pass:
             return None
         if self.reads_once:
             return self._in_one_pass
