@@ -21,7 +21,7 @@ from marginsvm.separability.design import with_intercept
 from marginsvm.separability.family import Data
 
 _NEARLY = 1e-7  # least singular value of columns of unit length that are far from dependent
-_WRITTEN_OUT = 2**26  # numbers of X of which sums of columns are looked for, in 512 MB
+_WRITTEN_OUT = 2**23  # numbers of X of which sums of columns are looked for, in 64 MB
 _LOOSE = (
     "This holds up to the rounding of X; of its numbers as they are, some columns that are not "
     "identified are no combinations of others."
@@ -31,9 +31,10 @@ _LOOSE = (
 def nearly_dependent(A: Array) -> bool:
     """Whether columns may be combinations of others up to rounding."""
     length = np.sqrt(np.einsum("ij,ij->j", A, A))
-    if len(A) < A.shape[1] or not np.all(length > 0.0):
+    A, length = A[:, length > 0.0], length[length > 0.0]
+    if len(A) < A.shape[1]:
         return True
-    return bool(np.linalg.svd(A / length, compute_uv=False)[-1] < _NEARLY)
+    return bool(np.linalg.svd(A / length, compute_uv=False).min(initial=1.0) < _NEARLY)
 
 
 def not_sums(X: Any) -> Array:
