@@ -124,3 +124,14 @@ def test_classes_that_overlap_are_fitted_together(C):
         fits = fit_many(MaxMarginClassifier(C=C, loss=loss), X, y)
         assert not fits.single
         assert fits.gap.max() < 1e-6
+
+
+def test_weights_off_balance_are_charged_for(monkeypatch):
+    """The bound of weights that do not balance is larger by what an intercept could add."""
+    X, y = problems(0)
+    monkeypatch.setattr(bounds, "_evened", lambda u, y: u * (1.0 + 0.01 * (y > 0.0)))
+    fits = fitted(MaxMarginClassifier(), X, y, 0.0, 0, monkeypatch)
+    assert not fits.single
+    for i, fit in enumerate(fits):
+        check = check_certificate(fit, X[i], y, exact=True)
+        assert check, check.reason
