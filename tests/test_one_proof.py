@@ -130,3 +130,13 @@ def test_wider_intervals_allow_shorter_predictors():
     proof = problem.proved(np.ones((1, 1)))
     assert (proof.norm, proof.violation) == (1, Fraction(7, 8))
     assert (proof.norm_bound(), proof.norm_bound(proof.violation)) == (Fraction(15, 8), 1)
+
+
+def test_one_weight_proves_nothing_where_the_intercept_is_free():
+    """The constant 2 fits, and has norm 0; weights that are not balanced must pay for it."""
+    params = {**LINE, "coef_": [0.0], "intercept_": 2.0, "C": np.inf, "epsilon": 0.125}
+    reg = fitted(RegressorMixin, **{**params, "fit_intercept": True})
+    problem = Problem.of(reg, [[1.0]], [2.0], None, Rationals())
+    proof = problem.proved(np.ones((1, 1)))
+    assert (proof.norm, proof.violation, proof.imbalance) == (0, 0, 1)
+    assert proof.norm_bound() <= 0
