@@ -152,6 +152,7 @@ def test_processes_and_threads_give_the_same():
     [
         ({"rows": [np.arange(3), np.arange(4)], "columns": [[0]] * 3}, "numbers of"),
         ({"rows": [[0, 2, 4]]}, "problem 0 has 1"),
+        ({"y": np.arange(30) % 2, "rows": [[0, 1]]}, "24 examples in X, but 30 labels"),
         ({"columns": [[0.5]]}, "lists of indices"),
         ({"columns": [[]]}, "lists of indices"),
         ({"estimator": MaxMarginClassifier(kernel="rbf")}, "kernel='linear' or"),

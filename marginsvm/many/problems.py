@@ -69,7 +69,17 @@ class Problems:
                 f"X, y, columns and rows are taken together, one of each for a problem, but come "
                 f"in numbers of {lengths}: give as many of each, or one for all"
             )
-        return cls(X, y, columns, rows, B, precomputed, bool(estimator.fit_intercept))
+        problems = cls(X, y, columns, rows, B, precomputed, bool(estimator.fit_intercept))
+        problems._check_lengths()
+        return problems
+
+    def _check_lengths(self) -> None:
+        """Refuse labels that are not as many as the examples."""
+        ragged = isinstance(self.X, list) or isinstance(self.y, list)
+        for i in range(self.n_problems if ragged else 1):
+            n, n_labels = len(self._all_of(i)), len(self._all_labels_of(i))
+            if n != n_labels:
+                raise ValueError(f"problem {i} has {n} examples in X, but {n_labels} labels in y")
 
     def some(self, chosen: slice) -> Problems:
         """Problems one after the other."""
@@ -101,6 +111,9 @@ class Problems:
         """X of a problem, before rows and columns are chosen."""
         return self.X[i % len(self.X)] if self._has_many_X else self.X
 
+    def _all_labels_of(self, i: int) -> Any:
+        return self.y[i % len(self.y)] if self.has_many_y else self.y
+
     def _rows_of(self, i: int) -> Array | None:
         return None if self.rows is None else _indices(self.rows[i % len(self.rows)], "rows", i)
 
@@ -123,8 +136,7 @@ class Problems:
 
     def labels(self, i: int) -> Array:
         """Labels of a problem, as they were given."""
-        y = self.y[i % len(self.y)] if self.has_many_y else self.y
-        r = self._rows_of(i)
+        y, r = self._all_labels_of(i), self._rows_of(i)
         return np.asarray(y if r is None else y[r])
 
     @cached_property
