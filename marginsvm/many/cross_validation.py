@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import clone
-from sklearn.model_selection import check_cv
 
 from marginsvm._typing import Array
 from marginsvm.algorithms.max_margin import MaxMarginClassifier
@@ -159,6 +158,8 @@ class _Splits:
 
     def _split(self, i: int) -> list[Split]:
         y = self._problems.labels(i)
+        from sklearn.model_selection import check_cv  # imports many others
+
         return [*check_cv(self._cv, y, classifier=True).split(np.zeros((len(y), 1)), y)]
 
     def of(self, i: int) -> list[Split]:
