@@ -220,8 +220,8 @@ class MaxMarginClassifier(CommonParameters, KernelParameters, DualStateMixin, Ba
     soft margin, many rows               Newton's method with an exact line search, directly,
                                          or by conjugate gradients whose products are passes
     hinge loss, few features; few rows   interior points, in as many unknowns as features or rows
-    with squared slack, or half of which
-    have weight; where another method
+    with squared slack, or half of them
+    with weight; where another method
     stalls or is slow
     soft margin, hinge loss              Newton's with multipliers, which are the last weights
     hinge loss, kernels, few rows of     the same on a working set of examples, by their Gram
