@@ -99,9 +99,7 @@ def test_processes_share_the_cache(tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "name", ["AdaptiveSamplingKernelClassifier", "DualLpPerceptron", "MaxMarginClassifier"]
-)
+@pytest.mark.parametrize("name", ["DualLpPerceptron", "MaxMarginClassifier"])
 @pytest.mark.parametrize("writable_home", [True, False])
 def test_a_read_only_installation(writable_home, name, tmp_path):
     """numba falls back to the user's cache; where that cannot be either, there is none."""

@@ -50,12 +50,15 @@ def assert_same_optimum(a, b, *, X):
 def test_containers(cls, k, C, fit_intercept, rng, tmp_path):
     X, y = separable(rng, n=64, k=k)
     X[np.abs(X) < 0.3] = 0.0
-    estimator = make(cls, max_iter=30, C=C, fit_intercept=fit_intercept)
+    exact = cls is MaxMarginClassifier  # may take another method for sparse examples
+    tol = {"tol": 1e-12} if exact else {}
+    estimator = make(cls, max_iter=30, C=C, fit_intercept=fit_intercept, **tol)
     dense = fit(estimator, X, y)
     joblib.dump(X, tmp_path / "X")
     mapped = joblib.load(tmp_path / "X", mmap_mode="r")
     for same in (np.asfortranarray(X), sp.csr_matrix(X), sp.csr_array(X), sp.coo_array(X), mapped):
-        assert_same(dense, fit(make(cls, **estimator.get_params()), same, y), X=X)
+        again = fit(make(cls, **estimator.get_params()), same, y)
+        assert_same(dense, again, X=X, rounds=not exact)
 
 
 # Kernels of the rows as given; and of rows divided by their norms, where that can be asked for.
