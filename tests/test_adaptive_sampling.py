@@ -103,6 +103,7 @@ def table(data, state):
         yield data.margins(vector).ravel(), vector.coef.ravel()
 
 
+@pytest.mark.slow
 def test_rounding_does_not_drift(rng):
     X, y = separable(rng, k=3)
     data = GramAdapter(None, X @ X.T, make_rows(y, 3, balanced=True), 1.0, plan=ColumnPlan(1.0, 1))

@@ -5,7 +5,7 @@ import warnings
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from helpers.battery import over_seeds
+from helpers.battery import over_seeds, slow
 from helpers.claiming import changed
 from helpers.pairwise import pairwise
 from hypothesis import given, settings
@@ -159,7 +159,7 @@ def least_slack(margins, codes, caps, edge):
     return linprog(cost, A_ub=A, b_ub=margins[i, j], bounds=bounds, method="highs").fun
 
 
-@pytest.mark.parametrize("edge", [1.0, None])
+@pytest.mark.parametrize("edge", [slow(1.0), None])
 @over_seeds(20)
 def test_offsets_have_the_least_slack(seed, edge):
     rng = np.random.default_rng(seed)
