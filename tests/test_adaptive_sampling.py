@@ -158,6 +158,7 @@ def test_draws_follow_the_softmax(k, balanced, weighted, rng):
     np.testing.assert_allclose(frequency, inside / inside.sum(), atol=2 / len(grid))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("balanced", [True, False])
 @pytest.mark.parametrize(
     ("k", "C", "weighted"), [(2, np.inf, False), (2, 1.0, True), (5, np.inf, True), (5, 1.0, False)]

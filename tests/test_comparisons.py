@@ -19,7 +19,7 @@ from marginsvm.certify.exactly.krawczyk import positive_solution_is_near
 
 
 @pytest.mark.parametrize(
-    "block", [*range(3), *(pytest.param(i, marks=pytest.mark.slow) for i in range(3, 20))]
+    "block", [0, *(pytest.param(i, marks=pytest.mark.slow) for i in range(1, 10))]
 )
 def test_every_answer_is_that_of_rationals(block):
     answers = [answer_of(seed)[0] for seed in range(100 * block, 100 * block + 100)]

@@ -139,6 +139,7 @@ def test_an_interrupt_returns_what_is_done(monkeypatch):
         fits[1]
 
 
+@pytest.mark.slow
 def test_processes_and_threads_give_the_same():
     X, y = examples()
     cols = [np.arange(j, j + 30) for j in range(10)]

@@ -16,7 +16,7 @@ from marginsvm.certify.checker.simplex import combination, has_positive_weights
 
 
 @pytest.mark.parametrize(
-    "block", [*range(3), *(pytest.param(i, marks=pytest.mark.slow) for i in range(3, 20))]
+    "block", [0, *(pytest.param(i, marks=pytest.mark.slow) for i in range(1, 10))]
 )
 def test_no_answer_is_wrong(block):
     """``examples/benchmarks/separation_oracle.py`` does the same for as many as one likes."""
