@@ -20,7 +20,7 @@ from marginsvm.certify.checker.differences import Differences
 from marginsvm.certify.checker.everywhere import Claim, everywhere, outcome, signs_elsewhere
 from marginsvm.certify.checker.face import Face
 from marginsvm.certify.checker.risk_sets import RiskSets
-from marginsvm.separability.answer import OVERLAP, UNDECIDED, Answer, Direction
+from marginsvm.separability.answer import COMPLETE, OVERLAP, UNDECIDED, Answer, Direction
 from marginsvm.separability.coefficients import EITHER, FINITE, Coefficient, statuses
 from marginsvm.separability.compared import Comparisons
 from marginsvm.separability.design import Design
@@ -155,7 +155,7 @@ class _Search:
     def _overlap(self, pairs: _Pairs, found: Split) -> Answer:
         each = [FINITE] * self._d
         levels = np.zeros(self._sets.n, np.int64)
-        return self._answer(pairs, OVERLAP, found, levels, np.zeros(0, bool), each, "")
+        return self._answer(pairs, OVERLAP, found, levels, np.zeros(0, bool), each, "", True)
 
     def _exceptions_in_floats(self, pairs: _Pairs, found: Split) -> tuple[Array, Array]:
         """The worst pairs that forbid a direction or its face, up to rounding, and random ones."""
@@ -256,7 +256,7 @@ class _Search:
             direction=exact.direction[rows.own],
         )
         return self._answer(
-            pairs, kind, found, held.levels, separated, each, self._open_signs(unknown)
+            pairs, kind, found, held.levels, separated, each, self._open_signs(unknown), True
         )
 
     def _open_signs(self, unknown: list[int]) -> str:
@@ -289,6 +289,7 @@ class _Search:
         separated: Array,
         each: list[str],
         reason: str,
+        is_proved: bool = False,
     ) -> Answer:
         data, n = self._data, self._data.n_examples
         table = np.zeros((n, 1), bool)
@@ -299,7 +300,7 @@ class _Search:
         w = found.direction
         return Answer(
             kind,
-            None if kind == UNDECIDED else kind == "complete",
+            kind == COMPLETE if is_proved else None,
             table,
             Direction(w[None], np.zeros(1)) if w.any() else None,
             tuple(map(Coefficient, data.names, each)),
