@@ -62,5 +62,10 @@ def with_sums(answer: Answer, data: Data, kept: Array) -> Answer:
         coef = np.zeros((1, len(each)))
         coef[:, kept] = direction.coef
         direction = direction._replace(coef=coef)
-    reason = answer.reason or _LOOSE
-    return replace(answer, coefficients=each, direction=direction, reason=reason)
+    return replace(
+        answer,
+        separable=answer.separable or None,  # what overlaps without them may not with them
+        coefficients=each,
+        direction=direction,
+        reason=answer.reason or _LOOSE,
+    )
