@@ -97,8 +97,9 @@ def _of_outcomes(X: Any, y: Any, kept: NDArray) -> Conditions:
     """Of wins and draws, where draws have a coefficient: the last."""
     met = comparisons(X, y, kept)
     n, m = met.n_items, len(met.better)
-    d, kappa = sp.lil_array((m, n + 1)), sp.csr_array(np.eye(1, n + 1, n).repeat(m, axis=0))
-    d[np.arange(m), met.better], d[np.arange(m), met.worse] = 1.0, -1.0
+    every, one, shape = np.arange(m), np.ones(m), (m, n + 1)
+    better, worse = (sp.csr_array((one, (every, at)), shape) for at in (met.better, met.worse))
+    d, kappa = better - worse, sp.csr_array((one, (every, np.full(m, n))), shape)
     win, drawn, order = ~met.equality, met.equality, np.asarray(y)[kept] > 0
     parts = [
         ((d + d)[win], win, np.where(order, 2, 0)),  # d rather than -d: no loss
