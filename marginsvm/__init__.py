@@ -24,6 +24,7 @@ from marginsvm.algorithms.reference_margin import ReferenceMargin, reference_mar
 from marginsvm.algorithms.rosenblatt import KernelPerceptron
 from marginsvm.algorithms.smoothed import SmoothedKernelPerceptron
 from marginsvm.algorithms.von_neumann import PerceptronVonNeumann
+from marginsvm.auditing import Audit, audit
 from marginsvm.callbacks import CheckpointCallback
 from marginsvm.certify.certificate import Certificate
 from marginsvm.certify.checker.check import CertificateCheck, check_certificate
@@ -40,6 +41,7 @@ from marginsvm.separability import Separability, check_separability
 __all__ = [
     "AcceleratedPerceptron",
     "AdaptiveSamplingKernelClassifier",
+    "Audit",
     "BatchPerceptron",
     "Certificate",
     "CertificateCheck",
@@ -71,6 +73,7 @@ __all__ = [
     "SeparationDisplay",
     "SmoothedKernelPerceptron",
     "VonNeumannClassifier",
+    "audit",
     "check_certificate",
     "check_separability",
     "check_separability_proof",

@@ -16,7 +16,16 @@ ROOT = Path(marginsvm.__file__).parent
 # room if that is a folder. Rooms of one line know nothing of each other.
 ROOMS = [
     ["verify"],
-    ["separability", "callbacks", "dask", "display", "cost_display", "many", "proof_files"],
+    [
+        "separability",
+        "callbacks",
+        "dask",
+        "display",
+        "cost_display",
+        "many",
+        "proof_files",
+        "auditing",
+    ],
     ["algorithms"],
     ["dual_state"],
     ["estimator"],

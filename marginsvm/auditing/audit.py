@@ -1,0 +1,229 @@
+"""Audit of fitted support vector machines: what they are worth beside what is proved possible."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.validation import _check_sample_weight, check_array, check_consistent_length
+
+from marginsvm._typing import Array
+from marginsvm.algorithms.max_margin import MaxMarginClassifier
+from marginsvm.auditing.models import Question, questions
+from marginsvm.auditing.report import Audit, Claim, Judged, Worth
+from marginsvm.certify.host import examples_on_host, on_host
+from marginsvm.certify.unwrapping import unwrapped
+
+
+def audit(model: Any, X: Any, y: Any, sample_weight: Any = None) -> Audit:
+    """Judge a fitted support vector machine of another program.
+
+    What its predictor is worth is computed from its coefficients. What the best predictor is worth
+    is bounded from both sides, with proof, by :class:`~marginsvm.MaxMarginClassifier` on the same
+    examples. So the report says by how much a model falls short, whatever its solver reported.
+
+    Parameters
+    ----------
+    model : fitted classifier
+        LinearSVC, SVC or SGDClassifier of scikit-learn; any other, such as cuML's or thundersvm's,
+        that has ``coef_`` and ``intercept_``, or ``dual_coef_``, ``support_vectors_`` and
+        ``kernel``, as these have; or a pipeline that ends in one, or a search over these. Of linear
+        models with another loss or penalty, only the margin is judged.
+    X : array-like or sparse matrix of shape (n_samples, n_features)
+        The examples that it was fitted to, or the kernel matrix.
+    y : array-like of shape (n_samples,)
+        Class labels.
+    sample_weight : array-like of shape (n_samples,), default=None
+        As in its fit.
+
+    Returns
+    -------
+    Audit
+        It prints as text; ``problems`` has the fields, ``rows()`` and ``to_frame()`` a table.
+
+    Raises
+    ------
+    ValueError
+        If the model cannot be read, or was fitted to other examples.
+    TypeError
+        If it is no fitted linear or kernel classifier.
+
+    Notes
+    -----
+    *Which problem.* The objective is that of the model's own loss, C, kernel and weights,
+    ``|w|^2 / 2 + C sum of losses``, with an intercept that costs nothing (none, if the model has
+    none). SGDClassifier's C is ``1 / (alpha n)``. If the model separates the examples, its smallest
+    distance of one from the boundary is judged as well, beside the largest that is possible. More
+    than two classes: a model that holds classes against each other (SVC), or each against the rest
+    (LinearSVC, SGDClassifier), is judged as the problems of two classes that it has solved; one
+    that solves for all together (``multi_class="crammer_singer"``), as that.
+
+    *Cost.* Two fits of MaxMarginClassifier for each problem at most, and a third where the
+    intercept is penalised.
+
+    References
+    ----------
+    Ji et al., Lemma A.1 (duality).
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.svm import LinearSVC
+    >>> from marginsvm import audit
+    >>> X, y = load_iris(return_X_y=True)
+    >>> X, y = X[:100], y[:100]
+    >>> model = LinearSVC(C=1e6, random_state=0).fit(X, y)
+    >>> audit(model, X, y)
+    LinearSVC(C=1000000.0, random_state=0) on 100 examples:
+      margin 0.69...; the best is 0.8176: 14... % short
+      objective ...; the least is 0.7481: ... % above it (squared_hinge loss, C = 1e+06)
+      does not hold: the intercept is not penalised (it adds ... to the objective)
+      holds: it ended before max_iter=1000 (n_iter_=...)
+      does not hold: its own objective exceeds the least by no more than tol=0.0001 of it (by ...)
+    """
+    model, X = unwrapped(model, "intercept_", X)
+    if not (hasattr(model, "coef_") or hasattr(model, "dual_coef_")):
+        raise TypeError(f"{type(model).__name__} has neither coef_ nor dual_coef_ to be judged")
+    X = check_array(examples_on_host(X), accept_sparse="csr", dtype=np.float64)
+    y = np.asarray(on_host(y))
+    check_consistent_length(X, y)
+    classes = np.asarray(on_host(model.classes_)) if hasattr(model, "classes_") else np.unique(y)
+    if y.ndim != 1 or not np.isin(y, classes).all():
+        raise ValueError(
+            "y has to have one dimension, and only labels that the model was fitted to: "
+            f"{classes.tolist()}"
+        )
+    codes = np.searchsorted(classes, y)
+    weight = _check_sample_weight(on_host(sample_weight), X, dtype=np.float64)
+    asked = questions(model, classes, X, codes, weight)
+    return Audit(
+        " ".join(repr(model).split()), tuple(_judged(model, question, X) for question in asked)
+    )
+
+
+def _judged(model: Any, question: Question, X: Any) -> Judged:
+    """What the model is worth in one of its problems, and what the best is."""
+    here = X[question.rows]
+    values = _values(question, question.predictor.scores(here))
+    square, least = question.predictor.squared_norm(), float(values.min())
+    X = here[:, question.rows] if _is_precomputed(question) else here
+    cost, separable, own = _objective(question, values, square), None, None
+    if question.loss is not None:
+        certificate = _best(question, X)
+        own, separable = _worth_of_cost(cost, certificate), certificate.feasible
+    margin = None
+    if least > 0.0 or question.loss is None:
+        certificate = _best(question, X, hard=True)
+        separable = certificate.feasible
+        if least > 0.0:
+            norm = float(np.sqrt(square))
+            margin = Worth(least / norm, certificate.margin, certificate.margin_bound, True)
+    return Judged(
+        name=question.name,
+        problem=_words(question),
+        n_samples=len(values),
+        n_errors=int((values.min(axis=1) <= 0.0).sum()),
+        objective=own,
+        margin=margin,
+        separable=separable,
+        claims=tuple(_claims(model, question, X, cost, own)),
+    )
+
+
+def _values(question: Question, scores: Array) -> Array:
+    """Values of the rows of each example: what is to be 1 or more."""
+    codes = question.codes
+    if question.n_classes == 2:
+        return np.where(codes == 1, scores[:, 0], -scores[:, 0])[:, None]
+    own = codes[:, None] == np.arange(question.n_classes)
+    return scores[own][:, None] - scores[~own].reshape(len(codes), -1)
+
+
+def _objective(question: Question, values: Array, square: float) -> float:
+    """The objective of a predictor, of squared norm ``square``, with a free intercept."""
+    missing = np.maximum(1.0 - values, 0.0)
+    if question.loss == "squared_hinge":  # of k classes, the rows are longer by sqrt(2)
+        losses = (missing * missing).sum(axis=1) / (1.0 if values.shape[1] == 1 else 2.0)
+    else:
+        losses = missing.max(axis=1)
+    return 0.5 * square + question.C * float(question.weight @ losses)
+
+
+def _is_precomputed(question: Question) -> bool:
+    kernel = question.predictor.kernel
+    return kernel is not None and kernel.metric == "precomputed"
+
+
+def _best(question: Question, X: Any, *, hard: bool = False, constant: bool = False) -> Any:
+    """Certificate of the best predictor.
+
+    Parameters
+    ----------
+    question : Question
+    X : ndarray or csr matrix
+    hard : bool
+        Whether margins are to be hard.
+    constant : bool
+        Whether the intercept is penalised as in the model's own problem.
+    """
+    kernel = question.predictor.kernel
+    settings: dict[str, Any] = {}
+    if kernel is not None:
+        settings = {"kernel": kernel.metric, **kernel.params}
+    fit_intercept = question.fit_intercept and not constant
+    if constant:
+        column = np.full((X.shape[0], 1), question.constant)
+        X = sp.hstack([X, column], format="csr") if sp.issparse(X) else np.hstack([X, column])
+    estimator = MaxMarginClassifier(fit_intercept=fit_intercept, **settings)
+    if not hard:
+        estimator.set_params(C=question.C, loss=question.loss)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # the bounds say it
+        return estimator.fit(X, question.codes, question.weight).certificate_
+
+
+def _worth_of_cost(cost: float, certificate: Any) -> Worth:
+    """An objective beside the least: a margin is one over the root of twice it."""
+    lower, upper = (0.5 / bound**2 for bound in (certificate.margin_bound, certificate.margin))
+    return Worth(cost, lower, upper, False)
+
+
+def _words(question: Question) -> str:
+    """Loss, C, kernel and intercept."""
+    kernel, words = question.predictor.kernel, []
+    if question.loss is not None:
+        words += [f"{question.loss} loss", f"C = {question.C:g}"]
+    if kernel is not None:
+        name = kernel.metric if isinstance(kernel.metric, str) else "callable"
+        words.append(f"{name} kernel")
+    return ", ".join([*words, *["no intercept"] * (not question.fit_intercept)])
+
+
+def _claims(
+    model: Any, question: Question, X: Any, cost: float, own: Worth | None
+) -> Iterator[Claim]:
+    """What the model says or implies of itself."""
+    if question.loss is not None and question.constant is not None:
+        b = question.predictor.intercept / question.constant
+        added = 0.5 * float(b @ b)
+        text = f"the intercept is not penalised (it adds {added:.3g} to the objective)"
+        yield Claim("free_intercept", False, text)
+        own = _worth_of_cost(cost + added, _best(question, X, constant=True))
+    elif question.loss is not None and question.fit_intercept:
+        yield Claim("free_intercept", True, "the intercept is not penalised")
+    limit, n_iter = getattr(model, "max_iter", None), getattr(model, "n_iter_", None)
+    if limit is not None and n_iter is not None:
+        n_iter = int(np.max(on_host(n_iter)))
+        text = f"it ended before max_iter={limit} (n_iter_={n_iter})"
+        yield Claim("iterations", limit < 0 or n_iter < limit, text)
+    tol = getattr(model, "tol", None)
+    if own is not None and tol is not None:
+        least, most = own.short
+        holds = True if most <= tol else False if least > tol else None
+        share = f"by {100.0 * most:.3g} % at most"
+        text = f"its own objective exceeds the least by no more than tol={tol:g} of it ({share})"
+        yield Claim("tolerance", holds, text)

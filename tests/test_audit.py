@@ -1,0 +1,246 @@
+"""Audits of other programs' models: what these are worth, beside the bounds on the best."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from helpers.estimators import overlapping, separable
+from sklearn.base import BaseEstimator
+from sklearn.datasets import load_iris
+from sklearn.linear_model import LogisticRegression, Perceptron, SGDClassifier
+from sklearn.metrics.pairwise import laplacian_kernel, rbf_kernel
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import SVC, LinearSVC, NuSVC
+
+from marginsvm import MaxMarginClassifier, SmoothedKernelPerceptron, audit
+
+pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+
+TIGHT = {"tol": 1e-10, "max_iter": 10**6, "random_state": 0}
+
+
+def two_irises():
+    X, y = load_iris(return_X_y=True)
+    return X[:100], y[:100]
+
+
+def test_linear_svc_on_two_irises():
+    """It stops short of its own best, 0.7548, and the penalised intercept costs the rest."""
+    X, y = two_irises()
+    (judged,) = audit(LinearSVC(C=1e6, **TIGHT, dual=True).fit(X, y), X, y).problems
+    assert judged.margin.value == pytest.approx(0.7548, abs=1e-3)
+    report = audit(LinearSVC(C=1e6, random_state=0).fit(X, y), X, y)
+    (judged,) = report.problems
+    assert judged.margin.value == pytest.approx(0.699, abs=5e-3)
+    assert judged.margin.lower <= 0.8175557692888 + 1e-12
+    assert judged.margin.upper >= 0.8175557692888
+    assert judged.margin.short[0] == pytest.approx(0.145, abs=6e-3)
+    assert "margin 0.69" in str(report)
+    assert "the best is 0.8176: 14" in str(report)
+    claims = {claim.name: claim.holds for claim in judged.claims}
+    assert claims["free_intercept"] is False
+    assert claims["iterations"] is True
+
+
+def cost(model, X, y, weight, norm):
+    """The objective spelled out, of two classes."""
+    missing = np.maximum(0.0, 1.0 - np.where(y == 1, 1, -1) * model.decision_function(X))
+    losses = missing**2 if getattr(model, "loss", "") == "squared_hinge" else missing
+    return 0.5 * norm + model.C * weight @ losses
+
+
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
+def test_the_objective_is_the_models(rng, loss):
+    X, y = overlapping(rng, n=60)
+    weight = rng.uniform(0.5, 2.0, len(y))
+    model = LinearSVC(C=0.7, loss=loss, **TIGHT).fit(X, y, weight)
+    (judged,) = audit(model, X, y, weight).problems
+    expected = cost(model, X, y, weight, np.sum(model.coef_**2))
+    assert judged.objective.value == pytest.approx(expected, rel=1e-12)
+    assert 0.0 < judged.objective.lower <= judged.objective.upper
+    kernel = SVC(C=0.7, gamma=0.5, tol=1e-9).fit(X, y, weight)
+    (judged,) = audit(kernel, X, y, weight).problems
+    dual = kernel.dual_coef_
+    norm = (dual @ rbf_kernel(kernel.support_vectors_, gamma=0.5) @ dual.T).item()
+    expected = cost(kernel, X, y, weight, norm)
+    assert judged.objective.value == pytest.approx(expected, rel=1e-12)
+    assert judged.objective.short[1] < 1e-5
+
+
+def its_own_best(model, X, y, weight=None):
+    """Largest excess of a model over the least in its own problem, as claimed of the tolerance."""
+    claims = [c for judged in audit(model, X, y, weight).problems for c in judged.claims]
+    shares = [c.text.split("(by ")[1].split(" %")[0] for c in claims if c.name == "tolerance"]
+    return max(float(share) / 100.0 for share in shares)
+
+
+@pytest.mark.parametrize("k", [2, 3])
+@pytest.mark.parametrize(
+    "model",
+    [
+        LinearSVC(C=0.5, **TIGHT),
+        LinearSVC(C=0.5, loss="hinge", class_weight={"a": 3.0}, **TIGHT),
+        LinearSVC(C=0.5, class_weight="balanced", intercept_scaling=4.0, **TIGHT),
+        LinearSVC(C=0.5, fit_intercept=False, **TIGHT),
+        LinearSVC(C=0.5, multi_class="crammer_singer", **TIGHT),
+        SVC(C=2.0, tol=1e-9),
+        SVC(C=2.0, tol=1e-9, kernel="linear", class_weight="balanced"),
+        SVC(C=2.0, tol=1e-9, kernel="poly", degree=2, coef0=1.0, gamma="auto"),
+        SVC(C=2.0, tol=1e-9, kernel=laplacian_kernel),
+    ],
+    ids=lambda model: type(model).__name__,
+)
+def test_problems_are_the_models_own(rng, model, k):
+    """What is solved to ten digits falls short by nothing in its own problem, whichever it is."""
+    X, y = overlapping(rng, n=45, k=k)
+    y, weight = np.array(["a", "b", "c"])[y], rng.uniform(0.5, 2.0, len(y))
+    if not callable(getattr(model, "kernel", "")):  # with one, SVC's support_ is of other examples
+        weight[::7] = 0.0
+    model.fit(X, y, weight)
+    assert its_own_best(model, X, y, weight) < 1e-5
+    if getattr(model, "kernel", "linear") == "linear":
+        sparse = sp.csr_matrix(X)
+        assert its_own_best(model.fit(sparse, y, weight), sparse, y, weight) < 1e-5
+
+
+def test_pairs_of_libsvm_and_matrices(rng):
+    """The predictors of the pairs are those of decision_function; their matrices are judged too."""
+    X, y = overlapping(rng, n=60, k=3)
+    model = SVC(decision_function_shape="ovo", C=3.0, tol=1e-9).fit(X, y)
+    gamma = model._gamma
+    report = audit(model, X, y)
+    given = SVC(kernel="precomputed", C=3.0, tol=1e-9).fit(rbf_kernel(X, gamma=gamma), y)
+    again = audit(given, rbf_kernel(X, gamma=gamma), y)
+    for one, other in zip(report.problems, again.problems, strict=True):
+        assert one.name == other.name
+        assert one.objective.short[1] < 1e-5
+        assert one.objective.value == pytest.approx(other.objective.value, rel=1e-6)
+        i, j = map(int, one.name.split(" against "))
+        rows = np.isin(y, [i, j])
+        two = SVC(C=3.0, gamma=gamma, tol=1e-9).fit(X[rows], y[rows])
+        (alone,) = audit(two, X[rows], y[rows]).problems
+        assert one.objective.value == pytest.approx(alone.objective.value, rel=1e-6)
+        assert one.n_errors == alone.n_errors == (two.predict(X[rows]) != y[rows]).sum()
+
+
+def test_sgd_has_the_cost_of_its_alpha(rng):
+    """The predictor of SVC is the best for C = 1 / (alpha n); SGD's own is worse."""
+    X, y = overlapping(rng, n=80)
+    model = SGDClassifier(alpha=0.01, random_state=0, max_iter=3).fit(X, y)
+    (own,) = audit(model, X, y).problems
+    best = SVC(kernel="linear", C=1.0 / (0.01 * 80), tol=1e-9).fit(X, y)
+    model.coef_, model.intercept_ = best.coef_, best.intercept_
+    (judged,) = audit(model, X, y).problems
+    assert judged.objective.short[1] < 1e-5 < own.objective.short[0]
+    assert not next(c for c in own.claims if c.name == "iterations").holds
+    assert not next(c for c in own.claims if c.name == "tolerance").holds
+
+
+def test_a_fit_of_ours_falls_short_by_its_gap(rng):
+    """Its objective is the one that its certificate states."""
+    X, y = overlapping(rng, n=50, k=3)
+    for settings in ({}, {"kernel": "rbf"}, {"loss": "hinge"}):
+        clf = MaxMarginClassifier(C=2.0, **settings).fit(X, y)
+        (judged,) = audit(clf, X, y).problems
+        assert judged.objective.value == pytest.approx(0.5 / clf.margin_**2, rel=1e-7)
+        assert judged.objective.short[1] < 1e-5
+    X, y = separable(rng)
+    clf = MaxMarginClassifier().fit(X, y)
+    (judged,) = audit(clf, X, y).problems
+    assert judged.objective is None
+    assert judged.margin.value == pytest.approx(clf.margin_, rel=1e-7)
+    assert judged.separable is True
+
+
+def test_other_losses_are_judged_by_their_margins(rng):
+    X, y = two_irises()
+    for model in (LogisticRegression(), Perceptron(), LinearSVC(penalty="l1", C=100.0)):
+        (judged,) = audit(model.fit(X, y), X, y).problems
+        assert judged.objective is None
+        assert 0.0 < judged.margin.value < judged.margin.lower
+    X, y = overlapping(rng, n=50)
+    (judged,) = audit(LogisticRegression().fit(X, y), X, y).problems
+    assert (judged.margin, judged.separable) == (None, False)
+    assert "cannot be separated" in str(judged.lines())
+    X, y = overlapping(rng, n=50, k=3)
+    with pytest.raises(ValueError, match="of 3 classes"):
+        audit(LogisticRegression().fit(X, y), X, y)
+
+
+class Like(BaseEstimator):
+    """A model by its attributes alone, as other programs have them."""
+
+    def __init__(self, model, **attributes):
+        self.model = model
+        self.__dict__.update(attributes)
+        self.predict = model.predict
+
+    def fit(self):
+        """There is one, as estimators have it."""
+
+    def __sklearn_is_fitted__(self):
+        return True
+
+
+@pytest.mark.parametrize("signs", [(1, 1), (1, -1), (-1, 1), (-1, -1)])
+def test_signs_of_other_programs(rng, signs):
+    """Some publish the threshold in place of the intercept, or hold the first class positive."""
+    X, y = overlapping(rng, n=60)
+    model = SVC(gamma=0.3, tol=1e-9).fit(X, y)
+    names = "support_", "support_vectors_", "n_support_", "kernel", "C", "gamma", "tol"
+    other = Like(
+        model,
+        **{name: getattr(model, name) for name in names},
+        dual_coef_=signs[0] * model.dual_coef_,
+        intercept_=signs[1] * model.intercept_,
+    )
+    assert its_own_best(other, X, y) < 1e-5
+
+
+def test_what_says_whether_its_intercept_is_penalised(rng):
+    """As cuML's LinearSVC does."""
+    X, y = overlapping(rng, n=60)
+    X = X + 2.0
+    model = LinearSVC(**TIGHT).fit(X, y)
+    names = "coef_", "intercept_", "classes_", "C", "loss", "tol"
+    attributes = {name: getattr(model, name) for name in names}
+    assert its_own_best(Like(model, penalized_intercept=True, **attributes), X, y) < 1e-5
+    assert its_own_best(Like(model, penalized_intercept=False, **attributes), X, y) > 1e-5
+
+
+def test_refusals(rng):
+    X, y = overlapping(rng, n=60)
+    model = SVC().fit(X, y)
+    with pytest.raises(ValueError, match="not the examples that the model was fitted to"):
+        audit(model, X[::-1], y[::-1])
+    with pytest.raises(ValueError, match="labels that the model was fitted to"):
+        audit(model, X, y + 1)
+    wrong = Like(LinearSVC().fit(X[:, ::-1], y), coef_=[[1.0, 2.0, 3.0]], intercept_=[0.1])
+    with pytest.raises(ValueError, match="do not give the classes that it predicts"):
+        audit(wrong, X, y)
+    with pytest.raises(ValueError, match="with nu"):
+        audit(NuSVC(nu=0.3).fit(X, y), X, y)
+    with pytest.raises(ValueError, match="of normalised examples"):
+        audit(SmoothedKernelPerceptron(normalize=True, max_iter=5).fit(X, y), X, y)
+    with pytest.raises(TypeError, match="intercept_"):
+        audit(StandardScaler().fit(X), X, y)
+
+
+def test_reports(rng):
+    X, y = overlapping(rng, n=60, k=3)
+    pipe = make_pipeline(StandardScaler(), GridSearchCV(LinearSVC(), {"C": [1.0]}, cv=2))
+    report = audit(pipe.fit(X, y), X, y)
+    names = ["0 against the rest", "1 against the rest", "2 against the rest"]
+    assert [judged.name for judged in report.problems] == names
+    assert all(name in str(report) and name in report._repr_html_() for name in names)
+    assert [row["problem"][:18] for row in report.rows()] == names
+    assert report.worst.short == max(judged.short for judged in report.problems)
+    pandas = pytest.importorskip("pandas")
+    frame = report.to_frame()
+    assert isinstance(frame, pandas.DataFrame)
+    assert frame["objective_short"].tolist() == [j.objective.short[1] for j in report.problems]
+    with pytest.raises(AttributeError):
+        report.model = SimpleNamespace()
