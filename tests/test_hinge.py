@@ -197,15 +197,15 @@ def test_more_classes_than_interior_points_can_hold():
 
 def test_warm_start():
     X, y = data(6, n=200)
-    whole = fitted(X, y, 1.0)
-    parts = MaxMarginClassifier(loss="hinge", C=1.0, warm_start=True, max_iter=1)
+    whole = fitted(X, y, 100.0)
+    parts = MaxMarginClassifier(loss="hinge", C=100.0, warm_start=True, max_iter=1)
     with pytest.warns(ConvergenceWarning):
         parts.fit(X, y)
     parts.set_params(max_iter=200).fit(X, y)
     assert np.array_equal(parts.coef_, whole.coef_)
     assert parts.n_iter_ == whole.n_iter_
     parts.set_params(loss="squared_hinge").fit(X, y)
-    assert np.array_equal(parts.coef_, MaxMarginClassifier(C=1.0).fit(X, y).coef_)
+    assert np.array_equal(parts.coef_, MaxMarginClassifier(C=100.0).fit(X, y).coef_)
 
 
 @pytest.mark.parametrize("C", [0.02, 20.0])

@@ -34,20 +34,24 @@ class _Deferred:
             self.handler(signal.SIGINT, None)
 
 
-def _handler() -> Any:
-    """Handler of interrupts, which reach the main thread only."""
-    main = threading.current_thread() is threading.main_thread()
-    return signal.getsignal(signal.SIGINT) if main else None
+# The handler of the outermost method that defers interrupts, if one is at work.
+_deferring: _Deferred | None = None
+
+
+def _in_main_thread() -> bool:
+    """Whether this is the thread that interrupts reach."""
+    return threading.current_thread() is threading.main_thread()
 
 
 @contextmanager
 def _deferred_interrupts() -> Iterator[None]:
-    handler = _handler()
+    global _deferring
+    handler = signal.getsignal(signal.SIGINT) if _in_main_thread() else None
     # a fit around this one may have deferred them already
     if not callable(handler) or isinstance(handler, _Deferred):
         yield
         return
-    deferred = _Deferred(handler)
+    deferred = _deferring = _Deferred(handler)
     try:
         signal.signal(signal.SIGINT, deferred)
         yield
@@ -59,6 +63,7 @@ def _deferred_interrupts() -> Iterator[None]:
             True  # from here on only remember it, so that the old handler is restored
         )
         signal.signal(signal.SIGINT, handler)
+        _deferring = None
         deferred.release()
 
 
@@ -78,6 +83,6 @@ def interrupts_wait(method: Callable[..., Any]) -> Callable[..., Any]:
 
 def let_interrupts_through() -> None:
     """Call the handler of the user (which raises KeyboardInterrupt by default) if one waits."""
-    handler = _handler()
-    if isinstance(handler, _Deferred):
-        handler.release()
+    deferred = _deferring
+    if deferred is not None and deferred.waiting and _in_main_thread():
+        deferred.release()

@@ -50,15 +50,13 @@ class _Step(NamedTuple):
 
     x: Array
     margins: Array
-    u: Array
-    z: Array
-    over: Array
-    xi: Array
+    inside: Array
+    duals: Array
 
 
 @dataclass(frozen=True)
 class Point:
-    """An iterate, strictly inside: u, z, over and xi are positive.
+    """An iterate, strictly inside: all of ``inside`` and ``duals`` are positive.
 
     Attributes
     ----------
@@ -66,25 +64,41 @@ class Point:
         Predictor and free unknowns, as the side has them.
     margins : ndarray of shape (n,)
         ``E x``.
-    u : ndarray of shape (n,)
-        Weights.
-    z : ndarray of shape (n,)
-        By how much margins, slack included, are above the target; 0 in the end, where u is not.
-    over : ndarray of shape (n_examples,) or (0,)
-        What is left to the caps. The difference of both would lose its digits.
-    xi : ndarray of shape (n_examples,) or (0,)
-        Slack that is not squared; 0 in the end, where ``over`` is not.
+    inside : ndarray of shape (n,) or (n + n_examples,)
+        Weights u and, where there are caps, what is left to them, ``over``. The difference of both
+        would lose its digits.
+    duals : ndarray of the same shape
+        By how much margins, slack included, are above the target, z; then slack that is not
+        squared, xi. Each is 0 in the end, where its partner in ``inside`` is not.
     length : float
         The shorter one of the last steps in x and in u; at most 1.
     """
 
     x: Array
     margins: Array
-    u: Array
-    z: Array
-    over: Array
-    xi: Array
+    inside: Array
+    duals: Array
     length: float = 1.0
+
+    @property
+    def u(self) -> Array:
+        """Weights."""
+        return self.inside[: self.margins.size]
+
+    @property
+    def z(self) -> Array:
+        """By how much margins, slack included, are above the target."""
+        return self.duals[: self.margins.size]
+
+    @property
+    def over(self) -> Array:
+        """What is left to the caps, of shape (n_examples,) or (0,)."""
+        return self.inside[self.margins.size :]
+
+    @property
+    def xi(self) -> Array:
+        """Slack that is not squared, of the same shape."""
+        return self.duals[self.margins.size :]
 
     @classmethod
     def first(cls, side: Side, statement: Statement, q: Array) -> Point:
@@ -113,17 +127,17 @@ class Point:
         lacking = missing.reshape(caps.size or missing.size, -1).max(axis=1)
         inside = np.maximum(lacking, 0.0) + _FIRST
         if not caps.size:
-            return cls(x, margins, u, inside - missing, caps, caps)
-        over = caps - statement.sums(u)
-        return cls(x, margins, u, statement.spread(inside) - missing, over, inside)
+            return cls(x, margins, u, inside - missing)
+        z = statement.spread(inside) - missing
+        return cls(x, margins, np.append(u, caps - statement.sums(u)), np.append(z, inside))
 
     @classmethod
     def _first_of_game(cls, side: Side, q: Array) -> Point:
         """Margins are as far from each other as rows under equal weights are."""
-        x, none = side.begun(q), np.zeros(0)
+        x = side.begun(q)
         margins = side.margins(x)
         first = max(float(np.abs(margins).max()), _LEAST)
-        return cls(x, margins, q, margins - margins.min() + first, none, none)
+        return cls(x, margins, q, margins - margins.min() + first)
 
     def at_its_ends(self, statement: Statement) -> Array:
         """Weights of which those nearer to 0 than their margins are to the target are 0.
@@ -142,7 +156,7 @@ class Point:
 
     def complementarity(self) -> float:
         """``u z + over xi``, which is the gap of the objective once the equations hold."""
-        return float(np.vdot(self.u, self.z) + np.vdot(self.over, self.xi))
+        return float(np.vdot(self.inside, self.duals))
 
     def refreshed(self, side: Side) -> Point:
         """The same, without what longer vectors before have left of their rounding."""
@@ -151,52 +165,41 @@ class Point:
     def next(self, side: Side, statement: Statement) -> Point:
         """To the boundary, and from what that shows, along the central path."""
         system = _System.of(self, side, statement)
-        u, z, over, xi = self.u, self.z, self.over, self.xi
-        ahead = system.step(-u * z, -over * xi)
-        now = self.complementarity()
+        now, products = self.complementarity(), self.inside * self.duals
+        ahead = system.step(-products)
         left = self._moved(ahead, *self._reach(ahead)).complementarity()
-        aim = (left / now) ** _CENTRING * now / (u.size + over.size)
-        change = aim - u * z - ahead.u * ahead.z, aim - over * xi - ahead.over * ahead.xi
-        ahead = system.step(*change)
+        aim = (left / now) ** _CENTRING * now / products.size
+        change = aim - products - ahead.inside * ahead.duals
+        ahead = system.step(change)
         p, r = self._reach(ahead)
         for _ in range(_CORRECTIONS):
             if min(p, r) >= _LONG:
                 break
-            change = self._centred(change, ahead, aim, p, r)
-            other = system.step(*change)
+            change = change + self._centred(ahead, aim, p, r)
+            other = system.step(change)
             q, s = self._reach(other)
             if min(q, s) < _GAIN * min(p, r):
                 break
             ahead, p, r = other, q, s
         return self._moved(ahead, _INSIDE * p, _INSIDE * r)
 
-    def _centred(
-        self, change: tuple[Array, Array], step: _Step, aim: float, p: float, r: float
-    ) -> tuple[Array, Array]:
-        """The change of the products that brings those of a longer step nearer to the aim."""
+    def _centred(self, step: _Step, aim: float, p: float, r: float) -> Array:
+        """What brings the products of a longer step nearer to the aim, as a change of them."""
         p, r = min(1.0, p + _LONGER), min(1.0, r + _LONGER)
         low, high = (part * aim for part in _NEAR)
-
-        def missing(u: Array, du: Array, z: Array, dz: Array) -> Array:
-            product = (u + r * du) * (z + p * dz)
-            return np.asarray(np.maximum(np.clip(product, low, high) - product, -high))
-
-        of_u = change[0] + missing(self.u, step.u, self.z, step.z)
-        return of_u, change[1] + missing(self.over, step.over, self.xi, step.xi)
+        product = (self.inside + r * step.inside) * (self.duals + p * step.duals)
+        return np.asarray(np.maximum(np.clip(product, low, high) - product, -high))
 
     def _reach(self, step: _Step) -> tuple[float, float]:
         """How far x and how far u may go along a step."""
-        p = min(_longest(self.z, step.z), _longest(self.xi, step.xi))
-        return p, min(_longest(self.u, step.u), _longest(self.over, step.over))
+        return _longest(self.duals, step.duals), _longest(self.inside, step.inside)
 
     def _moved(self, step: _Step, p: float, r: float) -> Point:
         return Point(
             self.x + p * step.x,
             self.margins + p * step.margins,
-            self.u + r * step.u,
-            self.z + p * step.z,
-            self.over + r * step.over,
-            self.xi + p * step.xi,
+            self.inside + r * step.inside,
+            self.duals + p * step.duals,
             min(p, r),
         )
 
@@ -223,15 +226,15 @@ class _System:
         factored = side.factored(weights)
         return cls(point, statement, weights, factored, rest, side.fall(point.x, u))
 
-    def step(self, of_u: Array, of_over: Array) -> _Step:
+    def step(self, change: Array) -> _Step:
         """To where the equations hold, and products change by these, to first order."""
-        point = self.point
-        g = of_u / point.u - self.rest - self.statement.spread(of_over / point.over)
+        point, n = self.point, self.rest.size
+        goal = change / point.inside
+        g = goal[:n] - self.rest - self.statement.spread(goal[n:])
         dx, move = self.factored.direction(g, self.fall)
         du, sums = self.weights.times(g - move)
-        over = -sums
-        z = (of_u - point.z * du) / point.u
-        return _Step(dx, move, du, z, over, (of_over - point.xi * over) / point.over)
+        inside = np.append(du, -sums) if sums.size else du
+        return _Step(dx, move, inside, (change - point.duals * inside) / point.inside)
 
 
 def _longest(x: Array, dx: Array) -> float:

@@ -78,7 +78,8 @@ class Cholesky:
         self._M, lift, failed = M, 0.0, 1
         while failed:
             lifted = M.T.copy(order="F")
-            lifted.flat[:: len(M) + 1] += lift * M.diagonal()
+            if lift:
+                lifted.flat[:: len(M) + 1] += lift * M.diagonal()
             self._factor, failed = dpotrf(lifted, lower=0, clean=0, overwrite_a=1)
             self._corrections = _LIFTED if lift else _REFINED
             if lift > 1.0 or not np.isfinite(M.diagonal()).all():
