@@ -32,11 +32,11 @@ nitpick_ignore_regex = [  # of others: no inventory is fetched, so that the buil
     ("py:class", r".*Mixin|BaseEstimator|object"),
 ]
 
-# Only what takes seconds and needs no data is run; the others show a stored picture.
+# Only what takes seconds and needs no data is run; the others, tutorial_genes among them, show stored results.
 sphinx_gallery_conf = {
     "examples_dirs": "../examples",
     "gallery_dirs": "auto_examples",
-    "filename_pattern": r"(quickstart|tutorial_\w+|plot_(certificate|leaderboard|separ\w+))\.py$",
+    "filename_pattern": r"(quickstart|tutorial_[dst]\w+|plot_(certificate|leaderboard|separ\w+))\.py$",
     "ignore_pattern": r"(^|/)_|/benchmarks/|__init__\.py",
     "within_subsection_order": "NumberOfCodeLinesSortKey",  # the simple ones first
     "download_all_examples": False,
@@ -53,9 +53,9 @@ html_title = "marginsvm"
 html_theme_options = {
     "navbar_end": ["theme-switcher"],
     "navbar_persistent": ["search-button"],
-    "header_links_before_dropdown": 5,
+    "header_links_before_dropdown": 6,
     "secondary_sidebar_items": ["page-toc"],
-    "show_prev_next": False,
+    "show_prev_next": True,
     "footer_start": ["copyright"],
     "footer_end": [],
     "show_toc_level": 2,
@@ -64,6 +64,8 @@ html_context = {"default_mode": "auto"}
 html_show_sourcelink = False
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
-html_sidebars = {"*": []}  # what is not in a folder has no neighbours
+html_sidebars = {"index": [], "benchmarks": []}  # they have no neighbours
+# A heading can be linked to by its words, as page.md#its-words.
+myst_heading_anchors = 3
 html_math_renderer = "mathml"
 toc_object_entries_show_parents = "hide"

@@ -131,11 +131,11 @@ def _are_dependent(s: Shape, p: Portfolio, state: Method) -> bool:
 
 # The tables.
 
-_SETS, _SOFT = "All binary sets (exact_solver.md)", "Soft margin (exact_solver.md)"
-_TWO, _CLASSES = "Two classes (large_sets.md)", "More classes (large_sets.md)"
-_KERNELS, _HINGE = "Kernels (large_sets.md)", "The hinge loss (choosing_the_cost.md)"
-_CRAMMER = "The hinge loss of many classes (large_sets.md)"
-_STRESS, _POINTS = "A stress run (large_sets.md)", "Interior points (exact_solver.md)"
+_SETS, _SOFT = "Hard margins (benchmarks.md)", "Soft margins (benchmarks.md)"
+_TWO = "Many rows, many features (benchmarks.md)"
+_CLASSES = "More than two classes (benchmarks.md)"
+_KERNELS, _HINGE = "Kernels (benchmarks.md)", "Choosing C (benchmarks.md)"
+_STRESS, _POINTS = "A stress run (measurements.md)", "Interior points (measurements.md)"
 
 # In order: the first one that applies counts.
 FIRST = (
@@ -144,7 +144,7 @@ FIRST = (
         Interior,
         lambda s, p: s.hinge and s.classes > 2 and s.is_small(p),
         lambda problem, p: Interior.start(problem),
-        _CRAMMER,
+        _CLASSES,
     ),
     Rule(
         "hinge loss, kernel",
@@ -172,7 +172,7 @@ FIRST = (
         Multipliers,
         lambda s, p: s.hinge,
         _multipliers,
-        f"{_HINGE}; {_CRAMMER}",
+        f"{_HINGE}; {_CLASSES}",
     ),
     Rule(
         "soft margin, no more features than examples, no more numbers in all rows than `in_cache`",
@@ -310,7 +310,7 @@ NEXT: dict[tuple[type[Method], Turn], tuple[Handover, ...]] = {
             Multipliers,
             lambda s, p, state: not s.by_kernel,
             _multipliers,
-            f"{_CLASSES}: Gaussian clouds",
+            "Two Gaussian clouds (measurements.md)",
         ),
     ),
     (LongStart, Turn.FEW): (
