@@ -32,11 +32,14 @@ nitpick_ignore_regex = [  # of others: no inventory is fetched, so that the buil
     ("py:class", r".*Mixin|BaseEstimator|object"),
 ]
 
-# Only what takes seconds and needs no data is run; the others, tutorial_genes among them, show stored results.
+# Only what takes seconds and needs no data is run; the others, tutorial_genes among them, show
+# stored results.
 sphinx_gallery_conf = {
     "examples_dirs": "../examples",
     "gallery_dirs": "auto_examples",
-    "filename_pattern": r"(quickstart|tutorial_[dst]\w+|plot_(certificate|leaderboard|separ\w+))\.py$",
+    "filename_pattern": (
+        r"(quickstart|tutorial_[dst]\w+|plot_(certificate|leaderboard|separ\w+))\.py$"
+    ),
     "ignore_pattern": r"(^|/)_|/benchmarks/|__init__\.py",
     "within_subsection_order": "NumberOfCodeLinesSortKey",  # the simple ones first
     "download_all_examples": False,
