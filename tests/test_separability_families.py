@@ -1,5 +1,6 @@
 """Ordinal regressions, pairs, rankings and draws: against rationals, lies, errors, pictures."""
 
+import tracemalloc
 from dataclasses import replace
 
 import numpy as np
@@ -9,7 +10,9 @@ import scipy.sparse as sp
 from helpers.separation_cases import MORE, answer_of, problem
 
 from marginsvm import SeparationDisplay, check_separability, check_separability_proof
+from marginsvm.certify.checker.conditions import conditions_of
 from marginsvm.separability import solving
+from marginsvm.separability.design import beside
 from marginsvm.separability.graph import Wins
 
 
@@ -38,6 +41,24 @@ def test_large_sparse_designs_are_split_alike(kind, monkeypatch):
         if not found.reason:
             assert found.kind == plain.kind, seed
             np.testing.assert_array_equal(found.separated_rows, plain.separated_rows)
+            assert statuses(found) == statuses(plain)
+
+
+@pytest.mark.parametrize("groups", [5, 20])
+def test_signs_of_large_sparse_designs_are_decided_or_open(groups, monkeypatch):
+    """Of x + y >= 0 and x - y >= 0 follows x >= 0, of none of these alone; more than 16 vectors."""
+    monkeypatch.setattr(solving, "_WRITTEN_OUT", -1)
+    X = np.tile(np.kron(np.eye(groups), -np.array([[1.0, 1.0], [1.0, -1.0]])), (2500, 1))
+    report = check_separability(
+        sp.csr_array(X), np.zeros(len(X)), family="poisson", fit_intercept=False
+    )
+    assert (report.kind, report.separated.all()) == ("complete", True)
+    if groups == 5:
+        assert (statuses(report), report.reason) == (["+inf", "inf"] * 5, "")
+    else:
+        assert statuses(report) == ["inf"] * 40
+        assert report.reason.startswith("The signs of these are not decided: x0, x1, ")
+        assert report.reason.endswith("x18, x19, and 20 more.")
 
 
 # Ordinal regressions.
@@ -70,6 +91,61 @@ def test_an_ordered_categorical_has_its_order_and_its_names():
     table = report.to_frame()
     assert table.direction["x2"] > 0
     np.testing.assert_array_equal(table.direction.drop("x2"), 0.0)
+
+
+def many_values(n=4000):
+    """A measurement for a category, as its ranks are regressed; a mark ends at its top."""
+    rng = np.random.default_rng(0)
+    X = np.column_stack([rng.integers(-2, 3, (n, 3)), np.arange(n) < 20]).astype(float)
+    y = X[:, 0] + rng.logistic(size=n)
+    y[:20] += 1000.0
+    return X, y
+
+
+@pytest.mark.filterwarnings("error")
+def test_as_many_categories_as_examples():
+    """Dense rows would take 256 MB, and as much again for each copy."""
+    X, y = many_values()
+    tracemalloc.start()
+    report = check_separability(X, y, family="ordinal")
+    proof = check_separability_proof(report, X, y)
+    most = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert most < 64e6
+    assert proof
+    assert statuses(report)[-4:] == ["finite"] * 3 + ["+inf"]
+    assert report.kind == "quasi-complete"
+    refused = check_separability_proof(report, X, y, exact=True)
+    assert refused.reason == "the design is too large for integers"
+
+
+def test_many_thresholds_are_sparse_columns():
+    for k, sparse in ((5, False), (50, True)):
+        A = beside(sp.csr_array(np.eye(k)), np.ones((k, 2)))
+        assert sp.issparse(A) == sparse
+        assert A.shape == (k, k + 2)
+
+
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_array])
+def test_values_for_categories_change_nothing(form):
+    """Few examples: the sparse rows are written out, and proved in integers."""
+    X, y = many_values(60)
+    report = check_separability(form(X), y, family="ordinal")
+    assert (report.kind, report.reason) == ("quasi-complete", "")
+    assert check_separability_proof(report, form(X), y, exact=True)
+    ranked = check_separability(X, np.argsort(np.argsort(y)), family="ordinal")
+    assert statuses(ranked) == statuses(report)
+    np.testing.assert_array_equal(ranked.separated_rows, report.separated_rows)
+
+
+def test_many_classes_are_sparse_rows():
+    rng = np.random.default_rng(0)
+    X, y = rng.integers(-2, 3, (150, 2)).astype(float), np.arange(150) % 9
+    X[:, 1] = (y == 3) & (np.arange(150) < 40)
+    report = check_separability(X, y)
+    assert (report.kind, report.reason) == ("quasi-complete", "")
+    assert sp.issparse(conditions_of(report, X, y, np.ones(150, bool)).A)
+    assert check_separability_proof(report, X, y, exact=True)
 
 
 def test_a_half_that_is_certain():

@@ -11,7 +11,7 @@ from marginsvm._rounding import chained
 from marginsvm._typing import Array
 from marginsvm.certify.checker.positive import exact_weights_exist
 from marginsvm.separability.answer import COMPLETE, UNDECIDED, Answer, kind_of
-from marginsvm.separability.coefficients import Coefficient, statuses
+from marginsvm.separability.coefficients import Coefficient, open_signs, statuses
 from marginsvm.separability.design import Design
 from marginsvm.separability.family import Data, Family
 from marginsvm.separability.proving import centred, proved
@@ -48,8 +48,7 @@ def answer_of(
     written = design.A.toarray() if face is not None and sp.issparse(design.A) else design.A
     each, unknown = statuses(written, found, face)
     if unknown and not reason:
-        names = ", ".join(design.names[j] for j in unknown)
-        reason = f"The signs of these are not decided: {names}."
+        reason = open_signs([design.names[j] for j in unknown])
     if not doubtful or found.rays is None:
         found = centred(written, found, face)
     direction, w = None, found.direction

@@ -20,6 +20,7 @@ from marginsvm.separability.split import Split
 FINITE, PLUS, MINUS, EITHER, UNIDENTIFIED = "finite", "+inf", "-inf", "inf", "not identified"
 
 _SAME = 1e-9  # of unit lengths: what is no longer than this is rounding of 0
+_NAMED = 20  # coefficients that a sentence names
 _MOST_SIGNS = 300  # signs of so many coefficients are determined one by one: some seconds
 
 
@@ -56,28 +57,38 @@ def statuses(A: Array, found: Split, face: Face | None) -> tuple[list[str], list
     infinite = found.identified[~found.finite[found.identified]]
     if not len(infinite) or not found.separated.any():
         return out, []
-    if found.rays is not None or len(infinite) > _MOST_SIGNS:
+    some, w = A[:, found.identified], found.direction[found.identified]
+    places = np.searchsorted(found.identified, infinite)
+    if not found.is_spanned or len(infinite) > _MOST_SIGNS:
         signs = _by_single_rows(A, found, infinite)
     else:
-        some, w = A[:, found.identified], found.direction[found.identified]
-        if face is None:
-            cone = Cone.spanned(some, found.separated, w, found.face[found.identified])
-        else:
+        if face is not None:
             cone = Cone.of(some, found.separated, w)
-        places = np.searchsorted(found.identified, infinite)
+        elif found.rays is not None:
+            cone = Cone.of_rays(found.rays, w, found.face[found.identified])
+        else:
+            cone = Cone.spanned(some, found.separated, w, found.face[found.identified])
         signs = Signs(cone, some, found.separated, face).of(places)
     for j, sign in zip(infinite, signs, strict=True):
         out[j] = {1: PLUS, -1: MINUS}.get(sign or 0, EITHER)
     return out, [int(j) for j, sign in zip(infinite, signs, strict=True) if sign is None]
 
 
+def open_signs(names: list[str]) -> str:
+    """What is said of infinite coefficients whose signs are not decided."""
+    more = f", and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+    named = ", ".join(names[:_NAMED]) + more
+    return f"The signs of these are not decided: {named}." if names else ""
+
+
 def _by_single_rows(A: Array, found: Split, infinite: Array) -> list[int | None]:
-    """1 or -1 where a single row determines the sign, else 0."""
+    """1 or -1 where a single row determines the sign; None: none does."""
     T = found.rays if found.rays is not None else A[found.separated] @ found.face
     lengths = np.sqrt(np.einsum("ij,ij->i", T, T))
     T = T[lengths > 0.0] / lengths[lengths > 0.0][:, None]
     out = list[int | None]()
     for line in found.face[infinite]:
         along = T @ (line / np.sqrt(line @ line))
-        out.append(int(along.max() >= 1.0 - _SAME) - int(along.min() <= _SAME - 1.0))
+        sign = int(along.max() >= 1.0 - _SAME) - int(along.min() <= _SAME - 1.0)
+        out.append(sign or None)
     return out

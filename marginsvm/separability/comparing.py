@@ -21,7 +21,7 @@ from marginsvm.certify.checker.everywhere import Claim, everywhere, outcome, sig
 from marginsvm.certify.checker.face import Face
 from marginsvm.certify.checker.risk_sets import RiskSets
 from marginsvm.separability.answer import COMPLETE, OVERLAP, UNDECIDED, Answer, Direction
-from marginsvm.separability.coefficients import EITHER, FINITE, Coefficient, statuses
+from marginsvm.separability.coefficients import EITHER, FINITE, Coefficient, open_signs, statuses
 from marginsvm.separability.compared import Comparisons
 from marginsvm.separability.design import Design
 from marginsvm.separability.faces import split
@@ -260,10 +260,7 @@ class _Search:
         )
 
     def _open_signs(self, unknown: list[int]) -> str:
-        if not unknown:
-            return ""
-        names = ", ".join(self._data.names[j] for j in unknown)
-        return f"The signs of these are not decided: {names}."
+        return open_signs([self._data.names[j] for j in unknown])
 
     def _up_to_rounding(self, pairs: _Pairs, found: Split, reason: str) -> Answer:
         levels = _grouped(self._scores(found.direction[:, None])[:, 0])

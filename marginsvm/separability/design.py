@@ -15,6 +15,8 @@ import scipy.sparse as sp
 
 from marginsvm._typing import Array
 
+_SPARSE = 4.0  # numbers for each one that is not 0, above which a design is sparse
+
 
 @dataclass(frozen=True)
 class Design:
@@ -48,6 +50,14 @@ def with_intercept(X: Any) -> Any:
     if sp.issparse(X):
         return sp.hstack([sp.csr_array(one), X], format="csr")
     return np.concatenate([one, X], axis=1)
+
+
+def beside(left: sp.csr_array, X: Any) -> Any:
+    """Columns side by side: sparse if most of their numbers are zeros of the left ones."""
+    dense = left.shape[1] + X.shape[1]
+    if sp.issparse(X) or dense > _SPARSE * (left.nnz / left.shape[0] + X.shape[1]):
+        return sp.csr_array(sp.hstack([left, sp.csr_array(X)]))
+    return np.hstack([left.toarray(), X])
 
 
 def times(X: Any, sign: Array) -> Any:

@@ -176,7 +176,7 @@ def _span(T: Array) -> Array:
 def _least_solution(M: Array, right: Array) -> Array:
     """The shortest x with ``M^T x = right``, for many rows M, by their triangular factor."""
     _, s, Vt = np.linalg.svd(triangular_factor(M), full_matrices=False)
-    kept = s > _LOST * s[0]
+    kept = s > _LOST * s.max(initial=0.0)
     Vt, x, left = Vt[kept] / s[kept, None], np.zeros(len(M)), right
     for _ in range(3):  # what rounding has left
         x += M @ (Vt.T @ (Vt @ left))

@@ -68,7 +68,7 @@ def _on_exact_face(A: Array, found: Split) -> tuple[Split, Face | None]:
     direction[found.identified] = face.table @ found.direction[found.identified][face.free]
     if not len(face.free):
         basis = np.zeros((len(found.face), 0))
-    return replace(found, face=basis, direction=direction, rays=None), face
+    return replace(found, face=basis, direction=direction, rays=None, is_spanned=True), face
 
 
 def centred(A: Any, found: Split, face: Face | None) -> Split:

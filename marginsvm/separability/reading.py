@@ -30,12 +30,18 @@ def numbers(X: Any) -> Any:
         raise
 
 
-def labels(y: Any) -> Array:
-    """Labels of classes."""
+def in_an_order(y: Any) -> Array:
+    """Labels, however many, that can be sorted."""
     y = column_or_1d(y)
     assert_all_finite(y, input_name="y")
-    check_classification_targets(y)
     return np.asarray(y)
+
+
+def labels(y: Any) -> Array:
+    """Labels of classes."""
+    y = in_an_order(y)
+    check_classification_targets(y)
+    return y
 
 
 def nonnegative(y: Any) -> Array:

@@ -59,7 +59,7 @@ class Separability:
         separated, and with kernels.
     coefficients : tuple of Coefficient
         Name and status of each coefficient: ``finite``, ``+inf``, ``-inf``, ``inf`` (of either
-        sign; among more than 300, also one whose sign no single example determines) or ``not
+        sign, but for those that ``reason`` says are not decided) or ``not
         identified`` (its column is a combination of those before it). More than two classes:
         against the first class. Ordinal: thresholds first, named "a|b". Pairs: strengths of items
         against the first; an item that no chain of comparisons connects to it is not identified.

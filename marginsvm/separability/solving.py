@@ -24,6 +24,7 @@ from marginsvm.separability.sparse_faces import sparse_split_of_separator, split
 from marginsvm.separability.split import Split
 
 _WRITTEN_OUT = 2**22  # numbers of a sparse design that is written out, in 32 MB
+_FACTORED = 2**29  # products of its factorisation, half a second; else it stays sparse
 _DIRECT = 2**17  # numbers of a design up to which the exact solver is not asked first
 # Weights below this part of the largest may be those that a proof of an overlap goes without.
 _SURE = 1e-8
@@ -63,7 +64,9 @@ def _answer(asked: Question, estimator: Any) -> Answer:
     if answer is not None:
         return answer
     design = family.design(data)
-    if sp.issparse(design.A) and np.prod(design.A.shape) <= _WRITTEN_OUT:
+    size = np.prod(design.A.shape, dtype=float)
+    few = size <= _WRITTEN_OUT and size * min(design.A.shape) <= _FACTORED
+    if sp.issparse(design.A) and few:
         design = replace(design, A=design.A.toarray())
     return answer_of(
         family,

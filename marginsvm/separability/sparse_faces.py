@@ -129,8 +129,9 @@ def _with_faces(
     left_out = _last_independent(V) if all_of_it else np.flatnonzero(_norms(V) > _ZERO)
     identified = np.setdiff1d(np.flatnonzero(used), left_out)
     face = np.zeros((len(lengths), 0))
+    is_spanned = True
     if separated.any():
-        face, _ = _null_vectors(Z[~separated], rng, used, beyond=V)
+        face, is_spanned = _null_vectors(Z[~separated], rng, used, beyond=V)
         direction = direction * lengths
         if all_of_it and len(left_out):
             table = np.linalg.solve(V[left_out], np.column_stack([face, direction])[left_out])
@@ -139,7 +140,8 @@ def _with_faces(
         face[finite] = 0.0
         direction = np.where(finite, 0.0, direction) / lengths
     rays = Z[separated] @ face
-    return Split(separated, direction, weights, identified, face / lengths[:, None], doubt, rays)
+    face = face / lengths[:, None]
+    return Split(separated, direction, weights, identified, face, doubt, rays, is_spanned)
 
 
 def _null_vectors(

@@ -31,8 +31,9 @@ class Split:
     doubt : str
         What rounding leaves open, or an empty string.
     rays : ndarray of shape (n_separated, k) or None
-        Products of the separated rows with this basis, up to their lengths, where ``face`` holds
-        some random directions alone; None if it spans all of them.
+        Products of the separated rows with this basis, up to their lengths, where it is random.
+    is_spanned : bool
+        Whether ``face`` spans all of those directions; else it holds some random ones alone.
     """
 
     separated: Array
@@ -42,6 +43,7 @@ class Split:
     face: Array
     doubt: str
     rays: Array | None = None
+    is_spanned: bool = True
 
     @property
     def finite(self) -> Array:

@@ -18,7 +18,7 @@ def conditions(X, y, *, family="binomial", fit_intercept=True, draws="half"):
     rows = []
     if family in ("multinomial", "ordinal"):
         return (scores if family == "multinomial" else halves)(X, y)
-    if family == "poisson":
+    if family in ("poisson", "negative_binomial"):
         y = [(v, 1) for v in y]
     elif not hasattr(y[0], "__len__"):
         y = [(int(v == max(y)), int(v != max(y))) for v in y]

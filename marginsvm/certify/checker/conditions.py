@@ -14,6 +14,9 @@ from numpy.typing import NDArray
 
 from marginsvm.certify.checker.pairs import comparisons
 
+_MANY = 8  # classes: rows of more are sparse
+_FEW = 3  # times as many thresholds as features: more of them are sparse
+
 
 class Conditions(NamedTuple):
     """Rows a with ``a w >= 0``, or ``a w = 0`` for equalities.
@@ -66,8 +69,9 @@ def _of_classes(X: Any, y: Any, kept: NDArray) -> Conditions:
         second = y == classes[1]
         return _of_successes(X, np.column_stack([second, ~second]), kept)
     example, column = np.nonzero(kept[:, None] & (y[:, None] != classes))
+    X = X if len(classes) <= _MANY else sp.csr_array(X)
     blocks = [
-        _scaled(X[example], 1.0 * (y[example] == c) - (classes[column] == c)) for c in classes[1:]
+        _block(X, example, 1.0 * (y[example] == c) - (classes[column] == c)) for c in classes[1:]
     ]
     A = sp.csr_array(sp.hstack(blocks)) if sp.issparse(X) else np.hstack(blocks)
     return Conditions(A, np.zeros(len(example), bool), example, column)
@@ -77,20 +81,22 @@ def _of_an_order(X: Any, y: Any, kept: NDArray) -> Conditions:
     """Of ordered categories: for each threshold, that those below and above it agree with it."""
     y = getattr(y, "values", y)
     codes = np.asarray(y.codes if hasattr(y, "codes") else np.unique(y, return_inverse=True)[1])
-    categories, parts = np.unique(codes[kept]), []
-    for t in range(len(categories) - 1):
-        for half, sign in ((0, 1.0), (1, -1.0)):
-            at = np.flatnonzero(kept & (codes == categories[t + half]))
-            theta = np.zeros((len(at), len(categories) - 1))
-            theta[:, t] = sign
-            parts.append((theta, _scaled(X[at], np.full(len(at), -sign)), at, 0 * at + half))
-    thetas, rest, examples, columns = zip(*parts, strict=True)
-    theta, example = np.concatenate(thetas), np.concatenate(examples)
-    if sp.issparse(X):
-        A = sp.csr_array(sp.hstack([sp.csr_array(theta), sp.vstack(rest)]))
+    categories = np.unique(codes[kept])
+    place, example = np.searchsorted(categories, codes), np.flatnonzero(kept)
+    below = example[place[example] < len(categories) - 1]  # the threshold above them is no lower
+    above = example[place[example] > 0]
+    sign = np.repeat([1.0, -1.0], [len(below), len(above)])
+    at, half = np.concatenate([below, above]), (sign < 0.0).astype(int)
+    places = np.arange(len(at)), place[at] - half
+    theta = sp.csr_array((sign, places), shape=(len(at), len(categories) - 1))
+    parts = theta, _scaled(X[at], -sign)
+    if sp.issparse(X) or theta.shape[1] > _FEW * (X.shape[1] + 1):
+        A = sp.csr_array(
+            sp.hstack([part if sp.issparse(part) else sp.csr_array(part) for part in parts])
+        )
     else:
-        A = np.hstack([theta, np.concatenate(rest)])
-    return Conditions(A, np.zeros(len(example), bool), example, np.concatenate(columns))
+        A = np.hstack([theta.toarray(), parts[1]])
+    return Conditions(A, np.zeros(len(at), bool), at, half)
 
 
 def _of_outcomes(X: Any, y: Any, kept: NDArray) -> Conditions:
@@ -136,3 +142,12 @@ def direction_of(report: Any, n_columns: int) -> NDArray:
     if report.fit_intercept:
         table = np.column_stack([report.direction.intercept, table])
     return (table[1:] - table[0] if len(table) > 1 else table).ravel()
+
+
+def _block(X: Any, example: NDArray, sign: NDArray) -> Any:
+    """Rows of some examples times signs; without those of sign 0, if they are sparse."""
+    if not sp.issparse(X):
+        return _scaled(X[example], sign)
+    some = np.flatnonzero(sign)
+    shape = len(example), X.shape[0]
+    return sp.csr_array((sign[some], (some, example[some])), shape) @ X

@@ -13,6 +13,7 @@ from marginsvm.certify.checker.comparisons import flaw_of_comparisons
 from marginsvm.certify.checker.conditions import conditions_of, direction_of
 from marginsvm.certify.checker.pairs import flaw_of_pairs
 from marginsvm.certify.checker.separation import (
+    TOO_LARGE,
     flaw_in_floats,
     flaw_in_integers,
     flaw_of_kind,
@@ -20,6 +21,7 @@ from marginsvm.certify.checker.separation import (
 )
 
 _SMALL = 200_000  # numbers of a design that takes about a second in integers
+_FACTORED = 2**35  # products of a factorisation of the rows: some ten seconds
 _LEFT_OUT = "not identified"
 
 
@@ -140,6 +142,8 @@ def check_separability_proof(
     claim = equality, separated, w, q, np.flatnonzero(status != _LEFT_OUT), status == "finite"
     flaw = "" if exact else flaw_in_floats(A, *claim)
     exact = exact or (bool(flaw) and np.prod(A.shape) <= _SMALL)
+    if exact and np.prod(A.shape, dtype=float) * min(A.shape) > _FACTORED:
+        return SeparabilityCheck(False, TOO_LARGE, exact)
     if exact:
         A = A.toarray() if sp.issparse(A) else A
         flaw = flaw_in_integers(A, *claim) or flaw_of_signs(A, separated, w, claim[4], status)

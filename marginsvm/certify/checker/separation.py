@@ -24,7 +24,7 @@ _FINITE = "coefficients are called infinite that are finite, or the other way ro
 _SIGNS = "the weights are negative somewhere, or not 0 on rows that are separated"
 _SIGN = {"+inf": 1, "-inf": -1, "inf": 0}
 _MOST_SIGNS = 300  # infinite coefficients up to which their signs are looked at
-_TOO_LARGE = "the design is too large for integers"
+TOO_LARGE = "the design is too large for integers"
 _KINDS = {(True, True): "complete", (True, False): "quasi-complete", (False, False): "overlap"}
 
 
@@ -154,7 +154,7 @@ def flaw_in_integers(
     spanning = ~separated & ((q > 0) | equality)
     face = face_of(A[spanning], most)
     if face is None:
-        return _TOO_LARGE
+        return TOO_LARGE
     if not np.array_equal(finite, ~face.moved() if face.vectors else np.ones(len(w), bool)):
         return _FINITE
     if face.vectors and not vanish(A[~separated & ~spanning], face.vectors, most):
@@ -218,7 +218,7 @@ def flaw_of_signs(
     if not len(places) or len(places) > _MOST_SIGNS:
         return ""
     if face is None:
-        return _TOO_LARGE
+        return TOO_LARGE
     cone = Cone.of(A, separated, w[identified])
     for j, sign in zip(places, Signs(cone, A, separated, face).of(places), strict=True):
         if sign is None:

@@ -71,6 +71,17 @@ class Cone:
         return cls(T / lengths[:, None], face, face.T @ (w * units), lengths, units)
 
     @classmethod
+    def of_rays(cls, rays: NDArray, w: NDArray, basis: NDArray) -> Cone:
+        """Of the products of the separated rows with a basis of the face that has w."""
+        lines = row_lengths(basis)
+        z = np.linalg.lstsq(basis / lines[:, None], w / lines, rcond=None)[0]
+        lengths = row_lengths(rays)
+        T = rays / lengths[:, None]
+        if not np.all(T @ z > 0.0):
+            z = partition(T).w
+        return cls(T, basis, z, lengths, np.ones(len(basis)))
+
+    @classmethod
     def of(cls, A: NDArray, separated: NDArray, w: NDArray) -> Cone:
         """Of rows whose columns are independent, and a direction that separates some of them."""
         units = power_of_two(A.T)

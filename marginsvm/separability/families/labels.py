@@ -25,6 +25,8 @@ from marginsvm.separability.design import Design, times
 from marginsvm.separability.family import Data, Family, same_examples
 from marginsvm.separability.reading import labels, nonnegative
 
+_MANY = 8  # classes: the rows of more are sparse, as two blocks of each are not 0 at most
+
 
 @dataclass(frozen=True)
 class Labels(Family):
@@ -90,8 +92,10 @@ def many_classes(X: Any, codes: Array, n_classes: int) -> tuple[Any, Array, Arra
     example, other = np.nonzero(others)
     unit = np.eye(n_classes)[:, 1:]
     signs = unit[codes[example]] - unit[other]
-    if sp.issparse(X):
-        blocks = [times(X[example], s) for s in signs.T]
+    if sp.issparse(X) or n_classes > _MANY:
+        X, shape = sp.csr_array(X), (len(example), X.shape[0])
+        rows = [(np.flatnonzero(s), s[s != 0.0]) for s in signs.T]
+        blocks = [sp.csr_array((s, (at, example[at])), shape=shape) @ X for at, s in rows]
         return sp.hstack(blocks, format="csr"), example, other
     return np.concatenate([X[example] * s[:, None] for s in signs.T], axis=1), example, other
 

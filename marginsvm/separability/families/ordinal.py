@@ -16,9 +16,9 @@ import scipy.sparse as sp
 from marginsvm._typing import Array
 from marginsvm.certify.checker.coordinates import identified_columns
 from marginsvm.separability.answer import Direction
-from marginsvm.separability.design import Design
+from marginsvm.separability.design import Design, beside, times
 from marginsvm.separability.family import Data, Family, same_examples
-from marginsvm.separability.reading import labels
+from marginsvm.separability.reading import in_an_order
 from marginsvm.separability.sparse_faces import identified_of_sparse
 
 
@@ -56,7 +56,7 @@ class Ordinal(Family):
     def outcomes(self, y: Any) -> Any:
         y = getattr(y, "values", y)
         if not hasattr(y, "categories"):
-            return labels(y)
+            return in_an_order(y)
         if not y.ordered:
             raise ValueError("the categories of y have no order: see pandas.Categorical(ordered=)")
         if np.any(y.codes < 0):
@@ -75,10 +75,7 @@ class Ordinal(Family):
         of, half = np.nonzero(exists)
         sign = 1.0 - 2.0 * half
         theta = sp.csr_array((sign, (np.arange(len(of)), j[of] - half)), shape=(len(of), k - 1))
-        if sp.issparse(X):
-            A = sp.csr_array(sp.hstack([theta, sp.diags_array(-sign) @ X[of]]))
-        else:
-            A = np.hstack([theta.toarray(), X[of] * -sign[:, None]])
+        A = beside(theta, times(X[of], -sign))
         names = [str(data.more["categories"][c]) for c in used]
         thresholds = [f"{a}|{b}" for a, b in pairwise(names)]
         nothing = np.zeros(len(of), bool)
