@@ -21,6 +21,7 @@ from marginsvm.algorithms.exact.interior.point import Point
 from marginsvm.algorithms.exact.interior.row_weights import RowWeights
 from marginsvm.algorithms.exact.interior.sides import Features, Gram, WrittenOut
 from marginsvm.algorithms.exact.interior.statement import Statement
+from marginsvm.algorithms.exact.interior.turned import turned
 from marginsvm.algorithms.exact.method import Turn
 from marginsvm.algorithms.exact.shape import Portfolio, Shape
 from marginsvm.algorithms.exact.stage import Stage
@@ -219,6 +220,53 @@ def test_it_ends_with_tol_0():
         state, turn = state.advance(problem, 0.0)
     assert state is before
     assert turn == Turn.ENDED
+
+
+def with_a_date(n, d, seed=0):
+    """A feature in seconds beside others of length 1."""
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, d))
+    X[:, 0] = 1.5e9 + rng.integers(0, 10**8, n)
+    return X, rng.integers(0, 2, n)
+
+
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
+@pytest.mark.parametrize("C", [1.0, 1e4])
+def test_large_units_beside_small_ones_with_few_examples(C, loss):
+    """Inner products of examples have no digits for the features in small units."""
+    X, y = with_a_date(46, 79)
+    clf = fitted(X, y, C, loss=loss)
+    assert clf.status_ == "certified"
+    assert check_certificate(clf, X, y).valid
+
+
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
+@pytest.mark.parametrize("shape", [(40, 60), (120, 20)])
+@pytest.mark.parametrize("k", [2, 3])
+def test_examples_far_from_the_origin_without_an_intercept(k, shape, loss):
+    X, y = classes(6, *shape, k=k)
+    X = X + 10.0 ** np.random.default_rng(1).uniform(0, 6, shape[1])
+    clf = fitted(X, y, 1e3, loss=loss, fit_intercept=False)
+    assert clf.status_ == "certified"
+    assert check_certificate(clf, X, y).valid
+
+
+@pytest.mark.parametrize("balanced", [True, False])
+@pytest.mark.parametrize("k", [2, 3])
+@pytest.mark.parametrize("shape", [(10, 30), (40, 5)])
+def test_turned_examples_have_the_same_inner_products(shape, k, balanced):
+    X, y = classes(0, *shape, k=k)
+    problem = LinearAdapter(X + 1e4, make_rows(y, k, balanced=balanced), 2.0)
+    other, axes = turned(problem)
+    if axes is None:
+        assert (balanced, shape) == (True, (40, 5))
+        assert other is problem
+        return
+    rows = problem.rows.flat_indices()
+    assert axes.shape == (shape[1], min(shape))
+    assert np.allclose(axes.T @ axes, np.eye(min(shape)), atol=1e-14)
+    assert np.allclose(problem.gram(rows, rows), other.gram(rows, rows), rtol=1e-12, atol=1e-13)
+    assert np.array_equal(other.slack, problem.slack)
 
 
 def test_which_problems_are_small():

@@ -26,8 +26,8 @@ class Features(Protocol):
         """
         ...
 
-    def extended_image(self, few: Array, V: Array) -> Array:
-        """Image of the coefficients V on a few examples, in extended precision (radii)."""
+    def extended_image(self, few: Array, V: Array, features: Array) -> Array:
+        """Features of the image of coefficients V on a few examples, in extended precision."""
         ...
 
 
@@ -81,18 +81,28 @@ class LinearErrors:
         cheap = few.size * self.width <= SMALL
         offset = 1.0  # how much of the mean is in the terms of the sums
         if cheap and (sums + moved) * self.reach > self.rounding_rtol * norm:
-            V = self.rows.adjoint(q.astype(Extended))
-            image = self.features.extended_image(few, V[few])
+            image = self._extended(q, few, np.arange(self.width))
             norm = self.norm.dual.length(image.ravel())
             sums, offset, moved = extended(few.size), 0.0, 0.0
         coarse = (sums + moved) * self.reach
         length = norm + coarse
         extent = self.features.extent if coarse > self.rounding_rtol * norm else None
         if extent is not None:
-            weight = sums * np.abs(self.rows.adjoint(q)).sum(axis=0) + moved
-            error = np.multiply.outer(weight, extent[0] + offset * extent[1])
-            length = min(length, self.norm.dual.length((np.abs(image) + error).ravel()))
+            weight, spread = np.abs(self.rows.adjoint(q)).sum(axis=0), extent[0]
+            error = np.multiply.outer(sums * weight + moved, spread + offset * extent[1])
+            image = np.abs(image)
+            if not cheap:  # those in large units, at least
+                order = np.argsort(-error.reshape(-1, self.width).max(axis=0))
+                some = np.sort(order[: SMALL // few.size])
+                image[..., some] = np.abs(self._extended(q, few, some))
+                error[..., some] = np.multiply.outer(extended(few.size) * weight, spread[some])
+            length = min(length, self.norm.dual.length((image + error).ravel()))
         return length * (1.0 + PAIRWISE) + self.row_error
+
+    def _extended(self, q: Array, few: Array, features: Array) -> Array:
+        """Features of the image of weights q, few of which are not 0."""
+        V = self.rows.adjoint(q.astype(Extended))
+        return self.features.extended_image(few, V[few], features)
 
     def margin_error(self, vector: Vector, norm: float, wanted: float) -> float:
         sums = chained(self.width, LONG) if self.dense else UNIT * (self.width + 8)

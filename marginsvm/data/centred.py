@@ -105,14 +105,28 @@ class CentredExamples:
         constant = self.constant * scale[d] if self.constant else 0.0
         return np.asarray((X @ X.T).toarray() + constant**2)
 
-    def extended_image(self, few: Array, V: Array) -> Array:
-        """Image of coefficients V on few examples, summed in extended precision."""
+    def extended_image(self, few: Array, V: Array, features: Array) -> Array:
+        """Some features of the image of coefficients V on few examples, in extended precision.
+
+        Parameters
+        ----------
+        few : ndarray of int
+            The examples.
+        V : ndarray of shape (len(few), ...)
+        features : ndarray of int
+            In ascending order; the constant one is the last of all.
+        """
         X = self.store.take(few)
+        given = features[features < X.shape[1]]
+        if len(given) < X.shape[1]:
+            X = X[:, given]
         if self.centre.mean is not None:  # first, so that its digits are not lost
             X = (X if is_dense(X) else X.toarray()).astype(Extended)
-            X = X - self.centre.mean
+            X = X - self.centre.mean[given]
         image = np.asarray(V.T @ X)
-        return (self.with_constant(image, V) / self.radius).astype(np.float64)
+        if len(given) < len(features):
+            image = self.with_constant(image, V)
+        return (image / self.radius).astype(np.float64)
 
     def extended_scores(self, index: Array, coef: Array) -> Array:
         """Scores of some examples in the user's units, summed in extended precision."""

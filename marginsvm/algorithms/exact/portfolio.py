@@ -280,7 +280,7 @@ _EXAMPLES = Handover(
 _INSIDE = Handover(
     "few unknowns on one side",
     Interior,
-    lambda s, p, state: s.is_small(p) and not isinstance(state, Interior),
+    lambda s, p, state: s.is_small(p, p.side_last) and not isinstance(state, Interior),
     lambda problem, p, state: None if problem.flaw() else Interior.start(problem),
     _POINTS,
 )
@@ -288,7 +288,7 @@ _INSIDE = Handover(
 _DEPENDENT = Handover(
     "a large C, more rows with weight than features, few unknowns on one side",
     Interior,
-    lambda s, p, state: _are_dependent(s, p, state) and _INSIDE.applies(s, p, state),
+    lambda s, p, state: _are_dependent(s, p, state) and s.is_small(p),
     _INSIDE.begin,
     f"{_POINTS}: mnist 3 5",
 )

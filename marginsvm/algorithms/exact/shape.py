@@ -54,6 +54,8 @@ class Portfolio:
     side_features, side_rows, side_products : int
         Unknowns of either side up to which interior points form its system (8 and 32 MB), and
         products of numbers that this takes at most on that of features: about a second.
+    side_last : int
+        Features up to which they do where nothing else comes nearer: 128 MB, two seconds a step.
     direct, direct_sparse : int
         Features of dense and of sparse examples of two classes up to which the matrix of Newton's
         system is formed.
@@ -86,6 +88,7 @@ class Portfolio:
     in_cache: int = 2**16
     side_features: int = 1000
     side_rows: int = 2000
+    side_last: int = 4000
     side_products: int = 2**34
     direct: int = 1000
     direct_sparse: int = 500
@@ -174,12 +177,19 @@ class Shape:
         """Whether examples are longer than a quarter of their number."""
         return self.width > self.examples // 4
 
-    def is_small(self, portfolio: Portfolio) -> bool:
-        """Whether interior points can solve it: one of its sides has few unknowns."""
+    def is_small(self, portfolio: Portfolio, most: int | None = None) -> bool:
+        """Whether interior points can solve it: one of its sides has few unknowns.
+
+        Parameters
+        ----------
+        portfolio : Portfolio
+        most : int, default=portfolio.side_features
+            Unknowns of the side of features at most.
+        """
         products = self.rows * self.width**2
         if self.classes > 2:  # a row has features of two classes; one that shares a cap, of all
             products /= 2.0 * self.classes if self.hinge else self.classes**2
-        short = self.width <= min(self.rows, portfolio.side_features)
+        short = self.width <= min(self.rows, most or portfolio.side_features)
         return (short and products <= portfolio.side_products) or self.rows <= portfolio.side_rows
 
     def is_inside(self, portfolio: Portfolio) -> bool:

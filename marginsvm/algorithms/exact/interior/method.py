@@ -9,11 +9,12 @@ import numpy as np
 
 from marginsvm._cached import cached_property
 from marginsvm._typing import Array
-from marginsvm.algorithms.exact.candidates import hinge_candidates
+from marginsvm.algorithms.exact.candidates import candidates_of
 from marginsvm.algorithms.exact.interior.point import Point
 from marginsvm.algorithms.exact.interior.row_weights import RowWeights
 from marginsvm.algorithms.exact.interior.sides import Features, Gram, Side, WrittenOut
 from marginsvm.algorithms.exact.interior.statement import Statement
+from marginsvm.algorithms.exact.interior.turned import turned
 from marginsvm.algorithms.exact.method import Method, Turn, best_bounds
 from marginsvm.certify.candidate import Candidate
 from marginsvm.fit.interrupts import let_interrupts_through
@@ -33,9 +34,8 @@ _MOST = 100
 # Weight (per radius squared) beside which a norm is nothing, and one that is none; and corrections
 # of weights by it: the second one takes out the rounding of the first.
 _STIFF, _NONE, _CORRECTIONS = 1e20, 1e-60, 2
-# Last digits of the sum of all weights by which their vector may miss the predictor: errors of a
-# step, of systems whose conditions are as bad as the weights are different.
-_DIGITS = 1e3
+# Part of a cap by which weights may exceed it: all are divided by it where they prove a bound.
+_OVER = 1e-9
 # Weights up to this part of the largest are left out: first none is.
 _SHARES = 0.0, 1e-7
 # Complementarity beside the objective that is nothing; its square (in radii squared) for a game,
@@ -160,8 +160,8 @@ class Interior(Method):
         It does where weights are so large, as with a large C in large units, that the norm of the
         predictor is nothing beside their last digits.
         """
-        digits = _DIGITS * float(np.finfo(np.float64).eps * u.sum())
-        if self.statement.game or digits <= np.sqrt(2.0 * tol * self._objective):
+        missed = self.side.fall(self.point.x, self.point.u)
+        if self.statement.game or self.side.squared(missed) <= 2.0 * tol * self._objective:
             return u
         even = self._nearest(u, self.point.x)
         return u if even is None else even
@@ -173,15 +173,13 @@ class Interior(Method):
         proof = problem.combine(_balanced(rows, u / unit), precise=True)
         w = self.side.predictor(self.point.x, unit * proof)
         margins = rows.margins(problem.scores(w))
-        if problem.caps is not None:
-            if rows.n_classes > 2:  # the best intercepts would take longer than a step
-                margins = margins + self.statement.on_rows(self.side.of_free(self.point.x), rows)
-            else:
-                offsets = problem.caps.offsets(rows, margins)
-                margins = margins + rows.expand(offsets[:, None] - offsets)
-            return hinge_candidates(problem, w, margins, unit * proof)
-        if problem.slack is not None:  # the slack that the weights give
-            margins = margins + problem.slack * w.coef
+        if problem.caps is not None and rows.n_classes == 2:
+            offsets = problem.caps.offsets(rows, margins)
+            margins = margins + rows.expand(offsets[:, None] - offsets)
+        elif not self.statement.game:  # the best intercepts would take longer than a step
+            margins = margins + self.statement.on_rows(self.side.of_free(self.point.x), rows)
+        if has_curvature(problem) or problem.slack is None:
+            return candidates_of(problem, w, margins, unit * proof)
         separator = Candidate(w, min_margin=rows.min_margin(rows.group_min(margins)))
         return separator, Candidate(proof, proof.mass, precise=True)
 
@@ -218,15 +216,18 @@ class Interior(Method):
             except np.linalg.LinAlgError:
                 return None
             u = np.where(some, u - weights.times(move)[0], 0.0)
-            if not u[some].min() > 0.0:
+            over = statement.sums(u) > (1.0 + _OVER) * statement.caps
+            if not u[some].min() > 0.0 or over.any():
                 return None
         return u
 
 
 def _side_of(problem: KernelMatrixAdapter, statement: Statement) -> Side:
-    if not has_curvature(problem) or problem.zeros().image.size > problem.n_rows:
+    turn = turned(problem)
+    if turn is None:
         return Gram(problem, statement)
-    return WrittenOut.of(problem, statement) or Features(problem, statement)
+    other, axes = turn
+    return WrittenOut.of(other, statement, axes) or Features(other, statement, axes)
 
 
 def _begun(rows: Rows) -> Array:

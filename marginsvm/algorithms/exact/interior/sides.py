@@ -11,6 +11,7 @@ On the side of features, this is the matrix. On the side of rows, w is ``A'c``, 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -86,11 +87,20 @@ class Cholesky:
                 raise np.linalg.LinAlgError("not positive definite")
             lift = max(10.0 * lift, _LIFT * len(M))
 
-    def solve(self, r: Array) -> Array:
-        """The solution, refined."""
+    def solve(self, r: Array, times: Callable[[Array], Array] | None = None) -> Array:
+        """The solution, refined.
+
+        Parameters
+        ----------
+        r : ndarray
+        times : callable or None
+            A product that has more digits than the entries, which are sums of squares: it takes the
+            place of one with these where rounding has made the matrix indefinite.
+        """
+        times = times if times and self._corrections == _LIFTED else self._M.__matmul__
         x = dpotrs(self._factor, r, lower=0)[0]
         for _ in range(self._corrections):
-            x = x + dpotrs(self._factor, r - self._M @ x, lower=0)[0]
+            x = x + dpotrs(self._factor, r - times(x), lower=0)[0]
         return np.asarray(x)
 
 
@@ -100,6 +110,7 @@ class Features:
 
     problem: KernelMatrixAdapter
     statement: Statement
+    axes: Array | None = None
 
     @property
     def _shape(self) -> tuple[int, ...]:
@@ -107,7 +118,7 @@ class Features:
         return (*shape[:-1], shape[-1] + self.problem.rows.balanced)
 
     @property
-    def _ridge(self) -> Array:
+    def regular(self) -> Array:
         ridge = np.ones(self._shape)
         if self.problem.rows.balanced:
             ridge[..., -1] = 0.0
@@ -132,7 +143,7 @@ class Features:
         return np.append(image, [u.sum()] * int(statement.game))
 
     def begun(self, u: Array) -> Array:
-        return self._ridge * self.adjoint(u)
+        return self.regular * self.adjoint(u)
 
     def margins(self, x: Array) -> Array:
         image, b, level = self._parts(x)
@@ -146,7 +157,7 @@ class Features:
         return self.statement.flat(rows.moves(np.zeros(rows.score_shape) + b)) + level
 
     def fall(self, x: Array, u: Array) -> Array:
-        fall = self._ridge * x - self.adjoint(u)
+        fall = self.regular * x - self.adjoint(u)
         if self.statement.game:
             fall[-1] += 1.0
         return np.asarray(fall)
@@ -167,11 +178,11 @@ class Features:
         if statement.game:
             column = self.adjoint(weights.own)
             H = np.block([[H, column[:-1, None]], [column]])
-        H.flat[:: len(H) + 1] += self._ridge
+        H.flat[:: len(H) + 1] += self.regular
         return FeatureSystem(self, weights, Cholesky(H))
 
     def predictor(self, x: Array, proof: Vector) -> Vector:
-        return Vector(self._parts(x)[0], proof.coef)
+        return _on_axes(self._parts(x)[0], self.axes, proof)
 
 
 @dataclass(frozen=True)
@@ -183,8 +194,12 @@ class FeatureSystem:
     matrix: Cholesky
 
     def direction(self, g: Array, fall: Array) -> tuple[Array, Array]:
-        dx = self.matrix.solve(self.side.adjoint(self.weights.times(g)[0]) - fall)
+        dx = self.matrix.solve(self.side.adjoint(self.weights.times(g)[0]) - fall, self._times)
         return dx, self.side.margins(dx)
+
+    def _times(self, x: Array) -> Array:
+        u = self.weights.times(self.side.margins(x))[0]
+        return np.asarray(self.side.regular * x + self.side.adjoint(u))
 
 
 @dataclass(frozen=True)
@@ -194,10 +209,13 @@ class WrittenOut:
     problem: KernelMatrixAdapter
     statement: Statement
     E: Array
-    ridge: Array
+    regular: Array
+    axes: Array | None = None
 
     @classmethod
-    def of(cls, problem: KernelMatrixAdapter, statement: Statement) -> WrittenOut | None:
+    def of(
+        cls, problem: KernelMatrixAdapter, statement: Statement, axes: Array | None = None
+    ) -> WrittenOut | None:
         """None: the rows are too many or too long, have no features, or share caps."""
         features, row_ids = written_out(problem), statement.row_ids
         if features is None or statement.shared or len(row_ids) * problem.width > _CACHE:
@@ -205,29 +223,29 @@ class WrittenOut:
         A = features.points(row_ids)
         F = _of_free(problem, statement)
         ridge = np.append(np.ones(A.shape[1]), np.zeros(F.shape[1]))
-        return cls(problem, statement, np.column_stack([A, F]), ridge)
+        return cls(problem, statement, np.column_stack([A, F]), ridge, axes)
 
     def begun(self, u: Array) -> Array:
-        return self.ridge * (u @ self.E)
+        return self.regular * (u @ self.E)
 
     def margins(self, x: Array) -> Array:
         return np.asarray(self.E @ x)
 
     def of_free(self, x: Array) -> Array:
-        return self.margins((1.0 - self.ridge) * x)
+        return self.margins((1.0 - self.regular) * x)
 
     def fall(self, x: Array, u: Array) -> Array:
-        fall = self.ridge * x - u @ self.E
+        fall = self.regular * x - u @ self.E
         fall[-1] += float(self.statement.game)
         return np.asarray(fall)
 
     def squared(self, x: Array) -> float:
-        return float(np.vdot(self.ridge * x, x))
+        return float(np.vdot(self.regular * x, x))
 
     def factored(self, weights: RowWeights) -> FeatureSystem:
         R = self.E * np.sqrt(weights.own)[:, None]
         H = R.T @ R
-        H.flat[:: len(H) + 1] += self.ridge
+        H.flat[:: len(H) + 1] += self.regular
         return FeatureSystem(self, weights, Cholesky(H))
 
     def adjoint(self, u: Array) -> Array:
@@ -235,8 +253,13 @@ class WrittenOut:
         return np.asarray(u @ self.E)
 
     def predictor(self, x: Array, proof: Vector) -> Vector:
-        image = x[: np.count_nonzero(self.ridge)].reshape(proof.image.shape)
-        return Vector(image, proof.coef)
+        image = x[: np.count_nonzero(self.regular)]
+        return _on_axes(image.reshape(*proof.image.shape[:-1], -1), self.axes, proof)
+
+
+def _on_axes(image: Array, axes: Array | None, proof: Vector) -> Vector:
+    """The predictor in the coordinates of the examples, with the coefficients of a proof."""
+    return Vector(image if axes is None else image @ axes.T, proof.coef)
 
 
 def _of_free(problem: KernelMatrixAdapter, statement: Statement) -> Array:
