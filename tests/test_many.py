@@ -67,6 +67,46 @@ def test_each_is_what_a_single_fit_is(layout, estimator):
         assert set(vars(single)) == set(vars(one))
 
 
+def hostile_problems():
+    """Name, examples of two problems, and the labels of both."""
+    rng, y = np.random.default_rng(3), np.arange(30) % 2
+    X = rng.standard_normal((2, 30, 40))
+    X[:, y == 1, :3] += 2.0
+    constant, contradicted = X.copy(), X.copy()
+    constant[:, :, 5:], contradicted[:, 1] = 7.0, X[:, 0]
+    yield "far", X + 1e6, y
+    yield "in small units", 1e-8 * X, y
+    yield "in large units", 1e12 * X, y
+    yield "each feature in its own unit", X * 10.0 ** rng.integers(-8, 12, 40), y
+    yield "one example of a class", X, np.arange(30) == 3
+    yield "constant features", constant, y
+    yield "duplicates", X[:, np.r_[0:16, 0:14]], y
+    yield "a contradiction", contradicted, y
+    yield "one feature", X[:, :, :1], y
+    yield "two examples", X[:, :2], y[:2]
+    yield "zeros", 0.0 * X, y
+
+
+HOSTILE = {name: rest for name, *rest in hostile_problems()}
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("estimator", [HARD, SQUARED, HINGE], ids=["hard", "squared", "hinge"])
+@pytest.mark.parametrize("case", HOSTILE)
+def test_hostile_problems_contradict_no_single_fit(case, estimator):
+    X, y = HOSTILE[case]
+    fits = fit_many(estimator, X, y)
+    for i, x in enumerate(X):
+        one, single = fits[i], clone(estimator).fit(x, y)
+        assert one.status_ == single.status_
+        assert one.status_ == "certified" or i in fits.single
+        assert one.margin_ <= single.margin_bound_
+        assert single.margin_ <= one.margin_bound_
+        assert {one.separable_, single.separable_} != {True, False}
+        check = check_certificate(one, x, y)
+        assert check, check.reason
+
+
 @pytest.mark.parametrize("estimator", [HARD, SQUARED])
 def test_solutions_are_those_of_single_fits_to_nine_digits(estimator):
     X, y = examples()
@@ -160,6 +200,10 @@ def test_processes_and_threads_give_the_same():
         ({"estimator": MaxMarginClassifier(stopping="separation")}, "stopping='gap'"),
         ({"estimator": MaxMarginClassifier(C=-1.0)}, "'C' parameter"),
         ({"X": np.full((2, 24, 3), np.nan)}, "NaN"),
+        (
+            {"X": np.stack([examples()[0] * unit for unit in (1.0, 1e60)]), "estimator": HINGE},
+            "problem 1: C and sample weights",
+        ),
     ],
 )
 def test_errors_say_what_to_do(change, message):

@@ -1,9 +1,13 @@
 """Both bounds of a stack of fits, with rounding allowed for, so that they hold as printed.
 
-They are those of :mod:`marginsvm.certify.bounds` and :mod:`marginsvm.certify.caps`, written for
-many problems of two classes at once, and from inner products alone: in the user's units, of the
-numbers that are published. Every sum, whatever its order, of ``t`` terms is off by at most ``t``
-roundings of the sum of their absolute values.
+They prove what :mod:`marginsvm.certify.bounds` and :mod:`marginsvm.certify.caps` prove of one
+problem, for many problems of two classes at once. Those measure a problem in its radius, ask it for
+passes over its examples, allow for the rounding of its geometry, and take other sums in extended
+precision where that is not enough. Here are only inner products, in the user's units, of the
+numbers that are published, and one allowance: every sum, whatever its order, of ``t`` terms is off
+by at most ``t`` roundings of the sum of their absolute values. So the two share constants and
+formulas of a line, and no function: with an axis of problems in front, each number of a single fit
+would be an array, and what only one of the two has would be most of it.
 """
 
 from __future__ import annotations

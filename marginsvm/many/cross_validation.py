@@ -7,12 +7,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from sklearn.base import clone
 
 from marginsvm._typing import Array
 from marginsvm.algorithms.max_margin import MaxMarginClassifier
 from marginsvm.many.batches import fitted_in_batches, in_processes, warn_of_others
-from marginsvm.many.fit_many import check_finite, check_many
+from marginsvm.many.fit_many import check_finite, check_many, fitted_alone
 from marginsvm.many.labels import Labels
 from marginsvm.many.problems import Problems
 from marginsvm.many.solving import fitted_together
@@ -207,7 +206,7 @@ def _score_alone(
     of_train, of_test = X[train], X[test]
     if problems.precomputed:
         of_train, of_test = of_train[:, train], of_test[:, train]
-    one = clone(estimator).set_params(verbose=False).fit(of_train, y[train])
+    one = fitted_alone(estimator, of_train, y[train], i)
     scores.accuracy[i, fold] = np.mean(one.predict(of_test) == y[test])
     scores.margin[i, fold], scores.margin_bound[i, fold] = one.margin_, one.margin_bound_
     scores.status[i, fold] = one.status_

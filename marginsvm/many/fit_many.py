@@ -138,8 +138,15 @@ def _fit(estimator: Any, problems: Problems, fits: ManyFits, ids: Array) -> None
         share = np.where(q > 0.0, m / np.where(q > 0.0, q, 1.0), np.inf).min(axis=1)
         fits.nu[ids] = share / m.sum(axis=1)
     for i in ids[~certified]:
-        single = clone(estimator).set_params(verbose=False)
-        put_single(fits, i, single.fit(problems.examples(i), problems.labels(i)))
+        put_single(fits, i, fitted_alone(estimator, problems.examples(i), problems.labels(i), i))
+
+
+def fitted_alone(estimator: Any, X: Array, y: Array, i: int) -> Any:
+    """A single fit to problem i, which an error names."""
+    try:
+        return clone(estimator).set_params(verbose=False).fit(X, y)
+    except ValueError as error:
+        raise ValueError(f"problem {i}: {error}") from error
 
 
 def check_finite(problems: Problems, stack: Stack, ids: Array) -> None:
