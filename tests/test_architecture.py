@@ -25,6 +25,7 @@ ROOMS = [
         "many",
         "proof_files",
         "auditing",
+        "testing",
     ],
     ["algorithms"],
     ["dual_state"],

@@ -20,6 +20,7 @@ from sklearn.base import BaseEstimator
 import marginsvm
 from marginsvm import kernels, responses, sources
 from marginsvm.fit import progress
+from marginsvm.testing import check_algorithm
 
 try:
     from marginsvm import dask
@@ -104,6 +105,7 @@ PUBLIC |= {
         responses.OnePassResponse,
         responses.Response,
         responses.Weights,
+        check_algorithm,
     )
 }
 HOOKS = {"setup", "teardown", "on_fit_task_begin", "on_fit_task_end"}  # called by scikit-learn

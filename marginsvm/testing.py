@@ -1,0 +1,239 @@
+"""A battery for algorithms of your own: ``check_algorithm(MyEstimator)``."""
+
+from __future__ import annotations
+
+import inspect
+import pickle
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.base import clone
+from sklearn.datasets import load_iris
+from sklearn.exceptions import ConvergenceWarning
+
+from marginsvm._typing import Array
+from marginsvm.algorithms.max_margin import MaxMarginClassifier
+from marginsvm.certify.checker.check import check_certificate
+from marginsvm.kernel_matrix import LinearAdapter, make_rows
+
+# As shares of the bounds: what two orders of the same sums may differ by after 30 rounds.
+_ROUNDED = 1e-6
+_ROUNDS = 30  # of fits that are asked for bounds, and not for an end
+
+Check = Callable[[type], None]
+_CHECKS: dict[str, Check] = {}
+
+
+def check_algorithm(estimator: type) -> tuple[str, ...]:
+    """Try an estimator of your own on what the estimators of this package must do.
+
+    The battery is about algorithms; run scikit-learn's ``check_estimator`` as well, which is about
+    the interface. It takes some seconds, and needs no test framework.
+
+    Parameters
+    ----------
+    estimator : type
+        A subclass of :class:`~marginsvm.DualStateMixin`, whose parameters all have defaults. Only
+        parameters that its constructor has are set (``C``, ``kernel``, ``random_state``, ...).
+
+    Returns
+    -------
+    tuple of str
+        What was tried, in words: all of it held.
+
+    Raises
+    ------
+    AssertionError
+        With a line for each check that failed: what did not hold, and on which data.
+
+    Notes
+    -----
+    *Bounds*: on classes that can be separated, that overlap, that contradict each other, in
+    units from 1e-8 to 1e8, with two and three classes, soft margins and no intercept, both bounds
+    hold beside those of :class:`~marginsvm.MaxMarginClassifier`, in the history too, and
+    :func:`~marginsvm.check_certificate` confirms them. *Forms*: dense and CSR examples, a linear
+    and a precomputed kernel, give the same bounds, and so do examples in another order (unless the
+    algorithm visits them in order, or draws). *States are values*: a step leaves the state that
+    it is given as it was. *Continued fits*: a warm start gives bit for bit what a longer fit gives,
+    also after a pickle. *It learns*: with its default parameters it separates classes that are
+    far apart.
+
+    References
+    ----------
+    Ji, Srebro and Telgarsky (2021), eq. (1.2), is the duality of the bounds; Gordan's theorem that
+    of the overlap.
+
+    Examples
+    --------
+    >>> from marginsvm import SmoothedKernelPerceptron
+    >>> from marginsvm.testing import check_algorithm
+    >>> for held in check_algorithm(SmoothedKernelPerceptron):
+    ...     print(held)
+    bounds hold
+    the same examples in other forms give the same bounds
+    examples in another order give the same bounds
+    a step leaves its state unchanged
+    a continued fit is that of one go
+    classes that are far apart are separated
+    """
+    failed = []
+    for name, check in _CHECKS.items():
+        try:
+            check(estimator)
+        except Exception as error:  # an error of theirs is a line of the report, like any other
+            failed.append(f"{name}: {type(error).__name__}: {error}")
+    assert not failed, f"{estimator.__name__}\n" + "\n".join(failed)
+    return tuple(_CHECKS)
+
+
+def _checked(name: str) -> Callable[[Check], Check]:
+    """Enter a check into the battery by the sentence that it shows."""
+
+    def enter(check: Check) -> Check:
+        _CHECKS[name] = check
+        return check
+
+    return enter
+
+
+def _make(estimator: type, **wanted: Any) -> Any:
+    """An instance with those of the wanted parameters that the class has; draws repeat."""
+    known = inspect.signature(estimator).parameters
+    wanted = {"random_state": 0, **wanted}
+    return estimator(**{name: value for name, value in wanted.items() if name in known})
+
+
+def _fit(clf: Any, X: Any, y: Array) -> Any:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        return clf.fit(X, y)
+
+
+def _apart(k: int = 2) -> tuple[Array, Array]:
+    """60 examples of k classes that can be separated, some features of which are 0."""
+    rng = np.random.default_rng(k)
+    y = np.arange(60) % k
+    X = 0.7 * rng.uniform(-1, 1, (60, 5)) + 2.0 * np.eye(k, 5)[y]
+    X[np.abs(X) < 0.2] = 0.0
+    return X, y
+
+
+def _data() -> dict[str, tuple[Array, Array]]:
+    """Problems for bounds, by what they are."""
+    X, y = load_iris(return_X_y=True)
+    noise = np.random.default_rng(0).standard_normal((40, 3))
+    twice = np.array([[0.0, 1.0], [0.0, 1.0], [3.0, 4.0], [-3.0, 1.0]])
+    return {
+        "two irises that can be separated": (X[:100], y[:100]),
+        "two irises that overlap": (X[50:], y[50:]),
+        "three irises": (X, y),
+        "three classes apart": _apart(3),
+        "noise": (noise, np.arange(40) % 2),
+        "noise in units of 1e-8": (1e-8 * noise, np.arange(40) % 2),
+        "classes apart in units of 1e8": (1e8 * _apart()[0], _apart()[1]),
+        "far from the origin": (_apart()[0] + 1e3, _apart()[1]),
+        "an example of two classes": (twice, np.array([0, 1, 0, 1])),
+        "one feature": (np.array([[0.0], [1.0], [3.0], [4.0]]), np.array([0, 0, 1, 1])),
+    }
+
+
+def _has_reference(clf: Any) -> bool:
+    """Whether MaxMarginClassifier solves the same problem: not with other norms or rows."""
+    penalised = getattr(clf, "intercept_scaling", None) is not None and clf.fit_intercept
+    return clf.certificate_.of == "X" and not penalised and getattr(clf, "p", 2) == 2
+
+
+@_checked("bounds hold")
+def _bounds(estimator: type) -> None:
+    for what, (X, y) in _data().items():
+        largest = np.abs(X).max() ** 2
+        for C, intercept in ((np.inf, True), (np.inf, False), (1.0 / largest, True)):
+            clf = _make(estimator, C=C, fit_intercept=intercept, max_iter=_ROUNDS)
+            where = f"{what}, C={C:.3g}, fit_intercept={intercept}"
+            _fit(clf, X, y)
+            confirmed = check_certificate(clf, X, y)
+            assert confirmed, f"{where}: {confirmed.reason}"
+            assert np.isfinite(clf.decision_function(X)).all(), f"{where}: no finite decisions"
+            if np.isinf(C) == np.isinf(getattr(clf, "C", np.inf)) and _has_reference(clf):
+                _beside_the_best(clf, X, y, where)
+
+
+def _beside_the_best(clf: Any, X: Array, y: Array, where: str) -> None:
+    C = getattr(clf, "C", np.inf)
+    best = _fit(MaxMarginClassifier(C=C, fit_intercept=clf.fit_intercept), X, y)
+    spare = _ROUNDED * clf.certificate_.radius
+    margins, bounds = clf.history_["margin"], clf.history_["margin_bound"]
+    assert np.all(margins <= best.margin_bound_ + spare), f"{where}: a margin above the best"
+    assert np.all(bounds >= best.margin_ - spare), f"{where}: a bound below the best margin"
+    assert clf.separable_ is not True or best.separable_ is not False, f"{where}: separable_"
+
+
+def _same(clf: Any, other: Any, what: str) -> None:
+    """Whether two fits have the same bounds, up to rounding."""
+    spare = _ROUNDED * abs(clf.margin_bound_)
+    for name in ("margin_", "margin_bound_"):
+        one, two = getattr(clf, name), getattr(other, name)
+        assert abs(one - two) <= spare, f"{what}: {name} is {two}, not {one}"
+
+
+@_checked("the same examples in other forms give the same bounds")
+def _forms(estimator: type) -> None:
+    X, y = _apart()
+    for C in (np.inf, 1.0):
+        clf = _make(estimator, C=C, max_iter=_ROUNDS, tol=1e-9)
+        _fit(clf, X, y)
+        _same(clf, _fit(clone(clf), np.asfortranarray(X), y), f"columns in memory, C={C}")
+        _same(clf, _fit(clone(clf), sp.csr_array(X), y), f"CSR, C={C}")
+        if "kernel" in clf.get_params() and clf.certificate_.of == "X":
+            kernel = clone(clf).set_params(kernel="precomputed")
+            _same(clf, _fit(kernel, X @ X.T, y), f"a kernel matrix, C={C}")
+
+
+@_checked("examples in another order give the same bounds")
+def _order(estimator: type) -> None:
+    clf = _make(estimator, max_iter=_ROUNDS, tol=1e-9)
+    if "random_state" in clf.get_params() or clf._algorithm().requires.in_order:
+        return
+    X, y = _apart(3)
+    order = np.random.default_rng(0).permutation(len(y))
+    _same(_fit(clf, X, y), _fit(clone(clf), X[order], y[order]), "another order")
+
+
+@_checked("a step leaves its state unchanged")
+def _values(estimator: type) -> None:
+    X, y = _apart()
+    problem = LinearAdapter(X, make_rows(y, 2, balanced=False))
+    algorithm = _make(estimator, fit_intercept=False)._algorithm()
+    state = algorithm.start(problem)
+    for t in range(3):
+        before = pickle.dumps(state)
+        following = algorithm.step(problem, state)
+        assert pickle.dumps(state) == before, f"step {t + 1} wrote into the state that it was given"
+        again = pickle.dumps(algorithm.step(problem, state))
+        assert again == pickle.dumps(following), f"step {t + 1} repeated gives another state"
+        state = following
+
+
+@_checked("a continued fit is that of one go")
+def _continued(estimator: type) -> None:
+    X, y = load_iris(return_X_y=True)
+    X, y = X[50:], y[50:]
+    whole = _fit(_make(estimator, C=1.0, max_iter=12, tol=0.0), X, y)
+    part = _fit(_make(estimator, C=1.0, max_iter=5, tol=0.0, warm_start=True), X, y)
+    part = pickle.loads(pickle.dumps(part))
+    _fit(part.set_params(max_iter=12), X, y)
+    assert part.n_iter_ == whole.n_iter_, f"{part.n_iter_} rounds, not {whole.n_iter_}"
+    assert part.margin_ == whole.margin_, f"margin_ is {part.margin_}, not {whole.margin_}"
+    assert part.margin_bound_ == whole.margin_bound_, "margin_bound_ is another one"
+
+
+@_checked("classes that are far apart are separated")
+def _learns(estimator: type) -> None:
+    for k in (2, 3):
+        X, y = _apart(k)
+        clf = _fit(_make(estimator), X, y)
+        assert clf.separable_ is True, f"{k} classes: separable_ is {clf.separable_}"
+        assert clf.score(X, y) == 1.0, f"{k} classes: training errors"
