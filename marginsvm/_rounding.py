@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from functools import reduce
-from typing import Any
 
 import numpy as np
 
@@ -30,10 +29,10 @@ Extended = np.longdouble
 # Largest number of terms that are summed in extended precision, which takes some milliseconds.
 SMALL = 2**17
 # Terms in a chain of the sums from which bounds are computed, and of sums that need fewer digits.
-_CHAIN, LONG = 256, 1024
+CHAIN, LONG = 256, 1024
 
 
-def chained(n: int, chain: int = _CHAIN) -> float:
+def chained(n: int, chain: int = CHAIN) -> float:
     """Relative error of ``product`` over n terms, and of adding blocks of such products."""
     return 1.01 * UNIT * (min(n, chain) + 2 * (n // chain) + 8)
 
@@ -43,19 +42,19 @@ def extended(n: int) -> float:
     return 0.51 * float(np.finfo(Extended).eps) * (n + 8)
 
 
-def product(A: Array, B: Array, chain: int = _CHAIN) -> Array:
-    """``A @ B`` in short chains; nearly as fast. Stand-ins for a matrix sum up in their own way."""
+def product(A: Array, B: Array, chain: int = CHAIN) -> Array:
+    """``A @ B`` in short chains; nearly as fast."""
     n = A.shape[-1]
-    if n <= chain or not is_dense(A):
+    if n <= chain:
         return times(A, B)
     return summed(times(A[..., i : i + chain], B[i : i + chain]) for i in range(0, n, chain))
 
 
-def times(A: Any, B: Any) -> Any:
+def times(A: Array, B: Array) -> Array:
     """``A @ B``, during which other threads run: matmul keeps them waiting, where it gives
     up to 500 numbers (NumPy 2.4).
     """
-    return np.dot(A, B) if is_dense(A) and is_dense(B) else A @ B
+    return np.dot(A, B)
 
 
 def inner(A: Array, B: Array) -> float:
@@ -63,11 +62,6 @@ def inner(A: Array, B: Array) -> float:
     if A.flags.f_contiguous and B.flags.f_contiguous:
         A, B = A.T, B.T
     return float(np.vdot(A, B))
-
-
-def is_dense(X: Any) -> bool:
-    """Whether a matrix holds its numbers in one array: it is not sparse, nor a stand-in for one."""
-    return isinstance(X, np.ndarray)
 
 
 def summed(parts: Iterable[Array]) -> Array:

@@ -158,6 +158,58 @@ def test_the_loop_knows_nothing_of_scikit_learn():
         assert "sklearn" not in {name.split(".")[0] for name in names}, module
 
 
+# Questions about what a matrix is that are left where examples of a fit are, and what they are for.
+QUESTIONS = {
+    "rows": 0,
+    "data": 7,  # the place where blocks are made; what files and memory maps hold
+    "kernel_matrix": 6,  # how a kernel's examples are kept; which compiled loop; weights or one
+    "estimator": 13,  # what users pass, and what they get
+    "fit": 0,
+    "algorithms": 0,
+}
+KINDS = {"ndarray", "memmap", "csr_array", "csr_matrix", "sparray", "spmatrix"}
+OF_SOME = ("toarray", "tocsr", "shape", "flags", "X", "scale", "csr", "dense")
+
+
+def asks_for_a_kind(node):
+    """Whether a call asks what kind of matrix, block or store something is.
+
+    It is issparse; isinstance of a type of NumPy's or SciPy's matrices, of a block or of a store;
+    or hasattr, or getattr with a default, of what only some kinds of matrix have.
+    """
+    name = getattr(node.func, "attr", getattr(node.func, "id", ""))
+    if name == "isinstance":
+        return bool(
+            KINDS & {getattr(n, "attr", getattr(n, "id", "")) for n in ast.walk(node.args[1])}
+        )
+    if name == "hasattr" or (name == "getattr" and len(node.args) == 3):
+        return getattr(node.args[1], "value", "") in (
+            "toarray",
+            "tocsr",
+            "shape",
+            "flags",
+            "X",
+            "csr",
+        )
+    return name == "issparse"
+
+
+def test_what_a_matrix_is_is_asked_in_few_places():
+    from marginsvm.data.block import Block
+    from marginsvm.data.memory import Store
+
+    def below(cls):
+        return {cls.__name__}.union(*map(below, cls.__subclasses__()))
+
+    KINDS.update(below(Block) | below(Store))
+    found = {}
+    for part in QUESTIONS:
+        trees = [ast.parse(path.read_text()) for path in (ROOT / part).rglob("*.py")]
+        calls = [node for tree in trees for node in ast.walk(tree) if isinstance(node, ast.Call)]
+        found[part] = sum(map(asks_for_a_kind, calls))
+    assert found == QUESTIONS
+
+
 def test_files_stay_small():
     """At most 300 lines that are not empty."""
     sizes = {

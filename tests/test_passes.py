@@ -8,9 +8,11 @@ import scipy.sparse as sp
 from helpers.examples import CUTS, FORMS, cut, examples, plain, rtol_of
 from helpers.pairwise import pairwise
 
+from marginsvm.data import block as blocks_of
 from marginsvm.data import measures, passes
-from marginsvm.data.normalized import NormalizedRows
-from marginsvm.data.passes import Centre
+from marginsvm.data.block import Centre
+from marginsvm.data.csr import as_block
+from marginsvm.data.normalized import Normalized
 from marginsvm.rows import LpNorm, make_rows
 
 NOT_DIVIDED = [form for form in FORMS if "normalized" not in form]
@@ -25,8 +27,8 @@ each_kind = pairwise(form=list(FORMS), where=CENTRES, memory=MEMORY, indirect=["
 def memory(request, monkeypatch):
     """With so little memory for what is written out, a block is taken apart once more."""
     if request.param == "pieces":
-        monkeypatch.setattr(passes, "_WIDENED_BYTES", 100)
-        monkeypatch.setattr(passes, "WRITTEN_OUT", 20)
+        monkeypatch.setattr(blocks_of, "_WIDENED_BYTES", 100)
+        monkeypatch.setattr(blocks_of, "WRITTEN_OUT", 20)
 
 
 def centre_of(where, width, rng):
@@ -37,7 +39,7 @@ def centre_of(where, width, rng):
 
 def about(X, centre, *, dense_only=True):
     """The plain examples, about the mean where the pass takes that first."""
-    first = centre.far and (isinstance(X, np.ndarray) or not dense_only)
+    first = centre.far and (as_block(X).takes_a_mean or not dense_only)
     return plain(X) - (centre.mean if first else 0.0)
 
 
@@ -153,7 +155,7 @@ def test_scores(of, shape, precise, memory, rng):
         precise=precise,
         on_block=None,
     )
-    late = not (precise and centre.far and isinstance(X, np.ndarray))
+    late = not (precise and centre.first(as_block(X)) is not None)
     expected = (plain(X) if late else plain(X) - centre.mean) @ W.T - shift * late
     rtol = 1e-12 if precise else rtol_of(X)
     np.testing.assert_allclose(F, expected, rtol=rtol, atol=100 * rtol)
@@ -224,7 +226,7 @@ def test_written_out(form, where, rng):
     given = X[:20]
     expected = plain(given) - (0.0 if centre.mean is None else centre.mean)
     taken = given.copy() if isinstance(given, np.ndarray) else given  # it may be written into
-    written = centre.written_out(taken)
+    written = as_block(taken).written_out(centre.mean)
     assert type(written) is np.ndarray
     assert written.dtype == np.float64
     np.testing.assert_allclose(written, expected, rtol=1e-15)
@@ -250,6 +252,6 @@ def test_no_pass_changes_the_examples(form, rng):
     passes.columns(rows, blocks, np.ones((2, X.shape[1])), centre)
     passes.second_moments(rows, blocks, np.ones(60), centre)
     passes.scores(rows, blocks, np.ones(X.shape[1]), 0.0, centre, True, None)
-    if not isinstance(X, NormalizedRows):
+    if not isinstance(X, Normalized):
         measures.spread(rows, blocks, centre)
     np.testing.assert_array_equal(plain(X), before)

@@ -2,19 +2,20 @@
 
 import numpy as np
 import pytest
-from helpers.examples import FORMS, examples, rtol_of
+from helpers.examples import GIVEN, examples, rtol_of
 from helpers.pairwise import pairwise
 from numpy.testing import assert_allclose, assert_array_equal
 from threadpoolctl import threadpool_limits
 
 from marginsvm import MomentumMarginClassifier, check_certificate
 from marginsvm.data import memory
+from marginsvm.data.csr import as_block
 from marginsvm.data.memory import parts_to_scan
 from marginsvm.kernel_matrix import LinearAdapter, make_rows
 from marginsvm.kernel_matrix.responses import logistic, softmax
 from marginsvm.kernel_matrix.responses.response import optional
 
-each_form = pytest.mark.parametrize("form", FORMS)
+each_form = pytest.mark.parametrize("form", GIVEN)
 
 
 @pytest.fixture
@@ -34,7 +35,7 @@ def respond(monkeypatch, least, X, y, mu=0.5, steep=20.0, **params):
     return problem.respond(w * steep, mu)
 
 
-@pairwise(form=list(FORMS), balanced=[True, False], weighted=[True, False], C=[np.inf, 0.7])
+@pairwise(form=list(GIVEN), balanced=[True, False], weighted=[True, False], C=[np.inf, 0.7])
 def test_a_scan_is_two_products(form, balanced, weighted, C, rng, monkeypatch):
     X, y = examples(rng, form, n=1500, d=7), np.append([0, 1], rng.integers(0, 2, 1498))
     weights = rng.random(1500) + 0.1 if weighted else None
@@ -85,14 +86,16 @@ def test_fits_by_scans_are_certified_and_resume_bit_for_bit(form, rng, scanned):
 
 def test_parts_follow_from_the_shape(monkeypatch):
     monkeypatch.setattr(memory, "_SCANNED_BYTES", 1000)
-    assert parts_to_scan(np.zeros((10, 5))) == []  # so little that no loop is compiled for it
-    assert parts_to_scan(np.zeros((400, 10))[::2, ::2]) == []  # not side by side
+    few = as_block(np.zeros((10, 5)))
+    assert parts_to_scan(few) == []  # so little that no loop is compiled for it
+    assert parts_to_scan(as_block(np.zeros((400, 10))[::2, ::2])) == []  # not side by side
     assert parts_to_scan(None) == []
-    parts = parts_to_scan(np.zeros((4000, 10)))
+    parts = parts_to_scan(as_block(np.zeros((4000, 10))))
     assert [parts[0].start, parts[-1].stop] == [0, 4000]
     assert len(parts) == 8
-    assert len(parts_to_scan(np.zeros((100, 1000)))) == 3  # each has sums over all features
-    assert len(parts_to_scan(np.zeros((3, 1000)))) == 1
+    wide = as_block(np.zeros((100, 1000)))
+    assert len(parts_to_scan(wide)) == 3  # each has sums over all features
+    assert len(parts_to_scan(as_block(np.zeros((3, 1000))))) == 1
 
 
 def test_softmax_is_a_response_that_scans():

@@ -8,15 +8,16 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from helpers.cluster import FakeClient
-from helpers.examples import CUTS, FORMS, cut, examples, plain, rtol_of
+from helpers.examples import CUTS, FORMS, GIVEN, cut, examples, plain, rtol_of
 from helpers.oracle import normalized_rows
 from helpers.pairwise import pairwise
 
 from marginsvm.data import memory, messages, passes, stream
+from marginsvm.data.block import Centre
 from marginsvm.data.cluster import Chunk, RemoteStore
-from marginsvm.data.memory import MemoryStore, as_store, chunks
-from marginsvm.data.normalized import Division, NormalizedRows
-from marginsvm.data.passes import Centre
+from marginsvm.data.csr import as_block
+from marginsvm.data.memory import as_store, chunks
+from marginsvm.data.normalized import Division, Normalized
 from marginsvm.data.stream import SmallestMargins, StreamStore, ahead
 from marginsvm.rows import make_rows
 
@@ -40,7 +41,7 @@ class Reader:
 
 
 def in_memory(X, sizes, weights=None):
-    return MemoryStore(X)
+    return as_store(X)
 
 
 def streamed(X, sizes, weights=None):
@@ -120,7 +121,7 @@ def test_take_gives_examples_in_the_order_asked_for(place, form, sizes, rng):
     for index in ([3], [59, 0, 31], [7, 7, 8, 7], rng.permutation(60).tolist()):
         taken = store.take(np.array(index))
         np.testing.assert_array_equal(plain(taken), plain(X)[index])
-        assert sp.issparse(taken) == sp.issparse(X)
+        assert (taken.csr is not None) == sp.issparse(X)
         assert taken.dtype == X.dtype
 
 
@@ -148,7 +149,7 @@ def test_stores_say_what_they_hold(place, form, rng):
     X = examples(rng, form)
     store = place(X, CUTS["uneven"])
     assert (store.shape, store.dtype, store.sparse) == (X.shape, X.dtype, sp.issparse(X))
-    assert (store.whole is X) == (place is in_memory)
+    assert (store.whole is not None) == (place is in_memory)
     assert store.remote == (place is on_a_cluster)
     assert (store.block_callback() is None) == (place is not streamed)
     assert as_store(store) is store
@@ -172,39 +173,40 @@ def divide_by_zero(rows, blocks):
 @pytest.mark.parametrize("most", [100, 1000, 2**22])
 def test_chunks_are_consecutive_and_stay_in_cache(form, most, rng, monkeypatch):
     monkeypatch.setattr(memory, "_BLOCK_BYTES", most)
-    X = examples(rng, form)
+    X = as_block(examples(rng, form))
     lists = chunks(X, start=7)
     blocks = [block for some in lists for block in some]
     assert len(lists) <= memory._MAX_CHUNKS
     assert all(lists)
     assert [block.start for block, _ in blocks] == [7, *(block.stop for block, _ in blocks[:-1])]
     assert blocks[-1][0].stop == 67
-    sparse = sp.issparse(getattr(X, "X", X))
+    sparse = X.undivided.csr is not None
     for block, part in blocks:
         np.testing.assert_array_equal(plain(part), plain(X)[block.start - 7 : block.stop - 7])
         row = X.shape[1] * X.dtype.itemsize
         assert sparse or len(part) == 1 or len(part) * row <= most
     assert len(blocks) == 1 if sparse or most == 2**22 else len(blocks) > 1
-    assert MemoryStore(X).one_pass == (len(blocks) > 1)
+    assert as_store(X).one_pass == (len(blocks) > 1)
 
 
 def test_no_examples_are_no_blocks():
-    assert chunks(np.empty((0, 3))) == []
+    assert chunks(as_block(np.empty((0, 3)))) == []
 
 
 @in_pieces_too
-@each_form
+@pytest.mark.parametrize("form", [form for form in GIVEN if "normalized" not in form])
 def test_memory_is_never_copied(form, pieces, rng):
     X = examples(rng, form)
     data = X.data if sp.issparse(X) else X
 
     def shares(rows, blocks):
-        return all(np.shares_memory(x.data if sp.issparse(x) else x, data) for _, x in blocks)
+        matrices = [x.matrix for _, x in blocks]
+        return all(np.shares_memory(x.data if sp.issparse(x) else x, data) for x in matrices)
 
-    assert all(MemoryStore(X).map(shares, rows_of()))
-    divided = MemoryStore(X).divided(1.0)
-    assert divided.whole.X is X
-    assert as_store(X).whole is X
+    store = as_store(X)
+    assert all(store.map(shares, rows_of()))
+    assert store.divided(1.0).whole.undivided.matrix is X
+    assert store.whole.matrix is X
 
 
 # A stream.
@@ -255,7 +257,7 @@ def test_the_worst_of_a_pass_are_at_hand(pieces, rng, monkeypatch):
     smallest = rows.margins(F).min(axis=1)
     order = np.argsort(smallest)
     index = np.concatenate([order[CODES[order] == c][:4] for c in range(3)])
-    np.testing.assert_array_equal(store.take(index), X[index])
+    np.testing.assert_array_equal(plain(store.take(index)), X[index])
     assert store._read.passes == 1
     store.block_callback()  # another pass begins: what it has not seen is not at hand
     store.take(np.setdiff1d(np.arange(60), index))
@@ -267,7 +269,7 @@ def test_a_stream_divided_forgets_the_examples_as_they_were(rng):
     store = streamed(X, CUTS["uneven"])
     store.take(np.array([4]))
     taken = store.divided(0.0).take(np.array([4]))
-    np.testing.assert_allclose(taken, normalized_rows(X[[4]], fit_intercept=False))
+    np.testing.assert_allclose(plain(taken), normalized_rows(X[[4]], fit_intercept=False))
 
 
 def test_the_next_block_is_read_while_one_is_worked_on():
@@ -318,30 +320,31 @@ def test_the_worst_do_not_depend_on_the_order_of_blocks(most, many, rng):
     for _ in range(5):
         smallest = SmallestMargins(codes, most)
         for k in rng.permutation(len(blocks)):
-            smallest(blocks[k], X[blocks[k]], margins[blocks[k]])
+            smallest(blocks[k], as_block(X[blocks[k]]), margins[blocks[k]])
         found = smallest.examples()
         assert set(found) == expected
-        assert all(np.array_equal(x[0], X[i]) for i, x in found.items())
+        assert all(np.array_equal(x.dense[0], X[i]) for i, x in found.items())
 
 
-@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("form", GIVEN)
 def test_the_worst_outlive_their_block(form, rng):
     X = examples(rng, form)
     expected, margins = plain(X).copy(), rng.standard_normal(60)
     smallest = SmallestMargins(CODES, 5)
     for block, part in cut(X, CUTS["uneven"]):
         smallest(block, part, margins[block])
-    values = getattr(X, "X", X)
+    values = as_block(X).undivided.matrix
     (values.data if sp.issparse(values) else values)[:] = np.nan
     for i, x in smallest.examples().items():
         np.testing.assert_allclose(plain(x), expected[[i]], rtol=rtol_of(X))
-        assert sp.issparse(x) or x.base is None  # it keeps no more memory than its own
+        given = x.undivided  # it keeps no more memory than its own
+        assert given.csr is not None or given.dense.base is None
 
 
 def test_several_threads_show_their_blocks(rng):
     X, codes, margins = rng.standard_normal((4000, 2)), np.arange(4000) % 2, rng.random(4000)
     smallest = SmallestMargins(codes, 30)
-    blocks = [slice(i, i + 20) for i in range(0, 4000, 20)]
+    X, blocks = as_block(X), [slice(i, i + 20) for i in range(0, 4000, 20)]
     threads = [
         threading.Thread(target=lambda k=k: [smallest(b, X[b], margins[b]) for b in blocks[k::4]])
         for k in range(4)
@@ -468,7 +471,7 @@ def test_what_a_worker_does_not_answer_is_asked_again(
 
         monkeypatch.setattr(store._client, "who_has", as_it_was)
     np.testing.assert_array_equal(store.fold(total, np.add, rows_of(), V), expected)
-    np.testing.assert_array_equal(store.take(np.arange(60)), X)
+    np.testing.assert_array_equal(plain(store.take(np.arange(60))), X)
     codes = [codes for part in store.map(seen, rows_of()) for codes, _ in part]
     np.testing.assert_array_equal(np.concatenate(codes), CODES)
 
@@ -494,8 +497,8 @@ def test_an_error_of_the_work_is_not_taken_for_a_loss(branches, rng, monkeypatch
 
 def unaligned(X):
     """The same numbers at odd addresses, as in a message."""
-    if isinstance(X, NormalizedRows):
-        return NormalizedRows(unaligned(X.X), X.scale, X.constant)
+    if isinstance(X, Normalized):
+        return Normalized(unaligned(X.undivided.matrix), X.scale, X.constant)
     if sp.issparse(X):
         return X
     memory = np.empty(X.nbytes + 1, np.uint8)
@@ -505,22 +508,23 @@ def unaligned(X):
 
 
 @in_pieces_too
-@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("form", GIVEN)
 def test_examples_at_odd_addresses(form, pieces, rng):
     X, V = examples(rng, form), rng.standard_normal((60, 3))
     odd = unaligned(X)
-    assert sp.issparse(getattr(X, "X", X)) or not getattr(odd, "X", odd).flags.aligned
+    sparse = as_block(X).undivided.csr is not None
+    assert sparse or not as_block(odd).undivided.dense.flags.aligned
     rows = rows_of()
     np.testing.assert_array_equal(
         total(rows, Chunk(odd, rows).blocks(), V), total(rows, Chunk(X, rows).blocks(), V)
     )
     for _, x in Chunk(odd, rows).blocks():
-        assert sp.issparse(getattr(x, "X", x)) or getattr(x, "X", x).flags.aligned
+        assert sparse or x.undivided.dense.flags.aligned
 
 
 def test_examples_at_even_addresses_are_not_copied(rng):
     X = examples(rng, "dense")
-    assert all(np.shares_memory(x, X) for _, x in Chunk(X, rows_of()).blocks())
+    assert all(np.shares_memory(x.dense, X) for _, x in Chunk(X, rows_of()).blocks())
 
 
 def test_chunks_have_the_weights_of_their_examples(rng):
@@ -540,7 +544,7 @@ def weights_of_rows(rows, blocks):
 def test_a_division_is_undone_in_the_predictor(rng):
     """``w.x + b`` of the examples as given has the signs of the divided ones' scores."""
     X, w = rng.standard_normal((20, 4)), rng.standard_normal((1, 5))
-    divided = NormalizedRows(X, 1.0 / np.hypot(np.linalg.norm(X, axis=1), 2.5), 2.5)
+    divided = Normalized(X, 1.0 / np.hypot(np.linalg.norm(X, axis=1), 2.5), 2.5)
     coef, intercept = Division(2.5).undone(w, np.zeros(1))
     scores = divided @ w[0]
     np.testing.assert_allclose((X @ coef[0] + intercept) * divided.scale, scores, rtol=1e-12)

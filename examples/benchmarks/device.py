@@ -24,7 +24,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._array_api import get_namespace
 
 from marginsvm import MaxMarginClassifier, margin_path
-from marginsvm.data.device import Device, DeviceRows
+from marginsvm.data.device import Device, OnDevice
 
 warnings.simplefilter("ignore", ConvergenceWarning)
 C, TOL, PATH = 1.0, 1e-3, 10
@@ -60,7 +60,7 @@ def synchronise():
 def passes(X):
     """Bytes per second of passes, and of a sum of all entries."""
     with config_context(array_api_dispatch=True):
-        rows = DeviceRows(X, Device(get_namespace(X)[0], X.device))
+        rows = OnDevice(X, Device(get_namespace(X)[0], X.device))
     n, d = X.shape
     rng, size = np.random.default_rng(0), X.element_size() * n * d
     w, v = rng.standard_normal(d, dtype=np.float32), rng.standard_normal(n, dtype=np.float32)

@@ -11,12 +11,13 @@ import numpy as np
 import scipy.sparse as sp
 
 from marginsvm._cached import cached_property
-from marginsvm._rounding import Extended, is_dense
+from marginsvm._rounding import Extended
 from marginsvm._typing import Array
 from marginsvm.data import passes
+from marginsvm.data.block import WRITTEN_OUT, Centre
 from marginsvm.data.measures import spread as spread_of
 from marginsvm.data.memory import Store
-from marginsvm.data.passes import Block, Centre
+from marginsvm.data.passes import Located
 from marginsvm.rows import Rows
 
 # Share of the entries that are not zero: CSR examples with more are written out for a product, if
@@ -59,7 +60,7 @@ class CentredExamples:
 
     def written_out(self, index: Array) -> Array:
         """Some examples as a dense float64 array about the mean, in the user's units."""
-        X = self.centre.written_out(self.store.take(index))
+        X = self.store.take(index).written_out(self.centre.mean)
         return np.column_stack([X, np.full(len(X), self.constant)]) if self.constant else X
 
     def examples(self, index: Array) -> Array:
@@ -77,8 +78,8 @@ class CentredExamples:
         if X is None:
             left = self.written_out(i)
             return left @ (left if i is j else self.written_out(j)).T
-        Y, out = X if i is j else self.store.take(j), np.empty((len(i), len(j)))
-        size = max(1, passes.WRITTEN_OUT // X.shape[1])
+        Y, out = X if i is j else self.store.take(j).csr, np.empty((len(i), len(j)))
+        size = max(1, WRITTEN_OUT // X.shape[1])
         for first in range(0, len(i), size):
             part = slice(first, first + size)
             out[part] = (Y @ X[part].toarray().T.astype(np.float64, order="C")).T
@@ -92,7 +93,7 @@ class CentredExamples:
         """Some examples of a CSR matrix, if few of their entries are not zero; else None."""
         if not self.store.sparse or self.centre.far:
             return None
-        X, size = self.store.take(index), len(index) * self.store.shape[1]
+        X, size = self.store.take(index).csr, len(index) * self.store.shape[1]
         return None if X.nnz > _FILLED * size and size <= _WHOLE else X
 
     def scaled_gram(self, index: Array, scale: Array) -> Array:
@@ -100,7 +101,7 @@ class CentredExamples:
         if not self.store.sparse or self.centre.mean is not None:
             X = self.written_out(index) * scale
             return X @ X.T
-        d, X = self.store.shape[1], self.store.take(index).astype(np.float64)
+        d, X = self.store.shape[1], self.store.take(index).csr.astype(np.float64)
         X = X @ sp.diags_array(scale[:d])
         constant = self.constant * scale[d] if self.constant else 0.0
         return np.asarray((X @ X.T).toarray() + constant**2)
@@ -118,19 +119,18 @@ class CentredExamples:
         """
         X = self.store.take(few)
         given = features[features < X.shape[1]]
-        if len(given) < X.shape[1]:
-            X = X[:, given]
-        if self.centre.mean is not None:  # first, so that its digits are not lost
-            X = (X if is_dense(X) else X.toarray()).astype(Extended)
-            X = X - self.centre.mean[given]
-        image = np.asarray(V.T @ X)
+        X = X.features(given) if len(given) < X.shape[1] else X
+        if self.centre.mean is None:
+            image = X.adjoint(V)
+        else:  # first, so that its digits are not lost
+            image = V.T @ (X.toarray().astype(Extended) - self.centre.mean[given])
         if len(given) < len(features):
             image = self.with_constant(image, V)
         return (image / self.radius).astype(np.float64)
 
     def extended_scores(self, index: Array, coef: Array) -> Array:
         """Scores of some examples in the user's units, summed in extended precision."""
-        return np.asarray(self.store.take(index) @ coef.T.astype(Extended))
+        return self.store.take(index).times(coef.T.astype(Extended))
 
     @cached_property
     def extent(self) -> tuple[Array, Array] | None:
@@ -165,9 +165,9 @@ class CentredExamples:
         H[:d, :d] /= self.radius**2
         return H
 
-    def _few(self, index: Array) -> Iterator[Block]:
+    def _few(self, index: Array) -> Iterator[Located]:
         """Some of the examples, in blocks of their own."""
-        size = max(1, passes.WRITTEN_OUT // (self.store.shape[1] + 1))
+        size = max(1, WRITTEN_OUT // (self.store.shape[1] + 1))
         for i in range(0, len(index), size):
             few = index[i : i + size]
             yield slice(i, i + len(few)), self.store.take(few)

@@ -9,14 +9,14 @@ from functools import partial
 from typing import Any, TypeVar
 
 import numpy as np
-import scipy.sparse as sp
 
-from marginsvm._rounding import is_dense
 from marginsvm._typing import Array
+from marginsvm.data.block import Block
+from marginsvm.data.csr import as_block
 from marginsvm.data.memory import Store, chunks
 from marginsvm.data.messages import Part, Question, ask
-from marginsvm.data.normalized import NormalizedRows, normalized
-from marginsvm.data.passes import Block
+from marginsvm.data.normalized import normalized
+from marginsvm.data.passes import Located
 from marginsvm.data.threads import single_threaded_blas
 from marginsvm.rows import Rows
 
@@ -32,12 +32,12 @@ class Chunk:
     X: Any
     rows: Rows
 
-    def blocks(self) -> Sequence[Block]:
+    def blocks(self) -> Sequence[Located]:
         """Pieces that stay in cache."""
-        return AlignedBlocks([block for some in chunks(self.X) for block in some])
+        return AlignedBlocks([block for some in chunks(as_block(self.X)) for block in some])
 
 
-class AlignedBlocks(Sequence[Block]):
+class AlignedBlocks(Sequence[Located]):
     """Blocks that are written, when their turn comes, where processors read numbers best.
 
     An array that Dask has received from another process lies as it was in the message, often
@@ -48,7 +48,7 @@ class AlignedBlocks(Sequence[Block]):
 
     _memory = threading.local()
 
-    def __init__(self, blocks: list[Block]) -> None:
+    def __init__(self, blocks: list[Located]) -> None:
         self._blocks = blocks
 
     def __len__(self) -> int:
@@ -57,19 +57,14 @@ class AlignedBlocks(Sequence[Block]):
     def __getitem__(self, i: Any) -> Any:
         return self._blocks[i]
 
-    def __iter__(self) -> Iterator[Block]:
-        return ((part, self._aligned(X)) for part, X in self._blocks)
+    def __iter__(self) -> Iterator[Located]:
+        return ((part, X.aligned(self._room)) for part, X in self._blocks)
 
-    def _aligned(self, X: Any) -> Any:
-        if isinstance(X, NormalizedRows):
-            return NormalizedRows(self._aligned(X.X), X.scale, X.constant)
-        if not is_dense(X) or X.flags.aligned:
-            return X
-        if getattr(self._memory, "bytes", _NOTHING).nbytes < X.nbytes:
-            self._memory.bytes = np.empty(X.nbytes, np.uint8)
-        place = self._memory.bytes[: X.nbytes].view(X.dtype).reshape(X.shape)
-        np.copyto(place, X)
-        return place
+    def _room(self, size: int) -> Array:
+        """Memory of this thread."""
+        if getattr(self._memory, "bytes", _NOTHING).nbytes < size:
+            self._memory.bytes = np.empty(size, np.uint8)
+        return self._memory.bytes[:size]
 
 
 class RemoteStore(Store):
@@ -116,13 +111,12 @@ class RemoteStore(Store):
         question = Question(partial(_run, work), len(self._chunks), merge)
         return question.merged(self._ask(question, self._cut(local)))
 
-    def take(self, index: Array) -> Any:
+    def take(self, index: Array) -> Block:
         where = np.searchsorted(self._ends, index, side="right")
         order = np.argsort(where, kind="stable")
         given = {int(c): (index[where == c] - self._parts[c].start,) for c in np.unique(where)}
         found = [x for _, x in self._ask(Question(_take, len(self._chunks)), given)]
-        sparse = sp.issparse(found[0])  # normalised examples come written out
-        stacked = sp.vstack(found, format="csr") if sparse else np.concatenate(found)
+        stacked = type(found[0]).stacked(found)
         return stacked[np.argsort(order, kind="stable")]
 
     def divided(self, constant: float) -> RemoteStore:
@@ -150,6 +144,5 @@ def _divided(chunk: Chunk, constant: float) -> Chunk:
     return replace(chunk, X=normalized(chunk.X, constant))
 
 
-def _take(chunk: Chunk, index: Array) -> Any:
-    X = chunk.X[index]
-    return X.toarray() if isinstance(X, NormalizedRows) else X
+def _take(chunk: Chunk, index: Array) -> Block:
+    return as_block(chunk.X)[index].on_host()

@@ -21,9 +21,10 @@ from typing import Any
 import numpy as np
 from sklearn import config_context
 
-from marginsvm._rounding import is_dense
 from marginsvm._typing import Array
 from marginsvm.certify.host import is_foreign, on_host
+from marginsvm.data.block import Block, Centre
+from marginsvm.rows import LpNorm
 
 # Memory of the examples that are converted to float64 at a time, and so of what a product takes
 # beside them. The launch of a computation, some 10 microseconds, is short beside it.
@@ -67,8 +68,8 @@ class Device:
 
 
 @dataclass(frozen=True, eq=False)
-class DeviceRows:
-    """Examples on a device, a stand-in for a matrix in products from either side.
+class OnDevice(Block):
+    """Examples on a device.
 
     The result of a product is where the other factor is: of an array of NumPy, in NumPy.
 
@@ -92,68 +93,76 @@ class DeviceRows:
     mean: Array | None = None
     power: int = 1
 
-    __array_ufunc__ = None  # NumPy leaves ``V.T @ X`` to __rmatmul__
+    is_whole = True
 
     @property
-    def shape(self) -> tuple[int, int]:
+    def shape(self) -> tuple[int, int]:  # type: ignore[override]
         """Examples and features."""
         return self.array.shape
 
     @property
-    def dtype(self) -> np.dtype:
+    def dtype(self) -> np.dtype:  # type: ignore[override]
         """Type of NumPy in which products are computed, unless the other factor is wider."""
         wide = self.wide or self.array.dtype == self.place.xp.float64
         return _FLOAT64 if wide else np.dtype(np.float32)
 
     @property
-    def itemsize(self) -> int:
-        """Bytes of a number of that type."""
-        return self.dtype.itemsize
+    def matrix(self) -> OnDevice:
+        """These: see ``kernel_of_rows``."""
+        return self
 
-    def __len__(self) -> int:
-        return int(self.array.shape[0])
-
-    def __getitem__(self, index: Any) -> DeviceRows:
+    def __getitem__(self, index: Any) -> OnDevice:
         if isinstance(index, slice):
             start, stop, _ = index.indices(len(self))
             return replace(self, array=self.array[start:stop, :])
         there = self.place.put(np.asarray(index, dtype=np.int64))
         return replace(self, array=self.place.xp.take(self.array, there, axis=0))
 
-    def features(self, index: Any) -> DeviceRows:
+    def features(self, index: Any) -> OnDevice:
         """Some of the features, by an array of their indices on the device."""
         return replace(self, array=self.place.xp.take(self.array, index, axis=1))
 
-    def about(self, mean: Array | None) -> DeviceRows:
+    def widened(self, mean: Array | None = None) -> OnDevice:
         """The same in float64, with a mean subtracted from each example."""
         return replace(self, wide=True, mean=mean)
 
-    def squared(self) -> DeviceRows:
+    def about(self, mean: Array | None) -> Iterator[tuple[slice, Block]]:
+        return iter([(slice(0, len(self)), self.widened(mean))])
+
+    def squared(self) -> OnDevice:
         """Squares of the entries."""
         return replace(self, power=2)
 
     def toarray(self) -> Array:
         """The rows themselves as a new array of NumPy, for few of them."""
-        return np.concatenate([on_host(part) for _, part in self._parts(self.dtype)])
+        return np.concatenate([on_host(part) for _, part in self._on_device(self.dtype)])
 
-    def __matmul__(self, W: Any) -> Any:
+    def times(self, W: Any, chain: int = 0) -> Any:
         dtype = self._common(W)
         there = self.place.put(W, dtype)
-        found = [part @ there for _, part in self._parts(dtype)]
+        found = [part @ there for _, part in self._on_device(dtype)]
         F = found[0] if len(found) == 1 else self.place.xp.concat(found)
         return F if is_foreign(W) else on_host(F)
 
-    def __rmatmul__(self, V: Array) -> Array:
+    def adjoint(self, V: Array, chain: int = 0) -> Array:
         dtype = self._common(V)
-        total = np.zeros((*V.shape[:-1], self.shape[1]), dtype)
-        for rows, part in self._parts(dtype):
-            total += on_host(self.place.put(V[..., rows], dtype) @ part)
+        total = np.zeros((*V.T.shape[:-1], self.shape[1]), dtype)
+        for rows, part in self._on_device(dtype):
+            total += on_host(self.place.put(V.T[..., rows], dtype) @ part)
         return total
 
-    def squared_lengths(self, q: float = 2.0) -> Array:
-        """Squared q-norms of the rows, in float64."""
-        if q == 2.0:
+    def norms(self) -> Array:
+        return self._norms()  # all at once
+
+    def _squares(self, factor: float) -> Array:
+        if factor == 1.0:
             return self._sums(lambda x: x * x)
+        return self.on_host()._squares(factor)
+
+    def squared_lengths(self, norm: LpNorm) -> Array:
+        if norm.p == 2.0:
+            return self._sums(lambda x: x * x)
+        q = norm.q
         low, high = self.extremes()
         mean = 0.0 if self.mean is None else self.mean
         top = float(max(np.abs(low - mean).max(), np.abs(high - mean).max())) or 1.0
@@ -167,11 +176,22 @@ class DeviceRows:
         low, high = (on_host(f(self.array, axis=0)) for f in (xp.min, xp.max))
         return low.astype(np.float64), high.astype(np.float64)
 
-    def second_moments(self, weight: Array) -> Array:
-        """``sum weight (x, 1)(x, 1)'``, in float64."""
-        d = self.shape[1]
-        H = np.zeros((d + 1, d + 1))
-        for rows, x in self.about(self.mean)._parts(_FLOAT64):
+    def largest(self) -> float:
+        return float(abs(np.array(self.extremes())).max())
+
+    def spread(self, mean: Array | float) -> Array:
+        low, high = self.extremes()
+        return np.maximum(np.abs(high - mean), np.abs(low - mean))
+
+    def mean_of_entries(self, share: Array, centre: float, power: int) -> float:
+        X = self.widened(np.full(self.shape[1], centre))
+        of_rows = X.times(np.ones(self.shape[1])) if power == 1 else X._squares(1.0)
+        return float(share @ of_rows)
+
+    def second_moments(self, weight: Array, centre: Centre) -> Array:
+        some, d = np.flatnonzero(weight), self.shape[1]
+        H, weight = np.zeros((d + 1, d + 1)), weight[some]
+        for rows, x in self[some].widened(centre.mean)._on_device(_FLOAT64):
             weighted = x * self.place.put(weight[rows, None], _FLOAT64)
             H[:d, :d] += on_host(x.T @ weighted)
             H[d, :d] += on_host(self.place.xp.sum(weighted, axis=0))
@@ -184,7 +204,7 @@ class DeviceRows:
         They are added in pairs, so that each term passes through few additions on any device.
         """
         found, xp = [], self.place.xp
-        for _, part in self.about(self.mean)._parts(_FLOAT64):
+        for _, part in self.widened(self.mean)._on_device(_FLOAT64):
             terms = function(part)
             while terms.shape[1] > 1:
                 half = terms.shape[1] // 2
@@ -199,7 +219,7 @@ class DeviceRows:
         xp = self.place.xp if is_foreign(other) else np
         return _FLOAT64 if other.dtype == xp.float64 else self.dtype
 
-    def _parts(self, dtype: np.dtype) -> Iterator[tuple[slice, Any]]:
+    def _on_device(self, dtype: np.dtype) -> Iterator[tuple[slice, Any]]:
         """Consecutive rows as arrays of a type; one part at least."""
         place, (n, d) = self.place, self.shape
         mean = None if self.mean is None else place.put(self.mean, dtype)
@@ -213,19 +233,14 @@ class DeviceRows:
             yield rows, part * part if self.power == 2 else part
 
 
-def is_full(X: Any) -> bool:
-    """Whether a matrix holds all its numbers, so that a mean can be subtracted from each."""
-    return is_dense(X) or isinstance(X, DeviceRows)
-
-
-def kernel_of_rows(kernel: Callable[[Any, Any], Any]) -> Callable[[DeviceRows, DeviceRows], Any]:
+def kernel_of_rows(kernel: Callable[[Any, Any], Any]) -> Callable[[OnDevice, OnDevice], Any]:
     """A kernel of scikit-learn's names on examples on a device; its values stay there.
 
     They are computed in float64, so that they are as precise as the type of the examples whatever
     the device does with products of float32.
     """
 
-    def values(A: DeviceRows, B: DeviceRows) -> Any:
+    def values(A: OnDevice, B: OnDevice) -> Any:
         place = A.place
         with config_context(array_api_dispatch=True):  # threads of ours have their own setting
             return kernel(place.cast(A.array, _FLOAT64), place.cast(B.array, _FLOAT64))
@@ -233,7 +248,7 @@ def kernel_of_rows(kernel: Callable[[Any, Any], Any]) -> Callable[[DeviceRows, D
     return values
 
 
-def kernel_on_host(kernel: Callable[[Any, Any], Any]) -> Callable[[DeviceRows, DeviceRows], Array]:
+def kernel_on_host(kernel: Callable[[Any, Any], Any]) -> Callable[[OnDevice, OnDevice], Array]:
     """The same, with its values copied to the host."""
     values = kernel_of_rows(kernel)
     return lambda A, B: on_host(values(A, B))

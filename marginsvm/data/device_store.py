@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from marginsvm._typing import Array
-from marginsvm.data.device import DeviceRows
+from marginsvm.data.block import Block
 from marginsvm.data.memory import Store
-from marginsvm.data.normalized import NormalizedRows, normalized
-from marginsvm.data.passes import Block
+from marginsvm.data.normalized import normalized
+from marginsvm.data.passes import Located
 from marginsvm.rows import Rows
 
 T = TypeVar("T")
@@ -26,34 +26,31 @@ class DeviceStore(Store):
 
     Parameters
     ----------
-    rows : DeviceRows, or NormalizedRows of them
+    rows : OnDevice, or Normalized of them
     """
 
     one_pass = False  # all margins are computed before the first image
     sparse = False
     at_hand = True
 
-    def __init__(self, rows: DeviceRows | NormalizedRows) -> None:
+    def __init__(self, rows: Block) -> None:
         self.shape, self.dtype = rows.shape, rows.dtype
-        self.normalized = isinstance(rows, NormalizedRows)
+        self.normalized = rows.scale is not None
         self._rows = rows
         n, d = rows.shape
-        size = max(1, _BLOCK_BYTES // max(1, d * rows.itemsize))
+        size = max(1, _BLOCK_BYTES // max(1, d * rows.dtype.itemsize))
         parts = (slice(i, min(i + size, n)) for i in range(0, n, size))
-        self._blocks: list[Block] = [(part, rows[part] if size < n else rows) for part in parts]
+        self._blocks: list[Located] = [(part, rows[part] if size < n else rows) for part in parts]
 
     def map(self, work: Callable[..., T], rows: Rows, *local: Array | None) -> Iterator[T]:
         """All blocks, one after the other."""
         return iter([work(rows, self._blocks, *local)])
 
-    def take(self, index: Array) -> Any:
+    def take(self, index: Array) -> Block:
         """Some of the examples, on the host."""
-        some = self._rows[index]
-        if isinstance(some, NormalizedRows):
-            return NormalizedRows(some.X.toarray(), some.scale, some.constant)
-        return some.toarray()
+        return self._rows[index].on_host()
 
-    def few(self, index: Array) -> Any:
+    def few(self, index: Array) -> Block:
         """Some of the examples, on the device."""
         return self._rows[index]
 

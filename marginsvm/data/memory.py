@@ -9,12 +9,12 @@ from itertools import pairwise
 from typing import Any, TypeVar
 
 import numpy as np
-import scipy.sparse as sp
 
 from marginsvm._typing import Array
-from marginsvm.data.device import DeviceRows
-from marginsvm.data.normalized import NormalizedRows, normalized
-from marginsvm.data.passes import Block, BlockCallback
+from marginsvm.data.block import Block
+from marginsvm.data.csr import as_block
+from marginsvm.data.normalized import normalized
+from marginsvm.data.passes import BlockCallback, Located
 from marginsvm.data.threads import ordered_map
 from marginsvm.rows import Rows
 
@@ -43,7 +43,7 @@ class Store(ABC):
     one_pass : bool
         Whether a response is to be computed block by block, as a block is quicker to read for its
         second product than all examples are.
-    whole : ndarray, CSR matrix or NormalizedRows; or None
+    whole : Block or None
         All examples, if they are in memory.
     normalized : bool
         Whether the examples are divided by their norms, see ``divided``.
@@ -57,7 +57,7 @@ class Store(ABC):
     dtype: np.dtype
     sparse: bool
     one_pass: bool
-    whole: Any = None
+    whole: Block | None = None
     normalized: bool = False
     at_hand: bool = False
     remote: bool = False
@@ -73,10 +73,10 @@ class Store(ABC):
         return reduce(merge, self.map(work, rows, *local))
 
     @abstractmethod
-    def take(self, index: Array) -> Any:
-        """Some of the examples."""
+    def take(self, index: Array) -> Block:
+        """Some of the examples, in the memory of this machine."""
 
-    def few(self, index: Array) -> Any:
+    def few(self, index: Array) -> Block:
         """Some of the examples, for a product with them where they are."""
         return self.take(index)
 
@@ -94,45 +94,41 @@ class MemoryStore(Store):
 
     Parameters
     ----------
-    X : ndarray, CSR matrix or array, or NormalizedRows, of shape (n_examples, n_features)
+    X : Block of shape (n_examples, n_features)
     """
 
     at_hand = True
 
-    def __init__(self, X: Any) -> None:
+    whole: Block
+
+    def __init__(self, X: Block) -> None:
         self.whole = X
-        self.shape, self.dtype, self.sparse = X.shape, X.dtype, sp.issparse(X)
-        self.normalized = isinstance(X, NormalizedRows)
+        self.shape, self.dtype = X.shape, X.dtype
+        self.sparse, self.normalized = X.csr is not None, X.scale is not None
         self._chunks = chunks(X)
         self.one_pass = sum(len(chunk) for chunk in self._chunks) > 1
 
     def map(self, work: Callable[..., T], rows: Rows, *local: Array | None) -> Iterator[T]:
         """Blocks in some threads."""
 
-        def part(blocks: list[Block]) -> T:
+        def part(blocks: list[Located]) -> T:
             return work(rows, blocks, *local)
 
         if self.sparse:  # no BLAS to confine
             return iter([part(chunk) for chunk in self._chunks])
         return iter(ordered_map(part, self._chunks))
 
-    def take(self, index: Array) -> Any:
-        """Some of the examples."""
-        return self.whole[index]
+    def take(self, index: Array) -> Block:
+        return self.whole[index].on_host()
 
     def divided(self, constant: float) -> MemoryStore:
         """Examples divided by their norms; X is not copied."""
         return MemoryStore(normalized(self.whole, constant))
 
 
-def chunks(X: Any, start: int = 0) -> list[list[Block]]:
+def chunks(X: Block, start: int = 0) -> list[list[Located]]:
     """Blocks of X, in lists for threads to share; its rows count from ``start``."""
-    n, d = X.shape
-    given = X.X if isinstance(X, NormalizedRows) else X
-    if sp.issparse(given) or isinstance(given, DeviceRows):
-        size = max(1, n)
-    else:
-        size = max(1, _BLOCK_BYTES // max(1, d * X.itemsize))
+    n, size = len(X), X.rows_of(_BLOCK_BYTES)
     blocks = [
         (slice(start + i, start + min(i + size, n)), X[i : i + size] if size < n else X)
         for i in range(0, n, size)
@@ -141,25 +137,22 @@ def chunks(X: Any, start: int = 0) -> list[list[Block]]:
     return [blocks[i : i + per_chunk] for i in range(0, len(blocks), per_chunk)]
 
 
-def parts_to_scan(X: Any) -> list[slice]:
+def parts_to_scan(X: Block | None) -> list[slice]:
     """Parts of the examples for compiled loops, of which threads take one after the other.
 
     Their number depends on the shape alone, so that sums do not depend on the number of threads.
     There are none where X is so small that the time to load such a loop is not made up for, nor
     where its numbers do not lie side by side.
     """
-    X = X.X if isinstance(X, NormalizedRows) else X
-    if X is None or not (sp.issparse(X) or X.flags.forc):
+    if X is None or not X.scannable or X.undivided.nbytes < _SCANNED_BYTES:
         return []
-    size = X.data.nbytes + X.indices.nbytes if sp.issparse(X) else X.nbytes
-    if size < _SCANNED_BYTES:
-        return []
-    numbers, (n, d) = (X.nnz if sp.issparse(X) else X.size), X.shape
-    n_parts = min(_MAX_CHUNKS, max(1, numbers // (_PER_FEATURE * d)), n)
+    X = X.undivided
+    n, d = X.shape
+    n_parts = min(_MAX_CHUNKS, max(1, X.size // (_PER_FEATURE * d)), n)
     ends = [n * i // n_parts for i in range(n_parts + 1)]
     return [slice(a, b) for a, b in pairwise(ends)]
 
 
 def as_store(X: Any) -> Store:
-    """Examples as a store: a matrix is one in memory."""
-    return X if isinstance(X, Store) else MemoryStore(X)
+    """Examples as a store: a matrix or a block is one in memory."""
+    return X if isinstance(X, Store) else MemoryStore(as_block(X))

@@ -7,7 +7,8 @@ from collections.abc import Iterable
 import numpy as np
 
 from marginsvm._typing import Array
-from marginsvm.data.passes import WRITTEN_OUT, Block, Centre, have_weight
+from marginsvm.data.block import WRITTEN_OUT, Centre
+from marginsvm.data.passes import Located, have_weight
 from marginsvm.rows import Rows
 
 # Numbers that stay in a processor's cache (1 MB), examples in a product at least, and products of
@@ -19,7 +20,7 @@ _MANY_LINKS, _MANY_PAIRS = 0.5, 20
 
 
 def second_moments_of_classes(
-    rows: Rows, blocks: Iterable[Block], weight: Array, centre: Centre, radius: float
+    rows: Rows, blocks: Iterable[Located], weight: Array, centre: Centre, radius: float
 ) -> Array:
     """``A' diag(weight) A`` of more than two classes, with a constant feature if balanced."""
     k, H, has = rows.n_classes, np.zeros(()), have_weight(weight, None)
@@ -31,7 +32,7 @@ def second_moments_of_classes(
             members = np.flatnonzero((codes == c) & has[block])
             for i in range(0, len(members), size):
                 some = members[i : i + size]
-                x = _with_constant(rows, centre.written_out(X[some]) / radius)
+                x = _with_constant(rows, X[some].written_out(centre.mean) / radius)
                 _add_pairs(H, int(c), x, 0.5 * weight[block][some])
     return H.reshape(k * d, k * d)
 
@@ -50,7 +51,12 @@ def _add_pairs(H: Array, c: int, x: Array, weight: Array) -> None:
 
 
 def linked_moments(
-    rows: Rows, blocks: Iterable[Block], weight: Array, linked: Array, centre: Centre, radius: float
+    rows: Rows,
+    blocks: Iterable[Located],
+    weight: Array,
+    linked: Array,
+    centre: Centre,
+    radius: float,
 ) -> Array:
     """Second moments of the examples for each two classes whose scores are held against each other.
 
@@ -74,7 +80,7 @@ def linked_moments(
             members = np.flatnonzero((codes == c) & has[block])
             for i in range(0, len(members), size):
                 some = members[i : i + size]
-                x = _with_constant(rows, centre.written_out(X[some]) / radius)
+                x = _with_constant(rows, X[some].written_out(centre.mean) / radius)
                 T = 0.5 * _of_pairs(int(c), weight[block][some], linked[block][some])
                 (_add_all if many else _add_some)(S, x, T)
     return S

@@ -10,77 +10,103 @@ not depend on the units of X, nor on how often an example is repeated.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 
-from marginsvm._rounding import is_dense
 from marginsvm._typing import Array
-from marginsvm.data.device import DeviceRows
+from marginsvm.data.block import Block
+from marginsvm.data.csr import as_block
+from marginsvm.rows import LpNorm
 
-# Examples whose norms are computed at a time.
-_BLOCK = 1024
 # Norm (units of x) below which an example's numbers are denormal, or nearly: float64 holds too few
 # of their digits for the direction to mean anything.
 _TINY = 1e-290
-# Norms (units of x) between which no square that counts vanishes or overflows.
-_SMALL, _LARGE = 1e-145, 1e150
 Kernel = Callable[[Any, Any], Array]
 
 
-class NormalizedRows:
-    """``(X[i], s) / norm((X[i], s))``, a stand-in for X in products from either side.
+class Normalized(Block):
+    """``(X[i], s) / norm((X[i], s))``, for examples of any kind.
 
     Parameters
     ----------
-    X : ndarray, CSR matrix or array, or DeviceRows, of shape (n, d)
+    X : Block, ndarray, CSR matrix or array, of shape (n, d)
     scale : ndarray of shape (n,)
         Inverses of the norms; 0 for a row of zeros.
     constant : float
         The constant feature s; 0: there is none, and rows are ``X[i] / norm(X[i])``.
     """
 
-    __array_ufunc__ = None  # NumPy leaves ``V.T @ X`` to __rmatmul__
+    scale: Array
+    takes_a_mean = False
 
     def __init__(self, X: Any, scale: Array, constant: float = 0.0) -> None:
-        self.X, self.scale, self.constant = X, scale, constant
+        self.X, self.scale, self.constant = as_block(X), scale, constant
         self.shape = (X.shape[0], X.shape[1] + (constant != 0.0))
-        self.dtype, self.itemsize = X.dtype, X.dtype.itemsize
+        self.dtype, self.scannable, self.is_whole = self.X.dtype, self.X.scannable, self.X.is_whole
+
+    @property
+    def undivided(self) -> Block:
+        return self.X
 
     @property
     def last(self) -> Array:
         """The constant feature after the division."""
         return self.constant * self.scale
 
-    def __len__(self) -> int:
-        return len(self.scale)
+    def _of(self, X: Block) -> Normalized:
+        """The same of other examples: of these in another place."""
+        return Normalized(X, self.scale, self.constant)
 
-    def __getitem__(self, index: Any) -> NormalizedRows:
-        return NormalizedRows(self.X[index], self.scale[index], self.constant)
-
-    def __matmul__(self, W: Array) -> Array:
-        F = self.X @ W[: self.X.shape[1]]
-        F = F * (self.scale if F.ndim == 1 else self.scale[:, None])
-        return F + np.multiply.outer(self.last, W[-1]) if self.constant else F
-
-    def __rmatmul__(self, V: Array) -> Array:
-        image = (V * self.scale).astype(V.dtype, copy=False) @ self.X
-        if not self.constant:
-            return image
-        return np.append(image, (V @ self.last)[..., None], axis=-1).astype(V.dtype, copy=False)
-
-    def squared_norms(self) -> Array:
-        """Ones, and zeros for rows of zeros."""
-        return (self.scale > 0).astype(np.float64)
+    def __getitem__(self, index: Any) -> Normalized:
+        return Normalized(self.X[index], self.scale[index], self.constant)
 
     def toarray(self) -> Array:
         """The rows themselves, for few of them."""
-        X = self.X if is_dense(self.X) else self.X.toarray()
-        rows = X * self.scale[:, None]
+        rows = self.X.toarray() * self.scale[:, None]
         return np.column_stack([rows, self.last]) if self.constant else rows
+
+    def on_host(self) -> Normalized:
+        return self._of(self.X.on_host())
+
+    def aligned(self, room: Callable[[int], Array]) -> Normalized:
+        return self._of(self.X.aligned(room))
+
+    @classmethod
+    def stacked(cls, blocks: Sequence[Normalized]) -> Normalized:
+        X = type(blocks[0].X).stacked([block.X for block in blocks])
+        return cls(X, np.concatenate([block.scale for block in blocks]), blocks[0].constant)
+
+    def about(self, mean: Array | None) -> Iterator[tuple[slice, Block]]:
+        assert mean is None
+        return iter([(slice(0, len(self)), self)])
+
+    def times(self, W: Array, chain: int = 0) -> Array:
+        F = self.X.times(W[: self.X.shape[1]])
+        F = F * (self.scale if F.ndim == 1 else self.scale[:, None])
+        return F + np.multiply.outer(self.last, W[-1]) if self.constant else F
+
+    def adjoint(self, V: Array, chain: int = 0) -> Array:
+        scaled = (V.T * self.scale).astype(V.dtype, copy=False)
+        image = self.X.adjoint(scaled.T)
+        if not self.constant:
+            return image
+        return np.append(image, (V.T @ self.last)[..., None], axis=-1).astype(V.dtype, copy=False)
+
+    def squared(self) -> Normalized:
+        return Normalized(self.X.squared(), self.scale**2, self.constant**2)
+
+    def squared_lengths(self, norm: LpNorm) -> Array:
+        """Ones, and zeros for rows of zeros."""
+        return (self.scale > 0).astype(np.float64)
+
+    def largest(self) -> float:
+        return 1.0  # at most
+
+    def spread(self, mean: Array | float) -> Array:
+        return np.ones(self.shape[1]) + np.abs(mean)  # at most
 
 
 @dataclass(frozen=True)
@@ -109,32 +135,21 @@ class Division:
         return coef, intercept
 
 
-def normalized(X: Any, constant: float = 0.0) -> NormalizedRows:
-    """Divide the rows of a dense or CSR matrix, a constant joined to each, by their norms."""
-    return NormalizedRows(X, inverse(np.hypot(norms(X), constant)), constant)
+def normalized(X: Any, constant: float = 0.0) -> Normalized:
+    """Divide examples, a constant joined to each, by their norms."""
+    X = as_block(X)
+    return Normalized(X, inverse(np.hypot(X.norms(), constant)), constant)
 
 
 def of_normalized(kernel: Kernel) -> Kernel:
     """``(K(x, x') + s^2) / (||(x, s)|| ||(x', s)||)``, a kernel of normalized examples."""
 
-    def divided(A: NormalizedRows, B: NormalizedRows) -> Array:
-        K = kernel(A.X, B.X)
+    def divided(A: Normalized, B: Normalized) -> Array:
+        K = kernel(A.X.matrix, B.X.matrix)
         K = K + A.constant**2 if A.constant else K
         return K * A.scale[:, None].astype(K.dtype) * B.scale.astype(K.dtype)
 
     return divided
-
-
-def norms(X: Any) -> Array:
-    """Norms of the rows of a dense or CSR matrix, or of examples on a device, in float64."""
-    if isinstance(X, DeviceRows):
-        with np.errstate(over="ignore"):
-            found = np.sqrt(X.squared_lengths())
-        odd = np.flatnonzero(~((found > _SMALL) & (found < _LARGE)))
-        if len(odd):
-            found[odd] = norms(X[odd].toarray())
-        return found
-    return np.concatenate([_norms(X[i : i + _BLOCK]) for i in range(0, X.shape[0], _BLOCK)])
 
 
 def norms_in_kernel(kernel: Kernel, X: Any) -> Array:
@@ -142,26 +157,6 @@ def norms_in_kernel(kernel: Kernel, X: Any) -> Array:
     blocks = [X[i : i + 256] for i in range(0, X.shape[0], 256)]
     diagonal = np.concatenate([np.diagonal(kernel(B, B)) for B in blocks])
     return np.sqrt(np.maximum(diagonal.astype(np.float64), 0.0))
-
-
-def _norms(X: Any) -> Array:
-    """Norms of the rows of a block, in float64; no square overflows or vanishes.
-
-    Rows are contiguous, so that NumPy adds pairwise: bounds allow for no more rounding.
-    """
-    X = X.astype(np.float64) if sp.issparse(X) else np.ascontiguousarray(X, np.float64)
-    with np.errstate(over="ignore"):  # what still does is refused where it is inverted
-        norms = np.sqrt(_squares(X))
-        for factor, odd in ((2.0**600, norms < _SMALL), (2.0**-600, ~(norms < _LARGE))):
-            if odd.any():
-                norms[odd] = np.sqrt(_squares(X[odd] * factor)) / factor
-    return norms
-
-
-def _squares(X: Any) -> Array:
-    if sp.issparse(X):
-        return np.asarray(X.multiply(X).sum(axis=1)).ravel()
-    return (X * X).sum(axis=1)
 
 
 def inverse(norms: Array) -> Array:

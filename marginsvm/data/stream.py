@@ -9,13 +9,13 @@ from copy import copy
 from typing import Any, TypeVar
 
 import numpy as np
-import scipy.sparse as sp
 
 from marginsvm._typing import Array
-from marginsvm.data.device import DeviceRows
+from marginsvm.data.block import Block
+from marginsvm.data.csr import as_block
 from marginsvm.data.memory import Store, chunks
-from marginsvm.data.normalized import NormalizedRows, normalized
-from marginsvm.data.passes import Block
+from marginsvm.data.normalized import normalized
+from marginsvm.data.passes import Located
 from marginsvm.data.threads import ordered_map
 from marginsvm.rows import Rows
 
@@ -36,7 +36,7 @@ class StreamStore(Store):
     Parameters
     ----------
     read : callable
-        ``read()`` iterates over the matrices, one a block; all of the same kind.
+        ``read()`` iterates over matrices or blocks; all of the same kind.
     codes : ndarray of shape (n_examples,)
         Class of each example.
     n_features : int
@@ -60,22 +60,23 @@ class StreamStore(Store):
         row_bytes = 8 * max(1, n_features) * self._n_classes
         self._kept = int(np.clip(_KEPT_BYTES // row_bytes, 1, _KEPT))
         self._smallest: SmallestMargins | None = None
-        self._held: dict[int, Any] = {}
+        self._held: dict[int, Block] = {}
 
     def map(self, work: Callable[..., T], rows: Rows, *local: Array | None) -> Iterator[T]:
         """Blocks as they come, each shared by some threads."""
 
-        def part(blocks: list[Block]) -> T:
+        def part(blocks: list[Located]) -> T:
             return work(rows, blocks, *local)
 
         for start, X in self._blocks():
             yield from ordered_map(part, chunks(X, start))
 
-    def _blocks(self) -> Iterator[tuple[int, Any]]:
+    def _blocks(self) -> Iterator[tuple[int, Block]]:
         start = 0
         for X in ahead(self._read()):
-            yield start, normalized(X, self._constant) if self.normalized else X
-            start += X.shape[0]
+            block = as_block(X)
+            yield start, normalized(block, self._constant) if self.normalized else block
+            start += len(block)
 
     def divided(self, constant: float) -> StreamStore:
         """Examples divided by their norms, which are computed anew in every pass."""
@@ -90,7 +91,7 @@ class StreamStore(Store):
         self._smallest = SmallestMargins(self._codes, self._kept)
         return self._smallest
 
-    def take(self, index: Array) -> Any:
+    def take(self, index: Array) -> Block:
         """Some of the examples, with a pass of their own for those that are not at hand."""
         at_hand = dict(self._held)
         if self._smallest is not None:
@@ -103,12 +104,12 @@ class StreamStore(Store):
         room = max(_HELD * len(found), 2 * self._kept * self._n_classes) - len(found)
         older = [i for i in self._held if i not in found][:room]
         self._held = {**found, **{i: self._held[i] for i in older}}
-        return _stacked([found[i] for i in wanted])
+        return type(found[wanted[0]]).stacked([found[i] for i in wanted])
 
-    def _fetch(self, index: Array) -> dict[int, Any]:
-        found: dict[int, Any] = {}
+    def _fetch(self, index: Array) -> dict[int, Block]:
+        found: dict[int, Block] = {}
         for start, X in self._blocks():
-            here = index[(index >= start) & (index < start + X.shape[0])]
+            here = index[(index >= start) & (index < start + len(X))]
             if len(here):
                 found.update(_by_index(here, X[here - start]))
         return found
@@ -131,9 +132,9 @@ class SmallestMargins:
         self._lock = threading.Lock()
         n_classes = int(codes.max(initial=0)) + 1
         self._limit = np.full(n_classes, np.inf)
-        self._found: list[dict[int, tuple[float, Any]]] = [{} for _ in range(n_classes)]
+        self._found: list[dict[int, tuple[float, Block]]] = [{} for _ in range(n_classes)]
 
-    def __call__(self, block: slice, X: Any, margins: Array) -> None:
+    def __call__(self, block: slice, X: Block, margins: Array) -> None:
         """Look at a block and the margins of its rows."""
         least = margins if margins.ndim == 1 else margins.min(axis=1)
         codes = self._codes[block]
@@ -153,7 +154,7 @@ class SmallestMargins:
         self._found[c] = dict(order[: self._most])
         self._limit[c] = np.nextafter(order[self._most - 1][1][0], np.inf)  # its equals may come
 
-    def examples(self) -> dict[int, Any]:
+    def examples(self) -> dict[int, Block]:
         """Those that were found, by index."""
         for c, found in enumerate(self._found):
             if len(found) > self._most:
@@ -171,11 +172,7 @@ def ahead(blocks: Iterable[T]) -> Iterator[T]:
             yield block  # type: ignore[misc]
 
 
-def _by_index(index: Array, X: Any) -> dict[int, Any]:
+def _by_index(index: Array, X: Block) -> dict[int, Block]:
     """Examples by their index, each in memory of its own."""
-    X = X.toarray() if isinstance(X, NormalizedRows | DeviceRows) else X
-    return {int(i): X[k : k + 1].copy() for k, i in enumerate(index)}
-
-
-def _stacked(parts: list[Any]) -> Any:
-    return sp.vstack(parts, format="csr") if sp.issparse(parts[0]) else np.concatenate(parts)
+    X = X.on_host()
+    return {int(i): X[np.array([k])] for k, i in enumerate(index)}

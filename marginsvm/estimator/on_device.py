@@ -21,7 +21,7 @@ except ImportError:  # scikit-learn before 1.9, where arrays that do not go toge
 
 from marginsvm._typing import Array
 from marginsvm.certify.host import detached, is_foreign, on_host
-from marginsvm.data.device import Device, DeviceRows
+from marginsvm.data.device import Device, OnDevice
 
 _CONVERT = "convert X to NumPy, as by X.cpu().numpy() for torch"
 
@@ -97,7 +97,7 @@ def plain(X: Any, place: Device | None) -> Any:
 
 def rows_of(X: Any, place: Device | None) -> Any:
     """Validated examples as passes read them."""
-    return X if place is None else DeviceRows(X, place)
+    return X if place is None else OnDevice(X, place)
 
 
 def types_of(place: Device | None) -> list[Any]:

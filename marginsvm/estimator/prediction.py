@@ -17,8 +17,9 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from marginsvm._typing import Array
 from marginsvm._version import __version__
 from marginsvm.data import mapped
-from marginsvm.data.device import Device, DeviceRows, kernel_of_rows, kernel_on_host
-from marginsvm.data.normalized import inverse, norms, norms_in_kernel
+from marginsvm.data.csr import as_block
+from marginsvm.data.device import Device, OnDevice, kernel_of_rows, kernel_on_host
+from marginsvm.data.normalized import inverse, norms_in_kernel
 from marginsvm.estimator.objects import as_objects
 from marginsvm.estimator.on_device import (
     check_same_namespace,
@@ -82,7 +83,7 @@ class PredictorMixin:
     def _norms(self, X: Any) -> Array:
         """Norms of examples, in the feature space of the kernel."""
         if self.kernel == "linear":
-            return norms(X)
+            return as_block(X).norms()
         if self.kernel == "precomputed":  # fit refuses other kernels
             return np.ones(X.shape[0])
         return norms_in_kernel(self._kernel_of(X), X)
@@ -90,7 +91,7 @@ class PredictorMixin:
     def _kernel_of(self, X: Any) -> Any:
         """The kernel function for these examples, with its values on the host."""
         kernel = self._kernel_matrix
-        return kernel_on_host(kernel) if isinstance(X, DeviceRows) else kernel
+        return kernel_on_host(kernel) if isinstance(X, OnDevice) else kernel
 
     def decision_function(self, X: Any) -> Array:
         """Signed distance to the boundary, relative to that of the closest training example.
@@ -147,13 +148,13 @@ class PredictorMixin:
         """Kernel of some examples with the support vectors."""
         if support.shape[0] == 0:  # the zero predictor; pairwise_kernels refuses an empty set
             K = np.empty((X.shape[0], 0))
-            return K if place is None else DeviceRows(place.put(K), place)
+            return K if place is None else OnDevice(place.put(K), place)
         if self.kernel == "precomputed":
             return X[:, support] if place is None else X.features(support)
         others = rows_of(fitted_there(self.support_vectors_, place), place)
         if place is None:
             return self._kernel_matrix(X, others)
-        return DeviceRows(kernel_of_rows(self._kernel_matrix)(X, others), place)
+        return OnDevice(kernel_of_rows(self._kernel_matrix)(X, others), place)
 
     def predict(self, X: Any) -> Array:
         """Predict class labels.

@@ -20,11 +20,12 @@ from marginsvm.certify.certificate import bounds_text, quantity
 from marginsvm.certify.claims import relative_gap
 from marginsvm.certify.host import on_host
 from marginsvm.certify.tolerances import ROUNDING_RTOL_OF_TOL
-from marginsvm.data.device import Device, DeviceRows
+from marginsvm.data.csr import as_block
+from marginsvm.data.device import Device, OnDevice
 from marginsvm.data.device_store import DeviceStore
 from marginsvm.data.measures import longest
 from marginsvm.data.memory import as_store
-from marginsvm.data.normalized import Division, NormalizedRows, inverse, of_normalized
+from marginsvm.data.normalized import Division, Normalized, inverse, of_normalized
 from marginsvm.estimator.gram import check_gram, check_norms
 from marginsvm.estimator.objects import as_objects, first_equal, of_objects
 from marginsvm.estimator.on_device import place_of_training, plain, rows_of, types_of
@@ -182,7 +183,7 @@ class TrainingSet:
                 return None, X  # all norms are 1
             X, kernel = np.arange(X.shape[0])[:, None], partial(_entries, X)
         if division is not None and division.scale is not None:
-            return of_normalized(kernel), NormalizedRows(X, division.scale, division.constant)
+            return of_normalized(kernel), Normalized(X, division.scale, division.constant)
         if X.dtype == object:
             return partial(of_objects, kernel, X), first_equal(X)[:, None]
         if hasattr(estimator.kernel, "prepare"):
@@ -208,7 +209,7 @@ class TrainingSet:
         if self.kernel == "precomputed":
             return np.empty((0, 0))
         some = self.X[support]
-        return some.array if isinstance(some, DeviceRows) else some
+        return some.array if isinstance(some, OnDevice) else some
 
 
 def training_set(estimator: Any, X: Any, y: Any, sample_weight: Any) -> TrainingSet:
@@ -245,8 +246,8 @@ def training_set(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Training
         X = X[kept][:, kept] if estimator.kernel == "precomputed" else X[kept]
     names = ("n_features_in_", "feature_names_in_")
     features = {name: getattr(probe, name) for name in names if hasattr(probe, name)}
-    if isinstance(X, DeviceRows):  # kernels are computed in float64
-        X = DeviceStore(X) if estimator.kernel == "linear" else X.about(None)
+    if isinstance(X, OnDevice):  # kernels are computed in float64
+        X = DeviceStore(X) if estimator.kernel == "linear" else X.widened()
     return TrainingSet.of(estimator, X, labels, features, place)
 
 
@@ -305,21 +306,10 @@ def _variance(X: Any, weights: Array | None) -> float:
     n, d = X.shape
     share = np.ones(n) if weights is None else weights
     share = share / share.sum() / d
-    if isinstance(X, DeviceRows):
-        centre = float(share @ (X @ np.ones(d)))
-        return float(share @ X.about(np.full(d, centre)).squared_lengths())
-    X, sparse = X.astype(np.float64, copy=False), sp.issparse(X)
-
-    def mean(of_entries: Array, of_zero: float) -> float:
-        if not sparse:
-            return float(share @ of_entries.sum(axis=1))
-        stored = np.diff(X.indptr)
-        return float(np.repeat(share, stored) @ of_entries + share @ (d - stored) * of_zero)
-
-    entries = X.data if sparse else X
-    centre = mean(entries, 0.0)
-    centre += mean(entries - centre, -centre)  # what rounding has left
-    return mean((entries - centre) ** 2, centre * centre)
+    X = as_block(X)
+    centre = X.mean_of_entries(share, 0.0, 1)
+    centre += X.mean_of_entries(share, centre, 1)  # what rounding has left
+    return X.mean_of_entries(share, centre, 2)
 
 
 def check_kernel_params(estimator: Any) -> None:

@@ -9,13 +9,12 @@ from typing import Any
 import numpy as np
 
 from marginsvm._cached import cached_property
-from marginsvm._rounding import is_dense
 from marginsvm._typing import Array
 from marginsvm.data import moments, passes
+from marginsvm.data.block import Centre
 from marginsvm.data.centred import CentredExamples
 from marginsvm.data.few_pairs import FewPairs
 from marginsvm.data.memory import MemoryStore, Store
-from marginsvm.data.passes import Centre
 from marginsvm.data.work import Work
 from marginsvm.rows import Rows, support_of
 
@@ -83,10 +82,11 @@ class LinearCurvature:
     @cached_property
     def _few_pairs(self) -> FewPairs | None:
         """The rows with weight, where products with these alone are quicker."""
-        X, taken_first = self._examples.store.whole, self._examples.mean_is_taken_first
-        if self._linked is not None or taken_first or not is_dense(X):
+        whole, taken_first = self._examples.store.whole, self._examples.mean_is_taken_first
+        X = None if whole is None else whole.dense
+        if X is None or self._linked is not None or taken_first or not FewPairs.suit(self._weight):
             return None
-        return FewPairs(X, self._rows, self._weight) if FewPairs.suit(self._weight) else None
+        return FewPairs(X, self._rows, self._weight)
 
     @cached_property
     def _of_squares(self) -> Array:

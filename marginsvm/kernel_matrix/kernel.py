@@ -14,8 +14,7 @@ from marginsvm.certify.caps import HingeCaps
 from marginsvm.certify.certifiable import LowestMargins
 from marginsvm.certify.exactly.overlap import distinct
 from marginsvm.certify.kernel_errors import KernelErrors
-from marginsvm.data.device import DeviceRows
-from marginsvm.data.normalized import NormalizedRows
+from marginsvm.data.block import Block
 from marginsvm.data.threads import single_threaded_blas
 from marginsvm.data.work import Work
 from marginsvm.kernel_matrix.adapter import KernelMatrixAdapter
@@ -221,10 +220,11 @@ class GramAdapter(KernelMatrixAdapter, HasColumns, HasLayout):
         X = self._values.X[examples]
         if self._values.kernel is None:
             return X, factor, intercept
-        if isinstance(X, NormalizedRows):
-            X, intercept = X.X, X.constant != 0.0  # multiples of equal examples are equal
+        if isinstance(X, Block):
+            if X.scale is not None:  # multiples of equal examples are equal
+                intercept = X.constant != 0.0
+            X = X.undivided.on_host().matrix
         X = getattr(X, "X", X)  # the kernel may have a prepared form of its examples
-        X = X.toarray() if isinstance(X, DeviceRows) else X
         return distinct(X), factor, intercept
 
     # Capabilities.

@@ -12,7 +12,6 @@ from sklearn import config_context
 from marginsvm._cached import cached_property
 from marginsvm._rounding import PAIRWISE, Extended, product, times
 from marginsvm._typing import Array
-from marginsvm.data.normalized import NormalizedRows
 from marginsvm.data.threads import ordered_map
 from marginsvm.data.work import Work
 from marginsvm.kernel_matrix.columns import ColumnCache, ColumnPlan, KeptColumns, WholeMatrix
@@ -77,7 +76,7 @@ class KernelValues:
     ) -> None:
         self.kernel, self.X, self._rows, self._work = kernel, X, rows, work
         self._constant, self._plan = constant, plan
-        self.value_error = PAIRWISE if isinstance(X, NormalizedRows) else 0.0
+        self.value_error = PAIRWISE if getattr(X, "scale", None) is not None else 0.0
         self._K = X if kernel is None else None
         self.whole = whole or kernel is None
         self._kept = None

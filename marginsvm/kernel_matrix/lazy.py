@@ -19,7 +19,8 @@ from marginsvm._typing import Array
 from marginsvm.certify.certifiable import LowestMargins
 from marginsvm.certify.linear_errors import LazyErrors
 from marginsvm.data import passes
-from marginsvm.data.passes import Block, Centre, span_of
+from marginsvm.data.block import Centre
+from marginsvm.data.passes import Located, span_of
 from marginsvm.kernel_matrix.adapter import BestResponse
 from marginsvm.kernel_matrix.linear import LinearAdapter
 from marginsvm.kernel_matrix.mixture import (
@@ -189,7 +190,7 @@ class LazyDistribution:
 
 def _sums(
     rows: Rows,
-    blocks: list[Block],
+    blocks: list[Located],
     W: Array,
     shift: Array | float,
     response: OnePassResponse,
@@ -204,7 +205,9 @@ def _sums(
     return passes.margins_and_sums(rows, blocks, None, W, shift, block_sums, response.merge)[1]
 
 
-def _lows(rows: Rows, blocks: list[Block], W: Array, shift: Array | float, centre: Centre) -> Array:
+def _lows(
+    rows: Rows, blocks: list[Located], W: Array, shift: Array | float, centre: Centre
+) -> Array:
     """Smallest margin of each group."""
     span = span_of(blocks)
     M = rows.margins(passes.scores(rows, blocks, W, shift, centre, True, None), span)

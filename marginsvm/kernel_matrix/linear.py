@@ -9,16 +9,15 @@ from typing import Any, ClassVar, TypeVar
 import numpy as np
 
 from marginsvm._cached import cached_property
-from marginsvm._rounding import PAIRWISE, inner, is_dense
+from marginsvm._rounding import PAIRWISE, inner
 from marginsvm._typing import Array
 from marginsvm.certify.certifiable import WrittenOut
 from marginsvm.certify.linear_errors import LinearErrors
 from marginsvm.certify.tolerances import SAME_FINGERPRINT
 from marginsvm.data import passes
+from marginsvm.data.block import Centre
 from marginsvm.data.centred import CentredExamples
 from marginsvm.data.memory import Store, as_store
-from marginsvm.data.normalized import NormalizedRows
-from marginsvm.data.passes import Centre
 from marginsvm.data.work import Work
 from marginsvm.kernel_matrix.adapter import BestResponse, KernelMatrixAdapter
 from marginsvm.kernel_matrix.capabilities import (
@@ -63,7 +62,7 @@ class LinearAdapter(
 
     Parameters
     ----------
-    X : ndarray, CSR matrix or array, NormalizedRows, or Store, of shape (n_examples, n_features)
+    X : ndarray, CSR matrix or array, Block or Store, of shape (n_examples, n_features)
     rows : Rows
     C : float
         Soft margin (dimensionless): each row has its own slack coordinate ``1 / sqrt(2 C)``.
@@ -113,7 +112,7 @@ class LinearAdapter(
             reach,
             row_error=PAIRWISE * reach if store.normalized else 0.0,
             centre_is_far=centre.far,
-            dense=is_dense(store.whole),
+            dense=store.whole is not None and store.whole.dense is not None,
             rounding_rtol=rounding_rtol,
         )
         super().__init__(rows, (*rows.score_shape[1:], width), norm, scale, errors, Work())
@@ -232,11 +231,9 @@ class LinearAdapter(
     def given(self, examples: Array) -> tuple[Any, Array, bool] | None:
         """Some of the examples as the user gave them, see ``Certifiable``."""
         X = self._store.take(examples)
-        if not self._store.normalized:
-            return X, np.ones(len(examples)), self.rows.balanced or self._constant != 0.0
-        if not isinstance(X, NormalizedRows):  # normalised examples are rounded
-            return None
-        return X.X, np.where(X.scale > 0, X.scale, 1.0), X.constant != 0.0
+        if X.scale is None:
+            return X.matrix, np.ones(len(examples)), self.rows.balanced or self._constant != 0.0
+        return X.undivided.matrix, np.where(X.scale > 0, X.scale, 1.0), X.constant != 0.0
 
     # Capabilities.
 
@@ -259,7 +256,7 @@ class LinearAdapter(
         return LinearCurvature(self._centred, weight, linked, self.work)
 
     def csr(self) -> Any:
-        return self._store.whole if self._store.sparse else None
+        return None if self._store.whole is None else self._store.whole.csr
 
     def restrict(self, examples: Array) -> LinearAdapter | None:
         if len(examples) == 0 or self._store.sparse:
@@ -279,7 +276,8 @@ class LinearAdapter(
 
     @cached_property
     def _layout(self) -> RowLayout:
-        X, sparse, none = self._store.whole, self._store.sparse, np.empty(0, np.int32)
+        assert self._store.whole is not None
+        X, sparse, none = self._store.whole.matrix, self._store.sparse, np.empty(0, np.int32)
         return RowLayout(
             form=SPARSE if sparse else DENSE,
             values=X.data if sparse else np.asarray(X, order="C").reshape(-1),

@@ -9,7 +9,8 @@ import numpy as np
 from marginsvm._rounding import summed
 from marginsvm._typing import Array
 from marginsvm.data import passes
-from marginsvm.data.passes import Block, Centre, span_of
+from marginsvm.data.block import Centre
+from marginsvm.data.passes import Located, span_of
 from marginsvm.kernel_matrix.responses import OnePassResponse
 from marginsvm.rows import Rows
 
@@ -82,18 +83,18 @@ class Mixture(NamedTuple):
 # What a pass computes of some blocks.
 
 
-def weights_of(rows: Rows, blocks: list[Block], *given: Array, mixture: Mixture) -> Array:
+def weights_of(rows: Rows, blocks: list[Located], *given: Array, mixture: Mixture) -> Array:
     """Weights of the rows of some blocks."""
     return np.concatenate([mixture.weights(rows, block, X, given) for block, X in blocks])
 
 
-def group_sums_of(rows: Rows, blocks: list[Block], *given: Array, mixture: Mixture) -> Array:
+def group_sums_of(rows: Rows, blocks: list[Located], *given: Array, mixture: Mixture) -> Array:
     """Sums of these weights over each group."""
     q = weights_of(rows, blocks, *given, mixture=mixture)
     return rows.block_sum(q, span_of(blocks))
 
 
-def image_of(rows: Rows, blocks: list[Block], *given: Array, mixture: Mixture) -> Array:
+def image_of(rows: Rows, blocks: list[Located], *given: Array, mixture: Mixture) -> Array:
     """``V^T (X, 1)`` of some blocks, V being the weights as coefficients; in float64."""
 
     def of(block: slice, X: Any) -> Array:

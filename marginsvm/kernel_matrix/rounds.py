@@ -17,7 +17,7 @@ from marginsvm._rounding import summed
 from marginsvm._typing import Array
 from marginsvm.data import passes
 from marginsvm.data.memory import Store, parts_to_scan
-from marginsvm.data.passes import Block, span_of
+from marginsvm.data.passes import Located, span_of
 from marginsvm.kernel_matrix.responses import (
     OnePassResponse,
     Response,
@@ -102,14 +102,14 @@ class Rounds:
         """By a pass for the margins and another one for the image; each thread has its part."""
         W, shift = predictor
 
-        def first(rows: Rows, blocks: list[Block], slack: Array | None) -> tuple[Array, Any]:
+        def first(rows: Rows, blocks: list[Located], slack: Array | None) -> tuple[Array, Any]:
             M = passes.margins(rows, blocks, slack, W, shift)
             return M, response.block_sums(rows, span_of(blocks), None, M, mu)
 
         margins, sums = zip(*self._store.map(first, self._rows, slack), strict=True)
         whole = response.finish(self._rows, _merged(response, sums), mu)
 
-        def second(rows: Rows, blocks: list[Block], M: Array) -> tuple[Array, Array]:
+        def second(rows: Rows, blocks: list[Located], M: Array) -> tuple[Array, Array]:
             span = span_of(blocks)
             q = response.block_weights(rows, span, M[span], mu, whole.parameters)
             return q, passes.image(rows, blocks, rows.adjoint(q, span), span.start)

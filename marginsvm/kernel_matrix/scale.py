@@ -14,8 +14,8 @@ import numpy as np
 from marginsvm._typing import Array
 from marginsvm.certify.tolerances import LARGEST_FLOAT32, LARGEST_NORM
 from marginsvm.data import measures, passes
+from marginsvm.data.block import Centre
 from marginsvm.data.memory import Store
-from marginsvm.data.passes import Centre
 from marginsvm.data.threads import single_threaded_blas
 from marginsvm.rows import LpNorm, Rows
 
@@ -148,7 +148,7 @@ def measured(
 
 
 def _tallest(store: Store, rows: Rows) -> float:
-    return 1.0 if store.normalized else max(store.map(measures.tallest, rows))
+    return max(store.map(measures.tallest, rows))
 
 
 def _mean(store: Store, rows: Rows, size: int) -> Array:
@@ -161,7 +161,7 @@ def _mean(store: Store, rows: Rows, size: int) -> Array:
             return store.fold(work, np.add, rows, v / v.sum()).astype(np.float64, copy=False)
         some = np.arange(size) * n // size
         v = v[some]
-        return np.asarray((v / v.sum()) @ store.take(some), dtype=np.float64)
+        return store.take(some).adjoint(v / v.sum()).astype(np.float64, copy=False)
 
 
 def _squared_lengths(store: Store, rows: Rows, norm: LpNorm, centre: Centre) -> Array:

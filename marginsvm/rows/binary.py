@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 
-from marginsvm._rounding import times
 from marginsvm._typing import Array
 from marginsvm.rows.rows import Rows
 
@@ -72,7 +71,7 @@ class BinaryRows(Rows):
         v = self.adjoint(q, block).astype(X.dtype, copy=False)
         products = np.zeros((2, 2, X.shape[1]), X.dtype)
         # two products with vectors are faster than one with a matrix of two columns
-        products[0, 1], products[1, 0] = times(v * first, X), times(v * ~first, X)
+        products[0, 1], products[1, 0] = X.adjoint(v * first), X.adjoint(v * ~first)
         return products
 
     def _sum_of_groups(self, groups: Array) -> Array:

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from marginsvm._rounding import times
 from marginsvm._typing import Array
 from marginsvm.rows.rows import Rows
 
@@ -89,7 +88,7 @@ class MulticlassRows(Rows):
     def _products_by_class(self, q: Array, X: Any, block: slice) -> Array:
         products = np.zeros((self.n_classes, self.n_classes, X.shape[1]), X.dtype)
         for c, mine in self._by_class(block):
-            products[c] = times(q[mine].T.astype(X.dtype, copy=False), X[mine])
+            products[c] = X[mine].adjoint(q[mine].astype(X.dtype, copy=False))
         return products
 
     def _by_class(self, block: slice) -> Iterator[tuple[int, Array]]:

@@ -71,19 +71,24 @@ class LpNorm:
         diagonal = (np.abs(u) / top) ** (self.q - 2.0) * (top / length) ** (self.q - 2.0)
         return (self.q - 1.0) * diagonal, (self.q - 2.0) / length**2
 
-    def squared_lengths(self, X: Any) -> Array:
-        """``|x|_q^2`` of every row of X, in float64."""
+    def squared_lengths(self, X: Array) -> Array:
+        """``|x|_q^2`` of every row of an array, in float64."""
         if self.p == 2.0:
-            if sp.issparse(X):
-                return _sums_of_squares(X)
             X = X.astype(np.float64, copy=False)
             return np.vecdot(X, X) if X.flags.c_contiguous else np.einsum("ij,ij->i", X, X)
         X = abs(X).astype(np.float64)
-        if sp.issparse(X):
-            X.sum_duplicates()
         top = np.float64(X.max()) or np.float64(1.0)
-        powers = (X / top).power(self.q) if sp.issparse(X) else (X / top) ** self.q
-        return top**2 * np.asarray(powers.sum(axis=1)).ravel() ** (2.0 / self.q)
+        return top**2 * ((X / top) ** self.q).sum(axis=1) ** (2.0 / self.q)
+
+    def squared_lengths_of_csr(self, X: Any) -> Array:
+        """The same of a CSR matrix."""
+        if self.p == 2.0:
+            return _sums_of_squares(X)
+        X = abs(X).astype(np.float64)
+        X.sum_duplicates()
+        top = np.float64(X.max()) or np.float64(1.0)
+        powers = (X / top).power(self.q).sum(axis=1)
+        return top**2 * np.asarray(powers).ravel() ** (2.0 / self.q)
 
     def squared_distances(self, X: Any, mean: Array) -> Array:
         """``|x - mean|_q^2`` of every row of a CSR matrix, from above: its rounding is added.
@@ -93,14 +98,15 @@ class LpNorm:
         """
         X, length = _canonical(X), self.dual.length(mean)
         if length == 0.0:
-            return self.squared_lengths(X)
+            return self.squared_lengths_of_csr(X)
         shares = (np.abs(mean) / length) ** self.q
         here = sp.csr_array((shares[X.indices], X.indices, X.indptr), X.shape).sum(axis=1)
         rest = np.clip(1.0 - np.asarray(here).ravel() + chained(X.shape[1]), 0.0, 1.0)
         rest[np.diff(X.indptr) == X.shape[1]] = 0.0
         entries = X.data.astype(np.float64) - mean[X.indices]
         differences = sp.csr_array((entries, X.indices, X.indptr), X.shape)
-        return self.longer(self.squared_lengths(differences), length * rest ** (1.0 / self.q))
+        squared = self.squared_lengths_of_csr(differences)
+        return self.longer(squared, length * rest ** (1.0 / self.q))
 
     def longer(self, squared: Array, constant: float | Array) -> Array:
         """Squared lengths of rows to which an entry ``constant`` is appended."""

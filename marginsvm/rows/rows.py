@@ -14,7 +14,6 @@ from typing import Any
 
 import numpy as np
 
-from marginsvm._rounding import times
 from marginsvm._typing import Array
 from marginsvm.rows.cycles import cycle_offsets, min_cycle
 
@@ -187,7 +186,7 @@ class Rows(ABC):
         ----------
         q : ndarray of shape (n_block, ...)
             Weights on the rows of a block.
-        X : array-like of shape (n_block, n_features)
+        X : Block of shape (n_block, n_features)
         block : slice
 
         Returns
@@ -198,7 +197,7 @@ class Rows(ABC):
         if self.balanced:
             return self._products_by_class(q, X, block)
         V = self.adjoint(q, block).astype(X.dtype, copy=False)
-        return times(V.T, X)[None, None]
+        return X.adjoint(V)[None, None]
 
     @abstractmethod
     def _products_by_class(self, q: Array, X: Any, block: slice) -> Array: ...

@@ -3,7 +3,10 @@
 import numpy as np
 import scipy.sparse as sp
 
-from marginsvm.data.normalized import NormalizedRows, normalized
+from helpers.int8_block import Int8Block
+from marginsvm.data.block import Block
+from marginsvm.data.csr import as_block
+from marginsvm.data.normalized import normalized
 
 
 def single(X):
@@ -16,11 +19,16 @@ FORMS = {
     "float32": single,
     "csr": sp.csr_array,
     "csr float32": lambda X: sp.csr_array(single(X)),
+    "int8": Int8Block.of,
     "normalized": normalized,
     "normalized with a constant": lambda X: normalized(X, 2.5),
     "normalized csr": lambda X: normalized(sp.csr_matrix(X), 2.5),
+    "normalized int8": lambda X: normalized(Int8Block.of(X)),
     "normalized float32": lambda X: normalized(single(X)),
 }
+
+
+GIVEN = [form for form in FORMS if "int8" not in form]  # what users may have
 
 
 def examples(rng, form, n=60, d=5):
@@ -33,7 +41,7 @@ def examples(rng, form, n=60, d=5):
 
 def plain(X):
     """What a matrix holds, in float64."""
-    X = X.toarray() if sp.issparse(X) or isinstance(X, NormalizedRows) else X
+    X = X.toarray() if sp.issparse(X) or isinstance(X, Block) else X
     return np.asarray(X, dtype=np.float64)
 
 
@@ -55,4 +63,4 @@ def cut(X, sizes):
     ends = np.cumsum(sizes)
     assert ends[-1] == X.shape[0]
     parts = [slice(int(end - size), int(end)) for end, size in zip(ends, sizes, strict=True)]
-    return [(part, X[part]) for part in parts]
+    return [(part, as_block(X[part])) for part in parts]

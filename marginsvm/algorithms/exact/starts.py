@@ -76,7 +76,7 @@ class SparseProblem:
     @cached_property
     def diagonal(self) -> Array:
         """Squared norms of the rows, slack left out."""
-        return LpNorm().squared_lengths(self.X)
+        return LpNorm().squared_lengths_of_csr(self.X)
 
     def ascend(self, epochs: int) -> Array:
         """Weights after some epochs of coordinate ascent: close to the final support."""
@@ -240,7 +240,8 @@ class Ascent(Method):
         assert problem.slack is not None
         X, k = csr_examples(problem), problem.rows.n_classes
         (n, d), begun = X.shape, self.ascent is not None
-        squares, s = LpNorm().squared_lengths(X), 2.0 * problem.radius**2 * problem.slack[:, 0]
+        squares = LpNorm().squared_lengths_of_csr(X)
+        s = 2.0 * problem.radius**2 * problem.slack[:, 0]
         penalty = balance_penalty(squares, s) if problem.rows.balanced else 0.0
         at = deepcopy(self.ascent) if begun else ClassWeights.start(n, d, k)
         epochs = int(np.clip(_ENTRIES / max(1, X.nnz * k), 1, _EPOCHS_A_ROUND))

@@ -10,7 +10,7 @@ import scipy.sparse as sp
 from sklearn.utils._array_api import array_api_compat
 
 from marginsvm._typing import Array
-from marginsvm.data.device import Device, DeviceRows
+from marginsvm.data.device import Device, OnDevice
 
 
 class DeviceBlocks:
@@ -76,7 +76,7 @@ class DeviceBlocks:
     def __iter__(self) -> Iterator[Any]:
         return iter(self.source)
 
-    def copied(self, blocks: Iterator[Array]) -> Iterator[DeviceRows]:
+    def copied(self, blocks: Iterator[Array]) -> Iterator[OnDevice]:
         """Examples of blocks, copied to the device when their turn comes.
 
         Parameters
@@ -85,7 +85,7 @@ class DeviceBlocks:
 
         Returns
         -------
-        iterator of DeviceRows
+        iterator of OnDevice
 
         Raises
         ------
@@ -97,7 +97,7 @@ class DeviceBlocks:
             if sp.issparse(X):
                 raise TypeError("DeviceBlocks copies dense blocks only, but a block is sparse")
             size += X.nbytes
-            yield DeviceRows(self._there(X), self._place)
+            yield OnDevice(self._there(X), self._place)
         self.bytes_per_second = size / (time.perf_counter() - begin)
 
     def _there(self, X: Array) -> Any:

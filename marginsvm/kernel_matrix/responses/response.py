@@ -98,7 +98,7 @@ def optional(response: Response, name: str) -> Callable[..., Any] | None:
         to the prior within each class (dimensionless).
     scan(rows, X, parts, predictor, slack, mu) -> (margins, sums)
         Margins of all examples of two classes, and sums as of ``block_sums``, by a compiled loop
-        over X: an array in C or Fortran's order, a CSR matrix, or NormalizedRows of one of these.
+        over X, a block that is ``scannable``.
         Threads take one of the ``parts``, slices of the examples, after the other. The predictor
         is (weights of the features, what is subtracted from scores), and ``slack``, an array of
         shape (n_examples,) or None, is added to the margins (units of the radius, as mu).

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from marginsvm._typing import Array
-from marginsvm.data.normalized import NormalizedRows
+from marginsvm.data.block import Block
 from marginsvm.data.threads import ordered_map
 from marginsvm.kernel_matrix.responses.balancing import balancing_offsets, logsumexp, shifted_table
 from marginsvm.kernel_matrix.responses.capped import CappedSoftmax
@@ -112,7 +112,7 @@ class Softmax:
         return CappedSoftmax(caps)
 
     def block_sums(
-        self, rows: Rows, block: slice, X: Any, margins: Array, mu: float
+        self, rows: Rows, block: slice, X: Block | None, margins: Array, mu: float
     ) -> SoftmaxSums:
         """Sums over the groups of a block, counted from the largest exponent of each group."""
         largest = rows.block_min(margins, block) / -mu
@@ -123,7 +123,7 @@ class Softmax:
     def scan(
         self,
         rows: Rows,
-        X: Any,
+        X: Block,
         parts: list[slice],
         predictor: tuple[Array, float],
         slack: Array | None,
@@ -132,21 +132,20 @@ class Softmax:
         """Margins of examples of two classes, and the sums over the groups."""
         from marginsvm.kernel_matrix.responses.compiled_softmax import pass_over
 
-        (w, shift), divided = predictor, isinstance(X, NormalizedRows)
-        constant = X.constant if divided else 0.0
+        (w, shift), constant = predictor, X.constant
         factors = np.ones((3, rows.n_examples))
-        factors[0] = X.scale if divided else 1.0
+        factors[0] = 1.0 if X.scale is None else X.scale
         factors[1] = rows.weighted(factors[1])
         factors[2] = 0.0 if slack is None else slack
         numbers = np.array([constant * w[-1] if constant else 0.0, shift, 1.0 / mu])
-        X, margins = X.X if divided else X, np.empty(rows.n_examples)
-        d, n_groups = X.shape[1], 2 if rows.balanced else 1
+        given, margins = X.undivided.matrix, np.empty(rows.n_examples)
+        d, n_groups = given.shape[1], 2 if rows.balanced else 1
         sums, images = np.zeros((len(parts), 3, n_groups)), np.zeros((len(parts), n_groups, d))
         sums[:, 0] = -np.inf
 
         def work(i: int) -> None:
             task = rows.codes, factors, numbers, sums[i], images[i], margins
-            pass_over(X, w[:d], parts[i].start, parts[i].stop, *task)
+            pass_over(given, w[:d], parts[i].start, parts[i].stop, *task)
 
         ordered_map(work, range(len(parts)))
         largest = sums[:, 0].max(axis=0)

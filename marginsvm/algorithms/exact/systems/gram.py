@@ -14,8 +14,9 @@ from marginsvm.algorithms.exact.choosing import spread_evenly
 from marginsvm.algorithms.exact.definite import cholesky
 from marginsvm.algorithms.exact.systems.features import penalised
 from marginsvm.algorithms.exact.systems.system import conjugate_gradients, is_outdated, precision
+from marginsvm.data.block import Centre, Dense
 from marginsvm.data.moments import second_moments_of_classes
-from marginsvm.data.passes import Centre, second_moments
+from marginsvm.data.passes import second_moments
 from marginsvm.kernel_matrix import GramAdapter, KernelMatrixAdapter
 from marginsvm.rows import Rows, Vector
 
@@ -89,7 +90,8 @@ class Leading:
     @classmethod
     def of(cls, span: Span, rows: Rows, weight: Array) -> Leading:
         """Form the matrix of these features and factor it."""
-        blocks, shape = [(slice(None), span.features)], (*rows.score_shape[1:], span.basis.shape[1])
+        blocks = [(slice(None), Dense(span.features))]
+        shape = (*rows.score_shape[1:], span.basis.shape[1])
         if rows.n_classes == 2:
             H = second_moments(rows, blocks, weight, Centre())
             H = H if rows.balanced else H[:-1, :-1]

@@ -82,7 +82,7 @@ class ActivePairs:
         """Squared lengths of the rows."""
         indptr, indices, values = self._matrix
         X = sp.csr_array((values, indices, indptr), shape=self._shape)
-        return 2.0 * self._unit**2 * LpNorm().squared_lengths(X)[self._each]
+        return 2.0 * self._unit**2 * LpNorm().squared_lengths_of_csr(X)[self._each]
 
     def squares(self) -> Array:
         """The diagonal of ``A' diag(weight) A``, of shape (k, d)."""
