@@ -77,6 +77,21 @@ def its_own_best(model, X, y, weight=None):
     return max(float(share) / 100.0 for share in shares)
 
 
+def test_a_penalty_of_the_intercept_is_counted(rng):
+    """Another intercept is worse in the problem that penalises it by what is spelled out here."""
+    X, y = overlapping(rng, n=60)
+    X, weight = X + 2.0, np.ones(60)
+    model = LinearSVC(loss="hinge", intercept_scaling=2.0, **TIGHT).fit(X, y)
+
+    def penalised():
+        norm = np.sum(model.coef_**2) + np.sum((model.intercept_ / 2.0) ** 2)
+        return cost(model, X, y, weight, norm)
+
+    least = penalised()
+    model.intercept_ = model.intercept_ - 1.0
+    assert its_own_best(model, X, y) == pytest.approx(penalised() / least - 1.0, rel=1e-2)
+
+
 @pytest.mark.parametrize("k", [2, 3])
 @pytest.mark.parametrize(
     "model",
