@@ -57,6 +57,7 @@ class DualStateMixin(PredictorMixin, Played, ClassifierMixin):
     kernel: Any = "linear"
     kernel_params: dict[str, Any] | None = None
     p: float | str = 2.0
+    monotonic_cst: Any = None
     intercept_scaling: Any = None  # None: the intercept is not penalised
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = constraints_of(

@@ -120,12 +120,14 @@ def _refuse_others(estimator: Any) -> None:
         "p": estimator.p != 2.0,
         "normalize": bool(estimator.normalize),
         "nu": estimator.nu is not None,
+        "monotonic_cst": estimator.monotonic_cst is not None,
     }
     for name, is_unlike in unlike.items():
         if is_unlike:
             raise ValueError(
                 f"{name}={getattr(estimator, name)!r}: only proofs of linear predictors and "
-                "precomputed kernels, with p=2, normalize=False and nu=None, can be saved"
+                "precomputed kernels, with p=2, normalize=False, nu=None and monotonic_cst=None, "
+                "can be saved"
             )
 
 

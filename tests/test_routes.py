@@ -25,6 +25,7 @@ PAGE = Path(__file__).parents[1] / "docs" / "exact_solver.md"
 # ``python -m helpers.routes``. A change of the portfolio or of a method that moves a number beyond
 # what rounding does (a fifth) changes the table, and says why.
 ROUTES = {
+    "signs": ("no_margin", "interior points 1", 5.0),
     "few rows": ("certified", "working set of rows 1", 2.0),
     "few rows, overlap": ("no_margin", "working set of rows 1", 2.0),
     "few rows, soft": ("certified", "interior points 1", 2.0),

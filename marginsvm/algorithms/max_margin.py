@@ -26,7 +26,7 @@ from marginsvm.certify.caps import multiple_below_caps, sums_of_examples
 from marginsvm.data.threads import single_threaded_blas
 from marginsvm.dual_state import DualStateMixin
 from marginsvm.estimator.declaring import parameter, with_parameters
-from marginsvm.estimator.parameters import CommonParameters, KernelParameters
+from marginsvm.estimator.parameters import CommonParameters, KernelParameters, SignParameters
 from marginsvm.estimator.results import Fitted
 from marginsvm.fit import Algorithm, Candidate, Progress, Requirements, Stopping, play
 from marginsvm.fit.progress import ConfirmedBounds
@@ -149,7 +149,9 @@ def _is_hard_to_begin(problem: KernelMatrixAdapter) -> bool:
 
 
 @with_parameters
-class MaxMarginClassifier(CommonParameters, KernelParameters, DualStateMixin, BaseEstimator):
+class MaxMarginClassifier(
+    CommonParameters, KernelParameters, SignParameters, DualStateMixin, BaseEstimator
+):
     """Maximum-margin classifier by the exact solver: the recommended estimator.
 
     It finds the linear or kernel classifier with the largest hard or soft margin, and proves how
@@ -197,7 +199,8 @@ class MaxMarginClassifier(CommonParameters, KernelParameters, DualStateMixin, Ba
         each class; linear predictors included.
     dual_coef_ : ndarray of shape (1, n_support) or (n_classes, n_support)
         Coefficients of those examples. With a linear kernel, ``dual_coef_ @ X[support_]`` is
-        ``coef_``, up to rounding and what is left of the gap.
+        ``coef_``, up to rounding and what is left of the gap; where ``monotonic_cst`` asks for
+        another sign than that combination has, ``coef_`` is 0.
     nu_ : float
         With ``loss="hinge"`` only (dimensionless): the parameter with which NuSVC has the same
         solution. At most this share of the examples has slack, and no predictor of norm 1 has a

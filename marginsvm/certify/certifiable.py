@@ -186,6 +186,11 @@ class Certifiable(Protocol):
     def width(self) -> float: ...
 
     @property
+    def signs(self) -> Array | None:
+        """Signs that the coefficients of the features must have: -1, 0 or 1; None: any."""
+        ...
+
+    @property
     def slack(self) -> Array | None:
         """Squares of the slack coordinates, of the shape of margins; None: a hard margin."""
         ...

@@ -76,13 +76,13 @@ class LinearErrors:
 
     def proof_norm(self, proof: Distribution) -> float:
         image, q, moved = proof.image, proof.weights(), proof.moved
-        few, norm = support_of(q), self.norm.dual.length(image.ravel())
+        few, norm = support_of(q), self.norm.of_vector(image)
         sums = (chained(len(q)) if self.dense else UNIT * (few.size + 8)) + FEW
         cheap = few.size * self.width <= SMALL
         offset = 1.0  # how much of the mean is in the terms of the sums
         if cheap and (sums + moved) * self.reach > self.rounding_rtol * norm:
             image = self._extended(q, few, np.arange(self.width))
-            norm = self.norm.dual.length(image.ravel())
+            norm = self.norm.of_vector(image)
             sums, offset, moved = extended(few.size), 0.0, 0.0
         coarse = (sums + moved) * self.reach
         length = norm + coarse
@@ -90,13 +90,12 @@ class LinearErrors:
         if extent is not None:
             weight, spread = np.abs(self.rows.adjoint(q)).sum(axis=0), extent[0]
             error = np.multiply.outer(sums * weight + moved, spread + offset * extent[1])
-            image = np.abs(image)
             if not cheap:  # those in large units, at least
                 order = np.argsort(-error.reshape(-1, self.width).max(axis=0))
-                some = np.sort(order[: SMALL // few.size])
-                image[..., some] = np.abs(self._extended(q, few, some))
+                some, image = np.sort(order[: SMALL // few.size]), image.copy()
+                image[..., some] = self._extended(q, few, some)
                 error[..., some] = np.multiply.outer(extended(few.size) * weight, spread[some])
-            length = min(length, self.norm.dual.length((image + error).ravel()))
+            length = min(length, self.norm.of_vector(image, error))
         return length * (1.0 + PAIRWISE) + self.row_error
 
     def _extended(self, q: Array, few: Array, features: Array) -> Array:
@@ -138,6 +137,6 @@ class LazyErrors(LinearErrors):
     """
 
     def proof_norm(self, proof: Distribution) -> float:
-        length = self.norm.dual.length(proof.image.ravel()) * (1.0 + PAIRWISE)
+        length = self.norm.of_vector(proof.image) * (1.0 + PAIRWISE)
         sums = UNIT * (self.rows.n_examples + 8) * (self.reach + 3.0)
         return length + sums + self.row_error

@@ -12,7 +12,7 @@ from marginsvm._typing import Array
 from marginsvm.certify.bounds import upper_bound
 from marginsvm.certify.candidate import Candidate
 from marginsvm.certify.certifiable import Certifiable
-from marginsvm.certify.exactly.overlap import nothing_separates
+from marginsvm.certify.exactly.overlap import nothing_separates, nothing_separates_with_signs
 from marginsvm.certify.nearest_point import shortest_proof
 from marginsvm.certify.tolerances import (
     MAX_TWIN_NUMBERS,
@@ -50,6 +50,8 @@ def _classes_meet(problem: Certifiable, few: Array, q: Array) -> bool:
     X, factor, intercept = given
     q = q * problem.rows.per_example(factor)
     codes, n_classes = problem.rows.codes[few], problem.rows.n_classes
+    if problem.signs is not None:
+        return nothing_separates_with_signs(X, codes, q, problem.signs, intercept=intercept)
     return nothing_separates(X, codes, n_classes, q, intercept=intercept)
 
 
@@ -82,7 +84,7 @@ def _sharpened(problem: Certifiable, proof: Candidate) -> Iterator[Candidate]:
     if rows <= problem.width + _SPARE and upper_bound(problem, vector) <= SHORTEST_PROOF:
         yield proof
     short = None
-    if problem.caps is None:  # few rows could not have all the weight
+    if problem.caps is None and problem.signs is None:  # few rows could not have all the weight
         short = shortest_proof(problem, problem.weights(proof.vector))
     if short is not None:
         yield Candidate(short, short.mass, precise=True)

@@ -172,6 +172,24 @@ class ShareParameters:
 
 
 @with_parameters
+class SignParameters:
+    """Signs of coefficients that are known in advance.
+
+    Parameters
+    ----------
+    monotonic_cst : array-like of shape (n_features,) or dict
+        For each feature, 1: the decision value of the second class must not fall as the feature
+        grows, so that its coefficient is 0 or positive; -1: it must not rise; 0: any. A dict gives
+        these by the names of features; those that it does not name may have any sign. As in
+        scikit-learn's trees. ``margin_bound_`` and ``separable_`` are then about predictors with
+        these signs. Linear predictors of two classes only; the examples are written out as a dense
+        matrix.
+    """
+
+    monotonic_cst: Any = parameter("array-like", dict, None, default=None)
+
+
+@with_parameters
 class NormalizeParameters(CommonParameters):
     """Whether examples are divided by their norms.
 

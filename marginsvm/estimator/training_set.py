@@ -30,6 +30,7 @@ from marginsvm.estimator.gram import check_gram, check_norms
 from marginsvm.estimator.objects import as_objects, first_equal, of_objects
 from marginsvm.estimator.on_device import place_of_training, plain, rows_of, types_of
 from marginsvm.estimator.prediction import canonical
+from marginsvm.estimator.signs import signs_of
 from marginsvm.estimator.weights import ClassWeights
 from marginsvm.fit import Requirements
 from marginsvm.fit.progress import Line
@@ -42,7 +43,7 @@ from marginsvm.kernel_matrix import (
 from marginsvm.kernel_matrix.responses import OnePassResponse
 from marginsvm.kernel_matrix.responses.response import below
 from marginsvm.kernel_matrix.scale import NotFinite
-from marginsvm.rows import LpNorm, Rows, make_rows
+from marginsvm.rows import LpNorm, Rows, SignedNorm, make_rows
 
 # Kinds of types of labels that name classes in any case: a look at them is a tenth of a small fit.
 _CLASSES = "biuUS"
@@ -145,7 +146,9 @@ class TrainingSet:
     def _problem(self, estimator: Any, requires: Requirements) -> KernelMatrixAdapter:
         """Choose the adapter for the kernel and the store."""
         constant = (estimator.intercept_scaling or 0.0) if estimator.fit_intercept else 0.0
-        norm, X = LpNorm.named(estimator.p, self.X.shape[-1]), self.X
+        X, signs = self.X, signs_of(estimator, self)
+        norm = LpNorm.named(estimator.p, X.shape[-1])
+        norm = norm if signs is None else SignedNorm(of_features=signs)
         common = (
             self.rows,
             estimator.C,

@@ -125,6 +125,7 @@ def begin(
         n_passes=n_passes,
         loss=problem.loss,
         nu=problem.nu,
+        signs=problem.signs,
         intervals=rows.intervals if isinstance(rows, OutputRows) else None,
     )
 

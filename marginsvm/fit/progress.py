@@ -218,6 +218,7 @@ class Progress:
     loss: str = "squared_hinge"
     nu: float | None = None
     intervals: Intervals | None = None
+    signs: Array | None = None
 
     @property
     def line(self) -> Line:
@@ -241,16 +242,14 @@ class Progress:
         return bool(np.isfinite(then.upper)) and not near
 
     def is_of(self, problem: KernelMatrixAdapter) -> bool:
-        """Whether the problem has the soft margin and the sample weights of this one."""
+        """Whether the problem has the soft margin, signs and sample weights of this one."""
         same = self.C == problem.C and self.loss == problem.loss and self.nu == problem.nu
+        same = same and _are_equal(self.signs, problem.signs)
         return same and self.has_weights_of(problem)
 
     def has_weights_of(self, problem: KernelMatrixAdapter) -> bool:
         """Whether the problem has the sample weights of this one."""
-        mine, others = self.weights, problem.rows.weights
-        return mine is others or (
-            mine is not None and others is not None and np.array_equal(mine, others)
-        )
+        return _are_equal(self.weights, problem.rows.weights)
 
     def vectors_for(self, problem: KernelMatrixAdapter) -> tuple[Vector, Vector] | None:
         """The best predictor and proof in the units of the problem; None: there is none."""
@@ -284,3 +283,10 @@ class Progress:
             margins, far = problem.margins(best.vector, precise=True), problem.norm(best.vector)
             same = np.allclose(margins, best.margins, rtol=0.0, atol=OTHER_DATA * far)
         return bool(same)
+
+
+def _are_equal(mine: Array | None, others: Array | None) -> bool:
+    """Whether two arrays are equal, or there are none."""
+    if mine is None or others is None:
+        return mine is others
+    return mine is others or np.array_equal(mine, others)

@@ -345,6 +345,11 @@ class KernelMatrixAdapter(ABC):
         return self.below(HingeCaps.of(self.rows, self._slack))
 
     @property
+    def signs(self) -> Array | None:
+        """Signs that the coefficients of the features must have; None: any."""
+        return self._norm.signs
+
+    @property
     def nu(self) -> float | None:
         """Share of the examples whose mean margin is maximised; None: it is no such problem."""
         return None if self.caps is None else self.caps.nu

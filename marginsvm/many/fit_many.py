@@ -110,6 +110,8 @@ def check_many(estimator: Any) -> None:
             f"fit_many takes kernel='linear' or 'precomputed', not {estimator.kernel!r}: compute "
             "the kernel matrix of all examples once, and choose from it by rows"
         )
+    if estimator.monotonic_cst is not None:
+        raise ValueError("fit_many cannot keep signs: use monotonic_cst=None, or fit one by one")
     if estimator.stopping != "gap" or estimator.warm_start:
         raise ValueError("fit_many needs stopping='gap' and warm_start=False")
 

@@ -4,7 +4,7 @@ from marginsvm._typing import Array
 from marginsvm.rows.binary import BinaryRows
 from marginsvm.rows.intervals import Intervals, OutputRows, intervals_of
 from marginsvm.rows.multiclass import MulticlassRows
-from marginsvm.rows.norms import LpNorm
+from marginsvm.rows.norms import LpNorm, SignedNorm
 from marginsvm.rows.rows import Rows, support_of
 from marginsvm.rows.vector import Vector
 
@@ -15,6 +15,7 @@ __all__ = [
     "MulticlassRows",
     "OutputRows",
     "Rows",
+    "SignedNorm",
     "Vector",
     "intervals_of",
     "make_rows",

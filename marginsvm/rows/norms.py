@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -27,6 +27,11 @@ class LpNorm:
     """
 
     p: float = 2.0
+
+    @property
+    def signs(self) -> Array | None:
+        """Signs that the entries of predictors must have; None: any."""
+        return None
 
     @classmethod
     def named(cls, p: float | str, n_features: int) -> LpNorm:
@@ -54,6 +59,10 @@ class LpNorm:
                 return float(np.sqrt(squared))
         top = float(np.abs(x).max(initial=0.0))
         return top * float(np.sum(np.abs(x / top) ** self.p) ** (1.0 / self.p)) if top else 0.0
+
+    def of_vector(self, u: Array, error: Array | float = 0.0) -> float:
+        """Dual norm of a vector, at most, whose entries are known up to errors."""
+        return self.dual.length((np.abs(u) + error).ravel())
 
     def mirror(self, u: Array) -> Array:
         """Mirror image of u: the predictor, the gradient of ``|u|_q^2 / 2``; u itself for p = 2."""
@@ -115,6 +124,34 @@ class LpNorm:
         top = np.maximum(np.maximum(np.sqrt(squared), np.abs(constant)), _SHORTEST)
         powers = (np.sqrt(squared) / top) ** self.q + (np.abs(constant) / top) ** self.q
         return top**2 * powers ** (2.0 / self.q)
+
+
+@dataclass(frozen=True, eq=False)
+class SignedNorm(LpNorm):
+    """The Euclidean norm of predictors whose entries have given signs.
+
+    The best value of a predictor of norm 1 on a vector u is then the norm of the projection of u
+    onto these predictors: the entries of u that have the other sign count as 0. So the projection
+    is the mirror image.
+
+    Parameters
+    ----------
+    of_features : ndarray of shape (n_features,)
+        -1, 0 for any sign, or 1.
+    """
+
+    of_features: Array = field(default_factory=lambda: np.zeros(0))
+
+    @property
+    def signs(self) -> Array:
+        return self.of_features
+
+    def of_vector(self, u: Array, error: Array | float = 0.0) -> float:
+        # an entry whose sign is an error counts for no more than that error
+        return self.length((np.abs(self.mirror(u)) + error).ravel())
+
+    def mirror(self, u: Array) -> Array:
+        return np.where(self.of_features * u < 0.0, 0.0, u + 0.0)  # which makes 0 of -0
 
 
 def _sums_of_squares(X: Any) -> Array:

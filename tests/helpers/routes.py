@@ -75,6 +75,7 @@ def soft(C=1.0, **params):
 
 
 CASES = {
+    "signs": Case(gauss(600, 5), {"monotonic_cst": [1, -1, 1, 0, 0]}),
     "few rows": Case(gauss(60, 5, apart=6.0)),
     "few rows, overlap": Case(gauss(60, 3)),
     "few rows, soft": Case(gauss(60, 5), soft()),

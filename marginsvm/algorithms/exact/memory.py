@@ -11,12 +11,16 @@ from marginsvm.kernel_matrix.capabilities import has_curvature
 # Arrays with a number for each row, and images, that every method holds at once; and as many as a
 # step of Newton's method for a soft margin does.
 _LEAST, _SOFT = (4, 3), (8, 10)
+# Matrices of the size of the dense examples that interior points hold.
+_WRITTEN = 3
 
 
 def needed(problem: KernelMatrixAdapter) -> int:
     """Bytes that a fit takes beyond the examples, at least."""
     image = prod(problem.zeros().image.shape) if has_curvature(problem) else 0
     of_rows, images = _LEAST if problem.slack is None else _SOFT
+    if problem.signs is not None:  # interior points, on the examples as a dense matrix
+        return 8 * (_WRITTEN * prod(problem.rows.shape) * (image + 2) + image * image)
     return 8 * (of_rows * prod(problem.rows.shape) + images * image)
 
 

@@ -136,9 +136,17 @@ _TWO = "Many rows, many features (benchmarks.md)"
 _CLASSES = "More than two classes (benchmarks.md)"
 _KERNELS, _HINGE = "Kernels (benchmarks.md)", "Choosing C (benchmarks.md)"
 _STRESS, _POINTS = "A stress run (measurements.md)", "Interior points (measurements.md)"
+_SIGNS = "Signs of coefficients (measurements.md)"
 
 # In order: the first one that applies counts.
 FIRST = (
+    Rule(
+        "signs of coefficients",
+        Interior,
+        lambda s, p: s.signed,
+        lambda problem, p: Interior.start(problem),
+        _SIGNS,
+    ),
     Rule(
         "hinge loss, several classes, few unknowns on one side",
         Interior,

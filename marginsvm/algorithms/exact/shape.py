@@ -132,6 +132,8 @@ class Shape:
         The least square of the extra coordinates (in radii squared); 0 if there are none.
     steep : bool
         Whether softer margins on the way lead to this one sooner.
+    signed : bool
+        Whether coefficients have given signs.
     """
 
     rows: int
@@ -146,6 +148,7 @@ class Shape:
     soft: bool
     slack: float
     steep: bool
+    signed: bool
 
     @classmethod
     def of(cls, problem: KernelMatrixAdapter) -> Shape:
@@ -165,6 +168,7 @@ class Shape:
             soft=slack is not None,
             slack=0.0 if slack is None else float(np.min(slack)),
             steep=is_steep(problem),
+            signed=problem.signs is not None,
         )
 
     @property

@@ -181,6 +181,8 @@ def _checked(
             reasons.append("the weights are no distribution over the rows")
         reasons += _wrong_words(estimator)
     reasons += _wrong_existence(estimator, problem, reading, q)
+    if problem.wrong_signs():
+        reasons.append("a coefficient has a sign that monotonic_cst does not allow")
     excess = problem.numbers.up(max(found.values()))
     if excess < inf:  # the bounds are numbers
         reasons += _wrong_status(estimator, problem, reading)

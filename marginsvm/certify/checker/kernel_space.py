@@ -19,6 +19,8 @@ class KernelSpace:
     It has the methods of :class:`~marginsvm.certify.checker.linear_space.LinearSpace`.
     """
 
+    signs = None  # of coefficients of features, which it does not have
+
     def __init__(self, setting: Setting) -> None:
         estimator, examples, numbers = setting.estimator, setting.examples, setting.numbers
         ((_, X),) = examples.blocks()  # a fit with a kernel has all examples at hand
@@ -58,6 +60,10 @@ class KernelSpace:
         """Decision values of all rows, a column for each line of ``dual_coef_``."""
         F = self._numbers.dot(self._K, self._coef) + self._intercept
         return F * self._scale[:, None]
+
+    def has_wrong_signs(self) -> bool:
+        """Whether a coefficient has a sign that it must not have."""
+        return False
 
     def predictor_norm(self) -> Any:
         """Norm of the predictor; an intercept counts if it is a multiple of the constant."""

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
+from sklearn.utils.validation import _check_monotonic_cst
 
 from marginsvm.certify.checker.examples import Setting
 from marginsvm.certify.checker.numbers import Floats
@@ -28,6 +29,7 @@ class LinearSpace:
             coefficient = self._intercept[:, None] / numbers.number(self._constant)
             self._coef = np.hstack([self._coef, coefficient])
             self._intercept = 0 * self._intercept
+        self.signs = signs_of(estimator)
         self._p = _exponent(estimator.p, estimator.coef_.shape[1])
         self._q = self._p / (self._p - 1.0)
         self._kept_blocks = [*self._read()] if setting.examples.in_memory else None
@@ -64,6 +66,10 @@ class LinearSpace:
         dot = self._numbers.dot
         return np.concatenate([dot(X, self._coef.T) for _, X in self._blocks()]) + self._intercept
 
+    def has_wrong_signs(self) -> bool:
+        """Whether a coefficient has a sign that it must not have."""
+        return self.signs is not None and bool((self.signs * self._coef < 0).any())
+
     def predictor_norm(self) -> Any:
         """p-norm of the predictor."""
         return self._numbers.norms(self._coef.reshape(1, -1), self._p)[0]
@@ -98,7 +104,15 @@ class LinearSpace:
         W = self._combined(V)
         if imbalance is not None:
             W = W - imbalance[:, None] * self._mean()
+        if self.signs is not None:  # no predictor with these signs gains by the others
+            W = np.where(self.signs * W < 0, 0 * W, W)
         return self._numbers.norms(W.reshape(1, -1), self._q)[0]
+
+
+def signs_of(estimator: Any) -> NDArray | None:
+    """Signs that the coefficients of an estimator must have: -1, 0 or 1; None: any."""
+    given = getattr(estimator, "monotonic_cst", None)
+    return None if given is None else _check_monotonic_cst(estimator, given).astype(int)
 
 
 def _exponent(p: float | str, n_features: int) -> float:

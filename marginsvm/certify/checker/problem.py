@@ -21,6 +21,7 @@ from marginsvm.certify.checker.linear_space import LinearSpace
 from marginsvm.certify.checker.numbers import Numbers
 from marginsvm.certify.checker.proof import Proved, Slack, largest_share, proved
 from marginsvm.certify.checker.rows import ClassRows, IntervalRows, Rows
+from marginsvm.certify.exactly.overlap import nothing_separates_with_signs
 
 _LINEAR_LOSSES = ("hinge", "epsilon_insensitive")  # others price the square of slack
 _SUM_TOLERANCE = 1e-9  # from 1, of weights that sum to 1 but for the rounding of each
@@ -178,7 +179,17 @@ class Problem:
             return False
         few = np.flatnonzero(q.any(axis=1))
         X, factor = self._space.as_given(few)
-        return self.rows.none_fits(X, few, q[few] * factor[:, None], intercept=self._fit_intercept)
+        of_few, intercept = q[few] * factor[:, None], self._fit_intercept
+        if self._space.signs is not None:
+            codes = self._examples.codes[few]
+            return nothing_separates_with_signs(
+                X, codes, of_few, self._space.signs, intercept=intercept
+            )
+        return self.rows.none_fits(X, few, of_few, intercept=intercept)
+
+    def wrong_signs(self) -> bool:
+        """Whether a coefficient has a sign that it must not have."""
+        return self._space.has_wrong_signs()
 
     def separation(self) -> Any:
         """Smallest value of the predictor on a row without slack; its norm does not matter."""

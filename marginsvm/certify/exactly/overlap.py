@@ -67,6 +67,39 @@ def nothing_separates(
     )
 
 
+def nothing_separates_with_signs(
+    X: Any, codes: NDArray, q: NDArray, signs: NDArray, *, intercept: bool
+) -> bool:
+    """The same of two classes, for predictors whose coefficients have given signs.
+
+    A sign is one more row: the value of a predictor on ``s_j e_j``, to which an intercept adds
+    nothing, must not be below 0. Its weight is what the combination of the examples lacks. With
+    weights on such rows alone, everything that is allowed would have to have the value 0 on some;
+    so examples must have weight.
+
+    Parameters
+    ----------
+    X, codes, q, intercept
+        As there.
+    signs : ndarray of shape (d,)
+        -1, 0 for any sign, or 1.
+    """
+    examples = np.flatnonzero(q)
+    Z = _written_out(X, examples, every=True) if len(examples) else None
+    if Z is None:
+        return False
+    Z, y, q = Z, np.where(codes[examples] == 1, 1.0, -1.0), q.ravel()[examples]
+    bound = np.flatnonzero(signs)
+    unit = np.exp2(np.frexp(np.abs(Z).max(axis=0))[1])[bound]  # so that its weight is like theirs
+    lacking = np.maximum(-signs[bound] * ((q * y) @ Z)[bound] / unit, 0.0)
+    of_signs = np.zeros((len(bound), Z.shape[1]))
+    of_signs[np.arange(len(bound)), bound] = signs[bound] * unit
+    ones = np.append(np.ones(len(Z)), np.zeros(len(bound)))[:, None]
+    both = np.hstack([np.vstack([Z, of_signs]), ones[:, : int(intercept)]])
+    codes = np.append(codes[examples], np.ones(len(bound), int))
+    return nothing_separates(both, codes, 2, np.append(q, lacking), intercept=False)
+
+
 def distinct(X: Any) -> sp.csr_array:
     """Represent examples by indicators of equality: one feature for each distinct example.
 
@@ -117,15 +150,18 @@ def _proves(
     return M is not None and has_exact_weights(M, q[rows])
 
 
-def _written_out(X: Any, examples: NDArray) -> NDArray | None:
-    """Some examples without the features that none of them has; None where they are too many."""
-    if sp.issparse(X):
+def _written_out(X: Any, examples: NDArray, *, every: bool = False) -> NDArray | None:
+    """Some examples; None where they are too many.
+
+    Features that none of them has are left out, unless ``every`` one is asked for.
+    """
+    if sp.issparse(X) and not every:
         X = sp.csr_array(X[examples])
         there = np.flatnonzero(np.bincount(X.indices, minlength=X.shape[1]))
         X, examples = X[:, there], np.arange(len(examples))
     if len(examples) * X.shape[1] > _MAX_ENTRIES:
         return None
-    X = X[examples].toarray() if sp.issparse(X) else np.asarray(X)[examples]
+    X = sp.csr_array(X)[examples].toarray() if sp.issparse(X) else np.asarray(X)[examples]
     return np.asarray(X, dtype=np.float64)
 
 

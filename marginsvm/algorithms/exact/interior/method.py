@@ -90,8 +90,9 @@ class Interior(Method):
             One side must be small, see ``Shape.is_small``.
         """
         statement = Statement.of(problem)
-        side, q = _side_of(problem, statement), _begun(problem.rows)
-        return cls(statement, side, Point.first(side, statement, statement.flat(q)))
+        side, q = _side_of(problem, statement), statement.flat(_begun(problem.rows))
+        q = np.append(q, np.full(len(statement.of_signs), q.mean()))
+        return cls(statement, side, Point.first(side, statement, q))
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "side": None}
@@ -223,6 +224,8 @@ class Interior(Method):
 
 
 def _side_of(problem: KernelMatrixAdapter, statement: Statement) -> Side:
+    if statement.signs.size:
+        return WrittenOut.made(problem, statement)
     turn = turned(problem)
     if turn is None:
         return Gram(problem, statement)

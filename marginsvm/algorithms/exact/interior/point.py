@@ -119,17 +119,19 @@ class Point:
         if caps.size:
             t = min(float(caps.sum()), _BELOW * float((caps / statement.sums(q)).min()))
         else:
-            t = float((1.0 / statement.own).sum())
+            t = float((1.0 / statement.own[statement.own > 0.0]).sum())
         square = side.squared(x) + float(np.vdot(statement.own * q, q))
         x = min(t, 1.0 / max(square, _SHORTEST)) * x  # the multiple that proves most
         u, margins = t * q, side.margins(x)
         missing = statement.target - margins - statement.own * u
-        lacking = missing.reshape(caps.size or missing.size, -1).max(axis=1)
-        inside = np.maximum(lacking, 0.0) + _FIRST
+        alone = np.maximum(missing, 0.0) + _FIRST
         if not caps.size:
-            return cls(x, margins, u, inside - missing)
-        z = statement.spread(inside) - missing
-        return cls(x, margins, np.append(u, caps - statement.sums(u)), np.append(z, inside))
+            return cls(x, margins, u, alone - missing)
+        n = len(statement.row_ids)
+        slack = alone[:n].reshape(caps.size, -1).max(axis=1)
+        spread = np.append(np.asarray(statement.spread(slack))[:n], alone[n:])
+        over = caps - statement.sums(u)
+        return cls(x, margins, np.append(u, over), np.append(spread - missing, slack))
 
     @classmethod
     def _first_of_game(cls, side: Side, q: Array) -> Point:
@@ -152,7 +154,7 @@ class Point:
             return short
         full, sums = self.over * unit < self.xi * caps, statement.sums(short)
         more = np.divide(caps, sums, out=np.ones(len(sums)), where=full & (sums > 0.0))
-        return short * statement.spread(more)
+        return short * statement.spread(more, 1.0)
 
     def complementarity(self) -> float:
         """``u z + over xi``, which is the gap of the objective once the equations hold."""

@@ -220,8 +220,21 @@ class WrittenOut:
         features, row_ids = written_out(problem), statement.row_ids
         if features is None or statement.shared or len(row_ids) * problem.width > _CACHE:
             return None
-        A = features.points(row_ids)
-        F = _of_free(problem, statement)
+        return cls.made(problem, statement, axes)
+
+    @classmethod
+    def made(
+        cls, problem: KernelMatrixAdapter, statement: Statement, axes: Array | None = None
+    ) -> WrittenOut:
+        """The same, whatever their number; with the rows of signs."""
+        features = written_out(problem)
+        assert features is not None
+        A, F = features.points(statement.row_ids), _of_free(problem, statement)
+        if statement.signs.size:
+            # in the units of the features, so that their values are like those of the examples
+            unit = np.abs(A).max(axis=0)
+            A = np.vstack([A, statement.of_signs * np.where(unit > 0.0, unit, 1.0)])
+            F = np.vstack([F, np.zeros((len(A) - len(F), F.shape[1]))])
         ridge = np.append(np.ones(A.shape[1]), np.zeros(F.shape[1]))
         return cls(problem, statement, np.column_stack([A, F]), ridge, axes)
 

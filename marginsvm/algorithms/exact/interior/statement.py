@@ -8,11 +8,14 @@ the margins, the weights u of the data player solve
 A soft margin has the target 1. A hard margin is a game: the target is 0, and the weights sum to 1,
 so that there is a solution whether or not anything separates. S sums over the rows of an example:
 with two classes, there is one.
+
+Signs of coefficients are rows as well: the value of a predictor on ``s_j e_j`` is to be 0 at least.
+They come after the others, have no slack, and nothing free adds to them.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -35,12 +38,15 @@ class Statement:
         Largest weights of the examples; empty: there are none.
     game : bool
         Whether weights sum to 1, for a hard margin.
+    signs : ndarray of shape (n_features,) or (0,)
+        Signs of the coefficients: -1, 0 for any, or 1; empty: there are none.
     """
 
     row_ids: Array
     own: Array
     caps: Array
     game: bool
+    signs: Array = field(default_factory=lambda: np.zeros(0))
 
     @classmethod
     def of(cls, problem: KernelMatrixAdapter) -> Statement:
@@ -52,12 +58,21 @@ class Statement:
         if problem.caps is not None:
             caps = problem.caps.largest
         game = problem.slack is None and problem.caps is None
-        return cls(row_ids, np.asarray(own), np.asarray(caps), game)
+        signs = np.zeros(0) if problem.signs is None else np.asarray(problem.signs, float)
+        own = np.append(own, np.zeros(np.count_nonzero(signs)))
+        return cls(row_ids, own, np.asarray(caps), game, signs)
 
     @property
-    def target(self) -> float:
+    def target(self) -> Array | float:
         """The margin from which on a row has no slack."""
-        return 0.0 if self.game else 1.0
+        if not self.signs.size or self.game:
+            return 0.0 if self.game else 1.0
+        return np.append(np.ones(len(self.row_ids)), np.zeros(len(self.of_signs)))
+
+    @property
+    def of_signs(self) -> Array:
+        """The rows of the signs, of shape (n_signs, n_features)."""
+        return np.diag(self.signs)[np.flatnonzero(self.signs)]
 
     @property
     def shared(self) -> bool:
@@ -70,14 +85,18 @@ class Statement:
             return u[: self.caps.size]
         return np.asarray(u.reshape(self.caps.size, -1).sum(axis=1))
 
-    def spread(self, xi: Array) -> Array | float:
-        """To each row, the number that belongs to its cap; 0 if there are none."""
+    def spread(self, xi: Array, rest: float = 0.0) -> Array | float:
+        """To each row, the number that belongs to its cap; ``rest`` to those that have none."""
         if not self.shared:
-            return xi if xi.size else 0.0
+            if not xi.size:
+                return rest
+            more = self.own.size - xi.size
+            return np.append(xi, np.full(more, rest)) if more else xi
         return np.repeat(xi, len(self.row_ids) // self.caps.size)
 
     def on_rows(self, u: Array, rows: Rows) -> Array:
-        """Weights in the shape of the rows."""
+        """Weights in the shape of the rows; those of signs are left out."""
+        u = u[: len(self.row_ids)]
         if u.size == int(np.prod(rows.shape)):
             return u.reshape(rows.shape)
         q = np.zeros(rows.shape)
