@@ -22,11 +22,13 @@ from marginsvm._typing import Array
 from marginsvm.certify.checker.examples import Examples
 from marginsvm.certify.checker.numbers import Rationals
 from marginsvm.certify.checker.problem import Problem
+from marginsvm.certify.exactly.overlap import integer_weights
 from marginsvm.certify.host import examples_on_host, on_host, with_attributes_on_host
 from marginsvm.certify.unwrapping import unwrapped
 
 __all__ = ["save_proof", "verify"]
 
+_MOST_BITS = 10_000  # of an integer in a file: Python reads decimal numbers of up to 4,300 digits
 # How much weaker, relative to it, a claim of the file may be than the certificate's, whose bounds
 # are rounded: in the file, weights are made to balance exactly.
 _WEAKER = (0.0, 2.0**-50, 2.0**-44, 2.0**-38)
@@ -58,7 +60,8 @@ def save_proof(
         ``kernel``; ``C``, ``loss``, ``intercept`` ("free" or the value of a constant feature, 0 for
         none) and ``example_weights``, which make the problem; ``coef`` and ``intercept_``, the
         predictor; ``weights``, one ``[example, class, m, e]`` for each; and ``claims``: ``margin``,
-        ``margin_bound`` and ``separable`` (True or None). A number is ``[m, e]``, for
+        ``margin_bound`` and ``separable``. If that is False, the weights are integers under which
+        all rows cancel exactly, so that ``margin_bound`` is 0. A number is ``[m, e]``, for
         ``m * 2**e``, so that nothing is rounded.
 
     Raises
@@ -101,12 +104,19 @@ def save_proof(
         "example_weights": [_dyadic(x) for x in weight.tolist()],
         "coef": [[_dyadic(x) for x in row] for row in _coefficients(estimator, examples).tolist()],
         "intercept_": [_dyadic(x) for x in np.asarray(estimator.intercept_, float).tolist()],
-        "weights": _weights(estimator, examples, codes),
     }
+    meeting = _meeting(estimator, X, examples.kept, codes)
+    proof["weights"] = meeting or _weights(estimator, examples, codes)
     features, labels = _as_lists(X), [str(label) for label in np.asarray(y).tolist()]
     named = [verify_alone.code_of(label, proof["classes"]) for label in labels]
     proof["sha256"] = verify_alone.digest(features, named)
-    proof["claims"] = _claims(estimator.certificate_, proof, features, labels)
+    if meeting:  # no predictor has a margin above 0
+        proof["claims"] = {"margin": [0, 0], "margin_bound": [0, 0], "separable": False}
+        wrong = verify_alone.check(proof, features, labels)
+        if wrong:
+            raise ValueError(f"the proof does not hold on this data: {'; '.join(wrong)}")
+    else:
+        proof["claims"] = _claims(estimator.certificate_, proof, features, labels)
     Path(path).write_text(json.dumps(proof))
     return proof
 
@@ -172,6 +182,25 @@ def _weights(estimator: Any, examples: Examples, codes: Array) -> list[list[int]
     if estimator.fit_intercept and estimator.intercept_scaling is None:
         _balance(q, codes, len(estimator.classes_))
     return [[i, j, *_dyadic(x)] for (i, j), x in sorted(q.items())]
+
+
+def _meeting(estimator: Any, X: Any, kept: Array, codes: Array) -> list[list[int]]:
+    """Integers as weights under which all rows cancel; empty: they are not claimed, or too long."""
+    claim = estimator.certificate_
+    if claim.separable is not False or np.isfinite(estimator.C):
+        return []
+    q, k = claim.weights.toarray(), len(estimator.classes_)
+    few = np.flatnonzero(q.any(axis=1) & (codes >= 0))
+    X = sp.csr_array(X)[few].toarray() if sp.issparse(X) else np.asarray(X, float)[few]
+    if estimator.kernel == "precomputed":
+        X = X[:, kept]
+    intercept = bool(estimator.fit_intercept)
+    found = integer_weights(X, codes[few], k, q[few], intercept=intercept)
+    if found is None or max(map(int.bit_length, found[1])) > _MOST_BITS:
+        return []
+    (examples, columns), weights = found
+    triples = zip(few[examples].tolist(), columns.tolist(), weights, strict=True)
+    return sorted([i, j, weight, 0] for i, j, weight in triples)
 
 
 def _balance(q: dict[tuple[int, int], Fraction], codes: Array, k: int) -> None:
@@ -259,10 +288,10 @@ def verify(proof: dict[str, Any], X: Any, y: Any) -> list[str]:
         wrong.append("the predictor has not the margin that is claimed")
     if q.min() < 0 or not problem.rounded(found.margin_bound, 1) <= bound:
         wrong.append("the weights do not prove the bound that is claimed")
-    if claims["separable"] is not None and not (
-        claims["separable"] is True and problem.separation() > 0
-    ):
-        wrong.append("the predictor does not separate the classes")
+    known = claims["separable"]
+    shown = known is None or (known is True and problem.separation() > 0)
+    if not (shown or (known is False and problem.is_hard and found.margin_bound == 0)):
+        wrong.append("it is not shown whether the classes can be separated")
     return wrong
 
 

@@ -11,7 +11,7 @@ import pytest
 from helpers.battery import over_seeds
 from helpers.rational import has_solution, is_separable
 
-from marginsvm.certify.exactly.elimination import has_positive_solution
+from marginsvm.certify.exactly.elimination import positive_solution
 from marginsvm.certify.exactly.krawczyk import positive_solution_is_near
 from marginsvm.certify.exactly.overlap import nothing_separates
 
@@ -99,7 +99,7 @@ def test_weights_that_are_proved_in_integers_are_positive(seed):
         rows = [i for i in first if np.linalg.matrix_rank(A[: i + 1, :rank]) > i][:rank]
         if len(rows) < rank or not q.min() > 0.0:
             continue
-        if has_positive_solution(A, q, rows):
+        if positive_solution(A, q, rows):
             assert has_positive_weights(A)
             proofs += 1
     assert proofs or seed

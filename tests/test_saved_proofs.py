@@ -16,6 +16,7 @@ import scipy.sparse as sp
 from helpers.battery import slow
 from helpers.estimators import fit, overlapping, separable
 from helpers.oracle import best_margin
+from scipy.optimize import linprog
 from sklearn.datasets import load_iris
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -92,6 +93,34 @@ def test_true_proofs_are_accepted_by_both(case, kernel, rng, tmp_path):
         assert all(wrong for wrong in by_both(lie, given, labels)), name
 
 
+@pytest.mark.parametrize("k", [2, 3])
+@pytest.mark.parametrize("kernel", ["linear", "precomputed"])
+@pytest.mark.parametrize("intercept", [True, False])
+def test_files_prove_that_nothing_separates(k, kernel, intercept, rng, tmp_path):
+    """By integers under which all rows cancel; weights that nearly do prove nothing of it."""
+    X, y = overlapping(rng, n=40, k=k)
+    X = np.round(8.0 * X)
+    given = X if kernel == "linear" else X @ X.T
+    weight = np.ones(40)
+    weight[30:33] = 0.0
+    clf = MaxMarginClassifier(kernel=kernel, fit_intercept=intercept)
+    clf = fit(clf, given, y, sample_weight=weight)
+    assert clf.separable_ is False
+    proof = save_proof(clf, tmp_path / "proof.json", given, y, weight)
+    claims = {"margin": [0, 0], "margin_bound": [0, 0], "separable": False}
+    assert proof["claims"] == claims
+    proof = json.loads((tmp_path / "proof.json").read_text())
+    assert by_both(proof, given, y) == [[], []]
+    near = copy.deepcopy(proof)
+    near["weights"][0][2] += 1
+    assert all(wrong for wrong in by_both(near, given, y))
+    near["claims"]["margin_bound"] = [1, 10]
+    assert all("shown" in "; ".join(wrong) for wrong in by_both(near, given, y))
+    soft = {**copy.deepcopy(proof), "C": [1, 0]}
+    soft["claims"]["margin_bound"] = [1, 10]
+    assert all("shown" in "; ".join(wrong) for wrong in by_both(soft, given, y))
+
+
 def test_files_on_the_command_line(tmp_path, capsys):
     X, y = load_iris(return_X_y=True)
     X, y = X[:100], y[:100]
@@ -162,12 +191,28 @@ def changed(proof, draw):
     return other
 
 
+def separated(X, y):
+    """Whether some predictor separates the classes, by a linear program."""
+    k, n = len(np.unique(y)), X.shape[1] + 1
+    Z, rows = np.column_stack([X, np.ones(len(X))]), []
+    for z, c in zip(Z, y, strict=True):
+        for j in set(range(k)) - {int(c)}:
+            row = np.zeros((k, n))
+            row[c], row[j] = -z, z
+            rows.append(row.ravel())
+    found = linprog(np.zeros(k * n), np.array(rows), -np.ones(len(rows)), bounds=(None, None))
+    return found.status == 0
+
+
 def is_true(proof, X, y):
     """A third oracle, in floats: whether what is still claimed is so, of the true problem."""
     margin, bound = (
         float(verify_alone.dyadic(proof["claims"][x])) for x in ("margin", "margin_bound")
     )
     C = np.inf if proof["C"] is None else float(verify_alone.dyadic(proof["C"]))
+    known = proof["claims"]["separable"]
+    if known is not None and known is not separated(X, y):
+        return False
     best = best_margin(X, y, C=C)
     return margin <= best * (1 + 1e-7) + 1e-9 and bound >= best * (1 - 1e-7) - 1e-9
 
@@ -177,9 +222,10 @@ def test_changed_proofs_are_refused_or_true(number, tmp_path):
     """Whatever either program accepts is true of the data, by an oracle that shares no code."""
     rng, draw, accepted = np.random.default_rng(0), random.Random(0), 0
     problems = []
-    for k, C in ((2, np.inf), (3, 1.0), (2, 1.0)):
-        X, y = separable(rng, n=8, d=2, k=k) if np.isinf(C) else overlapping(rng, n=8, d=2, k=k)
+    for k, C, apart in ((2, np.inf, True), (3, 1.0, False), (2, 1.0, False), (2, np.inf, False)):
+        X, y = (separable if apart else overlapping)(rng, n=8, d=2, k=k)
         clf = fit(MaxMarginClassifier(C=C), X, y)
+        assert apart or np.isfinite(C) or clf.separable_ is False
         problems.append((save_proof(clf, tmp_path / "proof", X, y), X, y))
     for i in range(number):
         true, X, y = problems[i % len(problems)]

@@ -23,8 +23,8 @@ _FREE_WEIGHT_BITS = 20  # kept of weights that may be chosen freely: short integ
 Integers = list[int]
 
 
-def has_positive_solution(A: NDArray, q: NDArray, chosen: Integers) -> bool:
-    """Whether positive weights that solve ``A q* = 0`` exactly are found near q.
+def positive_solution(A: NDArray, q: NDArray, chosen: Integers) -> Integers | None:
+    """Positive integers in proportion to weights near q that solve ``A q* = 0`` exactly.
 
     All weights but the first are rounded and then kept; the first, as many as equations are
     chosen, are solved for. An equation that does not hold then is independent of the chosen ones,
@@ -41,27 +41,27 @@ def has_positive_solution(A: NDArray, q: NDArray, chosen: Integers) -> bool:
 
     Returns
     -------
-    bool
-        True is a proof. False says nothing, also where a proof would take too long.
+    list of int or None
+        The integers are a proof. None says nothing, also where a proof would take too long.
     """
     equations = [as_integers(row) for row in A]
     if len(q) <= len(A) and (  # else the columns depend on each other
         A.size * len(q) > _MAX_MODULAR_PRODUCTS or _columns_are_independent(equations)
     ):
-        return False
+        return None
     q = _shortened(q)
     while (rank := len(chosen)) < len(q):
         kept = as_integers(q[rank:])
         right = [-dot(equations[i][rank:], kept) for i in chosen]
         solution = _cramer([equations[i][:rank] for i in chosen], right)
         if solution is None or not all(x > 0 for x in solution[0]):
-            return False
+            return None
         weights = solution[0] + [solution[1] * x for x in kept]
         violated = next((i for i, row in enumerate(equations) if dot(row, weights)), None)
         if violated is None:
-            return True
+            return weights
         chosen = [*chosen, violated]
-    return False
+    return None
 
 
 def _shortened(q: NDArray) -> NDArray:

@@ -21,7 +21,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from marginsvm.certify.exactly.elimination import has_positive_solution
+from marginsvm.certify.exactly.elimination import positive_solution
 from marginsvm.certify.exactly.krawczyk import independent_first, positive_solution_is_near
 
 _ROUNDING = (1e-13, 1e-8)  # weights up to this part of the largest may be rounding: both are tried
@@ -55,6 +55,43 @@ def nothing_separates(
     """
     if len(codes) == 0:
         return False
+    some = _candidates(X, codes, n_classes, q, intercept=intercept)
+    return any(has_exact_weights(M, of_rows) for _, M, of_rows in some)
+
+
+def integer_weights(
+    X: Any, codes: NDArray, n_classes: int, q: NDArray, *, intercept: bool
+) -> tuple[tuple[NDArray, ...], list[int]] | None:
+    """Some rows, and integers as their weights, for which the combination is exactly zero.
+
+    Parameters
+    ----------
+    X, codes, n_classes, q, intercept
+        As there.
+
+    Returns
+    -------
+    None: none were found. Else:
+
+    rows : tuple of ndarray
+        Examples, and columns of q.
+    weights : list of int
+        Positive.
+    """
+    for rows, M, of_rows in _candidates(X, codes, n_classes, q, intercept=intercept):
+        solved = _ordered(M, of_rows)
+        if solved is not None:
+            A, short, order, rank = solved
+            weights = _integers(A, short, rank) if len(A) else [1] * len(short)
+            if weights is not None:
+                return tuple(part[order] for part in rows), weights
+    return None
+
+
+def _candidates(
+    X: Any, codes: NDArray, n_classes: int, q: NDArray, *, intercept: bool
+) -> Iterator[tuple[tuple[NDArray, ...], NDArray, NDArray]]:
+    """Rows with weight, their matrix M, and their weights: of all, and without the small ones."""
     q = q.reshape(len(codes), -1)
     if n_classes > 2:
         q = np.where(np.arange(n_classes) == codes[:, None], 0.0, q)  # an own class is no row
@@ -62,9 +99,10 @@ def nothing_separates(
     supports = [np.nonzero(q > share) for share in _ROUNDING]
     if len(supports[0][0]) == len(supports[1][0]):  # they are the same
         supports = supports[:1]
-    return any(
-        len(rows[0]) > 0 and _proves(X, codes, n_classes, q, rows, intercept) for rows in supports
-    )
+    for rows in supports:
+        M = _matrix(X, codes, n_classes, rows, intercept) if len(rows[0]) else None
+        if M is not None:
+            yield rows, M, q[rows]
 
 
 def nothing_separates_with_signs(
@@ -123,31 +161,24 @@ def _keys(X: Any) -> Iterator[Any]:
         yield X.indices[a:b].tobytes(), X.data[a:b].tobytes()
 
 
-def _proves(
-    X: Any,
-    codes: NDArray,
-    n_classes: int,
-    q: NDArray,
-    rows: tuple[NDArray, ...],
-    intercept: bool,
-) -> bool:
-    """Whether exact weights are proved to exist near those of some rows.
+def _matrix(
+    X: Any, codes: NDArray, n_classes: int, rows: tuple[NDArray, ...], intercept: bool
+) -> NDArray | None:
+    """The equations that weights on some rows must solve; None: they are too many.
 
     ``rows`` are the examples, and the columns of q that belong to them.
     """
     examples, columns = rows
     Z = _written_out(X, examples)
     if Z is None:
-        return False
+        return None
     if intercept:
         Z = np.column_stack([_shifted(Z), np.ones(len(Z))])
     Z = Z[:, Z.any(axis=0)]
     Z = Z[:, _without_sums_of_others(Z)]
     if n_classes == 2:
-        M: NDArray | None = Z.T * np.where(codes[examples] == 1, 1.0, -1.0)
-    else:
-        M = _against_classes(Z, codes[examples], columns)
-    return M is not None and has_exact_weights(M, q[rows])
+        return np.asarray(Z.T * np.where(codes[examples] == 1, 1.0, -1.0))
+    return _against_classes(Z, codes[examples], columns)
 
 
 def _written_out(X: Any, examples: NDArray, *, every: bool = False) -> NDArray | None:
@@ -227,22 +258,38 @@ def has_exact_weights(M: Any, q: NDArray) -> bool:
 
     Callers rely on all of them: rows with weight are said to overlap, and a gain to be positive.
     """
+    solved = _ordered(M, q)
+    if solved is None:
+        return False
+    A, q, _, rank = solved
+    if len(A) == 0:  # the examples are all zeros: any weights solve it
+        return True
+    return (rank == len(A) and positive_solution_is_near(A, q)) or bool(_integers(A, q, rank))
+
+
+def _ordered(M: Any, q: NDArray) -> tuple[NDArray, NDArray, NDArray, int] | None:
+    """Equations and weights, those to be solved for first, their order, and how many these are.
+
+    None where they are too many, or cannot be scaled without rounding.
+    """
     if sp.issparse(M):
         M = M[np.diff(M.indptr) > 0]
     if M.shape[0] * len(q) > _MAX_ENTRIES:
-        return False
+        return None
     A = _scaled(M.toarray() if sp.issparse(M) else M)
     if A is None:
-        return False
-    if len(A) == 0:  # the examples are all zeros: any weights solve it
-        return True
+        return None
+    if len(A) == 0:
+        return A, q, np.arange(len(q)), 0
     A = _distinct_equations(A)
     order, rank = independent_first(A * np.maximum(q, _LEAST_PREFERENCE * q.max()))
-    A, q = A[:, order], q[order]
-    if rank == len(A) and positive_solution_is_near(A, q):
-        return True
+    return A[:, order], q[order], order, rank
+
+
+def _integers(A: NDArray, q: NDArray, rank: int) -> list[int] | None:
+    """Positive integers that solve equations, whose first columns are independent."""
     equations = independent_first(A[:, :rank].T)[0][:rank]
-    return has_positive_solution(A, q, equations.tolist())
+    return positive_solution(A, q, equations.tolist())
 
 
 def _scaled(A: NDArray) -> NDArray | None:
