@@ -18,6 +18,7 @@ from marginsvm.algorithms.lp_baselines import LpPerceptron, PrimalMirrorDescent
 from marginsvm.algorithms.max_margin import MaxMarginClassifier
 from marginsvm.algorithms.max_margin_cv import MaxMarginClassifierCV
 from marginsvm.algorithms.max_margin_path import MarginPath, margin_path
+from marginsvm.algorithms.max_margin_regressor import MaxMarginRegressor
 from marginsvm.algorithms.momentum import MomentumMarginClassifier
 from marginsvm.algorithms.optimistic import OptimisticPerceptron
 from marginsvm.algorithms.reference_margin import ReferenceMargin, reference_margin
@@ -60,6 +61,7 @@ __all__ = [
     "MarginPathDisplay",
     "MaxMarginClassifier",
     "MaxMarginClassifierCV",
+    "MaxMarginRegressor",
     "MomentumMarginClassifier",
     "NesterovSchedule",
     "NormalizedKernelPerceptron",

@@ -27,8 +27,8 @@ from marginsvm import CheckpointCallback, DualLpRegressor, check_certificate
 from marginsvm.algorithms.compiled import intervals as loops
 from marginsvm.algorithms.dual_ascent import strong_convexity
 from marginsvm.algorithms.interval_ascent import IntervalAscent
-from marginsvm.certify.bounds import measured_fit
 from marginsvm.certify.exactly.infeasible import nothing_fits
+from marginsvm.certify.interval_bounds import measured_fit
 from marginsvm.kernel_matrix import LinearAdapter, LpNorm
 from marginsvm.rows import Intervals, OutputRows
 

@@ -7,18 +7,15 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
-from scipy.sparse.linalg import lsqr
 
-from marginsvm._typing import Array
 from marginsvm.algorithms.dual_ascent import ProximalSequences, draw, draw_seed
 from marginsvm.algorithms.dual_newton import Newton
-from marginsvm.certify.bounds import Fit, Weighed, measured_fit, weighed
 from marginsvm.certify.candidate import Candidate
-from marginsvm.certify.exactly.infeasible import nothing_fits
+from marginsvm.certify.infeasibility import infeasibility
+from marginsvm.certify.interval_bounds import Fit, Weighed, measured_fit, weighed
 from marginsvm.fit import Algorithm, Requirements
 from marginsvm.kernel_matrix import KernelMatrixAdapter
-from marginsvm.rows import Intervals, Vector, intervals_of
+from marginsvm.rows import Vector, intervals_of
 
 # Epochs after which the acceleration begins again, times 1, 2, 1, 4, 1, 2, 1, 8 and so on: the
 # powers of two of Fercoq and Qu, by which the rate is linear without knowing the strong
@@ -30,8 +27,6 @@ _LAST_RESORT = 100  # epochs for the model where none fits
 # Soft margin parameter of that model, in units of 1 / radius^2: a row would be fitted up to a
 # hundredth of its distance if it were alone, and the dual is strongly convex enough for its rate.
 _DEAR = 50.0
-_NULL_STEPS = 1000  # of LSQR, which makes the combination of examples vanish
-_NULL_TOL = 1e-15  # relative residual of it: all that float64 can do
 
 
 @dataclass(frozen=True)
@@ -212,46 +207,3 @@ def _slope(problem: KernelMatrixAdapter, answer: Vector) -> float:
     length, intervals = problem.norm(answer), intervals_of(problem.rows)
     gain = float(intervals.terms(intervals.admissible(answer.coef)).sum())
     return gain / length if length > 0.0 else 0.0
-
-
-def infeasibility(problem: KernelMatrixAdapter, proof: Weighed) -> Weighed | None:
-    """Weights near those of a bound that prove that no predictor fits, where some are found.
-
-    One output without a predictor that fits is enough. So the weights of the output of the
-    largest bound are moved, as little as possible, to where the combination of the examples
-    vanishes, and it is checked whether weights for which it does so exactly exist nearby.
-    """
-    intervals = intervals_of(problem.rows)
-    alpha = proof.vector.coef.reshape(len(intervals.low), -1)
-    ends = Intervals(intervals.low.reshape(alpha.shape), intervals.high.reshape(alpha.shape))
-    gains = ends.terms(alpha).sum(axis=0)
-    lengths = np.linalg.norm(proof.vector.image.reshape(alpha.shape[1], -1), axis=1)
-    j = int((gains / np.where(lengths > 0.0, lengths, np.inf)).argmax())
-    few = np.flatnonzero(alpha[:, j])
-    given = problem.given(few)
-    if given is None or len(few) == 0:
-        return None
-    X, _, intercept = given
-    chosen = Intervals(ends.low[few, j], ends.high[few, j])
-    null = chosen.admissible(_moved_to_null(X, alpha[few, j], intercept=intercept))
-    if not nothing_fits(X, chosen.low, chosen.high, null, intercept=intercept):
-        return None
-    alpha = np.zeros_like(alpha)
-    alpha[few, j] = null
-    return weighed(problem, alpha.reshape(intervals.low.shape))
-
-
-def _moved_to_null(X: Any, alpha: Array, *, intercept: bool) -> Array:
-    """The nearest weights for which the combination of the examples is all rounding.
-
-    They are moved twice: where little of the weights remains, the first time loses its digits.
-    """
-    A = sp.csc_array(X, dtype=np.float64)
-    if intercept:
-        A = sp.hstack([A, np.ones((A.shape[0], 1))], format="csc")
-    size = np.sqrt(A.power(2).sum(axis=0))
-    A = A @ sp.diags_array(1.0 / np.where(size > 0.0, size, 1.0))
-    for _ in range(2):
-        z = lsqr(A, alpha, atol=_NULL_TOL, btol=_NULL_TOL, iter_lim=_NULL_STEPS)[0]
-        alpha = np.asarray(alpha - A @ z)
-    return alpha

@@ -7,10 +7,8 @@ margin ``<A^T q, w>``, and that is at most ``|A^T q|``.
 
 Where weights are capped, margins are soft, and mean what :mod:`marginsvm.certify.caps` says.
 
-A margin is one over a norm. Where the scores of w are asked to lie in intervals ``[l_i, h_i]``,
-the average is no less than the *gain* of q, the sum of ``l_i q_i`` over positive and of ``h_i q_i``
-over negative weights. So no such w is shorter than ``gain / |A^T q|``. If the intervals are widened
-by delta on both sides, the gain is less by ``delta sum |q_i|``.
+Bounds on norms, where scores are to lie in intervals, are in
+:mod:`marginsvm.certify.interval_bounds`.
 
 Both bounds are in units of the problem's radius, and moved outward by a bound on their rounding
 error, which the problem's error model gives. Sums of few terms are computed in extended
@@ -31,11 +29,9 @@ from marginsvm.certify.certifiable import (
     Distribution,
     LowestMargins,
     Predictor,
-    Regression,
 )
-from marginsvm.certify.claims import relative_gap
 from marginsvm.certify.tolerances import IMBALANCE_SURCHARGE, SCALABLE_MARGIN
-from marginsvm.rows import Vector, intervals_of
+from marginsvm.rows import Vector
 
 
 def upper_bound(problem: Certifiable, vector: Vector) -> float:
@@ -64,92 +60,6 @@ def _proof_length(problem: Certifiable, proof: Distribution) -> float:
         return length
     q = proof.weights()
     return _with_slack(length, np.sum(problem.slack * q * q))
-
-
-@dataclass(frozen=True)
-class Weighed:
-    """What weights prove about the norms of predictors whose scores are in given intervals.
-
-    Attributes
-    ----------
-    vector : Vector
-        ``A^T q`` and the weights q, whose absolute values sum to 1, or all are 0.
-    length : float
-        ``|A^T q|``, slack included, at most.
-    gain : float
-        Their gain, at least.
-    """
-
-    vector: Vector
-    length: float
-    gain: float
-
-    def widened(self, delta: float) -> float:
-        """Lower bound on the norm where the intervals are widened by ``delta``."""
-        gain = self.gain - delta * (1.0 + PAIRWISE) * float(np.abs(self.vector.coef).sum())
-        if gain <= 0.0:
-            return 0.0
-        return gain / self.length * (1.0 - FEW) if self.length > 0.0 else np.inf
-
-    @property
-    def norm(self) -> float:
-        """Lower bound on the norm of every predictor that fits."""
-        return self.widened(0.0)
-
-
-def weighed(problem: Regression, alpha: Array) -> Weighed:
-    """What weights on the rows prove, whatever they are."""
-    intervals = intervals_of(problem.rows)
-    alpha = intervals.admissible(alpha)
-    size = float(np.abs(alpha).sum())
-    vector = problem.combine(alpha / size if size > 0.0 else np.zeros_like(alpha), precise=True)
-    length = _proof_length(problem, problem.distribution(vector))
-    return Weighed(vector, length, intervals.gain(vector.coef))
-
-
-@dataclass(frozen=True)
-class Fit:
-    """A predictor, and how far its scores are from their intervals.
-
-    Attributes
-    ----------
-    vector : Vector
-    norm : float
-        Its norm, that of its slack included, at most.
-    violation : float
-        Largest distance of one of its scores to its interval, at most.
-    allowed : float
-        What it may be compared with: predictors that violate the intervals by no more than this.
-        It is the violation or, with a soft margin, 0, as slack makes up for it.
-    cost : float
-        Root of the sum of squared distances to the intervals, weighted; with a soft margin, the
-        norm.
-    """
-
-    vector: Vector
-    norm: float
-    violation: float
-    allowed: float
-    cost: float
-
-    def error(self, proof: Weighed, zero: float) -> float:
-        """Relative gap, or the violation relative to that of zero if that is larger."""
-        gap = relative_gap(proof.widened(self.allowed), self.norm)
-        return max(gap, self.allowed / zero) if self.allowed > 0.0 else gap
-
-
-def measured_fit(problem: Regression, vector: Vector) -> Fit:
-    """Norm and violation of the predictor of a vector."""
-    intervals, norm = intervals_of(problem.rows), problem.errors.predictor_norm(vector)
-    error = problem.errors.margin_error(vector, norm, 0.0) + FEW * intervals.size
-    excess = intervals.excess(problem.scores(vector)) + error
-    violation = max(float(excess.max()), 0.0) * (1.0 + FEW)
-    squares = np.maximum(excess, 0.0) ** 2
-    if problem.slack is None:
-        cost = float(np.sqrt(problem.rows.weighted(squares).sum()))
-        return Fit(vector, norm, violation, violation, cost)
-    norm = _with_slack(norm, np.sum(squares / problem.slack))
-    return Fit(vector, norm, violation, 0.0, norm)
 
 
 def rounding_error(problem: Certifiable, vector: Vector) -> float:

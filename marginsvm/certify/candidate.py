@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from marginsvm._typing import Array
-from marginsvm.certify.bounds import Fit, Weighed
+from marginsvm.certify.interval_bounds import Fit, Weighed
 from marginsvm.rows import Vector
 
 

@@ -134,7 +134,7 @@ class HingeCaps(Caps):
                 f"C and sample weights times squared norms come to {costs.max():.3g}, and loss="
                 f"'hinge' computes with {LARGEST_CAP:g} at most: scale X, or choose a smaller C"
             )
-        return cls(costs.reshape(rows.n_examples, -1)[:, 0])
+        return cls(costs.reshape(rows.n_examples, -1)[:, 0] if rows.reading == "margin" else costs)
 
     def upper_bound(
         self, q: Array, length: float, mass: float, imbalance: float, farthest: float

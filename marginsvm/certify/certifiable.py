@@ -254,6 +254,10 @@ class Regression(Certifiable, Protocol):
         """Scores of all examples, in float64."""
         ...
 
+    def of_output(self, image: Array, j: int) -> Array:
+        """An image with 0 in place of what does not belong to one output."""
+        ...
+
 
 @runtime_checkable
 class WrittenOut(Protocol):

@@ -158,8 +158,9 @@ def _outcome_of_norm(found: Certificate, max_iter: int, tol: float) -> str:
             "proved that no predictor fits: weights near certificate_.weights have a "
             "combination of examples that is exactly zero, and a positive gain."
         )
+    how = "stalled" if found.status == "stalled" else f"ended after max_iter={max_iter} rounds"
     return (
-        f"ended after max_iter={max_iter} epochs with a violation of {at_most(found.violation)} "
+        f"{how} with a violation of {at_most(found.violation)} "
         f"and a relative gap of {found.gap:.3g}; tol={tol}. No predictor of a norm below "
         f"{at_least(found.lower)} fits."
     )

@@ -83,6 +83,11 @@ class KnownDistribution:
         return min(1.0, fsum(q[few].ravel().tolist()))
 
 
+def sums_of_outputs(q: Array) -> Array:
+    """Sums of the weights of each output, each rounded once."""
+    return np.array([fsum(column.tolist()) for column in q.reshape(len(q), -1).T])
+
+
 @dataclass(frozen=True)
 class SignedWeights:
     """Weights of either sign whose absolute values sum to 1, those of a vector as they are."""

@@ -10,9 +10,12 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.utils.validation import _check_sample_weight, check_array, validate_data
 
+from marginsvm._rounding import FEW
 from marginsvm._typing import Array
+from marginsvm.certify.caps import HingeCaps
 from marginsvm.certify.certificate import Certificate
 from marginsvm.certify.claims import PUBLISHED, published
+from marginsvm.certify.interval_bounds import published_weights
 from marginsvm.certify.tolerances import LARGEST_NORM, ROUNDING_RTOL_OF_TOL
 from marginsvm.estimator.on_device import refuse_foreign
 from marginsvm.estimator.prediction import canonical
@@ -20,7 +23,7 @@ from marginsvm.estimator.results import Fitted
 from marginsvm.fit import Requirements
 from marginsvm.fit.progress import Line
 from marginsvm.kernel_matrix import KernelMatrixAdapter, LinearAdapter
-from marginsvm.rows import Intervals, LpNorm, OutputRows
+from marginsvm.rows import Intervals, LpNorm, OutputRows, output_rows
 
 
 @dataclass(frozen=True)
@@ -31,9 +34,12 @@ class IntervalSet:
     ----------
     X : ndarray or CSR matrix of shape (n_kept, n_features)
     intervals : Intervals
-        Where their scores are to lie, in units of ``unit``.
-    unit : float
-        A power of two, the size of the ends of the intervals (units of y).
+        Where their scores are to lie, in units of ``units``, with ``origin`` subtracted.
+    units : ndarray of shape () or (n_outputs,)
+        Powers of two, the size of the ends of the intervals of each output (units of y); the same
+        for all outputs that have one norm.
+    origin : ndarray of shape () or (n_outputs,)
+        Middle of the targets, where there is an intercept that is not penalised (units of y).
     weights : ndarray of shape (n_kept,) or None
         Sample weights; None: they are all 1.
     kept : ndarray of shape (n_kept,)
@@ -47,7 +53,8 @@ class IntervalSet:
 
     X: Any
     intervals: Intervals
-    unit: float
+    units: Array
+    origin: Array
     weights: Array | None
     kept: Array
     n_given: int
@@ -57,8 +64,14 @@ class IntervalSet:
 
     def problem(self, estimator: Any, requires: Requirements) -> LinearAdapter:
         """Make the problem: the rows that are to lie in the intervals."""
-        constant = estimator.intercept_scaling if estimator.fit_intercept else 0.0
-        rows = OutputRows(self.intervals, self.weights)
+        rows = OutputRows(
+            self.intervals,
+            self.weights,
+            balanced=_is_free(estimator),
+            origin=self.origin / self.units,
+            scales=self.units / self.unit if _are_apart(estimator) else None,
+        )
+        constant = (estimator.intercept_scaling or 0.0) if estimator.fit_intercept else 0.0
         norm = LpNorm.named(estimator.p, self.X.shape[1])
         rtol = ROUNDING_RTOL_OF_TOL * estimator.tol
         problem = LinearAdapter(self.X, rows, estimator.C, norm, constant, rounding_rtol=rtol)
@@ -68,7 +81,18 @@ class IntervalSet:
                 f"{0.5 / max(problem.slack.min(), 1e-308):.3g}, and soft intervals compute with "
                 f"{0.5 * LARGEST_NORM:g} at most: scale X, or choose a smaller C, or none"
             )
-        return problem
+        return self._capped(problem) if _is_linear(estimator) else problem
+
+    @property
+    def unit(self) -> float:
+        """The largest of the units."""
+        return float(self.units.max())
+
+    def _capped(self, problem: LinearAdapter) -> LinearAdapter:
+        """The problem in which slack costs its size: in larger units of y, it costs less."""
+        if problem.slack is None:
+            return problem
+        return problem.below(HingeCaps.of(problem.rows, problem.slack * self.units))
 
     def embed(self, q: Array) -> sp.csr_array:
         """Weights on the rows, as a sparse array with one row for each given example."""
@@ -85,6 +109,25 @@ class IntervalSet:
             f"epoch {line.n_iter}: {bound:.6g} <= least norm, norm {norm:.6g}, "
             f"violation {violation:.3g}"
         )
+
+    def in_units(self, coef: Array) -> Array:
+        """Coefficients of each output in the units of y."""
+        return (coef.T * self.units).T
+
+
+def _is_free(estimator: Any) -> bool:
+    """Whether there is an intercept that is not penalised."""
+    return bool(estimator.fit_intercept) and estimator.intercept_scaling is None
+
+
+def _are_apart(estimator: Any) -> bool:
+    """Whether outputs are problems of their own: those of the exact solver."""
+    return estimator.intercept_scaling is None
+
+
+def _is_linear(estimator: Any) -> bool:
+    """Whether slack costs its size."""
+    return getattr(estimator, "loss", None) == "epsilon_insensitive"
 
 
 def in_norms(lower: Any, upper: Any, length: float) -> tuple[Any, Any]:
@@ -116,19 +159,21 @@ class FittedIntervals(Fitted):
             upper=fit.norm * length,
             reading="norm",
             status=status,
-            feasible=False if infeasible else (fit.violation == 0.0 or None),
-            weights=self.training.embed(proof.vector.coef),
+            feasible=False if infeasible else (bool(fit.violation == 0.0) or None),
+            weights=self.training.embed(published_weights(proof, output_rows(self.problem.rows))),
             radius=self.problem.radius,
             route=self.progress.route,
-            violation=fit.violation * unit,
+            violation=float(fit.violation * unit),
             widened_bound=proof.widened(fit.allowed) * length,
         )
 
     def attributes(self, status: str) -> dict[str, Any]:
-        certificate, training = self.certificate(status), self.training
-        coef, intercept = self.problem.predictor(training.unit * self.bounds.model, np.zeros(1))
+        certificate, training, fit = self.certificate(status), self.training, self.bounds.fit
+        assert fit is not None
+        coef, _ = self.problem.predictor(self.bounds.model, fit.offsets)
+        coef, intercept = training.in_units(coef), self._intercept()
         if training.is_column:
-            coef, intercept = coef[None], intercept[None]
+            coef = coef[None]
         return {
             **training.features,
             "coef_": coef,
@@ -137,6 +182,35 @@ class FittedIntervals(Fitted):
             **published(certificate, PUBLISHED["norm"]),
             "n_iter_": self.progress.n_iter,
             "history_": self._table(),
+        }
+
+    def _intercept(self) -> Array:
+        fit, training = self.bounds.fit, self.training
+        assert fit is not None
+        _, intercept = self.problem.predictor(self.bounds.model, fit.offsets)
+        return np.asarray(training.units * intercept)
+
+    def of_outputs(self) -> dict[str, Any]:
+        """Objectives of outputs that are problems of their own, and the weights of their proofs."""
+        fit, proof, training = self.bounds.fit, self.bounds.weighed, self.training
+        assert fit is not None
+        assert proof is not None
+        lengths = np.atleast_1d(training.units) / self.problem.radius
+        norms = np.array([part.norm for part in fit.parts or (fit,)]) * lengths
+        bounds = np.array([part.norm for part in proof.parts or (proof,)]) * lengths
+        if self.bounds.overlap:
+            bounds = np.where(bounds > 0.0, np.inf, bounds)
+        scales = np.array([part.best_scale for part in proof.parts or (proof,)])
+        alpha = proof.vector.coef.reshape(len(training.kept), -1)
+        alpha = alpha * (scales * np.atleast_1d(training.units) / self.problem.radius**2)
+        support = np.flatnonzero(alpha.any(axis=1))
+        single = training.is_column or not training.units.ndim
+        return {
+            "objective_": _halved_squares(norms, 1.0 + FEW, single=single),
+            "objective_bound_": _halved_squares(bounds, 1.0 - FEW, single=single),
+            "intercept_": np.atleast_1d(self._intercept()),
+            "support_": training.kept[support],
+            "dual_coef_": alpha[support].T,
         }
 
     def _table(self) -> dict[str, Array]:
@@ -154,7 +228,15 @@ class FittedIntervals(Fitted):
         }
 
 
-def interval_set(estimator: Any, X: Any, y: Any, sample_weight: Any, bounds: Any) -> IntervalSet:
+def _halved_squares(norms: Array, outward: float, *, single: bool) -> Any:
+    """Objectives of norms."""
+    found = 0.5 * norms**2 * outward
+    return float(found[0]) if single else found
+
+
+def interval_set(
+    estimator: Any, X: Any, y: Any, sample_weight: Any, bounds: Any = None
+) -> IntervalSet:
     """Validate the arguments of ``fit`` before a fit begins."""
     refuse_foreign(type(estimator).__name__, X)
     probe, floats = copy(estimator), [np.float64, np.float32]
@@ -179,11 +261,24 @@ def interval_set(estimator: Any, X: Any, y: Any, sample_weight: Any, bounds: Any
     if len(kept) < len(y):
         X, intervals = X[kept], intervals.restrict(kept)
     weight = given[kept] if np.any(given[kept] != 1.0) else None
-    unit = float(np.ldexp(1.0, int(np.frexp(intervals.size)[1])))
+    intervals, units, origin = _in_units(estimator, intervals)
     names = ("n_features_in_", "feature_names_in_")
     features = {name: getattr(probe, name) for name in names if hasattr(probe, name)}
-    scaled = intervals.scaled(1.0 / unit)
-    return IntervalSet(X, scaled, unit, weight, kept, len(y), is_column, features)
+    return IntervalSet(X, intervals, units, origin, weight, kept, len(y), is_column, features)
+
+
+def _in_units(estimator: Any, intervals: Intervals) -> tuple[Intervals, Array, Array]:
+    """Intervals about 1 in size, their units, and what was subtracted from their ends before."""
+    outputs = intervals.low.shape[1:]
+    origin = np.zeros(outputs)
+    if _is_free(estimator):
+        origin = np.asarray(0.5 * intervals.low.min(axis=0) + 0.5 * intervals.high.max(axis=0))
+        intervals = intervals.moved(-origin)
+    sizes = np.broadcast_to(intervals.size, outputs)
+    if _are_apart(estimator):
+        sizes = np.maximum(np.abs(intervals.low), np.abs(intervals.high)).max(axis=0)
+    units = np.ldexp(1.0, np.frexp(sizes)[1])
+    return intervals.scaled(1.0 / units), units, origin
 
 
 def _given(bounds: Any, shape: tuple[int, ...]) -> Intervals:

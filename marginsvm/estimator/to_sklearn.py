@@ -60,7 +60,7 @@ def linear_regressor(estimator: Any) -> Any:
         model,
         estimator,
         coef_=np.array(estimator.coef_, dtype=np.float64),
-        intercept_=np.array([estimator.intercept_], dtype=np.float64),
+        intercept_=np.array(np.atleast_1d(estimator.intercept_), dtype=np.float64),
         n_iter_=estimator.n_iter_,
     )
 

@@ -6,9 +6,10 @@ import numpy as np
 from scipy.optimize import minimize_scalar
 
 from marginsvm._typing import Array
-from marginsvm.certify.bounds import lower_bound, measured_fit, upper_bound, weighed
+from marginsvm.certify.bounds import lower_bound, upper_bound
 from marginsvm.certify.candidate import Candidate
 from marginsvm.certify.certifiable import Predictor
+from marginsvm.certify.interval_bounds import measured_fit, weighed
 from marginsvm.certify.overlap import overlap_is_proved
 from marginsvm.certify.tolerances import NOTHING_LEFT
 from marginsvm.fit.algorithm import Algorithm
@@ -60,9 +61,9 @@ def _confirmed_fit(
     proof = weighed(problem, found.vector.coef)
     infeasible = found.norm_bound == np.inf
     model = Candidate(fit.vector, norm=fit.norm, norm_bound=np.inf if infeasible else proof.norm)
-    coef, intercept = problem.predictor(fit.vector, np.zeros(1))
+    coef, intercept = problem.predictor(fit.vector, fit.offsets)
     margin, fits = model.lower(fit.norm) or 0.0, fit.violation == 0.0
-    predictor = Predictor(margin, np.zeros(1), coef, intercept, fits, 1.0)
+    predictor = Predictor(margin, fit.offsets, coef, intercept, fits, 1.0)
     upper = model.upper(fit.norm)
     return ConfirmedBounds(
         fit.vector, predictor, proof.vector, upper, infeasible, fit=fit, weighed=proof

@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from marginsvm._typing import Array
-from marginsvm.certify.bounds import Fit, Weighed
 from marginsvm.certify.candidate import Candidate
 from marginsvm.certify.certifiable import Predictor
+from marginsvm.certify.interval_bounds import Fit, Weighed
 from marginsvm.certify.tolerances import OTHER_DATA
 from marginsvm.kernel_matrix import KernelMatrixAdapter
 from marginsvm.rows import Intervals, OutputRows, Vector

@@ -6,12 +6,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from marginsvm.certify.bounds import Fit, Weighed
 from marginsvm.certify.claims import relative_gap
+from marginsvm.certify.interval_bounds import Fit, Weighed
 from marginsvm.certify.tolerances import GAP_ROUNDING, NOISE
 from marginsvm.fit.progress import ConfirmedBounds, Progress
 from marginsvm.kernel_matrix import KernelMatrixAdapter
-from marginsvm.rows import intervals_of
+from marginsvm.rows import output_rows
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,8 @@ class Stopping:
         """Name the reason to stop according to confirmed bounds, if there is one."""
         if bounds.fit is not None and bounds.weighed is not None:
             fit, proof = bounds.fit, bounds.weighed
-            return self._status_of_fit(problem, fit, proof, infeasible=bounds.overlap)
+            status = self._status_of_fit(problem, fit, proof, infeasible=bounds.overlap)
+            return status or ("stalled" if self.stalled(progress) else None)
         separates = bounds.predictor.separates
         status = self._status(problem, bounds.lower, bounds.upper, separates=separates)
         stalled = self.stalled(progress)
@@ -84,7 +85,7 @@ class Stopping:
         """Name the reason to stop where scores are to lie in intervals."""
         if infeasible:
             return "infeasible"
-        error = fit.error(proof, intervals_of(problem.rows).farthest)
+        error = fit.error(proof, output_rows(problem.rows).farthest)
         return "certified" if error + GAP_ROUNDING <= self.tol else None
 
     def _status(

@@ -16,6 +16,7 @@ from marginsvm.certify.certifiable import Distribution, ErrorModel, LowestMargin
 from marginsvm.certify.distribution import distribution_of
 from marginsvm.certify.overlap import meeting_rows
 from marginsvm.data.work import Work
+from marginsvm.kernel_matrix.outputs import Outputs
 from marginsvm.kernel_matrix.responses import Response, Weights, softmax
 from marginsvm.kernel_matrix.responses.response import below
 from marginsvm.kernel_matrix.scale import Scale
@@ -30,7 +31,7 @@ class BestResponse:
     weights: Weights
 
 
-class KernelMatrixAdapter(ABC):
+class KernelMatrixAdapter(Outputs, ABC):
     """The problem ``max_w min_r <a_r, w> / |w|`` over rows ``a_r``, the signed examples.
 
     The rows are divided by the largest of their norms, and A is the matrix that has them as its

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from copy import copy
 from dataclasses import replace
 from typing import Any
 
@@ -23,7 +24,7 @@ from marginsvm.kernel_matrix.columns import ColumnCache, ColumnPlan
 from marginsvm.kernel_matrix.kernel_values import KernelValues
 from marginsvm.kernel_matrix.layout import GRAM, RowLayout, common_layout
 from marginsvm.kernel_matrix.scale import Scale
-from marginsvm.rows import LpNorm, Rows, Vector
+from marginsvm.rows import LpNorm, Rows, Vector, output_rows
 
 # Examples whose kernel matrix is searched for negative eigenvalues: a tenth of a second.
 _EXAMINED = 500
@@ -66,6 +67,8 @@ class GramAdapter(KernelMatrixAdapter, HasColumns, HasLayout):
     frame : Scale or None
         The units of the problem; None: they are measured.
     """
+
+    _output_axis = -1
 
     def __init__(
         self,
@@ -141,6 +144,16 @@ class GramAdapter(KernelMatrixAdapter, HasColumns, HasLayout):
         other.errors = replace(self.errors, radius=other.radius, highest=highest)
         other._highest = highest
         return other
+
+    def alone(self, j: int) -> GramAdapter:
+        rows, other = output_rows(self.rows).output(j), copy(self)
+        other.rows, other.n_rows, other._image_shape = rows, rows.n_rows, rows.score_shape
+        assert isinstance(self.errors, KernelErrors)
+        other.errors = replace(self.errors, rows=rows)
+        vars(other).pop("_layout", None)
+        scale = self._scale if self._slack is None else self._scale.softened(self.C, rows)
+        one = other._rescaled(scale)
+        return one if self.caps is None else one.below(HingeCaps(self.caps.largest[:, j]))
 
     def predictor(self, w: Vector, offsets: Array) -> tuple[Array, Array]:
         V = self.rows.adjoint(w.coef) / self.radius**2

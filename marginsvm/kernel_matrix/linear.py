@@ -11,6 +11,7 @@ import numpy as np
 from marginsvm._cached import cached_property
 from marginsvm._rounding import PAIRWISE, inner
 from marginsvm._typing import Array
+from marginsvm.certify.caps import HingeCaps
 from marginsvm.certify.certifiable import WrittenOut
 from marginsvm.certify.linear_errors import LinearErrors
 from marginsvm.certify.tolerances import SAME_FINGERPRINT
@@ -34,7 +35,7 @@ from marginsvm.kernel_matrix.layout import DENSE, SPARSE, RowLayout, common_layo
 from marginsvm.kernel_matrix.responses import Response, softmax
 from marginsvm.kernel_matrix.rounds import Rounds
 from marginsvm.kernel_matrix.scale import Scale, measured
-from marginsvm.rows import LpNorm, Rows, Vector, make_rows, support_of
+from marginsvm.rows import LpNorm, Rows, Vector, make_rows, output_rows, support_of
 
 T = TypeVar("T")
 
@@ -83,6 +84,7 @@ class LinearAdapter(
     """
 
     _error_model: ClassVar[type[LinearErrors]] = LinearErrors
+    _output_axis = 0
 
     def __init__(
         self,
@@ -188,6 +190,15 @@ class LinearAdapter(
         rtol = self.errors.rounding_rtol
         parts = self._store, self.rows, C, self._norm, self._constant, self._plan
         return LinearAdapter(*parts, rounding_rtol=rtol, frame=frame)
+
+    def alone(self, j: int) -> LinearAdapter:
+        rows, scale = output_rows(self.rows).output(j), self._scale
+        if scale.slack is not None:
+            scale = scale.softened(self.C, rows)
+        parts = self._store, rows, self.C, self._norm, self._constant, self._plan
+        frame, rtol = (scale, self._centre), self.errors.rounding_rtol
+        one = LinearAdapter(*parts, rounding_rtol=rtol, frame=frame)
+        return one if self.caps is None else one.below(HingeCaps(self.caps.largest[:, j]))
 
     def second_derivatives(self, w: Vector, row_ids: Array) -> Array:
         examples, signs = self.rows.locate(row_ids)

@@ -2,7 +2,7 @@
 
 from marginsvm._typing import Array
 from marginsvm.rows.binary import BinaryRows
-from marginsvm.rows.intervals import Intervals, OutputRows, intervals_of
+from marginsvm.rows.intervals import Intervals, OutputRows, intervals_of, output_rows
 from marginsvm.rows.multiclass import MulticlassRows
 from marginsvm.rows.norms import LpNorm, SignedNorm
 from marginsvm.rows.rows import Rows, support_of
@@ -19,6 +19,7 @@ __all__ = [
     "Vector",
     "intervals_of",
     "make_rows",
+    "output_rows",
     "support_of",
 ]
 

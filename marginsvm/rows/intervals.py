@@ -22,13 +22,31 @@ class OutputRows(BinaryRows):
         Where their scores are to lie.
     weights : ndarray of shape (n_examples,) or None
         Sample weights; None: they are all equal.
+    balanced : bool
+        Whether each output has an intercept for itself, which is not penalised: the weights of
+        either sign then sum to 0.
+    origin : float or ndarray of shape (n_outputs,)
+        What was subtracted from the ends of the intervals, and is part of the intercept.
+    scales : float or ndarray of shape (n_outputs,) or None
+        Outputs are problems of their own, each with a norm of its own, in units of its own: how
+        large these are beside the largest one. None: there is one norm of all.
     """
 
     reading = "norm"
 
-    def __init__(self, intervals: Intervals, weights: Array | None = None) -> None:
+    def __init__(
+        self,
+        intervals: Intervals,
+        weights: Array | None = None,
+        *,
+        balanced: bool = False,
+        origin: float | Array = 0.0,
+        scales: float | Array | None = None,
+    ) -> None:
         self.intervals, shape = intervals, intervals.low.shape
-        super().__init__(np.ones(shape[0], int), 2, balanced=False, weights=weights)
+        self.origin = np.broadcast_to(origin, shape[1:])
+        self.scales = None if scales is None else np.broadcast_to(scales, shape[1:])
+        super().__init__(np.ones(shape[0], int), 2, balanced=balanced, weights=weights)
         self._y = np.ones((shape[0],) + (1,) * (len(shape) - 1))
         self.shape = self.score_shape = shape
         self.n_rows = int(np.prod(shape))
@@ -42,6 +60,28 @@ class OutputRows(BinaryRows):
     def locate(self, row_ids: Array) -> tuple[Array, Array]:
         n_outputs = self.n_rows // self.n_examples
         return row_ids // n_outputs, np.eye(n_outputs)[row_ids % n_outputs]
+
+    def restrict(self, examples: Array) -> OutputRows:
+        intervals = self.intervals.restrict(examples)
+        balanced, origin, scales = self.balanced, self.origin, self.scales
+        return OutputRows(intervals, balanced=balanced, origin=origin, scales=scales)
+
+    def output(self, j: int) -> OutputRows:
+        """The rows of one output."""
+        ends, origin = self.intervals.column(j), self.origin[j]
+        return OutputRows(ends, self.weights, balanced=self.balanced, origin=origin, scales=1.0)
+
+    @property
+    def farthest(self) -> float:
+        """Violation of the zero predictor, with its best intercept if that is not penalised."""
+        if not self.balanced:
+            return self.intervals.farthest
+        spread = self.intervals.low.max(axis=0) - self.intervals.high.min(axis=0)
+        return max(0.5 * float(np.max(spread)), 0.0)
+
+    def score_offsets(self, beta: Array) -> Array | float:
+        """The intercepts, of which there is one for each output, with what was subtracted."""
+        return beta + self.origin if self.balanced else 0.0
 
 
 @dataclass(frozen=True)
@@ -97,24 +137,37 @@ class Intervals:
         """Weights with those set to 0 whose sign belongs to an infinite end: rounding only."""
         return np.where(np.isfinite(self.terms(alpha)), alpha, 0.0)
 
-    def scaled(self, factor: float) -> Intervals:
-        """All ends multiplied by a power of two; those too small for it are rounded outward."""
+    def scaled(self, factor: float | Array) -> Intervals:
+        """All ends multiplied by powers of two; those too small for it are rounded outward."""
         return Intervals(
             -_product_rounded_up(-self.low, factor), _product_rounded_up(self.high, factor)
         )
+
+    def moved(self, shift: float | Array) -> Intervals:
+        """All ends moved by a number for each output; one that is rounded is so outward."""
+        return Intervals(-_sum_rounded_up(-self.low, -shift), _sum_rounded_up(self.high, shift))
 
     def restrict(self, examples: Array) -> Intervals:
         """The intervals of some examples."""
         return Intervals(self.low[examples], self.high[examples])
 
+    def column(self, j: int) -> Intervals:
+        """The intervals of one output."""
+        return Intervals(self.low[:, j].copy(), self.high[:, j].copy())
+
+
+def output_rows(rows: Rows) -> OutputRows:
+    """The rows of a problem whose scores are to lie in intervals."""
+    assert isinstance(rows, OutputRows)
+    return rows
+
 
 def intervals_of(rows: Rows) -> Intervals:
     """The intervals in which the scores of rows of outputs are to lie."""
-    assert isinstance(rows, OutputRows)
-    return rows.intervals
+    return output_rows(rows).intervals
 
 
-def _sum_rounded_up(x: Array, y: float) -> Array:
+def _sum_rounded_up(x: Array, y: float | Array) -> Array:
     """The smallest float that is no less than ``x + y``, by Knuth's exact error of a sum."""
     total = x + y
     rest = total - x
@@ -122,7 +175,7 @@ def _sum_rounded_up(x: Array, y: float) -> Array:
     return np.where(error > 0.0, np.nextafter(total, np.inf), total)
 
 
-def _product_rounded_up(x: Array, factor: float) -> Array:
+def _product_rounded_up(x: Array, factor: float | Array) -> Array:
     """The smallest float that is no less than x times a power of two."""
     product = x * factor
     return np.where(product / factor < x, np.nextafter(product, np.inf), product)

@@ -11,9 +11,10 @@ import numpy as np
 import scipy.sparse as sp
 
 from helpers.estimators import fit
-from marginsvm import MaxMarginClassifier
+from marginsvm import MaxMarginClassifier, MaxMarginRegressor
 from marginsvm.algorithms.exact.portfolio import FIRST
 from marginsvm.algorithms.exact.shape import Portfolio, Shape
+from marginsvm.estimator.interval_set import interval_set
 from marginsvm.estimator.training_set import training_set
 
 
@@ -53,9 +54,10 @@ class Case:
     data: tuple
     params: dict = field(default_factory=dict)
     numbers: dict = field(default_factory=dict)
+    estimator: type = MaxMarginClassifier
 
     def classifier(self):
-        clf = MaxMarginClassifier(**self.params, warm_start=True)
+        clf = self.estimator(**self.params, warm_start=True)
         clf._portfolio = Portfolio(**self.numbers)
         return clf
 
@@ -65,9 +67,17 @@ class Case:
     def first_rule(self):
         """The rule that chooses the first method."""
         clf = self.classifier()
-        problem = training_set(clf, *self.data, None).problem(clf, clf._algorithm().requires)
+        read = training_set if self.estimator is MaxMarginClassifier else interval_set
+        problem = read(clf, *self.data, None).problem(clf, clf._algorithm().requires)
         shape = Shape.of(problem)
         return next(rule for rule in FIRST if rule.applies(shape, clf._portfolio))
+
+
+def line(n, d, seed=0):
+    """A linear function of normal examples, with noise."""
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, d))
+    return X, X @ rng.standard_normal(d) + rng.standard_normal(n)
 
 
 def soft(C=1.0, **params):
@@ -138,6 +148,12 @@ CASES = {
         text(800, 60, density=0.1),
         {},
         {"few_rows": 0, "room": 0, "few_long": 0, "few_left": 70, "room_left": 75},
+    ),
+    "tube": Case(line(100, 5), {}, {}, MaxMarginRegressor),
+    "tube, wide": Case(line(20, 50), {"C": np.inf}, {}, MaxMarginRegressor),
+    "tube, long steps": Case(line(300, 20), {}, {"inside": 0}, MaxMarginRegressor),
+    "tube, squared, long steps": Case(
+        line(300, 20), {"loss": "squared_epsilon_insensitive"}, {"inside": 0}, MaxMarginRegressor
     ),
 }
 

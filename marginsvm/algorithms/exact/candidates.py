@@ -7,8 +7,9 @@ import numpy as np
 from marginsvm._typing import Array
 from marginsvm.certify.candidate import Candidate
 from marginsvm.certify.caps import hinge_scale, of_examples
+from marginsvm.certify.interval_bounds import measured_fit, weighed
 from marginsvm.kernel_matrix import KernelMatrixAdapter
-from marginsvm.rows import Vector
+from marginsvm.rows import OutputRows, Vector
 
 
 def candidates_of(
@@ -26,6 +27,8 @@ def candidates_of(
     proof : Vector
         ``A' u`` of the weights u.
     """
+    if isinstance(problem.rows, OutputRows):
+        return interval_candidates(problem, w, proof)
     if problem.caps is not None:
         return hinge_candidates(problem, w, margins, proof)
     upper = Candidate(proof, proof.mass, precise=True)
@@ -34,6 +37,16 @@ def candidates_of(
         return Candidate(Vector(w.image, proof.coef), min_margin=lowest), upper
     needed = np.maximum(1.0 - margins, 0.0) / problem.slack
     return Candidate(Vector(w.image, needed), min_margin=1.0), upper
+
+
+def interval_candidates(
+    problem: KernelMatrixAdapter, w: Vector, proof: Vector
+) -> tuple[Candidate, Candidate]:
+    """The predictor, under the best intercept, and the weights, where scores lie in intervals."""
+    fit = measured_fit(problem, Vector(w.image, proof.coef))
+    found = weighed(problem, proof.coef)
+    lower = Candidate(fit.vector, norm=fit.norm, fit=fit, fallback=True)
+    return lower, Candidate(found.vector, precise=True, norm_bound=found.norm, proof=found)
 
 
 def hinge_candidates(

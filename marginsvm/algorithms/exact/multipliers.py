@@ -26,6 +26,7 @@ from marginsvm.algorithms.exact.slack import Slack
 from marginsvm.algorithms.exact.systems.system import System
 from marginsvm.certify.candidate import Candidate
 from marginsvm.kernel_matrix import KernelMatrixAdapter
+from marginsvm.rows import OutputRows
 
 # Square of the extra coordinates that costs are rounded off by at first (in radii squared): that of
 # C = 10 / R^2. Where weights are capped, at least so much that margins within 1 of each other are.
@@ -146,6 +147,10 @@ class Multipliers(Method):
 
 def target(problem: KernelMatrixAdapter) -> Slack:
     """The cost of the problem itself."""
+    if isinstance(problem.rows, OutputRows):
+        ends = problem.rows.intervals
+        caps, own = problem.caps, 0.0 if problem.slack is None else problem.slack
+        return Slack(own, np.inf if caps is None else caps.largest, ends.low, ends.high)
     if problem.caps is None:
         return Slack(0.0 if problem.slack is None else problem.slack)
     if problem.rows.n_classes > 2:
@@ -162,7 +167,7 @@ def _rounded_off(problem: KernelMatrixAdapter, u: Array, narrow: float) -> Slack
     soft = narrow * np.maximum(_RANGE / slack.cap, _FIRST * _prior(problem)) - slack.own
     if problem.slack is not None and np.all(_HARDER * soft <= slack.own):
         return slack
-    least = max(_LAST / max(1.0, float(u.max())), _LEAST)
+    least = max(_LAST / max(1.0, float(np.abs(u).max())), _LEAST)
     return slack.about(u, np.maximum(soft, least))
 
 

@@ -121,7 +121,9 @@ class Newton(Method):
             more = slack.best_intercept(rows, margins)
             b, margins = b + more, margins + rows.moves(np.broadcast_to(more, rows.score_shape))
         u = slack.weights(margins)
-        if rows.balanced and not u.any():  # of those without slack, the ones of largest margin
+        if (
+            rows.balanced and rows.reading == "margin" and not u.any()
+        ):  # of those without slack, the ones of largest margin
             beta = rows.best_offsets(rows.group_min(margins))
             b, margins = b + rows.score_offsets(beta), margins + rows.expand(beta[:, None] - beta)
         proof = problem.combine(u, precise=True)
@@ -173,7 +175,7 @@ class Newton(Method):
         )
         to = self.w + t * z, self.b + t * shift, self.margins + t * move
         new = self.at(problem, self.slack, system, *to)
-        if new.proof.mass <= 0.0:  # no row has slack: the last proof remains
+        if not new.weights.any():  # no row has slack: the last proof remains
             new = replace(new, candidates=(new.candidates[0], self.candidates[1]))
         same = np.array_equal(new.w.image, self.w.image)
         settled = same and np.array_equal(new.weights, self.weights)

@@ -13,7 +13,7 @@ import numpy as np
 from marginsvm.algorithms.exact.examples import Examples
 from marginsvm.algorithms.exact.interior.method import Interior
 from marginsvm.algorithms.exact.method import Method, Room, Turn
-from marginsvm.algorithms.exact.multipliers import Multipliers
+from marginsvm.algorithms.exact.multipliers import Multipliers, target
 from marginsvm.algorithms.exact.newton import Newton
 from marginsvm.algorithms.exact.rules import Handover, Problem, Rule
 from marginsvm.algorithms.exact.shape import Portfolio, Shape
@@ -74,8 +74,7 @@ def _rows_of_all(problem: Problem, p: Portfolio, state: LongStart) -> WorkingSet
 
 
 def _newton(problem: Problem, p: Portfolio) -> Newton:
-    assert problem.slack is not None
-    return Newton.start(problem, Slack(problem.slack), system_for(problem, p))
+    return Newton.start(problem, target(problem), system_for(problem, p))
 
 
 def _newton_near(problem: Problem, p: Portfolio, w: Vector, proof: Vector) -> Newton | None:
@@ -85,8 +84,7 @@ def _newton_near(problem: Problem, p: Portfolio, w: Vector, proof: Vector) -> Ne
 
 
 def _newton_from(problem: Problem, p: Portfolio, state: Ascent) -> Newton:
-    assert problem.slack is not None
-    w, slack, system = state.candidates[0].vector, Slack(problem.slack), system_for(problem, p)
+    w, slack, system = state.candidates[0].vector, target(problem), system_for(problem, p)
     return Newton.at(problem, slack, system, w, state.b, state.margins)
 
 
@@ -99,7 +97,7 @@ def _multipliers_from(problem: Problem, p: Portfolio, state: Ascent) -> Multipli
 
 def _multipliers(problem: Problem, p: Portfolio, state: Method | None = None) -> Multipliers:
     s = Shape.of(problem)
-    u = ascended(problem) if s.soft and s.sparse and s.classes == 2 else None
+    u = ascended(problem) if s.soft and s.sparse and s.classes == 2 and not s.tube else None
     return Multipliers.start(problem, system_for(problem, p), u)
 
 
@@ -112,7 +110,7 @@ def _is_for_ascent(s: Shape, p: Portfolio) -> bool:
 
 def _are_few(s: Shape, p: Portfolio, state: Method) -> bool:
     u = state.weights
-    if u is None:
+    if u is None or s.tube:
         return False
     m, product = int(np.count_nonzero(u)), 2.0 * s.rows * s.features
     face = m * m * (m / 3.0 + 4.0 * s.classes)  # its factor, and balance among all classes
@@ -136,7 +134,7 @@ _TWO = "Many rows, many features (benchmarks.md)"
 _CLASSES = "More than two classes (benchmarks.md)"
 _KERNELS, _HINGE = "Kernels (benchmarks.md)", "Choosing C (benchmarks.md)"
 _STRESS, _POINTS = "A stress run (measurements.md)", "Interior points (measurements.md)"
-_SIGNS = "Signs of coefficients (measurements.md)"
+_SIGNS, _TUBES = "Signs of coefficients (measurements.md)", "Regression (regression.md)"
 
 # In order: the first one that applies counts.
 FIRST = (
@@ -147,6 +145,15 @@ FIRST = (
         lambda problem, p: Interior.start(problem),
         _SIGNS,
     ),
+    Rule(
+        "tube, few unknowns on one side; no more products in a step than `inside`, or wide",
+        Interior,
+        lambda s, p: s.tube and s.is_small(p) and (s.is_inside(p) or s.width > s.examples),
+        lambda problem, p: Interior.start(problem),
+        _TUBES,
+    ),
+    Rule("tube, squared slack", Newton, lambda s, p: s.tube and s.soft, _newton, _TUBES),
+    Rule("tube", Multipliers, lambda s, p: s.tube, _multipliers, _TUBES),
     Rule(
         "hinge loss, several classes, few unknowns on one side",
         Interior,

@@ -11,6 +11,7 @@ from marginsvm.algorithms.exact.method import MAX_ROWS, Room
 from marginsvm.algorithms.exact.multipliers import is_steep
 from marginsvm.kernel_matrix import KernelMatrixAdapter
 from marginsvm.kernel_matrix.capabilities import csr_examples, has_curvature
+from marginsvm.rows import OutputRows
 
 
 @dataclass(frozen=True)
@@ -134,6 +135,8 @@ class Shape:
         Whether softer margins on the way lead to this one sooner.
     signed : bool
         Whether coefficients have given signs.
+    tube : bool
+        Whether scores are to lie in intervals.
     """
 
     rows: int
@@ -149,6 +152,7 @@ class Shape:
     slack: float
     steep: bool
     signed: bool
+    tube: bool
 
     @classmethod
     def of(cls, problem: KernelMatrixAdapter) -> Shape:
@@ -166,6 +170,7 @@ class Shape:
             sparse=csr_examples(problem) is not None,
             hinge=problem.caps is not None,
             soft=slack is not None,
+            tube=isinstance(rows, OutputRows),
             slack=0.0 if slack is None else float(np.min(slack)),
             steep=is_steep(problem),
             signed=problem.signs is not None,

@@ -11,6 +11,7 @@ from typing import Any
 from sklearn.base import is_regressor
 
 from marginsvm.certify.checker.numbers import Floats, Rationals
+from marginsvm.certify.checker.objectives import wrong_objectives
 from marginsvm.certify.checker.problem import Problem
 from marginsvm.certify.checker.proof import Proved
 from marginsvm.certify.checker.published import is_one_of, wrong_attributes, wrong_copies
@@ -162,6 +163,8 @@ def check_certificate(
     numbers = Rationals() if exact else Floats()
     rtol = (0.0 if exact else _FLOAT_RTOL) if rtol is None else rtol
     problem = Problem.of(estimator, X, y, sample_weight, numbers, bounds)
+    if reading == "norm":
+        wrong += wrong_objectives(estimator, X, y, sample_weight, numbers, rtol)
     return _checked(problem, estimator, reading, rtol, wrong)
 
 

@@ -164,9 +164,9 @@ class Problem:
         return abs(mass - 1.0) <= _SUM_TOLERANCE and abs(weights.sum() - 1.0) <= _SUM_TOLERANCE
 
     def nu(self, q: NDArray | None) -> Any:
-        """Parameter of NuSVC that goes with weights; None: slack does not cost its size."""
+        """Parameter of NuSVC that goes with weights of classes, where slack costs its size."""
         caps, priced = self._slack.caps, not self._slack.share
-        if q is None or caps is None or not priced:
+        if q is None or caps is None or not priced or isinstance(self.rows, IntervalRows):
             return None
         return largest_share(self.numbers.array(q), caps)
 
@@ -196,8 +196,12 @@ class Problem:
         return self.rows.values(self._scores).min()
 
     def violation_of_zero(self) -> float:
-        """Violation of the zero predictor."""
-        return float(self.rows.distances(0 * self._scores).max())
+        """Violation of the zero predictor, with its best intercept if norms do not count it."""
+        if not (self._balanced and isinstance(self.rows, IntervalRows)):
+            return float(self.rows.distances(0 * self._scores).max())
+        low, high = self.rows.ends
+        spread = (low.max(axis=0) - high.min(axis=0)) / 2
+        return max(float(spread.max()), 0.0)
 
     def size_of_values(self) -> float:
         """The largest value of the predictor or end of an interval."""

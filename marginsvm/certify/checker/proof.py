@@ -200,7 +200,7 @@ def _with_slack(
 ) -> dict[str, Any]:
     """What slack makes of the values, of the norm, and of the length of ``A^T q``."""
     numbers, distance = rows.numbers, rows.distances(values)
-    of_example = abs(q).sum(axis=1)[:, None]
+    of_example = rows.under_a_cap(abs(q))
     worst, multiple, excess = numbers.number(1.0), None, 0
     if slack.own is not None:
         norm = numbers.norms(np.append((distance / slack.own).ravel(), norm)[None], 2.0)[0]
@@ -212,7 +212,7 @@ def _with_slack(
         excess = of_example - of_example.sum() * slack.caps
         excess = np.maximum(excess, 0 * excess).sum()
     else:
-        missing = distance.max(axis=1)[:, None]
+        missing = rows.slack(distance)
         norm = numbers.sqrt(norm * norm + 2 * (slack.caps * missing).sum())
         multiple = _largest_multiple(of_example, slack.caps)
     return {"worst": worst, "norm": norm, "length": length, "multiple": multiple, "excess": excess}
@@ -228,7 +228,7 @@ def _mean_of_worst(worst: NDArray, caps: NDArray) -> Any:
 
 def _largest_multiple(of_example: NDArray, caps: NDArray) -> Any:
     """Largest factor of weights at which all of them are below their caps."""
-    used = of_example > 0
+    used, caps = of_example > 0, np.broadcast_to(caps, of_example.shape)
     if not used.any():
         return 0 * caps.max()
     with np.errstate(over="ignore"):  # of what is too large, and then is not the least

@@ -74,6 +74,14 @@ class ClassRows:
         """How far values are from where they are to be."""
         return np.maximum(1 - values, 0 * values)
 
+    def slack(self, distances: NDArray) -> NDArray:
+        """Slack that has a price: an example has it once, for the class that comes nearest."""
+        return distances.max(axis=1)[:, None]
+
+    def under_a_cap(self, sizes: NDArray) -> NDArray:
+        """Sizes of weights that share a cap: those of an example."""
+        return sizes.sum(axis=1)[:, None]
+
     def coefficients(self, q: NDArray) -> NDArray:
         """What ``A^T q`` multiplies the examples with, a column for each score."""
         if self.binary:
@@ -159,6 +167,12 @@ class IntervalRows:
         below, above = self._outside(values)
         sizes = abs(values).max(), abs(values + below).max(), abs(values - above).max()
         return float(max(sizes)) or 1.0
+
+    def slack(self, distances: NDArray) -> NDArray:
+        return distances  # each output has it for itself
+
+    def under_a_cap(self, sizes: NDArray) -> NDArray:
+        return sizes
 
     def coefficients(self, q: NDArray) -> NDArray:
         return q

@@ -9,7 +9,7 @@ import numpy as np
 
 from marginsvm._cached import cached_property
 from marginsvm._typing import Array
-from marginsvm.algorithms.exact.candidates import candidates_of
+from marginsvm.algorithms.exact.candidates import candidates_of, interval_candidates
 from marginsvm.algorithms.exact.interior.point import Point
 from marginsvm.algorithms.exact.interior.row_weights import RowWeights
 from marginsvm.algorithms.exact.interior.sides import Features, Gram, Side, WrittenOut
@@ -21,7 +21,7 @@ from marginsvm.fit.interrupts import let_interrupts_through
 from marginsvm.kernel_matrix import KernelMatrixAdapter
 from marginsvm.kernel_matrix.capabilities import has_curvature
 from marginsvm.kernel_matrix.responses.balancing import balancing_factors
-from marginsvm.rows import Rows
+from marginsvm.rows import OutputRows, Rows
 
 # Steps of a round at most, as 10 to 40 lead to a gap of 1e-6 (measured on nine sets): a round that
 # ends with less has computed its bounds, which take as long as three steps, for nothing.
@@ -90,7 +90,8 @@ class Interior(Method):
             One side must be small, see ``Shape.is_small``.
         """
         statement = Statement.of(problem)
-        side, q = _side_of(problem, statement), statement.flat(_begun(problem.rows))
+        side = _side_of(problem, statement)
+        q = _begun(problem.rows, statement)
         q = np.append(q, np.full(len(statement.of_signs), q.mean()))
         return cls(statement, side, Point.first(side, statement, q))
 
@@ -169,7 +170,11 @@ class Interior(Method):
 
     def _bounds(self, problem: KernelMatrixAdapter, u: Array) -> tuple[Candidate, ...]:
         """What the predictor and some weights prove."""
-        rows, u = problem.rows, self.statement.on_rows(u, problem.rows)
+        rows = problem.rows
+        if isinstance(rows, OutputRows):
+            proof = problem.combine(self.statement.on_rows(u, rows), precise=True)
+            return interval_candidates(problem, self.side.predictor(self.point.x, proof), proof)
+        u = self.statement.on_rows(u, rows)
         unit = float(np.exp2(np.frexp(u.sum())[1]))  # weights of a sum near 1 overflow nowhere
         proof = problem.combine(_balanced(rows, u / unit), precise=True)
         w = self.side.predictor(self.point.x, unit * proof)
@@ -233,14 +238,16 @@ def _side_of(problem: KernelMatrixAdapter, statement: Statement) -> Side:
     return WrittenOut.of(other, statement, axes) or Features(other, statement, axes)
 
 
-def _begun(rows: Rows) -> Array:
+def _begun(rows: Rows, statement: Statement) -> Array:
     """Weights that are balanced and sum to 1, in proportion to those of the examples."""
+    if statement.sides == 2:
+        return np.tile(np.broadcast_to(rows.prior, len(statement.row_ids)) / 2.0, 2)
     are_rows = np.isfinite(rows.margins(np.zeros(rows.score_shape)))
     q = np.asarray(rows.weighted(are_rows.astype(np.float64)))
     if rows.balanced:
         total = rows.group_sum(q)
         q = q * rows.expand(1.0 / np.where(total > 0.0, total, 1.0))
-    return np.asarray(q / q.sum())
+    return statement.flat(q / q.sum())
 
 
 def _balanced(rows: Rows, u: Array) -> Array:

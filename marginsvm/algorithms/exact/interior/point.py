@@ -118,8 +118,10 @@ class Point:
         x, caps = side.begun(q), statement.caps
         if caps.size:
             t = min(float(caps.sum()), _BELOW * float((caps / statement.sums(q)).min()))
-        else:
+        elif statement.own.any():
             t = float((1.0 / statement.own[statement.own > 0.0]).sum())
+        else:
+            t = float(len(q))
         square = side.squared(x) + float(np.vdot(statement.own * q, q))
         x = min(t, 1.0 / max(square, _SHORTEST)) * x  # the multiple that proves most
         u, margins = t * q, side.margins(x)
@@ -127,7 +129,7 @@ class Point:
         alone = np.maximum(missing, 0.0) + _FIRST
         if not caps.size:
             return cls(x, margins, u, alone - missing)
-        n = len(statement.row_ids)
+        n = statement.sides * len(statement.row_ids)
         slack = alone[:n].reshape(caps.size, -1).max(axis=1)
         spread = np.append(np.asarray(statement.spread(slack))[:n], alone[n:])
         over = caps - statement.sums(u)

@@ -43,6 +43,18 @@ class RowWeights:
         left = self.statement.spread(self._left, 1.0) if self.pull.size else 1.0
         return np.asarray(left / self.h)
 
+    def joined(self) -> RowWeights:
+        """Those of rows: of two sides that move together, they add up."""
+        if self.statement.sides == 1:
+            return self
+        return RowWeights(self.statement, 1.0 / self.statement.gross(self.own), np.zeros(0))
+
+    def gathered(self, sides: RowWeights, g: Array) -> Array:
+        """What these are to be multiplied with for the weights ``W g`` of both sides."""
+        if sides is self:
+            return g
+        return np.asarray(self.h * self.statement.net(sides.times(g)[0]))
+
     @cached_property
     def linked(self) -> Array | None:
         """Whose products weigh two rows of an example against each other; None: it has one row."""
@@ -71,6 +83,8 @@ class RowWeights:
 
     def inverse_times(self, u: Array) -> Array:
         """``W^-1 u``."""
+        if not self.pull.size:
+            return np.asarray(self.h * u)
         return np.asarray(self.h * u + self.statement.spread(self.pull * self.statement.sums(u)))
 
     def added_to(self, K: Array) -> Array:

@@ -171,7 +171,8 @@ class Features:
         linked = weights.linked
         if linked is not None:
             linked = statement.on_rows(linked, problem.rows)
-        H = curvature(problem, statement.on_rows(weights.own, problem.rows), linked).dense()
+        own = statement.on_rows(statement.gross(weights.own), problem.rows)
+        H = curvature(problem, own, linked).dense()
         if len(self._shape) == 2 and problem.rows.balanced:  # a shift of all intercepts is free
             ends = np.arange(self._shape[1] - 1, len(H), self._shape[1])
             H[np.ix_(ends, ends)] += H[ends, ends].mean()
@@ -239,16 +240,16 @@ class WrittenOut:
         return cls(problem, statement, np.column_stack([A, F]), ridge, axes)
 
     def begun(self, u: Array) -> Array:
-        return self.regular * (u @ self.E)
+        return self.regular * self.adjoint(u)
 
     def margins(self, x: Array) -> Array:
-        return np.asarray(self.E @ x)
+        return self.statement.both(self.E @ x)
 
     def of_free(self, x: Array) -> Array:
         return self.margins((1.0 - self.regular) * x)
 
     def fall(self, x: Array, u: Array) -> Array:
-        fall = self.regular * x - u @ self.E
+        fall = self.regular * x - self.adjoint(u)
         fall[-1] += float(self.statement.game)
         return np.asarray(fall)
 
@@ -256,14 +257,14 @@ class WrittenOut:
         return float(np.vdot(self.regular * x, x))
 
     def factored(self, weights: RowWeights) -> FeatureSystem:
-        R = self.E * np.sqrt(weights.own)[:, None]
+        R = self.E * np.sqrt(self.statement.gross(weights.own))[:, None]
         H = R.T @ R
         H.flat[:: len(H) + 1] += self.regular
         return FeatureSystem(self, weights, Cholesky(H))
 
     def adjoint(self, u: Array) -> Array:
         """``E'u``."""
-        return np.asarray(u @ self.E)
+        return np.asarray(self.statement.net(u) @ self.E)
 
     def predictor(self, x: Array, proof: Vector) -> Vector:
         image = x[: np.count_nonzero(self.regular)]
@@ -294,19 +295,21 @@ class Gram:
         self.problem, self.statement = problem, statement
         row_ids = statement.row_ids
         self.K = problem.gram(row_ids, row_ids)
-        self.K.flat[:: len(row_ids) + 1] -= statement.own
+        self.K.flat[:: len(row_ids) + 1] -= statement.own[: len(row_ids)]
         self.F = _of_free(problem, statement)
 
     def begun(self, u: Array) -> Array:
-        return np.append(u, np.zeros(self.F.shape[1]))
+        return np.append(self.statement.net(u), np.zeros(self.F.shape[1]))
 
     def margins(self, x: Array) -> Array:
-        return np.asarray(self.K @ x[: len(self.K)] + self.of_free(x))
+        n = len(self.K)
+        return self.statement.flat(self.K @ x[:n] + self.F @ x[n:])
 
     def of_free(self, x: Array) -> Array:
-        return np.asarray(self.F @ x[len(self.K) :])
+        return self.statement.flat(self.F @ x[len(self.K) :])
 
     def fall(self, x: Array, u: Array) -> Array:
+        u = self.statement.net(u)
         short = -(self.F.T @ u)
         if self.statement.game:
             short[-1] += 1.0
@@ -317,23 +320,31 @@ class Gram:
         return max(float(c @ (self.K @ c)), 0.0)
 
     def factored(self, weights: RowWeights) -> GramSystem:
-        return GramSystem(self, weights, Cholesky(weights.added_to(self.K)))
+        joined = weights.joined()
+        return GramSystem(self, weights, joined, Cholesky(joined.added_to(self.K)))
 
     def predictor(self, x: Array, proof: Vector) -> Vector:
         return proof
 
 
 class GramSystem:
-    """``AA' + 1/W``, factored, and what is left of the free unknowns' system."""
+    """``AA' + 1/W``, factored, and what is left of the free unknowns' system.
 
-    def __init__(self, side: Gram, weights: RowWeights, matrix: Cholesky) -> None:
-        self._side, self._weights, self._matrix = side, weights, matrix
+    Both sides of a row move together: ``joined`` has the weights of rows.
+    """
+
+    def __init__(
+        self, side: Gram, weights: RowWeights, joined: RowWeights, matrix: Cholesky
+    ) -> None:
+        self._side, self._weights, self._joined, self._matrix = side, weights, joined, matrix
         self._of_free = matrix.solve(side.F)
         self._schur = side.F.T @ self._of_free
 
     def direction(self, g: Array, fall: Array) -> tuple[Array, Array]:
-        side, n = self._side, len(g)
+        side, joined = self._side, self._joined
+        g = joined.gathered(self._weights, g)
+        n = len(g)
         du = self._matrix.solve(g + side.K @ fall[:n])
         df = np.linalg.solve(self._schur, side.F.T @ du - fall[n:]) if side.F.shape[1] else fall[n:]
         du = du - self._of_free @ df
-        return np.append(du - fall[:n], df), g - self._weights.inverse_times(du)
+        return np.append(du - fall[:n], df), side.statement.flat(g - joined.inverse_times(du))

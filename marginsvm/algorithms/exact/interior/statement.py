@@ -5,7 +5,9 @@ the margins, the weights u of the data player solve
 
     min |A'u|^2 / 2 + own u^2 / 2 - target u    where    F'u = sums,   0 <= u,   and S u <= caps
 
-A soft margin has the target 1. A hard margin is a game: the target is 0, and the weights sum to 1,
+A soft margin has the target 1. Where scores are to lie in intervals, each row has two sides: its
+score, whose target is the lower end, and the score with its sign changed, whose target is the upper
+end with its sign changed. A hard margin is a game: the target is 0, and the weights sum to 1,
 so that there is a solution whether or not anything separates. S sums over the rows of an example:
 with two classes, there is one.
 
@@ -21,7 +23,7 @@ import numpy as np
 
 from marginsvm._typing import Array
 from marginsvm.kernel_matrix import KernelMatrixAdapter
-from marginsvm.rows import Rows
+from marginsvm.rows import OutputRows, Rows
 
 
 @dataclass(frozen=True)
@@ -40,6 +42,8 @@ class Statement:
         Whether weights sum to 1, for a hard margin.
     signs : ndarray of shape (n_features,) or (0,)
         Signs of the coefficients: -1, 0 for any, or 1; empty: there are none.
+    ends : ndarray of shape (n,) or None
+        Targets of both sides of all rows, where scores are to lie in intervals; else None.
     """
 
     row_ids: Array
@@ -47,6 +51,7 @@ class Statement:
     caps: Array
     game: bool
     signs: Array = field(default_factory=lambda: np.zeros(0))
+    ends: Array | None = None
 
     @classmethod
     def of(cls, problem: KernelMatrixAdapter) -> Statement:
@@ -57,6 +62,10 @@ class Statement:
             own = problem.slack.flat[row_ids]
         if problem.caps is not None:
             caps = problem.caps.largest
+        if isinstance(problem.rows, OutputRows):
+            ends = problem.rows.intervals
+            target = np.concatenate([ends.low, -ends.high])
+            return cls(row_ids, np.tile(own, 2), np.tile(caps, 2), game=False, ends=target)
         game = problem.slack is None and problem.caps is None
         signs = np.zeros(0) if problem.signs is None else np.asarray(problem.signs, float)
         own = np.append(own, np.zeros(np.count_nonzero(signs)))
@@ -65,6 +74,8 @@ class Statement:
     @property
     def target(self) -> Array | float:
         """The margin from which on a row has no slack."""
+        if self.ends is not None:
+            return self.ends
         if not self.signs.size or self.game:
             return 0.0 if self.game else 1.0
         return np.append(np.ones(len(self.row_ids)), np.zeros(len(self.of_signs)))
@@ -73,6 +84,11 @@ class Statement:
     def of_signs(self) -> Array:
         """The rows of the signs, of shape (n_signs, n_features)."""
         return np.diag(self.signs)[np.flatnonzero(self.signs)]
+
+    @property
+    def sides(self) -> int:
+        """Of each row."""
+        return 1 if self.ends is None else 2
 
     @property
     def shared(self) -> bool:
@@ -95,8 +111,8 @@ class Statement:
         return np.repeat(xi, len(self.row_ids) // self.caps.size)
 
     def on_rows(self, u: Array, rows: Rows) -> Array:
-        """Weights in the shape of the rows; those of signs are left out."""
-        u = u[: len(self.row_ids)]
+        """Weights in the shape of the rows: of two sides, their difference; without signs."""
+        u = self.net(u)[: len(self.row_ids)]
         if u.size == int(np.prod(rows.shape)):
             return u.reshape(rows.shape)
         q = np.zeros(rows.shape)
@@ -104,6 +120,18 @@ class Statement:
         return q
 
     def flat(self, margins: Array) -> Array:
-        """Values of the rows in flat order."""
+        """Values of the rows in flat order, and those of their other sides."""
         values = margins.ravel()
-        return values if len(values) == len(self.row_ids) else values[self.row_ids]
+        return self.both(values if len(values) == len(self.row_ids) else values[self.row_ids])
+
+    def both(self, values: Array) -> Array:
+        """Values of all rows, and those of their other sides."""
+        return values if self.sides == 1 else np.concatenate([values, -values])
+
+    def net(self, u: Array) -> Array:
+        """What weights come to on the rows: of two sides, their difference."""
+        return u if self.sides == 1 or len(u) < len(self.own) else np.subtract(*np.split(u, 2))
+
+    def gross(self, weight: Array) -> Array:
+        """The sum of the weights of squares, of both sides."""
+        return weight if self.sides == 1 else np.add(*np.split(weight, 2))

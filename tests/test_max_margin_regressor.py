@@ -1,0 +1,284 @@
+"""Support vector regression by the exact solver: its objectives, proofs and attributes."""
+
+import pickle
+from dataclasses import replace
+from fractions import Fraction
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from helpers.estimators import fit
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.optimize import linprog
+from sklearn.datasets import load_diabetes
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import SVR, LinearSVR
+
+from marginsvm import MaxMarginRegressor, check_certificate
+from marginsvm.certify.interval_offsets import best_shift
+from marginsvm.kernel_matrix import LinearAdapter
+from marginsvm.rows import Intervals, OutputRows
+
+LOSSES = {"epsilon_insensitive": 1, "squared_epsilon_insensitive": 2}
+
+
+def line(rng, n=40, d=5, noise=1.0):
+    X = rng.standard_normal((n, d))
+    return X, X @ rng.standard_normal(d) + noise * rng.standard_normal(n)
+
+
+def objective(model, X, y, power=1, weight=1.0):
+    """P of a predictor, from its predictions."""
+    xi = np.maximum(np.abs(model.predict(X) - y) - model.epsilon, 0.0)
+    return 0.5 * float(np.sum(model.coef_**2)) + model.C * float(np.sum(weight * xi**power))
+
+
+# The objective against other programs, and against the predictions.
+
+
+@pytest.mark.parametrize("epsilon", [0.0, 0.1, 20.0])
+@pytest.mark.parametrize("C", [0.1, 10.0])
+def test_it_is_the_problem_of_svr(C, epsilon):
+    X, y = load_diabetes(return_X_y=True)
+    reg = MaxMarginRegressor(C=C, epsilon=epsilon).fit(X, y)
+    svr = SVR(kernel="linear", C=C, epsilon=epsilon, tol=1e-10).fit(X, y)
+    assert reg.status_ == "certified"
+    assert reg.objective_ == pytest.approx(objective(svr, X, y), rel=1e-6)
+    assert reg.objective_bound_ <= objective(svr, X, y) * (1 + 1e-12)
+    assert reg.objective_ == pytest.approx(objective(reg, X, y), rel=1e-9)
+    assert check_certificate(reg, X, y)
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_without_an_intercept_it_is_the_problem_of_linear_svr(rng, loss):
+    X, y = line(rng)
+    ours = {"C": 2.0, "epsilon": 0.3, "loss": loss, "fit_intercept": False}
+    reg = MaxMarginRegressor(**ours).fit(X, y)
+    svr = LinearSVR(**ours, tol=1e-10, max_iter=10**6, dual=True).fit(X, y)
+    assert reg.objective_ == pytest.approx(objective(svr, X, y, LOSSES[loss]), rel=2e-6)
+    np.testing.assert_allclose(reg.coef_, svr.coef_, atol=1e-2)
+    assert reg.coef_.shape == svr.coef_.shape
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_objectives_are_those_of_the_predictions_and_the_weights(rng, loss):
+    X, y = line(rng)
+    weight = rng.integers(0, 4, len(y)) / 2.0
+    reg = MaxMarginRegressor(C=0.7, epsilon=0.2, loss=loss).fit(X, y, weight)
+    assert reg.objective_ == pytest.approx(objective(reg, X, y, LOSSES[loss], weight), rel=1e-9)
+    alpha = reg.dual_coef_[0]
+    assert abs(alpha.sum()) <= 1e-9 * np.abs(alpha).sum()
+    dual = alpha @ y[reg.support_] - 0.2 * np.abs(alpha).sum()
+    dual -= 0.5 * np.sum((alpha @ X[reg.support_]) ** 2)
+    if loss == "squared_epsilon_insensitive":
+        dual -= 0.25 * np.sum(alpha**2 / (0.7 * weight[reg.support_]))
+    else:
+        assert (np.abs(alpha) <= 0.7 * weight[reg.support_] * (1 + 1e-12)).all()
+    assert dual == pytest.approx(reg.objective_bound_, rel=1e-9)
+    np.testing.assert_allclose(alpha @ X[reg.support_], reg.coef_, atol=1e-2)
+
+
+# Hard tubes.
+
+
+def largest_deviation(X, y):
+    """The least epsilon of a hard tube, by a linear program."""
+    n, d = X.shape
+    A = np.block([[X, np.ones((n, 1)), -np.ones((n, 1))], [-X, -np.ones((n, 1)), -np.ones((n, 1))]])
+    cost = np.append(np.zeros(d + 1), 1.0)
+    bounds = [(None, None)] * (d + 1) + [(0, None)]
+    return linprog(cost, A, np.append(y, -y), bounds=bounds).fun
+
+
+@pytest.mark.parametrize("factor", [0.9, 1.1])
+def test_hard_tubes(rng, factor):
+    X, y = line(rng)
+    reg = fit(MaxMarginRegressor(C=np.inf, epsilon=factor * largest_deviation(X, y)), X, y)
+    assert reg.feasible_ is (factor > 1.0)
+    assert reg.status_ == ("certified" if factor > 1.0 else "infeasible")
+    assert np.isinf(reg.objective_bound_) == (factor < 1.0)
+    assert check_certificate(reg, X, y, exact=True)
+
+
+def test_interpolation_is_the_shortest(rng):
+    X, y = line(rng, n=6, d=20)
+    reg = MaxMarginRegressor(C=np.inf, epsilon=0.0, fit_intercept=False, tol=1e-9).fit(X, y)
+    np.testing.assert_allclose(reg.coef_, np.linalg.pinv(X) @ y, atol=1e-6)
+    assert reg.status_ == "certified"
+
+
+# Outputs, sparse examples, single precision, weights, hostile units.
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_outputs_are_problems_of_their_own(rng, loss):
+    X, _ = line(rng)
+    Y = X @ rng.standard_normal((5, 3)) + rng.standard_normal((40, 3))
+    Y = Y * [1.0, 1e9, 1e-9] + [0.0, 0.0, 5e-6]
+    reg = MaxMarginRegressor(epsilon=0.0, loss=loss).fit(X, Y)
+    assert reg.coef_.shape == (3, 5)
+    assert reg.intercept_.shape == reg.objective_.shape == reg.objective_bound_.shape == (3,)
+    assert reg.dual_coef_.shape == (3, len(reg.support_))
+    for j in range(3):
+        one = MaxMarginRegressor(epsilon=0.0, loss=loss).fit(X, Y[:, j])
+        assert reg.objective_[j] == pytest.approx(one.objective_, rel=1e-5)
+        assert reg.objective_bound_[j] == pytest.approx(one.objective_bound_, rel=1e-5)
+    assert check_certificate(reg, X, Y)
+    assert check_certificate(reg, X, Y, exact=True)
+    reg.objective_bound_ = reg.objective_bound_ * [1, 1, 1.01]
+    assert "objective_bound_" in check_certificate(reg, X, Y, exact=True).reason
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_sparse_and_single_precision(rng, loss):
+    X, y = line(rng)
+    X[X < 0.5] = 0.0
+    params = {"loss": loss, "tol": 1e-9}
+    dense = MaxMarginRegressor(**params).fit(X, y)
+    for other in (sp.csr_array(X), X.astype(np.float32)):
+        reg = MaxMarginRegressor(**params).fit(other, y)
+        assert reg.objective_ == pytest.approx(dense.objective_, rel=1e-5)
+        assert check_certificate(reg, other, y)
+
+
+@pytest.mark.parametrize("inside", [2**26, 0])
+@pytest.mark.parametrize("loss", LOSSES)
+def test_all_methods_find_the_same(rng, loss, inside):
+    """Interior points; Newton's method and multipliers, directly and by passes."""
+    X, y = line(rng, n=200, d=10)
+    whole = MaxMarginRegressor(loss=loss).fit(X, y)
+    reg = MaxMarginRegressor(loss=loss)
+    reg._portfolio = replace(reg._portfolio, inside=inside, direct=0 if inside else 1000)
+    reg.fit(X, y)
+    assert reg.status_ == "certified"
+    assert reg.objective_ == pytest.approx(whole.objective_, rel=1e-5)
+
+
+@pytest.mark.parametrize("y_offset", [0.0, 1e6])
+@pytest.mark.parametrize("y_unit", [1e-8, 1.0, 1e12])
+@pytest.mark.parametrize("x_unit", [1e-8, 1.0, 1e12])
+def test_units(rng, x_unit, y_unit, y_offset):
+    X, y = line(rng)
+    X, y = X * x_unit, (y + y_offset) * y_unit
+    C = 0.7 * y_unit / x_unit**2
+    reg = fit(MaxMarginRegressor(C=C, epsilon=0.1 * y_unit), X, y)
+    assert reg.status_ == "certified"
+    assert check_certificate(reg, X, y, exact=True)
+
+
+def test_constant_targets_and_wide_tubes(rng):
+    X, y = line(rng)
+    for C in (1.0, np.inf):
+        for targets, epsilon in ((np.full(40, 3.7), 0.0), (y, 100.0)):
+            reg = MaxMarginRegressor(C=C, epsilon=epsilon).fit(X, targets)
+            assert reg.status_ == "certified"
+            assert reg.objective_ == 0.0
+            assert not reg.coef_.any()
+
+
+# Claims: what is false is refused.
+
+
+def test_false_objectives_are_refused(rng):
+    X, y = line(rng)
+    reg = MaxMarginRegressor().fit(X, y)
+    for name, factor in (("objective_", 1 - 1e-4), ("objective_bound_", 1 + 1e-4)):
+        false = pickle.loads(pickle.dumps(reg))
+        setattr(false, name, factor * getattr(reg, name))
+        assert name in check_certificate(false, X, y).reason
+        assert name in check_certificate(false, X, y, exact=True).reason
+    false = pickle.loads(pickle.dumps(reg))
+    false.objective_ = np.array([reg.objective_])
+    assert not check_certificate(false, X, y)
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_no_predictor_is_below_the_bound(rng, loss):
+    """Of predictors near the fitted one, in fractions."""
+    X, y = line(rng, n=12, d=2)
+    X, y = np.round(4 * X) / 4, np.round(4 * y) / 4
+    reg = MaxMarginRegressor(loss=loss, epsilon=0.25, tol=1e-9).fit(X, y)
+    rows = [[*map(Fraction, row)] for row in X]
+
+    def exact(w, b):
+        total = sum(c * c for c in w) / 2
+        for row, target in zip(rows, map(Fraction, y), strict=True):
+            miss = abs(sum(a * c for a, c in zip(row, w, strict=True)) + b - target)
+            total += max(miss - Fraction(1, 4), 0) ** LOSSES[loss]
+        return total
+
+    w, b = [*map(Fraction, reg.coef_)], Fraction(reg.intercept_[0])
+    least = Fraction(reg.objective_bound_)
+    assert least <= exact(w, b) <= Fraction(reg.objective_)
+    for _ in range(50):
+        moved = [c + Fraction(x) for c, x in zip(w, 1e-3 * rng.standard_normal(2), strict=True)]
+        assert exact(moved, b + Fraction(1e-3 * rng.standard_normal())) >= least
+
+
+@given(
+    st.lists(st.tuples(st.integers(-5, 5), st.integers(0, 3), st.integers(0, 3)), min_size=1),
+    st.booleans(),
+)
+@settings(deadline=None)
+def test_best_shifts(ends, squared):
+    """No end and no point between two of them is better."""
+    low = np.array([a for a, _, _ in ends], dtype=float)
+    high = low + [b for _, b, _ in ends]
+    price = np.array([1.0 + c for _, _, c in ends])
+
+    def cost(b):
+        xi = np.maximum(np.maximum(low - b, b - high), 0.0)
+        return price @ (xi**2 if squared else xi)
+
+    found = best_shift(low, high, price, squared=squared)
+    others = np.linspace(-6.0, 9.0, 301)
+    assert cost(found) <= min(map(cost, others)) + 1e-12
+
+
+def test_a_problem_of_one_output_is_that_of_its_rows(rng):
+    X, _ = line(rng, n=8)
+    Y = rng.standard_normal((8, 2))
+    rows = OutputRows(Intervals.around(Y, 0.1), balanced=True, origin=[1.0, 2.0], scales=1.0)
+    problem = LinearAdapter(X, rows, C=2.0)
+    one = problem.alone(1)
+    assert one.radius == problem.radius
+    np.testing.assert_array_equal(one.rows.intervals.low, rows.intervals.low[:, 1])
+    np.testing.assert_allclose(one.slack, problem.slack[:, 1])
+    assert one.rows.origin == 2.0
+
+
+# A user's life.
+
+
+def test_searches_pipelines_and_copies(rng):
+    X, y = line(rng)
+    search = GridSearchCV(
+        make_pipeline(StandardScaler(), MaxMarginRegressor()),
+        {"maxmarginregressor__C": [0.1, 1.0], "maxmarginregressor__epsilon": [0.0, 0.5]},
+    ).fit(X, y)
+    assert check_certificate(search, X, y)
+    again = pickle.loads(pickle.dumps(search))
+    np.testing.assert_array_equal(again.predict(X), search.predict(X))
+
+
+def test_rounds_can_be_continued(rng):
+    X, y = line(rng, n=300, d=20)
+    whole = MaxMarginRegressor(warm_start=True)
+    whole._portfolio = replace(whole._portfolio, inside=0)
+    whole.fit(X, y)
+    part = MaxMarginRegressor(warm_start=True, max_iter=3)
+    part._portfolio = whole._portfolio
+    fit(part, X, y)
+    assert part.n_iter_ == 3
+    fit(part.set_params(max_iter=200), X, y)
+    assert part.coef_.tobytes() == whole.coef_.tobytes()
+    assert part.n_iter_ == whole.n_iter_
+
+
+def test_to_sklearn(rng):
+    X, y = line(rng)
+    reg = MaxMarginRegressor().fit(X, y)
+    np.testing.assert_allclose(reg.to_sklearn().predict(X), reg.predict(X), rtol=1e-12)
