@@ -1,7 +1,7 @@
 """MaxMarginClassifier as a solver of benchopt's linear SVM without an intercept (hinge loss).
 
 For ``benchmark_linear_svm_binary_classif_no_intercept``: copy this file into its folder
-``solvers``, as ``marginsvm.py``, and run ``benchopt run . -s marginsvm``. It is written for benchopt
+``solvers``, as ``marginsvm.py``, and run ``benchopt run . -s marginsvm``. It is for benchopt
 1.5 or newer, where a result is a dictionary that ``evaluate_result(beta)`` of the objective takes.
 
 benchopt asks for smaller and smaller tolerances. Here a tolerance is a bound on the relative gap
