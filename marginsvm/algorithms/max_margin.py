@@ -312,12 +312,14 @@ class MaxMarginClassifier(
 def _weights_of_the_model(problem: KernelMatrixAdapter, bounds: ConfirmedBounds) -> Array:
     """Weights u on the rows for which ``A^T u`` is the predictor, up to what is left of the gap.
 
-    With the hinge loss, the model's scale and even its direction may be found before its weights
-    are; those that prove the upper bound are as near as the gap, and below their caps.
+    With slack, the model's scale and even its direction may be found before its weights are; those
+    that prove the upper bound are as near as the gap, at the multiple that proves most.
     """
-    if problem.caps is None:
+    if problem.caps is None and problem.slack is None:
         return np.asarray(bounds.model.coef / bounds.predictor.scale)
     u, length = bounds.proof.coef, problem.norm(bounds.proof)
-    of_examples = sums_of_examples(u)
-    t = multiple_below_caps(problem.caps.largest, of_examples, length, u.sum())
+    if problem.caps is None:
+        t = u.sum() / length**2
+    else:
+        t = multiple_below_caps(problem.caps.largest, sums_of_examples(u), length, u.sum())
     return u * (t / problem.rows.unit)

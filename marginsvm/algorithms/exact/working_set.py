@@ -39,6 +39,9 @@ _HOPELESS = 0.1  # share of all rows with smaller margins, see ``Room``
 # Rows of a working set up to which a separator may still be found in a few rounds, if they are no
 # more than one part in so many of all rows.
 _EASY, _PART = 400, 10
+# Rows with slack beyond which Wolfe's active set, whose first rows take seconds to find, does not
+# solve what pivoting cannot: the method before goes on (1,911 x 83, 16 classes: 21 s, now 3.4).
+_LONG = 500
 _NEAR_ROUNDS = 10  # rounds on the near examples at most, before all rows are checked again
 
 
@@ -246,6 +249,10 @@ class WorkingSet(Method):
             solution, work = self._pivoted(problem)
             if solution is not None:
                 return solution, work
+            if problem.slack is not None and has_curvature(problem) and self.u.sum() > 0.0:
+                if len(self.row_ids) > _LONG:
+                    given = NearestPoint(self.u / self.u.sum(), np.empty(0), None)
+                    return given, replace(work, room=Room(0))
             work = replace(work, delicate=problem.width <= NARROW and problem.slack is None)
         if len(self.free) or not (self.delicate and self.candidates):  # the weights are far off
             return nearest_point(problem, self.row_ids, free=self.free), work
