@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from marginsvm._typing import Array
+from marginsvm.kernel_matrix import KernelMatrixAdapter
 
 
 class GrowingMatrix:
@@ -45,3 +46,12 @@ class GrowingMatrix:
 
     def __getstate__(self) -> dict[str, Any]:
         return {"values": self.values, "_room": []}  # a copy has no share in the memory
+
+
+def block_of(problem: KernelMatrixAdapter, row_ids: Array, others: Array) -> Array:
+    """A block of the matrix of a working set of rows, see ``WorkingSet.gram``."""
+    H = problem.gram(row_ids, others)
+    H += 1.0
+    if problem.rows.balanced:
+        H += problem.rows.balance_conditions(row_ids) @ problem.rows.balance_conditions(others).T
+    return H

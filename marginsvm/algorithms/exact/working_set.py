@@ -17,7 +17,7 @@ from marginsvm.algorithms.exact.choosing import (
     violators,
 )
 from marginsvm.algorithms.exact.faces import FaceSolver
-from marginsvm.algorithms.exact.growing import GrowingMatrix
+from marginsvm.algorithms.exact.growing import GrowingMatrix, block_of
 from marginsvm.algorithms.exact.method import Method, Room, Turn
 from marginsvm.algorithms.exact.pivoting import block_pivoting
 from marginsvm.certify.candidate import Candidate
@@ -264,7 +264,7 @@ class WorkingSet(Method):
         """Weights by block pivoting, if it settles, and the matrices that it has left."""
         gram, row_ids = self.gram, self.row_ids
         if not len(gram.values):
-            gram = GrowingMatrix(_block(problem, row_ids, row_ids))
+            gram = GrowingMatrix(block_of(problem, row_ids, row_ids))
         faces, B = FaceSolver(self.base, self.factor), problem.rows.balance_conditions(row_ids)
         solved = block_pivoting(faces, gram.values, B, self.passive)
         work = replace(self, gram=gram, base=faces.base, factor=faces.factor)
@@ -297,7 +297,7 @@ class WorkingSet(Method):
     def _add(self, problem: KernelMatrixAdapter, new: Array) -> WorkingSet:
         m, n = len(self.row_ids), len(self.row_ids) + len(new)
         row_ids = np.concatenate([self.row_ids, new])
-        gram = self.gram if self.delicate else self.gram.grown(_block(problem, new, row_ids))
+        gram = self.gram if self.delicate else self.gram.grown(block_of(problem, new, row_ids))
         u = np.concatenate([self.u, np.zeros(n - m)])
         passive = np.concatenate([self.passive, np.ones(n - m, bool)])
         return replace(self, row_ids=row_ids, gram=gram, u=u, passive=passive)
@@ -319,15 +319,6 @@ def bounds(
         beta = problem.rows.offsets_of_multipliers(solution.b)
         margins = margins + problem.rows.expand(beta[:, None] - beta)
     return margins, (Candidate(proof, proof.mass, precise=True), separator)
-
-
-def _block(problem: KernelMatrixAdapter, row_ids: Array, others: Array) -> Array:
-    """A block of H, see ``WorkingSet.gram``."""
-    H = problem.gram(row_ids, others)
-    H += 1.0
-    if problem.rows.balanced:
-        H += problem.rows.balance_conditions(row_ids) @ problem.rows.balance_conditions(others).T
-    return H
 
 
 def _long_features(problem: KernelMatrixAdapter, work: WorkingSet) -> Array:
