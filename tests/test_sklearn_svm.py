@@ -15,6 +15,9 @@ try:
 except ModuleNotFoundError:
     pytest.skip("scikit-learn was installed without its tests", allow_module_level=True)
 
+# 64 cases, of half a second each
+globals()["test_sparse_svc"] = pytest.mark.slow(globals()["test_sparse_svc"])
+
 # Why tests are not run, and patterns of their names. All others must pass.
 DOES_NOT_APPLY = {
     "They are of regression or of one class.": [
@@ -31,18 +34,11 @@ DOES_NOT_APPLY = {
         "test_*[*NuSVC*",
         "test_svm_svm_classifier_sided_sample_weight[estimator1]",
     ],
-    "They have more than two classes, which loss='hinge' does not take.": [
-        "test_svm_libsvm_iris",
-        "test_svm_auto_weight",
-        "test_svm_ovr_decision_function",
-        "test_svm_svc_clone_with_callable_kernel",
-        "test_svm_immutable_coef_property",
-        "test_sparse_svc_iris",
-        "test_sparse_sparse_decision_function",
-        "test_sparse_sparse_realdata",
+    "It sets coef_, which SVC computes and ours holds.": ["test_svm_immutable_coef_property"],
+    "Their kernel has no inner products: the sigmoid one of these examples is refused.": [
+        "test_sparse_svc[*-sigmoid-X_train[123]*",
     ],
     "They are of SVC's classifiers of pairs of classes: their scores, their ties, a count each.": [
-        "test_svm_decision_function",
         "test_svm_decision_function_shape",
         "test_svm_svc_invalid_break_ties_param",
         "test_svm_svc_ovr_tie_breaking",
@@ -59,17 +55,15 @@ DOES_NOT_APPLY = {
         "test_svm_tweak_params",
         "test_svm_svc_raises_error_internal_representation",
     ],
-    "It compares weights in seven digits, which the default tol does not ask for.": [
-        "test_svm_svm_equivalence_sample_weight_C",
+    "They compare weights of two fits in seven digits, which the default tol does not ask for.": [
+        "test_svm_svc_clone_with_callable_kernel",
+        "test_sparse_svc[*-poly-X_train2*",
+        "test_sparse_svc[*-rbf-X_train2*",
     ],
     "They give negative weights, which are refused here, or assert SVC's words for it.": [
         "test_svm_negative_sample_weights_mask_all_samples",
         "test_svm_negative_weights_svc_leave_just_one_label",
         "test_svm_negative_weight*[partial-mask-label-1*",
-    ],
-    "They ask for an error where sparse examples follow dense ones, which works here.": [
-        "test_svm_bad_input",
-        "test_sparse_svc",
     ],
     "They assert SVC's or LinearSVC's words for what is said here in others.": [
         "test_svm_svc_nonfinite_params",
@@ -80,7 +74,6 @@ DOES_NOT_APPLY = {
     "They are of liblinear's choices: an l1 norm, a dual form, one class against the others.": [
         "test_svm_linearsvc_parameters[*l1*",
         "test_svm_linearsvc_parameters[False-l2-hinge]",
-        "test_svm_linearsvm_liblinear_sample_weight[LinearSVC-params0]",
         "test_svm_linearsvc_crammer_singer",
         "test_svm_dual_auto*",
     ],

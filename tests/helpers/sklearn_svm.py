@@ -3,10 +3,12 @@
 import importlib.util
 import sys
 import types
+from contextlib import contextmanager
 from dataclasses import field
 from typing import Any
 
 import pytest
+import scipy.sparse as sp
 import sklearn
 import sklearn.svm
 
@@ -25,7 +27,44 @@ class SVC(MaxMarginClassifier):
     C: float = 1.0
     kernel: Any = "rbf"
     decision_function_shape: str = "ovr"
+    probability: Any = False
     random_state: Any = None
+
+    def fit(self, X, y, sample_weight=None):
+        """As SVC publishes it: support vectors of any kernel, and sparse arrays of sparse data."""
+        super().fit(X, y, sample_weight)
+        self._sparse = sp.issparse(X)
+        if self.kernel == "linear":
+            self.support_vectors_ = sp.csr_array(X)[self.support_]
+            if not self._sparse:
+                self.support_vectors_ = self.support_vectors_.toarray()
+        return self
+
+    def __getattribute__(self, name):
+        value = super().__getattribute__(name)
+        sparse = name in ("coef_", "dual_coef_") and vars(self).get("_sparse", False)
+        return sp.csr_array(value) if sparse and not self._computing else value
+
+    @contextmanager
+    def _as_ours(self, X):
+        """SVC refuses sparse examples after dense ones; ours predicts with dense coefficients."""
+        if sp.issparse(X) and not self._sparse:
+            raise ValueError("cannot use sparse input in 'SVC' trained on dense data")
+        self._computing = True
+        try:
+            yield
+        finally:
+            self._computing = False
+
+    _computing = False
+
+    def decision_function(self, X):
+        with self._as_ours(X):
+            return super().decision_function(X)
+
+    def predict(self, X):
+        with self._as_ours(X):
+            return super().predict(X)
 
 
 @with_parameters
