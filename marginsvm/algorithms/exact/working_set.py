@@ -249,10 +249,10 @@ class WorkingSet(Method):
             solution, work = self._pivoted(problem)
             if solution is not None:
                 return solution, work
-            if problem.slack is not None and has_curvature(problem) and self.u.sum() > 0.0:
-                if len(self.row_ids) > _LONG:
-                    given = NearestPoint(self.u / self.u.sum(), np.empty(0), None)
-                    return given, replace(work, room=Room(0))
+            long = len(self.row_ids) > _LONG and self.u.sum() > 0.0
+            if long and problem.slack is not None and has_curvature(problem):
+                given = NearestPoint(self.u / self.u.sum(), np.empty(0), None)
+                return given, replace(work, room=Room(0))
             work = replace(work, delicate=problem.width <= NARROW and problem.slack is None)
         if len(self.free) or not (self.delicate and self.candidates):  # the weights are far off
             return nearest_point(problem, self.row_ids, free=self.free), work
