@@ -2,13 +2,13 @@
 
 from dataclasses import replace
 from fractions import Fraction
-from itertools import combinations
 
 import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
 from helpers.comparison_cases import answer_of, pairs_of
+from helpers.limit_cases import chosen, newton, terms_of_cox
 
 from marginsvm import check_separability, check_separability_proof
 from marginsvm.certify.checker.differences import Differences
@@ -165,22 +165,9 @@ def test_what_changes_nothing(seed):
     assert not doubled.separated[:5].any()
 
 
-def choices(seed, n_groups=25, size=5):
-    """Alternatives of which one or more are chosen; one feature that no chosen one has."""
-    rng = np.random.default_rng(seed)
-    groups = np.repeat(np.arange(n_groups), size)
-    X = rng.integers(-2, 3, (len(groups), 3)).astype(float)
-    y = np.zeros(len(groups))
-    for g in range(n_groups):
-        m = int(rng.integers(0, size + 1)) if g < 3 else int(rng.integers(1, 1 + 2))
-        y[rng.choice(np.flatnonzero(groups == g), m, replace=False)] = 1
-    X[:, 1] = (rng.random(len(groups)) < 0.2) & (y == 0)
-    return X, y, groups
-
-
 @pytest.mark.parametrize("seed", range(4))
 def test_choices_of_one_are_cox_models_of_one_event(seed):
-    X, y, groups = choices(seed)
+    X, y, groups = chosen(seed)
     one = np.flatnonzero(np.bincount(groups, y) == 1)
     some = np.isin(groups, one)
     X, y, groups = X[some], y[some], groups[some]
@@ -194,7 +181,7 @@ def test_choices_of_one_are_cox_models_of_one_event(seed):
 
 
 def test_groups_with_none_or_all_chosen_do_not_count():
-    X, y, groups = choices(0)
+    X, y, groups = chosen(0)
     report = check_separability(X, y, family="conditional", groups=groups)
     share = np.bincount(groups, y)[groups]
     counts = (share > 0) & (share < 5)
@@ -206,104 +193,6 @@ def test_groups_with_none_or_all_chosen_do_not_count():
     kept = report.remainder(X).rows
     assert not kept[~counts].any()
     np.testing.assert_array_equal(kept[counts], rest.remainder(X[counts]).rows)
-
-
-RIDGES = 1e-5, 1e-7, 1e-9
-
-
-def newton(terms, d, ridge):
-    """Maximise a sum of log(softmax): terms are tables of alternatives, of which the first wins."""
-    w = np.zeros(d)
-
-    def loss(w):
-        total = ridge / 2 * (w @ w)
-        for Z in terms:
-            s = Z @ w
-            total += s.max() + np.log(np.exp(s - s.max()).sum()) - s[0]
-        return total
-
-    for _ in range(200):
-        slope, H = ridge * w, ridge * np.eye(d)
-        for Z in terms:
-            p = np.exp(Z @ w - (Z @ w).max())
-            p /= p.sum()
-            mean = p @ Z
-            slope = slope + mean - Z[0]
-            H += (Z * p[:, None]).T @ Z - np.outer(mean, mean)
-        step, t, now = np.linalg.solve(H, slope), 1.0, loss(w)
-        while loss(w - t * step) > now + 1e-13 * abs(now) and t > 1e-10:
-            t /= 2
-        w = w - t * step
-        if np.abs(t * step).max() < 1e-11:
-            break
-    return w
-
-
-def terms_of_cox(X, y, strata, entry):
-    """Breslow's likelihood."""
-    out = []
-    for i in np.flatnonzero(y[:, 1]):
-        t = y[i, 0]
-        risk = (entry < t) & (t <= y[:, 0]) & (strata == strata[i])
-        risk[i] = False
-        out.append(np.concatenate([X[[i]], X[risk]]))
-    return out
-
-
-def terms_of_choices(X, y, groups):
-    """One of all sets of as many alternatives as were chosen."""
-    out = []
-    for g in np.unique(groups):
-        some = np.flatnonzero(groups == g)
-        chosen = tuple(some[y[some] > 0])
-        sets = [chosen, *(c for c in combinations(some, len(chosen)) if c != chosen)]
-        out.append(np.array([X[list(c)].sum(axis=0) for c in sets]))
-    return out
-
-
-def assert_limit(report, whole, rest, columns, d):
-    """The finite coefficients of the penalty path tend to those of the remainder."""
-    finite = [j for j, status in enumerate(statuses(report)) if status == "finite"]
-    assert finite
-    assert len(finite) < d
-    at = {j: k for k, j in enumerate(columns)}
-    limit = newton(rest, len(columns), 0.0)[[at[j] for j in finite]]
-    away = [np.abs(newton(whole, d, ridge)[finite] - limit).max() for ridge in RIDGES]
-    assert away[-1] < 1e-4
-    assert away[-1] <= away[0] + 1e-6
-
-
-@pytest.mark.parametrize("seed", range(12))
-def test_the_remainder_of_cox(seed):
-    """Groups of which some have no event, or all of theirs before the others."""
-    rng = np.random.default_rng(seed)
-    n = 90
-    group = rng.integers(0, 4, n)
-    X = np.column_stack([np.eye(4)[group][:, 1:], rng.integers(-2, 3, n), rng.random(n) < 0.4])
-    time = rng.exponential(np.exp(-0.4 * X[:, -2]))
-    if seed % 2:
-        time = np.ceil(4 * time)
-    event = rng.random(n) < 0.8
-    if seed % 3:
-        event[group == 1] = False
-    if seed % 3 < 2:
-        time[group > 1] += 100.0  # everybody of groups 0 and 1 is done by then
-    strata = rng.integers(0, 2, n) if seed % 4 < 2 else np.zeros(n, int)
-    entry = time * rng.choice([0.0, 0.5], n) if seed % 5 < 2 else np.full(n, -1.0)
-    y = np.column_stack([time, event])
-    report = check_separability(X, y, family="cox", strata=strata, entry=entry)
-    new, columns = report.remainder(X)
-    whole, rest = terms_of_cox(X, y, strata, entry), terms_of_cox(X[:, columns], y, new, entry)
-    assert_limit(report, whole, rest, columns, X.shape[1])
-
-
-@pytest.mark.parametrize("seed", range(12))
-def test_the_remainder_of_choices(seed):
-    X, y, groups = choices(seed)
-    report = check_separability(X, y, family="conditional", groups=groups)
-    rows, columns = report.remainder(X)
-    rest = terms_of_choices(X[rows][:, columns], y[rows], groups[rows])
-    assert_limit(report, terms_of_choices(X, y, groups), rest, columns, X.shape[1])
 
 
 def test_two_groups_one_after_the_other():

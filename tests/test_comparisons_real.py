@@ -6,7 +6,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 from helpers.comparison_cases import pairs_of
-from test_comparisons import newton, statuses, terms_of_cox
+from helpers.limit_cases import newton, terms_of_cox
+from test_comparisons import statuses
 
 from marginsvm import check_separability, check_separability_proof
 

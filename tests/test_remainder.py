@@ -4,85 +4,11 @@ import warnings
 
 import numpy as np
 import pytest
-import scipy.sparse as sp
+from helpers.limit_cases import estimate
 from scipy.optimize import minimize
 from scipy.special import logsumexp
 
 from marginsvm import check_separability
-
-RIDGES = 1e-5, 1e-7, 1e-9  # the limit is approached like the ridge's logarithm at worst
-
-
-def log_likelihood(family, eta, y):
-    """Of scores; y are successes and failures, or counts."""
-    if family == "poisson":
-        return (y * eta - np.exp(eta)).sum()
-    return -(y[:, 0] * np.logaddexp(0, -eta) + y[:, 1] * np.logaddexp(0, eta)).sum()
-
-
-def estimate(family, X, y, ridge):
-    """Newton's method on the penalised likelihood, from 0 and with halved steps."""
-    w = np.zeros(X.shape[1])
-    value = log_likelihood(family, X @ w, y)
-    for _ in range(200):
-        eta = X @ w
-        mean = np.exp(eta) if family == "poisson" else y.sum(axis=1) / (1 + np.exp(-eta))
-        curvature = mean if family == "poisson" else mean * (1 - mean / y.sum(axis=1))
-        slope = X.T @ ((y if family == "poisson" else y[:, 0]) - mean) - ridge * w
-        step = np.linalg.solve((X.T * curvature) @ X + ridge * np.eye(len(w)), slope)
-        t = 1.0
-        while t > 1e-10:
-            new = (
-                log_likelihood(family, X @ (w + t * step), y)
-                - ridge / 2 * np.square(w + t * step).sum()
-            )
-            if new >= value - 1e-13 * abs(value):
-                break
-            t *= 0.5
-        w, value = w + t * step, new
-        if np.abs(t * step).max() < 1e-11:
-            break
-    return w
-
-
-def problem(seed):
-    """Dummies of groups, some of which have one outcome, beside a feature of integers."""
-    rng = np.random.default_rng(seed)
-    n, groups = 150, int(rng.integers(3, 6))
-    group = rng.integers(0, groups, n)
-    X = np.column_stack([np.eye(groups)[group][:, 1:], rng.integers(-2, 3, n), rng.random(n) < 0.4])
-    score = 0.4 * X[:, -2] + 0.8 * X[:, -1] - 0.5
-    some = rng.random(groups) < 0.5
-    some[rng.integers(groups)] = False
-    family = ["binomial", "trials", "poisson"][seed % 3]
-    if family == "poisson":
-        y = rng.poisson(np.exp(score)) * ~some[group]
-    else:
-        trials = rng.integers(1, 4, n) if family == "trials" else np.ones(n, int)
-        success = rng.binomial(trials, 1 / (1 + np.exp(-score))) * ~some[group]
-        y = np.column_stack([success, trials - success])
-    return X.astype(float), y, family
-
-
-@pytest.mark.parametrize("seed", range(24))
-@pytest.mark.parametrize("form", [np.asarray, sp.csr_array])
-def test_the_finite_coefficients_are_those_of_the_remainder(seed, form):
-    X, y, family = problem(seed)
-    if family == "binomial":
-        report = check_separability(form(X), y[:, 0])
-    else:
-        report = check_separability(form(X), y, family="poisson" if family == "poisson" else None)
-    rows, columns = report.remainder(form(X))
-    one = np.ones((len(X), 1))
-    finite = [j for j, c in enumerate(report.coefficients[1:]) if c.status == "finite"]
-    assert finite
-    path = [estimate(family, np.hstack([one, X]), y, ridge)[1:] for ridge in RIDGES]
-    rest = estimate(family, np.hstack([one, X[:, columns]])[rows], y[rows], 0.0)[1:]
-    at = {j: place for place, j in enumerate(columns)}
-    limit = np.array([rest[at[j]] for j in finite])
-    away = [np.abs(w[finite] - limit).max() for w in path]
-    assert away[-1] < 1e-4
-    assert away[-1] <= away[0] + 1e-6
 
 
 def centres():

@@ -1,0 +1,428 @@
+"""Random regressions without an estimate: limits of their penalty paths, and of their remainders.
+
+For the tests, and for ``examples/benchmarks/separation_limits.py``.
+"""
+
+from itertools import combinations
+from typing import NamedTuple
+
+import numpy as np
+
+from marginsvm import check_separability
+
+RIDGES = 1e-5, 1e-7, 1e-9  # the limit is approached like the ridge's logarithm at worst
+STEP = 1e-100  # of derivatives along imaginary steps, which do not cancel
+
+
+class Case(NamedTuple):
+    """What is compared: the finite coefficients of penalised fits, and those of the remainder."""
+
+    report: object
+    path: list
+    limit: np.ndarray
+    remainder: object
+
+    @property
+    def finite(self):
+        return np.array([c.status == "finite" for c in self.report.coefficients])
+
+    def away(self):
+        """How far the finite coefficients of each penalised fit are from their limits."""
+        return [np.abs(w - self.limit)[self.finite].max(initial=0.0) for w in self.path]
+
+
+def at_places(values, places, n):
+    """Coefficients of some of n columns; those of the others are not known."""
+    out = np.full(n, np.nan)
+    out[places] = values
+    return out
+
+
+def log_likelihood(family, eta, y):
+    """Of scores; y are successes and failures, or counts."""
+    if family == "poisson":
+        return (y * eta - np.exp(eta)).sum()
+    return -(y[:, 0] * np.logaddexp(0, -eta) + y[:, 1] * np.logaddexp(0, eta)).sum()
+
+
+def estimate(family, X, y, ridge):
+    """Newton's method on the penalised likelihood, from 0 and with halved steps."""
+    w = np.zeros(X.shape[1])
+    value = log_likelihood(family, X @ w, y)
+    for _ in range(200):
+        eta = X @ w
+        mean = np.exp(eta) if family == "poisson" else y.sum(axis=1) / (1 + np.exp(-eta))
+        curvature = mean if family == "poisson" else mean * (1 - mean / y.sum(axis=1))
+        slope = X.T @ ((y if family == "poisson" else y[:, 0]) - mean) - ridge * w
+        step = np.linalg.solve((X.T * curvature) @ X + ridge * np.eye(len(w)), slope)
+        t = 1.0
+        while t > 1e-10:
+            new = (
+                log_likelihood(family, X @ (w + t * step), y)
+                - ridge / 2 * np.square(w + t * step).sum()
+            )
+            if new >= value - 1e-13 * abs(value):
+                break
+            t *= 0.5
+        w, value = w + t * step, new
+        if np.abs(t * step).max() < 1e-11:
+            break
+    return w
+
+
+def dummies(seed):
+    """Dummies of groups, some of which have one outcome, beside a feature of integers."""
+    rng = np.random.default_rng(seed)
+    n, groups = 150, int(rng.integers(3, 6))
+    group = rng.integers(0, groups, n)
+    X = np.column_stack([np.eye(groups)[group][:, 1:], rng.integers(-2, 3, n), rng.random(n) < 0.4])
+    score = 0.4 * X[:, -2] + 0.8 * X[:, -1] - 0.5
+    some = rng.random(groups) < 0.5
+    some[rng.integers(groups)] = False
+    family = ["binomial", "trials", "poisson"][seed % 3]
+    if family == "poisson":
+        y = rng.poisson(np.exp(score)) * ~some[group]
+    else:
+        trials = rng.integers(1, 4, n) if family == "trials" else np.ones(n, int)
+        success = rng.binomial(trials, 1 / (1 + np.exp(-score))) * ~some[group]
+        y = np.column_stack([success, trials - success])
+    return X.astype(float), y, family
+
+
+def of_groups(seed, form=np.asarray):
+    """Binomial, trials and Poisson: dummies of groups, some of which have one outcome."""
+    X, y, family = dummies(seed)
+    given = y[:, 0] if family == "binomial" else y
+    report = check_separability(form(X), given, family="poisson" if family == "poisson" else None)
+    rows, columns = report.remainder(form(X))
+    one = np.ones((len(X), 1))
+    path = [estimate(family, np.hstack([one, X]), y, ridge) for ridge in RIDGES]
+    rest = estimate(family, np.hstack([one, X[:, columns]])[rows], y[rows], 0.0)
+    places = np.append(0, 1 + columns)
+    return Case(report, path, at_places(rest, places, 1 + X.shape[1]), (rows, columns))
+
+
+def maximum(value, derivatives, p, ridge):
+    """Newton's method on a concave log-likelihood with a penalty, from 0."""
+    w = np.zeros(p)
+
+    def penalised(w):
+        return value(w) - ridge / 2 * w @ w
+
+    for _ in range(300):
+        g, H = derivatives(w)
+        step = np.linalg.solve(ridge * np.eye(p) - H, g - ridge * w)
+        t, now = 1.0, penalised(w)
+        while t > 1e-10 and not penalised(w + t * step) >= now - 1e-13 * abs(now):
+            t *= 0.5
+        w = w + t * step
+        if np.abs(t * step).max() < 1e-10:
+            break
+    return w
+
+
+def with_curvature(slope, p):
+    """A slope and its derivatives, along imaginary steps."""
+
+    def derivatives(w):
+        H = np.column_stack([slope(w + 1j * STEP * e).imag / STEP for e in np.eye(p)])
+        return slope(w), H
+
+    return derivatives
+
+
+def expit(u):
+    return 1 / (1 + np.exp(-u))
+
+
+def choices(S, own, allowed, ridge):
+    """Of alternatives with scores S w, of which one is chosen among those that are allowed."""
+    n = np.arange(len(S))
+    S = np.where(allowed[:, :, None], S - S[n, own][:, None], 0.0)  # against the chosen one
+
+    def shares(w):
+        e = np.where(allowed, S @ w, -np.inf)
+        top = e.max(axis=1)
+        e = np.exp(e - top[:, None])
+        return e / e.sum(axis=1, keepdims=True), top + np.log(e.sum(axis=1))
+
+    def value(w):
+        return -shares(w)[1].sum()
+
+    def derivatives(w):
+        p = shares(w)[0]
+        mean, both = np.einsum("ij,ijk->ik", p, S), (S * p[:, :, None]).reshape(-1, S.shape[2])
+        return -mean.sum(axis=0), mean.T @ mean - both.T @ S.reshape(both.shape)
+
+    return maximum(value, derivatives, S.shape[2], ridge)
+
+
+def ordinal(X, lower, upper, k, ridge):
+    """Cumulative logits of categories between bounds; thresholds first, which start in order."""
+    eye = np.eye(k - 1)
+    high = np.hstack([np.vstack([eye, 0 * eye[:1]])[upper], -X])
+    low = np.hstack([np.vstack([0 * eye[:1], eye])[lower], -X])
+    first, last = lower == 0, upper == k - 1
+    begin = np.append(np.arange(k - 1.0), np.zeros(X.shape[1]))
+
+    def value(w):
+        u, v = high @ (begin + w), low @ (begin + w)
+        with np.errstate(all="ignore"):
+            gap = np.where(first | last, 0.0, np.log(-np.expm1(v - u)))
+        of_high = np.where(last, 0.0, -np.logaddexp(0, -u))
+        of_low = np.where(first, 0.0, -np.logaddexp(0, v))
+        return (of_high + of_low + gap).sum()
+
+    def slope(w):
+        u, v = high @ (begin + w), low @ (begin + w)
+        with np.errstate(all="ignore"):
+            gap = np.where(first | last, 0.0, 1 / (np.exp(u - v) - 1))
+        return high.T @ np.where(last, 0.0, expit(-u) + gap) - low.T @ np.where(
+            first, 0.0, expit(v) + gap
+        )
+
+    return begin + maximum(value, with_curvature(slope, len(begin)), len(begin), ridge)
+
+
+def categories(seed):
+    """Dummies of groups, some of which end in the last category or never in the first."""
+    rng = np.random.default_rng(seed)
+    n, k = 150, 3 + seed % 2
+    group = rng.integers(0, 4, n)
+    X = np.column_stack([np.eye(4)[group][:, 1:], rng.integers(-2, 3, n)])
+    score = 0.5 * X[:, -1] + 0.3 * (group == 1) + rng.logistic(size=n)
+    y = np.digitize(score, np.arange(k - 1) - 0.8)
+    y = np.where(group == 2, k - 1, y)
+    y = np.where((group == 3) & (seed % 3 > 0), 0, y)
+    return X, y, k
+
+
+def of_categories(seed):
+    """Ordinal."""
+    X, y, k = categories(seed)
+    report = check_separability(X, y, family="ordinal")
+    rest = report.remainder(X)
+    rows, lower, upper, columns = rest
+    path = [ordinal(X, y, y, k, ridge) for ridge in RIDGES]
+    kept = np.append(np.arange(k - 1), k - 1 + columns)
+    limit = ordinal(X[rows][:, columns], lower[rows], upper[rows], k, 1e-12)
+    return Case(report, path, at_places(limit, kept, k - 1 + X.shape[1]), rest)
+
+
+def season(seed, drawn):
+    """A strong division, a weak one, and what they played against each other."""
+    rng = np.random.default_rng(seed)
+    n, items = 160, 7
+    X = rng.integers(0, items, (n, 2))
+    X = X[X[:, 0] != X[:, 1]]
+    strength = np.linspace(-0.5, 0.5, items)[rng.permutation(items)]
+    gap = strength[X[:, 0]] - strength[X[:, 1]]
+    y = (rng.random(len(X)) < expit(gap)).astype(float)
+    y[rng.random(len(X)) < drawn] = 0.5
+    first, second = (X < 3).T
+    return X, np.where(first & ~second, 1.0, np.where(second & ~first, 0.0, y))
+
+
+def strengths(X):
+    """How scores of two items hang on the strengths of all but the first."""
+    return np.eye(7)[X][:, :, 1:]
+
+
+def of_wins(seed):
+    """Pairs; a draw is half a win for each."""
+    X, y = season(seed, 0.2)
+    report = check_separability(X, y, family="pairs")
+
+    def fit(some, ridge):
+        both = np.concatenate([X[some], X[some][:, ::-1]])
+        weight = np.concatenate([y[some], 1 - y[some]])
+        both = np.repeat(both, (2 * weight).astype(int), axis=0)
+        own = np.zeros(len(both), int)
+        return choices(strengths(both), own, np.ones((len(both), 2), bool), ridge)
+
+    kept = report.remainder(X)
+    path = [fit(np.ones(len(X), bool), ridge) for ridge in RIDGES]
+    return Case(report, path, fit(kept, 1e-12), kept)
+
+
+def of_draws(seed):
+    """Davidson's model, whose draws have a parameter."""
+    X, y = season(seed, 0.2)
+    report = check_separability(X, y, family="pairs", draws="estimated")
+    d = (strengths(X)[:, 0] - strengths(X)[:, 1]) / 2
+    kappa = np.zeros((len(X), 3, 1))
+    kappa[:, 1] = 1.0
+    S = np.concatenate([np.stack([d, 0 * d, -d], axis=1), kappa], axis=2)
+    own = (2 - 2 * y).astype(int)
+    allowed = report.remainder(X)
+    path = [choices(S, own, np.ones((len(X), 3), bool), ridge) for ridge in RIDGES]
+    some = allowed.any(axis=1)
+    return Case(report, path, choices(S[some], own[some], allowed[some], 1e-12), allowed)
+
+
+def stages(rankings):
+    """The choices of rankings of at most five items: scores, and who is left."""
+    S, left = [], []
+    for ranking in rankings:
+        for place in range(len(ranking) - 1):
+            rest = ranking[place:]
+            S.append(np.eye(7)[[*rest, *[0] * (5 - len(rest))]][:, 1:])
+            left.append(np.arange(5) < len(rest))
+    return np.array(S), np.zeros(len(S), int), np.array(left)
+
+
+def of_rankings(seed):
+    """Plackett and Luce; three items are ranked before all others."""
+    rng = np.random.default_rng(seed)
+    strength = np.where(np.arange(7) < 3, 50.0, 0.0) + rng.normal(size=7) / 2
+    rankings = []
+    for _ in range(60):
+        some = rng.permutation(7)[: rng.integers(2, 6)]
+        order = np.argsort(-strength[some] - rng.gumbel(size=len(some)))
+        rankings.append(some[order].tolist())
+    report = check_separability(rankings, family="pairs")
+    kept = report.remainder(rankings)
+    path = [choices(*stages(rankings), ridge) for ridge in RIDGES]
+    return Case(report, path, choices(*stages(kept), 1e-12), kept)
+
+
+def of_classes(seed):
+    """Multinomial: groups that rule out a class, or two."""
+    rng = np.random.default_rng(seed)
+    group, z = np.repeat(np.arange(4), 40), rng.integers(-2, 3, 160)
+    possible = np.array([[1, 1, 1], [1, 1, 0], [0, 1, 1], [1, 1, 1]], bool)[group]
+    score = np.outer(z, [0.0, 0.4, -0.3]) + rng.gumbel(size=(160, 3))
+    y = np.where(possible, score, -np.inf).argmax(axis=1)
+    X = np.column_stack([np.eye(4)[group][:, 1:], z])
+    report = check_separability(X, y)
+    allowed = report.remainder(X)
+    features = np.column_stack([np.ones(160), X])
+    S = np.einsum("kb,ij->ikbj", np.eye(3)[:, 1:], features).reshape(160, 3, -1)
+    path = [choices(S, y, np.ones((160, 3), bool), ridge) for ridge in RIDGES]
+    return Case(report, path, choices(S, y, allowed, 1e-12), (allowed, possible))
+
+
+def of_dispersed_counts(seed):
+    """Negative binomial, of a given dispersion, with an offset: groups without counts."""
+    rng = np.random.default_rng(seed)
+    group, z, offset = rng.integers(0, 4, 150), rng.integers(-2, 3, 150), rng.normal(size=150)
+    mean = np.exp(0.3 * z + 0.2 * (group == 1) + offset) * (group != 2)
+    y, dispersion = rng.poisson(mean * rng.gamma(2.0, 0.5, 150)), 0.5
+    X = np.column_stack([np.eye(4)[group][:, 1:], z])
+    report = check_separability(X, y, family="negative_binomial", offset=offset)
+    rows, columns = report.remainder(X)
+
+    def fit(some, columns, ridge):
+        A, b = np.column_stack([np.ones(150), X[:, columns]])[some], offset[some]
+        n, size = y[some], 1 / dispersion
+
+        def value(w):
+            eta = A @ w + b
+            return (n * eta - (n + size) * np.logaddexp(0, eta + np.log(dispersion))).sum()
+
+        def slope(w):
+            return A.T @ (n - (n + size) * expit(A @ w + b + np.log(dispersion)))
+
+        return maximum(value, with_curvature(slope, A.shape[1]), A.shape[1], ridge)
+
+    limit = at_places(fit(rows, columns, 1e-12), np.append(0, 1 + columns), 5)
+    path = [fit(np.ones(150, bool), np.arange(4), ridge) for ridge in RIDGES]
+    return Case(report, path, limit, (rows, columns))
+
+
+def newton(terms, d, ridge):
+    """Maximise a sum of log(softmax): terms are tables of alternatives, of which the first wins."""
+    S = np.zeros((len(terms), max(map(len, terms), default=1), d))
+    allowed = np.zeros(S.shape[:2], bool)
+    for table, known, Z in zip(S, allowed, terms, strict=True):
+        table[: len(Z)], known[: len(Z)] = Z, True
+    return choices(S, np.zeros(len(S), int), allowed, ridge)
+
+
+def terms_of_cox(X, y, strata, entry):
+    """Breslow's likelihood."""
+    out = []
+    for i in np.flatnonzero(y[:, 1]):
+        t = y[i, 0]
+        risk = (entry < t) & (t <= y[:, 0]) & (strata == strata[i])
+        risk[i] = False
+        out.append(np.concatenate([X[[i]], X[risk]]))
+    return out
+
+
+def terms_of_choices(X, y, groups):
+    """One of all sets of as many alternatives as were chosen."""
+    out = []
+    for g in np.unique(groups):
+        some = np.flatnonzero(groups == g)
+        chosen = tuple(some[y[some] > 0])
+        sets = [chosen, *(c for c in combinations(some, len(chosen)) if c != chosen)]
+        out.append(np.array([X[list(c)].sum(axis=0) for c in sets]))
+    return out
+
+
+def chosen(seed, n_groups=25, size=5):
+    """Alternatives of which one or more are chosen; one feature that no chosen one has."""
+    rng = np.random.default_rng(seed)
+    groups = np.repeat(np.arange(n_groups), size)
+    X = rng.integers(-2, 3, (len(groups), 3)).astype(float)
+    y = np.zeros(len(groups))
+    for g in range(n_groups):
+        m = int(rng.integers(0, size + 1)) if g < 3 else int(rng.integers(1, 1 + 2))
+        y[rng.choice(np.flatnonzero(groups == g), m, replace=False)] = 1
+    X[:, 1] = (rng.random(len(groups)) < 0.2) & (y == 0)
+    return X, y, groups
+
+
+def of_times(seed):
+    """Cox: groups of which some have no event, or all of theirs before the others."""
+    rng = np.random.default_rng(seed)
+    n = 90
+    group = rng.integers(0, 4, n)
+    X = np.column_stack([np.eye(4)[group][:, 1:], rng.integers(-2, 3, n), rng.random(n) < 0.4])
+    time = rng.exponential(np.exp(-0.4 * X[:, -2]))
+    if seed % 2:
+        time = np.ceil(4 * time)
+    event = rng.random(n) < 0.8
+    if seed % 3:
+        event[group == 1] = False
+    if seed % 3 < 2:
+        time[group > 1] += 100.0  # everybody of groups 0 and 1 is done by then
+    strata = rng.integers(0, 2, n) if seed % 4 < 2 else np.zeros(n, int)
+    entry = time * rng.choice([0.0, 0.5], n) if seed % 5 < 2 else np.full(n, -1.0)
+    y = np.column_stack([time, event])
+    report = check_separability(X, y, family="cox", strata=strata, entry=entry)
+    new, columns = report.remainder(X)
+    whole, rest = terms_of_cox(X, y, strata, entry), terms_of_cox(X[:, columns], y, new, entry)
+    return compared(report, whole, rest, columns)
+
+
+def of_choices(seed):
+    """Conditional: a feature that nothing that is chosen has."""
+    X, y, groups = chosen(seed)
+    report = check_separability(X, y, family="conditional", groups=groups)
+    rows, columns = report.remainder(X)
+    rest = terms_of_choices(X[rows][:, columns], y[rows], groups[rows])
+    return compared(report, terms_of_choices(X, y, groups), rest, columns)
+
+
+def compared(report, whole, rest, columns):
+    """Of comparisons: the likelihood of all of them, and of those in the remainder."""
+    d = len(report.coefficients)
+    limit = at_places(newton(rest, len(columns), 0.0), columns, d)
+    return Case(report, [newton(whole, d, ridge) for ridge in RIDGES], limit, columns)
+
+
+CASES = {
+    "binomial": lambda seed: of_groups(3 * seed),
+    "trials": lambda seed: of_groups(3 * seed + 1),
+    "poisson": lambda seed: of_groups(3 * seed + 2),
+    "negative_binomial": of_dispersed_counts,
+    "multinomial": of_classes,
+    "ordinal": of_categories,
+    "pairs": of_wins,
+    "draws": of_draws,
+    "rankings": of_rankings,
+    "cox": of_times,
+    "conditional": of_choices,
+}
