@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from helpers.comparison_cases import pairs_of
-from helpers.limit_cases import newton, terms_of_cox
+from helpers.limit_cases import newton, terms_of_choices, terms_of_cox
 from test_comparisons import statuses
 
 from marginsvm import check_separability, check_separability_proof
@@ -97,3 +97,49 @@ def test_real_data_and_what_all_pairs_say():
             other = check_separability(np.concatenate([A, -A]), labels, fit_intercept=False)
             assert (report.kind, statuses(report)) == (other.kind, statuses(other)), name
     assert {"overlap", "quasi-complete"} <= set(kinds)
+
+
+def travel():
+    """Greene's choices of 210 travellers among air, train, bus and car."""
+    modechoice = pytest.importorskip("statsmodels.datasets").modechoice
+    table = modechoice.load_pandas().data
+    air, train, bus = (1.0 * (table["mode"] == mode) for mode in (1, 2, 3))
+    X = np.column_stack([table["gc"], table["ttme"], table["hinc"] * air, air, train, bus])
+    return X, table["choice"].to_numpy(float), table["individual"].to_numpy(int)
+
+
+def test_the_choice_of_a_way_to_travel_has_the_estimate_of_the_book():
+    """Greene, Econometric Analysis, 5th edition, table 21.11."""
+    X, y, groups = travel()
+    report = check_separability(X, y, family="conditional", groups=groups)
+    assert (report.kind, report.reason) == ("overlap", "")
+    assert check_separability_proof(report, X, y, exact=True)
+    w = newton(terms_of_choices(X, y, groups), 6, 0.0)
+    book = [-0.015501, -0.096125, 0.013287, 5.2074, 3.8690, 3.1632]
+    np.testing.assert_allclose(w, book, rtol=5e-4)
+    rows, columns = report.remainder(X)
+    assert rows.all()
+    assert columns.tolist() == list(range(6))
+
+
+@pytest.mark.parametrize("mode", [3, 4, 5])
+def test_a_way_to_travel_that_nobody_took(mode):
+    """Its dummy goes to infinity, and the others tend to those of choices without it."""
+    X, y, groups = travel()
+    took = np.isin(groups, groups[(y == 1) & (X[:, mode] == 1)])
+    X, y, groups = X[~took], y[~took], groups[~took]
+    report = check_separability(X, y, family="conditional", groups=groups)
+    assert report.kind == "quasi-complete"
+    assert check_separability_proof(report, X, y, exact=True)
+    expected = ["finite"] * 6
+    expected[mode] = "-inf"
+    if mode == 3:  # beside the income of those who fly: of both, the sum goes to minus infinity
+        expected[2:4] = "inf", "inf"
+    assert statuses(report) == expected
+    rows, columns = report.remainder(X)
+    np.testing.assert_array_equal(rows, X[:, mode] == 0)
+    rest = newton(terms_of_choices(X[rows][:, columns], y[rows], groups[rows]), len(columns), 0.0)
+    whole = newton(terms_of_choices(X, y, groups), 6, 1e-9)
+    finite = [j for j, status in enumerate(expected) if status == "finite"]
+    assert columns.tolist() == finite
+    np.testing.assert_allclose(whole[finite], rest, atol=1e-4)

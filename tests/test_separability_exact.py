@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from helpers.separation import truth
 from helpers.separation_cases import OFFSETS, answer_of
 
@@ -147,3 +148,51 @@ def test_combinations_in_integers():
     assert 2**61 * v[0] - v[1] < 0
     assert has_positive_weights(np.array([[1.0, 0.0], [-1.0, 3.0], [0.0, -0.1]]))
     assert not has_positive_weights(np.array([[1.0, 0.0], [-1.0, 3.0], [0.0, 0.1]]))
+
+
+def with_a_sum(seed):
+    """Decimals and numbers far from zero, beside the sum of two of them, which is rounded."""
+    rng = np.random.default_rng(seed)
+    X = rng.integers(-3, 4, (10, 2)) * rng.choice([0.1, 0.01, 1 / 3], 2)
+    X += rng.choice([0.0, 1e6, 19000.0, 1.7e9], 2)
+    y = rng.integers(0, 2, 10) if seed % 4 else np.arange(10) // 5
+    family = ("binomial", "poisson", "ordinal")[seed % 3]
+    return np.column_stack([X, X.sum(axis=1)]), y, family
+
+
+@pytest.mark.parametrize("block", range(3))
+def test_sums_up_to_rounding_leave_the_rest_exact(block):
+    """Signs and rows are those without the sum; ``separable`` is about the numbers as they are."""
+    loose = 0
+    for seed in range(60 * block, 60 * block + 60):
+        X, y, family = with_a_sum(seed)
+        report = check_separability(X, y, family=family)
+        if not report.reason.endswith("is not identified only up to rounding."):
+            continue
+        loose += 1
+        kind, _, expected = truth(X[:, :2].tolist(), y.tolist(), family=family)
+        assert (report.kind, statuses(report)) == (kind, [*expected, "not identified"]), seed
+        whole = truth(X.tolist(), y.tolist(), family=family)[0]
+        assert report.separable in (None, whole == "complete"), seed
+    assert loose > 10
+
+
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_array])
+def test_a_column_of_zeros_alone(form):
+    X, options = form(np.zeros((4, 1))), {"family": "poisson", "fit_intercept": False}
+    report = check_separability(X, [0, 0, 0, 1], **options)
+    assert (report.kind, statuses(report)) == ("overlap", ["not identified"])
+    assert check_separability_proof(report, X, [0, 0, 0, 1], exact=True)
+
+
+def test_a_copy_that_is_called_identified_is_refused():
+    X, y = np.array([[0.0, 0.0], [1.0, 1.0], [2.0, 2.0], [3.0, 3.0]]), [0, 0, 1, 1]
+    report = check_separability(X, y)
+    assert statuses(report)[2] == "not identified"
+    w = np.array([[1.0, 1.0]])
+    first, second, _ = report.coefficients
+    coefficients = first, second._replace(status="inf"), second._replace(name="x1", status="inf")
+    direction = report.direction._replace(coef=w, intercept=np.array([-3.0]))
+    false = replace(report, coefficients=coefficients, direction=direction)
+    assert not check_separability_proof(false, X, y, exact=True)
+    assert "not known to be independent" in check_separability_proof(false, X, y, exact=True).reason

@@ -43,8 +43,8 @@ def answer_of(
     if (doubtful and separable) or (separable is False and kind == COMPLETE):
         doubtful, reason = True, _THIN
     if separable is None and not doubtful:
-        known = face is not None
-        separable = _separable(design, found, kind, known, family.has_classes(data.y))
+        known = face is not None and not reason
+        separable = _separable(design, found, kind, known)
     written = design.A.toarray() if face is not None and sp.issparse(design.A) else design.A
     each, unknown = statuses(written, found, face)
     if unknown and not reason:
@@ -65,13 +65,11 @@ def answer_of(
     )
 
 
-def _separable(
-    design: Design, found: Split, kind: str, known: bool, has_classes: bool
-) -> bool | None:
-    """Whether all rows are separated; of labels, with a proof for the numbers of X."""
+def _separable(design: Design, found: Split, kind: str, known: bool) -> bool | None:
+    """Whether all rows are separated, with a proof for the numbers of X; equalities never are."""
     if kind == COMPLETE:
         return _is_positive(design.A, found.direction) or (True if known else None)
-    if known or not has_classes:
+    if known or design.equality.any():
         return False
     return False if exact_weights_exist(design.A, design.equality, found.weights) else None
 

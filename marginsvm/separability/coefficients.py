@@ -20,6 +20,7 @@ from marginsvm.separability.split import Split
 FINITE, PLUS, MINUS, EITHER, UNIDENTIFIED = "finite", "+inf", "-inf", "inf", "not identified"
 
 _SAME = 1e-9  # of unit lengths: what is no longer than this is rounding of 0
+_MOST_NUMBERS = 200_000  # of rows that are written in coordinates of their own, a second time
 _NAMED = 20  # coefficients that a sentence names
 _MOST_SIGNS = 300  # signs of so many coefficients are determined one by one: some seconds
 
@@ -62,7 +63,7 @@ def statuses(A: Array, found: Split, face: Face | None) -> tuple[list[str], list
     if not found.is_spanned or len(infinite) > _MOST_SIGNS:
         signs = _by_single_rows(A, found, infinite)
     else:
-        if face is not None:
+        if face is not None or (found.rays is None and some.size <= _MOST_NUMBERS):
             cone = Cone.of(some, found.separated, w)
         elif found.rays is not None:
             cone = Cone.of_rays(found.rays, w, found.face[found.identified])

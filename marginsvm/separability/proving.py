@@ -13,18 +13,28 @@ from marginsvm.certify.checker.coordinates import power_of_two
 from marginsvm.certify.checker.face import QUICK, Face, face_of
 from marginsvm.certify.checker.modular import are_exact
 from marginsvm.certify.checker.positive import direction_is_positive, overlap_in_all_directions
-from marginsvm.certify.checker.separation import flaw_in_floats, flaw_in_integers
+from marginsvm.certify.checker.separation import (
+    flaw_in_floats,
+    flaw_of_columns,
+    flaw_of_split,
+    spanning_rows,
+)
 from marginsvm.separability.centring import of_largest_margin
 from marginsvm.separability.design import Design
 from marginsvm.separability.exactly import split_exactly
 from marginsvm.separability.split import Split
 
+_LOOSE = "This holds up to the rounding of X; of its numbers as they are, {}."
 _SMALL = 200_000  # numbers of a design that is proved without rounding
 _BY_SIMPLEX = 2000  # numbers of a design that is split by the simplex method, if it has to be
 
 
 def proved(design: Design, found: Split) -> tuple[Split, Face | None, bool, str]:
-    """The same, as exactly as can be; what is 0 on the overlap; whether it is open, and why."""
+    """The same, as exactly as can be; what is 0 on the overlap; whether it is open, and why.
+
+    With a face and a reason, columns are left out as sums of others up to rounding; all the rest
+    holds exactly without these.
+    """
     unproved, A, size = "it is not proved", design.A, np.prod(design.A.shape)
     if size <= _SMALL:
         A = A.toarray() if sp.issparse(A) else A
@@ -35,40 +45,45 @@ def proved(design: Design, found: Split) -> tuple[Split, Face | None, bool, str]
                 exact, face, unproved = _checked(A, design, other)
             if unproved:
                 return found, None, True, f"no proof in float64 is known: {unproved}"
-        if not unproved:
-            return exact, face, False, ""
+        if face is not None:
+            return exact, face, False, _LOOSE.format(unproved) if unproved else ""
     flaw = found.doubt or flaw_in_floats(design.A, *_claim(design, found))
     if flaw or size > _SMALL:
         return found, None, bool(flaw), flaw
-    reason = f"This holds up to the rounding of X; of its numbers as they are, {unproved}."
-    return found, None, False, reason
+    return found, None, False, _LOOSE.format(unproved)
 
 
 def _checked(A: Array, design: Design, found: Split) -> tuple[Split, Face | None, str]:
-    """A split with what is exactly 0 on the overlap, and what is not proved of it."""
+    """A split with what is exactly 0 on the overlap, and what is not proved of it.
+
+    With a face, only columns are not proved to be combinations of others.
+    """
     nothing = not (found.separated.any() or design.equality.any())
     if nothing and overlap_in_all_directions(A, found.weights):
         every = np.arange(A.shape[1])
         point = Face(np.zeros(0, int), every, [], A[:0])
         return replace(found, face=point.table, identified=every), point, ""
-    found, face = _on_exact_face(A, found)
+    some = found.identified
+    B, rows = A[:, some], spanning_rows(design.equality, found.separated, found.weights)
+    face = face_of(B[rows], QUICK)
     if face is None:
-        return found, face, "it takes too long"
-    return found, face, flaw_in_integers(A, *_claim(design, found), QUICK)
+        return found, None, "it takes too long"
+    found = _on_face(found, face)
+    equality, separated, w, q, _, finite = _claim(design, found)
+    flaw = flaw_of_split(B, equality, separated, w[some], q, finite[some], face, QUICK)
+    if flaw:
+        return found, None, flaw
+    return found, face, flaw_of_columns(A, some, QUICK)
 
 
-def _on_exact_face(A: Array, found: Split) -> tuple[Split, Face | None]:
-    """A split whose direction is on the face of the overlapping rows, and which face that is."""
-    A = A[:, found.identified]
-    face = face_of(A[~found.separated], QUICK)
-    if face is None:
-        return found, None
+def _on_face(found: Split, face: Face) -> Split:
+    """A split whose direction is exactly on a face, in the identified columns."""
+    some = found.identified
     basis, direction = np.zeros((len(found.face), len(face.free))), np.zeros(len(found.face))
-    basis[found.identified] = face.table
-    direction[found.identified] = face.table @ found.direction[found.identified][face.free]
-    if not len(face.free):
-        basis = np.zeros((len(found.face), 0))
-    return replace(found, face=basis, direction=direction, rays=None, is_spanned=True), face
+    if len(face.free):
+        basis[some] = face.table
+        direction[some] = face.table @ found.direction[some][face.free]
+    return replace(found, face=basis, direction=direction, rays=None, is_spanned=True)
 
 
 def centred(A: Any, found: Split, face: Face | None) -> Split:

@@ -9,7 +9,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.sparse.linalg import lsmr
 
-from marginsvm.certify.checker.face import PATIENT, face_of, vanish
+from marginsvm.certify.checker.face import PATIENT, Face, face_of, vanish
 from marginsvm.certify.checker.modular import independent_columns, remainders_are_quick
 from marginsvm.certify.checker.positive import direction_is_positive, exact_weights_exist
 from marginsvm.certify.checker.signs import Cone, Signs
@@ -126,7 +126,6 @@ def flaw_in_integers(
     q: NDArray,
     identified: NDArray,
     finite: NDArray,
-    most: float = PATIENT,
 ) -> str:
     """What is not proved of a split of rows; nothing is rounded. An empty string: all is.
 
@@ -142,27 +141,54 @@ def flaw_in_integers(
         Columns that count: those that are not combinations of the ones before them.
     finite : ndarray of bool, shape (n_columns,)
         Those of them in which the rows not separated determine all directions.
+    """
+    some = A[:, identified]
+    face = face_of(some[spanning_rows(equality, separated, q)])
+    if face is None:
+        return TOO_LARGE
+    split = some, equality, separated, w[identified], q, finite[identified]
+    return flaw_of_split(*split, face) or flaw_of_columns(A, identified)
+
+
+def spanning_rows(equality: NDArray, separated: NDArray, q: NDArray) -> NDArray:
+    """Rows that should span all that are not separated: a mask."""
+    return np.asarray(~separated & ((q > 0) | equality))
+
+
+def flaw_of_split(
+    A: NDArray,
+    equality: NDArray,
+    separated: NDArray,
+    w: NDArray,
+    q: NDArray,
+    finite: NDArray,
+    face: Face,
+    most: float = PATIENT,
+) -> str:
+    """What is not proved of a split of rows whose columns should all be independent.
+
+    Parameters
+    ----------
+    A, equality, separated, w, q, finite : ndarray
+        As :func:`flaw_in_integers` has them.
+    face : Face
+        What is 0 on the rows that should span all that are not separated.
     most : float
-        Products of machine words that a null space may take.
+        Products of machine words that a proof may take.
     """
     if np.any(q[~equality] < 0.0) or np.any(q[separated] != 0.0):
         return _SIGNS
-    flaw = _flaw_of_columns(A, identified, most)
-    if flaw:
-        return flaw
-    A, w, finite = A[:, identified], w[identified], finite[identified]
-    spanning = ~separated & ((q > 0) | equality)
-    face = face_of(A[spanning], most)
-    if face is None:
-        return TOO_LARGE
     if not np.array_equal(finite, ~face.moved() if face.vectors else np.ones(len(w), bool)):
         return _FINITE
-    if face.vectors and not vanish(A[~separated & ~spanning], face.vectors, most):
+    rest = ~separated & ~spanning_rows(equality, separated, q)
+    if face.vectors and not vanish(A[rest], face.vectors, most):
         return "some rows are not combinations of the rows with weight"
     if separated.any() and not face.vectors:
         return "rows are called separated, but the others leave no direction"
     if not direction_is_positive(A[separated], face, w):
         return "not all rows that are called separated are"
+    if not _columns_are_independent(A[separated], face):
+        return "the columns that are called identified are not known to be independent"
     if np.any(q[~equality] > 0) and not exact_weights_exist(
         A[~separated][:, face.pivots], equality[~separated], q[~separated]
     ):
@@ -170,10 +196,21 @@ def flaw_in_integers(
     return ""
 
 
-def _flaw_of_columns(A: NDArray, identified: NDArray, most: float) -> str:
-    """What is not proved of columns: that these are independent, and that the others depend."""
-    if len(independent_columns(A[_some_rows(A[:, identified])][:, identified])) < len(identified):
-        return "the columns that are called identified are not known to be independent"
+def _columns_are_independent(A: NDArray, face: Face) -> bool:
+    """Whether no direction is 0 on all rows: on those of a face, and on others, which are A.
+
+    Of many rows, as many are chosen as the face has dimensions.
+    """
+    if not face.vectors:
+        return True
+    if not remainders_are_quick(A):
+        A = A[_some_rows(A @ face.table)]
+    rows = np.concatenate([face.basis, A])
+    return len(independent_columns(rows)) == rows.shape[1]
+
+
+def flaw_of_columns(A: NDArray, identified: NDArray, most: float = PATIENT) -> str:
+    """What is not proved of columns that should depend on the identified ones before them."""
     rest = np.setdiff1d(np.arange(A.shape[1]), identified)
     if len(identified) == len(A):  # they span all columns
         rest = rest[rest < identified[-1]]
