@@ -162,7 +162,8 @@ def test_the_loop_knows_nothing_of_scikit_learn():
 QUESTIONS = {
     "rows": 0,
     "data": 7,  # the place where blocks are made; what files and memory maps hold
-    "kernel_matrix": 6,  # how a kernel's examples are kept; which compiled loop; weights or one
+    # how a kernel's examples are kept, and whether they are numbers; which compiled loop; weights
+    "kernel_matrix": 8,
     "estimator": 13,  # what users pass, and what they get
     "fit": 0,
     "algorithms": 0,

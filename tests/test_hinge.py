@@ -254,23 +254,28 @@ def test_kernels(C):
     assert check_certificate(clf, X, y)
 
 
+@pytest.mark.parametrize("n", [30, 64, 150])
+@pytest.mark.parametrize("own", [0.0, 0.3])
 @pytest.mark.parametrize("balanced", [True, False])
-def test_pairs_of_weights_ascend_to_the_optimum(balanced):
-    from marginsvm.algorithms.compiled.capped_pairs import ascend_pairs
+def test_pairs_of_weights_ascend_to_the_optimum(balanced, own, n):
+    from marginsvm.algorithms.compiled.pairs import ascend_pairs
 
     rng = np.random.default_rng(3)
-    Z, y = rng.standard_normal((30, 4)), np.where(rng.random(30) < 0.5, 1.0, -1.0)
-    K, caps = Z @ Z.T, rng.random(30)
-    u, f = np.zeros(30), np.zeros(30)
-    steps = ascend_pairs(K, y, caps, balanced, 1e-10, 10**6, u, f)
+    Z, y = rng.standard_normal((n, 4)), np.where(rng.random(n) < 0.5, 1.0, -1.0)
+    K, caps = Z @ Z.T, rng.random(n)
+    slack = own * rng.random(n)
+    if own:
+        caps[::2] = np.inf
+    u, f = np.zeros(n), np.zeros(n)
+    steps = ascend_pairs(K, y, caps, slack, balanced, 1e-10, 10**6, u, f)
     assert 0 < steps < 10**6
     np.testing.assert_allclose(f, K @ (y * u), atol=1e-9)
     assert np.all((u >= 0) & (u <= caps))
-    slope = y - f  # of raising a row; balanced, the intercept is what these have in common
+    slope = y - f - slack * y * u  # of raising a row; the intercept is what these have in common
     raised = np.where(y > 0, u < caps, u > 0)
     lowered = np.where(y > 0, u > 0, u < caps)
     if balanced:
-        assert abs(y @ u) < 1e-12
+        assert abs(y @ u) < 1e-12 * max(1.0, u.sum())
         assert slope[raised].max() <= slope[lowered].min() + 1e-9
     else:
         assert slope[raised].max() <= 1e-9

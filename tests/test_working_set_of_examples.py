@@ -5,7 +5,7 @@ import pickle
 import numpy as np
 import pytest
 from helpers.battery import slow
-from helpers.estimators import fit, overlapping
+from helpers.estimators import fit
 from helpers.pairwise import pairwise
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics.pairwise import rbf_kernel
@@ -163,9 +163,9 @@ def certified(problem, stage, portfolio, tol):
 
 
 def test_a_working_set_of_rows_is_followed_where_it_is_outgrown(rng):
-    small = Portfolio(room=150)
-    X, y = overlapping(rng, n=700)
-    problem = gram_problem(X, (y > 0).astype(int), 2)
+    small = Portfolio(room=150, easy_slack=1.0)
+    X, y = classes(rng, n=400)
+    problem = gram_problem(X, y, 3)
     stage = Stage.first(problem, small)
     assert isinstance(stage.method, WorkingSet)
     stage = certified(problem, stage, small, TOL)

@@ -227,8 +227,10 @@ class MaxMarginClassifier(
     with weight; where another method
     stalls or is slow
     soft margin, hinge loss              Newton's with multipliers, which are the last weights
-    hinge loss, kernels, few rows of     the same on a working set of examples, by their Gram
-    many features                        matrix
+    kernels, two classes, soft margin    pairs of weights, on kernel values in float32; then, if
+                                         that is not enough, one of the others
+    hinge loss, few rows of many         Newton's with multipliers on a working set of examples,
+    features                             by their Gram matrix
     soft margin, large C; hard margin    Newton's with multipliers
     of many rows with weight
     CSR, many classes                    coordinate ascent, one example at a time, then
@@ -244,6 +246,11 @@ class MaxMarginClassifier(
     *Objective.* For either loss, ``margin_`` is ``1 / sqrt(2 P)`` of the soft-margin objective
     ``P``. So the least objective is between ``0.5 / margin_bound_**2`` and ``0.5 / margin_**2``,
     and the relative gap of ``P`` is at most twice ``gap_``.
+
+    *Kernels.* Weights are found on kernel values in float32 (two classes); the first fit of a
+    process then takes half a second longer, as numba is imported. Bounds rest on values in float64,
+    as scikit-learn computes them: on those between examples with weight and, of the others, on
+    those whose margins float32 leaves open.
 
     *Memory.* Besides the data: some numbers for each row, the square of the working set (200 MB at
     most), some arrays of classes times features, and some MB of examples. A problem that the

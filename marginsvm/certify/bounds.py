@@ -30,6 +30,7 @@ from marginsvm.certify.certifiable import (
     LowestMargins,
     Predictor,
 )
+from marginsvm.certify.own_slack import with_least_slack
 from marginsvm.certify.tolerances import IMBALANCE_SURCHARGE, SCALABLE_MARGIN
 from marginsvm.rows import Vector
 
@@ -169,20 +170,25 @@ def _of_soft_margin(
     not show that the predictor separates the examples; the margin without that part does.
     """
     vector = measured.vector
-    added = slack * problem.weights(vector)
-    norm = problem.errors.predictor_norm(vector)
-    norm = _with_slack(norm, np.sum(added * problem.weights(vector)))
+    u = problem.weights(vector)
+    added, length = slack * u, problem.errors.predictor_norm(vector)
+    norm = _with_slack(length, np.sum(added * u))
     smallest = _smallest(problem, measured, offsets, norm)
-    own = problem.rows.min_margin_at(problem.rows.group_min(measured.margins - added), offsets)
-    own -= smallest.error + FEW * float(np.abs(added).max())
+    rows, own = problem.rows, measured.margins - added
+    rounded = smallest.error + FEW * float(np.abs(added).max())
+    separates = rows.min_margin_at(rows.group_min(own), offsets) - rounded > 0.0
     scale = _scale(problem, smallest, smallest.quick)
-    predictor = _published(problem, smallest, scale, own > 0.0)
     if norm == 0.0:
-        return predictor
+        return _published(problem, smallest, scale, separates)
     least = smallest.quick
     if smallest.margin <= smallest.error or not _is_positive(problem, smallest, smallest.quick):
         least = min(least, 0.0)  # rounding hides the sign: no positive margin is claimed
-    return predictor._replace(margin=least / norm)
+    least /= norm
+    own = own + rows.expand(offsets[:, None] - offsets) - rounded
+    bound, factor = with_least_slack(length, own, slack)
+    if least > problem.errors.resolution and bound > least:
+        least, scale = bound, rows.unit / factor
+    return _published(problem, smallest, scale, separates)._replace(margin=least)
 
 
 def _of_caps(

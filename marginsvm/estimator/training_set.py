@@ -43,6 +43,7 @@ from marginsvm.kernel_matrix import (
 from marginsvm.kernel_matrix.responses import OnePassResponse
 from marginsvm.kernel_matrix.responses.response import below
 from marginsvm.kernel_matrix.scale import NotFinite
+from marginsvm.kernel_matrix.single import Formula
 from marginsvm.rows import LpNorm, Rows, SignedNorm, make_rows
 
 # Kinds of types of labels that name classes in any case: a look at them is a tenth of a small fit.
@@ -175,7 +176,8 @@ class TrainingSet:
                     assert_all_finite(self.X, estimator_name=name, input_name="X")
                 raise
         kernel, X = self._kernel_and_examples(estimator)
-        return GramAdapter(kernel, X, *common)
+        formula = None if self.division is not None else Formula.of(estimator, self.gamma, X)
+        return GramAdapter(kernel, X, *common, formula=formula)
 
     def _kernel_and_examples(self, estimator: Any) -> tuple[Any, Any]:
         """Kernel function and its examples; for a given matrix, None and the matrix."""

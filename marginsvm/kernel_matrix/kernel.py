@@ -24,7 +24,8 @@ from marginsvm.kernel_matrix.columns import ColumnCache, ColumnPlan
 from marginsvm.kernel_matrix.kernel_values import KernelValues
 from marginsvm.kernel_matrix.layout import GRAM, RowLayout, common_layout
 from marginsvm.kernel_matrix.scale import Scale
-from marginsvm.rows import LpNorm, Rows, Vector, output_rows
+from marginsvm.kernel_matrix.single import Formula, SingleColumns
+from marginsvm.rows import LpNorm, Rows, Vector, output_rows, support_of
 
 # Examples whose kernel matrix is searched for negative eigenvalues: a tenth of a second.
 _EXAMINED = 500
@@ -66,6 +67,8 @@ class GramAdapter(KernelMatrixAdapter, HasColumns, HasLayout):
         Relative rounding error of a bound that is small enough (dimensionless).
     frame : Scale or None
         The units of the problem; None: they are measured.
+    formula : Formula or None
+        What the kernel is, if that is known.
     """
 
     _output_axis = -1
@@ -82,6 +85,7 @@ class GramAdapter(KernelMatrixAdapter, HasColumns, HasLayout):
         whole: bool = True,
         rounding_rtol: float = 0.0,
         frame: Scale | None = None,
+        formula: Formula | None = None,
     ) -> None:
         if norm.p != 2.0:
             raise ValueError(
@@ -89,7 +93,7 @@ class GramAdapter(KernelMatrixAdapter, HasColumns, HasLayout):
                 "use kernel='linear', or p=2"
             )
         work = Work()
-        self._values = KernelValues(kernel, X, rows, constant, plan, whole, work)
+        self._values = KernelValues(kernel, X, rows, constant, plan, whole, work, formula)
         self.cheap_sums = self._values.whole
         self._constant = constant
         diagonal = self._values.diagonal
@@ -241,6 +245,33 @@ class GramAdapter(KernelMatrixAdapter, HasColumns, HasLayout):
         return distinct(X), factor, intercept
 
     # Capabilities.
+
+    @property
+    def single(self) -> SingleColumns:
+        """Columns of kernel values in float32."""
+        return self._values.single
+
+    @property
+    def constant(self) -> float:
+        """Its square is added to all kernel values."""
+        return self._constant
+
+    def with_scores(self, q: Array, F: Array, exact: Array) -> Vector:
+        """``A^T q`` whose scores are computed in float64 for some examples only.
+
+        Parameters
+        ----------
+        q : ndarray of shape rows.shape
+        F : ndarray of shape rows.score_shape
+            Scores of the others.
+        exact : ndarray of int
+            The examples, those with weight among them: norms then have no error of the others.
+        """
+        V, F = self.rows.adjoint(q), F.copy()
+        few = support_of(V)
+        found = self._values.scores_of(exact, few, V[few]) + self._constant**2 * V.sum(axis=0)
+        F[exact] = found / self.radius**2
+        return Vector(F, q)
 
     def columns(self) -> ColumnCache:
         return self._values.columns

@@ -15,6 +15,7 @@ from marginsvm._typing import Array
 from marginsvm.data.threads import ordered_map
 from marginsvm.data.work import Work
 from marginsvm.kernel_matrix.columns import ColumnCache, ColumnPlan, KeptColumns, WholeMatrix
+from marginsvm.kernel_matrix.single import Formula, Prepared, SingleColumns
 from marginsvm.rows import Rows, support_of
 
 # Memory of a kernel matrix that is kept. A larger one is computed anew for every product.
@@ -52,6 +53,8 @@ class KernelValues:
         Whether rounds need products with the whole matrix. False: only with some columns, which
         are computed when they are needed, and kept.
     work : Work
+    formula : Formula or None
+        What the kernel is, if that is known.
 
     Attributes
     ----------
@@ -73,7 +76,9 @@ class KernelValues:
         plan: ColumnPlan | None,
         whole: bool,
         work: Work,
+        formula: Formula | None = None,
     ) -> None:
+        self._formula = formula
         self.kernel, self.X, self._rows, self._work = kernel, X, rows, work
         self._constant, self._plan = constant, plan
         self.value_error = PAIRWISE if getattr(X, "scale", None) is not None else 0.0
@@ -92,6 +97,8 @@ class KernelValues:
         n = self._rows.n_examples
         if self.whole and (K := self.stored()) is not None:
             return np.diagonal(K)
+        if self._formula is not None and not self.whole:
+            return self._formula.diagonal(self.X)
         size = _DIAGONAL_BLOCK
         blocks = (slice(i, i + size) for i in range(0, n, size))
         return np.concatenate([np.diagonal(self.block(some, some)) for some in blocks])
@@ -201,6 +208,23 @@ class KernelValues:
 
         ordered_map(work, range(0, n, _COLUMN_BLOCK))
         return out
+
+    @cached_property
+    def single(self) -> SingleColumns:
+        """Columns of the matrix in float32."""
+        n = self._rows.n_examples
+        prepared = None if self._formula is None else Prepared(self._formula, self.X)
+        count = self._work.add_kernel_evaluations
+        return SingleColumns(self.block, n, prepared, _MAX_STORED_BYTES // (4 * n), count)
+
+    def scores_of(self, examples: Array, few: Array, V: Array) -> Array:
+        """``K[examples, few] V`` in float64."""
+        F, size = np.empty((len(examples), *V.shape[1:])), max(1, _STRIP_BYTES // (8 * len(few)))
+        self._work.add_pass(len(examples) * len(few) / self._rows.n_examples**2)
+        for i in range(0, len(examples), size):
+            block = self.block(examples[i : i + size], few).astype(np.float64, copy=False)
+            F[i : i + size] = product(block, V)
+        return F
 
     def extended_square(self, few: Array, V: Array) -> float:
         """``V' (K + constant^2) V`` of extended coefficients on few examples."""

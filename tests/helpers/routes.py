@@ -100,10 +100,14 @@ CASES = {
     "hinge, slow": Case(
         in_units(*gauss(300, 20), spread=6.0), soft(1e4, loss="hinge"), {"inside": 0}
     ),
+    "hinge, rbf, last digits": Case(gauss(200, 3), soft(loss="hinge", kernel="rbf", tol=1e-9)),
+    "hinge, rbf, not compiled": Case(
+        gauss(200, 3), soft(loss="hinge", kernel="rbf"), {"pairs": 1000}
+    ),
     "rbf, soft": Case(gauss(600, 3), soft(kernel="rbf")),
     "rbf, hard": Case(gauss(600, 6, apart=3.0), {"kernel": "rbf"}),
     "rbf, three classes": Case(gauss(300, 3, 3), soft(kernel="rbf")),
-    "rbf, outgrown": Case(gauss(700, 3), soft(kernel="rbf"), {"room": 150}),
+    "rbf, outgrown": Case(gauss(300, 3, 3), soft(kernel="rbf"), {"room": 150, "easy_slack": 1.0}),
     "rbf, hard, outgrown": Case(
         (np.random.default_rng(0).standard_normal((150, 6)), np.arange(150) % 5),
         {"kernel": "rbf", "gamma": 5.0},

@@ -204,15 +204,18 @@ class Examples(Method):
         return _Solution(best.coef, best.coef, least, least <= self.precision, narrow=narrow)
 
     def _ascended(self, part: GramAdapter) -> Array:
-        """Weights on the working set by compiled steps."""
-        from marginsvm.algorithms.compiled.capped_pairs import ascend_pairs
+        """Weights on the working set by compiled steps; the same ones where none compiles."""
+        from marginsvm._compiling import compiles
+        from marginsvm.algorithms.compiled.pairs import ascend_pairs
 
         assert part.caps is not None
+        if not compiles():
+            return self.coef
         rows, K = part.rows, part.stored_products(np.float64)
-        y = rows.moves(np.ones(rows.score_shape))
+        y, own = rows.moves(np.ones(rows.score_shape)), np.zeros(len(K))
         u, f = self.coef.copy(), K @ (y * self.coef)
         precision, most = max(_OF_ERROR * self.precision, _ROUNDED), _PAIRS * len(u)
-        ascend_pairs(K, y, part.caps.largest, rows.balanced, precision, most, u, f)
+        ascend_pairs(K, y, part.caps.largest, own, rows.balanced, precision, most, u, f)
         return u
 
     def _lowest(self, problem: KernelMatrixAdapter, margins: Array) -> Array:

@@ -15,8 +15,9 @@ from marginsvm.algorithms.exact.interior.method import Interior
 from marginsvm.algorithms.exact.method import Method, Room, Turn
 from marginsvm.algorithms.exact.multipliers import Multipliers, target
 from marginsvm.algorithms.exact.newton import Newton
+from marginsvm.algorithms.exact.pairs import Pairs
 from marginsvm.algorithms.exact.rules import Handover, Problem, Rule
-from marginsvm.algorithms.exact.shape import Portfolio, Shape
+from marginsvm.algorithms.exact.shape import Portfolio, Shape, are_dependent, are_few
 from marginsvm.algorithms.exact.slack import Slack
 from marginsvm.algorithms.exact.starts import Ascent, LongStart, ascended, short_start
 from marginsvm.algorithms.exact.systems.features import Direct, Iterative
@@ -101,32 +102,6 @@ def _multipliers(problem: Problem, p: Portfolio, state: Method | None = None) ->
     return Multipliers.start(problem, system_for(problem, p), u)
 
 
-# When they apply.
-
-
-def _is_for_ascent(s: Shape, p: Portfolio) -> bool:
-    return s.soft and s.sparse and s.classes > 2 and s.unknowns > p.direct_classes
-
-
-def _are_few(s: Shape, p: Portfolio, state: Method) -> bool:
-    u = state.weights
-    if u is None or s.tube:
-        return False
-    m, product = int(np.count_nonzero(u)), 2.0 * s.rows * s.features
-    face = m * m * (m / 3.0 + 4.0 * s.classes)  # its factor, and balance among all classes
-    few = 0 < m <= p.few_left and (s.by_kernel or face <= p.products * product)
-    return few and not _are_dependent(s, p, state)
-
-
-def _are_dependent(s: Shape, p: Portfolio, state: Method) -> bool:
-    """Whether the Gram matrix of the rows with weight is singular, but for very little slack.
-
-    Pivoting has no digits there. A third of the rows may still lose their weights.
-    """
-    u = state.weights
-    return u is not None and s.soft and s.steep and bool(np.count_nonzero(u) > 1.5 * s.width)
-
-
 # The tables.
 
 _SETS, _SOFT = "Hard margins (benchmarks.md)", "Soft margins (benchmarks.md)"
@@ -160,6 +135,15 @@ FIRST = (
         lambda s, p: s.hinge and s.classes > 2 and s.is_small(p),
         lambda problem, p: Interior.start(problem),
         _CLASSES,
+    ),
+    Rule(
+        "kernel, two classes, no fewer examples than `pairs`, numba compiles: hinge loss, or soft "
+        "margin of more rows than `few_rows`",
+        Pairs,
+        lambda s, p: s.is_for_pairs(p),
+        lambda problem, p: Pairs.start(problem),
+        _KERNELS,
+        lambda problem, p, w, proof: Pairs.of(problem, proof),
     ),
     Rule(
         "hinge loss, kernel",
@@ -230,7 +214,7 @@ FIRST = (
     Rule(
         "soft margin, sparse, several classes, more than `direct_classes` unknowns",
         Ascent,
-        _is_for_ascent,
+        lambda s, p: s.is_for_ascent(p),
         lambda problem, p: Ascent(),
         _CLASSES,
         _newton_near,
@@ -272,7 +256,7 @@ _FEW_LEFT = Handover(
     "no more rows with weight than `few_left`, with a large C no more than features, for a system "
     "of which `products` are not quicker",
     WorkingSet,
-    _are_few,
+    are_few,
     _rows_of,
     f"{_CLASSES}; {_STRESS}",
     returns=True,
@@ -292,6 +276,12 @@ _EXAMPLES = Handover(
     _KERNELS,
 )
 
+_BY_ROWS = "squared slack, no more rows with weight than `few_left`"
+_FINISHED_BY_ROWS = Handover(
+    _BY_ROWS, WorkingSet, lambda s, p, state: s.soft and are_few(s, p, state), _rows_of, _KERNELS
+)
+_FINISHED = replace(_EXAMPLES, name="always", applies=lambda s, p, state: True, measured=_KERNELS)
+
 _INSIDE = Handover(
     "few unknowns on one side",
     Interior,
@@ -303,7 +293,7 @@ _INSIDE = Handover(
 _DEPENDENT = Handover(
     "a large C, more rows with weight than features, few unknowns on one side",
     Interior,
-    lambda s, p, state: _are_dependent(s, p, state) and s.is_small(p),
+    lambda s, p, state: are_dependent(s, p, state) and s.is_small(p),
     _INSIDE.begin,
     f"{_POINTS}: mnist 3 5",
 )
@@ -335,6 +325,7 @@ NEXT: dict[tuple[type[Method], Turn], tuple[Handover, ...]] = {
         replace(_SOFTER_FIRST, begin=_multipliers_from, measured=_CLASSES),
         Handover("always", Newton, lambda s, p, state: True, _newton_from, _CLASSES),
     ),
+    (Pairs, Turn.STALLED): (_FINISHED_BY_ROWS, _FINISHED),
     (Newton, Turn.SHORT): (_SOFTER_FIRST,),
     (Newton, Turn.FEW): (_FEW_LEFT, _DEPENDENT),
     (Multipliers, Turn.FEW): (_FEW_LEFT, _DEPENDENT),

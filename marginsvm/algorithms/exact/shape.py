@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from marginsvm.algorithms.exact.choosing import rows_of_all_pairs
-from marginsvm.algorithms.exact.method import MAX_ROWS, Room
+from marginsvm.algorithms.exact.method import MAX_ROWS, Method, Room
 from marginsvm.algorithms.exact.multipliers import is_steep
 from marginsvm.kernel_matrix import KernelMatrixAdapter
 from marginsvm.kernel_matrix.capabilities import csr_examples, has_curvature
@@ -22,6 +22,8 @@ class Portfolio:
     ----------
     few_rows : int
         Rows up to which a working set is first, whatever else the problem is.
+    pairs : int
+        Examples of two classes from which on a kernel's soft margins begin with pairs of weights.
     room : int
         Rows of a working set at most: their Gram matrix takes 72 MB, its factor half a second.
     few_left : int
@@ -77,6 +79,7 @@ class Portfolio:
     """
 
     few_rows: int = 500
+    pairs: int = 0
     room: int = MAX_ROWS
     few_left: int = 3000
     products: int = 500
@@ -221,3 +224,38 @@ class Shape:
         """Whether there are few sparse examples of two classes, which are long."""
         long = self.sparse and self.classes == 2 and self.has_long_rows
         return long and self.examples <= portfolio.few_long
+
+    def is_for_ascent(self, portfolio: Portfolio) -> bool:
+        """Whether there are many sparse examples of several classes, with slack."""
+        sparse = self.soft and self.sparse and self.classes > 2
+        return sparse and self.unknowns > portfolio.direct_classes
+
+    def is_for_pairs(self, portfolio: Portfolio) -> bool:
+        """Whether pairs of weights come first: two classes, a kernel, and slack of either loss."""
+        some = self.hinge or (self.soft and self.rows > portfolio.few_rows)
+        two = self.classes == 2 and not self.tube
+        if not (some and two and self.by_kernel and self.examples >= portfolio.pairs):
+            return False
+        from marginsvm._compiling import compiles  # which imports numba
+
+        return compiles()
+
+
+def are_few(s: Shape, p: Portfolio, state: Method) -> bool:
+    """Whether so few rows have weight that a working set of them is quicker."""
+    u = state.weights
+    if u is None or s.tube:
+        return False
+    m, product = int(np.count_nonzero(u)), 2.0 * s.rows * s.features
+    face = m * m * (m / 3.0 + 4.0 * s.classes)  # its factor, and balance among all classes
+    few = 0 < m <= p.few_left and (s.by_kernel or face <= p.products * product)
+    return few and not are_dependent(s, p, state)
+
+
+def are_dependent(s: Shape, p: Portfolio, state: Method) -> bool:
+    """Whether the Gram matrix of the rows with weight is singular, but for very little slack.
+
+    Pivoting has no digits there. A third of the rows may still lose their weights.
+    """
+    u = state.weights
+    return u is not None and s.soft and s.steep and bool(np.count_nonzero(u) > 1.5 * s.width)

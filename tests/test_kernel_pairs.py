@@ -1,0 +1,128 @@
+"""Soft margins with kernels by pairs of weights on columns in float32, and their bounds."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from helpers.estimators import fit, overlapping
+from helpers.pairwise import pairwise
+from scipy.optimize import minimize_scalar
+from sklearn.metrics.pairwise import pairwise_kernels, rbf_kernel
+from sklearn.svm import SVC
+
+from marginsvm import MaxMarginClassifier, check_certificate
+from marginsvm.algorithms.exact.pairs import Climb, Pairs
+from marginsvm.certify.own_slack import with_least_slack
+from marginsvm.estimator.training_set import training_set
+from marginsvm.kernel_matrix.single import Formula, Prepared
+
+pytestmark = pytest.mark.usefixtures("as_within_a_fit")
+
+
+def problem_of(X, y, weight=None, **params):
+    clf = MaxMarginClassifier(**{"C": 1.0, "kernel": "rbf", **params})
+    return training_set(clf, X, y, weight).problem(clf, clf._algorithm().requires)
+
+
+def climbed(problem, tol=1e-4):
+    climb = Climb(problem, Pairs.start(problem))
+    for _ in range(100):
+        if not climb.goes_on(tol):
+            break
+        climb.round(tol)
+    return climb
+
+
+@pytest.mark.parametrize("spread", [0.1, 1.0, 10.0])
+@pytest.mark.parametrize("form", ["plain", "far", "float32", "sparse"])
+def test_gaussian_kernels_in_float32_have_the_error_that_is_said(form, spread, rng):
+    X = spread * rng.standard_normal((200, 30))
+    X += 1e4 if form == "far" else 0.0
+    X = X.astype(np.float32) if form == "float32" else X
+    X = sp.csr_matrix(X * (rng.random(X.shape) < 0.3)) if form == "sparse" else X
+    prepared, some = Prepared(Formula(0.05), X), np.arange(0, 200, 3)
+    found = np.empty((len(some), 200), np.float32)
+    prepared.columns(some, found)
+    values = rbf_kernel(X[some], X, gamma=0.05).astype(np.float64)
+    off = np.abs(found - values) - 1e-37
+    assert np.all(off <= prepared.error(some) * found)
+    assert spread > 1.0 or prepared.error(some).max() < 1e-3
+
+
+@pytest.mark.parametrize("degree", [1, 2, 3])
+@pytest.mark.parametrize("sparse", [False, True])
+def test_polynomials_in_float32(degree, sparse, rng):
+    X = rng.standard_normal((100, 7))
+    X = sp.csr_matrix(X * (rng.random(X.shape) < 0.5)) if sparse else X
+    prepared = Prepared(Formula.named("poly", 0.2, degree, 1.0), X)
+    found = np.empty((5, 100), np.float32)
+    prepared.columns(np.arange(5), found)
+    values = pairwise_kernels(X[:5], X, metric="poly", gamma=0.2, degree=degree, coef0=1.0)
+    np.testing.assert_allclose(found, values, atol=1e-4)
+    assert np.isinf(prepared.error(np.arange(5))).all()  # nothing is said
+    assert Formula.named("poly", 0.2, 2.5, 1.0) is None
+
+
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
+@pytest.mark.parametrize("C", [1.0, 100.0])
+def test_margins_that_are_not_computed_in_float64_are_below_what_they_are(loss, C, rng):
+    X, y = overlapping(rng, n=600)
+    problem = problem_of(X, y, C=C, loss=loss)
+    evaluations = problem.work.kernel_evaluations
+    separator = climbed(problem).proved()[0]
+    assert problem.work.kernel_evaluations > evaluations
+    exact = problem.margins(problem.refresh(separator.vector), precise=True)
+    assert np.all(separator.margins <= exact + 1e-12 * np.abs(exact).max())
+    assert np.any(separator.margins < exact - 1e-9)  # of some rows, float32 says enough
+
+
+@pairwise(
+    loss=["hinge", "squared_hinge"],
+    C=[0.1, 100.0],
+    kernel=["rbf", "poly", "precomputed", "callable"],
+    fit_intercept=[True, False],
+    kind=["plain", "weights", "duplicates", "float32"],
+)
+def test_certified_fits(loss, C, kernel, fit_intercept, kind, rng):
+    X, y = overlapping(rng, n=700)
+    if kind == "duplicates":
+        X[350:] = X[:350]
+    X = X.astype(np.float32) if kind == "float32" else X
+    weight = rng.uniform(0.2, 3.0, len(y)) if kind == "weights" else None
+    params = {"C": C, "loss": loss, "fit_intercept": fit_intercept, "tol": 1e-4}
+    params["kernel"] = rbf_kernel if kernel == "callable" else kernel
+    data = rbf_kernel(X) if kernel == "precomputed" else X
+    clf = fit(MaxMarginClassifier(**params), data, y, sample_weight=weight)
+    assert clf.status_ == "certified" or kind == "float32"  # whose kernel values are rounded
+    assert clf.certificate_.route[0][0] == "pairs"
+    assert check_certificate(clf, data, y, sample_weight=weight)
+    if loss == "hinge" and fit_intercept and kernel == "rbf" and kind != "weights":
+        peer = SVC(C=C, tol=1e-6).fit(X, y)
+        v, K = peer.dual_coef_[0], rbf_kernel(peer.support_vectors_, gamma=peer._gamma)
+        dual = np.abs(v).sum() - 0.5 * v @ K @ v
+        assert clf.margin_ <= (1.0 + 1e-4) / np.sqrt(2.0 * dual)
+        assert clf.margin_bound_ >= (1.0 - 1e-4) / np.sqrt(2.0 * dual)
+
+
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
+def test_columns_that_are_dropped_are_computed_again(loss, rng, monkeypatch):
+    X, y = overlapping(rng, n=900)
+    whole = climbed(problem_of(X, y, loss=loss))
+    monkeypatch.setattr("marginsvm.kernel_matrix.kernel_values._MAX_STORED_BYTES", 4 * 900 * 450)
+    part = climbed(problem_of(X, y, loss=loss))
+    assert part.columns.room == 450 < np.count_nonzero(whole.u) + 400
+    assert whole.gap <= 1e-4
+    assert part.gap <= 1e-4
+    np.testing.assert_allclose(part.f, whole.f, atol=0.05)
+
+
+@pytest.mark.parametrize("C", [0.1, 10.0])
+def test_slack_is_no_more_than_a_predictor_needs(C, rng):
+    margins, s, length = rng.uniform(-1.0, 2.0, 50), np.full(50, 0.5 / C), 1.3
+
+    def objective(t):
+        return 0.5 * (t * length) ** 2 + np.sum(np.maximum(1.0 - t * margins, 0.0) ** 2 / (2.0 * s))
+
+    best = minimize_scalar(objective, bounds=(1e-6, 100.0), method="bounded").fun
+    bound, t = with_least_slack(length, margins, s)
+    assert bound == pytest.approx(1.0 / np.sqrt(2.0 * best), rel=1e-6)
+    assert bound <= 1.0 / np.sqrt(2.0 * objective(t))
