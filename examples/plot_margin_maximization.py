@@ -8,18 +8,17 @@ Cotter et al., which the paper names, has steps that fall as 1 / sqrt(t) and sta
 and its predictor is the average of all rounds; beside it is one with steps of 1, which never come
 to rest. No intercept, and images scaled so that the longest has norm 1, as in the paper.
 
-On the left, digits 0 and 1, which can be separated: the margin of the iterate after so many
-gradient evaluations (thick) and the best margin so far, which the estimators keep (thin),
-with the momentum method's certified upper bound. The inset is the same, near the best margin.
-Drawn into it are two methods of Wang, Hanashiro, Guha and Abernethy (2023), whose rates lack the
-factor log t of the momentum method's: Algorithm 2 with steps twice as long as theirs (its bound is
-half of theirs), and Algorithm 3, Nesterov's method on the exponential loss, at the points where it
-takes its gradients.
+Above, digits 0 and 1, which can be separated: the margin of the iterate after so many gradient
+evaluations, and near the best margin, with the momentum method's certified upper bound (dashed; no
+other line is). Two methods of Wang, Hanashiro, Guha and Abernethy (2023) are beside it, whose
+rates lack the factor log t of the momentum method's: Algorithm 2 with steps twice as long as theirs
+(its bound is half of theirs), and Algorithm 3, Nesterov's method on the exponential loss, at the
+points where it takes its gradients.
 
-In the middle, whether the logarithm shows: what the margin falls short of the best, times t^2, in
-the units of the theorems. It would make the momentum method's curve rise as log t does. On the
-right, digits 3 and 5, which cannot be separated (on full MNIST): test error. Both batch
-perceptrons predict with their averages there.
+Below on the left, whether the logarithm shows: what the margin falls short of the best, times t^2,
+in the units of the theorems. It would make the momentum method's curve rise as log t does. On the
+right, digits 3 and 5, which cannot be separated (on full MNIST): test error. Both batch perceptrons
+predict with their averages there.
 
 .. image:: /images/margin_maximization.png
 """
@@ -126,18 +125,26 @@ WITHOUT_LOGARITHM = {
     "Nesterov's method": Accelerated(play="nesterov"),
 }
 STYLES = {
-    "momentum (Algorithm 1)": {"color": "#0072B2"},
-    "normalized gradient descent": {"color": "#D55E00", "ls": "-."},
-    "gradient descent": {"color": "#009E73", "ls": (0, (6, 1.5))},
-    "batch perceptron, steps of 1": {"color": "#CC79A7", "zorder": 1},  # it jumps: below
-    "batch perceptron, Cotter et al.": {"color": "#882255", "ls": (0, (3, 1, 1, 1))},
-    "accelerated perceptron": {"color": "#E69F00", "ls": (0, (4, 4))},
-    "Nesterov's method": {"color": "#000000", "ls": (0, (1, 1.5))},
+    "momentum (Algorithm 1)": {"color": "#0072B2", "marker": "o"},
+    "normalized gradient descent": {"color": "#D55E00", "marker": "s"},
+    "gradient descent": {"color": "#009E73", "marker": "^"},
+    "batch perceptron, steps of 1": {"color": "#CC79A7", "lw": 0.6, "zorder": 1},  # it jumps
+    "batch perceptron, Cotter et al.": {"color": "#882255", "marker": "D"},
+    "accelerated perceptron": {"color": "#E69F00", "marker": "v"},
+    "Nesterov's method": {"color": "#000000", "marker": "x"},
 }
 X, y, X_test, y_test = load_mnist()
 warnings.simplefilter("ignore", ConvergenceWarning)  # fixed numbers of rounds, on purpose
-fig, (left, middle, right) = plt.subplots(1, 3, figsize=(15, 4.8), layout="constrained")
-near = left.inset_axes((0.30, 0.06, 0.67, 0.40))  # the same near the best margin
+fig, ((left, near), (middle, right)) = plt.subplots(2, 2, figsize=(10, 8.4), layout="constrained")
+
+
+def draw(ax, x, values, label):
+    """A line with a few markers, which are in other places for each method."""
+    shift = 0.1 * list(STYLES).index(label) / len(STYLES)
+    ax.plot(
+        x, values, **{"lw": 1.5, "ms": 5, "markevery": (shift, 0.1)} | STYLES[label], label=label
+    )
+
 
 # %%
 # Figure 1: the classes can be separated.
@@ -147,35 +154,28 @@ best = MaxMarginClassifier(fit_intercept=False, tol=1e-9).fit(A, b).margin_bound
 for label, method in (METHODS | WITHOUT_LOGARITHM).items():
     clf = method.set_params(fit_intercept=False, tol=0.0, max_iter=ROUNDS).fit(A, b)
     t, margins = np.transpose(clf.path)
-    left.plot(t, margins, lw=1.8, alpha=0.6, label=label, **STYLES[label])
-    near.plot(t, margins, lw=1.5, alpha=0.6, **STYLES[label])
+    if label in METHODS:
+        draw(left, t, margins, label)
+    if label in WITHOUT_LOGARITHM or label.startswith(("momentum", "normalized")):
+        draw(near, t, margins, label)
     print(f"0/1, {label}: last iterate {margins[-1]:.4f}; best: {clf.certificate_}")
-    if label in METHODS and not method.averaged:
-        history = clf.history_
-        left.plot(history["n_passes"], history["margin"], lw=0.9, color=STYLES[label]["color"])
     if label.startswith("momentum"):
-        left.plot(history["n_passes"], history["margin_bound"], "--", lw=1, color="#0072B2")
-        left.text(95, 0.040, "certified bound", fontsize="small", color="#0072B2", va="center")
-        near.plot(history["n_passes"], history["margin_bound"], "--", lw=1, color="#0072B2")
+        bound = clf.history_["n_passes"], clf.history_["margin_bound"]
+        near.plot(*bound, "--", lw=1.2, color="#0072B2", label="certified bound of momentum")
     if label in WITHOUT_LOGARITHM or label.startswith("momentum"):
         short = best * (best - margins) * np.arange(1, len(t) + 1) ** 2 / np.log(len(A))
-        middle.plot(np.arange(1, len(t) + 1), short, lw=1.8, **STYLES[label])
+        draw(middle, np.arange(1, len(t) + 1), short, label)
+for ax in (left, near):
+    ax.axhline(best, color="0.4", lw=0.8, ls=":")
+    ax.annotate("best margin", (ROUNDS, best), (0, 2), ha="right", textcoords="offset points")
+    ax.set(xlabel="gradient evaluations", ylabel="margin of the iterate")
 left.axhline(0, color="0.7", lw=0.8)
-left.axhline(best, color="0.4", lw=0.8, ls=":")
-left.text(ROUNDS, best, "best margin", ha="right", va="bottom", fontsize="small", color="0.3")
-near.axhline(best, color="0.4", lw=0.8, ls=":")
-near.set(xlim=(0, ROUNDS), ylim=(0.0102, 0.0235))
-near.tick_params(labelsize="x-small")
-left.set(
-    title=f"MNIST 0/1 ({len(A)} images of norm at most 1)",
-    xlabel="gradient evaluations",
-    ylabel="margin (thin: best so far)",
-    ylim=(-0.40, 0.05),  # the paper's
-)
+left.set(title=f"MNIST 0/1 ({len(A)} images of norm at most 1)", ylim=(-0.40, 0.05))  # the paper's
+near.set(title="the same, near the best margin", ylim=(0.0102, 0.0235))
 middle.set(
-    title="does the logarithm show?",
+    title="MNIST 0/1: the shortfall in the units of the theorems",
     xlabel="rounds t",
-    ylabel=r"(best margin $-$ margin) $\cdot$ best margin $\cdot\, t^2 / \ln n$",
+    ylabel=r"(best $-$ margin) $\cdot$ best $\cdot\, t^2 / \ln n$",
     xscale="log",
     ylim=(0, None),
 )
@@ -187,7 +187,7 @@ stops = np.unique(np.geomspace(1, ROUNDS, 25).astype(int))
 for label, method in METHODS.items():
     clf = method.set_params(warm_start=True)
     errors = [1 - clf.set_params(max_iter=t).fit(A, b).score(A_test, b_test) for t in stops]
-    right.plot(stops, 100 * np.array(errors), **STYLES[label])
+    draw(right, stops, 100 * np.array(errors), label)
     print(f"3/5, {label}: test error {100 * errors[-1]:.2f} %")
 right.set(
     title=f"MNIST 3/5 ({len(A)} images; {len(A_test)} to test)",
@@ -199,7 +199,12 @@ right.set(
 )
 right.yaxis.set_major_formatter("{x:g}")
 right.yaxis.set_minor_formatter("")
-fig.legend(*left.get_legend_handles_labels(), loc="outside lower center", ncols=4)
+lines = {
+    label: line
+    for ax in (left, near)
+    for line, label in zip(*ax.get_legend_handles_labels(), strict=True)
+}
+fig.legend(lines.values(), lines.keys(), loc="outside lower center", ncols=3)
 target = sys.argv[1] if len(sys.argv) > 1 else "margin_maximization.png"
 fig.savefig(target, dpi=110)
 print(target)
