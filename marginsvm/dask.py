@@ -18,9 +18,10 @@ from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
 from marginsvm._typing import Array
+from marginsvm.certify.spec import ProblemSpec
 from marginsvm.data.cluster import Chunk, RemoteStore
 from marginsvm.estimator.block_source import Scan, Seen, look
-from marginsvm.estimator.training_set import Labels, balances
+from marginsvm.estimator.training_set import Labels
 from marginsvm.estimator.weights import ClassWeights
 from marginsvm.rows import make_rows
 
@@ -269,7 +270,7 @@ def _store(
         classes=labels.classes,
         class_weights=labels.class_weights,
         weighted=labels.weights is not None,
-        balanced=balances(estimator),
+        balanced=ProblemSpec.of(estimator).intercept_is_free,
     )
     sizes, sparse = sizes[sizes > 0], scan.first.sparse
     return RemoteStore(client, ready, sizes, scan.n_features, dtype, sparse)

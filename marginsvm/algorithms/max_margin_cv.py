@@ -32,10 +32,11 @@ from marginsvm.algorithms.folds import FOLD_GAP, Decided, Fold, check_folds
 from marginsvm.algorithms.max_margin import MaxMarginClassifier
 from marginsvm.algorithms.max_margin_path import costs_in_order, with_cost
 from marginsvm.estimator.declaring import parameter, with_parameters
+from marginsvm.estimator.kernel_function import canonical
 from marginsvm.estimator.objects import as_objects
 from marginsvm.estimator.on_device import refuse_foreign
 from marginsvm.estimator.parameters import CommonParameters, KernelParameters
-from marginsvm.estimator.prediction import PredictorMixin, canonical
+from marginsvm.estimator.prediction import PredictorMixin
 from marginsvm.estimator.training_set import TrainingSet, training_set
 from marginsvm.estimator.weights import ClassWeights
 
@@ -315,11 +316,8 @@ class _Scoring:
 
 def _validated(kernel: Any, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Array, Array | None]:
     """The data as arrays, with examples of weight 0; that they can be used is known."""
-    things = as_objects(kernel, X)
-    if things is None:
-        X = check_array(X, accept_sparse="csr", dtype=[np.float64, np.float32])
-    else:
-        X = things
+    things, floats = as_objects(kernel, X), [np.float64, np.float32]
+    X = check_array(X, accept_sparse="csr", dtype=floats) if things is None else things
     weight = None
     if sample_weight is not None:
         weight = _check_sample_weight(sample_weight, X, dtype=np.float64)

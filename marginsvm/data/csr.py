@@ -109,7 +109,7 @@ class Csr(Block):
     def mean_of_entries(self, share: Array, centre: float, power: int) -> float:
         stored = np.diff(self.csr.indptr)
         entries = (self.csr.data.astype(np.float64) - centre) ** power
-        zeros = share @ (self.shape[1] - stored) * (-centre) ** power
+        zeros = share @ (self.shape[1] - stored) * np.power(-centre, power)
         return float(np.repeat(share, stored) @ entries + zeros)
 
 

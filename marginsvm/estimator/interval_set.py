@@ -16,9 +16,10 @@ from marginsvm.certify.caps import HingeCaps
 from marginsvm.certify.certificate import Certificate
 from marginsvm.certify.claims import PUBLISHED, published
 from marginsvm.certify.interval_bounds import published_weights
+from marginsvm.certify.spec import ProblemSpec
 from marginsvm.certify.tolerances import LARGEST_NORM, ROUNDING_RTOL_OF_TOL
+from marginsvm.estimator.kernel_function import canonical
 from marginsvm.estimator.on_device import refuse_foreign
-from marginsvm.estimator.prediction import canonical
 from marginsvm.estimator.results import Fitted
 from marginsvm.fit import Requirements
 from marginsvm.fit.progress import Line
@@ -64,24 +65,24 @@ class IntervalSet:
 
     def problem(self, estimator: Any, requires: Requirements) -> LinearAdapter:
         """Make the problem: the rows that are to lie in the intervals."""
+        spec = ProblemSpec.of(estimator)
         rows = OutputRows(
             self.intervals,
             self.weights,
-            balanced=_is_free(estimator),
+            balanced=spec.intercept_is_free,
             origin=self.origin / self.units,
-            scales=self.units / self.unit if _are_apart(estimator) else None,
+            scales=self.units / self.unit if spec.outputs_are_apart else None,
         )
-        constant = (estimator.intercept_scaling or 0.0) if estimator.fit_intercept else 0.0
-        norm = LpNorm.named(estimator.p, self.X.shape[1])
+        norm = LpNorm.named(spec.p, self.X.shape[1])
         rtol = ROUNDING_RTOL_OF_TOL * estimator.tol
-        problem = LinearAdapter(self.X, rows, estimator.C, norm, constant, rounding_rtol=rtol)
+        problem = LinearAdapter(self.X, rows, spec.C, norm, spec.constant, rounding_rtol=rtol)
         if problem.slack is not None and problem.slack.min() < LARGEST_NORM**-1:
             raise ValueError(
                 "C and sample weights times squared norms of the examples come to "
                 f"{0.5 / max(problem.slack.min(), 1e-308):.3g}, and soft intervals compute with "
                 f"{0.5 * LARGEST_NORM:g} at most: scale X, or choose a smaller C, or none"
             )
-        return self._capped(problem) if _is_linear(estimator) else problem
+        return self._capped(problem) if spec.slack_is_linear else problem
 
     @property
     def unit(self) -> float:
@@ -113,21 +114,6 @@ class IntervalSet:
     def in_units(self, coef: Array) -> Array:
         """Coefficients of each output in the units of y."""
         return (coef.T * self.units).T
-
-
-def _is_free(estimator: Any) -> bool:
-    """Whether there is an intercept that is not penalised."""
-    return bool(estimator.fit_intercept) and estimator.intercept_scaling is None
-
-
-def _are_apart(estimator: Any) -> bool:
-    """Whether outputs are problems of their own: those of the exact solver."""
-    return estimator.intercept_scaling is None
-
-
-def _is_linear(estimator: Any) -> bool:
-    """Whether slack costs its size."""
-    return getattr(estimator, "loss", None) == "epsilon_insensitive"
 
 
 def in_norms(lower: Any, upper: Any, length: float) -> tuple[Any, Any]:
@@ -271,11 +257,11 @@ def _in_units(estimator: Any, intervals: Intervals) -> tuple[Intervals, Array, A
     """Intervals about 1 in size, their units, and what was subtracted from their ends before."""
     outputs = intervals.low.shape[1:]
     origin = np.zeros(outputs)
-    if _is_free(estimator):
+    if ProblemSpec.of(estimator).intercept_is_free:
         origin = np.asarray(0.5 * intervals.low.min(axis=0) + 0.5 * intervals.high.max(axis=0))
         intervals = intervals.moved(-origin)
     sizes = np.broadcast_to(intervals.size, outputs)
-    if _are_apart(estimator):
+    if ProblemSpec.of(estimator).outputs_are_apart:
         sizes = np.maximum(np.abs(intervals.low), np.abs(intervals.high)).max(axis=0)
     units = np.ldexp(1.0, np.frexp(sizes)[1])
     return intervals.scaled(1.0 / units), units, origin

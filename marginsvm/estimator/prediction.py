@@ -7,9 +7,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 from sklearn.exceptions import InconsistentVersionWarning
-from sklearn.metrics.pairwise import pairwise_kernels
 from sklearn.utils._array_api import get_namespace
 from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.validation import check_is_fitted, validate_data
@@ -17,9 +15,9 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from marginsvm._typing import Array
 from marginsvm._version import __version__
 from marginsvm.data import mapped
-from marginsvm.data.csr import as_block
-from marginsvm.data.device import Device, OnDevice, kernel_of_rows, kernel_on_host
-from marginsvm.data.normalized import inverse, norms_in_kernel
+from marginsvm.data.device import Device, OnDevice, kernel_of_rows
+from marginsvm.data.normalized import inverse
+from marginsvm.estimator.kernel_function import KernelFunction
 from marginsvm.estimator.objects import as_objects
 from marginsvm.estimator.on_device import (
     check_same_namespace,
@@ -54,44 +52,13 @@ class PredictorMixin:
     dual_coef_: Array
     _gamma: float
 
+    @property
+    def _kernel_function(self) -> KernelFunction:
+        return KernelFunction.of(self, self._gamma)
+
     def _kernel_matrix(self, X: Any, Y: Any) -> Array:
-        """Kernel of all pairs; a callable is given both sets at once, as in SVC."""
-        X, Y, params = canonical(X), canonical(Y), self.kernel_params or {}
-        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-            if callable(self.kernel):
-                K = self.kernel(X, Y, **params)
-                K = K.toarray() if sp.issparse(K) else np.asarray(K)
-                if K.shape != (X.shape[0], Y.shape[0]):
-                    raise ValueError(
-                        "kernel(X, Y) must give a matrix with a row for each example of X and a "
-                        f"column for each one of Y, here of shape {(X.shape[0], Y.shape[0])}, "
-                        f"but it gave one of shape {K.shape}"
-                    )
-                # with integer values, products would be rounded to integers
-                K = K.astype(np.result_type(K.dtype, np.float32), copy=False)
-            else:
-                named = {"gamma": self._gamma, "degree": self.degree, "coef0": self.coef0, **params}
-                K = pairwise_kernels(X, Y, metric=self.kernel, filter_params=True, **named)
-        xp = get_namespace(K)[0]
-        if not xp.all(xp.isfinite(K)):
-            raise ValueError(
-                f"kernel {self.kernel!r} gives values that are not finite on these examples: scale "
-                "X, or choose other kernel parameters"
-            )
-        return K
-
-    def _norms(self, X: Any) -> Array:
-        """Norms of examples, in the feature space of the kernel."""
-        if self.kernel == "linear":
-            return as_block(X).norms()
-        if self.kernel == "precomputed":  # fit refuses other kernels
-            return np.ones(X.shape[0])
-        return norms_in_kernel(self._kernel_of(X), X)
-
-    def _kernel_of(self, X: Any) -> Any:
-        """The kernel function for these examples, with its values on the host."""
-        kernel = self._kernel_matrix
-        return kernel_on_host(kernel) if isinstance(X, OnDevice) else kernel
+        """Kernel of all pairs of two sets of examples."""
+        return self._kernel_function(X, Y)
 
     def decision_function(self, X: Any) -> Array:
         """Signed distance to the boundary, relative to that of the closest training example.
@@ -126,7 +93,7 @@ class PredictorMixin:
         F = self._linear_scores(X, place) if self.kernel == "linear" else self._by_kernel(X, place)
         F = F + fitted_there(self.intercept_, place)
         if self.normalize:
-            factor = inverse(np.hypot(self._norms(X), self.constant_))
+            factor = inverse(np.hypot(self._kernel_function.norms(X), self.constant_))
             F = F * fitted_there(factor[:, None], place)
         return F[:, 0] if F.shape[1] == 1 else F
 
@@ -249,19 +216,3 @@ class PredictorMixin:
         tags.input_tags.pairwise = self.kernel == "precomputed"
         tags.array_api_support = self._runs_on_devices and not callable(self.kernel)
         return tags
-
-
-def canonical(X: Any) -> Any:
-    """Bring a sparse matrix into the form that all of sklearn's kernels accept.
-
-    It has no duplicate entries and, where they suffice, 32-bit indices.
-    """
-    if not sp.issparse(X):
-        return X
-    if not X.has_canonical_format:
-        X = X.copy()
-        X.sum_duplicates()
-    if X.indices.dtype != np.int32 and max(*X.shape, X.nnz) < 2**31:
-        parts = (X.data, X.indices.astype(np.int32), X.indptr.astype(np.int32))
-        X = type(X)(parts, shape=X.shape)
-    return X

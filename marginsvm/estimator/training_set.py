@@ -19,6 +19,7 @@ from marginsvm.certify.caps import ShareCaps
 from marginsvm.certify.certificate import bounds_text, quantity
 from marginsvm.certify.claims import relative_gap
 from marginsvm.certify.host import on_host
+from marginsvm.certify.spec import ProblemSpec
 from marginsvm.certify.tolerances import ROUNDING_RTOL_OF_TOL
 from marginsvm.data.csr import as_block
 from marginsvm.data.device import Device, OnDevice
@@ -27,9 +28,9 @@ from marginsvm.data.measures import longest
 from marginsvm.data.memory import as_store
 from marginsvm.data.normalized import Division, Normalized, inverse, of_normalized
 from marginsvm.estimator.gram import check_gram, check_norms
+from marginsvm.estimator.kernel_function import KernelFunction, canonical
 from marginsvm.estimator.objects import as_objects, first_equal, of_objects
 from marginsvm.estimator.on_device import place_of_training, plain, rows_of, types_of
-from marginsvm.estimator.prediction import canonical
 from marginsvm.estimator.signs import signs_of
 from marginsvm.estimator.weights import ClassWeights
 from marginsvm.fit import Requirements
@@ -77,16 +78,6 @@ class Labels(NamedTuple):
     class_weights: ClassWeights
 
 
-def balances(estimator: Any) -> bool:
-    """Whether the intercept is not penalised, so that weights on the rows must balance.
-
-    Otherwise the intercept is the coefficient of a constant feature; normalised examples get it
-    before they are divided by their norms.
-    """
-    free = estimator.intercept_scaling is None and not estimator.normalize
-    return bool(estimator.fit_intercept) and free
-
-
 @dataclass(frozen=True)
 class TrainingSet:
     """Validated training data: the examples of positive weight, and their rows."""
@@ -113,48 +104,50 @@ class TrainingSet:
     ) -> TrainingSet:
         """Make a training set of examples and their labels."""
         codes, classes, kept, weights, n_dropped, _ = labels
-        rows = make_rows(codes, len(classes), balanced=balances(estimator), weights=weights)
-        named = not callable(estimator.kernel) and estimator.kernel not in ("linear", "precomputed")
+        spec = ProblemSpec.of(estimator)
+        rows = make_rows(codes, len(classes), balanced=spec.intercept_is_free, weights=weights)
+        named = not callable(spec.kernel) and spec.kernel not in ("linear", "precomputed")
         gamma = _gamma(estimator.gamma, X, weights) if named else 0.0
-        division = (
-            _division(_with_gamma(estimator, gamma), X, rows) if estimator.normalize else None
-        )
+        division = None
+        if spec.normalize:
+            division = _division(KernelFunction.of(estimator, gamma), spec, X, rows)
         n_given = kept.size + n_dropped
         of_data = rows, classes, kept, n_given, gamma, division, features
         return cls(X, *of_data, estimator.kernel, place)
 
     def problem(self, estimator: Any, requires: Requirements) -> KernelMatrixAdapter:
         """Make the problem of an algorithm, with the loss of its slack, or with capped weights."""
-        if estimator.nu is not None:
-            caps = self._caps(estimator, requires)
-            return self._problem(estimator, requires).below(caps)
-        problem = self._problem(estimator, requires)
-        hinge = getattr(estimator, "loss", "squared_hinge") == "hinge"
-        return problem.with_hinge_loss() if hinge else problem
+        spec = ProblemSpec.of(estimator)
+        if spec.nu is not None:
+            caps = self._caps(spec.nu, spec.C, requires)
+            return self._problem(estimator, spec, requires).below(caps)
+        problem = self._problem(estimator, spec, requires)
+        return problem.with_hinge_loss() if spec.slack_is_linear else problem
 
-    def _caps(self, estimator: Any, requires: Requirements) -> ShareCaps:
+    def _caps(self, nu: float, C: float, requires: Requirements) -> ShareCaps:
         """Caps of the weights by ``nu``, where all that it needs is given."""
-        if np.isfinite(estimator.C):
+        if np.isfinite(C):
             raise ValueError(
-                f"nu={estimator.nu:g} is a soft margin by itself, in place of C, but "
-                f"C={estimator.C:g}: leave C=inf, or set nu=None"
+                f"nu={nu:g} is a soft margin by itself, in place of C, but C={C:g}: leave C=inf, "
+                "or set nu=None"
             )
-        caps = ShareCaps.of(self.rows, estimator.nu)
+        caps = ShareCaps.of(self.rows, nu)
         for response in requires.responses or ():
             below(caps.largest, response)  # there is such a response
         return caps
 
-    def _problem(self, estimator: Any, requires: Requirements) -> KernelMatrixAdapter:
+    def _problem(
+        self, estimator: Any, spec: ProblemSpec, requires: Requirements
+    ) -> KernelMatrixAdapter:
         """Choose the adapter for the kernel and the store."""
-        constant = (estimator.intercept_scaling or 0.0) if estimator.fit_intercept else 0.0
         X, signs = self.X, signs_of(estimator, self)
-        norm = LpNorm.named(estimator.p, X.shape[-1])
+        norm = LpNorm.named(spec.p, X.shape[-1])
         norm = norm if signs is None else SignedNorm(of_features=signs)
         common = (
             self.rows,
-            estimator.C,
+            spec.C,
             norm,
-            constant,
+            spec.constant,
             requires.columns,
             requires.every_row,
             ROUNDING_RTOL_OF_TOL * estimator.tol,
@@ -165,7 +158,7 @@ class TrainingSet:
                 store = store.divided(self.division.constant)
             used = requires.responses
             one_pass = used is not None and all(isinstance(r, OnePassResponse) for r in used)
-            if store.remote and one_pass and np.isinf(estimator.C) and estimator.nu is None:
+            if store.remote and one_pass and not spec.is_soft and spec.nu is None:
                 capacity = requires.n_responses * estimator.max_iter + _SPARE
                 return LazyWeightsAdapter(store, *common, capacity=capacity)
             try:
@@ -182,7 +175,7 @@ class TrainingSet:
     def _kernel_and_examples(self, estimator: Any) -> tuple[Any, Any]:
         """Kernel function and its examples; for a given matrix, None and the matrix."""
         X, division = self.X, self.division
-        kernel = _with_gamma(estimator, self.gamma)._kernel_of(X)
+        kernel = KernelFunction.of(estimator, self.gamma).on_host(X)
         if self.kernel == "precomputed":
             if division is None or not division.constant:
                 return None, X  # all norms are 1
@@ -272,19 +265,11 @@ def labelled(y: Array, weight: Array | None, class_weight: Any = None) -> Labels
     return Labels(codes, classes, kept, weight, len(y) - kept.size, class_weights)
 
 
-def _with_gamma(estimator: Any, gamma: float) -> Any:
-    """A copy of the estimator that can compute its kernel; the estimator itself is unchanged."""
-    estimator = copy(estimator)
-    estimator._gamma = gamma
-    return estimator
-
-
-def _division(estimator: Any, X: Any, rows: Rows) -> Division:
+def _division(kernel: KernelFunction, spec: ProblemSpec, X: Any, rows: Rows) -> Division:
     """Divisors for ``normalize=True``; the constant feature is the largest norm of an example."""
-    linear = estimator.kernel == "linear"
-    norms = None if linear else estimator._norms(X)
+    norms = None if spec.kernel == "linear" else kernel.norms(X)
     constant = 0.0
-    if estimator.fit_intercept:
+    if spec.fit_intercept:
         largest = max(as_store(X).map(longest, rows)) if norms is None else float(norms.max())
         constant = largest or 1.0  # if all examples are zero, any constant does
     return Division(constant, None if norms is None else inverse(np.hypot(norms, constant)))

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import _check_sample_weight
 
 from marginsvm.certify.checker.numbers import Numbers
+from marginsvm.certify.spec import ProblemSpec
 
 
 @dataclass(frozen=True)
@@ -93,6 +94,11 @@ class Setting:
     examples: Examples
     numbers: Numbers
 
+    @cached_property
+    def spec(self) -> ProblemSpec:
+        """What the estimator's parameters ask for."""
+        return ProblemSpec.of(self.estimator)
+
     @property
     def constant(self) -> float:
         """Value of a feature that all examples share; 0: there is none.
@@ -100,15 +106,13 @@ class Setting:
         It makes the intercept a coefficient like any other: in normalised rows, and where an
         ``intercept_scaling`` says that the intercept is penalised.
         """
-        estimator = self.estimator
-        if not estimator.fit_intercept:
-            return 0.0
-        return estimator.constant_ if estimator.normalize else estimator.intercept_scaling or 0.0
+        divided = self.spec.fit_intercept and self.spec.normalize
+        return self.estimator.constant_ if divided else self.spec.constant
 
     @property
     def free_intercept(self) -> bool:
         """Whether predictors have an intercept that their norm does not count."""
-        return bool(self.estimator.fit_intercept) and self.constant == 0.0
+        return bool(self.spec.fit_intercept) and self.constant == 0.0
 
     @cached_property
     def shares(self) -> NDArray:

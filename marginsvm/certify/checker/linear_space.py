@@ -21,7 +21,7 @@ class LinearSpace:
     def __init__(self, setting: Setting) -> None:
         estimator, numbers = setting.estimator, setting.numbers
         self._numbers, self._examples, self._shares = numbers, setting.examples, setting.shares
-        self._constant, self._normalized = setting.constant, estimator.normalize
+        self._constant, self._normalized = setting.constant, setting.spec.normalize
         coef = estimator.coef_
         self._coef = numbers.array(coef.toarray() if sp.issparse(coef) else coef)
         self._intercept = numbers.array(estimator.intercept_)
@@ -30,7 +30,7 @@ class LinearSpace:
             self._coef = np.hstack([self._coef, coefficient])
             self._intercept = 0 * self._intercept
         self.signs = signs_of(estimator)
-        self._p = _exponent(estimator.p, estimator.coef_.shape[1])
+        self._p = _exponent(setting.spec.p, estimator.coef_.shape[1])
         self._q = self._p / (self._p - 1.0)
         self._kept_blocks = [*self._read()] if setting.examples.in_memory else None
 

@@ -1,7 +1,8 @@
 """The problem that a fit was set, from its estimator and the data that it was given.
 
 This is spelled out plainly, and shares no code with the fit but the proofs that nothing separates
-or fits (``certify/exactly``). Kernels of a name are scikit-learn's in both.
+or fits (``certify/exactly``) and the reading of parameters (``certify/spec``). Kernels of a name
+are scikit-learn's in both.
 """
 
 from __future__ import annotations
@@ -22,8 +23,8 @@ from marginsvm.certify.checker.numbers import Numbers
 from marginsvm.certify.checker.proof import Proved, Slack, largest_share, proved
 from marginsvm.certify.checker.rows import ClassRows, IntervalRows, Rows
 from marginsvm.certify.exactly.overlap import nothing_separates_with_signs
+from marginsvm.certify.spec import ProblemSpec
 
-_LINEAR_LOSSES = ("hinge", "epsilon_insensitive")  # others price the square of slack
 _SUM_TOLERANCE = 1e-9  # from 1, of weights that sum to 1 but for the rounding of each
 _SURCHARGE = 3.0  # norms of the mean in the scale: see ``Problem.scale``
 
@@ -55,19 +56,18 @@ class Problem:
         estimator, examples, numbers = setting.estimator, setting.examples, setting.numbers
         self.numbers, self.rows, self._examples = numbers, rows, examples
         self._space = (LinearSpace if hasattr(estimator, "coef_") else KernelSpace)(setting)
-        self._balanced = setting.free_intercept
-        self._fit_intercept = bool(estimator.fit_intercept)
-        self._normalized = bool(estimator.normalize)
+        spec, self._balanced = setting.spec, setting.free_intercept
+        self._fit_intercept, self._normalized = bool(spec.fit_intercept), bool(spec.normalize)
         self._scores = self._space.scores()
-        self.is_hard = bool(np.isinf(estimator.C))
+        self.is_hard = not spec.is_soft
         norms = self._space.example_norms(self._balanced)
         weight = numbers.array(examples.weight)
         coordinate = None
-        if np.isfinite(estimator.C):
-            cost = numbers.number(estimator.C) * weight
+        if spec.is_soft:
+            cost = numbers.number(spec.C) * weight
             coordinate = numbers.sqrt(1 / (2 * cost))
             norms = numbers.norms(np.column_stack([norms, coordinate]), 2.0)
-        self._slack = self._priced(estimator, weight, coordinate)
+        self._slack = self._priced(spec, weight, coordinate)
         self._farthest = norms.max()
         self.radius = self._farthest * rows.length
         offset = self._space.distance_from_origin() if self._balanced else 0.0
@@ -105,42 +105,37 @@ class Problem:
         kept = np.flatnonzero(weight > 0)
         examples = Examples(X, True, np.zeros(len(kept), int), weight[kept], kept, len(weight))
         linear = SimpleNamespace(
-            normalize=False,
+            **vars(ProblemSpec.of(estimator)),
             coef_=np.atleast_2d(estimator.coef_),
             intercept_=np.atleast_1d(estimator.intercept_),
-            p=estimator.p,
-            C=estimator.C,
-            loss=getattr(estimator, "loss", None),
-            fit_intercept=estimator.fit_intercept,
-            intercept_scaling=estimator.intercept_scaling,
         )
         low, high = _ends(y, bounds, len(weight))
         epsilon = 0.0 if bounds is not None else estimator.epsilon
         rows = IntervalRows(low[kept], high[kept], epsilon, numbers)
         return cls(Setting(linear, examples, numbers), rows)
 
-    def _priced(self, estimator: Any, weight: NDArray, coordinate: NDArray | None) -> Slack:
+    def _priced(self, spec: ProblemSpec, weight: NDArray, coordinate: NDArray | None) -> Slack:
         """What slack costs.
 
         Parameters
         ----------
-        estimator : fitted estimator
+        spec : ProblemSpec
         weight : ndarray of shape (n,)
             Weights of the examples, as numbers.
         coordinate : ndarray of shape (n,) or None
             The coordinate that C gives to a row of length 1 of each example.
         """
         numbers, rows = self.numbers, self.rows
-        if getattr(estimator, "nu", None) is not None:
-            size = numbers.number(estimator.nu) * weight.sum()
+        if spec.nu is not None:
+            size = numbers.number(spec.nu) * weight.sum()
             if self._balanced:  # no class has more than half of the share: the others have the rest
                 for c in np.unique(self._examples.codes):
                     size = min(size, 2 * weight[self._examples.codes != c].sum())
             return Slack(caps=(weight / size)[:, None], share=True)
         if coordinate is None:
             return Slack(share=isinstance(rows, ClassRows))
-        if getattr(estimator, "loss", None) in _LINEAR_LOSSES:
-            return Slack(caps=(numbers.number(estimator.C) * weight)[:, None])
+        if spec.slack_is_linear:
+            return Slack(caps=(numbers.number(spec.C) * weight)[:, None])
         return Slack(own=(coordinate * rows.length)[:, None])
 
     def weights(self, weights: Any) -> NDArray | None:

@@ -1,0 +1,94 @@
+"""The kernel function that an estimator's parameters name."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.metrics.pairwise import pairwise_kernels
+from sklearn.utils._array_api import get_namespace
+
+from marginsvm._typing import Array
+from marginsvm.data.csr import as_block
+from marginsvm.data.device import OnDevice, kernel_on_host
+from marginsvm.data.normalized import norms_in_kernel
+
+
+@dataclass(frozen=True)
+class KernelFunction:
+    """A kernel with all its parameters, ``gamma`` being a number.
+
+    Attributes
+    ----------
+    kernel, gamma, degree, coef0, params
+        See :class:`marginsvm.estimator.parameters.KernelParameters`.
+    """
+
+    kernel: Any
+    gamma: float
+    degree: float
+    coef0: float
+    params: dict[str, Any]
+
+    @classmethod
+    def of(cls, estimator: Any, gamma: float) -> KernelFunction:
+        """The kernel of an estimator, with the ``gamma`` that its data gives it."""
+        params = estimator.kernel_params or {}
+        return cls(estimator.kernel, gamma, estimator.degree, estimator.coef0, params)
+
+    def __call__(self, X: Any, Y: Any) -> Array:
+        """Kernel of all pairs; a callable is given both sets at once, as in SVC."""
+        X, Y = canonical(X), canonical(Y)
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+            if callable(self.kernel):
+                K = self.kernel(X, Y, **self.params)
+                K = K.toarray() if sp.issparse(K) else np.asarray(K)
+                if K.shape != (X.shape[0], Y.shape[0]):
+                    raise ValueError(
+                        "kernel(X, Y) must give a matrix with a row for each example of X and a "
+                        f"column for each one of Y, here of shape {(X.shape[0], Y.shape[0])}, "
+                        f"but it gave one of shape {K.shape}"
+                    )
+                # with integer values, products would be rounded to integers
+                K = K.astype(np.result_type(K.dtype, np.float32), copy=False)
+            else:
+                named = {"gamma": self.gamma, "degree": self.degree, "coef0": self.coef0}
+                named |= self.params
+                K = pairwise_kernels(X, Y, metric=self.kernel, filter_params=True, **named)
+        xp = get_namespace(K)[0]
+        if not xp.all(xp.isfinite(K)):
+            raise ValueError(
+                f"kernel {self.kernel!r} gives values that are not finite on these examples: scale "
+                "X, or choose other kernel parameters"
+            )
+        return K
+
+    def on_host(self, X: Any) -> Any:
+        """The function for examples like these, with its values in NumPy."""
+        return kernel_on_host(self) if isinstance(X, OnDevice) else self
+
+    def norms(self, X: Any) -> Array:
+        """Norms of examples in the feature space of the kernel."""
+        if self.kernel == "linear":
+            return as_block(X).norms()
+        if self.kernel == "precomputed":  # fit refuses a matrix of which this is not true
+            return np.ones(X.shape[0])
+        return norms_in_kernel(self.on_host(X), X)
+
+
+def canonical(X: Any) -> Any:
+    """Bring a sparse matrix into the form that all of sklearn's kernels accept.
+
+    It has no duplicate entries and, where they suffice, 32-bit indices.
+    """
+    if not sp.issparse(X):
+        return X
+    if not X.has_canonical_format:
+        X = X.copy()
+        X.sum_duplicates()
+    if X.indices.dtype != np.int32 and max(*X.shape, X.nnz) < 2**31:
+        parts = (X.data, X.indices.astype(np.int32), X.indptr.astype(np.int32))
+        X = type(X)(parts, shape=X.shape)
+    return X
