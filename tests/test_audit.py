@@ -8,12 +8,12 @@ import scipy.sparse as sp
 from helpers.estimators import overlapping, separable
 from sklearn.base import BaseEstimator
 from sklearn.datasets import load_iris
-from sklearn.linear_model import LogisticRegression, Perceptron, SGDClassifier
+from sklearn.linear_model import LogisticRegression, Perceptron, Ridge, SGDClassifier, SGDRegressor
 from sklearn.metrics.pairwise import laplacian_kernel, rbf_kernel
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
-from sklearn.svm import SVC, LinearSVC, NuSVC
+from sklearn.svm import SVC, SVR, LinearSVC, LinearSVR, NuSVC
 
 from marginsvm import MaxMarginClassifier, SmoothedKernelPerceptron, audit
 
@@ -224,6 +224,44 @@ def test_what_says_whether_its_intercept_is_penalised(rng):
     attributes = {name: getattr(model, name) for name in names}
     assert its_own_best(Like(model, penalized_intercept=True, **attributes), X, y) < 1e-5
     assert its_own_best(Like(model, penalized_intercept=False, **attributes), X, y) > 1e-5
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        LinearSVR(C=2.0, epsilon=0.2, **TIGHT),
+        LinearSVR(C=2.0, epsilon=0.2, loss="squared_epsilon_insensitive", dual=True, **TIGHT),
+        LinearSVR(C=2.0, epsilon=0.1, intercept_scaling=3.0, **TIGHT),
+        LinearSVR(C=2.0, fit_intercept=False, epsilon=0.1, **TIGHT),
+        SVR(kernel="linear", C=2.0, epsilon=0.2, tol=1e-9),
+    ],
+    ids=lambda model: type(model).__name__,
+)
+def test_regressors(rng, model):
+    """What is solved to ten digits falls short by nothing in its own problem; another does."""
+    X = rng.standard_normal((50, 3))
+    y = X @ [1.0, -0.5, 0.0] + 1.0 + 0.5 * rng.standard_normal(50)
+    weight = rng.uniform(0.5, 2.0, 50)
+    weight[::9] = 0.0
+    model.fit(X, y, weight)
+    assert its_own_best(model, X, y, weight) < 1e-5
+    (judged,) = audit(model, X, y, weight).problems
+    xi = np.maximum(np.abs(model.predict(X) - y) - model.epsilon, 0.0)
+    losses = xi**2 if getattr(model, "loss", "")[:2] == "sq" else xi
+    expected = 0.5 * np.sum(model.coef_**2) + 2.0 * weight @ losses
+    assert judged.objective.value == pytest.approx(expected, rel=1e-9)
+    assert judged.n_errors == np.count_nonzero(xi[weight > 0.0])
+    assert "outside of the tube" in str(judged.lines())
+    other = SGDRegressor(loss="epsilon_insensitive", epsilon=0.2, alpha=0.01, random_state=0)
+    (judged,) = audit(other.fit(X, y), X, y).problems
+    best = SVR(kernel="linear", epsilon=0.2, C=1.0 / (0.01 * 50), tol=1e-9).fit(X, y)
+    assert judged.objective.short[0] > 0.0
+    other.coef_, other.intercept_ = best.coef_.ravel(), best.intercept_
+    assert audit(other, X, y).worst.objective.short[1] < 1e-5
+    with pytest.raises(ValueError, match="without a kernel"):
+        audit(SVR().fit(X, y), X, y)
+    with pytest.raises(ValueError, match="with the losses"):
+        audit(Ridge().fit(X, y), X, y)
 
 
 def test_refusals(rng):

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
+from sklearn.base import is_regressor
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import _check_sample_weight, check_array, check_consistent_length
 
 from marginsvm._typing import Array
 from marginsvm.algorithms.max_margin import MaxMarginClassifier
+from marginsvm.auditing.claims import claims_of
 from marginsvm.auditing.models import Question, questions
-from marginsvm.auditing.report import Audit, Claim, Judged, Worth
+from marginsvm.auditing.predictor import with_constant
+from marginsvm.auditing.regression import judged_regression
+from marginsvm.auditing.report import Audit, Judged, Worth
 from marginsvm.certify.host import examples_on_host, on_host
 from marginsvm.certify.unwrapping import unwrapped
 
@@ -28,15 +30,16 @@ def audit(model: Any, X: Any, y: Any, sample_weight: Any = None) -> Audit:
 
     Parameters
     ----------
-    model : fitted classifier
-        LinearSVC, SVC or SGDClassifier of scikit-learn; any other, such as cuML's or thundersvm's,
+    model : fitted classifier or linear regressor
+        LinearSVC, SVC, SGDClassifier, LinearSVR, SVR with ``kernel="linear"`` or SGDRegressor (with
+        the losses of tubes) of scikit-learn; any other classifier, such as cuML's or thundersvm's,
         that has ``coef_`` and ``intercept_``, or ``dual_coef_``, ``support_vectors_`` and
         ``kernel``, as these have; or a pipeline that ends in one, or a search over these. Of linear
         models with another loss or penalty, only the margin is judged.
     X : array-like or sparse matrix of shape (n_samples, n_features)
         The examples that it was fitted to, or the kernel matrix.
     y : array-like of shape (n_samples,)
-        Class labels.
+        Class labels, or targets.
     sample_weight : array-like of shape (n_samples,), default=None
         As in its fit.
 
@@ -56,7 +59,7 @@ def audit(model: Any, X: Any, y: Any, sample_weight: Any = None) -> Audit:
     -----
     *Which problem.* The objective is that of the model's own loss, C, kernel and weights,
     ``|w|^2 / 2 + C sum of losses``, with an intercept that costs nothing (none, if the model has
-    none). SGDClassifier's C is ``1 / (alpha n)``. If the model separates the examples, its smallest
+    none). SGD's C is ``1 / (alpha n)``. If a classifier separates the examples, its smallest
     distance of one from the boundary is judged as well, beside the largest that is possible. More
     than two classes: a model that holds classes against each other (SVC), or each against the rest
     (LinearSVC, SGDClassifier), is judged as the problems of two classes that it has solved; one
@@ -89,20 +92,19 @@ def audit(model: Any, X: Any, y: Any, sample_weight: Any = None) -> Audit:
     if not (hasattr(model, "coef_") or hasattr(model, "dual_coef_")):
         raise TypeError(f"{type(model).__name__} has neither coef_ nor dual_coef_ to be judged")
     X = check_array(examples_on_host(X), accept_sparse="csr", dtype=np.float64)
-    y = np.asarray(on_host(y))
+    y, name = np.asarray(on_host(y)), " ".join(repr(model).split())
     check_consistent_length(X, y)
+    weight = _check_sample_weight(on_host(sample_weight), X, dtype=np.float64)
+    if is_regressor(model):
+        return Audit(name, (judged_regression(model, X, y, weight),))
     classes = np.asarray(on_host(model.classes_)) if hasattr(model, "classes_") else np.unique(y)
     if y.ndim != 1 or not np.isin(y, classes).all():
         raise ValueError(
             "y has to have one dimension, and only labels that the model was fitted to: "
             f"{classes.tolist()}"
         )
-    codes = np.searchsorted(classes, y)
-    weight = _check_sample_weight(on_host(sample_weight), X, dtype=np.float64)
-    asked = questions(model, classes, X, codes, weight)
-    return Audit(
-        " ".join(repr(model).split()), tuple(_judged(model, question, X) for question in asked)
-    )
+    asked = questions(model, classes, X, np.searchsorted(classes, y), weight)
+    return Audit(name, tuple(_judged(model, question, X) for question in asked))
 
 
 def _judged(model: Any, question: Question, X: Any) -> Judged:
@@ -130,7 +132,7 @@ def _judged(model: Any, question: Question, X: Any) -> Judged:
         objective=own,
         margin=margin,
         separable=separable,
-        claims=tuple(_claims(model, question, X, cost, own)),
+        claims=tuple(claims_of(model, own, _penalty(question, X, cost), question.fit_intercept)),
     )
 
 
@@ -175,9 +177,7 @@ def _best(question: Question, X: Any, *, hard: bool = False, constant: bool = Fa
     if kernel is not None:
         settings = {"kernel": kernel.metric, **kernel.params}
     fit_intercept = question.fit_intercept and not constant
-    if constant:
-        column = np.full((X.shape[0], 1), question.constant)
-        X = sp.hstack([X, column], format="csr") if sp.issparse(X) else np.hstack([X, column])
+    X = with_constant(X, question.constant) if constant else X
     estimator = MaxMarginClassifier(fit_intercept=fit_intercept, **settings)
     if not hard:
         estimator.set_params(C=question.C, loss=question.loss)
@@ -203,27 +203,10 @@ def _words(question: Question) -> str:
     return ", ".join([*words, *["no intercept"] * (not question.fit_intercept)])
 
 
-def _claims(
-    model: Any, question: Question, X: Any, cost: float, own: Worth | None
-) -> Iterator[Claim]:
-    """What the model says or implies of itself."""
-    if question.loss is not None and question.constant is not None:
-        b = question.predictor.intercept / question.constant
-        added = 0.5 * float(b @ b)
-        text = f"the intercept is not penalised (it adds {added:.3g} to the objective)"
-        yield Claim("free_intercept", False, text)
-        own = _worth_of_cost(cost + added, _best(question, X, constant=True))
-    elif question.loss is not None and question.fit_intercept:
-        yield Claim("free_intercept", True, "the intercept is not penalised")
-    limit, n_iter = getattr(model, "max_iter", None), getattr(model, "n_iter_", None)
-    if limit is not None and n_iter is not None:
-        n_iter = int(np.max(on_host(n_iter)))
-        text = f"it ended before max_iter={limit} (n_iter_={n_iter})"
-        yield Claim("iterations", limit < 0 or n_iter < limit, text)
-    tol = getattr(model, "tol", None)
-    if own is not None and tol is not None:
-        least, most = own.short
-        holds = True if most <= tol else False if least > tol else None
-        share = f"by {100.0 * most:.3g} % at most"
-        text = f"its own objective exceeds the least by no more than tol={tol:g} of it ({share})"
-        yield Claim("tolerance", holds, text)
+def _penalty(question: Question, X: Any, cost: float) -> tuple[float, Worth] | None:
+    """What a penalised intercept adds, and the worth in that problem; None: it is free."""
+    if question.loss is None or question.constant is None:
+        return None
+    b = question.predictor.intercept / question.constant
+    added = 0.5 * float(b @ b)
+    return added, _worth_of_cost(cost + added, _best(question, X, constant=True))

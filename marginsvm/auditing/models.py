@@ -134,8 +134,8 @@ def _questions(
 ) -> Iterator[Question]:
     names, loss = [str(label) for label in classes.tolist()], _loss(model)
     k, factors = len(names), _class_weights(model, classes, codes, weight)
-    fixed: dict[str, Any] = {"loss": loss, "C": _cost(model, len(codes), k)}
-    fixed |= {"fit_intercept": _fit_intercept(model), "constant": _constant(model)}
+    fixed: dict[str, Any] = {"loss": loss, "C": cost_of(model, len(codes), k)}
+    fixed |= {"fit_intercept": fit_intercept_of(model), "constant": constant_of(model)}
     weights = weight * factors[codes]
     every = np.flatnonzero(weights > 0.0)
     if k == 2 or is_joint(model):
@@ -177,7 +177,7 @@ def _is_crammer_singer(model: Any) -> bool:
     return getattr(model, "multi_class", None) == "crammer_singer"
 
 
-def _array(model: Any, name: str) -> Array:
+def array_of(model: Any, name: str) -> Array:
     """A fitted array on the host, dense and in float64."""
     array = on_host(getattr(model, name))
     return np.asarray(array.toarray() if sp.issparse(array) else array, dtype=np.float64)
@@ -189,14 +189,13 @@ def _of_features(model: Any) -> Predictor:
             "a model of normalised examples, or of another norm than the Euclidean one, is not "
             "judged here; marginsvm.check_certificate checks what it claims"
         )
-    coef = np.atleast_2d(_array(model, "coef_"))
-    return Predictor(coef, np.broadcast_to(_array(model, "intercept_").ravel(), len(coef)))
+    coef = np.atleast_2d(array_of(model, "coef_"))
+    return Predictor(coef, np.broadcast_to(array_of(model, "intercept_").ravel(), len(coef)))
 
 
 def _of_examples(model: Any, X: Any, weight: Array) -> Predictor:
     """Coefficients of examples, as they are: of k classes, in libsvm's table."""
-    if getattr(model, "nu", None):  # 0 in those that have none
-        raise ValueError("a model with nu is not judged yet: its problem is not that of a C")
+    refuse_nu(model)
     names = "degree", "coef0"
     params = {name: float(getattr(model, name)) for name in names if hasattr(model, name)}
     metric, support = model.kernel, None
@@ -211,7 +210,13 @@ def _of_examples(model: Any, X: Any, weight: Array) -> Predictor:
             # libsvm counts the examples of positive weight only
             _same_examples(model, vectors, X, X[weight > 0.0])
     kernel = Kernel(metric, params, vectors, support)
-    return Predictor(_array(model, "dual_coef_"), _array(model, "intercept_").ravel(), kernel)
+    return Predictor(array_of(model, "dual_coef_"), array_of(model, "intercept_").ravel(), kernel)
+
+
+def refuse_nu(model: Any) -> None:
+    """Refuse a model whose problem is not that of a C."""
+    if getattr(model, "nu", None):  # 0 in those that have none
+        raise ValueError("a model with nu is not judged yet: its problem is not that of a C")
 
 
 def _same_examples(model: Any, vectors: Any, *fitted: Any) -> None:
@@ -260,7 +265,7 @@ def _of_pair(model: Any, predictor: Predictor, i: int, j: int) -> Predictor:
 def _class_weights(model: Any, classes: Array, codes: Array, weight: Array) -> Array:
     """Factor of the weights of each class."""
     if hasattr(model, "class_weight_"):
-        return _array(model, "class_weight_")
+        return array_of(model, "class_weight_")
     given = getattr(model, "class_weight", None)
     if not given:
         return np.ones(len(classes))
@@ -282,7 +287,7 @@ def _loss(model: Any) -> str | None:
     return loss if loss in _LOSSES and getattr(model, "penalty", "l2") == "l2" else None
 
 
-def _cost(model: Any, n: int, k: int) -> float:
+def cost_of(model: Any, n: int, k: int) -> float:
     """C, or what stands for it: SGD minimises the mean loss and ``alpha |w|^2 / 2``."""
     if hasattr(model, "alpha") and not hasattr(model, "C"):
         return 1.0 / (model.alpha * n) if model.alpha > 0.0 else np.inf
@@ -291,13 +296,14 @@ def _cost(model: Any, n: int, k: int) -> float:
     return 2.0 * C if k == 2 and _is_crammer_singer(model) else C
 
 
-def _fit_intercept(model: Any) -> bool:
+def fit_intercept_of(model: Any) -> bool:
+    """Whether there is an intercept; libsvm always has one."""
     return bool(getattr(model, "fit_intercept", True))
 
 
-def _constant(model: Any) -> float | None:
+def constant_of(model: Any) -> float | None:
     """Value of the constant feature whose coefficient the intercept is, if it is penalised."""
-    if not _fit_intercept(model):
+    if not fit_intercept_of(model):
         return None
     if getattr(model, "penalized_intercept", False):
         return 1.0

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from sklearn.metrics.pairwise import pairwise_kernels
 from sklearn.utils import gen_batches
 
@@ -87,3 +88,9 @@ class Predictor:
         if self.kernel is None or self.kernel.metric != "linear":
             return self
         return Predictor(np.asarray(self.coef @ self.kernel.vectors), self.intercept)
+
+
+def with_constant(X: Any, constant: float | None) -> Any:
+    """Examples with one feature more that all share: an intercept that is penalised."""
+    column = np.full((X.shape[0], 1), constant)
+    return sp.hstack([X, column], format="csr") if sp.issparse(X) else np.hstack([X, column])

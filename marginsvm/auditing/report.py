@@ -96,7 +96,7 @@ class Judged:
     problem : str
         What was judged: loss, C, kernel and intercept.
     n_samples, n_errors : int
-        Examples, and how many of them are on the wrong side.
+        Examples, and how many of them are on the wrong side; or outside of the tube.
     objective : Worth or None
         ``|w|^2 / 2 + C sum of losses``, with an intercept that costs nothing. None: the model
         minimises something else, or has no C.
@@ -106,6 +106,8 @@ class Judged:
     separable : bool or None
         Whether the classes can be separated, if it is known.
     claims : tuple of Claim
+    regression : bool
+        Whether it is one, which has no margin and nothing to separate.
     """
 
     name: str
@@ -116,6 +118,7 @@ class Judged:
     margin: Worth | None
     separable: bool | None
     claims: tuple[Claim, ...]
+    regression: bool = False
 
     def row(self) -> dict[str, Any]:
         """All fields in a flat dict, of numbers, texts and None.
@@ -149,6 +152,8 @@ class Judged:
         return found + [str(claim) for claim in self.claims]
 
     def _errors(self) -> str:
+        if self.regression:
+            return f"{self.n_errors} of {self.n_samples} targets are outside of the tube"
         known = {True: ", which can be separated", False: ", which cannot be separated", None: ""}
         on = f"{self.n_errors} of {self.n_samples} examples are on the wrong side"
         return f"does not separate the classes{known[self.separable]}: {on}"
