@@ -179,6 +179,19 @@ def test_constant_targets_and_wide_tubes(rng):
             assert not reg.coef_.any()
 
 
+@pytest.mark.parametrize("exact", [False, True])
+def test_weights_that_cancel_are_limited_by_their_caps(exact):
+    """Equal examples: their weights cancel, and only C limits what these prove."""
+    X, y = np.ones((2, 3)), np.array([0.0, 1.0])
+    reg = MaxMarginRegressor(C=0.25, epsilon=0.125).fit(X, y)
+    assert reg.objective_ == pytest.approx(0.25 * 0.75)
+    assert check_certificate(reg, X, y, exact=exact)
+    reg.objective_bound_ *= 1 + 1e-5
+    assert "objective_bound_" in check_certificate(reg, X, y, exact=exact).reason
+    reg.certificate_ = replace(reg.certificate_, lower=reg.certificate_.lower * (1 + 1e-5))
+    assert "norm_bound" in check_certificate(reg, X, y, exact=exact).reason
+
+
 # Claims: what is false is refused.
 
 

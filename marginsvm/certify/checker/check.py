@@ -235,8 +235,8 @@ def _read_norms(problem: Problem, proof: Proved, claim: Any, q: Any) -> Found:
         if q is None or not claimed > 0.0:
             return inf if q is None else -inf
         bound = proof.norm_bound(number(delta)) / allowed
-        if not length > 0:
-            return -inf if bound == inf else inf
+        if not length > 0:  # caps alone limit the bound, unless it is infinite
+            return -inf if bound == inf else float(1 - bound / number(claimed))
         return float(length * (1 - bound / number(claimed))) / unit
 
     found = {

@@ -55,9 +55,11 @@ def _wrong(problem: Problem, one: Any, objective: Any, bound: Any, rtol: float) 
         if not claimed > 0:
             return -inf
         proved = proof.norm_bound() / allowed
-        if not proof.length > 0:
-            return -inf if proved == inf else inf
+        if not proof.length > 0 and proved == inf:
+            return -inf
         share = max(proved, 0 * proved) ** 2 / (2 * claimed)
+        if not proof.length > 0:  # caps alone limit the bound
+            return float(1 - share)
         return float(proof.length * (1 - share)) / (float(problem.radius) or 1.0)
 
     if not (_is_number(bound) and excess(numbers.number(float(bound))) <= 2.0 * rtol):
