@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linprog
 from sklearn.datasets import load_diabetes
+from sklearn.metrics.pairwise import pairwise_kernels
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -190,6 +191,115 @@ def test_weights_that_cancel_are_limited_by_their_caps(exact):
     assert "objective_bound_" in check_certificate(reg, X, y, exact=exact).reason
     reg.certificate_ = replace(reg.certificate_, lower=reg.certificate_.lower * (1 + 1e-5))
     assert "norm_bound" in check_certificate(reg, X, y, exact=exact).reason
+
+
+# Kernels.
+
+
+def in_kernel(model, K, y, power=1):
+    """P of a kernel predictor, from the kernel matrix."""
+    coef = np.zeros(len(y))
+    coef[model.support_] = model.dual_coef_[0]
+    xi = np.maximum(np.abs(K @ coef + model.intercept_[0] - y) - model.epsilon, 0.0)
+    return 0.5 * coef @ K @ coef + model.C * np.sum(xi**power)
+
+
+@pytest.mark.parametrize("kernel", ["rbf", "poly"])
+@pytest.mark.parametrize("C", [1.0, 100.0])
+def test_kernels_are_those_of_svr(kernel, C):
+    X, y = load_diabetes(return_X_y=True)
+    X, y = X[:200], y[:200]
+    params = {"kernel": kernel, "C": C, "degree": 2, "coef0": 1.0, "epsilon": 5.0}
+    reg = MaxMarginRegressor(**params, tol=1e-8).fit(X, y)
+    svr = SVR(**params, tol=1e-10).fit(X, y)
+    K = pairwise_kernels(
+        X, metric=kernel, filter_params=True, gamma=svr._gamma, degree=2, coef0=1.0
+    )
+    assert reg.objective_ == pytest.approx(in_kernel(svr, K, y), rel=1e-6)
+    assert reg.objective_ == pytest.approx(in_kernel(reg, K, y), rel=1e-8)
+    assert reg.n_support_.shape == svr.n_support_.shape
+    assert reg.dual_coef_.shape == (1, len(reg.support_))
+    assert reg.support_vectors_.shape == (len(reg.support_), X.shape[1])
+    assert not hasattr(reg, "coef_")
+    assert check_certificate(reg, X, y)
+    np.testing.assert_allclose(reg.to_sklearn().predict(X), reg.predict(X), rtol=1e-9)
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("outputs", [(), (1,), (2,)])
+def test_precomputed_kernels(rng, loss, outputs):
+    X, _ = line(rng, n=20)
+    K, y = X @ X.T, rng.standard_normal((20, *outputs))
+    K = 0.5 * (K + K.T)
+    weight = rng.integers(0, 3, 20)
+    params = {"loss": loss, "epsilon": 0.1}
+    reg = MaxMarginRegressor(**params, kernel="precomputed").fit(K, y, weight)
+    linear = MaxMarginRegressor(**params).fit(X, y, weight)
+    np.testing.assert_allclose(reg.objective_, linear.objective_, rtol=1e-5)
+    assert reg.predict(K).shape == linear.predict(X).shape == y.shape
+    assert check_certificate(reg, K, y, weight, exact=True)
+    reg.objective_bound_ = reg.objective_bound_ * (1 + 1e-5)
+    assert "objective_bound_" in check_certificate(reg, K, y, weight, exact=True).reason
+
+
+def test_callable_and_sparse_kernels(rng):
+    X, y = line(rng)
+    linear = MaxMarginRegressor().fit(X, y)
+    reg = MaxMarginRegressor(kernel=lambda A, B: A @ B.T).fit(X, y)
+    assert reg.objective_ == pytest.approx(linear.objective_, rel=1e-5)
+    dense = MaxMarginRegressor(kernel="rbf", C=np.inf, epsilon=0.2).fit(X, y)
+    sparse = MaxMarginRegressor(kernel="rbf", C=np.inf, epsilon=0.2).fit(sp.csr_array(X), y)
+    assert sparse.objective_ == pytest.approx(dense.objective_, rel=1e-5)
+    assert dense.violation_ <= 1e-6
+    np.testing.assert_allclose(sparse.predict(sp.csr_array(X)), sparse.predict(X), rtol=1e-9)
+
+
+def test_kernels_that_are_no_inner_products_are_refused(rng):
+    K = -np.eye(10)
+    with pytest.raises(ValueError, match="positive semidefinite"):
+        MaxMarginRegressor(kernel="precomputed").fit(K, np.arange(10.0))
+
+
+# A stress run.
+
+
+def hostile(seed):
+    """Examples of any shape, unit and offset, and parameters."""
+    rng = np.random.default_rng(seed)
+    n, d = int(rng.choice([1, 2, 3, 10, 30])), int(rng.choice([1, 2, 5, 20]))
+    X = rng.standard_normal((n, d))
+    kind = rng.choice(["normal", "duplicates", "integers", "of rank 1", "sparse"])
+    if kind == "duplicates":
+        X = X[rng.integers(0, max(1, n // 3), n)]
+    elif kind == "integers":
+        X = rng.integers(-3, 4, (n, d)).astype(float)
+    elif kind == "of rank 1":
+        X = np.outer(X[:, 0], rng.standard_normal(d))
+    elif kind == "sparse":
+        X[rng.random((n, d)) < 0.7] = 0.0
+    Y = X @ rng.standard_normal((d, 2)) + rng.choice([0.0, 0.1, 3.0]) * rng.standard_normal((n, 2))
+    x_unit, y_unit = 10.0 ** rng.integers(-8, 13, 2)
+    X = (X + rng.choice([0.0, 1.0, 1e6])) * x_unit
+    Y = (Y + rng.choice([0.0, 1e3, 1e6])) * y_unit
+    C = 10.0 ** rng.integers(-3, 7) * rng.choice([1.0, y_unit / x_unit**2])
+    params = {
+        "C": np.inf if rng.random() < 0.2 else C,
+        "epsilon": float(rng.choice([0.0, 0.1, 1.0])) * y_unit,
+        "loss": str(rng.choice([*LOSSES])),
+        "fit_intercept": bool(rng.random() < 0.8),
+    }
+    return (sp.csr_array(X) if kind == "sparse" else X), Y if seed % 3 else Y[:, 0], params
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("first", range(0, 200, 50))
+def test_hostile_problems_end_with_certificates_that_hold(first):
+    for seed in range(first, first + 50):
+        X, y, params = hostile(seed)
+        reg = fit(MaxMarginRegressor(**params), X, y)
+        assert reg.status_ in ("certified", "infeasible", "stalled", "max_iter"), seed
+        assert check_certificate(reg, X, y), seed
+        assert check_certificate(reg, X, y, exact=True), seed
 
 
 # Claims: what is false is refused.

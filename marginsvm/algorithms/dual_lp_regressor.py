@@ -13,7 +13,8 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from marginsvm._typing import Array
 from marginsvm.algorithms.interval_ascent import IntervalAscent
 from marginsvm.estimator.declaring import parameter, with_parameters
-from marginsvm.estimator.interval_set import FittedIntervals, interval_set
+from marginsvm.estimator.interval_results import FittedIntervals
+from marginsvm.estimator.interval_set import interval_set
 from marginsvm.estimator.on_device import refuse_foreign
 from marginsvm.estimator.parameters import PNormParameters, RandomParameters
 from marginsvm.estimator.played import Played

@@ -8,16 +8,19 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.base import BaseEstimator, RegressorMixin, _fit_context
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from marginsvm._typing import Array
 from marginsvm.algorithms.exact.shape import Portfolio
 from marginsvm.algorithms.exact.tubes import Tubes
 from marginsvm.estimator.declaring import parameter, with_parameters
-from marginsvm.estimator.interval_set import FittedIntervals, interval_set
+from marginsvm.estimator.interval_results import FittedIntervals
+from marginsvm.estimator.interval_set import interval_set
 from marginsvm.estimator.on_device import refuse_foreign
+from marginsvm.estimator.parameters import KernelParameters
 from marginsvm.estimator.played import Played
-from marginsvm.estimator.to_sklearn import linear_regressor
+from marginsvm.estimator.prediction import ScoresMixin
+from marginsvm.estimator.to_sklearn import kernel_regressor, linear_regressor
 from marginsvm.fit import Algorithm, Progress, Stopping
 from marginsvm.kernel_matrix import KernelMatrixAdapter
 
@@ -25,7 +28,7 @@ _PATIENCE = 10  # rounds without progress, as of MaxMarginClassifier
 
 
 @with_parameters
-class MaxMarginRegressor(Played, RegressorMixin, BaseEstimator):
+class MaxMarginRegressor(KernelParameters, ScoresMixin, Played, RegressorMixin, BaseEstimator):
     """Support vector regression by the exact solver, with a proof of how good it is.
 
     It minimises ``P = |w|^2 / 2 + C sum(loss)`` over predictors whose intercept is not penalised,
@@ -67,10 +70,13 @@ class MaxMarginRegressor(Played, RegressorMixin, BaseEstimator):
         over those of X, squared).
     objective_bound_ : float or ndarray of shape (n_outputs,)
         Certified: no predictor has a smaller P (same units). inf: it is proved that none fits.
-    support_ : ndarray of shape (n_support,)
-        Indices of the training examples that have weight.
+    support_, n_support_ : ndarray of shape (n_support,), and of shape (1,)
+        Indices of the training examples that have weight; with a kernel, also how many.
+    support_vectors_ : ndarray or csr matrix of shape (n_support, n_features)
+        Kernel predictor: those examples; empty if precomputed.
     dual_coef_ : ndarray of shape (n_outputs, n_support)
-        Their weights. ``dual_coef_ @ X[support_]`` is ``coef_``, up to what is left of the gap.
+        Kernel predictor: coefficients of those examples, in place of ``coef_``. Linear: their
+        weights; ``dual_coef_ @ X[support_]`` is ``coef_``, up to what is left of the gap.
     norm_ : float
         ``sqrt(2 P)`` of all outputs together: the norm of this predictor with its slack (units of y
         over those of X).
@@ -130,7 +136,7 @@ class MaxMarginRegressor(Played, RegressorMixin, BaseEstimator):
         StrOptions({"epsilon_insensitive", "squared_epsilon_insensitive"}),
         default="epsilon_insensitive",
     )
-    C: float = parameter(Interval(Real, 0.0, None, closed="right"), default=1.0)
+    C: float = 1.0
     epsilon: float = parameter(Interval(Real, 0.0, None, closed="left"), default=0.1)
     fit_intercept: bool = parameter("boolean", default=True)
     tol: float = parameter(Interval(Real, 0.0, None, closed="left"), default=1e-6)
@@ -152,7 +158,8 @@ class MaxMarginRegressor(Played, RegressorMixin, BaseEstimator):
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features)
-            Training data. float32 stays float32.
+            Training data, or the kernel matrix of shape (n_samples, n_samples) if
+            ``kernel="precomputed"``. float32 stays float32.
         y : array-like of shape (n_samples,) or (n_samples, n_outputs)
             Targets.
         sample_weight : array-like of shape (n_samples,), default=None
@@ -202,17 +209,16 @@ class MaxMarginRegressor(Played, RegressorMixin, BaseEstimator):
         """
         check_is_fitted(self)
         refuse_foreign(type(self).__name__, X)
-        X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False)
-        b = self.intercept_ if self.coef_.ndim > 1 else self.intercept_[0]
-        return np.asarray(X @ self.coef_.T + b)
+        F = self._scores_of(X, "predict")
+        return F[:, None] if F.ndim == 1 and np.ndim(self.objective_) else F  # as y was
 
     def to_sklearn(self) -> Any:
         """Convert this regressor to one of scikit-learn with the same predictions.
 
         Returns
         -------
-        LinearSVR
-            Fitted; it has no certificate.
+        LinearSVR or SVR
+            Fitted; it has no certificate. With a kernel, an SVR.
 
         Raises
         ------
@@ -222,10 +228,9 @@ class MaxMarginRegressor(Played, RegressorMixin, BaseEstimator):
             If it was fitted to several outputs.
         """
         check_is_fitted(self)
-        return linear_regressor(self)
+        return (linear_regressor if self.kernel == "linear" else kernel_regressor)(self)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
         tags.target_tags.multi_output = True
         return tags

@@ -8,23 +8,21 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.utils.validation import _check_sample_weight, check_array, validate_data
+from sklearn.utils.validation import _check_sample_weight, check_array, check_X_y, validate_data
 
-from marginsvm._rounding import FEW
 from marginsvm._typing import Array
 from marginsvm.certify.caps import HingeCaps
-from marginsvm.certify.certificate import Certificate
-from marginsvm.certify.claims import PUBLISHED, published
-from marginsvm.certify.interval_bounds import published_weights
 from marginsvm.certify.spec import ProblemSpec
 from marginsvm.certify.tolerances import LARGEST_NORM, ROUNDING_RTOL_OF_TOL
+from marginsvm.estimator.gram import check_gram
 from marginsvm.estimator.kernel_function import canonical
+from marginsvm.estimator.objects import as_objects
 from marginsvm.estimator.on_device import refuse_foreign
-from marginsvm.estimator.results import Fitted
+from marginsvm.estimator.training_set import check_kernel_params, gamma_of, kernel_and_examples
 from marginsvm.fit import Requirements
 from marginsvm.fit.progress import Line
-from marginsvm.kernel_matrix import KernelMatrixAdapter, LinearAdapter
-from marginsvm.rows import Intervals, LpNorm, OutputRows, output_rows
+from marginsvm.kernel_matrix import GramAdapter, KernelMatrixAdapter, LinearAdapter
+from marginsvm.rows import Intervals, LpNorm, OutputRows
 
 
 @dataclass(frozen=True)
@@ -50,6 +48,10 @@ class IntervalSet:
         Whether y has a single column, and so have predictions.
     features : dict
         Fitted attributes: number and names of the features.
+    kernel : str or callable
+        The estimator's parameter, if it has it.
+    gamma : float
+        Its coefficient, as a number.
     """
 
     X: Any
@@ -61,9 +63,11 @@ class IntervalSet:
     n_given: int
     is_column: bool
     features: dict[str, Any]
+    kernel: Any = "linear"
+    gamma: float = 0.0
     classes = place = None  # a regression has none, and fits run where the package does
 
-    def problem(self, estimator: Any, requires: Requirements) -> LinearAdapter:
+    def problem(self, estimator: Any, requires: Requirements) -> LinearAdapter | GramAdapter:
         """Make the problem: the rows that are to lie in the intervals."""
         spec = ProblemSpec.of(estimator)
         rows = OutputRows(
@@ -73,9 +77,15 @@ class IntervalSet:
             origin=self.origin / self.units,
             scales=self.units / self.unit if spec.outputs_are_apart else None,
         )
-        norm = LpNorm.named(spec.p, self.X.shape[1])
+        norm = LpNorm.named(spec.p, self.X.shape[-1])
         rtol = ROUNDING_RTOL_OF_TOL * estimator.tol
-        problem = LinearAdapter(self.X, rows, spec.C, norm, spec.constant, rounding_rtol=rtol)
+        common = rows, spec.C, norm, spec.constant
+        problem: LinearAdapter | GramAdapter
+        if self.kernel == "linear":
+            problem = LinearAdapter(self.X, *common, rounding_rtol=rtol)
+        else:
+            kernel, X = kernel_and_examples(estimator, self.X, self.gamma)
+            problem = GramAdapter(kernel, X, *common, rounding_rtol=rtol)
         if problem.slack is not None and problem.slack.min() < LARGEST_NORM**-1:
             raise ValueError(
                 "C and sample weights times squared norms of the examples come to "
@@ -89,7 +99,7 @@ class IntervalSet:
         """The largest of the units."""
         return float(self.units.max())
 
-    def _capped(self, problem: LinearAdapter) -> LinearAdapter:
+    def _capped(self, problem: LinearAdapter | GramAdapter) -> LinearAdapter | GramAdapter:
         """The problem in which slack costs its size: in larger units of y, it costs less."""
         if problem.slack is None:
             return problem
@@ -130,115 +140,32 @@ def in_norms(lower: Any, upper: Any, length: float) -> tuple[Any, Any]:
         return length / np.asarray(lower), length / np.asarray(upper)
 
 
-class FittedIntervals(Fitted):
-    """A fit of intervals after some epoch, from which the fitted attributes are computed."""
-
-    training: IntervalSet  # type: ignore[assignment]
-
-    def certificate(self, status: str) -> Certificate:
-        fit, proof, infeasible = self.bounds.fit, self.bounds.weighed, self.bounds.overlap
-        assert fit is not None
-        assert proof is not None
-        unit, length = self.training.unit, self.training.unit / self.problem.radius
-        return Certificate(
-            lower=np.inf if infeasible else proof.norm * length,
-            upper=fit.norm * length,
-            reading="norm",
-            status=status,
-            feasible=False if infeasible else (bool(fit.violation == 0.0) or None),
-            weights=self.training.embed(published_weights(proof, output_rows(self.problem.rows))),
-            radius=self.problem.radius,
-            route=self.progress.route,
-            violation=float(fit.violation * unit),
-            widened_bound=proof.widened(fit.allowed) * length,
-        )
-
-    def attributes(self, status: str) -> dict[str, Any]:
-        certificate, training, fit = self.certificate(status), self.training, self.bounds.fit
-        assert fit is not None
-        coef, _ = self.problem.predictor(self.bounds.model, fit.offsets)
-        coef, intercept = training.in_units(coef), self._intercept()
-        if training.is_column:
-            coef = coef[None]
-        return {
-            **training.features,
-            "coef_": coef,
-            "intercept_": np.broadcast_to(intercept, coef.shape[:-1])[()],
-            "certificate_": certificate,
-            **published(certificate, PUBLISHED["norm"]),
-            "n_iter_": self.progress.n_iter,
-            "history_": self._table(),
-        }
-
-    def _intercept(self) -> Array:
-        fit, training = self.bounds.fit, self.training
-        assert fit is not None
-        _, intercept = self.problem.predictor(self.bounds.model, fit.offsets)
-        return np.asarray(training.units * intercept)
-
-    def of_outputs(self) -> dict[str, Any]:
-        """Objectives of outputs that are problems of their own, and the weights of their proofs."""
-        fit, proof, training = self.bounds.fit, self.bounds.weighed, self.training
-        assert fit is not None
-        assert proof is not None
-        lengths = np.atleast_1d(training.units) / self.problem.radius
-        norms = np.array([part.norm for part in fit.parts or (fit,)]) * lengths
-        bounds = np.array([part.norm for part in proof.parts or (proof,)]) * lengths
-        if self.bounds.overlap:
-            bounds = np.where(bounds > 0.0, np.inf, bounds)
-        scales = np.array([part.best_scale for part in proof.parts or (proof,)])
-        alpha = proof.vector.coef.reshape(len(training.kept), -1)
-        alpha = alpha * (scales * np.atleast_1d(training.units) / self.problem.radius**2)
-        support = np.flatnonzero(alpha.any(axis=1))
-        single = training.is_column or not training.units.ndim
-        return {
-            "objective_": _halved_squares(norms, 1.0 + FEW, single=single),
-            "objective_bound_": _halved_squares(bounds, 1.0 - FEW, single=single),
-            "intercept_": np.atleast_1d(self._intercept()),
-            "support_": training.kept[support],
-            "dual_coef_": alpha[support].T,
-        }
-
-    def _table(self) -> dict[str, Array]:
-        """The columns of the history, in the user's units."""
-        table = np.array([*self.progress.history], dtype=np.float64).reshape(-1, 6)
-        length = self.training.unit / self.problem.radius
-        norm, bound = in_norms(table[:, 3], table[:, 4], length)
-        return {
-            "n_iter": table[:, 0].astype(int),
-            "n_passes": table[:, 1],
-            "seconds": table[:, 2],
-            "norm": norm,
-            "norm_bound": bound,
-            "violation": table[:, 5] * self.training.unit,
-        }
-
-
-def _halved_squares(norms: Array, outward: float, *, single: bool) -> Any:
-    """Objectives of norms."""
-    found = 0.5 * norms**2 * outward
-    return float(found[0]) if single else found
-
-
 def interval_set(
     estimator: Any, X: Any, y: Any, sample_weight: Any, bounds: Any = None
 ) -> IntervalSet:
     """Validate the arguments of ``fit`` before a fit begins."""
     refuse_foreign(type(estimator).__name__, X)
+    if hasattr(estimator, "kernel"):
+        check_kernel_params(estimator)
     probe, floats = copy(estimator), [np.float64, np.float32]
     if y is None and bounds is not None:
         y = np.asarray(bounds)[..., 0]
         y = np.where(np.isfinite(y), y, 0.0)
-    X, y = validate_data(
-        probe, X, y, accept_sparse="csr", dtype=floats, multi_output=True, y_numeric=True
-    )
+    kernel = getattr(estimator, "kernel", "linear")
+    things, numeric = as_objects(kernel, X), {"multi_output": True, "y_numeric": True}
+    if things is None:
+        X, y = validate_data(probe, X, y, accept_sparse="csr", dtype=floats, **numeric)
+    else:
+        X, (_, y) = things, check_X_y(np.zeros((len(things), 1)), y, **numeric)
     X, y = canonical(X), y.astype(np.float64)
+    if kernel == "precomputed":
+        check_gram(X)
     weight = None
     if sample_weight is not None:
         weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
-    intervals = Intervals.around(y, estimator.epsilon)
+    intervals, epsilon = Intervals(y, y), estimator.epsilon
     if bounds is not None:
-        intervals = _given(bounds, y.shape)
+        intervals, epsilon = _given(bounds, y.shape), 0.0
     is_column = y.ndim == 2 and y.shape[1] == 1
     if is_column:
         intervals = Intervals(intervals.low[:, 0], intervals.high[:, 0])
@@ -246,20 +173,30 @@ def interval_set(
     kept = np.flatnonzero(given)
     if len(kept) < len(y):
         X, intervals = X[kept], intervals.restrict(kept)
+        X = X[:, kept] if kernel == "precomputed" else X
     weight = given[kept] if np.any(given[kept] != 1.0) else None
-    intervals, units, origin = _in_units(estimator, intervals)
+    intervals, units, origin = _in_units(estimator, intervals, epsilon)
     names = ("n_features_in_", "feature_names_in_")
     features = {name: getattr(probe, name) for name in names if hasattr(probe, name)}
-    return IntervalSet(X, intervals, units, origin, weight, kept, len(y), is_column, features)
+    gamma = 0.0 if kernel == "linear" else gamma_of(estimator, X, weight)
+    of_data = weight, kept, len(y), is_column, features, kernel, gamma
+    return IntervalSet(X, intervals, units, origin, *of_data)
 
 
-def _in_units(estimator: Any, intervals: Intervals) -> tuple[Intervals, Array, Array]:
-    """Intervals about 1 in size, their units, and what was subtracted from their ends before."""
+def _in_units(
+    estimator: Any, intervals: Intervals, epsilon: float
+) -> tuple[Intervals, Array, Array]:
+    """Intervals about 1 in size, their units, and what was subtracted from their ends before.
+
+    It is subtracted before they are widened by epsilon: what that rounds is then rounding of small
+    numbers.
+    """
     outputs = intervals.low.shape[1:]
     origin = np.zeros(outputs)
     if ProblemSpec.of(estimator).intercept_is_free:
         origin = np.asarray(0.5 * intervals.low.min(axis=0) + 0.5 * intervals.high.max(axis=0))
         intervals = intervals.moved(-origin)
+    intervals = intervals.widened(epsilon) if epsilon else intervals
     sizes = np.broadcast_to(intervals.size, outputs)
     if ProblemSpec.of(estimator).outputs_are_apart:
         sizes = np.maximum(np.abs(intervals.low), np.abs(intervals.high)).max(axis=0)

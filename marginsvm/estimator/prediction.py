@@ -33,8 +33,8 @@ from marginsvm.estimator.to_sklearn import classifier
 _BLOCK_BYTES = 2**25  # memory of the kernel values of a test set that are computed together
 
 
-class PredictorMixin:
-    """decision_function and predict, from ``coef_`` or ``dual_coef_``."""
+class ScoresMixin:
+    """Scores of examples, from ``coef_`` or ``dual_coef_``."""
 
     kernel: Any
     gamma: Any
@@ -60,29 +60,13 @@ class PredictorMixin:
         """Kernel of all pairs of two sets of examples."""
         return self._kernel_function(X, Y)
 
-    def decision_function(self, X: Any) -> Array:
-        """Signed distance to the boundary, relative to that of the closest training example.
-
-        With ``normalize=True``, ``w.x + b`` is divided by the norm of x or, if there is an
-        intercept, by that of ``(x, constant_)``, which does not move the boundary.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-            Precomputed kernels: of shape (n_samples, n_training_samples). With scikit-learn's
-            ``array_api_dispatch``: an array where those of ``fit`` were.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,) or (n_samples, n_classes)
-            Two classes: positive means ``classes_[1]``. Divide by ``norm(coef_)`` for
-            distances in the units of X (unless ``normalize=True``).
-        """
+    def _scores_of(self, X: Any, method: str) -> Array:
+        """``w.x + b`` of some examples, for a method of that name."""
         check_is_fitted(self)
-        check_same_namespace(X, self, attribute="intercept_", method="decision_function")
+        check_same_namespace(X, self, attribute="intercept_", method=method)
         size = mapped.rows_in_part(X)
         if size and len(X) > 0:
-            return np.concatenate([self.decision_function(x) for x in mapped.parts(X, size)])
+            return np.concatenate([self._scores_of(x, method) for x in mapped.parts(X, size)])
         place, things = place_of(X), as_objects(self.kernel, X)
         if things is None:
             X, dtype = plain(X, place), types_of(place)
@@ -99,7 +83,8 @@ class PredictorMixin:
 
     def _linear_scores(self, X: Any, place: Device | None) -> Any:
         """Scores before the intercept is added, of shape (n_samples, 1) or (.., n_classes)."""
-        W = fitted_there(self.coef_, place).T
+        W = fitted_there(self.coef_, place)
+        W = W.T if W.ndim > 1 else W[:, None]
         return safe_sparse_dot(X, W, dense_output=True) if place is None else X @ W
 
     def _by_kernel(self, X: Any, place: Device | None) -> Any:
@@ -122,6 +107,53 @@ class PredictorMixin:
         if place is None:
             return self._kernel_matrix(X, others)
         return OnDevice(kernel_of_rows(self._kernel_matrix)(X, others), place)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**super().__getstate__(), "_marginsvm_version": __version__}  # type: ignore[dict-item]
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        written_by = state.pop("_marginsvm_version", "unknown")
+        if written_by != __version__:
+            warnings.warn(
+                InconsistentVersionWarning(
+                    estimator_name=f"marginsvm.{type(self).__name__}",
+                    current_sklearn_version=__version__,
+                    original_sklearn_version=written_by,
+                ),
+                stacklevel=2,
+            )
+        super().__setstate__(state)  # type: ignore[misc]
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()  # type: ignore[misc]
+        tags.input_tags.sparse = True
+        tags.input_tags.pairwise = self.kernel == "precomputed"
+        tags.array_api_support = self._runs_on_devices and not callable(self.kernel)
+        return tags
+
+
+class PredictorMixin(ScoresMixin):
+    """decision_function and predict of classifiers."""
+
+    def decision_function(self, X: Any) -> Array:
+        """Signed distance to the boundary, relative to that of the closest training example.
+
+        With ``normalize=True``, ``w.x + b`` is divided by the norm of x or, if there is an
+        intercept, by that of ``(x, constant_)``, which does not move the boundary.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Precomputed kernels: of shape (n_samples, n_training_samples). With scikit-learn's
+            ``array_api_dispatch``: an array where those of ``fit`` were.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,) or (n_samples, n_classes)
+            Two classes: positive means ``classes_[1]``. Divide by ``norm(coef_)`` for
+            distances in the units of X (unless ``normalize=True``).
+        """
+        return self._scores_of(X, "decision_function")
 
     def predict(self, X: Any) -> Array:
         """Predict class labels.
@@ -193,26 +225,3 @@ class PredictorMixin:
         from sklearn.linear_model._base import SparseCoefMixin
 
         return SparseCoefMixin.densify(self)
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {**super().__getstate__(), "_marginsvm_version": __version__}  # type: ignore[dict-item]
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        written_by = state.pop("_marginsvm_version", "unknown")
-        if written_by != __version__:
-            warnings.warn(
-                InconsistentVersionWarning(
-                    estimator_name=f"marginsvm.{type(self).__name__}",
-                    current_sklearn_version=__version__,
-                    original_sklearn_version=written_by,
-                ),
-                stacklevel=2,
-            )
-        super().__setstate__(state)  # type: ignore[misc]
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()  # type: ignore[misc]
-        tags.input_tags.sparse = True
-        tags.input_tags.pairwise = self.kernel == "precomputed"
-        tags.array_api_support = self._runs_on_devices and not callable(self.kernel)
-        return tags

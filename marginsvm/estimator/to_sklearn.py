@@ -72,32 +72,55 @@ def kernel_classifier(estimator: Any) -> Any:
             "SVC holds every pair of classes against each other, and has no predictor of "
             f"{len(estimator.classes_)} classes with a kernel: only two classes can be converted"
         )
-    support, vectors, coef = _support(estimator)
+    coef = _support(estimator)[2]
     order = np.argsort(coef > 0.0, kind="stable")  # of the first class first, as libsvm has them
+    n_first = int(np.count_nonzero(coef <= 0.0))
+    model = _libsvm(_svc(estimator), estimator, order, [n_first, len(coef) - n_first])
+    model.classes_ = estimator.classes_
+    # libsvm's first class is the positive one
+    model._dual_coef_, model._intercept_ = -model.dual_coef_, -model.intercept_
+    model.n_iter_ = np.array([estimator.n_iter_], dtype=np.int32)
+    return model
+
+
+def kernel_regressor(estimator: Any) -> Any:
+    """A fitted SVR with the coefficients of a fitted kernel regressor of one output."""
+    from sklearn.svm import SVR
+
+    if len(estimator.dual_coef_) > 1:
+        raise ValueError(
+            "SVR has one output, but this regressor was fitted to several: convert one of each "
+            "column of y"
+        )
+    model = SVR(kernel="precomputed", epsilon=estimator.epsilon).fit(np.eye(2), [0.0, 1.0])
+    n = len(_support(estimator)[2])
+    model = _libsvm(model, estimator, np.arange(n), [n, n])
+    model._dual_coef_, model._intercept_ = model.dual_coef_, model.intercept_
+    model.n_iter_ = estimator.n_iter_
+    return model
+
+
+def _libsvm(model: Any, estimator: Any, order: Array, n_support: list[int]) -> Any:
+    """A model of libsvm with the kernel, and the support in some order, of a fitted estimator."""
+    support, vectors, coef = _support(estimator)
     kernel, values = _kernel(estimator)
-    model = _svc(estimator, kernel, values)
+    model.set_params(kernel=kernel, C=estimator.C, **values)
     model._gamma, model._sparse = values["gamma"], sp.issparse(vectors) and not callable(kernel)
     support, rows = support[order], vectors if kernel == "precomputed" else vectors[order]
     n_given = estimator.certificate_.weights.shape[0]
-    if callable(kernel):  # to which SVC gives the examples of its fit
+    if callable(kernel):  # to which libsvm's models give the examples of their fit
         model._BaseLibSVM__Xfit, n_given = rows, len(coef)
         support, rows = np.arange(len(coef)), np.empty((0, 0))
-    signed = sp.csr_matrix(coef[order][None]) if model._sparse else coef[order][None]
-    intercept = np.array(on_host(estimator.intercept_), dtype=np.float64)
-    n_first = int(np.count_nonzero(coef <= 0.0))
+    signed = coef[order][None]
     return _published(
         model,
         estimator,
-        classes_=estimator.classes_,
         support_=support.astype(np.int32),
         support_vectors_=rows,
-        _n_support=np.array([n_first, len(coef) - n_first], dtype=np.int32),
+        _n_support=np.array(n_support, dtype=np.int32),
         shape_fit_=(n_given, estimator.n_features_in_),
-        dual_coef_=signed,
-        intercept_=intercept,
-        _dual_coef_=-signed,  # libsvm's first class is the positive one
-        _intercept_=-intercept,
-        n_iter_=np.array([estimator.n_iter_], dtype=np.int32),
+        dual_coef_=sp.csr_matrix(signed) if model._sparse else signed,
+        intercept_=np.array(on_host(estimator.intercept_), dtype=np.float64),
     )
 
 
@@ -132,13 +155,12 @@ def _support(estimator: Any) -> tuple[Array, Any, Array]:
     return support, np.ascontiguousarray(vectors, dtype=np.float64), coef
 
 
-def _svc(estimator: Any, kernel: Any, values: dict[str, float]) -> Any:
+def _svc(estimator: Any) -> Any:
     """An SVC with everything that a fit makes; what it has found is to be replaced."""
     from sklearn.svm import SVC
 
     model = SVC(kernel="precomputed", class_weight=estimator.class_weight)
-    model.fit(np.eye(2), estimator.classes_)
-    return model.set_params(kernel=kernel, C=estimator.C, **values)
+    return model.fit(np.eye(2), estimator.classes_)
 
 
 def _published(model: Any, estimator: Any, **fitted: Any) -> Any:

@@ -106,9 +106,7 @@ class TrainingSet:
         codes, classes, kept, weights, n_dropped, _ = labels
         spec = ProblemSpec.of(estimator)
         rows = make_rows(codes, len(classes), balanced=spec.intercept_is_free, weights=weights)
-        named = not callable(spec.kernel) and spec.kernel not in ("linear", "precomputed")
-        gamma = _gamma(estimator.gamma, X, weights) if named else 0.0
-        division = None
+        gamma, division = gamma_of(estimator, X, weights), None
         if spec.normalize:
             division = _division(KernelFunction.of(estimator, gamma), spec, X, rows)
         n_given = kept.size + n_dropped
@@ -168,25 +166,9 @@ class TrainingSet:
                     name = type(estimator).__name__
                     assert_all_finite(self.X, estimator_name=name, input_name="X")
                 raise
-        kernel, X = self._kernel_and_examples(estimator)
+        kernel, X = kernel_and_examples(estimator, X, self.gamma, self.division)
         formula = None if self.division is not None else Formula.of(estimator, self.gamma, X)
         return GramAdapter(kernel, X, *common, formula=formula)
-
-    def _kernel_and_examples(self, estimator: Any) -> tuple[Any, Any]:
-        """Kernel function and its examples; for a given matrix, None and the matrix."""
-        X, division = self.X, self.division
-        kernel = KernelFunction.of(estimator, self.gamma).on_host(X)
-        if self.kernel == "precomputed":
-            if division is None or not division.constant:
-                return None, X  # all norms are 1
-            X, kernel = np.arange(X.shape[0])[:, None], partial(_entries, X)
-        if division is not None and division.scale is not None:
-            return of_normalized(kernel), Normalized(X, division.scale, division.constant)
-        if X.dtype == object:
-            return partial(of_objects, kernel, X), first_equal(X)[:, None]
-        if hasattr(estimator.kernel, "prepare"):
-            X = estimator.kernel.prepare(X)
-        return kernel, X
 
     def embed(self, q: Array) -> sp.csr_array:
         """Weights on the rows, as a sparse array with one row for each given example."""
@@ -263,6 +245,30 @@ def labelled(y: Array, weight: Array | None, class_weight: Any = None) -> Labels
     if weight is not None:
         weight = weight[kept] if np.any(weight[kept] != 1.0) else None
     return Labels(codes, classes, kept, weight, len(y) - kept.size, class_weights)
+
+
+def kernel_and_examples(
+    estimator: Any, X: Any, gamma: float, division: Division | None = None
+) -> tuple[Any, Any]:
+    """Kernel function and its examples; for a given matrix, None and the matrix."""
+    kernel = KernelFunction.of(estimator, gamma).on_host(X)
+    if estimator.kernel == "precomputed":
+        if division is None or not division.constant:
+            return None, X  # all norms are 1
+        X, kernel = np.arange(X.shape[0])[:, None], partial(_entries, X)
+    if division is not None and division.scale is not None:
+        return of_normalized(kernel), Normalized(X, division.scale, division.constant)
+    if X.dtype == object:
+        return partial(of_objects, kernel, X), first_equal(X)[:, None]
+    if hasattr(estimator.kernel, "prepare"):
+        X = estimator.kernel.prepare(X)
+    return kernel, X
+
+
+def gamma_of(estimator: Any, X: Any, weights: Array | None) -> float:
+    """``gamma`` of a named kernel as a number; 0 for others."""
+    named = not callable(estimator.kernel) and estimator.kernel not in ("linear", "precomputed")
+    return _gamma(estimator.gamma, X, weights) if named else 0.0
 
 
 def _division(kernel: KernelFunction, spec: ProblemSpec, X: Any, rows: Rows) -> Division:

@@ -133,7 +133,7 @@ class GramAdapter(KernelMatrixAdapter, HasColumns, HasLayout):
 
     def norm(self, w: Vector) -> float:
         squared = self.dot(w, w)
-        mass = np.float64(w.mass)  # whose square may overflow
+        mass = np.float64(np.abs(w.coef).sum())  # whose square may overflow
         if squared < -_NEGATIVE * mass**2 * max(1.0, self._highest):  # not rounding
             raise ValueError(self._indefinite(f"a squared norm is {squared:.3g}"))
         return float(np.sqrt(max(squared, 0.0)))

@@ -103,7 +103,7 @@ class Intervals:
 
         One that is exact stays: 5e-324 in place of 0 would be an end that no proof can scale.
         """
-        return cls(-_sum_rounded_up(-y, radius), _sum_rounded_up(y, radius))
+        return cls(y, y).widened(radius)
 
     @property
     def size(self) -> float:
@@ -142,6 +142,10 @@ class Intervals:
         return Intervals(
             -_product_rounded_up(-self.low, factor), _product_rounded_up(self.high, factor)
         )
+
+    def widened(self, radius: float) -> Intervals:
+        """Both ends moved outward, see ``around``."""
+        return Intervals(-_sum_rounded_up(-self.low, radius), _sum_rounded_up(self.high, radius))
 
     def moved(self, shift: float | Array) -> Intervals:
         """All ends moved by a number for each output; one that is rounded is so outward."""

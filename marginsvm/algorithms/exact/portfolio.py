@@ -121,9 +121,9 @@ FIRST = (
         _SIGNS,
     ),
     Rule(
-        "tube, few unknowns on one side; no more products in a step than `inside`, or wide",
+        "tube, kernel; few unknowns on one side, no more products in a step than `inside`, or wide",
         Interior,
-        lambda s, p: s.tube and s.is_small(p) and (s.is_inside(p) or s.width > s.examples),
+        lambda s, p: s.tube and (s.by_kernel or s.is_inside(p) or s.is_wide_tube(p)),
         lambda problem, p: Interior.start(problem),
         _TUBES,
     ),

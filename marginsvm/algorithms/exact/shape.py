@@ -220,6 +220,10 @@ class Shape:
         dense = not self.by_kernel and not self.sparse and self.classes == 2
         return dense and self.width > self.examples and self.examples <= portfolio.room
 
+    def is_wide_tube(self, portfolio: Portfolio) -> bool:
+        """Whether interior points solve by the inner products of the examples."""
+        return self.width > self.examples and self.is_small(portfolio)
+
     def is_long(self, portfolio: Portfolio) -> bool:
         """Whether there are few sparse examples of two classes, which are long."""
         long = self.sparse and self.classes == 2 and self.has_long_rows

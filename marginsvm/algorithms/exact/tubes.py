@@ -80,6 +80,8 @@ class Tubes(Algorithm):
     def start(self, problem: KernelMatrixAdapter) -> State:
         """Choose a method for problems of this shape, and measure the zero predictor."""
         refuse_what_cannot_fit(problem)
+        if flaw := problem.flaw():
+            raise ValueError(flaw)
         return tuple(self._begun(one) for one in self._problems(problem))
 
     def _begun(self, one: KernelMatrixAdapter) -> Output:

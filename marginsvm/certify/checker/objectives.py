@@ -24,8 +24,8 @@ def wrong_objectives(
     """
     if not hasattr(estimator, "objective_"):
         return
-    targets = np.asarray(y, dtype=np.float64).reshape(len(y), -1)
-    single = targets.shape[1] == 1
+    targets = np.asarray(y, dtype=np.float64)
+    single, targets = targets.ndim == 1, targets.reshape(len(targets), -1)
     for name in ("objective_", "objective_bound_"):
         if np.asarray(getattr(estimator, name, None)).shape != (
             () if single else targets.shape[1:]

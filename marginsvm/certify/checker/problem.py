@@ -25,6 +25,7 @@ from marginsvm.certify.checker.rows import ClassRows, IntervalRows, Rows
 from marginsvm.certify.exactly.overlap import nothing_separates_with_signs
 from marginsvm.certify.spec import ProblemSpec
 
+_OF_KERNELS = ("gamma", "degree", "coef0", "kernel_params", "support_", "dual_coef_")
 _SUM_TOLERANCE = 1e-9  # from 1, of weights that sum to 1 but for the rounding of each
 _SURCHARGE = 3.0  # norms of the mean in the scale: see ``Problem.scale``
 
@@ -104,15 +105,20 @@ class Problem:
         weight = _check_sample_weight(sample_weight, X, dtype=np.float64)
         kept = np.flatnonzero(weight > 0)
         examples = Examples(X, True, np.zeros(len(kept), int), weight[kept], kept, len(weight))
-        linear = SimpleNamespace(
+        predictor = {
+            name: getattr(estimator, name) for name in _OF_KERNELS if hasattr(estimator, name)
+        }
+        if hasattr(estimator, "coef_"):
+            predictor["coef_"] = np.atleast_2d(estimator.coef_)
+        regression = SimpleNamespace(
             **vars(ProblemSpec.of(estimator)),
-            coef_=np.atleast_2d(estimator.coef_),
+            **predictor,
             intercept_=np.atleast_1d(estimator.intercept_),
         )
         low, high = _ends(y, bounds, len(weight))
         epsilon = 0.0 if bounds is not None else estimator.epsilon
         rows = IntervalRows(low[kept], high[kept], epsilon, numbers)
-        return cls(Setting(linear, examples, numbers), rows)
+        return cls(Setting(regression, examples, numbers), rows)
 
     def _priced(self, spec: ProblemSpec, weight: NDArray, coordinate: NDArray | None) -> Slack:
         """What slack costs.
