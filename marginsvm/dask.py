@@ -21,7 +21,7 @@ from marginsvm._typing import Array
 from marginsvm.certify.spec import ProblemSpec
 from marginsvm.data.cluster import Chunk, RemoteStore
 from marginsvm.estimator.block_source import Scan, Seen, look
-from marginsvm.estimator.training_set import Labels
+from marginsvm.estimator.training_set import ClassLabels
 from marginsvm.estimator.weights import ClassWeights
 from marginsvm.rows import make_rows
 
@@ -258,7 +258,12 @@ def _checked(name: str, number: int, X: Any, y: Any, weight: Any) -> tuple[Any, 
 
 
 def _store(
-    client: Any, checked: list[Any], scan: Scan, estimator: Any, dtype: np.dtype, labels: Labels
+    client: Any,
+    checked: list[Any],
+    scan: Scan,
+    estimator: Any,
+    dtype: np.dtype,
+    labels: ClassLabels,
 ) -> RemoteStore:
     """Let every worker make its blocks ready."""
     sizes = np.diff(np.searchsorted(labels.kept, np.cumsum([0, *scan.sizes])))

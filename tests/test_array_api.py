@@ -370,7 +370,7 @@ def test_parts_and_blocks_change_rounding_only(there, rng, monkeypatch):
     ]
     whole = [fitted_there(clone(case), there, X + 1e5, y) for case in cases]
     monkeypatch.setattr(device, "_PART_BYTES", 1000)
-    monkeypatch.setattr(device_store, "_BLOCK_BYTES", 3000)
+    monkeypatch.setattr(device_store, "_DEVICE_BLOCK_BYTES", 3000)
     for case, reference in zip(cases, whole, strict=True):
         estimator = fitted_there(clone(case), there, X + 1e5, y)
         assert_same(estimator, reference, X + 1e5, y)

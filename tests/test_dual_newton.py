@@ -14,7 +14,7 @@ from scipy.optimize import linprog, nnls
 
 from marginsvm import DualLpPerceptron, DualLpRegressor, check_certificate
 from marginsvm.algorithms.dual_ascent import margin_intervals
-from marginsvm.algorithms.dual_newton import Newton, pivoted, working_set
+from marginsvm.algorithms.dual_newton import NewtonTimetable, pivoted, working_set
 from marginsvm.kernel_matrix import LinearAdapter, LpNorm, make_rows
 from marginsvm.rows import Intervals, OutputRows
 
@@ -85,7 +85,7 @@ def test_pivoting_solves_the_model_of_tubes(seed):
 def test_a_step_never_makes_the_dual_smaller(p, C, rng):
     X, y = separable(rng, n=60, d=20)
     problem = LinearAdapter(X, make_rows(y, 2, balanced=False), C, LpNorm(p), 1.0)
-    v, newton, values = problem.combine(rng.random(60)), Newton(), []
+    v, newton, values = problem.combine(rng.random(60)), NewtonTimetable(), []
     for _ in range(30):
         chosen = working_set(v.coef > 0.0, problem.margins(v))
         v, newton = newton.step(problem, margin_intervals(problem), v, chosen)
@@ -109,7 +109,7 @@ def test_a_step_ends_where_the_dual_is_largest_on_the_way(p, rng):
 
     for _ in range(20):
         v = problem.combine(10.0 ** rng.uniform(-3.0, 0.0, 40))
-        found, _ = Newton().step(problem, intervals, v, np.arange(40))
+        found, _ = NewtonTimetable().step(problem, intervals, v, np.arange(40))
         gained = value(found) - value(v)
         assert gained >= 0.0
         for t in (0.25, 0.5, 0.75, 0.95):

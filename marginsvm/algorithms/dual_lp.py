@@ -18,7 +18,7 @@ from marginsvm.algorithms.dual_ascent import (
     margin_intervals,
     margin_sequences,
 )
-from marginsvm.algorithms.dual_newton import Newton, working_set
+from marginsvm.algorithms.dual_newton import NewtonTimetable, working_set
 from marginsvm.algorithms.pocket import misclassified_weight, weighted_pocket
 from marginsvm.dual_state import DualStateMixin
 from marginsvm.estimator.declaring import parameter, with_parameters
@@ -48,7 +48,7 @@ class DualLpState:
     min_margin: float | None = None
     pocket: Vector | None = None
     mistakes: float = np.inf
-    newton: Newton = field(default_factory=Newton)
+    newton: NewtonTimetable = field(default_factory=NewtonTimetable)
 
 
 @dataclass(frozen=True)

@@ -40,7 +40,7 @@ _INFEASIBLE = 1e-10  # share of the largest end, or weight, that is taken for ro
 
 
 @dataclass(frozen=True)
-class Newton:
+class NewtonTimetable:
     """When the next step is due, and how far its model is trusted: a value.
 
     Attributes
@@ -54,7 +54,7 @@ class Newton:
     damping: float = _DAMPING
     spent: float = 0.0
 
-    def after(self, problem: KernelMatrixAdapter, steps: int) -> Newton:
+    def after(self, problem: KernelMatrixAdapter, steps: int) -> NewtonTimetable:
         """The same after so many steps along coordinates."""
         work = steps * (1.0 if row_layout(problem).q == 2.0 else _POWERS)
         return replace(self, spent=self.spent + work + _CALLS)
@@ -66,7 +66,7 @@ class Newton:
 
     def step(
         self, problem: KernelMatrixAdapter, intervals: Intervals, v: Vector, chosen: Array
-    ) -> tuple[Vector, Newton]:
+    ) -> tuple[Vector, NewtonTimetable]:
         """Maximise the dual objective between v and the maximum of its model on some rows."""
         low, high = intervals.low.ravel()[chosen], intervals.high.ravel()[chosen]
         weights, H = v.coef.ravel()[chosen], problem.second_derivatives(v, chosen)
@@ -80,13 +80,13 @@ class Newton:
                 break
             damping *= 10.0
         else:
-            return v, Newton(min(damping, _MOST_DAMPING))
+            return v, NewtonTimetable(min(damping, _MOST_DAMPING))
         coef = v.coef.ravel().copy()
         coef[chosen] = found
         d = problem.combine(coef) - v
         t = _best_step(problem, intervals, v, d)
         damping *= 0.1 if t > 0.5 else 10.0 if t < 0.1 else 1.0
-        newton = Newton(min(max(damping, _LEAST_DAMPING), _MOST_DAMPING))
+        newton = NewtonTimetable(min(max(damping, _LEAST_DAMPING), _MOST_DAMPING))
         return (v + t * d if t > 0.0 else v), newton
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from marginsvm.algorithms.dual_ascent import ProximalSequences, draw, draw_seed
-from marginsvm.algorithms.dual_newton import Newton
+from marginsvm.algorithms.dual_newton import NewtonTimetable
 from marginsvm.certify.candidate import Candidate
 from marginsvm.certify.infeasibility import infeasibility
 from marginsvm.certify.interval_bounds import Fit, Weighed, measured_fit, weighed
@@ -54,7 +54,7 @@ class AscentState:
         Bound from which on it is tried to prove that no predictor fits.
     infeasible : bool
         Whether ``proof`` has weights that prove it.
-    newton : Newton
+    newton : NewtonTimetable
         When a step of Newton's method, on all rows, is due.
     """
 
@@ -70,7 +70,7 @@ class AscentState:
     next_measurement: int = 1
     next_try: float = 0.0
     infeasible: bool = False
-    newton: Newton = field(default_factory=Newton)
+    newton: NewtonTimetable = field(default_factory=NewtonTimetable)
 
     def error(self, fit: Fit) -> float:
         """Relative gap of a predictor, or its violation relative to ``zero`` if that is larger.

@@ -24,7 +24,7 @@ _WIDENED_BYTES = 2**19
 # Examples whose norms are computed at a time.
 _NORMS_AT_ONCE = 1024
 # Norms (units of x) between which no square that counts vanishes or overflows.
-_SMALL, _LARGE = 1e-145, 1e150
+_SQUARES_VANISH, _SQUARES_OVERFLOW = 1e-145, 1e150
 
 
 class Centre(NamedTuple):
@@ -211,7 +211,10 @@ class Block(ABC):
     def _norms(self) -> Array:
         with np.errstate(over="ignore"):  # what still does is refused where it is inverted
             found = np.sqrt(self._squares(1.0))
-            for factor, are_odd in ((2.0**600, found < _SMALL), (2.0**-600, ~(found < _LARGE))):
+            for factor, are_odd in (
+                (2.0**600, found < _SQUARES_VANISH),
+                (2.0**-600, ~(found < _SQUARES_OVERFLOW)),
+            ):
                 odd = np.flatnonzero(are_odd)
                 if len(odd):
                     found[odd] = np.sqrt(self[odd]._squares(factor)) / factor

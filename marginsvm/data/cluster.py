@@ -14,7 +14,7 @@ from marginsvm._typing import Array
 from marginsvm.data.block import Block
 from marginsvm.data.csr import as_block
 from marginsvm.data.memory import Store, chunks
-from marginsvm.data.messages import Part, Question, ask
+from marginsvm.data.messages import ChunkQuestion, Part, ask
 from marginsvm.data.normalized import normalized
 from marginsvm.data.passes import Located
 from marginsvm.data.threads import single_threaded_blas
@@ -22,7 +22,7 @@ from marginsvm.rows import Rows
 
 T = TypeVar("T")
 
-_NOTHING = np.empty(0)
+_NO_MEMORY = np.empty(0)
 
 
 @dataclass
@@ -62,7 +62,7 @@ class AlignedBlocks(Sequence[Located]):
 
     def _room(self, size: int) -> Array:
         """Memory of this thread."""
-        if getattr(self._memory, "bytes", _NOTHING).nbytes < size:
+        if getattr(self._memory, "bytes", _NO_MEMORY).nbytes < size:
             self._memory.bytes = np.empty(size, np.uint8)
         return self._memory.bytes[:size]
 
@@ -102,20 +102,20 @@ class RemoteStore(Store):
         self.shape, self.dtype, self.sparse = (int(self._ends[-1]), n_features), dtype, sparse
 
     def map(self, work: Callable[..., T], rows: Rows, *local: Array | None) -> Iterator[T]:
-        question = Question(partial(_run, work), len(self._chunks))
+        question = ChunkQuestion(partial(_run, work), len(self._chunks))
         yield from (result for _, result in self._ask(question, self._cut(local)))
 
     def fold(
         self, work: Callable[..., T], merge: Callable[[T, T], T], rows: Rows, *local: Array | None
     ) -> T:
-        question = Question(partial(_run, work), len(self._chunks), merge)
+        question = ChunkQuestion(partial(_run, work), len(self._chunks), merge)
         return question.merged(self._ask(question, self._cut(local)))
 
     def take(self, index: Array) -> Block:
         where = np.searchsorted(self._ends, index, side="right")
         order = np.argsort(where, kind="stable")
         given = {int(c): (index[where == c] - self._parts[c].start,) for c in np.unique(where)}
-        found = [x for _, x in self._ask(Question(_take, len(self._chunks)), given)]
+        found = [x for _, x in self._ask(ChunkQuestion(_take, len(self._chunks)), given)]
         stacked = type(found[0]).stacked(found)
         return stacked[np.argsort(order, kind="stable")]
 
@@ -126,7 +126,7 @@ class RemoteStore(Store):
             self._client, chunks, self._sizes, width, self.dtype, self.sparse, normalized=True
         )
 
-    def _ask(self, question: Question[T], given: dict[int, tuple[Any, ...]]) -> list[Part[T]]:
+    def _ask(self, question: ChunkQuestion[T], given: dict[int, tuple[Any, ...]]) -> list[Part[T]]:
         return ask(self._client, self._chunks, question, given)
 
     def _cut(self, local: tuple[Array | None, ...]) -> dict[int, tuple[Array | None, ...]]:

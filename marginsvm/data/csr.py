@@ -14,7 +14,7 @@ from marginsvm.rows import LpNorm
 
 # Entries of sparse rows, times this, up to which products of sparse matrices are quicker than of
 # those written out: 50,000 x 300, 12 entries a row: 15 ms for 50.
-_SHORT = 16
+_SPARSE_PRODUCT_COST = 16
 
 
 class Csr(Block):
@@ -73,7 +73,7 @@ class Csr(Block):
         return Csr(type(X)((X.data**2, X.indices, X.indptr), shape=X.shape))
 
     def second_moments(self, weight: Array, centre: Centre) -> Array:
-        if centre.far or _SHORT * self.size > self.shape[0] * self.shape[1]:
+        if centre.far or _SPARSE_PRODUCT_COST * self.size > self.shape[0] * self.shape[1]:
             return super().second_moments(weight, centre)
         some, d = np.flatnonzero(weight), self.shape[1]
         X = self.csr if len(some) == len(weight) else self.csr[some]

@@ -16,7 +16,7 @@ T = TypeVar("T")
 
 # Memory of the examples that a pass takes together. What it gathers or squares is at most as
 # large; and for each such block, it waits for the device.
-_BLOCK_BYTES = 2**30
+_DEVICE_BLOCK_BYTES = 2**30
 
 
 class DeviceStore(Store):
@@ -38,7 +38,7 @@ class DeviceStore(Store):
         self.normalized = rows.scale is not None
         self._rows = rows
         n, d = rows.shape
-        size = max(1, _BLOCK_BYTES // max(1, d * rows.dtype.itemsize))
+        size = max(1, _DEVICE_BLOCK_BYTES // max(1, d * rows.dtype.itemsize))
         parts = (slice(i, min(i + size, n)) for i in range(0, n, size))
         self._blocks: list[Located] = [(part, rows[part] if size < n else rows) for part in parts]
 

@@ -10,7 +10,7 @@ from marginsvm.rows import Rows
 
 # Share of all pairs: of fewer, products with these alone are quicker. Measured: from 26 to 700
 # classes and 10 to 784 features, twice to thirty times; of a tenth, they are as often slower.
-_FEW = 0.02
+_SHARE_OF_PAIRS = 0.02
 # Numbers that are gathered at a time: 8 MB.
 _GATHERED = 2**20
 
@@ -41,7 +41,7 @@ class FewPairs:
     @staticmethod
     def suit(weight: Array) -> bool:
         """Whether so few rows have weight that products with these alone are quicker."""
-        return weight.ndim == 2 and bool(np.count_nonzero(weight) < _FEW * weight.size)
+        return weight.ndim == 2 and bool(np.count_nonzero(weight) < _SHARE_OF_PAIRS * weight.size)
 
     def curvature(self, W: Array, shift: Array) -> tuple[Array, Array]:
         """See ``passes.curvature``."""

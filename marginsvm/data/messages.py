@@ -39,7 +39,7 @@ _ATTEMPTS = 8
 
 
 @dataclass(frozen=True)
-class Question(Generic[T]):
+class ChunkQuestion(Generic[T]):
     """What is asked of chunks.
 
     Parameters
@@ -83,7 +83,7 @@ def in_order(parts: Iterable[Part[T]]) -> list[Part[T]]:
 
 
 def ask(
-    client: Any, chunks: list[Any], question: Question[T], given: dict[int, tuple[Any, ...]]
+    client: Any, chunks: list[Any], question: ChunkQuestion[T], given: dict[int, tuple[Any, ...]]
 ) -> list[Part[T]]:
     """Ask the workers that hold some chunks, and again what has not been answered.
 
@@ -91,7 +91,7 @@ def ask(
     ----------
     client : distributed.Client, synchronous
     chunks : list of Future
-    question : Question
+    question : ChunkQuestion
     given : dict
         Arguments of the work for the chunks that are asked, by their number.
 
@@ -149,7 +149,9 @@ def _team(
     return list(team.items())
 
 
-async def _answers(client: Any, question: Question[T], groups: list[list[Member]]) -> list[Any]:
+async def _answers(
+    client: Any, question: ChunkQuestion[T], groups: list[list[Member]]
+) -> list[Any]:
     """Answers of groups of workers, or why there is none."""
 
     async def answer(group: list[Member]) -> Any:
@@ -167,7 +169,7 @@ def _there(chunk: Any) -> None:
     """Nothing: a task that needs a chunk."""
 
 
-async def _answer(question: Question[T], group: list[Member], dask_worker: Any) -> bytes:
+async def _answer(question: ChunkQuestion[T], group: list[Member], dask_worker: Any) -> bytes:
     """Parts of a worker, which is the first of a group, and of all others in the group.
 
     They are pickled here, as Dask would make a message of each array.
@@ -206,7 +208,7 @@ def _unwrapped(response: dict[str, Any]) -> Any:
     return response["result"]
 
 
-async def _own_parts(question: Question[T], member: Member, dask_worker: Any) -> list[Part[T]]:
+async def _own_parts(question: ChunkQuestion[T], member: Member, dask_worker: Any) -> list[Part[T]]:
     """Results of the chunks that are in this worker's memory, on all its threads."""
     threads, mine, parts = dask_worker.state.nthreads, member[1], []
     size = -(-len(mine) // (_HANDED_OVER * threads))

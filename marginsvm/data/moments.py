@@ -13,7 +13,7 @@ from marginsvm.rows import Rows
 
 # Numbers that stay in a processor's cache (1 MB), examples in a product at least, and products of
 # two features.
-_CACHE, _AT_LEAST, _PRODUCTS = 2**17, 64, 512
+_CACHED_NUMBERS, _AT_LEAST, _FEATURE_PRODUCTS = 2**17, 64, 512
 # Share of the links, and pairs of classes: if fewer are there, each pair takes a product with its
 # own examples. Products of features, which serve all pairs, take as long as about 20 of these.
 _MANY_LINKS, _MANY_PAIRS = 0.5, 20
@@ -75,7 +75,7 @@ def linked_moments(
     for block, X in blocks:
         d, codes = X.shape[1] + rows.balanced, rows.codes[block]
         S = np.zeros((n_pairs, d, d)) if S.ndim == 0 else S
-        size = max(_AT_LEAST, (_CACHE if many else WRITTEN_OUT) // (d + n_pairs))
+        size = max(_AT_LEAST, (_CACHED_NUMBERS if many else WRITTEN_OUT) // (d + n_pairs))
         for c in np.unique(codes):
             members = np.flatnonzero((codes == c) & has[block])
             for i in range(0, len(members), size):
@@ -119,8 +119,8 @@ def _add_all(S: Array, x: Array, T: Array) -> None:
     """The same for all lines at once: products of two features times T."""
     columns, T = np.ascontiguousarray(x.T), T.T
     one, other = np.triu_indices(x.shape[1])
-    for i in range(0, len(one), _PRODUCTS):
-        a, b = one[i : i + _PRODUCTS], other[i : i + _PRODUCTS]
+    for i in range(0, len(one), _FEATURE_PRODUCTS):
+        a, b = one[i : i + _FEATURE_PRODUCTS], other[i : i + _FEATURE_PRODUCTS]
         moments = ((columns[a] * columns[b]) @ T).T
         S[:, a, b] += moments
         off = a != b

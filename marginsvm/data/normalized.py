@@ -23,7 +23,7 @@ from marginsvm.rows import LpNorm
 
 # Norm (units of x) below which an example's numbers are denormal, or nearly: float64 holds too few
 # of their digits for the direction to mean anything.
-_TINY = 1e-290
+_LEAST_NORM = 1e-290
 Kernel = Callable[[Any, Any], Array]
 
 
@@ -163,7 +163,7 @@ def inverse(norms: Array) -> Array:
     """Inverses of norms; 0 where there is nothing to normalise."""
     if not np.isfinite(norms).all():
         raise ValueError("the norms of the examples overflow float64: scale X")
-    tiny = np.flatnonzero((norms > 0) & (norms < _TINY))
+    tiny = np.flatnonzero((norms > 0) & (norms < _LEAST_NORM))
     if len(tiny):
         raise ValueError(
             f"normalize=True divides examples by their norms, but that of example {tiny[0]} is "

@@ -25,7 +25,7 @@ Located = tuple[slice, Block]  # a block, and where its examples are among all
 BlockCallback = Callable[[slice, Block, Array], None]  # called with a block and its margins
 
 # Share of the examples of a block: if fewer have weight, they are taken out of it.
-_MOST = 0.8
+_SHARE_WITH_WEIGHT = 0.8
 
 
 def span_of(blocks: list[Located]) -> slice:
@@ -196,7 +196,7 @@ def _with_weight(
     """Examples with weight and their indices; the blocks themselves where most have some."""
     for block, X in blocks:
         some, start = np.flatnonzero(has[block]), block.start
-        if few := len(some) < _MOST * len(X):
+        if few := len(some) < _SHARE_WITH_WEIGHT * len(X):
             X = X[some]
         parts = X.about(centre.mean) if centre.far else [(slice(0, len(X)), X)]
         for part, Y in parts:

@@ -18,9 +18,9 @@ from marginsvm.kernel_matrix import KernelMatrixAdapter
 # less than 1, a soft margin gives up the model for a shorter one; with 100, it keeps it.
 _DEARER = 10.0
 # Steps in search of the scale at which a predictor has the least slack.
-_STEPS = 30
+_SCALE_STEPS = 30
 # Part of the published gap, or less, that rounds leave where most of it is rounding.
-_MOST = 0.5
+_ROUNDING_SHARE = 0.5
 # Relative gap from which on bounds are not worth accepting.
 _WORTHLESS = 0.5
 # Factor between the spreads of two features up to which their units are similar: a digit.
@@ -102,7 +102,7 @@ def first_C(problem: KernelMatrixAdapter, bounds: ConfirmedBounds) -> float | No
 def _least_slack(m: Array, weight: Array) -> tuple[float, float]:
     """Factor of the margins at which their sum of squared slacks is least, and that sum."""
     scale, active = 0.0, np.ones(len(m), bool)
-    for _ in range(_STEPS):
+    for _ in range(_SCALE_STEPS):
         force, curvature = weight @ (active * m), weight @ (active * m * m)
         if curvature <= 0.0:
             break
@@ -121,7 +121,7 @@ def _hidden_by_rounding(estimator: Any) -> bool:
     """
     history = estimator.history_
     of_rounds = relative_gap(history["margin"][-1], history["margin_bound"][-1])
-    return bool(of_rounds <= max(estimator.tol, _MOST * estimator.gap_))
+    return bool(of_rounds <= max(estimator.tol, _ROUNDING_SHARE * estimator.gap_))
 
 
 def _coarser(estimator: Any, problem: KernelMatrixAdapter) -> str:

@@ -24,7 +24,7 @@ from marginsvm.data.mapped import rows_in_part
 from marginsvm.data.memory import Store
 from marginsvm.data.stream import StreamStore
 from marginsvm.estimator.on_device import refuse_foreign
-from marginsvm.estimator.training_set import Labels, TrainingSet, check_kernel_params, labelled
+from marginsvm.estimator.training_set import ClassLabels, TrainingSet, check_kernel_params, labelled
 
 if TYPE_CHECKING:
     from marginsvm.data.sources import ArrayBlocks
@@ -60,7 +60,7 @@ def block_set(estimator: Any, source: Any) -> TrainingSet:
     for number, block in enumerate(_fresh(source)):
         found.add(look(type(estimator).__name__, number, block)[1])
 
-    def store(dtype: np.dtype, labels: Labels) -> StreamStore:
+    def store(dtype: np.dtype, labels: ClassLabels) -> StreamStore:
         reader = _Reader(source, found.sizes, dtype, labels.kept if labels.n_dropped else None)
         read: Callable[[], Iterator[Any]] = reader
         if hasattr(source, "copied"):  # to a device, by the thread that reads ahead
@@ -154,7 +154,7 @@ class Scan:
         """Number of features."""
         return self.first.features["n_features_in_"]
 
-    def training_set(self, store: Callable[[np.dtype, Labels], Store]) -> TrainingSet:
+    def training_set(self, store: Callable[[np.dtype, ClassLabels], Store]) -> TrainingSet:
         """Training set of all blocks; ``store(dtype, labels)`` makes the store of examples."""
         features = self.first.features
         weights = [seen.weight for seen in self._seen if seen.weight is not None]

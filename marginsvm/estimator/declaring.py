@@ -17,7 +17,9 @@ from typing import Any, TypeVar, dataclass_transform
 _Class = TypeVar("_Class", bound=type)
 # The header of a section of a docstring.
 _HEADER = re.compile(r"^(\w[\w ]*)\n-{3,}\n", re.MULTILINE)
-_SMALL = 0.01  # smaller numbers are written with an exponent, as in default=1e-3 (dimensionless)
+_WITH_EXPONENT = (
+    0.01  # smaller numbers are written with an exponent, as in default=1e-3 (dimensionless)
+)
 
 
 def parameter(*constraints: Any, default: Any) -> Any:
@@ -153,7 +155,7 @@ def _written(value: Any) -> str:
     """Write a value as docstrings do: "gap", 1e-3, inf."""
     if isinstance(value, str):
         return f'"{value}"'
-    if isinstance(value, float) and 0.0 < abs(value) < _SMALL:
+    if isinstance(value, float) and 0.0 < abs(value) < _WITH_EXPONENT:
         mantissa, exponent = f"{value:e}".split("e")
         return f"{float(mantissa):g}e{int(exponent)}"
     return repr(value)

@@ -30,7 +30,7 @@ from marginsvm.estimator.on_device import (
 )
 from marginsvm.estimator.to_sklearn import classifier
 
-_BLOCK_BYTES = 2**25  # memory of the kernel values of a test set that are computed together
+_KERNEL_BYTES = 2**25  # memory of the kernel values of a test set that are computed together
 
 
 class ScoresMixin:
@@ -91,7 +91,7 @@ class ScoresMixin:
         """The same with a kernel, for some examples at a time."""
         support, V = (fitted_there(a, place) for a in (self.support_, self.dual_coef_.T))
         n_support = int(support.shape[0])
-        size = int(min(max(1, _BLOCK_BYTES // (8 * max(1, n_support))), 1024))
+        size = int(min(max(1, _KERNEL_BYTES // (8 * max(1, n_support))), 1024))
         of = partial(self._kernel_values, support=support, place=place)
         F = [of(X[i : i + size]) @ V for i in range(0, X.shape[0], size)]
         return np.concatenate(F) if place is None else place.xp.concat(F)

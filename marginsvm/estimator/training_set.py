@@ -48,11 +48,13 @@ from marginsvm.kernel_matrix.single import Formula
 from marginsvm.rows import LpNorm, Rows, SignedNorm, make_rows
 
 # Kinds of types of labels that name classes in any case: a look at them is a tenth of a small fit.
-_CLASSES = "biuUS"
-_SPARE = 8  # best responses beside those of the rounds, such as the one of the first state
+_KINDS_OF_CLASSES = "biuUS"
+_SPARE_RESPONSES = (
+    8  # best responses beside those of the rounds, such as the one of the first state
+)
 
 
-class Labels(NamedTuple):
+class ClassLabels(NamedTuple):
     """Classes and weights of the examples of positive weight.
 
     Attributes
@@ -98,7 +100,7 @@ class TrainingSet:
         cls,
         estimator: Any,
         X: Any,
-        labels: Labels,
+        labels: ClassLabels,
         features: dict[str, Any],
         place: Device | None = None,
     ) -> TrainingSet:
@@ -157,7 +159,7 @@ class TrainingSet:
             used = requires.responses
             one_pass = used is not None and all(isinstance(r, OnePassResponse) for r in used)
             if store.remote and one_pass and not spec.is_soft and spec.nu is None:
-                capacity = requires.n_responses * estimator.max_iter + _SPARE
+                capacity = requires.n_responses * estimator.max_iter + _SPARE_RESPONSES
                 return LazyWeightsAdapter(store, *common, capacity=capacity)
             try:
                 return LinearAdapter(store, *common)
@@ -211,7 +213,7 @@ def training_set(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Training
     else:
         X, (_, y) = things, check_X_y(np.zeros((len(things), 1)), y)
     X = on_host(X) if estimator.kernel == "precomputed" else rows_of(canonical(X), place)
-    if y.dtype.kind not in _CLASSES:
+    if y.dtype.kind not in _KINDS_OF_CLASSES:
         check_classification_targets(y)
     if estimator.kernel == "precomputed":
         check_gram(X)
@@ -231,7 +233,7 @@ def training_set(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Training
     return TrainingSet.of(estimator, X, labels, features, place)
 
 
-def labelled(y: Array, weight: Array | None, class_weight: Any = None) -> Labels:
+def labelled(y: Array, weight: Array | None, class_weight: Any = None) -> ClassLabels:
     """Classes and final weights of the examples of positive weight."""
     class_weights = ClassWeights.of(class_weight, y, weight)
     weight = class_weights.applied(y, weight)
@@ -244,7 +246,7 @@ def labelled(y: Array, weight: Array | None, class_weight: Any = None) -> Labels
         )
     if weight is not None:
         weight = weight[kept] if np.any(weight[kept] != 1.0) else None
-    return Labels(codes, classes, kept, weight, len(y) - kept.size, class_weights)
+    return ClassLabels(codes, classes, kept, weight, len(y) - kept.size, class_weights)
 
 
 def kernel_and_examples(

@@ -20,7 +20,7 @@ from marginsvm.rows import Rows, support_of
 
 # Share of the examples: if fewer are active, those of a sparse matrix are copied once, so that
 # products read no others.
-_FEW = 0.7
+_SHARE_COPIED = 0.7
 
 
 class LinearCurvature:
@@ -57,7 +57,7 @@ class LinearCurvature:
         store, rows, weight, linked = (
             self._examples.store, self._rows, self._weight, self._linked,
         )  # fmt: skip
-        if store.whole is None or not store.sparse or not 0 < self._share < _FEW:
+        if store.whole is None or not store.sparse or not 0 < self._share < _SHARE_COPIED:
             return store, rows, weight, linked
         few = self._active
         linked = None if linked is None else linked[few]

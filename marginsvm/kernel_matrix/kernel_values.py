@@ -31,7 +31,7 @@ _COLUMN_BLOCK = 4096
 # Examples of a block on the diagonal, of which only the diagonal is kept.
 _DIAGONAL_BLOCK = 128
 # Share of the coefficients: if fewer are not zero, their columns alone are used.
-_FEW = 0.05
+_SHARE_OF_COEFFICIENTS = 0.05
 
 
 class KernelValues:
@@ -143,7 +143,7 @@ class KernelValues:
 
     def multiply(self, V: Array, precise: bool) -> Array:
         """``K V``, from the columns of the examples that take part where these are few."""
-        many = np.count_nonzero(V) >= _FEW * V.size
+        many = np.count_nonzero(V) >= _SHARE_OF_COEFFICIENTS * V.size
         if self._plan is None and self.whole and many:
             self._work.add_pass()
             return self._product(V, precise)

@@ -24,8 +24,8 @@ from marginsvm.data.passes import Located, span_of
 from marginsvm.kernel_matrix.adapter import BestResponse
 from marginsvm.kernel_matrix.linear import LinearAdapter
 from marginsvm.kernel_matrix.mixture import (
+    BestPlay,
     Mixture,
-    Played,
     group_sums_of,
     image_of,
     weights_of,
@@ -54,7 +54,7 @@ class LazyWeightsAdapter(LinearAdapter):
     def __init__(self, *common: Any, capacity: int, **options: Any) -> None:
         super().__init__(*common, **options)
         self._capacity = capacity
-        self._played: dict[int, Played] = {}
+        self._played: dict[int, BestPlay] = {}
         self._given: dict[int, Array] = {}  # each sums to 1
         self._proof: tuple[bytes, Mixture, list[Array], Array] | None = None
 
@@ -84,7 +84,7 @@ class LazyWeightsAdapter(LinearAdapter):
         )
         whole = response.finish(self.rows, sums, mu)
         image, weights = whole.image, whole.weights
-        played = Played(response, W, shift, mu, whole.parameters, weights.mass)
+        played = BestPlay(response, W, shift, mu, whole.parameters, weights.mass)
         if image is None:
             alone = Mixture([played], np.ones(1), np.empty(0), self._no_factors)
             image = self._fold(partial(image_of, mixture=alone), np.add)[..., :-1]

@@ -42,8 +42,12 @@ T = TypeVar("T")
 # Number of examples whose mean is the centre where rounds do not depend on the radius: any point
 # among the examples may be the centre, and the mean of all would take a pass.
 _CENTRE = 256
-_FEW = 0.05  # share of the coefficients: if fewer are not zero, their examples alone are read
-_ROUNDED = 1e-12  # imbalance of coefficients, relative to the largest, that is all rounding
+_SHARE_OF_COEFFICIENTS = (
+    0.05  # share of the coefficients: if fewer are not zero, their examples alone are read
+)
+_ROUNDED_IMBALANCE = (
+    1e-12  # imbalance of coefficients, relative to the largest, that is all rounding
+)
 
 
 class LinearAdapter(
@@ -133,7 +137,7 @@ class LinearAdapter(
         if nonzero == 0:  # no example is read, which a cluster could not stack
             return self.zeros().image
         self.work.add_pass()
-        if nonzero < _FEW * V.size:
+        if nonzero < _SHARE_OF_COEFFICIENTS * V.size:
             few = support_of(V)
             some = [(slice(None), self._store.few(few))]
             image = passes.weighted_sum(self.rows, some, V[few], np.float64, self._centre)
@@ -141,7 +145,7 @@ class LinearAdapter(
             image = self._accumulate(V, precise)
         if self._centre.mean is not None and not self._centred.mean_is_taken_first:
             rest = V.sum(axis=0)
-            if precise or np.abs(rest).max() > _ROUNDED * np.abs(V).max():
+            if precise or np.abs(rest).max() > _ROUNDED_IMBALANCE * np.abs(V).max():
                 image -= np.multiply.outer(rest, self._centre.mean)
         return self._centred.with_constant(image, V) / self.radius
 

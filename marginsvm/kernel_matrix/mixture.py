@@ -17,7 +17,7 @@ from marginsvm.rows import Rows
 _AT_ONCE = 64  # best responses whose scores a block computes in one product
 
 
-class Played(NamedTuple):
+class BestPlay(NamedTuple):
     """What is kept of a best response, to compute its weights again.
 
     Attributes
@@ -53,7 +53,7 @@ class Mixture(NamedTuple):
 
     Attributes
     ----------
-    played : list of Played
+    played : list of BestPlay
     c : ndarray of shape (n_played,)
     given : ndarray of shape (n_given,)
         Coefficients of weights that travel with their rows.
@@ -61,7 +61,7 @@ class Mixture(NamedTuple):
         Of the groups: they take the rounding out of the balance.
     """
 
-    played: list[Played]
+    played: list[BestPlay]
     c: Array
     given: Array
     factors: Array

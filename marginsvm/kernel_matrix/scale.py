@@ -21,7 +21,7 @@ from marginsvm.rows import LpNorm, Rows
 
 # A mean this many radii away from the origin would cost digits if it were subtracted from the
 # sums over examples; it then is subtracted from the examples themselves.
-_FAR = 8.0
+_FAR_MEAN = 8.0
 
 
 class NotFinite(ValueError):  # noqa: N818 - of examples
@@ -132,7 +132,7 @@ def measured(
             raise NotFinite(
                 "examples hold NaN or infinity, or their squared norms overflow float64: scale X"
             )
-        if mean is not None and not far and squared.max() * _FAR**2 < mean @ mean:
+        if mean is not None and not far and squared.max() * _FAR_MEAN**2 < mean @ mean:
             centre = Centre(mean, far=True)
             squared = _squared_lengths(store, rows, norm, centre)
         unit = 0.0 if mean is None else float(np.sqrt(mean @ mean))

@@ -9,7 +9,7 @@ import numpy as np
 from marginsvm._typing import Array
 
 # Rounding of the mean of a cycle, relative to the largest cost.
-_ROUNDING = 2.0**-49
+_CYCLE_ROUNDING = 2.0**-49
 # Rounding of a sum, for each of its terms, relative to the largest.
 _EPS = 2.0**-52
 # Rounds in search of a cycle at most, besides one for each class: ten are enough for 700 classes.
@@ -26,7 +26,7 @@ def cycle_offsets(low: Array) -> Array:
     """
     finite = np.abs(low[np.isfinite(low)])
     # a cycle of negative length, if only by rounding, would have no shortest walk around it
-    rounding = _ROUNDING * float(finite.max(initial=0.0))
+    rounding = _CYCLE_ROUNDING * float(finite.max(initial=0.0))
     distance = _distances(low - (min_cycle(low)[0] - rounding))
     beta = 0.5 * (distance.mean(axis=0) - distance.mean(axis=1))
     return beta - beta.mean()

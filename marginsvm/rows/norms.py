@@ -12,8 +12,8 @@ from marginsvm._rounding import chained
 from marginsvm._typing import Array
 
 # Sums of squares (any unit) below this, or above its inverse, may have lost digits or overflowed.
-_TINY = 1e-200
-_SHORTEST = 1e-300  # what a length (any unit) is divided by at least
+_SQUARES_LOST = 1e-200
+_LEAST_DIVISOR = 1e-300  # what a length (any unit) is divided by at least
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ class LpNorm:
         if self.p == 2.0:
             with np.errstate(over="ignore"):
                 squared = float(np.sum(x * x))
-            if _TINY < squared < 1.0 / _TINY:  # no square that counts was lost
+            if _SQUARES_LOST < squared < 1.0 / _SQUARES_LOST:  # no square that counts was lost
                 return float(np.sqrt(squared))
         top = float(np.abs(x).max(initial=0.0))
         return top * float(np.sum(np.abs(x / top) ** self.p) ** (1.0 / self.p)) if top else 0.0
@@ -121,7 +121,7 @@ class LpNorm:
         """Squared lengths of rows to which an entry ``constant`` is appended."""
         if not np.any(constant):
             return squared
-        top = np.maximum(np.maximum(np.sqrt(squared), np.abs(constant)), _SHORTEST)
+        top = np.maximum(np.maximum(np.sqrt(squared), np.abs(constant)), _LEAST_DIVISOR)
         powers = (np.sqrt(squared) / top) ** self.q + (np.abs(constant) / top) ** self.q
         return top**2 * powers ** (2.0 / self.q)
 

@@ -9,7 +9,7 @@ from typing import TypeAlias
 
 Files: TypeAlias = str | os.PathLike[str] | Iterable[str | os.PathLike[str]]
 
-_BLOCK_BYTES = 2**25  # to begin one costs nothing next to it, and a few are soon held
+_FILE_BLOCK_BYTES = 2**25  # to begin one costs nothing next to it, and a few are soon held
 
 
 def positive(name: str, value: int) -> int:
@@ -22,7 +22,7 @@ def rows_in_block(given: int | None, row_bytes: float) -> int:
     """Rows in a block: as given, or as many as fill it."""
     if given is not None:
         return positive("block_rows", given)
-    return max(1, int(_BLOCK_BYTES / max(1.0, row_bytes)))
+    return max(1, int(_FILE_BLOCK_BYTES / max(1.0, row_bytes)))
 
 
 def listed(files: Files, pattern: str = "") -> list[str]:

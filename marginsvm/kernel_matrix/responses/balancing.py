@@ -23,17 +23,19 @@ from marginsvm.rows.cycles import cycle_offsets
 _WIDE_RANGE = 20.0
 # Imbalance relative to the sum of all weights (dimensionless). Below it the quadratic model of
 # Newton's method is good; above it Newton's steps may overshoot.
-_NEAR = 0.1
+_NEWTON_IMBALANCE = 0.1
 # Imbalance relative to the sum of all weights (dimensionless) at which the search ends: some
 # hundred times the rounding of one weight.
 _TOL = 1e-13
 # Multiples of float64's resolution that logarithms of weights are trusted to, relative to the
 # largest of them (dimensionless): a few operations each.
-_ROUNDING = 8.0
+_LOGARITHM_UNITS = 8.0
 # Curvature that keeps Newton's system regular for classes without weight, as a share of all weights
 # (dimensionless).
 _RIDGE = 1e-14
-_SHORT = 0.1  # change of offsets (units of margins) within which second derivatives hardly change
+_SAME_CURVATURE = (
+    0.1  # change of offsets (units of margins) within which second derivatives hardly change
+)
 _MAX_ITER = 100  # steps; Newton's method needs fewer than ten once it is near
 
 
@@ -66,7 +68,7 @@ def balancing_offsets(table: Array, start: Array | None = None) -> Array:
     if not np.all(table < np.inf):
         return np.full(k, np.nan)
     finite = np.abs(table[np.isfinite(table)])
-    rounding = _ROUNDING * np.finfo(float).eps * float(finite.max(initial=0.0))
+    rounding = _LOGARITHM_UNITS * np.finfo(float).eps * float(finite.max(initial=0.0))
     wide = finite.size == k * (k - 1) and np.ptp(finite) > _WIDE_RANGE
     tol = max(_TOL, rounding)
     if start is not None:
@@ -92,7 +94,7 @@ def _followed(table: Array, beta: Array, tol: float) -> Array:
         hessian.flat[:: len(beta) + 1] += out + into + _RIDGE * whole
         step = np.linalg.solve(hessian, out - into)
         d = np.ptp(step)
-        beta = beta + step * (np.log1p(d) / d if d > _SHORT else 1.0)
+        beta = beta + step * (np.log1p(d) / d if d > _SAME_CURVATURE else 1.0)
     return beta
 
 
@@ -109,7 +111,7 @@ def _improved(table: Array, beta: Array, tol: float) -> Array:
         off = np.abs(out - into).sum() / weight.sum()
         if off <= tol:
             break
-        if off > _NEAR:
+        if off > _NEWTON_IMBALANCE:
             with np.errstate(divide="ignore", invalid="ignore"):  # of a class without weight
                 step = 0.25 * (logsumexp(shifted.T) - logsumexp(shifted))
             step[np.isnan(step)] = 0.0

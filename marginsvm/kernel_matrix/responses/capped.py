@@ -22,7 +22,7 @@ _LARGEST_EXPONENT = 700.0
 # weights without any have no formula.
 _SHARPEST = 1e-7
 # Imbalance of weights, which sum to 1, that is rounding; and Newton steps for the offsets at most.
-_BALANCED, _NEWTON_STEPS = 1e-14, 50
+_ROUNDED_SUM, _OFFSET_STEPS = 1e-14, 50
 
 
 class _Group(NamedTuple):
@@ -156,8 +156,8 @@ def _of_many_classes(rows: Rows, margins: Array, caps: Array, mu: float) -> Weig
 
     beta, most = np.zeros(k), 0
     if rows.balanced:
-        beta, most = _first_offsets(rows, margins, caps, mu), _NEWTON_STEPS
-    flat = max(_BALANCED, UNIT * spread / mu)
+        beta, most = _first_offsets(rows, margins, caps, mu), _OFFSET_STEPS
+    flat = max(_ROUNDED_SUM, UNIT * spread / mu)
     beta, there, _ = least_of_convex(
         at, lambda there: _curvature(rows, there, caps), beta, spread, flat, most
     )

@@ -37,7 +37,7 @@ from marginsvm._compiling import compiled
 from marginsvm._typing import Array
 
 # Bytes of the rows that are read twice: half of a core's own cache. Rows at a time at most.
-_TILE, _ROWS = 2**19, 64
+_TILE, _ROWS_AT_ONCE = 2**19, 64
 # Bytes of each column at a time: half a page of memory, which is fetched ahead.
 _PIECE = 2**11
 _index = np.uint64  # unsigned: no test for an index that counts from the end
@@ -102,7 +102,7 @@ def over_rows(
     margins: Array,
 ) -> None:
     """A pass over an array in C order; four rows are added to an image at once."""
-    d, most = X.shape[1], min(_ROWS, max(4, _TILE // (w.itemsize * X.shape[1])))
+    d, most = X.shape[1], min(_ROWS_AT_ONCE, max(4, _TILE // (w.itemsize * X.shape[1])))
     F, C = np.empty(most, X.dtype), np.empty((len(image), most))
     few, c = np.empty(most + 3, np.int64), np.empty(most + 3, X.dtype)
     while first < stop:
@@ -188,9 +188,9 @@ def over_entries(
     margins: Array,
 ) -> None:
     """A pass over a CSR matrix."""
-    F, C = np.empty(_ROWS, values.dtype), np.empty((len(image), _ROWS))
+    F, C = np.empty(_ROWS_AT_ONCE, values.dtype), np.empty((len(image), _ROWS_AT_ONCE))
     while first < stop:
-        last = min(first + _ROWS, stop)
+        last = min(first + _ROWS_AT_ONCE, stop)
         for r in range(first, last):
             total = 0.0
             for t in range(_index(indptr[r]), _index(indptr[r + 1])):

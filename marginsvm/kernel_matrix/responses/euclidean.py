@@ -13,8 +13,8 @@ from marginsvm.rows import Rows
 
 _MAX_ITER = 100  # steps of Newton's method, which takes about as many as active sets change
 _MAX_HALVINGS = 34  # of a step, which then is 6e-11 of its length and moves nothing
-_DECREASE = 1e-4  # of what the gradient promises (dimensionless), for a step to be taken: Armijo
-_ROUNDING = 1e-14  # of the function's value, relative to it: differences below are rounding
+_ARMIJO = 1e-4  # of what the gradient promises (dimensionless), for a step to be taken: Armijo
+_VALUE_ROUNDING = 1e-14  # of the function's value, relative to it: differences below are rounding
 _REGULARISATION = 1e-13  # of the sum of the weights' densities; keeps the Hessian invertible
 
 
@@ -97,8 +97,8 @@ def _newton(rows: Rows, t: Array, density: float | Array) -> Array:
         mass, active = rows.group_sum(density * gap), rows.group_sum(density * (gap > 0))
         gradient = np.append(1.0 - mass.sum(), imbalance(mass))
         step = np.linalg.solve(_hessian(active), -gradient)
-        scale, before, old = 1.0, height + _ROUNDING * abs(height), gap
-        slope = _DECREASE * float(gradient @ step)
+        scale, before, old = 1.0, height + _VALUE_ROUNDING * abs(height), gap
+        slope = _ARMIJO * float(gradient @ step)
         gap, height = value(x + step)
         while height > before + slope * scale and scale > 0.5**_MAX_HALVINGS:
             scale *= 0.5
