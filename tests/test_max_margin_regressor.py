@@ -291,6 +291,12 @@ def hostile(seed):
     return (sp.csr_array(X) if kind == "sparse" else X), Y if seed % 3 else Y[:, 0], params
 
 
+@pytest.mark.parametrize("seed", [135, 171])
+def test_ends_are_rounded_beside_the_middle_of_the_targets(seed):
+    X, y, params = hostile(seed)
+    assert check_certificate(fit(MaxMarginRegressor(**params), X, y), X, y, exact=True)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("first", range(0, 200, 50))
 def test_hostile_problems_end_with_certificates_that_hold(first):
