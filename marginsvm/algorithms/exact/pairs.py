@@ -81,10 +81,13 @@ class Pairs(Method):
 
     @classmethod
     def of(cls, problem: KernelMatrixAdapter, proof: Vector) -> Pairs:
-        """Begin at some weights, at the multiple of them that is best."""
-        u = proof.coef * (proof.mass / max(problem.norm(proof) ** 2, 1e-300))
-        if problem.caps is not None:
-            u = np.minimum(u, problem.caps.largest)
+        """Begin at some weights, at the multiple of them below the caps that is best."""
+        used, best = proof.coef > 0.0, proof.mass / max(problem.norm(proof) ** 2, 1e-300)
+        if problem.caps is not None:  # what a cap cut off would leave the classes out of balance
+            best = min(
+                best, float((problem.caps.largest[used] / proof.coef[used]).min(initial=best))
+            )
+        u = best * np.maximum(proof.coef, 0.0)
         return cls(u, np.zeros(len(u)), np.flatnonzero(u))
 
     @property
