@@ -126,3 +126,15 @@ def test_slack_is_no_more_than_a_predictor_needs(C, rng):
     bound, t = with_least_slack(length, margins, s)
     assert bound == pytest.approx(1.0 / np.sqrt(2.0 * best), rel=1e-6)
     assert bound <= 1.0 / np.sqrt(2.0 * objective(t))
+
+
+def test_bounds_of_other_examples_are_not_taken_over(rng):
+    """Examples that differ little may be told apart by nothing but what is computed anew."""
+    X, y = overlapping(rng, n=500)
+    X += 1.5 * y[:, None]
+    params = {"C": 1.0, "kernel": "rbf", "gamma": 0.5, "warm_start": True, "tol": 1e-6}
+    clf = MaxMarginClassifier(**params).fit(X, y)
+    other = X + 1e-4 * rng.standard_normal(X.shape)
+    assert check_certificate(clf.fit(other, y), other, y)
+    with pytest.raises(ValueError, match="other classes, intervals or values"):
+        clf.fit(3.0 * X, y)

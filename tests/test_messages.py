@@ -206,7 +206,7 @@ def halted(monkeypatch):
 def test_a_stall_is_not_put_down_to_rounding_unless_it_is(form, unit, rng, halted):
     X, y = separable(rng, n=600, d=30, margin=0.05)
     X[:, 0] *= unit
-    text = warning_of(MaxMarginClassifier(C=1e3), form(X), y)
+    text = warning_of(MaxMarginClassifier(C=1e4, loss="hinge"), form(X), y)
     assert re.search(r"relative gap of \S+ > tol=1e-06. The last 10 rounds came no nearer; ", text)
     assert "rounding" not in text
     assert "a smaller C may be solved to the end" in text
@@ -222,7 +222,7 @@ def test_a_stall_is_not_put_down_to_rounding_unless_it_is(form, unit, rng, halte
 
 def test_a_stall_of_kernels_in_float32_says_what_is_known(rng, halted):
     X, y = separable(rng, n=600, d=30, margin=0.05)
-    text = warning_of(MaxMarginClassifier(C=1.0, kernel="rbf"), X.astype(np.float32), y)
+    text = warning_of(MaxMarginClassifier(kernel="rbf"), X.astype(np.float32), y)
     assert "The last 10 rounds came no nearer; kernel values in float32 have seven digits." in text
     assert text.endswith("Pass X as float64.")
 

@@ -44,7 +44,7 @@ ROUTES = {
     "rbf, hard": ("certified", "working set of rows 2", 0.3),
     "rbf, three classes": ("certified", "working set of examples 2", 53.1),
     "rbf, outgrown": ("certified", "working set of rows 1, working set of examples 4", 72.7),
-    "rbf, hard, outgrown": ("certified", "working set of rows 1, interior points 1", 6.6),
+    "rbf, hard, outgrown": ("certified", "working set of rows 1, interior points 1", 11.6),
     "rbf, next to a separator": (
         "certified",
         "working set of examples 1, working set of rows 9",

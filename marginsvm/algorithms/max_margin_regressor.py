@@ -129,7 +129,7 @@ class MaxMarginRegressor(KernelParameters, ScoresMixin, Played, RegressorMixin, 
     >>> X, y = load_diabetes(return_X_y=True)
     >>> reg = MaxMarginRegressor(C=10.0).fit(X, y)
     >>> print(reg.status_, f"{reg.objective_bound_:.6g} <= {reg.objective_:.6g}")
-    certified 213... <= 213...
+    certified 26970... <= 26970...
     """
 
     loss: str = parameter(

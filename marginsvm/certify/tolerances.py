@@ -28,6 +28,10 @@ OTHER_DATA = 1e-9
 """Difference of two entries of a vector per unit of its mass (in radii) that no rounding makes:
 it shows that a warm start was given other data."""
 
+OTHER_DATA_IN_SINGLE = 1e-3
+"""The same for vectors of which parts were computed from kernel values in float32: a warm start has
+the weights of these, and computes the rest anew."""
+
 # Bounds.
 
 LARGEST_NORM = 1e152

@@ -13,6 +13,7 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from marginsvm._typing import Array
+from marginsvm.certify.tolerances import OTHER_DATA_IN_SINGLE
 from marginsvm.data.threads import single_threaded_blas
 from marginsvm.estimator.callback_support import CallbackSupportMixin, with_callbacks
 from marginsvm.estimator.on_device import published
@@ -83,16 +84,17 @@ class Played(CallbackSupportMixin):
         assert last.proof is not None
         same = classes is None or np.array_equal(classes, self.classes_)
         same = same and last.proof.vector.has_shape_of(problem.zeros())
-        if not (same and (not last.is_of(problem) or last.agrees_with(problem))):
+        is_same = same and last.is_of(problem)
+        if is_same and last.agrees_with(problem):
+            confirmed = last.confirmed and confirm(algorithm, problem, last)  # computed on this X
+            return replace(last, confirmed=confirmed)
+        if not same or (is_same and not last.agrees_with(problem, OTHER_DATA_IN_SINGLE)):
             raise ValueError(
                 "warm_start=True continues the previous fit, but this data has another shape, "
                 "other classes, intervals or values; fit a clone, or set warm_start=False"
             )
-        if not last.is_of(problem):  # slack, radius or mean differ, and with them all bounds
-            near = last.has_weights_of(problem)
-            return begin(algorithm, problem, last) if near else None
-        confirmed = last.confirmed and confirm(algorithm, problem, last)  # computed on this X
-        return replace(last, confirmed=confirmed)
+        # slack, radius or mean differ, and with them all bounds; or scores have some digits only
+        return begin(algorithm, problem, last) if last.has_weights_of(problem) else None
 
     # The results.
 

@@ -268,7 +268,7 @@ class Progress:
         others = rows.intervals
         return np.array_equal(mine.low, others.low) and np.array_equal(mine.high, others.high)
 
-    def agrees_with(self, problem: KernelMatrixAdapter) -> bool:
+    def agrees_with(self, problem: KernelMatrixAdapter, error: float = OTHER_DATA) -> bool:
         """Whether the stored image and margins of the best vectors are those on this problem.
 
         Images and margins that were computed in float64 are not computed again, so that a warm
@@ -277,11 +277,11 @@ class Progress:
         proof, best, same = self.proof, self.best, self._has_ends_of(problem)
         assert proof is not None
         if same and proof.precise:
-            far = OTHER_DATA * float(np.abs(proof.vector.coef).sum())
+            far = error * float(np.abs(proof.vector.coef).sum())
             same = (problem.refresh(proof.vector) - proof.vector).largest_entry() <= far
         if same and best is not None and best.margins is not None:
             margins, far = problem.margins(best.vector, precise=True), problem.norm(best.vector)
-            same = np.allclose(margins, best.margins, rtol=0.0, atol=OTHER_DATA * far)
+            same = np.allclose(margins, best.margins, rtol=0.0, atol=error * far)
         return bool(same)
 
 

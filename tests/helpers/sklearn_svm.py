@@ -26,6 +26,7 @@ class SVC(MaxMarginClassifier):
     loss: str = field(default="hinge", init=False)
     C: float = 1.0
     kernel: Any = "rbf"
+    tol: float = 1e-10  # two fits are compared to seven digits
     decision_function_shape: str = "ovr"
     probability: Any = False
     random_state: Any = None

@@ -11,6 +11,9 @@ from marginsvm.certify.interval_bounds import measured_fit, weighed
 from marginsvm.kernel_matrix import KernelMatrixAdapter
 from marginsvm.rows import OutputRows, Vector
 
+# Coefficients whose squares are far from the largest number, whatever they are multiplied with.
+_LARGE = 1e100
+
 
 def candidates_of(
     problem: KernelMatrixAdapter, w: Vector, margins: Array, proof: Vector
@@ -31,12 +34,19 @@ def candidates_of(
         return interval_candidates(problem, w, proof)
     if problem.caps is not None:
         return hinge_candidates(problem, w, margins, proof)
-    upper = Candidate(proof, proof.mass, precise=True)
+    unit = _unit(proof.mass)
+    upper = Candidate(unit * proof, unit * proof.mass, precise=True)
     if problem.slack is None:
         lowest = problem.rows.min_margin(problem.rows.group_min(margins))
         return Candidate(Vector(w.image, proof.coef), min_margin=lowest), upper
     needed = np.maximum(1.0 - margins, 0.0) / problem.slack
-    return Candidate(Vector(w.image, needed), min_margin=1.0), upper
+    unit = _unit(float(needed.max()))
+    return Candidate(unit * Vector(w.image, needed), min_margin=unit), upper
+
+
+def _unit(size: float) -> float:
+    """A multiple for a vector with coefficients of this size, so that no square overflows."""
+    return 1.0 if size < _LARGE else 1.0 / float(np.exp2(np.frexp(size)[1]))
 
 
 def interval_candidates(

@@ -151,10 +151,11 @@ class OnePassAnswer:
     Examples
     --------
     >>> import numpy as np
+    >>> from marginsvm.data.csr import as_block
     >>> from marginsvm.kernel_matrix import make_rows
     >>> from marginsvm.responses import softmax
     >>> rows, every = make_rows(np.array([0, 1]), 2, balanced=False), slice(None)
-    >>> X, margins = np.array([[1.0], [2.0]]), np.array([0.0, 0.0])
+    >>> X, margins = as_block(np.array([[1.0], [2.0]])), np.array([0.0, 0.0])
     >>> whole = softmax.finish(rows, softmax.block_sums(rows, every, X, margins, 1.0), 1.0)
     >>> whole.image, softmax.block_weights(rows, every, margins, 1.0, whole.parameters)
     (array([0.5]), array([0.5, 0.5]))
@@ -178,12 +179,13 @@ class OnePassResponse(Response, Protocol):
     Two blocks of two examples each, a column of features:
 
     >>> import numpy as np
+    >>> from marginsvm.data.csr import as_block
     >>> from marginsvm.kernel_matrix import make_rows
     >>> from marginsvm.responses import softmax
     >>> rows = make_rows(np.array([0, 1, 1, 0]), 2, balanced=False)
     >>> X, margins = np.array([[-1.0], [1.0], [3.0], [-3.0]]), np.zeros(4)
     >>> blocks = [slice(0, 2), slice(2, 4)]
-    >>> sums = [softmax.block_sums(rows, b, X[b], margins[b], 1.0) for b in blocks]
+    >>> sums = [softmax.block_sums(rows, b, as_block(X[b]), margins[b], 1.0) for b in blocks]
     >>> whole = softmax.finish(rows, softmax.merge(*sums), 1.0)
     >>> whole.image, whole.weights.mass
     (array([2.]), 1.0)
@@ -198,8 +200,9 @@ class OnePassResponse(Response, Protocol):
             Rows of all examples, those of the block among them, with their sample weights.
         block : slice
             Where the examples of the block are among those of ``rows``.
-        X : array-like of shape (n_block, n_features) or None
-            Examples of the block; None if the image is not asked for.
+        X : Block of shape (n_block, n_features) or None
+            Examples of the block, see ``marginsvm/data/block.py``; None if the image is not asked
+            for.
         margins : ndarray of shape (n_block, ...)
             Margins of the block's rows, in float64 (units of the radius); not to be changed.
         mu : float

@@ -27,8 +27,8 @@ from marginsvm.rows import OutputRows, Rows
 # ends with less has computed its bounds, which take as long as three steps, for nothing.
 _ROUND = 10
 # Steps beyond those after which all weights prove the gap, until those weights that the solution
-# needs prove it by themselves.
-_MORE = 2
+# needs prove it by themselves: mostly two; with C far beyond what matters, up to five.
+_MORE = 5
 # Steps after which no more are taken.
 _MOST = 100
 # Weight (per radius squared) beside which a norm is nothing, and one that is none; and corrections
@@ -142,7 +142,7 @@ class Interior(Method):
         """The same with its bounds; whether they are of few weights, and whether they are enough.
 
         All weights of a point inside are positive, but the fit is to name those that the solution
-        needs. A step or two after all weights prove a gap, these few prove it, too.
+        needs. Some steps after all weights prove a gap, these few prove it, too.
         """
         now = replace(self, point=self.point.refreshed(self.side))
         few, proved = now.point.at_its_ends(self.statement), False
