@@ -374,7 +374,7 @@ def test_restarts_find_the_linear_rate_of_a_hard_tube(monkeypatch):
 
     The restarts are those after some epochs, without steps of Newton's method.
     """
-    monkeypatch.setattr("marginsvm.algorithms.dual_newton.Newton.is_due", lambda *_: False)
+    monkeypatch.setattr("marginsvm.algorithms.dual_newton.NewtonTimetable.is_due", lambda *_: False)
     X, y = regression(np.random.default_rng(0))
     tube = DualLpRegressor(epsilon=1.0, fit_intercept=False, tol=1e-9, max_iter=300, random_state=0)
     assert fit(tube, X, y).status_ == "certified"

@@ -139,8 +139,12 @@ class Climb:
             self._add(used, self.u[used], self.f)
 
     def goes_on(self, tol: float) -> bool:
-        """Whether bounds are apart, and another round brings them nearer."""
-        return self.gap > _AIM * tol and self.idle < 2
+        """Whether bounds are apart, or an example outside is far off, and rounds may mend that.
+
+        With slack, the intercept of the certificate is that at which the worst example is best.
+        """
+        outside = self.problem.slack is not None and self.missing.max() > _COARSE
+        return (self.gap > _AIM * tol or outside) and self.idle < 2
 
     def state(self) -> Pairs:
         """What the rounds have come to."""
