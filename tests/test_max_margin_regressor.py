@@ -104,6 +104,17 @@ def test_hard_tubes(rng, factor):
     assert check_certificate(reg, X, y, exact=True)
 
 
+def test_that_no_predictor_fits_is_said_of_the_outputs_of_which_it_is_proved(rng):
+    X = rng.standard_normal((30, 3))
+    Y = np.column_stack([rng.standard_normal(30), X[:, 0]])  # nothing fits noise
+    reg = fit(MaxMarginRegressor(C=np.inf, epsilon=0.1), X, Y)
+    assert reg.status_ == "infeasible"
+    assert np.isinf(reg.objective_bound_).tolist() == [True, False]
+    assert check_certificate(reg, X, Y, exact=True)
+    reg.objective_bound_ = np.full(2, np.inf)
+    assert "objective_bound_ is inf" in check_certificate(reg, X, Y, exact=True).reason
+
+
 def test_interpolation_is_the_shortest(rng):
     X, y = line(rng, n=6, d=20)
     reg = MaxMarginRegressor(C=np.inf, epsilon=0.0, fit_intercept=False, tol=1e-9).fit(X, y)

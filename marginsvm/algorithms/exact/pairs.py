@@ -19,9 +19,9 @@ from marginsvm._typing import Array
 from marginsvm.algorithms.exact.candidates import hinge_candidates
 from marginsvm.algorithms.exact.choosing import spread_evenly
 from marginsvm.algorithms.exact.method import Method, Turn
-from marginsvm.certify.bounds import with_least_slack
 from marginsvm.certify.candidate import Candidate
 from marginsvm.certify.caps import HingeCaps
+from marginsvm.certify.own_slack import with_least_slack
 from marginsvm.fit.interrupts import let_interrupts_through
 from marginsvm.kernel_matrix import GramAdapter, KernelMatrixAdapter
 from marginsvm.rows import Vector

@@ -123,11 +123,13 @@ def nothing_separates_with_signs(
         -1, 0 for any sign, or 1.
     """
     examples = np.flatnonzero(q)
+    bound = np.flatnonzero(signs)
+    if len(bound) * X.shape[1] > _MAX_ENTRIES:  # each sign is a row of as many entries as features
+        return False
     Z = _written_out(X, examples, every=True) if len(examples) else None
     if Z is None:
         return False
-    Z, y, q = Z, np.where(codes[examples] == 1, 1.0, -1.0), q.ravel()[examples]
-    bound = np.flatnonzero(signs)
+    y, q = np.where(codes[examples] == 1, 1.0, -1.0), q.ravel()[examples]
     unit = np.exp2(np.frexp(np.abs(Z).max(axis=0))[1])[bound]  # so that its weight is like theirs
     lacking = np.maximum(-signs[bound] * ((q * y) @ Z)[bound] / unit, 0.0)
     of_signs = np.zeros((len(bound), Z.shape[1]))
