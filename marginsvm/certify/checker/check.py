@@ -67,7 +67,7 @@ class CertificateCheck(Bounds):
     'margin_bound_ is 0.9, not 1.0000...'
     >>> clf.certificate_ = replace(clf.certificate_, upper=0.9)  # a false claim
     >>> check_certificate(clf, X, y).reason
-    'the weights prove 1.0, not 0.9; gap_ is ...'
+    'the weights prove 1.0..., not 0.9; gap_ is ...'
     """
 
     violation: float
