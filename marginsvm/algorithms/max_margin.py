@@ -118,7 +118,9 @@ class ActiveSet(Algorithm):
         hopeless = progress.upper <= problem.errors.vanishing or progress.stalled(_PATIENCE)
         if hopeless and np.isinf(problem.C):
             if self not in problem.models:
-                problem.models[self] = limit_of_soft_margins(replace(self, tol=LOOSE), problem)
+                any_weights = replace(self.portfolio, more=0)  # of which the model has none
+                loose = replace(self, tol=LOOSE, portfolio=any_weights)
+                problem.models[self] = limit_of_soft_margins(loose, problem)
             return of_least_loss(problem, problem.models[self])
         return of_least_loss(problem, first_guess(problem, progress))
 

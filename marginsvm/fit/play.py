@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from marginsvm.certify.bounds import upper_bound
 from marginsvm.certify.candidate import Candidate
 from marginsvm.certify.overlap import decisive
 from marginsvm.fit.algorithm import Algorithm
@@ -216,18 +215,11 @@ def _check(
     if not (promising or stopping.stalled(progress)):
         return None, progress
     if status == "no_margin":
-        progress = _with_decisive_proof(algorithm, problem, progress)
+        assert progress.proof is not None
+        found = algorithm.candidates(problem, progress.state)
+        progress = replace(progress, proof=decisive(problem, progress.proof, found))
     bounds = confirm(algorithm, problem, progress)
+    if status == "no_margin":  # no larger bound may replace this proof
+        progress = replace(progress, upper=min(progress.upper, bounds.upper))
     progress = replace(progress, next_confirmation=n + 1 + n // 10, confirmed=bounds)
     return stopping.confirmed(problem, progress, bounds), progress
-
-
-def _with_decisive_proof(
-    algorithm: Algorithm, problem: KernelMatrixAdapter, progress: Progress
-) -> Progress:
-    """Replace a proof of a negligible margin by one that nothing separates, where there is one."""
-    assert progress.proof is not None
-    proof = decisive(problem, progress.proof, algorithm.candidates(problem, progress.state))
-    # no larger bound may replace this proof
-    upper = min(progress.upper, upper_bound(problem, proof.vector))
-    return replace(progress, proof=proof, upper=upper)

@@ -144,7 +144,7 @@ CASES = {
     "hard, half of the rows": Case(gauss(150, 60, apart=1.5)),
     "hard, overlap": Case(gauss(600, 5)),
     "hard, three classes, overlap": Case(gauss(300, 5, 3)),
-    "hard, hopeless": Case(gauss(600, 30, apart=0.1), {}, {"hopeless": 25}),
+    "hard, hopeless": Case(gauss(2000, 150), {}, {"hopeless": 60}),
     "hard, sparse, short": Case(text(600, 30, apart=3.0, density=0.1)),
     "hard, sparse, few and long": Case(text(600, 160, apart=0.1, density=0.05)),
     "hard, sparse": Case(text(600, 400), {}, {"few_long": 100}),

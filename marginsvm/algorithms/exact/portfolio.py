@@ -96,6 +96,10 @@ def _multipliers_from(problem: Problem, p: Portfolio, state: Ascent) -> Multipli
     )
 
 
+def _points(problem: Problem, p: Portfolio) -> Interior:
+    return replace(Interior.start(problem), more=p.more)
+
+
 def _multipliers(problem: Problem, p: Portfolio, state: Method | None = None) -> Multipliers:
     s = Shape.of(problem)
     u = ascended(problem) if s.soft and s.sparse and s.classes == 2 and not s.tube else None
@@ -117,14 +121,14 @@ FIRST = (
         "signs of coefficients",
         Interior,
         lambda s, p: s.signed,
-        lambda problem, p: Interior.start(problem),
+        _points,
         _SIGNS,
     ),
     Rule(
         "tube, kernel; few unknowns on one side, no more products in a step than `inside`, or wide",
         Interior,
         lambda s, p: s.tube and (s.by_kernel or s.is_inside(p) or s.is_wide_tube(p)),
-        lambda problem, p: Interior.start(problem),
+        _points,
         _TUBES,
     ),
     Rule("tube, squared slack", Newton, lambda s, p: s.tube and s.soft, _newton, _TUBES),
@@ -133,7 +137,7 @@ FIRST = (
         "hinge loss, several classes, few unknowns on one side",
         Interior,
         lambda s, p: s.hinge and s.classes > 2 and s.is_small(p),
-        lambda problem, p: Interior.start(problem),
+        _points,
         _CLASSES,
     ),
     Rule(
@@ -163,7 +167,7 @@ FIRST = (
         "hinge loss, no more features than examples, no more products in a step than `inside`",
         Interior,
         lambda s, p: s.hinge and s.is_inside(p),
-        lambda problem, p: Interior.start(problem),
+        _points,
         _POINTS,
     ),
     Rule(
@@ -177,7 +181,7 @@ FIRST = (
         "soft margin, no more features than examples, no more numbers in all rows than `in_cache`",
         Interior,
         lambda s, p: s.soft and s.is_inside(p) and s.rows * s.width <= p.in_cache,
-        lambda problem, p: Interior.start(problem),
+        _points,
         _POINTS,
         lambda problem, p, *near: (
             _newton_near(problem, p, *near) if problem.n_rows > p.few_rows else None
@@ -188,7 +192,7 @@ FIRST = (
         "all rows than twice `in_cache`",
         Interior,
         lambda s, p: not s.soft and s.is_between(p),
-        lambda problem, p: Interior.start(problem),
+        _points,
         _POINTS,
     ),
     Rule(
@@ -286,7 +290,7 @@ _INSIDE = Handover(
     "few unknowns on one side",
     Interior,
     lambda s, p, state: s.is_small(p, p.side_last) and not isinstance(state, Interior),
-    lambda problem, p, state: None if problem.flaw() else Interior.start(problem),
+    lambda problem, p, state: None if problem.flaw() else _points(problem, p),
     _POINTS,
 )
 

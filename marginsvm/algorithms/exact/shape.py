@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from marginsvm.algorithms.exact.choosing import rows_of_all_pairs
+from marginsvm.algorithms.exact.interior.method import MORE_STEPS
 from marginsvm.algorithms.exact.method import MAX_ROWS, Method, Room
 from marginsvm.algorithms.exact.multipliers import is_steep
 from marginsvm.kernel_matrix import KernelMatrixAdapter
@@ -70,6 +71,9 @@ class Portfolio:
         Numbers in the factors of all classes at most: 256 MB.
     sample : int
         Examples that these are computed from.
+    more : int
+        Steps of interior points at most, see ``Interior``, until the weights that the solution
+        needs prove the gap by themselves.
     patience : int
         Rounds without nearer bounds after which a method has stalled: half of those after which
         the fit has.
@@ -94,6 +98,7 @@ class Portfolio:
     side_rows: int = 2000
     side_last: int = 4000
     side_products: int = 2**34
+    more: int = MORE_STEPS
     direct: int = 1000
     direct_sparse: int = 500
     direct_classes: int = 1000

@@ -28,7 +28,7 @@ from marginsvm.rows import OutputRows, Rows
 _ROUND = 10
 # Steps beyond those after which all weights prove the gap, until those weights that the solution
 # needs prove it by themselves: mostly two; with C far beyond what matters, up to five.
-_MORE = 5
+MORE_STEPS = 5
 # Steps after which no more are taken.
 _MOST = 100
 # Weight (per radius squared) beside which a norm is nothing, and one that is none; and corrections
@@ -67,6 +67,9 @@ class Interior(Method):
         Short steps since then.
     ended : bool
         Whether steps have come to an end.
+    more : int
+        Steps at most beyond those after which all weights prove the gap; 0: nobody asks which of
+        them the solution needs.
     """
 
     name: ClassVar[str] = "interior points"
@@ -79,6 +82,7 @@ class Interior(Method):
     least: float = np.inf
     idle: int = 0
     ended: bool = False
+    more: int = MORE_STEPS
 
     @classmethod
     def start(cls, problem: KernelMatrixAdapter) -> Interior:
@@ -102,8 +106,8 @@ class Interior(Method):
         """Some steps, and the bounds of where they end."""
         if self.ended:
             return self, Turn.ENDED
-        now, more = replace(self, side=self.side or _side_of(problem, self.statement)), _MORE
-        for step in range(_ROUND + _MORE):
+        now, more = replace(self, side=self.side or _side_of(problem, self.statement)), self.more
+        for step in range(_ROUND + self.more):
             let_interrupts_through()
             now, last = now._stepped(), step + 1 >= _ROUND
             if now._promises(tol) or last or now.ended:
@@ -146,7 +150,7 @@ class Interior(Method):
         """
         now = replace(self, point=self.point.refreshed(self.side))
         few, proved = now.point.at_its_ends(self.statement), False
-        for u in (few, now.point.u):
+        for u in (few, now.point.u) if self.more else (now.point.u,):
             found = now._bounds(problem, now._even(u, tol))
             lower, upper = best_bounds(problem, found)
             proved = lower >= (1.0 - tol) * upper
