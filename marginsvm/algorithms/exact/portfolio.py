@@ -117,13 +117,7 @@ _SIGNS, _TUBES = "Signs of coefficients (measurements.md)", "Regression (regress
 
 # In order: the first one that applies counts.
 FIRST = (
-    Rule(
-        "signs of coefficients",
-        Interior,
-        lambda s, p: s.signed,
-        _points,
-        _SIGNS,
-    ),
+    Rule("signs of coefficients", Interior, lambda s, p: s.signed, _points, _SIGNS),
     Rule(
         "tube, kernel; few unknowns on one side, no more products in a step than `inside`, or wide",
         Interior,
