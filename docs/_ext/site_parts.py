@@ -1,13 +1,12 @@
-"""Parts of the site that Sphinx does not bring: sections of docstrings, MathML, inherited words.
+"""Parts of the site that Sphinx does not bring: links to shared methods, MathML.
 
 .. code-block:: rst
 
-    .. docstring:: marginsvm.MomentumMarginClassifier Notes References
+    .. shared-methods:: marginsvm.MomentumMarginClassifier
 
-shows these sections of the docstring, so that a page need not repeat them. Formulas are
-written as MathML, which browsers draw by themselves: MathJax would come from the network. So would
-the pages that the docstrings of methods inherited from scikit-learn refer to: of these references,
-the words are shown.
+links to the methods that the class inherits from all estimators, so that its page need not repeat
+them. Formulas are written as MathML, which browsers draw by themselves: MathJax would come from
+the network.
 """
 
 import html
@@ -19,28 +18,32 @@ from docutils import nodes
 from docutils.parsers.rst import Directive
 from docutils.statemachine import StringList
 from docutils.utils.math.latex2mathml import tex2mathml
-from numpydoc.docscrape import NumpyDocString
+
+from marginsvm import DualStateMixin
+
+DESCRIBED_ONCE = ("fit", "fit_blocks", "predict", "decision_function", "to_sklearn", "set_params")
 
 MATHML = "{http://www.w3.org/1998/Math/MathML}"
 ElementTree.register_namespace("", MATHML.strip("{}"))
 
 
-class DocstringSections(Directive):
-    """Parse the named sections where the directive stands."""
+class SharedMethods(Directive):
+    """One line of links to the methods of a class that docs/classifiers.rst describes for all."""
 
     required_arguments = 1
-    optional_arguments = 9
 
     def run(self):
-        path, *sections = self.arguments
-        module, name = path.rsplit(".", 1)
-        found = NumpyDocString(getattr(import_module(module), name).__doc__)
+        module, name = self.arguments[0].rsplit(".", 1)
+        cls = getattr(import_module(module), name)
+        links = [
+            f":meth:`~marginsvm.DualStateMixin.{method}`"
+            for method in DESCRIBED_ONCE
+            if getattr(cls, method, None) is getattr(DualStateMixin, method)
+        ]
         container = nodes.container()
-        for section in sections:
-            if not found[section]:
-                raise self.error(f"{path} has no section {section}")
-            lines = StringList(["", *found[section], ""], source=f"docstring of {path}")
-            self.state.nested_parse(lines, self.content_offset, container)
+        if links:
+            line = f"As all classifiers: {', '.join(links)}, and scikit-learn's ``score``."
+            self.state.nested_parse(StringList([line]), self.content_offset, container)
         return container.children
 
 
@@ -67,19 +70,8 @@ def visit_math(translator, node):
     raise nodes.SkipNode
 
 
-# A reference to a page of scikit-learn's guide or glossary; its words, and where they lead.
-_REFERENCE = re.compile(r":(?:ref|term):`([^`<]+?)(?:\s*<[^`>]*>)?`")
-
-
-def without_references(app, what, name, obj, options, lines):
-    """Show the words of references in docstrings of scikit-learn's methods."""
-    if not (getattr(obj, "__module__", None) or "").startswith("marginsvm"):
-        lines[:] = _REFERENCE.sub(r"\1", "\n".join(lines)).split("\n")
-
-
 def setup(app):
     """Make them known."""
-    app.connect("autodoc-process-docstring", without_references)
-    app.add_directive("docstring", DocstringSections)
+    app.add_directive("shared-methods", SharedMethods)
     app.add_html_math_renderer("mathml", (visit_math, None), (visit_math, None))
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -32,26 +32,22 @@ class CommonParameters:
     Parameters
     ----------
     class_weight : dict or "balanced"
-        Factors (dimensionless) by which the weights of a class's examples are multiplied. A dict
-        gives them by label; classes that it does not name have the factor 1. ``"balanced"`` makes
-        all classes weigh the same: the factor of class c of k classes is n / (k n_c), where n and
-        n_c count the examples with their ``sample_weight``. A factor of 0 leaves a class out.
-        With a soft margin, the slack of an example costs C times its weight. A hard margin and its
-        bounds do not depend on positive weights; only the course of the fit does, and the model
-        that is left if nothing separates the classes.
+        Factors (dimensionless) of the weights of each class's examples, by label; 1 where the
+        dict names none, and 0 leaves a class out. ``"balanced"``: n / (k n_c) for class c of k,
+        n and n_c counted with ``sample_weight``. They multiply the costs of slack; a hard margin
+        does not depend on them, but the model that is left where nothing separates does.
     fit_intercept : bool
         Whether to fit an intercept; it is not penalised.
     stopping : {"gap", "separation"}
-        When to end the fit: when the certified relative gap is at most ``tol``, or as soon as the
+        Whether the fit ends at a certified relative gap of ``tol``, or, if that is sooner, when the
         predictor has no training errors.
     tol : float
         Relative gap between the certified bounds at which the fit ends (dimensionless).
     max_iter : int
         Largest number of rounds, those before a warm start included.
     warm_start : bool
-        Continue from the end of the previous fit on the same data; the result is, bit for bit,
-        that of a single longer fit. With another C, or other sample or class weights, a new fit
-        starts.
+        Continue from the end of the previous fit on the same data, C and weights: bit for bit, as
+        one longer fit. Otherwise, a new fit starts.
     verbose : bool or int
         Whether to print the bounds and the gap after rounds 1, 2, 4, 8 and so on.
 
@@ -60,21 +56,19 @@ class CommonParameters:
     classes_ : ndarray of shape (n_classes,)
         Class labels, sorted.
     coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
-        Linear predictor, scaled so that the closest training examples get decision
-        values +-1 (more classes: the smallest difference of scores is 1).
+        Linear predictor; the closest training examples have decision values +-1 (more classes:
+        the smallest difference of scores is 1).
     intercept_ : ndarray of shape (1,) or (n_classes,)
         Its constant term, on the same scale.
     margin_ : float
-        Certified lower bound on the margin of this predictor, and so on the best margin (units
-        of X).
+        Certified lower bound on the margin of this predictor (units of X).
     margin_bound_ : float
         Certified upper bound on the margin of any predictor (units of X).
     gap_ : float
-        Their relative gap, from 0 to 1 (dimensionless); 1 where no separator was found. See
-        :attr:`marginsvm.Certificate.gap`.
+        Their relative gap, from 0 to 1 (dimensionless); 1 where no separator was found.
     separable_ : bool or None
-        Whether the classes can be separated. True: this predictor separates them. False: it is
-        proved that no predictor does. None: neither is known.
+        True: this predictor separates the classes. False: it is proved that none does. None:
+        neither is known.
     status_ : str
         ``certified``, ``separated``, ``no_margin``, ``stalled`` (exact solver only),
         ``max_iter``, ``stopped`` or ``interrupted``.
@@ -83,8 +77,7 @@ class CommonParameters:
     certificate_ : Certificate
         Bounds, status and the weights that prove the upper bound, in one object.
     history_ : dict of ndarray
-        ``n_iter``, ``n_passes``, ``seconds``, ``margin``, ``margin_bound``: the best bounds
-        after each round.
+        ``n_iter``, ``n_passes``, ``seconds``, ``margin``, ``margin_bound`` after each round.
     n_features_in_ : int
         Number of features seen in fit.
     feature_names_in_ : ndarray of shape (n_features,)
@@ -111,24 +104,21 @@ class KernelParameters:
     C : float
         Cost of slack (dimensionless). ``inf`` asks for a hard margin: no training errors. A
         finite C gives the soft margin of ``LinearSVC(loss="squared_hinge")`` with the same C,
-        except that the intercept is not penalised. With ``C < inf`` and
-        ``stopping="separation"``, the fit ends when the predictor has no training errors, or at
-        the gap ``tol``, whichever comes first.
+        except that the intercept is not penalised.
     kernel : str or callable
-        ``"linear"``, ``"precomputed"``, a name known to
-        ``sklearn.metrics.pairwise.pairwise_kernels``, or ``kernel(X, Y) -> matrix``,
-        which may be sparse. With such a function, X may also be a sequence of strings or an
-        array, of shape (n_samples,), of any objects: it then gets arrays of some of them.
+        ``"linear"``, ``"precomputed"``, a name that
+        ``sklearn.metrics.pairwise.pairwise_kernels`` knows, or ``kernel(X, Y) -> matrix``, which
+        may be sparse; X may then also be a sequence of strings or an array of any objects.
     gamma : {"scale", "auto"} or float
-        Kernel coefficient, as in SVC (units of the kernel's: 1 over those of X, squared, for
-        "rbf"). The variance of "scale" is weighted by ``sample_weight`` and ``class_weight``.
+        Kernel coefficient, as in SVC (for "rbf": 1 over the units of X, squared). The variance
+        of "scale" is weighted.
     degree : float
         Degree of the polynomial kernel (dimensionless).
     coef0 : float
         Constant of the polynomial and sigmoid kernels (dimensionless).
     kernel_params : dict
-        Keyword arguments of a callable kernel. The parameters of a named kernel may be given here
-        as well, in place of gamma, degree and coef0; other names are an error.
+        Keyword arguments of a callable kernel; or those of a named one, in place of gamma, degree
+        and coef0.
 
     Attributes
     ----------
@@ -158,14 +148,12 @@ class ShareParameters:
     Parameters
     ----------
     nu : float in (0, 1]
-        Robust margin: in place of the smallest margin, the mean of the worst margins of this
-        share of the examples (dimensionless; by their weights, with ``sample_weight``) is
-        maximised. No example then has more than 1 / (nu n) of the weight in the solution, so that
-        few wrong labels decide little. With two classes it is the problem of NuSVC; with more, an
-        example counts once, by its smallest margin of all classes. With an intercept, no class
-        has more than half of the weight, so that nu is at most twice the share of all examples
-        that are not in the largest class. ``margin_``, ``margin_bound_`` and ``gap_`` are then
-        those of this mean. None: the smallest margin. Needs ``C=inf``.
+        Robust margin, with ``C=inf``: maximise the mean of the worst margins of this share of the
+        examples (dimensionless; by their weights) in place of the smallest margin, so that a few
+        wrong labels decide little. ``margin_``, ``margin_bound_`` and ``gap_`` are those of
+        this mean. With two classes it is the problem of NuSVC; with more, an example counts by its
+        smallest margin. With an intercept, nu is at most twice the share of the examples that
+        are not in the largest class. None: the smallest margin.
     """
 
     nu: float | None = parameter(Interval(Real, 0.0, 1.0, closed="right"), None, default=None)
@@ -178,12 +166,11 @@ class SignParameters:
     Parameters
     ----------
     monotonic_cst : array-like of shape (n_features,) or dict
-        For each feature, 1: the decision value of the second class must not fall as the feature
-        grows, so that its coefficient is 0 or positive; -1: it must not rise; 0: any. A dict gives
-        these by the names of features; those that it does not name may have any sign. As in
-        scikit-learn's trees. ``margin_bound_`` and ``separable_`` are then about predictors with
-        these signs. Linear predictors of two classes only; the examples are written out as a dense
-        matrix.
+        Signs of the coefficients, as in scikit-learn's trees. For each feature, 1: 0 or positive,
+        so that the decision value of the second class does not fall as the feature grows; -1: 0 or
+        negative; 0: any. A dict gives them by the names of features; those without a name are 0.
+        ``margin_bound_`` and ``separable_`` are then about predictors with these signs. Linear
+        predictors of two classes only; the examples become a dense matrix.
     """
 
     monotonic_cst: Any = parameter("array-like", dict, None, default=None)
@@ -199,12 +186,10 @@ class NormalizeParameters(CommonParameters):
         Whether to fit an intercept; it is not penalised, unless ``normalize=True``.
     normalize : bool
         Divide each example by its norm (with kernels, in feature space), also in prediction.
-        With ``fit_intercept=False``, margins are then rho_K of Ramdas and Pena (2014). With an
-        intercept, a constant feature is added to each example first, and the rows are
-        ``(x, s) / ||(x, s)||``, where s is the largest norm of an example. All published margins
-        are those of the divided examples, as ``certificate_.of`` says. ``separable_`` and the
-        decision boundary ``w.x + b = 0`` are those of X. A precomputed kernel must have
-        K(x, x) = 1.
+        Margins are those of the divided examples: without an intercept, rho_K of Ramdas and Pena
+        (2014); with one, of ``(x, s) / ||(x, s)||``, where s is the largest norm of an example.
+        ``separable_`` and the boundary ``w.x + b = 0`` are those of X. A precomputed kernel must
+        have K(x, x) = 1.
 
     Attributes
     ----------
@@ -273,9 +258,9 @@ class LpParameters(PNormParameters, CommonParameters):
     Attributes
     ----------
     margin_ : float
-        Certified lower bound on the margin of this predictor, and so on the best margin: the
-        smallest distance, in the q-norm with 1/p + 1/q = 1, of an example to the boundary, where
-        examples include the constant feature (units of X).
+        Certified lower bound on the margin of this predictor: the smallest distance, in the
+        q-norm with 1/p + 1/q = 1, of an example with the constant feature to the boundary (units
+        of X).
     margin_bound_ : float
         Certified upper bound on this distance for any predictor (units of X).
     n_iter_ : int
