@@ -69,7 +69,8 @@ class CostCurveDisplay:
         Parameters
         ----------
         estimator : MaxMarginClassifierCV
-            A fitted one, a pipeline that ends in one, or a search over these.
+            A fitted one, a pipeline that ends in one, or a search over these. Of several gammas,
+            the chosen one is drawn.
         name : str, default=None
             Name in the legend; the class's if None.
         ax : matplotlib Axes, default=None
@@ -88,7 +89,11 @@ class CostCurveDisplay:
         """
         estimator, _ = unwrapped(estimator, "scores_")
         name = type(estimator).__name__ if name is None else name
-        drawn = cls(estimator.Cs_, scores=estimator.scores_, best=estimator.C_, name=name)
+        Cs, scores = estimator.Cs_, estimator.scores_
+        if Cs.ndim > 1:  # of several gammas
+            i = int(np.flatnonzero(estimator.gammas_ == estimator.gamma_)[0])
+            Cs, scores = Cs[i], scores[:, i]
+        drawn = cls(Cs, scores=scores, best=estimator.C_, name=name)
         return drawn.plot(ax=ax, **line_kw)
 
     @classmethod

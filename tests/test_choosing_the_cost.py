@@ -12,6 +12,7 @@ from helpers.battery import slow
 from helpers.checks import checks
 from helpers.docstrings import sections_of
 from helpers.estimators import make, overlapping, parameters, separable
+from helpers.pairwise import pairwise
 from joblib import parallel_config
 from sklearn.base import BaseEstimator, clone
 from sklearn.calibration import CalibratedClassifierCV
@@ -20,6 +21,7 @@ from sklearn.ensemble import VotingClassifier
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import make_scorer
+from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.model_selection import GridSearchCV, GroupKFold, StratifiedKFold, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -34,9 +36,12 @@ from marginsvm import (
     check_certificate,
     margin_path,
 )
+from marginsvm.algorithms.exact.climb import Climb
 from marginsvm.algorithms.exact.slack import Slack
 from marginsvm.algorithms.exact.walk import best_combination
+from marginsvm.algorithms.folds import Fold
 from marginsvm.kernel_matrix import make_rows
+from marginsvm.kernel_matrix.single import SingleColumns
 
 # Estimators that choose C by themselves: a new one gets the tests below.
 CHOOSING = [
@@ -157,8 +162,7 @@ def test_wide_and_sparse_examples(rng):
 def test_kernels_too_large_for_memory_are_fitted_one_by_one(rng, monkeypatch):
     X, y = uneven(rng, k=3)
     whole = MaxMarginClassifierCV(Cs=5, cv=3, kernel="rbf").fit(X, y)
-    for module in ("folds", "max_margin_cv"):
-        monkeypatch.setattr(f"marginsvm.algorithms.{module}.MAX_EXAMPLES", 10)
+    monkeypatch.setattr("marginsvm.algorithms.folds.MAX_EXAMPLES", 10)
     parts = MaxMarginClassifierCV(Cs=5, cv=3, kernel="rbf").fit(X, y)
     assert np.abs(whole.scores_ - parts.scores_).max() * 30 < 1.5
     assert parts.C_ == whole.C_
@@ -178,6 +182,104 @@ def test_weights_are_copies(kernel, rng):
     np.testing.assert_allclose(weighted.Cs_, copied.Cs_)
     np.testing.assert_allclose(weighted.scores_, copied.scores_)
     np.testing.assert_allclose(weighted.margin_, copied.margin_, rtol=1e-5)
+
+
+# Kernels: pairs of weights on columns that folds share, and gammas.
+
+
+@pairwise(
+    loss=["hinge", "squared_hinge"],
+    kernel=["rbf", "poly", "precomputed", "callable"],
+    fit_intercept=[True, False],
+    weights=["none", "some 0", "balanced"],
+    n=[90, 900],
+)
+def test_folds_by_pairs_have_the_scores_of_other_methods(
+    loss, kernel, fit_intercept, weights, n, rng, monkeypatch
+):
+    X, y = uneven(rng, n=n)
+    params = {"loss": loss, "fit_intercept": fit_intercept, "cv": 3, "refit": False, "gamma": 0.3}
+    params["kernel"] = rbf_kernel if kernel == "callable" else kernel
+    params["class_weight"] = "balanced" if weights == "balanced" else None
+    m = rng.integers(0, 3, n) if weights == "some 0" else None
+    data = rbf_kernel(X) if kernel == "precomputed" else X
+    clf = MaxMarginClassifierCV(Cs=[0.1, 1.0, 10.0], **params).fit(data, y, sample_weight=m)
+    assert clf.fold_gaps_.max() <= 1e-3
+    monkeypatch.setattr(Fold, "is_for_pairs", False)
+    other = clone(clf).fit(data, y, sample_weight=m)
+    assert np.abs(clf.scores_ - other.scores_).max() * n / 3 < (3.0 if m is None else 6.0)
+    np.testing.assert_allclose(clf.scores_.mean(axis=0), other.scores_.mean(axis=0), atol=0.012)
+
+
+def test_what_pairs_do_not_reach_others_do(rng, monkeypatch):
+    X, y = uneven(rng, n=300)
+    params = {"Cs": [0.1, 10.0, 100.0], "cv": 3, "kernel": "rbf", "refit": False}
+    whole = MaxMarginClassifierCV(**params).fit(X, y)
+    run = Climb.run
+
+    def short(climb, tol):
+        return run(climb, tol, 0.0 if climb.caps.max() > 9.0 or climb.slack.max() < 0.1 else np.inf)
+
+    monkeypatch.setattr(Climb, "run", short)
+    parts = MaxMarginClassifierCV(**params).fit(X, y)
+    assert parts.fold_gaps_.max() <= 1e-3
+    assert np.abs(whole.scores_ - parts.scores_).max() * 100 < 2.5
+
+
+def test_gamma_is_chosen_together_with_the_cost(rng, monkeypatch):
+    X, y = uneven(rng, n=300)
+    computed, original = [], SingleColumns._computed
+
+    def counted(columns, examples, out):
+        computed.append(len(examples))
+        return original(columns, examples, out)
+
+    monkeypatch.setattr(SingleColumns, "_computed", counted)
+    params = {"kernel": "rbf", "Cs": [0.1, 1.0, 10.0], "cv": 3}
+    clf = MaxMarginClassifierCV(gammas=[1.0, 0.01, 0.1], **params)
+    clf.set_params(refit=False).fit(X, y)
+    assert sum(computed) <= 3 * len(y)  # for each gamma, each example once at most
+    clf.set_params(refit=True).fit(X, y)
+    each = [MaxMarginClassifierCV(gamma=g, **params).fit(X, y) for g in (0.01, 0.1, 1.0)]
+    np.testing.assert_array_equal(clf.scores_, np.swapaxes([one.scores_ for one in each], 0, 1))
+    assert clf.fold_gaps_.shape == (3, 3, 3)
+    best = [one.best_score_ for one in each]
+    assert clf.best_score_ == max(best)
+    assert clf.gamma_ == clf.gammas_[np.argmax(best)]
+    alone = MaxMarginClassifier(C=clf.C_, kernel="rbf", gamma=clf.gamma_).fit(X, y)
+    np.testing.assert_array_equal(clf.decision_function(X), alone.decision_function(X))
+    assert check_certificate(clf, X, y)
+    curve = CostCurveDisplay.from_estimator(clf)
+    best = clf.scores_[:, list(clf.gammas_).index(clf.gamma_)]
+    np.testing.assert_allclose(curve.line_.get_ydata(), best.mean(axis=0))
+
+
+@pytest.mark.parametrize("k", [2, 3])
+def test_costs_are_placed_anew_for_each_gamma(k, rng):
+    """As in the limit of wide kernels, where a hundredth of gamma makes up for C times 100."""
+    X, y = uneven(rng, k=k)
+    params = {"kernel": "rbf", "Cs": 4, "cv": 3, "refit": False}
+    clf = MaxMarginClassifierCV(gammas=[1e-5, 1e-3], **params).fit(X, y)
+    np.testing.assert_allclose(clf.Cs_[0], 100.0 * clf.Cs_[1], rtol=0.05)
+    assert clf.scores_.shape == (3, 2, 4)
+    np.testing.assert_allclose(clf.scores_[:, 0], clf.scores_[:, 1], atol=0.04)
+
+
+@pytest.mark.parametrize(
+    ("params", "words"),
+    [
+        ({"kernel": "linear"}, "named kernel"),
+        ({"kernel": rbf_kernel}, "named kernel"),
+        ({"kernel_params": {"gamma": 1.0}}, "leaves no room"),
+        ({"gammas": [0.0, 1.0]}, "finite positive"),
+        ({"gammas": [[1.0]]}, "finite positive"),
+        ({"gammas": []}, "0 sample"),
+    ],
+)
+def test_gammas_that_cannot_be_are_refused(params, words, rng):
+    params = {"kernel": "rbf", "gammas": [1.0], **params}
+    with pytest.raises(ValueError, match=words):
+        MaxMarginClassifierCV(**params).fit(*uneven(rng))
 
 
 # Scoring and folds.

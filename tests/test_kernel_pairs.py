@@ -10,7 +10,8 @@ from sklearn.metrics.pairwise import pairwise_kernels, rbf_kernel
 from sklearn.svm import SVC
 
 from marginsvm import MaxMarginClassifier, check_certificate
-from marginsvm.algorithms.exact.pairs import Climb, Pairs
+from marginsvm.algorithms.exact.climb import Climb
+from marginsvm.algorithms.exact.pairs import Found, Pairs, dual_of
 from marginsvm.certify.own_slack import with_least_slack
 from marginsvm.estimator.training_set import training_set
 from marginsvm.kernel_matrix.single import Formula, Prepared
@@ -24,11 +25,9 @@ def problem_of(X, y, weight=None, **params):
 
 
 def climbed(problem, tol=1e-4):
-    climb = Climb(problem, Pairs.start(problem))
-    for _ in range(100):
-        if not climb.goes_on(tol):
-            break
-        climb.round(tol)
+    start = Pairs.start(problem)
+    climb = Climb(dual_of(problem), start.u, start.f, start.work)
+    climb.run(tol)
     return climb
 
 
@@ -68,7 +67,7 @@ def test_margins_that_are_not_computed_in_float64_are_below_what_they_are(loss, 
     X, y = overlapping(rng, n=600)
     problem = problem_of(X, y, C=C, loss=loss)
     evaluations = problem.work.kernel_evaluations
-    separator = climbed(problem).proved()[0]
+    separator = Found(problem, climbed(problem)).proved()[0]
     assert problem.work.kernel_evaluations > evaluations
     exact = problem.margins(problem.refresh(separator.vector), precise=True)
     assert np.all(separator.margins <= exact + 1e-12 * np.abs(exact).max())

@@ -3,27 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
+from joblib import effective_n_jobs
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.metrics.pairwise import linear_kernel
 from sklearn.utils import gen_batches
+from sklearn.utils.parallel import Parallel, delayed
 
 from marginsvm._typing import Array
+from marginsvm.algorithms.exact.choosing import spread_evenly
+from marginsvm.algorithms.exact.climb import Climb, Dual
 from marginsvm.algorithms.exact.examples import MAX_EXAMPLES
+from marginsvm.algorithms.exact.pairs import FIRST
 from marginsvm.algorithms.exact.portfolio import system_for
 from marginsvm.algorithms.exact.shape import Portfolio
 from marginsvm.algorithms.exact.walk import GramWalk, Walk
 from marginsvm.algorithms.max_margin import MaxMarginClassifier
 from marginsvm.algorithms.max_margin_path import certified_path
 from marginsvm.data.threads import single_threaded_blas
-from marginsvm.estimator.training_set import TrainingSet, labelled
+from marginsvm.estimator.training_set import ClassLabels, TrainingSet, labelled
 from marginsvm.fit import Candidate, Progress
 from marginsvm.fit.confirm import confirm
 from marginsvm.kernel_matrix import GramAdapter, KernelMatrixAdapter, LinearAdapter
+from marginsvm.kernel_matrix.single import SingleColumns
 from marginsvm.rows import Rows
 
 # Relative gap at which the fits of folds end, unless that of the fit to all examples is larger.
@@ -39,6 +45,8 @@ _VALUES = 2**22
 
 # Coefficients of features or of examples, the intercept, and the gap.
 Solution = tuple[Array, Array, float]
+# Decision values of the test part, and the gap.
+Decisions = tuple[Array, float]
 
 
 class Decided(ClassifierMixin, BaseEstimator):
@@ -63,6 +71,9 @@ class Decided(ClassifierMixin, BaseEstimator):
         F = self.decision_function(X)
         winner = (F > 0).astype(int) if F.ndim == 1 else F.argmax(axis=1)
         return self.classes_[winner]
+
+
+Scorer = Callable[[Decided, Any, Array, Array], float]
 
 
 class FoldScores(NamedTuple):
@@ -107,34 +118,81 @@ class Fold:
         All examples and their labels.
     weight : ndarray of shape (n_samples,) or None
         Sample weights, times given weights of classes.
+    train, test : ndarray of int
     K : ndarray of shape (n_samples, n_samples) or None
         Kernel matrix of all examples, where it is known.
-    train, test : ndarray of int
     """
 
     model: MaxMarginClassifier
     X: Any
     y: Array
     weight: Array | None
-    K: Array | None
     train: Array
     test: Array
+    K: Array | None = None
 
-    @single_threaded_blas()
-    def scores(self, Cs: Array, scorer: Callable[[Decided, Any, Array, Array], float]) -> Any:
+    @property
+    def is_for_pairs(self) -> bool:
+        """Whether pairs of weights come first."""
+        if self.model.kernel == "linear" or len(np.unique(self.y)) > 2:
+            return False
+        from marginsvm._compiling import compiles  # which imports numba
+
+        return compiles()
+
+    def columns(self) -> SingleColumns:
+        """Kernel values of all examples in float32, whatever their weights."""
+        training = TrainingSet.of(self.model, self.X, labelled(self.y, None), {})
+        problem = training.problem(self.model, self.model._algorithm().requires)
+        assert isinstance(problem, GramAdapter)
+        return problem.single
+
+    def scores(self, Cs: Array, scorer: Scorer, columns: SingleColumns | None) -> FoldScores:
         """Scores on the test part, for each C in ascending order."""
         weight = None if self.weight is None else self.weight[self.train]
         labels = labelled(self.y[self.train], weight, self.model.class_weight)
+        found, u = self._by_pairs(labels, Cs, columns)
+        if len(found) < len(Cs):
+            found += self._by_others(labels, Cs[len(found) :], u)
+        X, y = self.X[self.test], self.y[self.test]
+        scores = [scorer(Decided(labels.classes, F), X, y, self.test) for F, _ in found]
+        return FoldScores(np.array(scores, dtype=np.float64), np.array([gap for _, gap in found]))
+
+    def _by_pairs(
+        self, labels: ClassLabels, Cs: Array, columns: SingleColumns | None
+    ) -> tuple[list[Decisions], Array | None]:
+        """Decisions by pairs of weights, as far as these reach the gap, and the last weights."""
+        found: list[Decisions] = []
+        if columns is None:
+            return found, None
+        members, hinge = self.train[labels.kept], not _walks(self.model)
+        y, weight, climb = np.zeros(len(self.y)), np.zeros(len(self.y)), None
+        y[members] = np.where(labels.codes == 1, 1.0, -1.0)
+        weight[members] = 1.0 if labels.weights is None else labels.weights
+        for C in Cs:
+            dual = Dual.of_costs(columns, y, C * weight, hinge, self.model.fit_intercept)
+            if climb is None:
+                some, none = members[spread_evenly(labels.codes, FIRST)], np.zeros(len(y))
+                climb = Climb(dual, none, none, some)
+            else:
+                climb = climb.continued(dual)
+            climb.run(self.model.tol)
+            if climb.gap > self.model.tol:
+                return found, climb.u[members]
+            found.append(((climb.f + climb.b)[self.test][:, None], climb.gap))
+        return found, None
+
+    def _by_others(self, labels: ClassLabels, Cs: Array, u: Array | None) -> list[Decisions]:
+        """Decisions by the methods for coefficients of features or of examples."""
         members = self.train[labels.kept]
-        linear = self.model.kernel == "linear"
         X = np.zeros((len(members), 0)) if self._is_known(members) else self._examples(members)
         training = TrainingSet.of(self.model, X, labels, {})
-        coefs, intercepts, gaps = zip(*self._solutions(training, members, Cs), strict=True)
+        solutions = self._solutions(training, members, Cs, u)
+        coefs, intercepts, gaps = zip(*solutions, strict=True)
+        linear = self.model.kernel == "linear"
         decide = self._linear_scores if linear else self._kernel_scores
         F = decide(members, np.array(coefs)) + np.array(intercepts)[:, None, :]
-        X, y = self.X[self.test], self.y[self.test]
-        scores = [scorer(Decided(labels.classes, f), X, y, self.test) for f in F]
-        return FoldScores(np.array(scores, dtype=np.float64), np.array(gaps))
+        return list(zip(F, gaps, strict=True))
 
     def _is_known(self, members: Array) -> bool:
         """Whether the kernel matrix of the training part is at hand, and small enough."""
@@ -145,14 +203,16 @@ class Fold:
             return self.X[np.ix_(members, members)]
         return self.X[members]
 
-    def _solutions(self, training: TrainingSet, members: Array, Cs: Array) -> Iterator[Solution]:
+    def _solutions(
+        self, training: TrainingSet, members: Array, Cs: Array, u: Array | None
+    ) -> Iterator[Solution]:
         rows = training.rows
         if self.model.kernel != "linear" and self._is_known(members):
             return _with_kernel(partial(self._kernel_of, members), rows, Cs, self.model)
         if self.model.kernel == "linear" and rows.n_rows > FEW_ROWS:
             return _with_features(training.X, rows, Cs, self.model)
         problem = training.problem(self.model, self.model._algorithm().requires)
-        return _one_by_one(problem, Cs, self.model)
+        return _one_by_one(problem, Cs, self.model, u)
 
     def _kernel_of(self, members: Array) -> Array:
         """Kernel matrix of some examples, as a copy."""
@@ -178,6 +238,27 @@ class Fold:
             parts.append(values @ coefs.reshape(m * k, n).T)
         F = np.concatenate(parts)
         return np.moveaxis(F.reshape(len(self.test), m, k), 1, 0)
+
+
+def scores_of_folds(folds: list[Fold], Cs: Array, scorer: Scorer, n_jobs: int | None) -> Any:
+    """Scores of all folds, those of a job one after the other on the same kernel values."""
+    first, K = folds[0], None
+    if first.model.kernel == "precomputed":
+        K = first.X
+    elif first.model.kernel != "linear" and not first.is_for_pairs:
+        few = max(len(fold.train) for fold in folds) <= MAX_EXAMPLES
+        K = first.model._kernel_matrix(first.X, first.X) if few else None
+    folds = [replace(fold, K=K) for fold in folds]
+    jobs = min(len(folds), effective_n_jobs(n_jobs))
+    parts = [folds[i * len(folds) // jobs : (i + 1) * len(folds) // jobs] for i in range(jobs)]
+    found = Parallel(n_jobs=n_jobs)(delayed(_in_turn)(part, Cs, scorer) for part in parts)
+    return [fold for part in found for fold in part]
+
+
+@single_threaded_blas()
+def _in_turn(folds: list[Fold], Cs: Array, scorer: Scorer) -> list[FoldScores]:
+    columns = folds[0].columns() if folds[0].is_for_pairs else None
+    return [fold.scores(Cs, scorer, columns) for fold in folds]
 
 
 def _walks(model: MaxMarginClassifier) -> bool:

@@ -1,15 +1,16 @@
-"""MaxMarginClassifierCV: the soft margin whose C held-out examples choose."""
+"""MaxMarginClassifierCV: the soft margin whose C, and gamma, held-out examples choose."""
 
 from __future__ import annotations
 
 from copy import copy
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from numbers import Integral
 from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, _fit_context
 from sklearn.metrics import get_scorer, get_scorer_names
+from sklearn.metrics.pairwise import KERNEL_PARAMS
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.metadata_routing import (
     MetadataRouter,
@@ -18,7 +19,6 @@ from sklearn.utils.metadata_routing import (
     _routing_enabled,
     process_routing,
 )
-from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import (
     _check_method_params,
     _check_sample_weight,
@@ -27,8 +27,14 @@ from sklearn.utils.validation import (
 )
 
 from marginsvm._typing import Array
-from marginsvm.algorithms.exact.examples import MAX_EXAMPLES
-from marginsvm.algorithms.folds import FOLD_GAP, Decided, Fold, check_folds
+from marginsvm.algorithms.folds import (
+    FOLD_GAP,
+    Decided,
+    Fold,
+    FoldScores,
+    check_folds,
+    scores_of_folds,
+)
 from marginsvm.algorithms.max_margin import MaxMarginClassifier
 from marginsvm.algorithms.max_margin_path import costs_in_order, with_cost
 from marginsvm.estimator.declaring import parameter, with_parameters
@@ -52,13 +58,14 @@ _OWN = ("tol", "max_iter", "verbose")
 class MaxMarginClassifierCV(
     CommonParameters, KernelParameters, PredictorMixin, ClassifierMixin, BaseEstimator
 ):
-    """Soft margin with the C that scores best in cross-validation, and a certificate.
+    """Soft margin with the C and gamma that score best in cross-validation, and a certificate.
 
     In each fold, the soft margins of all values of C are fitted and scored on the held-out
     examples. The model is that of :class:`MaxMarginClassifier` with the best C on all examples,
     bit for bit, with its certificate. This is faster than a grid search: a fold goes from small C
     to large, and starts each fit at the best predictor in the span of the last three solutions;
-    Gram matrices and norms are computed once.
+    Gram matrices and norms are computed once. With a kernel and two classes, all folds and values
+    of C share kernel values in float32, those of examples that may decide, for each gamma.
 
     Parameters
     ----------
@@ -71,6 +78,10 @@ class MaxMarginClassifierCV(
         mean (with kernels, in feature space; without an intercept, from 0). Below this range, the
         solution is the difference of the class means, whatever C; at its end, even features that
         spread over a thousandth of r count.
+    gammas : array-like of shape (n_gammas,)
+        Values of the kernel's coefficient, of which the best is chosen together with C, in place
+        of ``gamma`` (units as there). A number of values of C is placed anew for each. None:
+        ``gamma`` is given.
     cv : int, cross-validation generator or iterable of (train, test)
         Folds. None means five and an integer its number of stratified folds, without shuffling.
     scoring : str or callable
@@ -95,14 +106,17 @@ class MaxMarginClassifierCV(
     ----------
     C_ : float
         The C with the best mean score; of several, the smallest (dimensionless for given units of
-        X).
-    Cs_ : ndarray of shape (n_Cs,)
+        X), with the smallest gamma.
+    gamma_, gammas_ : float, and ndarray of shape (n_gammas,)
+        With ``gammas``: the one with the best mean score, and all of them, ascending (units of the
+        kernel's).
+    Cs_ : ndarray of shape (n_Cs,), or with gammas (n_gammas, n_Cs)
         All values of C, ascending (dimensionless for given units of X).
-    scores_ : ndarray of shape (n_folds, n_Cs)
+    scores_ : ndarray of shape (n_folds, n_Cs), or with gammas (n_folds, n_gammas, n_Cs)
         Scores on the held-out examples.
     best_score_ : float
         The mean score of ``C_`` (units of the score; dimensionless for accuracy).
-    fold_gaps_ : ndarray of shape (n_folds, n_Cs)
+    fold_gaps_ : ndarray of shape (n_folds, n_Cs), or with gammas (n_folds, n_gammas, n_Cs)
         Relative gaps, without rounding errors, at which the fits in folds ended. There is no
         warning if a gap is larger than asked for, as none of these fits is kept.
     best_estimator_ : MaxMarginClassifier
@@ -136,6 +150,12 @@ class MaxMarginClassifierCV(
     >>> clf = MaxMarginClassifierCV().fit(X, y)
     >>> clf.scores_.shape, bool(clf.best_score_ > 0.95), bool(clf.gap_ < 1e-6)
     ((5, 10), True, True)
+
+    With a kernel, its coefficient as well:
+
+    >>> clf = MaxMarginClassifierCV(kernel="rbf", gammas=[1e-7, 1e-6, 1e-5], Cs=[1, 10]).fit(X, y)
+    >>> clf.scores_.shape, clf.gamma_, clf.C_ in clf.Cs_
+    ((5, 3, 2), 1e-06, True)
     """
 
     stopping: str = field(default="gap", init=False)
@@ -145,6 +165,7 @@ class MaxMarginClassifierCV(
     max_iter: int = 200
     loss: str = parameter(StrOptions({"squared_hinge", "hinge"}), default="squared_hinge")
     Cs: Any = parameter(Interval(Integral, 1, None, closed="left"), "array-like", default=10)
+    gammas: Any = parameter("array-like", None, default=None)
     cv: Any = parameter("cv_object", default=None)
     scoring: Any = parameter(StrOptions(set(get_scorer_names())), callable, None, default=None)
     n_jobs: int | None = parameter(Integral, None, default=None)
@@ -183,6 +204,7 @@ class MaxMarginClassifierCV(
         found = self._searched(model, training, X, y, sample_weight, params)
         if self.refit:
             own = {"C": found["C_"], **{name: getattr(self, name) for name in _OWN}}
+            own |= {} if self.gammas is None else {"gamma": found["gamma_"]}
             best = model.set_params(**own).fit(X, y, sample_weight=sample_weight)
             fitted = {name: value for name, value in vars(best).items() if name.endswith("_")}
             found = {**fitted, "_gamma": best._gamma, **found, "best_estimator_": best}
@@ -202,9 +224,9 @@ class MaxMarginClassifierCV(
         """Fitted attributes that say which C is best."""
         from sklearn.model_selection import check_cv  # takes a tenth of a second
 
-        problem = training.problem(model, model._algorithm().requires)
-        Cs = costs_in_order(self.Cs, problem)
-        with_cost(model, problem, float(Cs[0]))  # whether there can be one
+        requires = model._algorithm().requires
+        problem = training.problem(model, requires)
+        with_cost(model, problem, float(costs_in_order(self.Cs, problem)[0]))  # can there be one?
         X, y, weight = _validated(self.kernel, X, y, sample_weight)
         if self.class_weight != "balanced":  # which each fold is by itself
             weight = ClassWeights.of(self.class_weight, y, weight).applied(y, weight)
@@ -213,26 +235,33 @@ class MaxMarginClassifierCV(
         everyone = np.arange(len(y))  # folds may be given as masks
         splits = [(everyone[train], everyone[test]) for train, test in cv.split(X, y, **split)]
         check_folds([train for train, _ in splits], y, weight)
-        in_folds, K = _for_folds(model, training.gamma, self), None
-        if self.kernel == "precomputed":
-            K = X
-        elif self.kernel != "linear" and max(len(train) for train, _ in splits) <= MAX_EXAMPLES:
-            K = in_folds._kernel_matrix(X, X)
         scorer = _Scoring(self.scoring and get_scorer(self.scoring), scoring, y)
-        folds = [Fold(in_folds, X, y, weight, K, *split) for split in splits]
-        found = Parallel(n_jobs=self.n_jobs)(delayed(fold.scores)(Cs, scorer) for fold in folds)
-        scores = np.array([fold.scores for fold in found])
+        Cs, found = [], []
+        gammas = [training.gamma] if self.gammas is None else gammas_in_order(self)
+        for gamma in gammas:
+            in_folds = _for_folds(model, gamma, self)
+            if self.gammas is not None:
+                problem = replace(training, gamma=gamma).problem(in_folds, requires)
+            Cs.append(costs_in_order(self.Cs, problem))
+            folds = [Fold(in_folds, X, y, weight, *split) for split in splits]
+            found.append(scores_of_folds(folds, Cs[-1], scorer, self.n_jobs))
+        chosen = self._chosen(np.array(gammas), np.array(Cs), found)
+        return {**training.features, "classes_": training.classes, **chosen}
+
+    def _chosen(self, gammas: Array, Cs: Array, found: list[list[FoldScores]]) -> dict[str, Any]:
+        """Fitted attributes, from the scores for each gamma and fold."""
+        scores, gaps = (
+            np.swapaxes([[getattr(fold, name) for fold in folds] for folds in found], 0, 1)
+            for name in ("scores", "gaps")
+        )
         mean = np.nanmean(scores, axis=0)
-        best = int(np.nanargmax(mean))
-        return {
-            **training.features,
-            "classes_": training.classes,
-            "C_": float(Cs[best]),
-            "Cs_": Cs,
-            "scores_": scores,
-            "best_score_": float(mean[best]),
-            "fold_gaps_": np.array([fold.gaps for fold in found]),
-        }
+        i, j = np.unravel_index(int(np.nanargmax(mean)), mean.shape)
+        chosen: dict[str, Any] = {"C_": float(Cs[i, j]), "best_score_": float(mean[i, j])}
+        if self.gammas is None:
+            Cs, scores, gaps = Cs[0], scores[:, 0], gaps[:, 0]
+        else:
+            chosen |= {"gamma_": float(gammas[i]), "gammas_": gammas}
+        return {**chosen, "Cs_": Cs, "scores_": scores, "fold_gaps_": gaps}
 
     def _routed(self, sample_weight: Any, params: dict[str, Any]) -> tuple[dict, dict]:
         """Parameters for the splitter, and for the scorer."""
@@ -322,6 +351,29 @@ def _validated(kernel: Any, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Ar
     if sample_weight is not None:
         weight = _check_sample_weight(sample_weight, X, dtype=np.float64)
     return canonical(X), column_or_1d(y), weight
+
+
+def gammas_in_order(search: Any) -> Array:
+    """The values of gamma that a search names, in ascending order.
+
+    Raises
+    ------
+    ValueError
+        If they are not numbers that a kernel may have, or its kernel has no gamma.
+    """
+    kernel, named = search.kernel, search.kernel_params or {}
+    if callable(kernel) or "gamma" not in KERNEL_PARAMS.get(kernel, ()) or "gamma" in named:
+        raise ValueError(
+            f"gammas are values of a named kernel's gamma, which kernel={kernel!r} with "
+            f"kernel_params={named} leaves no room for: choose kernel='rbf', or gammas=None"
+        )
+    given = check_array(search.gammas, ensure_2d=False, dtype=np.float64, ensure_all_finite=False)
+    if given.ndim != 1 or not (np.isfinite(given).all() and (given > 0.0).all()):
+        raise ValueError(
+            f"gammas must be a list of finite positive numbers, but is {search.gammas!r}; one "
+            "value, or 'scale', is gamma"
+        )
+    return np.unique(given)
 
 
 def _for_folds(model: MaxMarginClassifier, gamma: float, search: Any) -> MaxMarginClassifier:

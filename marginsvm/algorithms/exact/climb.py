@@ -1,0 +1,251 @@
+"""Rounds of weights on columns in float32: a working set, scores of all examples, and exchange.
+
+A working set of examples is solved by steps that move two weights, see
+:mod:`marginsvm.algorithms.compiled.pairs`; the scores of all examples follow from the columns of
+those that moved; examples with smaller margins join. What this proves is for others to say.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from marginsvm._typing import Array
+from marginsvm.certify.caps import HingeCaps
+from marginsvm.certify.own_slack import with_least_slack
+from marginsvm.fit.interrupts import let_interrupts_through
+from marginsvm.kernel_matrix.single import SingleColumns
+
+# Examples that may join in a round at least, and as a share of those there.
+_JOIN, _GROWTH = 200, 0.4
+# Error of margins, which are about 1, up to which the first working set is solved; by which factors
+# it falls once as few join (as a share of the working set), or most of the gap is inside of it; and
+# from which on it should bring bounds nearer.
+COARSE, _FINER, _LEAST_STEP, _FEW_JOIN, _INSIDE, _FINE = 0.3, 0.3, 0.1, 0.1, 0.5, 1e-3
+# Least error of margins that float32 may show.
+_FINEST = 1e-7
+# Steps for each example of a working set at most, before scores are computed anew.
+_STEPS = 50
+# Examples without weight may leave if their margins are beyond 1 by more than this; they do once
+# they are so large a share.
+_FAR, _IDLE = 0.1, 0.3
+# Share of the tolerance that rounds aim at: what rounding adds is beside it.
+AIM = 0.7
+
+
+@dataclass(frozen=True, eq=False)
+class Dual:
+    """Maximise ``sum u - |sum_i u_i y_i x_i|^2 / 2 - sum_i s_i u_i^2 / 2`` over weights below caps.
+
+    Attributes
+    ----------
+    columns : SingleColumns
+        Kernel values.
+    y, caps, slack : ndarray of shape (n,)
+        Signs of the classes, largest weights, and s. Examples with the cap 0 are left out, but have
+        scores.
+    balanced : bool
+        Whether the classes keep the same sum of weights.
+    scale, constant : float
+        An inner product is ``scale`` times a kernel value, plus a constant.
+    """
+
+    columns: SingleColumns
+    y: Array
+    caps: Array
+    slack: Array
+    balanced: bool
+    scale: float = 1.0
+    constant: float = 0.0
+
+    @classmethod
+    def of_costs(
+        cls, columns: SingleColumns, y: Array, costs: Array, hinge: bool, balanced: bool
+    ) -> Dual:
+        """That of a soft margin, given what the slack of each example costs; 0: it is left out."""
+        if hinge:
+            return cls(columns, y, costs, np.zeros(len(y)), balanced)
+        there = costs > 0.0
+        slack = np.divide(0.5, costs, out=np.zeros(len(y)), where=there)
+        return cls(columns, y, np.where(there, np.inf, 0.0), slack, balanced)
+
+
+class Climb:
+    """The rounds of one call, on arrays that change in place.
+
+    Parameters
+    ----------
+    dual : Dual
+    u, f : ndarray of shape (n,)
+        Weights, and scores; scores of 0: they are computed.
+    work : ndarray of int
+        The working set.
+    precision : float
+        Error of margins up to which it is solved.
+
+    Attributes
+    ----------
+    read : float
+        Numbers read or computed so far.
+    """
+
+    def __init__(
+        self, dual: Dual, u: Array, f: Array, work: Array, precision: float = COARSE
+    ) -> None:
+        self.dual, self.columns, n = dual, dual.columns, len(u)
+        self.y, self.caps, self.slack = dual.y, dual.caps, dual.slack
+        self.u, self.f, self.work, self.precision = u.copy(), f.copy(), work, precision
+        self.b, self.read, self.gap, self.block = 0.0, 0.0, np.inf, Block(self.columns)
+        self.inside, self.least, self.idle = np.inf, np.inf, 0
+        self.missing: Array = np.ones(n)
+        self._soft, self._counted = bool(self.slack.any()), np.flatnonzero(self.caps)
+        if self.u.any() and not self.f.any():
+            used = np.flatnonzero(self.u)
+            self.add(used, self.u[used], self.f)
+
+    def goes_on(self, tol: float) -> bool:
+        """Whether bounds are apart, or an example outside is far off, and rounds may mend that.
+
+        With slack, the intercept of the certificate is that at which the worst example is best.
+        """
+        outside = self._soft and self.missing[self._counted].max() > COARSE
+        return (self.gap > AIM * tol or outside) and self.idle < 2
+
+    def continued(self, dual: Dual) -> Climb:
+        """Begin at these weights for other costs of slack: longer, as far as the caps allow."""
+        used = np.flatnonzero(self.u)
+        return Climb(dual, self.u, self.f, used)
+
+    def run(self, tol: float, most: float = np.inf) -> bool:
+        """Rounds until bounds are near each other or do not come nearer; False: it takes a while.
+
+        Parameters
+        ----------
+        tol : float
+            Relative gap.
+        most : float
+            Numbers read or computed, after which no round begins.
+        """
+        while self.goes_on(tol):
+            if self.read >= most:
+                return False
+            let_interrupts_through()
+            self.round(tol)
+        return True
+
+    def round(self, tol: float) -> None:
+        """Solve on the working set, compute scores, exchange examples."""
+        from marginsvm.algorithms.compiled.pairs import ascend_pairs
+
+        work, dual = self.work, self.dual
+        K = self.block.of(work, dual.scale, dual.constant)
+        u, f = self.u[work], self.f[work]
+        steps = ascend_pairs(
+            K, self.y[work], self.caps[work], self.slack[work], dual.balanced,
+            self.precision, _STEPS * len(work), u, f,
+        )  # fmt: skip
+        change, self.u[work] = u - self.u[work], u
+        moved = np.flatnonzero(change)
+        self.add(work[moved], change[moved], self.f)
+        self.read += 2.0 * steps * len(work) + float(len(work)) ** 2
+        self._measure()
+        self._exchange(tol)
+
+    def add(self, examples: Array, change: Array, f: Array, signs: bool = True) -> None:
+        """Add what changes of weights add to the scores."""
+        from marginsvm.algorithms.compiled.pairs import add_columns
+
+        room, v = self.columns.room, (self.y[examples] if signs else 1.0) * change
+        self.read += float(len(examples)) * len(f)
+        for i in range(0, len(examples), room):
+            part = examples[i : i + room]
+            add_columns(
+                self.columns.values, self.columns.fetch(part), self.dual.scale * v[i : i + room], f
+            )
+        f += self.dual.constant * float(v.sum())
+
+    def _measure(self) -> None:
+        """The intercept, margins, and the gap that they leave."""
+        y, u, f = self.y, self.u, self.f
+        slope = y - f - self.slack * y * u
+        if self.dual.balanced:
+            up = np.where(y > 0.0, u < self.caps, u > 0.0)[self.work]
+            down = np.where(y > 0.0, u > 0.0, u < self.caps)[self.work]
+            some = slope[self.work]
+            ends = [some[up].max(initial=-np.inf), some[down].min(initial=np.inf)]
+            ends = [end for end in ends if np.isfinite(end)]
+            self.b = float(np.mean(ends)) if ends else 0.0
+        self.missing = y * (slope - self.b)
+        squared, mass = float((y * u) @ f), float(u.sum())
+        dual = mass - 0.5 * squared - 0.5 * float(self.slack @ (u * u))
+        root, length = float(np.sqrt(max(2.0 * dual, 0.0))), float(np.sqrt(max(squared, 0.0)))
+        self.gap = 1.0 - root * self._lower(length, self._counted)
+        # what the examples outside leave is not for the next steps on the working set
+        self.inside = 1.0 - root * self._lower(length, self.work)
+
+    def _lower(self, length: float, some: Array) -> float:
+        """Lower bound by the margins of some examples."""
+        margins = 1.0 - self.missing[some] - self.slack[some] * self.u[some]
+        if not self._soft:
+            return HingeCaps(self.caps[some]).lower_bound(length, margins)[0]
+        return with_least_slack(length, margins, self.slack[some])[0]
+
+    def _exchange(self, tol: float) -> None:
+        """Examples that join, the precision of the next round, and those that leave."""
+        wrong = np.where(self.u < self.caps, self.missing, 0.0)
+        wrong = np.maximum(wrong, np.where(self.u > 0.0, -self.missing, 0.0))
+        wrong[self.work] = 0.0
+        new = np.flatnonzero(wrong > 0.5 * self.precision)
+        few = len(new) <= _FEW_JOIN * len(self.work)
+        apart = self.inside > AIM * tol and (few or self.inside > _INSIDE * self.gap)
+        if apart or not len(new):
+            self._finer(tol)
+        kept, room = self.work, self.columns.room
+        most = min(max(_JOIN, int(_GROWTH * len(kept))), room // 2)
+        if len(new) > most:
+            new = new[np.argpartition(-wrong[new], most - 1)[:most]]
+        far = (self.u[kept] == 0.0) & (self.missing[kept] < -_FAR)
+        if np.count_nonzero(far) > _IDLE * len(kept) or len(kept) + len(new) > room:
+            kept = kept[~far]
+        if len(kept) + len(new) > room:  # then those at their ends, and those longest there, rest
+            free = (self.u[kept] > 0.0) & (self.u[kept] < self.caps[kept])
+            kept = kept[np.argsort(free, kind="stable")][len(kept) + len(new) - room :]
+        self.work = np.concatenate([kept, new])
+
+    def _finer(self, tol: float) -> None:
+        """A smaller error, as far as rounding allows it."""
+        if self.gap > 0.9 * self.least and self.precision <= _FINE:
+            self.idle += 1
+        self.least = min(self.least, self.gap)
+        factor = np.clip(0.5 * AIM * tol / max(self.inside, 1e-300), _LEAST_STEP, _FINER)
+        self.precision = max(float(factor) * self.precision, _FINEST)
+
+
+class Block:
+    """Inner products of the examples of a working set, which grows more often than it shrinks.
+
+    Parameters
+    ----------
+    columns : SingleColumns
+    """
+
+    def __init__(self, columns: SingleColumns) -> None:
+        self._columns, self._examples = columns, np.empty(0, int)
+        self._room = np.empty((0, 0), np.float32)
+
+    def of(self, examples: Array, scale: float, constant: float) -> Array:
+        """Inner products of these examples, of which those before are the first, or it begins."""
+        from marginsvm.algorithms.compiled.pairs import gather
+
+        m, n = len(self._examples), len(examples)
+        if n < m or not np.array_equal(examples[:m], self._examples):
+            m = 0
+        if n > len(self._room):
+            room = np.empty((n + n // 2, n + n // 2), np.float32)
+            room[:m, :m] = self._room[:m, :m]
+            self._room = room
+        K = self._room[:n, :n]
+        gather(self._columns.values, self._columns.fetch(examples), examples, m, scale, constant, K)
+        self._examples = examples
+        return K
