@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from joblib import effective_n_jobs
-from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.metrics.pairwise import linear_kernel
 from sklearn.utils import gen_batches
 from sklearn.utils.parallel import Parallel, delayed
@@ -24,6 +23,7 @@ from marginsvm.algorithms.exact.shape import Portfolio
 from marginsvm.algorithms.exact.walk import GramWalk, Walk
 from marginsvm.algorithms.max_margin import MaxMarginClassifier
 from marginsvm.algorithms.max_margin_path import certified_path
+from marginsvm.algorithms.scoring import Decided, Scorer
 from marginsvm.data.threads import single_threaded_blas
 from marginsvm.estimator.training_set import ClassLabels, TrainingSet, labelled
 from marginsvm.fit import Candidate, Progress
@@ -47,33 +47,6 @@ _VALUES = 2**22
 Solution = tuple[Array, Array, float]
 # Decision values of the test part, and the gap.
 Decisions = tuple[Array, float]
-
-
-class Decided(ClassifierMixin, BaseEstimator):
-    """A fitted classifier whose decision values on the examples to be scored are known.
-
-    Parameters
-    ----------
-    classes : ndarray of shape (n_classes,)
-    scores : ndarray of shape (n_test, 1) or (n_test, n_classes)
-    """
-
-    def __init__(self, classes: Array, scores: Array) -> None:
-        self.classes, self.scores = classes, scores
-        self.classes_ = classes
-
-    def decision_function(self, X: Any) -> Array:
-        """The known values, one line for each example."""
-        return self.scores[:, 0] if self.scores.shape[1] == 1 else self.scores
-
-    def predict(self, X: Any) -> Array:
-        """Class labels."""
-        F = self.decision_function(X)
-        winner = (F > 0).astype(int) if F.ndim == 1 else F.argmax(axis=1)
-        return self.classes_[winner]
-
-
-Scorer = Callable[[Decided, Any, Array, Array], float]
 
 
 class FoldScores(NamedTuple):

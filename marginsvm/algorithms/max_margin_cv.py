@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from copy import copy
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from numbers import Integral
 from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, _fit_context
 from sklearn.metrics import get_scorer, get_scorer_names
-from sklearn.metrics.pairwise import KERNEL_PARAMS
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.metadata_routing import (
     MetadataRouter,
@@ -20,7 +19,6 @@ from sklearn.utils.metadata_routing import (
     process_routing,
 )
 from sklearn.utils.validation import (
-    _check_method_params,
     _check_sample_weight,
     check_array,
     column_or_1d,
@@ -29,14 +27,14 @@ from sklearn.utils.validation import (
 from marginsvm._typing import Array
 from marginsvm.algorithms.folds import (
     FOLD_GAP,
-    Decided,
     Fold,
     FoldScores,
     check_folds,
     scores_of_folds,
 )
 from marginsvm.algorithms.max_margin import MaxMarginClassifier
-from marginsvm.algorithms.max_margin_path import costs_in_order, with_cost
+from marginsvm.algorithms.max_margin_path import costs_in_order, gammas_in_order, with_cost
+from marginsvm.algorithms.scoring import Scoring
 from marginsvm.estimator.declaring import parameter, with_parameters
 from marginsvm.estimator.kernel_function import canonical
 from marginsvm.estimator.objects import as_objects
@@ -235,7 +233,7 @@ class MaxMarginClassifierCV(
         everyone = np.arange(len(y))  # folds may be given as masks
         splits = [(everyone[train], everyone[test]) for train, test in cv.split(X, y, **split)]
         check_folds([train for train, _ in splits], y, weight)
-        scorer = _Scoring(self.scoring and get_scorer(self.scoring), scoring, y)
+        scorer = Scoring(self.scoring and get_scorer(self.scoring), scoring, y)
         Cs, found = [], []
         gammas = [training.gamma] if self.gammas is None else gammas_in_order(self)
         for gamma in gammas:
@@ -313,36 +311,6 @@ class MaxMarginClassifierCV(
         )
 
 
-@dataclass(frozen=True)
-class _Scoring:
-    """The score of decided examples.
-
-    Attributes
-    ----------
-    scorer : callable or None
-        None: accuracy, without the checks of scikit-learn's, which take longer than a small fit.
-    params : dict
-        For the scorer; those with a value for each example are cut to the examples scored.
-    y : ndarray of shape (n_samples,)
-        All labels.
-    """
-
-    scorer: Any
-    params: dict[str, Any]
-    y: Array
-
-    def __call__(self, decided: Decided, X: Any, y: Array, test: Array) -> float:
-        params = _check_method_params(self.y, self.params, indices=test)
-        if self.scorer is not None:
-            return float(self.scorer(decided, X, y, **params))
-        weight = params.get("sample_weight")
-        right = decided.predict(X) == y
-        if weight is None:
-            return float(np.mean(right))
-        with np.errstate(invalid="ignore"):  # no weight: no score
-            return float(np.divide(np.sum(right * weight), np.sum(weight)))
-
-
 def _validated(kernel: Any, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Array, Array | None]:
     """The data as arrays, with examples of weight 0; that they can be used is known."""
     things, floats = as_objects(kernel, X), [np.float64, np.float32]
@@ -351,29 +319,6 @@ def _validated(kernel: Any, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Ar
     if sample_weight is not None:
         weight = _check_sample_weight(sample_weight, X, dtype=np.float64)
     return canonical(X), column_or_1d(y), weight
-
-
-def gammas_in_order(search: Any) -> Array:
-    """The values of gamma that a search names, in ascending order.
-
-    Raises
-    ------
-    ValueError
-        If they are not numbers that a kernel may have, or its kernel has no gamma.
-    """
-    kernel, named = search.kernel, search.kernel_params or {}
-    if callable(kernel) or "gamma" not in KERNEL_PARAMS.get(kernel, ()) or "gamma" in named:
-        raise ValueError(
-            f"gammas are values of a named kernel's gamma, which kernel={kernel!r} with "
-            f"kernel_params={named} leaves no room for: choose kernel='rbf', or gammas=None"
-        )
-    given = check_array(search.gammas, ensure_2d=False, dtype=np.float64, ensure_all_finite=False)
-    if given.ndim != 1 or not (np.isfinite(given).all() and (given > 0.0).all()):
-        raise ValueError(
-            f"gammas must be a list of finite positive numbers, but is {search.gammas!r}; one "
-            "value, or 'scale', is gamma"
-        )
-    return np.unique(given)
 
 
 def _for_folds(model: MaxMarginClassifier, gamma: float, search: Any) -> MaxMarginClassifier:

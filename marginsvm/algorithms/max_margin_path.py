@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.metrics.pairwise import KERNEL_PARAMS
 from sklearn.utils.validation import check_array
 
 from marginsvm._typing import Array
@@ -63,6 +64,29 @@ def costs_in_order(Cs: Any, problem: KernelMatrixAdapter | None) -> Array:
         raise ValueError(
             f"Cs must be an integer or a list of finite positive numbers, but is {Cs!r}; a hard "
             "margin, C=inf, is MaxMarginClassifier's default"
+        )
+    return np.unique(given)
+
+
+def gammas_in_order(search: Any) -> Array:
+    """The values of gamma that a search names, in ascending order.
+
+    Raises
+    ------
+    ValueError
+        If they are not numbers that a kernel may have, or its kernel has no gamma.
+    """
+    kernel, named = search.kernel, search.kernel_params or {}
+    if callable(kernel) or "gamma" not in KERNEL_PARAMS.get(kernel, ()) or "gamma" in named:
+        raise ValueError(
+            f"gammas are values of a named kernel's gamma, which kernel={kernel!r} with "
+            f"kernel_params={named} leaves no room for: choose kernel='rbf', or gammas=None"
+        )
+    given = check_array(search.gammas, ensure_2d=False, dtype=np.float64, ensure_all_finite=False)
+    if given.ndim != 1 or not (np.isfinite(given).all() and (given > 0.0).all()):
+        raise ValueError(
+            f"gammas must be a list of finite positive numbers, but is {search.gammas!r}; one "
+            "value, or 'scale', is gamma"
         )
     return np.unique(given)
 
