@@ -14,11 +14,11 @@ from marginsvm._typing import Array
 _SEARCH_STEPS = 60
 # Damping of the system: a step is at most ``size`` over this where the curvature says nothing; and
 # the least damping, relative to the largest second derivative.
-_DAMPING, _SINGULAR = 1e-3, 1e-12
+_STEP_DAMPING, _SINGULAR_DAMPING = 1e-3, 1e-12
 # Share of the slope along a line that a search may leave: the next step has another direction.
-_LEFT = 0.5
+_SLOPE_LEFT = 0.5
 # Width of a bracket, relative to the step, that is rounding.
-_NARROW = 1e-13
+_NARROW_BRACKET = 1e-13
 
 T = TypeVar("T", bound=Any)
 
@@ -62,17 +62,19 @@ def least_of_convex(
         if not steep > flat:
             return x, there, step
         H = curvature(there)
-        H.flat[:: len(H) + 1] += max(_DAMPING * steep / size, _SINGULAR * H.max(initial=0.0))
+        H.flat[:: len(H) + 1] += max(
+            _STEP_DAMPING * steep / size, _SINGULAR_DAMPING * H.max(initial=0.0)
+        )
         _, move, failed = dposv(H, -slope)
         if failed:  # rounding has made it indefinite
             move = -np.linalg.solve(H, slope)
-        down, furthest = float(slope @ move), size / (_DAMPING * float(np.abs(move).max()))
+        down, furthest = float(slope @ move), size / (_STEP_DAMPING * float(np.abs(move).max()))
         t, low, high = 1.0, 0.0, np.inf
         for _ in range(_SEARCH_STEPS):
             slope, there = at(x + t * move)
             along = float(slope @ move)
-            near = abs(along) <= max(-_LEFT * down, flat * float(np.abs(move).max()))
-            if near or high - low <= _NARROW or low >= furthest:
+            near = abs(along) <= max(-_SLOPE_LEFT * down, flat * float(np.abs(move).max()))
+            if near or high - low <= _NARROW_BRACKET or low >= furthest:
                 break
             low, high = (t, high) if along < 0.0 else (low, t)
             t = 2.0 * t if high == np.inf else 0.5 * (low + high)

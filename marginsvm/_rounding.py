@@ -27,7 +27,7 @@ PAIRWISE = 64.0 * UNIT
 # A type with more digits, where the platform has one: for sums of few terms.
 Extended = np.longdouble
 # Largest number of terms that are summed in extended precision, which takes some milliseconds.
-SMALL = 2**17
+EXTENDED_TERMS = 2**17
 # Terms in a chain of the sums from which bounds are computed, and of sums that need fewer digits.
 CHAIN, LONG = 256, 1024
 

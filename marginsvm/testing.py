@@ -20,8 +20,8 @@ from marginsvm.certify.checker.check import check_certificate
 from marginsvm.kernel_matrix import LinearAdapter, make_rows
 
 # As shares of the bounds: what two orders of the same sums may differ by after 30 rounds.
-_ROUNDED = 1e-6
-_ROUNDS = 30  # of fits that are asked for bounds, and not for an end
+_ROUNDED_SHARE = 1e-6
+_BOUND_ROUNDS = 30  # of fits that are asked for bounds, and not for an end
 
 Check = Callable[[type], None]
 _CHECKS: dict[str, Check] = {}
@@ -151,7 +151,7 @@ def _bounds(estimator: type) -> None:
     for what, (X, y) in _data().items():
         largest = np.abs(X).max() ** 2
         for C, intercept in ((np.inf, True), (np.inf, False), (1.0 / largest, True)):
-            clf = _make(estimator, C=C, fit_intercept=intercept, max_iter=_ROUNDS)
+            clf = _make(estimator, C=C, fit_intercept=intercept, max_iter=_BOUND_ROUNDS)
             where = f"{what}, C={C:.3g}, fit_intercept={intercept}"
             _fit(clf, X, y)
             confirmed = check_certificate(clf, X, y)
@@ -164,7 +164,7 @@ def _bounds(estimator: type) -> None:
 def _beside_the_best(clf: Any, X: Array, y: Array, where: str) -> None:
     C = getattr(clf, "C", np.inf)
     best = _fit(MaxMarginClassifier(C=C, fit_intercept=clf.fit_intercept), X, y)
-    spare = _ROUNDED * clf.certificate_.radius
+    spare = _ROUNDED_SHARE * clf.certificate_.radius
     margins, bounds = clf.history_["margin"], clf.history_["margin_bound"]
     assert np.all(margins <= best.margin_bound_ + spare), f"{where}: a margin above the best"
     assert np.all(bounds >= best.margin_ - spare), f"{where}: a bound below the best margin"
@@ -173,7 +173,7 @@ def _beside_the_best(clf: Any, X: Array, y: Array, where: str) -> None:
 
 def _same(clf: Any, other: Any, what: str) -> None:
     """Whether two fits have the same bounds, up to rounding."""
-    spare = _ROUNDED * abs(clf.margin_bound_)
+    spare = _ROUNDED_SHARE * abs(clf.margin_bound_)
     for name in ("margin_", "margin_bound_"):
         one, two = getattr(clf, name), getattr(other, name)
         assert abs(one - two) <= spare, f"{what}: {name} is {two}, not {one}"
@@ -183,7 +183,7 @@ def _same(clf: Any, other: Any, what: str) -> None:
 def _forms(estimator: type) -> None:
     X, y = _apart()
     for C in (np.inf, 1.0):
-        clf = _make(estimator, C=C, max_iter=_ROUNDS, tol=1e-9)
+        clf = _make(estimator, C=C, max_iter=_BOUND_ROUNDS, tol=1e-9)
         _fit(clf, X, y)
         _same(clf, _fit(clone(clf), np.asfortranarray(X), y), f"columns in memory, C={C}")
         _same(clf, _fit(clone(clf), sp.csr_array(X), y), f"CSR, C={C}")
@@ -194,7 +194,7 @@ def _forms(estimator: type) -> None:
 
 @_checked("examples in another order give the same bounds")
 def _order(estimator: type) -> None:
-    clf = _make(estimator, max_iter=_ROUNDS, tol=1e-9)
+    clf = _make(estimator, max_iter=_BOUND_ROUNDS, tol=1e-9)
     if "random_state" in clf.get_params() or clf._algorithm().requires.in_order:
         return
     X, y = _apart(3)

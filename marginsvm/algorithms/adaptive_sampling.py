@@ -32,7 +32,7 @@ from marginsvm.kernel_matrix.columns import ColumnPlan
 from marginsvm.rows import Vector
 from marginsvm.schedules import MOMENTA, STEPS, Schedule, momentum_at, resolve, step_at, theory_step
 
-_BATCH = 16  # columns computed together where the next draws can be guessed
+_GUESSED_DRAWS = 16  # columns computed together where the next draws can be guessed
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,7 @@ class AdaptiveSampling(Algorithm):
         """Columns of the Gram matrix, in place of the whole."""
         # With momentum the same examples are drawn for a while, and guesses are good.
         beta = self._schedules(n_rows=2)[1]
-        plan = ColumnPlan(self.cache_size, _BATCH if momentum_at(beta, 1) > 0 else 1)
+        plan = ColumnPlan(self.cache_size, _GUESSED_DRAWS if momentum_at(beta, 1) > 0 else 1)
         return Requirements(by_passes=False, columns=plan)
 
     def n_rounds(self, n_iter: int) -> int:

@@ -21,8 +21,8 @@ from marginsvm.kernel_matrix import KernelMatrixAdapter
 from marginsvm.kernel_matrix.capabilities import row_layout
 from marginsvm.rows import Intervals, Vector
 
-_FEW = 100  # a working set gains as many rows as it has, or this many
-_MOST = 2500  # rows of a working set, whose matrices take 200 MB
+_LEAST_ADDED = 100  # a working set gains as many rows as it has, or this many
+_MOST_ROWS = 2500  # rows of a working set, whose matrices take 200 MB
 # Work is counted in steps along a coordinate, about as measured with hundreds of features. It does
 # not depend on their number, or on how many are zero, so that a fit takes the same steps for all
 # forms of the same data. The matrix of m rows, a product in BLAS, takes m^2 / 40, pivoting m^3 /
@@ -32,10 +32,11 @@ _POWERS = 6.0  # how much longer a step along a coordinate takes if it computes 
 # Curvature that is added, relative to the mean, at first, at least and at most. It moves the
 # solution towards the weights at hand, so that the model is trusted near them; and where rows are
 # dependent, it makes the model definite. It falls or grows tenfold as the model is right or not.
-_DAMPING, _LEAST_DAMPING, _MOST_DAMPING = 1e-2, 1e-12, 1e3
+_FIRST_DAMPING, _LEAST_DAMPING, _MOST_DAMPING = 1e-2, 1e-12, 1e3
 _TRIES = 8  # of pivoting, with tenfold damping each, in one step
-_FLAT = 1e-3  # slope at the end of a step, relative to that at its beginning, of a maximum
-_PRECISE, _SHORTEST = 1e-4, 1e-12  # error of a shorter step, relative to it; and the shortest one
+_FLAT_SLOPE = 1e-3  # slope at the end of a step, relative to that at its beginning, of a maximum
+# Error of a shorter step, relative to it; and the shortest one.
+_PRECISE, _SHORTEST_STEP = 1e-4, 1e-12
 _INFEASIBLE = 1e-10  # share of the largest end, or weight, that is taken for rounding
 
 
@@ -51,7 +52,7 @@ class NewtonTimetable:
         Work of coordinate ascent since the last step of this method.
     """
 
-    damping: float = _DAMPING
+    damping: float = _FIRST_DAMPING
     spent: float = 0.0
 
     def after(self, problem: KernelMatrixAdapter, steps: int) -> NewtonTimetable:
@@ -62,7 +63,7 @@ class NewtonTimetable:
     def is_due(self, m: int) -> bool:
         """Whether a step on m rows would take no more time than was spent since the last one."""
         work = m**2 / _PRODUCT + m**3 / _PIVOTING + _MORE_CALLS * _CALLS
-        return m <= _MOST and self.spent >= work
+        return m <= _MOST_ROWS and self.spent >= work
 
     def step(
         self, problem: KernelMatrixAdapter, intervals: Intervals, v: Vector, chosen: Array
@@ -91,12 +92,12 @@ class NewtonTimetable:
 
 
 def working_set(support: Array, margins: Array) -> Array:
-    """The support of a vector, and as many other rows of smallest margin, or ``_FEW``, in order.
+    """The support, and as many others of smallest margin, or ``_LEAST_ADDED``, in order.
 
     Margins that are infinite belong to no rows: those of an example against its own class.
     """
     n = int(np.count_nonzero(support))
-    size = min(int(np.count_nonzero(margins < np.inf)), n + max(_FEW, n))
+    size = min(int(np.count_nonzero(margins < np.inf)), n + max(_LEAST_ADDED, n))
     return np.sort(np.argpartition(np.where(support, -np.inf, margins), size - 1)[:size])
 
 
@@ -149,6 +150,6 @@ def _best_step(problem: KernelMatrixAdapter, intervals: Intervals, v: Vector, d:
         return float((gain * d.coef).sum()) - problem.dot(d, v + t * d)
 
     first, last = slope(0.0), slope(1.0)
-    if first > 0.0 and last < -_FLAT * first:
-        return float(brentq(slope, 0.0, 1.0, xtol=_SHORTEST, rtol=_PRECISE))
-    return 1.0 if last >= -_FLAT * first else 0.0
+    if first > 0.0 and last < -_FLAT_SLOPE * first:
+        return float(brentq(slope, 0.0, 1.0, xtol=_SHORTEST_STEP, rtol=_PRECISE))
+    return 1.0 if last >= -_FLAT_SLOPE * first else 0.0

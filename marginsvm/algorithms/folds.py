@@ -41,7 +41,7 @@ FOLD_GAP = 1e-3
 # Rows up to which a working set solves for each C in milliseconds, as precisely where C is large.
 FEW_ROWS = 500
 # Kernel values of a test part that are computed at once.
-_VALUES = 2**22
+_TEST_VALUES = 2**22
 
 # Coefficients of features or of examples, the intercept, and the gap.
 Solution = tuple[Array, Array, float]
@@ -200,7 +200,7 @@ class Fold:
         return np.moveaxis(F.reshape(len(self.test), m, k), 1, 0)
 
     def _kernel_scores(self, members: Array, coefs: Array) -> Array:
-        (m, k, n), size = coefs.shape, max(1, _VALUES // max(1, len(members)))
+        (m, k, n), size = coefs.shape, max(1, _TEST_VALUES // max(1, len(members)))
         parts = []
         for batch in gen_batches(len(self.test), size):
             some = self.test[batch]

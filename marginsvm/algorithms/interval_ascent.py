@@ -21,12 +21,13 @@ from marginsvm.rows import Vector, intervals_of
 # powers of two of Fercoq and Qu, by which the rate is linear without knowing the strong
 # convexity, where there is some. In twenty epochs, the bound of eq. (8) falls by a hundred.
 _PERIOD = 20
-_LONGER = 1.25  # growth of the bound on the norm that calls for another try to prove infeasibility
+# Growth of the bound on the norm that calls for another try to prove infeasibility.
+_LONGER_BOUND = 1.25
 _FIRST_TRY = 10  # epochs before the first, in which a model is found for the case that none fits
-_LAST_RESORT = 100  # epochs for the model where none fits
+_MODEL_EPOCHS = 100  # epochs for the model where none fits
 # Soft margin parameter of that model, in units of 1 / radius^2: a row would be fitted up to a
 # hundredth of its distance if it were alone, and the dual is strongly convex enough for its rate.
-_DEAR = 50.0
+_MODEL_COST = 50.0
 
 
 @dataclass(frozen=True)
@@ -187,7 +188,7 @@ class IntervalAscent(Algorithm):
         if soft or early or not state.proof.norm > state.next_try:
             return state
         decisive = infeasibility(problem, state.proof)
-        state = replace(state, next_try=_LONGER * state.proof.norm)
+        state = replace(state, next_try=_LONGER_BOUND * state.proof.norm)
         if decisive is None:
             return state
         fit = min(state.fit, self._softened(problem), key=lambda fit: fit.cost)
@@ -195,9 +196,9 @@ class IntervalAscent(Algorithm):
 
     def _softened(self, problem: KernelMatrixAdapter) -> Fit:
         """A predictor for the case that none fits: that of a soft tube, whose slack is dear."""
-        soft = problem.softened(_DEAR / problem.radius**2)
+        soft = problem.softened(_MODEL_COST / problem.radius**2)
         state = self.start(soft)
-        for _ in range(_LAST_RESORT):
+        for _ in range(_MODEL_EPOCHS):
             state = self._moved(soft, state)
         return measured_fit(problem, self.measured(soft, state).fit.vector)
 

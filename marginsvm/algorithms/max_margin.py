@@ -35,7 +35,7 @@ from marginsvm.kernel_matrix.capabilities import csr_examples, has_curvature
 
 # Rows of many classes from which on the problem of two of them is far smaller: less than a tenth of
 # the time of a fit.
-_MANY = 500
+_MANY_ROWS = 500
 # Rounds on two classes at most: most pairs are decided by three.
 _SEARCH_ROUNDS = 20
 _PATIENCE = 10  # rounds without progress; in exact arithmetic, every round makes some
@@ -79,7 +79,7 @@ class ActiveSet(Algorithm):
             support = np.flatnonzero(problem.meeting.coef)
             return Stage.of(WorkingSet.of(support, problem.meeting.coef.flat[support]))
         stage = Stage.first(problem, self.portfolio)
-        large = several and problem.n_rows > _MANY
+        large = several and problem.n_rows > _MANY_ROWS
         return ByTwoClasses(stage, _proved_overlap) if np.isinf(problem.C) and large else stage
 
     def continued(self, problem: KernelMatrixAdapter, before: Progress) -> State | None:

@@ -20,10 +20,10 @@ from marginsvm.certify.checker.numbers import Rationals
 from marginsvm.rows import LpNorm
 
 _GAP = 1e-10  # relative gap that solvers are asked for; they end before, where rounding says so
-_EPOCHS = 5000  # of coordinate ascent for one position of the boundary, where 1 < p < 2
+_POSITION_EPOCHS = 5000  # of coordinate ascent for one position of the boundary, where 1 < p < 2
 _POSITION = 1e-9  # error of that position, as a share of the distance of the classes
-_NEAR = 1e-4  # rows of smallest margin, up to this share of it, may have weight
-_FAR = 1e-6  # relative gap above which what is best for p = 2 is looked at as well
+_NEAR_MARGIN = 1e-4  # rows of smallest margin, up to this share of it, may have weight
+_POOR_GAP = 1e-6  # relative gap above which what is best for p = 2 is looked at as well
 
 
 @dataclass(frozen=True, eq=False)
@@ -136,7 +136,7 @@ def _best(X: Array, sign: Array, p: float) -> ReferenceMargin:
         return _proved(X, sign, p, *exact)
     solve = _by_linear_program if p in (1.0, np.inf) else _by_position
     best = _proved(X, sign, p, *solve(X, sign, p, *exact))
-    if best.gap <= _FAR:
+    if best.gap <= _POOR_GAP:
         return best
     other = _proved(X, sign, p, *exact)
     if other.margin > best.margin:
@@ -189,7 +189,7 @@ def _by_position(
             return 2.0 * position - 1.0
         origin = (1.0 - position) * ends[0] + position * ends[1]
         fit = DualLpPerceptron(
-            p=p, fit_intercept=False, tol=_GAP, max_iter=_EPOCHS, random_state=0
+            p=p, fit_intercept=False, tol=_GAP, max_iter=_POSITION_EPOCHS, random_state=0
         ).fit(X - origin, sign)
         fits[position] = fit
         return float(sign @ fit.certificate_.weights.toarray().ravel())
@@ -212,7 +212,7 @@ def _weights_of(X: Array, sign: Array, p: float, coef: Array) -> Array:
     scores, unit = X @ coef, np.abs(X - X.mean(axis=0)).max()
     low, high = scores[sign > 0.0].min(), scores[sign < 0.0].max()
     slack = np.where(sign > 0.0, scores - low, high - scores)
-    near = np.flatnonzero(slack <= _NEAR * (low - high))
+    near = np.flatnonzero(slack <= _NEAR_MARGIN * (low - high))
     image = LpNorm(p).mirrored(coef)
     image *= 0.5 * (low - high) / (coef @ image)  # as long as the difference of the means is to be
     A = sign[near, None] * (X[near] - X.mean(axis=0))

@@ -22,10 +22,10 @@ from marginsvm.auditing.predictor import Kernel, Predictor
 from marginsvm.certify.checker.examples import class_weights
 from marginsvm.certify.host import on_host
 
-_LOSSES = ("hinge", "squared_hinge")
-_NEAR = 1e-4  # of the largest score: where predictions of float32 may differ
+_HINGE_LOSSES = ("hinge", "squared_hinge")
+_NEAR_SCORE = 1e-4  # of the largest score: where predictions of float32 may differ
 _TRIED = 1000  # examples, whose predictions are compared
-_ROUNDED = 1e-6  # relative: support vectors may be kept in float32
+_FLOAT32_ROUNDED = 1e-6  # relative: support vectors may be kept in float32
 
 
 @dataclass(frozen=True)
@@ -117,7 +117,7 @@ def _votes(found: tuple[Question, ...], X: Any, k: int) -> tuple[Array, Array]:
     votes, clear = np.zeros((X.shape[0], k)), np.full(X.shape[0], True)
     for question in found:
         scores = question.predictor.scores(X)
-        near = _NEAR * np.abs(scores).max()
+        near = _NEAR_SCORE * np.abs(scores).max()
         if len(question.classes) == 2:
             clear &= np.abs(scores[:, 0]) > near
             votes[:, question.classes] += np.column_stack([scores <= 0.0, scores > 0.0])
@@ -126,7 +126,7 @@ def _votes(found: tuple[Question, ...], X: Any, k: int) -> tuple[Array, Array]:
         else:
             votes += np.hstack([-scores, scores]) if k == 2 else scores
     first, second = np.sort(votes, axis=1)[:, [-1, -2]].T
-    return votes, clear & (first - second > _NEAR * np.abs(votes).max())
+    return votes, clear & (first - second > _NEAR_SCORE * np.abs(votes).max())
 
 
 def _questions(
@@ -227,7 +227,7 @@ def _same_examples(model: Any, vectors: Any, *fitted: Any) -> None:
             return
         if support.max() < X.shape[0] and vectors.shape[1] == X.shape[1]:
             difference = abs(sp.csr_array(X[support]) - vectors).max()
-            if difference <= _ROUNDED * abs(vectors).max():
+            if difference <= _FLOAT32_ROUNDED * abs(vectors).max():
                 return
     raise ValueError(
         "these are not the examples that the model was fitted to: its support vectors are "
@@ -284,7 +284,7 @@ def _loss(model: Any) -> str | None:
         return None if np.isinf(model.C) else (loss or "squared_hinge")
     if is_dual(model) or _is_crammer_singer(model):
         return "hinge"
-    return loss if loss in _LOSSES and getattr(model, "penalty", "l2") == "l2" else None
+    return loss if loss in _HINGE_LOSSES and getattr(model, "penalty", "l2") == "l2" else None
 
 
 def cost_of(model: Any, n: int, k: int) -> float:

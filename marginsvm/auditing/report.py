@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from html import escape
 from typing import Any
 
-_LISTED = 10  # problems that a text shows
+_LISTED_PROBLEMS = 10  # problems that a text shows
 _TIMES = 10.0  # above the least, relative to it: from then on, a text says how many times it is
 _APART = 1e-4  # relative distance of bounds from which on a text shows both
 
@@ -219,7 +219,7 @@ class Audit:
 
     def _texts(self) -> list[tuple[str, list[str]]]:
         """Headings and lines of the problems that are shown."""
-        shown = sorted(self.problems, key=lambda judged: -judged.short)[:_LISTED]
+        shown = sorted(self.problems, key=lambda judged: -judged.short)[:_LISTED_PROBLEMS]
         return [
             (", ".join(filter(None, [judged.name, f"{judged.n_samples} examples"])), judged.lines())
             for judged in self.problems
@@ -227,7 +227,7 @@ class Audit:
         ]
 
     def _left(self) -> list[str]:
-        left = len(self.problems) - _LISTED
+        left = len(self.problems) - _LISTED_PROBLEMS
         return [f"and {left} more, which fall short by less: see rows()"] * (left > 0)
 
     def __repr__(self) -> str:

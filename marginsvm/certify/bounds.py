@@ -21,7 +21,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from marginsvm._rounding import FEW, PAIRWISE, SMALL
+from marginsvm._rounding import EXTENDED_TERMS, FEW, PAIRWISE
 from marginsvm._typing import Array
 from marginsvm.certify.caps import Caps
 from marginsvm.certify.certifiable import (
@@ -222,7 +222,7 @@ def _sharpened(
     offsets = predictor.offsets
     margins = margins + problem.rows.expand(offsets[:, None] - offsets)
     near = np.flatnonzero(margins.ravel() <= smallest.margin + 2.0 * smallest.error)
-    if near.size * min(problem.width, problem.n_rows) > SMALL:
+    if near.size * min(problem.width, problem.n_rows) > EXTENDED_TERMS:
         return -np.inf
     examples, signs = problem.rows.locate(near)
     F = problem.extended_scores(examples, predictor.coef) + predictor.intercept

@@ -28,12 +28,12 @@ _PROXIMAL_STEPS, _NEWTON_STEPS = 60, 20
 _SHARPER, _FEW_STEPS = 0.1, 4
 # Slope of a smooth problem, relative to the sum of the caps, that is rounding; and gap of the sum
 # of the slack, relative to it and to the spread of the margins, at which the search ends.
-_FLAT, _EXACT = 1e-13, 1e-12
+_FLAT_SLACK, _EXACT = 1e-13, 1e-12
 # Examples, about, that a first guess is made from.
-_SAMPLE = 2000
+_GUESS_EXAMPLES = 2000
 # Examples are looked at whose shares may change if offsets move this many times further than in
 # the last proximal step.
-_WIDER = 8.0
+_WIDER_OFFSETS = 8.0
 
 
 def best_capped_offsets(
@@ -62,7 +62,7 @@ def best_capped_offsets(
     first = float(np.median(margins.min(axis=1))) if edge is None else edge
     x = np.append(np.zeros(margins.shape[1]), first)
     spread = 2.0 * float(np.abs(rows - first).mean()) or 1.0
-    smoothing, step = spread, len(margins) // _SAMPLE
+    smoothing, step = spread, len(margins) // _GUESS_EXAMPLES
     if step > 1:  # a sample says nearly where the offsets are
         few = slice(None, None, step)
         x = np.append(*best_capped_offsets(margins[few], codes[few], step * caps[few], edge))
@@ -83,7 +83,7 @@ def _least(every: CappedSlack, x: Array, smoothing: float, spread: float) -> Arr
             reach = np.inf
             continue
         shares = on_capped_simplex(shares + every.missing(new) / smoothing)
-        x, reach, now = new, max(_WIDER * moved, _FLAT * spread), every.slack(new)
+        x, reach, now = new, max(_WIDER_OFFSETS * moved, _FLAT_SLACK * spread), every.slack(new)
         if now < least:
             best, least = x, now
         enough = _EXACT * max(abs(now), float(every.caps.sum()) * spread)
@@ -188,7 +188,7 @@ class CappedSlack:
         steps : int
             Newton's.
         """
-        flat = _FLAT * float(self.caps.sum()) if flat is None else flat
+        flat = _FLAT_SLACK * float(self.caps.sum()) if flat is None else flat
 
         def at(x: Array) -> tuple[Array, Array]:
             p = on_capped_simplex(before + self.missing(x) / smoothing)
@@ -206,7 +206,7 @@ class CappedSlack:
         p, own, caps = p[some], self.own[some], rate[some]
         free = (p > 0.0).astype(float)
         count = free.sum(axis=1, keepdims=True)
-        left = p.sum(axis=1, keepdims=True) < 1.0 - _FLAT
+        left = p.sum(axis=1, keepdims=True) < 1.0 - _FLAT_SLACK
         H, at_cap = np.zeros((k + 1, k + 1)), np.where(left, 0.0, np.sqrt(caps / count)) * free
         U = np.where(left, caps, 0.0) * free
         cross = U.T @ own

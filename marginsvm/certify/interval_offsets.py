@@ -7,9 +7,9 @@ import numpy as np
 from marginsvm._typing import Array
 
 # Shares of the sum of all prices at which a sum of prices is that of a half, but for rounding.
-_ROUNDED = 1e-13
+_ROUNDED_PRICE = 1e-13
 # Steps of a search for a zero at most: nearly all are Newton's, others halve a bracket.
-_STEPS = 100
+_ZERO_STEPS = 100
 
 
 def best_shift(low: Array, high: Array, price: Array | None, *, squared: bool) -> float:
@@ -43,8 +43,8 @@ def _of_sizes(low: Array, high: Array, price: Array) -> float:
     total = float(price[np.isfinite(low)].sum())  # of the slope, far to the left
     order = np.argsort(ends[some], kind="stable")
     ends, sums = ends[some][order], np.cumsum(prices[some][order])
-    first = np.searchsorted(sums, total * (1.0 - _ROUNDED))
-    last = np.searchsorted(sums, total * (1.0 + _ROUNDED), side="right")
+    first = np.searchsorted(sums, total * (1.0 - _ROUNDED_PRICE))
+    last = np.searchsorted(sums, total * (1.0 + _ROUNDED_PRICE), side="right")
     return float(0.5 * (ends[min(first, len(ends) - 1)] + ends[min(last, len(ends) - 1)]))
 
 
@@ -52,7 +52,7 @@ def _of_squares(low: Array, high: Array, price: Array) -> float:
     """Where the weighted distances to both sides balance, by Newton's method in a bracket."""
     left, right = float(high.min()), float(low.max())
     b = 0.5 * (left + right)
-    for _ in range(_STEPS):
+    for _ in range(_ZERO_STEPS):
         below, above = np.maximum(low - b, 0.0), np.maximum(b - high, 0.0)
         force = float(price @ below - price @ above)
         curvature = float(price @ ((below > 0.0) | (above > 0.0)))

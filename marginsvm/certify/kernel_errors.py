@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from marginsvm._rounding import FEW, PAIRWISE, SMALL, Extended, chained, extended
+from marginsvm._rounding import EXTENDED_TERMS, FEW, PAIRWISE, Extended, chained, extended
 from marginsvm._typing import Array
 from marginsvm.certify.certifiable import Distribution
 from marginsvm.certify.tolerances import KERNEL_RESOLUTION, KERNEL_VANISHING
@@ -59,7 +59,7 @@ class KernelErrors:
         V, few = self.rows.adjoint(q), support_of(q)
         off = self._of_scores(V) + 4.0 * proof.moved * self.highest
         squared, error = np.sum(V * proof.image), off * np.abs(V).sum() ** 2
-        if error <= self.rounding_rtol * squared or few.size**2 > SMALL:
+        if error <= self.rounding_rtol * squared or few.size**2 > EXTENDED_TERMS:
             return max(_root(squared, error), self._finest)
         squared = self.extended_square(few, self.rows.adjoint(q.astype(Extended))[few])
         error = (4.0 * extended(few.size) + self.value_error) * self.highest

@@ -7,7 +7,16 @@ from typing import Protocol
 
 import numpy as np
 
-from marginsvm._rounding import FEW, LONG, PAIRWISE, SMALL, UNIT, Extended, chained, extended
+from marginsvm._rounding import (
+    EXTENDED_TERMS,
+    FEW,
+    LONG,
+    PAIRWISE,
+    UNIT,
+    Extended,
+    chained,
+    extended,
+)
 from marginsvm._typing import Array
 from marginsvm.certify.certifiable import Distribution
 from marginsvm.certify.tolerances import VANISHING
@@ -78,7 +87,7 @@ class LinearErrors:
         image, q, moved = proof.image, proof.weights(), proof.moved
         few, norm = support_of(q), self.norm.of_vector(image)
         sums = (chained(len(q)) if self.dense else UNIT * (few.size + 8)) + FEW
-        cheap = few.size * self.width <= SMALL
+        cheap = few.size * self.width <= EXTENDED_TERMS
         offset = 1.0  # how much of the mean is in the terms of the sums
         if cheap and (sums + moved) * self.reach > self.rounding_rtol * norm:
             image = self._extended(q, few, np.arange(self.width))
@@ -92,7 +101,7 @@ class LinearErrors:
             error = np.multiply.outer(sums * weight + moved, spread + offset * extent[1])
             if not cheap:  # those in large units, at least
                 order = np.argsort(-error.reshape(-1, self.width).max(axis=0))
-                some, image = np.sort(order[: SMALL // few.size]), image.copy()
+                some, image = np.sort(order[: EXTENDED_TERMS // few.size]), image.copy()
                 image[..., some] = self._extended(q, few, some)
                 error[..., some] = np.multiply.outer(extended(few.size) * weight, spread[some])
             length = min(length, self.norm.of_vector(image, error))

@@ -24,7 +24,7 @@ from marginsvm.rows import Vector, support_of
 
 # Rows beyond the width of a row that a proof on affinely independent ones has: the intercept's, and
 # that of weights that sum to 1.
-_SPARE = 2
+_SPARE_ROWS = 2
 
 
 def overlap_is_proved(problem: Certifiable, vector: Vector) -> bool:
@@ -81,7 +81,7 @@ def _sharpened(problem: Certifiable, proof: Candidate) -> Iterator[Candidate]:
     Itself first, if it has few rows already, and its norm is only rounding.
     """
     rows, vector = np.count_nonzero(problem.weights(proof.vector)), proof.vector
-    if rows <= problem.width + _SPARE and upper_bound(problem, vector) <= SHORTEST_PROOF:
+    if rows <= problem.width + _SPARE_ROWS and upper_bound(problem, vector) <= SHORTEST_PROOF:
         yield proof
     short = None
     if problem.caps is None and problem.signs is None:  # few rows could not have all the weight

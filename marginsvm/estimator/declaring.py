@@ -17,9 +17,8 @@ from typing import Any, TypeVar, dataclass_transform
 _Class = TypeVar("_Class", bound=type)
 # The header of a section of a docstring.
 _HEADER = re.compile(r"^(\w[\w ]*)\n-{3,}\n", re.MULTILINE)
-_WITH_EXPONENT = (
-    0.01  # smaller numbers are written with an exponent, as in default=1e-3 (dimensionless)
-)
+# Smaller numbers are written with an exponent, as in default=1e-3 (dimensionless).
+_WITH_EXPONENT = 0.01
 
 
 def parameter(*constraints: Any, default: Any) -> Any:

@@ -49,9 +49,8 @@ from marginsvm.rows import LpNorm, Rows, SignedNorm, make_rows
 
 # Kinds of types of labels that name classes in any case: a look at them is a tenth of a small fit.
 _KINDS_OF_CLASSES = "biuUS"
-_SPARE_RESPONSES = (
-    8  # best responses beside those of the rounds, such as the one of the first state
-)
+# Best responses beside those of the rounds, such as the one of the first state.
+_SPARE_RESPONSES = 8
 
 
 class ClassLabels(NamedTuple):

@@ -42,12 +42,10 @@ T = TypeVar("T")
 # Number of examples whose mean is the centre where rounds do not depend on the radius: any point
 # among the examples may be the centre, and the mean of all would take a pass.
 _CENTRE = 256
-_SHARE_OF_COEFFICIENTS = (
-    0.05  # share of the coefficients: if fewer are not zero, their examples alone are read
-)
-_ROUNDED_IMBALANCE = (
-    1e-12  # imbalance of coefficients, relative to the largest, that is all rounding
-)
+# Share of the coefficients: if fewer are not zero, their examples alone are read.
+_SHARE_OF_COEFFICIENTS = 0.05
+# Imbalance of coefficients, relative to the largest, that is all rounding.
+_ROUNDED_IMBALANCE = 1e-12
 
 
 class LinearAdapter(

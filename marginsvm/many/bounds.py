@@ -25,7 +25,7 @@ from marginsvm.many.stack import Stack
 # Roundings beside those of sums: subtracting the mean, scaling, signs.
 _OTHERS = 32
 # Squared lengths between which nothing of a bound overflows or loses digits (units of x, squared).
-_SMALLEST, _LARGEST = 1e-100, 1e100
+_SMALLEST_SQUARE, _LARGEST_SQUARE = 1e-100, 1e100
 
 
 @dataclass(frozen=True)
@@ -136,7 +136,7 @@ def proved(stack: Stack, statement: Statement, loss: Loss, v: Array, b: Array) -
     resolution = 0.0 if stack.terms else KERNEL_RESOLUTION
     least = margins.min(axis=1)
     separates = least > resolution * np.sqrt(highest) * norm
-    sane = (squares > _SMALLEST) & (squares < _LARGEST) & np.isfinite(v).all(axis=1)
+    sane = (squares > _SMALLEST_SQUARE) & (squares < _LARGEST_SQUARE) & np.isfinite(v).all(axis=1)
     sane &= np.isfinite(b) & np.isfinite(lower) & (upper > 0.0) & (squared > 0.0)
     sane &= separates if loss.hard else mass > 0.0
     lower, upper = np.where(sane, lower, 0.0), np.where(sane, upper, np.inf)

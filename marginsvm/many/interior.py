@@ -23,17 +23,26 @@ from dataclasses import dataclass, fields
 import numpy as np
 
 from marginsvm._typing import Array
-from marginsvm.many.pivoting import CAPPED, FREE, ZERO, Solution, Statement, pivoted, solve, times
+from marginsvm.many.pivoting import (
+    AT_ZERO,
+    CAPPED,
+    FREE,
+    Solution,
+    Statement,
+    pivoted,
+    solve,
+    times,
+)
 
 # Share of the way to the boundary that a step goes at most.
 _INSIDE = 0.995
 # Steps at most; most problems take 10 to 20.
-_STEPS = 50
+_INTERIOR_STEPS = 50
 # Sum of what is not complementary, relative to that of the weights, and largest residual of
 # margins, at which a problem is solved.
-_SOLVED, _RESIDUAL = 1e-10, 1e-9
+_SOLVED_PRODUCTS, _SOLVED_RESIDUAL = 1e-10, 1e-9
 # Pull of the last pivoting towards the weights inside, in mean squares of the examples.
-_SOFT = 1e-9
+_LAST_PULL = 1e-9
 
 
 @dataclass
@@ -73,11 +82,11 @@ def inside(statement: Statement) -> Solution:
     last = _begun(statement)
     B = len(last.u)
     live, done, part, point = np.arange(B), np.zeros(B, bool), statement, last.some(np.arange(B))
-    for _ in range(_STEPS):
+    for _ in range(_INTERIOR_STEPS):
         residual = _residual(part, point)
         products = (point.u * point.z + point.over * point.xi).sum(axis=1)
-        small = products <= _SOLVED * point.u.sum(axis=1)
-        small &= np.abs(residual).max(axis=1) <= _RESIDUAL
+        small = products <= _SOLVED_PRODUCTS * point.u.sum(axis=1)
+        small &= np.abs(residual).max(axis=1) <= _SOLVED_RESIDUAL
         last.put(live, point)
         done[live] = small
         left = ~small & np.isfinite(products)
@@ -160,12 +169,12 @@ def _settled(statement: Statement, last: _Point, done: Array) -> Solution:
     """The solutions, with what is at a bound exactly there."""
     most = np.maximum(last.u.max(axis=1, keepdims=True), 1e-300)
     place = np.full(last.u.shape, FREE, np.int8)
-    place[last.u / most < last.z] = ZERO
+    place[last.u / most < last.z] = AT_ZERO
     place[(last.xi > 0.0) & (last.over / most < last.xi)] = CAPPED
-    u = np.where(place == CAPPED, statement.cap, np.where(place == ZERO, 0.0, last.u))
+    u = np.where(place == CAPPED, statement.cap, np.where(place == AT_ZERO, 0.0, last.u))
     found = Solution(statement.y * u, last.b, place, done)
     size = np.einsum("bii->b", statement.K) / last.u.shape[1]
-    sharper = pivoted(statement, found, _SOFT * size)
+    sharper = pivoted(statement, found, _LAST_PULL * size)
     better = np.flatnonzero(done & sharper.done)
     found.put(better, sharper.some(better))
     return found

@@ -33,19 +33,19 @@ import numpy as np
 
 from marginsvm._typing import Array
 
-ZERO, FREE, CAPPED = 0, 1, 2
+AT_ZERO, FREE, CAPPED = 0, 1, 2
 
 # Turns at most, and turns without a shorter list after which single weights change places.
 _TURNS, _PATIENCE = 40, 3
 # Weights below 0 or above their cap, relative to the largest, and margins short of 1, that are
 # rounding; the latter for each unit of the terms that a margin is a sum of, as well.
-_ROUNDED, _ROUNDED_SUM = 1e-11, 1e-14
+_ROUNDED_WEIGHT, _ROUNDED_SUM = 1e-11, 1e-14
 # Added to the diagonal, relative to the mean square of the examples: a system that is singular is
 # solved all the same, and its solution is judged by its bounds.
 _LIFT = 1e-14
 # How strongly weights are pulled towards the last ones, in units of the mean square of the
 # examples, where the system may be singular. The last number is repeated.
-_SOFT = (1e-2, 1e-4, 1e-6, 1e-8, 1e-9)
+_PULLS = (1e-2, 1e-4, 1e-6, 1e-8, 1e-9)
 _REPEATED = 3
 
 
@@ -84,7 +84,7 @@ class Solution:
     v : ndarray of shape (B, n)
     b : ndarray of shape (B,)
     place : ndarray of int8, shape (B, n)
-        ZERO, FREE or CAPPED.
+        AT_ZERO, FREE or CAPPED.
     done : ndarray of bool, shape (B,)
         Whether every weight has found its place.
     """
@@ -122,13 +122,13 @@ def proximal(statement: Statement) -> Solution:
     B, n = statement.y.shape
     size = np.einsum("bii->b", statement.K) / n
     last, live = begun(statement), np.arange(B)
-    for soft in (*_SOFT, *[_SOFT[-1]] * _REPEATED):
+    for soft in (*_PULLS, *[_PULLS[-1]] * _REPEATED):
         part = statement if live.size == B else statement.some(live)
         before = last.some(live)
         now = pivoted(part, before, soft * size[live])
         moved = (soft * size[live]) * np.abs(now.v - before.v).max(axis=1)
         last.put(live, now)
-        live = live[~(now.done & (moved <= _ROUNDED)) & np.isfinite(moved)]
+        live = live[~(now.done & (moved <= _ROUNDED_WEIGHT)) & np.isfinite(moved)]
         if live.size == 0:
             break
     return last
@@ -191,11 +191,11 @@ def _wrong(part: Statement, own: Array, target: Array, place: Array, v: Array, b
     """Which weights are not where they belong."""
     u = part.y * v
     most = np.abs(u).max(axis=1, keepdims=True)
-    out = (u < -_ROUNDED * most) | (u > part.cap + _ROUNDED * most)
+    out = (u < -_ROUNDED_WEIGHT * most) | (u > part.cap + _ROUNDED_WEIGHT * most)
     short = part.y * (target - times(part.K, v) - b[:, None]) - own * u
     size = np.einsum("bii->bi", part.K).max(axis=1) * np.abs(v).sum(axis=1)
-    rounded = (_ROUNDED + _ROUNDED_SUM * size)[:, None]
-    inward = np.where(place == ZERO, short > rounded, short < -rounded)
+    rounded = (_ROUNDED_WEIGHT + _ROUNDED_SUM * size)[:, None]
+    inward = np.where(place == AT_ZERO, short > rounded, short < -rounded)
     return np.where(place == FREE, out, inward)
 
 
@@ -210,7 +210,7 @@ def _last_only(wrong: Array, single: Array) -> Array:
 
 def _exchanged(part: Statement, place: Array, v: Array, wrong: Array) -> Array:
     """Places after the exchange of some."""
-    to = np.where(place == FREE, np.where(part.y * v < 0.0, ZERO, CAPPED), FREE)
+    to = np.where(place == FREE, np.where(part.y * v < 0.0, AT_ZERO, CAPPED), FREE)
     return np.where(wrong, to, place).astype(np.int8)
 
 

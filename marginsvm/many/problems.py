@@ -19,9 +19,9 @@ from marginsvm.many.stack import Stack
 # Numbers of the Gram matrices and examples of a batch (8 MB): a few batches stay in a cache that
 # processors share, and a batch takes long beside the calls that it consists of. Of twice as many,
 # the system takes memory back and gives it again, page by page (a sixth of the time, measured).
-_BATCH = 2**20
+_BATCH_NUMBERS = 2**20
 # Examples whose inner products are all computed at once (128 MB) where problems share them.
-_SHARED = 4096
+_SHARED_EXAMPLES = 4096
 
 
 @dataclass(frozen=True)
@@ -159,7 +159,7 @@ class Problems:
         changes = np.flatnonzero(np.diff(self.shapes[order], axis=0).any(axis=1)) + 1
         for run in np.split(order, changes):
             n, d = self.shapes[run[0]]
-            size = max(1, int(_BATCH / (n * n + (d if self._shared else n * d))))
+            size = max(1, int(_BATCH_NUMBERS / (n * n + (d if self._shared else n * d))))
             yield from (run[i : i + size] for i in range(0, len(run), size))
 
     def labelled(self, ids: Array) -> Labels:
@@ -223,7 +223,7 @@ class Problems:
         if self._has_many_X or self.columns is not None or self.precomputed:
             return None
         n = len(self.X)
-        if n > _SHARED or n * n > np.sum(self.shapes[:, 0] ** 2):
+        if n > _SHARED_EXAMPLES or n * n > np.sum(self.shapes[:, 0] ** 2):
             return None
         return Stack.of(self.X[None].astype(np.float64, copy=False), balanced=self.balanced)
 

@@ -11,7 +11,7 @@ from marginsvm._typing import Array
 
 # Mean of the examples, in units of their distances from it, from which on it is subtracted: nearer
 # ones cost hardly a digit.
-_FAR = 8.0
+_FAR_MEAN = 8.0
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class Stack:
     def of(cls, Z: Array, *, balanced: bool) -> Stack:
         """Inner products of examples; about the mean where that is far, and does not matter."""
         stack = cls(Z @ Z.transpose(0, 2, 1), Z.shape[2], Z)
-        if not balanced or not np.any(stack.mean_square > _FAR**2 * stack.spread):
+        if not balanced or not np.any(stack.mean_square > _FAR_MEAN**2 * stack.spread):
             return stack
         shift = Z.mean(axis=1)
         Z = Z - shift[:, None]

@@ -25,7 +25,7 @@ from marginsvm.kernel_matrix.layout import DENSE, SPARSE
 from marginsvm.rows import Vector
 
 DUAL, DESCENT, PERCEPTRON, ACCELERATED = 0, 1, 2, 3
-_SMALL = 1e-12  # curvature given to a zero row, which thus proves that nothing separates
+_ZERO_CURVATURE = 1e-12  # curvature given to a zero row, which thus proves that nothing separates
 
 # _nrt=False: no reference counts. They cost 100 ns a row, as much as a row of text does;
 # nothing here allocates, and numba refuses to compile what would (pinned by a test).
@@ -228,7 +228,10 @@ def _move(rows, order, rule, n, gamma, longest, alpha, s, u, phi, work, mean):
         for j in range(mean.shape[0]):
             mean[j] += factor * source[j]
         m = factor * _margin(rows, r, source, size, after) + rows.slack[r] * (alpha[r] + b * s[r])
-        delta, shift = _step(rule, m, max(rows.curvature[r], _SMALL) * n * gamma, longest), 0.0
+        delta, shift = (
+            _step(rule, m, max(rows.curvature[r], _ZERO_CURVATURE) * n * gamma, longest),
+            0.0,
+        )
         if rule == DUAL or accelerated:
             delta = max(-alpha[r], delta)
         if delta != 0.0:
@@ -263,7 +266,7 @@ def ascend(
     """
     rows, u, coef = row_layout(problem), alpha.image.reshape(-1), alpha.coef.reshape(-1)
     phi, none = None if rows.q == 2.0 else np.empty_like(u), np.empty(0)
-    longest = max(rows.curvature.max(), _SMALL)
+    longest = max(rows.curvature.max(), _ZERO_CURVATURE)
     mean = none if mean is None else mean
     _move(rows, order, rule, 1.0, 1.0, longest, coef, coef, u, phi, none, mean)
     problem.work.add_pass(order.size / problem.n_rows)

@@ -13,7 +13,7 @@ import numpy as np
 
 from marginsvm._typing import Array
 from marginsvm.algorithms.compiled.coordinates import (
-    _SMALL,
+    _ZERO_CURVATURE,
     _inline,
     _loop,
     _margin,
@@ -39,7 +39,7 @@ def _ascend(rows, order, low, high, alpha, u, phi):
     factor = _mirror(u, rows.q, phi)
     for r in order:
         m = factor * _margin(rows, r, phi, len(phi), 0.0) + rows.slack[r] * alpha[r]
-        step = 1.0 / max(rows.curvature[r], _SMALL)
+        step = 1.0 / max(rows.curvature[r], _ZERO_CURVATURE)
         delta = _proximal(alpha[r] - step * m, step, low[r], high[r]) - alpha[r]
         if delta != 0.0:
             alpha[r] += delta
@@ -66,7 +66,7 @@ def _accelerate(rows, order, low, high, n, mu, w, s, u, work, gamma):
             m *= _margin(rows, r, phi, size, 0.0)
         m += rows.slack[r] * (w[r] + e * s[r])
         z = w[r] + h * s[r]
-        step = 1.0 / (n * a * max(rows.curvature[r], _SMALL))
+        step = 1.0 / (n * a * max(rows.curvature[r], _ZERO_CURVATURE))
         delta = _proximal(z - step * m, step, low[r], high[r]) - z
         if delta != 0.0:
             shift = (n * a - 1.0) / c * delta

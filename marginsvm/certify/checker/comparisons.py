@@ -23,7 +23,7 @@ from marginsvm.certify.checker.separation import flaw_in_floats, flaw_in_integer
 from marginsvm.certify.checker.signs import Cone, Signs
 
 FAMILIES = "cox", "conditional"
-_SMALL = 200_000  # numbers of the pairs' rows that take about a second in integers
+_INTEGER_NUMBERS = 200_000  # numbers of the pairs' rows that take about a second in integers
 _RTOL = 1e-9  # of the largest score: in floats, closer ones count as equal
 _SIGN = {"+inf": 1, "-inf": -1, "inf": 0}
 _MOST_SIGNS = 300  # infinite coefficients up to which their signs are looked at
@@ -45,7 +45,7 @@ def flaw_of_comparisons(
     if named is None:
         return "some pairs are of subjects that are not compared", exact
     flaw = "" if exact else _flaw_in_floats(report, X, sets, named)
-    exact = exact or (bool(flaw) and named.rows.A.size <= _SMALL)
+    exact = exact or (bool(flaw) and named.rows.A.size <= _INTEGER_NUMBERS)
     if exact:
         flaw = _flaw_in_integers(X, sets, named)
     return flaw or _flaw_of_tables(report, sets, named, kept), exact

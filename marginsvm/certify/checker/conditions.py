@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from marginsvm.certify.checker.pairs import comparisons
 
-_MANY = 8  # classes: rows of more are sparse
-_FEW = 3  # times as many thresholds as features: more of them are sparse
+_MANY_CLASSES = 8  # classes: rows of more are sparse
+_FEW_THRESHOLDS = 3  # times as many thresholds as features: more of them are sparse
 
 
 class Conditions(NamedTuple):
@@ -69,7 +69,7 @@ def _of_classes(X: Any, y: Any, kept: NDArray) -> Conditions:
         second = y == classes[1]
         return _of_successes(X, np.column_stack([second, ~second]), kept)
     example, column = np.nonzero(kept[:, None] & (y[:, None] != classes))
-    X = X if len(classes) <= _MANY else sp.csr_array(X)
+    X = X if len(classes) <= _MANY_CLASSES else sp.csr_array(X)
     blocks = [
         _block(X, example, 1.0 * (y[example] == c) - (classes[column] == c)) for c in classes[1:]
     ]
@@ -90,7 +90,7 @@ def _of_an_order(X: Any, y: Any, kept: NDArray) -> Conditions:
     places = np.arange(len(at)), place[at] - half
     theta = sp.csr_array((sign, places), shape=(len(at), len(categories) - 1))
     parts = theta, _scaled(X[at], -sign)
-    if sp.issparse(X) or theta.shape[1] > _FEW * (X.shape[1] + 1):
+    if sp.issparse(X) or theta.shape[1] > _FEW_THRESHOLDS * (X.shape[1] + 1):
         A = sp.csr_array(
             sp.hstack([part if sp.issparse(part) else sp.csr_array(part) for part in parts])
         )

@@ -14,9 +14,10 @@ from marginsvm.certify.checker.triangular import triangular_factor
 
 UNIT_ROUNDOFF = 2.0**-53
 _PERHAPS = 1e-5  # columns of which no more than this part is new are looked at in twice the digits
-_ROUNDED = 32.0  # units in the last place of its terms, by which a sum of columns may miss another
-_NOTHING = 1e-15  # part of a column of rounded numbers that is rounding in any case
-_CORRECTIONS = 3  # of the factors of such a sum
+# Units in the last place of its terms, by which a sum of columns may miss another.
+_ULPS_OF_SUM = 32.0
+_NO_PART = 1e-15  # part of a column of rounded numbers that is rounding in any case
+_FACTOR_CORRECTIONS = 3  # of the factors of such a sum
 _WELL_CONDITIONED = 1e4  # condition up to which products of float64 have the digits needed
 ZERO = 1e-11  # of rows of unit length: no longer than this counts as 0
 
@@ -104,10 +105,10 @@ def _depends(A: NDArray, scaled: NDArray, R: NDArray, kept: list[int], j: int, r
     both = [*kept, j]
     if are_exact(A[:, both]).all():
         return len(independent_columns(A[:, both])) < len(both)
-    if rest <= _NOTHING:
+    if rest <= _NO_PART:
         return True
     factors = lstsq(R[:, kept], R[:, j], check_finite=False)[0]
-    least = _ROUNDED * UNIT_ROUNDOFF * np.abs(factors).max(initial=0.0)
+    least = _ULPS_OF_SUM * UNIT_ROUNDOFF * np.abs(factors).max(initial=0.0)
     some = [k for k, factor in zip(kept, factors, strict=True) if abs(factor) > least]
     return _is_sum(scaled, R, some, j) or _is_sum(scaled, R, kept, j)
 
@@ -115,12 +116,12 @@ def _depends(A: NDArray, scaled: NDArray, R: NDArray, kept: list[int], j: int, r
 def _is_sum(A: NDArray, R: NDArray, some: list[int], j: int) -> bool:
     """Whether a column is a sum of others, up to rounding of the terms in each row."""
     x, factors = A[:, [*some, j]], lstsq(R[:, some], R[:, j], check_finite=False)[0]
-    for _ in range(_CORRECTIONS):  # each row is weighted by what its terms may be rounded
+    for _ in range(_FACTOR_CORRECTIONS):  # each row is weighted by what its terms may be rounded
         rest, terms = _rest(x, factors)
         unit = np.where(terms > 0.0, terms, 1.0)
         factors = factors + lstsq(A[:, some] / unit[:, None], rest / unit, check_finite=False)[0]
     rest, terms = _rest(x, factors)
-    return bool(np.all(np.abs(rest) <= _ROUNDED * UNIT_ROUNDOFF * terms))
+    return bool(np.all(np.abs(rest) <= _ULPS_OF_SUM * UNIT_ROUNDOFF * terms))
 
 
 def _rest(x: NDArray, factors: NDArray) -> tuple[NDArray, NDArray]:

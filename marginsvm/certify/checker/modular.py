@@ -6,14 +6,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 _PRIME = 2**31 - 19  # the square of a remainder modulo it fits an int64
-_QUICK = 200_000  # products of an elimination that takes some milliseconds
+_QUICK_ELIMINATION = 200_000  # products of an elimination that takes some milliseconds
 _DIGITS = 53  # of a float64
 _SPARE = 5  # digits that rounded numbers hardly leave empty, all of them
 
 
 def remainders_are_quick(A: NDArray) -> bool:
     """Whether an elimination modulo the prime takes a few milliseconds."""
-    return bool(A.size * min(A.shape) <= _QUICK)
+    return bool(A.size * min(A.shape) <= _QUICK_ELIMINATION)
 
 
 def independent_columns(A: NDArray) -> NDArray:

@@ -16,7 +16,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 _BLOCK_ROWS = 1024  # rows of which norms are computed at once, so that temporary arrays stay small
-_TINY = 1e-290  # smaller numbers have lost digits, and their inverses overflow
+_TINY_NUMBER = 1e-290  # smaller numbers have lost digits, and their inverses overflow
 _ROOT_BITS = 512  # bits of the integer of which a root is taken: its root has half of them
 _KEPT_INTEGERS = 10_000  # entries of a matrix from which on its integers are kept for later
 _DECIMAL = Context(prec=90, Emax=MAX_EMAX, Emin=MIN_EMIN)  # for powers, where p is not 2
@@ -51,10 +51,10 @@ class Floats:
     def _norms_of_absolute(self, X: Any, p: float) -> NDArray:
         sparse = sp.issparse(X)
         top = X.max(axis=1).toarray().ravel() if sparse else X.max(axis=1, initial=0.0)
-        inverse = self.inverse(np.maximum(top, _TINY) * (top > 0))
+        inverse = self.inverse(np.maximum(top, _TINY_NUMBER) * (top > 0))
         x = sp.diags_array(inverse) @ X if sparse else X * inverse[:, None]
         powers = x.power(p) if sparse else x**p
-        return np.maximum(top, _TINY) * powers.sum(axis=1) ** (1.0 / p)
+        return np.maximum(top, _TINY_NUMBER) * powers.sum(axis=1) ** (1.0 / p)
 
     def distances(self, X: Any, mean: NDArray) -> NDArray:
         """Euclidean distances of the rows from ``mean``."""

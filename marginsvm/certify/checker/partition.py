@@ -21,11 +21,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve
 
-_MAX_STEPS = 60  # 12 to 27 are usual
-_INSIDE = 0.99  # share of the way to the boundary that a step goes
-_LEAST, _MOST = 1e-4, 0.9  # share of complementarity that a step aims at
-_SOLVED = 1e-20  # mean product of q and z at which both have their digits
-_CLEAR = 1e10  # ratio of q and z, on all rows, at which no step is needed any more
+_PARTITION_STEPS = 60  # 12 to 27 are usual
+_BOUNDARY_SHARE = 0.99  # share of the way to the boundary that a step goes
+_LEAST_AIM, _MOST_AIM = 1e-4, 0.9  # share of complementarity that a step aims at
+_SOLVED_PRODUCT = 1e-20  # mean product of q and z at which both have their digits
+_CLEAR_RATIO = 1e10  # ratio of q and z, on all rows, at which no step is needed any more
 _LIFTS = 1e-14, 1e-10, 1e-6  # of the diagonal, so that a system can be factorized
 
 
@@ -52,9 +52,9 @@ def partition(T: NDArray) -> Pair:
     """
     n, k = T.shape
     q, z, w = np.ones(n), np.ones(n), np.zeros(k)
-    for _ in range(_MAX_STEPS):
+    for _ in range(_PARTITION_STEPS):
         rest, sums, mu = z - T @ w, -(T.T @ q), float(q @ z) / n
-        if mu < _SOLVED or (np.maximum(q, z) >= _CLEAR * np.minimum(q, z)).all():
+        if mu < _SOLVED_PRODUCT or (np.maximum(q, z) >= _CLEAR_RATIO * np.minimum(q, z)).all():
             break
         factor = _factor(T, q / z)
         if factor is None:
@@ -68,9 +68,9 @@ def partition(T: NDArray) -> Pair:
 
         _, dz, dq = step(1.0, 0.0)
         left = 1.0 - min(_longest(q, dq), _longest(z, dz))
-        left = min(max(left**2 * min(left, 0.5), _LEAST), _MOST)
+        left = min(max(left**2 * min(left, 0.5), _LEAST_AIM), _MOST_AIM)
         dw, dz, dq = step(1.0 - left, dq * dz)
-        t = _INSIDE * min(_longest(q, dq), _longest(z, dz))
+        t = _BOUNDARY_SHARE * min(_longest(q, dq), _longest(z, dz))
         w, z, q = w + t * dw, z + t * dz, q + t * dq
         unit = (q.sum() + z.sum()) / (2.0 * n)
         w, z, q = w / unit, z / unit, q / unit

@@ -15,7 +15,8 @@ from marginsvm.certify.exactly.krawczyk import independent_first, positive_solut
 from marginsvm.certify.exactly.overlap import has_exact_weights
 
 _UNIT_ROUNDOFF = 2.0**-53
-_SMALL = 2000  # numbers of rows whose weights the simplex method finds, if floats are no help
+# Numbers of rows whose weights the simplex method finds, if floats are no help.
+_SIMPLEX_NUMBERS = 2000
 _MAX_ENTRIES = 2_000_000  # of rows that are written out in integers: some seconds
 
 
@@ -83,7 +84,7 @@ def exact_weights_exist(A: Any, equality: NDArray, q: NDArray) -> bool:
     weights = np.concatenate([q[used[~equality[used]]], *(_two_sides(q[free], largest))])
     if has_exact_weights(M, weights):
         return True
-    return M.shape[0] * M.shape[1] <= _SMALL and has_positive_weights(M.toarray().T)
+    return M.shape[0] * M.shape[1] <= _SIMPLEX_NUMBERS and has_positive_weights(M.toarray().T)
 
 
 def _two_sides(q: NDArray, largest: float) -> tuple[NDArray, NDArray]:

@@ -12,14 +12,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 _SPLITTER = 2.0**27 + 1.0
-_BLOCK = 4096  # rows at once, so that the ten arrays of a step stay in the cache
+_STEP_ROWS = 4096  # rows at once, so that the ten arrays of a step stay in the cache
 
 
 def product(A: NDArray, M: NDArray) -> NDArray:
     """``A M``, as if it were computed with 32 digits and then rounded."""
     out = np.empty((len(A), M.shape[1]))
-    for i in range(0, len(A), _BLOCK):
-        out[i : i + _BLOCK] = _block(A[i : i + _BLOCK], M)
+    for i in range(0, len(A), _STEP_ROWS):
+        out[i : i + _STEP_ROWS] = _block(A[i : i + _STEP_ROWS], M)
     return out
 
 

@@ -17,10 +17,10 @@ from marginsvm.certify.exactly.elimination import Integers
 _UNIT_ROUNDOFF = 2.0**-53
 _EXACT = 2.0**53  # integers up to this are float64 numbers
 _DIGITS = 53
-_MOST = 2_000_000  # numbers that are multiplied in integers: about a second
-_WRITTEN_OUT = 2**26  # numbers of the columns that a direction needs, in 512 MB
+_MULTIPLIED_NUMBERS = 2_000_000  # numbers that are multiplied in integers: about a second
+_WRITTEN_COLUMNS = 2**26  # numbers of the columns that a direction needs, in 512 MB
 _TINY = 1e-300  # more than all numbers that vanish add up to
-_RANGE = 900  # bits between the numbers of a column, so that floats hold them as integers
+_RANGE_BITS = 900  # bits between the numbers of a column, so that floats hold them as integers
 
 
 def ranks(X: Any, direction: Integers) -> NDArray | None:
@@ -32,7 +32,7 @@ def ranks(X: Any, direction: Integers) -> NDArray | None:
     direction : list of int
     """
     used = [j for j, v in enumerate(direction) if v]
-    if X.shape[0] * len(used) > _WRITTEN_OUT:
+    if X.shape[0] * len(used) > _WRITTEN_COLUMNS:
         return None
     some = X[:, used]
     some = (some.toarray() if sp.issparse(some) else np.asarray(some)) + 0.0  # no -0
@@ -66,7 +66,7 @@ def _scores(X: NDArray, direction: Integers) -> NDArray | None:
     least = int(low.min(initial=0))
     factors = [v << int(e - least) for v, e in zip(direction, low, strict=True)]
     top = np.abs(X).max(axis=0, initial=0.0)
-    if np.any(np.frexp(top)[1] - low > _RANGE):
+    if np.any(np.frexp(top)[1] - low > _RANGE_BITS):
         return None
     integers = np.ldexp(X, -low)
     most = sum(int(t) * abs(f) for t, f in zip(np.ldexp(top, -low), factors, strict=True))
@@ -83,7 +83,7 @@ def _scores(X: NDArray, direction: Integers) -> NDArray | None:
     apart = np.concatenate([[True], above[1:] > below[:-1]])
     group = np.cumsum(apart) - 1
     open_ = np.flatnonzero(np.bincount(group)[group] > 1)
-    if len(open_) * len(w) > _MOST:
+    if len(open_) * len(w) > _MULTIPLIED_NUMBERS:
         return None
     exact = {
         int(order[k]): sum(int(x) * f for x, f in zip(integers[order[k]], factors, strict=True))

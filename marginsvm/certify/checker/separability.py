@@ -20,8 +20,8 @@ from marginsvm.certify.checker.separation import (
     flaw_of_signs,
 )
 
-_SMALL = 200_000  # numbers of a design that takes about a second in integers
-_FACTORED = 2**35  # products of a factorisation of the rows: some ten seconds
+_INTEGER_NUMBERS = 200_000  # numbers of a design that takes about a second in integers
+_FACTOR_PRODUCTS = 2**35  # products of a factorisation of the rows: some ten seconds
 _LEFT_OUT = "not identified"
 
 
@@ -141,8 +141,8 @@ def check_separability_proof(
         q = np.asarray(sp.csr_array(report.overlap_weights)[example, column]).ravel()
     claim = equality, separated, w, q, np.flatnonzero(status != _LEFT_OUT), status == "finite"
     flaw = "" if exact else flaw_in_floats(A, *claim)
-    exact = exact or (bool(flaw) and np.prod(A.shape) <= _SMALL)
-    if exact and np.prod(A.shape, dtype=float) * min(A.shape) > _FACTORED:
+    exact = exact or (bool(flaw) and np.prod(A.shape) <= _INTEGER_NUMBERS)
+    if exact and np.prod(A.shape, dtype=float) * min(A.shape) > _FACTOR_PRODUCTS:
         return SeparabilityCheck(False, TOO_LARGE, exact)
     if exact:
         A = A.toarray() if sp.issparse(A) else A

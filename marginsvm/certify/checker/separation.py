@@ -16,12 +16,13 @@ from marginsvm.certify.checker.signs import Cone, Signs
 from marginsvm.certify.exactly.krawczyk import independent_first
 
 _RTOL = 1e-9  # of lengths: below, floats count as 0; far above the rounding of float64 sums
-_ROUNDING = 1e-14  # of the same: a product of floats above is positive
-_SPAN = 1e-7  # part of a row that the span of others need not explain: their rounding, amplified
+_POSITIVE_PRODUCT = 1e-14  # of the same: a product of floats above is positive
+# Part of a row that the span of others need not explain: their rounding, amplified.
+_SPAN_PART = 1e-7
 _WRITTEN_OUT = 2**22  # numbers of a sparse design of which null spaces are written out
 _PRODUCTS = 5000  # in a projection at most
 _FINITE = "coefficients are called infinite that are finite, or the other way round"
-_SIGNS = "the weights are negative somewhere, or not 0 on rows that are separated"
+_WRONG_SIGNS = "the weights are negative somewhere, or not 0 on rows that are separated"
 _SIGN = {"+inf": 1, "-inf": -1, "inf": 0}
 _MOST_SIGNS = 300  # infinite coefficients up to which their signs are looked at
 TOO_LARGE = "the design is too large for integers"
@@ -51,11 +52,11 @@ def flaw_in_floats(
     themselves must have these properties, up to rounding.
     """
     if np.any(q[~equality] < 0.0) or np.any(q[separated] != 0.0):
-        return _SIGNS
+        return _WRONG_SIGNS
     unit = _largest(A, 0)  # of columns
     reach = _largest(_times_columns(A, 1.0 / np.where(unit > 0, unit, 1.0)), 1)  # of rows
     m, of_one = A @ w, float(np.abs(w) @ unit)
-    if np.any(m[separated] <= _ROUNDING * reach[separated] * of_one):
+    if np.any(m[separated] <= _POSITIVE_PRODUCT * reach[separated] * of_one):
         return "the direction does not separate all rows that are called separated"
     if np.any(np.abs(m[~separated]) > _RTOL * reach[~separated] * of_one):
         return "the direction is not 0 on all rows that are called overlapping"
@@ -87,9 +88,9 @@ def _flaw_of_spans(
     if sp.issparse(A) and not large:
         A = A.toarray()
     N = (_some_null_vectors if sp.issparse(A) else _null_space_in_floats)(A[spanning])
-    if np.any(np.abs(A[~separated] @ N) > _SPAN * reach[~separated, None]):
+    if np.any(np.abs(A[~separated] @ N) > _SPAN_PART * reach[~separated, None]):
         return "some overlapping rows are not combinations of those with weight"
-    moved = np.abs(N).max(axis=1, initial=0.0) > _SPAN
+    moved = np.abs(N).max(axis=1, initial=0.0) > _SPAN_PART
     return _FINITE if np.any(moved == finite[identified]) else ""
 
 
@@ -177,7 +178,7 @@ def flaw_of_split(
         Products of machine words that a proof may take.
     """
     if np.any(q[~equality] < 0.0) or np.any(q[separated] != 0.0):
-        return _SIGNS
+        return _WRONG_SIGNS
     if not np.array_equal(finite, ~face.moved() if face.vectors else np.ones(len(w), bool)):
         return _FINITE
     rest = ~separated & ~spanning_rows(equality, separated, q)

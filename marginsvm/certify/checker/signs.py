@@ -28,11 +28,13 @@ from marginsvm.certify.checker.simplex import combination
 from marginsvm.certify.exactly.elimination import Integers
 
 _POSITIVE = 1e-9  # products of unit vectors above are not rounding of 0
-_SHORT = 1e-10  # what is left of a unit vector that may be a combination
-_ADDED = 2  # rows that join a working set in a round, times the dimension
-_LEAST = 1e-9, 0.0  # weights up to this part of the largest may be rounding of 0: both are tried
-_SMALL = 2000  # numbers of a design of which signs are decided by the simplex method in integers
-_MAX_ROUNDS = 50
+_SHORT_REST = 1e-10  # what is left of a unit vector that may be a combination
+_ADDED_ROWS = 2  # rows that join a working set in a round, times the dimension
+# Weights up to this part of the largest may be rounding of 0: both are tried.
+_LEAST_WEIGHT = 1e-9, 0.0
+# Numbers of a design of which signs are decided by the simplex method in integers.
+_SIMPLEX_NUMBERS = 2000
+_WORKING_SET_ROUNDS = 50
 _WAY = 0.99  # share of the way to the boundary
 _INWARDS = 1e-6, 1e-3, 0.1  # parts of the way to a direction that all rows allow strictly
 
@@ -121,11 +123,11 @@ class Cone:
         """
         T, q = self.T, np.zeros(len(self.T))
         rows = np.argsort(-(T @ unit), kind="stable")[: 4 * T.shape[1]]
-        for _ in range(_MAX_ROUNDS):
+        for _ in range(_WORKING_SET_ROUNDS):
             weights = nnls(T[rows].T, unit, maxiter=100 * sum(T.shape))[0]
             rest = unit - T[rows].T @ weights
             length = float(np.sqrt(rest @ rest))
-            if length <= _SHORT:
+            if length <= _SHORT_REST:
                 q[rows] = weights
                 return q, None
             v = -rest / length
@@ -133,7 +135,7 @@ class Cone:
             new = np.setdiff1d(np.flatnonzero(margins < -_POSITIVE), rows)
             if not len(new):
                 return None, self._inside(unit, v)
-            new = new[np.argsort(margins[new], kind="stable")[: _ADDED * T.shape[1]]]
+            new = new[np.argsort(margins[new], kind="stable")[: _ADDED_ROWS * T.shape[1]]]
             rows = np.append(rows, new)
         return None, None
 
@@ -203,7 +205,7 @@ class Signs:
 
     def _by_simplex(self, j: int) -> int | None:
         """The sign of a coefficient of a small design, without rounding."""
-        if self._face is None or self._A.size > _SMALL:
+        if self._face is None or self._A.size > _SIMPLEX_NUMBERS:
             return None
         basis = self._face.basis
         rows = np.concatenate([self._A[self._separated], basis, -basis])
@@ -239,7 +241,7 @@ class Signs:
         B = B / cone.units
         unit = np.zeros(A.shape[1])
         unit[j] = -sign * _near(1.0 / row_lengths(cone.face[[j]])[0])
-        for least in _LEAST:
+        for least in _LEAST_WEIGHT:
             some = np.flatnonzero(q > least * q.max())
             S = A[self._separated][some] * _near(1.0 / cone.lengths[some])[:, None]
             rows = np.concatenate([S, B, unit[None]])

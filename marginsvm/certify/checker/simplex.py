@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from marginsvm.certify.exactly.elimination import Integers
 
 _MAX_PIVOTS = 1000
-_MAX_PRODUCTS = 2_000_000  # of integers: about a second
+_MAX_INTEGER_PRODUCTS = 2_000_000  # of integers: about a second
 
 
 class Answer(NamedTuple):
@@ -74,7 +74,7 @@ def combination(A: NDArray, b: NDArray | list[Fraction]) -> Answer | None:
             prices = table[-1, n:-1] - last
             return Answer(None, [int(x) * f for x, f in zip(prices, factors, strict=True)])
         j, products = int(entering[0]), products + table.size
-        if products > _MAX_PRODUCTS:
+        if products > _MAX_INTEGER_PRODUCTS:
             return None
         leaving = _leaving(table[:-1, j], table[:-1, -1], basis)
         row, p = table[leaving].copy(), table[leaving, j]

@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 from scipy.linalg import qr
 
 _UNIT_ROUNDOFF = 2.0**-53  # relative error of one operation in float64
-_DEPENDENT = 1e-11  # a column counts as dependent if others explain all but this part of the first
+# A column counts as dependent if others explain all but this part of the first.
+_DEPENDENT_COLUMN = 1e-11
 _SAFETY = 1.01  # covers the few roundings in the evaluation of the error bounds themselves
 _LARGEST_DEFECT = 0.5  # norm of I - R B up to which R is a useful inverse; below 1 is needed
 
@@ -30,7 +31,7 @@ def independent_first(A: NDArray) -> tuple[NDArray, int]:
     """
     R, order = qr(A, mode="r", pivoting=True, check_finite=False)
     pivots = np.abs(R.diagonal())
-    return order, int(np.count_nonzero(pivots > _DEPENDENT * pivots[:1]))
+    return order, int(np.count_nonzero(pivots > _DEPENDENT_COLUMN * pivots[:1]))
 
 
 def positive_solution_is_near(A: NDArray, q: NDArray, rounding: float = 0.0) -> bool:

@@ -24,7 +24,8 @@ from numpy.typing import NDArray
 from marginsvm.certify.exactly.elimination import positive_solution
 from marginsvm.certify.exactly.krawczyk import independent_first, positive_solution_is_near
 
-_ROUNDING = (1e-13, 1e-8)  # weights up to this part of the largest may be rounding: both are tried
+# Weights up to this part of the largest may be rounding: both are tried.
+_ROUNDED_WEIGHTS = 1e-13, 1e-8
 _MAX_ENTRIES = 2**24  # of M, which is written out as a dense matrix (128 MiB)
 _SMALL_FACTOR = 0.01  # a factor below this part of the largest is taken for rounding of 0
 _LEAST_PREFERENCE = 1e-3  # weights below this part of the largest are solved for equally late
@@ -96,7 +97,7 @@ def _candidates(
     if n_classes > 2:
         q = np.where(np.arange(n_classes) == codes[:, None], 0.0, q)  # an own class is no row
     q = q / (q.max(initial=0.0) or 1.0)
-    supports = [np.nonzero(q > share) for share in _ROUNDING]
+    supports = [np.nonzero(q > share) for share in _ROUNDED_WEIGHTS]
     if len(supports[0][0]) == len(supports[1][0]):  # they are the same
         supports = supports[:1]
     for rows in supports:

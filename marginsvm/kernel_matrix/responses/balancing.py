@@ -33,9 +33,8 @@ _LOGARITHM_UNITS = 8.0
 # Curvature that keeps Newton's system regular for classes without weight, as a share of all weights
 # (dimensionless).
 _RIDGE = 1e-14
-_SAME_CURVATURE = (
-    0.1  # change of offsets (units of margins) within which second derivatives hardly change
-)
+# Change of offsets (units of margins) within which second derivatives hardly change.
+_SAME_CURVATURE = 0.1
 _MAX_ITER = 100  # steps; Newton's method needs fewer than ten once it is near
 
 
