@@ -19,7 +19,13 @@ extensions = [
     "sphinx_gallery.gen_gallery",
     "site_parts",
 ]
-exclude_patterns = ["_build", "auto_examples/*.ipynb", "auto_examples/*.py", "auto_examples/*.json"]
+exclude_patterns = [
+    "_build",
+    "auto_examples/*.ipynb",
+    "auto_examples/*.py",
+    "auto_examples/*.json",
+    "measurements.md",  # for maintainers, who have the repository
+]
 
 # The API: as the docstrings say it; types are in the signatures of the source.
 autodoc_typehints = "none"
