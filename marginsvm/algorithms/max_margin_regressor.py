@@ -45,6 +45,11 @@ class MaxMarginRegressor(KernelParameters, ScoresMixin, Played, RegressorMixin, 
         hard tube.
     epsilon : float
         Half the width of the tube (units of y).
+    nu : float or None
+        Share of the examples (dimensionless) that may be outside of the tube, at most, as in NuSVR
+        with the same C: epsilon is then found, in place of the given one, at a cost of ``C nu n
+        epsilon`` in P, where n is the number of examples, or the sum of their weights. It needs
+        ``C < inf`` and the first loss.
     fit_intercept : bool
         Whether to fit an intercept; it is not penalised, as in SVR. LinearSVR penalises it.
     tol : float
@@ -70,6 +75,8 @@ class MaxMarginRegressor(KernelParameters, ScoresMixin, Played, RegressorMixin, 
         over those of X, squared).
     objective_bound_ : float or ndarray of shape (n_outputs,)
         Certified: no predictor has a smaller P (same units). inf: it is proved that none fits.
+    epsilon_ : float or ndarray of shape (n_outputs,)
+        Half the width of the tube: the one given or, with ``nu``, the one found (units of y).
     support_, n_support_ : ndarray of shape (n_support,), and of shape (1,)
         Indices of the training examples that have weight; with a kernel, also how many.
     support_vectors_ : ndarray or csr matrix of shape (n_support, n_features)
@@ -138,6 +145,7 @@ class MaxMarginRegressor(KernelParameters, ScoresMixin, Played, RegressorMixin, 
     )
     C: float = 1.0
     epsilon: float = parameter(Interval(Real, 0.0, None, closed="left"), default=0.1)
+    nu: float | None = parameter(Interval(Real, 0.0, 1.0, closed="right"), None, default=None)
     fit_intercept: bool = parameter("boolean", default=True)
     tol: float = parameter(Interval(Real, 0.0, None, closed="left"), default=1e-6)
     max_iter: int = parameter(Interval(Integral, 1, None, closed="left"), default=200)

@@ -24,7 +24,7 @@ R. T. Rockafellar, S. Uryasev. Optimization of conditional value-at-risk. Journa
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -48,7 +48,9 @@ class Caps(ABC):
     ----------
     largest : ndarray of shape (n_examples,)
     nu : float or None
-        Share of the examples whose mean margin is maximised; None: the price of slack is given.
+        Share of the examples whose mean margin is maximised or, where scores are to lie in
+        intervals, that may be outside of a tube; None: the price of slack is given, and the width
+        of the tube.
     """
 
     largest: Array
@@ -106,6 +108,11 @@ def sums_of_examples(q: Array) -> Array:
     return np.asarray(q.reshape(len(q), -1).sum(axis=1))
 
 
+def sums_of_columns(values: Array) -> Array:
+    """Over all examples, in pairs."""
+    return np.asarray(np.ascontiguousarray(values.T).sum(axis=-1))
+
+
 def n_classes_of(values: Array) -> int:
     """Number of classes, from an array over all rows: with two, an example has one row."""
     return 2 if values.ndim == 1 else values.shape[1]
@@ -119,13 +126,18 @@ class HingeCaps(Caps):
     of caps c and smallest margins m of the examples: as for the squared loss and for hard margins,
     the inverse length of the best predictor, slack included. Weights ``u = s q`` that stay below
     the caps prove that no objective is below ``s - |A^T u|^2 / 2``.
+
+    Where scores are to lie in intervals, the share ``nu`` limits the sum of the weights of an
+    output besides, to nu times the sum of their caps. What costs then is the part of the distances
+    that is above some epsilon, and epsilon itself that sum: at the best epsilon, which is as wide
+    as all but the worst share of the distances.
     """
 
     largest: Array
-    nu: None = field(default=None, init=False)
+    nu: float | None = None
 
     @classmethod
-    def of(cls, rows: Rows, slack: Array) -> HingeCaps:
+    def of(cls, rows: Rows, slack: Array, nu: float | None = None) -> HingeCaps:
         """Caps that are the costs of slack, given the extra coordinates that squared slack has."""
         with np.errstate(over="ignore", divide="ignore"):
             costs = 0.5 * rows.unit**2 / slack  # the same for all rows of an example
@@ -134,7 +146,28 @@ class HingeCaps(Caps):
                 f"C and sample weights times squared norms come to {costs.max():.3g}, and loss="
                 f"'hinge' computes with {LARGEST_CAP:g} at most: scale X, or choose a smaller C"
             )
-        return cls(costs.reshape(rows.n_examples, -1)[:, 0] if rows.reading == "margin" else costs)
+        if rows.reading == "norm":
+            return cls(costs, nu)
+        return cls(costs.reshape(rows.n_examples, -1)[:, 0])
+
+    def output(self, j: int) -> HingeCaps:
+        """The caps of one output."""
+        return replace(self, largest=self.largest[:, j])
+
+    @property
+    def most(self) -> Array:
+        """Largest sum of the weights of each output."""
+        share = 1.0 if self.nu is None else self.nu
+        return np.asarray(share * sums_of_columns(self.largest) * (1.0 - PAIRWISE))
+
+    def width(self, distances: Array) -> Array:
+        """The best epsilon for the distances of scores from intervals, for each output."""
+        if self.nu is None:
+            return np.zeros(distances.shape[1:])
+        columns = (x.reshape(len(x), -1).T for x in (distances, self.largest))
+        shares = zip(*columns, np.ravel(self.most), strict=True)
+        edges = [-edge_of_share(-x, c, most) for x, c, most in shares]
+        return np.maximum(np.array(edges), 0.0).reshape(distances.shape[1:])
 
     def upper_bound(
         self, q: Array, length: float, mass: float, imbalance: float, farthest: float
@@ -167,6 +200,12 @@ class HingeCaps(Caps):
         objective *= 1.0 + 2.0 * PAIRWISE
         least = (1.0 - FEW) / np.sqrt(2.0 * objective) if 0.0 < objective < np.inf else 0.0
         return float(least), 1.0 / t
+
+
+def hinge_caps(caps: Caps | None) -> HingeCaps:
+    """The caps of a problem whose slack costs its size."""
+    assert isinstance(caps, HingeCaps)
+    return caps
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,7 +7,8 @@ If the intervals are widened by delta on both sides, the gain is less by ``delta
 
 Slack that costs its square adds a coordinate to each row. If it costs its size, with caps c on the
 weights, the norm is the root of ``|w|^2 + 2 sum_i c_i xi_i``, and any multiple s q below the caps
-proves that its square is no less than ``2 s gain - s^2 |A^T q|^2``.
+proves that its square is no less than ``2 s gain - s^2 |A^T q|^2``. With a share nu, the intervals
+are points, and s times the sum of ``|q_i|`` is to be at most nu times the sum of the caps as well.
 
 An intercept that is not penalised asks for weights that sum to 0 for each output. Outputs with such
 intercepts are problems of their own, and each is measured for itself as well.
@@ -24,6 +25,7 @@ import numpy as np
 
 from marginsvm._rounding import FEW, PAIRWISE
 from marginsvm._typing import Array
+from marginsvm.certify.caps import hinge_caps, sums_of_columns
 from marginsvm.certify.certifiable import Regression
 from marginsvm.certify.claims import relative_gap
 from marginsvm.certify.distribution import SignedWeights, sums_of_outputs
@@ -140,15 +142,19 @@ def _weighed(problem: Regression, vector: Vector) -> Weighed:
     length += IMBALANCE_SURCHARGE * off * problem.errors.farthest
     farthest = rows.intervals.size + float(np.abs(rows.origin).max(initial=0.0))
     gain = rows.intervals.gain(q) - IMBALANCE_SURCHARGE * off * farthest
-    multiple = None if problem.caps is None else _multiple(caps_of_rows(problem), np.abs(q))
+    multiple = None if problem.caps is None else _multiple(problem, np.abs(q))
     return Weighed(vector, length, gain, float(np.abs(q).sum()), multiple)
 
 
-def _multiple(caps: Array, sizes: Array) -> float:
-    """Largest factor of weights at which all of them are below their caps; 0: there are none."""
-    used = sizes > 0.0
+def _multiple(problem: Regression, sizes: Array) -> float:
+    """Largest factor of weights at which they and their sums are below the caps; 0: all are 0."""
+    caps = hinge_caps(problem.caps)
+    used, sums = sizes > 0.0, sums_of_columns(sizes)
+    if not used.any():
+        return 0.0
     with np.errstate(over="ignore"):  # of what is too large, and then is not the least
-        return float((caps[used] / sizes[used]).min()) * (1.0 - FEW) if used.any() else 0.0
+        each = float((caps.largest[used] / sizes[used]).min())
+        return min(each, float((caps.most[sums > 0.0] / sums[sums > 0.0]).min())) * (1.0 - FEW)
 
 
 def _balanced(q: Array) -> Array:
@@ -162,13 +168,6 @@ def _balanced(q: Array) -> Array:
                 break
             column[able[np.abs(column[able]).argmin()]] -= excess
     return q
-
-
-def caps_of_rows(problem: Regression) -> Array:
-    """Largest sizes of the weights of all rows, in their shape."""
-    assert problem.caps is not None
-    caps, rows = problem.caps.largest, problem.rows
-    return np.broadcast_to(caps if caps.shape == rows.shape else rows.per_example(caps), rows.shape)
 
 
 @dataclass(frozen=True)
@@ -190,6 +189,8 @@ class Fit:
         norm.
     offsets : ndarray of shape rows.shape[1:]
         Its intercepts, the best ones, if they are not penalised; else 0.
+    epsilon : ndarray of shape rows.shape[1:]
+        With a share, half the width of its tubes, the best ones; else 0.
     parts : tuple of Fit
         The same of each output, where these are problems of their own and there are several.
     """
@@ -200,6 +201,7 @@ class Fit:
     allowed: float
     cost: float
     offsets: Array = field(default_factory=lambda: np.zeros(()))
+    epsilon: Array = field(default_factory=lambda: np.zeros(()))
     parts: tuple[Fit, ...] = ()
 
     def error(self, proof: Weighed, zero: float) -> float:
@@ -231,6 +233,7 @@ def measured_fit(problem: Regression, vector: Vector) -> Fit:
         max(scale * fit.allowed for scale, fit in sized),
         together([scale * fit.cost for scale, fit in sized]),
         b,
+        np.array([fit.epsilon for fit in parts]),
         tuple(parts),
     )
 
@@ -250,9 +253,13 @@ def _measured(problem: Regression, vector: Vector, F: Array, b: Array, j: int | 
     violation = max(float(excess.max()), 0.0) * (1.0 + FEW)
     missing = np.maximum(excess, 0.0)
     if problem.caps is not None:
-        price = float(np.vdot(of(caps_of_rows(problem)), missing))
-        norm = float(np.sqrt(norm * norm + 2.0 * price * (1.0 + PAIRWISE))) * (1.0 + FEW)
-        return Fit(vector, norm, violation, 0.0, norm, b)
+        caps = hinge_caps(problem.caps)
+        caps = caps if j is None else caps.output(j)
+        epsilon = caps.width(missing)
+        outside = np.maximum(missing * (1.0 + FEW) - epsilon, 0.0)
+        price = float(np.vdot(caps.largest, outside)) + float(np.sum(caps.most * epsilon))
+        norm = float(np.sqrt(norm * norm + 2.0 * price * (1.0 + 4.0 * PAIRWISE))) * (1.0 + FEW)
+        return Fit(vector, norm, violation, 0.0, norm, b, epsilon)
     if problem.slack is not None:
         squared = float(np.sum(missing**2 / of(problem.slack)))
         norm = float(np.hypot(norm, np.sqrt(squared))) * (1.0 + PAIRWISE)
@@ -266,7 +273,7 @@ def best_shifts(problem: Regression, F: Array) -> Array:
     rows = output_rows(problem.rows)
     price: Array | None = None
     if problem.caps is not None:
-        price = caps_of_rows(problem)
+        price = hinge_caps(problem.caps).largest
     elif problem.slack is not None:
         price = 1.0 / np.broadcast_to(problem.slack, rows.shape)
     low, high = (end - F for end in (rows.intervals.low, rows.intervals.high))
@@ -276,6 +283,7 @@ def best_shifts(problem: Regression, F: Array) -> Array:
             high.reshape(len(F), -1)[:, j],
             None if price is None else price.reshape(len(F), -1)[:, j],
             squared=problem.caps is None,
+            share=1.0 if problem.caps is None else problem.caps.nu or 1.0,
         )
         for j in range(low[0].size)
     ]

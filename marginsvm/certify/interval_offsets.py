@@ -12,7 +12,9 @@ _ROUNDED_PRICE = 1e-13
 _ZERO_STEPS = 100
 
 
-def best_shift(low: Array, high: Array, price: Array | None, *, squared: bool) -> float:
+def best_shift(
+    low: Array, high: Array, price: Array | None, *, squared: bool, share: float = 1.0
+) -> float:
     """Minimise the price of the distances of a number from intervals.
 
     Parameters
@@ -23,6 +25,9 @@ def best_shift(low: Array, high: Array, price: Array | None, *, squared: bool) -
         Price of a unit of distance, or of half its square; None: the largest distance counts.
     squared : bool
         Whether squares count.
+    share : float, default=1.0
+        With less than 1, only the largest distances count: as many as have this share of the
+        prices. Intervals are points then.
 
     Returns
     -------
@@ -33,18 +38,25 @@ def best_shift(low: Array, high: Array, price: Array | None, *, squared: bool) -
     if last <= first or price is None:  # some number is in all intervals
         middle = 0.5 * (np.clip(first, -1e300, 1e300) + np.clip(last, -1e300, 1e300))
         return float(middle)
+    if share < 1.0:  # half of what counts is on either side of a tube: its ends are quantiles
+        few = 0.5 * share * float(price.sum())
+        return 0.5 * (_quantile(low, price, few) - _quantile(-high, price, few))
     return _of_squares(low, high, price) if squared else _of_sizes(low, high, price)
 
 
 def _of_sizes(low: Array, high: Array, price: Array) -> float:
     """A weighted median of the ends: the slope grows by the price at each of them."""
-    ends, prices = np.concatenate([low, high]), np.concatenate([price, price])
-    some = np.isfinite(ends)
     total = float(price[np.isfinite(low)].sum())  # of the slope, far to the left
+    return _quantile(np.concatenate([low, high]), np.concatenate([price, price]), total)
+
+
+def _quantile(ends: Array, prices: Array, total: float) -> float:
+    """The end at which the sum of prices, from below, reaches a total; the middle, of several."""
+    some = np.isfinite(ends)
     order = np.argsort(ends[some], kind="stable")
     ends, sums = ends[some][order], np.cumsum(prices[some][order])
-    first = np.searchsorted(sums, total * (1.0 - _ROUNDED_PRICE))
-    last = np.searchsorted(sums, total * (1.0 + _ROUNDED_PRICE), side="right")
+    first = int(np.searchsorted(sums, total * (1.0 - _ROUNDED_PRICE)))
+    last = int(np.searchsorted(sums, total * (1.0 + _ROUNDED_PRICE), side="right"))
     return float(0.5 * (ends[min(first, len(ends) - 1)] + ends[min(last, len(ends) - 1)]))
 
 

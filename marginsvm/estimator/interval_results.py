@@ -92,8 +92,18 @@ class FittedIntervals(Fitted):
             "objective_": _halved_squares(norms, 1.0 + FEW, single=single),
             "objective_bound_": _halved_squares(bounds, 1.0 - FEW, single=single),
             "intercept_": np.atleast_1d(self._intercept()),
+            "epsilon_": self._epsilon(single=single),
             **({} if training.kernel != "linear" else self._dual()),
         }
+
+    def _epsilon(self, *, single: bool) -> Any:
+        """Half the width of the tube of each output: the one that was given, or the best one."""
+        fit, training = self.bounds.fit, self.training
+        assert fit is not None
+        given = self.problem.nu is None
+        epsilon = training.epsilon if given else training.units * fit.epsilon
+        epsilon = np.broadcast_to(epsilon, np.atleast_1d(training.units).shape)
+        return float(epsilon[0]) if single else epsilon.copy()
 
     def _dual(self) -> dict[str, Array]:
         """The examples with weight in the proof of a linear predictor, and their weights."""

@@ -48,6 +48,8 @@ class IntervalSet:
         Whether y has a single column, and so have predictions.
     features : dict
         Fitted attributes: number and names of the features.
+    epsilon : float
+        By how much the intervals were widened (units of y).
     kernel : str or callable
         The estimator's parameter, if it has it.
     gamma : float
@@ -63,6 +65,7 @@ class IntervalSet:
     n_given: int
     is_column: bool
     features: dict[str, Any]
+    epsilon: float
     kernel: Any = "linear"
     gamma: float = 0.0
     classes = place = None  # a regression has none, and fits run where the package does
@@ -92,18 +95,20 @@ class IntervalSet:
                 f"{0.5 / max(problem.slack.min(), 1e-308):.3g}, and soft intervals compute with "
                 f"{0.5 * LARGEST_NORM:g} at most: scale X, or choose a smaller C, or none"
             )
-        return self._capped(problem) if spec.slack_is_linear else problem
+        return self._capped(problem, spec.nu) if spec.slack_is_linear else problem
 
     @property
     def unit(self) -> float:
         """The largest of the units."""
         return float(self.units.max())
 
-    def _capped(self, problem: LinearAdapter | GramAdapter) -> LinearAdapter | GramAdapter:
+    def _capped(
+        self, problem: LinearAdapter | GramAdapter, nu: float | None
+    ) -> LinearAdapter | GramAdapter:
         """The problem in which slack costs its size: in larger units of y, it costs less."""
         if problem.slack is None:
             return problem
-        return problem.below(HingeCaps.of(problem.rows, problem.slack * self.units))
+        return problem.below(HingeCaps.of(problem.rows, problem.slack * self.units, nu))
 
     def embed(self, q: Array) -> sp.csr_array:
         """Weights on the rows, as a sparse array with one row for each given example."""
@@ -163,7 +168,7 @@ def interval_set(
     weight = None
     if sample_weight is not None:
         weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
-    intervals, epsilon = Intervals(y, y), estimator.epsilon
+    intervals, epsilon = Intervals(y, y), given_epsilon(estimator)
     if bounds is not None:
         intervals, epsilon = _given(bounds, y.shape), 0.0
     is_column = y.ndim == 2 and y.shape[1] == 1
@@ -179,8 +184,28 @@ def interval_set(
     names = ("n_features_in_", "feature_names_in_")
     features = {name: getattr(probe, name) for name in names if hasattr(probe, name)}
     gamma = 0.0 if kernel == "linear" else gamma_of(estimator, X, weight)
-    of_data = weight, kept, len(y), is_column, features, kernel, gamma
+    of_data = weight, kept, len(y), is_column, features, epsilon, kernel, gamma
     return IntervalSet(X, intervals, units, origin, *of_data)
+
+
+def given_epsilon(estimator: Any) -> float:
+    """Half the width of the tube that a fit begins with: 0 where ``nu`` is to find it.
+
+    Raises
+    ------
+    ValueError
+        If ``nu`` is given, and slack has no price that it could be compared with.
+    """
+    spec = ProblemSpec.of(estimator)
+    if spec.nu is None:
+        return float(estimator.epsilon)
+    if not (spec.is_soft and spec.slack_is_linear):
+        raise ValueError(
+            f"nu={spec.nu:g} needs C < inf and loss='epsilon_insensitive', as in NuSVR, but "
+            f"C={spec.C:g} and loss={spec.loss!r}: set these, or nu=None for a tube of the width "
+            "epsilon"
+        )
+    return 0.0
 
 
 def _in_units(

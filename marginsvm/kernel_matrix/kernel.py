@@ -11,7 +11,7 @@ import numpy as np
 
 from marginsvm._cached import cached_property
 from marginsvm._typing import Array
-from marginsvm.certify.caps import HingeCaps
+from marginsvm.certify.caps import HingeCaps, hinge_caps
 from marginsvm.certify.certifiable import LowestMargins
 from marginsvm.certify.exactly.overlap import distinct
 from marginsvm.certify.kernel_errors import KernelErrors
@@ -157,7 +157,7 @@ class GramAdapter(KernelMatrixAdapter, HasColumns, HasLayout):
         vars(other).pop("_layout", None)
         scale = self._scale if self._slack is None else self._scale.softened(self.C, rows)
         one = other._rescaled(scale)
-        return one if self.caps is None else one.below(HingeCaps(self.caps.largest[:, j]))
+        return one if self.caps is None else one.below(hinge_caps(self.caps).output(j))
 
     def predictor(self, w: Vector, offsets: Array) -> tuple[Array, Array]:
         V = self.rows.adjoint(w.coef) / self.radius**2

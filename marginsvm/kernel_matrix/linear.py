@@ -11,7 +11,7 @@ import numpy as np
 from marginsvm._cached import cached_property
 from marginsvm._rounding import PAIRWISE, inner
 from marginsvm._typing import Array
-from marginsvm.certify.caps import HingeCaps
+from marginsvm.certify.caps import hinge_caps
 from marginsvm.certify.certifiable import WrittenOut
 from marginsvm.certify.linear_errors import LinearErrors
 from marginsvm.certify.tolerances import SAME_FINGERPRINT
@@ -200,7 +200,7 @@ class LinearAdapter(
         parts = self._store, rows, self.C, self._norm, self._constant, self._plan
         frame, rtol = (scale, self._centre), self.errors.rounding_rtol
         one = LinearAdapter(*parts, rounding_rtol=rtol, frame=frame)
-        return one if self.caps is None else one.below(HingeCaps(self.caps.largest[:, j]))
+        return one if self.caps is None else one.below(hinge_caps(self.caps).output(j))
 
     def second_derivatives(self, w: Vector, row_ids: Array) -> Array:
         examples, signs = self.rows.locate(row_ids)

@@ -7,11 +7,12 @@ from math import prod
 
 from marginsvm.kernel_matrix import KernelMatrixAdapter
 from marginsvm.kernel_matrix.capabilities import has_curvature
+from marginsvm.rows import OutputRows
 
 # Arrays with a number for each row, and images, that every method holds at once; and as many as a
 # step of Newton's method for a soft margin does.
 _LEAST, _SOFT = (4, 3), (8, 10)
-# Matrices of the size of the dense examples that interior points hold.
+# Matrices that interior points hold, of the size of the dense examples or of one side.
 _WRITTEN = 3
 
 
@@ -21,6 +22,9 @@ def needed(problem: KernelMatrixAdapter) -> int:
     of_rows, images = _LEAST if problem.slack is None else _SOFT
     if problem.signs is not None:  # interior points, on the examples as a dense matrix
         return 8 * (_WRITTEN * prod(problem.rows.shape) * (image + 2) + image * image)
+    if isinstance(problem.rows, OutputRows) and problem.nu is not None:  # on the smaller side
+        side = min(image or problem.n_rows, problem.n_rows)
+        return 8 * (of_rows * problem.n_rows + _WRITTEN * side * side)
     return 8 * (of_rows * prod(problem.rows.shape) + images * image)
 
 

@@ -145,6 +145,8 @@ class Shape:
         Whether coefficients have given signs.
     tube : bool
         Whether scores are to lie in intervals.
+    share : bool
+        Whether the width of these is to be found, for a given share of examples outside.
     """
 
     rows: int
@@ -161,6 +163,7 @@ class Shape:
     steep: bool
     signed: bool
     tube: bool
+    share: bool
 
     @classmethod
     def of(cls, problem: KernelMatrixAdapter) -> Shape:
@@ -179,6 +182,7 @@ class Shape:
             hinge=problem.caps is not None,
             soft=slack is not None,
             tube=isinstance(rows, OutputRows),
+            share=isinstance(rows, OutputRows) and problem.nu is not None,
             slack=0.0 if slack is None else float(np.min(slack)),
             steep=is_steep(problem),
             signed=problem.signs is not None,

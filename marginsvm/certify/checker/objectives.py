@@ -26,12 +26,14 @@ def wrong_objectives(
         return
     targets = np.asarray(y, dtype=np.float64)
     single, targets = targets.ndim == 1, targets.reshape(len(targets), -1)
-    for name in ("objective_", "objective_bound_"):
+    for name in ("objective_", "objective_bound_", "epsilon_"):
         if np.asarray(getattr(estimator, name, None)).shape != (
             () if single else targets.shape[1:]
         ):
             yield f"{name} is not a number for each output"
             return
+    if estimator.nu is None and not np.all(np.asarray(estimator.epsilon_) == estimator.epsilon):
+        yield f"epsilon_ is {estimator.epsilon_!r}, but epsilon is {estimator.epsilon!r}"
     for j, column in enumerate(targets.T):
         objective, bound = (
             np.atleast_1d(x)[j] for x in (estimator.objective_, estimator.objective_bound_)
@@ -84,7 +86,8 @@ def _of_output(estimator: Any, j: int) -> Any:
     for name in ("coef_", "dual_coef_"):
         if hasattr(one, name):
             setattr(one, name, np.atleast_2d(getattr(one, name))[j : j + 1])
-    one.intercept_ = np.atleast_1d(one.intercept_)[j : j + 1]
+    for name in ("intercept_", "epsilon_"):
+        setattr(one, name, np.atleast_1d(getattr(one, name))[j : j + 1])
     weights = one.certificate_.weights[:, j : j + 1].tocsr()
     size = float(np.abs(weights.data).max(initial=0.0))
     if 0.0 < size < inf:  # a power of two: beside other outputs, these may be small

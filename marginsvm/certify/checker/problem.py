@@ -68,6 +68,7 @@ class Problem:
             cost = numbers.number(spec.C) * weight
             coordinate = numbers.sqrt(1 / (2 * cost))
             norms = numbers.norms(np.column_stack([norms, coordinate]), 2.0)
+        self._tube = np.atleast_1d(getattr(estimator, "epsilon_", 0.0))
         self._slack = self._priced(spec, weight, coordinate)
         self._farthest = norms.max()
         self.radius = self._farthest * rows.length
@@ -114,9 +115,11 @@ class Problem:
             **vars(ProblemSpec.of(estimator)),
             **predictor,
             intercept_=np.atleast_1d(estimator.intercept_),
+            epsilon_=getattr(estimator, "epsilon_", 0.0),
         )
         low, high = _ends(y, bounds, len(weight))
-        epsilon = 0.0 if bounds is not None else estimator.epsilon
+        found = bounds is not None or regression.nu is not None
+        epsilon = 0.0 if found else estimator.epsilon
         rows = IntervalRows(low[kept], high[kept], epsilon, numbers)
         return cls(Setting(regression, examples, numbers), rows)
 
@@ -132,6 +135,10 @@ class Problem:
             The coordinate that C gives to a row of length 1 of each example.
         """
         numbers, rows = self.numbers, self.rows
+        if spec.nu is not None and isinstance(rows, IntervalRows):
+            caps = numbers.number(spec.C) * weight
+            most = numbers.number(spec.nu) * caps.sum()
+            return Slack(caps=caps[:, None], most=most, tube=numbers.array(self._tube))
         if spec.nu is not None:
             size = numbers.number(spec.nu) * weight.sum()
             if self._balanced:  # no class has more than half of the share: the others have the rest

@@ -44,11 +44,18 @@ class Slack:
         weights that sum to 1.
     share : bool
         Whether the caps are those of a share; without caps, that is a single row: a hard margin.
+    most : number or None
+        Of prices, for tubes of unknown width: the largest sum of the weights of an output; None:
+        the width is given.
+    tube : ndarray of shape (n_outputs,) or number
+        Half the width of these tubes: slack is counted from there, and ``most`` times it is paid.
     """
 
     own: NDArray | None = None
     caps: NDArray | None = None
     share: bool = False
+    most: Any = None
+    tube: Any = 0
 
 
 @dataclass(frozen=True)
@@ -212,10 +219,21 @@ def _with_slack(
         excess = of_example - of_example.sum() * slack.caps
         excess = np.maximum(excess, 0 * excess).sum()
     else:
-        missing = rows.slack(distance)
-        norm = numbers.sqrt(norm * norm + 2 * (slack.caps * missing).sum())
-        multiple = _largest_multiple(of_example, slack.caps)
+        price, multiple = _priced(slack, rows.slack(distance), of_example)
+        norm = numbers.sqrt(norm * norm + 2 * price)
     return {"worst": worst, "norm": norm, "length": length, "multiple": multiple, "excess": excess}
+
+
+def _priced(slack: Slack, missing: NDArray, of_example: NDArray) -> tuple[Any, Any]:
+    """What slack costs, and the largest factor of weights at which they exceed no cap."""
+    assert slack.caps is not None
+    multiple = _largest_multiple(of_example, slack.caps)
+    if slack.most is None:
+        return (slack.caps * missing).sum(), multiple
+    outside = np.maximum(missing - slack.tube, 0 * missing)
+    price = (slack.caps * outside).sum() + (slack.most * (slack.tube + 0 * missing[0])).sum()
+    mass = of_example.sum(axis=0).max()
+    return price, min(multiple, slack.most / mass) if mass > 0 else multiple
 
 
 def _mean_of_worst(worst: NDArray, caps: NDArray) -> Any:

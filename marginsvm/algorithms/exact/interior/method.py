@@ -15,6 +15,7 @@ from marginsvm.algorithms.exact.interior.row_weights import RowWeights
 from marginsvm.algorithms.exact.interior.sides import Features, Gram, Side, WrittenOut
 from marginsvm.algorithms.exact.interior.statement import Statement
 from marginsvm.algorithms.exact.interior.turned import turned
+from marginsvm.algorithms.exact.interior.width import Widened
 from marginsvm.algorithms.exact.method import Method, Turn, best_bounds
 from marginsvm.certify.candidate import Candidate
 from marginsvm.fit.interrupts import let_interrupts_through
@@ -136,7 +137,8 @@ class Interior(Method):
     def _objective(self) -> float:
         point, statement = self.point, self.statement
         own = float(np.vdot(statement.own * point.u, point.u))
-        return 0.5 * (self.side.squared(point.x) + own) + float(np.vdot(statement.caps, point.xi))
+        cost = 0.5 * (self.side.squared(point.x) + own) + float(np.vdot(statement.caps, point.xi))
+        return cost + statement.mass * float(point.x[-1]) if statement.mass else cost
 
     def _promises(self, tol: float) -> bool:
         """Whether the gap of the objective, of which that of margins is half, may be enough."""
@@ -233,6 +235,11 @@ class Interior(Method):
 
 
 def _side_of(problem: KernelMatrixAdapter, statement: Statement) -> Side:
+    side = _plain_side_of(problem, statement)
+    return Widened(side, statement.mass) if statement.mass else side
+
+
+def _plain_side_of(problem: KernelMatrixAdapter, statement: Statement) -> Side:
     if statement.signs.size:
         return WrittenOut.made(problem, statement)
     turn = turned(problem)

@@ -336,12 +336,12 @@ class GramSystem:
     def __init__(
         self, side: Gram, weights: RowWeights, joined: RowWeights, matrix: Cholesky
     ) -> None:
-        self._side, self._weights, self._joined, self._matrix = side, weights, joined, matrix
+        self.side, self._weights, self._joined, self._matrix = side, weights, joined, matrix
         self._of_free = matrix.solve(side.F)
         self._schur = side.F.T @ self._of_free
 
     def direction(self, g: Array, fall: Array) -> tuple[Array, Array]:
-        side, joined = self._side, self._joined
+        side, joined = self.side, self._joined
         g = joined.gathered(self._weights, g)
         n = len(g)
         du = self._matrix.solve(g + side.K @ fall[:n])

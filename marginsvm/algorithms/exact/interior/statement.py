@@ -9,7 +9,9 @@ A soft margin has the target 1. Where scores are to lie in intervals, each row h
 score, whose target is the lower end, and the score with its sign changed, whose target is the upper
 end with its sign changed. A hard margin is a game: the target is 0, and the weights sum to 1,
 so that there is a solution whether or not anything separates. S sums over the rows of an example:
-with two classes, there is one.
+with two classes, there is one. The sum of all weights may be given: of a hard margin 1, of tubes
+with a share of the examples outside a part of the caps' sum. Then the width of the tube is a free
+unknown that adds to the margins of both sides.
 
 Signs of coefficients are rows as well: the value of a predictor on ``s_j e_j`` is to be 0 at least.
 They come after the others, have no slack, and nothing free adds to them.
@@ -44,6 +46,8 @@ class Statement:
         Signs of the coefficients: -1, 0 for any, or 1; empty: there are none.
     ends : ndarray of shape (n,) or None
         Targets of both sides of all rows, where scores are to lie in intervals; else None.
+    mass : float
+        What the weights of both sides sum to, where that is given; else 0.
     """
 
     row_ids: Array
@@ -52,6 +56,7 @@ class Statement:
     game: bool
     signs: Array = field(default_factory=lambda: np.zeros(0))
     ends: Array | None = None
+    mass: float = 0.0
 
     @classmethod
     def of(cls, problem: KernelMatrixAdapter) -> Statement:
@@ -65,7 +70,10 @@ class Statement:
         if isinstance(problem.rows, OutputRows):
             ends = problem.rows.intervals
             target = np.concatenate([ends.low, -ends.high])
-            return cls(row_ids, np.tile(own, 2), np.tile(caps, 2), game=False, ends=target)
+            share = None if problem.caps is None else problem.caps.nu
+            mass = share * float(np.sum(caps)) if share is not None else 0.0
+            both = np.tile(own, 2), np.tile(caps, 2)
+            return cls(row_ids, *both, game=False, ends=target, mass=mass)
         game = problem.slack is None and problem.caps is None
         signs = np.zeros(0) if problem.signs is None else np.asarray(problem.signs, float)
         own = np.append(own, np.zeros(np.count_nonzero(signs)))
