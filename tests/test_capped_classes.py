@@ -25,8 +25,9 @@ from marginsvm import (
 )
 from marginsvm.certify.bounds import lower_bound, upper_bound
 from marginsvm.certify.capped_offsets import best_capped_offsets, on_capped_simplex
-from marginsvm.certify.caps import HingeCaps, ShareCaps
+from marginsvm.certify.caps import ShareCaps
 from marginsvm.certify.distribution import imbalance
+from marginsvm.certify.prices import HingeCaps
 from marginsvm.kernel_matrix import LinearAdapter, make_rows
 from marginsvm.kernel_matrix.capabilities import curvature
 from marginsvm.responses import softmax

@@ -14,8 +14,8 @@ from sklearn.metrics.pairwise import pairwise_kernels
 from sklearn.svm import SVR, NuSVR
 
 from marginsvm import MaxMarginRegressor, check_certificate
-from marginsvm.certify.caps import HingeCaps
 from marginsvm.certify.interval_offsets import best_shift
+from marginsvm.certify.prices import HingeCaps
 
 
 def objective(model, K, y, C, nu, weight=None):

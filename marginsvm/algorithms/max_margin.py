@@ -22,7 +22,8 @@ from marginsvm.algorithms.exact.shape import Portfolio, Shape
 from marginsvm.algorithms.exact.stage import Stage
 from marginsvm.algorithms.exact.two_classes import ByTwoClasses
 from marginsvm.algorithms.exact.working_set import WorkingSet
-from marginsvm.certify.caps import multiple_below_caps, sums_of_examples
+from marginsvm.certify.caps import sums_of_examples
+from marginsvm.certify.prices import multiple_below_caps
 from marginsvm.data.threads import single_threaded_blas
 from marginsvm.dual_state import DualStateMixin
 from marginsvm.estimator.declaring import parameter, with_parameters

@@ -25,11 +25,11 @@ import numpy as np
 
 from marginsvm._rounding import FEW, PAIRWISE
 from marginsvm._typing import Array
-from marginsvm.certify.caps import hinge_caps, sums_of_columns
 from marginsvm.certify.certifiable import Regression
 from marginsvm.certify.claims import relative_gap
 from marginsvm.certify.distribution import SignedWeights, sums_of_outputs
 from marginsvm.certify.interval_offsets import best_shift
+from marginsvm.certify.prices import hinge_caps, sums_of_columns
 from marginsvm.certify.tolerances import BALANCE_CORRECTIONS, IMBALANCE_SURCHARGE
 from marginsvm.rows import OutputRows, Vector, output_rows
 

@@ -11,7 +11,7 @@ import scipy.sparse as sp
 from sklearn.utils.validation import _check_sample_weight, check_array, check_X_y, validate_data
 
 from marginsvm._typing import Array
-from marginsvm.certify.caps import HingeCaps
+from marginsvm.certify.prices import HingeCaps
 from marginsvm.certify.spec import ProblemSpec
 from marginsvm.certify.tolerances import LARGEST_NORM, ROUNDING_RTOL_OF_TOL
 from marginsvm.estimator.gram import check_gram

@@ -11,10 +11,11 @@ import numpy as np
 
 from marginsvm._cached import cached_property
 from marginsvm._typing import Array
-from marginsvm.certify.caps import Caps, HingeCaps
+from marginsvm.certify.caps import Caps
 from marginsvm.certify.certifiable import Distribution, ErrorModel, LowestMargins, OverlapChecks
 from marginsvm.certify.distribution import distribution_of
 from marginsvm.certify.overlap import meeting_rows
+from marginsvm.certify.prices import HingeCaps
 from marginsvm.data.work import Work
 from marginsvm.kernel_matrix.outputs import Outputs
 from marginsvm.kernel_matrix.responses import Response, Weights, softmax

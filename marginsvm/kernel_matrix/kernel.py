@@ -11,10 +11,10 @@ import numpy as np
 
 from marginsvm._cached import cached_property
 from marginsvm._typing import Array
-from marginsvm.certify.caps import HingeCaps, hinge_caps
 from marginsvm.certify.certifiable import LowestMargins
 from marginsvm.certify.exactly.overlap import distinct
 from marginsvm.certify.kernel_errors import KernelErrors
+from marginsvm.certify.prices import HingeCaps, hinge_caps
 from marginsvm.data.block import Block
 from marginsvm.data.threads import single_threaded_blas
 from marginsvm.data.work import Work

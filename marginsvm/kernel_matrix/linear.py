@@ -11,9 +11,9 @@ import numpy as np
 from marginsvm._cached import cached_property
 from marginsvm._rounding import PAIRWISE, inner
 from marginsvm._typing import Array
-from marginsvm.certify.caps import hinge_caps
 from marginsvm.certify.certifiable import WrittenOut
 from marginsvm.certify.linear_errors import LinearErrors
+from marginsvm.certify.prices import hinge_caps
 from marginsvm.certify.tolerances import SAME_FINGERPRINT
 from marginsvm.data import passes
 from marginsvm.data.block import Centre

@@ -202,7 +202,7 @@ def _middle(g: Array, y: Array) -> Array:
 
 
 def _least_slack(g: Array, y: Array, costs: Array) -> Array:
-    """Intercepts with the least slack; see :func:`marginsvm.certify.caps.hinge_offsets`."""
+    """Intercepts with the least slack; see :func:`marginsvm.certify.prices.hinge_offsets`."""
     lines, at = np.arange(len(g)), y - g
     order = np.argsort(at, axis=1, kind="stable")
     at, passed = np.take_along_axis(at, order, 1), np.cumsum(costs[lines[:, None], order], axis=1)

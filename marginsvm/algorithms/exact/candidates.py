@@ -6,8 +6,9 @@ import numpy as np
 
 from marginsvm._typing import Array
 from marginsvm.certify.candidate import Candidate
-from marginsvm.certify.caps import hinge_scale, of_examples
+from marginsvm.certify.caps import of_examples
 from marginsvm.certify.interval_bounds import measured_fit, weighed
+from marginsvm.certify.prices import hinge_scale
 from marginsvm.kernel_matrix import KernelMatrixAdapter
 from marginsvm.rows import OutputRows, Vector
 

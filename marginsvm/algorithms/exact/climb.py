@@ -12,8 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from marginsvm._typing import Array
-from marginsvm.certify.caps import HingeCaps
 from marginsvm.certify.own_slack import with_least_slack
+from marginsvm.certify.prices import HingeCaps
 from marginsvm.fit.interrupts import let_interrupts_through
 from marginsvm.kernel_matrix.single import SingleColumns
 

@@ -24,7 +24,7 @@ from marginsvm.algorithms.exact.slack import Slack
 from marginsvm.algorithms.exact.systems.free import FreeRows
 from marginsvm.algorithms.exact.systems.gram import BySpan
 from marginsvm.certify.candidate import Candidate
-from marginsvm.certify.caps import hinge_offsets
+from marginsvm.certify.prices import hinge_offsets
 from marginsvm.certify.tolerances import LOST_TO_ROUNDING
 from marginsvm.fit.interrupts import let_interrupts_through
 from marginsvm.kernel_matrix import GramAdapter, KernelMatrixAdapter, among

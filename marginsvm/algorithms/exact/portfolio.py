@@ -119,16 +119,10 @@ _SIGNS, _TUBES = "Signs of coefficients (measurements.md)", "Regression (regress
 FIRST = (
     Rule("signs of coefficients", Interior, lambda s, p: s.signed, _points, _SIGNS),
     Rule(
-        "tube of unknown width",
+        "tube of unknown width; kernel; few unknowns on one side, no more products in a step than "
+        "`inside`, or wide",
         Interior,
-        lambda s, p: s.share,
-        lambda problem, p: Interior.start(problem),
-        _TUBES,
-    ),
-    Rule(
-        "tube, kernel; few unknowns on one side, no more products in a step than `inside`, or wide",
-        Interior,
-        lambda s, p: s.tube and (s.by_kernel or s.is_inside(p) or s.is_wide_tube(p)),
+        lambda s, p: s.tube and (s.share or s.by_kernel or s.is_inside(p) or s.is_wide_tube(p)),
         _points,
         _TUBES,
     ),
