@@ -34,8 +34,8 @@ from marginsvm.fit.progress import ConfirmedBounds
 from marginsvm.kernel_matrix import KernelMatrixAdapter
 from marginsvm.kernel_matrix.capabilities import csr_examples, has_curvature
 
-# Rows of many classes from which on the problem of two of them is far smaller: less than a tenth of
-# the time of a fit.
+# Above so many rows of more than two classes, a look at two classes alone costs less than a tenth
+# of a fit.
 _MANY_ROWS = 500
 # Rounds on two classes at most: most pairs are decided by three.
 _SEARCH_ROUNDS = 20

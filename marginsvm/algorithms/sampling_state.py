@@ -91,6 +91,6 @@ def uniforms(seed: int, t: int, end: int, n: int) -> Array:
 
 
 def slack_per_example(problem: KernelMatrixAdapter) -> Array:
-    """Squares of the extra coordinates of each example's rows; zeros: a hard margin."""
+    """``1 / (2 C R^2)`` of each example (radii squared), with its own cost C; 0: a hard margin."""
     n = problem.rows.n_examples
     return np.zeros(n) if problem.slack is None else problem.slack.reshape(n, -1)[:, 0]

@@ -24,7 +24,7 @@ T = TypeVar("T")
 Located = tuple[slice, Block]  # a block, and where its examples are among all
 BlockCallback = Callable[[slice, Block, Array], None]  # called with a block and its margins
 
-# Share of the examples of a block: if fewer have weight, they are taken out of it.
+# If a smaller share of a block's examples has weight, these are copied, and used alone.
 _SHARE_WITH_WEIGHT = 0.8
 
 

@@ -123,7 +123,7 @@ class Algorithm(ABC):
         return 1
 
     def moving(self, state: Any) -> bool:
-        """Whether the state comes nearer to something that the bounds do not show yet.
+        """Whether the objective still falls, although neither bound has become better.
 
         A fit with patience (``Stopping``) has not stalled as long as it does.
         """
@@ -137,7 +137,7 @@ class Algorithm(ABC):
         return type(self).__name__
 
     def limit(self, state: Any) -> str:
-        """What other than rounding keeps a fit with patience from its goal, in sentences."""
+        """Why this fit cannot reach its gap, if not for rounding: for the warning; or nothing."""
         return ""
 
     def fallback(self, problem: KernelMatrixAdapter, progress: Progress) -> Candidate:

@@ -203,7 +203,7 @@ def _finite(
 def _check(
     algorithm: Algorithm, problem: KernelMatrixAdapter, stopping: Stopping, progress: Progress
 ) -> tuple[str | None, Progress]:
-    """Name the reason to stop, if there is one that confirmed bounds give as well.
+    """Confirm the bounds if they would end the fit; its status then, or None.
 
     The bounds of a round are subject to its rounding (in float32, too). When they promise a
     reason to stop, they are confirmed in float64. If that fails, it is tried again only after

@@ -190,7 +190,7 @@ class Progress:
     settled : bool
         Whether the last step returned the same state, so that no later one changes it either.
     moving : bool
-        Whether the state comes nearer to something that the bounds do not show yet.
+        Whether the objective still falls, although neither bound has become better.
     history : History
     route : tuple of (str, int)
         The phases of the algorithm, in turn, and how many rounds each has played.

@@ -32,9 +32,9 @@ class Stopping:
         the problem's error model (``vanishing``), below which a proof that nothing separates may
         be found.
     patience : int or None
-        Rounds without progress after which a fit has stalled. With patience, a fit whose upper
-        bound is negligible, but without a proof that nothing separates, also continues, as
-        later rounds may find the proof, or a thin margin. None: a fit never stalls.
+        Rounds without progress after which a fit has stalled. Until then, a negligible upper bound
+        ends it only with a proof that nothing separates: later rounds may find that proof, or a
+        thin margin. None: a fit never stalls.
     """
 
     goal: str = "gap"

@@ -57,7 +57,7 @@ def lowest_under_means(problem: KernelMatrixAdapter) -> Array:
 
 
 def room_in_cache(problem: KernelMatrixAdapter) -> int:
-    """Examples that stay in cache; 0: so do all of them, or too few to be of use."""
+    """How many examples to look at first, which stay in cache; 0: all, or too few would stay."""
     size = min(_MAX_NEAR, int(_CACHE_BYTES / (8 * min(problem.width, _CACHE_BYTES))))
     return size if 2 * least_rows(problem) < size < problem.rows.n_examples // 4 else 0
 

@@ -32,7 +32,7 @@ from marginsvm.rows import Rows, Vector, support_of
 
 # Examples of a working set at most: their Gram matrix, with a copy in float32, takes 1 GB.
 MAX_EXAMPLES = 9000
-# Examples to begin with, for each class and in all at least; half of them may join at least.
+# The first working set has 80 examples a class, and 400 at least; half as many may always join.
 _EACH, _LEAST = 80, 400
 # Examples without weight leave if all their margins are beyond 1 by more than this.
 _FAR = 0.1
@@ -108,7 +108,7 @@ class Examples(Method):
         Error up to which the next round solves, see ``_COARSE``.
     candidates : tuple of Candidate
     settled : float
-        Tolerance from which up nothing will change any more.
+        This state is final for every tolerance from this one up.
     narrow : float
         How far multipliers round off the hinge loss at first.
     """

@@ -26,8 +26,8 @@ LOOSE = 1e-2
 _ROUNDS = 15
 # Passes after which no further round is begun: twice those of the rounds of momentum below.
 _PASSES = 100
-# Unknowns up to which Newton's system is solved directly. Conjugate gradients for larger ones take
-# products as the root of C: with a soft margin of this at least (in radii), some ten each.
+# With more unknowns than this, the smallest soft margin (in radii) that is asked for is the second
+# number: conjugate gradients take as many products as the root of C, which then are some ten.
 _UNKNOWNS = 2000
 _LEAST = 1e-4
 # Rounds of momentum, where those were not enough: its predictor then is near the least

@@ -9,8 +9,8 @@ from marginsvm.kernel_matrix import KernelMatrixAdapter
 from marginsvm.kernel_matrix.capabilities import has_curvature
 from marginsvm.rows import OutputRows
 
-# Arrays with a number for each row, and images, that every method holds at once; and as many as a
-# step of Newton's method for a soft margin does.
+# Arrays over the rows, and images, that are held at once: by every method, and by a step of
+# Newton's method for a soft margin.
 _LEAST, _SOFT = (4, 3), (8, 10)
 # Matrices that interior points hold, of the size of the dense examples or of one side.
 _WRITTEN = 3

@@ -140,9 +140,10 @@ def ascended(problem: KernelMatrixAdapter) -> Array:
 
 
 def short_start(problem: KernelMatrixAdapter) -> WorkingSet:
-    """Begin with the largest weights of two epochs: of short rows, few carry weight.
+    """Two epochs of coordinate ascent: the rows with the largest weights are the first set.
 
-    There are more of them than features, so that their Gram matrix would be singular.
+    Of short rows few carry weight, but all are more than the features, so that their Gram matrix
+    would be singular.
     """
     u, codes = sparse_problem(problem).ascend(2), problem.rows.codes
     support = np.argsort(-u, kind="stable")[: 4 * (int(problem.width) + 1)]

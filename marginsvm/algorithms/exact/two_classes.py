@@ -20,7 +20,7 @@ from marginsvm.certify.candidate import Candidate
 from marginsvm.kernel_matrix import KernelMatrixAdapter
 from marginsvm.kernel_matrix.capabilities import two_classes
 
-# Weights of the problem of two classes that prove their overlap; None: they are not proved to.
+# Searches two classes for weights that prove their overlap; None: it finds none.
 Prover = Callable[[KernelMatrixAdapter], Array | None]
 
 

@@ -36,8 +36,8 @@ _SINGULAR = 2
 _NEAR = 0.05  # rows whose margin is within this fraction of the smallest stay in a working set
 _GROWTH = 0.2  # rows that may join a working set in a round, as a fraction of those with weight
 _HOPELESS = 0.1  # share of all rows with smaller margins, see ``Room``
-# Rows of a working set up to which a separator may still be found in a few rounds, if they are no
-# more than one part in so many of all rows.
+# With fewer rows in the set than the first number, and than all rows divided by the second, rows
+# that cancel are not looked for yet: a few more rounds may find a separator.
 _EASY, _PART = 400, 10
 # Rows with slack beyond which Wolfe's active set, whose first rows take seconds to find, does not
 # solve what pivoting cannot: the method before goes on (1,911 x 83, 16 classes: 21 s, now 3.4).
@@ -79,9 +79,9 @@ class WorkingSet(Method):
         Flat indices of the rows.
     gram : GrowingMatrix
         ``H = AA' + 1 + BB'`` over these rows, of shape (m, m), for the conditions ``B'u = 0`` of
-        balance. The 1 keeps the weights bounded where nothing separates, and leaves their
-        direction alone; ``BB'`` is 0 on balanced weights, and makes H definite on affinely
-        independent rows. Shape (0, 0): not yet computed, and of no use once ``delicate``.
+        balance. Adding 1 bounds u where the rows overlap, and only scales the solution.
+        Adding ``BB'`` changes nothing for balanced u, and makes H definite on affinely independent
+        rows. Shape (0, 0): not computed yet, and not used once ``delicate``.
     u : ndarray of shape (m,)
         Weights.
     passive : ndarray of bool, shape (m,)
@@ -96,9 +96,10 @@ class WorkingSet(Method):
         The margin is so small that block pivoting has no more digits to give: Wolfe's active
         set, which is slower, solves from here on.
     free : ndarray of int
-        Entries of images that the active set treats as it does the intercept.
+        Features that the active set leaves out of the norm, as it does the intercept: they are so
+        large that they hide the digits of the others.
     settled : float
-        Tolerance from which up nothing will change any more, as no row violates it.
+        This state is final for every tolerance from this one up: no row violates it.
     room : Room
     violating : float
         Share of all rows that had smaller margins when they were last checked.

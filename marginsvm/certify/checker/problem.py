@@ -1,8 +1,8 @@
 """The problem that a fit was set, from its estimator and the data that it was given.
 
-This is spelled out plainly, and shares no code with the fit but the proofs that nothing separates
-or fits (``certify/exactly``) and the reading of parameters (``certify/spec``). Kernels of a name
-are scikit-learn's in both.
+The check computes everything itself. With the fit it shares the proofs that nothing separates or
+fits (``certify/exactly``), the reading of parameters (``certify/spec``), the definition of the
+relative gap and the copying of arrays to NumPy. Named kernels are scikit-learn's in both.
 """
 
 from __future__ import annotations
