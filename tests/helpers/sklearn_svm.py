@@ -1,4 +1,4 @@
-"""scikit-learn's tests of SVC and LinearSVC, with thin aliases of ours in their place."""
+"""scikit-learn's tests of its support vector machines, with thin aliases in their place."""
 
 import importlib.util
 import sys
@@ -13,7 +13,7 @@ import scipy.sparse as sp
 import sklearn
 import sklearn.svm
 
-from marginsvm import MaxMarginClassifier
+from marginsvm import MaxMarginClassifier, MaxMarginRegressor
 from marginsvm.estimator.declaring import with_parameters
 
 PACKAGE = "sklearn.svm.tests"
@@ -22,20 +22,12 @@ WEIGHTS = {"rtol": 1e-5, "atol": 1e-8}
 MODULES = ("test_svm", "test_sparse")  # test_bounds is of a function of its own
 
 
-@with_parameters
-class SVC(MaxMarginClassifier):
-    """SVC's loss and defaults; what only libsvm has (caches, pairs of classes) does nothing."""
+class _AsLibsvm:
+    """What libsvm publishes: support vectors of any kernel, and sparse arrays of sparse data."""
 
-    loss: str = field(default="hinge", init=False)
-    C: float = 1.0
-    kernel: Any = "rbf"
-    tol: float = 1e-10  # of objectives, so that weights have five digits: see WEIGHTS
-    decision_function_shape: str = "ovr"
-    probability: Any = False
-    random_state: Any = None
+    _computing = False
 
     def fit(self, X, y, sample_weight=None):
-        """As SVC publishes it: support vectors of any kernel, and sparse arrays of sparse data."""
         super().fit(X, y, sample_weight)
         self._sparse = sp.issparse(X)
         if self.kernel == "linear":
@@ -60,15 +52,56 @@ class SVC(MaxMarginClassifier):
         finally:
             self._computing = False
 
-    _computing = False
+    def predict(self, X):
+        with self._as_ours(X):
+            return super().predict(X)
+
+
+@with_parameters
+class SVC(_AsLibsvm, MaxMarginClassifier):
+    """SVC's loss and defaults; what only libsvm has (caches, pairs of classes) does nothing."""
+
+    loss: str = field(default="hinge", init=False)
+    C: float = 1.0
+    kernel: Any = "rbf"
+    tol: float = 1e-10  # of objectives, so that weights have five digits: see WEIGHTS
+    decision_function_shape: str = "ovr"
+    probability: Any = False
+    random_state: Any = None
 
     def decision_function(self, X):
         with self._as_ours(X):
             return super().decision_function(X)
 
-    def predict(self, X):
-        with self._as_ours(X):
-            return super().predict(X)
+
+@with_parameters
+class SVR(_AsLibsvm, MaxMarginRegressor):
+    """SVR's loss and defaults; its caches do nothing."""
+
+    loss: str = field(default="epsilon_insensitive", init=False)
+    nu: float | None = field(default=None, init=False)
+    kernel: Any = "rbf"
+    tol: float = 1e-10  # see SVC
+
+
+@with_parameters
+class NuSVR(_AsLibsvm, MaxMarginRegressor):
+    """NuSVR's loss and defaults; its caches do nothing."""
+
+    loss: str = field(default="epsilon_insensitive", init=False)
+    epsilon: float = field(default=0.0, init=False)
+    nu: float | None = 0.5
+    kernel: Any = "rbf"
+    tol: float = 1e-10  # see SVC
+
+
+@with_parameters
+class LinearSVR(MaxMarginRegressor):
+    """LinearSVR's defaults; what only liblinear has (its draws, a dual form) does nothing."""
+
+    epsilon: float = 0.0
+    dual: Any = "auto"
+    random_state: Any = None
 
 
 @with_parameters
@@ -82,6 +115,9 @@ class LinearSVC(MaxMarginClassifier):
     random_state: Any = None
 
 
+ALIASES = {alias.__name__: alias for alias in (SVC, SVR, NuSVR, LinearSVC, LinearSVR)}
+
+
 def aliased_tests():
     """Test functions of scikit-learn, by name, which know our aliases in place of its classes.
 
@@ -91,7 +127,7 @@ def aliased_tests():
         If scikit-learn was installed without its tests.
     """
     namespace, tests = types.ModuleType("sklearn.svm"), {}
-    vars(namespace).update({**vars(sklearn.svm), "SVC": SVC, "LinearSVC": LinearSVC})
+    vars(namespace).update({**vars(sklearn.svm), **ALIASES})
     specs = [importlib.util.find_spec(f"{PACKAGE}.{name}") for name in MODULES]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sklearn, "svm", namespace)
