@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Generic, TypeVar, overload
+from typing import Any, Generic, TypeVar, cast, overload
 
 T = TypeVar("T")
 
@@ -34,3 +34,24 @@ class cached_property(Generic[T]):  # noqa: N801 - as functools has it
         # The instance's own dictionary comes first: from now on, this is not called again.
         value = vars(instance)[self._name] = self._compute(instance)
         return value
+
+
+class Later(Generic[T]):
+    """A field of a dataclass that may be given as a function, which is called when it is read."""
+
+    def __init__(self, default: T) -> None:
+        self._default = default
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._name = name
+
+    def __get__(self, instance: object | None, owner: type) -> T:
+        if instance is None:
+            return self._default
+        value = vars(instance)[self._name]
+        if callable(value):
+            value = vars(instance)[self._name] = value()
+        return cast(T, value)
+
+    def __set__(self, instance: object, value: Any) -> None:
+        vars(instance)[self._name] = value

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any, NamedTuple
 
 import scipy.sparse as sp
 
+from marginsvm._cached import Later
 from marginsvm._typing import Array
 from marginsvm.separability.coefficients import Coefficient
+from marginsvm.separability.compared import Comparisons
 
 COMPLETE, QUASI, OVERLAP, UNDECIDED = "complete", "quasi-complete", "overlap", "undecided"
 
@@ -32,6 +34,8 @@ class Direction(NamedTuple):
 class Answer:
     """Kind, rows, coefficients and proofs, as :class:`Separability` has them.
 
+    A direction, coefficients and a reason that are functions are made when they are first read.
+
     Attributes
     ----------
     kind, reason : str
@@ -48,11 +52,15 @@ class Answer:
     kind: str
     separable: bool | None
     separated_rows: Array
-    direction: Direction | None
-    coefficients: tuple[Coefficient, ...]
-    overlap_weights: sp.csr_array | None
-    reason: str = ""
-    comparisons: Any = None
+    direction: Later[Direction | None] = Later(None)
+    coefficients: Later[tuple[Coefficient, ...]] = Later(())
+    overlap_weights: sp.csr_array | None = None
+    reason: Later[str] = Later("")
+    comparisons: Comparisons | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        """All that it says, with what is made when it is first read."""
+        return vars(self) | {field.name: getattr(self, field.name) for field in fields(self)}
 
 
 def kind_of(separated: Array) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -10,11 +11,12 @@ import scipy.sparse as sp
 from marginsvm._rounding import chained
 from marginsvm._typing import Array
 from marginsvm.certify.checker.positive import exact_weights_exist
-from marginsvm.separability.answer import COMPLETE, UNDECIDED, Answer, kind_of
+from marginsvm.data.threads import single_threaded_blas
+from marginsvm.separability.answer import COMPLETE, UNDECIDED, Answer, Direction, kind_of
 from marginsvm.separability.coefficients import Coefficient, open_signs, statuses
 from marginsvm.separability.design import Design
 from marginsvm.separability.family import Data, Family
-from marginsvm.separability.proving import centred, proved
+from marginsvm.separability.proving import PROVED_NUMBERS, centred, proved
 from marginsvm.separability.split import Split
 
 _THIN = (
@@ -46,22 +48,30 @@ def answer_of(
         known = face is not None and not reason
         separable = _separable(design, found, kind, known)
     written = design.A.toarray() if face is not None and sp.issparse(design.A) else design.A
-    each, unknown = statuses(written, found, face)
-    if unknown and not reason:
-        reason = open_signs([design.names[j] for j in unknown])
-    if not doubtful or found.rays is None:
-        found = centred(written, found, face)
-    direction, w = None, found.direction
-    if w.any():
-        direction = family.direction(w, data, design)
+
+    @cache
+    @single_threaded_blas()
+    def signs() -> tuple[tuple[Coefficient, ...], str]:
+        each, unknown = statuses(written, found, face)
+        left = open_signs([design.names[j] for j in unknown])
+        return tuple(map(Coefficient, design.names, each)), reason or left
+
+    @single_threaded_blas()
+    def direction() -> Direction | None:
+        central = doubtful and found.rays is not None
+        w = (found if central else centred(written, found, face)).direction
+        return family.direction(w, data, design) if w.any() else None
+
+    # Until it is read, the report holds A.
+    later = found.separated.any() and design.A.size <= PROVED_NUMBERS
     return Answer(
         UNDECIDED if doubtful else kind,
         separable,
         family.separated_rows(design, found.separated, data.n_examples),
-        direction,
-        tuple(map(Coefficient, design.names, each)),
+        direction if later else direction(),
+        (lambda: signs()[0]) if later else signs()[0],
         None if kind == COMPLETE else _table_of(found.weights, design, data.n_examples),
-        reason,
+        (lambda: signs()[1]) if later else signs()[1],
     )
 
 

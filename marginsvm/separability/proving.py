@@ -25,7 +25,7 @@ from marginsvm.separability.exactly import split_exactly
 from marginsvm.separability.split import Split
 
 _LOOSE = "This holds up to the rounding of X; of its numbers as they are, {}."
-_SMALL = 200_000  # numbers of a design that is proved without rounding
+PROVED_NUMBERS = 200_000  # numbers of a design that is proved without rounding
 _BY_SIMPLEX = 2000  # numbers of a design that is split by the simplex method, if it has to be
 
 
@@ -36,7 +36,7 @@ def proved(design: Design, found: Split) -> tuple[Split, Face | None, bool, str]
     holds exactly without these.
     """
     unproved, A, size = "it is not proved", design.A, np.prod(design.A.shape)
-    if size <= _SMALL:
+    if size <= PROVED_NUMBERS:
         A = A.toarray() if sp.issparse(A) else A
         exact, face, unproved = _checked(A, design, found)
         if unproved and A.size <= _BY_SIMPLEX and are_exact(A).all():
@@ -48,7 +48,7 @@ def proved(design: Design, found: Split) -> tuple[Split, Face | None, bool, str]
         if face is not None:
             return exact, face, False, _LOOSE.format(unproved) if unproved else ""
     flaw = found.doubt or flaw_in_floats(design.A, *_claim(design, found))
-    if flaw or size > _SMALL:
+    if flaw or size > PROVED_NUMBERS:
         return found, None, bool(flaw), flaw
     return found, None, False, _LOOSE.format(unproved)
 

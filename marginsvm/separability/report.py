@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from marginsvm._cached import Later
 from marginsvm._typing import Array
 from marginsvm.certify.certificate import at_least, at_most
-from marginsvm.separability.answer import COMPLETE, OVERLAP, QUASI, UNDECIDED, Direction
-from marginsvm.separability.coefficients import EITHER, FINITE, UNIDENTIFIED, Coefficient
-from marginsvm.separability.compared import Comparisons
+from marginsvm.separability.answer import COMPLETE, OVERLAP, QUASI, UNDECIDED, Answer
+from marginsvm.separability.coefficients import EITHER, FINITE, UNIDENTIFIED
 from marginsvm.separability.families import FAMILIES
 from marginsvm.separability.family import Family
 
@@ -25,12 +25,13 @@ _LISTED = 20  # lines of the table, and examples that are named
 
 
 @dataclass(frozen=True, repr=False)
-class Separability:
+class Separability(Answer):
     """Result of :func:`check_separability`.
 
     Beside the attributes, ``margin`` and ``margin_bound`` bound the best margin of classes,
     ``separated`` is a mask of the examples that are predicted perfectly,
     and ``estimate_exists`` says whether the maximum-likelihood estimate is finite.
+    The direction and the coefficients of small data are computed when they are first read.
 
     Attributes
     ----------
@@ -102,20 +103,12 @@ class Separability:
       x0           +inf
     """
 
-    kind: str
-    separable: bool | None
-    separated_rows: Array
-    direction: Direction | None = None
-    coefficients: tuple[Coefficient, ...] = ()
     family: str = "binomial"
     fit_intercept: bool = True
     used: Array | None = None
-    reason: str = ""
-    coef: Array | None = None
-    intercept: Array | None = None
+    coef: Later[Array | None] = Later(None)
+    intercept: Later[Array | None] = Later(None)
     weights: sp.csr_array | None = None
-    overlap_weights: sp.csr_array | None = None
-    comparisons: Comparisons | None = None
     more: Mapping[str, Any] = field(default_factory=dict)
     fit: Callable[[], Any] | None = None
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import fields, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -40,21 +40,24 @@ def report_of(asked: Question) -> Separability:
         if estimator.separable_ is False:
             answer = _overlap(asked, estimator.certificate_.weights)
     answer = answer or _answer(asked, estimator)
-    parts = {field.name: getattr(answer, field.name) for field in fields(answer)}
     weights = estimator.certificate_.weights if estimator is not None else answer.overlap_weights
-    direction = answer.direction if answer.separable else None
     fit = asked.fitted if estimator is None else partial(_same, estimator)
     return Separability(
-        **parts,
+        **vars(answer),
         family=asked.family.name,
         fit_intercept=asked.fit_intercept,
         used=asked.used(),
-        coef=direction.coef if direction else None,
-        intercept=direction.intercept if direction else None,
+        coef=partial(_of_separator, answer, "coef"),
+        intercept=partial(_of_separator, answer, "intercept"),
         weights=weights if answer.separable is False else None,
         more=asked.more,
         fit=fit if asked.labels else None,
     )
+
+
+def _of_separator(answer: Answer, part: str) -> Array | None:
+    """A part of the direction, if that separates all rows."""
+    return getattr(answer.direction, part) if answer.separable and answer.direction else None
 
 
 def _answer(asked: Question, estimator: Any) -> Answer:

@@ -83,6 +83,9 @@ def identified_columns(A: NDArray) -> NDArray:
 
 def _identified(A: NDArray, scaled: NDArray, R: NDArray) -> NDArray:
     """As in R, the later ones of collinear columns are left out."""
+    regular = R.shape[0] == R.shape[1] and np.all(R.diagonal() != 0.0)
+    if regular and _condition(R, _inverse(R)) < _WELL_CONDITIONED:
+        return np.arange(len(R))
     room = min(R.shape)
     Q, kept = np.zeros((room, R.shape[0])), list[int]()
     for j, column in enumerate(R.T):

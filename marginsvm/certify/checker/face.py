@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from marginsvm.certify.checker.modular import independent_columns, remainders_are_quick
 from marginsvm.certify.exactly.elimination import Integers, as_integers, dot, null_space
-from marginsvm.certify.exactly.krawczyk import independent_first
+from marginsvm.certify.exactly.krawczyk import independent_first, is_regular
 
 _LARGEST_DENOMINATOR = 1000  # of the short fractions that dummies and counts lead to
 _MOST_FRACTIONS = 3000  # that are looked for: some milliseconds
@@ -81,7 +81,8 @@ def face_of(A: NDArray, most: float = PATIENT) -> Face | None:
     d = A.shape[1]
     rows, pivots = _basis(A)
     free = np.setdiff1d(np.arange(d), pivots)
-    if len(independent_columns(A[np.ix_(rows, pivots)])) < len(pivots):
+    block = A[np.ix_(rows, pivots)]
+    if not is_regular(block) and len(independent_columns(block)) < len(pivots):
         return None
     if not len(free):
         return Face(free, pivots, [], A[rows])

@@ -22,10 +22,13 @@ from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve
 
 _PARTITION_STEPS = 60  # 12 to 27 are usual
-_BOUNDARY_SHARE = 0.99  # share of the way to the boundary that a step goes
+# Share of the way to the boundary that a step goes: this or, near the end, all but what is left.
+_BOUNDARY_SHARE = 0.99
+_LEFT_INSIDE = 1e-6  # the least that is left of that way
 _LEAST_AIM, _MOST_AIM = 1e-4, 0.9  # share of complementarity that a step aims at
 _SOLVED_PRODUCT = 1e-20  # mean product of q and z at which both have their digits
 _CLEAR_RATIO = 1e10  # ratio of q and z, on all rows, at which no step is needed any more
+_ALL_POSITIVE = 1e-3  # entries of q, or of z, above which all are positive; their mean is about 1
 _LIFTS = 1e-14, 1e-10, 1e-6  # of the diagonal, so that a system can be factorized
 
 
@@ -66,15 +69,29 @@ def partition(T: NDArray) -> Pair:
             dz = T @ dw - share * rest  # noqa: B023
             return dw, dz, (aim - q * dz) / z  # noqa: B023
 
-        _, dz, dq = step(1.0, 0.0)
+        dw, dz, dq = step(1.0, 0.0)
+        ended = _ended(w + dw, -z * dq / q, -q * dz / z)
+        if ended is not None:
+            return ended
         left = 1.0 - min(_longest(q, dq), _longest(z, dz))
         left = min(max(left**2 * min(left, 0.5), _LEAST_AIM), _MOST_AIM)
         dw, dz, dq = step(1.0 - left, dq * dz)
-        t = _BOUNDARY_SHARE * min(_longest(q, dq), _longest(z, dz))
+        share = max(_BOUNDARY_SHARE, 1.0 - max(mu, _LEFT_INSIDE))
+        t = share * min(_longest(q, dq), _longest(z, dz))
         w, z, q = w + t * dw, z + t * dz, q + t * dq
         unit = (q.sum() + z.sum()) / (2.0 * n)
         w, z, q = w / unit, z / unit, q / unit
     return Pair(w, z, q)
+
+
+def _ended(w: NDArray, z: NDArray, q: NDArray) -> Pair | None:
+    """The pair, if a whole step towards ``q z = 0`` leaves all of z, or all of q, positive.
+
+    It ends with ``z = T w`` and ``T^T q = 0``.
+    """
+    if q.min() > _ALL_POSITIVE:
+        return Pair(0.0 * w, 0.0 * z, q)
+    return Pair(w, z, 0.0 * q) if z.min() > _ALL_POSITIVE else None
 
 
 def _longest(x: NDArray, dx: NDArray) -> float:
@@ -84,7 +101,8 @@ def _longest(x: NDArray, dx: NDArray) -> float:
 
 
 def _factor(T: NDArray, weight: NDArray) -> tuple[NDArray, bool] | None:
-    H = (T * weight[:, None]).T @ T
+    half = T * np.sqrt(weight)[:, None]
+    H = half.T @ half
     diagonal = H.diagonal().copy()
     for lift in _LIFTS:
         H.flat[:: len(H) + 1] = diagonal * (1.0 + lift * len(H))

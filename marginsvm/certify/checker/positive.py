@@ -78,13 +78,17 @@ def exact_weights_exist(A: Any, equality: NDArray, q: NDArray) -> bool:
         return False
     free = used[equality[used]]
     rows, both = A[used[~equality[used]]], A[free]
-    stack = sp.vstack if sp.issparse(A) else np.concatenate
-    M = sp.csr_array(stack([rows, both, -both]).T)
+    if sp.issparse(A):
+        M: Any = sp.csr_array(sp.vstack([rows, both, -both]).T)
+    else:
+        M = np.concatenate([rows, both, -both]).T
     largest = np.abs(q).max()
     weights = np.concatenate([q[used[~equality[used]]], *(_two_sides(q[free], largest))])
     if has_exact_weights(M, weights):
         return True
-    return M.shape[0] * M.shape[1] <= _SIMPLEX_NUMBERS and has_positive_weights(M.toarray().T)
+    if M.shape[0] * M.shape[1] > _SIMPLEX_NUMBERS:
+        return False
+    return has_positive_weights((M.toarray() if sp.issparse(M) else M).T)
 
 
 def _two_sides(q: NDArray, largest: float) -> tuple[NDArray, NDArray]:

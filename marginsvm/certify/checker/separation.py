@@ -13,7 +13,7 @@ from marginsvm.certify.checker.face import PATIENT, Face, face_of, vanish
 from marginsvm.certify.checker.modular import independent_columns, remainders_are_quick
 from marginsvm.certify.checker.positive import direction_is_positive, exact_weights_exist
 from marginsvm.certify.checker.signs import Cone, Signs
-from marginsvm.certify.exactly.krawczyk import independent_first
+from marginsvm.certify.exactly.krawczyk import independent_first, is_regular
 
 _RTOL = 1e-9  # of lengths: below, floats count as 0; far above the rounding of float64 sums
 _POSITIVE_PRODUCT = 1e-14  # of the same: a product of floats above is positive
@@ -204,9 +204,11 @@ def _columns_are_independent(A: NDArray, face: Face) -> bool:
     """
     if not face.vectors:
         return True
-    if not remainders_are_quick(A):
-        A = A[_some_rows(A @ face.table)]
-    rows = np.concatenate([face.basis, A])
+    rows = np.concatenate([face.basis, A[_spanning(A @ face.table)]])
+    if len(rows) == rows.shape[1] and is_regular(rows):
+        return True
+    if remainders_are_quick(A):
+        rows = np.concatenate([face.basis, A])
     return len(independent_columns(rows)) == rows.shape[1]
 
 
@@ -228,7 +230,12 @@ def flaw_of_columns(A: NDArray, identified: NDArray, most: float = PATIENT) -> s
 
 def _some_rows(A: NDArray) -> NDArray:
     """Rows that span the others, as far as can be seen quickly; all rows, if there are few."""
-    if remainders_are_quick(A) or not A.size:
+    return np.arange(len(A)) if remainders_are_quick(A) else _spanning(A)
+
+
+def _spanning(A: NDArray) -> NDArray:
+    """Rows that span the others, as far as floats can see."""
+    if not A.size:
         return np.arange(len(A))
     top = np.abs(A).max(axis=0)
     A = A / np.where(top > 0, top, 1.0)
