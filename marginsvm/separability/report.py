@@ -64,28 +64,28 @@ class Separability(Answer):
         identified`` (its column is a combination of those before it). More than two classes:
         against the first class. Ordinal: thresholds first, named "a|b". Pairs: strengths of items
         against the first; an item that no chain of comparisons connects to it is not identified.
-    family : str
-    fit_intercept : bool
-        As asked.
-    used : ndarray of shape (n_samples,), bool
-        Examples that count: those of positive weight, and with trials.
-    reason : str
-        Why the kind is undecided, or what is true up to rounding only; or an empty string.
-    coef, intercept : ndarray or None
-        The separator, if there is complete separation: ``coef_`` of the estimator or, with a
-        kernel, ``dual_coef_`` for the examples ``estimator.support_``.
-    weights : csr_array or None
-        The proof that there is no complete separation, if ``separable`` is False: a distribution
-        over the rows at which the classes meet, up to the rounding of its numbers.
     overlap_weights : csr_array or None
         The proof that no other rows are separated: weights on the rows with ``A^T q = 0`` up to
         rounding, positive on so many that all rows that are not separated are combinations of
         these. For examples that must be fitted exactly (counts that are neither 0 nor all
         trials) they have any sign. None if separation is complete. Pairs: how often cycles of wins
         pass each comparison, which are integers.
+    reason : str
+        Why the kind is undecided, or what is true up to rounding only; or an empty string.
     comparisons : Comparisons or None
         Cox's regression and choices: the pairs on which the proofs rest, and who is strictly
         ahead of whom.
+    family : str
+    fit_intercept : bool
+        As asked.
+    used : ndarray of shape (n_samples,), bool
+        Examples that count: those of positive weight, and with trials.
+    coef, intercept : ndarray or None
+        The separator, if there is complete separation: ``coef_`` of the estimator or, with a
+        kernel, ``dual_coef_`` for the examples ``estimator.support_``.
+    weights : csr_array or None
+        The proof that there is no complete separation, if ``separable`` is False: a distribution
+        over the rows at which the classes meet, up to the rounding of its numbers.
     more : mapping
         Further arguments that were given, such as an offset.
     fit : callable or None
