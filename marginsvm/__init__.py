@@ -17,6 +17,7 @@ from marginsvm.algorithms.dual_lp_regressor import DualLpRegressor
 from marginsvm.algorithms.lp_baselines import LpPerceptron, PrimalMirrorDescent
 from marginsvm.algorithms.max_margin import MaxMarginClassifier
 from marginsvm.algorithms.max_margin_cv import MaxMarginClassifierCV
+from marginsvm.algorithms.max_margin_outliers import MaxMarginOutlierDetector
 from marginsvm.algorithms.max_margin_path import MarginPath, margin_path
 from marginsvm.algorithms.max_margin_regressor import MaxMarginRegressor
 from marginsvm.algorithms.momentum import MomentumMarginClassifier
@@ -61,6 +62,7 @@ __all__ = [
     "MarginPathDisplay",
     "MaxMarginClassifier",
     "MaxMarginClassifierCV",
+    "MaxMarginOutlierDetector",
     "MaxMarginRegressor",
     "MomentumMarginClassifier",
     "NesterovSchedule",

@@ -89,6 +89,8 @@ ROUTES = {
     "tube, wide": ("certified", "interior points 1", 4.0),
     "tube, long steps": ("certified", "multipliers 34", 182.2),
     "tube, squared, long steps": ("certified", "Newton 3", 17.1),
+    "one class": ("certified", "interior points 1", 0.4),
+    "one class, hard": ("certified", "working set of rows 1", 0.3),
 }
 
 

@@ -3,7 +3,7 @@
 import pytest
 from helpers.battery import WITH_THE_TOY, is_quick
 from helpers.checks import checks
-from helpers.estimators import CHECKED_ROUNDS, REGRESSORS, draws
+from helpers.estimators import CHECKED_ROUNDS, DETECTORS, REGRESSORS, draws
 
 from marginsvm import KernelPerceptron, MaxMarginClassifier
 
@@ -41,6 +41,11 @@ def test_scikit_learn_checks(estimator, check):
 
 @checks([cls(max_iter=CHECKED_ROUNDS) for cls in REGRESSORS], (), expected_failures)
 def test_scikit_learn_checks_of_regressors(estimator, check):
+    check(estimator)
+
+
+@checks([cls() for cls in DETECTORS], [cls(kernel="linear") for cls in DETECTORS])
+def test_scikit_learn_checks_of_detectors(estimator, check):
     check(estimator)
 
 

@@ -76,7 +76,7 @@ class ActiveSet(Algorithm):
                 "has no such limit, or sklearn.multiclass.OneVsOneClassifier("
                 "MaxMarginClassifier(...)), the classifier that SVC is"
             )
-        if np.isinf(problem.C) and _is_hard_to_begin(problem) and problem.meeting is not None:
+        if _is_hard(problem) and _is_hard_to_begin(problem) and problem.meeting is not None:
             support = np.flatnonzero(problem.meeting.coef)
             return Stage.of(WorkingSet.of(support, problem.meeting.coef.flat[support]))
         stage = Stage.first(problem, self.portfolio)
@@ -101,7 +101,7 @@ class ActiveSet(Algorithm):
         """Candidates of the method's last round, and two rows that cancel, if it separates none."""
         yield from state.candidates
         separates = any((c.min_margin or 0.0) > 0.0 for c in state.candidates)
-        looks = np.isinf(problem.C) and not separates and state.method.looks_overlapping(problem)
+        looks = _is_hard(problem) and not separates and state.method.looks_overlapping(problem)
         meeting = problem.meeting if looks else None
         if meeting is not None:
             yield Candidate(meeting, meeting.mass, precise=True)
@@ -140,6 +140,11 @@ def _proved_overlap(problem: KernelMatrixAdapter) -> Array | None:
     outcome = play(_Search(), problem, stopping)
     bounds = outcome.progress.confirmed
     return bounds.proof.coef if bounds is not None and bounds.overlap else None
+
+
+def _is_hard(problem: KernelMatrixAdapter) -> bool:
+    """Whether all examples count alike: two rows may then have all the weight."""
+    return np.isinf(problem.C) and problem.caps is None
 
 
 def _is_hard_to_begin(problem: KernelMatrixAdapter) -> bool:

@@ -197,6 +197,20 @@ class ShareCaps(Caps):
             return 0.0, 0.0
         return mean / norm, rho if mean > SCALABLE_MARGIN * norm else 0.0
 
+    def filled(self, q: Array) -> Array:
+        """Weights near q, none of them below 0, that sum to 1 and keep their caps.
+
+        What they lack goes to those that have some weight and room, in proportion to the room; and
+        to all others only where these are full.
+        """
+        q = np.minimum(q / q.sum(), self.largest)
+        for some in (q > 0.0, np.full(q.shape, True)):
+            room = np.where(some, self.largest - q, 0.0)
+            free, missing = float(room.sum()), 1.0 - float(q.sum())
+            if free > 0.0 and missing > PAIRWISE:
+                q = q + room * min(missing / free, 1.0)
+        return q
+
 
 def worst_first(margins: Array, caps: Array, mass: float) -> tuple[Array, Array, int]:
     """Rows in the order of their margins, as far as a mass goes that the worst have first.

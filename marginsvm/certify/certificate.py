@@ -56,6 +56,9 @@ class Certificate(Bounds):
         where :class:`~marginsvm.MaxMarginClassifier` changed its method.
     violation : float
         Largest distance of a prediction from its interval, at most (units of y).
+    one_class : bool
+        Whether the examples have no labels: ``separable`` is then whether some predictor has
+        positive values on all of them, so that their convex hull does not hold the origin.
     widened_bound : float or None
         No predictor of a smaller norm has a violation of ``violation`` or less (units of the norm).
         With ``C < inf``, slack makes up for the violation: it is equal to ``norm_bound``. None:
@@ -82,6 +85,7 @@ class Certificate(Bounds):
     nu: float | None = None
     route: tuple[tuple[str, int], ...] = ()
     violation: float = 0.0
+    one_class: bool = False
     widened_bound: float | None = None
 
     @property
@@ -136,10 +140,16 @@ class Certificate(Bounds):
         )
 
 
+_OVERLAP = {  # by whether there is one class
+    False: "the classes overlap: no predictor separates them",
+    True: "the convex hull of the examples holds the origin: no predictor is positive on all",
+}
+
+
 def _outcome_of_margin(found: Certificate, max_iter: int, tol: float) -> str:
     if found.status == "no_margin":
         if found.feasible is False:
-            known = "the classes overlap: no predictor separates them"
+            known = _OVERLAP[found.one_class]
         else:
             known = (
                 f"no predictor has a {found.what} above "

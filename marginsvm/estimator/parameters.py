@@ -96,15 +96,11 @@ class CommonParameters:
 
 
 @with_parameters
-class KernelParameters:
-    """A soft margin, and a kernel in place of the features.
+class NamedKernelParameters:
+    """A kernel in place of the features.
 
     Parameters
     ----------
-    C : float
-        Cost of slack (dimensionless). ``inf`` asks for a hard margin: no training errors. A
-        finite C gives the soft margin of ``LinearSVC(loss="squared_hinge")`` with the same C,
-        except that the intercept is not penalised.
     kernel : str or callable
         ``"linear"``, ``"precomputed"``, a name that
         ``sklearn.metrics.pairwise.pairwise_kernels`` knows, or ``kernel(X, Y) -> matrix``, which
@@ -131,7 +127,6 @@ class KernelParameters:
         Kernel predictor, in place of ``coef_``: coefficients of those examples.
     """
 
-    C: float = parameter(Interval(Real, 0.0, None, closed="right"), default=np.inf)
     kernel: str | Callable[..., Array] = parameter(StrOptions(KERNELS), callable, default="linear")
     gamma: str | float = parameter(
         StrOptions({"scale", "auto"}), Interval(Real, 0.0, None, closed="left"), default="scale"
@@ -139,6 +134,26 @@ class KernelParameters:
     degree: float = parameter(Interval(Real, 0.0, None, closed="left"), default=3)
     coef0: float = parameter(Interval(Real, None, None, closed="neither"), default=0.0)
     kernel_params: dict[str, Any] | None = parameter(dict, None, default=None)
+
+
+@with_parameters
+class CostParameters:
+    """A soft margin.
+
+    Parameters
+    ----------
+    C : float
+        Cost of slack (dimensionless). ``inf`` asks for a hard margin: no training errors. A
+        finite C gives the soft margin of ``LinearSVC(loss="squared_hinge")`` with the same C,
+        except that the intercept is not penalised.
+    """
+
+    C: float = parameter(Interval(Real, 0.0, None, closed="right"), default=np.inf)
+
+
+@with_parameters
+class KernelParameters(NamedKernelParameters, CostParameters):
+    """A soft margin, and a kernel in place of the features."""
 
 
 @with_parameters

@@ -76,12 +76,15 @@ class Fitted:
             **self.training.features,
             "_gamma": self.training.gamma,
             **self._model(),
-            "classes_": self.training.classes,
+            **self._classes(),
             "certificate_": certificate,
             **published(certificate, PUBLISHED["margin"]),
             "n_iter_": self.progress.n_iter,
             "history_": _table(self.progress.history, self.unit),
         }
+
+    def _classes(self) -> dict[str, Any]:
+        return {"classes_": self.training.classes}
 
     def _model(self) -> dict[str, Any]:
         predictor, training = self.bounds.predictor, self.training

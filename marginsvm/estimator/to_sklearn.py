@@ -100,11 +100,28 @@ def kernel_regressor(estimator: Any) -> Any:
     return model
 
 
+def outlier_detector(estimator: Any) -> Any:
+    """A fitted OneClassSVM with the coefficients of a fitted detector."""
+    from sklearn.svm import OneClassSVM
+
+    n = len(_support(estimator)[2])
+    model = _libsvm(
+        OneClassSVM(kernel="precomputed").fit(np.eye(2)), estimator, np.arange(n), [n, n]
+    )
+    if estimator.nu is not None:
+        model.set_params(nu=estimator.nu)
+    model._dual_coef_, model._intercept_ = model.dual_coef_, model.intercept_
+    model.offset_, model.n_iter_ = -model.intercept_, estimator.n_iter_
+    return model
+
+
 def _libsvm(model: Any, estimator: Any, order: Array, n_support: list[int]) -> Any:
     """A model of libsvm with the kernel, and the support in some order, of a fitted estimator."""
     support, vectors, coef = _support(estimator)
     kernel, values = _kernel(estimator)
-    model.set_params(kernel=kernel, C=estimator.C, **values)
+    model.set_params(kernel=kernel, **values)
+    if "C" in model.get_params():
+        model.set_params(C=estimator.C)
     model._gamma, model._sparse = values["gamma"], sp.issparse(vectors) and not callable(kernel)
     support, rows = support[order], vectors if kernel == "precomputed" else vectors[order]
     n_given = estimator.certificate_.weights.shape[0]
@@ -140,6 +157,8 @@ def _kernel(estimator: Any) -> tuple[Any, dict[str, float]]:
 
 def _support(estimator: Any) -> tuple[Array, Any, Array]:
     """Support, support vectors and their coefficients; one of coefficient 0 where there is none."""
+    if estimator.kernel == "linear":  # the predictor itself is the only vector
+        return np.zeros(1, int), np.array(estimator.coef_, dtype=np.float64), np.ones(1)
     support, vectors = on_host(estimator.support_), on_host(estimator.support_vectors_)
     coef = np.asarray(on_host(estimator.dual_coef_), dtype=np.float64)[0]
     if not hasattr(estimator, "n_features_in_"):

@@ -85,7 +85,7 @@ class TrainingSet:
 
     X: Any
     rows: Rows
-    classes: Array
+    classes: Array | None  # None: there are no labels
     kept: Array  # indices of these examples among the given ones
     n_given: int
     gamma: float

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 
 import numpy as np
 import pytest
-from sklearn.base import BaseEstimator, RegressorMixin
+from sklearn.base import BaseEstimator, OutlierMixin, RegressorMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics.pairwise import rbf_kernel
 
@@ -23,11 +23,14 @@ ESTIMATORS = [
     and issubclass(value, BaseEstimator)
 ]
 
-REGRESSORS = [
-    value
-    for _, value in sorted(vars(marginsvm).items())
-    if inspect.isclass(value) and issubclass(value, Played) and issubclass(value, RegressorMixin)
-]
+REGRESSORS, DETECTORS = (
+    [
+        value
+        for _, value in sorted(vars(marginsvm).items())
+        if inspect.isclass(value) and issubclass(value, Played) and issubclass(value, kind)
+    ]
+    for kind in (RegressorMixin, OutlierMixin)
+)
 
 # Rounds in scikit-learn's checks of the quick run, which ask how a fit behaves and not what it
 # converges to: scikit-learn gives its own iterative estimators 5 to 100 (INIT_PARAMS).

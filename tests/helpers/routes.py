@@ -11,11 +11,18 @@ import numpy as np
 import scipy.sparse as sp
 
 from helpers.estimators import fit
-from marginsvm import MaxMarginClassifier, MaxMarginRegressor
+from marginsvm import MaxMarginClassifier, MaxMarginOutlierDetector, MaxMarginRegressor
 from marginsvm.algorithms.exact.portfolio import FIRST
 from marginsvm.algorithms.exact.shape import Portfolio, Shape
 from marginsvm.estimator.interval_set import interval_set
+from marginsvm.estimator.one_class import one_class_set
 from marginsvm.estimator.training_set import training_set
+
+READ = {
+    MaxMarginClassifier: lambda clf, X, y: training_set(clf, X, y, None),
+    MaxMarginRegressor: lambda reg, X, y: interval_set(reg, X, y, None),
+    MaxMarginOutlierDetector: lambda detector, X, y: one_class_set(detector, X, None),
+}
 
 
 def gauss(n, d, k=2, apart=1.0, seed=0):
@@ -67,8 +74,8 @@ class Case:
     def first_rule(self):
         """The rule that chooses the first method."""
         clf = self.classifier()
-        read = training_set if self.estimator is MaxMarginClassifier else interval_set
-        problem = read(clf, *self.data, None).problem(clf, clf._algorithm().requires)
+        training = READ[self.estimator](clf, *self.data)
+        problem = training.problem(clf, clf._algorithm().requires)
         shape = Shape.of(problem)
         return next(rule for rule in FIRST if rule.applies(shape, clf._portfolio))
 
@@ -159,6 +166,8 @@ CASES = {
     "tube, squared, long steps": Case(
         line(300, 20), {"loss": "squared_epsilon_insensitive"}, {"inside": 0}, MaxMarginRegressor
     ),
+    "one class": Case(gauss(100, 5), {"nu": 0.2}, {}, MaxMarginOutlierDetector),
+    "one class, hard": Case(gauss(100, 5), {"nu": None}, {}, MaxMarginOutlierDetector),
 }
 
 

@@ -33,6 +33,8 @@ def candidates_of(
     """
     if isinstance(problem.rows, OutputRows):
         return interval_candidates(problem, w, proof)
+    if problem.nu is not None:
+        return share_candidates(problem, w, margins, proof)
     if problem.caps is not None:
         return hinge_candidates(problem, w, margins, proof)
     unit = _unit(proof.mass)
@@ -75,6 +77,16 @@ def hinge_candidates(
     t = min(1.0, mass / squared) if squared > 0.0 else 1.0
     least = max(t * mass - 0.5 * t * t * squared, 0.0)
     return lower, Candidate(proof, precise=True, norm_bound=float(np.sqrt(2.0 * least)))
+
+
+def share_candidates(
+    problem: KernelMatrixAdapter, w: Vector, margins: Array, proof: Vector
+) -> tuple[Candidate, Candidate]:
+    """The predictor, by the mean of its worst margins, and the weights, which keep their caps."""
+    assert problem.caps is not None
+    mean = problem.caps.lower_bound(1.0, margins)[0]
+    lower = Candidate(Vector(w.image, proof.coef), min_margin=mean)
+    return lower, Candidate(proof, proof.mass, precise=True)
 
 
 def relative_gap(problem: KernelMatrixAdapter, candidates: tuple[Candidate, ...]) -> float:

@@ -7,7 +7,6 @@ from math import prod
 
 from marginsvm.kernel_matrix import KernelMatrixAdapter
 from marginsvm.kernel_matrix.capabilities import has_curvature
-from marginsvm.rows import OutputRows
 
 # Arrays over the rows, and images, that are held at once: by every method, and by a step of
 # Newton's method for a soft margin.
@@ -22,7 +21,7 @@ def needed(problem: KernelMatrixAdapter) -> int:
     of_rows, images = _LEAST if problem.slack is None else _SOFT
     if problem.signs is not None:  # interior points, on the examples as a dense matrix
         return 8 * (_WRITTEN * prod(problem.rows.shape) * (image + 2) + image * image)
-    if isinstance(problem.rows, OutputRows) and problem.nu is not None:  # on the smaller side
+    if problem.nu is not None:  # interior points, on the smaller side
         side = min(image or problem.n_rows, problem.n_rows)
         return 8 * (of_rows * problem.n_rows + _WRITTEN * side * side)
     return 8 * (of_rows * prod(problem.rows.shape) + images * image)

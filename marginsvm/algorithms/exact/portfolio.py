@@ -113,11 +113,15 @@ _TWO = "Many rows, many features (benchmarks.md)"
 _CLASSES = "More than two classes (benchmarks.md)"
 _KERNELS, _HINGE = "Kernels (benchmarks.md)", "Choosing C (benchmarks.md)"
 _STRESS, _POINTS = "A stress run (measurements.md)", "Interior points (measurements.md)"
+_OF_SHARES = "One class (one_class.md)"
 _SIGNS, _TUBES = "Signs of coefficients (measurements.md)", "Regression (regression.md)"
 
 # In order: the first one that applies counts.
 FIRST = (
     Rule("signs of coefficients", Interior, lambda s, p: s.signed, _points, _SIGNS),
+    Rule(
+        "share of the examples", Interior, lambda s, p: s.share and not s.tube, _points, _OF_SHARES
+    ),
     Rule(
         "tube of unknown width; kernel; few unknowns on one side, no more products in a step than "
         "`inside`, or wide",

@@ -10,6 +10,7 @@ from marginsvm.algorithms.exact.choosing import rows_of_all_pairs
 from marginsvm.algorithms.exact.interior.method import MORE_STEPS
 from marginsvm.algorithms.exact.method import MAX_ROWS, Method, Room
 from marginsvm.algorithms.exact.multipliers import is_steep
+from marginsvm.certify.prices import HingeCaps
 from marginsvm.kernel_matrix import KernelMatrixAdapter
 from marginsvm.kernel_matrix.capabilities import csr_examples, has_curvature
 from marginsvm.rows import OutputRows
@@ -146,7 +147,8 @@ class Shape:
     tube : bool
         Whether scores are to lie in intervals.
     share : bool
-        Whether the width of these is to be found, for a given share of examples outside.
+        Whether a share of the examples is given: that of the worst margins, whose mean counts, or
+        that outside of the intervals, whose width is to be found.
     """
 
     rows: int
@@ -179,10 +181,10 @@ class Shape:
             first_rows=min(rows_of_all_pairs(problem), problem.n_rows),
             by_kernel=not by_features,
             sparse=csr_examples(problem) is not None,
-            hinge=problem.caps is not None,
+            hinge=isinstance(problem.caps, HingeCaps),
             soft=slack is not None,
             tube=isinstance(rows, OutputRows),
-            share=isinstance(rows, OutputRows) and problem.nu is not None,
+            share=problem.nu is not None,
             slack=0.0 if slack is None else float(np.min(slack)),
             steep=is_steep(problem),
             signed=problem.signs is not None,

@@ -12,6 +12,7 @@ from sklearn.base import is_regressor
 
 from marginsvm.certify.checker.numbers import Floats, Rationals
 from marginsvm.certify.checker.objectives import wrong_objectives
+from marginsvm.certify.checker.outliers import wrong_offset
 from marginsvm.certify.checker.problem import Problem
 from marginsvm.certify.checker.proof import Proved
 from marginsvm.certify.checker.published import is_one_of, wrong_attributes, wrong_copies
@@ -106,7 +107,7 @@ def check_certificate(
         For steps whose ``transform`` rounds differently from their ``fit_transform`` (PCA),
         ``exact`` needs the last step and the X that it was fitted to.
     y : array-like of shape (n_samples,), default=None
-        Class labels, or targets.
+        Class labels, or targets; outlier detectors have none.
     sample_weight : array-like of shape (n_samples,), default=None
         As in fit. For a soft margin, they and the estimator's ``class_weight`` matter; for a hard
         margin, only whether they are 0.
@@ -191,6 +192,7 @@ def _checked(
         reasons += _wrong_status(estimator, problem, reading)
         reasons += wrong_attributes(estimator, published(claim, PUBLISHED[reading]))
         reasons += _wrong_nu(estimator, problem, q)
+    reasons += wrong_offset(estimator, problem)
     reasons += wrong
     text = "; ".join(reasons)
     return CertificateCheck(lower, upper, reading, violation, excess, not reasons, text)

@@ -65,6 +65,13 @@ class Examples:
             )
         return cls(X, in_memory, codes, weight[kept], kept, len(y))
 
+    @classmethod
+    def of_one_kind(cls, X: Any, sample_weight: Any) -> Examples:
+        """Examples without classes, all of which have the code 1."""
+        weight = _check_sample_weight(sample_weight, X, dtype=np.float64)
+        kept = np.flatnonzero(weight > 0)
+        return cls(X, True, np.ones(len(kept), int), weight[kept], kept, len(weight))
+
     def blocks(self) -> Iterator[tuple[slice, Any]]:
         """Yield the features of the kept examples, with their place among these."""
         start = end = 0

@@ -13,8 +13,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
-from sklearn.base import is_regressor
-from sklearn.utils.validation import _check_sample_weight
+from sklearn.base import is_outlier_detector, is_regressor
 
 from marginsvm.certify.checker.examples import Examples, Setting
 from marginsvm.certify.checker.kernel_space import KernelSpace
@@ -25,7 +24,15 @@ from marginsvm.certify.checker.rows import ClassRows, IntervalRows, Rows
 from marginsvm.certify.exactly.overlap import nothing_separates_with_signs
 from marginsvm.certify.spec import ProblemSpec
 
-_OF_KERNELS = ("gamma", "degree", "coef0", "kernel_params", "support_", "dual_coef_")
+_READ_OF_ESTIMATORS = (
+    "gamma",
+    "degree",
+    "coef0",
+    "kernel_params",
+    "support_",
+    "dual_coef_",
+    "epsilon_",
+)
 _SUM_TOLERANCE = 1e-9  # from 1, of weights that sum to 1 but for the rounding of each
 _SURCHARGE = 3.0  # norms of the mean in the scale: see ``Problem.scale``
 
@@ -88,6 +95,8 @@ class Problem:
         """The problem of a fitted estimator, from the arguments of its fit."""
         if is_regressor(estimator):
             return cls._of_intervals(estimator, X, y, sample_weight, numbers, bounds)
+        if is_outlier_detector(estimator):
+            return cls._of_one_class(estimator, X, sample_weight, numbers)
         return cls.of_classes(estimator, X, y, sample_weight, numbers)
 
     @classmethod
@@ -103,25 +112,20 @@ class Problem:
     def _of_intervals(
         cls, estimator: Any, X: Any, y: Any, sample_weight: Any, numbers: Numbers, bounds: Any
     ) -> Problem:
-        weight = _check_sample_weight(sample_weight, X, dtype=np.float64)
-        kept = np.flatnonzero(weight > 0)
-        examples = Examples(X, True, np.zeros(len(kept), int), weight[kept], kept, len(weight))
-        predictor = {
-            name: getattr(estimator, name) for name in _OF_KERNELS if hasattr(estimator, name)
-        }
-        if hasattr(estimator, "coef_"):
-            predictor["coef_"] = np.atleast_2d(estimator.coef_)
-        regression = SimpleNamespace(
-            **vars(ProblemSpec.of(estimator)),
-            **predictor,
-            intercept_=np.atleast_1d(estimator.intercept_),
-            epsilon_=getattr(estimator, "epsilon_", 0.0),
-        )
-        low, high = _ends(y, bounds, len(weight))
+        examples = Examples.of_one_kind(X, sample_weight)
+        regression = _predictor(estimator, np.atleast_1d(estimator.intercept_))
+        low, high = _ends(y, bounds, examples.n_given)
         found = bounds is not None or regression.nu is not None
         epsilon = 0.0 if found else estimator.epsilon
-        rows = IntervalRows(low[kept], high[kept], epsilon, numbers)
+        rows = IntervalRows(low[examples.kept], high[examples.kept], epsilon, numbers)
         return cls(Setting(regression, examples, numbers), rows)
+
+    @classmethod
+    def _of_one_class(cls, estimator: Any, X: Any, sample_weight: Any, numbers: Numbers) -> Problem:
+        """All examples are of the second of two classes, and no intercept helps."""
+        examples = Examples.of_one_kind(X, sample_weight)
+        rows = ClassRows(examples.codes, 2, numbers)
+        return cls(Setting(_predictor(estimator, np.zeros(1)), examples, numbers), rows)
 
     def _priced(self, spec: ProblemSpec, weight: NDArray, coordinate: NDArray | None) -> Slack:
         """What slack costs.
@@ -211,6 +215,13 @@ class Problem:
         spread = (low.max(axis=0) - high.min(axis=0)) / 2
         return max(float(spread.max()), 0.0)
 
+    def weight_below(self, offset: float) -> Any:
+        """Weight of the examples whose score is below an offset, as a part of that of all."""
+        scores, level = self._scores[:, 0], self.numbers.number(offset)
+        rounded = self.numbers.rounding_error * (abs(scores).max() + abs(level))
+        weight = self.numbers.array(self._examples.weight)
+        return (weight * (scores < level - rounded)).sum() / weight.sum()
+
     def size_of_values(self) -> float:
         """The largest value of the predictor or end of an interval."""
         assert isinstance(self.rows, IntervalRows)
@@ -226,6 +237,16 @@ class Problem:
             return bound
         size = abs(bound) + self.radius if self._normalized else abs(bound)
         return bound + direction * self.numbers.rounding_error * size
+
+
+def _predictor(estimator: Any, intercept: NDArray) -> Any:
+    """What is read of an estimator without classes, with an intercept."""
+    found = {
+        name: getattr(estimator, name) for name in _READ_OF_ESTIMATORS if hasattr(estimator, name)
+    }
+    if hasattr(estimator, "coef_"):
+        found["coef_"] = np.atleast_2d(estimator.coef_)
+    return SimpleNamespace(**vars(ProblemSpec.of(estimator)), **found, intercept_=intercept)
 
 
 def _ends(y: Any, bounds: Any, n: int) -> tuple[NDArray, NDArray]:

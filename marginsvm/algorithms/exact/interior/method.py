@@ -10,6 +10,7 @@ import numpy as np
 from marginsvm._cached import cached_property
 from marginsvm._typing import Array
 from marginsvm.algorithms.exact.candidates import candidates_of, interval_candidates
+from marginsvm.algorithms.exact.interior.ends import solved_for_free
 from marginsvm.algorithms.exact.interior.point import Point
 from marginsvm.algorithms.exact.interior.row_weights import RowWeights
 from marginsvm.algorithms.exact.interior.sides import Features, Gram, Side, WrittenOut
@@ -18,6 +19,7 @@ from marginsvm.algorithms.exact.interior.turned import turned
 from marginsvm.algorithms.exact.interior.width import Widened
 from marginsvm.algorithms.exact.method import Method, Turn, best_bounds
 from marginsvm.certify.candidate import Candidate
+from marginsvm.certify.caps import ShareCaps
 from marginsvm.fit.interrupts import let_interrupts_through
 from marginsvm.kernel_matrix import KernelMatrixAdapter
 from marginsvm.kernel_matrix.capabilities import has_curvature
@@ -137,6 +139,8 @@ class Interior(Method):
     def _objective(self) -> float:
         point, statement = self.point, self.statement
         own = float(np.vdot(statement.own * point.u, point.u))
+        if statement.game:  # what slack costs is in the level
+            return 0.5 * self.side.squared(point.x)
         cost = 0.5 * (self.side.squared(point.x) + own) + float(np.vdot(statement.caps, point.xi))
         return cost + statement.mass * float(point.x[-1]) if statement.mass else cost
 
@@ -151,16 +155,17 @@ class Interior(Method):
         needs. Some steps after all weights prove a gap, these few prove it, too.
         """
         now = replace(self, point=self.point.refreshed(self.side))
-        few, proved = now.point.at_its_ends(self.statement), False
-        for u in (few, now.point.u) if self.more else (now.point.u,):
-            found = now._bounds(problem, now._even(u, tol))
+        few, first = now.point.at_its_ends(self.statement), None
+        for way, u in now._ways(problem, few):
+            found = way(problem, u, tol)
+            first = first or found
             lower, upper = best_bounds(problem, found)
             proved = lower >= (1.0 - tol) * upper
             if proved:
                 break
         if self.statement.game and not lower > 0.0:
             found = (*now._cancelling(problem), *found)
-        return replace(now, candidates=found), proved and u is few, proved
+        return replace(now, candidates=found), proved and found is first and u is few, proved
 
     def _even(self, u: Array, tol: float) -> Array:
         """Weights whose vector is the predictor, where what rounding has left would cost the gap.
@@ -174,13 +179,15 @@ class Interior(Method):
         even = self._nearest(u, self.point.x)
         return u if even is None else even
 
-    def _bounds(self, problem: KernelMatrixAdapter, u: Array) -> tuple[Candidate, ...]:
+    def _bounds(self, problem: KernelMatrixAdapter, u: Array, tol: float) -> tuple[Candidate, ...]:
         """What the predictor and some weights prove."""
-        rows = problem.rows
+        rows, u = problem.rows, self._even(u, tol)
         if isinstance(rows, OutputRows):
             proof = problem.combine(self.statement.on_rows(u, rows), precise=True)
             return interval_candidates(problem, self.side.predictor(self.point.x, proof), proof)
         u = self.statement.on_rows(u, rows)
+        if isinstance(problem.caps, ShareCaps):
+            u = problem.caps.filled(u)
         unit = float(np.exp2(np.frexp(u.sum())[1]))  # weights of a sum near 1 overflow nowhere
         proof = problem.combine(_balanced(rows, u / unit), precise=True)
         w = self.side.predictor(self.point.x, unit * proof)
@@ -194,6 +201,23 @@ class Interior(Method):
             return candidates_of(problem, w, margins, unit * proof)
         separator = Candidate(w, min_margin=rows.min_margin(rows.group_min(margins)))
         return separator, Candidate(proof, proof.mass, precise=True)
+
+    def _ways(self, problem: KernelMatrixAdapter, few: Array) -> Any:
+        """How bounds are computed, and of which weights: few first, while there are steps left."""
+        ways = [(self._bounds, few), (self._bounds, self.point.u)]
+        if isinstance(problem.caps, ShareCaps):
+            ways.insert(0, (self._solved_for_free, few))
+        return ways if self.more else ways[-1:]
+
+    def _solved_for_free(
+        self, problem: KernelMatrixAdapter, u: Array, tol: float
+    ) -> tuple[Candidate, ...]:
+        """What the solution proves if the weights of a share that are at their ends are right."""
+        q = solved_for_free(problem, self.statement.on_rows(u, problem.rows))
+        if q is None:
+            return self._bounds(problem, u, tol)
+        w = problem.combine(q, precise=True)
+        return candidates_of(problem, w, problem.rows.margins(problem.scores(w)), w)
 
     def _cancelling(self, problem: KernelMatrixAdapter) -> tuple[Candidate, ...]:
         """Weights near those of the point under which all rows cancel, if there are some.

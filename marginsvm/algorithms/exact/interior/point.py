@@ -114,7 +114,7 @@ class Point:
             Balanced weights that sum to 1.
         """
         if statement.game:
-            return cls._first_of_game(side, q)
+            return cls._first_of_game(side, statement, q)
         x, caps = side.begun(q), statement.caps
         if caps.size:
             t = min(float(caps.sum()), _BELOW * float((caps / statement.sums(q)).min()))
@@ -136,12 +136,14 @@ class Point:
         return cls(x, margins, np.append(u, over), np.append(spread - missing, slack))
 
     @classmethod
-    def _first_of_game(cls, side: Side, q: Array) -> Point:
+    def _first_of_game(cls, side: Side, statement: Statement, q: Array) -> Point:
         """Margins are as far from each other as rows under equal weights are."""
         x = side.begun(q)
         margins = side.margins(x)
         first = max(float(np.abs(margins).max()), _LEAST)
-        return cls(x, margins, q, margins - margins.min() + first)
+        over = statement.caps - statement.sums(q)
+        duals = np.append(margins - margins.min() + first, np.full(over.size, first))
+        return cls(x, margins, np.append(q, over), duals)
 
     def at_its_ends(self, statement: Statement) -> Array:
         """Weights of which those nearer to 0 than their margins are to the target are 0.

@@ -8,8 +8,9 @@ the margins, the weights u of the data player solve
 A soft margin has the target 1. Where scores are to lie in intervals, each row has two sides: its
 score, whose target is the lower end, and the score with its sign changed, whose target is the upper
 end with its sign changed. A hard margin is a game: the target is 0, and the weights sum to 1,
-so that there is a solution whether or not anything separates. S sums over the rows of an example:
-with two classes, there is one. The sum of all weights may be given: of a hard margin 1, of tubes
+so that there is a solution whether or not anything separates. So is the mean margin of a share of
+the examples, where weights have caps, too. S sums over the rows of an example: with two classes,
+there is one. The sum of all weights may be given: of a hard margin 1, of tubes
 with a share of the examples outside a part of the caps' sum. Then the width of the tube is a free
 unknown that adds to the margins of both sides.
 
@@ -24,8 +25,13 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from marginsvm._typing import Array
+from marginsvm.certify.caps import Caps, ShareCaps
 from marginsvm.kernel_matrix import KernelMatrixAdapter
 from marginsvm.rows import OutputRows, Rows
+
+# By how much caps of a share sum to more than 1 at least: with a share of all examples, weights at
+# their caps are the only ones, and no point would be inside.
+_ROOM = 1e-9
 
 
 @dataclass(frozen=True)
@@ -41,7 +47,7 @@ class Statement:
     caps : ndarray of shape (n_examples,) or (0,)
         Largest weights of the examples; empty: there are none.
     game : bool
-        Whether weights sum to 1, for a hard margin.
+        Whether weights sum to 1, for a hard margin or a share of the examples.
     signs : ndarray of shape (n_features,) or (0,)
         Signs of the coefficients: -1, 0 for any, or 1; empty: there are none.
     ends : ndarray of shape (n,) or None
@@ -66,7 +72,7 @@ class Statement:
         if problem.slack is not None:
             own = problem.slack.flat[row_ids]
         if problem.caps is not None:
-            caps = problem.caps.largest
+            caps = _with_room(problem.caps)
         if isinstance(problem.rows, OutputRows):
             ends = problem.rows.intervals
             target = np.concatenate([ends.low, -ends.high])
@@ -74,7 +80,7 @@ class Statement:
             mass = share * float(np.sum(caps)) if share is not None else 0.0
             both = np.tile(own, 2), np.tile(caps, 2)
             return cls(row_ids, *both, game=False, ends=target, mass=mass)
-        game = problem.slack is None and problem.caps is None
+        game = problem.slack is None and (problem.caps is None or problem.nu is not None)
         signs = np.zeros(0) if problem.signs is None else np.asarray(problem.signs, float)
         own = np.append(own, np.zeros(np.count_nonzero(signs)))
         return cls(row_ids, own, np.asarray(caps), game, signs)
@@ -143,3 +149,10 @@ class Statement:
     def gross(self, weight: Array) -> Array:
         """The sum of the weights of squares, of both sides."""
         return weight if self.sides == 1 else np.add(*np.split(weight, 2))
+
+
+def _with_room(caps: Caps) -> Array:
+    """The caps; those of a share leave the weights, which sum to 1, some room."""
+    if not isinstance(caps, ShareCaps):
+        return caps.largest
+    return caps.largest * max(1.0, (1.0 + _ROOM) / float(caps.largest.sum()))

@@ -1,0 +1,260 @@
+"""Outlier detection by the exact solver: one class, held apart from the origin, with a proof."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from numbers import Integral, Real
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn.base import BaseEstimator, OutlierMixin, _fit_context
+from sklearn.utils._param_validation import Interval
+from sklearn.utils.validation import check_is_fitted
+
+from marginsvm._typing import Array
+from marginsvm.algorithms.exact.shape import Portfolio
+from marginsvm.algorithms.max_margin import ActiveSet
+from marginsvm.estimator.declaring import parameter, with_parameters
+from marginsvm.estimator.on_device import refuse_foreign
+from marginsvm.estimator.one_class import FittedOneClass, one_class_set
+from marginsvm.estimator.parameters import NamedKernelParameters
+from marginsvm.estimator.played import Played
+from marginsvm.estimator.prediction import ScoresMixin
+from marginsvm.estimator.to_sklearn import outlier_detector
+from marginsvm.fit import Algorithm, Candidate, Progress, Stopping
+from marginsvm.kernel_matrix import KernelMatrixAdapter
+
+_PATIENCE = 10  # rounds without progress, as of MaxMarginClassifier
+
+
+@dataclass(frozen=True)
+class OneClass(ActiveSet):
+    """The exact solver for examples of one class."""
+
+    def fallback(self, problem: KernelMatrixAdapter, progress: Progress) -> Candidate:
+        """No predictor: where none keeps the examples from the origin, all of them are alike."""
+        return Candidate(problem.zeros())
+
+
+@with_parameters
+class MaxMarginOutlierDetector(
+    NamedKernelParameters, ScoresMixin, Played, OutlierMixin, BaseEstimator
+):
+    """Outlier detection by the exact solver: the problem of OneClassSVM, with a proof.
+
+    It finds the linear or kernel predictor that keeps the examples farthest from the origin: of
+    those of norm 1, the one with the largest mean of the worst values of a share ``nu`` of the
+    examples. It proves how close to the largest this is. At most that share of the examples are
+    outliers, and at least that share have weight.
+
+    Parameters
+    ----------
+    nu : float in (0, 1] or None
+        Share of the examples that may be outliers (dimensionless; by their weights, with
+        ``sample_weight``), as in OneClassSVM. None: a hard margin, as ``nu = 1 / n_samples`` is:
+        no training example is an outlier.
+    kernel : str or callable
+        As in OneClassSVM. ``"linear"`` keeps X itself from the origin, which only makes sense
+        where X lies on one side of it.
+    tol : float
+        Relative gap between the certified bounds at which the fit ends (dimensionless).
+    max_iter : int
+        Largest number of rounds, those before a warm start included.
+    warm_start : bool
+        Continue from the end of the previous fit on the same data. With another ``nu``, or other
+        sample weights, a new fit starts.
+    verbose : bool or int
+        Print the bounds after rounds 1, 2, 4, 8 and so on.
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (1, n_features)
+        Linear predictor; 0 if there is no margin.
+    offset_ : float
+        ``decision_function`` is ``score_samples`` less this (units of X, squared; those of the
+        kernel).
+    intercept_ : ndarray of shape (1,)
+        ``-offset_``, as OneClassSVM has it (same units).
+    dual_coef_ : ndarray of shape (1, n_support)
+        Coefficients of the examples with weight, on libsvm's scale: they sum to nu times the sample
+        weights, and none is above its sample weight; with ``nu=None``, they sum to 1. Linear:
+        those that prove the bound; ``dual_coef_ @ X[support_]`` is ``coef_``, up to what is left of
+        the gap.
+    support_, n_support_ : ndarray of shape (n_support,), and of shape (1,)
+        Indices of these examples, and how many there are.
+    support_vectors_ : ndarray or csr matrix of shape (n_support, n_features)
+        Kernel predictor: those examples; empty if precomputed.
+    margin_ : float
+        Certified: the mean of the worst values of the share under this predictor, at norm 1, is
+        this at least (units of X or, with a kernel, of the root of its values). Hard: the distance
+        of the convex hull of the examples from the origin.
+    margin_bound_ : float
+        Certified: no predictor has a larger one (same units).
+    gap_ : float
+        Relative gap between both, from 0 to 1 (dimensionless).
+    separable_ : bool or None
+        Whether some predictor has positive values on all examples. True: this one has. False: it is
+        proved that none has, as their convex hull holds the origin. None: neither is known.
+    status_ : str
+        ``certified``, ``no_margin`` (all examples are inliers then), ``stalled``, ``max_iter``,
+        ``stopped`` or ``interrupted``.
+    n_iter_ : int
+        Rounds played.
+    certificate_ : Certificate
+        Bounds, status and the weights that prove the upper bound, in one object.
+    history_ : dict of ndarray
+        ``n_iter``, ``n_passes``, ``seconds``, ``margin``, ``margin_bound``: the best bounds after
+        each round.
+    n_features_in_ : int
+        Number of features seen in fit.
+    feature_names_in_ : ndarray of shape (n_features,)
+        Their names, where X has names that are strings.
+
+    See Also
+    --------
+    sklearn.svm.OneClassSVM : The same problem without a proof.
+    marginsvm.check_certificate : Compute the bounds again from the data alone.
+
+    Notes
+    -----
+    For examples of weights m that sum to M, OneClassSVM minimises
+    ``|w|^2 / 2 - nu M rho + sum m max(0, rho - w.x)`` over w and rho, which is ``offset_``; its
+    least value is ``-(nu M margin)^2 / 2``, so that the margin bounds it from both sides. The
+    methods are those of :class:`MaxMarginClassifier`: interior points with ``nu``; for hard
+    margins, whichever suits the shape of the data.
+
+    References
+    ----------
+    B. Schoelkopf, J. Platt, J. Shawe-Taylor, A. Smola, R. Williamson. Estimating the support of a
+    high-dimensional distribution. Neural Computation, 2001.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from marginsvm import MaxMarginOutlierDetector
+    >>> X = np.array([[0.0], [0.1], [0.2], [0.3], [5.0]])
+    >>> detector = MaxMarginOutlierDetector(nu=0.3).fit(X)
+    >>> detector.predict(X)
+    array([ 1,  1,  1,  1, -1])
+    >>> print(detector.status_, f"{detector.margin_:.4f} <= {detector.margin_bound_:.4f}")
+    certified 0... <= 0...
+    """
+
+    kernel: Any = "rbf"
+    nu: float | None = parameter(Interval(Real, 0.0, 1.0, closed="right"), None, default=0.5)
+    tol: float = parameter(Interval(Real, 0.0, None, closed="left"), default=1e-6)
+    max_iter: int = parameter(Interval(Integral, 1, None, closed="left"), default=200)
+    warm_start: bool = parameter("boolean", default=False)
+    verbose: bool | int = parameter("verbose", default=False)
+
+    # What the data and the check ask of any estimator of classes.
+    C: ClassVar[float] = np.inf
+    p: ClassVar[float] = 2.0
+    class_weight: ClassVar[None] = None
+    fit_intercept: ClassVar[bool] = False
+    intercept_scaling: ClassVar[None] = None
+    monotonic_cst: ClassVar[None] = None
+
+    _fitted = FittedOneClass
+    _portfolio: ClassVar[Portfolio] = Portfolio()  # for tests and benchmarks
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
+        """Play rounds until the predictor is certified.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Training data, or the kernel matrix of shape (n_samples, n_samples) if
+            ``kernel="precomputed"``. float32 stays float32.
+        y : object
+            Not used.
+        sample_weight : array-like of shape (n_samples,), default=None
+            A weight m counts like m copies; 0 leaves the example out.
+
+        Returns
+        -------
+        self
+            The fitted estimator.
+
+        Raises
+        ------
+        ValueError
+            If the data or a parameter cannot be used; the message says what to do.
+        KeyboardInterrupt
+            After the round that was interrupted. The best model so far is kept.
+        """
+        return self._fit(one_class_set(self, X, sample_weight), X, y)
+
+    def _algorithm(self) -> OneClass:
+        return OneClass(self.tol, self._portfolio)
+
+    def _stopping(self) -> Stopping:
+        return Stopping(tol=self.tol, max_iter=self.max_iter, patience=_PATIENCE)
+
+    def _advice(
+        self, algorithm: Algorithm, problem: KernelMatrixAdapter, progress: Progress
+    ) -> str:
+        if self.status_ == "no_margin":
+            return "With kernel='rbf', there is a margin."
+        return "Scale X so that its features have similar spreads, or choose a larger tol."
+
+    def score_samples(self, X: Any) -> Array:
+        """Values of the predictor: the smaller, the more abnormal.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            ``w.x``, as OneClassSVM has it.
+        """
+        return np.asarray(self.decision_function(X) + self.offset_)
+
+    def decision_function(self, X: Any) -> Array:
+        """Signed distance to the boundary, times ``norm(coef_)``; negative for outliers.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Precomputed kernels: of shape (n_samples, n_training_samples).
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+        """
+        check_is_fitted(self)
+        refuse_foreign(type(self).__name__, X)
+        return self._scores_of(X, "decision_function")
+
+    def predict(self, X: Any) -> Array:
+        """Tell inliers from outliers.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            1 for inliers, -1 for outliers.
+        """
+        return np.where(self.decision_function(X) >= 0.0, 1, -1)
+
+    def to_sklearn(self) -> Any:
+        """Convert this detector to one of scikit-learn with the same decision values.
+
+        Returns
+        -------
+        OneClassSVM
+            Fitted; it has no certificate. With a linear kernel, its support vector is ``coef_``.
+
+        Raises
+        ------
+        NotFittedError
+            If this detector has not been fitted.
+        """
+        check_is_fitted(self)
+        return outlier_detector(self)

@@ -1,0 +1,124 @@
+"""Examples of one class, without labels: their rows, and what a fit to them publishes.
+
+Each example is a row, as those of the second of two classes are, and there is no intercept: the
+margin is how far a predictor of norm 1 keeps the examples from the origin. What is published is on
+libsvm's scale: the weights of a predictor sum to nu times those of all examples, and to 1 for a
+hard margin.
+"""
+
+from __future__ import annotations
+
+from copy import copy
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from sklearn.utils.validation import _check_sample_weight, validate_data
+
+from marginsvm._cached import cached_property
+from marginsvm._rounding import FEW
+from marginsvm._typing import Array
+from marginsvm.certify.caps import edge_of_share
+from marginsvm.certify.certificate import Certificate
+from marginsvm.estimator.gram import check_gram
+from marginsvm.estimator.kernel_function import canonical
+from marginsvm.estimator.objects import as_objects
+from marginsvm.estimator.on_device import refuse_foreign
+from marginsvm.estimator.results import Fitted
+from marginsvm.estimator.training_set import ClassLabels, TrainingSet, check_kernel_params
+from marginsvm.estimator.weights import ClassWeights
+
+_INLIER, _OUTLIERS_FIRST = 1, np.array([-1, 1])  # the class of all examples, and what is predicted
+
+
+def one_class_set(estimator: Any, X: Any, sample_weight: Any) -> TrainingSet:
+    """Validate the arguments of ``fit`` before a fit begins."""
+    refuse_foreign(type(estimator).__name__, X)
+    check_kernel_params(estimator)
+    probe, things = copy(estimator), as_objects(estimator.kernel, X)
+    if things is None:
+        X = validate_data(probe, X, accept_sparse="csr", dtype=[np.float64, np.float32])
+    else:
+        X = things
+    X, n = canonical(X), X.shape[0]
+    if estimator.kernel == "precomputed":
+        check_gram(X)
+    given = np.ones(n)
+    if sample_weight is not None:
+        given = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+    kept = np.flatnonzero(given)
+    if len(kept) == 0:
+        raise ValueError("all sample weights are 0: fit needs an example of positive weight")
+    if len(kept) < n:
+        X = X[kept][:, kept] if estimator.kernel == "precomputed" else X[kept]
+    weights = given[kept] if np.any(given[kept] != 1.0) else None
+    codes, none = np.full(len(kept), _INLIER), ClassWeights(np.empty(0), np.empty(0))
+    labels = ClassLabels(codes, _OUTLIERS_FIRST, kept, weights, n - len(kept), none)
+    names = ("n_features_in_", "feature_names_in_")
+    features = {name: getattr(probe, name) for name in names if hasattr(probe, name)}
+    return replace(TrainingSet.of(estimator, X, labels, features), classes=None)
+
+
+class FittedOneClass(Fitted):
+    """A fit to examples of one class after some round, from which attributes are computed."""
+
+    def certificate(self, status: str) -> Certificate:
+        return replace(super().certificate(status), one_class=True)
+
+    def _classes(self) -> dict[str, Any]:
+        return {}
+
+    @property
+    def _mass(self) -> float:
+        """What the weights of a predictor sum to."""
+        if self.problem.nu is None:
+            return 1.0
+        weights = self.training.rows.weights
+        total = len(self.training.kept) if weights is None else float(weights.sum())
+        return self.problem.nu * total
+
+    @cached_property
+    def _scaled(self) -> tuple[Array, float]:
+        """Coefficients, and the margin at the edge of the share, less its rounding.
+
+        A predictor has the length of the weights that prove the bound; weights on the examples, as
+        kernels have them, their sum.
+        """
+        bounds, problem = self.bounds, self.problem
+        model, norm = bounds.model, problem.norm(bounds.model)
+        coef = np.atleast_2d(problem.predictor(model, bounds.predictor.offsets)[0])
+        if norm == 0.0:
+            return 0.0 * coef, 0.0
+        margins = problem.margins(model, precise=True)
+        caps, edge = problem.caps, float(margins.min())
+        if caps is not None:
+            edge = edge_of_share(margins, caps.largest, 1.0)
+        longest = problem.errors.predictor_norm(model)
+        error = problem.errors.margin_error(model, longest, FEW * abs(edge)) + FEW * abs(edge)
+        scale = self._mass * bounds.upper * problem.radius**2 / norm
+        if self.training.kernel != "linear":
+            scale = self._mass / float(coef.sum())
+        return scale * coef, scale * (edge - error)
+
+    def _model(self) -> dict[str, Any]:
+        training = self.training
+        coef, offset = self._scaled
+        found = {"offset_": offset, "intercept_": np.array([-offset])}
+        if training.kernel == "linear":
+            q = self.problem.distribution(self.bounds.proof).weights()
+            support = np.flatnonzero(q)
+            of_support = self.of_support(support)
+            return {
+                **found,
+                **of_support,
+                "coef_": coef,
+                "dual_coef_": self._mass * q[None, support],
+            }
+        support = np.flatnonzero(coef.any(axis=0))
+        vectors = training.support_vectors(support)
+        of_kernel = {"support_vectors_": vectors, "dual_coef_": coef[:, support]}
+        return {**found, **self.of_support(support), **of_kernel}
+
+    def of_support(self, support: Array) -> dict[str, Array]:
+        found = super().of_support(support)
+        return {**found, "n_support_": found["n_support_"][_INLIER:]}
