@@ -180,9 +180,7 @@ class DualLpPerceptron(
     C : float
         Cost of slack (dimensionless) in the objective ``1/2 |w|_p^2 + C sum(xi^2)``, which is that
         of ``LinearSVC(loss="squared_hinge")`` for p = 2. ``inf`` asks for a hard margin: no
-        training errors. With ``C < inf`` and ``stopping="separation"``, the fit ends when the
-        predictor has no training errors, or at the gap ``tol``, whichever comes first. A warm
-        start with another C starts a new fit.
+        training errors.
     kernel : str or callable
         ``"linear"`` or, for p = 2 only, ``"precomputed"``, a name known to
         ``sklearn.metrics.pairwise.pairwise_kernels``, or ``kernel(X, Y) -> matrix``. The
@@ -235,10 +233,6 @@ class DualLpPerceptron(
     distance :math:`\delta` from the solution (Nesterov, 2012) or, as weights are not negative, the
     gap of 0 over the smallest probability, if that is larger. With uniform draws, the sum is
     :math:`n \sum_i L_i \delta_i^2`.
-
-    The loop is compiled by numba when the first such estimator is fitted (about two
-    seconds, once for p = 2 and once for p < 2, for each type of the data: the result is
-    cached on disk).
 
     References
     ----------

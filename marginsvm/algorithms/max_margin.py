@@ -221,44 +221,16 @@ class MaxMarginClassifier(
 
     Notes
     -----
-    ===================================  =====================================================
-    problem                              method
-    ===================================  =====================================================
-    few rows, and hard margins           block principal pivoting on a working set of rows
-    pivoting does not settle             Wolfe's nearest point, one row at a time
-    CSR, two classes, few long rows      coordinate ascent, then pivoting over all rows with
-                                         conjugate gradients, in the first round
-    soft margin, many rows               Newton's method with an exact line search, directly,
-                                         or by conjugate gradients whose products are passes
-    hinge loss, few features; few rows   interior points, in as many unknowns as features or rows
-    with squared slack, or half of them
-    with weight; where another method
-    stalls or is slow
-    soft margin, hinge loss              Newton's with multipliers, which are the last weights
-    kernels, two classes, soft margin    pairs of weights, on kernel values in float32; then, if
-                                         that is not enough, one of the others
-    hinge loss, few rows of many         Newton's with multipliers on a working set of examples,
-    features                             by their Gram matrix
-    soft margin, large C; hard margin    Newton's with multipliers
-    of many rows with weight
-    CSR, many classes                    coordinate ascent, one example at a time, then
-                                         Newton's method
-    kernels, several classes, soft       Newton's method on a working set of examples, whose
-                                         Gram matrix all classes share
-    ===================================  =====================================================
-
-    Methods change during a fit. A working set that would become too large is followed by Newton's
-    method, and that by a working set of the rows that are still active, once they are few.
-    Whatever the method, bounds are computed from the predictor and the weights alone.
+    *Methods* change during a fit: block pivoting on a working set of rows (Wolfe's nearest point
+    where that does not settle), Newton's method, with multipliers for the hinge loss and large C,
+    coordinate ascent, interior points, pairs of weights. The manual's page "The exact solver" has
+    the rules. Whatever the method, bounds are computed from the predictor and the weights alone.
 
     *Objective.* For either loss, ``margin_`` is ``1 / sqrt(2 P)`` of the soft-margin objective
-    ``P``. So the least objective is between ``0.5 / margin_bound_**2`` and ``0.5 / margin_**2``,
-    and the relative gap of ``P`` is at most twice ``gap_``.
+    ``P``, the least of which is between ``0.5 / margin_bound_**2`` and ``0.5 / margin_**2``.
 
-    *Kernels.* Weights are found on kernel values in float32 (two classes); the first fit of a
-    process then takes half a second longer, as numba is imported. Bounds rest on values in float64,
-    as scikit-learn computes them: on those between examples with weight and, of the others, on
-    those whose margins float32 leaves open.
+    *Kernels.* Weights are found on kernel values in float32 (two classes); bounds rest on values
+    in float64, as scikit-learn computes them.
 
     *Memory.* Besides the data: some numbers for each row, the square of the working set (200 MB at
     most), some arrays of classes times features, and some MB of examples. A problem that the

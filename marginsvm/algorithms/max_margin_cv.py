@@ -70,12 +70,10 @@ class MaxMarginClassifierCV(
     loss : {"squared_hinge", "hinge"}
         What slack costs: C times its square or its size, see :class:`MaxMarginClassifier`.
     Cs : int or array-like of shape (n_Cs,)
-        Values of C, or their number (dimensionless for given units of X). A number of values is
-        placed in geometric progression, from ``1e-3 / r^2`` (or ``1 / (2 n r^2)``, if that is
-        larger) to ``1e6 / r^2``. Here r is the root mean square distance of an example from the
-        mean (with kernels, in feature space; without an intercept, from 0). Below this range, the
-        solution is the difference of the class means, whatever C; at its end, even features that
-        spread over a thousandth of r count.
+        Values of C, or their number (dimensionless for given units of X): in geometric
+        progression from ``1e-3 / r^2`` (or ``1 / (2 n r^2)``, if that is larger) to ``1e6 / r^2``,
+        where r is the root mean square distance of an example from the mean (with kernels, in
+        feature space; without an intercept, from 0).
     gammas : array-like of shape (n_gammas,)
         Values of the kernel's coefficient, of which the best is chosen together with C, in place
         of ``gamma`` (units as there). A number of values of C is placed anew for each. None:
@@ -89,8 +87,7 @@ class MaxMarginClassifierCV(
     tol : float
         Relative gap between the certified bounds of the model (dimensionless). The fits in folds
         end at a gap of 1e-3 (or ``tol``, if it is larger), or when Newton's steps reduce the
-        objective by less than this share. This changes scores by less than the choice of the
-        held-out examples does.
+        objective by less than this share.
     max_iter : int
         Rounds of the fit to all examples.
     n_jobs : int
@@ -115,8 +112,7 @@ class MaxMarginClassifierCV(
     best_score_ : float
         The mean score of ``C_`` (units of the score; dimensionless for accuracy).
     fold_gaps_ : ndarray of shape (n_folds, n_Cs), or with gammas (n_folds, n_gammas, n_Cs)
-        Relative gaps, without rounding errors, at which the fits in folds ended. There is no
-        warning if a gap is larger than asked for, as none of these fits is kept.
+        Relative gaps, without rounding errors, at which the fits in folds ended.
     best_estimator_ : MaxMarginClassifier
         The fit to all examples, from which the other attributes are taken.
     margin_ : float
