@@ -4,18 +4,16 @@ Margins by drawing one example at a time (Ji et al., Figure 3)
 
 The full MNIST: 60,000 images, ten classes, the tangent kernel of a 2-homogeneous ReLU network
 of width 128 at its initialisation. The kernel matrix (14 GB in float32) is never formed: every
-draw takes one of its columns. (So does a round of the batch perceptron: adaptive sampling with
-huge steps, which draws the row of smallest margin.)
+draw takes one of its columns, and so does a round of the batch perceptron.
 
-With the momentum of Algorithm 1 (a heuristic), Algorithm 2 is slightly ahead of the batch
-perceptron; with the parameters of Theorem 4.1, it is behind both. Thick lines are the
-margins of the iterates, thin ones the best so far. On the right, the same over more draws,
-until momentum separates the images. Momentum draws the same images again and again, so that
-97 % of its columns are in a cache of a gigabyte, and half of the perceptron's; the theory's
-draws hardly repeat, and its curve (with the step for its own number of draws) ends early.
+With the momentum of Algorithm 1 (a heuristic), Algorithm 2 is ahead of the batch perceptron; with
+the parameters of Theorem 4.1, it is behind both. Pale lines are the margins of the iterates, the
+others the best so far. On the right, the same over more draws, until momentum separates the images.
+97 % of momentum's columns are in a cache of a gigabyte, and half of the perceptron's; the
+theory's draws hardly repeat.
 
-No intercept, as in the paper; multiclass margins (section 5.2) in units of the largest
-feature. About twenty minutes on two cores.
+No intercept; multiclass margins (section 5.2) in units of the largest feature. About twenty
+minutes on two cores.
 
 .. image:: /images/adaptive_sampling.png
 """

@@ -3,16 +3,14 @@ Selecting genes with p near 1 (Golub et al., leukemia)
 ======================================================
 
 38 patients to learn from, 34 to test on, 7129 genes: two kinds of leukemia. The norm that
-a classifier minimises decides how many genes it uses. ``p="sparse"``, which is 1.11 here, is the
-paper's compromise: it needs a thousand genes. p = 1.005 needs about as few as there are patients,
-as a linear program does. Genes are standardised by the training patients. For every classifier: the
-number of genes that carry 99 % of ``|w|_1``, the accuracy on the test patients, and its l1 margin
-(the least ``y f(x)``, over ``|w|_1`` with the intercept) beside the smallest upper bound on it that
-the certificates of the dual lp perceptrons prove: ``|A^T q|_inf`` for their weights q.
+a classifier minimises decides how many genes it uses. ``p="sparse"``, which is 1.11 here, needs a
+thousand genes; p = 1.005 about as few as there are patients, as a linear program does. For every
+classifier: the number of genes that carry 99 % of ``|w|_1``, the accuracy on the test patients, and
+its l1 margin (the least ``y f(x)``, over ``|w|_1`` with the intercept) beside the smallest upper
+bound on it that the certificates of the dual lp perceptrons prove.
 
-The l1 penalty of LinearSVC is the peer. It finds few genes as well, and a smaller margin, of which
-it does not know how much it falls short. 34 test patients are few: accuracies that differ by three
-patients say little, and fewer genes are not more accurate here.
+The l1 penalty of LinearSVC finds few genes as well, and a smaller margin. Accuracies that differ by
+three of 34 patients say little, and fewer genes are not more accurate here.
 
 .. image:: /images/gene_selection.png
 """

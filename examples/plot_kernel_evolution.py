@@ -5,21 +5,17 @@ Kernels of a network in training (Ji et al., section 6, Figure 4)
 A small AlexNet-style network learns 128 images of CIFAR-10. At several epochs, its tangent
 kernel is taken: the features of x are the Jacobian of all ten outputs in all parameters,
 flattened and l2-normalised. Algorithm 2 maximises the margin on each kernel, and its
-predictors are tested on all the 2,000 test images that the data has, after up to 4,000
-draws. A seed picks the training images, the network's initialisation and its batches, and the
-draws.
+predictors are tested on 2,000 images, after up to 4,000 draws.
 
-The paper shows two seeds, 100 and 13579: with the first, later kernels are better, with the second
-they are not. Here are both numbers, which name other networks and images than the paper's, and
-five more. Each has a panel, with the test error of the trained network itself as a grey line: the
-paper found the last kernel's to be identical. In the last panel are the test errors with a later
-kernel less those with the first one, with the standard errors of these differences over the test
-images: what is within two of them of zero says nothing.
+A panel for each seed, which picks the training images, the initialisation, the batches and the
+draws: the paper's 100 and 13579, and five more; the test error of the network itself is a grey
+line. In the last panel are the test errors with a later kernel less those with the first one, with
+standard errors: what is within two of them of zero says nothing. What is found, and what differs
+from the paper: :doc:`../papers`.
 
-The Jacobian itself (10 x 0.4 million numbers an image) is never formed: a dense layer's gradient is
-delta x', so its part of K is a product of two small Gram matrices; only the convolutions'
-gradients (60 thousand numbers) are written out, one output at a time. Needs PyTorch (its CPU
-build will do) and MARGINSVM_DATA with cifar10_part.npz; about half an hour.
+The Jacobian (10 x 0.4 million numbers an image) is never formed: a dense layer's part of K is a
+product of two small Gram matrices; only the convolutions' gradients are written out. Needs PyTorch
+(its CPU build will do) and MARGINSVM_DATA with cifar10_part.npz; about half an hour.
 
 .. image:: /images/kernel_evolution.png
 """

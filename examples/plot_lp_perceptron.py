@@ -5,12 +5,9 @@ Dual lp perceptrons (Raj and Bach, figures 1 and 2)
 Mistakes on 1000 training and 1000 test examples in 2000 dimensions, against epochs of
 1000 steps that move one row each: accelerated and plain dual coordinate ascent
 (Algorithms 2 and 1, with uniform draws), primal mirror descent (eq. 10) and the lp
-perceptron. Above, p = 2; below, p = 1 + 1 / ln(2000) and a sparse truth.
-
-Each point is the model that a fit of that many epochs gives (the best one that it looked
-at), without intercept; Algorithm 2's is the sequence v, of which the theory speaks, not the
-one that the paper's listing returns. Unlike in the paper's figure 2, the sparse perceptron
-is drawn: it is the first without training mistakes, and not the best on the test data.
+perceptron. Above, p = 2; below, p = 1 + 1 / ln(2000) and a sparse truth. Each point is the model
+that a fit of that many epochs gives, without intercept. What differs from the paper's figures:
+:doc:`../papers`.
 
 .. image:: /images/lp_perceptron.png
 """

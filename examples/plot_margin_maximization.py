@@ -3,22 +3,18 @@ Margin maximisation by first-order methods (Ji et al., figures 1 and 2)
 ========================================================================
 
 Four methods that read all the data once a round: the momentum method, normalized gradient descent
-and gradient descent, all with the paper's steps, and the batch perceptron. That of
-Cotter et al., which the paper names, has steps that fall as 1 / sqrt(t) and stays in the unit ball,
-and its predictor is the average of all rounds; beside it is one with steps of 1, which never come
-to rest. No intercept, and images scaled so that the longest has norm 1, as in the paper.
+and gradient descent, all with the paper's steps, and the batch perceptron, with the falling steps
+and averages of Cotter et al., and with steps of 1, which never come to rest. No intercept, and
+images scaled so that the longest has norm 1.
 
 Above, digits 0 and 1, which can be separated: the margin of the iterate after so many gradient
-evaluations, and near the best margin, with the momentum method's certified upper bound (dashed; no
-other line is). Two methods of Wang, Hanashiro, Guha and Abernethy (2023) are beside it, whose
-rates lack the factor log t of the momentum method's: Algorithm 2 with steps twice as long as theirs
-(its bound is half of theirs), and Algorithm 3, Nesterov's method on the exponential loss, at the
-points where it takes its gradients.
+evaluations, and near the best margin, with the momentum method's certified upper bound (dashed).
+Two methods of Wang, Hanashiro, Guha and Abernethy (2023), whose rates lack the factor log t, are
+beside it: Algorithm 2, with steps twice as long as theirs, and Algorithm 3.
 
 Below on the left, whether the logarithm shows: what the margin falls short of the best, times t^2,
-in the units of the theorems. It would make the momentum method's curve rise as log t does. On the
-right, digits 3 and 5, which cannot be separated (on full MNIST): test error. Both batch perceptrons
-predict with their averages there.
+in the units of the theorems. On the right, digits 3 and 5, which cannot be separated: test error;
+both batch perceptrons predict with their averages there.
 
 .. image:: /images/margin_maximization.png
 """

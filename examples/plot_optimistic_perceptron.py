@@ -5,11 +5,8 @@ Operations to a separator: Rosenblatt's perceptron and the optimistic one (Hanas
 On the data of section 3, whose margin halves with every example, Rosenblatt's perceptron
 makes (4^n - 1) / 3 mistakes and the optimistic perceptron about 2^n rounds. An operation is
 an addition or an inner product of two vectors, as in the paper: Rosenblatt's takes one for
-each example that it looks at and one more for a mistake; an optimistic round takes
-2 n + 2, n to look at all examples, n to average them, and two to move w.
-
-The estimator plays Rosenblatt's perceptron mistake by mistake, which is slow for the 358
-million of n = 15: they are counted by a small compiled loop, which is held against the
+each example that it looks at and one more for a mistake; an optimistic round takes 2 n + 2.
+The 358 million mistakes of n = 15 are counted by a small compiled loop, which is held against the
 estimator where that is quick.
 
 .. image:: /images/optimistic_perceptron.png

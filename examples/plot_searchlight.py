@@ -6,12 +6,11 @@ Three questions that take many small fits. :func:`~marginsvm.cross_val_many` and
 :func:`~marginsvm.fit_many` answer each by one call, and every fit has its certificate.
 
 1. *Where in a volume do two conditions differ?* A searchlight asks each sphere of voxels how well
-   it predicts the condition in held-out runs. Here, 3816 spheres in 6 folds are 22,896 fits.
+   it predicts the condition in held-out runs: 3816 spheres in 6 folds are 22,896 fits.
 2. *Could that be chance?* One sphere, chosen in advance, is fitted again with labels that are
    permuted within runs, a thousand times.
 3. *Which concepts does a representation hold?* The vector of a concept is the normal of the plane
-   that separates its examples from others; its margin, beside those of random labels, tells
-   a concept from what would separate any examples in so many dimensions.
+   that separates its examples from others; its margin is held against those of random labels.
 
 .. image:: /images/searchlight.png
 """

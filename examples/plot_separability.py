@@ -34,10 +34,8 @@ X, y = patients()
 # %%
 # What software prints
 # --------------------
-# scikit-learn, without a penalty, stops somewhere and does not warn. Where it stops depends on the
-# solver: on this table, lbfgs prints 30.3 for NV, and newton-cholesky 24.8, by differences in their
-# stopping rules alone. (Along a path of penalties the two agree as long as the penalty matters, so
-# that one solver, newton-cholesky, draws the curves below.)
+# scikit-learn, without a penalty, stops somewhere and does not warn: lbfgs prints 30.3 for NV, and
+# newton-cholesky 24.8.
 
 with warnings.catch_warnings(record=True) as caught:
     warnings.simplefilter("always")
@@ -66,11 +64,9 @@ print(check_separability_proof(report, X, y, exact=True))
 # %%
 # The fit on what remains
 # -----------------------
-# In the limit, the separated patients are predicted perfectly. The finite coefficients are those of
-# the others, with all features that are still identified there: ``remainder`` names both. (NV is
-# left out because it is 0 for all that remain, not because it is infinite.) This fit converges. On
-# this table, its coefficients are those that the software above had printed next to the
-# meaningless one.
+# The finite coefficients are those of a fit to the patients that are not separated, with all
+# features that are still identified there: ``remainder`` names both. (NV is left out because it is
+# 0 for all that remain, not because it is infinite.)
 
 rows, columns = report.remainder(X)
 clf = LogisticRegression(C=np.inf, solver="newton-cholesky").fit(X[rows][:, columns], y[rows])

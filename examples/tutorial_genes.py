@@ -92,8 +92,8 @@ fig.savefig("permuted_margins.png", dpi=110)
 # Few genes
 # ---------
 # The maximum margin uses all genes. :class:`~marginsvm.DualLpPerceptron` measures the predictor in
-# an lp norm; with p near 1, few genes carry nearly all of it. Its margin is certified, too, but in
-# another norm, so it is not to be compared with the one above.
+# an lp norm; with p near 1, few genes carry nearly all of it. Its margin is in another norm,
+# not to be compared with the one above.
 for p in (2.0, 1.1, 1.02, 1.005):
     sparse = make_pipeline(StandardScaler(), DualLpPerceptron(p=p, random_state=0)).fit(X, y)
     size = np.sort(np.abs(sparse[-1].coef_[0]))[::-1].cumsum()
