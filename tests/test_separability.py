@@ -326,6 +326,19 @@ def test_proof_spelled_out():
     np.testing.assert_allclose(first @ X[y == 1], second @ X[y == 2], atol=1e-5)
 
 
+@pytest.mark.parametrize("n", [100, slow(6000)])
+@pytest.mark.parametrize("mark", [False, True])
+def test_a_proof_has_few_rows(n, mark, rng):
+    X, y = rng.standard_normal((n, 12)), rng.integers(0, 2, n)
+    if mark:
+        X[:, 3] = (y == 1) & (X[:, 3] > 1.0)
+    report = check_separability(X, y)
+    assert report.separable is False
+    q = report.weights.toarray().ravel()
+    assert np.count_nonzero(q) <= len(report.coefficients) + 1
+    assert abs(q * (2 * y - 1) @ np.column_stack([np.ones(n), X])).max() < 1e-12
+
+
 @pytest.mark.parametrize("kernel", ["linear", "rbf"])
 def test_separable_with_a_separator(kernel, rng):
     X, y = separable(rng, k=3)

@@ -174,5 +174,5 @@ def check_separability(
     asked = question(X, y, family, fit_intercept, sample_weight, feature_names, more)
     asked = replace(asked, kernel=kernel, max_iter=max_iter)
     if kernel != "linear":
-        return of_a_kernel(asked.fitted())
+        return of_a_kernel(asked.estimator)
     return report_of(asked)

@@ -10,11 +10,11 @@ working set.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cached_property
 
 import numpy as np
 import scipy.sparse as sp
 
+from marginsvm._cached import cached_property
 from marginsvm._typing import Array
 from marginsvm.certify.checker.differences import Differences
 from marginsvm.certify.checker.everywhere import Claim, everywhere, outcome, signs_elsewhere

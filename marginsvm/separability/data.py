@@ -5,7 +5,6 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -16,6 +15,7 @@ from sklearn.utils.validation import (
     check_consistent_length,
 )
 
+from marginsvm._cached import cached_property
 from marginsvm._typing import Array
 from marginsvm.algorithms.max_margin import MaxMarginClassifier
 from marginsvm.separability.design import Design
@@ -61,7 +61,8 @@ class Question:
         """Whether y has labels, which the exact solver may be asked about."""
         return self.family.has_classes(self.y)
 
-    def fitted(self) -> MaxMarginClassifier:
+    @cached_property
+    def estimator(self) -> MaxMarginClassifier:
         """The exact solver, asked for any separator."""
         estimator = MaxMarginClassifier(
             kernel=self.kernel,

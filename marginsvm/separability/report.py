@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
 from html import escape
 from textwrap import fill
 from typing import Any
@@ -12,7 +11,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from marginsvm._cached import Later
+from marginsvm._cached import Later, cached_property
 from marginsvm._typing import Array
 from marginsvm.certify.certificate import at_least, at_most
 from marginsvm.separability.answer import COMPLETE, OVERLAP, QUASI, UNDECIDED, Answer
@@ -85,7 +84,8 @@ class Separability(Answer):
         kernel, ``dual_coef_`` for the examples ``estimator.support_``.
     weights : csr_array or None
         The proof that there is no complete separation, if ``separable`` is False: a distribution
-        over the rows at which the classes meet, up to the rounding of its numbers.
+        over the rows at which the classes meet, up to the rounding of its numbers. Of labels, it is
+        that of the ``estimator``, on hardly more rows than there are coefficients.
     more : mapping
         Further arguments that were given, such as an offset.
     fit : callable or None
@@ -108,7 +108,7 @@ class Separability(Answer):
     used: Array | None = None
     coef: Later[Array | None] = Later(None)
     intercept: Later[Array | None] = Later(None)
-    weights: sp.csr_array | None = None
+    weights: Later[sp.csr_array | None] = Later(None)
     more: Mapping[str, Any] = field(default_factory=dict)
     fit: Callable[[], Any] | None = None
 

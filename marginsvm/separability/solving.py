@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -36,12 +37,11 @@ def report_of(asked: Question) -> Separability:
     """The report of a regression."""
     answer, estimator = None, None
     if asked.labels and asked.n_numbers() > _DIRECT:
-        estimator = asked.fitted()
+        estimator = asked.estimator
         if estimator.separable_ is False:
             answer = _overlap(asked, estimator.certificate_.weights)
     answer = answer or _answer(asked, estimator)
-    weights = estimator.certificate_.weights if estimator is not None else answer.overlap_weights
-    fit = asked.fitted if estimator is None else partial(_same, estimator)
+    fit = partial(getattr, asked, "estimator") if estimator is None else partial(_same, estimator)
     return Separability(
         **vars(answer),
         family=asked.family.name,
@@ -49,10 +49,17 @@ def report_of(asked: Question) -> Separability:
         used=asked.used(),
         coef=partial(_of_separator, answer, "coef"),
         intercept=partial(_of_separator, answer, "intercept"),
-        weights=weights if answer.separable is False else None,
+        weights=partial(_weights, answer, fit) if asked.labels else _weights(answer),
         more=asked.more,
         fit=fit if asked.labels else None,
     )
+
+
+def _weights(answer: Answer, fit: Callable[[], Any] | None = None) -> sp.csr_array | None:
+    """The proof that not all rows are separated, on few of them if the exact solver has one."""
+    if answer.separable is not False or fit is None or fit().separable_ is not False:
+        return answer.overlap_weights if answer.separable is False else None
+    return sp.csr_array(fit().certificate_.weights)
 
 
 def _of_separator(answer: Answer, part: str) -> Array | None:
