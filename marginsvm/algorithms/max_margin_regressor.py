@@ -17,7 +17,7 @@ from marginsvm.estimator.declaring import parameter, with_parameters
 from marginsvm.estimator.interval_results import FittedIntervals
 from marginsvm.estimator.interval_set import interval_set
 from marginsvm.estimator.on_device import refuse_foreign
-from marginsvm.estimator.parameters import KernelParameters
+from marginsvm.estimator.parameters import KernelParameters, SignParameters
 from marginsvm.estimator.played import Played
 from marginsvm.estimator.prediction import ScoresMixin
 from marginsvm.estimator.to_sklearn import kernel_regressor, linear_regressor
@@ -28,7 +28,9 @@ _PATIENCE = 10  # rounds without progress, as of MaxMarginClassifier
 
 
 @with_parameters
-class MaxMarginRegressor(KernelParameters, ScoresMixin, Played, RegressorMixin, BaseEstimator):
+class MaxMarginRegressor(
+    SignParameters, KernelParameters, ScoresMixin, Played, RegressorMixin, BaseEstimator
+):
     """Support vector regression by the exact solver, with a proof of how good it is.
 
     It minimises ``P = |w|^2 / 2 + C sum(loss)`` over predictors whose intercept is not penalised,
@@ -50,6 +52,12 @@ class MaxMarginRegressor(KernelParameters, ScoresMixin, Played, RegressorMixin, 
         with the same C: epsilon is then found, in place of the given one, at a cost of ``C nu n
         epsilon`` in P, where n is the number of examples, or the sum of their weights. It needs
         ``C < inf`` and the first loss.
+    monotonic_cst : array-like of shape (n_features,) or dict
+        Signs of the coefficients, as in scikit-learn's trees. For each feature, 1: 0 or positive,
+        so that predictions do not fall as the feature grows; -1: 0 or negative; 0: any. A dict
+        gives them by the names of features; those without a name are 0. The bound and
+        ``feasible_`` are then about predictors with these signs. Linear predictors only; the
+        examples become a dense matrix.
     fit_intercept : bool
         Whether to fit an intercept; it is not penalised, as in SVR. LinearSVR penalises it.
     tol : float

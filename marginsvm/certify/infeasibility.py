@@ -16,6 +16,7 @@ from marginsvm.rows import Intervals, intervals_of
 
 _NULL_STEPS = 1000  # of LSQR, which makes the combination of examples vanish
 _NULL_TOL = 1e-15  # relative residual of it: all that float64 can do
+_SIGN_TOL = 1e-9  # of the largest entry of the combination: one that is nearer to 0 may be either
 
 
 def infeasibility(problem: Regression, proof: Weighed) -> Weighed | None:
@@ -37,8 +38,12 @@ def infeasibility(problem: Regression, proof: Weighed) -> Weighed | None:
         return None
     X, _, intercept = given
     chosen = Intervals(ends.low[few, j], ends.high[few, j])
-    null = chosen.admissible(_moved_to_null(X, alpha[few, j], intercept=intercept))
-    if not nothing_fits(X, chosen.low, chosen.high, null, intercept=intercept):
+    signs, part = problem.signs, X
+    if signs is not None:  # what signs make up for need not vanish
+        combination = signs * (X.T @ alpha[few, j])
+        part = X[:, combination >= -_SIGN_TOL * np.abs(combination).max(initial=0.0)]
+    null = chosen.admissible(_moved_to_null(part, alpha[few, j], intercept=intercept))
+    if not nothing_fits(X, chosen.low, chosen.high, null, intercept=intercept, signs=signs):
         return None
     alpha = np.zeros_like(alpha)
     alpha[few, j] = null

@@ -18,11 +18,12 @@ from marginsvm.estimator.gram import check_gram
 from marginsvm.estimator.kernel_function import canonical
 from marginsvm.estimator.objects import as_objects
 from marginsvm.estimator.on_device import refuse_foreign
+from marginsvm.estimator.signs import norm_of
 from marginsvm.estimator.training_set import check_kernel_params, gamma_of, kernel_and_examples
 from marginsvm.fit import Requirements
 from marginsvm.fit.progress import Line
 from marginsvm.kernel_matrix import GramAdapter, KernelMatrixAdapter, LinearAdapter
-from marginsvm.rows import Intervals, LpNorm, OutputRows
+from marginsvm.rows import Intervals, OutputRows
 
 
 @dataclass(frozen=True)
@@ -80,7 +81,7 @@ class IntervalSet:
             origin=self.origin / self.units,
             scales=self.units / self.unit if spec.outputs_are_apart else None,
         )
-        norm = LpNorm.named(spec.p, self.X.shape[-1])
+        norm = norm_of(estimator, self)
         rtol = ROUNDING_RTOL_OF_TOL * estimator.tol
         common = rows, spec.C, norm, spec.constant
         problem: LinearAdapter | GramAdapter

@@ -31,7 +31,7 @@ from marginsvm.estimator.gram import check_gram, check_norms
 from marginsvm.estimator.kernel_function import KernelFunction, canonical
 from marginsvm.estimator.objects import as_objects, first_equal, of_objects
 from marginsvm.estimator.on_device import place_of_training, plain, rows_of, types_of
-from marginsvm.estimator.signs import signs_of
+from marginsvm.estimator.signs import norm_of
 from marginsvm.estimator.weights import ClassWeights
 from marginsvm.fit import Requirements
 from marginsvm.fit.progress import Line
@@ -45,7 +45,7 @@ from marginsvm.kernel_matrix.responses import OnePassResponse
 from marginsvm.kernel_matrix.responses.response import below
 from marginsvm.kernel_matrix.scale import NotFinite
 from marginsvm.kernel_matrix.single import Formula
-from marginsvm.rows import LpNorm, Rows, SignedNorm, make_rows
+from marginsvm.rows import Rows, make_rows
 
 # Kinds of types of labels that name classes in any case: a look at them is a tenth of a small fit.
 _KINDS_OF_CLASSES = "biuUS"
@@ -139,13 +139,11 @@ class TrainingSet:
         self, estimator: Any, spec: ProblemSpec, requires: Requirements
     ) -> KernelMatrixAdapter:
         """Choose the adapter for the kernel and the store."""
-        X, signs = self.X, signs_of(estimator, self)
-        norm = LpNorm.named(spec.p, X.shape[-1])
-        norm = norm if signs is None else SignedNorm(of_features=signs)
+        X = self.X
         common = (
             self.rows,
             spec.C,
-            norm,
+            norm_of(estimator, self),
             spec.constant,
             requires.columns,
             requires.every_row,

@@ -21,7 +21,6 @@ from marginsvm.certify.checker.linear_space import LinearSpace
 from marginsvm.certify.checker.numbers import Numbers
 from marginsvm.certify.checker.proof import Proved, Slack, largest_share, proved
 from marginsvm.certify.checker.rows import ClassRows, IntervalRows, Rows
-from marginsvm.certify.exactly.overlap import nothing_separates_with_signs
 from marginsvm.certify.spec import ProblemSpec
 
 _READ_OF_ESTIMATORS = (
@@ -32,6 +31,9 @@ _READ_OF_ESTIMATORS = (
     "support_",
     "dual_coef_",
     "epsilon_",
+    "monotonic_cst",
+    "n_features_in_",
+    "feature_names_in_",
 )
 _SUM_TOLERANCE = 1e-9  # from 1, of weights that sum to 1 but for the rounding of each
 _SURCHARGE = 3.0  # norms of the mean in the scale: see ``Problem.scale``
@@ -192,12 +194,7 @@ class Problem:
         few = np.flatnonzero(q.any(axis=1))
         X, factor = self._space.as_given(few)
         of_few, intercept = q[few] * factor[:, None], self._fit_intercept
-        if self._space.signs is not None:
-            codes = self._examples.codes[few]
-            return nothing_separates_with_signs(
-                X, codes, of_few, self._space.signs, intercept=intercept
-            )
-        return self.rows.none_fits(X, few, of_few, intercept=intercept)
+        return self.rows.none_fits(X, few, of_few, self._space.signs, intercept=intercept)
 
     def wrong_signs(self) -> bool:
         """Whether a coefficient has a sign that it must not have."""

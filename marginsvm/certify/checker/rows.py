@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from marginsvm.certify.checker.numbers import Numbers, Rationals
 from marginsvm.certify.checker.published import is_csr
 from marginsvm.certify.exactly.infeasible import nothing_fits
-from marginsvm.certify.exactly.overlap import nothing_separates
+from marginsvm.certify.exactly.overlap import nothing_separates, nothing_separates_with_signs
 
 
 @dataclass(frozen=True)
@@ -106,8 +106,16 @@ class ClassRows:
             q[self.own_class] = 0.0
         return q
 
-    def none_fits(self, X: Any, few: NDArray, q: NDArray, *, intercept: bool) -> bool:
-        """Whether exact weights near q, on few examples X, prove that nothing separates these."""
+    def none_fits(
+        self, X: Any, few: NDArray, q: NDArray, signs: NDArray | None, *, intercept: bool
+    ) -> bool:
+        """Whether exact weights near q, on few examples X, prove that nothing separates these.
+
+        That is, no predictor whose coefficients have the given signs.
+        """
+        if signs is not None:
+            codes = self.codes[few]
+            return nothing_separates_with_signs(X, codes, q, signs, intercept=intercept)
         return nothing_separates(X, self.codes[few], self.n_classes, q, intercept=intercept)
 
 
@@ -192,7 +200,9 @@ class IntervalRows:
     def of_rows(self, weights: sp.csr_array, kept: NDArray) -> NDArray:
         return np.asarray(weights.toarray()[kept])
 
-    def none_fits(self, X: Any, few: NDArray, q: NDArray, *, intercept: bool) -> bool:
+    def none_fits(
+        self, X: Any, few: NDArray, q: NDArray, signs: NDArray | None, *, intercept: bool
+    ) -> bool:
         """Whether exact weights near q prove that no predictor fits some output.
 
         Ends that are sums are moved outward to the next floats, unless they are floats; so what
@@ -205,7 +215,7 @@ class IntervalRows:
             low = np.vectorize(exact.down, otypes=[float])(exact.array(low) - epsilon)
             high = np.vectorize(exact.up, otypes=[float])(exact.array(high) + epsilon)
         return any(
-            nothing_fits(X, low[:, j], high[:, j], q[:, j], intercept=intercept)
+            nothing_fits(X, low[:, j], high[:, j], q[:, j], intercept=intercept, signs=signs)
             for j in range(q.shape[1] if len(few) else 0)
         )
 

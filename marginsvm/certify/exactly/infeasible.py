@@ -20,7 +20,15 @@ from numpy.typing import NDArray
 from marginsvm.certify.exactly.overlap import nothing_separates
 
 
-def nothing_fits(X: Any, low: NDArray, high: NDArray, alpha: NDArray, *, intercept: bool) -> bool:
+def nothing_fits(
+    X: Any,
+    low: NDArray,
+    high: NDArray,
+    alpha: NDArray,
+    *,
+    intercept: bool,
+    signs: NDArray | None = None,
+) -> bool:
     """Whether exact weights near alpha prove that no predictor fits.
 
     Parameters
@@ -33,6 +41,9 @@ def nothing_fits(X: Any, low: NDArray, high: NDArray, alpha: NDArray, *, interce
         Weights of either sign.
     intercept : bool
         Whether predictors may have one.
+    signs : ndarray of shape (d,), default=None
+        Signs that their coefficients must have: -1, 0 for any, or 1. A sign is one more row: the
+        value on ``s_j e_j`` is to be 0 at least, and its weight is what the combination lacks.
 
     Returns
     -------
@@ -50,7 +61,20 @@ def nothing_fits(X: Any, low: NDArray, high: NDArray, alpha: NDArray, *, interce
     if intercept:
         columns.insert(1, sign[:, None])
     equations = sp.hstack(columns, format="csr")
+    if signs is not None:
+        of_signs, lacking = _rows_of_signs(equations, q, signs)
+        equations, q = sp.vstack([equations, of_signs], format="csr"), np.append(q, lacking)
     gain_of_t = sp.csr_array(([-unit], ([0], [equations.shape[1] - 1])), (1, equations.shape[1]))
     rows = sp.vstack([equations, gain_of_t], format="csr")
     weights = np.append(q, gain / unit)
     return nothing_separates(rows, np.ones(len(weights), int), 2, weights, intercept=False)
+
+
+def _rows_of_signs(equations: sp.csr_array, q: NDArray, signs: NDArray) -> tuple[Any, NDArray]:
+    """A row for each sign, in the units of the features, and what the combination lacks."""
+    bound = np.flatnonzero(signs)
+    size = abs(equations).max(axis=0).toarray().ravel()[bound]
+    unit = np.exp2(np.frexp(size)[1])  # so that its weight is like theirs
+    rows = (signs[bound] * unit, (np.arange(len(bound)), bound))
+    lacking = np.maximum(-signs[bound] * (equations.T @ q)[bound] / unit, 0.0)
+    return sp.csr_array(rows, shape=(len(bound), equations.shape[1])), lacking

@@ -260,7 +260,7 @@ class Interior(Method):
 
 def _side_of(problem: KernelMatrixAdapter, statement: Statement) -> Side:
     side = _plain_side_of(problem, statement)
-    return Widened(side, statement.mass) if statement.mass else side
+    return Widened(side, statement) if statement.mass else side
 
 
 def _plain_side_of(problem: KernelMatrixAdapter, statement: Statement) -> Side:

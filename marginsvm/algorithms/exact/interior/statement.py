@@ -73,16 +73,19 @@ class Statement:
             own = problem.slack.flat[row_ids]
         if problem.caps is not None:
             caps = _with_room(problem.caps)
+        signs = np.zeros(0) if problem.signs is None else np.asarray(problem.signs, float)
+        none = np.zeros(np.count_nonzero(signs))
         if isinstance(problem.rows, OutputRows):
             ends = problem.rows.intervals
             target = np.concatenate([ends.low, -ends.high])
             share = None if problem.caps is None else problem.caps.nu
             mass = share * float(np.sum(caps)) if share is not None else 0.0
             both = np.tile(own, 2), np.tile(caps, 2)
-            return cls(row_ids, *both, game=False, ends=target, mass=mass)
+            signed = np.append(both[0], none), both[1]
+            target = np.append(target, none)
+            return cls(row_ids, *signed, game=False, signs=signs, ends=target, mass=mass)
         game = problem.slack is None and (problem.caps is None or problem.nu is not None)
-        signs = np.zeros(0) if problem.signs is None else np.asarray(problem.signs, float)
-        own = np.append(own, np.zeros(np.count_nonzero(signs)))
+        own = np.append(own, none)
         return cls(row_ids, own, np.asarray(caps), game, signs)
 
     @property
@@ -139,16 +142,35 @@ class Statement:
         return self.both(values if len(values) == len(self.row_ids) else values[self.row_ids])
 
     def both(self, values: Array) -> Array:
-        """Values of all rows, and those of their other sides."""
-        return values if self.sides == 1 else np.concatenate([values, -values])
+        """Values of all rows, and those of their other sides; then of signs, which have one."""
+        if self.sides == 1:
+            return values
+        n = len(self.row_ids)
+        return np.concatenate([values[:n], -values[:n], values[n:]])
 
     def net(self, u: Array) -> Array:
         """What weights come to on the rows: of two sides, their difference."""
-        return u if self.sides == 1 or len(u) < len(self.own) else np.subtract(*np.split(u, 2))
+        if self.sides == 1 or len(u) < len(self.own):
+            return u
+        above, below, rest = self._apart(u)
+        return np.append(above - below, rest)
 
     def gross(self, weight: Array) -> Array:
         """The sum of the weights of squares, of both sides."""
-        return weight if self.sides == 1 else np.add(*np.split(weight, 2))
+        if self.sides == 1:
+            return weight
+        above, below, rest = self._apart(weight)
+        return np.append(above + below, rest)
+
+    @property
+    def widened(self) -> Array:
+        """By how much a wider tube adds to each margin: signs have none."""
+        return np.append(np.ones(2 * len(self.row_ids)), np.zeros(len(self.of_signs)))
+
+    def _apart(self, u: Array) -> list[Array]:
+        """What belongs to either side of all rows, and to signs."""
+        n = len(self.row_ids)
+        return np.split(u, [n, 2 * n])
 
 
 def _with_room(caps: Caps) -> Array:

@@ -11,6 +11,7 @@ from marginsvm._cached import cached_property
 from marginsvm._typing import Array
 from marginsvm.algorithms.exact.interior.row_weights import RowWeights
 from marginsvm.algorithms.exact.interior.sides import Side
+from marginsvm.algorithms.exact.interior.statement import Statement
 from marginsvm.certify.certifiable import Vector
 
 
@@ -21,24 +22,25 @@ class Widened:
     Attributes
     ----------
     side : Side
-    mass : float
-        The sum.
+    statement : Statement
+        It has the sum, and the rows that a tube widens.
     """
 
     side: Side
-    mass: float
+    statement: Statement
 
     def begun(self, u: Array) -> Array:
         return np.append(self.side.begun(u), 0.0)
 
     def margins(self, x: Array) -> Array:
-        return self.side.margins(x[:-1]) + x[-1]
+        return self.side.margins(x[:-1]) + x[-1] * self.statement.widened
 
     def of_free(self, x: Array) -> Array:
-        return self.side.of_free(x[:-1]) + x[-1]
+        return self.side.of_free(x[:-1]) + x[-1] * self.statement.widened
 
     def fall(self, x: Array, u: Array) -> Array:
-        return np.append(self.side.fall(x[:-1], u), self.mass - u.sum())
+        short = self.statement.mass - u @ self.statement.widened
+        return np.append(self.side.fall(x[:-1], u), short)
 
     def squared(self, x: Array) -> float:
         return self.side.squared(x[:-1])
@@ -60,12 +62,13 @@ class WidenedSystem:
     @cached_property
     def _wider(self) -> tuple[Array, Array, float]:
         """What a unit of width moves: unknowns, margins, and the sum of the weights."""
-        ones = np.ones(len(self.weights.h))
-        dx, move = self.system.direction(ones, np.zeros(self.system.side.begun(ones).size))
-        return dx, ones - move, float(self.weights.times(ones - move)[0].sum())
+        wide = self.weights.statement.widened
+        dx, move = self.system.direction(wide, np.zeros(self.system.side.begun(wide).size))
+        return dx, wide - move, float(self.weights.times(wide - move)[0] @ wide)
 
     def direction(self, g: Array, fall: Array) -> tuple[Array, Array]:
         dx, move = self.system.direction(g, fall[:-1])
         of_width, wider, sum_of_width = self._wider
-        t = (float(self.weights.times(g - move)[0].sum()) - fall[-1]) / sum_of_width
+        change = self.weights.times(g - move)[0] @ self.weights.statement.widened
+        t = (float(change) - fall[-1]) / sum_of_width
         return np.append(dx - t * of_width, t), move + t * wider
