@@ -68,7 +68,7 @@ def test_objectives_are_those_of_another_solver(loss):
     assert compared >= 8
 
 
-def test_with_a_share_and_a_large_C_it_is_a_linear_program():
+def test_with_a_share_and_a_large_cost_it_is_a_linear_program():
     """The least sum of the worst distances, of which each unit may have a part."""
     for X, y, signs in problems(6, seed=1):
         (n, d), nu, C = X.shape, 0.3, 1e7
