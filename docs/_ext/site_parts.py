@@ -42,7 +42,7 @@ class SharedMethods(Directive):
         ]
         container = nodes.container()
         if links:
-            line = f"As all classifiers: {', '.join(links)}, and scikit-learn's ``score``."
+            line = f"Methods of all classifiers: {', '.join(links)}, and scikit-learn's ``score``."
             self.state.nested_parse(StringList([line]), self.content_offset, container)
         return container.children
 

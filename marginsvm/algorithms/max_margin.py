@@ -158,7 +158,7 @@ def _is_hard_to_begin(problem: KernelMatrixAdapter) -> bool:
 
 @with_parameters
 class MaxMarginClassifier(
-    CommonParameters, KernelParameters, SignParameters, DualStateMixin, BaseEstimator
+    SignParameters, CommonParameters, KernelParameters, DualStateMixin, BaseEstimator
 ):
     """Maximum-margin classifier by the exact solver: the recommended estimator.
 
