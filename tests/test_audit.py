@@ -13,9 +13,9 @@ from sklearn.metrics.pairwise import laplacian_kernel, rbf_kernel
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
-from sklearn.svm import SVC, SVR, LinearSVC, LinearSVR, NuSVC
+from sklearn.svm import SVC, SVR, LinearSVC, LinearSVR, NuSVC, NuSVR
 
-from marginsvm import MaxMarginClassifier, SmoothedKernelPerceptron, audit
+from marginsvm import MaxMarginClassifier, MaxMarginRegressor, SmoothedKernelPerceptron, audit
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
@@ -234,6 +234,7 @@ def test_what_says_whether_its_intercept_is_penalised(rng):
         LinearSVR(C=2.0, epsilon=0.1, intercept_scaling=3.0, **TIGHT),
         LinearSVR(C=2.0, fit_intercept=False, epsilon=0.1, **TIGHT),
         SVR(kernel="linear", C=2.0, epsilon=0.2, tol=1e-9),
+        NuSVR(kernel="linear", C=2.0, nu=0.3, tol=1e-9),
     ],
     ids=lambda model: type(model).__name__,
 )
@@ -246,11 +247,18 @@ def test_regressors(rng, model):
     model.fit(X, y, weight)
     assert its_own_best(model, X, y, weight) < 1e-5
     (judged,) = audit(model, X, y, weight).problems
-    xi = np.maximum(np.abs(model.predict(X) - y) - model.epsilon, 0.0)
+    width = model.epsilon
+    if isinstance(model, NuSVR):
+        width = MaxMarginRegressor(C=2.0, nu=0.3).fit(X, y, weight).epsilon_
+    xi = np.maximum(np.abs(model.predict(X) - y) - width, 0.0)
     losses = xi**2 if getattr(model, "loss", "")[:2] == "sq" else xi
     expected = 0.5 * np.sum(model.coef_**2) + 2.0 * weight @ losses
-    assert judged.objective.value == pytest.approx(expected, rel=1e-9)
-    assert judged.n_errors == np.count_nonzero(xi[weight > 0.0])
+    if isinstance(model, NuSVR):
+        expected += 2.0 * 0.3 * weight.sum() * width
+    rtol = 1e-6 if isinstance(model, NuSVR) else 1e-9
+    assert judged.objective.value == pytest.approx(expected, rel=rtol)
+    if not isinstance(model, NuSVR):  # many are at the ends of its tube, but for rounding
+        assert judged.n_errors == np.count_nonzero(xi[weight > 0.0])
     assert "outside of the tube" in str(judged.lines())
     other = SGDRegressor(loss="epsilon_insensitive", epsilon=0.2, alpha=0.01, random_state=0)
     (judged,) = audit(other.fit(X, y), X, y).problems
@@ -258,10 +266,30 @@ def test_regressors(rng, model):
     assert judged.objective.short[0] > 0.0
     other.coef_, other.intercept_ = best.coef_.ravel(), best.intercept_
     assert audit(other, X, y).worst.objective.short[1] < 1e-5
-    with pytest.raises(ValueError, match="without a kernel"):
-        audit(SVR().fit(X, y), X, y)
     with pytest.raises(ValueError, match="with the losses"):
         audit(Ridge().fit(X, y), X, y)
+
+
+@pytest.mark.parametrize("kernel", ["rbf", "poly", "precomputed", "callable"])
+@pytest.mark.parametrize("Model", [SVR, NuSVR])
+def test_regressors_with_kernels(rng, kernel, Model):
+    """What is solved to ten digits falls short by nothing; what was stopped early does."""
+    X = rng.standard_normal((50, 3))
+    y = np.sin(2.0 * X[:, 0]) + 0.2 * rng.standard_normal(50)
+    weight = rng.uniform(0.5, 2.0, 50)
+    params = {"kernel": rbf_kernel if kernel == "callable" else kernel, "C": 2.0}
+    G = X @ X.T
+    Z = 0.5 * (G + G.T) if kernel == "precomputed" else X
+    model = Model(**params, tol=1e-9).fit(Z, y, weight)
+    (judged,) = audit(model, Z, y, weight).problems
+    assert judged.objective.short[1] < 1e-5
+    assert f"{kernel} kernel" in judged.problem
+    assert ("nu = 0.5" in judged.problem) == (Model is NuSVR)
+    early = Model(**params, max_iter=5).fit(Z, y, weight)
+    assert audit(early, Z, y, weight).worst.objective.short[0] > 1e-3
+    if kernel != "precomputed":  # whose matrix says nothing of the order
+        with pytest.raises(ValueError, match=r"fitted to other examples|not the examples"):
+            audit(model, Z[::-1], y, weight)
 
 
 def test_refusals(rng):

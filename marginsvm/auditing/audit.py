@@ -25,17 +25,18 @@ def audit(model: Any, X: Any, y: Any, sample_weight: Any = None) -> Audit:
     """Judge a fitted support vector machine of another program.
 
     What its predictor is worth is computed from its coefficients. What the best predictor is worth
-    is bounded from both sides, with proof, by :class:`~marginsvm.MaxMarginClassifier` on the same
-    examples. So the report says by how much a model falls short, whatever its solver reported.
+    is bounded from both sides, with proof, by :class:`~marginsvm.MaxMarginClassifier` or
+    :class:`~marginsvm.MaxMarginRegressor` on the same examples. So the report says by how much a
+    model falls short, whatever its solver reported.
 
     Parameters
     ----------
-    model : fitted classifier or linear regressor
-        LinearSVC, SVC, SGDClassifier, LinearSVR, SVR with ``kernel="linear"`` or SGDRegressor (with
-        the losses of tubes) of scikit-learn; any other classifier, such as cuML's or thundersvm's,
-        that has ``coef_`` and ``intercept_``, or ``dual_coef_``, ``support_vectors_`` and
-        ``kernel``, as these have; or a pipeline that ends in one, or a search over these. Of linear
-        models with another loss or penalty, only the margin is judged.
+    model : fitted classifier or regressor
+        LinearSVC, SVC, SGDClassifier, LinearSVR, SVR, NuSVR or SGDRegressor (with the losses of
+        tubes) of scikit-learn; any other, such as cuML's or thundersvm's, that has ``coef_`` and
+        ``intercept_``, or ``dual_coef_``, ``support_vectors_`` and ``kernel``, as these have; or a
+        pipeline that ends in one, or a search over these. Of linear classifiers with another loss
+        or penalty, only the margin is judged.
     X : array-like or sparse matrix of shape (n_samples, n_features)
         The examples that it was fitted to, or the kernel matrix.
     y : array-like of shape (n_samples,)
@@ -194,12 +195,9 @@ def _worth_of_cost(cost: float, certificate: Any) -> Worth:
 
 def _words(question: Question) -> str:
     """Loss, C, kernel and intercept."""
-    kernel, words = question.predictor.kernel, []
+    words = question.predictor.words
     if question.loss is not None:
-        words += [f"{question.loss} loss", f"C = {question.C:g}"]
-    if kernel is not None:
-        name = kernel.metric if isinstance(kernel.metric, str) else "callable"
-        words.append(f"{name} kernel")
+        words = [f"{question.loss} loss", f"C = {question.C:g}", *words]
     return ", ".join([*words, *["no intercept"] * (not question.fit_intercept)])
 
 

@@ -23,8 +23,8 @@ from marginsvm.certify.checker.examples import class_weights
 from marginsvm.certify.host import on_host
 
 _HINGE_LOSSES = ("hinge", "squared_hinge")
-_NEAR_SCORE = 1e-4  # of the largest score: where predictions of float32 may differ
-_TRIED = 1000  # examples, whose predictions are compared
+NEAR_SCORE = 1e-4  # of the largest score: where predictions of float32 may differ
+TRIED = 1000  # examples, whose predictions are compared
 _FLOAT32_ROUNDED = 1e-6  # relative: support vectors may be kept in float32
 
 
@@ -92,14 +92,13 @@ def questions(
     ValueError
         If the model is none that can be read.
     """
-    predictor = _of_examples(model, X, weight) if is_dual(model) else _of_features(model)
-    some = np.linspace(0, len(codes) - 1, min(len(codes), _TRIED)).astype(int)
+    if getattr(model, "nu", None):  # 0 in those that have none
+        raise ValueError("a classifier with nu is not judged: its problem is not that of a C")
+    some = np.linspace(0, len(codes) - 1, min(len(codes), TRIED)).astype(int)
     predicted = classes[codes[some]]
     if hasattr(model, "predict"):
         predicted = np.asarray(on_host(model.predict(X[some])))
-    for signs in product((1.0, -1.0), repeat=2):
-        coef, intercept = signs[0] * predictor.coef, signs[1] * predictor.intercept
-        read = replace(predictor, coef=coef, intercept=intercept)
+    for read in readings(model, X, weight):
         found = tuple(_questions(model, classes, read, codes, weight))
         votes, clear = _votes(found, X[some], len(classes))
         if not hasattr(model, "predict") or np.array_equal(
@@ -112,12 +111,20 @@ def questions(
     )
 
 
+def readings(model: Any, X: Any, weight: Array) -> Iterator[Predictor]:
+    """Predictors that the attributes of a model may stand for: programs differ in signs."""
+    predictor = _of_examples(model, X, weight) if is_dual(model) else _of_features(model)
+    for signs in product((1.0, -1.0), repeat=2):
+        coef, intercept = signs[0] * predictor.coef, signs[1] * predictor.intercept
+        yield replace(predictor, coef=coef, intercept=intercept)
+
+
 def _votes(found: tuple[Question, ...], X: Any, k: int) -> tuple[Array, Array]:
     """Votes for each class of each example, and where rounding does not decide them."""
     votes, clear = np.zeros((X.shape[0], k)), np.full(X.shape[0], True)
     for question in found:
         scores = question.predictor.scores(X)
-        near = _NEAR_SCORE * np.abs(scores).max()
+        near = NEAR_SCORE * np.abs(scores).max()
         if len(question.classes) == 2:
             clear &= np.abs(scores[:, 0]) > near
             votes[:, question.classes] += np.column_stack([scores <= 0.0, scores > 0.0])
@@ -126,7 +133,7 @@ def _votes(found: tuple[Question, ...], X: Any, k: int) -> tuple[Array, Array]:
         else:
             votes += np.hstack([-scores, scores]) if k == 2 else scores
     first, second = np.sort(votes, axis=1)[:, [-1, -2]].T
-    return votes, clear & (first - second > _NEAR_SCORE * np.abs(votes).max())
+    return votes, clear & (first - second > NEAR_SCORE * np.abs(votes).max())
 
 
 def _questions(
@@ -195,7 +202,6 @@ def _of_features(model: Any) -> Predictor:
 
 def _of_examples(model: Any, X: Any, weight: Array) -> Predictor:
     """Coefficients of examples, as they are: of k classes, in libsvm's table."""
-    refuse_nu(model)
     names = "degree", "coef0"
     params = {name: float(getattr(model, name)) for name in names if hasattr(model, name)}
     metric, support = model.kernel, None
@@ -211,12 +217,6 @@ def _of_examples(model: Any, X: Any, weight: Array) -> Predictor:
             _same_examples(model, vectors, X, X[weight > 0.0])
     kernel = Kernel(metric, params, vectors, support)
     return Predictor(array_of(model, "dual_coef_"), array_of(model, "intercept_").ravel(), kernel)
-
-
-def refuse_nu(model: Any) -> None:
-    """Refuse a model whose problem is not that of a C."""
-    if getattr(model, "nu", None):  # 0 in those that have none
-        raise ValueError("a model with nu is not judged yet: its problem is not that of a C")
 
 
 def _same_examples(model: Any, vectors: Any, *fitted: Any) -> None:

@@ -76,6 +76,14 @@ class Predictor:
         parts = [self.kernel(X[here]) @ self.coef.T for here in gen_batches(X.shape[0], lines)]
         return np.concatenate(parts) + self.intercept
 
+    @property
+    def words(self) -> list[str]:
+        """The name of its kernel, if it has one."""
+        if self.kernel is None:
+            return []
+        metric = self.kernel.metric
+        return [f"{metric if isinstance(metric, str) else 'callable'} kernel"]
+
     def squared_norm(self) -> float:
         """Its square, without the intercept."""
         if self.kernel is None:
