@@ -164,7 +164,7 @@ QUESTIONS = {
     "data": 7,  # the place where blocks are made; what files and memory maps hold
     # how a kernel's examples are kept, and whether they are numbers; which compiled loop; weights
     "kernel_matrix": 8,
-    "estimator": 13,  # what users pass, and what they get
+    "estimator": 15,  # what users pass, and what they get
     "fit": 0,
     "algorithms": 0,
 }

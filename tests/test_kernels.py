@@ -173,3 +173,18 @@ def test_strings_without_a_callable_kernel_are_refused():
     clf = MaxMarginClassifier(kernel=common_letters)
     with pytest.raises(ValueError, match="inconsistent numbers of samples"):
         clf.fit(WORDS.tolist(), [1, 2])
+
+
+@pytest.mark.parametrize("C", [1.0, np.inf])
+@pytest.mark.parametrize("offset", [1e4, 1e6, 1.6e9])
+def test_the_gaussian_kernel_keeps_its_digits_far_from_the_origin(C, offset, rng):
+    """Its values depend on differences, which dates in seconds have as exactly as days have."""
+    X = np.round(rng.standard_normal((80, 3)), 4) * 2.0**10  # differences are exact
+    X = np.round(X)
+    y = (np.hypot(X[:, 0], X[:, 1]) > 1000.0).astype(int)
+    near, far = (fit(MaxMarginClassifier(kernel="rbf", C=C), X + c, y) for c in (0.0, offset))
+    assert near.status_ == far.status_ == "certified"
+    assert far.margin_ == pytest.approx(near.margin_, rel=1e-5)
+    assert check_certificate(far, X + offset, y)
+    expected = near.decision_function(X)
+    np.testing.assert_allclose(far.decision_function(X + offset), expected, atol=1e-3)

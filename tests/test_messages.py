@@ -81,11 +81,11 @@ def test_a_negative_lower_bound_is_not_printed():
 def test_verbose_prints_bounds_that_close(cls, rng, capsys):
     """Both bounds get better only, and so does their gap."""
     X, y = overlapping(rng, n=1000, d=20)
-    fit(make(cls, max_iter=300, verbose=1), X, y)
+    clf = fit(make(cls, max_iter=300, verbose=1), X, y)
     lines = capsys.readouterr().out.splitlines()
     gaps = [float(re.search(r"relative gap (\S+)\)", line)[1]) for line in lines]
     bounds = [float(re.search(r"best margin <= (\S+)", line)[1]) for line in lines]
-    assert len(gaps) > 1
+    assert len(gaps) >= min(2, clf.n_iter_)
     assert np.all(np.diff(gaps) <= 0)
     assert np.all(np.diff(bounds) <= 0)
     assert max(gaps) <= 1.0
@@ -335,7 +335,6 @@ def test_kernels_that_are_not_positive_semidefinite_are_named(cls, C, fit_interc
     centre = np.eye(100) - 0.01 * fit_intercept
     assert eigenvalue == pytest.approx(np.linalg.eigvalsh(centre @ K @ centre)[0], rel=0.01)
     assert "not positive semidefinite" in text
-    assert "(if it is 'rbf', X is too far from 0 for its digits: subtract the mean)" in text
     assert "fit_intercept" not in text
     assert make(cls, kernel="rbf", C=C, tol=1e-3).fit(X, y).status_ == "certified"
 

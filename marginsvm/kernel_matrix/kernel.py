@@ -204,9 +204,8 @@ class GramAdapter(KernelMatrixAdapter, HasColumns, HasLayout):
     def _indefinite(self, evidence: str) -> str:
         text = (
             f"The kernel matrix is not positive semidefinite ({evidence}): it holds no inner "
-            "products, and margins mean nothing. Choose another kernel, such as 'rbf' (if it is "
-            "'rbf', X is too far from 0 for its digits: subtract the mean), or other parameters of "
-            "this one"
+            "products, and margins mean nothing. Choose another kernel, such as 'rbf', or other "
+            "parameters of this one"
         )
         least, rounding = self._least_eigenvalue(centred=True)
         conditionally = least >= -rounding and not (self.rows.balanced or self._constant)

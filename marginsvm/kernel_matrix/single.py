@@ -29,6 +29,9 @@ _UNIT = 2.0**-24  # relative rounding error of an operation in float32
 # kernel that it is compared with), and of a squared distance beside those of its sum: the examples
 # are rounded, and half of their squared lengths.
 _OF_VALUE, _OF_DISTANCE = 16.0, 8.0
+# Squared norm of a mean, times gamma, from which on the Gaussian kernel is computed about it: of
+# nearer examples, exponents are off by some 1e-12, as they are sums of terms of that size.
+FAR_SQUARE = 1e4
 _LARGEST_POWER = 9  # degree of polynomials that are computed by products
 
 
@@ -94,7 +97,10 @@ class Prepared:
         self._sparse = sparse = sp.issparse(X)
         mean = 0.0 if sparse or not gaussian else np.mean(X, axis=0, dtype=np.float64)
         Z = ((X if sparse else X - mean) * scale).astype(np.float32)
-        self.lengths, self._raw = _lengths(Z), _lengths(X)
+        self.lengths, self._raw = _lengths(Z), np.sqrt(formula.gamma) * _lengths(X)
+        if gaussian and not sparse:  # what is farther is compared about the mean of some examples
+            near = (self.lengths + self.lengths.max()) / np.sqrt(2.0)
+            self._raw = np.minimum(self._raw, near + np.sqrt(FAR_SQUARE))
         if gaussian:  # an inner product gives z'w - |z|^2 / 2 - |w|^2 / 2
             ends = np.column_stack([np.ones(len(self.lengths)), -0.5 * self.lengths**2])
             stack = sp.hstack if sparse else np.hstack
@@ -125,14 +131,14 @@ class Prepared:
         The argument of the exponential is ``z'w - |z|^2 / 2 - |w|^2 / 2``, a sum of d + 2 products.
         It rounds by ``(d + 2) u`` times the sum of their sizes at most, whatever its order, which
         is at most ``(|z| + |w|)^2 / 2``; rounded numbers and lengths add some more of that. What
-        the values are compared with has such errors in float64, of examples not about their mean.
+        the values are compared with has such errors in float64, of examples about another mean.
         """
         if self._formula.degree:
             return np.full(len(self.lengths), np.inf)
         reach = (self.lengths + self.lengths[examples].max(initial=0.0)) ** 2
         rounded = 1.01 * _UNIT * (0.5 * self._Z.shape[1] + _OF_DISTANCE) * reach
         raw = (self._raw + self._raw[examples].max(initial=0.0)) ** 2
-        given = UNIT * (self._Z.shape[1] + _OF_DISTANCE) * self._formula.gamma * raw
+        given = UNIT * (self._Z.shape[1] + _OF_DISTANCE) * raw
         with np.errstate(over="ignore"):
             return np.asarray(np.expm1(rounded + given + _OF_VALUE * _UNIT))
 

@@ -120,6 +120,8 @@ def kernel_values(estimator: Any, X: Any, weight: NDArray) -> NDArray:
         return K.toarray() if sp.issparse(K) else np.asarray(K)
     gamma = _gamma(estimator.gamma, X, weight)
     params = {"gamma": gamma, "degree": estimator.degree, "coef0": estimator.coef0, **params}
+    if estimator.kernel == "rbf" and not sp.issparse(X):  # distances have more digits about a mean
+        X = (X - X.mean(axis=0, dtype=np.float64)).astype(X.dtype)
     with np.errstate(over="ignore"):  # distances of examples in float32, whose kernel is 0
         return pairwise_kernels(X, X, metric=estimator.kernel, filter_params=True, **params)
 
