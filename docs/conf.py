@@ -1,6 +1,7 @@
 """Sphinx: ``python -m sphinx -W -n docs docs/_build/html`` builds the site, offline."""
 
 import sys
+import tomllib
 from pathlib import Path
 
 import marginsvm
@@ -57,10 +58,12 @@ sphinx_gallery_conf = {
     "backreferences_dir": "generated/examples",
 }
 
+urls = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text())["project"]["urls"]
 html_theme = "pydata_sphinx_theme"
 html_title = "marginsvm"
 html_theme_options = {
-    "navbar_end": ["theme-switcher"],
+    "navbar_end": ["theme-switcher", "navbar-icon-links"],
+    "icon_links": [{"name": "Source", "url": urls["Homepage"], "icon": "fa-brands fa-github"}],
     "navbar_persistent": ["search-button"],
     "header_links_before_dropdown": 6,
     "secondary_sidebar_items": ["page-toc"],
