@@ -1,9 +1,11 @@
 """Sequential minimal optimisation of weights on a Gram matrix, compiled: capped, or with own slack.
 
-Weights change by pairs, which leaves the classes in balance, or one by one where there is no
-intercept. A weight is *raised* if the scores rise with the change, and else *lowered*. Slopes are
-kept, and each step is two passes over them. These find the largest of every 64th number: compilers
-turn such loops into operations on many numbers at once, but not a search for where an extreme is.
+Weights have signs: those of classes, or of the sides of tubes. They change by pairs, which leaves
+their sum as it is, or one by one where there is no intercept. The slope of a weight is by how much
+the score of its row misses an end; on the other side of 0, that of the other end of a tube. Slopes
+are kept, and each step is two passes over them. These find the largest of every 64th number:
+compilers turn such loops into operations on many numbers at once, but not a search for where an
+extreme is.
 
 References
 ----------
@@ -111,19 +113,95 @@ def _highest(slope, not_up, lane):
 
 
 @parts()
-def _raise(r, t, y, caps, slack, u, slope, not_up, not_down):
-    """Raise row r by t, and see which way it can go on."""
-    u[r] = min(max(u[r] + y[r] * t, 0.0), caps[r])
+def _raise(r, t, floor, ceiling, width, slack, v, slope, not_up, not_down):
+    """Raise weight r by t, and see which way it can go on, and at which end of the tube."""
+    v[r] = min(max(v[r] + t, floor[r]), ceiling[r])
     slope[r] -= slack[r] * t
-    up, down = (u[r] < caps[r], u[r] > 0.0) if y[r] > 0.0 else (u[r] > 0.0, u[r] < caps[r])
-    not_up[r] = 0.0 if up else _CLOSED
-    not_down[r] = 0.0 if down else _CLOSED
+    not_up[r] = _CLOSED if v[r] >= ceiling[r] else -width[r] if v[r] < 0.0 else 0.0
+    not_down[r] = _CLOSED if v[r] <= floor[r] else 0.0 if v[r] > 0.0 else width[r]
 
 
 @parts()
-def _room(r, up, y, caps, u):
-    """How far row r can be raised, or lowered."""
-    return caps[r] - u[r] if (y[r] > 0.0) == up else u[r]
+def _room(r, up, floor, ceiling, v):
+    """How far weight r can be raised, or lowered, on its side of 0."""
+    if up:
+        return -v[r] if v[r] < 0.0 else ceiling[r] - v[r]
+    return v[r] if v[r] > 0.0 else v[r] - floor[r]
+
+
+@parts()
+def _finish(low, slack, v, slope, f, steps):
+    """The scores that the slopes say."""
+    for r in range(len(v)):
+        f[r] = low[r] - slope[r] - slack[r] * v[r]
+    return steps
+
+
+@compiled(**_OPTIONS)
+def ascend_tubes(K, low, width, floor, ceiling, slack, balanced, precision, most, v, f):
+    """Maximise ``sum_i e_i v_i - |sum_i v_i x_i|^2 / 2 - sum_i s_i v_i^2 / 2`` between given ends.
+
+    The end e_i is the lower one of an interval where v_i > 0, and the upper one where v_i < 0.
+
+    Parameters
+    ----------
+    K : ndarray of shape (m, m)
+        Inner products.
+    low, width : ndarray of shape (m,)
+        Lower ends of the intervals, and how far the upper ones are above them.
+    floor, ceiling, slack : ndarray of shape (m,)
+        Least and largest weights, of which one is 0 at least and one at most; and s.
+    balanced : bool
+        Whether the weights keep their sum.
+    precision : float
+        By how much slopes, which are about 1, may miss their order.
+    most : int
+        Steps at most.
+    v, f : ndarray of shape (m,)
+        Weights, and scores ``K v``; changed in place.
+
+    Returns
+    -------
+    int
+        Steps taken.
+    """
+    m = len(v)
+    slope, square, not_up, not_down = np.empty(m), np.empty(m), np.empty(m), np.empty(m)
+    tops, best, gaps, nothing = np.empty(_LANES), np.empty(_LANES), np.empty(_LANES), 0.0 * K[0]
+    least, i = 1e-300, 0
+    for r in range(m):
+        slope[r] = low[r] - f[r] - slack[r] * v[r]
+        square[r] = K[r, r] + slack[r]
+        least = max(least, _LEAST * square[r])
+        _raise(r, 0.0, floor, ceiling, width, slack, v, slope, not_up, not_down)
+    _move(0.0, nothing, nothing, slope, not_up, tops)
+    for step in range(most):
+        if balanced:
+            i = _highest(slope, not_up, tops.argmax())
+            high, own = slope[i] - not_up[i], square[i]
+            _pair_gains(high, own, K[i], slope, not_down, square, least, best, gaps)
+        else:
+            _single_gains(slope, not_up, not_down, square, least, best, gaps)
+        if not gaps.max() > precision:
+            return _finish(low, slack, v, slope, f, step)
+        lane = best.argmax()
+        if balanced:
+            j = _lowest_pair(high, own, K[i], slope, not_down, square, least, lane)
+            t = (high - slope[j] - not_down[j]) / max(own + square[j] - 2.0 * K[i, j], least)
+            t = min(t, _room(i, True, floor, ceiling, v), _room(j, False, floor, ceiling, v))
+            _raise(i, t, floor, ceiling, width, slack, v, slope, not_up, not_down)
+            _raise(j, -t, floor, ceiling, width, slack, v, slope, not_up, not_down)
+            _move(t, K[i], K[j], slope, not_up, tops)
+        else:
+            j = _best_single(slope, not_up, not_down, square, least, lane)
+            up, down = slope[j] - not_up[j], -slope[j] - not_down[j]
+            if up > down:
+                t = min(up / max(square[j], least), _room(j, True, floor, ceiling, v))
+            else:
+                t = -min(down / max(square[j], least), _room(j, False, floor, ceiling, v))
+            _raise(j, t, floor, ceiling, width, slack, v, slope, not_up, not_down)
+            _move(t, K[j], nothing, slope, not_up, tops)
+    return _finish(low, slack, v, slope, f, most)
 
 
 @compiled(**_OPTIONS)
@@ -151,46 +229,13 @@ def ascend_pairs(K, y, caps, slack, balanced, precision, most, u, f):
         Steps taken.
     """
     m = len(u)
-    slope, square, not_up, not_down = np.empty(m), np.empty(m), np.empty(m), np.empty(m)
-    tops, best, gaps, nothing = np.empty(_LANES), np.empty(_LANES), np.empty(_LANES), 0.0 * K[0]
-    least, i = 1e-300, 0
+    v, width, floor, ceiling = np.empty(m), np.zeros(m), np.empty(m), np.empty(m)
     for r in range(m):
-        slope[r] = y[r] - f[r] - slack[r] * y[r] * u[r]
-        square[r] = K[r, r] + slack[r]
-        least = max(least, _LEAST * square[r])
-        _raise(r, 0.0, y, caps, slack, u, slope, not_up, not_down)
-    _move(0.0, nothing, nothing, slope, not_up, tops)
-    for step in range(most):
-        if balanced:
-            i = _highest(slope, not_up, tops.argmax())
-            high, own = slope[i] - not_up[i], square[i]
-            _pair_gains(high, own, K[i], slope, not_down, square, least, best, gaps)
-        else:
-            _single_gains(slope, not_up, not_down, square, least, best, gaps)
-        if not gaps.max() > precision:
-            return _finish(y, slack, u, slope, f, step)
-        lane = best.argmax()
-        if balanced:
-            j = _lowest_pair(high, own, K[i], slope, not_down, square, least, lane)
-            t = (high - slope[j]) / max(own + square[j] - 2.0 * K[i, j], least)
-            t = min(t, _room(i, True, y, caps, u), _room(j, False, y, caps, u))
-            _raise(i, t, y, caps, slack, u, slope, not_up, not_down)
-            _raise(j, -t, y, caps, slack, u, slope, not_up, not_down)
-            _move(t, K[i], K[j], slope, not_up, tops)
-        else:
-            j = _best_single(slope, not_up, not_down, square, least, lane)
-            t = slope[j] / max(square[j], least)
-            t = min(max(t, -_room(j, False, y, caps, u)), _room(j, True, y, caps, u))
-            _raise(j, t, y, caps, slack, u, slope, not_up, not_down)
-            _move(t, K[j], nothing, slope, not_up, tops)
-    return _finish(y, slack, u, slope, f, most)
-
-
-@parts()
-def _finish(y, slack, u, slope, f, steps):
-    """The scores that the slopes say."""
-    for r in range(len(u)):
-        f[r] = y[r] - slope[r] - slack[r] * y[r] * u[r]
+        v[r] = y[r] * u[r]
+        floor[r], ceiling[r] = (0.0, caps[r]) if y[r] > 0.0 else (-caps[r], 0.0)
+    steps = ascend_tubes(K, y, width, floor, ceiling, slack, balanced, precision, most, v, f)
+    for r in range(m):
+        u[r] = y[r] * v[r]
     return steps
 
 
