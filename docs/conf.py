@@ -51,6 +51,7 @@ sphinx_gallery_conf = {
     "within_subsection_order": "NumberOfCodeLinesSortKey",  # the simple ones first
     "download_all_examples": False,
     "show_memory": False,
+    "write_computation_times": False,
     "show_signature": False,
     "remove_config_comments": True,
     # "Examples that use it", on the page of each class and function
@@ -74,6 +75,7 @@ html_theme_options = {
 }
 html_context = {"default_mode": "auto"}
 html_show_sourcelink = False
+html_use_index = False  # the search and the API's page find names
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
 html_sidebars = {"index": [], "benchmarks": []}  # they have no neighbours
