@@ -11,6 +11,7 @@ from marginsvm.certify.checker.partition import partition
 from marginsvm.certify.checker.triangular import triangular_factor
 from marginsvm.certify.exactly.krawczyk import independent_first, is_regular
 from marginsvm.separability import answering
+from marginsvm.separability.reading import codes_of
 
 
 @pytest.fixture
@@ -96,3 +97,16 @@ def test_copies_of_a_report_have_all_of_it(copied, separated):
     assert copy.coefficients == report.coefficients
     assert repr(copy) == repr(report)
     assert check_separability_proof(copy, kept, y, exact=True)
+
+
+@pytest.mark.parametrize("kind", ["int8", "uint8", "int64", "uint64"])
+@pytest.mark.parametrize("all_occur", [True, False])
+def test_items_are_numbered_in_their_order(kind, all_occur, rng):
+    """Whatever the type of integers, and however near they are to its ends."""
+    ends = np.iinfo(kind)
+    low = int(ends.max) - 127 if kind == "uint64" else int(ends.min)
+    offsets = np.arange(128 if all_occur else 127)[:: 1 if all_occur else 2]
+    items = np.array([low + int(k) for k in rng.permutation(np.tile(offsets, 3))], dtype=kind)
+    found, codes = codes_of(items)
+    assert found == [low + int(k) for k in offsets]
+    assert [found[k] for k in codes] == items.tolist()

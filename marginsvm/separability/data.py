@@ -89,12 +89,13 @@ class Question:
             )
         names, n = self._feature_names(given), given.shape[0]
         kept = kept if only is None else only
+        some = slice(None) if len(kept) == n else kept  # nothing is copied that is not needed
         X = given if len(kept) == n else given[kept]
         more = {
-            name: value[kept] if _each(value, n) else value for name, value in self.more.items()
+            name: value[some] if _each(value, n) else value for name, value in self.more.items()
         }
         X = X.astype(np.float64, copy=False) if X.dtype.kind == "f" else X
-        return Data(X, self.y[kept], kept, n, names, self.fit_intercept, more)
+        return Data(X, self.y[some], kept, n, names, self.fit_intercept, more)
 
     def design(self, only: Array | None = None) -> Design:
         """The rows, without those of examples of weight 0; or those of some examples alone."""

@@ -59,11 +59,13 @@ def codes_of(items: Array) -> tuple[list[Any], Array]:
     if items.dtype.kind in "iu" and items.size:
         low, span = int(items.min()), int(items.max()) - int(items.min()) + 1
         if span <= _TABLE * items.size:  # quicker than to sort
-            present = np.zeros(span, bool)
-            shifted = items - low
-            present[shifted] = True
-            places = np.cumsum(present) - 1
-            return (np.flatnonzero(present) + low).tolist(), places[shifted]
+            items = items if items.itemsize == 8 else items.astype(np.int64)
+            present, codes = np.zeros(span, bool), np.empty(items.shape, np.min_scalar_type(-span))
+            np.subtract(items, items.dtype.type(low), out=codes, casting="unsafe")
+            present[codes] = True
+            if not present.all():
+                codes = (np.cumsum(present, dtype=codes.dtype) - 1)[codes]
+            return [int(k) + low for k in np.flatnonzero(present)], codes
     try:
         found, codes = np.unique(items, return_inverse=True)
     except TypeError as error:

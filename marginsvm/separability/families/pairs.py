@@ -65,7 +65,8 @@ class Comparisons(NamedTuple):
         if not len(score):
             raise ValueError("nothing is compared with anything")
         n = len(data.more["items"])
-        used = np.bincount(first, minlength=n) + np.bincount(second, minlength=n) > 0
+        used = np.zeros(n, bool)
+        used[first] = used[second] = True
         items = data.more["items"]
         if not used.all():
             place = np.cumsum(used) - 1
@@ -113,15 +114,17 @@ class Pairs(Family):
             return None
         wins, n = np.array([met.first, met.second]), len(met.score)
         wins[:, met.score == 0.0] = wins[::-1, met.score == 0.0]
-        graph = Wins(len(met.items), *np.append(wins, wins[::-1, drawn], axis=1))
+        edges = np.append(wins, wins[::-1, drawn], axis=1) if len(drawn) else wins
+        graph = Wins(len(met.items), *edges)
         separated = graph.component[wins[0]] != graph.component[wins[1]]
         q = graph.cycles()
         q[drawn] -= q[n:]
         names = [str(x) for x in met.items[1:]]
         design = Design(None, met.score == 0.5, met.example, met.column, names, met.n_columns)
         w = (graph.component - graph.component[0])[1:].astype(float)
+        starts = np.searchsorted(met.example, np.arange(data.n_examples + 1))
         shape = data.n_examples, met.n_columns
-        weights = sp.csr_array((q[:n], (met.example, met.column)), shape=shape)
+        weights = sp.csr_array((q[:n], met.column, starts), shape=shape)
         return Answer(
             kind_of(separated),
             bool(separated.all()),
