@@ -27,8 +27,7 @@ class CheckpointCallback:
     certificate; ``joblib.load(path).set_params(warm_start=True).fit(X, y)`` continues as if it
     had not been stopped. The model at the end of the fit is not saved.
 
-    A checkpoint is written to a temporary file, which then replaces the previous checkpoint. So
-    a process that is killed loses the rounds since the last checkpoint, and leaves no incomplete
+    A process that is killed loses the rounds since the last checkpoint, and leaves no incomplete
     one (but perhaps a temporary file beside it, which the next fit removes).
 
     Parameters
@@ -53,7 +52,6 @@ class CheckpointCallback:
     Callbacks need scikit-learn 1.9 or newer. Set this one on an estimator of this package (by
     ``set_callbacks``), not on a search or pipeline around it. Callbacks are not saved with an
     estimator: set them again before a fit continues.
-    An interrupt does not leave an incomplete checkpoint.
 
     Examples
     --------

@@ -219,9 +219,7 @@ class AcceleratedPerceptron(
     r"""Perceptron of accelerated play: the margin converges like 1 / t^2.
 
     It is :class:`~marginsvm.OptimisticPerceptron` with an average in which later rounds count more.
-    After t rounds, the margin falls short of the maximum by O(log n / (gamma t^2)); the bound of
-    :class:`~marginsvm.MomentumMarginClassifier` has another factor log t. With ``p < 2``, the
-    predictor has another norm.
+    After t rounds, the margin falls short of the maximum by O(log n / (gamma t^2)).
 
     Parameters
     ----------
@@ -255,17 +253,6 @@ class AcceleratedPerceptron(
 
     Norms of predictors are q-norms in the paper, and those of examples p-norms. Here they are p
     and q.
-
-    In units of the radius, with n rows of equal weight, the regrets of both players add up to at
-    most :math:`2 \ln(n) / (p - 1)`. So the margin :math:`\gamma_t` after round t satisfies
-    :math:`\gamma_t^2 \ge \gamma^2 - 8 \ln(n) / ((p - 1) t (t + 1))`; it is positive after
-    :math:`\sqrt{8 \ln(n) / (p - 1)} / \gamma` rounds. The upper bound is at most
-    :math:`\sqrt{\gamma^2 + 8 \ln(n) / ((p - 1) t (t + 1))}`. The paper smooths the data player
-    twice as much, by 4, and its bounds (p = 2) are twice as large: Theorem 4 has
-    :math:`\gamma - 8 \ln(n) / (\gamma t (t + 1))` where we have 4. With ``play="nesterov"``, that
-    constant is :math:`8 \ln(n) + 2` (Theorem 6). With ``play="mirror_prox"`` the margin of the
-    average is positive after :math:`3 \sqrt{\ln n} / (2 \gamma)` rounds and, where nothing
-    separates, the upper bound is at most :math:`3 \sqrt{\ln n} / (2 t)` (Theorem 9).
 
     With ``nu``, p_t is the same among weights of at most :math:`1 / (\nu n)` each, and
     :math:`\ln(1 / \nu)` takes the place of :math:`\ln n`.

@@ -198,8 +198,7 @@ class DualLpPerceptron(
     restart : bool
         Whether to restart the acceleration when the certified gap has grown by half and, with
         ``C=inf``, at points that are found by Newton's method on a working set of at most 2500
-        rows. A step of Newton's method counts as an epoch. These steps take about half of the
-        time of a long fit, and end fits that would otherwise need thousands of epochs.
+        rows, each of which counts as an epoch.
     shrinking : bool
         Whether to go through only the rows that matter: those of positive weight, and others of
         smallest margin, chosen again whenever the row of smallest margin is not among them. With
@@ -227,12 +226,6 @@ class DualLpPerceptron(
     With ``C < inf``, the dual is strongly convex, by a constant that is known. Then the accelerated
     algorithm is Lin, Lu and Xiao's Algorithm 1 with that constant, whose rate is linear.
 
-    With ``sampling="curvature"``, the expected dual gap after t steps is at most
-    :math:`2 R^2 / t`, where :math:`R^2` is the largest
-    :math:`\sum_j \sqrt{L_j} \sum_i \sqrt{L_i} \delta_i^2` of a point no worse than 0, at the
-    distance :math:`\delta` from the solution (Nesterov, 2012) or, as weights are not negative, the
-    gap of 0 over the smallest probability, if that is larger. With uniform draws, the sum is
-    :math:`n \sum_i L_i \delta_i^2`.
 
     References
     ----------

@@ -138,16 +138,13 @@ class MomentumMarginClassifier(
     gradient : {"normalized", "theory", "plain"}
         How the gradient of the loss is scaled. ``"normalized"``: so that its weights on the rows
         sum to 1. ``"theory"``: as the gradient of psi (section 2 of Ji et al.) divided by its
-        smoothness. This is the same for the exponential loss; for the logistic loss it is n times
-        shorter, which is safe and slow. ``"plain"``: not scaled. This is gradient descent on the
-        loss itself, whose margin converges with 1 / log t only.
+        smoothness: for the logistic loss it is n times shorter, which is safe and slow.
+        ``"plain"``: not scaled, gradient descent on the loss itself.
     norm : {"progressive"}, float or callable
         Norm to which the predictor is scaled after round t (dimensionless: a step has norm 1 at
         most), as a name, a number, a function of t, or a schedule object. None leaves it as it is.
-        ``"progressive"`` is a norm that grows by a fifth every five rounds. With
-        ``momentum="none"`` this is progressive rescaling (Wang, Min and Wu). Its margin converges
-        exponentially if the support vectors span the data and the norms grow at a rate that suits
-        the data; otherwise it stops at a smaller margin.
+        ``"progressive"`` is a norm that grows by a fifth every five rounds: with
+        ``momentum="none"``, progressive rescaling (Wang, Min and Wu).
 
     See Also
     --------

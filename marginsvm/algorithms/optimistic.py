@@ -126,12 +126,9 @@ class OptimisticPerceptron(
     ==========================================  =========================================
 
     Line 5, summed over the rounds, is Appendix A.1: :math:`w_t` is the last pseudoexample
-    plus the sum of them all. The average separates once
-    :math:`t > (1 + 2 r^2 \ln(n)) / (2 \gamma)`, and ``n_iter_`` is that t where
-    ``stopping="separation"``. With p < 2, this is Algorithm 4 of Wang et al. (2023), whose p is
-    the q here. Their Theorem 7, for rows of norm at most 1, needs
-    :math:`t > \sqrt{2 \ln(n) / (p - 1)} / \gamma` and, for p = 2, is the better bound. Where
-    nothing separates, the sum W is the model: it tends to the minimiser of the exponential loss.
+    plus the sum of them all. With p < 2, this is Algorithm 4 of Wang et al. (2023), whose p is
+    the q here. Where nothing separates, the sum W is the model: it tends to the minimiser of the
+    exponential loss.
 
     With ``nu``, p_t is the same among weights of at most :math:`1 / (\nu n)` each, and
     :math:`\ln(1 / \nu)` takes the place of :math:`\ln n`.

@@ -33,11 +33,8 @@ class SmoothedKernelPerceptron(
     =============================  ====================================================
 
     This is the algorithm of :class:`~marginsvm.AcceleratedPerceptron` with p = 2, round by round
-    (Wang et al., 2023, Proposition 1); the code is the same. ``n_iter_`` is k + 1, as the margins
-    of :math:`\alpha_k` are computed in round k + 1. Every round keeps the excessive gap
-    :math:`L_{\mu_k}(\alpha_k) \le -\|p_k\|_G^2 / 2` (Lemma 5), so that alpha separates
-    for all :math:`k > 2 \sqrt{2 \ln(n)} / \rho_K`; with ``normalize=False``, :math:`\rho_K` is
-    replaced by the best margin divided by the largest norm of a row. Where nothing separates, the
+    (Wang et al., 2023, Proposition 1). ``n_iter_`` is k + 1, as the margins
+    of :math:`\alpha_k` are computed in round k + 1. Where nothing separates, the
     last W is the model: it tends to the minimiser of the exponential loss.
 
     With ``nu``, the responses are the same among weights of at most :math:`1 / (\nu n)` each.

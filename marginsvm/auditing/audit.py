@@ -58,13 +58,7 @@ def audit(model: Any, X: Any, y: Any, sample_weight: Any = None) -> Audit:
 
     Notes
     -----
-    *Which problem.* The objective is that of the model's own loss, C, kernel and weights,
-    ``|w|^2 / 2 + C sum of losses``, with an intercept that costs nothing (none, if the model has
-    none). SGD's C is ``1 / (alpha n)``. If a classifier separates the examples, its smallest
-    distance of one from the boundary is judged as well, beside the largest that is possible. More
-    than two classes: a model that holds classes against each other (SVC), or each against the rest
-    (LinearSVC, SGDClassifier), is judged as the problems of two classes that it has solved; one
-    that solves for all together (``multi_class="crammer_singer"``), as that.
+    *Which problem* is judged: the manual's page "What is my SVM worth?".
 
     *Cost.* Two fits of MaxMarginClassifier for each problem at most, and a third where the
     intercept is penalised.

@@ -114,15 +114,6 @@ def check_separability(
     --------
     marginsvm.PerceptronVonNeumann : The method of a paper for complete separation.
 
-    Notes
-    -----
-    One loop of interior points ends in a pair that tells the separated rows from the others
-    (``marginsvm/certify/checker/partition.py``). It is a guess until a direction and weights near
-    those of the pair are proved to exist for which all of it holds exactly, by Krawczyk's argument
-    or in integers. Many examples with classes go to the exact solver first, and large sparse
-    designs are never written out.
-    Pairs are a graph, of which strongly connected components decide.
-
     References
     ----------
     A. Albert, J. A. Anderson. On the existence of maximum likelihood estimates in logistic
