@@ -42,8 +42,8 @@ class Separability(Answer):
         kind is ``complete`` or ``undecided``.
     separable : bool or None
         True: ``coef`` and ``intercept`` separate the classes. False: weights q near ``weights`` are
-        proved to exist with ``A^T q`` exactly zero, for the numbers of X in float64, so that no
-        predictor separates the classes completely. None: neither was found.
+        proved to exist with ``A^T q`` exactly zero, for the numbers of X in float64. None: neither
+        was found.
     separated_rows : ndarray of shape (n_samples, 1) or (n_samples, n_classes), bool
         The rows that are strictly on the right side. More than two classes: whether the class is
         ruled out for the example. Ordinal: of shape (n_samples, 2), whether it is certain that the
@@ -52,11 +52,9 @@ class Separability(Answer):
         are ruled out. Rankings: each item against the next, and then against those not ranked.
     direction : Direction or None
         ``coef`` and ``intercept`` for which exactly these rows are strictly on the right side, and
-        all others have the value 0. Of all such directions, it is the one of largest margin on
-        these rows, after columns are divided by the powers of two next to their largest entries;
-        under complete separation of classes it is a separator, and for large sparse data and for
-        pairs any direction. Ordinal: ``intercept`` are the thresholds. None if nothing is
-        separated, and with kernels.
+        all others have the value 0: of all such, the one of largest margin on these rows in
+        columns of like units (large sparse data and pairs: any). Ordinal: ``intercept`` are the
+        thresholds. None if nothing is separated, and with kernels.
     coefficients : tuple of Coefficient
         Name and status of each coefficient: ``finite``, ``+inf``, ``-inf``, ``inf`` (of either
         sign, but for those that ``reason`` says are not decided) or ``not
@@ -66,9 +64,8 @@ class Separability(Answer):
     overlap_weights : csr_array or None
         The proof that no other rows are separated: weights on the rows with ``A^T q = 0`` up to
         rounding, positive on so many that all rows that are not separated are combinations of
-        these. For examples that must be fitted exactly (counts that are neither 0 nor all
-        trials) they have any sign. None if separation is complete. Pairs: how often cycles of wins
-        pass each comparison, which are integers.
+        these (of any sign where an example must be fitted exactly). None if separation is
+        complete. Pairs: how often cycles of wins pass each comparison.
     reason : str
         Why the kind is undecided, or what is true up to rounding only; or an empty string.
     comparisons : Comparisons or None

@@ -93,8 +93,8 @@ def check_certificate(
     """Compute both bounds of a fitted estimator again, from the data alone.
 
     One bound comes from the predictor's decision values and its norm, the other one
-    from the certificate's weights; nothing else of the fit is used. What the certificate
-    says of these, and every fitted attribute that repeats it, is held against them.
+    from the certificate's weights. What the certificate and the fitted attributes say is held
+    against them.
 
     Parameters
     ----------
