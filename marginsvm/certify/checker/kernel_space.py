@@ -12,6 +12,8 @@ from sklearn.metrics.pairwise import pairwise_kernels
 from marginsvm.certify.checker.examples import Setting
 from marginsvm.certify.exactly.overlap import distinct
 
+_FAR_SQUARE = 1e4  # squared norm of a mean, times gamma: of farther examples, it is subtracted
+
 
 class KernelSpace:
     """Combinations of the examples, with the norm that their kernel matrix defines.
@@ -120,8 +122,10 @@ def kernel_values(estimator: Any, X: Any, weight: NDArray) -> NDArray:
         return K.toarray() if sp.issparse(K) else np.asarray(K)
     gamma = _gamma(estimator.gamma, X, weight)
     params = {"gamma": gamma, "degree": estimator.degree, "coef0": estimator.coef0, **params}
-    if estimator.kernel == "rbf" and not sp.issparse(X):  # distances have more digits about a mean
-        X = (X - X.mean(axis=0, dtype=np.float64)).astype(X.dtype)
+    if estimator.kernel == "rbf" and not sp.issparse(X):
+        mean = X.mean(axis=0, dtype=X.dtype)
+        if params["gamma"] * (mean @ mean) > _FAR_SQUARE:  # distances have more digits about a mean
+            X = X - mean
     with np.errstate(over="ignore"):  # distances of examples in float32, whose kernel is 0
         return pairwise_kernels(X, X, metric=estimator.kernel, filter_params=True, **params)
 
