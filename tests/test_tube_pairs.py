@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from sklearn.metrics.pairwise import rbf_kernel
 
-from marginsvm import MaxMarginRegressor
+from marginsvm import MaxMarginRegressor, check_certificate
 
 pytest.importorskip("numba")
 
@@ -35,3 +35,29 @@ def test_steps_climb_to_the_least_objective(rng, loss, intercept):
     params = {"C": C, "epsilon": epsilon, "loss": loss, "fit_intercept": intercept}
     best = MaxMarginRegressor(kernel="rbf", gamma=1.0, tol=1e-9, **params).fit(X, y)
     assert dual == pytest.approx(best.objective_, rel=1e-7)
+
+
+@pytest.mark.parametrize("kernel", ["rbf", "precomputed"])
+@pytest.mark.parametrize("intercept", [True, False])
+@pytest.mark.parametrize("loss", ["epsilon_insensitive", "squared_epsilon_insensitive"])
+def test_rounds_of_working_sets_end_with_a_proof(rng, loss, intercept, kernel):
+    """More examples than begin: they join as their scores leave their tubes."""
+    X, y = waves(rng, n=700)
+    Z = rbf_kernel(X, gamma=1.0) if kernel == "precomputed" else X
+    weight = rng.integers(0, 3, 700)
+    params = {"loss": loss, "fit_intercept": intercept, "kernel": kernel, "gamma": 1.0}
+    reg = MaxMarginRegressor(C=0.5, epsilon=0.3, **params).fit(Z, y, weight)
+    assert reg.certificate_.route == (("pairs of tubes", 1),)
+    assert reg.status_ == "certified"
+    assert check_certificate(reg, Z, y, weight)
+    both = np.column_stack([y, 1e6 * y])
+    two = MaxMarginRegressor(C=0.5, epsilon=0.3, **params).fit(Z, both, weight)
+    assert two.objective_[0] == pytest.approx(reg.objective_, rel=3e-6)
+    assert check_certificate(two, Z, both, weight)
+
+
+def test_what_float32_cannot_show_interior_points_end(rng):
+    X, y = waves(rng)
+    reg = MaxMarginRegressor(kernel="rbf", C=1e3, tol=1e-7).fit(X, y)
+    assert [name for name, _ in reg.certificate_.route] == ["pairs of tubes", "interior points"]
+    assert reg.status_ == "certified"

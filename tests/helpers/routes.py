@@ -161,6 +161,10 @@ CASES = {
         {"few_rows": 0, "room": 0, "few_long": 0, "few_left": 70, "room_left": 75},
     ),
     "tube": Case(line(100, 5), {}, {}, MaxMarginRegressor),
+    "tube, rbf": Case(line(500, 5), {"kernel": "rbf"}, {}, MaxMarginRegressor),
+    "tube, rbf, large C": Case(
+        line(100, 3), {"kernel": "rbf", "C": 1e3, "tol": 1e-7}, {}, MaxMarginRegressor
+    ),
     "tube, wide": Case(line(20, 50), {"C": np.inf}, {}, MaxMarginRegressor),
     "tube, long steps": Case(line(300, 20), {}, {"inside": 0}, MaxMarginRegressor),
     "tube, squared, long steps": Case(

@@ -8,6 +8,7 @@ those that moved; examples with smaller margins join. What this proves is for ot
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -16,6 +17,7 @@ from marginsvm.certify.own_slack import with_least_slack
 from marginsvm.certify.prices import HingeCaps
 from marginsvm.fit.interrupts import let_interrupts_through
 from marginsvm.kernel_matrix.single import SingleColumns
+from marginsvm.rows import support_of
 
 # Examples that may join in a round at least, and as a share of those there.
 _JOIN, _GROWTH = 200, 0.4
@@ -26,7 +28,7 @@ COARSE, _FINER, _LEAST_STEP, _FEW_JOIN, _INSIDE, _FINE = 0.3, 0.3, 0.1, 0.1, 0.5
 # Least error of margins that float32 may show.
 _FINEST = 1e-7
 # Steps for each example of a working set at most, before scores are computed anew.
-_STEPS = 50
+STEPS = 50
 # Examples without weight may leave if their margins are beyond 1 by more than this; they do once
 # they are so large a share.
 _FAR, _IDLE = 0.1, 0.3
@@ -77,45 +79,76 @@ class Climb:
     Parameters
     ----------
     dual : Dual
-    u, f : ndarray of shape (n,)
-        Weights, and scores; scores of 0: they are computed.
+    u, f : ndarray of shape (n,), or (n, k) and (k, n)
+        Weights, and scores without intercept; scores of 0: they are computed.
     work : ndarray of int
         The working set.
     precision : float
         Error of margins up to which it is solved.
+    b : float or ndarray of shape (k,)
+        Intercept to begin with.
 
     Attributes
     ----------
     read : float
         Numbers read or computed so far.
+    gap, inside : float
+        Relative gap, from the scores in float32; and as if there were the working set only.
+    mass, missing, wrong : ndarray of shape (n,)
+        Weight of each example, the most that a margin is short of where its weight would not grow,
+        and by how much it is out of order.
+    margins : ndarray of shape (n,) or (n, k)
     """
 
+    patience = 2  # rounds at small errors that may bring bounds no nearer
+    mass: Array
+    missing: Array
+    wrong: Array
+    margins: Array
+
     def __init__(
-        self, dual: Dual, u: Array, f: Array, work: Array, precision: float = COARSE
+        self,
+        dual: Dual,
+        u: Array,
+        f: Array,
+        work: Array,
+        precision: float = COARSE,
+        b: Any = 0.0,
     ) -> None:
-        self.dual, self.columns, n = dual, dual.columns, len(u)
+        self.dual, self.columns = dual, dual.columns
         self.y, self.caps, self.slack = dual.y, dual.caps, dual.slack
         self.u, self.f, self.work, self.precision = u.copy(), f.copy(), work, precision
-        self.b, self.read, self.gap, self.block = 0.0, 0.0, np.inf, Block(self.columns)
+        self.b, self.read, self.gap, self.block = b, 0.0, np.inf, Block(self.columns)
         self.inside, self.least, self.idle = np.inf, np.inf, 0
-        self.missing: Array = np.ones(n)
         self._soft, self._counted = bool(self.slack.any()), np.flatnonzero(self.caps)
         if self.u.any() and not self.f.any():
-            used = np.flatnonzero(self.u)
-            self.add(used, self.u[used], self.f)
+            used = support_of(self.u)
+            self.add(used, self.u[used])
+
+    @classmethod
+    def start(cls, dual: Dual, work: Array) -> Climb:
+        """Begin with weights of zero."""
+        none = np.zeros(len(dual.y))
+        return cls(dual, none, none, work)
+
+    def continued(self, dual: Dual) -> Climb:
+        """Begin at these weights for larger costs of slack."""
+        return type(self)(dual, self.u, self.f, support_of(self.u), COARSE, self.b)
+
+    @property
+    def scores(self) -> Array:
+        """Scores of all examples, a column for each class; of two classes, one."""
+        return (self.f + self.b)[:, None]
 
     def goes_on(self, tol: float) -> bool:
         """Whether bounds are apart, or an example outside is far off, and rounds may mend that.
 
         With slack, the intercept of the certificate is that at which the worst example is best.
         """
+        if np.isinf(self.gap):
+            return True
         outside = self._soft and self.missing[self._counted].max() > COARSE
-        return (self.gap > AIM * tol or outside) and self.idle < 2
-
-    def continued(self, dual: Dual) -> Climb:
-        """Begin at these weights for other costs of slack: longer, as far as the caps allow."""
-        used = np.flatnonzero(self.u)
-        return Climb(dual, self.u, self.f, used)
+        return (self.gap > AIM * tol or outside) and self.idle < self.patience
 
     def run(self, tol: float, most: float = np.inf) -> bool:
         """Rounds until bounds are near each other or do not come nearer; False: it takes a while.
@@ -136,33 +169,45 @@ class Climb:
 
     def round(self, tol: float) -> None:
         """Solve on the working set, compute scores, exchange examples."""
-        from marginsvm.algorithms.compiled.pairs import ascend_pairs
-
-        work, dual = self.work, self.dual
-        K = self.block.of(work, dual.scale, dual.constant)
-        u, f = self.u[work], self.f[work]
-        steps = ascend_pairs(
-            K, self.y[work], self.caps[work], self.slack[work], dual.balanced,
-            self.precision, _STEPS * len(work), u, f,
-        )  # fmt: skip
+        work = self.work
+        K = self.block.of(work, self.dual.scale, self.dual.constant)
+        u = self._ascended(K)
         change, self.u[work] = u - self.u[work], u
-        moved = np.flatnonzero(change)
-        self.add(work[moved], change[moved], self.f)
-        self.read += 2.0 * steps * len(work) + float(len(work)) ** 2
+        moved = support_of(change)
+        self.add(work[moved], change[moved])
+        self.read += float(len(work)) ** 2
         self._measure()
         self._exchange(tol)
 
-    def add(self, examples: Array, change: Array, f: Array, signs: bool = True) -> None:
+    def _ascended(self, K: Array) -> Array:
+        """Weights of the working set, whose inner products are given, after some steps."""
+        from marginsvm.algorithms.compiled.pairs import ascend_pairs
+
+        work, u, f = self.work, self.u[self.work], self.f[self.work]
+        steps = ascend_pairs(
+            K, self.y[work], self.caps[work], self.slack[work], self.dual.balanced,
+            self.precision, STEPS * len(work), u, f,
+        )  # fmt: skip
+        self.read += 2.0 * steps * len(work)
+        return u
+
+    def balance(self) -> None:
+        """Balance the classes exactly, or up to rounding; pairs of weights always do."""
+
+    def add(self, examples: Array, change: Array) -> None:
         """Add what changes of weights add to the scores."""
+        self.add_products(examples, self.y[examples] * change, self.f)
+
+    def add_products(self, examples: Array, v: Array, f: Array) -> None:
+        """Add inner products of all examples with a combination of some."""
         from marginsvm.algorithms.compiled.pairs import add_columns
 
-        room, v = self.columns.room, (self.y[examples] if signs else 1.0) * change
+        room, scaled = self.columns.room, self.dual.scale * v
         self.read += float(len(examples)) * len(f)
         for i in range(0, len(examples), room):
             part = examples[i : i + room]
-            add_columns(
-                self.columns.values, self.columns.fetch(part), self.dual.scale * v[i : i + room], f
-            )
+            places = self.columns.fetch(part)
+            add_columns(self.columns.values, places, scaled[i : i + room], f)
         f += self.dual.constant * float(v.sum())
 
     def _measure(self) -> None:
@@ -176,27 +221,32 @@ class Climb:
             ends = [some[up].max(initial=-np.inf), some[down].min(initial=np.inf)]
             ends = [end for end in ends if np.isfinite(end)]
             self.b = float(np.mean(ends)) if ends else 0.0
-        self.missing = y * (slope - self.b)
-        squared, mass = float((y * u) @ f), float(u.sum())
-        dual = mass - 0.5 * squared - 0.5 * float(self.slack @ (u * u))
-        root, length = float(np.sqrt(max(2.0 * dual, 0.0))), float(np.sqrt(max(squared, 0.0)))
+        self.missing, self.mass = y * (slope - self.b), u
+        self.margins = 1.0 - self.missing - self.slack * u
+        wrong = np.where(u < self.caps, self.missing, 0.0)
+        self.wrong = np.maximum(wrong, np.where(u > 0.0, -self.missing, 0.0))
+        squared = float((y * u) @ f)
+        self._compare(squared, 0.5 * float(self.slack @ (u * u)))
+
+    def _compare(self, squared: float, less: float) -> None:
+        """The gap of this squared length, where the weights prove less by so much."""
+        root = float(np.sqrt(max(2.0 * (self.mass.sum() - 0.5 * squared - less), 0.0)))
+        length = float(np.sqrt(max(squared, 0.0)))
         self.gap = 1.0 - root * self._lower(length, self._counted)
         # what the examples outside leave is not for the next steps on the working set
         self.inside = 1.0 - root * self._lower(length, self.work)
 
     def _lower(self, length: float, some: Array) -> float:
         """Lower bound by the margins of some examples."""
-        margins = 1.0 - self.missing[some] - self.slack[some] * self.u[some]
+        margins, slack = self.margins[some], self.slack[some]
         if not self._soft:
             return HingeCaps(self.caps[some]).lower_bound(length, margins)[0]
-        return with_least_slack(length, margins, self.slack[some])[0]
+        return with_least_slack(length, margins, slack.reshape(-1, *[1] * (margins.ndim - 1)))[0]
 
     def _exchange(self, tol: float) -> None:
         """Examples that join, the precision of the next round, and those that leave."""
-        wrong = np.where(self.u < self.caps, self.missing, 0.0)
-        wrong = np.maximum(wrong, np.where(self.u > 0.0, -self.missing, 0.0))
-        wrong[self.work] = 0.0
-        new = np.flatnonzero(wrong > 0.5 * self.precision)
+        self.wrong[self.work] = 0.0
+        new = np.flatnonzero(self.wrong > 0.5 * self.precision)
         few = len(new) <= _FEW_JOIN * len(self.work)
         apart = self.inside > AIM * tol and (few or self.inside > _INSIDE * self.gap)
         if apart or not len(new):
@@ -204,12 +254,12 @@ class Climb:
         kept, room = self.work, self.columns.room
         most = min(max(_JOIN, int(_GROWTH * len(kept))), room // 2)
         if len(new) > most:
-            new = new[np.argpartition(-wrong[new], most - 1)[:most]]
-        far = (self.u[kept] == 0.0) & (self.missing[kept] < -_FAR)
+            new = new[np.argpartition(-self.wrong[new], most - 1)[:most]]
+        far = (self.mass[kept] == 0.0) & (self.missing[kept] < -_FAR)
         if np.count_nonzero(far) > _IDLE * len(kept) or len(kept) + len(new) > room:
             kept = kept[~far]
         if len(kept) + len(new) > room:  # then those at their ends, and those longest there, rest
-            free = (self.u[kept] > 0.0) & (self.u[kept] < self.caps[kept])
+            free = (self.mass[kept] > 0.0) & (self.mass[kept] < self.caps[kept])
             kept = kept[np.argsort(free, kind="stable")][len(kept) + len(new) - room :]
         self.work = np.concatenate([kept, new])
 

@@ -27,7 +27,7 @@ from marginsvm.rows import Vector
 # Examples to begin with.
 FIRST = 400
 # Numbers that a round reads or computes at least: a tenth of a second, or about.
-_ROUND = 3e8
+PASS = 3e8
 
 
 @dataclass(frozen=True)
@@ -85,7 +85,7 @@ class Pairs(Method):
             return self, Turn.ENDED
         assert isinstance(problem, GramAdapter)
         climb = Climb(dual_of(problem), self.u, self.f, self.work, self.precision)
-        ended, found = climb.run(tol, _ROUND), Found(problem, climb)
+        ended, found = climb.run(tol, PASS), Found(problem, climb)
         now = Pairs(climb.u, climb.f, climb.work, climb.precision)
         if not ended:
             return replace(now, candidates=found.estimates(tol)), Turn.NEARER
@@ -152,8 +152,8 @@ class Found:
         relative, f, sizes = prepared.error(used), np.zeros(n), np.zeros(n)
         if np.isinf(relative).all():
             return climb.f, relative
-        climb.add(used, climb.u[used], f)
-        climb.add(used, climb.u[used], sizes, signs=False)
+        climb.add_products(used, climb.y[used] * climb.u[used], f)
+        climb.add_products(used, climb.u[used], sizes)
         # and what the sums in float64 round, as well as values too small for float32
         relative += FEW + len(used) * FEW + 1e-37
         return f, relative * sizes + 1e-37 * float(climb.u.sum()) / self.problem.radius**2

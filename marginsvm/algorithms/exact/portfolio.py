@@ -24,6 +24,7 @@ from marginsvm.algorithms.exact.systems.features import Direct, Iterative
 from marginsvm.algorithms.exact.systems.free import FreeRows
 from marginsvm.algorithms.exact.systems.pairs import DualIterative, PairIterative
 from marginsvm.algorithms.exact.systems.system import System
+from marginsvm.algorithms.exact.tube_pairs import TubePairs
 from marginsvm.algorithms.exact.working_set import WorkingSet
 from marginsvm.rows import Vector
 
@@ -100,6 +101,10 @@ def _points(problem: Problem, p: Portfolio) -> Interior:
     return replace(Interior.start(problem), more=p.more)
 
 
+def _examples(problem: Problem, p: Portfolio) -> Examples:
+    return Examples.start(problem)
+
+
 def _multipliers(problem: Problem, p: Portfolio, state: Method | None = None) -> Multipliers:
     s = Shape.of(problem)
     u = ascended(problem) if s.soft and s.sparse and s.classes == 2 and not s.tube else None
@@ -121,6 +126,13 @@ FIRST = (
     Rule("signs of coefficients", Interior, lambda s, p: s.signed, _points, _SIGNS),
     Rule(
         "share of the examples", Interior, lambda s, p: s.share and not s.tube, _points, _OF_SHARES
+    ),
+    Rule(
+        "tube, kernel, soft, no fewer examples than `pairs`, numba compiles",
+        TubePairs,
+        Shape.is_for_tube_pairs,
+        lambda problem, p: TubePairs.start(problem),
+        _TUBES,
     ),
     Rule(
         "tube of unknown width; kernel; few unknowns on one side, no more products in a step than "
@@ -148,13 +160,7 @@ FIRST = (
         _KERNELS,
         lambda problem, p, w, proof: Pairs.of(problem, proof),
     ),
-    Rule(
-        "hinge loss, kernel",
-        Examples,
-        lambda s, p: s.hinge and s.by_kernel,
-        lambda problem, p: Examples.start(problem),
-        _HINGE,
-    ),
+    Rule("hinge loss, kernel", Examples, lambda s, p: s.hinge and s.by_kernel, _examples, _HINGE),
     Rule(
         "hinge loss, dense, two classes, no more examples than `room`, more features",
         Examples,
@@ -169,13 +175,7 @@ FIRST = (
         _points,
         _POINTS,
     ),
-    Rule(
-        "hinge loss",
-        Multipliers,
-        lambda s, p: s.hinge,
-        _multipliers,
-        f"{_HINGE}; {_CLASSES}",
-    ),
+    Rule("hinge loss", Multipliers, lambda s, p: s.hinge, _multipliers, f"{_HINGE}; {_CLASSES}"),
     Rule(
         "soft margin, no more features than examples, no more numbers in all rows than `in_cache`",
         Interior,
@@ -201,7 +201,7 @@ FIRST = (
         "kernel, several classes, slack of `easy_slack` or more",
         Examples,
         lambda s, p: s.by_kernel and s.classes > 2 and s.slack >= p.easy_slack,
-        lambda problem, p: Examples.start(problem),
+        _examples,
         _KERNELS,
         lambda problem, p, w, proof: Examples.of(problem, proof),
     ),
@@ -328,6 +328,7 @@ NEXT: dict[tuple[type[Method], Turn], tuple[Handover, ...]] = {
         replace(_SOFTER_FIRST, begin=_multipliers_from, measured=_CLASSES),
         Handover("always", Newton, lambda s, p, state: True, _newton_from, _CLASSES),
     ),
+    (TubePairs, Turn.STALLED): (replace(_INSIDE, name="always", applies=lambda s, p, state: True),),
     (Pairs, Turn.STALLED): (_FINISHED_BY_ROWS, _FINISHED),
     (Newton, Turn.SHORT): (_SOFTER_FIRST,),
     (Newton, Turn.FEW): (_FEW_LEFT, _DEPENDENT),

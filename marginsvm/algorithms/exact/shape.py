@@ -25,7 +25,8 @@ class Portfolio:
     few_rows : int
         Rows up to which a working set is first, whatever else the problem is.
     pairs : int
-        Examples of two classes from which on a kernel's soft margins begin with pairs of weights.
+        Examples, of two classes or of tubes, from which on a kernel's soft margins begin with pairs
+        of weights.
     room : int
         Rows of a working set at most: their Gram matrix takes 72 MB, its factor half a second.
     few_left : int
@@ -251,9 +252,18 @@ class Shape:
         two = self.classes == 2 and not self.tube
         if not (some and two and self.by_kernel and self.examples >= portfolio.pairs):
             return False
-        from marginsvm._compiling import compiles  # which imports numba
+        return _compiles()
 
-        return compiles()
+    def is_for_tube_pairs(self, portfolio: Portfolio) -> bool:
+        """Whether they do for a tube with a kernel, and slack of either loss."""
+        some = self.tube and not self.share and (self.hinge or self.soft)
+        return some and self.by_kernel and self.examples >= portfolio.pairs and _compiles()
+
+
+def _compiles() -> bool:
+    from marginsvm._compiling import compiles  # which imports numba
+
+    return compiles()
 
 
 def are_few(s: Shape, p: Portfolio, state: Method) -> bool:

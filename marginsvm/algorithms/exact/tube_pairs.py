@@ -1,0 +1,152 @@
+"""Soft tubes with a kernel: pairs of weights of either sign, on columns in float32.
+
+Rounds are those of :mod:`marginsvm.algorithms.exact.climb`, bounds are computed in float64.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import ClassVar
+
+import numpy as np
+
+from marginsvm._typing import Array
+from marginsvm.algorithms.exact.candidates import interval_candidates
+from marginsvm.algorithms.exact.choosing import spread_evenly
+from marginsvm.algorithms.exact.climb import COARSE, STEPS, Climb, Dual
+from marginsvm.algorithms.exact.method import Method, Turn
+from marginsvm.algorithms.exact.pairs import FIRST, PASS
+from marginsvm.certify.candidate import Candidate
+from marginsvm.kernel_matrix import GramAdapter, KernelMatrixAdapter
+from marginsvm.rows import intervals_of
+
+# Share of the tolerance that rounds have as theirs: an output is certified at half of it.
+_HALF_OF_TOL = 0.5
+
+
+@dataclass(frozen=True, eq=False)
+class TubeDual(Dual):
+    """The same with ends in place of ones: the lower one for weights above 0, else the upper one.
+
+    Attributes
+    ----------
+    low, width : ndarray of shape (n,)
+        Lower ends of the intervals, and how far the upper ones are above them.
+    """
+
+    low: Array = field(default_factory=lambda: np.zeros(0))
+    width: Array = field(default_factory=lambda: np.zeros(0))
+
+    @classmethod
+    def of(cls, problem: GramAdapter) -> TubeDual:
+        """The weights that rounds look for."""
+        n, scale, ends = problem.n_rows, 1.0 / problem.radius**2, intervals_of(problem.rows)
+        return cls(
+            problem.single,
+            np.ones(n),
+            np.full(n, np.inf) if problem.caps is None else problem.caps.largest,
+            np.zeros(n) if problem.slack is None else np.ascontiguousarray(problem.slack),
+            problem.rows.balanced,
+            scale,
+            scale * problem.constant**2,
+            ends.low,
+            ends.high - ends.low,
+        )
+
+
+class ClimbOfTubes(Climb):
+    """The rounds of one call; weights have signs."""
+
+    dual: TubeDual
+
+    def _ascended(self, K: Array) -> Array:
+        from marginsvm.algorithms.compiled.pairs import ascend_tubes
+
+        work, dual = self.work, self.dual
+        v, f, caps = self.u[work], self.f[work], self.caps[work]
+        steps = ascend_tubes(
+            K, dual.low[work], dual.width[work], -caps, caps, self.slack[work], dual.balanced,
+            self.precision, STEPS * len(work), v, f,
+        )  # fmt: skip
+        self.read += 2.0 * steps * len(work)
+        return v
+
+    def _measure(self) -> None:
+        """The intercept, what each score misses, and the gap that this leaves."""
+        v, dual = self.u, self.dual
+        slope = dual.low - self.f - self.slack * v
+        raised, lowered = slope + dual.width * (v < 0.0), slope + dual.width * (v <= 0.0)
+        up, down = v < self.caps, v > -self.caps
+        if dual.balanced:
+            some, work = [raised[self.work], lowered[self.work]], self.work
+            ends = [some[0][up[work]].max(initial=-np.inf), some[1][down[work]].min(initial=np.inf)]
+            ends = [end for end in ends if np.isfinite(end)]
+            self.b = float(np.mean(ends)) if ends else 0.0
+        rise, fall = raised - self.b, self.b - lowered
+        self.mass = np.abs(v)
+        self.missing = np.where(v > 0.0, rise, np.where(v < 0.0, fall, np.maximum(rise, fall)))
+        self.wrong = np.maximum(np.where(up, rise, 0.0), np.where(down, fall, 0.0))
+        self._compare_objectives()
+
+    def _compare_objectives(self) -> None:
+        """The gap between what the scores cost and what the weights prove."""
+        v, dual = self.u, self.dual
+        ends = np.where(v > 0.0, dual.low, dual.low + dual.width)
+        square = float(v @ self.f)
+        proved = float(ends @ v) - 0.5 * square - 0.5 * float(self.slack @ (v * v))
+        below = dual.low - self.f - self.b
+        distance = np.maximum(np.maximum(below, -below - dual.width), 0.0)
+        slack = distance * (0.5 * distance / self.slack if self._soft else self.caps)
+        self.gap, self.inside = (
+            1.0 - np.sqrt(max(proved, 0.0) / max(0.5 * square + float(paid), 1e-300))
+            for paid in (slack.sum(), slack[self.work].sum())
+        )
+
+
+@dataclass(frozen=True)
+class TubePairs(Method):
+    """Weights on the examples, and their scores.
+
+    Attributes
+    ----------
+    v : ndarray of shape (n,)
+        Weights of either sign.
+    f : ndarray of shape (n,)
+        Scores, from float32 values.
+    work : ndarray of int
+        The working set.
+    precision : float
+        Error of scores up to which it is solved.
+    candidates : tuple of Candidate
+    settled : float
+        Tolerance from which up nothing will change any more.
+    """
+
+    name: ClassVar[str] = "pairs of tubes"
+
+    v: Array
+    f: Array
+    work: Array
+    precision: float = COARSE
+    candidates: tuple[Candidate, ...] = ()
+    settled: float = np.inf
+
+    @classmethod
+    def start(cls, problem: KernelMatrixAdapter) -> TubePairs:
+        """Begin with some examples, evenly spread."""
+        n = problem.n_rows
+        return cls(np.zeros(n), np.zeros(n), spread_evenly(problem.rows.codes, FIRST))
+
+    def advance(self, problem: KernelMatrixAdapter, tol: float) -> tuple[TubePairs, Turn]:
+        """Rounds on working sets, until bounds are near each other or this takes a while."""
+        if tol >= self.settled:
+            return self, Turn.ENDED
+        assert isinstance(problem, GramAdapter)
+        climb = ClimbOfTubes(TubeDual.of(problem), self.v, self.f, self.work, self.precision)
+        ended = climb.run(_HALF_OF_TOL * tol, PASS)
+        now = TubePairs(climb.u, climb.f, climb.work, climb.precision, self.candidates)
+        if not ended:
+            return now, Turn.NEARER
+        proof = problem.combine(climb.u, precise=True)
+        found = interval_candidates(problem, proof, proof)
+        return replace(now, candidates=found, settled=tol), Turn.STALLED
