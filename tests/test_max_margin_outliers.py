@@ -114,6 +114,23 @@ def test_weights_are_copies(kernel, rng):
     assert not check_certificate(weighted, X)
 
 
+@pytest.mark.parametrize("nu", [0.001, 0.05, 0.5])
+def test_many_examples_by_pairs_of_weights(nu, rng):
+    X, weight = cloud(rng, n=1000), rng.integers(1, 3, 1000)
+    detector = MaxMarginOutlierDetector(nu=nu).fit(X, sample_weight=weight)
+    assert detector.certificate_.route[0][0] == "pairs"
+    assert detector.status_ == "certified"
+    theirs = OneClassSVM(nu=nu, tol=1e-10, gamma=detector._gamma).fit(X, sample_weight=weight)
+    least = objective(theirs, X, nu, weight)
+    assert objective(detector, X, nu, weight) == pytest.approx(least, rel=2e-6)
+    assert check_certificate(detector, X, sample_weight=weight)
+    assert weight[detector.predict(X) < 0].sum() <= nu * weight.sum()
+    K = rbf_kernel(X, gamma=detector._gamma)
+    given = MaxMarginOutlierDetector(nu=nu, kernel="precomputed").fit(K, sample_weight=weight)
+    assert given.margin_ == pytest.approx(detector.margin_, rel=2e-6)
+    assert check_certificate(given, K, sample_weight=weight)
+
+
 # Hard margins: the distance of the hull from the origin.
 
 

@@ -91,7 +91,9 @@ ROUTES = {
     "tube, wide": ("certified", "interior points 1", 4.0),
     "tube, long steps": ("certified", "multipliers 34", 182.2),
     "tube, squared, long steps": ("certified", "Newton 3", 17.1),
-    "one class": ("certified", "interior points 1", 0.4),
+    "one class": ("certified", "interior points 1", 0.3),
+    "one class, pairs": ("certified", "pairs 1", 0.0),
+    "one class, linear": ("certified", "interior points 1", 12.0),
     "one class, hard": ("certified", "working set of rows 1", 0.3),
 }
 

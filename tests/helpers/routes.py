@@ -171,6 +171,10 @@ CASES = {
         line(300, 20), {"loss": "squared_epsilon_insensitive"}, {"inside": 0}, MaxMarginRegressor
     ),
     "one class": Case(gauss(100, 5), {"nu": 0.2}, {}, MaxMarginOutlierDetector),
+    "one class, pairs": Case(gauss(600, 5), {"nu": 0.1}, {}, MaxMarginOutlierDetector),
+    "one class, linear": Case(
+        gauss(600, 5, apart=9.0), {"nu": 0.1, "kernel": "linear"}, {}, MaxMarginOutlierDetector
+    ),
     "one class, hard": Case(gauss(100, 5), {"nu": None}, {}, MaxMarginOutlierDetector),
 }
 

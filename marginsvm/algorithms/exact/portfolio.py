@@ -15,35 +15,18 @@ from marginsvm.algorithms.exact.interior.method import Interior
 from marginsvm.algorithms.exact.method import Method, Room, Turn
 from marginsvm.algorithms.exact.multipliers import Multipliers, target
 from marginsvm.algorithms.exact.newton import Newton
+from marginsvm.algorithms.exact.newton_systems import system_for
 from marginsvm.algorithms.exact.pairs import Pairs
 from marginsvm.algorithms.exact.rules import Handover, Problem, Rule
 from marginsvm.algorithms.exact.shape import Portfolio, Shape, are_dependent, are_few
+from marginsvm.algorithms.exact.share_pairs import SharePairs
 from marginsvm.algorithms.exact.slack import Slack
 from marginsvm.algorithms.exact.starts import Ascent, LongStart, ascended, short_start
-from marginsvm.algorithms.exact.systems.features import Direct, Iterative
-from marginsvm.algorithms.exact.systems.free import FreeRows
-from marginsvm.algorithms.exact.systems.pairs import DualIterative, PairIterative
-from marginsvm.algorithms.exact.systems.system import System
 from marginsvm.algorithms.exact.tube_pairs import TubePairs
 from marginsvm.algorithms.exact.working_set import WorkingSet
 from marginsvm.rows import Vector
 
 # First states.
-
-
-def system_for(problem: Problem, portfolio: Portfolio) -> System:
-    """How Newton's systems of this size are solved."""
-    s = Shape.of(problem)
-    if s.classes == 2:
-        most = portfolio.direct_sparse if s.sparse else portfolio.direct
-        return Direct() if s.features <= min(most, s.rows) else Iterative()
-    if s.unknowns <= portfolio.direct_classes:
-        return Direct()
-    if s.sparse and not s.hinge:
-        return PairIterative() if s.steep else DualIterative()
-    small = s.classes * s.features**2 <= portfolio.factors and s.features <= portfolio.factored
-    by_passes = Iterative(sample=portfolio.sample if small and not s.sparse else 0)
-    return FreeRows(by_passes) if s.hinge else by_passes
 
 
 def _rows(problem: Problem, p: Portfolio) -> WorkingSet:
@@ -124,6 +107,13 @@ _SIGNS, _TUBES = "Signs of coefficients (measurements.md)", "Regression (regress
 # In order: the first one that applies counts.
 FIRST = (
     Rule("signs of coefficients", Interior, lambda s, p: s.signed, _points, _SIGNS),
+    Rule(
+        "share of the examples, kernel, more than `few_rows` of them, numba compiles",
+        SharePairs,
+        lambda s, p: s.share and s.is_for_pairs(p),
+        lambda problem, p: SharePairs.start(problem),
+        _OF_SHARES,
+    ),
     Rule(
         "share of the examples", Interior, lambda s, p: s.share and not s.tube, _points, _OF_SHARES
     ),

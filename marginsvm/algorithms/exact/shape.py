@@ -248,7 +248,7 @@ class Shape:
 
     def is_for_pairs(self, portfolio: Portfolio) -> bool:
         """Whether pairs of weights come first: two classes, a kernel, and slack of either loss."""
-        some = self.hinge or (self.soft and self.rows > portfolio.few_rows)
+        some = self.hinge or ((self.soft or self.share) and self.rows > portfolio.few_rows)
         two = self.classes == 2 and not self.tube
         if not (some and two and self.by_kernel and self.examples >= portfolio.pairs):
             return False

@@ -192,7 +192,7 @@ def _checked(
         reasons += _wrong_status(estimator, problem, reading)
         reasons += wrong_attributes(estimator, published(claim, PUBLISHED[reading]))
         reasons += _wrong_nu(estimator, problem, q)
-    reasons += wrong_offset(estimator, problem)
+    reasons += wrong_offset(estimator, problem, rtol)
     reasons += wrong
     text = "; ".join(reasons)
     return CertificateCheck(lower, upper, reading, violation, excess, not reasons, text)

@@ -13,7 +13,7 @@ from marginsvm.certify.checker.problem import Problem
 _ROUNDED = 1e-12  # of shares, which are sums of weights over that of all
 
 
-def wrong_offset(estimator: Any, problem: Problem) -> Iterator[str]:
+def wrong_offset(estimator: Any, problem: Problem, rtol: float) -> Iterator[str]:
     """What is wrong with ``offset_`` and ``intercept_``, of detectors: a share is below it."""
     if not is_outlier_detector(estimator):
         return
@@ -24,7 +24,7 @@ def wrong_offset(estimator: Any, problem: Problem) -> Iterator[str]:
     elif not np.array_equal(intercept, [-offset]):
         yield f"intercept_ is {intercept!r}, not minus offset_, {offset!r}"
     else:
-        outside = float(problem.weight_below(offset))
+        outside = float(problem.weight_below(offset, rtol))
         allowed = estimator.nu or 0.0
         if not outside <= allowed + _ROUNDED:
             yield f"{outside:.6g} of the weight is below offset_={offset!r}, not {allowed:g}"

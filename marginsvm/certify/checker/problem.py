@@ -212,10 +212,13 @@ class Problem:
         spread = (low.max(axis=0) - high.min(axis=0)) / 2
         return max(float(spread.max()), 0.0)
 
-    def weight_below(self, offset: float) -> Any:
-        """Weight of the examples whose score is below an offset, as a part of that of all."""
+    def weight_below(self, offset: float, rtol: float) -> Any:
+        """Weight of the examples whose score is below an offset, as a part of that of all.
+
+        ``rtol`` allows for rounding, relative to the largest score.
+        """
         scores, level = self._scores[:, 0], self.numbers.number(offset)
-        rounded = self.numbers.rounding_error * (abs(scores).max() + abs(level))
+        rounded = self.numbers.number(rtol) * (abs(scores).max() + abs(level))
         weight = self.numbers.array(self._examples.weight)
         return (weight * (scores < level - rounded)).sum() / weight.sum()
 

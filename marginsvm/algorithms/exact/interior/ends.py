@@ -11,6 +11,9 @@ from marginsvm.algorithms.exact.method import MAX_ROWS
 from marginsvm.certify.caps import ShareCaps
 from marginsvm.kernel_matrix import KernelMatrixAdapter
 
+# By how much weights may leave their ends, beside the largest cap, due to rounding.
+_BEYOND = 1e-9
+
 
 def solved_for_free(problem: KernelMatrixAdapter, u: Array) -> Array | None:
     """The weights under which all free rows, between 0 and their caps, have the same margin.
@@ -27,7 +30,7 @@ def solved_for_free(problem: KernelMatrixAdapter, u: Array) -> Array | None:
     Returns
     -------
     ndarray or None
-        None: there are too many free rows. Weights that would leave their ends are left there.
+        None: there are too many free rows, or their weights leave their ends.
     """
     assert isinstance(problem.caps, ShareCaps)
     caps, rows = problem.caps.largest, problem.rows
@@ -38,7 +41,7 @@ def solved_for_free(problem: KernelMatrixAdapter, u: Array) -> Array | None:
         return None
     full = u.copy()
     full[free] = 0.0
-    of_full = rows.margins(problem.scores(problem.combine(full, precise=True)))[free]
+    of_full = _margins(problem, free, full)
     conditions = np.column_stack([rows.balance_conditions(free), np.ones(len(free))])
     missing = -rows.balance_conditions(np.arange(len(u))).T @ full
     try:
@@ -49,4 +52,14 @@ def solved_for_free(problem: KernelMatrixAdapter, u: Array) -> Array | None:
     except np.linalg.LinAlgError:
         return None
     full[free] = each @ levels - gram.solve(of_full)
-    return problem.caps.filled(np.maximum(full, 0.0))
+    beyond = np.maximum(-full, full - caps).max()
+    return problem.caps.filled(np.maximum(full, 0.0)) if beyond <= _BEYOND * caps.max() else None
+
+
+def _margins(problem: KernelMatrixAdapter, row_ids: Array, u: Array) -> Array:
+    """Margins of some rows under weights, some of which are 0."""
+    used, margins = np.flatnonzero(u), np.zeros(len(row_ids))
+    for i in range(0, len(used), MAX_ROWS):
+        part = used[i : i + MAX_ROWS]
+        margins += problem.gram(row_ids, part) @ u[part]
+    return margins

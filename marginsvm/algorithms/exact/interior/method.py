@@ -155,17 +155,16 @@ class Interior(Method):
         needs. Some steps after all weights prove a gap, these few prove it, too.
         """
         now = replace(self, point=self.point.refreshed(self.side))
-        few, first = now.point.at_its_ends(self.statement), None
-        for way, u in now._ways(problem, few):
-            found = way(problem, u, tol)
-            first = first or found
+        ways = now._ways(problem)
+        for way in ways:
+            found = way[0](problem, way[1], tol)
             lower, upper = best_bounds(problem, found)
             proved = lower >= (1.0 - tol) * upper
             if proved:
                 break
         if self.statement.game and not lower > 0.0:
             found = (*now._cancelling(problem), *found)
-        return replace(now, candidates=found), proved and found is first and u is few, proved
+        return replace(now, candidates=found), proved and way is ways[0], proved
 
     def _even(self, u: Array, tol: float) -> Array:
         """Weights whose vector is the predictor, where what rounding has left would cost the gap.
@@ -202,8 +201,9 @@ class Interior(Method):
         separator = Candidate(w, min_margin=rows.min_margin(rows.group_min(margins)))
         return separator, Candidate(proof, proof.mass, precise=True)
 
-    def _ways(self, problem: KernelMatrixAdapter, few: Array) -> Any:
+    def _ways(self, problem: KernelMatrixAdapter) -> list[tuple[Any, Array]]:
         """How bounds are computed, and of which weights: few first, while there are steps left."""
+        few = self.point.at_its_ends(self.statement)
         ways = [(self._bounds, few), (self._bounds, self.point.u)]
         if isinstance(problem.caps, ShareCaps):
             ways.insert(0, (self._solved_for_free, few))
@@ -212,10 +212,10 @@ class Interior(Method):
     def _solved_for_free(
         self, problem: KernelMatrixAdapter, u: Array, tol: float
     ) -> tuple[Candidate, ...]:
-        """What the solution proves if the weights of a share that are at their ends are right."""
+        """What the solution proves, if the weights of a share that are at their ends are right."""
         q = solved_for_free(problem, self.statement.on_rows(u, problem.rows))
         if q is None:
-            return self._bounds(problem, u, tol)
+            return ()
         w = problem.combine(q, precise=True)
         return candidates_of(problem, w, problem.rows.margins(problem.scores(w)), w)
 

@@ -1,0 +1,133 @@
+"""A share of the examples with a kernel: pairs of weights, on columns in float32.
+
+Weights that sum to 1, none above its cap, are moved by pairs as those of two classes are: the level
+that margins are to reach takes the place of the intercept. They are multiplied by a number, so that
+margins are about 1, as :mod:`marginsvm.algorithms.exact.climb` expects them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+import numpy as np
+
+from marginsvm._typing import Array
+from marginsvm.algorithms.exact.candidates import share_candidates
+from marginsvm.algorithms.exact.choosing import spread_evenly
+from marginsvm.algorithms.exact.climb import COARSE, Climb
+from marginsvm.algorithms.exact.interior.ends import solved_for_free
+from marginsvm.algorithms.exact.method import Method, Turn, best_bounds
+from marginsvm.algorithms.exact.pairs import FIRST, PASS, Found, dual_of
+from marginsvm.certify.candidate import Candidate
+from marginsvm.certify.caps import worst_first
+from marginsvm.kernel_matrix import GramAdapter, KernelMatrixAdapter
+from marginsvm.rows import Vector
+
+# Examples in an order in which any first ones are spread evenly: multiples of this, modulo 1.
+_GOLDEN = 0.6180339887498949
+
+
+@dataclass(frozen=True)
+class SharePairs(Method):
+    """Weights on the examples, and their scores.
+
+    Attributes
+    ----------
+    u : ndarray of shape (n,)
+        Weights.
+    f : ndarray of shape (n,)
+        Scores, from float32 values.
+    work : ndarray of int
+        The working set.
+    mass : float
+        What the weights sum to.
+    precision : float
+        Error of margins up to which it is solved.
+    candidates : tuple of Candidate
+    settled : float
+        Tolerance from which up nothing will change any more.
+    """
+
+    name: ClassVar[str] = "pairs"
+
+    u: Array
+    f: Array
+    work: Array
+    mass: float
+    precision: float = COARSE
+    candidates: tuple[Candidate, ...] = ()
+    settled: float = np.inf
+
+    @classmethod
+    def start(cls, problem: KernelMatrixAdapter) -> SharePairs:
+        """Begin with all the weight on some examples, evenly spread, as libsvm with the first."""
+        assert isinstance(problem, GramAdapter)
+        assert problem.caps is not None
+        caps, n = problem.caps.largest, problem.n_rows
+        spread = np.argsort(_GOLDEN * np.arange(n) % 1.0, kind="stable")
+        q, before = np.zeros(n), np.cumsum(caps[spread]) - caps[spread]
+        q[spread] = np.clip(1.0 - before, 0.0, caps[spread])
+        begun = Climb(dual_of(problem), q, np.zeros(n), spread[:0])
+        mass = 1.0 / max(float(q @ begun.f), np.finfo(np.float64).tiny)
+        return cls(mass * q, mass * begun.f, spread_evenly(problem.rows.codes, FIRST), mass)
+
+    def advance(self, problem: KernelMatrixAdapter, tol: float) -> tuple[SharePairs, Turn]:
+        """Some rounds on working sets, until bounds are near each other or this takes a while."""
+        if tol >= self.settled:
+            return self, Turn.ENDED
+        assert isinstance(problem, GramAdapter)
+        dual = dual_of(problem)
+        dual = replace(dual, caps=self.mass * dual.caps, balanced=True)
+        climb = ShareClimb(dual, self.u, self.f, self.work, self.precision)
+        ended, found = climb.run(tol, PASS), FoundShare(problem, climb)
+        now = SharePairs(climb.u, climb.f, climb.work, self.mass, climb.precision)
+        if not ended:
+            return replace(now, candidates=found.estimates(tol)), Turn.NEARER
+        return replace(now, candidates=found.best(tol), settled=tol), Turn.STALLED
+
+
+class ShareClimb(Climb):
+    """Rounds of weights that keep their sum."""
+
+    def _compare(self, squared: float, less: float) -> None:
+        whole = max(squared, np.finfo(np.float64).tiny)
+        self.gap, self.inside = (self._gain(some) / whole for some in (self._counted, self.work))
+
+    def _gain(self, some: Array) -> float:
+        """How much shorter their combination could at most become if some examples had others."""
+        u, f, caps = self.u[some], self.f[some], self.caps[some]
+        mass = float(u.sum())
+        if not mass > 0.0:
+            return 0.0
+        order, left, _ = worst_first(f, caps, mass)
+        return float(u @ f) - float(np.clip(left, 0.0, caps[order]) @ f[order])
+
+
+class FoundShare(Found):
+    """What rounds have come to, as bounds on the mean over a share."""
+
+    def estimates(self, tol: float) -> tuple[Candidate, ...]:
+        """What the scores in float32 show, less the tolerance: it is not to end a fit."""
+        vector = Vector(self.climb.f, self.climb.u)
+        low, high = self._candidates(vector, self.climb.f)
+        assert low.min_margin is not None
+        low = replace(low, min_margin=low.min_margin - tol * abs(low.min_margin), margins=None)
+        return low, replace(high, mass=high.mass * (1.0 - tol), precise=False)
+
+    def best(self, tol: float) -> tuple[Candidate, ...]:
+        """The bounds of the weights if those at their ends are right, or else as they are."""
+        u, mass = self.climb.u, float(self.climb.u.sum())
+        q = solved_for_free(self.problem, u / mass)
+        if q is not None:
+            self.climb.u = mass * q
+            solved = self.proved()
+            lower, upper = best_bounds(self.problem, solved)
+            if lower >= (1.0 - tol) * upper:
+                return solved
+            self.climb.u = u
+        return self.proved()
+
+    def _candidates(self, vector: Vector, margins: Array) -> tuple[Candidate, ...]:
+        low, high = share_candidates(self.problem, vector, margins, vector)
+        return replace(low, margins=margins), high
