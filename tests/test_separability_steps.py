@@ -5,12 +5,13 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 
 from marginsvm import check_separability, check_separability_proof
 from marginsvm.certify.checker.partition import partition
 from marginsvm.certify.checker.triangular import triangular_factor
 from marginsvm.certify.exactly.krawczyk import independent_first, is_regular
-from marginsvm.separability import answering
+from marginsvm.separability import answering, hinge
 from marginsvm.separability.reading import codes_of
 
 
@@ -47,6 +48,24 @@ def test_a_triangular_factor_has_the_digits_of_the_columns(n, condition, rng):
     rtol = max(1e-9, 1e-14 * condition)
     assert np.allclose(abs(R), abs(expected), rtol, atol=1e-14)
     assert np.allclose(np.linalg.svd(R)[1], np.linalg.svd(A)[1], rtol)
+    assert np.allclose(abs(triangular_factor(sp.csr_array(A))), abs(R), rtol, atol=1e-14)
+
+
+@pytest.mark.parametrize("n", [20, 200])
+def test_a_step_is_the_same_by_a_factor_and_by_products(n, monkeypatch, rng):
+    """Also where the rows do not span the space, and a column is not used."""
+    T = sp.csr_array(rng.standard_normal((n, 30)) * (rng.random((n, 30)) < 0.2))
+    T = sp.csr_array(T * (np.arange(30) != 7))
+    curvature = rng.random(n)
+    descent = T.T @ rng.standard_normal(n)
+    step = hinge.newton_step(T, descent, curvature)
+    H = T.toarray().T @ (curvature[:, None] * T.toarray())
+    assert abs(H @ step - descent).max() < 1e-3 * abs(descent).max()
+    monkeypatch.setattr(hinge, "FEW_COLUMNS", 0)
+    assert (
+        abs(T @ (step - hinge.newton_step(T, descent, curvature))).max()
+        < 0.05 * abs(T @ step).max()
+    )
 
 
 @pytest.mark.parametrize("shape", [(4, 60), (60, 4), (5, 7)])

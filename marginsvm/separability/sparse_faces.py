@@ -18,7 +18,8 @@ from scipy.special import expit
 
 from marginsvm._rounding import UNIT
 from marginsvm._typing import Array
-from marginsvm.separability.hinge import by_products, least_squared_hinge
+from marginsvm.certify.checker.triangular import triangular_factor
+from marginsvm.separability.hinge import FEW_COLUMNS, least_squared_hinge, newton_step
 from marginsvm.separability.split import Split
 
 _LOW_WEIGHT = 1e-6  # a row with more weight overlaps; the largest possible is about 1
@@ -71,7 +72,7 @@ def _logistic_weights(Z: Any, equality: Array) -> Array:
             best, least = q, slope
         if slope <= UNIT or stalled > _STALLED:
             break
-        step = by_products(Z, descent, np.where(equality, 1.0, q * (1.0 - q)))
+        step = newton_step(Z, descent, np.where(equality, 1.0, q * (1.0 - q)))
         moves, t = Z @ step, 1.0
         while t > _SHORTEST and _derivatives(m + t * moves, equality) @ moves < 0.0:
             t *= 0.5  # beyond the minimum on this line
@@ -152,6 +153,8 @@ def _null_vectors(
     With ``beyond``, what is orthogonal to these vectors of it.
     """
     n_columns = Z.shape[1]
+    if n_columns < min(FEW_COLUMNS, Z.shape[0]):
+        Z = triangular_factor(Z)  # which has the same null space
     fixed = np.zeros((n_columns, 0)) if beyond is None else beyond
     found = np.zeros((n_columns, 0))
     while found.shape[1] < _MOST:

@@ -102,7 +102,11 @@ def _longest(x: NDArray, dx: NDArray) -> float:
 
 def _factor(T: NDArray, weight: NDArray) -> tuple[NDArray, bool] | None:
     half = T * np.sqrt(weight)[:, None]
-    H = half.T @ half
+    return lifted_factor(half.T @ half)
+
+
+def lifted_factor(H: NDArray) -> tuple[NDArray, bool] | None:
+    """The Cholesky factor of a matrix, whose diagonal is raised until it has one."""
     diagonal = H.diagonal().copy()
     for lift in _LIFTS:
         H.flat[:: len(H) + 1] = diagonal * (1.0 + lift * len(H))

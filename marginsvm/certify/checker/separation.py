@@ -13,12 +13,14 @@ from marginsvm.certify.checker.face import PATIENT, Face, face_of, vanish
 from marginsvm.certify.checker.modular import independent_columns, remainders_are_quick
 from marginsvm.certify.checker.positive import direction_is_positive, exact_weights_exist
 from marginsvm.certify.checker.signs import Cone, Signs
+from marginsvm.certify.checker.triangular import triangular_factor
 from marginsvm.certify.exactly.krawczyk import independent_first, is_regular
 
 _RTOL = 1e-9  # of lengths: below, floats count as 0; far above the rounding of float64 sums
 _POSITIVE_PRODUCT = 1e-14  # of the same: a product of floats above is positive
 # Part of a row that the span of others need not explain: their rounding, amplified.
 _SPAN_PART = 1e-7
+_FEW_COEFFICIENTS = 1000  # of a sparse design whose null spaces are written out all the same
 _WRITTEN_OUT = 2**22  # numbers of a sparse design of which null spaces are written out
 _PRODUCTS = 5000  # in a projection at most
 _FINITE = "coefficients are called infinite that are finite, or the other way round"
@@ -84,23 +86,24 @@ def _flaw_of_spans(
         return "a column of zeros is called identified"
     A = _times_columns(A, 1.0 / top)
     reach = np.maximum(_largest(A, 1), 1e-300)
-    large = np.prod(A.shape) > _WRITTEN_OUT
-    if sp.issparse(A) and not large:
+    if sp.issparse(A) and np.prod(A.shape) <= _WRITTEN_OUT:
         A = A.toarray()
-    N = (_some_null_vectors if sp.issparse(A) else _null_space_in_floats)(A[spanning])
+    few = not sp.issparse(A) or A.shape[1] <= _FEW_COEFFICIENTS
+    N = (_null_space_in_floats if few else _some_null_vectors)(A[spanning])
     if np.any(np.abs(A[~separated] @ N) > _SPAN_PART * reach[~separated, None]):
         return "some overlapping rows are not combinations of those with weight"
     moved = np.abs(N).max(axis=1, initial=0.0) > _SPAN_PART
     return _FINITE if np.any(moved == finite[identified]) else ""
 
 
-def _null_space_in_floats(A: NDArray) -> NDArray:
+def _null_space_in_floats(A: Any) -> NDArray:
     """Orthonormal vectors that span the null space."""
-    if not A.size:
+    if 0 in A.shape:
         return np.eye(A.shape[1])
-    A = A / np.maximum(_largest(A, 1), 1e-300)[:, None]
+    A = sp.diags_array(1.0 / np.maximum(_largest(A, 1), 1e-300)) @ A
     if A.shape[0] > A.shape[1]:  # the same span
-        A = np.asarray(np.linalg.qr(A, mode="r"))
+        A = triangular_factor(A)
+    A = A.toarray() if sp.issparse(A) else A
     order, rank = independent_first(A.T)
     return np.asarray(np.linalg.qr(A[order[:rank]].T, mode="complete")[0][:, rank:])
 
