@@ -11,7 +11,9 @@ import pytest
 from helpers.battery import over_seeds
 from helpers.rational import has_solution, is_separable
 
-from marginsvm.certify.exactly.elimination import positive_solution
+from marginsvm.certify.certifiable import OverlapChecks
+from marginsvm.certify.exactly import elimination
+from marginsvm.certify.exactly.elimination import positive_solution, products_at_most
 from marginsvm.certify.exactly.krawczyk import positive_solution_is_near
 from marginsvm.certify.exactly.overlap import nothing_separates
 
@@ -119,3 +121,26 @@ def test_a_difference_that_is_rounded_is_no_proof():
     assert not nothing_separates(X, codes, 2, q, intercept=True)
     X[:, 1] = 1.0, 1.25, 2.0  # now they are
     assert nothing_separates(X, codes, 2, q, intercept=True)
+
+
+@pytest.mark.parametrize(("m", "n"), [(30, 30), (470, 480)])
+def test_no_elimination_is_begun_in_vain(m, n, rng, monkeypatch):
+    """Of independent columns, which only 0 solves, or of so many that it would be given up."""
+
+    def begun(row):
+        raise AssertionError("integers were written out")
+
+    monkeypatch.setattr(elimination, "as_integers", begun)
+    A = rng.standard_normal((m, n))
+    assert positive_solution(A, np.ones(n), list(range(m))) is None
+
+
+def test_checks_of_an_overlap_end():
+    """However many equations a check has, some without a proof are the last; one costs little."""
+    for equations, most in ((5, 10**5), (100, 10), (10_000, 10)):
+        checks = OverlapChecks()
+        for i in range(most):
+            if not checks.may_continue:
+                break
+            checks.add(str(i).encode(), False, effort=products_at_most(equations))
+        assert checks.may_continue == (equations == 5)

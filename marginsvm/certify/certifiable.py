@@ -152,7 +152,7 @@ class OverlapChecks(dict[bytes, bool]):
         return self._spent < MAX_OVERLAP_EFFORT
 
     def add(self, weights: bytes, proved: bool, effort: float) -> None:
-        """Keep a result, and the effort of its check (cube of the number of examples)."""
+        """Keep a result, and the effort of its check (products of machine words)."""
         self[weights] = proved
         self._spent += 0.0 if proved else effort
 

@@ -12,6 +12,7 @@ from marginsvm._typing import Array
 from marginsvm.certify.bounds import upper_bound
 from marginsvm.certify.candidate import Candidate
 from marginsvm.certify.certifiable import Certifiable
+from marginsvm.certify.exactly.elimination import products_at_most
 from marginsvm.certify.exactly.overlap import nothing_separates, nothing_separates_with_signs
 from marginsvm.certify.nearest_point import shortest_proof
 from marginsvm.certify.tolerances import (
@@ -39,7 +40,8 @@ def overlap_is_proved(problem: Certifiable, vector: Vector) -> bool:
     weights, checked = few.tobytes() + q[few].tobytes(), problem.overlap_checks
     if weights not in checked:
         proved = checked.may_continue and _classes_meet(problem, few, q[few])
-        checked.add(weights, proved, effort=float(len(few)) ** 3)
+        equations = int(min(np.count_nonzero(q), problem.width))
+        checked.add(weights, proved, effort=products_at_most(equations))
     return checked[weights]
 
 

@@ -151,9 +151,9 @@ however small ``tol`` is."""
 
 # Proofs that the classes overlap.
 
-MAX_OVERLAP_EFFORT = 2e7
-"""Effort of checks that find no proof of an overlap, in cubes of the number of examples: some
-seconds. After that, no further weights are checked."""
+MAX_OVERLAP_EFFORT = 3e8
+"""Effort of checks that find no proof of an overlap, in products of machine words: some seconds.
+After that, no further weights are checked."""
 
 SAME_FINGERPRINT = 1e-12
 """Difference of the fingerprints of equal examples at most, relative to the largest: the rounding

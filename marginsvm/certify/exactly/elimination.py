@@ -44,6 +44,8 @@ def positive_solution(A: NDArray, q: NDArray, chosen: Integers) -> Integers | No
     list of int or None
         The integers are a proof. None says nothing, also where a proof would take too long.
     """
+    if len(chosen) == len(q) or _takes_too_long(len(chosen)):
+        return None
     equations = [as_integers(row) for row in A]
     if len(q) <= len(A) and (  # else the columns depend on each other
         A.size * len(q) > _MAX_MODULAR_PRODUCTS or _columns_are_independent(equations)
@@ -62,6 +64,19 @@ def positive_solution(A: NDArray, q: NDArray, chosen: Integers) -> Integers | No
             return weights
         chosen = [*chosen, violated]
     return None
+
+
+def _takes_too_long(n: int) -> bool:
+    """Whether the elimination of n equations would be given up, however short its integers are."""
+    return 0.5 * n * n * (n + 1) > _MAX_WORD_PRODUCTS
+
+
+def products_at_most(n: int) -> float:
+    """Products of machine words in an elimination of n equations of floats, before it is given up.
+
+    Integers become longer by about a word with each equation.
+    """
+    return float(min(n ** (3.0 + _KARATSUBA) / 9.0, _MAX_WORD_PRODUCTS))
 
 
 def _shortened(q: NDArray) -> NDArray:
