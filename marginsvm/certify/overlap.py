@@ -40,7 +40,7 @@ def overlap_is_proved(problem: Certifiable, vector: Vector) -> bool:
     weights, checked = few.tobytes() + q[few].tobytes(), problem.overlap_checks
     if weights not in checked:
         proved = checked.may_continue and _classes_meet(problem, few, q[few])
-        equations = int(min(np.count_nonzero(q), problem.width))
+        equations = min(float(np.count_nonzero(q)), problem.width)
         checked.add(weights, proved, effort=products_at_most(equations))
     return checked[weights]
 

@@ -71,12 +71,12 @@ def _takes_too_long(n: int) -> bool:
     return 0.5 * n * n * (n + 1) > _MAX_WORD_PRODUCTS
 
 
-def products_at_most(n: int) -> float:
+def products_at_most(n: float) -> float:
     """Products of machine words in an elimination of n equations of floats, before it is given up.
 
     Integers become longer by about a word with each equation.
     """
-    return float(min(n ** (3.0 + _KARATSUBA) / 9.0, _MAX_WORD_PRODUCTS))
+    return min(n ** (3.0 + _KARATSUBA) / 9.0, _MAX_WORD_PRODUCTS)
 
 
 def _shortened(q: NDArray) -> NDArray:
