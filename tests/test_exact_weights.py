@@ -13,7 +13,7 @@ from helpers.rational import has_solution, is_separable
 
 from marginsvm.certify.certifiable import OverlapChecks
 from marginsvm.certify.exactly import elimination
-from marginsvm.certify.exactly.elimination import positive_solution, products_at_most
+from marginsvm.certify.exactly.elimination import Effort, positive_solution
 from marginsvm.certify.exactly.krawczyk import positive_solution_is_near
 from marginsvm.certify.exactly.overlap import nothing_separates
 
@@ -135,12 +135,16 @@ def test_no_elimination_is_begun_in_vain(m, n, rng, monkeypatch):
     assert positive_solution(A, np.ones(n), list(range(m))) is None
 
 
-def test_checks_of_an_overlap_end():
-    """However many equations a check has, some without a proof are the last; one costs little."""
-    for equations, most in ((5, 10**5), (100, 10), (10_000, 10)):
-        checks = OverlapChecks()
-        for i in range(most):
-            if not checks.may_continue:
-                break
-            checks.add(str(i).encode(), False, effort=products_at_most(equations))
-        assert checks.may_continue == (equations == 5)
+def test_an_elimination_says_what_it_takes(rng):
+    """So that searches for a proof end: longer integers take more."""
+    taken = []
+    for bits in (1, 50):
+        A = rng.integers(-(2**bits), 2**bits + 1, (30, 32)) * 1.0
+        effort = Effort()
+        assert positive_solution(A, np.ones(32), list(range(30)), effort) is None
+        taken.append(effort.products)
+    assert 0.0 < 4.0 * taken[0] < taken[1]
+    checks = OverlapChecks()
+    assert checks.may_continue
+    checks.effort.products += 1e10
+    assert not checks.may_continue

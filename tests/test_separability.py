@@ -163,7 +163,7 @@ def test_weights_on_an_own_class_prove_nothing():
 def test_a_rounded_mean_of_the_others_takes_no_minutes(rng):
     """No exact weights exist on any of the supports, which needs few eliminations in integers.
 
-    Two for the working set's weights, and two for those of interior points, which come after it.
+    Each takes 0.4 s, and what they have taken together ends the search.
     """
     X, y = rng.standard_normal((400, 60)), rng.integers(0, 2, 400)
     X[:, -1] = X[:, :-1].mean(axis=1)
@@ -172,7 +172,7 @@ def test_a_rounded_mean_of_the_others_takes_no_minutes(rng):
     ) as eliminations:
         clf = fit(MaxMarginClassifier(), X, y)
     assert clf.status_ == "no_margin"
-    assert eliminations.call_count <= 4
+    assert eliminations.call_count <= 8
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 from marginsvm._typing import Array
 from marginsvm.certify.caps import Caps
+from marginsvm.certify.exactly.elimination import Effort
 from marginsvm.certify.tolerances import MAX_OVERLAP_EFFORT
 from marginsvm.rows import Rows, Vector
 
@@ -142,19 +143,22 @@ class ErrorModel(Protocol):
 
 
 class OverlapChecks(dict[bytes, bool]):
-    """For the weights that were checked so far, as bytes: whether they prove an overlap."""
+    """For the weights that were checked so far, as bytes: whether they prove an overlap.
 
-    _spent = 0.0
+    Attributes
+    ----------
+    effort : Effort
+        What the checks have taken.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.effort = Effort()
 
     @property
     def may_continue(self) -> bool:
-        """Whether checks without a proof have not yet taken too long."""
-        return self._spent < MAX_OVERLAP_EFFORT
-
-    def add(self, weights: bytes, proved: bool, effort: float) -> None:
-        """Keep a result, and the effort of its check (products of machine words)."""
-        self[weights] = proved
-        self._spent += 0.0 if proved else effort
+        """Whether checks have not yet taken too long."""
+        return self.effort.products < MAX_OVERLAP_EFFORT
 
 
 class Certifiable(Protocol):

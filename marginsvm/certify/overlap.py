@@ -12,7 +12,6 @@ from marginsvm._typing import Array
 from marginsvm.certify.bounds import upper_bound
 from marginsvm.certify.candidate import Candidate
 from marginsvm.certify.certifiable import Certifiable
-from marginsvm.certify.exactly.elimination import products_at_most
 from marginsvm.certify.exactly.overlap import nothing_separates, nothing_separates_with_signs
 from marginsvm.certify.nearest_point import shortest_proof
 from marginsvm.certify.tolerances import (
@@ -40,8 +39,7 @@ def overlap_is_proved(problem: Certifiable, vector: Vector) -> bool:
     weights, checked = few.tobytes() + q[few].tobytes(), problem.overlap_checks
     if weights not in checked:
         proved = checked.may_continue and _classes_meet(problem, few, q[few])
-        equations = min(float(np.count_nonzero(q)), problem.width)
-        checked.add(weights, proved, effort=products_at_most(equations))
+        checked[weights] = proved
     return checked[weights]
 
 
@@ -50,11 +48,12 @@ def _classes_meet(problem: Certifiable, few: Array, q: Array) -> bool:
     if given is None:
         return False
     X, factor, intercept = given
-    q = q * problem.rows.per_example(factor)
+    q, effort = q * problem.rows.per_example(factor), problem.overlap_checks.effort
     codes, n_classes = problem.rows.codes[few], problem.rows.n_classes
     if problem.signs is not None:
-        return nothing_separates_with_signs(X, codes, q, problem.signs, intercept=intercept)
-    return nothing_separates(X, codes, n_classes, q, intercept=intercept)
+        signs = problem.signs
+        return nothing_separates_with_signs(X, codes, q, signs, intercept=intercept, effort=effort)
+    return nothing_separates(X, codes, n_classes, q, intercept=intercept, effort=effort)
 
 
 def decisive(problem: Certifiable, best: Candidate, others: Iterable[Candidate]) -> Candidate:

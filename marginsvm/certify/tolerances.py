@@ -151,8 +151,8 @@ however small ``tol`` is."""
 
 # Proofs that the classes overlap.
 
-MAX_OVERLAP_EFFORT = 3e8
-"""Effort of checks that find no proof of an overlap, in products of machine words: some seconds.
+MAX_OVERLAP_EFFORT = 1e8
+"""Effort of checks whether weights prove an overlap, in products of machine words: some seconds.
 After that, no further weights are checked."""
 
 SAME_FINGERPRINT = 1e-12

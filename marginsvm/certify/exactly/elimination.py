@@ -8,6 +8,7 @@ Mathematics of Computation, 1968.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from math import gcd
 
 import numpy as np
@@ -16,6 +17,7 @@ from numpy.typing import NDArray
 _PRIME = 2**31 - 1  # the square of a remainder modulo it fits an int64
 _MAX_MODULAR_PRODUCTS = 1e9  # in an elimination modulo the prime: some seconds
 _MAX_WORD_PRODUCTS = 5e7  # products of machine words in an exact elimination: some seconds
+_FLOATS = 20.0  # products of floats, or modulo the prime, in the time of one of machine words
 _WORD_BITS = 64  # bits of a machine word
 _KARATSUBA = 1.6  # integers of m words are multiplied in about m ** 1.6 products of words
 _FREE_WEIGHT_BITS = 20  # kept of weights that may be chosen freely: short integers are quick
@@ -23,7 +25,22 @@ _FREE_WEIGHT_BITS = 20  # kept of weights that may be chosen freely: short integ
 Integers = list[int]
 
 
-def positive_solution(A: NDArray, q: NDArray, chosen: Integers) -> Integers | None:
+@dataclass
+class Effort:
+    """What proofs have taken so far.
+
+    Attributes
+    ----------
+    products : float
+        Products of machine words, or what takes as long.
+    """
+
+    products: float = 0.0
+
+
+def positive_solution(
+    A: NDArray, q: NDArray, chosen: Integers, effort: Effort | None = None
+) -> Integers | None:
     """Positive integers in proportion to weights near q that solve ``A q* = 0`` exactly.
 
     All weights but the first are rounded and then kept; the first, as many as equations are
@@ -38,12 +55,16 @@ def positive_solution(A: NDArray, q: NDArray, chosen: Integers) -> Integers | No
         Positive weights.
     chosen : list of int
         As many equations as there are such columns, and independent of each other.
+    effort : Effort or None
+        To which is added what the proof takes.
 
     Returns
     -------
     list of int or None
         The integers are a proof. None says nothing, also where a proof would take too long.
     """
+    effort = effort or Effort()
+    effort.products += A.size * min(A.shape) / _FLOATS
     if len(chosen) == len(q) or _takes_too_long(len(chosen)):
         return None
     equations = [as_integers(row) for row in A]
@@ -55,7 +76,7 @@ def positive_solution(A: NDArray, q: NDArray, chosen: Integers) -> Integers | No
     while (rank := len(chosen)) < len(q):
         kept = as_integers(q[rank:])
         right = [-dot(equations[i][rank:], kept) for i in chosen]
-        solution = _cramer([equations[i][:rank] for i in chosen], right)
+        solution = _cramer([equations[i][:rank] for i in chosen], right, effort)
         if solution is None or not all(x > 0 for x in solution[0]):
             return None
         weights = solution[0] + [solution[1] * x for x in kept]
@@ -69,14 +90,6 @@ def positive_solution(A: NDArray, q: NDArray, chosen: Integers) -> Integers | No
 def _takes_too_long(n: int) -> bool:
     """Whether the elimination of n equations would be given up, however short its integers are."""
     return 0.5 * n * n * (n + 1) > _MAX_WORD_PRODUCTS
-
-
-def products_at_most(n: float) -> float:
-    """Products of machine words in an elimination of n equations of floats, before it is given up.
-
-    Integers become longer by about a word with each equation.
-    """
-    return min(n ** (3.0 + _KARATSUBA) / 9.0, _MAX_WORD_PRODUCTS)
 
 
 def _shortened(q: NDArray) -> NDArray:
@@ -164,7 +177,7 @@ def dot(x: Integers, y: Integers) -> int:
     return sum(a * b for a, b in zip(x, y, strict=True) if a and b)
 
 
-def _cramer(B: list[Integers], right: Integers) -> tuple[Integers, int] | None:
+def _cramer(B: list[Integers], right: Integers, effort: Effort) -> tuple[Integers, int] | None:
     """Integers x and a positive d with ``B x = d right``, by Bareiss's elimination.
 
     The equation with the shortest integers is eliminated first, so that rows of zeros and ones
@@ -173,13 +186,13 @@ def _cramer(B: list[Integers], right: Integers) -> tuple[Integers, int] | None:
     n = len(B)
     rows, left = [[*row, rhs] for row, rhs in zip(B, right, strict=True)], set(range(n))
     pivots: list[tuple[Integers, int]] = []  # rows with their columns
-    divisor, cost = 1, 0.0
+    divisor, most = 1, effort.products + _MAX_WORD_PRODUCTS
     while left:
         i = min(left, key=lambda i: max(map(int.bit_length, rows[i])))
         left.remove(i)
         pivot_row = rows[i]
         columns = [j for j in range(n) if pivot_row[j]]
-        if not columns or cost > _MAX_WORD_PRODUCTS:
+        if not columns or effort.products > most:
             return None
         column = min(columns, key=lambda j: pivot_row[j].bit_length())
         pivot = pivot_row[column]
@@ -189,7 +202,7 @@ def _cramer(B: list[Integers], right: Integers) -> tuple[Integers, int] | None:
                 (pivot * a - f * b) // divisor for a, b in zip(row, pivot_row, strict=True)
             ]
         words = max(map(int.bit_length, pivot_row)) / _WORD_BITS
-        cost += len(left) * (n + 1) * (1.0 + words**_KARATSUBA)
+        effort.products += len(left) * (n + 1) * (1.0 + words**_KARATSUBA)
         pivots.append((pivot_row, column))
         divisor = pivot
     return _back_substituted(pivots, divisor)

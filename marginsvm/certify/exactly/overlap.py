@@ -21,7 +21,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from marginsvm.certify.exactly.elimination import positive_solution
+from marginsvm.certify.exactly.elimination import Effort, positive_solution
 from marginsvm.certify.exactly.krawczyk import independent_first, positive_solution_is_near
 
 # Weights up to this part of the largest may be rounding: both are tried.
@@ -32,7 +32,13 @@ _LEAST_PREFERENCE = 1e-3  # weights below this part of the largest are solved fo
 
 
 def nothing_separates(
-    X: Any, codes: NDArray, n_classes: int, q: NDArray, *, intercept: bool
+    X: Any,
+    codes: NDArray,
+    n_classes: int,
+    q: NDArray,
+    *,
+    intercept: bool,
+    effort: Effort | None = None,
 ) -> bool:
     """Whether exact weights near q prove that no predictor has a positive margin.
 
@@ -48,6 +54,8 @@ def nothing_separates(
         held against class j.
     intercept : bool
         Whether predictors may have one.
+    effort : Effort or None
+        To which is added what the proof takes.
 
     Returns
     -------
@@ -57,7 +65,7 @@ def nothing_separates(
     if len(codes) == 0:
         return False
     some = _candidates(X, codes, n_classes, q, intercept=intercept)
-    return any(has_exact_weights(M, of_rows) for _, M, of_rows in some)
+    return any(has_exact_weights(M, of_rows, effort) for _, M, of_rows in some)
 
 
 def integer_weights(
@@ -107,7 +115,13 @@ def _candidates(
 
 
 def nothing_separates_with_signs(
-    X: Any, codes: NDArray, q: NDArray, signs: NDArray, *, intercept: bool
+    X: Any,
+    codes: NDArray,
+    q: NDArray,
+    signs: NDArray,
+    *,
+    intercept: bool,
+    effort: Effort | None = None,
 ) -> bool:
     """The same of two classes, for predictors whose coefficients have given signs.
 
@@ -118,7 +132,7 @@ def nothing_separates_with_signs(
 
     Parameters
     ----------
-    X, codes, q, intercept
+    X, codes, q, intercept, effort
         As there.
     signs : ndarray of shape (d,)
         -1, 0 for any sign, or 1.
@@ -138,7 +152,8 @@ def nothing_separates_with_signs(
     ones = np.append(np.ones(len(Z)), np.zeros(len(bound)))[:, None]
     both = np.hstack([np.vstack([Z, of_signs]), ones[:, : int(intercept)]])
     codes = np.append(codes[examples], np.ones(len(bound), int))
-    return nothing_separates(both, codes, 2, np.append(q, lacking), intercept=False)
+    q = np.append(q, lacking)
+    return nothing_separates(both, codes, 2, q, intercept=False, effort=effort)
 
 
 def distinct(X: Any) -> sp.csr_array:
@@ -256,7 +271,7 @@ def _against_classes(X: NDArray, own: NDArray, other: NDArray) -> NDArray | None
     return M[:-1].reshape(-1, n)
 
 
-def has_exact_weights(M: Any, q: NDArray) -> bool:
+def has_exact_weights(M: Any, q: NDArray, effort: Effort | None = None) -> bool:
     """Whether some q*, all of whose weights are positive, solves ``M q* = 0``; True is a proof.
 
     Callers rely on all of them: rows with weight are said to overlap, and a gain to be positive.
@@ -267,7 +282,8 @@ def has_exact_weights(M: Any, q: NDArray) -> bool:
     A, q, _, rank = solved
     if len(A) == 0:  # the examples are all zeros: any weights solve it
         return True
-    return (rank == len(A) and positive_solution_is_near(A, q)) or bool(_integers(A, q, rank))
+    near = rank == len(A) and positive_solution_is_near(A, q)
+    return near or bool(_integers(A, q, rank, effort))
 
 
 def _ordered(M: Any, q: NDArray) -> tuple[NDArray, NDArray, NDArray, int] | None:
@@ -289,10 +305,10 @@ def _ordered(M: Any, q: NDArray) -> tuple[NDArray, NDArray, NDArray, int] | None
     return A[:, order], q[order], order, rank
 
 
-def _integers(A: NDArray, q: NDArray, rank: int) -> list[int] | None:
+def _integers(A: NDArray, q: NDArray, rank: int, effort: Effort | None = None) -> list[int] | None:
     """Positive integers that solve equations, whose first columns are independent."""
     equations = independent_first(A[:, :rank].T)[0][:rank]
-    return positive_solution(A, q, equations.tolist())
+    return positive_solution(A, q, equations.tolist(), effort)
 
 
 def _scaled(A: NDArray) -> NDArray | None:
