@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 _PRIME = 2**31 - 1  # the square of a remainder modulo it fits an int64
 _MAX_MODULAR_PRODUCTS = 1e9  # in an elimination modulo the prime: some seconds
 _MAX_WORD_PRODUCTS = 5e7  # products of machine words in an exact elimination: some seconds
-_FLOATS = 20.0  # products of floats, or modulo the prime, in the time of one of machine words
+_QUICKER = 20.0  # products of floats, or modulo the prime, in the time of one of machine words
 _WORD_BITS = 64  # bits of a machine word
 _KARATSUBA = 1.6  # integers of m words are multiplied in about m ** 1.6 products of words
 _FREE_WEIGHT_BITS = 20  # kept of weights that may be chosen freely: short integers are quick
@@ -64,7 +64,7 @@ def positive_solution(
         The integers are a proof. None says nothing, also where a proof would take too long.
     """
     effort = effort or Effort()
-    effort.products += A.size * min(A.shape) / _FLOATS
+    effort.products += A.size * min(A.shape) / _QUICKER
     if len(chosen) == len(q) or _takes_too_long(len(chosen)):
         return None
     equations = [as_integers(row) for row in A]
