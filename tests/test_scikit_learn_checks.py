@@ -50,10 +50,6 @@ def test_scikit_learn_checks_of_detectors(estimator, check):
 
 
 @pytest.mark.slow
-@checks(
-    [cls() for cls in QUICK],
-    [cls(**ROUNDS.get(cls, {})) for cls in OTHERS],
-    expected_failures,
-)
-def test_scikit_learn_checks_as_by_default(estimator, check):
+@checks((), [cls(**ROUNDS.get(cls, {})) for cls in OTHERS], expected_failures)
+def test_scikit_learn_checks_of_slow_ones(estimator, check):
     check(estimator)
