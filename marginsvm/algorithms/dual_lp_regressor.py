@@ -6,25 +6,22 @@ from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator, RegressorMixin, _fit_context
+from sklearn.base import BaseEstimator, _fit_context
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import validate_data
 
 from marginsvm._typing import Array
 from marginsvm.algorithms.interval_ascent import IntervalAscent
 from marginsvm.estimator.declaring import parameter, with_parameters
-from marginsvm.estimator.interval_results import FittedIntervals
 from marginsvm.estimator.interval_set import interval_set
-from marginsvm.estimator.on_device import refuse_foreign
 from marginsvm.estimator.parameters import PNormParameters, RandomParameters
-from marginsvm.estimator.played import Played
-from marginsvm.estimator.to_sklearn import linear_regressor
+from marginsvm.estimator.regression import PlayedRegressor
 from marginsvm.fit import Algorithm, Progress, Stopping
 from marginsvm.kernel_matrix import KernelMatrixAdapter
 
 
 @with_parameters
-class DualLpRegressor(RandomParameters, PNormParameters, Played, RegressorMixin, BaseEstimator):
+class DualLpRegressor(RandomParameters, PNormParameters, PlayedRegressor, BaseEstimator):
     r"""Least :math:`\ell_p`-norm predictor within a tube, by accelerated dual coordinate ascent.
 
     Finds the predictor of least p-norm whose predictions on the training examples are in
@@ -158,8 +155,6 @@ class DualLpRegressor(RandomParameters, PNormParameters, Played, RegressorMixin,
     warm_start: bool = parameter("boolean", default=False)
     verbose: bool | int = parameter("verbose", default=False)
 
-    _fitted = FittedIntervals
-
     @_fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Any, y: Any, sample_weight: Any = None, bounds: Any = None) -> Any:
         """Play epochs until the predictor is certified.
@@ -202,42 +197,11 @@ class DualLpRegressor(RandomParameters, PNormParameters, Played, RegressorMixin,
     ) -> str:
         return "Increase max_iter." if self.feasible_ is None else "C < inf gives a soft tube."
 
-    def predict(self, X: Any) -> Array:
-        """Predict targets.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-
-        Returns
-        -------
-        ndarray of shape (n_samples,) or (n_samples, n_outputs)
-        """
-        check_is_fitted(self)
-        refuse_foreign(type(self).__name__, X)
+    def _predicted(self, X: Any) -> Array:
         X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False)
         return np.asarray(X @ self.coef_.T + self.intercept_)
-
-    def to_sklearn(self) -> Any:
-        """Convert this regressor to one of scikit-learn with the same predictions.
-
-        Returns
-        -------
-        LinearSVR
-            Fitted; it has no certificate.
-
-        Raises
-        ------
-        NotFittedError
-            If this regressor has not been fitted.
-        ValueError
-            If it was fitted to several outputs.
-        """
-        check_is_fitted(self)
-        return linear_regressor(self)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
-        tags.target_tags.multi_output = True
         return tags

@@ -6,21 +6,17 @@ from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.base import BaseEstimator, RegressorMixin, _fit_context
+from sklearn.base import BaseEstimator, _fit_context
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.validation import check_is_fitted
 
 from marginsvm._typing import Array
 from marginsvm.algorithms.exact.shape import Portfolio
 from marginsvm.algorithms.exact.tubes import Tubes
 from marginsvm.estimator.declaring import parameter, with_parameters
-from marginsvm.estimator.interval_results import FittedIntervals
 from marginsvm.estimator.interval_set import interval_set
-from marginsvm.estimator.on_device import refuse_foreign
 from marginsvm.estimator.parameters import KernelParameters, SignParameters
-from marginsvm.estimator.played import Played
 from marginsvm.estimator.prediction import ScoresMixin
-from marginsvm.estimator.to_sklearn import kernel_regressor, linear_regressor
+from marginsvm.estimator.regression import PlayedRegressor
 from marginsvm.fit import Algorithm, Progress, Stopping
 from marginsvm.kernel_matrix import KernelMatrixAdapter
 
@@ -29,7 +25,7 @@ _PATIENCE = 10  # rounds without progress, as of MaxMarginClassifier
 
 @with_parameters
 class MaxMarginRegressor(
-    SignParameters, KernelParameters, ScoresMixin, Played, RegressorMixin, BaseEstimator
+    SignParameters, KernelParameters, ScoresMixin, PlayedRegressor, BaseEstimator
 ):
     """Support vector regression by the exact solver, with a proof of how good it is.
 
@@ -164,7 +160,6 @@ class MaxMarginRegressor(
     p: ClassVar[float] = 2.0
     intercept_scaling: ClassVar[None] = None
 
-    _fitted = FittedIntervals
     _portfolio: ClassVar[Portfolio] = Portfolio()  # for tests and benchmarks
 
     @_fit_context(prefer_skip_nested_validation=True)
@@ -212,41 +207,6 @@ class MaxMarginRegressor(
             return "C < inf gives a soft tube."
         return "Scale X so that its features have similar spreads, or choose a smaller C."
 
-    def predict(self, X: Any) -> Array:
-        """Predict targets.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-
-        Returns
-        -------
-        ndarray of shape (n_samples,) or (n_samples, n_outputs)
-        """
-        check_is_fitted(self)
-        refuse_foreign(type(self).__name__, X)
+    def _predicted(self, X: Any) -> Array:
         F = self._scores_of(X, "predict")
-        return F[:, None] if F.ndim == 1 and np.ndim(self.objective_) else F  # as y was
-
-    def to_sklearn(self) -> Any:
-        """Convert this regressor to one of scikit-learn with the same predictions.
-
-        Returns
-        -------
-        LinearSVR or SVR
-            Fitted; it has no certificate. With a kernel, an SVR.
-
-        Raises
-        ------
-        NotFittedError
-            If this regressor has not been fitted.
-        ValueError
-            If it was fitted to several outputs.
-        """
-        check_is_fitted(self)
-        return (linear_regressor if self.kernel == "linear" else kernel_regressor)(self)
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.target_tags.multi_output = True
-        return tags
+        return F[:, None] if F.ndim == 1 and np.ndim(self.objective_) else F
