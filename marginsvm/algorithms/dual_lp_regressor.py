@@ -15,7 +15,7 @@ from marginsvm.algorithms.interval_ascent import IntervalAscent
 from marginsvm.estimator.declaring import parameter, with_parameters
 from marginsvm.estimator.interval_set import interval_set
 from marginsvm.estimator.parameters import PNormParameters, RandomParameters
-from marginsvm.estimator.regression import PlayedRegressor
+from marginsvm.estimator.played_regressor import PlayedRegressor
 from marginsvm.fit import Algorithm, Progress, Stopping
 from marginsvm.kernel_matrix import KernelMatrixAdapter
 

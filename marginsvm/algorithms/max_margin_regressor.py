@@ -15,8 +15,8 @@ from marginsvm.algorithms.exact.tubes import Tubes
 from marginsvm.estimator.declaring import parameter, with_parameters
 from marginsvm.estimator.interval_set import interval_set
 from marginsvm.estimator.parameters import KernelParameters, SignParameters
+from marginsvm.estimator.played_regressor import PlayedRegressor
 from marginsvm.estimator.prediction import ScoresMixin
-from marginsvm.estimator.regression import PlayedRegressor
 from marginsvm.fit import Algorithm, Progress, Stopping
 from marginsvm.kernel_matrix import KernelMatrixAdapter
 
