@@ -149,7 +149,7 @@ class MaxMarginClassifierCV(
 
     >>> clf = MaxMarginClassifierCV(kernel="rbf", gammas=[1e-7, 1e-6, 1e-5], Cs=[1, 10]).fit(X, y)
     >>> clf.scores_.shape, clf.gamma_, clf.C_ in clf.Cs_
-    ((5, 3, 2), 1e-06, True)
+    ((5, 3, 2), 1e-05, True)
     """
 
     stopping: str = field(default="gap", init=False)
