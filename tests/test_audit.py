@@ -13,9 +13,15 @@ from sklearn.metrics.pairwise import laplacian_kernel, rbf_kernel
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
-from sklearn.svm import SVC, SVR, LinearSVC, LinearSVR, NuSVC, NuSVR
+from sklearn.svm import SVC, SVR, LinearSVC, LinearSVR, NuSVC, NuSVR, OneClassSVM
 
-from marginsvm import MaxMarginClassifier, MaxMarginRegressor, SmoothedKernelPerceptron, audit
+from marginsvm import (
+    MaxMarginClassifier,
+    MaxMarginOutlierDetector,
+    MaxMarginRegressor,
+    SmoothedKernelPerceptron,
+    audit,
+)
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
@@ -325,3 +331,32 @@ def test_reports(rng):
     assert frame["objective_short"].tolist() == [j.objective.short[1] for j in report.problems]
     with pytest.raises(AttributeError):
         report.model = SimpleNamespace()
+
+
+# One class.
+
+
+@pytest.mark.parametrize("params", [{}, {"kernel": "linear"}, {"kernel": "poly", "coef0": 1.0}])
+def test_one_class(params, rng):
+    X, weight = rng.normal([3.0, 0.0, 0.0], 1.0, (80, 3)), rng.integers(0, 3, 80)
+    for tol in (1e-10, 0.5):
+        model = OneClassSVM(nu=0.2, tol=tol, **params).fit(X, sample_weight=weight)
+        (judged,) = audit(model, X, sample_weight=weight).problems
+        assert judged.margin.value <= judged.margin.upper * (1 + 1e-9)
+        assert (judged.margin.short[1] <= 3e-6) == (tol < 0.1)
+        assert judged.n_errors == np.count_nonzero(model.decision_function(X[weight > 0]) < 0)
+        assert judged.n_samples == np.count_nonzero(weight)
+
+
+def test_claims_of_one_class(rng):
+    X = rng.normal([3.0, 0.0, 0.0], 1.0, (80, 3))
+    ours = MaxMarginOutlierDetector(nu=0.2).fit(X)
+    model = ours.to_sklearn()
+    assert audit(model, X).rows()[0]["share"]
+    model._intercept_ -= 0.1
+    model.offset_ = -model._intercept_
+    assert not audit(model, X).rows()[0]["share"]
+    with pytest.raises(ValueError, match="fitted to"):
+        audit(model, X[::-1])
+    with pytest.raises(ValueError, match="those with nu"):
+        audit(MaxMarginOutlierDetector(nu=None).fit(X), X)

@@ -226,6 +226,48 @@ def test_duplicates_and_equal_examples():
         assert check_certificate(detector, X, exact=True)
 
 
+# A stress run.
+
+
+def hostile(seed):
+    """Examples of any shape, unit, offset and weight, and parameters."""
+    rng = np.random.default_rng(seed)
+    n, d = int(rng.choice([1, 2, 3, 10, 30, 200])), int(rng.choice([1, 2, 5, 20, 300]))
+    X = rng.standard_normal((n, d))
+    kind = rng.choice(["normal", "duplicates", "integers", "of rank 1", "sparse", "zero rows"])
+    if kind == "duplicates":
+        X = X[rng.integers(0, max(1, n // 3), n)]
+    elif kind == "integers":
+        X = rng.integers(-3, 4, (n, d)).astype(float)
+    elif kind == "of rank 1":
+        X = np.outer(X[:, 0], rng.standard_normal(d))
+    X = (X + rng.choice([0.0, 1.0, 10.0, 1e6]) * rng.choice([0.0, 1.0], d)) * 10.0 ** rng.integers(
+        -8, 13
+    )
+    if kind == "zero rows":
+        X[rng.random(n) < 0.1] = 0.0
+    elif kind == "sparse":
+        X[rng.random((n, d)) < 0.7] = 0.0
+    kernel, single = str(rng.choice(["linear", "linear", "rbf", "poly"])), rng.random() < 0.3
+    if single and kernel != "poly":  # whose values in float32 are others in other batches
+        X = X.astype(np.float32)
+    nu = [None, 1.0 / n, 1.0, float(rng.uniform(1.0 / n, 1.0))][rng.integers(4)]
+    weight = rng.integers(0, 3, n) + (np.arange(n) == 0) if rng.random() < 0.3 else None
+    return (sp.csr_array(X) if kind == "sparse" else X), weight, {"nu": nu, "kernel": kernel}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("first", range(0, 100, 50))
+def test_hostile_problems_end_with_certificates_that_hold(first):
+    for seed in range(first, first + 50):
+        X, weight, params = hostile(seed)
+        detector = fit(MaxMarginOutlierDetector(**params), X, sample_weight=weight)
+        assert detector.status_ in ("certified", "no_margin", "stalled", "max_iter"), seed
+        assert check_certificate(detector, X, sample_weight=weight), seed
+        if params["kernel"] == "linear" and X.shape[0] * X.shape[1] <= 1000:
+            assert check_certificate(detector, X, sample_weight=weight, exact=True), seed
+
+
 # Certificates, and what users do with a model.
 
 

@@ -6,7 +6,7 @@ import warnings
 from typing import Any
 
 import numpy as np
-from sklearn.base import is_regressor
+from sklearn.base import is_outlier_detector, is_regressor
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import _check_sample_weight, check_array, check_consistent_length
 
@@ -14,6 +14,7 @@ from marginsvm._typing import Array
 from marginsvm.algorithms.max_margin import MaxMarginClassifier
 from marginsvm.auditing.claims import claims_of
 from marginsvm.auditing.models import Question, questions
+from marginsvm.auditing.outliers import judged_one_class
 from marginsvm.auditing.predictor import with_constant
 from marginsvm.auditing.regression import judged_regression
 from marginsvm.auditing.report import Audit, Judged, Worth
@@ -21,7 +22,7 @@ from marginsvm.certify.host import examples_on_host, on_host
 from marginsvm.certify.unwrapping import unwrapped
 
 
-def audit(model: Any, X: Any, y: Any, sample_weight: Any = None) -> Audit:
+def audit(model: Any, X: Any, y: Any = None, sample_weight: Any = None) -> Audit:
     """Judge a fitted support vector machine of another program.
 
     What its predictor is worth is computed from its coefficients. What the best predictor is worth
@@ -31,16 +32,16 @@ def audit(model: Any, X: Any, y: Any, sample_weight: Any = None) -> Audit:
 
     Parameters
     ----------
-    model : fitted classifier or regressor
-        LinearSVC, SVC, SGDClassifier, LinearSVR, SVR, NuSVR or SGDRegressor (with the losses of
-        tubes) of scikit-learn; any other, such as cuML's or thundersvm's, that has ``coef_`` and
-        ``intercept_``, or ``dual_coef_``, ``support_vectors_`` and ``kernel``, as these have; or a
-        pipeline that ends in one, or a search over these. Of linear classifiers with another loss
-        or penalty, only the margin is judged.
+    model : fitted classifier, regressor or outlier detector
+        LinearSVC, SVC, SGDClassifier, LinearSVR, SVR, NuSVR, SGDRegressor (with the losses of
+        tubes) or OneClassSVM of scikit-learn; any other, such as cuML's or thundersvm's, that has
+        ``coef_`` and ``intercept_``, or ``dual_coef_``, ``support_vectors_`` and ``kernel``, as
+        these have; or a pipeline that ends in one, or a search over these. Of linear classifiers
+        with another loss or penalty, only the margin is judged.
     X : array-like or sparse matrix of shape (n_samples, n_features)
         The examples that it was fitted to, or the kernel matrix.
-    y : array-like of shape (n_samples,)
-        Class labels, or targets.
+    y : array-like of shape (n_samples,), default=None
+        Class labels, or targets; outlier detectors have none.
     sample_weight : array-like of shape (n_samples,), default=None
         As in its fit.
 
@@ -87,9 +88,12 @@ def audit(model: Any, X: Any, y: Any, sample_weight: Any = None) -> Audit:
     if not (hasattr(model, "coef_") or hasattr(model, "dual_coef_")):
         raise TypeError(f"{type(model).__name__} has neither coef_ nor dual_coef_ to be judged")
     X = check_array(examples_on_host(X), accept_sparse="csr", dtype=np.float64)
-    y, name = np.asarray(on_host(y)), " ".join(repr(model).split())
-    check_consistent_length(X, y)
+    name = " ".join(repr(model).split())
     weight = _check_sample_weight(on_host(sample_weight), X, dtype=np.float64)
+    if is_outlier_detector(model):
+        return Audit(name, (judged_one_class(model, X, weight),))
+    y = np.asarray(on_host(y))
+    check_consistent_length(X, y)
     if is_regressor(model):
         return Audit(name, (judged_regression(model, X, y, weight),))
     classes = np.asarray(on_host(model.classes_)) if hasattr(model, "classes_") else np.unique(y)

@@ -70,6 +70,7 @@ class Claim:
         ``free_intercept``: its problem does not penalise the intercept. ``iterations``: it ended
         before its limit of iterations. ``tolerance``: the objective of its own problem, with the
         intercept penalised if it is, exceeds the least by no more than ``tol``, relative to it.
+        ``share``: at most the share nu of the examples are outliers.
     holds : bool or None
         None: not decided.
     text : str
@@ -96,13 +97,14 @@ class Judged:
     problem : str
         What was judged: loss, C, kernel and intercept.
     n_samples, n_errors : int
-        Examples, and how many of them are on the wrong side; or outside of the tube.
+        Examples, and how many of them are on the wrong side, outside of the tube, or outliers.
     objective : Worth or None
         ``|w|^2 / 2 + C sum of losses``, with an intercept that costs nothing. None: the model
         minimises something else, or has no C.
     margin : Worth or None
         Smallest distance of an example from the boundary (units of X; of differences of scores,
-        with k classes at once). None: it does not separate the examples.
+        with k classes at once; of one class, the mean of the worst share of values, over the
+        norm). None: it does not separate the examples.
     separable : bool or None
         Whether the classes can be separated, if it is known.
     claims : tuple of Claim

@@ -13,7 +13,7 @@ import scipy.sparse as sp
 import sklearn
 import sklearn.svm
 
-from marginsvm import MaxMarginClassifier, MaxMarginRegressor
+from marginsvm import MaxMarginClassifier, MaxMarginOutlierDetector, MaxMarginRegressor
 from marginsvm.estimator.declaring import with_parameters
 
 PACKAGE = "sklearn.svm.tests"
@@ -96,6 +96,20 @@ class NuSVR(_AsLibsvm, MaxMarginRegressor):
 
 
 @with_parameters
+class OneClassSVM(_AsLibsvm, MaxMarginOutlierDetector):
+    """OneClassSVM's defaults; its caches do nothing."""
+
+    tol: float = 1e-10  # see SVC
+
+    def fit(self, X, y=None, sample_weight=None):
+        return super().fit(X, y, sample_weight)
+
+    def decision_function(self, X):
+        with self._as_ours(X):
+            return super().decision_function(X)
+
+
+@with_parameters
 class LinearSVR(MaxMarginRegressor):
     """LinearSVR's defaults; what only liblinear has (its draws, a dual form) does nothing."""
 
@@ -115,7 +129,7 @@ class LinearSVC(MaxMarginClassifier):
     random_state: Any = None
 
 
-ALIASES = {alias.__name__: alias for alias in (SVC, SVR, NuSVR, LinearSVC, LinearSVR)}
+ALIASES = {alias.__name__: alias for alias in (SVC, SVR, NuSVR, OneClassSVM, LinearSVC, LinearSVR)}
 
 
 def aliased_tests():
