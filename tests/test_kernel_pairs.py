@@ -10,8 +10,10 @@ from sklearn.metrics.pairwise import pairwise_kernels, rbf_kernel
 from sklearn.svm import SVC
 
 from marginsvm import MaxMarginClassifier, check_certificate
-from marginsvm.algorithms.exact.climb import Climb
-from marginsvm.algorithms.exact.pairs import Found, Pairs, dual_of
+from marginsvm.algorithms.compiled.classes import ascend_classes
+from marginsvm.algorithms.exact.climb_of_classes import ClimbOfClasses
+from marginsvm.algorithms.exact.pairs import Found, OneByOne, Pairs, dual_of
+from marginsvm.algorithms.exact.shape import Portfolio
 from marginsvm.certify.own_slack import with_least_slack
 from marginsvm.estimator.kernel_function import KernelFunction
 from marginsvm.estimator.training_set import training_set
@@ -26,10 +28,17 @@ def problem_of(X, y, weight=None, **params):
 
 
 def climbed(problem, tol=1e-4):
-    start = Pairs.start(problem)
-    climb = Climb(dual_of(problem), start.u, start.f, start.work)
+    kind = Pairs if problem.rows.n_classes == 2 else OneByOne
+    start = kind.start(problem)
+    climb = kind.climb(dual_of(problem), start.u, start.f, start.work)
     climb.run(tol)
     return climb
+
+
+def several(rng, n=600, k=4):
+    """Overlapping classes of different sizes."""
+    y = rng.choice(k, n, p=np.arange(1, k + 1) / sum(range(1, k + 1)))
+    return rng.standard_normal((n, 5)) + 1.5 * rng.standard_normal((k, 5))[y], y
 
 
 @pytest.mark.parametrize("spread", [0.1, 1.0, 10.0])
@@ -64,14 +73,16 @@ def test_polynomials_in_float32(degree, sparse, rng):
 
 @pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
 @pytest.mark.parametrize("C", [1.0, 100.0])
-def test_margins_that_are_not_computed_in_float64_are_below_what_they_are(loss, C, rng):
-    X, y = overlapping(rng, n=600)
+@pytest.mark.parametrize("data", [overlapping, several])
+def test_margins_that_are_not_computed_in_float64_are_below_what_they_are(data, loss, C, rng):
+    X, y = data(rng, n=600)
     problem = problem_of(X, y, C=C, loss=loss)
     evaluations = problem.work.kernel_evaluations
     separator = Found(problem, climbed(problem)).proved()[0]
     assert problem.work.kernel_evaluations > evaluations
     exact = problem.margins(problem.refresh(separator.vector), precise=True)
-    assert np.all(separator.margins <= exact + 1e-12 * np.abs(exact).max())
+    rounding = 1e-12 * np.abs(exact[np.isfinite(exact)]).max()
+    assert np.all(separator.margins <= exact + rounding)
     assert np.any(separator.margins < exact - 1e-9)  # of some rows, float32 says enough
 
 
@@ -101,6 +112,71 @@ def test_certified_fits(loss, C, kernel, fit_intercept, kind, rng):
         dual = np.abs(v).sum() - 0.5 * v @ K @ v
         assert clf.margin_ <= (1.0 + 1e-4) / np.sqrt(2.0 * dual)
         assert clf.margin_bound_ >= (1.0 - 1e-4) / np.sqrt(2.0 * dual)
+
+
+@pairwise(
+    loss=["hinge", "squared_hinge"],
+    C=[0.1, 100.0],
+    kernel=["rbf", "poly", "precomputed", "callable"],
+    fit_intercept=[True, False],
+    kind=["plain", "weights", "duplicates"],
+    k=[3, 6],
+)
+def test_certified_fits_of_several_classes(loss, C, kernel, fit_intercept, kind, k, rng):
+    X, y = several(rng, k=k)
+    if kind == "duplicates":
+        X[300:] = X[:300]
+    weight = rng.uniform(0.2, 3.0, len(y)) if kind == "weights" else None
+    params = {"C": C, "loss": loss, "fit_intercept": fit_intercept, "tol": 1e-3}
+    params["kernel"] = rbf_kernel if kernel == "callable" else kernel
+    data = rbf_kernel(X) if kernel == "precomputed" else X
+    clf = fit(MaxMarginClassifier(**params), data, y, sample_weight=weight)
+    assert clf.status_ == "certified" or kernel == "poly"
+    assert clf.certificate_.route[0][0] == "one example at a time"
+    assert check_certificate(clf, data, y, sample_weight=weight)
+    if k == 3 and clf.status_ == "certified":
+        other = MaxMarginClassifier(**params)  # interior points, or Newton's method
+        other._portfolio = Portfolio(pairs=10**6)
+        other.fit(data, y, sample_weight=weight)
+        assert clf.margin_ <= other.margin_bound_ * (1.0 + 1e-9)
+        assert clf.margin_bound_ >= other.margin_ * (1.0 - 1e-9)
+
+
+def test_the_weights_of_one_example_are_the_best(rng):
+    """No change of two of them, or of one, would prove more."""
+    for trial in range(50):
+        k, cap, slack = 5, [np.inf, 0.7][trial % 2], [0.3, 0.0][trial % 2]
+        F, K, own = rng.standard_normal((k, 1)), np.ones((1, 1), np.float32), np.zeros(1, int)
+        u, f, none = np.zeros((1, k)), F.copy(), np.zeros(k)
+        caps, slacks = np.full(1, cap), np.full(1, slack)
+        ascend_classes(K, own, caps, slacks, none, 0.0, 1e-9, 100, u, f, none, none.copy())
+
+        def value(v, F=F, slack=slack):
+            V = np.append(v[1:].sum(), -v[1:]) * np.sqrt(0.5)
+            return v.sum() - V @ F[:, 0] - 0.5 * V @ V - 0.5 * slack * v @ v
+
+        best = value(u[0])
+        assert u[0].sum() <= cap + 1e-9
+        for i in range(1, k):
+            for j in range(k):  # from one to another, or to none
+                for t in (1e-4, -1e-4):
+                    v = u[0].copy()
+                    v[i] += t
+                    v[j] -= t if j else 0.0
+                    if v.min() >= 0.0 and v.sum() <= cap:
+                        assert value(v) <= best + 1e-9
+
+
+def test_weights_are_balanced_by_small_changes(rng):
+    X, y = several(rng)
+    problem = problem_of(X, y, loss="hinge")
+    climb = climbed(problem, tol=1e-2)
+    assert isinstance(climb, ClimbOfClasses)
+    before = climb.u.copy()
+    assert np.abs(climb._excess()).max() > 1e-9
+    climb.balance()
+    assert np.abs(climb._excess()).max() < 1e-10
+    np.testing.assert_allclose(climb.u, before, rtol=0.05)
 
 
 @pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])

@@ -42,7 +42,14 @@ ROUTES = {
     "hinge, slow": ("certified", "multipliers 40, interior points 2", 143.0),
     "rbf, soft": ("certified", "pairs 1, working set of rows 2", 2.8),
     "rbf, hard": ("certified", "working set of rows 2", 0.3),
-    "rbf, three classes": ("certified", "working set of examples 2", 53.1),
+    "rbf, three classes": ("certified", "one example at a time 1", 0.9),
+    "rbf, three classes, hinge": ("certified", "one example at a time 1", 0.6),
+    "rbf, three classes, last digits": (
+        "certified",
+        "one example at a time 2, working set of rows 2",
+        2.4,
+    ),
+    "rbf, three classes, not compiled": ("certified", "working set of examples 2", 53.2),
     "rbf, outgrown": ("certified", "working set of rows 1, working set of examples 4", 72.7),
     "rbf, hard, outgrown": ("certified", "working set of rows 1, interior points 1", 11.6),
     "rbf, next to a separator": (

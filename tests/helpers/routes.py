@@ -114,14 +114,21 @@ CASES = {
     "rbf, soft": Case(gauss(600, 3), soft(kernel="rbf")),
     "rbf, hard": Case(gauss(600, 6, apart=3.0), {"kernel": "rbf"}),
     "rbf, three classes": Case(gauss(300, 3, 3), soft(kernel="rbf")),
-    "rbf, outgrown": Case(gauss(300, 3, 3), soft(kernel="rbf"), {"room": 150, "easy_slack": 1.0}),
+    "rbf, three classes, hinge": Case(gauss(300, 3, 3), soft(loss="hinge", kernel="rbf", tol=1e-4)),
+    "rbf, three classes, last digits": Case(gauss(300, 3, 3), soft(30.0, kernel="rbf", tol=1e-8)),
+    "rbf, three classes, not compiled": Case(gauss(300, 3, 3), soft(kernel="rbf"), {"pairs": 1000}),
+    "rbf, outgrown": Case(
+        gauss(300, 3, 3), soft(kernel="rbf"), {"pairs": 1000, "room": 150, "easy_slack": 1.0}
+    ),
     "rbf, hard, outgrown": Case(
         (np.random.default_rng(0).standard_normal((150, 6)), np.arange(150) % 5),
         {"kernel": "rbf", "gamma": 5.0},
         {"room_left": 60},
     ),
     "rbf, next to a separator": Case(
-        clouds(600, 5, 3), soft(1e4, kernel="rbf", gamma=2.0), {"easy_slack": 0.0}
+        clouds(600, 5, 3),
+        soft(1e4, kernel="rbf", gamma=2.0),
+        {"pairs": 1000, "easy_slack": 0.0},
     ),
     "wide": Case(gauss(80, 100), {}, {"few_rows": 50}),
     "soft": Case(gauss(600, 5), soft(), {"in_cache": 0}),

@@ -8,7 +8,7 @@ those that moved; examples with smaller margins join. What this proves is for ot
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -32,8 +32,6 @@ STEPS = 50
 # Examples without weight may leave if their margins are beyond 1 by more than this; they do once
 # they are so large a share.
 _FAR, _IDLE = 0.1, 0.3
-# Share of the tolerance that rounds aim at: what rounding adds is beside it.
-AIM = 0.7
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,8 +43,8 @@ class Dual:
     columns : SingleColumns
         Kernel values.
     y, caps, slack : ndarray of shape (n,)
-        Signs of the classes, largest weights, and s. Examples with the cap 0 are left out, but have
-        scores.
+        Signs of the classes (of many: their numbers), largest weights, and s. Examples with the
+        cap 0 are left out, but have scores.
     balanced : bool
         Whether the classes keep the same sum of weights.
     scale, constant : float
@@ -73,6 +71,30 @@ class Dual:
         return cls(columns, y, np.where(there, np.inf, 0.0), slack, balanced)
 
 
+class Course(NamedTuple):
+    """What later rounds must know of earlier ones, beside weights and scores.
+
+    Attributes
+    ----------
+    precision : float
+        Error of margins up to which the working set is solved.
+    b : float or ndarray of shape (k,)
+        Intercept.
+    step : ndarray of shape (k,) or None
+        Of more than two intercepts, for an excess of 1.
+    least : float
+        The smallest gap so far.
+    idle : int
+        Rounds at small errors that brought bounds no nearer.
+    """
+
+    precision: float = COARSE
+    b: Any = 0.0
+    step: Array | None = None
+    least: float = np.inf
+    idle: int = 0
+
+
 class Climb:
     """The rounds of one call, on arrays that change in place.
 
@@ -83,10 +105,8 @@ class Climb:
         Weights, and scores without intercept; scores of 0: they are computed.
     work : ndarray of int
         The working set.
-    precision : float
-        Error of margins up to which it is solved.
-    b : float or ndarray of shape (k,)
-        Intercept to begin with.
+    course : Course
+        How earlier rounds went.
 
     Attributes
     ----------
@@ -101,6 +121,7 @@ class Climb:
     """
 
     patience = 2  # rounds at small errors that may bring bounds no nearer
+    aim = 0.7  # share of the tolerance: what rounding and the intercept add is beside it
     mass: Array
     missing: Array
     wrong: Array
@@ -112,18 +133,22 @@ class Climb:
         u: Array,
         f: Array,
         work: Array,
-        precision: float = COARSE,
-        b: Any = 0.0,
+        course: Course = Course(),  # noqa: B008
     ) -> None:
         self.dual, self.columns = dual, dual.columns
         self.y, self.caps, self.slack = dual.y, dual.caps, dual.slack
-        self.u, self.f, self.work, self.precision = u.copy(), f.copy(), work, precision
-        self.b, self.read, self.gap, self.block = b, 0.0, np.inf, Block(self.columns)
-        self.inside, self.least, self.idle = np.inf, np.inf, 0
+        self.u, self.f, self.work = u.copy(), f.copy(), work
+        self.precision, self.b, self.step, self.least, self.idle = course
+        self.read, self.gap, self.inside, self.block = 0.0, np.inf, np.inf, Block(self.columns)
         self._soft, self._counted = bool(self.slack.any()), np.flatnonzero(self.caps)
         if self.u.any() and not self.f.any():
             used = support_of(self.u)
             self.add(used, self.u[used])
+
+    @property
+    def course(self) -> Course:
+        """How rounds have gone so far."""
+        return Course(self.precision, self.b, self.step, self.least, self.idle)
 
     @classmethod
     def start(cls, dual: Dual, work: Array) -> Climb:
@@ -133,7 +158,7 @@ class Climb:
 
     def continued(self, dual: Dual) -> Climb:
         """Begin at these weights for larger costs of slack."""
-        return type(self)(dual, self.u, self.f, support_of(self.u), COARSE, self.b)
+        return type(self)(dual, self.u, self.f, support_of(self.u), Course(b=self.b))
 
     @property
     def scores(self) -> Array:
@@ -146,9 +171,9 @@ class Climb:
         With slack, the intercept of the certificate is that at which the worst example is best.
         """
         if np.isinf(self.gap):
-            return True
+            return self.idle < self.patience
         outside = self._soft and self.missing[self._counted].max() > COARSE
-        return (self.gap > AIM * tol or outside) and self.idle < self.patience
+        return (self.gap > self.aim * tol or outside) and self.idle < self.patience
 
     def run(self, tol: float, most: float = np.inf) -> bool:
         """Rounds until bounds are near each other or do not come nearer; False: it takes a while.
@@ -248,7 +273,7 @@ class Climb:
         self.wrong[self.work] = 0.0
         new = np.flatnonzero(self.wrong > 0.5 * self.precision)
         few = len(new) <= _FEW_JOIN * len(self.work)
-        apart = self.inside > AIM * tol and (few or self.inside > _INSIDE * self.gap)
+        apart = self.inside > self.aim * tol and (few or self.inside > _INSIDE * self.gap)
         if apart or not len(new):
             self._finer(tol)
         kept, room = self.work, self.columns.room
@@ -268,7 +293,7 @@ class Climb:
         if self.gap > 0.9 * self.least and self.precision <= _FINE:
             self.idle += 1
         self.least = min(self.least, self.gap)
-        factor = np.clip(0.5 * AIM * tol / max(self.inside, 1e-300), _LEAST_STEP, _FINER)
+        factor = np.clip(0.5 * self.aim * tol / max(self.inside, 1e-300), _LEAST_STEP, _FINER)
         self.precision = max(float(factor) * self.precision, _FINEST)
 
 

@@ -28,7 +28,7 @@ from marginsvm.certify.prices import hinge_offsets
 from marginsvm.certify.tolerances import LOST_TO_ROUNDING
 from marginsvm.fit.interrupts import let_interrupts_through
 from marginsvm.kernel_matrix import GramAdapter, KernelMatrixAdapter, among
-from marginsvm.rows import Rows, Vector, support_of
+from marginsvm.rows import Vector, support_of
 
 # Examples of a working set at most: their Gram matrix, with a copy in float32, takes 1 GB.
 MAX_EXAMPLES = 9000
@@ -181,11 +181,11 @@ class Examples(Method):
         system, m = replace(BySpan.of(part), goal=self.precision), part.rows.n_examples
         newton = Newton.of(part, Slack(part.slack), system, part.combine(self.coef))
         products, most = 0, min(_PRODUCTS, _NUMBERS / m**2)
-        error = _error_of(newton, part.rows)
+        error = newton.error(part.rows)
         while error > self.precision and newton.moving and products <= most:
             newton, _ = newton.advance(part, 0.0)
             assert isinstance(newton.system, BySpan)
-            products, error = newton.system.products, _error_of(newton, part.rows)
+            products, error = newton.system.products, newton.error(part.rows)
         return _Solution(newton.w.coef, newton.weights, error, newton.moving, products)
 
     def _by_pairs(self, part: GramAdapter) -> _Solution:
@@ -269,11 +269,6 @@ def _bounds(problem: KernelMatrixAdapter, proof: Vector) -> tuple[Array, tuple[C
     assert problem.slack is not None
     both = separator, Candidate(proof, proof.mass, precise=True)
     return margins - problem.slack * proof.coef, both
-
-
-def _error_of(newton: Newton, rows: Rows) -> float:
-    """How far the margins of ``A' u`` are from those of w, which are about 1."""
-    return float(np.abs(rows.moves(newton.proof.image - newton.w.image)).max(initial=0.0))
 
 
 def first_size(problem: KernelMatrixAdapter) -> int:

@@ -28,7 +28,7 @@ from marginsvm.algorithms.exact.systems.system import System
 from marginsvm.certify.candidate import Candidate
 from marginsvm.kernel_matrix import KernelMatrixAdapter
 from marginsvm.kernel_matrix.capabilities import has_curvature
-from marginsvm.rows import Vector
+from marginsvm.rows import Rows, Vector
 
 # Steps after which a working set of the active rows is quicker, if they are few.
 _STEPS = 15
@@ -146,6 +146,10 @@ class Newton(Method):
     def weights(self) -> Array:
         """The data player's."""
         return self.proof.coef
+
+    def error(self, rows: Rows) -> float:
+        """How far the margins of ``A' u`` are from those of w, which are about 1."""
+        return float(np.abs(rows.moves(self.proof.image - self.w.image)).max(initial=0.0))
 
     @property
     def _share(self) -> float:

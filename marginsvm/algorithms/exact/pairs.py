@@ -1,4 +1,4 @@
-"""Soft margins of two classes with a kernel: pairs of weights, on columns in float32.
+"""Soft margins with a kernel: weights in pairs, or of one example, on columns in float32.
 
 Rounds are those of :mod:`marginsvm.algorithms.exact.climb`. Kernel values are computed once for
 each pair of an example and one that was in the working set, in float32. Bounds need float64: for
@@ -9,7 +9,7 @@ float32.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from typing import ClassVar, Self
 
 import numpy as np
 
@@ -17,15 +17,17 @@ from marginsvm._rounding import FEW
 from marginsvm._typing import Array
 from marginsvm.algorithms.exact.candidates import hinge_candidates
 from marginsvm.algorithms.exact.choosing import spread_evenly
-from marginsvm.algorithms.exact.climb import COARSE, Climb, Dual
+from marginsvm.algorithms.exact.climb import Climb, Course, Dual
+from marginsvm.algorithms.exact.climb_of_classes import ClimbOfClasses
 from marginsvm.algorithms.exact.method import Method, Turn
 from marginsvm.certify.candidate import Candidate
+from marginsvm.certify.caps import of_examples, sums_of_examples
 from marginsvm.certify.own_slack import with_least_slack
 from marginsvm.kernel_matrix import GramAdapter, KernelMatrixAdapter
-from marginsvm.rows import Vector
+from marginsvm.rows import Vector, support_of
 
-# Examples to begin with.
-FIRST = 400
+# Examples to begin with, in all and for each class at least.
+FIRST, EACH = 400, 80
 # Numbers that a round reads or computes at least: a tenth of a second, or about.
 PASS = 3e8
 
@@ -36,71 +38,85 @@ class Pairs(Method):
 
     Attributes
     ----------
-    u : ndarray of shape (n,)
+    u : ndarray of shape rows.shape
         Weights.
-    f : ndarray of shape (n,)
+    f : ndarray of shape (n,) or (k, n)
         Scores, from float32 values.
     work : ndarray of int
         The working set.
-    precision : float
-        Error of margins up to which it is solved.
+    course : Course
+        How rounds went so far.
     candidates : tuple of Candidate
     settled : float
         Tolerance from which up nothing will change any more.
     """
 
     name: ClassVar[str] = "pairs"
+    climb: ClassVar[type[Climb]] = Climb
 
     u: Array
     f: Array
     work: Array
-    precision: float = COARSE
+    course: Course = Course()  # noqa: RUF009
     candidates: tuple[Candidate, ...] = ()
     settled: float = np.inf
 
     @classmethod
-    def start(cls, problem: KernelMatrixAdapter) -> Pairs:
+    def start(cls, problem: KernelMatrixAdapter) -> Self:
         """Begin with some examples of each class, evenly spread."""
-        n = problem.rows.n_examples
-        return cls(np.zeros(n), np.zeros(n), spread_evenly(problem.rows.codes, FIRST))
+        shape = problem.rows.shape
+        work = spread_evenly(problem.rows.codes, max(FIRST, EACH * problem.rows.n_classes))
+        return cls(np.zeros(shape), np.zeros(shape[::-1]), work)
 
     @classmethod
-    def of(cls, problem: KernelMatrixAdapter, proof: Vector) -> Pairs:
+    def of(cls, problem: KernelMatrixAdapter, proof: Vector) -> Self:
         """Begin at some weights, at the multiple of them below the caps that is best."""
-        used, best = proof.coef > 0.0, proof.mass / max(problem.norm(proof) ** 2, 1e-300)
+        best, u = proof.mass / max(problem.norm(proof) ** 2, 1e-300), np.maximum(proof.coef, 0.0)
         if problem.caps is not None:  # what a cap cut off would leave the classes out of balance
-            best = min(
-                best, float((problem.caps.largest[used] / proof.coef[used]).min(initial=best))
-            )
-        u = best * np.maximum(proof.coef, 0.0)
-        return cls(u, np.zeros(len(u)), np.flatnonzero(u))
+            mass = sums_of_examples(u)
+            used = mass > 0.0
+            best = min(best, float((problem.caps.largest[used] / mass[used]).min(initial=best)))
+        return cls(best * u, np.zeros(u.shape[::-1]), support_of(u))
 
     @property
     def weights(self) -> Array:
         return self.u
 
-    def advance(self, problem: KernelMatrixAdapter, tol: float) -> tuple[Pairs, Turn]:
+    def advance(self, problem: KernelMatrixAdapter, tol: float) -> tuple[Self, Turn]:
         """Some rounds on working sets, until bounds are near each other or this takes a while."""
         if tol >= self.settled:
             return self, Turn.ENDED
         assert isinstance(problem, GramAdapter)
-        climb = Climb(dual_of(problem), self.u, self.f, self.work, self.precision)
+        course = self.course if np.isinf(self.settled) else self.course._replace(idle=0)
+        climb = self.climb(dual_of(problem), self.u, self.f, self.work, course)
         ended, found = climb.run(tol, PASS), Found(problem, climb)
-        now = Pairs(climb.u, climb.f, climb.work, climb.precision)
+        now = type(self)(climb.u, climb.f, climb.work, climb.course)
         if not ended:
             return replace(now, candidates=found.estimates(tol)), Turn.NEARER
         return replace(now, candidates=found.proved(), settled=tol), Turn.STALLED
 
 
+@dataclass(frozen=True)
+class OneByOne(Pairs):
+    """The same for more than two classes, whose weights change by one example at a time."""
+
+    name: ClassVar[str] = "one example at a time"
+    climb: ClassVar[type[Climb]] = ClimbOfClasses
+
+
 def dual_of(problem: GramAdapter) -> Dual:
     """The weights that rounds look for."""
-    n, scale = problem.n_rows, 1.0 / problem.radius**2
+    rows, scale = problem.rows, 1.0 / problem.radius**2
+    n = rows.n_examples
+    slack = np.zeros(n)
+    if problem.slack is not None:  # all rows of an example have the same
+        slack = np.ascontiguousarray(problem.slack.reshape(n, -1)[:, 0])
     return Dual(
         problem.single,
-        problem.rows.moves(np.ones(n)),
+        rows.codes if rows.n_classes > 2 else rows.moves(np.ones(n)),
         np.full(n, np.inf) if problem.caps is None else problem.caps.largest,
-        np.zeros(n) if problem.slack is None else np.ascontiguousarray(problem.slack),
-        problem.rows.balanced,
+        slack,
+        rows.balanced,
         scale,
         scale * problem.constant**2,
     )
@@ -121,9 +137,8 @@ class Found:
 
     def estimates(self, tol: float) -> tuple[Candidate, ...]:
         """What the scores in float32 show, less the tolerance: it is not to end a fit."""
-        climb = self.climb
-        vector = Vector(climb.f, climb.u)
-        low, high = self._candidates(vector, climb.y * climb.f)
+        vector = Vector(np.ascontiguousarray(self.climb.f.T), self.climb.u)
+        low, high = self._candidates(vector, self.problem.rows.margins(vector.image))
         assert low.norm is not None
         low = replace(low, norm=low.norm * (1.0 + tol), margins=None)
         if high.norm_bound is not None:
@@ -135,39 +150,49 @@ class Found:
 
         The scores of the others are below what they are by the error of float32.
         """
-        climb = self.climb
-        f, error = self._with_errors()
-        margins = climb.y * (f + climb.b) - error
-        sure = (margins > 1.0) & (climb.u == 0.0)
-        vector = self.problem.with_scores(climb.u, f, np.flatnonzero(~sure))
-        return self._candidates(vector, climb.y * vector.image - np.where(sure, error, 0.0))
+        climb, rows = self.climb, self.problem.rows
+        if rows.balanced:
+            climb.balance()
+        F, error = self._with_errors()
+        lowest = of_examples(self._shifted(rows.margins(F))) - error
+        sure = (lowest > 1.0) & (sums_of_examples(climb.u) == 0.0)
+        vector = self.problem.with_scores(climb.u, F, np.flatnonzero(~sure))
+        off = rows.per_example(np.where(sure, error, 0.0))
+        return self._candidates(vector, rows.margins(vector.image) - off)
+
+    def _shifted(self, margins: Array) -> Array:
+        """Margins under the intercept."""
+        rows = self.problem.rows
+        return margins + rows.moves(np.broadcast_to(self.climb.b, rows.score_shape))
 
     def _with_errors(self) -> tuple[Array, Array]:
-        """Scores anew, and the error of each due to float32."""
+        """Scores anew, and the error of each margin of an example due to float32."""
         climb = self.climb
-        used, n = np.flatnonzero(climb.u), len(climb.u)
-        prepared = climb.columns.prepared
+        used, n, mass = support_of(climb.u), len(climb.u), sums_of_examples(climb.u)
+        prepared, F = climb.columns.prepared, climb.f.T
         if prepared is None or len(used) > climb.columns.room:
-            return climb.f, np.full(n, np.inf)
-        relative, f, sizes = prepared.error(used), np.zeros(n), np.zeros(n)
+            return F, np.full(n, np.inf)
+        relative, sizes = prepared.error(used), np.zeros(n)
         if np.isinf(relative).all():
-            return climb.f, relative
-        climb.add_products(used, climb.y[used] * climb.u[used], f)
-        climb.add_products(used, climb.u[used], sizes)
+            return F, relative
+        climb.f = np.zeros_like(climb.f)
+        climb.add(used, climb.u[used])
+        # with more classes as well, no margin changes by more than the weight times a kernel value
+        climb.add_products(used, mass[used], sizes)
         # and what the sums in float64 round, as well as values too small for float32
         relative += FEW + len(used) * FEW + 1e-37
-        return f, relative * sizes + 1e-37 * float(climb.u.sum()) / self.problem.radius**2
+        error = relative * sizes + 1e-37 * float(mass.sum()) / self.problem.radius**2
+        return climb.f.T, error
 
     def _candidates(self, vector: Vector, margins: Array) -> tuple[Candidate, ...]:
         """The predictor with these margins, slack left out, and the proof: they are one vector."""
-        problem, climb = self.problem, self.climb
-        if problem.caps is not None:
-            shifted = margins + climb.y * climb.b
+        problem, shifted = self.problem, self._shifted(margins)
+        if problem.slack is None:
             low, high = hinge_candidates(problem, vector, shifted, vector)
             return replace(low, vector=vector, margins=margins), high
         length = float(np.sqrt(max(problem.inner(vector, vector), 0.0)))
-        least = with_least_slack(length, margins + climb.y * climb.b, climb.slack)[0]
+        least = with_least_slack(length, shifted, problem.slack)[0]
         return (
-            Candidate(vector, norm=1.0 / least, margins=margins + climb.slack * climb.u),
+            Candidate(vector, norm=1.0 / least, margins=margins + problem.slack * vector.coef),
             Candidate(vector, vector.mass, precise=True),
         )

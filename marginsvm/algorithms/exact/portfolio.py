@@ -16,7 +16,7 @@ from marginsvm.algorithms.exact.method import Method, Room, Turn
 from marginsvm.algorithms.exact.multipliers import Multipliers, target
 from marginsvm.algorithms.exact.newton import Newton
 from marginsvm.algorithms.exact.newton_systems import system_for
-from marginsvm.algorithms.exact.pairs import Pairs
+from marginsvm.algorithms.exact.pairs import OneByOne, Pairs
 from marginsvm.algorithms.exact.rules import Handover, Problem, Rule
 from marginsvm.algorithms.exact.shape import Portfolio, Shape, are_dependent, are_few
 from marginsvm.algorithms.exact.share_pairs import SharePairs
@@ -135,20 +135,27 @@ FIRST = (
     Rule("tube, squared slack", Newton, lambda s, p: s.tube and s.soft, _newton, _TUBES),
     Rule("tube", Multipliers, lambda s, p: s.tube, _multipliers, _TUBES),
     Rule(
+        "kernel, two classes, `pairs` examples or more, compiled: hinge loss, or not few rows",
+        Pairs,
+        lambda s, p: s.classes == 2 and s.is_for_pairs(p),
+        lambda problem, p: Pairs.start(problem),
+        _KERNELS,
+        lambda problem, p, w, proof: Pairs.of(problem, proof),
+    ),
+    Rule(
+        "kernel, several classes, `pairs` examples or more, compiled: either loss, not few rows",
+        OneByOne,
+        lambda s, p: s.is_for_pairs(p),
+        lambda problem, p: OneByOne.start(problem),
+        _KERNELS,
+        lambda problem, p, w, proof: OneByOne.of(problem, proof),
+    ),
+    Rule(
         "hinge loss, several classes, few unknowns on one side",
         Interior,
         lambda s, p: s.hinge and s.classes > 2 and s.is_small(p),
         _points,
         _CLASSES,
-    ),
-    Rule(
-        "kernel, two classes, no fewer examples than `pairs`, numba compiles: hinge loss, or soft "
-        "margin of more rows than `few_rows`",
-        Pairs,
-        lambda s, p: s.is_for_pairs(p),
-        lambda problem, p: Pairs.start(problem),
-        _KERNELS,
-        lambda problem, p, w, proof: Pairs.of(problem, proof),
     ),
     Rule("hinge loss, kernel", Examples, lambda s, p: s.hinge and s.by_kernel, _examples, _HINGE),
     Rule(
@@ -273,7 +280,9 @@ _BY_ROWS = "squared slack, no more rows with weight than `few_left`"
 _FINISHED_BY_ROWS = Handover(
     _BY_ROWS, WorkingSet, lambda s, p, state: s.soft and are_few(s, p, state), _rows_of, _KERNELS
 )
-_FINISHED = replace(_EXAMPLES, name="always", applies=lambda s, p, state: True, measured=_KERNELS)
+_FINISHED = replace(
+    _EXAMPLES, name="soft, or two classes", applies=lambda s, p, state: s.soft or s.classes == 2
+)
 
 _INSIDE = Handover(
     "few unknowns on one side",
@@ -319,7 +328,7 @@ NEXT: dict[tuple[type[Method], Turn], tuple[Handover, ...]] = {
         Handover("always", Newton, lambda s, p, state: True, _newton_from, _CLASSES),
     ),
     (TubePairs, Turn.STALLED): (replace(_INSIDE, name="always", applies=lambda s, p, state: True),),
-    (Pairs, Turn.STALLED): (_FINISHED_BY_ROWS, _FINISHED),
+    **{(kind, Turn.STALLED): (_FINISHED_BY_ROWS, _FINISHED) for kind in (Pairs, OneByOne)},
     (Newton, Turn.SHORT): (_SOFTER_FIRST,),
     (Newton, Turn.FEW): (_FEW_LEFT, _DEPENDENT),
     (Multipliers, Turn.FEW): (_FEW_LEFT, _DEPENDENT),

@@ -25,8 +25,8 @@ class Portfolio:
     few_rows : int
         Rows up to which a working set is first, whatever else the problem is.
     pairs : int
-        Examples, of two classes or of tubes, from which on a kernel's soft margins begin with pairs
-        of weights.
+        Examples from which on a kernel's soft margins begin with pairs of weights or, of more than
+        two classes, with those of one example at a time.
     room : int
         Rows of a working set at most: their Gram matrix takes 72 MB, its factor half a second.
     few_left : int
@@ -247,10 +247,11 @@ class Shape:
         return sparse and self.unknowns > portfolio.direct_classes
 
     def is_for_pairs(self, portfolio: Portfolio) -> bool:
-        """Whether pairs of weights come first: two classes, a kernel, and slack of either loss."""
-        some = self.hinge or ((self.soft or self.share) and self.rows > portfolio.few_rows)
-        two = self.classes == 2 and not self.tube
-        if not (some and two and self.by_kernel and self.examples >= portfolio.pairs):
+        """Whether weights on columns in float32 come first: a kernel, and slack of either loss."""
+        some = self.hinge or self.soft or self.share
+        if self.rows <= portfolio.few_rows:
+            some = self.hinge and self.classes == 2
+        if self.tube or not (some and self.by_kernel and self.examples >= portfolio.pairs):
             return False
         return _compiles()
 

@@ -15,7 +15,7 @@ import numpy as np
 from marginsvm._typing import Array
 from marginsvm.algorithms.exact.candidates import share_candidates
 from marginsvm.algorithms.exact.choosing import spread_evenly
-from marginsvm.algorithms.exact.climb import COARSE, Climb
+from marginsvm.algorithms.exact.climb import COARSE, Climb, Course
 from marginsvm.algorithms.exact.interior.ends import solved_for_free
 from marginsvm.algorithms.exact.method import Method, Turn, best_bounds
 from marginsvm.algorithms.exact.pairs import FIRST, PASS, Found, dual_of
@@ -79,7 +79,7 @@ class SharePairs(Method):
         assert isinstance(problem, GramAdapter)
         dual = dual_of(problem)
         dual = replace(dual, caps=self.mass * dual.caps, balanced=True)
-        climb = ShareClimb(dual, self.u, self.f, self.work, self.precision)
+        climb = ShareClimb(dual, self.u, self.f, self.work, Course(self.precision))
         ended, found = climb.run(tol, PASS), FoundShare(problem, climb)
         now = SharePairs(climb.u, climb.f, climb.work, self.mass, climb.precision)
         if not ended:

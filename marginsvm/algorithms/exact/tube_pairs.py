@@ -13,7 +13,7 @@ import numpy as np
 from marginsvm._typing import Array
 from marginsvm.algorithms.exact.candidates import interval_candidates
 from marginsvm.algorithms.exact.choosing import spread_evenly
-from marginsvm.algorithms.exact.climb import COARSE, STEPS, Climb, Dual
+from marginsvm.algorithms.exact.climb import COARSE, STEPS, Climb, Course, Dual
 from marginsvm.algorithms.exact.method import Method, Turn
 from marginsvm.algorithms.exact.pairs import FIRST, PASS
 from marginsvm.certify.candidate import Candidate
@@ -142,7 +142,9 @@ class TubePairs(Method):
         if tol >= self.settled:
             return self, Turn.ENDED
         assert isinstance(problem, GramAdapter)
-        climb = ClimbOfTubes(TubeDual.of(problem), self.v, self.f, self.work, self.precision)
+        climb = ClimbOfTubes(
+            TubeDual.of(problem), self.v, self.f, self.work, Course(self.precision)
+        )
         ended = climb.run(_HALF_OF_TOL * tol, PASS)
         now = TubePairs(climb.u, climb.f, climb.work, climb.precision, self.candidates)
         if not ended:

@@ -1,0 +1,151 @@
+"""Sequential minimal optimisation for many classes, compiled: all weights of an example at a time.
+
+The weights of an example against each other class are solved for exactly, the scores kept. Those
+that change little are passed over. Balance among the classes is left to multipliers, the
+intercepts: after each pass, these move by what is out of balance.
+
+References
+----------
+K. Crammer, Y. Singer. On the algorithmic implementation of multiclass kernel-based vector machines.
+JMLR, 2001 (the problem of one example).
+
+S. Keerthi, S. Sundararajan, K. Chang, C. Hsieh, C. Lin. A sequential dual method for large scale
+multi-class linear SVMs. KDD, 2008.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from marginsvm._compiling import compiled, parts
+
+_ROOT = np.sqrt(0.5)  # a row is an example in its own class, and minus it in another, times this
+_NEXT = 0.3  # examples are passed over whose margins are off by less than this share of the most
+_STEP_GROWS, _STEP_SHRINKS = 1.2, 0.5  # factors of the steps of an intercept
+_OPTIONS: dict[str, Any] = {
+    "error_model": "numpy",
+    "fastmath": {"nnan", "nsz", "reassoc", "contract", "arcp"},
+}
+
+
+@parts(**_OPTIONS)
+def _best(c, own, half, q, cap, u, order):
+    """Maximise ``c'u - half (sum u)^2 / 2 - q |u|^2 / 2`` over weights that sum to ``cap`` at most.
+
+    Those of the classes with the largest c are ``(c_j - level) / q``.
+    """
+    n, total, level, mass = 0, 0.0, 0.0, 0.0
+    for j in range(len(c)):
+        u[j] = 0.0
+        if j != own and c[j] > 0.0:
+            p = n
+            while p > 0 and c[order[p - 1]] < c[j]:
+                order[p] = order[p - 1]
+                p -= 1
+            order[p] = j
+            n += 1
+    for r in range(n):
+        total += c[order[r]]
+        mass = total / (q + (r + 1) * half)
+        level = half * mass if mass <= cap else (total - q * cap) / (r + 1)
+        if r + 1 == n or c[order[r + 1]] <= level:
+            break
+    mass = 0.0
+    for r in range(n):
+        j = order[r]
+        if c[j] > level:
+            u[j] = (c[j] - level) / q
+            mass += u[j]
+    return mass
+
+
+@parts(**_OPTIONS)
+def _change(i, K, own, cap, slack, u, f, c, new, order):
+    """The best weights of an example; by how much its margins then change, and their sum."""
+    half, mass, off = 0.5 * K[i, i], u.sum(), 0.0
+    q = max(half + slack, 1e-300)
+    for j in range(len(u)):
+        c[j] = 1.0 - _ROOT * (f[own, i] - f[j, i]) + half * (mass + u[j])
+    found = _best(c, own, half, q, cap, new, order)
+    for j in range(len(u)):
+        if j != own:
+            off = max(off, abs(half * (found - mass) + q * (new[j] - u[j])))
+    return off, found
+
+
+@parts(**_OPTIONS)
+def _take(row, own, mass, new, u, f, excess):
+    """Give an example other weights, and move the scores."""
+    before = u.sum()
+    for j in range(len(u)):
+        t = _ROOT * (mass - before) if j == own else -_ROOT * (new[j] - u[j])
+        if t != 0.0:
+            u[j] = new[j]
+            excess[j] += t
+            for r in range(len(row)):
+                f[j, r] += t * row[r]
+
+
+@parts(**_OPTIONS)
+def _shift(step, longest, excess, before, b, f):
+    """Move the intercepts, the most that one moves; steps grow until an excess changes its sign."""
+    most = 0.0
+    for j in range(len(b)):
+        step[j] *= _STEP_GROWS if excess[j] * before[j] > 0.0 else _STEP_SHRINKS
+        step[j] = min(step[j], longest)
+        before[j], t = excess[j], step[j] * excess[j]
+        b[j] += t
+        most = max(most, abs(t))
+        for r in range(f.shape[1]):
+            f[j, r] += t
+    return most
+
+
+@compiled(**_OPTIONS)
+def ascend_classes(K, codes, caps, slack, step, longest, precision, most, u, f, b, excess):
+    """Maximise ``sum u - |sum_ij u_ij a_ij|^2 / 2 - sum_ij s_i u_ij^2 / 2``, balanced.
+
+    Parameters
+    ----------
+    K : ndarray of shape (m, m)
+        Inner products of the examples, of which ``a_ij = x_i (e_own - e_j) / sqrt(2)``.
+    codes, caps, slack : ndarray of shape (m,)
+        Classes, largest sums of weights, and s.
+    step : ndarray of shape (k,)
+        Steps of the intercepts for an excess of 1. Changed in place.
+    longest : float
+        The longest of these; 0: there are no intercepts.
+    precision : float
+        By how much margins, which are about 1, may miss their order.
+    most : int
+        Passes at most.
+    u : ndarray of shape (m, k)
+        Weights; changed in place, as is all that follows.
+    f : ndarray of shape (k, m)
+        Scores, with the intercepts.
+    b, excess : ndarray of shape (k,)
+        Intercepts, and by how much weights are out of balance.
+
+    Returns
+    -------
+    steps, off : int, float
+        Changes of the weights of an example, and by how much margins or intercepts are off.
+    """
+    m, k = u.shape
+    c, new, order = np.empty(k), np.empty(k), np.empty(k, np.int64)
+    steps, skip, left, before = 0, precision, np.inf, excess.copy()
+    for _ in range(most):
+        worst = 0.0
+        for i in range(m):
+            off, mass = _change(i, K, codes[i], caps[i], slack[i], u[i], f, c, new, order)
+            worst = max(worst, off)
+            if off > skip:
+                steps += 1
+                _take(K[i], codes[i], mass, new, u[i], f, excess)
+        left = max(worst, _shift(step, longest, excess, before, b, f))
+        if left <= precision:
+            break
+        skip = _NEXT * max(worst, precision)
+    return steps, left

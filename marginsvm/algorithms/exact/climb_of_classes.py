@@ -1,0 +1,168 @@
+"""Rounds for more than two classes: an example's weights against all other classes at a time.
+
+The same working sets, columns and exchange as for two classes, see
+:mod:`marginsvm.algorithms.exact.climb`. Steps are those of
+:mod:`marginsvm.algorithms.compiled.classes`: they leave the classes out of balance, which the
+intercepts, as multipliers, mend little by little.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cached_property
+
+import numpy as np
+
+from marginsvm._typing import Array
+from marginsvm.algorithms.exact.climb import COARSE, Climb, Dual
+from marginsvm.algorithms.exact.newton import Newton
+from marginsvm.algorithms.exact.slack import Slack
+from marginsvm.algorithms.exact.systems.gram import BySpan
+from marginsvm.fit.interrupts import let_interrupts_through
+from marginsvm.kernel_matrix import GramAdapter
+from marginsvm.kernel_matrix.kernel import about_the_mean
+from marginsvm.kernel_matrix.scale import Scale
+from marginsvm.rows import make_rows
+
+# Least squared slack (in radii squared) with which Newton's method follows the first passes, as it
+# then takes few products; and so many at most.
+_EASY_SLACK, _MOST_PRODUCTS = 0.05, 300
+# Share of the gap that passes should leave if more of them are to be as precise.
+_NEARER = 0.9
+# Passes over a working set at most, before scores are computed anew.
+_PASSES = 100
+# Intercepts move by the excess of a class times a step, at most the mean inner product: so much do
+# all scores of a class change if its weights do. It is this share of the squares at least. The
+# first step is shorter.
+_LEAST_MEAN, _FIRST_STEP = 0.01, 0.3
+_ROOT = np.sqrt(0.5)  # a row is an example in its own class, and minus it in another, times this
+
+
+class InFloat32(GramAdapter):
+    """Inner products in float32, which float64 sums would make no better."""
+
+    def _adjoint(self, V: Array, precise: bool) -> Array:
+        return super()._adjoint(V, precise=False)
+
+
+class ClimbOfClasses(Climb):
+    """The rounds of one call."""
+
+    patience, aim = 12, 0.3
+    _off = 0.0  # by how much the last steps have left margins or balance off
+
+    @cached_property
+    def _slack_is_easy(self) -> bool:
+        return bool(self.slack[self._counted].min() >= _EASY_SLACK)
+
+    @classmethod
+    def start(cls, dual: Dual, work: Array) -> Climb:
+        n, k = len(dual.y), int(dual.y.max()) + 1
+        return cls(dual, np.zeros((n, k)), np.zeros((k, n)), work)
+
+    @property
+    def scores(self) -> Array:
+        return (self.f + self._intercepts[:, None]).T
+
+    @property
+    def _intercepts(self) -> Array:
+        return np.broadcast_to(self.b, len(self.f))
+
+    def _coefficients(self, examples: Array, u: Array) -> Array:
+        """Of examples in each class, from weights on their rows."""
+        V = -_ROOT * u
+        V[np.arange(len(u)), self.y[examples]] = _ROOT * u.sum(axis=1)
+        return V
+
+    def _excess(self) -> Array:
+        used = np.flatnonzero(self.u.any(axis=1))
+        return self._coefficients(used, self.u[used]).sum(axis=0)
+
+    def _ascended(self, K: Array) -> Array:
+        from marginsvm.algorithms.compiled.classes import ascend_classes
+
+        if self._is_for_newton():
+            self._off = 0.0
+            return self._by_newton(K)
+        work, u, b = self.work, self.u[self.work], self._intercepts.copy()
+        longest, f = 0.0, self.f[:, work] + b[:, None]
+        if self.dual.balanced:
+            longest = max(float(K.mean()), _LEAST_MEAN * float(np.mean(np.diagonal(K))))
+        if self.step is None:
+            self.step = np.full(len(b), _FIRST_STEP * longest)
+        steps, self._off = ascend_classes(
+            K, self.y[work], self.caps[work], self.slack[work], self.step, longest,
+            self.precision, _PASSES, u, f, b, self._excess(),
+        )  # fmt: skip
+        self.b = b
+        self.read += 6.0 * steps * len(work)
+        return u
+
+    def _is_for_newton(self) -> bool:
+        return self._soft and self.precision < COARSE and self._slack_is_easy
+
+    def _by_newton(self, K: Array) -> Array:
+        """The same by Newton's method, which is quicker once the rows with weight are known."""
+        work = self.work
+        slack = self.slack[work][:, None]
+        rows = make_rows(self.y[work], len(self.f), balanced=self.dual.balanced)
+        frame = Scale(0.5 / float(slack.min()), 1.0, np.diagonal(K).astype(np.float64), slack)
+        part = InFloat32(None, about_the_mean(K.copy(), rows), rows, frame=frame)
+        system = replace(BySpan.of(part), goal=self.precision)
+        newton = Newton.of(part, Slack(slack), system, part.combine(self.u[work]))
+        while newton.error(rows) > self.precision and newton.moving:
+            let_interrupts_through()
+            newton, _ = newton.advance(part, 0.0)
+            assert isinstance(newton.system, BySpan)
+            if newton.system.products > _MOST_PRODUCTS:
+                break
+        assert isinstance(newton.system, BySpan)
+        self.read += newton.system.products * float(K.size) * len(self.f)
+        return newton.weights
+
+    def add(self, examples: Array, change: Array) -> None:
+        for v, f in zip(self._coefficients(examples, change).T, self.f, strict=True):
+            moved = np.flatnonzero(v)
+            self.add_products(examples[moved], v[moved], f)
+
+    def _finer(self, tol: float) -> None:
+        """Where passes have not come to the error asked for, more follow while they pay."""
+        if self._off <= self.precision or self.gap > _NEARER * self.least:
+            super()._finer(tol)
+        self.least = min(self.least, self.gap)
+
+    def balance(self) -> None:
+        """Balance the classes by the least relative changes of the weights, without scores.
+
+        What flows between two classes changes by the difference of their potentials.
+        """
+        used = np.flatnonzero(self.u.any(axis=1))
+        u, own = self.u[used], self.y[used]
+        flow = np.stack([u[own == c].sum(axis=0) for c in range(len(self.f))])
+        flow += flow.T
+        laplacian = np.diag(flow.sum(axis=1)) - flow
+        potential = np.linalg.lstsq(laplacian, self._excess() / _ROOT)[0]
+        self.u[used] = u * (1.0 - potential[own][:, None] + potential)
+
+    def _best_intercepts(self) -> Array:
+        """Those of the working set; under the best of all, outside nothing may look short."""
+        work = self.work
+        rows = make_rows(self.y[work], len(self.f), balanced=True)
+        margins = rows.margins(np.ascontiguousarray(self.f[:, work].T))
+        return Slack(self.slack[work][:, None]).best_intercept(rows, margins)
+
+    def _measure(self) -> None:
+        everyone, u = np.arange(len(self.u)), self.u
+        if self._soft and self.dual.balanced:
+            self.b = self._best_intercepts()
+        own, F = (self.y, everyone), self.f + self._intercepts[:, None]
+        M = _ROOT * (F[own] - F)
+        M[own] = np.inf
+        self.margins, self.mass = M.T, u.sum(axis=1)
+        short = 1.0 - self.margins - self.slack[:, None] * u
+        self.missing = short.max(axis=1)
+        wrong = np.where(self.mass < self.caps, self.missing, 0.0)
+        self.wrong = np.maximum(wrong, np.where(u > 0.0, -short, 0.0).max(axis=1))
+        squared = float(np.vdot(self._coefficients(everyone, u).T, self.f))
+        less = 0.5 * float(self.slack @ np.square(u).sum(axis=1))
+        self._compare(squared, less + float(np.abs(self._intercepts * self._excess()).sum()))
