@@ -14,7 +14,7 @@ from marginsvm._typing import Array
 from marginsvm.algorithms.max_margin import MaxMarginClassifier
 from marginsvm.auditing.claims import claims_of
 from marginsvm.auditing.models import Question, questions
-from marginsvm.auditing.outliers import judged_one_class
+from marginsvm.auditing.novelty import judged_one_class
 from marginsvm.auditing.predictor import with_constant
 from marginsvm.auditing.regression import judged_regression
 from marginsvm.auditing.report import Audit, Judged, Worth
