@@ -18,7 +18,6 @@ from marginsvm._typing import Array
 from marginsvm.certify.checker.coordinates import (
     ZERO,
     coordinates,
-    null_space,
     power_of_two,
     row_lengths,
 )
@@ -84,12 +83,12 @@ class _Walk:
         self._Z, self.doubt = Z, ""
         self._equality, self._rest = equality, np.flatnonzero(~equality)
         self.separated, self._q = np.zeros(len(Z), bool), np.zeros(len(Z))
-        self.N, self._faces = np.eye(Z.shape[1]), 0
+        self.N = np.eye(Z.shape[1])
         self._restrict(Z[equality])
 
     def walk(self) -> Array:
         """Go through the faces; the direction that separates what is left at the end."""
-        for self._faces in range(_MAX_FACES):
+        for _ in range(_MAX_FACES):
             T = self._rest_on_face()
             if not len(T):
                 break
@@ -112,8 +111,6 @@ class _Walk:
         """Weights of the rows that overlap, balanced as well as float64 allows."""
         q = np.where(self.separated, 0.0, self._q)
         inside = ~self.separated & ~self._equality & row_lengths(self._Z, 0.0).astype(bool)
-        if self._faces > 1 and inside.any():  # weights of several faces do not add up: once more
-            q[inside] = self._once_more(inside)
         if self._equality.any():
             E = self._Z[self._equality]
             q[self._equality] = _least_solution(E, -(self._Z[inside].T @ q[inside]))
@@ -124,15 +121,6 @@ class _Walk:
         zero = ~self._equality & ~row_lengths(self._Z, 0.0).astype(bool)
         q[zero] = 1.0  # rows of zeros overlap by themselves
         return q / (np.abs(q).max(initial=0.0) or 1.0)
-
-    def _once_more(self, inside: Array) -> Array:
-        """Weights on the rows that overlap, in coordinates of what they span."""
-        T, E = self._Z[inside], self._Z[self._equality]
-        if len(E):
-            T = T @ null_space(E)
-        span = _span(T)
-        T = T @ span
-        return np.maximum(partition(T / row_lengths(T)[:, None]).q / row_lengths(T), 0.0)
 
     def _doubt_if(self, doubtful: bool, reason: str) -> None:
         self.doubt = self.doubt or (reason if doubtful else "")
@@ -165,12 +153,6 @@ def _independent(T: Array) -> tuple[Array, Array, Array] | None:
         return None
     w = np.linalg.lstsq(T, np.ones(n), rcond=None)[0]
     return (w, T @ w, np.zeros(n)) if np.all(T @ w > 0.5) else None
-
-
-def _span(T: Array) -> Array:
-    """Orthonormal vectors that span what rows span."""
-    Q, r, _ = qr(triangular_factor(T).T, pivoting=True)
-    return np.asarray(Q[:, : int(np.count_nonzero(np.abs(r.diagonal()) > ZERO))])
 
 
 def _least_solution(M: Array, right: Array) -> Array:

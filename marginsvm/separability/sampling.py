@@ -1,4 +1,4 @@
-"""The split of many dense rows, by that of some of them.
+"""The split of many rows, by that of some of them.
 
 Rows that overlap do so among more rows as well. So a split of some rows is one of all if its
 direction is strictly positive on each of the others, or its face is 0 there; rows for which
@@ -8,12 +8,14 @@ neither holds join the some.
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
 from marginsvm._typing import Array
 from marginsvm.certify.checker.coordinates import power_of_two
 from marginsvm.separability.faces import split
+from marginsvm.separability.sparse_faces import split_sparse
 from marginsvm.separability.split import Split
 
 _ROWS = 10_000  # rows to begin with, which take a tenth of a second
@@ -46,6 +48,20 @@ def split_many(A: Array, equality: Array) -> Split:
             return replace(found, separated=separated, weights=weights)
         chosen[new[np.argsort(margins[new], kind="stable")[:size]]] = True
     return split(A, equality)
+
+
+def split_many_sparse(A: Any, equality: Array) -> Split:
+    """The same of a sparse design, where some rows leave no direction to the others."""
+    n, d = A.shape
+    size = max(_ROWS, _PER_COLUMN * d)
+    if n > _FEW * size:
+        rows = np.sort(np.random.default_rng(0).permutation(n)[:size])
+        found = split_sparse(A[rows], equality[rows])
+        if not found.doubt and len(found.identified) == d and not found.separated.any():
+            weights = np.zeros(n)
+            weights[rows] = found.weights
+            return replace(found, separated=np.zeros(n, bool), weights=weights)
+    return split_sparse(A, equality)
 
 
 def _products(A: Array, found: Split) -> tuple[Array, Array]:

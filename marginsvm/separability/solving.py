@@ -20,8 +20,8 @@ from marginsvm.separability.data import Question
 from marginsvm.separability.design import Design, distinct
 from marginsvm.separability.faces import split_of_separator
 from marginsvm.separability.report import Separability
-from marginsvm.separability.sampling import split_many
-from marginsvm.separability.sparse_faces import sparse_split_of_separator, split_sparse
+from marginsvm.separability.sampling import split_many, split_many_sparse
+from marginsvm.separability.sparse_faces import sparse_split_of_separator
 from marginsvm.separability.split import Split
 
 _WRITTEN_OUT = 2**22  # numbers of a sparse design that is written out, in 32 MB
@@ -92,7 +92,7 @@ def _split(design: Design, asked: Question, estimator: Any) -> Split:
     if estimator is not None and estimator.separable_:
         w = _coefficients_of(estimator, asked.fit_intercept)
         return (sparse_split_of_separator if sparse else split_of_separator)(design.A, w)
-    return split_sparse(design.A, design.equality) if sparse else split_distinct(design)
+    return split_many_sparse(design.A, design.equality) if sparse else split_distinct(design)
 
 
 def _overlap(asked: Question, weights: sp.csr_array) -> Answer | None:
