@@ -108,9 +108,9 @@ _SIGNS, _TUBES = "Signs of coefficients (measurements.md)", "Regression (regress
 FIRST = (
     Rule("signs of coefficients", Interior, lambda s, p: s.signed, _points, _SIGNS),
     Rule(
-        "share of the examples, kernel, more than `few_rows` of them, numba compiles",
+        "share of the examples, kernel, more than `one_class` of them, numba compiles",
         SharePairs,
-        lambda s, p: s.share and s.is_for_pairs(p),
+        lambda s, p: s.is_for_share_pairs(p),
         lambda problem, p: SharePairs.start(problem),
         _OF_SHARES,
     ),
