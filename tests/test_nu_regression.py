@@ -183,6 +183,16 @@ def test_best_shifts_and_widths(points, share):
     assert found <= least + 1e-9
 
 
+def test_a_share_of_all_examples_is_a_tube_of_width_zero(rng):
+    X, y = rng.standard_normal((40, 3)), rng.standard_normal(40)
+    reg = fit(MaxMarginRegressor(C=2.0, nu=1.0), X, y)
+    flat = fit(MaxMarginRegressor(C=2.0, epsilon=0.0), X, y)
+    assert reg.status_ == "certified"
+    assert reg.epsilon_ == 0.0
+    assert reg.objective_ == pytest.approx(flat.objective_, rel=1e-5)
+    assert check_certificate(reg, X, y, exact=True)
+
+
 @pytest.mark.slow
 def test_hostile_problems_end_with_proofs_that_hold():
     for seed in range(100):

@@ -96,7 +96,10 @@ class IntervalSet:
                 f"{0.5 / max(problem.slack.min(), 1e-308):.3g}, and soft intervals compute with "
                 f"{0.5 * LARGEST_NORM:g} at most: scale X, or choose a smaller C, or none"
             )
-        return self._capped(problem, spec.nu) if spec.slack_is_linear else problem
+        if not spec.slack_is_linear:
+            return problem
+        # of all weights, a share of 1 is none: the tube of width 0 is best, among others
+        return self._capped(problem, None if spec.nu == 1.0 else spec.nu)
 
     @property
     def unit(self) -> float:
