@@ -15,7 +15,13 @@ from sklearn.datasets import load_breast_cancer, load_iris, make_classification
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC, LinearSVC
 
-from marginsvm import MaxMarginClassifier, MomentumMarginClassifier, check_certificate
+from marginsvm import (
+    MaxMarginClassifier,
+    MaxMarginOutlierDetector,
+    MaxMarginRegressor,
+    MomentumMarginClassifier,
+    check_certificate,
+)
 from marginsvm.algorithms.exact.newton import Newton
 from marginsvm.algorithms.exact.slack import Slack
 from marginsvm.algorithms.exact.starts import SparseProblem
@@ -555,3 +561,16 @@ def test_intercepts_of_many_classes_take_no_singular_values(rng, monkeypatch):
     monkeypatch.setattr(np.linalg, "pinv", refused)
     model = MaxMarginClassifier().fit(X, y)
     assert model.status_ == "certified"
+
+
+@pytest.mark.parametrize("kernel", ["poly", "rbf", "laplacian"])
+@pytest.mark.parametrize("seed", range(3))
+def test_certificates_of_kernels_of_examples_in_float32_hold(kernel, seed):
+    """Values in float32 of so many features differ from one computation to the next by 1e-6."""
+    rng = np.random.default_rng(seed)
+    X, y = rng.standard_normal((10, 300)).astype(np.float32), np.arange(10) % 2
+    for estimator in (MaxMarginClassifier(kernel=kernel), MaxMarginRegressor(kernel=kernel)):
+        check = check_certificate(fit(estimator, X, y), X, y)
+        assert check, check.reason
+    detector = fit(MaxMarginOutlierDetector(kernel=kernel), X)
+    assert check_certificate(detector, X)

@@ -276,6 +276,7 @@ class MaxMarginClassifier(
     max_iter: int = 200
 
     _portfolio: ClassVar[Portfolio] = Portfolio()  # for tests and benchmarks
+    _widens_kernels = True
 
     def _algorithm(self) -> ActiveSet:
         return ActiveSet(self.tol, self._portfolio)

@@ -155,6 +155,7 @@ class MaxMarginClassifierCV(
     stopping: str = field(default="gap", init=False)
     warm_start: bool = field(default=False, init=False)
     C: float = field(default=np.inf, init=False)
+    _widens_kernels = True
     tol: float = 1e-6
     max_iter: int = 200
     loss: str = parameter(StrOptions({"squared_hinge", "hinge"}), default="squared_hinge")

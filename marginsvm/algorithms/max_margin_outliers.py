@@ -158,6 +158,7 @@ class MaxMarginOutlierDetector(
 
     _fitted = FittedOneClass
     _portfolio: ClassVar[Portfolio] = Portfolio()  # for tests and benchmarks
+    _widens_kernels = True
 
     @_fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:

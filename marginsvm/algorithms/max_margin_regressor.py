@@ -161,6 +161,7 @@ class MaxMarginRegressor(
     intercept_scaling: ClassVar[None] = None
 
     _portfolio: ClassVar[Portfolio] = Portfolio()  # for tests and benchmarks
+    _widens_kernels = True
 
     @_fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:

@@ -25,6 +25,8 @@ class KernelFunction:
     ----------
     kernel, gamma, degree, coef0, params
         See :class:`marginsvm.estimator.parameters.KernelParameters`.
+    widens : bool
+        Whether values of a named kernel are computed in float64, whatever the examples are in.
     """
 
     kernel: Any
@@ -32,12 +34,14 @@ class KernelFunction:
     degree: float
     coef0: float
     params: dict[str, Any]
+    widens: bool = False
 
     @classmethod
     def of(cls, estimator: Any, gamma: float) -> KernelFunction:
         """The kernel of an estimator, with the ``gamma`` that its data gives it."""
         params = estimator.kernel_params or {}
-        return cls(estimator.kernel, gamma, estimator.degree, estimator.coef0, params)
+        widens = getattr(estimator, "_widens_kernels", False)
+        return cls(estimator.kernel, gamma, estimator.degree, estimator.coef0, params, widens)
 
     def __call__(self, X: Any, Y: Any) -> Array:
         """Kernel of all pairs; a callable is given both sets at once, as in SVC."""
@@ -57,6 +61,8 @@ class KernelFunction:
             else:
                 named = {"gamma": self.gamma, "degree": self.degree, "coef0": self.coef0}
                 named |= self.params
+                if self.widens:
+                    X, Y = (x.astype(np.float64) if x.dtype == np.float32 else x for x in (X, Y))
                 if self.kernel == "rbf":
                     X, Y = _nearer(X, Y, named["gamma"])
                 K = pairwise_kernels(X, Y, metric=self.kernel, filter_params=True, **named)

@@ -42,6 +42,9 @@ class ScoresMixin:
     coef0: float
     kernel_params: dict[str, Any] | None
     normalize: bool = False  # some estimators have it as a parameter
+    # Whether named kernels are computed in float64, whatever the examples are in: bounds of the
+    # exact solver are closer than the rounding of kernel values in float32.
+    _widens_kernels: bool = False
     _runs_on_devices: bool = False  # whether fits are by passes, which run where the examples are
     constant_: float  # fitted with normalize=True
     classes_: Array

@@ -72,9 +72,8 @@ class Formula:
     def diagonal(self, X: Any) -> Array:
         """Values of the examples with themselves."""
         if self.degree == 0:
-            return np.ones(X.shape[0], X.dtype)
-        values = (self.gamma * _lengths(X) ** 2 + self.coef0) ** self.degree
-        return values.astype(X.dtype, copy=False)
+            return np.ones(X.shape[0])
+        return np.asarray((self.gamma * _lengths(X) ** 2 + self.coef0) ** self.degree)
 
 
 class Prepared:

@@ -121,6 +121,8 @@ def kernel_values(estimator: Any, X: Any, weight: NDArray) -> NDArray:
         K = estimator.kernel(X, X, **params)
         return K.toarray() if sp.issparse(K) else np.asarray(K)
     gamma = _gamma(estimator.gamma, X, weight)
+    if getattr(estimator, "_widens_kernels", False):
+        X = X.astype(np.float64)
     params = {"gamma": gamma, "degree": estimator.degree, "coef0": estimator.coef0, **params}
     if estimator.kernel == "rbf" and not sp.issparse(X):
         mean = X.mean(axis=0, dtype=X.dtype)

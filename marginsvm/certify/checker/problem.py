@@ -28,6 +28,7 @@ _READ_OF_ESTIMATORS = (
     "degree",
     "coef0",
     "kernel_params",
+    "_widens_kernels",
     "support_",
     "dual_coef_",
     "epsilon_",
