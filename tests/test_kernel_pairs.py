@@ -214,3 +214,15 @@ def test_bounds_of_other_examples_are_not_taken_over(rng):
     assert check_certificate(clf.fit(other, y), other, y)
     with pytest.raises(ValueError, match="other classes, intervals or values"):
         clf.fit(3.0 * X, y)
+
+
+@pytest.mark.parametrize("k", [2, 3])
+@pytest.mark.parametrize("offset", [0.0, 1e9])
+def test_kernels_that_float32_cannot_hold_end(k, offset, rng):
+    """Of rank one in float64, with negative eigenvalues in float32; or above its numbers."""
+    x = np.where(rng.random(1200) < 0.3, rng.standard_normal(1200), 0.0) + offset
+    X, y = x[:, None], rng.integers(0, k, 1200)
+    clf = fit(MaxMarginClassifier(kernel="poly", C=25.0, gamma=3.0, max_iter=5), X, y)
+    assert clf.status_ in ("certified", "stalled", "max_iter")
+    assert np.isfinite(clf.decision_function(X)).all()
+    assert check_certificate(clf, X, y)

@@ -165,6 +165,13 @@ class Climb:
         """Scores of all examples, a column for each class; of two classes, one."""
         return (self.f + self.b)[:, None]
 
+    @property
+    def has_diverged(self) -> bool:
+        """Whether no climb from 0 has such weights: their slack alone outweighs their sum."""
+        u = np.abs(self.u).reshape(len(self.slack), -1)
+        with np.errstate(over="ignore", invalid="ignore"):
+            return not 0.5 * float(self.slack @ (u * u).sum(axis=1)) <= 1.01 * float(u.sum())
+
     def goes_on(self, tol: float) -> bool:
         """Whether bounds are apart, or an example outside is far off, and rounds may mend that.
 
@@ -185,7 +192,7 @@ class Climb:
         most : float
             Numbers read or computed, after which no round begins.
         """
-        while self.goes_on(tol):
+        while self.goes_on(tol) and not self.has_diverged:
             if self.read >= most:
                 return False
             let_interrupts_through()

@@ -88,8 +88,13 @@ class Pairs(Method):
             return self, Turn.ENDED
         assert isinstance(problem, GramAdapter)
         course = self.course if np.isinf(self.settled) else self.course._replace(idle=0)
-        climb = self.climb(dual_of(problem), self.u, self.f, self.work, course)
-        ended, found = climb.run(tol, PASS), Found(problem, climb)
+        dual = dual_of(problem)
+        climb = self.climb(dual, self.u, self.f, self.work, course)
+        ended = climb.run(tol, PASS)
+        if climb.has_diverged:  # in float32, the kernel has negative eigenvalues: leave it
+            even = self.of(problem, problem.respond(problem.zeros()).vector)
+            ended, climb = True, self.climb(dual, even.u, even.f, even.work)
+        found = Found(problem, climb)
         now = type(self)(climb.u, climb.f, climb.work, climb.course)
         if not ended:
             return replace(now, candidates=found.estimates(tol)), Turn.NEARER
@@ -192,7 +197,8 @@ class Found:
             return replace(low, vector=vector, margins=margins), high
         length = float(np.sqrt(max(problem.inner(vector, vector), 0.0)))
         least = with_least_slack(length, shifted, problem.slack)[0]
+        norm = 1.0 / least if least > 0.0 else np.inf  # of lengths that overflow, say
         return (
-            Candidate(vector, norm=1.0 / least, margins=margins + problem.slack * vector.coef),
+            Candidate(vector, norm=norm, margins=margins + problem.slack * vector.coef),
             Candidate(vector, vector.mass, precise=True),
         )

@@ -11,6 +11,7 @@ from marginsvm.algorithms.exact.interior.method import MORE_STEPS
 from marginsvm.algorithms.exact.method import MAX_ROWS, Method, Room
 from marginsvm.algorithms.exact.multipliers import is_steep
 from marginsvm.certify.prices import HingeCaps
+from marginsvm.certify.tolerances import LARGEST_FLOAT32
 from marginsvm.kernel_matrix import KernelMatrixAdapter
 from marginsvm.kernel_matrix.capabilities import csr_examples, has_curvature
 from marginsvm.rows import OutputRows
@@ -140,8 +141,8 @@ class Shape:
         Numbers in an example, the constant feature included; 0 with a kernel.
     first_rows : int
         Rows that a working set would begin with: some for each pair of classes.
-    by_kernel : bool
-        Whether examples are only known by their inner products.
+    by_kernel, has_floats : bool
+        Whether examples are only known by their inner products; and whether these fit float32.
     sparse : bool
         Whether the examples are a CSR matrix in memory.
     hinge : bool
@@ -168,6 +169,7 @@ class Shape:
     features: int
     first_rows: int
     by_kernel: bool
+    has_floats: bool
     sparse: bool
     hinge: bool
     soft: bool
@@ -190,6 +192,7 @@ class Shape:
             features=int(problem.width) // each if by_features else 0,
             first_rows=min(rows_of_all_pairs(problem), problem.n_rows),
             by_kernel=not by_features,
+            has_floats=not by_features and _has_floats(problem),
             sparse=csr_examples(problem) is not None,
             hinge=isinstance(problem.caps, HingeCaps),
             soft=slack is not None,
@@ -270,19 +273,25 @@ class Shape:
         some = self.hinge or self.soft
         if self.rows <= portfolio.few_rows:
             some = self.hinge and self.classes == 2
-        if self.tube or not (some and self.by_kernel and self.examples >= portfolio.pairs):
+        if self.tube or not (some and self.has_floats and self.examples >= portfolio.pairs):
             return False
         return _compiles()
 
     def is_for_share_pairs(self, portfolio: Portfolio) -> bool:
         """Whether they do for a share of the examples with a kernel."""
         some = self.share and not self.tube and self.rows > portfolio.one_class
-        return some and self.by_kernel and _compiles()
+        return some and self.has_floats and _compiles()
 
     def is_for_tube_pairs(self, portfolio: Portfolio) -> bool:
         """Whether they do for a tube with a kernel, and slack of either loss."""
         some = self.tube and not self.share and (self.hinge or self.soft)
-        return some and self.by_kernel and self.examples >= portfolio.pairs and _compiles()
+        return some and self.has_floats and self.examples >= portfolio.pairs and _compiles()
+
+
+def _has_floats(problem: KernelMatrixAdapter) -> bool:
+    """Whether the largest value of a kernel has its digits in float32."""
+    highest = (problem.errors.farthest * problem.radius) ** 2
+    return bool(1.0 / LARGEST_FLOAT32 < highest < LARGEST_FLOAT32)
 
 
 def _compiles() -> bool:
