@@ -62,7 +62,7 @@ class KernelFunction:
                 named = {"gamma": self.gamma, "degree": self.degree, "coef0": self.coef0}
                 named |= self.params
                 if self.widens:
-                    X, Y = (x.astype(np.float64) if x.dtype == np.float32 else x for x in (X, Y))
+                    X, Y = _widened(X), _widened(Y)
                 if self.kernel == "rbf":
                     X, Y = _nearer(X, Y, named["gamma"])
                 K = pairwise_kernels(X, Y, metric=self.kernel, filter_params=True, **named)
@@ -85,6 +85,11 @@ class KernelFunction:
         if self.kernel == "precomputed":  # fit refuses a matrix of which this is not true
             return np.ones(X.shape[0])
         return norms_in_kernel(self.on_host(X), X)
+
+
+def _widened(X: Any) -> Any:
+    """Examples in float64, if they are NumPy's or SciPy's: some devices have no float64."""
+    return X.astype(np.float64, copy=False) if hasattr(X, "astype") else X
 
 
 def _nearer(X: Any, Y: Any, gamma: float) -> tuple[Any, Any]:
