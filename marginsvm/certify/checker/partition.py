@@ -22,9 +22,7 @@ from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve
 
 _PARTITION_STEPS = 60  # 12 to 27 are usual
-# Share of the way to the boundary that a step goes: this or, near the end, all but what is left.
-_BOUNDARY_SHARE = 0.99
-_LEFT_INSIDE = 1e-6  # the least that is left of that way
+_BOUNDARY_SHARE = 0.99  # share of the way to the boundary: nearer to it, weights lose digits
 _LEAST_AIM, _MOST_AIM = 1e-4, 0.9  # share of complementarity that a step aims at
 _SOLVED_PRODUCT = 1e-20  # mean product of q and z at which both have their digits
 _CLEAR_RATIO = 1e10  # ratio of q and z, on all rows, at which no step is needed any more
@@ -76,8 +74,7 @@ def partition(T: NDArray) -> Pair:
         left = 1.0 - min(_longest(q, dq), _longest(z, dz))
         left = min(max(left**2 * min(left, 0.5), _LEAST_AIM), _MOST_AIM)
         dw, dz, dq = step(1.0 - left, dq * dz)
-        share = max(_BOUNDARY_SHARE, 1.0 - max(mu, _LEFT_INSIDE))
-        t = share * min(_longest(q, dq), _longest(z, dz))
+        t = _BOUNDARY_SHARE * min(_longest(q, dq), _longest(z, dz))
         w, z, q = w + t * dw, z + t * dz, q + t * dq
         unit = (q.sum() + z.sum()) / (2.0 * n)
         w, z, q = w / unit, z / unit, q / unit
