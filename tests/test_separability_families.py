@@ -28,6 +28,11 @@ def test_no_answer_is_wrong(kind, block):
     assert {"complete", "quasi-complete", "overlap"} <= {said for _, said in answers}
 
 
+def test_weights_found_next_to_the_boundary_are_balanced():
+    """Interior points that went nearly all the way to it left weights that did not sum to zero."""
+    assert answer_of(510324, "multinomial")[:2] == ([], "overlap")
+
+
 @pytest.mark.parametrize("kind", ["ordinal", "draws"])
 def test_large_sparse_designs_are_split_alike(kind, monkeypatch):
     monkeypatch.setattr(solving, "_WRITTEN_OUT", -1)
