@@ -228,10 +228,8 @@ def _move(rows, order, rule, n, gamma, longest, alpha, s, u, phi, work, mean):
         for j in range(mean.shape[0]):
             mean[j] += factor * source[j]
         m = factor * _margin(rows, r, source, size, after) + rows.slack[r] * (alpha[r] + b * s[r])
-        delta, shift = (
-            _step(rule, m, max(rows.curvature[r], _ZERO_CURVATURE) * n * gamma, longest),
-            0.0,
-        )
+        curvature = max(rows.curvature[r], _ZERO_CURVATURE)
+        delta, shift = _step(rule, m, curvature * n * gamma, longest), 0.0
         if rule == DUAL or accelerated:
             delta = max(-alpha[r], delta)
         if delta != 0.0:
