@@ -16,6 +16,7 @@ import numpy as np
 from marginsvm._typing import Array
 from marginsvm.algorithms.exact.climb import COARSE, Climb, Dual
 from marginsvm.algorithms.exact.newton import Newton
+from marginsvm.algorithms.exact.shape import Portfolio
 from marginsvm.algorithms.exact.slack import Slack
 from marginsvm.algorithms.exact.systems.gram import BySpan
 from marginsvm.fit.interrupts import let_interrupts_through
@@ -24,9 +25,8 @@ from marginsvm.kernel_matrix.kernel import about_the_mean
 from marginsvm.kernel_matrix.scale import Scale
 from marginsvm.rows import make_rows
 
-# Least squared slack (in radii squared) with which Newton's method follows the first passes, as it
-# then takes few products; and so many at most.
-_EASY_SLACK, _MOST_PRODUCTS = 0.05, 300
+# Products at most, where Newton's method follows the first passes.
+_MOST_PRODUCTS = 300
 # Share of the gap that passes should leave if more of them are to be as precise.
 _NEARER = 0.9
 # Passes over a working set at most, before scores are computed anew.
@@ -53,7 +53,7 @@ class ClimbOfClasses(Climb):
 
     @cached_property
     def _slack_is_easy(self) -> bool:
-        return bool(self.slack[self._counted].min() >= _EASY_SLACK)
+        return bool(self.slack[self._counted].min() >= Portfolio.easy_slack)
 
     @classmethod
     def start(cls, dual: Dual, work: Array) -> Climb:
