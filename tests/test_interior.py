@@ -263,8 +263,9 @@ def test_turned_examples_have_the_same_inner_products(shape, k, balanced):
         assert other is problem
         return
     rows = problem.rows.flat_indices()
-    assert axes.shape == (shape[1], min(shape))
-    assert np.allclose(axes.T @ axes, np.eye(min(shape)), atol=1e-14)
+    assert axes.directions.shape == (shape[1], min(shape))
+    gram = axes.directions.T @ axes.directions
+    assert np.allclose(gram, np.eye(min(shape)), atol=1e-14)
     assert np.allclose(problem.gram(rows, rows), other.gram(rows, rows), rtol=1e-12, atol=1e-13)
     assert np.array_equal(other.slack, problem.slack)
 

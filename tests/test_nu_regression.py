@@ -1,6 +1,7 @@
 """Tubes of unknown width: the problem of NuSVR, its proofs, and what is refused."""
 
 import pickle
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -14,6 +15,7 @@ from sklearn.metrics.pairwise import pairwise_kernels
 from sklearn.svm import SVR, NuSVR
 
 from marginsvm import MaxMarginRegressor, check_certificate
+from marginsvm.algorithms.exact.interior.method import Interior
 from marginsvm.certify.interval_offsets import best_shift
 from marginsvm.certify.prices import HingeCaps
 
@@ -212,3 +214,47 @@ def test_hostile_problems_end_with_proofs_that_hold():
         assert reg.status_ in ("certified", "stalled", "max_iter"), seed
         assert check_certificate(reg, X, y), seed
         assert check_certificate(reg, X, y, exact=True), seed
+
+
+@pytest.mark.parametrize("tube", [{"nu": 0.1}, {"nu": 0.5}, {"epsilon": 0.5}])
+def test_a_large_price_of_slack_on_a_kernel_of_low_rank(tube):
+    """Weights are 1e8 times what their combination is: the predictor has few coefficients."""
+    rng = np.random.default_rng(1)
+    X = rng.standard_normal((40, 5))
+    y = X @ rng.standard_normal(5) + rng.standard_normal(40)
+    K = X @ X.T
+    model = MaxMarginRegressor(kernel="precomputed", C=1e8, **tube).fit(K, y)
+    assert model.status_ == "certified"
+    assert len(model.support_) <= 6
+    for exact in (False, True):
+        assert check_certificate(model, K, y, exact=exact)
+
+
+def test_a_tube_may_be_as_narrow_as_nothing():
+    """Targets can be met: the sum of the weights is far below its cap, and the width is 0."""
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((40, 5)), rng.standard_normal(40)
+    model = fit(MaxMarginRegressor(kernel="rbf", C=1e8, nu=0.5), X, y)
+    assert model.gap_ < 2e-4  # what rounding of scores costs at this price
+    assert 0.0 <= model.epsilon_ < 1e-10
+    assert check_certificate(model, X, y)
+
+
+def test_bounds_that_were_enough_stay_although_later_steps_lose_them(monkeypatch):
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((30, 4)), rng.standard_normal(30)
+    model = MaxMarginRegressor(nu=0.3, C=10.0).fit(X, y)
+    steps = []
+
+    def spoiled(self, problem, tol):
+        now, _, proved = bounds(self, problem, tol)
+        steps.append(proved)
+        if sum(steps) > 1:
+            now, proved = replace(now, candidates=()), False
+        return now, False, proved
+
+    bounds = Interior._with_bounds
+    monkeypatch.setattr(Interior, "_with_bounds", spoiled)
+    again = MaxMarginRegressor(nu=0.3, C=10.0).fit(X, y)
+    assert len(steps) > 1
+    assert again.status_ == model.status_ == "certified"

@@ -95,7 +95,7 @@ ROUTES = {
     ),
     "tube": ("certified", "interior points 1", 4.0),
     "tube, rbf": ("certified", "pairs of tubes 1", 3.0),
-    "tube, rbf, large C": ("certified", "pairs of tubes 1, interior points 1", 13.0),
+    "tube, rbf, large C": ("certified", "pairs of tubes 1, interior points 1", 6.0),
     "tube, wide": ("certified", "interior points 1", 4.0),
     "tube, long steps": ("certified", "multipliers 34", 182.2),
     "tube, squared, long steps": ("certified", "Newton 3", 17.1),

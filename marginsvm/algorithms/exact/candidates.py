@@ -32,7 +32,7 @@ def candidates_of(
         ``A' u`` of the weights u.
     """
     if isinstance(problem.rows, OutputRows):
-        return interval_candidates(problem, w, proof)
+        return interval_candidates(problem, Vector(w.image, proof.coef), proof)
     if problem.nu is not None:
         return share_candidates(problem, w, margins, proof)
     if problem.caps is not None:
@@ -56,10 +56,15 @@ def interval_candidates(
     problem: KernelMatrixAdapter, w: Vector, proof: Vector
 ) -> tuple[Candidate, Candidate]:
     """The predictor, under the best intercept, and the weights, where scores lie in intervals."""
-    fit = measured_fit(problem, Vector(w.image, proof.coef))
     found = weighed(problem, proof.coef)
-    lower = Candidate(fit.vector, norm=fit.norm, fit=fit, fallback=True)
-    return lower, Candidate(found.vector, precise=True, norm_bound=found.norm, proof=found)
+    weights = Candidate(found.vector, precise=True, norm_bound=found.norm, proof=found)
+    return interval_candidate(problem, w), weights
+
+
+def interval_candidate(problem: KernelMatrixAdapter, w: Vector) -> Candidate:
+    """The predictor alone; with a kernel, it has coefficients of its own."""
+    fit = measured_fit(problem, w)
+    return Candidate(fit.vector, norm=fit.norm, fit=fit, fallback=True)
 
 
 def hinge_candidates(

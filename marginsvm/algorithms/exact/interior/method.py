@@ -9,14 +9,18 @@ import numpy as np
 
 from marginsvm._cached import cached_property
 from marginsvm._typing import Array
-from marginsvm.algorithms.exact.candidates import candidates_of, interval_candidates
+from marginsvm.algorithms.exact.candidates import (
+    candidates_of,
+    interval_candidate,
+    interval_candidates,
+)
 from marginsvm.algorithms.exact.interior.ends import solved_for_free
 from marginsvm.algorithms.exact.interior.point import Point
 from marginsvm.algorithms.exact.interior.row_weights import RowWeights
 from marginsvm.algorithms.exact.interior.sides import Features, Gram, Side, WrittenOut
 from marginsvm.algorithms.exact.interior.statement import Statement
-from marginsvm.algorithms.exact.interior.turned import turned
-from marginsvm.algorithms.exact.interior.width import Widened
+from marginsvm.algorithms.exact.interior.turned import by_few_pivots, turned
+from marginsvm.algorithms.exact.interior.width import system_of
 from marginsvm.algorithms.exact.method import Method, Turn, best_bounds
 from marginsvm.certify.candidate import Candidate
 from marginsvm.certify.caps import ShareCaps
@@ -110,14 +114,18 @@ class Interior(Method):
         if self.ended:
             return self, Turn.ENDED
         now, more = replace(self, side=self.side or _side_of(problem, self.statement)), self.more
+        proving: tuple[Candidate, ...] = ()
         for step in range(_ROUND + self.more):
             let_interrupts_through()
             now, last = now._stepped(), step + 1 >= _ROUND
             if now._promises(tol) or last or now.ended:
                 now, on_few, proved = now._with_bounds(problem, tol)
+                proving = now.candidates if proved else proving
                 if on_few or now.ended or (last and not proved) or (proved and not more):
                     break
                 more -= proved
+        if proving and not proved:  # of an earlier step: rounding has undone it
+            now = replace(now, candidates=proving)
         return now, Turn.STALLED if now.ended else Turn.NEARER
 
     def _stepped(self) -> Interior:
@@ -141,8 +149,8 @@ class Interior(Method):
         own = float(np.vdot(statement.own * point.u, point.u))
         if statement.game:  # what slack costs is in the level
             return 0.5 * self.side.squared(point.x)
-        cost = 0.5 * (self.side.squared(point.x) + own) + float(np.vdot(statement.caps, point.xi))
-        return cost + statement.mass * float(point.x[-1]) if statement.mass else cost
+        paid = float(np.vdot(statement.limits, point.xi))
+        return 0.5 * (self.side.squared(point.x) + own) + paid
 
     def _promises(self, tol: float) -> bool:
         """Whether the gap of the objective, of which that of margins is half, may be enough."""
@@ -182,8 +190,7 @@ class Interior(Method):
         """What the predictor and some weights prove."""
         rows, u = problem.rows, self._even(u, tol)
         if isinstance(rows, OutputRows):
-            proof = problem.combine(self.statement.on_rows(u, rows), precise=True)
-            return interval_candidates(problem, self.side.predictor(self.point.x, proof), proof)
+            return self._of_intervals(problem, self.statement.on_rows(u, rows), tol)
         u = self.statement.on_rows(u, rows)
         if isinstance(problem.caps, ShareCaps):
             u = problem.caps.filled(u)
@@ -200,6 +207,22 @@ class Interior(Method):
             return candidates_of(problem, w, margins, unit * proof)
         separator = Candidate(w, min_margin=rows.min_margin(rows.group_min(margins)))
         return separator, Candidate(proof, proof.mass, precise=True)
+
+    def _of_intervals(
+        self, problem: KernelMatrixAdapter, q: Array, tol: float
+    ) -> tuple[Candidate, ...]:
+        """The same where scores are to lie in intervals.
+
+        With a kernel, the weights are a predictor as well, and the one to publish unless it is
+        their last digits that are missing.
+        """
+        proof = problem.combine(q, precise=True)
+        w = self.side.predictor(self.point.x, proof)
+        if has_curvature(problem):
+            return interval_candidates(problem, w, proof)
+        found = interval_candidates(problem, proof, proof)
+        lower, upper = best_bounds(problem, found)
+        return found if lower >= (1.0 - tol) * upper else (interval_candidate(problem, w), *found)
 
     def _ways(self, problem: KernelMatrixAdapter) -> list[tuple[Any, Array]]:
         """How bounds are computed, and of which weights: few first, while there are steps left."""
@@ -244,33 +267,28 @@ class Interior(Method):
         for _ in range(_CORRECTIONS):
             weight, room = (
                 np.maximum(_STIFF * (v / u.max()) ** 2, _NONE)
-                for v in (u, np.maximum(statement.caps - statement.sums(u), 0.0))
+                for v in (u, np.maximum(statement.limits - statement.sums(u), 0.0))
             )
             weights, fall = RowWeights(statement, 1.0 / weight, 1.0 / room), self.side.fall(x, u)
             try:
-                _, move = self.side.factored(weights).direction(np.zeros(len(u)), fall)
+                _, move = system_of(self.side, weights).direction(np.zeros(len(u)), fall)
             except np.linalg.LinAlgError:
                 return None
             u = np.where(some, u - weights.times(move)[0], 0.0)
-            over = statement.sums(u) > (1.0 + _OVER) * statement.caps
+            over = statement.sums(u) > (1.0 + _OVER) * statement.limits
             if not u[some].min() > 0.0 or over.any():
                 return None
         return u
 
 
 def _side_of(problem: KernelMatrixAdapter, statement: Statement) -> Side:
-    side = _plain_side_of(problem, statement)
-    return Widened(side, statement) if statement.mass else side
-
-
-def _plain_side_of(problem: KernelMatrixAdapter, statement: Statement) -> Side:
     if statement.signs.size:
         return WrittenOut.made(problem, statement)
-    turn = turned(problem)
+    turn = turned(problem) or (by_few_pivots(problem) if statement.sides == 2 else None)
     if turn is None:
         return Gram(problem, statement)
-    other, axes = turn
-    return WrittenOut.of(other, statement, axes) or Features(other, statement, axes)
+    other, frame = turn
+    return WrittenOut.of(other, statement, frame) or Features(other, statement, frame)
 
 
 def _begun(rows: Rows, statement: Statement) -> Array:

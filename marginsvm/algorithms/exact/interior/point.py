@@ -23,6 +23,7 @@ from marginsvm._typing import Array
 from marginsvm.algorithms.exact.interior.row_weights import RowWeights
 from marginsvm.algorithms.exact.interior.sides import Side
 from marginsvm.algorithms.exact.interior.statement import Statement
+from marginsvm.algorithms.exact.interior.width import system_of
 
 # Share of the way to the boundary that a step goes at most.
 _INSIDE = 0.995
@@ -92,7 +93,7 @@ class Point:
 
     @property
     def over(self) -> Array:
-        """What is left to the caps, of shape (n_examples,) or (0,)."""
+        """What is left to the caps, of shape (n_caps,) or (0,)."""
         return self.inside[self.margins.size :]
 
     @property
@@ -117,7 +118,8 @@ class Point:
             return cls._first_of_game(side, statement, q)
         x, caps = side.begun(q), statement.caps
         if caps.size:
-            t = min(float(caps.sum()), _BELOW * float((caps / statement.sums(q)).min()))
+            room = float((statement.limits / statement.sums(q)).min())
+            t = min(float(caps.sum()), _BELOW * room)
         elif statement.own.any():
             t = float((1.0 / statement.own[statement.own > 0.0]).sum())
         else:
@@ -131,8 +133,9 @@ class Point:
             return cls(x, margins, u, alone - missing)
         n = statement.sides * len(statement.row_ids)
         slack = alone[:n].reshape(caps.size, -1).max(axis=1)
-        spread = np.append(np.asarray(statement.spread(slack))[:n], alone[n:])
-        over = caps - statement.sums(u)
+        slack = np.append(slack, [_FIRST] * bool(statement.mass))
+        spread = np.append(np.asarray(statement.relief(slack))[:n], alone[n:])
+        over = statement.limits - statement.sums(u)
         return cls(x, margins, np.append(u, over), np.append(spread - missing, slack))
 
     @classmethod
@@ -150,13 +153,13 @@ class Point:
 
         And those nearer to their caps than to having no slack are at their caps.
         """
-        u, caps = self.u, statement.caps
+        u, caps, m = self.u, statement.caps, statement.caps.size
         unit = max(float(np.abs(u @ self.margins) / u.sum()), float(self.z.max()))
         unit = max(unit, float(self.xi.max(initial=0.0)))
         short = np.where(u * unit < self.z * u.max(), 0.0, u)
         if not caps.size:
             return short
-        full, sums = self.over * unit < self.xi * caps, statement.sums(short)
+        full, sums = self.over[:m] * unit < self.xi[:m] * caps, statement.sums(short)[:m]
         more = np.divide(caps, sums, out=np.ones(len(sums)), where=full & (sums > 0.0))
         return short * statement.spread(more, 1.0)
 
@@ -227,16 +230,16 @@ class _System:
         u, xi = point.u, point.xi
         proximal = min(_PROXIMAL, _SHIFT / float(u.max()))
         weights = RowWeights(statement, statement.own + point.z / u + proximal, xi / point.over)
-        rest = point.margins + statement.own * u + statement.spread(xi)
+        rest = point.margins + statement.own * u + statement.relief(xi)
         rest = rest - statement.target - point.z
-        factored = side.factored(weights)
+        factored = system_of(side, weights)
         return cls(point, statement, weights, factored, rest, side.fall(point.x, u))
 
     def step(self, change: Array) -> _Step:
         """To where the equations hold, and products change by these, to first order."""
         point, n = self.point, self.rest.size
         goal = change / point.inside
-        g = goal[:n] - self.rest - self.statement.spread(goal[n:])
+        g = goal[:n] - self.rest - self.statement.relief(goal[n:])
         dx, move = self.factored.direction(g, self.fall)
         du, sums = self.weights.times(g - move)
         inside = np.append(du, -sums) if sums.size else du

@@ -69,7 +69,12 @@ class RowWeights:
         return np.asarray(np.arange(len(h)) * h.shape[1] + h.argmin(axis=1))
 
     def times(self, v: Array) -> tuple[Array, Array]:
-        """``W v``, and the sums of that over the rows of each example, to all digits."""
+        """``W v``, and the sums of that which count against each cap, to all digits."""
+        if self.statement.mass:
+            share, wide = 1.0 / self.pull[-1], self.statement.widened
+            t = float(self.own * v @ wide) / (share + float(self.own @ wide))
+            u = self.own * (v - t * wide)
+            return u, np.append(u[: self.pull.size - 1], t * share)
         if not self.statement.shared:
             u = self.own * v
             return u, u[: self.pull.size]

@@ -21,6 +21,7 @@ from scipy.linalg.lapack import dpotrf, dpotrs
 from marginsvm._typing import Array
 from marginsvm.algorithms.exact.interior.row_weights import RowWeights
 from marginsvm.algorithms.exact.interior.statement import Statement
+from marginsvm.algorithms.exact.interior.turned import Frame
 from marginsvm.certify.certifiable import written_out
 from marginsvm.kernel_matrix import KernelMatrixAdapter
 from marginsvm.kernel_matrix.capabilities import curvature
@@ -110,7 +111,7 @@ class Features:
 
     problem: KernelMatrixAdapter
     statement: Statement
-    axes: Array | None = None
+    frame: Frame | None = None
 
     @property
     def _shape(self) -> tuple[int, ...]:
@@ -183,7 +184,7 @@ class Features:
         return FeatureSystem(self, weights, Cholesky(H))
 
     def predictor(self, x: Array, proof: Vector) -> Vector:
-        return _on_axes(self._parts(x)[0], self.axes, proof)
+        return _in_frame(self._parts(x)[0], self.frame, proof)
 
 
 @dataclass(frozen=True)
@@ -211,21 +212,21 @@ class WrittenOut:
     statement: Statement
     E: Array
     regular: Array
-    axes: Array | None = None
+    frame: Frame | None = None
 
     @classmethod
     def of(
-        cls, problem: KernelMatrixAdapter, statement: Statement, axes: Array | None = None
+        cls, problem: KernelMatrixAdapter, statement: Statement, frame: Frame | None = None
     ) -> WrittenOut | None:
         """None: the rows are too many or too long, have no features, or share caps."""
         features, row_ids = written_out(problem), statement.row_ids
         if features is None or statement.shared or len(row_ids) * problem.width > _CACHE:
             return None
-        return cls.made(problem, statement, axes)
+        return cls.made(problem, statement, frame)
 
     @classmethod
     def made(
-        cls, problem: KernelMatrixAdapter, statement: Statement, axes: Array | None = None
+        cls, problem: KernelMatrixAdapter, statement: Statement, frame: Frame | None = None
     ) -> WrittenOut:
         """The same, whatever their number; with the rows of signs."""
         features = written_out(problem)
@@ -237,7 +238,7 @@ class WrittenOut:
             A = np.vstack([A, statement.of_signs * np.where(unit > 0.0, unit, 1.0)])
             F = np.vstack([F, np.zeros((len(A) - len(F), F.shape[1]))])
         ridge = np.append(np.ones(A.shape[1]), np.zeros(F.shape[1]))
-        return cls(problem, statement, np.column_stack([A, F]), ridge, axes)
+        return cls(problem, statement, np.column_stack([A, F]), ridge, frame)
 
     def begun(self, u: Array) -> Array:
         return self.regular * self.adjoint(u)
@@ -268,12 +269,12 @@ class WrittenOut:
 
     def predictor(self, x: Array, proof: Vector) -> Vector:
         image = x[: np.count_nonzero(self.regular)]
-        return _on_axes(image.reshape(*proof.image.shape[:-1], -1), self.axes, proof)
+        return _in_frame(image.reshape(self.problem.zeros().image.shape), self.frame, proof)
 
 
-def _on_axes(image: Array, axes: Array | None, proof: Vector) -> Vector:
-    """The predictor in the coordinates of the examples, with the coefficients of a proof."""
-    return Vector(image if axes is None else image @ axes.T, proof.coef)
+def _in_frame(image: Array, frame: Frame | None, proof: Vector) -> Vector:
+    """The predictor as the problem knows it; of features, with the coefficients of a proof."""
+    return Vector(image, proof.coef) if frame is None else frame.predictor(image, proof)
 
 
 def _of_free(problem: KernelMatrixAdapter, statement: Statement) -> Array:
@@ -324,7 +325,9 @@ class Gram:
         return GramSystem(self, weights, joined, Cholesky(joined.added_to(self.K)))
 
     def predictor(self, x: Array, proof: Vector) -> Vector:
-        return proof
+        if self.statement.sides == 1:
+            return proof
+        return self.problem.combine(x[: len(self.K)].reshape(proof.coef.shape), precise=True)
 
 
 class GramSystem:

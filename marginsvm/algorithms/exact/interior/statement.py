@@ -10,9 +10,9 @@ score, whose target is the lower end, and the score with its sign changed, whose
 end with its sign changed. A hard margin is a game: the target is 0, and the weights sum to 1,
 so that there is a solution whether or not anything separates. So is the mean margin of a share of
 the examples, where weights have caps, too. S sums over the rows of an example: with two classes,
-there is one. The sum of all weights may be given: of a hard margin 1, of tubes
-with a share of the examples outside a part of the caps' sum. Then the width of the tube is a free
-unknown that adds to the margins of both sides.
+there is one. Of a hard margin, weights sum to 1. Of tubes with a share of the examples outside,
+they sum to no more than a part of the caps' sum: that is one more cap, and its price is the width
+of the tube, which adds to the margins of both sides.
 
 Signs of coefficients are rows as well: the value of a predictor on ``s_j e_j`` is to be 0 at least.
 They come after the others, have no slack, and nothing free adds to them.
@@ -53,7 +53,7 @@ class Statement:
     ends : ndarray of shape (n,) or None
         Targets of both sides of all rows, where scores are to lie in intervals; else None.
     mass : float
-        What the weights of both sides sum to, where that is given; else 0.
+        What the weights of both sides sum to at most, where that is given; else 0.
     """
 
     row_ids: Array
@@ -112,14 +112,27 @@ class Statement:
         """Whether several rows share a cap."""
         return 0 < len(self.caps) < len(self.row_ids)
 
+    @property
+    def limits(self) -> Array:
+        """All caps: that of the sum is the last one."""
+        return np.append(self.caps, self.mass) if self.mass else self.caps
+
     def sums(self, u: Array) -> Array:
         """What counts against each cap."""
+        if self.mass:
+            return np.append(u[: self.caps.size], u @ self.widened)
         if not self.shared:
             return u[: self.caps.size]
         return np.asarray(u.reshape(self.caps.size, -1).sum(axis=1))
 
+    def relief(self, xi: Array) -> Array | float:
+        """What prices of caps add to the margin of each row: its own one, and the width."""
+        each = self.spread(xi)
+        return each + xi[-1] * self.widened if self.mass else each
+
     def spread(self, xi: Array, rest: float = 0.0) -> Array | float:
         """To each row, the number that belongs to its cap; ``rest`` to those that have none."""
+        xi = xi[: self.caps.size]
         if not self.shared:
             if not xi.size:
                 return rest

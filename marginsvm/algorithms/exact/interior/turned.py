@@ -4,26 +4,99 @@ Norms and margins do not depend on coordinates. Of fewer examples than features,
 coordinates as there are examples are not 0. And where all examples are far from the origin, but
 near to each other, sums of their squares have no digits left for the directions in which they
 differ; with the first axis along an example, those have coordinates of their own.
+
+Examples that are known by their inner products alone have coordinates, too: those of Cholesky's
+factor, which are few where the rank is low. The factor of a singular matrix itself would be all
+rounding.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import Protocol
+
 import numpy as np
+from scipy.linalg import solve_triangular
+from scipy.linalg.lapack import dpstrf
 
 from marginsvm._typing import Array
 from marginsvm.certify.certifiable import written_out
 from marginsvm.data.passes import Centre
 from marginsvm.kernel_matrix import KernelMatrixAdapter, LinearAdapter
 from marginsvm.kernel_matrix.capabilities import csr_examples
+from marginsvm.rows import Vector
 
 # Numbers in examples that are written out at most (64 MB).
 _WRITTEN = 2**23
 # Distance of the mean from the origin, over that of the examples from the mean, from which on they
 # are far: squares lose two digits.
 _FAR = 10.0
+# Coordinates of examples of a kernel, as a share of their number, at most: with half as many, a
+# step takes no longer than with their inner products.
+_PIVOTS = 0.5
 
 
-def turned(problem: KernelMatrixAdapter) -> tuple[KernelMatrixAdapter, Array | None] | None:
+class Frame(Protocol):
+    """What other coordinates are."""
+
+    def predictor(self, image: Array, proof: Vector) -> Vector:
+        """A predictor with these coordinates; of features, with the coefficients of a proof."""
+        ...
+
+
+@dataclass(frozen=True)
+class Axes:
+    """Orthogonal axes.
+
+    Attributes
+    ----------
+    directions : ndarray of shape (n_features, n_coordinates)
+    """
+
+    directions: Array
+
+    def predictor(self, image: Array, proof: Vector) -> Vector:
+        return Vector(image @ self.directions.T, proof.coef)
+
+
+@dataclass(frozen=True)
+class Pivots:
+    """Coordinates in which a few examples, whose span holds all, are a triangular matrix.
+
+    Attributes
+    ----------
+    problem : KernelMatrixAdapter
+        With a kernel.
+    examples : ndarray of int, shape (r,)
+    coordinates : ndarray of shape (r, r)
+        Theirs, a lower triangle.
+    """
+
+    problem: KernelMatrixAdapter
+    examples: Array
+    coordinates: Array
+
+    def predictor(self, image: Array, proof: Vector) -> Vector:
+        coef = np.zeros_like(proof.coef)
+        coef[self.examples] = solve_triangular(self.coordinates, image, lower=True, trans=1)
+        return self.problem.combine(coef, precise=True)
+
+
+def by_few_pivots(problem: KernelMatrixAdapter) -> tuple[KernelMatrixAdapter, Pivots] | None:
+    """The problem of a kernel in coordinates; None: they are not few, or they are known already."""
+    if written_out(problem) is not None:
+        return None
+    n = problem.rows.n_examples
+    K, order, rank, _ = dpstrf(problem.inner_products(np.arange(n)), lower=1)
+    if rank > _PIVOTS * n:
+        return None
+    L, order = np.tril(K)[:, :rank], order - 1
+    points = np.empty_like(L, order="C")
+    points[order] = L
+    return _of_points(problem, points), Pivots(problem, order[:rank], L[:rank])
+
+
+def turned(problem: KernelMatrixAdapter) -> tuple[KernelMatrixAdapter, Axes | None] | None:
     """The problem in other coordinates, and their axes.
 
     Returns
@@ -32,7 +105,7 @@ def turned(problem: KernelMatrixAdapter) -> tuple[KernelMatrixAdapter, Array | N
 
     problem : KernelMatrixAdapter
         With the same rows, slack and caps.
-    axes : ndarray of shape (n_features, n_coordinates) or None
+    axes : Axes or None
         None: it is the given problem, of which nothing is turned.
     """
     features, n = written_out(problem), problem.rows.n_examples
@@ -52,6 +125,11 @@ def turned(problem: KernelMatrixAdapter) -> tuple[KernelMatrixAdapter, Array | N
     Q, R = np.linalg.qr(X[:, order].T)
     axes = np.empty_like(Q)
     axes[order] = Q
-    frame = problem.frame_of(np.arange(n)), Centre()
-    other = LinearAdapter(np.ascontiguousarray(R.T), problem.rows, frame=frame)
-    return (other if problem.caps is None else other.below(problem.caps)), axes
+    return _of_points(problem, np.ascontiguousarray(R.T)), Axes(axes)
+
+
+def _of_points(problem: KernelMatrixAdapter, points: Array) -> LinearAdapter:
+    """The problem of these points, in units of the radius, with the same rows, slack and caps."""
+    frame = problem.frame_of(np.arange(len(points))), Centre()
+    other = LinearAdapter(points, problem.rows, frame=frame)
+    return other if problem.caps is None else other.below(problem.caps)
