@@ -2,6 +2,7 @@
 
 import pickle
 import warnings
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -22,7 +23,7 @@ from marginsvm.algorithms.exact.interior.row_weights import RowWeights
 from marginsvm.algorithms.exact.interior.sides import Features, Gram, WrittenOut
 from marginsvm.algorithms.exact.interior.statement import Statement
 from marginsvm.algorithms.exact.interior.turned import turned
-from marginsvm.algorithms.exact.method import Turn
+from marginsvm.algorithms.exact.method import Turn, best_bounds
 from marginsvm.algorithms.exact.shape import Portfolio, Shape
 from marginsvm.algorithms.exact.stage import Stage
 from marginsvm.algorithms.max_margin import ActiveSet
@@ -325,3 +326,41 @@ def test_weights_that_are_huge_in_large_units_keep_a_small_gap(k):
     model = fitted(1e12 * X, y, C=1e-3, loss="hinge")
     assert model.gap_ < 1e-3 or not MORE_DIGITS
     assert check_certificate(model, 1e12 * X, y)
+
+
+def at_the_end(k=3, C=1.0):
+    """A problem with the hinge loss, and its state once it proves a gap of 1e-8."""
+    X, y = classes(1, n=120, k=k)
+    problem = LinearAdapter(X, make_rows(y, k, balanced=True), C).with_hinge_loss()
+    state = Interior.start(problem)
+    for _ in range(3):
+        state, _ = state.advance(problem, 1e-8)
+    return problem, state
+
+
+def disturbed(state, size):
+    """Weights between their ends with errors of this part, as systems without digits leave them."""
+    point, statement = state.point, state.statement
+    caps = statement.spread(statement.caps)
+    free = (point.u > 0.05 * caps) & (statement.spread(point.over) > 0.05 * caps)
+    errors = size * np.random.default_rng(0).standard_normal(len(free))
+    u = point.u * (1.0 + np.where(free, errors, 0.0))
+    inside = np.append(u, statement.caps - statement.sums(u))
+    return replace(state, point=replace(point, inside=inside))
+
+
+def test_weights_are_evened_where_a_point_promises_what_they_do_not_prove():
+    problem, state = at_the_end()
+    other = disturbed(state, 1e-3)
+    assert other._promises(1e-7)
+    lower, upper = best_bounds(problem, other._bounds(problem, other.point.u, 1e-7))
+    assert lower < (1.0 - 1e-6) * upper
+    assert other._found(problem, 1e-7)[2]
+
+
+def test_steps_that_lose_digits_do_not_lose_what_is_proved():
+    problem, state = at_the_end()
+    begun = replace(Interior.start(problem), candidates=state.candidates)
+    other, on_few, _ = begun._with_bounds(problem, 1e-12)
+    assert not on_few
+    assert best_bounds(problem, other.candidates) == best_bounds(problem, state.candidates)

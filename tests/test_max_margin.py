@@ -574,3 +574,16 @@ def test_certificates_of_kernels_of_examples_in_float32_hold(kernel, seed):
         assert check, check.reason
     detector = fit(MaxMarginOutlierDetector(kernel=kernel), X)
     assert check_certificate(detector, X)
+
+
+@pytest.mark.parametrize("k", [2, 3])
+def test_many_examples_far_from_the_origin_are_certified(k):
+    """Sums over examples about their mean lose no digits to it, however many they are."""
+    rng = np.random.default_rng(k)
+    X = 1e9 + 1e6 * rng.standard_normal((2500, 100))
+    y = rng.integers(0, k, 2500)
+    clf = MaxMarginClassifier(C=50.0).fit(X, y)
+    assert clf.status_ == "certified"
+    assert check_certificate(clf, X, y).valid
+    exact = check_certificate(clf, X, y, exact=True)
+    assert clf.margin_ <= exact.upper <= clf.margin_bound_

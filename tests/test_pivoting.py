@@ -40,3 +40,22 @@ def test_the_solution_meets_its_conditions(seed, k, guess):
     found = block_pivoting(FaceSolver(np.empty(0, int), np.empty((0, 0))), H, B, passive)
     assert found is not None
     conditions_hold(H, B, *found)
+
+
+def test_a_weight_that_rounding_has_made_negative_leaves_the_others_balanced():
+    """What is cut off at 0 is missing from the sum of its class."""
+    rng, m = np.random.default_rng(0), 8
+    B = np.where(np.arange(m) % 2, 1.0, -1.0)[:, None]
+    u, b = rng.uniform(0.5, 1.5, m), np.array([0.01])
+    u[0] = -2e-11
+    u[1::2] *= u[::2].sum() / u[1::2].sum()
+    Z = rng.standard_normal((m, m))
+    H = 1e-3 * (Z @ Z.T)
+    d = 1.0 - B @ b - H @ u  # a term that makes u the solution
+    H += np.outer(d, d) / (d @ u)
+    faces = FaceSolver(np.empty(0, int), np.empty((0, 0)))
+    found = block_pivoting(faces, H, B, np.ones(m, bool))
+    assert found is not None
+    conditions_hold(H, B, *found)
+    assert found[0][0] == 0.0
+    assert abs(float(B[:, 0] @ found[0])) <= 1e-14 * found[0].sum()

@@ -27,6 +27,16 @@ class Features(Protocol):
     """What the error model needs of examples that have features."""
 
     @property
+    def mean_is_taken_first(self) -> bool:
+        """Whether sums over examples are of examples about the mean: then it costs no digits."""
+        ...
+
+    @property
+    def chain(self) -> int:
+        """Examples, at most, that one chain of such a sum adds up."""
+        ...
+
+    @property
     def extent(self) -> tuple[Array, Array] | None:
         """For each feature, its largest distance from the mean, and the error due to the mean.
 
@@ -86,14 +96,16 @@ class LinearErrors:
     def proof_norm(self, proof: Distribution) -> float:
         image, q, moved = proof.image, proof.weights(), proof.moved
         few, norm = support_of(q), self.norm.of_vector(image)
-        sums = (chained(len(q)) if self.dense else UNIT * (few.size + 8)) + FEW
+        chain = self.features.chain
+        sums = (chained(len(q), chain) if self.dense else UNIT * (few.size + 8)) + FEW
         cheap = few.size * self.width <= EXTENDED_TERMS
-        offset = 1.0  # how much of the mean is in the terms of the sums
-        if cheap and (sums + moved) * self.reach > self.rounding_rtol * norm:
+        # how much of the mean is in the terms of the sums, and how long these are
+        offset, reach = (0.0, 1.0) if self.features.mean_is_taken_first else (1.0, self.reach)
+        if cheap and (sums + moved) * reach > self.rounding_rtol * norm:
             image = self._extended(q, few, np.arange(self.width))
             norm = self.norm.of_vector(image)
             sums, offset, moved = extended(few.size), 0.0, 0.0
-        coarse = (sums + moved) * self.reach
+        coarse = (sums + moved) * reach
         length = norm + coarse
         extent = self.features.extent if coarse > self.rounding_rtol * norm else None
         if extent is not None:

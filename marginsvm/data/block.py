@@ -152,7 +152,7 @@ class Block(ABC):
         return self._parts(mean)
 
     def _parts(self, mean: Array | None = None) -> Iterator[tuple[slice, Dense]]:
-        for span in _spans(len(self), _WIDENED_BYTES // (8 * max(1, self.shape[1]))):
+        for span in _spans(len(self), rows_at_once(self.shape[1])):
             part = self[span].toarray().astype(np.float64)
             yield span, Dense(part if mean is None else part - mean)
 
@@ -309,7 +309,11 @@ def joined(parts: list[Array]) -> Array:
     return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
 
+def rows_at_once(width: int) -> int:
+    """Examples with so many features that are copied at a time."""
+    return max(1, _WIDENED_BYTES // (8 * max(1, width)))
+
+
 def _spans(n: int, size: int) -> Iterator[slice]:
     """Consecutive slices of n examples, one at least."""
-    size = max(1, size)
     return (slice(i, min(i + size, n)) for i in range(0, max(1, n), size))

@@ -11,10 +11,10 @@ import numpy as np
 import scipy.sparse as sp
 
 from marginsvm._cached import cached_property
-from marginsvm._rounding import Extended
+from marginsvm._rounding import CHAIN, Extended
 from marginsvm._typing import Array
 from marginsvm.data import passes
-from marginsvm.data.block import WRITTEN_OUT, Centre
+from marginsvm.data.block import WRITTEN_OUT, Centre, rows_at_once
 from marginsvm.data.measures import spread as spread_of
 from marginsvm.data.memory import Store
 from marginsvm.data.passes import Located
@@ -51,6 +51,11 @@ class CentredExamples:
     def mean_is_taken_first(self) -> bool:
         """Whether passes subtract the mean from the examples, and not from what they sum to."""
         return self.centre.far and not (self.store.sparse or self.store.normalized)
+
+    @property
+    def chain(self) -> int:
+        """Examples, at most, that one chain of a precise sum over dense examples adds up."""
+        return min(CHAIN, rows_at_once(self.store.shape[1])) if self.mean_is_taken_first else CHAIN
 
     def with_constant(self, image: Array, V: Array) -> Array:
         """``V^T (X, constant)`` from ``V^T X``."""

@@ -108,7 +108,12 @@ def block_pivoting(
     found = exchange(passive, solve)
     if found is None or not found[2]:
         return None
-    (u, b), _, _ = found
+    u, b = found[0]
+    for _ in range(_PATIENCE):  # weights that are cut off at 0 would leave the others unbalanced
+        again = solve(u > 0.0) if B.shape[1] and u.min() < 0.0 else None
+        if again is None:
+            break
+        u, b = again[0]
     return (np.maximum(u, 0.0), b) if u.sum() > 0 else None
 
 

@@ -163,16 +163,29 @@ class Interior(Method):
         needs. Some steps after all weights prove a gap, these few prove it, too.
         """
         now = replace(self, point=self.point.refreshed(self.side))
-        ways = now._ways(problem)
-        for way in ways:
-            found = way[0](problem, way[1], tol)
-            lower, upper = best_bounds(problem, found)
-            proved = lower >= (1.0 - tol) * upper
-            if proved:
-                break
+        found, on_few, proved = now._found(problem, tol)
+        lower, upper = best_bounds(problem, found)
+        if not on_few:  # steps that only rounding is left of may lose what others have proved
+            before = best_bounds(problem, self.candidates)
+            found = self.candidates if before[0] * upper > lower * before[1] else found
         if self.statement.game and not lower > 0.0:
             found = (*now._cancelling(problem), *found)
-        return replace(now, candidates=found), proved and way is ways[0], proved
+        return replace(now, candidates=found), on_few, proved
+
+    def _found(
+        self, problem: KernelMatrixAdapter, tol: float
+    ) -> tuple[tuple[Candidate, ...], bool, bool]:
+        """Candidates of the first weights that prove the gap, or else of the last ones."""
+        found: tuple[Candidate, ...] = ()
+        for i, (bounds, u) in enumerate(self._ways(problem)):
+            found = bounds(problem, u, tol)
+            if _is_proved(problem, found, tol):
+                return found, i == 0, True
+        if self.statement.game or not self._promises(tol):
+            return found, False, False
+        even = self._nearest(self.point.u, self.point.x)  # the steps' systems had lost their digits
+        found = found if even is None else self._bounds(problem, even, tol)
+        return found, False, _is_proved(problem, found, tol)
 
     def _even(self, u: Array, tol: float) -> Array:
         """Weights whose vector is the predictor, where what rounding has left would cost the gap.
@@ -279,6 +292,11 @@ class Interior(Method):
             if not u[some].min() > 0.0 or over.any():
                 return None
         return u
+
+
+def _is_proved(problem: KernelMatrixAdapter, found: tuple[Candidate, ...], tol: float) -> bool:
+    lower, upper = best_bounds(problem, found)
+    return lower >= (1.0 - tol) * upper
 
 
 def _side_of(problem: KernelMatrixAdapter, statement: Statement) -> Side:
