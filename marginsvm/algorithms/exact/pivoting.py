@@ -15,9 +15,9 @@ from collections.abc import Callable
 from typing import TypeVar
 
 import numpy as np
+from scipy.linalg.lapack import dpotrf, dpotrs
 
 from marginsvm._typing import Array
-from marginsvm.algorithms.exact.faces import FaceSolver
 from marginsvm.fit.interrupts import let_interrupts_through
 
 # Exchanges after which pivoting is given up: it may go round in circles.
@@ -28,6 +28,8 @@ _PATIENCE = 3
 # by more than this part of it is a violation (or by more than the second, where it is tiny).
 _INFEASIBLE = 1e-10
 _SMALLEST_VIOLATION = 1e-14
+# Added to the diagonal, relative to its mean, where rounding has made a matrix indefinite.
+_RAISED = 1e-13
 
 S = TypeVar("S")
 
@@ -71,14 +73,11 @@ def exchange(
     return solution, side, False
 
 
-def block_pivoting(
-    faces: FaceSolver, H: Array, B: Array, passive: Array
-) -> tuple[Array, Array] | None:
+def block_pivoting(H: Array, B: Array, passive: Array) -> tuple[Array, Array] | None:
     """``min u'Hu/2 - 1'u, u >= 0, B'u = 0``, or None where that does not settle.
 
     Parameters
     ----------
-    faces : FaceSolver
     H : ndarray of shape (m, m)
         Gram matrix plus 1: then ``1 - sum(u)`` is the common margin in units of sum(u) = 1,
         and violations are measured against it.
@@ -94,7 +93,7 @@ def block_pivoting(
 
     def solve(passive: Array) -> tuple[tuple[Array, Array], Array] | None:
         face = np.flatnonzero(passive)
-        solved = _solve_face(faces, H, B, face)
+        solved = _solve_face(H, B, face)
         if solved is None:
             return None
         u, b = np.zeros(len(H)), solved[1]
@@ -117,13 +116,24 @@ def block_pivoting(
     return (np.maximum(u, 0.0), b) if u.sum() > 0 else None
 
 
-def _solve_face(faces: FaceSolver, H: Array, B: Array, face: Array) -> tuple[Array, Array] | None:
+def _solve_face(H: Array, B: Array, face: Array) -> tuple[Array, Array] | None:
     """``u, b`` with ``(Hu)_i + B_i b = 1`` on the face, ``B'u = 0``."""
     rhs = np.ones((1 + B.shape[1], len(face))).T
     rhs[:, 1:] = B[face]
-    x = faces.solve(H, face, rhs)
+    x = _solved(H, face, rhs)
     if x is None or B.shape[1] == 0:
         return x if x is None else (x[:, 0], np.zeros(0))
     schur, load = B[face].T @ x[:, 1:], B[face].T @ x[:, 0]
     b = load / schur[0] if len(load) == 1 else np.linalg.lstsq(schur, load, rcond=1e-12)[0]
     return x[:, 0] - x[:, 1:] @ b, b
+
+
+def _solved(H: Array, face: Array, rhs: Array) -> Array | None:
+    """``x`` with ``H[face, face] x = rhs``; None where that is not positive definite."""
+    for added in (0.0, _RAISED * float(np.mean(np.diag(H)))):
+        M = H[face[:, None], face]
+        M.flat[:: len(face) + 1] += added
+        factor, failed = dpotrf(M.T, lower=0, clean=0, overwrite_a=1)
+        if not failed:
+            return np.asarray(dpotrs(factor, rhs, lower=0)[0])
+    return None

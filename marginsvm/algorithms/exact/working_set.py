@@ -16,7 +16,6 @@ from marginsvm.algorithms.exact.choosing import (
     spread_evenly,
     violators,
 )
-from marginsvm.algorithms.exact.faces import FaceSolver
 from marginsvm.algorithms.exact.growing import GrowingMatrix, block_of
 from marginsvm.algorithms.exact.method import Method, Room, Turn
 from marginsvm.algorithms.exact.pivoting import block_pivoting
@@ -86,8 +85,6 @@ class WorkingSet(Method):
         Weights.
     passive : ndarray of bool, shape (m,)
         Rows that are expected to carry weight.
-    base, factor : ndarray
-        The last factorization, see :class:`FaceSolver`.
     candidates : tuple of Candidate
     near : ndarray of int
         Examples, those of the working set among them, that a round solves for before it checks
@@ -111,8 +108,6 @@ class WorkingSet(Method):
     gram: GrowingMatrix
     u: Array
     passive: Array
-    base: Array
-    factor: Array
     candidates: tuple[Candidate, ...]
     near: Array = field(default_factory=lambda: np.empty(0, int))
     delicate: bool = False
@@ -157,9 +152,8 @@ class WorkingSet(Method):
         """Begin with given rows and weights; no weights: all rows are expected to get some."""
         m, some = len(row_ids), bool(u.any())
         u, passive = (u, u > 0) if some else (np.zeros(m), np.ones(m, bool))
-        none, nothing = np.empty(0, int), np.empty((0, 0))
-        gram = GrowingMatrix(nothing)
-        return cls(row_ids, gram, u, passive, none, nothing, candidates, delicate=delicate)
+        gram = GrowingMatrix(np.empty((0, 0)))
+        return cls(row_ids, gram, u, passive, candidates, delicate=delicate)
 
     @property
     def _full(self) -> bool:
@@ -262,13 +256,12 @@ class WorkingSet(Method):
         return nearest_point(problem, self.row_ids, corral), work
 
     def _pivoted(self, problem: KernelMatrixAdapter) -> tuple[NearestPoint | None, WorkingSet]:
-        """Weights by block pivoting, if it settles, and the matrices that it has left."""
+        """Weights by block pivoting, if it settles, and the matrix that it has left."""
         gram, row_ids = self.gram, self.row_ids
         if not len(gram.values):
             gram = GrowingMatrix(block_of(problem, row_ids, row_ids))
-        faces, B = FaceSolver(self.base, self.factor), problem.rows.balance_conditions(row_ids)
-        solved = block_pivoting(faces, gram.values, B, self.passive)
-        work = replace(self, gram=gram, base=faces.base, factor=faces.factor)
+        B = problem.rows.balance_conditions(row_ids)
+        solved, work = block_pivoting(gram.values, B, self.passive), replace(self, gram=gram)
         if solved is None:
             return None, work
         u, b = solved
@@ -277,12 +270,9 @@ class WorkingSet(Method):
     def _thinned(self, margins: Array, common: float, coming: int) -> WorkingSet:
         """Drop the rows far from the margin, if they are many."""
         stay = (self.u > 0) | (margins[self.row_ids] < common * (1.0 + _NEAR))
-        stay[self.base] = True
         if len(self.row_ids) <= 2 * np.count_nonzero(stay) + coming:
             return self
         kept = np.flatnonzero(stay)
-        position = np.full(len(self.row_ids), -1)
-        position[kept] = np.arange(len(kept))
         gram = self.gram
         if not self.delicate:
             gram = GrowingMatrix(gram.values[kept[:, None], kept])
@@ -292,7 +282,6 @@ class WorkingSet(Method):
             gram=gram,
             u=self.u[kept],
             passive=self.passive[kept],
-            base=position[self.base],
         )
 
     def _add(self, problem: KernelMatrixAdapter, new: Array) -> WorkingSet:
