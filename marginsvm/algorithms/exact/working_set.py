@@ -16,7 +16,6 @@ from marginsvm.algorithms.exact.choosing import (
     spread_evenly,
     violators,
 )
-from marginsvm.algorithms.exact.growing import GrowingMatrix, block_of
 from marginsvm.algorithms.exact.method import Method, Room, Turn
 from marginsvm.algorithms.exact.pivoting import block_pivoting
 from marginsvm.certify.candidate import Candidate
@@ -76,7 +75,7 @@ class WorkingSet(Method):
     ----------
     row_ids : ndarray of int, shape (m,)
         Flat indices of the rows.
-    gram : GrowingMatrix
+    gram : ndarray
         ``H = AA' + 1 + BB'`` over these rows, of shape (m, m), for the conditions ``B'u = 0`` of
         balance. Adding 1 bounds u where the rows overlap, and only scales the solution.
         Adding ``BB'`` changes nothing for balanced u, and makes H definite on affinely independent
@@ -105,7 +104,7 @@ class WorkingSet(Method):
     name: ClassVar[str] = "working set of rows"
 
     row_ids: Array
-    gram: GrowingMatrix
+    gram: Array
     u: Array
     passive: Array
     candidates: tuple[Candidate, ...]
@@ -152,8 +151,7 @@ class WorkingSet(Method):
         """Begin with given rows and weights; no weights: all rows are expected to get some."""
         m, some = len(row_ids), bool(u.any())
         u, passive = (u, u > 0) if some else (np.zeros(m), np.ones(m, bool))
-        gram = GrowingMatrix(np.empty((0, 0)))
-        return cls(row_ids, gram, u, passive, candidates, delicate=delicate)
+        return cls(row_ids, np.empty((0, 0)), u, passive, candidates, delicate=delicate)
 
     @property
     def _full(self) -> bool:
@@ -258,10 +256,10 @@ class WorkingSet(Method):
     def _pivoted(self, problem: KernelMatrixAdapter) -> tuple[NearestPoint | None, WorkingSet]:
         """Weights by block pivoting, if it settles, and the matrix that it has left."""
         gram, row_ids = self.gram, self.row_ids
-        if not len(gram.values):
-            gram = GrowingMatrix(block_of(problem, row_ids, row_ids))
+        if not len(gram):
+            gram = _block_of(problem, row_ids, row_ids)
         B = problem.rows.balance_conditions(row_ids)
-        solved, work = block_pivoting(gram.values, B, self.passive), replace(self, gram=gram)
+        solved, work = block_pivoting(gram, B, self.passive), replace(self, gram=gram)
         if solved is None:
             return None, work
         u, b = solved
@@ -275,7 +273,7 @@ class WorkingSet(Method):
         kept = np.flatnonzero(stay)
         gram = self.gram
         if not self.delicate:
-            gram = GrowingMatrix(gram.values[kept[:, None], kept])
+            gram = gram[kept[:, None], kept]
         return replace(
             self,
             row_ids=self.row_ids[kept],
@@ -287,10 +285,22 @@ class WorkingSet(Method):
     def _add(self, problem: KernelMatrixAdapter, new: Array) -> WorkingSet:
         m, n = len(self.row_ids), len(self.row_ids) + len(new)
         row_ids = np.concatenate([self.row_ids, new])
-        gram = self.gram if self.delicate else self.gram.grown(block_of(problem, new, row_ids))
+        gram = self.gram
+        if not self.delicate:
+            strip = _block_of(problem, new, row_ids)
+            gram = np.block([[gram, strip[:, :m].T], [strip]])
         u = np.concatenate([self.u, np.zeros(n - m)])
         passive = np.concatenate([self.passive, np.ones(n - m, bool)])
         return replace(self, row_ids=row_ids, gram=gram, u=u, passive=passive)
+
+
+def _block_of(problem: KernelMatrixAdapter, row_ids: Array, others: Array) -> Array:
+    """A block of the matrix of a working set, see ``WorkingSet.gram``."""
+    H = problem.gram(row_ids, others)
+    H += 1.0
+    if problem.rows.balanced:
+        H += problem.rows.balance_conditions(row_ids) @ problem.rows.balance_conditions(others).T
+    return H
 
 
 def bounds(
