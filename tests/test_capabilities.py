@@ -13,7 +13,6 @@ PROTOCOLS = [
     WrittenOut,
     can.HasColumns,
     can.HasLayout,
-    can.Restrictable,
     can.HasCurvature,
     can.HasTwoClasses,
     can.CsrExamples,
@@ -38,31 +37,11 @@ def test_adapters_name_the_protocols_that_they_implement(protocol):
 
 def test_capabilities_that_are_lacking():
     dense, sparse, gram = problems()
-    some = np.arange(6)
     assert can.csr_examples(dense) is can.csr_examples(gram) is None
     assert sp.issparse(can.csr_examples(sparse))
-    assert can.restricted(sparse, some) is can.restricted(gram, some) is None
     assert written_out(gram) is None
     with pytest.raises(TypeError, match="GramAdapter have no features"):
         can.curvature(gram, np.ones(12))
-
-
-@pytest.mark.parametrize("C", [np.inf, 1.0])
-@pytest.mark.parametrize("k", [2, 3])
-def test_a_restriction_is_the_problem_of_some_examples_in_the_same_units(k, C):
-    whole = next(problems(k, C))
-    examples = np.array([0, 1, 2, 5, 7, 9])
-    part = can.restricted(whole, examples)
-    names = np.zeros(12, int)
-    names[examples] = np.arange(6)
-    ids = part.rows.flat_indices()
-    in_whole = part.rows.renamed(ids, examples)
-    np.testing.assert_array_equal(part.rows.renamed(in_whole, names), ids)
-    assert (part.C, part.width, part.n_rows) == (whole.C, whole.width, len(ids))
-    np.testing.assert_allclose(part.gram(ids, ids), whole.gram(in_whole, in_whole), atol=1e-14)
-    before = whole.work.passes
-    part.combine(np.ones(part.rows.shape))
-    assert (part.work.passes, whole.work.passes) == (1.0, before)
 
 
 def test_second_moments_and_examples_that_are_written_out():

@@ -2,7 +2,7 @@
 
 An adapter has the protocols that it implements among its base classes. Code that can do without an
 operation calls a function that returns None where it is missing (``csr_examples``,
-``restricted``, ``written_out``); code that needs it calls a function that raises a TypeError
+``written_out``); code that needs it calls a function that raises a TypeError
 (``with_columns``, ``row_layout``, ``curvature``).
 
 All members of the protocols are methods, not properties, so that a check for one computes nothing.
@@ -42,15 +42,6 @@ class HasLayout(Protocol):
 
     def layout(self) -> RowLayout:
         """The rows as plain arrays, along which compiled loops change images in place."""
-        ...
-
-
-@runtime_checkable
-class Restrictable(Protocol):
-    """A problem that can be restricted to some of its examples."""
-
-    def restrict(self, examples: Array) -> KernelMatrixAdapter | None:
-        """The problem of some examples, in memory and in the same units; None: not quicker."""
         ...
 
 
@@ -116,13 +107,6 @@ def _has(problem: KernelMatrixAdapter, capability: type) -> bool:
 def csr_examples(problem: KernelMatrixAdapter) -> Any:
     """The examples in the user's units if they are a CSR matrix in memory, else None."""
     return cast(CsrExamples, problem).csr() if _has(problem, CsrExamples) else None
-
-
-def restricted(problem: KernelMatrixAdapter, examples: Array) -> KernelMatrixAdapter | None:
-    """The problem of some of the examples, in the same units; None if it would be no quicker."""
-    if not _has(problem, Restrictable):
-        return None
-    return cast(Restrictable, problem).restrict(examples)
 
 
 def two_classes(problem: KernelMatrixAdapter, a: int, b: int) -> KernelMatrixAdapter | None:

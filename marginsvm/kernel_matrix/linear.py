@@ -27,7 +27,6 @@ from marginsvm.kernel_matrix.capabilities import (
     HasCurvature,
     HasLayout,
     HasTwoClasses,
-    Restrictable,
 )
 from marginsvm.kernel_matrix.columns import ColumnCache, ColumnPlan
 from marginsvm.kernel_matrix.curvature import LinearCurvature
@@ -54,7 +53,6 @@ class LinearAdapter(
     HasColumns,
     HasLayout,
     HasTwoClasses,
-    Restrictable,
     HasCurvature,
     CsrExamples,
 ):
@@ -270,12 +268,6 @@ class LinearAdapter(
 
     def csr(self) -> Any:
         return None if self._store.whole is None else self._store.whole.csr
-
-    def restrict(self, examples: Array) -> LinearAdapter | None:
-        if len(examples) == 0 or self._store.sparse:
-            return None
-        rows, frame = self.rows.restrict(examples), (self._scale.restrict(examples), Centre())
-        return LinearAdapter(self.examples(examples), rows, norm=self._norm, frame=frame)
 
     def two_classes(self, a: int, b: int) -> LinearAdapter | None:
         if not self._store.at_hand:

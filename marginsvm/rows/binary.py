@@ -41,9 +41,6 @@ class BinaryRows(Rows):
     def locate(self, row_ids: Array) -> tuple[Array, Array]:
         return row_ids, self._y[row_ids, None]
 
-    def renamed(self, row_ids: Array, names: Array) -> Array:
-        return names[row_ids]
-
     def group(self, row_ids: Array) -> Array:
         return self.codes[row_ids]
 

@@ -59,10 +59,6 @@ class MulticlassRows(Rows):
         identity = np.eye(self.n_classes) * np.sqrt(0.5)
         return examples, identity[self.codes[examples]] - identity[j]
 
-    def renamed(self, row_ids: Array, names: Array) -> Array:
-        examples, j = np.divmod(row_ids, self.n_classes)
-        return names[examples] * self.n_classes + j
-
     def group(self, row_ids: Array) -> Array:
         examples, j = np.divmod(row_ids, self.n_classes)
         return self.codes[examples] * self.n_classes + j

@@ -108,10 +108,6 @@ class Rows(ABC):
     def locate(self, row_ids: Array) -> tuple[Array, Array]:
         """Examples of the rows with these flat indices, and their coefficients on the scores."""
 
-    @abstractmethod
-    def renamed(self, row_ids: Array, names: Array) -> Array:
-        """Flat indices of these rows in a data set where example i has the index ``names[i]``."""
-
     def restrict(self, examples: Array) -> Rows:
         """Rows of some of the examples, without their sample weights."""
         return type(self)(self.codes[examples], self.n_classes, balanced=self.balanced)

@@ -1,4 +1,4 @@
-"""Which rows to begin with, and which examples to keep at hand."""
+"""Which rows to begin with, and which to add."""
 
 from __future__ import annotations
 
@@ -9,9 +9,6 @@ from marginsvm.algorithms.exact.method import MAX_ROWS
 from marginsvm.certify.tolerances import LOST_TO_ROUNDING
 from marginsvm.kernel_matrix import KernelMatrixAdapter
 from marginsvm.rows import Vector
-
-_CACHE_BYTES = 2**21  # of examples that a round looks at first: they stay in a processor's cache
-_MAX_NEAR = 1000  # such examples: their margins then cost a tenth of a millisecond, or about
 
 
 def rows_of_all_pairs(problem: KernelMatrixAdapter) -> int:
@@ -54,19 +51,6 @@ def lowest_under_means(problem: KernelMatrixAdapter) -> Array:
         half = smallest_of_each(margins[row_ids], group, size // 2)
         some = np.union1d(half, spread_evenly(group, size // 2))
     return row_ids[some]
-
-
-def room_in_cache(problem: KernelMatrixAdapter) -> int:
-    """How many examples to look at first, which stay in cache; 0: all, or too few would stay."""
-    size = min(_MAX_NEAR, int(_CACHE_BYTES / (8 * min(problem.width, _CACHE_BYTES))))
-    return size if 2 * least_rows(problem) < size < problem.rows.n_examples // 4 else 0
-
-
-def near_examples(problem: KernelMatrixAdapter, margins: Array, row_ids: Array) -> Array:
-    """Examples of the working set, and of each class those with the smallest margins."""
-    smallest = margins.reshape(problem.rows.n_examples, -1).min(axis=1)
-    near = smallest_of_each(smallest, problem.rows.codes, room_in_cache(problem))
-    return np.union1d(near, problem.rows.locate(row_ids)[0])
 
 
 def smallest_of_each(values: Array, group: Array, size: int) -> Array:

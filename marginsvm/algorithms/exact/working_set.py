@@ -11,9 +11,6 @@ from marginsvm._typing import Array
 from marginsvm.algorithms.exact.choosing import (
     least_rows,
     lowest_under_means,
-    near_examples,
-    room_in_cache,
-    spread_evenly,
     violators,
 )
 from marginsvm.algorithms.exact.method import Method, Room, Turn
@@ -23,7 +20,7 @@ from marginsvm.certify.certifiable import written_out
 from marginsvm.certify.nearest_point import NearestPoint, nearest_point
 from marginsvm.certify.tolerances import DELICATE_MARGIN, LONG_FEATURE
 from marginsvm.kernel_matrix import KernelMatrixAdapter
-from marginsvm.kernel_matrix.capabilities import has_curvature, restricted
+from marginsvm.kernel_matrix.capabilities import has_curvature
 from marginsvm.rows import Vector
 
 # Features up to which Wolfe's active set is fast enough to take over as soon as pivoting fails.
@@ -40,7 +37,6 @@ _EASY, _PART = 400, 10
 # Rows with slack beyond which Wolfe's active set, whose first rows take seconds to find, does not
 # solve what pivoting cannot: the method before goes on (1,911 x 83, 16 classes: 21 s, now 3.4).
 _LONG = 500
-_NEAR_ROUNDS = 10  # rounds on the near examples at most, before all rows are checked again
 
 
 _FULL = (
@@ -85,9 +81,6 @@ class WorkingSet(Method):
     passive : ndarray of bool, shape (m,)
         Rows that are expected to carry weight.
     candidates : tuple of Candidate
-    near : ndarray of int
-        Examples, those of the working set among them, that a round solves for before it checks
-        all rows.
     delicate : bool
         The margin is so small that block pivoting has no more digits to give: Wolfe's active
         set, which is slower, solves from here on.
@@ -108,7 +101,6 @@ class WorkingSet(Method):
     u: Array
     passive: Array
     candidates: tuple[Candidate, ...]
-    near: Array = field(default_factory=lambda: np.empty(0, int))
     delicate: bool = False
     free: Array = field(default_factory=lambda: np.empty(0, int))
     settled: float = np.inf
@@ -126,19 +118,10 @@ class WorkingSet(Method):
 
     @classmethod
     def start(cls, problem: KernelMatrixAdapter) -> WorkingSet:
-        """Begin with the rows that the difference of the class means gives the smallest margins.
-
-        With many examples, these are taken from some of each class.
-        """
-        size = room_in_cache(problem)
-        near = spread_evenly(problem.rows.codes, size) if size else np.empty(0, int)
-        few = restricted(problem, near)
-        if few is None:
-            row_ids = lowest_under_means(problem)
-            narrow = problem.width <= min(NARROW, len(row_ids) // _SINGULAR)
-            return cls.of(row_ids, np.zeros(0), delicate=narrow and problem.slack is None)
-        row_ids = problem.rows.renamed(lowest_under_means(few), near)
-        return replace(cls.of(row_ids, np.zeros(0)), near=near)
+        """Begin with the rows that the difference of the class means gives the smallest margins."""
+        row_ids = lowest_under_means(problem)
+        narrow = problem.width <= min(NARROW, len(row_ids) // _SINGULAR)
+        return cls.of(row_ids, np.zeros(0), delicate=narrow and problem.slack is None)
 
     @classmethod
     def of(
@@ -166,18 +149,10 @@ class WorkingSet(Method):
         """Solve on the working set, certify with a pass over all rows, exchange rows."""
         if tol >= self.settled or self._full:  # as nothing will change any more
             return self, Turn.ENDED
-        now = self._advanced(problem, tol)
+        work, check = self._solve_and_check(problem, tol)
+        none = len(check.violators) == 0
+        now = work._settled(problem, tol) if none else work._exchange(problem, check)
         return now, now.begun
-
-    def _advanced(self, problem: KernelMatrixAdapter, tol: float) -> WorkingSet:
-        """The working set after a round."""
-        work, check = self._solved_near(problem, tol)._solve_and_check(problem, tol)
-        if not len(check.violators):
-            return work._settled(problem, tol)
-        work = work._exchange(problem, check)
-        if not len(self.near):
-            return work
-        return replace(work, near=near_examples(problem, check.margins, work.row_ids))
 
     def _settled(self, problem: KernelMatrixAdapter, tol: float) -> WorkingSet:
         """No row is left to be added: continue with a more precise method, if there is one.
@@ -190,22 +165,6 @@ class WorkingSet(Method):
         done = all_free or problem.slack is not None
         delicate = self.delicate or problem.slack is None
         return replace(self, delicate=delicate, free=free, settled=tol if done else np.inf)
-
-    def _solved_near(self, problem: KernelMatrixAdapter, tol: float) -> WorkingSet:
-        """The working set after cheap rounds on the examples near the margin alone."""
-        few = None if self.delicate else restricted(problem, self.near)
-        if few is None:
-            return self
-        names = np.empty(problem.rows.n_examples, int)
-        names[self.near] = np.arange(len(self.near))
-        work = replace(self, row_ids=problem.rows.renamed(self.row_ids, names))
-        for _ in range(_NEAR_ROUNDS):
-            work, check = work._solve_and_check(few, tol)
-            if work.delicate or not len(check.violators):
-                break
-            work = work._exchange(few, check)
-        problem.work.add_pass(few.work.passes * len(self.near) / len(names))
-        return replace(work, row_ids=problem.rows.renamed(work.row_ids, self.near))
 
     def _solve_and_check(
         self, problem: KernelMatrixAdapter, tol: float
