@@ -19,6 +19,8 @@ _STEP_DAMPING, _SINGULAR_DAMPING = 1e-3, 1e-12
 _SLOPE_LEFT = 0.5
 # Width of a bracket, relative to the step, that is rounding.
 _NARROW_BRACKET = 1e-13
+# Length of a step, relative to the numbers that it changes, that changes none of them.
+_LAST_DIGIT = 2.0**-53
 
 T = TypeVar("T", bound=Any)
 
@@ -78,5 +80,7 @@ def least_of_convex(
                 break
             low, high = (t, high) if along < 0.0 else (low, t)
             t = 2.0 * t if high == np.inf else 0.5 * (low + high)
+        if np.abs(t * move).max() <= _LAST_DIGIT * np.abs(x).max():
+            return x, there, step + 1  # flatter than at the numbers beside it
         x = x + t * move
     return x, there, most

@@ -23,6 +23,7 @@ from marginsvm import (
     SmoothedKernelPerceptron,
     check_certificate,
 )
+from marginsvm._few_unknowns import least_of_convex
 from marginsvm.certify.bounds import lower_bound, upper_bound
 from marginsvm.certify.capped_offsets import best_capped_offsets, on_capped_simplex
 from marginsvm.certify.caps import ShareCaps
@@ -180,6 +181,20 @@ def test_offsets_have_the_least_slack(seed, edge):
     own = caps @ np.maximum(found - worst, 0.0) - (found if edge is None else 0.0)
     best = least_slack(margins, codes, caps, edge)
     assert own <= best + 1e-9 * caps.sum() * np.abs(margins[np.isfinite(margins)]).mean()
+
+
+def test_a_search_ends_at_a_kink_between_two_numbers():
+    """There, no slope is flat: further steps would look at the same two numbers again."""
+    seen = []
+
+    def at(x):
+        seen.append(x)
+        return np.clip(1e20 * (x - 1 / 3 - 1e-17), -1.0, 1.0), None
+
+    x, _, steps = least_of_convex(at, lambda _: np.full((1, 1), 1e8), np.zeros(1), 1.0, 1e-13, 20)
+    assert abs(x[0] - 1 / 3) <= 1e-15
+    assert steps < 20
+    assert len(seen) < 200
 
 
 # The response.
