@@ -119,3 +119,33 @@ def moves_of_pairs(
         own = dot_of_class(indices, values, start, stop, V, codes[a])
         for p in range(pointer[a], pointer[a + 1]):
             out[p] = own - dot_of_class(indices, values, start, stop, V, classes[p])
+
+
+# No sum is taken in another order and none is contracted: bits are those of SciPy's product, so
+# that an answer does not depend on what the process did before.
+@compiled(error_model="numpy", _nrt=False)
+def lower_moments(indptr: Array, indices: Array, values: Array, weight: Array, out: Array) -> None:
+    """Add ``weight (x, 1) x'`` of each row to out, whose sum with its transpose is symmetric.
+
+    Each pair of entries of a row is taken once, half of an entry with itself; the products with
+    the constant are those of the last line.
+
+    Parameters
+    ----------
+    indptr, indices, values : ndarray
+        The CSR matrix; an index may occur several times in a row.
+    weight : ndarray of shape (n_rows,)
+        Of either sign. Rows without weight are not looked at.
+    out : ndarray of float64, shape (d + 1, d + 1)
+    """
+    last = _index(len(out) - 1)
+    for row in range(len(weight)):
+        if weight[row] == 0.0:
+            continue
+        start = _index(indptr[row])
+        for t in range(start, _index(indptr[row + 1])):
+            i, term = _index(indices[t]), weight[row] * values[t]
+            for s in range(start, t):
+                out[i, _index(indices[s])] += term * values[s]
+            out[i, i] += 0.5 * term * values[t]
+            out[last, i] += term
