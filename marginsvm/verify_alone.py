@@ -1,65 +1,56 @@
-"""Check a proof of marginsvm without rounding, by nothing but Python's standard library.
+"""Check a proof without rounding, by Python alone: ``python verify_alone.py PROOF DATA``.
 
-    python verify_alone.py PROOF DATA
+PROOF is a file by ``marginsvm.save_proof``. DATA is what the model was fitted to, as .npy or CSV: a
+line for each example, its features (or its line of the kernel matrix), then its class or targets.
 
-PROOF is a file by ``marginsvm.save_proof``. DATA is what the model was fitted to, as .npy or CSV:
-a line for each example, with its features (or its line of the kernel matrix) and its class last.
+All are one problem: the least ``P = |w|^2 / 2 + (what slack costs)``, where the values on the rows
+are in intervals, but for slack. A row of classes is an example of class c held against class j; its
+value ``f_c - f_j`` is to be 1 or more (two classes: the decision value with the sign of the class;
+outliers: without offset). Each target is a problem of its own, and each example a row, whose
+prediction is to be in ``[y - epsilon, y + epsilon]``. Slack xi of an example of weight m costs ``C
+m xi`` ("size": the largest of its rows; a width that a share nu finds costs ``C nu M``, M being the
+sum of all m) or ``C m xi^2`` ("square"; half of it for each row of more than two classes). Without
+slack, targets may be missed by a violation, and w of classes is scaled: to a worst value of 1
+("none") or to a mean of 1 of the worst values of the share nu M ("share"; a free intercept lets no
+class have more than half of it). A margin is ``1 / sqrt(2 P)``.
 
-A row is an example of a class c held against another class j. Its value is ``f_c - f_j`` (of two
-classes, the decision value with the sign of the class). The margin of a predictor w is its
-smallest value over ``|w|``; with C, it is ``1 / sqrt(|w|^2 + 2 C sum xi^2)``, where slack xi lifts
-the values to 1 (hinge loss: ``2 C sum xi``, one xi for each example). Weights q >= 0 on the rows,
-in which all classes weigh the same where the intercept is free, prove that no margin is above
-``|A'q| / sum q``: the margin of w is at most its average value ``<w, A'q>``, for ``|w| = 1``.
+Weights q on the rows, negative only where upper ends count, prove that P is at least ``gain -
+|A'q|^2 / 2``; the gain is the sum of these ends times q. They balance if the intercept is free. The
+costs of slack limit them, and the best multiple is taken; those of a share nu M are at most m.
 """
 
-# mypy: disable-error-code="no-untyped-def"
+# mypy: disable-error-code="no-untyped-def, var-annotated"
 import ast
 import csv
 import hashlib
 import json
 import struct
 import sys
-from array import array
 from fractions import Fraction
+from math import inf
 from pathlib import Path
 
 
 def read(path):
-    """Features as floats, and labels as texts."""
+    """Lines of numbers or, from CSV, of texts."""
     if not str(path).endswith(".npy"):
-        lines = [line for line in csv.reader(Path(path).read_text().splitlines()) if line]
-        return [[float(x) for x in line[:-1]] for line in lines], [line[-1] for line in lines]
+        return [line for line in csv.reader(Path(path).read_text().splitlines()) if line]
     raw = Path(path).read_bytes()
-    first = 10 if raw[6] == 1 else 12
-    start = first + int.from_bytes(raw[8:first], "little")
-    header = ast.literal_eval(raw[first:start].decode())
+    start = 10 + int.from_bytes(raw[8:10], "little")
+    header = ast.literal_eval(raw[10:start].decode())
     (n, d), kind = header["shape"], {"<f8": "d", "<f4": "f"}[header["descr"]]
-    numbers, (down, right) = array(kind, raw[start:]), (1, n) if header["fortran_order"] else (d, 1)
-    numbers.byteswap() if sys.byteorder == "big" else None
-    table = [[numbers[i * down + j * right] for j in range(d)] for i in range(n)]
-    return [line[:-1] for line in table], [repr(line[-1]) for line in table]
+    numbers, by_columns = struct.unpack(f"<{n * d}{kind}", raw[start:]), header["fortran_order"]
+    return [numbers[i::n] if by_columns else numbers[i * d : i * d + d] for i in range(n)]
 
 
-def code_of(label, classes):
-    """Index of the class that a label names, as a text or as a number; None: none of them."""
-
-    def number(text):
-        try:
-            return float(text)
-        except ValueError:
-            return text
-
-    found = [c for c, name in enumerate(classes) if label == name or number(label) == number(name)]
-    return found[0] if found else None
-
-
-def digest(X, codes):
-    """Hash of all features, as little-endian float64, each line followed by its class."""
-    found = hashlib.sha256(f"{len(X)} {len(X[0])}\n".encode())
-    for row, c in zip(X, codes, strict=True):
-        found.update(struct.pack(f"<{len(row)}dq", *row, -1 if c is None else c))
-    return found.hexdigest()
+def table_of(proof, lines):
+    """Numbers of each example, its class being the place of that in the file, and their hash."""
+    if names := proof["classes"]:
+        place, kind = {name: c for c, name in enumerate(names)}, type(names[0])
+        lines = [[*line[:-1], place.get(kind(line[-1]), -1)] for line in lines]
+    table = [[float(x) for x in line] for line in lines]
+    numbers = [len(table), *(x for line in table for x in line)]
+    return table, hashlib.sha256(struct.pack(f"<{len(numbers)}d", *numbers)).hexdigest()
 
 
 def dyadic(pair):
@@ -75,124 +66,134 @@ def dot(a, b):
     return sum(x * y for x, y in zip(a, b, strict=True))
 
 
+def rows_of(proof, last, k):
+    """Rows of examples, by the column of their weights: signs of scores, and both ends."""
+    if proof["of"] == "targets":
+        e, lines = dyadic(proof["epsilon"]), [map(Fraction, line) for line in last]
+        return [{o: ({o: 1}, y - e, y + e) for o, y in enumerate(line)} for line in lines]
+    codes = [int(c) for (c,) in last] if k else [1 for _ in last]
+    if k < 3:  # two classes, or one
+        return [{0: ({0: 2 * c - 1}, 1, inf)} for c in codes]
+    return [{j: ({c: 1, j: -1}, 1, inf) for j in range(k) if j != c} for c in codes]
+
+
 class Problem:
     """What the model was fitted to: the examples of positive weight, and what slack costs."""
 
-    def __init__(self, proof, X, labels):
-        codes = [code_of(label, proof["classes"]) for label in labels]
-        if proof["format"] != "marginsvm proof 1" or digest(X, codes) != proof["sha256"]:
-            raise ValueError("this is another kind of file, or a proof of other data")
-        weight = [dyadic(x) for x in proof["example_weights"]]
-        self.kept = [i for i, m in enumerate(weight) if m > 0]
-        self.codes, self.k = [codes[i] for i in self.kept], len(proof["classes"])
+    def __init__(self, proof, table):
+        weight, k = [dyadic(x) for x in proof["example_weights"]], len(proof["classes"])
+        self.kept, self.tubes = [i for i, m in enumerate(weight) if m > 0], proof["of"] == "targets"
+        self.m, self.scores = [weight[i] for i in self.kept], range(len(proof["coef"]))
         self.given = {"precomputed": True, "linear": False}[proof["kernel"]]
-        self.X = [[Fraction(x) for x in X[i]] for i in self.kept]
-        if self.given:
-            self.X = [[row[j] for j in self.kept] for row in self.X]
-        self.hinge = {"hinge": True, "squared_hinge": False}[proof["loss"]]
-        C = dyadic(proof["C"]) if proof["C"] is not None else None
-        self.cost = None if C is None else [C * weight[i] for i in self.kept]
+        d = len(table[0]) - (len(self.scores) if self.tubes else k > 0)
+        used, last = self.kept if self.given else range(d), [table[i][d:] for i in self.kept]
+        self.X = [[Fraction(table[i][j]) for j in used] for i in self.kept]
+        self.W = [[dyadic(w[j]) for j in used] for w in proof["coef"]]
+        self.b, self.width = ([dyadic(x) for x in proof[x]] for x in ("intercept_", "epsilon_"))
         self.free = proof["intercept"] == "free"  # else the value of a constant feature; 0: none
         self.constant = Fraction(0) if self.free else dyadic(proof["intercept"])
-        fits = len(weight) == len(X) and {*self.codes} == {*range(self.k)} and self.k > 1
-        fits &= not self.given or [list(column) for column in zip(*self.X, strict=True)] == self.X
-        if not fits or (C is not None and C <= 0):
-            raise ValueError(
-                "the classes, the kernel matrix, the weights of the examples or C are impossible"
-            )
+        C, nu, self.slack = dyadic(proof["C"]), dyadic(proof["nu"]), proof["slack"]
+        self.price = [C * m / (1 + (k > 2 and self.slack == "square")) for m in self.m]
+        self.most, self.size = nu * sum(self.price), nu * sum(self.m) or min(self.m)
+        self.rows = rows_of(proof, last, k)
+        others = (zip(self.m, last, [[c]] * len(last)) for c in range(k if self.free else 0))
+        self.size = min([self.size, *(2 * sum(m for m, x, c in z if x != c) for z in others)])
+        words = [("none", 0, 0), ("share", 0, 1), ("square", 1, 0), ("size", 1, 0), ("size", 1, 1)]
+        fits = (self.slack, C > 0, nu > 0) in words and min(C, nu, 1 - nu) >= 0
+        fits &= not self.given or [[*x] for x in zip(*self.X)] == self.X
+        fits &= len(weight) == len(table) and (self.free or self.constant != 0 or not any(self.b))
+        fits &= self.tubes or len(self.scores) == (k if k > 2 else 1)
+        fits &= k == 0 or (k > 1 and {c for (c,) in last} == {*range(k)})
+        if not fits:
+            raise ValueError("the parameters, classes, weights or the kernel matrix are impossible")
 
-    def per_row(self, F):
-        """Values of the rows of each example, from its scores."""
-        if self.k == 2:
-            return [[f[0] if c else -f[0]] for f, c in zip(F, self.codes, strict=True)]
-        pairs = zip(F, self.codes, strict=True)
-        return [[f[c] - f[j] for j in range(self.k) if j != c] for f, c in pairs]
+    def predictor(self, o):
+        """P of the predictor, its smallest value, and how far values are from their intervals."""
+        used = [o] if self.tubes else self.scores
+        F = {s: [dot(x, self.W[s]) for x in self.X] for s in used}
+        P = sum(dot(F[s] if self.given else self.W[s], self.W[s]) for s in used) / 2
+        P += sum((self.b[s] / self.constant) ** 2 for s in used) / 2 if self.constant else 0
+        worst, away = [], []
+        for i, of_columns in enumerate(self.rows):
+            rows = [row for j, row in of_columns.items() if j == o or not self.tubes]
+            values = [sum(x * (F[s][i] + self.b[s]) for s, x in row.items()) for row, _, _ in rows]
+            worst.append((min(values), self.m[i]))
+            away.append([max(low - v, v - high, 0) for v, (_, low, high) in zip(values, rows)])
+        if self.slack == "square":
+            P += sum(price * dot(xi, xi) for price, xi in zip(self.price, away))
+        elif self.slack == "size":
+            width = self.width[o] if self.most else 0
+            P += dot(self.price, [max(*xi, width) - width for xi in away]) + self.most * width
+        elif not self.tubes:
+            left, mean = self.size, 0
+            for value, m in sorted(worst):
+                mean, left = mean + min(m, left) * value / self.size, left - min(m, left)
+            P = P / mean**2 if mean > 0 else inf
+        return P, min(worst)[0], max(map(max, away))
 
-    def values_and_square(self, W, b):
-        """Values of a predictor on the rows, and its squared norm."""
-        if (any(b) and not self.free and not self.constant) or len(W) != (1, self.k)[self.k > 2]:
-            raise ValueError("this is no predictor of the problem")
-        images = [[dot(x, w) for x in self.X] for w in W]
-        square = sum(
-            dot(image, w) if self.given else dot(w, w) for image, w in zip(images, W, strict=True)
-        )
-        if self.constant:
-            square += dot(b, b) / self.constant**2
-        lines = zip(*images, strict=True)
-        return self.per_row(
-            [[f + beta for f, beta in zip(line, b, strict=True)] for line in lines]
-        ), square
-
-    def has_margin(self, values, square, least):
-        """Whether the margin of a predictor is no less than a number above 0."""
-        if self.cost is None:
-            worst = min(map(min, values))
-            return worst > 0 and worst**2 >= least**2 * square
-        for cost, line in zip(self.cost, values, strict=True):
-            xi = [
-                max(1 - value, 0) for value in line
-            ]  # a row of k classes is sqrt(2) times as long
-            square += 2 * cost * (max(xi) if self.hinge else dot(xi, xi) / (1 + (self.k > 2)))
-        return least**2 * square <= 1
-
-    def no_margin_above(self, q, most):
-        """Whether weights prove that no margin is larger than a number."""
-        mass = sum(map(sum, q))
-        if min(map(min, q)) < 0 or mass <= 0 or most < 0:
-            return False
-        V = [[line[0] if c else -line[0]] for line, c in zip(q, self.codes, strict=True)]
-        if self.k > 2:
-            pairs = zip(q, self.codes, strict=True)
-            V = [[sum(line) if j == c else -line[j] for j in range(self.k)] for line, c in pairs]
-        square, columns = Fraction(0), [*zip(*V, strict=True)]
-        for v in columns:
-            square += (self.constant * sum(v)) ** 2
-            image = [dot(v, column) for column in zip(*self.X, strict=True)]
-            square += dot(image, v) if self.given else dot(image, image)
-        if self.free and any(sum(v) != 0 for v in columns):
-            return False  # the classes do not weigh the same
-        if self.cost is None or not self.hinge:
-            if self.cost is not None:
-                terms = (dot(line, line) / cost for line, cost in zip(q, self.cost, strict=True))
-                square += sum(terms) * (1 + (self.k > 2)) / 2
-            return square <= (most * mass) ** 2
-        sums = [sum(line) for line in q]  # the best multiple s that is below the costs
-        s = min(cost / x for cost, x in zip(self.cost, sums, strict=True) if x > 0)
-        s = min(s, mass / square) if square else s
-        return most**2 * s * (2 * mass - s * square) >= 1
+    def bound(self, q):
+        """No P is smaller; infinite: no w has its values where they are to be."""
+        gain, square, V = 0, 0, [[0 for _ in self.scores] for _ in q]
+        for i, line in enumerate(q):
+            for j, x in line.items():
+                row, low, high = self.rows[i][j]
+                gain += x * (low if x > 0 else high)
+                square += x * x / (2 * self.price[i]) if self.slack == "square" else 0
+                for s, sign in row.items():
+                    V[i][s] += sign * x
+        for v in zip(*V):
+            image = [dot(v, column) for column in zip(*self.X)]
+            square += dot(image, v if self.given else image) + (self.constant * sum(v)) ** 2
+        of = [sum(map(abs, line.values())) for line in q]
+        most = sum(of) / self.size if self.slack == "share" else inf  # of an example of weight 1
+        above = any(x > m * most for x, m in zip(of, self.m))
+        if above or gain <= 0 or square < 0 or (self.free and any(map(sum, zip(*V)))):
+            return 0
+        limits = [price / x for price, x in zip(self.price, of) if x and self.slack == "size"]
+        limits += [self.most / sum(of)] if self.most else []
+        s = min([*limits, gain / square if square else inf])
+        return s * gain - (s * s * square / 2 if square else 0)
 
 
-def check(proof, X, labels):
+def check(proof, lines):
     """What is wrong with a proof of these data; an empty list: all that it claims is true."""
-    problem, claims = Problem(proof, X, labels), proof["claims"]
-    W, b = [[dyadic(x) for x in w] for w in proof["coef"]], [dyadic(x) for x in proof["intercept_"]]
-    if problem.given:
-        W = [[w[i] for i in problem.kept] for w in W]
-    q = [[Fraction(0)] * (1, problem.k)[problem.k > 2] for _ in X]
+    table, sha256 = table_of(proof, lines)
+    if (proof["format"], proof["sha256"]) != ("marginsvm proof 2", sha256):
+        raise ValueError("this is another kind of file, or a proof of other data")
+    problem, claims, wrong = Problem(proof, table), proof["claims"], []
+    q = [[{} for _ in problem.kept] for _ in (problem.scores if problem.tubes else [0])]
     for i, j, *pair in proof["weights"]:
-        q[i][j] = dyadic(pair)
-    q = [q[i] for i in problem.kept]
-    if problem.k > 2 and any(line[c] for line, c in zip(q, problem.codes, strict=True)):
-        raise ValueError("an example is held against its own class")
-    (values, square), least = problem.values_and_square(W, b), dyadic(claims["margin"])
-    wrong = []
-    if least > 0 and not problem.has_margin(values, square, least):
-        wrong.append("the predictor has not the margin that is claimed")
-    if not problem.no_margin_above(q, dyadic(claims["margin_bound"])):
-        wrong.append("the weights do not prove the bound that is claimed")
-    known, apart = claims["separable"], min(map(min, values)) > 0
-    meet = problem.cost is None and problem.no_margin_above(q, 0)  # all rows cancel, exactly
-    if not (known is None or (known is True and apart) or (known is False and meet)):
-        wrong.append("it is not shown whether the classes can be separated")
+        q[j if problem.tubes else 0][problem.kept.index(i)][j] = dyadic(pair)
+    found, bounds = [problem.predictor(o) for o in range(len(q))], [*map(problem.bound, q)]
+    claimed = zip(claims["reached"], claims["bound"], strict=True)
+    for (P, _, away), bound, pair in zip(found, bounds, claimed, strict=True):
+        reached, limit = (inf if x is None else dyadic(x) for x in pair)
+        if problem.tubes:
+            shown, proved = reached >= P and away <= dyadic(claims["violation"]), limit <= bound
+        else:
+            shown = reached <= 0 or 2 * P * reached**2 <= 1
+            proved = limit >= 0 and (bound == inf or 2 * bound * limit**2 >= 1)
+        wrong += [] if shown else ["the predictor is not as good as is claimed"]
+        wrong += [] if proved else ["the weights do not prove the bound that is claimed"]
+    fits = all(away == 0 if problem.tubes else worst > 0 for _, worst, away in found)
+    if not {None: True, True: fits, False: inf in bounds}[claims["feasible"]]:
+        wrong.append("it is not shown whether a predictor fits without slack")
     return wrong
+
+
+def in_words(proof):
+    """What is true if nothing is wrong."""
+    text = ("{} <= best margin <= {}", "P = {}, the least >= {}")[proof["of"] == "targets"]
+    pairs = (
+        [float(dyadic(x)) if x else inf for x in proof["claims"][a]] for a in ("reached", "bound")
+    )
+    return "TRUE: " + "; ".join(map(text.format, *pairs))
 
 
 if __name__ == "__main__":
     try:
         stated = json.loads(Path(sys.argv[1]).read_text())
-        found, claims = check(stated, *read(sys.argv[2])), stated["claims"]
-        lower, upper = (float(dyadic(claims[name])) for name in ("margin", "margin_bound"))
-        true = f"TRUE: {lower!r} <= best margin <= {upper!r}"
+        found, true = check(stated, read(sys.argv[2])), in_words(stated)
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
         found = [f"the files cannot be understood: {error!r}"]
     print("REFUSED: " + "; ".join(found) if found else true)

@@ -14,9 +14,9 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from helpers.battery import slow
-from helpers.estimators import fit, overlapping, separable
-from helpers.oracle import best_margin
-from scipy.optimize import linprog
+from helpers.estimators import DETECTORS, ESTIMATORS, REGRESSORS, fit, make, overlapping, separable
+from helpers.stated import false_claims
+from numpy.testing import assert_allclose
 from sklearn.datasets import load_iris
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -25,26 +25,26 @@ from marginsvm import (
     DualLpPerceptron,
     DualLpRegressor,
     MaxMarginClassifier,
+    MaxMarginOutlierDetector,
+    MaxMarginRegressor,
     MomentumMarginClassifier,
+    PerceptronVonNeumann,
     save_proof,
     verify_alone,
 )
 from marginsvm.proof_files import verify
+from marginsvm.proof_files.saving import lines_of
 from marginsvm.verify import main
 
 UNREADABLE = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
 
 
-def texts(y):
-    return [str(label) for label in np.asarray(y).tolist()]
-
-
-def by_both(proof, X, y):
+def by_both(proof, X, y=None):
     """What either program finds wrong; a file that it cannot understand is wrong as well."""
     answers = []
     for program in (
         lambda: verify(proof, X, y),
-        lambda: verify_alone.check(proof, np.asarray(X, float).tolist(), texts(y)),
+        lambda: verify_alone.check(proof, lines_of(proof["of"], np.asarray(X, float), y)),
     ):
         try:
             answers.append(program())
@@ -81,16 +81,130 @@ def test_true_proofs_are_accepted_by_both(case, kernel, rng, tmp_path):
     proof = save_proof(clf, path, given, labels, weight)
     assert json.loads(path.read_text()) == proof
     assert by_both(proof, given, labels) == [[], []]
-    upper = float(verify_alone.dyadic(proof["claims"]["margin_bound"]))
+    upper = float(verify_alone.dyadic(proof["claims"]["bound"][0]))
     assert clf.margin_bound_ <= upper <= clf.margin_bound_ * (1 + 1e-9)
-    lower, upper = (verify_alone.dyadic(proof["claims"][x]) for x in ("margin", "margin_bound"))
-    too_much = {"margin": (1 + Fraction(1, 10**9)) * upper}
+    lower, upper = (verify_alone.dyadic(proof["claims"][x][0]) for x in ("reached", "bound"))
+    too_much = {"reached": (1 + Fraction(1, 10**9)) * upper}
     if lower > 0:
-        too_much["margin_bound"] = (1 - Fraction(1, 10**9)) * lower
+        too_much["bound"] = (1 - Fraction(1, 10**9)) * lower
     for name, value in too_much.items():
         lie = copy.deepcopy(proof)
-        lie["claims"][name] = [math.floor(value * 2**200), -200]
+        lie["claims"][name][0] = [math.floor(value * 2**200), -200]
         assert all(wrong for wrong in by_both(lie, given, labels)), name
+
+
+LOSSES = ["epsilon_insensitive", "squared_epsilon_insensitive"]
+OTHERS = [  # and the number of targets; 0: there is one class; -2 and -3: so many of them
+    *((MaxMarginRegressor(C=0.7, loss=loss), outputs) for loss in LOSSES for outputs in (1, 2)),
+    (MaxMarginRegressor(C=3.0, fit_intercept=False), 2),
+    (MaxMarginRegressor(C=np.inf, epsilon=1.75), 2),
+    (MaxMarginRegressor(C=np.inf, epsilon=1.75, fit_intercept=False), 1),
+    (MaxMarginRegressor(C=2.0, nu=0.4), 2),
+    (MaxMarginRegressor(C=2.0, nu=1.0, fit_intercept=False), 1),
+    (MaxMarginOutlierDetector(nu=0.3), 0),
+    (MaxMarginOutlierDetector(nu=1.0), 0),
+    (MaxMarginOutlierDetector(nu=None), 0),
+    (MomentumMarginClassifier(nu=0.6, max_iter=100), -2),
+    (MomentumMarginClassifier(nu=1.0, max_iter=100), -3),
+    (MomentumMarginClassifier(nu=0.2, max_iter=100, fit_intercept=False), -3),
+    (DualLpPerceptron(C=1.0, intercept_scaling=2.0, random_state=0, max_iter=50), -2),
+]
+
+
+def data_for(kind, rng, n):
+    """Examples on one side of the origin, in whole sixteenths, and their targets or classes."""
+    X = np.round(16.0 * (rng.standard_normal((n, 3)) + 3.0)) / 16.0
+    if kind > 0:
+        y = X @ rng.standard_normal((3, kind)) + 0.5 * rng.standard_normal((n, kind))
+        return X, y[:, 0] if kind == 1 else y
+    if kind < 0:
+        y = np.arange(n) % -kind
+        return X + 2.0 * np.eye(3)[y], y
+    return X, None
+
+
+def numbers(proof):
+    """The claims, as floats."""
+    claims = (proof["claims"][name] for name in ("reached", "bound"))
+    return [[float(verify_alone.dyadic(x)) for x in claim] for claim in claims]
+
+
+@pytest.mark.parametrize("kernel", ["linear", "precomputed"])
+@pytest.mark.parametrize("case", range(len(OTHERS)))
+def test_targets_shares_and_one_class(case, kernel, rng, tmp_path):
+    """Both programs accept true proofs, which are near the claims of the fit, and no lies."""
+    model, kind = copy.deepcopy(OTHERS[case])
+    X, y = data_for(kind, rng, 24)
+    given = X if kernel == "linear" else X @ X.T
+    weight = rng.choice([0.0, 1.0, 0.25], 24)
+    weight[:6] = 1.0
+    labels = () if y is None else (y,)
+    fit(model.set_params(kernel=kernel), given, *labels, sample_weight=weight)
+    path = tmp_path / "proof.json"
+    proof = save_proof(model, path, given, y, weight)
+    assert json.loads(path.read_text()) == proof
+    assert by_both(proof, given, y) == [[], []]
+    assert not false_claims(proof, lines_of(proof["of"], given, y))
+    found = numbers(proof)
+    if kind > 0:
+        wanted = np.atleast_1d(model.objective_), np.atleast_1d(model.objective_bound_)
+    else:
+        wanted = [model.margin_], [model.margin_bound_]
+    assert_allclose(found, wanted, rtol=1e-10)
+    for name, stronger in (("reached", -1), ("bound", 1)):
+        for o, pair in enumerate(proof["claims"][name]):
+            factor = 1 + stronger * (1 if kind > 0 else -1) * Fraction(1, 10**9)
+            value = factor * verify_alone.dyadic(pair)
+            lie = copy.deepcopy(proof)
+            lie["claims"][name][o] = [math.floor(value * 2**200), -200]
+            assert value == 0 or all(wrong for wrong in by_both(lie, given, y)), name
+
+
+@pytest.mark.parametrize("kernel", ["linear", "precomputed"])
+@pytest.mark.parametrize("intercept", [True, False])
+def test_files_prove_that_nothing_fits(kernel, intercept, rng, tmp_path):
+    """By integers under which all examples cancel, and targets do not; of one of two outputs."""
+    X = np.round(8.0 * rng.standard_normal((20, 2)))
+    y = np.round(np.column_stack([X[:, 0], 8.0 * rng.standard_normal(20)]))
+    given = X if kernel == "linear" else X @ X.T
+    reg = MaxMarginRegressor(C=np.inf, kernel=kernel, fit_intercept=intercept)
+    reg = fit(reg, given, y)
+    assert reg.feasible_ is False
+    proof = save_proof(reg, tmp_path / "proof.json", given, y)
+    assert proof["claims"]["feasible"] is False
+    assert proof["claims"]["bound"] == [[0, 0], None]
+    assert by_both(proof, given, y) == [[], []]
+    near = copy.deepcopy(proof)
+    near["weights"][0][2] += 1
+    assert all(wrong for wrong in by_both(near, given, y))
+    near["claims"]["bound"] = [[0, 0], [0, 0]]
+    assert all("shown" in "; ".join(wrong) for wrong in by_both(near, given, y))
+    opposite = copy.deepcopy(proof)  # all cancel, but the targets have no gain
+    for weight in opposite["weights"]:
+        weight[2] *= -1
+    assert all(wrong for wrong in by_both(opposite, given, y))
+
+
+def test_files_prove_that_a_hull_holds_the_origin(rng, tmp_path):
+    X = np.round(8.0 * rng.standard_normal((20, 2)))
+    detector = fit(MaxMarginOutlierDetector(kernel="linear", nu=None), X)
+    proof = save_proof(detector, tmp_path / "proof.json", X)
+    assert proof["claims"] == {"feasible": False, "reached": [[0, 0]], "bound": [[0, 0]]}
+    assert by_both(proof, X) == [[], []]
+
+
+@pytest.mark.parametrize("cls", [*ESTIMATORS, *REGRESSORS, *DETECTORS])
+def test_each_estimator_saves_a_proof_or_says_why_not(cls, rng, tmp_path):
+    X, y = separable(rng, n=20, d=2)
+    model = make(cls, p=2, kernel="linear", max_iter=20, normalize=False)
+    labels = () if cls in DETECTORS else (y,)
+    fit(model, X, *labels)
+    if cls is DualLpRegressor:
+        with pytest.raises(ValueError, match="MaxMarginRegressor"):
+            save_proof(model, tmp_path / "proof", X, y)
+        return
+    proof = save_proof(model, tmp_path / "proof", X, *labels)
+    assert by_both(proof, X, *labels) == [[], []]
 
 
 @pytest.mark.parametrize("k", [2, 3])
@@ -107,17 +221,17 @@ def test_files_prove_that_nothing_separates(k, kernel, intercept, rng, tmp_path)
     clf = fit(clf, given, y, sample_weight=weight)
     assert clf.separable_ is False
     proof = save_proof(clf, tmp_path / "proof.json", given, y, weight)
-    claims = {"margin": [0, 0], "margin_bound": [0, 0], "separable": False}
+    claims = {"feasible": False, "reached": [[0, 0]], "bound": [[0, 0]]}
     assert proof["claims"] == claims
     proof = json.loads((tmp_path / "proof.json").read_text())
     assert by_both(proof, given, y) == [[], []]
     near = copy.deepcopy(proof)
     near["weights"][0][2] += 1
     assert all(wrong for wrong in by_both(near, given, y))
-    near["claims"]["margin_bound"] = [1, 10]
+    near["claims"]["bound"] = [[1, 10]]
     assert all("shown" in "; ".join(wrong) for wrong in by_both(near, given, y))
-    soft = {**copy.deepcopy(proof), "C": [1, 0]}
-    soft["claims"]["margin_bound"] = [1, 10]
+    soft = {**copy.deepcopy(proof), "C": [1, 0], "slack": "square"}
+    soft["claims"]["bound"] = [[1, 10]]
     assert all("shown" in "; ".join(wrong) for wrong in by_both(soft, given, y))
 
 
@@ -157,76 +271,83 @@ def test_the_lone_program_is_short_and_needs_nothing():
     assert "check" in runpy.run_path(verify_alone.__file__)
 
 
+WORDS = {
+    "C": [[0, 0], [1, 0], [-1, 0], [1, 3]],
+    "nu": [[0, 0], [1, 0], [1, -1], [3, 0]],
+    "epsilon": [[0, 0], [1, 0], [-1, 0]],
+    "slack": ["none", "square", "size", "share", None],
+    "intercept": ["free", [0, 0], [1, 0]],
+    "kernel": ["linear", "precomputed"],
+    "of": ["classes", "targets", "one class"],
+    "classes": [[], [1.0, 0.0], [0.0, 1.0], [1.0, 0.0, 2.0]],
+    "epsilon_": [[], [[0, 0]], [[-1, 0]], [[1, -3], [1, -3]]],
+}
+PLACES = [
+    "weights",
+    "weights",
+    "coef",
+    "intercept_",
+    "claims",
+    "claims",
+    "words",
+    "example_weights",
+]
+
+
 def changed(proof, draw):
     """The proof with one of its numbers or words changed."""
     other = copy.deepcopy(proof)
-    place = draw.choice(["weights", "weights", "coef", "intercept_", "claims", "claims", "words"])
+    place = draw.choice(PLACES)
     if place == "words":
-        name = draw.choice(["C", "loss", "intercept", "kernel", "classes", "example_weights"])
-        values = [
-            None,
-            [1, 0],
-            [-1, 0],
-            "free",
-            "hinge",
-            "squared_hinge",
-            "precomputed",
-            ["0", "1"],
-        ]
-        other[name] = draw.choice(values)
+        name = draw.choice([*WORDS])
+        other[name] = draw.choice(WORDS[name])
         return other
     if place == "claims":
-        name = draw.choice([*other["claims"]])
-        pair = other["claims"][name]
-        if name == "separable":
-            other["claims"][name] = draw.choice([True, False, None, 1, "True"])
-        else:
-            pair[0] += draw.choice([1, -1, 2**30, -(2**30), 2**52, -pair[0]])
+        place = draw.choice([*other["claims"]])
+        if place == "feasible":
+            other["claims"][place] = draw.choice([True, False, None])
+            return other
+        other, row = other, other["claims"][place]
+    else:
+        row = other[place]
+    holder, at = [row], 0
+    while isinstance(holder[at], list) and any(
+        isinstance(x, list) or x is None for x in holder[at]
+    ):
+        holder, at = holder[at], draw.randrange(len(holder[at]))
+    if holder[at] is None or draw.random() < 0.05:
+        holder[at] = draw.choice([None, [0, 0], [1, 0]])
         return other
-    row = draw.choice(other[place])
-    while isinstance(row[0], list):
-        row = draw.choice(row)
+    row = holder[at]
+    if not row:
+        return other
     i = draw.randrange(len(row))
-    row[i] = draw.choice([row[i] + 1, row[i] - 1, -row[i], 0, 2 * row[i], row[i] + 2**40])
+    row[i] += draw.choice([1, -1, -row[i], row[i], -2 * row[i], 2**30, -(2**30), 2**40, 2**52])
     return other
 
 
-def separated(X, y):
-    """Whether some predictor separates the classes, by a linear program."""
-    k, n = len(np.unique(y)), X.shape[1] + 1
-    Z, rows = np.column_stack([X, np.ones(len(X))]), []
-    for z, c in zip(Z, y, strict=True):
-        for j in set(range(k)) - {int(c)}:
-            row = np.zeros((k, n))
-            row[c], row[j] = -z, z
-            rows.append(row.ravel())
-    found = linprog(np.zeros(k * n), np.array(rows), -np.ones(len(rows)), bounds=(None, None))
-    return found.status == 0
-
-
-def is_true(proof, X, y):
-    """A third oracle, in floats: whether what is still claimed is so, of the true problem."""
-    margin, bound = (
-        float(verify_alone.dyadic(proof["claims"][x])) for x in ("margin", "margin_bound")
-    )
-    C = np.inf if proof["C"] is None else float(verify_alone.dyadic(proof["C"]))
-    known = proof["claims"]["separable"]
-    if known is not None and known is not separated(X, y):
-        return False
-    best = best_margin(X, y, C=C)
-    return margin <= best * (1 + 1e-7) + 1e-9 and bound >= best * (1 - 1e-7) - 1e-9
-
-
-@pytest.mark.parametrize("number", [300, slow(6_000)])
-def test_changed_proofs_are_refused_or_true(number, tmp_path):
-    """Whatever either program accepts is true of the data, by an oracle that shares no code."""
-    rng, draw, accepted = np.random.default_rng(0), random.Random(0), 0
-    problems = []
+def small_problems(tmp_path):
+    """Proofs of each kind, and their data."""
+    rng, found = np.random.default_rng(0), []
     for k, C, apart in ((2, np.inf, True), (3, 1.0, False), (2, 1.0, False), (2, np.inf, False)):
         X, y = (separable if apart else overlapping)(rng, n=8, d=2, k=k)
-        clf = fit(MaxMarginClassifier(C=C), X, y)
-        assert apart or np.isfinite(C) or clf.separable_ is False
-        problems.append((save_proof(clf, tmp_path / "proof", X, y), X, y))
+        found.append((MaxMarginClassifier(C=C), X, y))
+    found.append((MaxMarginClassifier(C=2.0, loss="hinge"), *overlapping(rng, n=8, d=2, k=3)))
+    found += [(copy.deepcopy(model), *data_for(kind, rng, 8)) for model, kind in OTHERS]
+    X = np.round(8.0 * rng.standard_normal((8, 2)))
+    found.append((MaxMarginRegressor(C=np.inf, epsilon=0.25), X, np.round(X[:, 0] ** 2)))
+    for model, X, y in found:
+        kernel = "precomputed" if rng.random() < 0.3 else "linear"
+        X = X @ X.T if kernel == "precomputed" else X
+        fit(model.set_params(kernel=kernel), X, *(() if y is None else (y,)))
+        yield save_proof(model, tmp_path / "proof", X, y), X, y
+
+
+@pytest.mark.parametrize("number", [300, slow(20_000)])
+def test_changed_proofs_are_refused_or_true(number, tmp_path):
+    """Whatever either program accepts is true of the data, by an oracle that shares no code."""
+    draw, accepted = random.Random(0), 0
+    problems = [*small_problems(tmp_path)]
     for i in range(number):
         true, X, y = problems[i % len(problems)]
         other = changed(true, draw)
@@ -235,9 +356,18 @@ def test_changed_proofs_are_refused_or_true(number, tmp_path):
             assert package == alone == []
         elif [] in (package, alone):
             accepted += 1
-            if other["loss"] == true["loss"] and other["intercept"] == true["intercept"]:
-                assert is_true(other, X, y), other
+            table = verify_alone.table_of(other, lines_of(other["of"], X, y))[0]
+            assert not false_claims(other, table), other
     assert accepted < 0.6 * number
+
+
+def test_files_of_before_are_refused(rng, tmp_path):
+    X, y = separable(rng, n=20)
+    proof = save_proof(fit(MaxMarginClassifier(), X, y), tmp_path / "proof", X, y)
+    proof["format"] = "marginsvm proof 1"
+    package, alone = by_both(proof, X, y)
+    assert "save the proof again" in package[0]
+    assert "another kind of file" in alone[0]
 
 
 def test_what_cannot_be_saved_is_refused(rng, tmp_path):
@@ -246,13 +376,16 @@ def test_what_cannot_be_saved_is_refused(rng, tmp_path):
     for clf, match in (
         (MaxMarginClassifier(kernel="rbf"), "kernel='rbf'"),
         (DualLpPerceptron(p=1.5, random_state=0), "p=1.5"),
-        (MomentumMarginClassifier(nu=0.3), "nu=0.3"),
+        (PerceptronVonNeumann(normalize=True), "normalize=True"),
+        (MaxMarginClassifier(C=1.0, monotonic_cst=[1, 0, 0, 0, 0]), "monotonic_cst"),
     ):
         with pytest.raises(ValueError, match=match):
             save_proof(fit(clf, X, y), path, X, y)
     reg = fit(DualLpRegressor(C=1.0, random_state=0), X, X[:, 0])
     with pytest.raises(ValueError, match="regressors"):
         save_proof(reg, path, X, X[:, 0])
+    with pytest.raises(ValueError, match="y is missing"):
+        save_proof(fit(MaxMarginRegressor(), X, X[:, 0]), path, X)
     clf = make_pipeline(StandardScaler(), MaxMarginClassifier()).fit(X, y)
     Z = clf[:-1].transform(X)
     assert by_both(save_proof(clf, path, X, y), Z, y) == [[], []]

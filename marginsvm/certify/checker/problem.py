@@ -97,9 +97,9 @@ class Problem:
     ) -> Problem:
         """The problem of a fitted estimator, from the arguments of its fit."""
         if is_regressor(estimator):
-            return cls._of_intervals(estimator, X, y, sample_weight, numbers, bounds)
+            return cls.of_intervals(estimator, X, y, sample_weight, numbers, bounds)
         if is_outlier_detector(estimator):
-            return cls._of_one_class(estimator, X, sample_weight, numbers)
+            return cls.of_one_class(estimator, X, sample_weight, numbers)
         return cls.of_classes(estimator, X, y, sample_weight, numbers)
 
     @classmethod
@@ -112,7 +112,7 @@ class Problem:
         return cls(Setting(estimator, examples, numbers), rows)
 
     @classmethod
-    def _of_intervals(
+    def of_intervals(
         cls, estimator: Any, X: Any, y: Any, sample_weight: Any, numbers: Numbers, bounds: Any
     ) -> Problem:
         examples = Examples.of_one_kind(X, sample_weight)
@@ -124,7 +124,7 @@ class Problem:
         return cls(Setting(regression, examples, numbers), rows)
 
     @classmethod
-    def _of_one_class(cls, estimator: Any, X: Any, sample_weight: Any, numbers: Numbers) -> Problem:
+    def of_one_class(cls, estimator: Any, X: Any, sample_weight: Any, numbers: Numbers) -> Problem:
         """All examples are of the second of two classes, and no intercept helps."""
         examples = Examples.of_one_kind(X, sample_weight)
         rows = ClassRows(examples.codes, 2, numbers)

@@ -203,21 +203,25 @@ class IntervalRows:
     def none_fits(
         self, X: Any, few: NDArray, q: NDArray, signs: NDArray | None, *, intercept: bool
     ) -> bool:
-        """Whether exact weights near q prove that no predictor fits some output.
-
-        Ends that are sums are moved outward to the next floats, unless they are floats; so what
-        does not fit them does not fit the exact ones.
-        """
-        low, high = self.low[few], self.high[few]
-        if self.epsilon != 0.0:
-            exact = Rationals()
-            epsilon = exact.number(self.epsilon)
-            low = np.vectorize(exact.down, otypes=[float])(exact.array(low) - epsilon)
-            high = np.vectorize(exact.up, otypes=[float])(exact.array(high) + epsilon)
+        """Whether exact weights near q prove that no predictor fits some output."""
+        low, high = self.ends_outward(few)
         return any(
             nothing_fits(X, low[:, j], high[:, j], q[:, j], intercept=intercept, signs=signs)
             for j in range(q.shape[1] if len(few) else 0)
         )
+
+    def ends_outward(self, few: NDArray) -> tuple[NDArray, NDArray]:
+        """Ends of some examples as floats; what does not fit these does not fit the exact ones.
+
+        Ends that are sums are moved outward to the next floats, unless they are floats.
+        """
+        low, high = self.low[few], self.high[few]
+        if self.epsilon == 0.0:
+            return low, high
+        exact = Rationals()
+        epsilon = exact.number(self.epsilon)
+        low = np.vectorize(exact.down, otypes=[float])(exact.array(low) - epsilon)
+        return low, np.vectorize(exact.up, otypes=[float])(exact.array(high) + epsilon)
 
 
 Rows = ClassRows | IntervalRows

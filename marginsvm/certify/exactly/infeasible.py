@@ -5,8 +5,6 @@ None has exactly if weights alpha solve ``X^T alpha = 0`` and have a positive ga
 weights, scores in the intervals sum to no less than the gain, but all scores sum to 0. With t for
 the gain, that is a system of equations in ``|alpha|`` and t, all of them positive. It has the form
 for which ``overlap.py`` decides whether exact weights exist near given ones.
-
-
 """
 
 from __future__ import annotations
@@ -17,7 +15,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from marginsvm.certify.exactly.overlap import nothing_separates
+from marginsvm.certify.exactly.overlap import integer_weights, nothing_separates
 
 
 def nothing_fits(
@@ -50,12 +48,48 @@ def nothing_fits(
     bool
         True is a proof. False says nothing.
     """
+    found = _as_classes(X, low, high, alpha, intercept=intercept, signs=signs)
+    if found is None:
+        return False
+    rows, weights = found
+    return nothing_separates(rows, np.ones(len(weights), int), 2, weights, intercept=False)
+
+
+def integers_that_prove_it(
+    X: NDArray, low: NDArray, high: NDArray, alpha: NDArray, *, intercept: bool
+) -> list[int] | None:
+    """Integers that prove it, of the signs of weights none of which is 0; None: none were found."""
+    found = _as_classes(X, low, high, alpha, intercept=intercept)
+    if found is None:
+        return None
+    rows, weights = found
+    codes = np.ones(len(weights), int)
+    exact = integer_weights(rows, codes, 2, weights, intercept=False)
+    if exact is None:
+        return None
+    size = dict(zip(exact[0][0].tolist(), exact[1], strict=True))
+    return [int(sign) * size.get(i, 0) for i, sign in enumerate(np.sign(alpha))]
+
+
+def _as_classes(
+    X: Any,
+    low: NDArray,
+    high: NDArray,
+    alpha: NDArray,
+    *,
+    intercept: bool,
+    signs: NDArray | None = None,
+) -> tuple[sp.csr_array, NDArray] | None:
+    """Rows, and weights under which these nearly cancel; None: they have no gain.
+
+    First those of the examples with weight, then those of the signs; the last is that of t.
+    """
     few = np.flatnonzero(alpha)
     sign, q = np.sign(alpha[few]), np.abs(alpha[few])
     ends = np.where(sign > 0, low[few], -high[few])
     gain = float(ends @ q) if np.isfinite(ends).all() else 0.0
     if not 0.0 < gain < np.inf:
-        return False
+        return None
     unit = np.ldexp(1.0, int(np.frexp(gain / q.max())[1]))  # so that t is among the largest weights
     columns = [sp.diags_array(sign) @ sp.csr_array(X[few], dtype=np.float64), ends[:, None]]
     if intercept:
@@ -65,9 +99,7 @@ def nothing_fits(
         of_signs, lacking = _rows_of_signs(equations, q, signs)
         equations, q = sp.vstack([equations, of_signs], format="csr"), np.append(q, lacking)
     gain_of_t = sp.csr_array(([-unit], ([0], [equations.shape[1] - 1])), (1, equations.shape[1]))
-    rows = sp.vstack([equations, gain_of_t], format="csr")
-    weights = np.append(q, gain / unit)
-    return nothing_separates(rows, np.ones(len(weights), int), 2, weights, intercept=False)
+    return sp.vstack([equations, gain_of_t], format="csr"), np.append(q, gain / unit)
 
 
 def _rows_of_signs(equations: sp.csr_array, q: NDArray, signs: NDArray) -> tuple[Any, NDArray]:
