@@ -84,7 +84,7 @@ def test_the_toy_works_in_the_package(tmp_path):
     docstring, reference, papers = (line for line in asked if "DualFista" in line)
     assert "no example that runs" in docstring
     assert "docs/api.rst" in reference
-    assert "docs/papers.rst" in papers
+    assert "docs/statements.rst" in papers
 
 
 # Docstrings.
@@ -230,7 +230,7 @@ def test_fractions_have_braces():
 
 
 def test_what_the_table_of_papers_names_is_there():
-    text = (DOCS / "papers.rst").read_text()
+    text = (DOCS / "statements.rst").read_text()
     cited = re.findall(r"``((?:marginsvm|tests|examples)/[^`]+)``", text)
     assert len(cited) > 80
     for place in cited:
@@ -238,7 +238,7 @@ def test_what_the_table_of_papers_names_is_there():
         assert (ROOT / path).is_file(), place
         assert not test or f"def {test}(" in (ROOT / path).read_text(), place
     without_a_row = [cls.__name__ for cls in ESTIMATORS if cls.__name__ not in text]
-    assert not without_a_row, f"add a row to docs/papers.rst that names them: {without_a_row}"
+    assert not without_a_row, f"add a row to docs/statements.rst that names them: {without_a_row}"
 
 
 def test_tests_that_pages_name_are_there():

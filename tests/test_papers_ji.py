@@ -1,6 +1,6 @@
 """What Ji et al. state beside their theorems, in their own setting.
 
-The theorems are in test_momentum and test_adaptive_sampling; docs/papers.rst says where each
+The theorems are in test_momentum and test_adaptive_sampling; docs/statements.rst says where each
 of them is.
 """
 

@@ -1,6 +1,6 @@
 """What Raj and Bach state beside their theorems, in their own setting.
 
-The theorems are in test_dual_lp; docs/papers.rst says where each of them is. The paper's
+The theorems are in test_dual_lp; docs/statements.rst says where each of them is. The paper's
 dual variables are n times those here: its problem (12) has averages where the code has sums.
 """
 

@@ -1,6 +1,6 @@
 """What Ramdas and Pena state beside their theorems, and the classical bounds that they quote.
 
-The theorems are in test_smoothed and test_von_neumann; docs/papers.rst says where each of them is.
+The theorems are in test_smoothed and test_von_neumann; docs/statements.rst says where each is.
 """
 
 import numpy as np

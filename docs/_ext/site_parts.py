@@ -1,12 +1,13 @@
-"""Parts of the site that Sphinx does not bring: links to shared methods, MathML.
+"""Parts of the site that Sphinx does not bring: links to what classes share, MathML.
 
 .. code-block:: rst
 
     .. shared-methods:: marginsvm.MomentumMarginClassifier
 
 links to the methods that the class inherits from all estimators, so that its page need not repeat
-them. Formulas are written as MathML, which browsers draw by themselves: MathJax would come from
-the network.
+them. Parameters and attributes that mean the same as those of ``MaxMarginClassifier`` are
+described on its page, and only named on those of others. Formulas are written as MathML, which
+browsers draw by themselves: MathJax would come from the network.
 """
 
 import html
@@ -19,7 +20,8 @@ from docutils.parsers.rst import Directive
 from docutils.statemachine import StringList
 from docutils.utils.math.latex2mathml import tex2mathml
 
-from marginsvm import DualStateMixin
+from marginsvm import DualStateMixin, MaxMarginClassifier
+from marginsvm.estimator import declaring
 
 DESCRIBED_ONCE = ("fit", "fit_blocks", "predict", "decision_function", "to_sklearn", "set_params")
 
@@ -45,6 +47,31 @@ class SharedMethods(Directive):
             line = f"Methods of all classifiers: {', '.join(links)}, and scikit-learn's ``score``."
             self.state.nested_parse(StringList([line]), self.content_offset, container)
         return container.children
+
+
+def leave_to_the_first(app, what, name, obj, options, lines):
+    """Name entries that are word for word those of MaxMarginClassifier; keep the others."""
+    if what != "class" or obj is MaxMarginClassifier or not hasattr(obj, "_own_docstring"):
+        return
+    text = "\n".join(lines)
+    told = declaring._sections(MaxMarginClassifier.__doc__)
+    for header in ("Parameters", "Attributes"):
+        section = declaring._sections(text).get(header, "").strip()
+        entries = declaring._entries(section)
+        known = declaring._entries(told[header])
+        same = [e for e, entry in entries.items() if described(entry) == described(known.get(e))]
+        if len(same) > 1:
+            own = [entry for e, entry in entries.items() if e not in same]
+            names = ", ".join(entries[e].split(" : ")[0] for e in same)
+            own.append(f"{names}\n    As in :class:`~marginsvm.MaxMarginClassifier`.")
+            text = text.replace(section, "\n".join(own))
+    lines[:] = text.splitlines()
+
+
+def described(entry):
+    """Words of an entry of a docstring, without its default, which the signature shows."""
+    head, _, body = (entry or "").partition("\n")
+    return head.split(", default=")[0], body.split()
 
 
 def beside_accents(formula):
@@ -73,5 +100,6 @@ def visit_math(translator, node):
 def setup(app):
     """Make them known."""
     app.add_directive("shared-methods", SharedMethods)
+    app.connect("autodoc-process-docstring", leave_to_the_first, priority=100)  # before numpydoc
     app.add_html_math_renderer("mathml", (visit_math, None), (visit_math, None))
     return {"parallel_read_safe": True, "parallel_write_safe": True}

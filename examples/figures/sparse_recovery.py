@@ -4,7 +4,7 @@ Sparse recovery (Raj and Bach, eq. 2 with p near 1)
 
 A signal of 20 coefficients among 2000 is to be found from 200 random measurements of it. Of all
 signals that explain the measurements, least squares takes the one of least Euclidean norm, which
-spreads over all coefficients. :class:`marginsvm.DualLpRegressor` with ``p="sparse"``, here 1.13,
+spreads over all coefficients. ``DualLpRegressor`` with ``p="sparse"``, here 1.13,
 takes the one of least p-norm: its 20 largest coefficients are those of the signal, but up to a half
 too small. With p = 1.05, which takes twice as many epochs, they are the signal's to one in two
 hundred.
@@ -13,7 +13,7 @@ Below: the certified bound on the norm that a signal which explains the measurem
 with the norm of the predictor; by how much predictors miss the measurements; and the
 absolute values of their coefficients.
 
-.. image:: /images/sparse_recovery.png
+Drawn: ``docs/images/sparse_recovery.png``.
 """
 
 # sphinx_gallery_thumbnail_path = 'images/sparse_recovery.png'

@@ -15,7 +15,7 @@ theory's draws hardly repeat.
 No intercept; multiclass margins (section 5.2) in units of the largest feature. About twenty
 minutes on two cores.
 
-.. image:: /images/adaptive_sampling.png
+Drawn: ``docs/images/adaptive_sampling.png``.
 """
 
 # sphinx_gallery_thumbnail_path = 'images/adaptive_sampling.png'

@@ -11,13 +11,13 @@ A panel for each seed, which picks the training images, the initialisation, the 
 draws: the paper's 100 and 13579, and five more; the test error of the network itself is a grey
 line. In the last panel are the test errors with a later kernel less those with the first one, with
 standard errors: what is within two of them of zero says nothing. What is found, and what differs
-from the paper: :doc:`../papers`.
+from the paper: ``docs/statements.rst``.
 
 The Jacobian (10 x 0.4 million numbers an image) is never formed: a dense layer's part of K is a
 product of two small Gram matrices; only the convolutions' gradients are written out. Needs PyTorch
 (its CPU build will do) and MARGINSVM_DATA with cifar10_part.npz; about half an hour.
 
-.. image:: /images/kernel_evolution.png
+Drawn: ``docs/images/kernel_evolution.png``.
 """
 
 # sphinx_gallery_thumbnail_path = 'images/kernel_evolution.png'

@@ -9,7 +9,7 @@ Von Neumann's algorithm needs about log(1 / epsilon) / rho^2 rounds, the iterate
 sqrt(n) log(1 / epsilon) / rho: it is ahead where the classes overlap little, and behind where
 they overlap much.
 
-.. image:: /images/smoothed_perceptron.png
+Drawn: ``docs/images/smoothed_perceptron.png``.
 """
 
 # sphinx_gallery_thumbnail_path = 'images/smoothed_perceptron.png'

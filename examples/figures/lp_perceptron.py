@@ -7,9 +7,9 @@ Mistakes on 1000 training and 1000 test examples in 2000 dimensions, against epo
 (Algorithms 2 and 1, with uniform draws), primal mirror descent (eq. 10) and the lp
 perceptron. Above, p = 2; below, p = 1 + 1 / ln(2000) and a sparse truth. Each point is the model
 that a fit of that many epochs gives, without intercept. What differs from the paper's figures:
-:doc:`../papers`.
+``docs/statements.rst``.
 
-.. image:: /images/lp_perceptron.png
+Drawn: ``docs/images/lp_perceptron.png``.
 """
 
 # sphinx_gallery_thumbnail_path = 'images/lp_perceptron.png'

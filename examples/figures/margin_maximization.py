@@ -16,7 +16,7 @@ Below on the left, whether the logarithm shows: what the margin falls short of t
 in the units of the theorems. On the right, digits 3 and 5, which cannot be separated: test error;
 both batch perceptrons predict with their averages there.
 
-.. image:: /images/margin_maximization.png
+Drawn: ``docs/images/margin_maximization.png``.
 """
 
 # sphinx_gallery_thumbnail_path = 'images/margin_maximization.png'

@@ -9,7 +9,7 @@ each example that it looks at and one more for a mistake; an optimistic round ta
 The 358 million mistakes of n = 15 are counted by a small compiled loop, which is held against the
 estimator where that is quick.
 
-.. image:: /images/optimistic_perceptron.png
+Drawn: ``docs/images/optimistic_perceptron.png``.
 """
 
 # sphinx_gallery_thumbnail_path = 'images/optimistic_perceptron.png'

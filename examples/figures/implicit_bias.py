@@ -5,13 +5,13 @@ Which margin does an optimizer maximise?
 Gradient descent, sign descent and Adam on the exponential loss of a linear predictor, on data
 that can be separated. Each goes towards some separator of maximum margin: but in which norm?
 
-:func:`marginsvm.reference_margin` has the best margin in the 1-norm, the 2-norm and the
+``reference_margin`` has the best margin in the 1-norm, the 2-norm and the
 infinity-norm of the predictor, certified in rational arithmetic. The picture shows which share of
 it an optimizer has reached. Steepest descent in a norm maximises the margin in that norm
 (Gunasekar, Lee, Soudry and Srebro, 2018): gradient descent in the 2-norm, sign descent in the
 infinity-norm. Adam moves like sign descent.
 
-.. image:: /images/implicit_bias.png
+Drawn: ``docs/images/implicit_bias.png``.
 """
 
 # sphinx_gallery_thumbnail_path = 'images/implicit_bias.png'
