@@ -134,7 +134,6 @@ def test_fits_are_certified(kernel, fit_intercept, rng):
     clf.fit(data, y)
     assert clf.status_ == "certified"
     assert check_certificate(clf, data, y)
-    assert isinstance(Stage.first(gram_problem(X, y, 4), Portfolio(pairs=10**6)).method, Examples)
 
 
 def test_examples_come_and_go(rng):
@@ -163,7 +162,7 @@ def certified(problem, stage, portfolio, tol):
 
 
 def test_a_working_set_of_rows_is_followed_where_it_is_outgrown(rng):
-    small = Portfolio(pairs=10**6, room=150, easy_slack=1.0)
+    small = Portfolio(pairs=10**6, room=150)
     X, y = classes(rng, n=400)
     problem = gram_problem(X, y, 3)
     stage = Stage.first(problem, small)
@@ -175,16 +174,11 @@ def test_a_working_set_of_rows_is_followed_where_it_is_outgrown(rng):
     )
 
 
-def test_next_to_a_separator_a_working_set_of_rows_takes_over(rng):
-    X, y = classes(rng, n=600, k=3)
-    problem = gram_problem(X, y, 3, C=1e5, gamma=2.0)
-    stage = certified(problem, Stage.of(Examples.start(problem)), Portfolio(), 1e-6)
-    assert isinstance(stage.method, WorkingSet)
-
-
 def test_no_more_examples_than_fit_in_memory(rng, monkeypatch):
     monkeypatch.setattr(examples, "MAX_EXAMPLES", 300)
-    monkeypatch.setattr(MaxMarginClassifier, "_portfolio", Portfolio(pairs=10**6, few_left=100))
+    monkeypatch.setattr(
+        MaxMarginClassifier, "_portfolio", Portfolio(pairs=10**6, few_left=100, room=100)
+    )
     X, y = classes(rng, n=1200, k=3)  # more rows than interior points solve for
     clf = MaxMarginClassifier(C=0.01, kernel="rbf", gamma=0.2)
     with pytest.warns(ConvergenceWarning) as seen:

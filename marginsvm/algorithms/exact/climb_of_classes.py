@@ -16,7 +16,6 @@ import numpy as np
 from marginsvm._typing import Array
 from marginsvm.algorithms.exact.climb import COARSE, Climb, Dual
 from marginsvm.algorithms.exact.newton import Newton
-from marginsvm.algorithms.exact.shape import Portfolio
 from marginsvm.algorithms.exact.slack import Slack
 from marginsvm.algorithms.exact.systems.gram import BySpan
 from marginsvm.fit.interrupts import let_interrupts_through
@@ -25,6 +24,9 @@ from marginsvm.kernel_matrix.kernel import about_the_mean
 from marginsvm.kernel_matrix.scale import Scale
 from marginsvm.rows import make_rows
 
+# Square of the extra coordinates (in radii squared) from which on Newton's method ends in few
+# products, whatever the support.
+_EASY_SLACK = 0.05
 # Products at most, where Newton's method follows the first passes.
 _MOST_PRODUCTS = 300
 # Share of the gap that passes should leave if more of them are to be as precise.
@@ -53,7 +55,7 @@ class ClimbOfClasses(Climb):
 
     @cached_property
     def _slack_is_easy(self) -> bool:
-        return bool(self.slack[self._counted].min() >= Portfolio.easy_slack)
+        return bool(self.slack[self._counted].min() >= _EASY_SLACK)
 
     @classmethod
     def start(cls, dual: Dual, work: Array) -> Climb:

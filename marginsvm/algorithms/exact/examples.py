@@ -132,10 +132,9 @@ class Examples(Method):
         return _FULL if len(self.examples) >= MAX_EXAMPLES else ""
 
     @classmethod
-    def start(cls, problem: KernelMatrixAdapter, size: int | None = None) -> Examples:
+    def start(cls, problem: KernelMatrixAdapter) -> Examples:
         """Begin with some of each class, evenly spread."""
-        most = first_size(problem) if size is None else min(size, MAX_EXAMPLES)
-        some = spread_evenly(problem.rows.codes, most)
+        some = spread_evenly(problem.rows.codes, first_size(problem))
         return cls(some, np.zeros((len(some), *problem.rows.shape[1:])))
 
     @classmethod
@@ -147,11 +146,7 @@ class Examples(Method):
         return cls(some, coef[some])
 
     def advance(self, problem: KernelMatrixAdapter, tol: float) -> tuple[Examples, Turn]:
-        """Solve on the working set, check all examples, exchange some.
-
-        Next to a separator, where C is large, a solution takes many products, but few rows carry
-        weight: a working set of rows is quicker and more precise.
-        """
+        """Solve on the working set, check all examples, exchange some."""
         if tol >= self.settled:  # as nothing will change any more
             return self, Turn.ENDED
         part = among(problem, self.examples)
@@ -163,12 +158,11 @@ class Examples(Method):
         margins, both = _bounds(problem, problem.combine(q, precise=True))
         now = replace(self, coef=solution.coef, candidates=both, narrow=solution.narrow)
         if solution.error > self.precision and solution.moving:
-            return now, Turn.FEW if solution.products > _PRODUCTS else Turn.GO_ON
+            return now, Turn.GO_ON
         gap, precise = relative_gap(problem, both), max(_OF_TOL * tol, _ROUNDED)
         kept, new = self._exchanged(problem, solution, self._lowest(problem, margins), tol)
         if not len(new) and (solution.error <= precise or not solution.moving):
-            found = Turn.STALLED | Turn.FEW if gap > tol else Turn.STALLED
-            return replace(now, settled=tol), found
+            return replace(now, settled=tol), Turn.STALLED
         nearly_all = len(new) <= _NEARLY_ALL * len(kept)
         coarse = max(min(self.precision, _OF_GAP * gap), precise)
         return replace(now, precision=precise if nearly_all else coarse)._with(

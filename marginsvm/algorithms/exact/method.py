@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
 from enum import Flag, auto
 from typing import ClassVar
 
@@ -14,24 +13,6 @@ from marginsvm.kernel_matrix import KernelMatrixAdapter
 
 # Rows of a working set at most: their Gram matrix takes 72 MB, and its factor half a second.
 MAX_ROWS = 3000
-
-
-@dataclass(frozen=True)
-class Room:
-    """How large a working set of rows may become.
-
-    Attributes
-    ----------
-    rows : int
-        Its rows at most.
-    hopeless : float
-        Rows and features from which on it is given up where a tenth of all rows still has smaller
-        margins: the classes overlap, and most rows would have to join. Shorter rows cancel without
-        any others.
-    """
-
-    rows: int = MAX_ROWS
-    hopeless: float = math.inf
 
 
 class Turn(Flag):

@@ -35,6 +35,8 @@ _FIRST, _RANGE = 0.05, 1.0
 # the next ones. Less rounding off: fewer updates, more steps each. Steps by passes take more
 # products then: they go on as they are while each update at least halves the gap.
 _HARDER, _QUICK, _HALVED = 0.2, 2, 0.5
+# Steps after which a working set of the rows with weight is quicker, if they are few.
+_STEPS = 15
 # What a problem with given multipliers may leave of its gap, as a share of what they miss.
 _NEAR = 1.0
 # The least ``soft``, over the largest weight: the rounding of a margin, 1e-16, is 1e-8 of it; and
@@ -115,13 +117,11 @@ class Multipliers(Method):
             return self, Turn.ENDED
         newton, turn = self.newton.advance(problem, tol)
         now, turn = replace(self, newton=newton, taken=self.taken + 1), turn & ~Turn.SHORT
-        if problem.slack is None and now._bounded:
-            turn |= Turn.FEW
+        few = newton.steps >= _STEPS or (problem.slack is None and now._bounded)
         if newton.settled or now._is_near():
             now = now._next(problem)
-            if now.narrow < self.narrow:
-                turn = turn & Turn.FEW | Turn.NEARER
-        return now, Turn.ENDED if now.ended else turn
+            turn = Turn.NEARER if now.narrow < self.narrow else turn
+        return now, Turn.ENDED if now.ended else turn | Turn.FEW if few else turn
 
     def _is_near(self) -> bool:
         """Whether these multipliers are solved for as precisely as they are near to the next."""

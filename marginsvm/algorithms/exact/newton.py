@@ -30,8 +30,6 @@ from marginsvm.kernel_matrix import KernelMatrixAdapter
 from marginsvm.kernel_matrix.capabilities import has_curvature
 from marginsvm.rows import Rows, Vector
 
-# Steps after which a working set of the active rows is quicker, if they are few.
-_STEPS = 15
 # Unknowns up to which a system is solved directly (72 MB, some tenths of a second) where products
 # have left a step without effect, as conditioning is too bad for them: the objective has fallen by
 # no more than this part of what it may still fall by, or of itself.
@@ -163,11 +161,9 @@ class Newton(Method):
 
     @property
     def _turn(self) -> Turn:
-        """What the last step has found; next to a separator, where C is large, many are taken."""
+        """What the last step has found."""
         turn = Turn.NEARER if self.moving else Turn.STALLED
-        if self.idle >= _IDLE:
-            turn |= Turn.SHORT
-        return turn | Turn.FEW if self.steps >= _STEPS else turn
+        return turn | Turn.SHORT if self.idle >= _IDLE else turn
 
     def advance(self, problem: KernelMatrixAdapter, tol: float) -> tuple[Newton, Turn]:
         """One step along Newton's direction, and the bounds of where it ends."""

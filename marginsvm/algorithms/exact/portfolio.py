@@ -12,13 +12,13 @@ import numpy as np
 
 from marginsvm.algorithms.exact.examples import Examples
 from marginsvm.algorithms.exact.interior.method import Interior
-from marginsvm.algorithms.exact.method import Method, Room, Turn
+from marginsvm.algorithms.exact.method import Method, Turn
 from marginsvm.algorithms.exact.multipliers import Multipliers, target
 from marginsvm.algorithms.exact.newton import Newton
 from marginsvm.algorithms.exact.newton_systems import system_for
 from marginsvm.algorithms.exact.pairs import OneByOne, Pairs
 from marginsvm.algorithms.exact.rules import Handover, Problem, Rule
-from marginsvm.algorithms.exact.shape import Portfolio, Shape, are_dependent, are_few
+from marginsvm.algorithms.exact.shape import Portfolio, Shape, are_few
 from marginsvm.algorithms.exact.share_pairs import SharePairs
 from marginsvm.algorithms.exact.slack import Slack
 from marginsvm.algorithms.exact.starts import Ascent, LongStart, ascended, short_start
@@ -39,7 +39,7 @@ def _short_rows(problem: Problem, p: Portfolio) -> WorkingSet:
 
 def _rows_near(problem: Problem, p: Portfolio, w: Vector, proof: Vector) -> WorkingSet | None:
     row_ids, room = np.flatnonzero(proof.coef), p.room_of(Shape.of(problem))
-    if problem.slack is None or len(row_ids) > room.rows:
+    if problem.slack is None or len(row_ids) > room:
         return None
     return replace(WorkingSet.of(row_ids, proof.coef.flat[row_ids]), room=room)
 
@@ -51,7 +51,7 @@ def _rows_of(problem: Problem, p: Portfolio, state: Method) -> WorkingSet:
     room = p.room_left
     if not Shape.of(problem).by_kernel:  # if as many more join, those that matter are not known yet
         room = min(room, max(p.few_rows, 2 * len(row_ids)))
-    return replace(work, room=Room(room))
+    return replace(work, room=room)
 
 
 def _rows_of_all(problem: Problem, p: Portfolio, state: LongStart) -> WorkingSet:
@@ -66,11 +66,6 @@ def _newton_near(problem: Problem, p: Portfolio, w: Vector, proof: Vector) -> Ne
     if problem.slack is None:
         return None
     return Newton.of(problem, Slack(problem.slack), system_for(problem, p), w)
-
-
-def _newton_from(problem: Problem, p: Portfolio, state: Ascent) -> Newton:
-    w, slack, system = state.candidates[0].vector, target(problem), system_for(problem, p)
-    return Newton.at(problem, slack, system, w, state.b, state.margins)
 
 
 def _multipliers_from(problem: Problem, p: Portfolio, state: Ascent) -> Multipliers:
@@ -157,12 +152,11 @@ FIRST = (
         _points,
         _CLASSES,
     ),
-    Rule("hinge loss, kernel", Examples, lambda s, p: s.hinge and s.by_kernel, _examples, _HINGE),
     Rule(
-        "hinge loss, dense, two classes, no more examples than `room`, more features",
+        "hinge loss; kernel, or dense, two classes, up to `few_left` examples, more features",
         Examples,
-        lambda s, p: s.hinge and s.is_wide(p),
-        lambda problem, p: Examples.start(problem, size=problem.rows.n_examples),
+        lambda s, p: s.hinge and (s.by_kernel or s.is_wide(p)),
+        _examples,
         _HINGE,
     ),
     Rule(
@@ -194,17 +188,9 @@ FIRST = (
     Rule(
         "no more rows than `few_rows`", WorkingSet, lambda s, p: s.rows <= p.few_rows, _rows, _SETS
     ),
-    Rule(
-        "kernel, several classes, slack of `easy_slack` or more",
-        Examples,
-        lambda s, p: s.by_kernel and s.classes > 2 and s.slack >= p.easy_slack,
-        _examples,
-        _KERNELS,
-        lambda problem, p, w, proof: Examples.of(problem, proof),
-    ),
     Rule("kernel", WorkingSet, lambda s, p: s.by_kernel, _rows, _KERNELS, _rows_near),
     Rule(
-        "dense, two classes, no more examples than `room`, more features",
+        "dense, two classes, no more examples than `few_left`, more features",
         WorkingSet,
         lambda s, p: s.is_wide(p),
         _rows,
@@ -229,9 +215,9 @@ FIRST = (
     ),
     Rule("soft margin", Newton, lambda s, p: s.soft, _newton, f"{_SOFT}; {_TWO}", _newton_near),
     Rule(
-        "hard margin, dense or several classes, no more rows for all pairs of classes than `room`",
+        "hard margin, dense or several classes, no more rows for all pairs than `few_left`",
         WorkingSet,
-        lambda s, p: s.first_rows <= p.room and (not s.sparse or s.classes > 2),
+        lambda s, p: s.first_rows <= p.few_left and (not s.sparse or s.classes > 2),
         _rows,
         _SETS,
     ),
@@ -292,47 +278,29 @@ _INSIDE = Handover(
     _POINTS,
 )
 
-_DEPENDENT = Handover(
-    "a large C, more rows with weight than features, few unknowns on one side",
-    Interior,
-    lambda s, p, state: are_dependent(s, p, state) and s.is_small(p),
-    _INSIDE.begin,
-    f"{_POINTS}: mnist 3 5",
-)
-
 # For each method and what it has found, in order: the first one that applies, and that the fit has
 # not been through, takes over.
 NEXT: dict[tuple[type[Method], Turn], tuple[Handover, ...]] = {
     (WorkingSet, Turn.MANY): (
         _EXAMPLES,
         Handover(
-            "soft margin, features",
-            Newton,
-            lambda s, p, state: s.soft and not s.by_kernel,
-            lambda problem, p, state: _newton(problem, p),
-            _TWO,
-        ),
-        Handover(
-            "hard margin, features",
+            "features",
             Multipliers,
             lambda s, p, state: not s.by_kernel,
             _multipliers,
-            "Two Gaussian clouds (measurements.md)",
+            f"{_TWO}; Two Gaussian clouds (measurements.md)",
         ),
     ),
     (LongStart, Turn.FEW): (
         Handover("always", WorkingSet, lambda s, p, state: True, _rows_of_all, _SOFT),
     ),
     (Ascent, Turn.SHORT): (
-        replace(_SOFTER_FIRST, begin=_multipliers_from, measured=_CLASSES),
-        Handover("always", Newton, lambda s, p, state: True, _newton_from, _CLASSES),
+        Handover("always", Multipliers, lambda s, p, state: True, _multipliers_from, _CLASSES),
     ),
     (TubePairs, Turn.STALLED): (replace(_INSIDE, name="always", applies=lambda s, p, state: True),),
     **{(kind, Turn.STALLED): (_FINISHED_BY_ROWS, _FINISHED) for kind in (Pairs, OneByOne)},
     (Newton, Turn.SHORT): (_SOFTER_FIRST,),
-    (Newton, Turn.FEW): (_FEW_LEFT, _DEPENDENT),
-    (Multipliers, Turn.FEW): (_FEW_LEFT, _DEPENDENT),
-    (Examples, Turn.FEW): (_FEW_LEFT,),
+    (Multipliers, Turn.FEW): (_FEW_LEFT,),
     (Method, Turn.STALLED): (_INSIDE,),
     (Method, Turn.SLOW): (_INSIDE,),
     (Method, Turn.ENDED): (_INSIDE,),

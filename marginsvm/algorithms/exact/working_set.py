@@ -13,7 +13,7 @@ from marginsvm.algorithms.exact.choosing import (
     lowest_under_means,
     violators,
 )
-from marginsvm.algorithms.exact.method import Method, Room, Turn
+from marginsvm.algorithms.exact.method import MAX_ROWS, Method, Turn
 from marginsvm.algorithms.exact.pivoting import block_pivoting
 from marginsvm.certify.candidate import Candidate
 from marginsvm.certify.certifiable import written_out
@@ -30,7 +30,6 @@ NARROW = 256
 _SINGULAR = 2
 _NEAR = 0.05  # rows whose margin is within this fraction of the smallest stay in a working set
 _GROWTH = 0.2  # rows that may join a working set in a round, as a fraction of those with weight
-_HOPELESS = 0.1  # share of all rows with smaller margins, see ``Room``
 # With fewer rows in the set than the first number, and than all rows divided by the second, rows
 # that cancel are not looked for yet: a few more rounds may find a separator.
 _EASY, _PART = 400, 10
@@ -89,9 +88,8 @@ class WorkingSet(Method):
         large that they hide the digits of the others.
     settled : float
         This state is final for every tolerance from this one up: no row violates it.
-    room : Room
-    violating : float
-        Share of all rows that had smaller margins when they were last checked.
+    room : int
+        How many rows it may hold.
     """
 
     name: ClassVar[str] = "working set of rows"
@@ -104,14 +102,11 @@ class WorkingSet(Method):
     delicate: bool = False
     free: Array = field(default_factory=lambda: np.empty(0, int))
     settled: float = np.inf
-    room: Room = field(default_factory=Room)
-    violating: float = 0.0
+    room: int = MAX_ROWS
 
     @property
     def begun(self) -> Turn:
-        m, room = len(self.row_ids), self.room
-        hopeless = m > room.hopeless and self.violating > _HOPELESS
-        return Turn.MANY if m > room.rows or hopeless else Turn.GO_ON
+        return Turn.MANY if len(self.row_ids) > self.room else Turn.GO_ON
 
     def looks_overlapping(self, problem: KernelMatrixAdapter) -> bool:
         return len(self.row_ids) > min(_EASY, problem.n_rows // _PART)
@@ -139,11 +134,11 @@ class WorkingSet(Method):
     @property
     def _full(self) -> bool:
         """Whether more rows have weight than it may hold, and no other method took over."""
-        return bool(self.candidates) and bool(np.count_nonzero(self.u) > self.room.rows)
+        return bool(self.candidates) and bool(np.count_nonzero(self.u) > self.room)
 
     @property
     def limit(self) -> str:
-        return _FULL.format(self.room.rows) if self._full else ""
+        return _FULL.format(self.room) if self._full else ""
 
     def advance(self, problem: KernelMatrixAdapter, tol: float) -> tuple[WorkingSet, Turn]:
         """Solve on the working set, certify with a pass over all rows, exchange rows."""
@@ -177,13 +172,10 @@ class WorkingSet(Method):
         common = max(float(flat[self.row_ids[support]].mean()), 0.0)
         most = max(least_rows(problem), int(_GROWTH * np.count_nonzero(support)))
         # one beyond its room, and another method goes on; with kernels, there may be none
-        room = self.room.rows
-        room = room + 1 if has_curvature(problem) else 3 * room // 2
+        room = self.room + 1 if has_curvature(problem) else 3 * self.room // 2
         most = min(most, max(room - len(self.row_ids), 1))
         new = violators(work.row_ids, flat, common, tol)
         work = replace(work, u=solution.q, passive=support, candidates=candidates)
-        if problem.width > self.room.hopeless:
-            work = replace(work, violating=len(new) / problem.n_rows)
         if len(new) > most:
             new = new[np.argpartition(flat[new], most)[:most]]
         return work, _Check(flat, common, new)
@@ -204,7 +196,7 @@ class WorkingSet(Method):
             long = len(self.row_ids) > _LONG and self.u.sum() > 0.0
             if long and problem.slack is not None and has_curvature(problem):
                 given = NearestPoint(self.u / self.u.sum(), np.empty(0), None)
-                return given, replace(work, room=Room(0))
+                return given, replace(work, room=0)
             work = replace(work, delicate=problem.width <= NARROW and problem.slack is None)
         if len(self.free) or not (self.delicate and self.candidates):  # the weights are far off
             return nearest_point(problem, self.row_ids, free=self.free), work
