@@ -10,7 +10,7 @@ import sklearn
 from marginsvm._version import __version__
 
 # What scikit-learn's own list leaves out, and results or speed may depend on.
-_MORE = ("numba", "llvmlite", "dask", "distributed", "pyarrow", "skops", "rich")
+_OTHER_PACKAGES = ("numba", "llvmlite", "dask", "distributed", "pyarrow", "skops", "rich")
 
 
 def show_versions() -> None:
@@ -29,7 +29,7 @@ def show_versions() -> None:
     """
     print(f"marginsvm: {__version__}")
     print(f"long double: {np.finfo(np.longdouble).nmant + 1} bits")
-    for name in _MORE:
+    for name in _OTHER_PACKAGES:
         try:
             print(f"{name}: {version(name)}")
         except PackageNotFoundError:

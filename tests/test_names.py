@@ -18,10 +18,7 @@ STILL_OPEN = {  # the exact solver's, separability's, and of many fits
     "claims results labels solving",
     "classes": "ClassWeights RowWeights Features FeatureSystem WrittenOut Statement Curvature "
     "Solution Search Question Predictor Bounds Labels Block Pairs Prepared",
-    "constants": """CLEAR COARSE DEPENDENT FAR FEW FIRST FULL GROWTH IDLE INSIDE KERNELS
-    LAST_RESORT LEAST LIFT LONG LOOSE MANY MAX_EXCHANGES MAX_ROUNDS MAX_STEPS MORE MOST NEAR
-    PATIENCE PER_COLUMN PRODUCTS ROUND ROUNDED SEARCH_STEPS SHORT SHORTEST SOFT STALLED
-    STEPS THIN UNKNOWNS WIDER WRITTEN WRITTEN_OUT ZERO""",
+    "constants": "",
 }
 
 

@@ -35,14 +35,14 @@ def test_weights_found_next_to_the_boundary_are_balanced():
 
 @pytest.mark.parametrize("kind", ["ordinal", "draws"])
 def test_large_sparse_designs_are_split_alike(kind, monkeypatch):
-    monkeypatch.setattr(solving, "_WRITTEN_OUT", -1)
+    monkeypatch.setattr(solving, "_NULL_SPACE_NUMBERS", -1)
     for seed in range(40):
         X, y, options, weight = problem(seed, kind)
         X = sp.csr_array(X) if kind == "ordinal" else X
         found = check_separability(X, y, sample_weight=weight, **options)
         monkeypatch.undo()
         plain = check_separability(X, y, sample_weight=weight, **options)
-        monkeypatch.setattr(solving, "_WRITTEN_OUT", -1)
+        monkeypatch.setattr(solving, "_NULL_SPACE_NUMBERS", -1)
         if not found.reason:
             assert found.kind == plain.kind, seed
             np.testing.assert_array_equal(found.separated_rows, plain.separated_rows)
@@ -52,7 +52,7 @@ def test_large_sparse_designs_are_split_alike(kind, monkeypatch):
 @pytest.mark.parametrize("groups", [5, 20])
 def test_signs_of_large_sparse_designs_are_decided_or_open(groups, monkeypatch):
     """Of x + y >= 0 and x - y >= 0 follows x >= 0, of none of these alone; more than 16 vectors."""
-    monkeypatch.setattr(solving, "_WRITTEN_OUT", -1)
+    monkeypatch.setattr(solving, "_NULL_SPACE_NUMBERS", -1)
     X = np.tile(np.kron(np.eye(groups), -np.array([[1.0, 1.0], [1.0, -1.0]])), (2500, 1))
     report = check_separability(
         sp.csr_array(X), np.zeros(len(X)), family="poisson", fit_intercept=False

@@ -100,7 +100,7 @@ def test_numbers_that_differ_by_little_are_told_apart(block):
 @pytest.mark.parametrize("block", [0, 1])
 def test_large_sparse_designs_are_split_alike(block, monkeypatch):
     """A sign that takes more than one example is not determined there."""
-    monkeypatch.setattr(solving, "_WRITTEN_OUT", -1)
+    monkeypatch.setattr(solving, "_NULL_SPACE_NUMBERS", -1)
     for seed in range(200 * block, 200 * block + 200):
         X, y, options = integers(seed)
         report = check_separability(sp.csr_array(X), y, **options)
@@ -190,7 +190,7 @@ def test_the_labelled_sets_of_ppmlhdfe(number, sparse, table, monkeypatch):
     data = table(f"poisson_{number}")
     X = with_dummies(data)
     if sparse:
-        monkeypatch.setattr(solving, "_WRITTEN_OUT", -1)
+        monkeypatch.setattr(solving, "_NULL_SPACE_NUMBERS", -1)
         X = sp.csr_array(X.to_numpy())
     report = check_separability(X, data.y, family="poisson")
     np.testing.assert_array_equal(report.separated, data.separated == 1)
@@ -383,7 +383,7 @@ def test_some_of_many_rows_are_enough(monkeypatch, rng):
     from marginsvm.separability import sampling
 
     monkeypatch.setattr(sampling, "_ROWS", 100)
-    monkeypatch.setattr(sampling, "_PER_COLUMN", 5)
+    monkeypatch.setattr(sampling, "_ROWS_PER_COLUMN", 5)
     for chance in (0.0, 0.02, 0.2):
         X, y = rng.standard_normal((3000, 4)), rng.integers(0, 2, 3000)
         X[:, 1] = np.where(y == 1, rng.random(3000) < chance, 0.0) * rng.random(3000)
@@ -405,7 +405,7 @@ def test_counts_that_some_of_many_rows_lack_count(against, family, monkeypatch, 
     from marginsvm.separability import sampling
 
     monkeypatch.setattr(sampling, "_ROWS", 100)
-    monkeypatch.setattr(sampling, "_PER_COLUMN", 5)
+    monkeypatch.setattr(sampling, "_ROWS_PER_COLUMN", 5)
     X, mark = rng.integers(-3, 4, (3000, 3)) * 1.0, np.arange(3000) % 25 == 0
     if family == "poisson":
         y = rng.integers(0, 3, 3000)
@@ -509,7 +509,7 @@ def test_two_sets_of_dummies_dense_and_sparse(seed, monkeypatch):
     y = rng.poisson(np.exp(score)) if seed % 2 else (rng.logistic(size=n) < score).astype(int)
     family = "poisson" if seed % 2 else "binomial"
     dense = check_separability(X, y, family=family)
-    monkeypatch.setattr(solving, "_WRITTEN_OUT", -1)
+    monkeypatch.setattr(solving, "_NULL_SPACE_NUMBERS", -1)
     sparse = check_separability(sp.csr_array(X), y, family=family)
     assert sparse.kind == dense.kind != "undecided"
     np.testing.assert_array_equal(sparse.separated, dense.separated)

@@ -35,7 +35,7 @@ from marginsvm.kernel_matrix.responses.balancing import balancing_offsets, shift
 # (seconds), and by how much its draws are quicker: for each class, and for each score (seconds).
 # measured: docs/measurements.md, "Draws by NumPy"
 _LOADING, _QUICKER_BY_CLASS, _QUICKER_BY_SCORE = 0.5, 4e-5, 3e-9
-LEAST = -700.0  # least exponent: below it, numbers lose digits, and arithmetic its speed
+LEAST_EXPONENT = -700.0  # least exponent: below it, numbers lose digits, and arithmetic its speed
 _CHUNK = 256  # weights that are summed before those that a quantile is among are looked for
 
 
@@ -155,7 +155,7 @@ class Draws:
         for c, part in enumerate(parts):
             others, block = self._others[c], self._blocks[c]
             part -= top[c, others, None]
-            np.maximum(part, LEAST, out=part)
+            np.maximum(part, LEAST_EXPONENT, out=part)
             np.exp(part, out=part)
             part *= self.prior[block]
             self.total[c, others] = part.sum(axis=1)

@@ -18,7 +18,7 @@ from marginsvm.algorithms.exact.choosing import spread_evenly
 from marginsvm.algorithms.exact.climb import Climb, Dual
 from marginsvm.algorithms.exact.examples import MAX_EXAMPLES
 from marginsvm.algorithms.exact.newton_systems import system_for
-from marginsvm.algorithms.exact.pairs import FIRST
+from marginsvm.algorithms.exact.pairs import FIRST_EXAMPLES
 from marginsvm.algorithms.exact.shape import Portfolio
 from marginsvm.algorithms.exact.walk import GramWalk, Walk
 from marginsvm.algorithms.max_margin import MaxMarginClassifier
@@ -145,7 +145,7 @@ class Fold:
         for C in Cs:
             dual = Dual.of_costs(columns, y, C * weight, hinge, self.model.fit_intercept)
             if climb is None:
-                some, none = members[spread_evenly(labels.codes, FIRST)], np.zeros(len(y))
+                some, none = members[spread_evenly(labels.codes, FIRST_EXAMPLES)], np.zeros(len(y))
                 climb = Climb(dual, none, none, some)
             else:
                 climb = climb.continued(dual)

@@ -36,7 +36,7 @@ from marginsvm._typing import Array
 AT_ZERO, FREE, CAPPED = 0, 1, 2
 
 # Turns at most, and turns without a shorter list after which single weights change places.
-_TURNS, _PATIENCE = 40, 3
+_TURNS, _TURNS_WITHOUT_PROGRESS = 40, 3
 # Weights below 0 or above their cap, relative to the largest, and margins short of 1, that are
 # rounding; the latter for each unit of the terms that a margin is a sum of, as well.
 _ROUNDED_WEIGHT, _ROUNDED_SUM = 1e-11, 1e-14
@@ -141,7 +141,7 @@ def pivoted(statement: Statement, begun: Solution, soft: Array) -> Solution:
     part, own = statement, statement.own + soft[:, None]
     target = statement.y + soft[:, None] * begun.v
     place, live = begun.place.copy(), np.arange(B)
-    fewest, patience = np.full(B, np.iinfo(np.int64).max), np.full(B, _PATIENCE)
+    fewest, patience = np.full(B, np.iinfo(np.int64).max), np.full(B, _TURNS_WITHOUT_PROGRESS)
     found = Solution(begun.v.copy(), begun.b.copy(), begun.place.copy(), np.zeros(B, bool))
     for _ in range(_TURNS):
         v, b = _free_ones(part, own, target, place)
@@ -155,7 +155,7 @@ def pivoted(statement: Statement, begun: Solution, soft: Array) -> Solution:
             part, own, target, live = part.some(kept), own[kept], target[kept], live[kept]
             place, v, wrong, count = place[kept], v[kept], wrong[kept], count[kept]
             fewest, patience = fewest[kept], patience[kept]
-        patience = np.where(count < fewest, _PATIENCE, patience - 1)
+        patience = np.where(count < fewest, _TURNS_WITHOUT_PROGRESS, patience - 1)
         fewest = np.minimum(fewest, count)
         place = _exchanged(part, place, v, _last_only(wrong, patience < 0))
     return found

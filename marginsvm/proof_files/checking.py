@@ -18,7 +18,7 @@ from marginsvm.certify.checker.problem import Problem
 from marginsvm.certify.checker.proof import Proved
 from marginsvm.proof_files.saving import FORMAT, lines_of
 
-_KERNELS = ("linear", "precomputed")
+_CHECKED_KERNELS = ("linear", "precomputed")
 
 
 def verify(proof: dict[str, Any], X: Any, y: Any = None) -> list[str]:
@@ -166,7 +166,7 @@ def _checked_prices(proof: dict[str, Any]) -> list[float]:
     words = [("none", False, False), ("square", True, False), ("size", True, False)]
     words.append(("size", True, True) if of == "targets" else ("share", False, True))
     known = (proof["slack"], C > 0, nu > 0) in words and C >= 0 <= nu <= 1
-    known &= epsilon >= 0 and not (nu and epsilon) and proof["kernel"] in _KERNELS
+    known &= epsilon >= 0 and not (nu and epsilon) and proof["kernel"] in _CHECKED_KERNELS
     if not (known and (of == "classes" if many else of in ("targets", "one class"))):
         raise ValueError("the file states no problem")
     return [C, nu, epsilon]

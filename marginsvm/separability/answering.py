@@ -19,7 +19,7 @@ from marginsvm.separability.family import Data, Family
 from marginsvm.separability.proving import PROVED_NUMBERS, centred, proved
 from marginsvm.separability.split import Split
 
-_THIN = (
+_THIN_COMBINATION = (
     "the classes are separated, or not, by a combination of columns that float64 hardly tells "
     "from 0"
 )
@@ -43,7 +43,7 @@ def answer_of(
     found, face, doubtful, reason = proved(design, found)
     kind = kind_of(found.separated)
     if (doubtful and separable) or (separable is False and kind == COMPLETE):
-        doubtful, reason = True, _THIN
+        doubtful, reason = True, _THIN_COMBINATION
     if separable is None and not doubtful:
         known = face is not None and not reason
         separable = _separable(design, found, kind, known)

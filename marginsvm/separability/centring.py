@@ -8,10 +8,12 @@ from marginsvm._typing import Array
 from marginsvm.certify.corral import wolfe
 from marginsvm.certify.tolerances import NEAREST_POINT_TOL
 
-_MOST = 256  # dimensions in which Wolfe's method is quick: its steps are products with all rows
-_FIRST = 4  # rows to begin with, for each dimension
-_SHORT = 1e-6  # part of a margin by which rows left out may fall short of it
-_MAX_ROUNDS = 50
+_WOLFE_DIMENSIONS = (
+    256  # dimensions in which Wolfe's method is quick: its steps are products with all rows
+)
+_FIRST_ROWS_A_DIMENSION = 4  # rows to begin with, for each dimension
+_SHORT_OF_MARGIN = 1e-6  # part of a margin by which rows left out may fall short of it
+_CENTRING_ROUNDS = 50
 
 
 def of_largest_margin(T: Array, z: Array) -> Array:
@@ -32,11 +34,11 @@ def of_largest_margin(T: Array, z: Array) -> Array:
     k = T.shape[1]
     best = z / np.sqrt(z @ z)
     margins = T @ best
-    if k > _MOST:
+    if k > _WOLFE_DIMENSIONS:
         return best
     length = float(np.sqrt(np.einsum("ij,ij->i", T, T).max()))
-    rows = np.argsort(margins, kind="stable")[: _FIRST * (k + 1)]
-    for _ in range(_MAX_ROUNDS):
+    rows = np.argsort(margins, kind="stable")[: _FIRST_ROWS_A_DIMENSION * (k + 1)]
+    for _ in range(_CENTRING_ROUNDS):
         E = np.column_stack([T[rows] / length, np.ones(len(rows))])
         start = np.array([int(margins[rows].argmin())])
         w = wolfe(E, 1, start, 20 * sum(E.shape), NEAREST_POINT_TOL)[2][:k]
@@ -47,8 +49,10 @@ def of_largest_margin(T: Array, z: Array) -> Array:
         m = T @ w
         if m.min() > margins.min():
             best, margins = w, m
-        new = np.setdiff1d(np.flatnonzero(m < (1.0 - _SHORT) * m[rows].min()), rows)
+        new = np.setdiff1d(np.flatnonzero(m < (1.0 - _SHORT_OF_MARGIN) * m[rows].min()), rows)
         if not len(new):
             break
-        rows = np.append(rows, new[np.argsort(m[new], kind="stable")[: _FIRST * (k + 1)]])
+        rows = np.append(
+            rows, new[np.argsort(m[new], kind="stable")[: _FIRST_ROWS_A_DIMENSION * (k + 1)]]
+        )
     return best

@@ -37,15 +37,15 @@ from marginsvm.separability.proving import proved
 from marginsvm.separability.rounded_sums import nearly_dependent, not_sums, with_sums
 from marginsvm.separability.split import Split
 
-_PER_COLUMN = 8  # random pairs to begin with: with fewer, they are often separated
-_LEAST = 60  # pairs to begin with
+_PAIRS_PER_COLUMN = 8  # random pairs to begin with: with fewer, they are often separated
+_FIRST_PAIRS = 60  # pairs to begin with
 _ADDED = 4  # pairs that join in a round, for each column: the worst, and as many random ones
-_MAX_ROUNDS = 100
+_ROUNDS_OF_PAIRS = 100
 _ZERO = 1e-11  # of the largest score: closer ones count as equal in floats
 _LARGEST = 2**25  # numbers of the pairs, in 256 MB: their split takes minutes
 _BLOCK = 2**16  # rows of X of which scores are computed at once
-_LONG = "it is not proved for all pairs: it takes too long"
-_LOOSE = "This holds up to the rounding of X; of its numbers as they are, {}."
+_TAKES_TOO_LONG = "it is not proved for all pairs: it takes too long"
+_UP_TO_ROUNDING = "This holds up to the rounding of X; of its numbers as they are, {}."
 
 
 def answer_of_pairs(data: Data, sets: RiskSets) -> Answer:
@@ -106,11 +106,13 @@ class _Search:
 
     def first_pairs(self) -> _Pairs:
         """Random ones."""
-        return self._pairs(*self._sets.some(max(_LEAST, _PER_COLUMN * self._d), self._rng))
+        return self._pairs(
+            *self._sets.some(max(_FIRST_PAIRS, _PAIRS_PER_COLUMN * self._d), self._rng)
+        )
 
     def answer(self, pairs: _Pairs) -> Answer:
         """That of all pairs."""
-        for _ in range(_MAX_ROUNDS):
+        for _ in range(_ROUNDS_OF_PAIRS):
             found = _split(pairs)
             if self._is_overlap(pairs, found):
                 return self._overlap(pairs, found)
@@ -123,7 +125,7 @@ class _Search:
                 if len(grown.winner) == len(pairs.winner):
                     return self._undecided(pairs, found, "pairs as thin as rounding decide")
             pairs = grown
-        return self._undecided(pairs, found, f"it takes more than {_MAX_ROUNDS} rounds")
+        return self._undecided(pairs, found, f"it takes more than {_ROUNDS_OF_PAIRS} rounds")
 
     def _pairs(self, winner: Array, rival: Array) -> _Pairs:
         """Pairs that differ, each of them once."""
@@ -140,7 +142,7 @@ class _Search:
         return _Pairs(winner[some], rival[some], equality[some], rows)
 
     def _with(self, pairs: _Pairs, winner: Array, rival: Array) -> _Pairs:
-        most = _ADDED * self._d + _LEAST
+        most = _ADDED * self._d + _FIRST_PAIRS
         if len(winner) > 2 * most:
             some = self._rng.choice(len(winner), 2 * most, replace=False)
             winner, rival = winner[some], rival[some]
@@ -169,7 +171,7 @@ class _Search:
         others = [self._sets.exceptions(same, column) for column in level[len(mixed) :]]
         gap = scores[rival, 0] - scores[winner, 0]
         order = np.argsort(-gap, kind="stable")
-        most = _ADDED * self._d + _LEAST
+        most = _ADDED * self._d + _FIRST_PAIRS
         chosen = order[:most]
         if len(order) > most:
             chosen = np.append(chosen, self._rng.choice(order, most, replace=False))
@@ -238,7 +240,7 @@ class _Search:
         about = Claim(rows, exact.identified, face)
         held = everywhere(self._X, self._sets, about, A, exact.direction)
         if held is None:
-            return self._up_to_rounding(pairs, found, _LOOSE.format(_LONG))
+            return self._up_to_rounding(pairs, found, _UP_TO_ROUNDING.format(_TAKES_TOO_LONG))
         if len(held.winner):
             return held.winner, held.rival
         each, unknown, directions = signs_of(A, rows, exact, face)

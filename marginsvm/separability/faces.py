@@ -26,7 +26,9 @@ from marginsvm.certify.checker.triangular import triangular_factor
 from marginsvm.separability.split import Split
 
 _DOUBTFUL = 1e4  # lengths that are this often ``ZERO``, or less, may be 0 or not
-_CLEAR = 1e6  # ratio of weight and margin at which a row certainly overlaps, or is separated
+_RATIO_OF_FACES = (
+    1e6  # ratio of weight and margin at which a row certainly overlaps, or is separated
+)
 _MAX_FACES = 100
 _LOST = 1e-11  # singular values below this part of the largest are rounding
 
@@ -96,7 +98,7 @@ class _Walk:
             if np.all(z > q) and np.all(T @ w > 0.0):
                 self.separated[self._rest] = True
                 return np.asarray(self.N @ w)
-            overlap = q > _CLEAR * z
+            overlap = q > _RATIO_OF_FACES * z
             if not overlap.any():
                 overlap = q >= z
                 if not overlap.any():  # then w is next to 0 on some rows

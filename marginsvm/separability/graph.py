@@ -18,7 +18,7 @@ from marginsvm._cached import cached_property
 from marginsvm._typing import Array
 from marginsvm.separability.coefficients import EITHER, FINITE, MINUS, PLUS, UNIDENTIFIED
 
-_FIRST = 16  # edges for each item, of which the components are found first
+_FIRST_EDGES = 16  # edges for each item, of which the components are found first
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class Wins:
 
         An edge inside a component of some others is none of these.
         """
-        first = np.arange(min(len(self.winner), _FIRST * self.n))
+        first = np.arange(min(len(self.winner), _FIRST_EDGES * self.n))
         component = connected_components(self._matrix(first), connection="strong")[1]
         between = component[self.winner] != component[self.loser]
         between[first] = True

@@ -20,16 +20,16 @@ from marginsvm._typing import Array
 from marginsvm.algorithms.exact.systems.system import conjugate_gradients
 from marginsvm.certify.checker.partition import lifted_factor
 
-_MAX_STEPS = 200  # Newton steps: five to fifteen are usual, more where margins are thin
+_MAX_HINGE_STEPS = 200  # Newton steps: five to fifteen are usual, more where margins are thin
 _SEARCH_STEPS = 60  # steps of a line search, which ends by itself in far fewer
 _FLAT = 1e-15  # gradient, per unit row, at which only rounding is left
 _LEVEL = 1e-15  # slope of a line at which only rounding is left, relative to its terms
-_LOOSE = 1e-3  # relative precision of a step by products
-_PRODUCTS = 2000  # in a step at most
+_PRECISION_OF_PRODUCTS = 1e-3  # relative precision of a step by products
+_PRODUCTS_OF_HINGE_STEP = 2000  # in a step at most
 FEW_COLUMNS = 1000  # of a system that is factorized, in a tenth of a second
 _FACTOR_COST = 100.0  # multiplications for each number of the rows that such a system may take
 _PROGRESS = 1e-12  # relative decrease of the sum that is more than rounding
-_STALLED = 3  # steps in a row without progress, nor half the gradient
+_STALLED_STEPS = 3  # steps in a row without progress, nor half the gradient
 
 
 def least_squared_hinge(T: Any, equality: Array | None = None) -> tuple[Array, Array]:
@@ -52,7 +52,7 @@ def least_squared_hinge(T: Any, equality: Array | None = None) -> tuple[Array, A
     fixed = np.zeros(n, bool) if equality is None else equality
     z, m = np.zeros(k), np.zeros(n)
     best, best_slope, least, stalled = z, np.inf, np.inf, 0
-    for _ in range(_MAX_STEPS):
+    for _ in range(_MAX_HINGE_STEPS):
         u = _weights(m, fixed)
         descent = T.T @ u
         slope, total = float(np.sqrt(descent @ descent)), float(u @ u)
@@ -60,7 +60,7 @@ def least_squared_hinge(T: Any, equality: Array | None = None) -> tuple[Array, A
         stalled, least = 0 if better else stalled + 1, min(total, least)
         if slope < best_slope:
             best, best_slope = z, slope
-        if slope <= _FLAT * n or stalled > _STALLED:
+        if slope <= _FLAT * n or stalled > _STALLED_STEPS:
             break
         active = (u > 0.0) | fixed
         step = newton_step(T[active], descent, np.ones(np.count_nonzero(active)))
@@ -89,8 +89,8 @@ def newton_step(T: Any, descent: Array, curvature: Array) -> Array:
         lambda v: T.T @ (curvature * (T @ v)),
         lambda r: r / diagonal,
         descent,
-        _LOOSE,
-        _PRODUCTS,
+        _PRECISION_OF_PRODUCTS,
+        _PRODUCTS_OF_HINGE_STEP,
     )
 
 

@@ -24,7 +24,7 @@ from marginsvm.separability.design import Design
 from marginsvm.separability.exactly import split_exactly
 from marginsvm.separability.split import Split
 
-_LOOSE = "This holds up to the rounding of X; of its numbers as they are, {}."
+_UP_TO_ROUNDING = "This holds up to the rounding of X; of its numbers as they are, {}."
 PROVED_NUMBERS = 200_000  # numbers of a design that is proved without rounding
 _BY_SIMPLEX = 2000  # numbers of a design that is split by the simplex method, if it has to be
 
@@ -46,11 +46,11 @@ def proved(design: Design, found: Split) -> tuple[Split, Face | None, bool, str]
             if unproved:
                 return found, None, True, f"no proof in float64 is known: {unproved}"
         if face is not None:
-            return exact, face, False, _LOOSE.format(unproved) if unproved else ""
+            return exact, face, False, _UP_TO_ROUNDING.format(unproved) if unproved else ""
     flaw = found.doubt or flaw_in_floats(design.A, *_claim(design, found))
     if flaw or size > PROVED_NUMBERS:
         return found, None, bool(flaw), flaw
-    return found, None, False, _LOOSE.format(unproved)
+    return found, None, False, _UP_TO_ROUNDING.format(unproved)
 
 
 def _checked(A: Array, design: Design, found: Split) -> tuple[Split, Face | None, str]:

@@ -21,8 +21,8 @@ from marginsvm.separability.design import with_intercept
 from marginsvm.separability.family import Data
 
 _NEARLY = 1e-7  # least singular value of columns of unit length that are far from dependent
-_WRITTEN_OUT = 2**23  # numbers of X of which sums of columns are looked for, in 64 MB
-_LOOSE = (
+_SUMMED_NUMBERS = 2**23  # numbers of X of which sums of columns are looked for, in 64 MB
+_SUMS_UP_TO_ROUNDING = (
     "This holds up to the rounding of X; of its numbers as they are, some columns that are not "
     "identified are no combinations of others."
 )
@@ -43,7 +43,7 @@ def not_sums(X: Any) -> Array:
     Differences of numbers that are rounded are rounded much more. Exact numbers are what they are.
     """
     every = np.arange(X.shape[1])
-    if X.shape[0] * X.shape[1] > _WRITTEN_OUT:
+    if X.shape[0] * X.shape[1] > _SUMMED_NUMBERS:
         return every
     X = X.toarray() if sp.issparse(X) else X
     if are_exact(X).all():
@@ -67,5 +67,5 @@ def with_sums(answer: Answer, data: Data, kept: Array) -> Answer:
         separable=answer.separable or None,  # what overlaps without them may not with them
         coefficients=each,
         direction=direction,
-        reason=answer.reason or _LOOSE,
+        reason=answer.reason or _SUMS_UP_TO_ROUNDING,
     )

@@ -19,28 +19,28 @@ from marginsvm.separability.sparse_faces import split_sparse
 from marginsvm.separability.split import Split
 
 _ROWS = 10_000  # rows to begin with, which take a tenth of a second
-_PER_COLUMN = 20  # the same, for each column: with fewer, random rows are often separated
-_FEW = 4  # times as many rows are split at once
-_MAX_ROUNDS = 20
+_ROWS_PER_COLUMN = 20  # the same, for each column: with fewer, random rows are often separated
+_TIMES_AS_MANY = 4  # times as many rows are split at once
+_ROUNDS_OF_SAMPLES = 20
 _ZERO = 1e-11  # of the length of a row: a product up to this counts as 0
-_CLEAR = 1e-8  # of the same: a product above this is positive
+_CLEARLY_POSITIVE = 1e-8  # of the same: a product above this is positive
 
 
 def split_many(A: Array, equality: Array) -> Split:
     """Split the rows of a dense design; see :func:`marginsvm.separability.faces.split`."""
     n, d = A.shape
-    size = max(_ROWS, _PER_COLUMN * d)
+    size = max(_ROWS, _ROWS_PER_COLUMN * d)
     chosen = np.zeros(n, bool)
     chosen[np.random.default_rng(0).permutation(n)[:size]] = True
-    for _ in range(_MAX_ROUNDS):
-        if n <= _FEW * np.count_nonzero(chosen):
+    for _ in range(_ROUNDS_OF_SAMPLES):
+        if n <= _TIMES_AS_MANY * np.count_nonzero(chosen):
             break
         rows = np.flatnonzero(chosen)
         found = split(A[rows], equality[rows])
         if found.doubt or len(found.identified) < d:
             break
         on_face, margins = _products(A, found)
-        positive = (margins > _CLEAR) & ~equality
+        positive = (margins > _CLEARLY_POSITIVE) & ~equality
         new = np.flatnonzero(~chosen & ~positive & (on_face > _ZERO))
         if not len(new):
             separated, weights = (on_face > _ZERO) & positive, np.zeros(n)
@@ -53,8 +53,8 @@ def split_many(A: Array, equality: Array) -> Split:
 def split_many_sparse(A: Any, equality: Array) -> Split:
     """The same of a sparse design, where some rows leave no direction to the others."""
     n, d = A.shape
-    size = max(_ROWS, _PER_COLUMN * d)
-    if n > _FEW * size:
+    size = max(_ROWS, _ROWS_PER_COLUMN * d)
+    if n > _TIMES_AS_MANY * size:
         rows = np.sort(np.random.default_rng(0).permutation(n)[:size])
         found = split_sparse(A[rows], equality[rows])
         if not found.doubt and len(found.identified) == d and not found.separated.any():

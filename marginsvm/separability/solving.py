@@ -24,13 +24,13 @@ from marginsvm.separability.sampling import split_many, split_many_sparse
 from marginsvm.separability.sparse_faces import sparse_split_of_separator
 from marginsvm.separability.split import Split
 
-_WRITTEN_OUT = 2**22  # numbers of a sparse design that is written out, in 32 MB
+_NULL_SPACE_NUMBERS = 2**22  # numbers of a sparse design that is written out, in 32 MB
 _FACTORED = 2**29  # products of its factorisation, half a second; else it stays sparse
 _DIRECT = 2**17  # numbers of a design up to which the exact solver is not asked first
 # Weights below this part of the largest may be those that a proof of an overlap goes without.
 _SURE = 1e-8
 _BALANCED = 1e-11  # of weights that sum to 1, in columns up to 1: what rounding may leave
-_KERNELS = "With kernels, only complete separation is decided."
+_ONLY_COMPLETE = "With kernels, only complete separation is decided."
 
 
 def report_of(asked: Question) -> Separability:
@@ -75,7 +75,7 @@ def _answer(asked: Question, estimator: Any) -> Answer:
         return answer
     design = family.design(data)
     size = np.prod(design.A.shape, dtype=float)
-    few = size <= _WRITTEN_OUT and size * min(design.A.shape) <= _FACTORED
+    few = size <= _NULL_SPACE_NUMBERS and size * min(design.A.shape) <= _FACTORED
     if sp.issparse(design.A) and few:
         design = replace(design, A=design.A.toarray())
     return answer_of(
@@ -107,7 +107,7 @@ def _overlap(asked: Question, weights: sp.csr_array) -> Answer | None:
 def of_a_kernel(estimator: Any) -> Separability:
     """The report of a fit in the feature space of a kernel."""
     found, n = estimator.separable_, estimator.certificate_.weights.shape
-    reason = "" if found else _KERNELS if found is False else _in_vain(estimator)
+    reason = "" if found else _ONLY_COMPLETE if found is False else _in_vain(estimator)
     return Separability(
         COMPLETE if found else UNDECIDED,
         found,

@@ -25,14 +25,14 @@ from marginsvm.separability.split import Split
 _LOW_WEIGHT = 1e-6  # a row with more weight overlaps; the largest possible is about 1
 _NO_WEIGHT = 1e-10  # weights up to this are rounding of 0
 _TIGHT = 1e-13  # relative precision of projections
-_MAX_STEPS = 100  # Newton steps; ten are usual
-_STALLED = 5  # steps in a row that do not halve the gradient
-_SHORTEST = 1e-6  # of a Newton step
-_PRODUCTS = 5000  # in a projection at most
-_ZERO = 1e-8  # coordinates of projections that are 0, in columns of unit length
-_MOST = 16  # random vectors of a null space
+_MAX_PROJECTION_STEPS = 100  # Newton steps; ten are usual
+_SLOW_STEPS = 5  # steps in a row that do not halve the gradient
+_SHORTEST_PROJECTION_STEP = 1e-6  # of a Newton step
+_PRODUCTS_OF_PROJECTION = 5000  # in a projection at most
+_ZERO_COORDINATE = 1e-8  # coordinates of projections that are 0, in columns of unit length
+_RANDOM_VECTORS = 16  # random vectors of a null space
 _MAX_STAGES = 200
-_THIN = 1e-7  # margins of unit rows that float64 and products may have left to chance
+_THIN_MARGIN = 1e-7  # margins of unit rows that float64 and products may have left to chance
 
 
 def split_sparse(A: Any, equality: Array) -> Split:
@@ -46,7 +46,7 @@ def split_sparse(A: Any, equality: Array) -> Split:
         z, u = least_squared_hinge(Z, fixed)
         top = u[~fixed].max()
         if top <= _NO_WEIGHT + 1e3 * UNIT * float(np.abs(z).max()):
-            doubt = "a margin is as thin as rounding" * bool(np.sqrt(z @ z) * _THIN > 1.0)
+            doubt = "a margin is as thin as rounding" * bool(np.sqrt(z @ z) * _THIN_MARGIN > 1.0)
             break
         fixed |= u > min(_LOW_WEIGHT, 0.1 * top)
     weights = np.zeros(len(fixed))
@@ -63,18 +63,18 @@ def _logistic_weights(Z: Any, equality: Array) -> Array:
     """
     z, m = np.zeros(Z.shape[1]), np.zeros(Z.shape[0])
     best, least, stalled = _derivatives(m, equality), np.inf, 0
-    for _ in range(_MAX_STEPS):
+    for _ in range(_MAX_PROJECTION_STEPS):
         q = _derivatives(m, equality)
         descent = Z.T @ q
         slope = float(np.abs(descent).max(initial=0.0))
         stalled = 0 if slope < 0.5 * least else stalled + 1
         if slope < least:
             best, least = q, slope
-        if slope <= UNIT or stalled > _STALLED:
+        if slope <= UNIT or stalled > _SLOW_STEPS:
             break
         step = newton_step(Z, descent, np.where(equality, 1.0, q * (1.0 - q)))
         moves, t = Z @ step, 1.0
-        while t > _SHORTEST and _derivatives(m + t * moves, equality) @ moves < 0.0:
+        while t > _SHORTEST_PROJECTION_STEP and _derivatives(m + t * moves, equality) @ moves < 0.0:
             t *= 0.5  # beyond the minimum on this line
         z = z + t * step
         m = Z @ z
@@ -127,7 +127,7 @@ def _with_faces(
     rng = np.random.default_rng(0)
     used = np.bincount(Z.indices, minlength=Z.shape[1]) > 0  # the others are columns of zeros
     V, all_of_it = _null_vectors(Z, rng, used)
-    left_out = _last_independent(V) if all_of_it else np.flatnonzero(_norms(V) > _ZERO)
+    left_out = _last_independent(V) if all_of_it else np.flatnonzero(_norms(V) > _ZERO_COORDINATE)
     identified = np.setdiff1d(np.flatnonzero(used), left_out)
     face = np.zeros((len(lengths), 0))
     is_spanned = True
@@ -137,7 +137,7 @@ def _with_faces(
         if all_of_it and len(left_out):
             table = np.linalg.solve(V[left_out], np.column_stack([face, direction])[left_out])
             face, direction = face - V @ table[:, :-1], direction - V @ table[:, -1]
-        finite = _norms(face) <= _ZERO
+        finite = _norms(face) <= _ZERO_COORDINATE
         face[finite] = 0.0
         direction = np.where(finite, 0.0, direction) / lengths
     rays = Z[separated] @ face
@@ -157,17 +157,19 @@ def _null_vectors(
         Z = triangular_factor(Z)  # which has the same null space
     fixed = np.zeros((n_columns, 0)) if beyond is None else beyond
     found = np.zeros((n_columns, 0))
-    while found.shape[1] < _MOST:
+    while found.shape[1] < _RANDOM_VECTORS:
         g = rng.standard_normal(n_columns) * used
         length = float(np.sqrt(g @ g))
         if Z.shape[0]:
-            y = lsmr(Z.T, g, atol=_TIGHT, btol=_TIGHT, conlim=0.0, maxiter=_PRODUCTS)[0]
+            y = lsmr(Z.T, g, atol=_TIGHT, btol=_TIGHT, conlim=0.0, maxiter=_PRODUCTS_OF_PROJECTION)[
+                0
+            ]
             g = g - Z.T @ y
         for _ in range(2):
             g = g - fixed @ (fixed.T @ g)
             g = g - found @ (found.T @ g)
         rest = float(np.sqrt(g @ g))
-        if rest <= _ZERO * length:
+        if rest <= _ZERO_COORDINATE * length:
             return found, True
         found = np.column_stack([found, g / rest])
     return found, False
@@ -181,7 +183,7 @@ def _last_independent(V: Array) -> Array:
             break
         v = V[j] - (Q[: len(chosen)] @ V[j]) @ Q[: len(chosen)]
         rest = float(np.sqrt(v @ v))
-        if rest > _ZERO:
+        if rest > _ZERO_COORDINATE:
             Q[len(chosen)] = v / rest
             chosen.append(j)
     return np.array(sorted(chosen), dtype=int)

@@ -21,7 +21,7 @@ import numpy as np
 
 from marginsvm._compiling import compiled, parts
 
-_LEAST = 1e-12  # curvature along a pair, relative to the largest square, that is rounding
+_LEAST_CURVATURE = 1e-12  # curvature along a pair, relative to the largest square, that is rounding
 _LANES = 64  # extremes are those of every 64th number, so that as many are compared at once
 _CLOSED = 1e100  # what a slope is moved by where its weight is at its end
 _FAST = {"nnan", "nsz", "reassoc", "contract", "arcp"}  # infinities stay what they are
@@ -172,7 +172,7 @@ def ascend_tubes(K, low, width, floor, ceiling, slack, balanced, precision, most
     for r in range(m):
         slope[r] = low[r] - f[r] - slack[r] * v[r]
         square[r] = K[r, r] + slack[r]
-        least = max(least, _LEAST * square[r])
+        least = max(least, _LEAST_CURVATURE * square[r])
         _raise(r, 0.0, floor, ceiling, width, slack, v, slope, not_up, not_down)
     _move(0.0, nothing, nothing, slope, not_up, tops)
     for step in range(most):

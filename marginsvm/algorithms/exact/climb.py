@@ -20,18 +20,18 @@ from marginsvm.kernel_matrix.single import SingleColumns
 from marginsvm.rows import support_of
 
 # Examples that may join in a round at least, and as a share of those there.
-_JOIN, _GROWTH = 200, 0.4
+_JOIN, _JOIN_SHARE = 200, 0.4
 # Error of margins, which are about 1, up to which the first working set is solved; by which factors
 # it falls once as few join (as a share of the working set), or most of the gap is inside of it; and
 # from which on it should bring bounds nearer.
-COARSE, _FINER, _LEAST_STEP, _FEW_JOIN, _INSIDE, _FINE = 0.3, 0.3, 0.1, 0.1, 0.5, 1e-3
+COARSE, _FINER, _LEAST_STEP, _FEW_JOIN, _GAP_INSIDE, _FINE = 0.3, 0.3, 0.1, 0.1, 0.5, 1e-3
 # Least error of margins that float32 may show.
 _FINEST = 1e-7
 # Steps for each example of a working set at most, before scores are computed anew.
-STEPS = 50
+STEPS_AN_EXAMPLE = 50
 # Examples without weight may leave if their margins are beyond 1 by more than this; they do once
 # they are so large a share.
-_FAR, _IDLE = 0.1, 0.3
+_FAR, _IDLE_SHARE = 0.1, 0.3
 
 
 @dataclass(frozen=True, eq=False)
@@ -218,7 +218,7 @@ class Climb:
         work, u, f = self.work, self.u[self.work], self.f[self.work]
         steps = ascend_pairs(
             K, self.y[work], self.caps[work], self.slack[work], self.dual.balanced,
-            self.precision, STEPS * len(work), u, f,
+            self.precision, STEPS_AN_EXAMPLE * len(work), u, f,
         )  # fmt: skip
         self.read += 2.0 * steps * len(work)
         return u
@@ -280,15 +280,15 @@ class Climb:
         self.wrong[self.work] = 0.0
         new = np.flatnonzero(self.wrong > 0.5 * self.precision)
         few = len(new) <= _FEW_JOIN * len(self.work)
-        apart = self.inside > self.aim * tol and (few or self.inside > _INSIDE * self.gap)
+        apart = self.inside > self.aim * tol and (few or self.inside > _GAP_INSIDE * self.gap)
         if apart or not len(new):
             self._finer(tol)
         kept, room = self.work, self.columns.room
-        most = min(max(_JOIN, int(_GROWTH * len(kept))), room // 2)
+        most = min(max(_JOIN, int(_JOIN_SHARE * len(kept))), room // 2)
         if len(new) > most:
             new = new[np.argpartition(-self.wrong[new], most - 1)[:most]]
         far = (self.mass[kept] == 0.0) & (self.missing[kept] < -_FAR)
-        if np.count_nonzero(far) > _IDLE * len(kept) or len(kept) + len(new) > room:
+        if np.count_nonzero(far) > _IDLE_SHARE * len(kept) or len(kept) + len(new) > room:
             kept = kept[~far]
         if len(kept) + len(new) > room:  # then those at their ends, and those longest there, rest
             free = (self.mass[kept] > 0.0) & (self.mass[kept] < self.caps[kept])

@@ -9,7 +9,7 @@ from marginsvm._typing import Array
 
 # First addition to a diagonal, relative to its mean, and the factor to the next one: some roundings
 # of a number, and up to 100 times what was needed, which changes no direction that counts.
-_LIFT, _MORE = 1e-14, 100.0
+_LIFT, _LIFT_FACTOR = 1e-14, 100.0
 
 
 def cholesky(M: Array) -> Array:
@@ -38,7 +38,7 @@ def cholesky(M: Array) -> Array:
         M += M.T
         M.flat[:: len(M) + 1] = diagonal + lift
         factor, failed = dpotrf(M.T, lower=0, clean=0, overwrite_a=1)
-        lift *= _MORE
+        lift *= _LIFT_FACTOR
     if failed or not np.isfinite(factor.diagonal()).all():
         return np.eye(len(M), order="F")
     return np.asarray(factor)

@@ -33,34 +33,34 @@ from marginsvm.rows import Vector, support_of
 # Examples of a working set at most: their Gram matrix, with a copy in float32, takes 1 GB.
 MAX_EXAMPLES = 9000
 # The first working set has 80 examples a class, and 400 at least; half as many may always join.
-_EACH, _LEAST = 80, 400
+_EACH, _LEAST_EXAMPLES = 80, 400
 # Examples without weight leave if all their margins are beyond 1 by more than this.
 _FAR = 0.1
 # Others join whose margins miss 1 by more than this part of the tolerance: with the hinge loss,
 # what all of them miss counts.
-_SHORT, _SHORT_OF_HINGE = 0.5, 0.1
+_SHORT_OF_TOL, _SHORT_OF_HINGE = 0.5, 0.1
 # If no more examples join than this share of the working set, the next round solves as precisely as
 # it must in the end.
 _NEARLY_ALL = 0.1
 # Error up to which the first working set is solved: of margins, which are about 1, or with the
 # hinge loss the relative gap. And a later one, as a share of the last gap of all, or of the
 # tolerance; and that is rounding.
-_COARSE, _OF_GAP, _OF_TOL, _ROUNDED = 0.1, 0.05, 0.1, 1e-13
+_FIRST_ERROR, _OF_GAP, _OF_TOL, _ROUNDED_ERROR = 0.1, 0.05, 0.1, 1e-13
 # Products with the Gram matrix, and numbers of it that they read (two seconds), at which a round
 # of squared slack ends.
-_PRODUCTS, _NUMBERS = 300, 2e9
+_PRODUCTS_OF_ROUND, _NUMBERS = 300, 2e9
 # Steps of multipliers in a round of the hinge loss at most, and in a row that bring the bounds no
 # closer: what is left then is rounding.
-_STEPS, _IDLE = 200, 30
+_MULTIPLIER_STEPS, _IDLE_MULTIPLIERS = 200, 30
 # After steps by pairs, margins may miss their order by this share of the error; and these steps for
 # each example at most. Where they suffice, as they do unless the problem is badly conditioned, they
 # are far quicker than Newton's.
 _OF_ERROR, _PAIRS = 1e-2, 50
 # Factor by which multipliers round off the loss less than at first, as weights are known; and how
 # many times that of the last working set's end, where others have joined.
-_NARROW, _WIDER = 1e-2, 100.0
+_NARROW, _WIDER_RANGE = 1e-2, 100.0
 
-_FULL = (
+_NO_MORE_EXAMPLES = (
     f"More than {MAX_EXAMPLES} examples have slack, and no more fit in memory. "
     "A larger C or kernels of shorter reach leave fewer; with kernel='linear' or fewer examples "
     "there is no such limit."
@@ -77,7 +77,7 @@ class _Solution(NamedTuple):
     weights : ndarray of shape (m, ...)
         The data player's.
     error : float
-        How far it is from solved, see ``_COARSE``.
+        How far it is from solved, see ``_FIRST_ERROR``.
     moving : bool
         Whether another step would bring it nearer.
     products : int
@@ -105,7 +105,7 @@ class Examples(Method):
     coef : ndarray of shape (m, ...)
         Coefficients of the predictor on their rows.
     precision : float
-        Error up to which the next round solves, see ``_COARSE``.
+        Error up to which the next round solves, see ``_FIRST_ERROR``.
     candidates : tuple of Candidate
     settled : float
         This state is final for every tolerance from this one up.
@@ -117,7 +117,7 @@ class Examples(Method):
 
     examples: Array
     coef: Array
-    precision: float = _COARSE
+    precision: float = _FIRST_ERROR
     candidates: tuple[Candidate, ...] = ()
     settled: float = np.inf
     narrow: float = _NARROW
@@ -129,7 +129,7 @@ class Examples(Method):
 
     @property
     def limit(self) -> str:
-        return _FULL if len(self.examples) >= MAX_EXAMPLES else ""
+        return _NO_MORE_EXAMPLES if len(self.examples) >= MAX_EXAMPLES else ""
 
     @classmethod
     def start(cls, problem: KernelMatrixAdapter) -> Examples:
@@ -159,7 +159,7 @@ class Examples(Method):
         now = replace(self, coef=solution.coef, candidates=both, narrow=solution.narrow)
         if solution.error > self.precision and solution.moving:
             return now, Turn.GO_ON
-        gap, precise = relative_gap(problem, both), max(_OF_TOL * tol, _ROUNDED)
+        gap, precise = relative_gap(problem, both), max(_OF_TOL * tol, _ROUNDED_ERROR)
         kept, new = self._exchanged(problem, solution, self._lowest(problem, margins), tol)
         if not len(new) and (solution.error <= precise or not solution.moving):
             return replace(now, settled=tol), Turn.STALLED
@@ -174,7 +174,7 @@ class Examples(Method):
         assert part.slack is not None
         system, m = replace(BySpan.of(part), goal=self.precision), part.rows.n_examples
         newton = Newton.of(part, Slack(part.slack), system, part.combine(self.coef))
-        products, most = 0, min(_PRODUCTS, _NUMBERS / m**2)
+        products, most = 0, min(_PRODUCTS_OF_ROUND, _NUMBERS / m**2)
         error = newton.error(part.rows)
         while error > self.precision and newton.moving and products <= most:
             newton, _ = newton.advance(part, 0.0)
@@ -186,8 +186,8 @@ class Examples(Method):
         """Steps by pairs of weights, and multipliers where these do not suffice."""
         best, narrow = part.combine(self._ascended(part), precise=True), self.narrow
         least, now, idle = relative_gap(part, _bounds(part, best)[1]), None, 0
-        for _ in range(_STEPS):
-            if least <= self.precision or idle > _IDLE:
+        for _ in range(_MULTIPLIER_STEPS):
+            if least <= self.precision or idle > _IDLE_MULTIPLIERS:
                 break
             let_interrupts_through()
             now = now or Multipliers.start(part, FreeRows(), best.coef, self.narrow)
@@ -208,7 +208,7 @@ class Examples(Method):
         rows, K = part.rows, part.stored_products(np.float64)
         y, own = rows.moves(np.ones(rows.score_shape)), np.zeros(len(K))
         u, f = self.coef.copy(), K @ (y * self.coef)
-        precision, most = max(_OF_ERROR * self.precision, _ROUNDED), _PAIRS * len(u)
+        precision, most = max(_OF_ERROR * self.precision, _ROUNDED_ERROR), _PAIRS * len(u)
         ascend_pairs(K, y, part.caps.largest, own, rows.balanced, precision, most, u, f)
         return u
 
@@ -236,7 +236,7 @@ class Examples(Method):
         used = solution.weights.reshape(len(self.examples), -1).any(axis=1)
         kept = np.flatnonzero(used | (lowest[self.examples] <= 1.0 + _FAR))
         lowest[self.examples] = np.inf
-        short = (_SHORT if problem.caps is None else _SHORT_OF_HINGE) * tol
+        short = (_SHORT_OF_TOL if problem.caps is None else _SHORT_OF_HINGE) * tol
         new = np.flatnonzero(lowest < 1.0 - max(short, LOST_TO_ROUNDING))
         most = max(first_size(problem) // 2, len(self.examples))
         room = max(MAX_EXAMPLES - len(kept), 0)
@@ -247,7 +247,7 @@ class Examples(Method):
         examples = np.concatenate([self.examples[kept], new])
         coef = np.concatenate([self.coef[kept], np.zeros((len(new), *self.coef.shape[1:]))])
         order = np.argsort(examples)
-        narrow = min(_NARROW, _WIDER * self.narrow) if len(new) else self.narrow
+        narrow = min(_NARROW, _WIDER_RANGE * self.narrow) if len(new) else self.narrow
         return replace(self, examples=examples[order], coef=coef[order], narrow=narrow)
 
 
@@ -267,4 +267,4 @@ def _bounds(problem: KernelMatrixAdapter, proof: Vector) -> tuple[Array, tuple[C
 
 def first_size(problem: KernelMatrixAdapter) -> int:
     """Examples to begin with."""
-    return min(max(_LEAST, _EACH * problem.rows.n_classes), MAX_EXAMPLES // 2)
+    return min(max(_LEAST_EXAMPLES, _EACH * problem.rows.n_classes), MAX_EXAMPLES // 2)

@@ -12,7 +12,7 @@ from marginsvm.algorithms.exact.definite import cholesky
 from marginsvm.rows import Rows
 
 # Curvature in the intercepts, relative to the largest, up to which they are not connected.
-_LOOSE = 1e-12
+_UNCONNECTED = 1e-12
 
 
 @dataclass(frozen=True)
@@ -77,7 +77,7 @@ class InterceptSystem:
         """Factor the curvature in k > 2 intercepts, or in one of two classes."""
         L = np.atleast_2d(curvature)
         M = L + (L.trace() / L.size if len(L) > 1 else 0.0)
-        M.flat[:: len(L) + 1] += _LOOSE * L.diagonal().max()
+        M.flat[:: len(L) + 1] += _UNCONNECTED * L.diagonal().max()
         return cls(cholesky(M))
 
     def solve(self, force: Array) -> Array:

@@ -28,8 +28,8 @@ _ROUNDS = 15
 _PASSES = 100
 # With more unknowns than this, the smallest soft margin (in radii) that is asked for is the second
 # number: conjugate gradients take as many products as the root of C, which then are some ten.
-_UNKNOWNS = 2000
-_LEAST = 1e-4
+_UNKNOWNS_OF_LIMIT = 2000
+_LEAST_MARGIN_OF_MANY = 1e-4
 # Rounds of momentum, where those were not enough: its predictor then is near the least
 # exponential loss.
 _LAST_RESORT = 50
@@ -52,8 +52,8 @@ def limit_of_soft_margins(
     times that part of the radius counts as fully as one that makes up the radius.
     """
     least = max(DELICATE_MARGIN, problem.errors.resolution / LOOSE)
-    if problem.width < np.inf and problem.zeros().image.size > _UNKNOWNS:
-        least = max(least, _LEAST)
+    if problem.width < np.inf and problem.zeros().image.size > _UNKNOWNS_OF_LIMIT:
+        least = max(least, _LEAST_MARGIN_OF_MANY)
     C = 0.5 / problem.rows.total_weight / (least * problem.radius) ** 2
     soft, before = problem.softened(min(C, np.finfo(np.float64).max)), problem.work.passes
 

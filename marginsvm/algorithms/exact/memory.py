@@ -10,20 +10,20 @@ from marginsvm.kernel_matrix.capabilities import has_curvature
 
 # Arrays over the rows, and images, that are held at once: by every method, and by a step of
 # Newton's method for a soft margin.
-_LEAST, _SOFT = (4, 3), (8, 10)
+_HELD_BY_EVERY_METHOD, _HELD_BY_NEWTON = (4, 3), (8, 10)
 # Matrices that interior points hold, of the size of the dense examples or of one side.
-_WRITTEN = 3
+_MATRICES_HELD = 3
 
 
 def needed(problem: KernelMatrixAdapter) -> int:
     """Bytes that a fit takes beyond the examples, at least."""
     image = prod(problem.zeros().image.shape) if has_curvature(problem) else 0
-    of_rows, images = _LEAST if problem.slack is None else _SOFT
+    of_rows, images = _HELD_BY_EVERY_METHOD if problem.slack is None else _HELD_BY_NEWTON
     if problem.signs is not None:  # interior points, on the examples as a dense matrix
-        return 8 * (_WRITTEN * prod(problem.rows.shape) * (image + 2) + image * image)
+        return 8 * (_MATRICES_HELD * prod(problem.rows.shape) * (image + 2) + image * image)
     if problem.nu is not None:  # interior points, on the smaller side
         side = min(image or problem.n_rows, problem.n_rows)
-        return 8 * (of_rows * problem.n_rows + _WRITTEN * side * side)
+        return 8 * (of_rows * problem.n_rows + _MATRICES_HELD * side * side)
     return 8 * (of_rows * prod(problem.rows.shape) + images * image)
 
 

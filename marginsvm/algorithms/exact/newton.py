@@ -33,9 +33,9 @@ from marginsvm.rows import Rows, Vector
 # Unknowns up to which a system is solved directly (72 MB, some tenths of a second) where products
 # have left a step without effect, as conditioning is too bad for them: the objective has fallen by
 # no more than this part of what it may still fall by, or of itself.
-_UNKNOWNS, _NO_EFFECT = 3000, 1e-8
+_UNKNOWNS_WITHOUT_EFFECT, _NO_EFFECT = 3000, 1e-8
 # Decrease of the objective in a step, relative to it, that is rounding.
-_ROUNDED = 1e-14
+_ROUNDED_DECREASE = 1e-14
 # A step is idle if the gap exceeds the objective and is at least 0.9 of what it was. After two idle
 # steps, softer margins come first.
 _LEFT, _IDLE = 0.9, 2
@@ -157,7 +157,7 @@ class Newton(Method):
     @property
     def moving(self) -> bool:
         """Whether the last step reduced the objective by more than rounding."""
-        return self.fell > _ROUNDED * self.objective
+        return self.fell > _ROUNDED_DECREASE * self.objective
 
     @property
     def _turn(self) -> Turn:
@@ -193,7 +193,7 @@ class Newton(Method):
         weight, linked = self.slack.curvature(self.margins, self.weights)
         if weight.any() or (linked is not None and linked.any()):
             lost = self.fell <= _NO_EFFECT * min(self.gap, self.objective)
-            if lost and system.by_passes and z.image.size <= _UNKNOWNS:
+            if lost and system.by_passes and z.image.size <= _UNKNOWNS_WITHOUT_EFFECT:
                 system = Direct()
             z, shift, system = system.direction(problem, weight, z, linked)
         return z, shift, problem.rows.moves(problem.scores(z) + shift), system

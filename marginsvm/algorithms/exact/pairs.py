@@ -27,7 +27,7 @@ from marginsvm.kernel_matrix import GramAdapter, KernelMatrixAdapter
 from marginsvm.rows import Vector, support_of
 
 # Examples to begin with, in all and for each class at least.
-FIRST, EACH = 400, 80
+FIRST_EXAMPLES, EACH = 400, 80
 # Numbers that a round reads or computes at least: a tenth of a second, or about.
 PASS = 3e8
 
@@ -65,7 +65,7 @@ class Pairs(Method):
     def start(cls, problem: KernelMatrixAdapter) -> Self:
         """Begin with some examples of each class, evenly spread."""
         shape = problem.rows.shape
-        work = spread_evenly(problem.rows.codes, max(FIRST, EACH * problem.rows.n_classes))
+        work = spread_evenly(problem.rows.codes, max(FIRST_EXAMPLES, EACH * problem.rows.n_classes))
         return cls(np.zeros(shape), np.zeros(shape[::-1]), work)
 
     @classmethod

@@ -17,7 +17,7 @@ from marginsvm.algorithms.exact.intercepts import ClassPairs
 from marginsvm.certify.capped_offsets import CappedSlack, on_capped_simplex
 
 # Steps of a line search at most; a bracket that is halved so often is down to one number.
-_SEARCH_STEPS = 80
+_PIECEWISE_STEPS = 80
 # Newton steps for the intercepts of more than two classes.
 _INTERCEPT_STEPS = 30
 # Change of a step length, relative to it, that is rounding.
@@ -72,7 +72,7 @@ class Pieces:
         rate = move / self.s
         bent, low, high, wide = move * rate, -np.inf, np.inf, 1.0
         last: tuple[Array, ...] = ()
-        for _ in range(_SEARCH_STEPS):
+        for _ in range(_PIECEWISE_STEPS):
             u, free, full = self.weights(self.raw - t * rate)
             force = float(np.vdot(move, u)) - slope - square * t
             same = last and not (free != last[0]).any() and not (full != last[1]).any()

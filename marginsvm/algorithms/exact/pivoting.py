@@ -23,7 +23,7 @@ from marginsvm.fit.interrupts import let_interrupts_through
 # Exchanges after which pivoting is given up: it may go round in circles.
 _MAX_EXCHANGES = 60
 # Exchanges that may pass without fewer infeasible indices.
-_PATIENCE = 3
+_TURNS_WITHOUT_PROGRESS = 3
 # A weight below minus this, relative to the largest, is negative; and a margin below the common one
 # by more than this part of it is a violation (or by more than the second, where it is tiny).
 _INFEASIBLE = 1e-10
@@ -56,7 +56,7 @@ def exchange(
     settled : bool
         Whether the solution calls for no other sides.
     """
-    fewest, left = len(side) + 1, _PATIENCE
+    fewest, left = len(side) + 1, _TURNS_WITHOUT_PROGRESS
     for _ in range(most):
         let_interrupts_through()  # of thousands of rows, a factor takes a second
         solved = solve(side)
@@ -66,7 +66,7 @@ def exchange(
         count = int(np.count_nonzero(wanted != side))
         if count == 0:
             return solution, side, True
-        fewest, left = (count, _PATIENCE) if count < fewest else (fewest, left - 1)
+        fewest, left = (count, _TURNS_WITHOUT_PROGRESS) if count < fewest else (fewest, left - 1)
         if left < 0:
             break
         side = wanted
@@ -108,7 +108,9 @@ def block_pivoting(H: Array, B: Array, passive: Array) -> tuple[Array, Array] | 
     if found is None or not found[2]:
         return None
     u, b = found[0]
-    for _ in range(_PATIENCE):  # weights that are cut off at 0 would leave the others unbalanced
+    for _ in range(
+        _TURNS_WITHOUT_PROGRESS
+    ):  # weights that are cut off at 0 would leave the others unbalanced
         again = solve(u > 0.0) if B.shape[1] and u.min() < 0.0 else None
         if again is None:
             break

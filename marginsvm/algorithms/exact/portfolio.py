@@ -91,10 +91,10 @@ def _multipliers(problem: Problem, p: Portfolio, state: Method | None = None) ->
 
 # The tables.
 
-_SETS, _SOFT = "Hard margins (benchmarks.md)", "Soft margins (benchmarks.md)"
+_SETS, _SOFT_TABLES = "Hard margins (benchmarks.md)", "Soft margins (benchmarks.md)"
 _TWO = "Many rows, many features (benchmarks.md)"
 _CLASSES = "More than two classes (benchmarks.md)"
-_KERNELS, _HINGE = "Kernels (benchmarks.md)", "Choosing C (benchmarks.md)"
+_KERNEL_TABLES, _HINGE = "Kernels (benchmarks.md)", "Choosing C (benchmarks.md)"
 _STRESS, _POINTS = "A stress run (measurements.md)", "Interior points (measurements.md)"
 _OF_SHARES = "One class (one_class.md)"
 _SIGNS, _TUBES = "Signs of coefficients (measurements.md)", "Regression (regression.md)"
@@ -134,7 +134,7 @@ FIRST = (
         Pairs,
         lambda s, p: s.classes == 2 and s.is_for_pairs(p),
         lambda problem, p: Pairs.start(problem),
-        _KERNELS,
+        _KERNEL_TABLES,
         lambda problem, p, w, proof: Pairs.of(problem, proof),
     ),
     Rule(
@@ -142,7 +142,7 @@ FIRST = (
         OneByOne,
         lambda s, p: s.is_for_pairs(p),
         lambda problem, p: OneByOne.start(problem),
-        _KERNELS,
+        _KERNEL_TABLES,
         lambda problem, p, w, proof: OneByOne.of(problem, proof),
     ),
     Rule(
@@ -188,7 +188,7 @@ FIRST = (
     Rule(
         "no more rows than `few_rows`", WorkingSet, lambda s, p: s.rows <= p.few_rows, _rows, _SETS
     ),
-    Rule("kernel", WorkingSet, lambda s, p: s.by_kernel, _rows, _KERNELS, _rows_near),
+    Rule("kernel", WorkingSet, lambda s, p: s.by_kernel, _rows, _KERNEL_TABLES, _rows_near),
     Rule(
         "dense, two classes, no more examples than `few_left`, more features",
         WorkingSet,
@@ -211,9 +211,11 @@ FIRST = (
         LongStart,
         lambda s, p: s.soft and s.is_long(p),
         lambda problem, p: LongStart(),
-        _SOFT,
+        _SOFT_TABLES,
     ),
-    Rule("soft margin", Newton, lambda s, p: s.soft, _newton, f"{_SOFT}; {_TWO}", _newton_near),
+    Rule(
+        "soft margin", Newton, lambda s, p: s.soft, _newton, f"{_SOFT_TABLES}; {_TWO}", _newton_near
+    ),
     Rule(
         "hard margin, dense or several classes, no more rows for all pairs than `few_left`",
         WorkingSet,
@@ -259,18 +261,22 @@ _EXAMPLES = Handover(
     Examples,
     lambda s, p, state: s.by_kernel and s.slack >= p.hard_slack,
     lambda problem, p, state: Examples.of(problem, state.candidates[0].vector),
-    _KERNELS,
+    _KERNEL_TABLES,
 )
 
 _BY_ROWS = "squared slack, no more rows with weight than `few_left`"
 _FINISHED_BY_ROWS = Handover(
-    _BY_ROWS, WorkingSet, lambda s, p, state: s.soft and are_few(s, p, state), _rows_of, _KERNELS
+    _BY_ROWS,
+    WorkingSet,
+    lambda s, p, state: s.soft and are_few(s, p, state),
+    _rows_of,
+    _KERNEL_TABLES,
 )
 _FINISHED = replace(
     _EXAMPLES, name="soft, or two classes", applies=lambda s, p, state: s.soft or s.classes == 2
 )
 
-_INSIDE = Handover(
+_FEW_ON_ONE_SIDE = Handover(
     "few unknowns on one side",
     Interior,
     lambda s, p, state: s.is_small(p, p.side_last) and not isinstance(state, Interior),
@@ -292,16 +298,18 @@ NEXT: dict[tuple[type[Method], Turn], tuple[Handover, ...]] = {
         ),
     ),
     (LongStart, Turn.FEW): (
-        Handover("always", WorkingSet, lambda s, p, state: True, _rows_of_all, _SOFT),
+        Handover("always", WorkingSet, lambda s, p, state: True, _rows_of_all, _SOFT_TABLES),
     ),
     (Ascent, Turn.SHORT): (
         Handover("always", Multipliers, lambda s, p, state: True, _multipliers_from, _CLASSES),
     ),
-    (TubePairs, Turn.STALLED): (replace(_INSIDE, name="always", applies=lambda s, p, state: True),),
+    (TubePairs, Turn.STALLED): (
+        replace(_FEW_ON_ONE_SIDE, name="always", applies=lambda s, p, state: True),
+    ),
     **{(kind, Turn.STALLED): (_FINISHED_BY_ROWS, _FINISHED) for kind in (Pairs, OneByOne)},
     (Newton, Turn.SHORT): (_SOFTER_FIRST,),
     (Multipliers, Turn.FEW): (_FEW_LEFT,),
-    (Method, Turn.STALLED): (_INSIDE,),
-    (Method, Turn.SLOW): (_INSIDE,),
-    (Method, Turn.ENDED): (_INSIDE,),
+    (Method, Turn.STALLED): (_FEW_ON_ONE_SIDE,),
+    (Method, Turn.SLOW): (_FEW_ON_ONE_SIDE,),
+    (Method, Turn.ENDED): (_FEW_ON_ONE_SIDE,),
 }

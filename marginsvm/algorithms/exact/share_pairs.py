@@ -18,7 +18,7 @@ from marginsvm.algorithms.exact.choosing import spread_evenly
 from marginsvm.algorithms.exact.climb import COARSE, Climb, Course
 from marginsvm.algorithms.exact.interior.ends import solved_for_free
 from marginsvm.algorithms.exact.method import Method, Turn, best_bounds
-from marginsvm.algorithms.exact.pairs import FIRST, PASS, Found, dual_of
+from marginsvm.algorithms.exact.pairs import FIRST_EXAMPLES, PASS, Found, dual_of
 from marginsvm.certify.candidate import Candidate
 from marginsvm.certify.caps import worst_first
 from marginsvm.kernel_matrix import GramAdapter, KernelMatrixAdapter
@@ -70,7 +70,9 @@ class SharePairs(Method):
         q[spread] = np.clip(1.0 - before, 0.0, caps[spread])
         begun = Climb(dual_of(problem), q, np.zeros(n), spread[:0])
         mass = 1.0 / max(float(q @ begun.f), np.finfo(np.float64).tiny)
-        return cls(mass * q, mass * begun.f, spread_evenly(problem.rows.codes, FIRST), mass)
+        return cls(
+            mass * q, mass * begun.f, spread_evenly(problem.rows.codes, FIRST_EXAMPLES), mass
+        )
 
     def advance(self, problem: KernelMatrixAdapter, tol: float) -> tuple[SharePairs, Turn]:
         """Some rounds on working sets, until bounds are near each other or this takes a while."""

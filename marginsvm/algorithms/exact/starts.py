@@ -31,11 +31,11 @@ from marginsvm.rows import Rows, Vector
 # Epochs of coordinate ascent before the first solution: the support is nearly known by then.
 _EPOCHS = 10
 # Relative precision of the solutions before the last, which only say which rows carry weight.
-_COARSE = 1e-2
+_EARLIER_PRECISION = 1e-2
 # Products with X, and exchanges of rows, after which the weights are taken as they are: they are
 # the start of a working set.
 _MAX_PRODUCTS = 300
-_MAX_EXCHANGES = 12
+_EXCHANGES_OF_START = 12
 # Weight of the balance, relative to the mean squared norm of a row, where ascent keeps it by a
 # penalty. It is small next to the rows, as a stiff one would hold up single coordinates.
 _PENALTY = 0.02
@@ -92,7 +92,7 @@ class SparseProblem:
     def _pivot(self, u: Array, tol: float) -> Array:
         """Block pivoting over all rows, at a coarse precision first."""
         passive, left = u > 0, _MAX_PRODUCTS
-        for precision in (_COARSE, tol):
+        for precision in (_EARLIER_PRECISION, tol):
 
             def solve(passive: Array, precision: float = precision) -> tuple[Array, Array]:
                 nonlocal u, left
@@ -103,7 +103,7 @@ class SparseProblem:
                 wanted[rest] = self.y[rest] * (self.X[rest] @ w + b) - 1 < -precision
                 return u, wanted if left > 0 else passive
 
-            found = exchange(passive, solve, _MAX_EXCHANGES)
+            found = exchange(passive, solve, _EXCHANGES_OF_START)
             assert found is not None
             _, passive, settled = found
             if left <= 0 or not settled:

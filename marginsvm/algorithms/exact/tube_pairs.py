@@ -13,9 +13,9 @@ import numpy as np
 from marginsvm._typing import Array
 from marginsvm.algorithms.exact.candidates import interval_candidates
 from marginsvm.algorithms.exact.choosing import spread_evenly
-from marginsvm.algorithms.exact.climb import COARSE, STEPS, Climb, Course, Dual
+from marginsvm.algorithms.exact.climb import COARSE, STEPS_AN_EXAMPLE, Climb, Course, Dual
 from marginsvm.algorithms.exact.method import Method, Turn
-from marginsvm.algorithms.exact.pairs import FIRST, PASS
+from marginsvm.algorithms.exact.pairs import FIRST_EXAMPLES, PASS
 from marginsvm.certify.candidate import Candidate
 from marginsvm.kernel_matrix import GramAdapter, KernelMatrixAdapter
 from marginsvm.rows import intervals_of
@@ -66,7 +66,7 @@ class ClimbOfTubes(Climb):
         v, f, caps = self.u[work], self.f[work], self.caps[work]
         steps = ascend_tubes(
             K, dual.low[work], dual.width[work], -caps, caps, self.slack[work], dual.balanced,
-            self.precision, STEPS * len(work), v, f,
+            self.precision, STEPS_AN_EXAMPLE * len(work), v, f,
         )  # fmt: skip
         self.read += 2.0 * steps * len(work)
         return v
@@ -135,7 +135,7 @@ class TubePairs(Method):
     def start(cls, problem: KernelMatrixAdapter) -> TubePairs:
         """Begin with some examples, evenly spread."""
         n = problem.n_rows
-        return cls(np.zeros(n), np.zeros(n), spread_evenly(problem.rows.codes, FIRST))
+        return cls(np.zeros(n), np.zeros(n), spread_evenly(problem.rows.codes, FIRST_EXAMPLES))
 
     def advance(self, problem: KernelMatrixAdapter, tol: float) -> tuple[TubePairs, Turn]:
         """Rounds on working sets, until bounds are near each other or this takes a while."""

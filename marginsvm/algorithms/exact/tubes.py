@@ -28,7 +28,7 @@ from marginsvm.rows import Vector, output_rows
 
 # Price of slack (over the radius squared) of the soft tube whose predictor is published where none
 # fits the hard one: violations are then nearly as small as they can be. And rounds that it gets.
-_DEAR, _LAST_RESORT = 1e4, 20
+_DEAR, _SOFT_TUBE_ROUNDS = 1e4, 20
 
 
 @dataclass(frozen=True)
@@ -130,7 +130,7 @@ class Tubes(Algorithm):
             return output
         soft = one.softened(_DEAR / one.radius**2)
         dear = self._begun(soft)
-        for _ in range(_LAST_RESORT):
+        for _ in range(_SOFT_TUBE_ROUNDS):
             dear = self._advanced(soft, dear)
         fits = output.fit, measured_fit(one, dear.fit.vector)
         return replace(

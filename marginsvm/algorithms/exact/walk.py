@@ -24,18 +24,18 @@ from marginsvm.rows import Rows
 # and whatever is better. Newton steps in it at most: three or four suffice from the last solution.
 # Decrease of the objective, relative to it, that a step must promise: what the span lacks costs a
 # hundred times as much. Singular values, relative to the largest, that are 0.
-_SPAN, _SPAN_STEPS, _DECREASE, _DEPENDENT = 3, 20, 1e-6, 1e-12
+_SPAN, _SPAN_STEPS, _DECREASE, _SINGULAR_SPAN = 3, 20, 1e-6, 1e-12
 # Newton steps for each C at most.
-_STEPS = 15
+_STEPS_FOR_COST = 15
 # Steps for each C before one that lowers the objective by less than the tolerance is the last; next
 # to a separator, where C is large, more may be needed for the gap, but the predictor hardly changes
 # any more: after the first C whose gap was not reached, there is one.
-_PATIENCE = 4
+_STEPS_BEFORE_PATIENCE = 4
 # A working set of m rows takes as long as reading m^3 / 5 numbers of a Gram matrix.
 _READ = 5.0
 # Products with the Gram matrix in a step at most; and examples for each unknown that is solved for
 # directly, which takes little time next to a product.
-_PRODUCTS, _SHARE = 100, 4
+_PRODUCTS_OF_STEP, _SHARE = 100, 4
 
 
 @dataclass(frozen=True)
@@ -106,13 +106,13 @@ class Walk:
         self._hard, self._system = problem, system
         self._last: list[Newton] = []
         self._proofs: list[_Proof] = []  # one for each C so far
-        self._C, self._patience = np.nan, _PATIENCE
+        self._C, self._patience = np.nan, _STEPS_BEFORE_PATIENCE
 
     def solve(self, C: float, tol: float) -> Solution:
         """Newton's method from the best predictor in the span of the last solutions."""
         problem = self._hard.softened(C)
         newton, before = self._begun(problem), np.inf
-        for steps in range(_STEPS):
+        for steps in range(_STEPS_FOR_COST):
             idle = steps >= self._patience and before - newton.objective <= tol * newton.objective
             if idle or self._gap(problem, newton) <= tol or newton.settled:
                 break
@@ -172,7 +172,7 @@ class GramWalk(Walk):
     def __init__(self, K: Array, rows: Rows) -> None:
         self._mean = K.mean(axis=0)
         problem = GramAdapter(None, about_the_mean(K, rows), rows)
-        super().__init__(problem, BySpan.of(problem, _SHARE, _PRODUCTS))
+        super().__init__(problem, BySpan.of(problem, _SHARE, _PRODUCTS_OF_STEP))
 
     def solve(self, C: float, tol: float) -> Solution:
         """As with features."""
@@ -231,7 +231,7 @@ def best_combination(
         u = slack.weights(now).ravel()
         force = M @ u - products @ c
         H = products + (M * ((u > 0.0) / s)) @ M.T
-        step = np.linalg.lstsq(H, force, rcond=_DEPENDENT)[0]
+        step = np.linalg.lstsq(H, force, rcond=_SINGULAR_SPAN)[0]
         objective = 0.5 * (float(c @ products @ c) + float((s * u) @ u))
         if not 0.5 * float(force @ step) > _DECREASE * objective:
             break

@@ -35,7 +35,7 @@ _GROWTH = 0.2  # rows that may join a working set in a round, as a fraction of t
 _EASY, _PART = 400, 10
 # Rows with slack beyond which Wolfe's active set, whose first rows take seconds to find, does not
 # solve what pivoting cannot: the method before goes on (1,911 x 83, 16 classes: 21 s, now 3.4).
-_LONG = 500
+_ROWS_FOR_WOLFE = 500
 
 
 _FULL = (
@@ -193,7 +193,7 @@ class WorkingSet(Method):
             solution, work = self._pivoted(problem)
             if solution is not None:
                 return solution, work
-            long = len(self.row_ids) > _LONG and self.u.sum() > 0.0
+            long = len(self.row_ids) > _ROWS_FOR_WOLFE and self.u.sum() > 0.0
             if long and problem.slack is not None and has_curvature(problem):
                 given = NearestPoint(self.u / self.u.sum(), np.empty(0), None)
                 return given, replace(work, room=0)

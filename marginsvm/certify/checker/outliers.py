@@ -10,7 +10,7 @@ from sklearn.base import is_outlier_detector
 
 from marginsvm.certify.checker.problem import Problem
 
-_ROUNDED = 1e-12  # of shares, which are sums of weights over that of all
+_ROUNDING_OF_SHARES = 1e-12  # of shares, which are sums of weights over that of all
 
 
 def wrong_offset(estimator: Any, problem: Problem, rtol: float) -> Iterator[str]:
@@ -26,5 +26,5 @@ def wrong_offset(estimator: Any, problem: Problem, rtol: float) -> Iterator[str]
     else:
         outside = float(problem.weight_below(offset, rtol))
         allowed = estimator.nu or 0.0
-        if not outside <= allowed + _ROUNDED:
+        if not outside <= allowed + _ROUNDING_OF_SHARES:
             yield f"{outside:.6g} of the weight is below offset_={offset!r}, not {allowed:g}"

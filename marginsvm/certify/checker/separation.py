@@ -21,8 +21,8 @@ _POSITIVE_PRODUCT = 1e-14  # of the same: a product of floats above is positive
 # Part of a row that the span of others need not explain: their rounding, amplified.
 _SPAN_PART = 1e-7
 _FEW_COEFFICIENTS = 1000  # of a sparse design whose null spaces are written out all the same
-_WRITTEN_OUT = 2**22  # numbers of a sparse design of which null spaces are written out
-_PRODUCTS = 5000  # in a projection at most
+_NULL_SPACE_NUMBERS = 2**22  # numbers of a sparse design of which null spaces are written out
+_PRODUCTS_OF_PROJECTION = 5000  # in a projection at most
 _FINITE = "coefficients are called infinite that are finite, or the other way round"
 _WRONG_SIGNS = "the weights are negative somewhere, or not 0 on rows that are separated"
 _SIGN = {"+inf": 1, "-inf": -1, "inf": 0}
@@ -86,7 +86,7 @@ def _flaw_of_spans(
         return "a column of zeros is called identified"
     A = _times_columns(A, 1.0 / top)
     reach = np.maximum(_largest(A, 1), 1e-300)
-    if sp.issparse(A) and np.prod(A.shape) <= _WRITTEN_OUT:
+    if sp.issparse(A) and np.prod(A.shape) <= _NULL_SPACE_NUMBERS:
         A = A.toarray()
     few = not sp.issparse(A) or A.shape[1] <= _FEW_COEFFICIENTS
     N = (_null_space_in_floats if few else _some_null_vectors)(A[spanning])
@@ -113,7 +113,10 @@ def _some_null_vectors(A: Any) -> NDArray:
     G = np.random.default_rng(1).standard_normal((A.shape[1], 2))
     if A.shape[0]:
         G = np.column_stack(
-            [g - A.T @ lsmr(A.T, g, atol=1e-14, btol=1e-14, maxiter=_PRODUCTS)[0] for g in G.T]
+            [
+                g - A.T @ lsmr(A.T, g, atol=1e-14, btol=1e-14, maxiter=_PRODUCTS_OF_PROJECTION)[0]
+                for g in G.T
+            ]
         )
     return G
 

@@ -25,7 +25,7 @@ from marginsvm.separability.design import Design, times
 from marginsvm.separability.family import Data, Family, same_examples
 from marginsvm.separability.reading import labels, nonnegative
 
-_MANY = 8  # classes: the rows of more are sparse, as two blocks of each are not 0 at most
+_MANY_CLASSES = 8  # classes: the rows of more are sparse, as two blocks of each are not 0 at most
 
 
 @dataclass(frozen=True)
@@ -92,7 +92,7 @@ def many_classes(X: Any, codes: Array, n_classes: int) -> tuple[Any, Array, Arra
     example, other = np.nonzero(others)
     unit = np.eye(n_classes)[:, 1:]
     signs = unit[codes[example]] - unit[other]
-    if sp.issparse(X) or n_classes > _MANY:
+    if sp.issparse(X) or n_classes > _MANY_CLASSES:
         X, shape = sp.csr_array(X), (len(example), X.shape[0])
         rows = [(np.flatnonzero(s), s[s != 0.0]) for s in signs.T]
         blocks = [sp.csr_array((s, (at, example[at])), shape=shape) @ X for at, s in rows]

@@ -37,7 +37,7 @@ _ROUND = 10
 # needs prove it by themselves: mostly two; with C far beyond what matters, up to five.
 MORE_STEPS = 5
 # Steps after which no more are taken.
-_MOST = 100
+_MOST_STEPS = 100
 # Weight (per radius squared) beside which a norm is nothing, and one that is none; and corrections
 # of weights by it: the second one takes out the rounding of the first.
 _STIFF, _NONE, _CORRECTIONS = 1e20, 1e-60, 2
@@ -49,7 +49,7 @@ _SHARES = 0.0, 1e-7
 # whose objective may be 0.
 _NOTHING = float(np.finfo(np.float64).eps)
 # Steps after which only rounding is left, if they were so short, and the gap has not fallen.
-_PATIENCE, _SHORT = 10, 0.1
+_SHORT_STEPS_IN_A_ROW, _SHORT_STEP = 10, 0.1
 
 
 @dataclass(frozen=True)
@@ -137,10 +137,10 @@ class Interior(Method):
         left = point.complementarity()
         if not np.isfinite(left):
             return replace(self, ended=True)
-        idle = 0 if left < self.least or point.length > _SHORT else self.idle + 1
+        idle = 0 if left < self.least or point.length > _SHORT_STEP else self.idle + 1
         steps, least = self.steps + 1, min(left, self.least)
         nothing = _NOTHING if self.statement.game else self._objective
-        ended = left <= _NOTHING * nothing or idle >= _PATIENCE or steps >= _MOST
+        ended = left <= _NOTHING * nothing or idle >= _SHORT_STEPS_IN_A_ROW or steps >= _MOST_STEPS
         return replace(self, point=point, steps=steps, least=least, idle=idle, ended=ended)
 
     @cached_property

@@ -32,16 +32,16 @@ _CENTRING = 3
 # Corrections of a step at most; the length from which on it needs none; how much longer each aims
 # at; the products that it leaves as they are, in parts of the aim; and the gain that one must
 # bring. Two save a fifth of the steps, more hardly any.
-_CORRECTIONS, _LONG, _LONGER, _NEAR, _GAIN = 2, 0.5, 0.3, (0.1, 10.0), 1.05
+_CORRECTIONS, _LONG_STEP, _LONGER, _PRODUCTS_LEFT_ALONE, _GAIN = 2, 0.5, 0.3, (0.1, 10.0), 1.05
 # Inverse weight that each row has besides (radii squared, at most), which keeps moves of u short:
 # sums of weights as large as 1 / eps would round away the 1 of the norm beside them. A move as long
 # as the largest weight changes a margin by no more than the second number.
 _PROXIMAL, _SHIFT = 1e-14, 1e-4
 # Margin by which the first point is inside, where the target is 1; and in radii for a game, whose
 # rows may have no margin at all.
-_FIRST, _LEAST = 1.0, 1e-3
+_FIRST_INSIDE, _LEAST_INSIDE = 1.0, 1e-3
 # Squared length (in radii) that is 0.
-_SHORTEST = 1e-300
+_ZERO_SQUARE = 1e-300
 # Share of the caps that the first weights have at most.
 _BELOW = 0.5
 
@@ -125,15 +125,15 @@ class Point:
         else:
             t = float(len(q))
         square = side.squared(x) + float(np.vdot(statement.own * q, q))
-        x = min(t, 1.0 / max(square, _SHORTEST)) * x  # the multiple that proves most
+        x = min(t, 1.0 / max(square, _ZERO_SQUARE)) * x  # the multiple that proves most
         u, margins = t * q, side.margins(x)
         missing = statement.target - margins - statement.own * u
-        alone = np.maximum(missing, 0.0) + _FIRST
+        alone = np.maximum(missing, 0.0) + _FIRST_INSIDE
         if not caps.size:
             return cls(x, margins, u, alone - missing)
         n = statement.sides * len(statement.row_ids)
         slack = alone[:n].reshape(caps.size, -1).max(axis=1)
-        slack = np.append(slack, [_FIRST] * bool(statement.mass))
+        slack = np.append(slack, [_FIRST_INSIDE] * bool(statement.mass))
         spread = np.append(np.asarray(statement.relief(slack))[:n], alone[n:])
         over = statement.limits - statement.sums(u)
         return cls(x, margins, np.append(u, over), np.append(spread - missing, slack))
@@ -143,7 +143,7 @@ class Point:
         """Margins are as far from each other as rows under equal weights are."""
         x = side.begun(q)
         margins = side.margins(x)
-        first = max(float(np.abs(margins).max()), _LEAST)
+        first = max(float(np.abs(margins).max()), _LEAST_INSIDE)
         over = statement.caps - statement.sums(q)
         duals = np.append(margins - margins.min() + first, np.full(over.size, first))
         return cls(x, margins, np.append(q, over), duals)
@@ -182,7 +182,7 @@ class Point:
         ahead = system.step(change)
         p, r = self._reach(ahead)
         for _ in range(_CORRECTIONS):
-            if min(p, r) >= _LONG:
+            if min(p, r) >= _LONG_STEP:
                 break
             change = change + self._centred(ahead, aim, p, r)
             other = system.step(change)
@@ -195,7 +195,7 @@ class Point:
     def _centred(self, step: _Step, aim: float, p: float, r: float) -> Array:
         """What brings the products of a longer step nearer to the aim, as a change of them."""
         p, r = min(1.0, p + _LONGER), min(1.0, r + _LONGER)
-        low, high = (part * aim for part in _NEAR)
+        low, high = (part * aim for part in _PRODUCTS_LEFT_ALONE)
         product = (self.inside + r * step.inside) * (self.duals + p * step.duals)
         return np.asarray(np.maximum(np.clip(product, low, high) - product, -high))
 

@@ -29,7 +29,7 @@ from marginsvm.rows import Vector
 
 # Added to the diagonal, relative to it, for each unknown where rounding has made a matrix
 # indefinite, as columns that depend on each other do; ten times as much where that is not enough.
-_LIFT = 1e-15
+_LIFT_BY_UNKNOWN = 1e-15
 # Corrections of a solution by its residual: one takes out what rounding, two what a lift has left.
 _REFINED, _LIFTED = 1, 3
 # Numbers that stay in a processor's cache (2 MB): rows of no more are written out.
@@ -86,7 +86,7 @@ class Cholesky:
             self._corrections = _LIFTED if lift else _REFINED
             if lift > 1.0 or not np.isfinite(M.diagonal()).all():
                 raise np.linalg.LinAlgError("not positive definite")
-            lift = max(10.0 * lift, _LIFT * len(M))
+            lift = max(10.0 * lift, _LIFT_BY_UNKNOWN * len(M))
 
     def solve(self, r: Array, times: Callable[[Array], Array] | None = None) -> Array:
         """The solution, refined.

@@ -27,10 +27,10 @@ from marginsvm.kernel_matrix.capabilities import csr_examples
 from marginsvm.rows import Vector
 
 # Numbers in examples that are written out at most (64 MB).
-_WRITTEN = 2**23
+_NUMBERS_WRITTEN = 2**23
 # Distance of the mean from the origin, over that of the examples from the mean, from which on they
 # are far: squares lose two digits.
-_FAR = 10.0
+_FAR_FROM_ORIGIN = 10.0
 # Coordinates of examples of a kernel, as a share of their number, at most: with half as many, a
 # step takes no longer than with their inner products.
 _PIVOTS = 0.5
@@ -113,13 +113,13 @@ def turned(problem: KernelMatrixAdapter) -> tuple[KernelMatrixAdapter, Axes | No
         return None
     image = problem.zeros().image
     d = image.shape[-1]
-    if csr_examples(problem) is not None or n * d > _WRITTEN:
+    if csr_examples(problem) is not None or n * d > _NUMBERS_WRITTEN:
         return None if image.size > problem.n_rows else (problem, None)
     if n >= d and problem.rows.balanced:  # about the mean
         return problem, None
     X = features.examples(np.arange(n))
     mean = X.mean(axis=0)
-    if n >= d and mean @ mean <= _FAR**2 * np.square(X - mean).sum(axis=1).mean():
+    if n >= d and mean @ mean <= _FAR_FROM_ORIGIN**2 * np.square(X - mean).sum(axis=1).mean():
         return problem, None
     order = np.argsort(-np.abs(X).max(axis=0))  # reflections keep the digits of small features last
     Q, R = np.linalg.qr(X[:, order].T)

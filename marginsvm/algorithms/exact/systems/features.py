@@ -27,9 +27,9 @@ from marginsvm.kernel_matrix.capabilities import Curvature, curvature
 from marginsvm.rows import Rows, Vector
 
 # Unknowns from which some conjugate gradients are quicker than the first factorization.
-_LONG = 200
+_LONG_SYSTEM = 200
 # Conjugate gradients in that first step at most, each of which takes a pass.
-_PRODUCTS = 10
+_FIRST_PRODUCTS = 10
 # Share of the active rows: if more have changed, their second moments are summed anew.
 _CHANGED = 0.5
 # Change of a weight, relative to it, that is rounding.
@@ -86,8 +86,8 @@ class Direct(FeatureSystem):
         self, problem: KernelMatrixAdapter, weight: Array, descent: Array, linked: Array | None
     ) -> tuple[Array, FeatureSystem]:
         """Solve with the matrix; at w = 0, where all are active, few products will do."""
-        if self.weight is None and descent.size > _LONG:
-            few = Iterative(_PRODUCTS, plain=True)
+        if self.weight is None and descent.size > _LONG_SYSTEM:
+            few = Iterative(_FIRST_PRODUCTS, plain=True)
             return few.solve(problem, weight, descent, linked)[0], Direct(np.zeros(0))
         change, H = weight, np.zeros((1, 1))
         if self.matrix.size and linked is None:

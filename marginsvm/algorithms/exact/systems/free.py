@@ -26,7 +26,7 @@ from marginsvm.rows import Vector
 
 # Free weights up to which their Gram matrix is factored where there are features as well: 200 MB,
 # and about a second, in which conjugate gradients take some hundred products.
-_FEW = 5000
+_FEW_FREE_WEIGHTS = 5000
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ class FreeRows:
         free = np.count_nonzero(weight)
         if linked is not None:
             free += np.count_nonzero(linked) - np.count_nonzero(linked.any(axis=1))
-        if self.features is None or free <= _FEW:
+        if self.features is None or free <= _FEW_FREE_WEIGHTS:
             return *_by_gram(problem, weight, descent, linked), FreeRows(self.features)
         z, shift, features = self.features.direction(problem, weight, descent, linked)
         return z, shift, FreeRows(features, features.by_passes)

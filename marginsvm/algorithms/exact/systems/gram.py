@@ -21,12 +21,12 @@ from marginsvm.kernel_matrix import GramAdapter, KernelMatrixAdapter
 from marginsvm.rows import Rows, Vector
 
 # Unknowns, of all classes together, of the part of a system that is solved directly.
-_UNKNOWNS = 1000
+_UNKNOWNS_OF_PART = 1000
 # Examples that are searched for the directions in which all spread most: for each direction, and in
 # all at most.
 _EXAMPLES_EACH, _SAMPLE = 3, 500
 # Eigenvalue, relative to the largest, up to which examples are linearly dependent.
-_DEPENDENT = 1e-8
+_DEPENDENT_EIGENVALUE = 1e-8
 # A system is solved to this part of the error that the step aims at.
 _OF_GOAL = 0.1
 
@@ -61,11 +61,11 @@ class Span:
         share : int
             Examples for each unknown, at least.
         """
-        unknowns = min(_UNKNOWNS, len(K) // share)
+        unknowns = min(_UNKNOWNS_OF_PART, len(K) // share)
         most = max(1, unknowns // int(np.prod(rows.score_shape[1:])))
         few = spread_evenly(rows.codes, min(_SAMPLE, _EXAMPLES_EACH * most))
         length, U = np.linalg.eigh(K[np.ix_(few, few)].astype(np.float64))
-        long = np.sqrt(np.where(length > _DEPENDENT * length[-1], length, np.inf))
+        long = np.sqrt(np.where(length > _DEPENDENT_EIGENVALUE * length[-1], length, np.inf))
         basis = (U / long)[:, ::-1][:, :most]
         return cls(few, basis, K[few].T @ basis)
 

@@ -27,7 +27,7 @@ from marginsvm.kernel_matrix.capabilities import csr_examples
 from marginsvm.rows import Vector
 
 # Share of the rows: if more are active, products with all classes at once are quicker.
-_MANY = 0.3
+_MANY_ACTIVE = 0.3
 
 
 class ActivePairs:
@@ -174,7 +174,7 @@ class PairIterative(Iterative):
 
 
 def _are_many(weight: Array) -> bool:
-    return bool(np.count_nonzero(weight) > _MANY * weight.size)
+    return bool(np.count_nonzero(weight) > _MANY_ACTIVE * weight.size)
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from marginsvm.kernel_matrix import KernelMatrixAdapter
 from marginsvm.rows import Vector
 
 # Residual, relative to the right hand side, of the first systems: their active rows will change.
-_COARSE = 0.1
+_FIRST_RESIDUAL = 0.1
 # Share of the active rows: if more have changed, factors are computed anew.
 _OUTDATED = 0.3
 
@@ -68,7 +68,7 @@ def precision(length: float, first: float) -> float:
     The smaller the gradient is by now, beside the first one, the fewer rows will come or go, and
     the more digits of the direction count.
     """
-    return min(_COARSE, float(np.sqrt(length / first))) if first > 0.0 else _COARSE
+    return min(_FIRST_RESIDUAL, float(np.sqrt(length / first))) if first > 0.0 else _FIRST_RESIDUAL
 
 
 def is_outdated(before: Array, weight: Array) -> bool:
