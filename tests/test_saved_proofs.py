@@ -261,6 +261,70 @@ def test_files_on_the_command_line(tmp_path, capsys):
     assert main([str(proof), str(tmp_path / "c.npy")]) == 1
 
 
+def test_targets_on_the_command_line(tmp_path, capsys):
+    """Several columns of them, of which no predictor may fit, and of an outlier detector none."""
+    X = np.arange(12.0).reshape(6, 2) % 5.0
+    y = np.column_stack([X[:, 0], np.arange(6.0) ** 2])
+    alone, table = Path(verify_alone.__file__), tmp_path / "d.csv"
+    soft, hard = MaxMarginRegressor(), MaxMarginRegressor(C=np.inf, epsilon=0.0)
+    detector = MaxMarginOutlierDetector(kernel="linear")
+    for model, last in ((soft, y), (hard, y), (detector, np.empty((6, 0)))):
+        labels = () if model is detector else (last,)
+        fit(model, X, *labels)
+        save_proof(model, tmp_path / "proof.json", X, *labels)
+        lines = [",".join(map(repr, line)) for line in np.hstack([X, last]).tolist()]
+        table.write_text("\n".join(lines))
+        assert main([str(tmp_path / "proof.json"), str(table)]) == 0
+        said = capsys.readouterr().out
+        given = [sys.executable, "-I", "-S", str(alone), str(tmp_path / "proof.json"), str(table)]
+        ran = subprocess.run(given, capture_output=True, text=True, check=False)
+        assert (ran.returncode, ran.stdout) == (0, said), ran.stderr
+        if model is soft:
+            text = f"TRUE: P = {soft.objective_[0]!r}, the least >= {soft.objective_bound_[0]!r}; "
+            assert said.startswith(text.replace("np.float64(", "").replace(")", ""))
+        elif model is hard:
+            assert "the least >= inf" in said
+        else:
+            assert "<= best margin <=" in said
+
+
+def test_predictions_that_miss_a_hard_tube_are_said_to(rng, tmp_path):
+    X, y = data_for(2, rng, 24)
+    reg = fit(MaxMarginRegressor(C=np.inf, epsilon=1.75), X, y)
+    proof = save_proof(reg, tmp_path / "proof.json", X, y)
+    assert by_both(proof, X, y) == [[], []]
+    proof["epsilon"] = [1, 0]  # narrower, so that predictions miss it
+    proof["claims"] |= {"feasible": None, "bound": [[0, 0], [0, 0]]}
+    assert all("predictor" in "".join(wrong) for wrong in by_both(proof, X, y))
+    proof["claims"]["violation"] = [3, -2]
+    assert by_both(proof, X, y) == [[], []]
+    proof["claims"]["feasible"] = True
+    assert all("shown" in "".join(wrong) for wrong in by_both(proof, X, y))
+
+
+def test_weights_keep_to_what_the_problem_says(tmp_path):
+    """They balance and, of a share, keep their caps: one example alone proves too much."""
+    cases = (
+        (MaxMarginClassifier(), [[0.25], [3.0]], [0, 1], 1.375),
+        (
+            MaxMarginOutlierDetector(kernel="linear", nu=0.5),
+            [[0.25], [5.0], [5.0], [5.0]],
+            None,
+            2.625,
+        ),
+    )
+    for model, X, y, best in cases:
+        fit(model, np.array(X), *(() if y is None else (y,)))
+        proof = save_proof(model, tmp_path / "proof.json", np.array(X), y)
+        assert_allclose(numbers(proof), best)
+        for weight in proof["weights"]:
+            weight[3] += 7  # multiples prove the same
+        assert by_both(proof, X, y) == [[], []]
+        proof["claims"] |= {"reached": [[0, 0]], "bound": [[1, -2]]}
+        proof["weights"] = [[0, 0, 1, 0]]
+        assert all("weights" in "".join(wrong) for wrong in by_both(proof, X, y))
+
+
 def test_the_lone_program_is_short_and_needs_nothing():
     text = Path(verify_alone.__file__).read_text()
     assert len(text.splitlines()) <= 200

@@ -126,7 +126,9 @@ def save_proof(
         if not wrong:
             Path(path).write_text(json.dumps(proof))
             return proof
-    raise ValueError(f"the certificate does not hold on this data: {'; '.join(wrong)}")
+    given = ProblemSpec.of(estimator).kernel == "precomputed"
+    hint = ", as a kernel matrix that was rounded may be none of inner products" if given else ""
+    raise ValueError(f"the certificate does not hold on this data: {'; '.join(wrong)}{hint}")
 
 
 def _kind(estimator: Any) -> str:
