@@ -89,7 +89,7 @@ ROUTES = {
         35.2,
     ),
     "tube": ("certified", "interior points 1", 4.0),
-    "tube, rbf": ("certified", "pairs of tubes 1", 3.0),
+    "tube, rbf": ("certified", "pairs of tubes 1", 1.9),
     "tube, rbf, large C": ("certified", "pairs of tubes 1, interior points 1", 6.0),
     "tube, wide": ("certified", "interior points 1", 4.0),
     "tube, long steps": ("certified", "multipliers 34", 182.2),

@@ -5,6 +5,7 @@ import pytest
 from sklearn.metrics.pairwise import rbf_kernel
 
 from marginsvm import MaxMarginRegressor, check_certificate
+from marginsvm.algorithms.exact.shape import Portfolio
 
 pytest.importorskip("numba")
 
@@ -60,4 +61,44 @@ def test_what_float32_cannot_show_interior_points_end(rng):
     X, y = waves(rng)
     reg = MaxMarginRegressor(kernel="rbf", C=1e3, tol=1e-7).fit(X, y)
     assert [name for name, _ in reg.certificate_.route] == ["pairs of tubes", "interior points"]
+    assert reg.status_ == "certified"
+
+
+@pytest.mark.parametrize("kernel", ["rbf", "precomputed"])
+@pytest.mark.parametrize("intercept", [True, False])
+@pytest.mark.parametrize("nu", [0.05, 0.5, 0.95])
+def test_widths_lead_to_the_problem_of_nu_svr(rng, nu, intercept, kernel):
+    X, y = waves(rng, n=700)
+    Z = rbf_kernel(X, gamma=1.0) if kernel == "precomputed" else X
+    weight = rng.integers(0, 3, 700)
+    params = {"C": 0.5, "nu": nu, "fit_intercept": intercept, "gamma": 1.0}
+    reg = MaxMarginRegressor(kernel=kernel, **params).fit(Z, y, weight)
+    assert reg.certificate_.route[0] == ("pairs of tubes of some width", 1)
+    assert reg.status_ == "certified"
+    assert check_certificate(reg, Z, y, weight)
+    inside = MaxMarginRegressor(kernel=kernel, **params)
+    inside._portfolio = Portfolio(pairs=10**6)
+    inside.fit(Z, y, weight)
+    assert inside.certificate_.route[0][0] == "interior points"
+    assert reg.objective_ == pytest.approx(inside.objective_, rel=3e-6)
+    assert reg.epsilon_ == pytest.approx(inside.epsilon_, rel=1e-3, abs=1e-4)
+
+
+@pytest.mark.parametrize("tube", [{"nu": 0.4}, {"epsilon": 0.1}])
+def test_a_polynomial_in_few_features_has_interior_points_first(rng, tube):
+    X, y = waves(rng, n=300)
+    poly = {"kernel": "poly", "degree": 3, "coef0": 1.0}
+    reg = MaxMarginRegressor(**poly, **tube).fit(X, y)
+    assert [name for name, _ in reg.certificate_.route] == ["interior points"]
+    assert reg.status_ == "certified"
+    assert check_certificate(reg, X, y)
+
+
+def test_widths_of_a_kernel_of_few_dimensions(rng):
+    """Free weights may depend on each other."""
+    X, y = waves(rng)
+    K = (1.0 + X @ X.T) ** 2
+    reg = MaxMarginRegressor(kernel="precomputed", nu=0.4).fit(K, y)
+    names = [name for name, _ in reg.certificate_.route]
+    assert names[0] == "pairs of tubes of some width"
     assert reg.status_ == "certified"

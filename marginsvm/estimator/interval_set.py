@@ -23,6 +23,7 @@ from marginsvm.estimator.training_set import check_kernel_params, gamma_of, kern
 from marginsvm.fit import Requirements
 from marginsvm.fit.progress import Line
 from marginsvm.kernel_matrix import GramAdapter, KernelMatrixAdapter, LinearAdapter
+from marginsvm.kernel_matrix.single import Formula
 from marginsvm.rows import Intervals, OutputRows
 
 
@@ -89,7 +90,10 @@ class IntervalSet:
             problem = LinearAdapter(self.X, *common, rounding_rtol=rtol)
         else:
             kernel, X = kernel_and_examples(estimator, self.X, self.gamma)
-            problem = GramAdapter(kernel, X, *common, rounding_rtol=rtol)
+            formula = Formula.of(estimator, self.gamma, X)
+            problem = GramAdapter(
+                kernel, X, *common, whole=requires.every_row, rounding_rtol=rtol, formula=formula
+            )
         if problem.slack is not None and problem.slack.min() < LARGEST_NORM**-1:
             raise ValueError(
                 "C and sample weights times squared norms of the examples come to "

@@ -115,6 +115,11 @@ class GramAdapter(KernelMatrixAdapter, HasColumns, HasLayout):
         super().__init__(rows, rows.score_shape, norm, scale, errors, work)
         self.precision, self._highest = diagonal.dtype, errors.highest
 
+    @property
+    def dimensions(self) -> float:
+        """Of the feature space, if the kernel is a polynomial in few features; or infinite."""
+        return self._values.dimensions
+
     def _adjoint(self, V: Array, precise: bool) -> Array:
         product = self._values.multiply(V, precise)
         return (product + self._constant**2 * V.sum(axis=0)) / self.radius**2

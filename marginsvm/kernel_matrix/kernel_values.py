@@ -217,6 +217,11 @@ class KernelValues:
         count = self._work.add_kernel_evaluations
         return SingleColumns(self.block, n, prepared, _MAX_STORED_BYTES // (4 * n), count)
 
+    @property
+    def dimensions(self) -> float:
+        """Of the feature space, where it is known; else infinite."""
+        return np.inf if self._formula is None else self._formula.dimensions(self.X.shape[1])
+
     def scores_of(self, examples: Array, few: Array, V: Array) -> Array:
         """``K[examples, few] V`` in float64."""
         F, size = np.empty((len(examples), *V.shape[1:])), max(1, _STRIP_BYTES // (8 * len(few)))

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from math import comb
 from typing import Any
 
 import numpy as np
@@ -68,6 +69,10 @@ class Formula:
         if name in ("poly", "polynomial") and power.is_integer() and 0 < power <= _LARGEST_POWER:
             return cls(gamma, int(power), coef0)
         return None
+
+    def dimensions(self, d: int) -> float:
+        """Of the feature space: monomials in d features; of the Gaussian kernel, infinite."""
+        return float(comb(d + self.degree, d)) if self.degree else np.inf
 
     def diagonal(self, X: Any) -> Array:
         """Values of the examples with themselves."""

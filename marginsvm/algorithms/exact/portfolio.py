@@ -16,10 +16,15 @@ from marginsvm.algorithms.exact.method import Method, Turn
 from marginsvm.algorithms.exact.multipliers import Multipliers, target
 from marginsvm.algorithms.exact.newton import Newton
 from marginsvm.algorithms.exact.newton_systems import system_for
+from marginsvm.algorithms.exact.pair_rules import (
+    OF_SHARES,
+    PAIRS_OF_A_SHARE,
+    PAIRS_OF_TUBES,
+    TUBES,
+)
 from marginsvm.algorithms.exact.pairs import OneByOne, Pairs
 from marginsvm.algorithms.exact.rules import Handover, Problem, Rule
 from marginsvm.algorithms.exact.shape import Portfolio, Shape, are_few
-from marginsvm.algorithms.exact.share_pairs import SharePairs
 from marginsvm.algorithms.exact.slack import Slack
 from marginsvm.algorithms.exact.starts import Ascent, LongStart, ascended, short_start
 from marginsvm.algorithms.exact.tube_pairs import TubePairs
@@ -96,39 +101,33 @@ _TWO = "Many rows, many features (benchmarks.md)"
 _CLASSES = "More than two classes (benchmarks.md)"
 _KERNEL_TABLES, _HINGE = "Kernels (benchmarks.md)", "Choosing C (benchmarks.md)"
 _STRESS, _POINTS = "A stress run (measurements.md)", "Interior points (measurements.md)"
-_OF_SHARES = "One class (one_class.md)"
-_SIGNS, _TUBES = "Signs of coefficients (measurements.md)", "Regression (regression.md)"
+_SIGNS = "Signs of coefficients (measurements.md)"
 
 # In order: the first one that applies counts.
 FIRST = (
     Rule("signs of coefficients", Interior, lambda s, p: s.signed, _points, _SIGNS),
+    PAIRS_OF_A_SHARE,
     Rule(
-        "share of the examples, kernel, more than `one_class` of them, numba compiles",
-        SharePairs,
-        lambda s, p: s.is_for_share_pairs(p),
-        lambda problem, p: SharePairs.start(problem),
-        _OF_SHARES,
+        "share of the examples", Interior, lambda s, p: s.share and not s.tube, _points, OF_SHARES
     ),
     Rule(
-        "share of the examples", Interior, lambda s, p: s.share and not s.tube, _points, _OF_SHARES
+        "tube, kernel of few dimensions, few examples, no more products in a step than `inside`",
+        Interior,
+        lambda s, p: s.tube and s.has_few_dimensions(p),
+        _points,
+        TUBES,
     ),
-    Rule(
-        "tube, kernel, soft, no fewer examples than `pairs`, numba compiles",
-        TubePairs,
-        Shape.is_for_tube_pairs,
-        lambda problem, p: TubePairs.start(problem),
-        _TUBES,
-    ),
+    *PAIRS_OF_TUBES,
     Rule(
         "tube of unknown width; kernel; few unknowns on one side, no more products in a step than "
         "`inside`, or wide",
         Interior,
         lambda s, p: s.tube and (s.share or s.by_kernel or s.is_inside(p) or s.is_wide_tube(p)),
         _points,
-        _TUBES,
+        TUBES,
     ),
-    Rule("tube, squared slack", Newton, lambda s, p: s.tube and s.soft, _newton, _TUBES),
-    Rule("tube", Multipliers, lambda s, p: s.tube, _multipliers, _TUBES),
+    Rule("tube, squared slack", Newton, lambda s, p: s.tube and s.soft, _newton, TUBES),
+    Rule("tube", Multipliers, lambda s, p: s.tube, _multipliers, TUBES),
     Rule(
         "kernel, two classes, `pairs` examples or more, compiled: hinge loss, or not few rows",
         Pairs,

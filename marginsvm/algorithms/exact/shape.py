@@ -12,7 +12,7 @@ from marginsvm.algorithms.exact.method import Method
 from marginsvm.algorithms.exact.multipliers import is_steep
 from marginsvm.certify.prices import HingeCaps
 from marginsvm.certify.tolerances import LARGEST_FLOAT32
-from marginsvm.kernel_matrix import KernelMatrixAdapter
+from marginsvm.kernel_matrix import GramAdapter, KernelMatrixAdapter
 from marginsvm.kernel_matrix.capabilities import csr_examples, has_curvature
 from marginsvm.rows import OutputRows
 
@@ -153,6 +153,8 @@ class Shape:
         Whether coefficients have given signs.
     tube : bool
         Whether scores are to lie in intervals.
+    dimensions : float
+        Of a kernel's feature space, where that is known to be few; else infinite.
     share : bool
         Whether a share of the examples is given: that of the worst margins, whose mean counts, or
         that outside of the intervals, whose width is to be found.
@@ -173,6 +175,7 @@ class Shape:
     steep: bool
     signed: bool
     tube: bool
+    dimensions: float
     share: bool
 
     @classmethod
@@ -193,6 +196,7 @@ class Shape:
             hinge=isinstance(problem.caps, HingeCaps),
             soft=slack is not None,
             tube=isinstance(rows, OutputRows),
+            dimensions=np.inf if by_features else _dimensions(problem),
             share=problem.nu is not None,
             slack=0.0 if slack is None else float(np.min(slack)),
             steep=is_steep(problem),
@@ -278,9 +282,14 @@ class Shape:
         some = self.share and not self.tube and self.rows > portfolio.one_class
         return some and self.has_floats and _compiles()
 
+    def has_few_dimensions(self, portfolio: Portfolio) -> bool:
+        """Whether a kernel's features are so few that steps of interior points are cheap."""
+        few = 2.0 * self.dimensions <= self.examples and self.is_small(portfolio)
+        return few and self.examples * self.dimensions**2 <= portfolio.inside
+
     def is_for_tube_pairs(self, portfolio: Portfolio) -> bool:
         """Whether they do for a tube with a kernel, and slack of either loss."""
-        some = self.tube and not self.share and (self.hinge or self.soft)
+        some = self.tube and (self.hinge or self.soft)
         return some and self.has_floats and self.examples >= portfolio.pairs and _compiles()
 
 
@@ -288,6 +297,12 @@ def _has_floats(problem: KernelMatrixAdapter) -> bool:
     """Whether the largest value of a kernel has its digits in float32."""
     highest = (problem.errors.farthest * problem.radius) ** 2
     return bool(1.0 / LARGEST_FLOAT32 < highest < LARGEST_FLOAT32)
+
+
+def _dimensions(problem: KernelMatrixAdapter) -> float:
+    """Of the features of a polynomial; infinite of other kernels."""
+    assert isinstance(problem, GramAdapter)
+    return problem.dimensions
 
 
 def _compiles() -> bool:

@@ -20,8 +20,10 @@ from marginsvm.certify.candidate import Candidate
 from marginsvm.kernel_matrix import GramAdapter, KernelMatrixAdapter
 from marginsvm.rows import intervals_of
 
+# Error of scores that rounds begin with at another width, over the change of the width.
+_OF_MOVE = 0.1
 # Share of the tolerance that rounds have as theirs: an output is certified at half of it.
-_HALF_OF_TOL = 0.5
+HALF_OF_TOL = 0.5
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,6 +60,15 @@ class ClimbOfTubes(Climb):
     """The rounds of one call; weights have signs."""
 
     dual: TubeDual
+
+    def widen(self, problem: GramAdapter, width: float) -> None:
+        """Go on with the ends of a problem widened by so much on both sides."""
+        ends, before = intervals_of(problem.rows), self.dual.low
+        low, wide = ends.low - width, ends.high - ends.low + 2.0 * width
+        self.dual = replace(self.dual, low=low, width=wide)
+        moved = float(np.abs(low - before).max())
+        self.precision = min(COARSE, max(self.precision, _OF_MOVE * moved))
+        self.gap, self.inside, self.least, self.idle = np.inf, np.inf, np.inf, 0
 
     def _ascended(self, K: Array) -> Array:
         from marginsvm.algorithms.compiled.pairs import ascend_tubes
@@ -145,7 +156,7 @@ class TubePairs(Method):
         climb = ClimbOfTubes(
             TubeDual.of(problem), self.v, self.f, self.work, Course(self.precision)
         )
-        ended = climb.run(_HALF_OF_TOL * tol, PASS)
+        ended = climb.run(HALF_OF_TOL * tol, PASS)
         now = TubePairs(climb.u, climb.f, climb.work, climb.precision, self.candidates)
         if not ended:
             return now, Turn.NEARER

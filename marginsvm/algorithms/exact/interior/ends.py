@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from marginsvm._rounding import FEW
@@ -9,10 +11,25 @@ from marginsvm._typing import Array
 from marginsvm.algorithms.exact.interior.sides import Cholesky
 from marginsvm.algorithms.exact.method import MAX_ROWS
 from marginsvm.certify.caps import ShareCaps
+from marginsvm.certify.prices import hinge_caps
 from marginsvm.kernel_matrix import KernelMatrixAdapter
+from marginsvm.rows import output_rows
 
 # By how much weights may leave their ends, beside the largest cap, due to rounding.
 _BEYOND = 1e-9
+# The same from which on weights of tubes have no unique solution.
+_DEPENDENT = 1e3
+
+
+class SolvedTube(NamedTuple):
+    """Weights within their ends, half the width, and how far beyond their ends they had been.
+
+    That is beside the largest cap.
+    """
+
+    v: Array
+    width: float
+    beyond: float
 
 
 def solved_for_free(problem: KernelMatrixAdapter, u: Array) -> Array | None:
@@ -39,21 +56,72 @@ def solved_for_free(problem: KernelMatrixAdapter, u: Array) -> Array | None:
         return problem.caps.filled(u)
     if len(free) > MAX_ROWS:
         return None
-    full = u.copy()
-    full[free] = 0.0
-    of_full = _margins(problem, free, full)
-    conditions = np.column_stack([rows.balance_conditions(free), np.ones(len(free))])
-    missing = -rows.balance_conditions(np.arange(len(u))).T @ full
-    try:
-        gram = Cholesky(problem.gram(free, free))
-        each = gram.solve(conditions)
-        sums = np.append(missing, 1.0 - full.sum()) + conditions.T @ gram.solve(of_full)
-        levels = np.linalg.solve(conditions.T @ each, sums)
-    except np.linalg.LinAlgError:
+    conditions = np.column_stack([rows.balance_conditions(np.arange(len(u))), np.ones(len(u))])
+    solved = _solved(problem, u, free, conditions, 1.0, np.zeros(len(u)))
+    if solved is None:
         return None
-    full[free] = each @ levels - gram.solve(of_full)
+    full = solved[0]
     beyond = np.maximum(-full, full - caps).max()
     return problem.caps.filled(np.maximum(full, 0.0)) if beyond <= _BEYOND * caps.max() else None
+
+
+def solved_tube(problem: KernelMatrixAdapter, v: Array) -> SolvedTube | None:
+    """The weights and the width under which the scores of all free rows are at an end of the tube.
+
+    Parameters
+    ----------
+    problem : KernelMatrixAdapter
+        With a share of the rows outside of tubes.
+    v : ndarray of shape (n,)
+        Weights of either sign, those at their ends exactly there.
+
+    Returns
+    -------
+    SolvedTube or None
+        None: there are no free rows, too many of them, or they depend on each other.
+    """
+    caps, rows = hinge_caps(problem.caps), output_rows(problem.rows)
+    sides, largest = np.sign(v), caps.largest
+    free = np.flatnonzero((v != 0.0) & (np.abs(v) < (1.0 - FEW) * largest))
+    if not 0 < len(free) <= MAX_ROWS:
+        return None
+    conditions = np.column_stack([rows.balance_conditions(np.arange(len(v))), sides])
+    solved = _solved(problem, v, free, conditions, float(caps.most), rows.intervals.low)
+    if solved is None:
+        return None
+    sizes, levels = sides * solved[0], solved[1]
+    inside = np.clip(sizes, 0.0, largest)
+    beyond = float(np.abs(inside - sizes).max() / largest.max())
+    if not beyond < _DEPENDENT:
+        return None
+    return SolvedTube(sides * inside, -float(levels[-1]), beyond)
+
+
+def _solved(
+    problem: KernelMatrixAdapter,
+    u: Array,
+    free: Array,
+    conditions: Array,
+    total: float,
+    ends: Array,
+) -> tuple[Array, Array] | None:
+    """Weights of which the free ones have margins that are levels above their ends.
+
+    They are balanced, and the last condition sums to ``total``.
+    """
+    full, few = u.copy(), conditions[free]
+    full[free] = 0.0
+    missing = ends[free] - _margins(problem, free, full)
+    sums = -conditions.T @ full
+    sums[-1] += total
+    try:
+        gram = Cholesky(problem.gram(free, free))
+        each, alone = gram.solve(few), gram.solve(missing)
+        levels = np.linalg.solve(few.T @ each, sums - few.T @ alone)
+    except np.linalg.LinAlgError:
+        return None
+    full[free] = each @ levels + alone
+    return full, levels
 
 
 def _margins(problem: KernelMatrixAdapter, row_ids: Array, u: Array) -> Array:

@@ -114,18 +114,14 @@ class Interior(Method):
         if self.ended:
             return self, Turn.ENDED
         now, more = replace(self, side=self.side or _side_of(problem, self.statement)), self.more
-        proving: tuple[Candidate, ...] = ()
         for step in range(_ROUND + self.more):
             let_interrupts_through()
             now, last = now._stepped(), step + 1 >= _ROUND
             if now._promises(tol) or last or now.ended:
                 now, on_few, proved = now._with_bounds(problem, tol)
-                proving = now.candidates if proved else proving
                 if on_few or now.ended or (last and not proved) or (proved and not more):
                     break
                 more -= proved
-        if proving and not proved:  # of an earlier step: rounding has undone it
-            now = replace(now, candidates=proving)
         return now, Turn.STALLED if now.ended else Turn.NEARER
 
     def _stepped(self) -> Interior:
@@ -234,8 +230,9 @@ class Interior(Method):
         if has_curvature(problem):
             return interval_candidates(problem, w, proof)
         found = interval_candidates(problem, proof, proof)
-        lower, upper = best_bounds(problem, found)
-        return found if lower >= (1.0 - tol) * upper else (interval_candidate(problem, w), *found)
+        if _is_proved(problem, found, tol):
+            return found
+        return (interval_candidate(problem, w), *found)
 
     def _ways(self, problem: KernelMatrixAdapter) -> list[tuple[Any, Array]]:
         """How bounds are computed, and of which weights: few first, while there are steps left."""
