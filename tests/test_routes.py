@@ -90,6 +90,8 @@ ROUTES = {
     ),
     "tube": ("certified", "interior points 1", 4.0),
     "tube, rbf": ("certified", "pairs of tubes 1", 1.9),
+    "tube, rbf, share": ("certified", "pairs of tubes of some width 1", 0.7),
+    "tube, polynomial": ("certified", "interior points 1", 1.9),
     "tube, rbf, large C": ("certified", "pairs of tubes 1, interior points 1", 6.0),
     "tube, wide": ("certified", "interior points 1", 4.0),
     "tube, long steps": ("certified", "multipliers 34", 182.2),

@@ -167,6 +167,10 @@ CASES = {
     ),
     "tube": Case(line(100, 5), {}, {}, MaxMarginRegressor),
     "tube, rbf": Case(line(500, 5), {"kernel": "rbf"}, {}, MaxMarginRegressor),
+    "tube, rbf, share": Case(line(500, 5), {"kernel": "rbf", "nu": 0.3}, {}, MaxMarginRegressor),
+    "tube, polynomial": Case(
+        line(500, 5), {"kernel": "poly", "degree": 2, "coef0": 1.0}, {}, MaxMarginRegressor
+    ),
     "tube, rbf, large C": Case(
         line(100, 3), {"kernel": "rbf", "C": 1e3, "tol": 1e-7}, {}, MaxMarginRegressor
     ),
