@@ -5,9 +5,9 @@
     .. shared-methods:: marginsvm.MomentumMarginClassifier
 
 links to the methods that the class inherits from all estimators, so that its page need not repeat
-them. Parameters and attributes that mean the same as those of ``MaxMarginClassifier`` are
-described on its page, and only named on those of others. Formulas are written as MathML, which
-browsers draw by themselves: MathJax would come from the network.
+them. Parameters and attributes that mean the same as those of another class are described on
+the page of the first that has them, and only named on those of others. Formulas are written as
+MathML, which browsers draw by themselves: MathJax would come from the network.
 """
 
 import html
@@ -20,10 +20,24 @@ from docutils.parsers.rst import Directive
 from docutils.statemachine import StringList
 from docutils.utils.math.latex2mathml import tex2mathml
 
-from marginsvm import DualStateMixin, MaxMarginClassifier
+from marginsvm import (
+    DualLpPerceptron,
+    DualStateMixin,
+    MaxMarginClassifier,
+    MomentumMarginClassifier,
+    SmoothedKernelPerceptron,
+)
 from marginsvm.estimator import declaring
 
 DESCRIBED_ONCE = ("fit", "fit_blocks", "predict", "decision_function", "to_sklearn", "set_params")
+
+# On whose pages entries of parameters and attributes are read that others have word for word.
+DESCRIBING = (
+    MaxMarginClassifier,
+    MomentumMarginClassifier,
+    SmoothedKernelPerceptron,
+    DualLpPerceptron,
+)
 
 MATHML = "{http://www.w3.org/1998/Math/MathML}"
 ElementTree.register_namespace("", MATHML.strip("{}"))
@@ -50,21 +64,23 @@ class SharedMethods(Directive):
 
 
 def leave_to_the_first(app, what, name, obj, options, lines):
-    """Name entries that are word for word those of MaxMarginClassifier; keep the others."""
-    if what != "class" or obj is MaxMarginClassifier or not hasattr(obj, "_own_docstring"):
+    """Name entries that stand word for word on another class's page; keep the others."""
+    if what != "class" or not hasattr(obj, "_own_docstring"):
         return
     text = "\n".join(lines)
-    told = declaring._sections(MaxMarginClassifier.__doc__)
+    earlier = DESCRIBING[: DESCRIBING.index(obj)] if obj in DESCRIBING else DESCRIBING
     for header in ("Parameters", "Attributes"):
         section = declaring._sections(text).get(header, "").strip()
         entries = declaring._entries(section)
-        known = declaring._entries(told[header])
-        same = [e for e, entry in entries.items() if described(entry) == described(known.get(e))]
-        if len(same) > 1:
-            own = [entry for e, entry in entries.items() if e not in same]
-            names = ", ".join(entries[e].split(" : ")[0] for e in same)
-            own.append(f"{names}\n    As in :class:`~marginsvm.MaxMarginClassifier`.")
-            text = text.replace(section, "\n".join(own))
+        left_to = []
+        for first in earlier:
+            known = declaring._entries(declaring._sections(first.__doc__)[header])
+            same = [e for e in entries if described(entries[e]) == described(known.get(e))]
+            names = ", ".join(entries.pop(e).split(" : ")[0] for e in same)
+            if names:
+                left_to.append(f"{names}\n    As in :class:`~marginsvm.{first.__name__}`.")
+        if section:
+            text = text.replace(section, "\n".join([*entries.values(), *left_to]))
     lines[:] = text.splitlines()
 
 

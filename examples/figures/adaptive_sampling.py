@@ -18,8 +18,6 @@ minutes on two cores.
 Drawn: ``docs/images/adaptive_sampling.png``.
 """
 
-# sphinx_gallery_thumbnail_path = 'images/adaptive_sampling.png'
-
 import os
 import sys
 import threading

@@ -14,8 +14,6 @@ infinity-norm. Adam moves like sign descent.
 Drawn: ``docs/images/implicit_bias.png``.
 """
 
-# sphinx_gallery_thumbnail_path = 'images/implicit_bias.png'
-
 import sys
 
 import matplotlib.pyplot as plt

@@ -20,8 +20,6 @@ product of two small Gram matrices; only the convolutions' gradients are written
 Drawn: ``docs/images/kernel_evolution.png``.
 """
 
-# sphinx_gallery_thumbnail_path = 'images/kernel_evolution.png'
-
 import os
 import sys
 import warnings

@@ -12,8 +12,6 @@ that a fit of that many epochs gives, without intercept. What differs from the p
 Drawn: ``docs/images/lp_perceptron.png``.
 """
 
-# sphinx_gallery_thumbnail_path = 'images/lp_perceptron.png'
-
 import sys
 import warnings
 

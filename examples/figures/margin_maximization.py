@@ -19,8 +19,6 @@ both batch perceptrons predict with their averages there.
 Drawn: ``docs/images/margin_maximization.png``.
 """
 
-# sphinx_gallery_thumbnail_path = 'images/margin_maximization.png'
-
 import os
 import sys
 import warnings

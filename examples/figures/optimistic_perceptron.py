@@ -12,8 +12,6 @@ estimator where that is quick.
 Drawn: ``docs/images/optimistic_perceptron.png``.
 """
 
-# sphinx_gallery_thumbnail_path = 'images/optimistic_perceptron.png'
-
 import sys
 
 import matplotlib.pyplot as plt

@@ -12,8 +12,6 @@ they overlap much.
 Drawn: ``docs/images/smoothed_perceptron.png``.
 """
 
-# sphinx_gallery_thumbnail_path = 'images/smoothed_perceptron.png'
-
 import sys
 import warnings
 

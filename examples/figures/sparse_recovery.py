@@ -16,8 +16,6 @@ absolute values of their coefficients.
 Drawn: ``docs/images/sparse_recovery.png``.
 """
 
-# sphinx_gallery_thumbnail_path = 'images/sparse_recovery.png'
-
 import sys
 
 import matplotlib.pyplot as plt

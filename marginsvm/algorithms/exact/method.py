@@ -65,7 +65,7 @@ class Method(ABC):
 
     @property
     def limit(self) -> str:
-        """What other than rounding keeps it from a solution, and what helps; often nothing."""
+        """Why it cannot reach a solution, if not for rounding, and what helps; or nothing."""
         return ""
 
 

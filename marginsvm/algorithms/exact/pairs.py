@@ -48,7 +48,7 @@ class Pairs(Method):
         How rounds went so far.
     candidates : tuple of Candidate
     settled : float
-        Tolerance from which up nothing will change any more.
+        The state is final for every tolerance from this one up.
     """
 
     name: ClassVar[str] = "pairs"

@@ -130,7 +130,7 @@ class TubePairs(Method):
         Error of scores up to which it is solved.
     candidates : tuple of Candidate
     settled : float
-        Tolerance from which up nothing will change any more.
+        The state is final for every tolerance from this one up.
     """
 
     name: ClassVar[str] = "pairs of tubes"

@@ -12,10 +12,8 @@ bound on it that the certificates of the dual lp perceptrons prove.
 The l1 penalty of LinearSVC finds few genes as well, and a smaller margin. Accuracies that differ by
 three of 34 patients say little, and fewer genes are not more accurate here.
 
-.. image:: /images/gene_selection.png
+Drawn: ``docs/images/gene_selection.png``.
 """
-
-# sphinx_gallery_thumbnail_path = 'images/gene_selection.png'
 
 import os
 import sys
