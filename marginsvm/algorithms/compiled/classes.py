@@ -1,8 +1,9 @@
 """Sequential minimal optimisation for many classes, compiled: all weights of an example at a time.
 
 The weights of an example against each other class are solved for exactly, the scores kept. Those
-that change little are passed over. Balance among the classes is left to multipliers, the
-intercepts: after each pass, these move by what is out of balance.
+that change little are passed over. Balance among the classes has multipliers, the intercepts, and
+a price on its square (an augmented Lagrangian), as a constant in the kernel has: each step sees how
+it moves the intercepts, which oscillate otherwise.
 
 References
 ----------
@@ -23,7 +24,6 @@ from marginsvm._compiling import compiled, parts
 
 _ROOT = np.sqrt(0.5)  # a row is an example in its own class, and minus it in another, times this
 _NEXT = 0.3  # examples are passed over whose margins are off by less than this share of the most
-_STEP_GROWS, _STEP_SHRINKS = 1.2, 0.5  # factors of the steps of an intercept
 _OPTIONS: dict[str, Any] = {
     "error_model": "numpy",
     "fastmath": {"nnan", "nsz", "reassoc", "contract", "arcp"},
@@ -62,12 +62,12 @@ def _best(c, own, half, q, cap, u, order):
 
 
 @parts(**_OPTIONS)
-def _change(i, K, own, cap, slack, u, f, c, new, order):
+def _change(i, k_ii, own, cap, slack, u, f, b, c, new, order):
     """The best weights of an example; by how much its margins then change, and their sum."""
-    half, mass, off = 0.5 * K[i, i], u.sum(), 0.0
+    half, mass, off = 0.5 * k_ii, u.sum(), 0.0
     q = max(half + slack, 1e-300)
     for j in range(len(u)):
-        c[j] = 1.0 - _ROOT * (f[own, i] - f[j, i]) + half * (mass + u[j])
+        c[j] = 1.0 - _ROOT * (f[own, i] + b[own] - f[j, i] - b[j]) + half * (mass + u[j])
     found = _best(c, own, half, q, cap, new, order)
     for j in range(len(u)):
         if j != own:
@@ -76,7 +76,7 @@ def _change(i, K, own, cap, slack, u, f, c, new, order):
 
 
 @parts(**_OPTIONS)
-def _take(row, own, mass, new, u, f, excess):
+def _take(row, own, mass, new, u, f, price, excess, b):
     """Give an example other weights, and move the scores."""
     before = u.sum()
     for j in range(len(u)):
@@ -84,27 +84,13 @@ def _take(row, own, mass, new, u, f, excess):
         if t != 0.0:
             u[j] = new[j]
             excess[j] += t
+            b[j] += price * t
             for r in range(len(row)):
                 f[j, r] += t * row[r]
 
 
-@parts(**_OPTIONS)
-def _shift(step, longest, excess, before, b, f):
-    """Move the intercepts, the most that one moves; steps grow until an excess changes its sign."""
-    most = 0.0
-    for j in range(len(b)):
-        step[j] *= _STEP_GROWS if excess[j] * before[j] > 0.0 else _STEP_SHRINKS
-        step[j] = min(step[j], longest)
-        before[j], t = excess[j], step[j] * excess[j]
-        b[j] += t
-        most = max(most, abs(t))
-        for r in range(f.shape[1]):
-            f[j, r] += t
-    return most
-
-
 @compiled(**_OPTIONS)
-def ascend_classes(K, codes, caps, slack, step, longest, precision, most, u, f, b, excess):
+def ascend_classes(K, codes, caps, slack, price, precision, most, u, f, b, excess):
     """Maximise ``sum u - |sum_ij u_ij a_ij|^2 / 2 - sum_ij s_i u_ij^2 / 2``, balanced.
 
     Parameters
@@ -113,18 +99,16 @@ def ascend_classes(K, codes, caps, slack, step, longest, precision, most, u, f, 
         Inner products of the examples, of which ``a_ij = x_i (e_own - e_j) / sqrt(2)``.
     codes, caps, slack : ndarray of shape (m,)
         Classes, largest sums of weights, and s.
-    step : ndarray of shape (k,)
-        Steps of the intercepts for an excess of 1. Changed in place.
-    longest : float
-        The longest of these; 0: there are no intercepts.
+    price : float
+        Price of half the squared excess of a class; 0: there are no intercepts.
     precision : float
         By how much margins, which are about 1, may miss their order.
     most : int
-        Passes at most.
+        Changes of the weights of an example at most, before the last pass.
     u : ndarray of shape (m, k)
         Weights; changed in place, as is all that follows.
     f : ndarray of shape (k, m)
-        Scores, with the intercepts.
+        Scores, without intercepts.
     b, excess : ndarray of shape (k,)
         Intercepts, and by how much weights are out of balance.
 
@@ -135,17 +119,24 @@ def ascend_classes(K, codes, caps, slack, step, longest, precision, most, u, f, 
     """
     m, k = u.shape
     c, new, order = np.empty(k), np.empty(k), np.empty(k, np.int64)
-    steps, skip, left, before = 0, precision, np.inf, excess.copy()
-    for _ in range(most):
-        worst = 0.0
+    steps, skip, left = 0, precision, np.inf
+    b += price * excess
+    while steps < most:
+        worst, steps = 0.0, steps + 1  # a pass takes as long as a change, about
         for i in range(m):
-            off, mass = _change(i, K, codes[i], caps[i], slack[i], u[i], f, c, new, order)
+            off, mass = _change(
+                i, K[i, i] + price, codes[i], caps[i], slack[i], u[i], f, b, c, new, order
+            )
             worst = max(worst, off)
             if off > skip:
                 steps += 1
-                _take(K[i], codes[i], mass, new, u[i], f, excess)
-        left = max(worst, _shift(step, longest, excess, before, b, f))
+                _take(K[i], codes[i], mass, new, u[i], f, price, excess, b)
+        unbalanced = price * np.abs(excess).max()
+        left = max(worst, unbalanced)
         if left <= precision:
             break
+        if worst <= unbalanced:  # what the excess has moved the intercepts by becomes theirs
+            b += price * excess
         skip = _NEXT * max(worst, precision)
+    b -= price * excess
     return steps, left

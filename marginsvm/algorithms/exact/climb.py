@@ -80,8 +80,6 @@ class Course(NamedTuple):
         Error of margins up to which the working set is solved.
     b : float or ndarray of shape (k,)
         Intercept.
-    step : ndarray of shape (k,) or None
-        Of more than two intercepts, for an excess of 1.
     least : float
         The smallest gap so far.
     idle : int
@@ -90,7 +88,6 @@ class Course(NamedTuple):
 
     precision: float = COARSE
     b: Any = 0.0
-    step: Array | None = None
     least: float = np.inf
     idle: int = 0
 
@@ -138,7 +135,7 @@ class Climb:
         self.dual, self.columns = dual, dual.columns
         self.y, self.caps, self.slack = dual.y, dual.caps, dual.slack
         self.u, self.f, self.work = u.copy(), f.copy(), work
-        self.precision, self.b, self.step, self.least, self.idle = course
+        self.precision, self.b, self.least, self.idle = course
         self.read, self.gap, self.inside, self.block = 0.0, np.inf, np.inf, Block(self.columns)
         self._soft, self._counted = bool(self.slack.any()), np.flatnonzero(self.caps)
         if self.u.any() and not self.f.any():
@@ -148,7 +145,7 @@ class Climb:
     @property
     def course(self) -> Course:
         """How rounds have gone so far."""
-        return Course(self.precision, self.b, self.step, self.least, self.idle)
+        return Course(self.precision, self.b, self.least, self.idle)
 
     @classmethod
     def start(cls, dual: Dual, work: Array) -> Climb:

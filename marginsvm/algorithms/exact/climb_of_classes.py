@@ -14,7 +14,7 @@ from functools import cached_property
 import numpy as np
 
 from marginsvm._typing import Array
-from marginsvm.algorithms.exact.climb import COARSE, Climb, Dual
+from marginsvm.algorithms.exact.climb import COARSE, STEPS_AN_EXAMPLE, Climb, Dual
 from marginsvm.algorithms.exact.newton import Newton
 from marginsvm.algorithms.exact.slack import Slack
 from marginsvm.algorithms.exact.systems.gram import BySpan
@@ -31,12 +31,9 @@ _EASY_SLACK = 0.05
 _MOST_PRODUCTS = 300
 # Share of the gap that passes should leave if more of them are to be as precise.
 _NEARER = 0.9
-# Passes over a working set at most, before scores are computed anew.
-_PASSES = 100
-# Intercepts move by the excess of a class times a step, at most the mean inner product: so much do
-# all scores of a class change if its weights do. It is this share of the squares at least. The
-# first step is shorter.
-_LEAST_MEAN, _FIRST_STEP = 0.01, 0.3
+# An excess of a class moves its intercept by the mean inner product, as it moves its scores. It is
+# this share of the squares at least.
+_LEAST_MEAN = 0.01
 _ROOT = np.sqrt(0.5)  # a row is an example in its own class, and minus it in another, times this
 
 
@@ -87,14 +84,12 @@ class ClimbOfClasses(Climb):
             self._off = 0.0
             return self._by_newton(K)
         work, u, b = self.work, self.u[self.work], self._intercepts.copy()
-        longest, f = 0.0, self.f[:, work] + b[:, None]
-        if self.dual.balanced:
-            longest = max(float(K.mean()), _LEAST_MEAN * float(np.mean(np.diagonal(K))))
-        if self.step is None:
-            self.step = np.full(len(b), _FIRST_STEP * longest)
+        diagonal = float(np.mean(np.diagonal(K)))
+        price = max(float(K.mean()), _LEAST_MEAN * diagonal) if self.dual.balanced else 0.0
         steps, self._off = ascend_classes(
-            K, self.y[work], self.caps[work], self.slack[work], self.step, longest,
-            self.precision, _PASSES, u, f, b, self._excess(),
+            K, self.y[work], self.caps[work], self.slack[work], price,
+            self.precision, STEPS_AN_EXAMPLE * len(work), u, self.f[:, work], b,
+            self._excess(),
         )  # fmt: skip
         self.b = b
         self.read += 6.0 * steps * len(work)
