@@ -15,7 +15,7 @@ from marginsvm.algorithms.exact.slack import Slack
 from marginsvm.algorithms.exact.stage import Stage
 from marginsvm.algorithms.exact.starts import Ascent
 from marginsvm.algorithms.exact.systems.features import Direct, Iterative
-from marginsvm.algorithms.exact.systems.pairs import ActivePairs, DualIterative
+from marginsvm.algorithms.exact.systems.pairs import ActivePairs, PairIterative
 from marginsvm.data.few_pairs import FewPairs
 from marginsvm.kernel_matrix import LinearAdapter, make_rows
 from marginsvm.kernel_matrix.capabilities import curvature
@@ -151,7 +151,7 @@ def test_many_classes_on_sparse_rows_by_every_method(balanced, C, rng):
     slack = Slack(problem.slack)
     bounds = [
         solved(problem, Newton.start(problem, slack, system))
-        for system in (Direct(), Iterative(), DualIterative())
+        for system in (Direct(), Iterative(), PairIterative())
     ]
     bounds += [solved(problem, Ascent(), 40)]
     if is_steep(problem):

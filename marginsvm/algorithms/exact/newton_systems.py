@@ -8,7 +8,7 @@ from marginsvm.algorithms.exact.rules import Problem
 from marginsvm.algorithms.exact.shape import Portfolio, Shape
 from marginsvm.algorithms.exact.systems.features import Direct, Iterative
 from marginsvm.algorithms.exact.systems.free import FreeRows
-from marginsvm.algorithms.exact.systems.pairs import DualIterative, PairIterative
+from marginsvm.algorithms.exact.systems.pairs import PairIterative
 from marginsvm.algorithms.exact.systems.system import System
 
 
@@ -21,7 +21,7 @@ def system_for(problem: Problem, portfolio: Portfolio) -> System:
     if s.unknowns <= portfolio.direct_classes:
         return Direct()
     if s.sparse and not s.hinge:
-        return PairIterative() if s.steep else DualIterative()
+        return PairIterative()
     small = s.classes * s.features**2 <= portfolio.factors and s.features <= portfolio.factored
     by_passes = Iterative(sample=portfolio.sample if small and not s.sparse else 0)
     if s.hinge:

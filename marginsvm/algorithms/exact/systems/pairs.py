@@ -1,28 +1,21 @@
-"""Newton's system of many classes on sparse rows, by its dual: an unknown for each active row.
+"""Newton's system of many classes on sparse rows, by products with the active ones alone.
 
-Few classes are active in an example, so that there are far fewer active rows, pairs of an example
-and a class, than entries in an image. With the active rows A and the negative gradient d,
-
-    (I + A' S^-1 A)^-1 d = d - A' x,    (S + A A') x = A d,
-
-up to the intercepts, which keep x balanced. Balanced weights have the same image about any
-centre, so that the examples are taken as they are.
+Few classes are active in an example. Balanced weights have the same image about any centre, so
+that the examples are taken as they are.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
-from marginsvm._rounding import inner
 from marginsvm._typing import Array
-from marginsvm.algorithms.exact.intercepts import ClassPairs, InterceptSystem
+from marginsvm.algorithms.exact.intercepts import ClassPairs
 from marginsvm.algorithms.exact.systems.features import FeatureSystem, Iterative, with_intercept
-from marginsvm.algorithms.exact.systems.system import conjugate_gradients, precision
-from marginsvm.kernel_matrix import KernelMatrixAdapter, LpNorm
+from marginsvm.kernel_matrix import KernelMatrixAdapter
 from marginsvm.kernel_matrix.capabilities import csr_examples
 from marginsvm.rows import Vector
 
@@ -78,12 +71,6 @@ class ActivePairs:
         out *= self._unit
         return out
 
-    def squared_lengths(self) -> Array:
-        """Squared lengths of the rows."""
-        indptr, indices, values = self._matrix
-        X = sp.csr_array((values, indices, indptr), shape=self._shape)
-        return 2.0 * self._unit**2 * LpNorm().squared_lengths_of_csr(X)[self._each]
-
     def squares(self) -> Array:
         """The diagonal of ``A' diag(weight) A``, of shape (k, d)."""
         indptr, indices, values = self._matrix
@@ -95,73 +82,13 @@ class ActivePairs:
 
 
 @dataclass(frozen=True)
-class DualIterative(FeatureSystem):
-    """By conjugate gradients in the dual; while many rows are active, in the primal.
-
-    Attributes
-    ----------
-    first : float
-        Length of the first right hand side, by which later precision is judged; 0: none yet.
-    most : int
-        Products for each system at most.
-    """
-
-    by_passes: ClassVar[bool] = True
-    first: float = 0.0
-    most: int = 300
-
-    def solve(
-        self, problem: KernelMatrixAdapter, weight: Array, descent: Array, linked: Array | None
-    ) -> tuple[Array, FeatureSystem]:
-        """Solve as precisely as pays, see ``systems.precision``."""
-        length = float(np.sqrt(inner(descent, descent)))
-        system = replace(self, first=self.first or length)
-        if _are_many(weight):
-            direction, _ = Iterative(first=system.first).solve(problem, weight, descent, linked)
-            return direction, system
-        pairs, balanced = ActivePairs(problem, weight), problem.rows.balanced
-        s = 1.0 / pairs.weight
-        inverse, classes = 1.0 / (pairs.squared_lengths() + s), pairs.classes
-        intercepts = InterceptSystem.of(classes.curvature(inverse))
-
-        def balance(r: Array) -> Array:
-            """Precondition what is left of r without the part that intercepts make up for."""
-            q = inverse * r
-            if not balanced:
-                return q
-            return q - inverse * classes.moves(intercepts.solve(classes.imbalance(q)))
-
-        x = conjugate_gradients(
-            lambda p: pairs.moves(pairs.image(p)) + s * p,
-            balance,
-            pairs.moves(descent),
-            precision(length, system.first),
-            self.most,
-        )
-        z = descent - pairs.image(x)
-        if not balanced:
-            return z, system
-        load = classes.imbalance(pairs.weight * pairs.moves(z))
-        b = -InterceptSystem.of(classes.curvature(pairs.weight)).solve(load)
-        return with_intercept(z, (b - _due_to_the_mean(problem, z))[:, None]), system
-
-    def anew(self, factor: float = np.nan) -> DualIterative:
-        """Forget how long right hand sides were."""
-        return DualIterative()
-
-
-@dataclass(frozen=True)
 class PairIterative(Iterative):
-    """By conjugate gradients in the primal, whose diagonal is that of the features.
-
-    Where C is large, features that many examples share make the dual ill-conditioned; and a dual
-    residual says little about the direction, which then is a small difference.
-    """
+    """By conjugate gradients; products visit the active rows alone, unless these are many."""
 
     def solve(
         self, problem: KernelMatrixAdapter, weight: Array, descent: Array, linked: Array | None
     ) -> tuple[Array, FeatureSystem]:
-        """As in the dual, products visit the active rows alone, unless these are many."""
+        """See ``FeatureSystem``; the intercepts are those of examples about their mean."""
         direction, system = super().solve(problem, weight, descent, linked)
         if problem.rows.balanced and not _are_many(weight):
             direction[:, -1] -= _due_to_the_mean(problem, direction[:, :-1])
