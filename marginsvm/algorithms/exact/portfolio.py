@@ -80,6 +80,10 @@ def _multipliers_from(problem: Problem, p: Portfolio, state: Ascent) -> Multipli
     )
 
 
+def _pairs_of(problem: Problem) -> type[Pairs]:
+    return Pairs if problem.rows.n_classes == 2 else OneByOne
+
+
 def _points(problem: Problem, p: Portfolio) -> Interior:
     return replace(Interior.start(problem), more=p.more)
 
@@ -129,20 +133,12 @@ FIRST = (
     Rule("tube, squared slack", Newton, lambda s, p: s.tube and s.soft, _newton, TUBES),
     Rule("tube", Multipliers, lambda s, p: s.tube, _multipliers, TUBES),
     Rule(
-        "kernel, two classes, `pairs` examples or more, compiled: hinge loss, or not few rows",
+        "kernel, `pairs` examples or more, compiled: hinge loss of two classes, or not few rows",
         Pairs,
-        lambda s, p: s.classes == 2 and s.is_for_pairs(p),
-        lambda problem, p: Pairs.start(problem),
+        Shape.is_for_pairs,
+        lambda problem, p: _pairs_of(problem).start(problem),
         _KERNEL_TABLES,
-        lambda problem, p, w, proof: Pairs.of(problem, proof),
-    ),
-    Rule(
-        "kernel, several classes, `pairs` examples or more, compiled: either loss, not few rows",
-        OneByOne,
-        lambda s, p: s.is_for_pairs(p),
-        lambda problem, p: OneByOne.start(problem),
-        _KERNEL_TABLES,
-        lambda problem, p, w, proof: OneByOne.of(problem, proof),
+        lambda problem, p, w, proof: _pairs_of(problem).of(problem, proof),
     ),
     Rule(
         "hinge loss, several classes, few unknowns on one side",
@@ -205,12 +201,12 @@ FIRST = (
         _newton_near,
     ),
     Rule(
-        "soft margin, sparse, two classes, no more examples than `few_long`, longer than a quarter "
-        "of their number",
+        "sparse, two classes, no more examples than `few_long`, longer than a quarter of their "
+        "number",
         LongStart,
-        lambda s, p: s.soft and s.is_long(p),
+        Shape.is_long,
         lambda problem, p: LongStart(),
-        _SOFT_TABLES,
+        f"{_SOFT_TABLES}; {_SETS}: rcv1, tng",
     ),
     Rule(
         "soft margin", Newton, lambda s, p: s.soft, _newton, f"{_SOFT_TABLES}; {_TWO}", _newton_near
@@ -229,50 +225,15 @@ FIRST = (
         _short_rows,
         f"{_SETS}: mushrooms",
     ),
-    Rule(
-        "hard margin, sparse, two classes, no more examples than `few_long`",
-        LongStart,
-        lambda s, p: s.is_long(p),
-        lambda problem, p: LongStart(),
-        f"{_SETS}: rcv1, tng",
-    ),
     Rule("hard margin", Multipliers, lambda s, p: True, _multipliers, _CLASSES),
 )
 
-_FEW_LEFT = Handover(
-    "no more rows with weight than `few_left`, with a large C no more than features, for a system "
-    "of which `products` are not quicker",
-    WorkingSet,
-    are_few,
-    _rows_of,
-    f"{_CLASSES}; {_STRESS}",
-    returns=True,
-)
-_SOFTER_FIRST = Handover(
-    "a large C",
-    Multipliers,
-    lambda s, p, state: s.steep,
-    _multipliers,
-    f"{_STRESS}",
-)
 _EXAMPLES = Handover(
-    "soft margin, kernel, slack of `hard_slack` or more",
+    "kernel; squared slack, or two classes with the hinge loss",
     Examples,
-    lambda s, p, state: s.by_kernel and s.slack >= p.hard_slack,
+    lambda s, p, state: s.by_kernel and (s.soft or (s.hinge and s.classes == 2)),
     lambda problem, p, state: Examples.of(problem, state.candidates[0].vector),
     _KERNEL_TABLES,
-)
-
-_BY_ROWS = "squared slack, no more rows with weight than `few_left`"
-_FINISHED_BY_ROWS = Handover(
-    _BY_ROWS,
-    WorkingSet,
-    lambda s, p, state: s.soft and are_few(s, p, state),
-    _rows_of,
-    _KERNEL_TABLES,
-)
-_FINISHED = replace(
-    _EXAMPLES, name="soft, or two classes", applies=lambda s, p, state: s.soft or s.classes == 2
 )
 
 _FEW_ON_ONE_SIDE = Handover(
@@ -305,9 +266,30 @@ NEXT: dict[tuple[type[Method], Turn], tuple[Handover, ...]] = {
     (TubePairs, Turn.STALLED): (
         replace(_FEW_ON_ONE_SIDE, name="always", applies=lambda s, p, state: True),
     ),
-    **{(kind, Turn.STALLED): (_FINISHED_BY_ROWS, _FINISHED) for kind in (Pairs, OneByOne)},
-    (Newton, Turn.SHORT): (_SOFTER_FIRST,),
-    (Multipliers, Turn.FEW): (_FEW_LEFT,),
+    (Pairs, Turn.STALLED): (
+        Handover(
+            "squared slack, no more rows with weight than `few_left`",
+            WorkingSet,
+            lambda s, p, state: s.soft and are_few(s, p, state),
+            _rows_of,
+            _KERNEL_TABLES,
+        ),
+        _EXAMPLES,
+    ),
+    (Newton, Turn.SHORT): (
+        Handover("a large C", Multipliers, lambda s, p, state: s.steep, _multipliers, _STRESS),
+    ),
+    (Multipliers, Turn.FEW): (
+        Handover(
+            "no more rows with weight than `few_left`, with a large C no more than features, for a "
+            "system of which `products` are not quicker",
+            WorkingSet,
+            are_few,
+            _rows_of,
+            f"{_CLASSES}; {_STRESS}",
+            returns=True,
+        ),
+    ),
     (Method, Turn.STALLED): (_FEW_ON_ONE_SIDE,),
     (Method, Turn.SLOW): (_FEW_ON_ONE_SIDE,),
     (Method, Turn.ENDED): (_FEW_ON_ONE_SIDE,),
