@@ -13,7 +13,7 @@ from sklearn.datasets import load_diabetes
 from sklearn.metrics.pairwise import pairwise_kernels
 from sklearn.svm import SVR, NuSVR
 
-from marginsvm import MaxMarginRegressor, check_certificate
+from marginsvm import MaxMarginOutlierDetector, MaxMarginRegressor, check_certificate
 from marginsvm.certify.interval_offsets import best_shift
 from marginsvm.certify.prices import HingeCaps
 
@@ -212,6 +212,17 @@ def test_hostile_problems_end_with_proofs_that_hold():
         assert reg.status_ in ("certified", "stalled", "max_iter"), seed
         assert check_certificate(reg, X, y), seed
         assert check_certificate(reg, X, y, exact=True), seed
+
+
+def test_a_share_needs_memory_for_features_alone(rng, monkeypatch):
+    """With a kernel, pairs hold the columns for which there is room; no matrix of all examples."""
+    pytest.importorskip("numba")
+    X, y = rng.standard_normal((400, 300)), rng.standard_normal(400)
+    monkeypatch.setattr("marginsvm.algorithms.exact.memory.installed", lambda: 10**6)
+    for estimator in (MaxMarginRegressor(nu=0.5), MaxMarginOutlierDetector(nu=0.5)):
+        assert fit(estimator.set_params(kernel="rbf"), X, y).status_ == "certified"
+        with pytest.raises(MemoryError, match="400 examples, 300 features"):
+            estimator.set_params(kernel="linear").fit(X, y)
 
 
 @pytest.mark.parametrize("tube", [{"nu": 0.1}, {"nu": 0.5}, {"epsilon": 0.5}])

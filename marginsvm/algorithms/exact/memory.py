@@ -21,8 +21,8 @@ def needed(problem: KernelMatrixAdapter) -> int:
     of_rows, images = _HELD_BY_EVERY_METHOD if problem.slack is None else _HELD_BY_NEWTON
     if problem.signs is not None:  # interior points, on the examples as a dense matrix
         return 8 * (_MATRICES_HELD * prod(problem.rows.shape) * (image + 2) + image * image)
-    if problem.nu is not None:  # interior points, on the smaller side
-        side = min(image or problem.n_rows, problem.n_rows)
+    if problem.nu is not None and image:  # interior points, on the smaller side
+        side = min(image, problem.n_rows)
         return 8 * (of_rows * problem.n_rows + _MATRICES_HELD * side * side)
     return 8 * (of_rows * prod(problem.rows.shape) + images * image)
 

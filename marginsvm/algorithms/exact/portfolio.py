@@ -264,7 +264,11 @@ NEXT: dict[tuple[type[Method], Turn], tuple[Handover, ...]] = {
         Handover("always", Multipliers, lambda s, p, state: True, _multipliers_from, _CLASSES),
     ),
     (TubePairs, Turn.STALLED): (
-        replace(_FEW_ON_ONE_SIDE, name="always", applies=lambda s, p, state: True),
+        replace(
+            _FEW_ON_ONE_SIDE,
+            name="no more examples than `few_long`",
+            applies=lambda s, p, state: s.rows <= p.few_long,
+        ),
     ),
     (Pairs, Turn.STALLED): (
         Handover(

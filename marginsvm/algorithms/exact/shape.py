@@ -49,7 +49,8 @@ class Portfolio:
     few_long : int
         Sparse examples, longer than a quarter of their number, up to which weights on all of them
         come first: their support is nearly all of them, and known after ten epochs of ascent. Of
-        more, Newton's systems have fewer unknowns with weight than rows.
+        more, Newton's systems have fewer unknowns with weight than rows. And examples of a kernel
+        up to which interior points end what pairs of tubes cannot: their matrix takes 0.8 GB.
     inside : int
         Products of numbers (examples times the square of features) in a step of interior points up
         to which they come first for the hinge loss: a few milliseconds.
