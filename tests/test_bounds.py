@@ -10,7 +10,7 @@ from helpers.oracle import best_margin
 from marginsvm import MaxMarginClassifier, MomentumMarginClassifier
 from marginsvm.certify.bounds import lower_bound, rounding_error, upper_bound
 from marginsvm.certify.distribution import balanced_exactly, imbalance
-from marginsvm.certify.overlap import overlap_is_proved
+from marginsvm.certify.overlapping import overlap_is_proved
 from marginsvm.estimator.training_set import training_set
 from marginsvm.kernel_matrix import GramAdapter, LinearAdapter, make_rows
 from marginsvm.rows import Vector

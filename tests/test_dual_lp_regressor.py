@@ -24,7 +24,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVR
 
 from marginsvm import CheckpointCallback, DualLpRegressor, check_certificate
-from marginsvm.algorithms.compiled import intervals as loops
+from marginsvm.algorithms.compiled import interval_steps as loops
 from marginsvm.algorithms.dual_ascent import strong_convexity
 from marginsvm.algorithms.interval_ascent import IntervalAscent
 from marginsvm.certify.exactly.infeasible import nothing_fits

@@ -17,7 +17,7 @@ from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.svm import SVC, LinearSVC
 
 from marginsvm import MaxMarginClassifier, check_certificate
-from marginsvm.algorithms.exact.interior.method import Interior
+from marginsvm.algorithms.exact.interior.interior_points import Interior
 from marginsvm.algorithms.exact.interior.point import Point
 from marginsvm.algorithms.exact.interior.row_weights import RowWeights
 from marginsvm.algorithms.exact.interior.sides import Features, Gram, WrittenOut

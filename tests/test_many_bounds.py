@@ -7,11 +7,11 @@ from hypothesis import strategies as st
 
 from marginsvm import MaxMarginClassifier, check_certificate, fit_many
 from marginsvm.certify.checker.check import _FLOAT_RTOL
-from marginsvm.many import bounds, solving
-from marginsvm.many.bounds import proved
+from marginsvm.many import stacked_bounds, stacked_solving
 from marginsvm.many.interior import inside
-from marginsvm.many.pivoting import directly, proximal
 from marginsvm.many.stack import Stack
+from marginsvm.many.stacked_bounds import proved
+from marginsvm.many.stacked_pivoting import directly, proximal
 
 LOSSES = {"hard": {}, "squared": {"C": 2.0}, "hinge": {"C": 0.5, "loss": "hinge"}}
 
@@ -27,7 +27,7 @@ def problems(seed, n=9, d=4, n_problems=8, offset=0.0, unit=1.0):
 
 def off_by(noise, seed):
     """The solver, with solutions that are off by a relative error."""
-    rng, real = np.random.default_rng(seed), solving._solved
+    rng, real = np.random.default_rng(seed), stacked_solving._solved
 
     def solved(statement, loss, *, singular):
         found = real(statement, loss, singular=singular)
@@ -40,7 +40,7 @@ def off_by(noise, seed):
 
 def fitted(estimator, X, y, noise, seed, monkeypatch):
     with monkeypatch.context() as patch:
-        patch.setattr(solving, "_solved", off_by(noise, seed))
+        patch.setattr(stacked_solving, "_solved", off_by(noise, seed))
         return fit_many(estimator.set_params(tol=0.999), X, y)
 
 
@@ -78,12 +78,14 @@ def test_bounds_without_their_allowances_are_caught(loss, name, monkeypatch):
     X, y = problems(0, n_problems=60)
     if name == "UNIT":
         for constant in ("UNIT", "FEW", "PAIRWISE"):
-            monkeypatch.setattr(bounds, constant, 0.0)
+            monkeypatch.setattr(stacked_bounds, constant, 0.0)
     elif name == "SURCHARGE":
-        monkeypatch.setattr(bounds, "IMBALANCE_SURCHARGE", 0.0)
-        monkeypatch.setattr(bounds, "_evened", lambda u, y: u * (1.0 + 0.01 * (y > 0.0)))
+        monkeypatch.setattr(stacked_bounds, "IMBALANCE_SURCHARGE", 0.0)
+        monkeypatch.setattr(stacked_bounds, "_evened", lambda u, y: u * (1.0 + 0.01 * (y > 0.0)))
     else:
-        monkeypatch.setattr(bounds, "_lower", lambda loss, norm, margins: margins.mean(1) / norm)
+        monkeypatch.setattr(
+            stacked_bounds, "_lower", lambda loss, norm, margins: margins.mean(1) / norm
+        )
     fits = fitted(MaxMarginClassifier(**LOSSES[loss]), X, y, 1e-4, 0, monkeypatch)
     checks = [check_certificate(fits[i], X[i], y, exact=True) for i in range(60)]
     assert not all(checks)
@@ -105,7 +107,7 @@ def test_methods_agree(method, loss):
     signs = np.broadcast_to(2.0 * y - 1.0, X.shape[:2])
     options = LOSSES[loss]
     costs = np.full(signs.shape, options.get("C", np.inf))
-    price = bounds.Loss("loss" in options, costs)
+    price = stacked_bounds.Loss("loss" in options, costs)
     statement = price.statement(stack.K, signs, balanced=True)
     one, other = directly(statement), method(statement)
     assert one.done.all()
@@ -129,7 +131,7 @@ def test_classes_that_overlap_are_fitted_together(C):
 def test_weights_off_balance_are_charged_for(monkeypatch):
     """The bound of weights that do not balance is larger by what an intercept could add."""
     X, y = problems(0)
-    monkeypatch.setattr(bounds, "_evened", lambda u, y: u * (1.0 + 0.01 * (y > 0.0)))
+    monkeypatch.setattr(stacked_bounds, "_evened", lambda u, y: u * (1.0 + 0.01 * (y > 0.0)))
     fits = fitted(MaxMarginClassifier(), X, y, 0.0, 0, monkeypatch)
     assert not fits.single
     for i, fit in enumerate(fits):

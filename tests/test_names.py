@@ -14,8 +14,7 @@ ON_PURPOSE = {  # the check's own beside the fit's, as they share no code; types
     "constants": "T FAMILIES EXACT MAX_ENTRIES PRIME",
 }
 STILL_OPEN = {  # the exact solver's, separability's, and of many fits
-    "files": "intervals sampling method memory pivoting gram report bounds overlap "
-    "claims results labels solving",
+    "files": "",
     "classes": "ClassWeights RowWeights Features FeatureSystem WrittenOut Statement Curvature "
     "Solution Search Question Predictor Bounds Labels Block Pairs Prepared",
     "constants": "",

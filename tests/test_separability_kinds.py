@@ -380,10 +380,10 @@ def test_rounding_is_not_taken_for_separation():
 
 
 def test_some_of_many_rows_are_enough(monkeypatch, rng):
-    from marginsvm.separability import sampling
+    from marginsvm.separability import split_of_samples
 
-    monkeypatch.setattr(sampling, "_ROWS", 100)
-    monkeypatch.setattr(sampling, "_ROWS_PER_COLUMN", 5)
+    monkeypatch.setattr(split_of_samples, "_ROWS", 100)
+    monkeypatch.setattr(split_of_samples, "_ROWS_PER_COLUMN", 5)
     for chance in (0.0, 0.02, 0.2):
         X, y = rng.standard_normal((3000, 4)), rng.integers(0, 2, 3000)
         X[:, 1] = np.where(y == 1, rng.random(3000) < chance, 0.0) * rng.random(3000)
@@ -402,10 +402,10 @@ def test_some_of_many_rows_are_enough(monkeypatch, rng):
 @pytest.mark.parametrize("against", [0, 6])
 def test_counts_that_some_of_many_rows_lack_count(against, family, monkeypatch, rng):
     """A mark that few have: all with the outcome that it stands for, or all but six."""
-    from marginsvm.separability import sampling
+    from marginsvm.separability import split_of_samples
 
-    monkeypatch.setattr(sampling, "_ROWS", 100)
-    monkeypatch.setattr(sampling, "_ROWS_PER_COLUMN", 5)
+    monkeypatch.setattr(split_of_samples, "_ROWS", 100)
+    monkeypatch.setattr(split_of_samples, "_ROWS_PER_COLUMN", 5)
     X, mark = rng.integers(-3, 4, (3000, 3)) * 1.0, np.arange(3000) % 25 == 0
     if family == "poisson":
         y = rng.integers(0, 3, 3000)

@@ -11,7 +11,7 @@ from marginsvm import check_separability, check_separability_proof
 from marginsvm.certify.checker.partition import partition
 from marginsvm.certify.checker.triangular import triangular_factor
 from marginsvm.certify.exactly.krawczyk import independent_first, is_regular
-from marginsvm.separability import answering, hinge, sampling, solving
+from marginsvm.separability import answering, hinge, solving, split_of_samples
 from marginsvm.separability.reading import codes_of
 
 
@@ -136,13 +136,13 @@ def test_some_sparse_rows_are_enough_where_all_overlap(marked, monkeypatch, rng)
     X, y = rng.integers(-2, 3, (500, 2)).astype(float), np.arange(500) % 12
     X[:, 1] = np.where(marked, (y == 3) & (X[:, 1] > 0), X[:, 1])
     expected = check_separability(X, y)
-    for module, name in ((solving, "_NULL_SPACE_NUMBERS"), (sampling, "_ROWS")):
+    for module, name in ((solving, "_NULL_SPACE_NUMBERS"), (split_of_samples, "_ROWS")):
         monkeypatch.setattr(module, name, 0)
     monkeypatch.setattr(solving, "_DIRECT", np.inf)
     report = check_separability(X, y)
     assert report.kind == expected.kind == ("quasi-complete" if marked else "overlap")
     assert report.coefficients == expected.coefficients
     assert np.array_equal(report.separated_rows, expected.separated_rows)
-    few = sampling._ROWS_PER_COLUMN * len(report.coefficients)
+    few = split_of_samples._ROWS_PER_COLUMN * len(report.coefficients)
     assert (report.overlap_weights.nnz <= few) == (not marked)
     assert check_separability_proof(report, X, y)

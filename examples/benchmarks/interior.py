@@ -21,7 +21,7 @@ from _sets import load
 from sklearn.datasets import load_breast_cancer
 
 from marginsvm import MaxMarginClassifier
-from marginsvm.algorithms.exact.interior.method import Interior
+from marginsvm.algorithms.exact.interior.interior_points import Interior
 from marginsvm.algorithms.exact.shape import Portfolio
 from marginsvm.algorithms.exact.stage import Stage
 from marginsvm.algorithms.max_margin import ActiveSet

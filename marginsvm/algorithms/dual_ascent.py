@@ -116,7 +116,7 @@ class ProximalSequences:
         return replace(self, n=n, proximal=vector, answer=vector, gamma=1.0)
 
     def epoch(self, problem: KernelMatrixAdapter, order: Array) -> Self:
-        from marginsvm.algorithms.compiled import intervals as loops
+        from marginsvm.algorithms.compiled import interval_steps as loops
 
         proximal, answer, gamma = loops.accelerate(
             problem, order, self.n, self.intervals, self.proximal, self.answer, self.gamma, self.mu

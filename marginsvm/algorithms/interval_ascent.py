@@ -126,7 +126,7 @@ class IntervalAscent(Algorithm):
 
     def _moved(self, problem: KernelMatrixAdapter, state: AscentState) -> AscentState:
         """Play an epoch, as many coordinates as rows, or a step of Newton's method."""
-        from marginsvm.algorithms.compiled import intervals as loops
+        from marginsvm.algorithms.compiled import interval_steps as loops
 
         n, sequences, intervals = problem.n_rows, state.sequences, intervals_of(problem.rows)
         # with the strong convexity known, no restart is needed for the linear rate

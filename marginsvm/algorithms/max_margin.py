@@ -17,7 +17,7 @@ from marginsvm.algorithms.exact.limit import (
     limit_of_soft_margins,
     of_least_loss,
 )
-from marginsvm.algorithms.exact.memory import refuse_what_cannot_fit
+from marginsvm.algorithms.exact.memory_needed import refuse_what_cannot_fit
 from marginsvm.algorithms.exact.shape import Portfolio, Shape
 from marginsvm.algorithms.exact.stage import Stage
 from marginsvm.algorithms.exact.two_classes import ByTwoClasses

@@ -12,12 +12,12 @@ from sklearn.utils.validation import _check_sample_weight, check_array, check_co
 
 from marginsvm._typing import Array
 from marginsvm.algorithms.max_margin import MaxMarginClassifier
-from marginsvm.auditing.claims import claims_of
+from marginsvm.auditing.audit_report import Audit, Judged, Worth
+from marginsvm.auditing.claimed import claims_of
 from marginsvm.auditing.models import Question, questions
 from marginsvm.auditing.novelty import judged_one_class
 from marginsvm.auditing.predictor import with_constant
 from marginsvm.auditing.regression import judged_regression
-from marginsvm.auditing.report import Audit, Judged, Worth
 from marginsvm.certify.host import examples_on_host, on_host
 from marginsvm.certify.unwrapping import unwrapped
 

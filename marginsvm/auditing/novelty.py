@@ -11,10 +11,10 @@ from sklearn.exceptions import ConvergenceWarning
 
 from marginsvm._typing import Array
 from marginsvm.algorithms.max_margin_outliers import MaxMarginOutlierDetector
-from marginsvm.auditing.claims import claims_of
+from marginsvm.auditing.audit_report import Claim, Judged, Worth
+from marginsvm.auditing.claimed import claims_of
 from marginsvm.auditing.models import NEAR_SCORE, TRIED, readings
 from marginsvm.auditing.predictor import Predictor
-from marginsvm.auditing.report import Claim, Judged, Worth
 from marginsvm.certify.caps import ShareCaps
 from marginsvm.certify.host import on_host
 

@@ -10,7 +10,8 @@ from sklearn.exceptions import ConvergenceWarning
 
 from marginsvm._typing import Array
 from marginsvm.algorithms.max_margin_regressor import MaxMarginRegressor
-from marginsvm.auditing.claims import claims_of
+from marginsvm.auditing.audit_report import Judged, Worth
+from marginsvm.auditing.claimed import claims_of
 from marginsvm.auditing.models import (
     NEAR_SCORE,
     TRIED,
@@ -20,7 +21,6 @@ from marginsvm.auditing.models import (
     readings,
 )
 from marginsvm.auditing.predictor import Predictor, with_constant
-from marginsvm.auditing.report import Judged, Worth
 from marginsvm.certify.host import on_host
 from marginsvm.certify.prices import HingeCaps
 

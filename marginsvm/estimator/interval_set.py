@@ -14,10 +14,10 @@ from marginsvm._typing import Array
 from marginsvm.certify.prices import HingeCaps
 from marginsvm.certify.spec import ProblemSpec
 from marginsvm.certify.tolerances import LARGEST_NORM, ROUNDING_RTOL_OF_TOL
-from marginsvm.estimator.gram import check_gram
 from marginsvm.estimator.kernel_function import canonical
 from marginsvm.estimator.objects import as_objects
 from marginsvm.estimator.on_device import refuse_foreign
+from marginsvm.estimator.precomputed import check_gram
 from marginsvm.estimator.signs import norm_of
 from marginsvm.estimator.training_set import check_kernel_params, gamma_of, kernel_and_examples
 from marginsvm.fit import Requirements

@@ -20,10 +20,10 @@ from marginsvm._rounding import FEW
 from marginsvm._typing import Array
 from marginsvm.certify.caps import edge_of_share
 from marginsvm.certify.certificate import Certificate
-from marginsvm.estimator.gram import check_gram
 from marginsvm.estimator.kernel_function import canonical
 from marginsvm.estimator.objects import as_objects
 from marginsvm.estimator.on_device import refuse_foreign
+from marginsvm.estimator.precomputed import check_gram
 from marginsvm.estimator.results import Fitted
 from marginsvm.estimator.training_set import ClassLabels, TrainingSet, check_kernel_params
 from marginsvm.estimator.weights import ClassWeights

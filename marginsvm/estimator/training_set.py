@@ -27,10 +27,10 @@ from marginsvm.data.device_store import DeviceStore
 from marginsvm.data.measures import longest
 from marginsvm.data.memory import as_store
 from marginsvm.data.normalized import Division, Normalized, inverse, of_normalized
-from marginsvm.estimator.gram import check_gram, check_norms
 from marginsvm.estimator.kernel_function import KernelFunction, canonical
 from marginsvm.estimator.objects import as_objects, first_equal, of_objects
 from marginsvm.estimator.on_device import place_of_training, plain, rows_of, types_of
+from marginsvm.estimator.precomputed import check_gram, check_norms
 from marginsvm.estimator.signs import norm_of
 from marginsvm.estimator.weights import ClassWeights
 from marginsvm.fit import Requirements

@@ -10,7 +10,7 @@ from marginsvm.certify.bounds import lower_bound, upper_bound
 from marginsvm.certify.candidate import Candidate
 from marginsvm.certify.certifiable import Predictor
 from marginsvm.certify.interval_bounds import measured_fit, weighed
-from marginsvm.certify.overlap import overlap_is_proved
+from marginsvm.certify.overlapping import overlap_is_proved
 from marginsvm.certify.tolerances import NOTHING_LEFT
 from marginsvm.fit.algorithm import Algorithm
 from marginsvm.fit.progress import ConfirmedBounds, Progress

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from marginsvm.certify.candidate import Candidate
-from marginsvm.certify.overlap import decisive
+from marginsvm.certify.overlapping import decisive
 from marginsvm.fit.algorithm import Algorithm
 from marginsvm.fit.confirm import confirm
 from marginsvm.fit.interrupts import let_interrupts_through

@@ -14,7 +14,7 @@ from marginsvm._typing import Array
 from marginsvm.certify.caps import Caps
 from marginsvm.certify.certifiable import Distribution, ErrorModel, LowestMargins, OverlapChecks
 from marginsvm.certify.distribution import distribution_of
-from marginsvm.certify.overlap import meeting_rows
+from marginsvm.certify.overlapping import meeting_rows
 from marginsvm.certify.prices import HingeCaps
 from marginsvm.data.work import Work
 from marginsvm.kernel_matrix.outputs import Outputs

@@ -12,10 +12,10 @@ from marginsvm._typing import Array
 from marginsvm.algorithms.max_margin import MaxMarginClassifier
 from marginsvm.many.batches import fitted_in_batches, in_processes, warn_of_others
 from marginsvm.many.fit_many import check_finite, check_many, fitted_alone
-from marginsvm.many.labels import Labels
+from marginsvm.many.label_sets import Labels
 from marginsvm.many.problems import Problems
-from marginsvm.many.solving import fitted_together
 from marginsvm.many.stack import Stack
+from marginsvm.many.stacked_solving import fitted_together
 
 Split = tuple[Array, Array]
 

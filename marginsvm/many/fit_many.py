@@ -13,11 +13,11 @@ from sklearn.utils import assert_all_finite
 from marginsvm._typing import Array
 from marginsvm.algorithms.max_margin import MaxMarginClassifier
 from marginsvm.many.batches import fitted_in_batches, in_processes, warn_of_others
-from marginsvm.many.bounds import weights_of
+from marginsvm.many.many_fits import ManyFits, joined, put, put_coef, put_single, room_for
 from marginsvm.many.problems import Problems
-from marginsvm.many.results import ManyFits, joined, put, put_coef, put_single, room_for
-from marginsvm.many.solving import fitted_together
 from marginsvm.many.stack import Stack
+from marginsvm.many.stacked_bounds import weights_of
+from marginsvm.many.stacked_solving import fitted_together
 
 
 def fit_many(

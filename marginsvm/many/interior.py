@@ -1,6 +1,6 @@
 """Interior points on a stack of problems, all of them at once: for those that pivoting leaves.
 
-The problems are those of :mod:`marginsvm.many.pivoting`. With margins m of all rows,
+The problems are those of :mod:`marginsvm.many.stacked_pivoting`. With margins m of all rows,
 
     own u + m - 1 = z - xi,    u z = 0,    over xi = 0,    over = cap - u
 
@@ -23,7 +23,7 @@ from dataclasses import dataclass, fields
 import numpy as np
 
 from marginsvm._typing import Array
-from marginsvm.many.pivoting import (
+from marginsvm.many.stacked_pivoting import (
     AT_ZERO,
     CAPPED,
     FREE,

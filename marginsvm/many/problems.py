@@ -12,8 +12,8 @@ from sklearn.utils import check_array
 
 from marginsvm._cached import cached_property
 from marginsvm._typing import Array
-from marginsvm.estimator.gram import check_gram
-from marginsvm.many.labels import Labels, given_labels
+from marginsvm.estimator.precomputed import check_gram
+from marginsvm.many.label_sets import Labels, given_labels
 from marginsvm.many.stack import Stack
 
 # Numbers of the Gram matrices and examples of a batch (8 MB): a few batches stay in a cache that

@@ -13,8 +13,8 @@ from sklearn.utils._param_validation import Interval, validate_parameter_constra
 from marginsvm._typing import Array
 from marginsvm.data.threads import single_threaded_blas
 from marginsvm.separability.data import question
+from marginsvm.separability.fitted_models import arguments_of
 from marginsvm.separability.report import Separability
-from marginsvm.separability.results import arguments_of
 from marginsvm.separability.solving import of_a_kernel, report_of
 
 _CONSTRAINTS = {

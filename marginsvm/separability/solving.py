@@ -20,9 +20,9 @@ from marginsvm.separability.data import Question
 from marginsvm.separability.design import Design, distinct
 from marginsvm.separability.faces import split_of_separator
 from marginsvm.separability.report import Separability
-from marginsvm.separability.sampling import split_many, split_many_sparse
 from marginsvm.separability.sparse_faces import sparse_split_of_separator
 from marginsvm.separability.split import Split
+from marginsvm.separability.split_of_samples import split_many, split_many_sparse
 
 _NULL_SPACE_NUMBERS = 2**22  # numbers of a sparse design that is written out, in 32 MB
 _FACTORED = 2**29  # products of its factorisation, half a second; else it stays sparse

@@ -11,7 +11,7 @@ from dataclasses import replace
 import numpy as np
 
 from marginsvm.algorithms.exact.examples import Examples
-from marginsvm.algorithms.exact.interior.method import Interior
+from marginsvm.algorithms.exact.interior.interior_points import Interior
 from marginsvm.algorithms.exact.method import Method, Turn
 from marginsvm.algorithms.exact.multipliers import Multipliers, target
 from marginsvm.algorithms.exact.newton import Newton

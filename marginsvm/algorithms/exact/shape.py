@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from marginsvm.algorithms.exact.choosing import rows_of_all_pairs
-from marginsvm.algorithms.exact.interior.method import MORE_STEPS
+from marginsvm.algorithms.exact.interior.interior_points import MORE_STEPS
 from marginsvm.algorithms.exact.method import Method
 from marginsvm.algorithms.exact.multipliers import is_steep
 from marginsvm.certify.prices import HingeCaps

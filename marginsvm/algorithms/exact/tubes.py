@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from marginsvm._typing import Array
-from marginsvm.algorithms.exact.memory import refuse_what_cannot_fit
+from marginsvm.algorithms.exact.memory_needed import refuse_what_cannot_fit
 from marginsvm.algorithms.exact.method import Turn
 from marginsvm.algorithms.exact.shape import Portfolio
 from marginsvm.algorithms.exact.stage import Stage

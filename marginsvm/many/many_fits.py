@@ -13,7 +13,7 @@ from sklearn.base import clone
 from marginsvm._typing import Array
 from marginsvm.certify.certificate import Certificate
 from marginsvm.certify.claims import PUBLISHED, published, relative_gap
-from marginsvm.many.bounds import Fits, weights_of
+from marginsvm.many.stacked_bounds import Fits, weights_of
 
 
 @dataclass(frozen=True, eq=False, repr=False)

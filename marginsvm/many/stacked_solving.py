@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from marginsvm._typing import Array
-from marginsvm.many.bounds import Fits, Loss, proved
 from marginsvm.many.interior import inside
-from marginsvm.many.pivoting import Solution, Statement, begun, directly, proximal
 from marginsvm.many.stack import Stack
+from marginsvm.many.stacked_bounds import Fits, Loss, proved
+from marginsvm.many.stacked_pivoting import Solution, Statement, begun, directly, proximal
 
 
 def fitted_together(

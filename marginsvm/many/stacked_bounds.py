@@ -19,8 +19,8 @@ import numpy as np
 from marginsvm._rounding import FEW, PAIRWISE, UNIT
 from marginsvm._typing import Array
 from marginsvm.certify.tolerances import IMBALANCE_SURCHARGE, KERNEL_RESOLUTION
-from marginsvm.many.pivoting import Statement
 from marginsvm.many.stack import Stack
+from marginsvm.many.stacked_pivoting import Statement
 
 # Roundings beside those of sums: subtracting the mean, scaling, signs.
 _OTHERS = 32

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from marginsvm.auditing.report import Claim, Worth
+from marginsvm.auditing.audit_report import Claim, Worth
 from marginsvm.certify.host import on_host
 
 

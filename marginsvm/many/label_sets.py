@@ -10,7 +10,7 @@ import numpy as np
 
 from marginsvm._typing import Array
 from marginsvm.estimator.weights import ClassWeights
-from marginsvm.many.bounds import Loss
+from marginsvm.many.stacked_bounds import Loss
 
 
 @dataclass(frozen=True)
