@@ -50,28 +50,11 @@ class ClassWeights:
         Class of each example; -1: it takes no part.
     k : int
         Number of classes.
-    caps : list of Fraction or None
-        Largest sums of the weights of an example; None: there are none.
     """
 
-    def __init__(self, q: Weights, codes: Array, k: int, caps: list[Fraction] | None = None):
-        self.q, self._codes, self._k = q, codes, k
-        self._room: list[Any] = [inf] * len(codes) if caps is None else caps
-        for i, j in sorted(q, key=lambda place: q[place]):
-            q[i, j] = min(q[i, j], self._room[i])
-            self._room[i] -= q[i, j]
-
-    def fill(self, size: Fraction, *, balanced: bool) -> None:
-        """Add weights until they sum to a number at least; two classes stay balanced, if so asked.
-
-        If they are, the same is added to both.
-        """
-        missing = max(size - sum(self.q.values()), Fraction(0))
-        for c in range(self._k):
-            room = sum(self._room[i] for i in self._members(c))
-            part = missing / 2 if balanced and self._k == 2 else min(missing, room)
-            self._add(c, (c + 1) % self._k, part)
-            missing -= 0 if balanced and self._k == 2 else part
+    def __init__(self, q: Weights, codes: Array, k: int) -> None:
+        self.q, self._codes, self._k = dict(q), codes, k
+        self._room: list[Any] = [inf] * len(codes)  # how much more an example may have
 
     def balance(self) -> None:
         """Change weights until those of each class and those held against it are equal."""
@@ -88,6 +71,34 @@ class ClassWeights:
             self._add(light, heavy, move - self._turned(light, heavy, move))
             excess[light], excess[heavy] = excess[light] + move, excess[heavy] - move
 
+    def keep_to(self, caps: list[Fraction], share: Fraction, *, balanced: bool) -> None:
+        """Scale weights to those of a share, of which an example has at most its cap.
+
+        With an intercept, no class has more than half of the share, and they are balanced: two
+        classes first, after which the same is added to both, and more by what they are held
+        against, which changes no sum.
+        """
+        size = share * sum(caps, Fraction(0))
+        if balanced:
+            of_class = (
+                sum((caps[i] for i in self._members(c)), Fraction(0)) for c in range(self._k)
+            )
+            size = min(size, *(2 * (sum(caps) - total) for total in of_class))
+        scale, self._room = Fraction(float(size / sum(self.q.values()))), list(caps)
+        for (i, j), x in sorted(self.q.items(), key=lambda item: item[1]):
+            self.q[i, j] = min(scale * x, self._room[i])
+            self._room[i] -= self.q[i, j]
+        both = balanced and self._k == 2
+        if both:
+            self.balance()
+        missing = max(size - sum(self.q.values()), Fraction(0))
+        for c in range(self._k):
+            part = missing / 2 if both else min(missing, self._room_of(c))
+            self._add(c, (c + 1) % self._k, part)
+            missing -= 0 if both else part
+        if balanced and not both:
+            self.balance()
+
     def _turned(self, light: int, heavy: int, weight: Fraction) -> Fraction:
         """Hold examples of third classes against another one; how much weight was moved so."""
         left = weight
@@ -99,6 +110,9 @@ class ClassWeights:
                     self.q[i, heavy] = self.q.get((i, heavy), Fraction(0)) + step
                     left -= step
         return weight - left
+
+    def _room_of(self, c: int) -> Fraction:
+        return sum((self._room[i] for i in self._members(c)), Fraction(0))
 
     def _members(self, c: int) -> list[int]:
         found: list[int] = np.flatnonzero(self._codes == c).tolist()

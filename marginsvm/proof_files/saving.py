@@ -234,22 +234,13 @@ def _weights(estimator: Any, of: str, examples: Examples) -> Weights:
     codes, k = _codes(examples), table.shape[1] if table.shape[1] > 1 else 2
     q = {(i, j): x for (i, j), x in q.items() if codes[i] >= 0 and (k == 2 or codes[i] != j)}
     balanced = spec.intercept_is_free and of == "classes"
-    caps: list[Fraction] | None = None
-    size = Fraction(0)
+    exact = ClassWeights(q, codes, k)
     if spec.nu is not None:
         caps = [Fraction(0)] * examples.n_given
         for i, m in zip(examples.kept.tolist(), examples.weight.tolist(), strict=True):
             caps[i] = Fraction(m)
-        size = Fraction(spec.nu) * sum(caps)
-        for c in range(k) if balanced else ():
-            size = min(size, Fraction(2 * sum(caps[i] for i in np.flatnonzero(codes != c))))
-        scale = Fraction(float(size / sum(q.values())))
-        q = {place: scale * x for place, x in q.items()}
-    exact = ClassWeights(q, codes, k, caps)
-    if balanced and k == 2:
-        exact.balance()
-    exact.fill(size, balanced=balanced)
-    if balanced and k > 2:
+        exact.keep_to(caps, Fraction(spec.nu), balanced=balanced)
+    elif balanced:
         exact.balance()
     return exact.q
 
