@@ -139,7 +139,7 @@ CHOICES = {
     "gamma_outer": [16.0, 1.1, 1e6],
     "epsilon": [1e-6, 1e-2, 1e-14],
     "schedule": ["momentum", "theory"],
-    "cache_size": [200.0, 0.0],
+    "cache_size": [200.0, 3.0],
     "accelerated": [True, False],
     "sampling": ["permutation", "uniform"],
     "restart": [True, False],

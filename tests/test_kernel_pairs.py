@@ -6,6 +6,7 @@ import scipy.sparse as sp
 from helpers.estimators import fit, overlapping
 from helpers.pairwise import pairwise
 from scipy.optimize import minimize_scalar
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics.pairwise import pairwise_kernels, rbf_kernel
 from sklearn.svm import SVC
 
@@ -15,6 +16,7 @@ from marginsvm.algorithms.exact.climb_of_classes import ClimbOfClasses
 from marginsvm.algorithms.exact.pairs import Found, OneByOne, Pairs, dual_of
 from marginsvm.algorithms.exact.shape import Portfolio
 from marginsvm.certify.own_slack import with_least_slack
+from marginsvm.estimator import kernel_function
 from marginsvm.estimator.kernel_function import KernelFunction
 from marginsvm.estimator.training_set import training_set
 from marginsvm.kernel_matrix.single import Formula, Prepared
@@ -197,18 +199,76 @@ def test_weights_are_balanced_by_small_changes(rng):
 
 
 @pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
-def test_columns_that_are_dropped_are_computed_again(loss, rng, monkeypatch):
+def test_columns_that_are_dropped_are_computed_again(loss, rng):
     X, y = overlapping(rng, n=900)
     whole = climbed(problem_of(X, y, loss=loss))
-    monkeypatch.setattr("marginsvm.kernel_matrix.kernel_values._MAX_STORED_BYTES", 4 * 900 * 450)
-    part = climbed(problem_of(X, y, loss=loss))
-    assert part.columns.room == 450 < np.count_nonzero(whole.u) + 400
+    part = climbed(problem_of(X, y, loss=loss, cache_size=2.0))
+    few = np.count_nonzero(whole.u)
+    assert (part.columns.room, part.columns.side) == (226, 400) < (few - 400, few - 400)
+    assert part.columns.nbytes <= 2.0 * 2**20
     assert whole.gap <= 1e-4
     assert part.gap <= 1e-4
     # predictors of these gaps are 2 sqrt(2 gap) of their norm apart at most, and rows are no longer
     # than the radius
     norm = np.sqrt(2.0 * whole.u.sum())
     assert np.abs(part.f - whole.f).max() <= 2.0 * np.sqrt(2.0 * 1e-4) * norm
+
+
+def test_values_of_a_working_set_are_those_of_its_examples(rng):
+    X, y = overlapping(rng, n=700)
+    columns = problem_of(X, y, cache_size=3.0).single
+    assert columns.room < 600
+    K = rbf_kernel(X, gamma=1.0 / (X.shape[1] * X.var()))
+    first, kept = rng.permutation(700)[:300], np.arange(0, 300, 2)
+    for examples in (first, first[kept], np.r_[first[kept], first[1::2]], first[::-1], first[:9]):
+        found = columns.among(examples, 2.0, 1.0)
+        np.testing.assert_allclose(found, 2.0 * K[np.ix_(examples, examples)] + 1.0, rtol=1e-5)
+
+
+def test_memory_is_for_one_kind_of_columns_at_a_time(rng):
+    X, y = overlapping(rng, n=700)
+    some = np.arange(600)
+    for cache_size in (3.0, 4.5):  # too little for columns in float64, and enough
+        values = problem_of(X, y, cache_size=cache_size)._values
+        values.single.among(some[:300], 1.0, 0.0)
+        assert values.single.nbytes > 1e6
+        values.values(some, some)
+        assert values._single.nbytes == 0
+        assert (values._kept.nbytes > 0) == (cache_size == 4.5)
+
+
+def test_a_support_that_outgrows_its_memory_is_told(rng):
+    X, y = overlapping(rng, n=2500)
+    y = rng.permutation(y)  # nothing to be learnt: all have slack
+    model = {"C": 1.0, "kernel": "rbf", "gamma": 1.0, "loss": "hinge"}
+    clf = MaxMarginClassifier(**model, cache_size=4.0, tol=1e-9)
+    with pytest.warns(ConvergenceWarning, match=r"cache_size=4 MB holds the kernel values of 512"):
+        clf.fit(X, y)
+    assert clf.status_ == "stalled"
+    assert clf.margin_ <= clf.margin_bound_
+
+
+def test_memory_that_does_not_hold_a_beginning_is_refused(rng):
+    X, y = overlapping(rng, n=900)
+    with pytest.raises(ValueError, match=r"cache_size=1 MB does not hold 128 kernel columns"):
+        MaxMarginClassifier(C=1.0, kernel="rbf", cache_size=1.0).fit(X, y)
+
+
+@pytest.mark.parametrize("offset", [0.0, 1e6])
+def test_examples_are_converted_in_parts(offset, rng, monkeypatch):
+    X = (rng.standard_normal((900, 40)) + offset).astype(np.float32)
+    kernel = KernelFunction("rbf", 0.05, 3, 0.0, {}, widens=True)
+    whole = kernel(X, X[:300])
+    monkeypatch.setattr("marginsvm.estimator.kernel_function._CONVERTED", 128 * 40)
+    sizes, original = [], kernel_function.pairwise_kernels
+
+    def seen(A, B, **params):
+        sizes.append(max(len(A), len(B)))
+        return original(A, B, **params)
+
+    monkeypatch.setattr(kernel_function, "pairwise_kernels", seen)
+    np.testing.assert_allclose(kernel(X, X[:300]), whole, rtol=1e-12)
+    assert max(sizes) == 128
 
 
 @pytest.mark.parametrize("C", [0.1, 10.0])

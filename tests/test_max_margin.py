@@ -431,9 +431,8 @@ def test_kernels_ask_for_few_columns(rng):
 def test_the_column_cache_may_be_full(rng, monkeypatch):
     X, y = separable(rng, n=300, d=3)
     whole = MaxMarginClassifier(kernel="rbf").fit(X, y)
-    monkeypatch.setattr("marginsvm.kernel_matrix.kernel_values._MAX_STORED_BYTES", 300 * 8 * 10)
     monkeypatch.setattr("marginsvm.kernel_matrix.kernel_values._STRIP_BYTES", 300 * 8 * 7)
-    strips = MaxMarginClassifier(kernel="rbf").fit(X, y)
+    strips = MaxMarginClassifier(kernel="rbf", cache_size=300 * 8 * 10 / 2**20).fit(X, y)
     np.testing.assert_allclose(strips.margin_, whole.margin_, rtol=1e-9)
 
 

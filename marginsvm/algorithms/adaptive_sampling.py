@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from numbers import Real
 from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils._param_validation import StrOptions
 
 from marginsvm._typing import Array
 from marginsvm.algorithms.draws import draw
@@ -28,7 +27,7 @@ from marginsvm.estimator.results import Fitted
 from marginsvm.fit import Algorithm, Candidate, Requirements
 from marginsvm.kernel_matrix import KernelMatrixAdapter
 from marginsvm.kernel_matrix.capabilities import with_columns
-from marginsvm.kernel_matrix.columns import ColumnPlan
+from marginsvm.kernel_matrix.columns import CACHE_SIZE, ColumnPlan
 from marginsvm.rows import Vector
 from marginsvm.schedules import MOMENTA, STEPS, Schedule, momentum_at, resolve, step_at, theory_step
 
@@ -57,7 +56,7 @@ class AdaptiveSampling(Algorithm):
     schedule: str = "momentum"
     theta: Schedule | None = None
     beta: Schedule | None = None
-    cache_size: float = 200.0
+    cache_size: float = CACHE_SIZE
     random_state: int | np.random.RandomState | None = None
 
     def _schedules(self, n_rows: int) -> tuple[Callable[[int], float], Callable[[int], float]]:
@@ -143,8 +142,6 @@ class AdaptiveSamplingKernelClassifier(
         object. None: as ``schedule`` says.
     momentum : {"nesterov", "none"}, float or callable
         Momentum beta_t in [0, 1] of draw t (dimensionless), given in the same ways as ``step``.
-    cache_size : float
-        Memory for kernel columns (MB). It changes only the time that a fit takes.
 
     Attributes
     ----------
@@ -194,7 +191,6 @@ class AdaptiveSamplingKernelClassifier(
     schedule: str = parameter(StrOptions({"momentum", "theory"}), default="momentum")
     step: Schedule | None = parameter(*STEP, None, default=None)
     momentum: Schedule | None = parameter(*MOMENTUM, None, default=None)
-    cache_size: float = parameter(Interval(Real, 0.0, None, closed="left"), default=200.0)
 
     def _algorithm(self) -> AdaptiveSampling:
         return AdaptiveSampling(

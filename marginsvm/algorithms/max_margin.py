@@ -236,10 +236,9 @@ class MaxMarginClassifier(
 
     *Memory.* Besides the data: some numbers for each row, the square of the working set (200 MB at
     most), some arrays of classes times features, and some MB of examples. A problem that the
-    machine cannot hold is refused before the first round. With kernels: the columns of all examples
-    that were in the working set, up to 2 GiB, and the square of the examples that have slack, of
-    which it can use 9000 (1 GB). With more, the fit warns and goes on with those, and a gap remains
-    between its bounds.
+    machine cannot hold is refused before the first round. With kernels: ``cache_size``, and the
+    examples in float32. Where so many examples have slack that their values with each other are
+    more than half of it (or 1 GB), a gap may remain between the bounds, with a warning.
 
     *If nothing separates the classes,* the model is the limit of the soft margins as C grows. It
     has the least sum of squared slacks, up to a few per cent. Features that spread over less than

@@ -47,6 +47,7 @@ from marginsvm.estimator.weights import ClassWeights
 # Parameters that are those of the single fits as well.
 _SHARED = (
     "loss", "class_weight", "fit_intercept", "kernel", "gamma", "degree", "coef0", "kernel_params",
+    "cache_size",
 )  # fmt: skip
 # Parameters of the fit to all examples.
 _OWN = ("tol", "max_iter", "verbose")

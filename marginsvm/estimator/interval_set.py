@@ -92,7 +92,13 @@ class IntervalSet:
             kernel, X = kernel_and_examples(estimator, self.X, self.gamma)
             formula = Formula.of(estimator, self.gamma, X)
             problem = GramAdapter(
-                kernel, X, *common, whole=requires.every_row, rounding_rtol=rtol, formula=formula
+                kernel,
+                X,
+                *common,
+                whole=requires.every_row,
+                rounding_rtol=rtol,
+                formula=formula,
+                cache_size=estimator.cache_size,
             )
         if problem.slack is not None and problem.slack.min() < LARGEST_NORM**-1:
             raise ValueError(

@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 from sklearn.metrics.pairwise import pairwise_kernels
+from sklearn.utils import gen_batches
 from sklearn.utils._array_api import get_namespace
 
 from marginsvm._typing import Array
+from marginsvm.certify.host import is_foreign
 from marginsvm.data.csr import as_block
 from marginsvm.data.device import OnDevice, kernel_on_host
 from marginsvm.data.normalized import norms_in_kernel
 from marginsvm.kernel_matrix.single import FAR_SQUARE
+
+# Numbers of examples that are converted at once (32 MB in float64), and examples at least.
+_CONVERTED, _FEWEST_CONVERTED = 2**22, 128
 
 
 @dataclass(frozen=True)
@@ -59,19 +65,36 @@ class KernelFunction:
                 # with integer values, products would be rounded to integers
                 K = K.astype(np.result_type(K.dtype, np.float32), copy=False)
             else:
-                named = {"gamma": self.gamma, "degree": self.degree, "coef0": self.coef0}
-                named |= self.params
-                if self.widens:
-                    X, Y = _widened(X), _widened(Y)
-                if self.kernel == "rbf":
-                    X, Y = _nearer(X, Y, named["gamma"])
-                K = pairwise_kernels(X, Y, metric=self.kernel, filter_params=True, **named)
+                K = self._named(X, Y)
         xp = get_namespace(K)[0]
         if not xp.all(xp.isfinite(K)):
             raise ValueError(
                 f"kernel {self.kernel!r} gives values that are not finite on these examples: scale "
                 "X, or choose other kernel parameters"
             )
+        return K
+
+    def _named(self, X: Any, Y: Any) -> Array:
+        """Values of a named kernel; examples that must be converted for them are so in parts."""
+        named = {"gamma": self.gamma, "degree": self.degree, "coef0": self.coef0} | self.params
+        values = partial(pairwise_kernels, metric=self.kernel, filter_params=True, **named)
+        wide = self.widens and hasattr(X, "astype")  # some devices have no float64
+        mean = _far_mean(X, Y, named["gamma"]) if self.kernel == "rbf" else None
+
+        def converted(Z: Any) -> Any:
+            Z = Z.astype(np.float64, copy=False) if wide else Z
+            return Z if mean is None else Z - get_namespace(Z)[0].astype(mean, Z.dtype)
+
+        as_given = mean is None and not (wide and {X.dtype, Y.dtype} != {np.dtype(np.float64)})
+        if as_given or is_foreign(X):
+            return values(X, Y) if as_given else values(converted(X), converted(Y))
+        dtype = np.float64 if wide else np.result_type(X.dtype, Y.dtype)
+        K = np.empty((X.shape[0], Y.shape[0]), dtype)
+        size = max(_FEWEST_CONVERTED, _CONVERTED // X.shape[1])
+        for i in gen_batches(X.shape[0], size):
+            some = converted(X[i])
+            for j in gen_batches(Y.shape[0], size):
+                K[i, j] = values(some, converted(Y[j]))
         return K
 
     def on_host(self, X: Any) -> Any:
@@ -87,18 +110,13 @@ class KernelFunction:
         return norms_in_kernel(self.on_host(X), X)
 
 
-def _widened(X: Any) -> Any:
-    """Examples in float64, if they are NumPy's or SciPy's: some devices have no float64."""
-    return X.astype(np.float64, copy=False) if hasattr(X, "astype") else X
-
-
-def _nearer(X: Any, Y: Any, gamma: float) -> tuple[Any, Any]:
-    """Examples with the same distances: less a mean that would take the digits of these."""
+def _far_mean(X: Any, Y: Any, gamma: float) -> Array | None:
+    """A mean that would take the digits of distances; less it, examples have the same ones."""
     if sp.issparse(X) or sp.issparse(Y):
-        return X, Y
-    mean = get_namespace(Y)[0].mean(Y, axis=0)  # any point near Y would do
-    far = gamma * float(mean @ mean) > FAR_SQUARE
-    return (X - mean, Y - mean) if far else (X, Y)
+        return None
+    wide = {} if is_foreign(Y) else {"dtype": np.float64}
+    mean = get_namespace(Y)[0].mean(Y, axis=0, **wide)  # any point near Y would do
+    return mean if gamma * float(mean @ mean) > FAR_SQUARE else None
 
 
 def canonical(X: Any) -> Any:

@@ -17,6 +17,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from marginsvm._typing import Array
 from marginsvm.estimator.declaring import parameter, with_parameters
+from marginsvm.kernel_matrix.columns import CACHE_SIZE
 from marginsvm.schedules import MOMENTA, STEPS
 
 KERNELS = {*PAIRWISE_KERNEL_FUNCTIONS, "precomputed"}
@@ -115,6 +116,10 @@ class NamedKernelParameters:
     kernel_params : dict
         Keyword arguments of a callable kernel; or those of a named one, in place of gamma, degree
         and coef0.
+    cache_size : float
+        Memory for kernel values (MB). What does not fit is computed again when it is needed, so
+        that it changes the time of a fit; but where so many examples have slack that not even the
+        kernel values of these with each other fit, the exact solver ends as ``stalled``.
 
     Attributes
     ----------
@@ -134,6 +139,7 @@ class NamedKernelParameters:
     degree: float = parameter(Interval(Real, 0.0, None, closed="left"), default=3)
     coef0: float = parameter(Interval(Real, None, None, closed="neither"), default=0.0)
     kernel_params: dict[str, Any] | None = parameter(dict, None, default=None)
+    cache_size: float = parameter(Interval(Real, 0.0, None, closed="left"), default=CACHE_SIZE)
 
 
 @with_parameters

@@ -167,7 +167,8 @@ class TrainingSet:
                 raise
         kernel, X = kernel_and_examples(estimator, X, self.gamma, self.division)
         formula = None if self.division is not None else Formula.of(estimator, self.gamma, X)
-        return GramAdapter(kernel, X, *common, formula=formula)
+        size = estimator.cache_size
+        return GramAdapter(kernel, X, *common, formula=formula, cache_size=size)
 
     def embed(self, q: Array) -> sp.csr_array:
         """Weights on the rows, as a sparse array with one row for each given example."""

@@ -20,7 +20,7 @@ from marginsvm.data.threads import single_threaded_blas
 from marginsvm.data.work import Work
 from marginsvm.kernel_matrix.adapter import KernelMatrixAdapter
 from marginsvm.kernel_matrix.capabilities import HasColumns, HasLayout
-from marginsvm.kernel_matrix.columns import ColumnCache, ColumnPlan
+from marginsvm.kernel_matrix.columns import CACHE_SIZE, ColumnCache, ColumnPlan
 from marginsvm.kernel_matrix.kernel_values import KernelValues
 from marginsvm.kernel_matrix.layout import GRAM, RowLayout, common_layout
 from marginsvm.kernel_matrix.scale import Scale
@@ -69,6 +69,8 @@ class GramAdapter(KernelMatrixAdapter, HasColumns, HasLayout):
         The units of the problem; None: they are measured.
     formula : Formula or None
         What the kernel is, if that is known.
+    cache_size : float
+        Memory for kernel values (MB).
     """
 
     _output_axis = -1
@@ -86,6 +88,7 @@ class GramAdapter(KernelMatrixAdapter, HasColumns, HasLayout):
         rounding_rtol: float = 0.0,
         frame: Scale | None = None,
         formula: Formula | None = None,
+        cache_size: float = CACHE_SIZE,
     ) -> None:
         if norm.p != 2.0:
             raise ValueError(
@@ -93,9 +96,9 @@ class GramAdapter(KernelMatrixAdapter, HasColumns, HasLayout):
                 "use kernel='linear', or p=2"
             )
         work = Work()
-        self._values = KernelValues(kernel, X, rows, constant, plan, whole, work, formula)
-        self.cheap_sums = self._values.whole
-        self._constant = constant
+        values = KernelValues(kernel, X, rows, constant, plan, whole, work, formula, cache_size)
+        self._values, self.cheap_sums = values, values.whole
+        self._constant, self.cache_size = constant, cache_size
         diagonal = self._values.diagonal
         highest = float(np.abs(diagonal).max()) + constant**2
         scale = frame
@@ -137,8 +140,7 @@ class GramAdapter(KernelMatrixAdapter, HasColumns, HasLayout):
         return K
 
     def norm(self, w: Vector) -> float:
-        squared = self.dot(w, w)
-        mass = np.float64(np.abs(w.coef).sum())  # whose square may overflow
+        squared, mass = self.dot(w, w), np.float64(np.abs(w.coef).sum())  # its square may overflow
         if squared < -_NEGATIVE * mass**2 * max(1.0, self._highest):  # not rounding
             raise ValueError(self._indefinite(f"a squared norm is {squared:.3g}"))
         return float(np.sqrt(max(squared, 0.0)))

@@ -14,12 +14,16 @@ from marginsvm._rounding import PAIRWISE, Extended, product, times
 from marginsvm._typing import Array
 from marginsvm.data.threads import ordered_map
 from marginsvm.data.work import Work
-from marginsvm.kernel_matrix.columns import ColumnCache, ColumnPlan, KeptColumns, WholeMatrix
+from marginsvm.kernel_matrix.columns import (
+    CACHE_SIZE,
+    ColumnCache,
+    ColumnPlan,
+    KeptColumns,
+    WholeMatrix,
+)
 from marginsvm.kernel_matrix.single import Formula, Prepared, SingleColumns
 from marginsvm.rows import Rows, support_of
 
-# Memory of a kernel matrix that is kept. A larger one is computed anew for every product.
-_MAX_STORED_BYTES = 2**31
 # Strips into which a product is cut at least, whatever the number of threads: sums depend on it.
 _STRIPS = 8
 # Memory of the kernel values that are computed at once, where they are not kept.
@@ -55,6 +59,8 @@ class KernelValues:
     work : Work
     formula : Formula or None
         What the kernel is, if that is known.
+    cache_size : float
+        Memory for values that are kept (MB).
 
     Attributes
     ----------
@@ -77,6 +83,7 @@ class KernelValues:
         whole: bool,
         work: Work,
         formula: Formula | None = None,
+        cache_size: float = CACHE_SIZE,
     ) -> None:
         self._formula = formula
         self.kernel, self.X, self._rows, self._work = kernel, X, rows, work
@@ -84,10 +91,12 @@ class KernelValues:
         self.value_error = PAIRWISE if getattr(X, "scale", None) is not None else 0.0
         self._K = X if kernel is None else None
         self.whole = whole or kernel is None
-        self._kept = None
+        self._kept, self.cache_size = None, cache_size
+        self._cache = int(cache_size * 2**20)  # bytes
         if not self.whole:
             whole_columns = partial(self.block, j=slice(None))
-            self._kept = KeptColumns(whole_columns, rows.n_examples, _MAX_STORED_BYTES)
+            self._kept = KeptColumns(whole_columns, rows.n_examples)
+        self._single: SingleColumns | None = None
         self.diagonal = self._diagonal()
         self.dtype = self.diagonal.dtype
 
@@ -113,9 +122,28 @@ class KernelValues:
 
     def values(self, i: Array, j: Array) -> Array:
         """Kernel values of the examples i with the examples j, in float64."""
-        if self._kept is not None and self._kept.keep(i):
-            return self._kept.block(i, j)
+        if (kept := self._keeping(i)) is not None:
+            return kept.block(i, j)
+        if self._single is not None and self._single.nbytes + 12 * len(i) * len(j) > self._cache:
+            self._single.drop()
         return self.block(i, j).astype(np.float64)
+
+    def _keeping(self, examples: Array) -> KeptColumns | None:
+        """Columns in float64 with those of these examples; None where no memory is left for them.
+
+        Where it is those in float32 that take it, they go.
+        """
+        kept = self._kept
+        if kept is None:
+            return None
+        taken = self._single.nbytes if self._single is not None else 0
+        if kept.keep(examples, self._cache - taken):
+            return kept
+        if taken and kept.keep(examples, self._cache):
+            assert self._single is not None
+            self._single.drop()
+            return kept
+        return None
 
     def _computed(self, i: Any, j: Any) -> Array:
         assert self.kernel is not None
@@ -125,7 +153,7 @@ class KernelValues:
     def stored(self) -> Array | None:
         """The whole kernel matrix, if it may be kept."""
         n = self._rows.n_examples
-        few = n * n * self.X.dtype.itemsize <= _MAX_STORED_BYTES
+        few = n * n * self.X.dtype.itemsize <= self._cache
         if self._K is None and self._plan is None and few:
             self._K = self.block(slice(None), slice(None))
         return self._K
@@ -135,9 +163,9 @@ class KernelValues:
         K = self.stored()
         if K is None:
             raise ValueError(
-                f"the kernel matrix of {self._rows.n_examples} examples would take more than "
-                f"{_MAX_STORED_BYTES / 2**30:.0f} GiB, and coordinate ascent needs all of it; "
-                "use fewer examples, or another estimator"
+                f"the kernel matrix of {self._rows.n_examples} examples takes more than "
+                f"cache_size={self.cache_size:g} MB, and coordinate ascent needs all of it: raise "
+                "cache_size, or use fewer examples or another estimator"
             )
         return K
 
@@ -149,8 +177,8 @@ class KernelValues:
             return self._product(V, precise)
         few = support_of(V)
         self._work.add_pass(few.size / len(V))
-        if self._kept is not None and self._kept.keep(few):
-            return self._kept.multiply(few, V[few])
+        if (kept := self._keeping(few)) is not None:
+            return kept.multiply(few, V[few])
         F = np.zeros(V.shape)
         for part, columns in self._some_columns(few):
             F += product(columns.T.astype(np.float64, copy=False), V[part])
@@ -209,13 +237,17 @@ class KernelValues:
         ordered_map(work, range(0, n, _COLUMN_BLOCK))
         return out
 
-    @cached_property
+    @property
     def single(self) -> SingleColumns:
-        """Columns of the matrix in float32."""
+        """Columns of the matrix in float32: while they grow, none in float64 are kept."""
         n = self._rows.n_examples
-        prepared = None if self._formula is None else Prepared(self._formula, self.X)
-        count = self._work.add_kernel_evaluations
-        return SingleColumns(self.block, n, prepared, _MAX_STORED_BYTES // (4 * n), count)
+        if self._single is None:
+            prepared = None if self._formula is None else Prepared(self._formula, self.X)
+            count = self._work.add_kernel_evaluations
+            self._single = SingleColumns(self.block, n, prepared, self.cache_size, count)
+        if self._kept is not None and self._kept.nbytes + 4 * self._single.room * n > self._cache:
+            self._kept.drop()
+        return self._single
 
     @property
     def dimensions(self) -> float:

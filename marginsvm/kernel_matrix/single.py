@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from sklearn.utils import gen_batches
 
 from marginsvm._rounding import UNIT
 from marginsvm._typing import Array
@@ -34,6 +35,10 @@ _OF_VALUE, _OF_DISTANCE = 16.0, 8.0
 # nearer examples, exponents are off by some 1e-12, as they are sums of terms of that size.
 FAR_SQUARE = 1e4
 _LARGEST_POWER = 9  # degree of polynomials that are computed by products
+# Examples whose kernel values with each other must fit: as many as rounds begin with.
+_FEWEST = 400
+# Examples that are written in float32 at once.
+_WRITTEN_AT_ONCE = 4096
 
 
 @dataclass(frozen=True)
@@ -100,7 +105,12 @@ class Prepared:
         scale = np.sqrt((2.0 if gaussian else 1.0) * formula.gamma)
         self._sparse = sparse = sp.issparse(X)
         mean = 0.0 if sparse or not gaussian else np.mean(X, axis=0, dtype=np.float64)
-        Z = ((X if sparse else X - mean) * scale).astype(np.float32)
+        if sparse:
+            Z = (X * scale).astype(np.float32)
+        else:
+            Z = np.empty(X.shape, np.float32)
+            for some in gen_batches(len(X), _WRITTEN_AT_ONCE):
+                Z[some] = (X[some] - mean) * scale
         self.lengths, self._raw = _lengths(Z), np.sqrt(formula.gamma) * _lengths(X)
         if gaussian and not sparse:  # what is farther is compared about the mean of some examples
             near = (self.lengths + self.lengths.max()) / np.sqrt(2.0)
@@ -155,6 +165,8 @@ def _lengths(X: Any) -> Array:
 class SingleColumns:
     """Columns in float32: computed in batches, kept while there is room.
 
+    Half of the memory is for the values of a working set with each other, see ``among``.
+
     Parameters
     ----------
     block : callable
@@ -162,13 +174,17 @@ class SingleColumns:
     n_examples : int
     prepared : Prepared or None
         Gives them in its place.
-    room : int
-        Columns that may be kept.
+    cache_size : float
+        Memory for values (MB).
     count : callable
         Told how many kernel values are computed.
 
     Attributes
     ----------
+    room : int
+        Columns that may be kept.
+    side : int
+        Examples of a working set at most.
     values : ndarray of shape (room, n_examples)
         Pages of memory are taken when they are written.
     place : ndarray of shape (n_examples,)
@@ -180,15 +196,42 @@ class SingleColumns:
         block: Callable[[Array, slice], Array],
         n_examples: int,
         prepared: Prepared | None,
-        room: int,
+        cache_size: float,
         count: Callable[[int], None],
     ) -> None:
         self._block, self.prepared, self._count = block, prepared, count
-        self.room = min(max(room, 2), n_examples)
-        self.values = np.empty((self.room, n_examples), np.float32)
-        self.place = np.full(n_examples, -1)
+        self._n = n = n_examples
+        numbers = int(cache_size * 2**20 / 4)
+        batch, few = min(n, _BATCH), min(n, _FEWEST)
+        if numbers < 2 * few**2 + batch * n:
+            raise ValueError(
+                f"cache_size={cache_size:g} MB does not hold {batch} kernel columns of {n} "
+                f"examples, and the values of {few} with each other, which take "
+                f"{4 * (2 * few**2 + batch * n) / 2**20:.3g} MB: raise cache_size"
+            )
+        # a block that grows is held twice for a moment
+        self.side = min(n, max(few, int(np.sqrt(0.25 * numbers))))
+        self.room = min(n, (numbers - 2 * self.side**2) // n)
+        self.cache_size = cache_size
+        self.drop()
+
+    def drop(self) -> None:
+        """Forget all values: others are in need of the memory."""
+        n = len(self)
+        self.values = np.empty((self.room, n), np.float32)
+        self.place = np.full(n, -1)
         self._owner = np.full(self.room, -1)
         self._used = 0
+        self._work, self._frame = np.empty(0, int), (0.0, 0.0)
+        self._among = np.empty((0, 0), np.float32)
+
+    def __len__(self) -> int:
+        return self._n
+
+    @property
+    def nbytes(self) -> int:
+        """Memory that is in use (bytes)."""
+        return 4 * (self._used * len(self) + self._among.size)
 
     def fetch(self, examples: Array) -> Array:
         """Have the columns of these, at most ``room``; where they are. Others may be dropped."""
@@ -203,6 +246,39 @@ class SingleColumns:
                 self.values[there] = found
         self.place[new], self._owner[free] = free, new
         return np.asarray(self.place[examples])
+
+    def among(self, examples: Array, scale: float, constant: float) -> Array:
+        """``scale`` times the values of a working set with each other, plus a constant.
+
+        It is one block of memory, which holds those of the last call: examples that are still there
+        come first, in the same order, or all values are gathered anew.
+        """
+        old, n = self._work, len(examples)
+        kept = np.flatnonzero(np.isin(old, examples))
+        if self._frame != (scale, constant) or not np.array_equal(old[kept], examples[: len(kept)]):
+            kept = kept[:0]
+        self._make_room(kept, n)
+        K, m = self._among[:n, :n], len(kept)
+        for a in range(m, n, self.room):
+            some = examples[a : a + self.room]
+            for b, place in enumerate(self.fetch(some), start=a):
+                np.take(self.values[place], examples, out=K[b], mode="clip")
+        K[m:] *= np.float32(scale)
+        K[m:] += np.float32(constant)
+        K[:m, m:] = K[m:, :m].T
+        self._work, self._frame = examples, (scale, constant)
+        return K
+
+    def _make_room(self, kept: Array, n: int) -> None:
+        """A block for n examples, of which these of the last are the first."""
+        m, before = len(kept), self._among
+        if n > len(before):
+            size = min(n + n // 2, self.side)
+            self._among = np.empty((size, size), np.float32)
+        elif m == len(self._work):
+            return
+        for a, i in enumerate(kept):  # never one that is still to be read
+            self._among[a, :m] = before[i, kept]
 
     def _free(self, size: int, wanted: Array) -> Array:
         """Places of columns that are not wanted: those never used, then all others."""

@@ -248,14 +248,3 @@ def add_columns(columns, places, v, f):
             column = columns[places[a], begin : begin + 4096]
             for r in range(len(part)):
                 part[r] += v[a] * column[r]
-
-
-@compiled()
-def gather(columns, places, examples, first, scale, constant, K):
-    """``scale`` times inner products, plus a constant, of examples from ``first`` on with all."""
-    for a in range(first, len(examples)):
-        column = columns[places[a]]
-        for b in range(len(examples)):
-            K[a, b] = scale * column[examples[b]] + constant
-        for b in range(first):
-            K[b, a] = K[a, b]

@@ -136,7 +136,7 @@ class Climb:
         self.y, self.caps, self.slack = dual.y, dual.caps, dual.slack
         self.u, self.f, self.work = u.copy(), f.copy(), work
         self.precision, self.b, self.least, self.idle = course
-        self.read, self.gap, self.inside, self.block = 0.0, np.inf, np.inf, Block(self.columns)
+        self.read, self.gap, self.inside = 0.0, np.inf, np.inf
         self._soft, self._counted = bool(self.slack.any()), np.flatnonzero(self.caps)
         if self.u.any() and not self.f.any():
             used = support_of(self.u)
@@ -156,6 +156,18 @@ class Climb:
     def continued(self, dual: Dual) -> Climb:
         """Begin at these weights for larger costs of slack."""
         return type(self)(dual, self.u, self.f, support_of(self.u), Course(b=self.b))
+
+    @property
+    def limit(self) -> str:
+        """What to do where the weights have outgrown the working set."""
+        used, columns = len(support_of(self.u)), self.columns
+        if used < columns.side or columns.side == len(self.y):
+            return ""
+        return (
+            f"{used} examples have slack or weight, and cache_size={columns.cache_size:g} MB holds "
+            f"the kernel values of {columns.side} with each other: raise cache_size (twice as many "
+            "take four times as much), or choose a larger C or a kernel of shorter reach."
+        )
 
     @property
     def scores(self) -> Array:
@@ -199,7 +211,7 @@ class Climb:
     def round(self, tol: float) -> None:
         """Solve on the working set, compute scores, exchange examples."""
         work = self.work
-        K = self.block.of(work, self.dual.scale, self.dual.constant)
+        K = self.columns.among(work, self.dual.scale, self.dual.constant)
         u = self._ascended(K)
         change, self.u[work] = u - self.u[work], u
         moved = support_of(change)
@@ -231,7 +243,8 @@ class Climb:
         """Add inner products of all examples with a combination of some."""
         from marginsvm.algorithms.compiled.pairs import add_columns
 
-        room, scaled = self.columns.room, self.dual.scale * v
+        last = np.argsort(self.columns.place[examples] < 0, kind="stable")  # what was dropped
+        room, examples, scaled = self.columns.room, examples[last], self.dual.scale * v[last]
         self.read += float(len(examples)) * len(f)
         for i in range(0, len(examples), room):
             part = examples[i : i + room]
@@ -280,7 +293,7 @@ class Climb:
         apart = self.inside > self.aim * tol and (few or self.inside > _GAP_INSIDE * self.gap)
         if apart or not len(new):
             self._finer(tol)
-        kept, room = self.work, self.columns.room
+        kept, room = self.work, self.columns.side
         most = min(max(_JOIN, int(_JOIN_SHARE * len(kept))), room // 2)
         if len(new) > most:
             new = new[np.argpartition(-self.wrong[new], most - 1)[:most]]
@@ -289,7 +302,7 @@ class Climb:
             kept = kept[~far]
         if len(kept) + len(new) > room:  # then those at their ends, and those longest there, rest
             free = (self.mass[kept] > 0.0) & (self.mass[kept] < self.caps[kept])
-            kept = kept[np.argsort(free, kind="stable")][len(kept) + len(new) - room :]
+            kept = np.delete(kept, np.argsort(free, kind="stable")[: len(kept) + len(new) - room])
         self.work = np.concatenate([kept, new])
 
     def _finer(self, tol: float) -> None:
@@ -299,32 +312,3 @@ class Climb:
         self.least = min(self.least, self.gap)
         factor = np.clip(0.5 * self.aim * tol / max(self.inside, 1e-300), _LEAST_STEP, _FINER)
         self.precision = max(float(factor) * self.precision, _FINEST)
-
-
-class Block:
-    """Inner products of the examples of a working set, which grows more often than it shrinks.
-
-    Parameters
-    ----------
-    columns : SingleColumns
-    """
-
-    def __init__(self, columns: SingleColumns) -> None:
-        self._columns, self._examples = columns, np.empty(0, int)
-        self._room = np.empty((0, 0), np.float32)
-
-    def of(self, examples: Array, scale: float, constant: float) -> Array:
-        """Inner products of these examples, of which those before are the first, or it begins."""
-        from marginsvm.algorithms.compiled.pairs import gather
-
-        m, n = len(self._examples), len(examples)
-        if n < m or not np.array_equal(examples[:m], self._examples):
-            m = 0
-        if n > len(self._room):
-            room = np.empty((n + n // 2, n + n // 2), np.float32)
-            room[:m, :m] = self._room[:m, :m]
-            self._room = room
-        K = self._room[:n, :n]
-        gather(self._columns.values, self._columns.fetch(examples), examples, m, scale, constant, K)
-        self._examples = examples
-        return K

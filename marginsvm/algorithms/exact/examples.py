@@ -31,7 +31,7 @@ from marginsvm.kernel_matrix import GramAdapter, KernelMatrixAdapter, among
 from marginsvm.rows import Vector, support_of
 
 # Examples of a working set at most: their Gram matrix, with a copy in float32, takes 1 GB.
-MAX_EXAMPLES = 9000
+MAX_EXAMPLES, _BYTES = 9000, 12
 # The first working set has 80 examples a class, and 400 at least; half as many may always join.
 _EACH, _LEAST_EXAMPLES = 80, 400
 # Examples without weight leave if all their margins are beyond 1 by more than this.
@@ -61,9 +61,9 @@ _OF_ERROR, _PAIRS = 1e-2, 50
 _NARROW, _WIDER_RANGE = 1e-2, 100.0
 
 _NO_MORE_EXAMPLES = (
-    f"More than {MAX_EXAMPLES} examples have slack, and no more fit in memory. "
-    "A larger C or kernels of shorter reach leave fewer; with kernel='linear' or fewer examples "
-    "there is no such limit."
+    "More than {} examples have slack, and no more fit in memory (1 GB, or half of cache_size if "
+    "that is less). A larger C or kernels of shorter reach leave fewer; with kernel='linear' or "
+    "fewer examples there is no such limit."
 )
 
 
@@ -111,6 +111,8 @@ class Examples(Method):
         This state is final for every tolerance from this one up.
     narrow : float
         How far multipliers round off the hinge loss at first.
+    most : int
+        Examples that there is room for.
     """
 
     name: ClassVar[str] = "working set of examples"
@@ -121,6 +123,7 @@ class Examples(Method):
     candidates: tuple[Candidate, ...] = ()
     settled: float = np.inf
     narrow: float = _NARROW
+    most: int = MAX_EXAMPLES
 
     @property
     def weights(self) -> Array | None:
@@ -129,13 +132,18 @@ class Examples(Method):
 
     @property
     def limit(self) -> str:
-        return _NO_MORE_EXAMPLES if len(self.examples) >= MAX_EXAMPLES else ""
+        full = len(self.examples) >= self.most
+        return (
+            _NO_MORE_EXAMPLES.format(self.most, round(_BYTES * MAX_EXAMPLES**2 / 2**20))
+            if full
+            else ""
+        )
 
     @classmethod
     def start(cls, problem: KernelMatrixAdapter) -> Examples:
         """Begin with some of each class, evenly spread."""
-        some = spread_evenly(problem.rows.codes, first_size(problem))
-        return cls(some, np.zeros((len(some), *problem.rows.shape[1:])))
+        some, most = spread_evenly(problem.rows.codes, first_size(problem)), most_examples(problem)
+        return cls(some, np.zeros((len(some), *problem.rows.shape[1:])), most=most)
 
     @classmethod
     def of(cls, problem: KernelMatrixAdapter, proof: Vector) -> Examples:
@@ -143,7 +151,13 @@ class Examples(Method):
         squared = problem.norm(proof) ** 2
         coef = proof.coef * (proof.mass / max(squared, 1e-300))
         some = support_of(coef)
-        return cls(some, coef[some])
+        return cls(some, coef[some], most=most_examples(problem))
+
+    @classmethod
+    def of_few(cls, problem: KernelMatrixAdapter, proof: Vector) -> Examples | None:
+        """The same; None where there are more than there is room for."""
+        found = cls.of(problem, proof)
+        return found if len(found.examples) <= found.most else None
 
     def advance(self, problem: KernelMatrixAdapter, tol: float) -> tuple[Examples, Turn]:
         """Solve on the working set, check all examples, exchange some."""
@@ -239,7 +253,7 @@ class Examples(Method):
         short = (_SHORT_OF_TOL if problem.caps is None else _SHORT_OF_HINGE) * tol
         new = np.flatnonzero(lowest < 1.0 - max(short, LOST_TO_ROUNDING))
         most = max(first_size(problem) // 2, len(self.examples))
-        room = max(MAX_EXAMPLES - len(kept), 0)
+        room = max(self.most - len(kept), 0)
         return kept, new[np.argsort(lowest[new], kind="stable")[: min(most, room)]]
 
     def _with(self, kept: Array, new: Array) -> Examples:
@@ -268,3 +282,9 @@ def _bounds(problem: KernelMatrixAdapter, proof: Vector) -> tuple[Array, tuple[C
 def first_size(problem: KernelMatrixAdapter) -> int:
     """Examples to begin with."""
     return min(max(_LEAST_EXAMPLES, _EACH * problem.rows.n_classes), MAX_EXAMPLES // 2)
+
+
+def most_examples(problem: KernelMatrixAdapter) -> int:
+    """Examples whose Gram matrix, with a copy in float32, takes half of the cache at most."""
+    half = 0.5 * getattr(problem, "cache_size", np.inf) * 2**20
+    return int(min(MAX_EXAMPLES, np.sqrt(half / _BYTES)))

@@ -49,6 +49,8 @@ class Pairs(Method):
     candidates : tuple of Candidate
     settled : float
         The state is final for every tolerance from this one up.
+    limit : str
+        See ``Climb``.
     """
 
     name: ClassVar[str] = "pairs"
@@ -60,6 +62,7 @@ class Pairs(Method):
     course: Course = Course()  # noqa: RUF009
     candidates: tuple[Candidate, ...] = ()
     settled: float = np.inf
+    limit: str = ""
 
     @classmethod
     def start(cls, problem: KernelMatrixAdapter) -> Self:
@@ -95,7 +98,7 @@ class Pairs(Method):
             even = self.of(problem, problem.respond(problem.zeros()).vector)
             ended, climb = True, self.climb(dual, even.u, even.f, even.work)
         found = Found(problem, climb)
-        now = type(self)(climb.u, climb.f, climb.work, climb.course)
+        now = type(self)(climb.u, climb.f, climb.work, climb.course, limit=climb.limit)
         if not ended:
             return replace(now, candidates=found.estimates(tol)), Turn.NEARER
         return replace(now, candidates=found.proved(), settled=tol), Turn.STALLED

@@ -232,7 +232,7 @@ _EXAMPLES = Handover(
     "kernel; squared slack, or two classes with the hinge loss",
     Examples,
     lambda s, p, state: s.by_kernel and (s.soft or (s.hinge and s.classes == 2)),
-    lambda problem, p, state: Examples.of(problem, state.candidates[0].vector),
+    lambda problem, p, state: Examples.of_few(problem, state.candidates[0].vector),
     _KERNEL_TABLES,
 )
 
