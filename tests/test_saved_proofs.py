@@ -325,6 +325,22 @@ def test_weights_keep_to_what_the_problem_says(tmp_path):
         assert all("weights" in "".join(wrong) for wrong in by_both(proof, X, y))
 
 
+def test_a_matrix_of_no_inner_products_proves_nothing(tmp_path):
+    """Where a combination has a negative square, or the matrix is not symmetric."""
+    K, y = np.ones((2, 2)), [0, 1]
+    clf = fit(MaxMarginClassifier(kernel="precomputed"), K, y)
+    proof = save_proof(clf, tmp_path / "proof.json", K, y)
+    assert proof["claims"]["feasible"] is False
+    assert by_both(proof, K, y) == [[], []]
+    for places in ([(0, 1), (1, 0)], [(0, 1)]):
+        other = K.copy()
+        for place in places:
+            other[place] += 2.0**-52
+        lines = lines_of("classes", other, y)
+        proof["sha256"] = verify_alone.table_of(proof, lines)[1]
+        assert all(wrong for wrong in by_both(proof, other, y))
+
+
 def test_the_lone_program_is_short_and_needs_nothing():
     text = Path(verify_alone.__file__).read_text()
     assert len(text.splitlines()) <= 200

@@ -51,8 +51,14 @@ def verify(proof: dict[str, Any], X: Any, y: Any = None) -> list[str]:
         return ["it is a proof of other data"]
     weight = np.array([_float(x) for x in proof["example_weights"]])
     last, kept = np.array(table)[:, X.shape[1] :], np.flatnonzero(weight > 0)
-    pairs = zip(_problems(proof, X, last, weight), _weights(proof, last), strict=True)
-    proofs = [(problem, problem.proved(q[kept])) for problem, q in pairs]
+    tables = [q[kept] for q in _weights(proof, last)]
+    pairs = [*zip(_problems(proof, X, last, weight), tables, strict=True)]
+    if proof["kernel"] == "precomputed":
+        K = Rationals().array(X[np.ix_(kept, kept)])
+        combinations = [problem.rows.coefficients(q) for problem, q in pairs]
+        if not (K == K.T).all() or any((V * (K @ V)).sum() < 0 for V in combinations):
+            return ["the kernel matrix is none of inner products"]
+    proofs = [(problem, problem.proved(q)) for problem, q in pairs]
     read = _wrong_objectives if proof["of"] == "targets" else _wrong_margin
     return [*read(proofs, proof["claims"])]
 
