@@ -20,7 +20,7 @@ from marginsvm import MaxMarginClassifier, check_certificate
 from marginsvm.algorithms.exact.interior.interior_points import Interior
 from marginsvm.algorithms.exact.interior.point import Point
 from marginsvm.algorithms.exact.interior.row_weights import RowWeights
-from marginsvm.algorithms.exact.interior.sides import Features, Gram, WrittenOut
+from marginsvm.algorithms.exact.interior.sides import FeatureSide, Gram, WrittenOutSide
 from marginsvm.algorithms.exact.interior.statement import Statement
 from marginsvm.algorithms.exact.interior.turned import turned
 from marginsvm.algorithms.exact.method import Turn, best_bounds
@@ -147,7 +147,7 @@ def test_all_sides_take_the_same_steps(balanced, C, k):
     X, y = classes(k, k=k)
     problem = LinearAdapter(X, make_rows(y, k, balanced=balanced), C)
     statement = Statement.of(problem)
-    sides = WrittenOut.of(problem, statement), Features(problem, statement)
+    sides = WrittenOutSide.of(problem, statement), FeatureSide(problem, statement)
     begun = Interior.start(problem)
     ends = []
     for side in (*sides, Gram(problem, statement)):

@@ -19,7 +19,7 @@ from marginsvm.certify.own_slack import with_least_slack
 from marginsvm.estimator import kernel_function
 from marginsvm.estimator.kernel_function import KernelFunction
 from marginsvm.estimator.training_set import training_set
-from marginsvm.kernel_matrix.single import Formula, Prepared
+from marginsvm.kernel_matrix.single import Formula, PreparedSingle
 
 pytestmark = pytest.mark.usefixtures("as_within_a_fit")
 
@@ -50,7 +50,7 @@ def test_gaussian_kernels_in_float32_have_the_error_that_is_said(form, spread, r
     X += {"far": 1e4, "dates": 1.6e9}.get(form, 0.0)
     X = X.astype(np.float32) if form == "float32" else X
     X = sp.csr_matrix(X * (rng.random(X.shape) < 0.3)) if form == "sparse" else X
-    prepared, some = Prepared(Formula(0.05), X), np.arange(0, 200, 3)
+    prepared, some = PreparedSingle(Formula(0.05), X), np.arange(0, 200, 3)
     found = np.empty((len(some), 200), np.float32)
     prepared.columns(some, found)
     values = KernelFunction("rbf", 0.05, 3, 0.0, {})(X[some], X).astype(np.float64)
@@ -64,7 +64,7 @@ def test_gaussian_kernels_in_float32_have_the_error_that_is_said(form, spread, r
 def test_polynomials_in_float32(degree, sparse, rng):
     X = rng.standard_normal((100, 7))
     X = sp.csr_matrix(X * (rng.random(X.shape) < 0.5)) if sparse else X
-    prepared = Prepared(Formula.named("poly", 0.2, degree, 1.0), X)
+    prepared = PreparedSingle(Formula.named("poly", 0.2, degree, 1.0), X)
     found = np.empty((5, 100), np.float32)
     prepared.columns(np.arange(5), found)
     values = pairwise_kernels(X[:5], X, metric="poly", gamma=0.2, degree=degree, coef0=1.0)

@@ -7,11 +7,11 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.optimize import minimize, nnls
 
 from marginsvm.algorithms.compiled.sparse_classes import (
-    ClassWeights,
+    SparseClassWeights,
     ascend_classes,
     balance_penalty,
 )
-from marginsvm.algorithms.compiled.sparse_rows import RowWeights, coordinate_ascent
+from marginsvm.algorithms.compiled.sparse_rows import SparseRowWeights, coordinate_ascent
 
 N, D, K = 30, 12, 4
 
@@ -32,7 +32,7 @@ class Problem:
         self.other = self.codes[:, None] != np.arange(K)
 
     def start(self, dtype=np.float64):
-        return ClassWeights.start(*self.X.shape, K, dtype)
+        return SparseClassWeights.start(*self.X.shape, K, dtype)
 
     def ascend(self, at, epochs, penalty=0.0):
         return ascend_classes(
@@ -194,7 +194,7 @@ def ascend_rows(problem, at, epochs, balanced, tol=0.0):
 
 def test_two_classes_converge_to_the_optimum(rng):
     problem = Problem(rng)
-    at, y = ascend_rows(problem, RowWeights.start(N, D), 3000, False, 1e-12)
+    at, y = ascend_rows(problem, SparseRowWeights.start(N, D), 3000, False, 1e-12)
     expected = optimal_weights(problem.dense * y[:, None], problem.slack)
     assert at.settled
     assert_allclose(at.u, expected, atol=1e-9 * expected.max())
@@ -203,7 +203,7 @@ def test_two_classes_converge_to_the_optimum(rng):
 
 def test_two_classes_are_balanced(rng):
     problem = Problem(rng)
-    at, y = ascend_rows(problem, RowWeights.start(N, D), 3000, True, 1e-10)
+    at, y = ascend_rows(problem, SparseRowWeights.start(N, D), 3000, True, 1e-10)
     margins = y * (problem.dense @ at.w + at.b)
     xi = np.maximum(1.0 - margins, 0.0)
     assert abs(at.u @ y) < 1e-8 * at.u.sum()
@@ -213,8 +213,8 @@ def test_two_classes_are_balanced(rng):
 @pytest.mark.parametrize("balanced", [False, True])
 def test_two_classes_go_on_from_where_they_ended(rng, balanced):
     problem = Problem(rng, n=200)
-    whole, _ = ascend_rows(problem, RowWeights.start(200, D), 9, balanced)
-    at = RowWeights.start(200, D)
+    whole, _ = ascend_rows(problem, SparseRowWeights.start(200, D), 9, balanced)
+    at = SparseRowWeights.start(200, D)
     for epochs in (1, 3, 5):
         at, _ = ascend_rows(problem, at, epochs, balanced)
     for one, other in zip(whole, at, strict=True):

@@ -20,7 +20,7 @@ from marginsvm.algorithms.exact.slack import Slack
 from marginsvm.algorithms.exact.stage import Stage
 from marginsvm.algorithms.exact.systems.gram import (
     BySpan,
-    Curvature,
+    GramCurvature,
     Leading,
     Span,
     inner_of_points,
@@ -104,7 +104,7 @@ def test_the_preconditioner_inverts_in_its_span(k, balanced, rng):
     V, b = np.zeros((m, k if k > 2 else 1)), rng.standard_normal((1, k if k > 2 else 1)) * balanced
     V[span.few] = span.basis @ rng.standard_normal((span.basis.shape[1], V.shape[1]))
     z = np.concatenate([V, K @ V, b - b.mean() if k > 2 else b])
-    image = leading.solve(Curvature(K, rows, weight)(z))
+    image = leading.solve(GramCurvature(K, rows, weight)(z))
     inside = span.features.T @ (image[:m] - V)  # what is left beside the span is not seen
     np.testing.assert_allclose(inside, 0.0, atol=1e-4 * np.abs(V).sum())
     np.testing.assert_allclose(image[2 * m], z[2 * m], atol=1e-4)

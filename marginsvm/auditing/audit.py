@@ -14,7 +14,7 @@ from marginsvm._typing import Array
 from marginsvm.algorithms.max_margin import MaxMarginClassifier
 from marginsvm.auditing.audit_report import Audit, Judged, Worth
 from marginsvm.auditing.claimed import claims_of
-from marginsvm.auditing.models import Question, questions
+from marginsvm.auditing.models import SolvedProblem, questions
 from marginsvm.auditing.novelty import judged_one_class
 from marginsvm.auditing.predictor import with_constant
 from marginsvm.auditing.regression import judged_regression
@@ -106,7 +106,7 @@ def audit(model: Any, X: Any, y: Any = None, sample_weight: Any = None) -> Audit
     return Audit(name, tuple(_judged(model, question, X) for question in asked))
 
 
-def _judged(model: Any, question: Question, X: Any) -> Judged:
+def _judged(model: Any, question: SolvedProblem, X: Any) -> Judged:
     """What the model is worth in one of its problems, and what the best is."""
     here = X[question.rows]
     values = _values(question, question.predictor.scores(here))
@@ -135,7 +135,7 @@ def _judged(model: Any, question: Question, X: Any) -> Judged:
     )
 
 
-def _values(question: Question, scores: Array) -> Array:
+def _values(question: SolvedProblem, scores: Array) -> Array:
     """Values of the rows of each example: what is to be 1 or more."""
     codes = question.codes
     if question.n_classes == 2:
@@ -144,7 +144,7 @@ def _values(question: Question, scores: Array) -> Array:
     return scores[own][:, None] - scores[~own].reshape(len(codes), -1)
 
 
-def _objective(question: Question, values: Array, square: float) -> float:
+def _objective(question: SolvedProblem, values: Array, square: float) -> float:
     """The objective of a predictor, of squared norm ``square``, with a free intercept."""
     missing = np.maximum(1.0 - values, 0.0)
     if question.loss == "squared_hinge":  # of k classes, the rows are longer by sqrt(2)
@@ -154,12 +154,12 @@ def _objective(question: Question, values: Array, square: float) -> float:
     return 0.5 * square + question.C * float(question.weight @ losses)
 
 
-def _is_precomputed(question: Question) -> bool:
+def _is_precomputed(question: SolvedProblem) -> bool:
     kernel = question.predictor.kernel
     return kernel is not None and kernel.metric == "precomputed"
 
 
-def _best(question: Question, X: Any, *, hard: bool = False, constant: bool = False) -> Any:
+def _best(question: SolvedProblem, X: Any, *, hard: bool = False, constant: bool = False) -> Any:
     """Certificate of the best predictor.
 
     Parameters
@@ -191,7 +191,7 @@ def _worth_of_cost(cost: float, certificate: Any) -> Worth:
     return Worth(cost, lower, upper, False)
 
 
-def _words(question: Question) -> str:
+def _words(question: SolvedProblem) -> str:
     """Loss, C, kernel and intercept."""
     words = question.predictor.words
     if question.loss is not None:
@@ -199,7 +199,7 @@ def _words(question: Question) -> str:
     return ", ".join([*words, *["no intercept"] * (not question.fit_intercept)])
 
 
-def _penalty(question: Question, X: Any, cost: float) -> tuple[float, Worth] | None:
+def _penalty(question: SolvedProblem, X: Any, cost: float) -> tuple[float, Worth] | None:
     """What a penalised intercept adds, and the worth in that problem; None: it is free."""
     if question.loss is None or question.constant is None:
         return None

@@ -18,7 +18,7 @@ import scipy.sparse as sp
 from sklearn.utils import compute_class_weight
 
 from marginsvm._typing import Array
-from marginsvm.auditing.predictor import Kernel, Predictor
+from marginsvm.auditing.predictor import AuditedPredictor, Kernel
 from marginsvm.certify.checker.examples import class_weights
 from marginsvm.certify.host import on_host
 
@@ -29,7 +29,7 @@ _FLOAT32_ROUNDED = 1e-6  # relative: support vectors may be kept in float32
 
 
 @dataclass(frozen=True)
-class Question:
+class SolvedProblem:
     """A problem that a model has solved, and its answer.
 
     Attributes
@@ -58,7 +58,7 @@ class Question:
     rows: Array
     codes: Array
     weight: Array
-    predictor: Predictor
+    predictor: AuditedPredictor
     loss: str | None
     C: float
     fit_intercept: bool
@@ -71,7 +71,7 @@ class Question:
 
 def questions(
     model: Any, classes: Array, X: Any, codes: Array, weight: Array
-) -> tuple[Question, ...]:
+) -> tuple[SolvedProblem, ...]:
     """The problems that a model has solved on examples.
 
     Programs differ in the signs of what they publish: that reading is taken which predicts what the
@@ -111,7 +111,7 @@ def questions(
     )
 
 
-def readings(model: Any, X: Any, weight: Array) -> Iterator[Predictor]:
+def readings(model: Any, X: Any, weight: Array) -> Iterator[AuditedPredictor]:
     """Predictors that the attributes of a model may stand for: programs differ in signs."""
     predictor = _of_examples(model, X, weight) if is_dual(model) else _of_features(model)
     for signs in product((1.0, -1.0), repeat=2):
@@ -119,7 +119,7 @@ def readings(model: Any, X: Any, weight: Array) -> Iterator[Predictor]:
         yield replace(predictor, coef=coef, intercept=intercept)
 
 
-def _votes(found: tuple[Question, ...], X: Any, k: int) -> tuple[Array, Array]:
+def _votes(found: tuple[SolvedProblem, ...], X: Any, k: int) -> tuple[Array, Array]:
     """Votes for each class of each example, and where rounding does not decide them."""
     votes, clear = np.zeros((X.shape[0], k)), np.full(X.shape[0], True)
     for question in found:
@@ -137,8 +137,8 @@ def _votes(found: tuple[Question, ...], X: Any, k: int) -> tuple[Array, Array]:
 
 
 def _questions(
-    model: Any, classes: Array, predictor: Predictor, codes: Array, weight: Array
-) -> Iterator[Question]:
+    model: Any, classes: Array, predictor: AuditedPredictor, codes: Array, weight: Array
+) -> Iterator[SolvedProblem]:
     names, loss = [str(label) for label in classes.tolist()], _loss(model)
     k, factors = len(names), _class_weights(model, classes, codes, weight)
     fixed: dict[str, Any] = {"loss": loss, "C": cost_of(model, len(codes), k)}
@@ -146,13 +146,13 @@ def _questions(
     weights = weight * factors[codes]
     every = np.flatnonzero(weights > 0.0)
     if k == 2 or is_joint(model):
-        yield Question("", (), every, codes[every], weights[every], predictor.flat(), **fixed)
+        yield SolvedProblem("", (), every, codes[every], weights[every], predictor.flat(), **fixed)
     elif is_dual(model):
         for i, j in combinations(range(k), 2):  # libsvm's first class is the positive one
             rows = every[(codes[every] == i) | (codes[every] == j)]
             data = rows, (codes[rows] == i).astype(int), weights[rows]
             one = _of_pair(model, predictor, i, j).flat()
-            yield Question(f"{names[i]} against {names[j]}", (j, i), *data, one, **fixed)
+            yield SolvedProblem(f"{names[i]} against {names[j]}", (j, i), *data, one, **fixed)
     elif loss is None and not hasattr(model, "loss"):
         raise ValueError(
             f"{type(model).__name__} is no support vector machine, and of {k} classes it is not "
@@ -163,9 +163,9 @@ def _questions(
             is_c = (codes == c).astype(int)
             weights = weight * np.where(is_c == 1, factors[c], 1.0)
             rows = np.flatnonzero(weights > 0.0)
-            one = Predictor(predictor.coef[c : c + 1], predictor.intercept[c : c + 1])
+            one = AuditedPredictor(predictor.coef[c : c + 1], predictor.intercept[c : c + 1])
             data = rows, is_c[rows], weights[rows]
-            yield Question(f"{names[c]} against the rest", (c,), *data, one, **fixed)
+            yield SolvedProblem(f"{names[c]} against the rest", (c,), *data, one, **fixed)
 
 
 def is_dual(model: Any) -> bool:
@@ -190,17 +190,17 @@ def array_of(model: Any, name: str) -> Array:
     return np.asarray(array.toarray() if sp.issparse(array) else array, dtype=np.float64)
 
 
-def _of_features(model: Any) -> Predictor:
+def _of_features(model: Any) -> AuditedPredictor:
     if getattr(model, "normalize", False) or getattr(model, "p", 2.0) != 2.0:
         raise ValueError(
             "a model of normalised examples, or of another norm than the Euclidean one, is not "
             "judged here; marginsvm.check_certificate checks what it claims"
         )
     coef = np.atleast_2d(array_of(model, "coef_"))
-    return Predictor(coef, np.broadcast_to(array_of(model, "intercept_").ravel(), len(coef)))
+    return AuditedPredictor(coef, np.broadcast_to(array_of(model, "intercept_").ravel(), len(coef)))
 
 
-def _of_examples(model: Any, X: Any, weight: Array) -> Predictor:
+def _of_examples(model: Any, X: Any, weight: Array) -> AuditedPredictor:
     """Coefficients of examples, as they are: of k classes, in libsvm's table."""
     names = "degree", "coef0"
     params = {name: float(getattr(model, name)) for name in names if hasattr(model, name)}
@@ -216,7 +216,9 @@ def _of_examples(model: Any, X: Any, weight: Array) -> Predictor:
             # libsvm counts the examples of positive weight only
             _same_examples(model, vectors, X, X[weight > 0.0])
     kernel = Kernel(metric, params, vectors, support)
-    return Predictor(array_of(model, "dual_coef_"), array_of(model, "intercept_").ravel(), kernel)
+    return AuditedPredictor(
+        array_of(model, "dual_coef_"), array_of(model, "intercept_").ravel(), kernel
+    )
 
 
 def _same_examples(model: Any, vectors: Any, *fitted: Any) -> None:
@@ -247,7 +249,7 @@ def _gamma(model: Any, X: Any) -> float:
     return 1.0 / (X.shape[1] * variance) if variance > 0.0 else 1.0
 
 
-def _of_pair(model: Any, predictor: Predictor, i: int, j: int) -> Predictor:
+def _of_pair(model: Any, predictor: AuditedPredictor, i: int, j: int) -> AuditedPredictor:
     """The predictor of a pair of classes i < j, from libsvm's table.
 
     A vector of class c has k - 1 coefficients, one against each other class, in their order.
@@ -259,7 +261,7 @@ def _of_pair(model: Any, predictor: Predictor, i: int, j: int) -> Predictor:
     coef = np.where(of_class == i, predictor.coef[j - 1], predictor.coef[i])
     some = np.flatnonzero((of_class == i) | (of_class == j))
     p = [*combinations(range(k), 2)].index((i, j))
-    return Predictor(coef[None, some], predictor.intercept[p : p + 1], kernel.of(some))
+    return AuditedPredictor(coef[None, some], predictor.intercept[p : p + 1], kernel.of(some))
 
 
 def _class_weights(model: Any, classes: Array, codes: Array, weight: Array) -> Array:

@@ -14,7 +14,7 @@ from marginsvm.algorithms.max_margin_outliers import MaxMarginOutlierDetector
 from marginsvm.auditing.audit_report import Claim, Judged, Worth
 from marginsvm.auditing.claimed import claims_of
 from marginsvm.auditing.models import NEAR_SCORE, TRIED, readings
-from marginsvm.auditing.predictor import Predictor
+from marginsvm.auditing.predictor import AuditedPredictor
 from marginsvm.certify.caps import ShareCaps
 from marginsvm.certify.host import on_host
 
@@ -51,7 +51,7 @@ def judged_one_class(model: Any, X: Any, weight: Array) -> Judged:
     )
 
 
-def _predictor(model: Any, X: Any, weight: Array) -> Predictor:
+def _predictor(model: Any, X: Any, weight: Array) -> AuditedPredictor:
     """The reading of a model's attributes that decides what it decides."""
     some = np.linspace(0, X.shape[0] - 1, min(X.shape[0], TRIED)).astype(int)
     decided = np.asarray(on_host(model.decision_function(X[some])), dtype=np.float64).ravel()

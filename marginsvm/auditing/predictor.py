@@ -53,7 +53,7 @@ class Kernel:
 
 
 @dataclass(frozen=True)
-class Predictor:
+class AuditedPredictor:
     """Coefficients of features, or of the vectors of a kernel, and an intercept.
 
     Attributes
@@ -91,11 +91,11 @@ class Predictor:
         image = replace(self, intercept=0.0 * self.intercept).scores(self.kernel.vectors)
         return max(float(np.sum(self.coef * image.T)), 0.0)
 
-    def flat(self) -> Predictor:
+    def flat(self) -> AuditedPredictor:
         """The same by coefficients of the features, where its kernel is linear."""
         if self.kernel is None or self.kernel.metric != "linear":
             return self
-        return Predictor(np.asarray(self.coef @ self.kernel.vectors), self.intercept)
+        return AuditedPredictor(np.asarray(self.coef @ self.kernel.vectors), self.intercept)
 
 
 def with_constant(X: Any, constant: float | None) -> Any:

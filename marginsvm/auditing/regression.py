@@ -20,7 +20,7 @@ from marginsvm.auditing.models import (
     fit_intercept_of,
     readings,
 )
-from marginsvm.auditing.predictor import Predictor, with_constant
+from marginsvm.auditing.predictor import AuditedPredictor, with_constant
 from marginsvm.certify.host import on_host
 from marginsvm.certify.prices import HingeCaps
 
@@ -82,7 +82,7 @@ def _tube(model: Any, caps: HingeCaps, distances: Array) -> tuple[dict[str, floa
     return {"nu": caps.nu}, float(caps.most) * width, np.maximum(distances - width, 0.0)
 
 
-def _predictor(model: Any, X: Any, weight: Array) -> Predictor:
+def _predictor(model: Any, X: Any, weight: Array) -> AuditedPredictor:
     """The reading of a model's attributes that predicts what it predicts."""
     some = np.linspace(0, X.shape[0] - 1, min(X.shape[0], TRIED)).astype(int)
     predicted = np.asarray(on_host(model.predict(X[some])), dtype=np.float64).ravel()

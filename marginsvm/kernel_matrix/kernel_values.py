@@ -21,7 +21,7 @@ from marginsvm.kernel_matrix.columns import (
     KeptColumns,
     WholeMatrix,
 )
-from marginsvm.kernel_matrix.single import Formula, Prepared, SingleColumns
+from marginsvm.kernel_matrix.single import Formula, PreparedSingle, SingleColumns
 from marginsvm.rows import Rows, support_of
 
 # Strips into which a product is cut at least, whatever the number of threads: sums depend on it.
@@ -242,7 +242,7 @@ class KernelValues:
         """Columns of the matrix in float32: while they grow, none in float64 are kept."""
         n = self._rows.n_examples
         if self._single is None:
-            prepared = None if self._formula is None else Prepared(self._formula, self.X)
+            prepared = None if self._formula is None else PreparedSingle(self._formula, self.X)
             count = self._work.add_kernel_evaluations
             self._single = SingleColumns(self.block, n, prepared, self.cache_size, count)
         if self._kept is not None and self._kept.nbytes + 4 * self._single.room * n > self._cache:

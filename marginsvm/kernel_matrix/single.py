@@ -86,7 +86,7 @@ class Formula:
         return np.asarray((self.gamma * _lengths(X) ** 2 + self.coef0) ** self.degree)
 
 
-class Prepared:
+class PreparedSingle:
     """Examples in float32 such that one product gives the kernel's argument, and its values.
 
     Parameters
@@ -195,7 +195,7 @@ class SingleColumns:
         self,
         block: Callable[[Array, slice], Array],
         n_examples: int,
-        prepared: Prepared | None,
+        prepared: PreparedSingle | None,
         cache_size: float,
         count: Callable[[int], None],
     ) -> None:

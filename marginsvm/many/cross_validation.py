@@ -12,7 +12,7 @@ from marginsvm._typing import Array
 from marginsvm.algorithms.max_margin import MaxMarginClassifier
 from marginsvm.many.batches import fitted_in_batches, in_processes, warn_of_others
 from marginsvm.many.fit_many import check_finite, check_many, fitted_alone
-from marginsvm.many.label_sets import Labels
+from marginsvm.many.label_sets import LabelSets
 from marginsvm.many.problems import Problems
 from marginsvm.many.stack import Stack
 from marginsvm.many.stacked_solving import fitted_together
@@ -169,7 +169,7 @@ def _score(
     estimator: Any,
     problems: Problems,
     stack: Stack,
-    labels: Labels,
+    labels: LabelSets,
     ids: Array,
     some: Array,
     lines: list[Split],
@@ -180,7 +180,7 @@ def _score(
     train = np.stack([train for train, _ in lines])
     K, at = stack.K[some[:, None, None], train[:, :, None], train[:, None, :]], ids[some]
     part = Stack(K, stack.terms, shift=None if stack.shift is None else stack.shift[some])
-    chosen = Labels(labels.y[some[:, None], train], labels.classes[some])
+    chosen = LabelSets(labels.y[some[:, None], train], labels.classes[some])
     if not chosen.have_both:
         raise ValueError(f"fold {fold} leaves examples of one class only in some problem")
     balanced, tol = problems.balanced, estimator.tol

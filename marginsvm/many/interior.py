@@ -27,8 +27,8 @@ from marginsvm.many.stacked_pivoting import (
     AT_ZERO,
     CAPPED,
     FREE,
-    Solution,
-    Statement,
+    StackedProblems,
+    StackedSolution,
     pivoted,
     solve,
     times,
@@ -67,7 +67,7 @@ class _Point:
 
 
 @np.errstate(all="ignore")  # of problems without a solution, which stay unsolved
-def inside(statement: Statement) -> Solution:
+def inside(statement: StackedProblems) -> StackedSolution:
     """Solve all problems.
 
     Parameters
@@ -99,7 +99,7 @@ def inside(statement: Statement) -> Solution:
     return _settled(statement, last, done)
 
 
-def _begun(statement: Statement) -> _Point:
+def _begun(statement: StackedProblems) -> _Point:
     """Well inside: weights of about the size of a solution, or half of their caps."""
     y, cap = statement.y, statement.cap
     typical = 1.0 / (np.einsum("bii->bi", statement.K).mean(axis=1, keepdims=True) + statement.own)
@@ -108,13 +108,13 @@ def _begun(statement: Statement) -> _Point:
     return _Point(u, np.ones_like(y), over, np.where(capped, 1.0, 0.0), np.zeros(len(y)))
 
 
-def _residual(part: Statement, at: _Point) -> Array:
+def _residual(part: StackedProblems, at: _Point) -> Array:
     """What margins miss of their target."""
     m = part.y * (times(part.K, part.y * at.u) + at.b[:, None])
     return np.asarray(1.0 - m - part.own * at.u + at.z - at.xi)
 
 
-def _advanced(part: Statement, at: _Point, residual: Array) -> _Point:
+def _advanced(part: StackedProblems, at: _Point, residual: Array) -> _Point:
     """One step: where Newton's would lead, and then there with what that shows."""
     B, n = at.u.shape
     M = part.K.copy()
@@ -132,7 +132,7 @@ def _advanced(part: Statement, at: _Point, residual: Array) -> _Point:
 
 
 def _direction(
-    part: Statement, M: Array, at: _Point, residual: Array, of_zero: Array, of_cap: Array
+    part: StackedProblems, M: Array, at: _Point, residual: Array, of_zero: Array, of_cap: Array
 ) -> _Point:
     """The step after which products change by these amounts, and nothing is missed."""
     rhs = np.empty((*at.u.shape, 2))
@@ -165,14 +165,14 @@ def _moved(at: _Point, step: _Point, length: Array) -> _Point:
     )
 
 
-def _settled(statement: Statement, last: _Point, done: Array) -> Solution:
+def _settled(statement: StackedProblems, last: _Point, done: Array) -> StackedSolution:
     """The solutions, with what is at a bound exactly there."""
     most = np.maximum(last.u.max(axis=1, keepdims=True), 1e-300)
     place = np.full(last.u.shape, FREE, np.int8)
     place[last.u / most < last.z] = AT_ZERO
     place[(last.xi > 0.0) & (last.over / most < last.xi)] = CAPPED
     u = np.where(place == CAPPED, statement.cap, np.where(place == AT_ZERO, 0.0, last.u))
-    found = Solution(statement.y * u, last.b, place, done)
+    found = StackedSolution(statement.y * u, last.b, place, done)
     size = np.einsum("bii->b", statement.K) / last.u.shape[1]
     sharper = pivoted(statement, found, _LAST_PULL * size)
     better = np.flatnonzero(done & sharper.done)

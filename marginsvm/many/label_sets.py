@@ -14,7 +14,7 @@ from marginsvm.many.stacked_bounds import Loss
 
 
 @dataclass(frozen=True)
-class Labels:
+class LabelSets:
     """Labels of some problems with as many examples each.
 
     Attributes
@@ -28,7 +28,7 @@ class Labels:
     classes: Array
 
     @classmethod
-    def of(cls, given: Sequence[Array], ids: Array) -> Labels:
+    def of(cls, given: Sequence[Array], ids: Array) -> LabelSets:
         """Signs of labels.
 
         Raises

@@ -13,7 +13,7 @@ from sklearn.utils import check_array
 from marginsvm._cached import cached_property
 from marginsvm._typing import Array
 from marginsvm.estimator.precomputed import check_gram
-from marginsvm.many.label_sets import Labels, given_labels
+from marginsvm.many.label_sets import LabelSets, given_labels
 from marginsvm.many.stack import Stack
 
 # Numbers of the Gram matrices and examples of a batch (8 MB): a few batches stay in a cache that
@@ -162,7 +162,7 @@ class Problems:
             size = max(1, int(_BATCH_NUMBERS / (n * n + (d if self._shared else n * d))))
             yield from (run[i : i + size] for i in range(0, len(run), size))
 
-    def labelled(self, ids: Array) -> Labels:
+    def labelled(self, ids: Array) -> LabelSets:
         """Labels of some problems of the same shape.
 
         Raises
@@ -176,10 +176,10 @@ class Problems:
                 y = np.broadcast_to(signs, (len(ids), len(signs)))
             else:
                 y = np.stack([self._chosen(signs, i) for i in ids])
-            labels = Labels(y, np.broadcast_to(classes, (len(ids), 2)))
+            labels = LabelSets(y, np.broadcast_to(classes, (len(ids), 2)))
             if labels.have_both:
                 return labels
-        return Labels.of([self.labels(i) for i in ids], ids)
+        return LabelSets.of([self.labels(i) for i in ids], ids)
 
     def _chosen(self, signs: Any, i: int) -> Array:
         y, r = signs[i % len(signs)] if self.has_many_y else signs, self._rows_of(i)

@@ -20,7 +20,7 @@ from marginsvm._rounding import FEW, PAIRWISE, UNIT
 from marginsvm._typing import Array
 from marginsvm.certify.tolerances import IMBALANCE_SURCHARGE, KERNEL_RESOLUTION
 from marginsvm.many.stack import Stack
-from marginsvm.many.stacked_pivoting import Statement
+from marginsvm.many.stacked_pivoting import StackedProblems
 
 # Roundings beside those of sums: subtracting the mean, scaling, signs.
 _OTHERS = 32
@@ -48,12 +48,12 @@ class Loss:
         """Whether there is no slack."""
         return bool(np.isinf(self.costs).any())
 
-    def statement(self, K: Array, y: Array, *, balanced: bool) -> Statement:
+    def statement(self, K: Array, y: Array, *, balanced: bool) -> StackedProblems:
         """The problems of these Gram matrices and labels."""
         none = np.zeros_like(self.costs)
         own = none if self.hinge else 0.5 / self.costs
         cap = self.costs if self.hinge else none + np.inf
-        return Statement(K, y, own, cap, balanced)
+        return StackedProblems(K, y, own, cap, balanced)
 
 
 @dataclass(frozen=True)
@@ -90,7 +90,7 @@ class Fits:
 
 
 @np.errstate(all="ignore")  # what overflows or is no number proves nothing, and is not certified
-def proved(stack: Stack, statement: Statement, loss: Loss, v: Array, b: Array) -> Fits:
+def proved(stack: Stack, statement: StackedProblems, loss: Loss, v: Array, b: Array) -> Fits:
     """Scale the solutions, and bound the best margins from both sides.
 
     Parameters
@@ -163,7 +163,7 @@ def _lower(loss: Loss, norm: Array, margins: Array) -> Array:
 
 
 def _upper(
-    loss: Loss, statement: Statement, v: Array, squared: Array, sums: float, farthest: Array
+    loss: Loss, statement: StackedProblems, v: Array, squared: Array, sums: float, farthest: Array
 ) -> Array:
     """Upper bounds that the weights prove, see :func:`marginsvm.certify.bounds.upper_bound`."""
     q, mass = weights_of(v), np.abs(v).sum(axis=1)

@@ -50,7 +50,7 @@ _REPEATED = 3
 
 
 @dataclass(frozen=True)
-class Statement:
+class StackedProblems:
     """A stack of problems that differ by their labels, examples and prices of slack.
 
     Attributes
@@ -69,14 +69,14 @@ class Statement:
     cap: Array
     balanced: bool
 
-    def some(self, chosen: Array) -> Statement:
+    def some(self, chosen: Array) -> StackedProblems:
         """Some of the problems."""
         K, y, own, cap = (x[chosen] for x in (self.K, self.y, self.own, self.cap))
-        return Statement(K, y, own, cap, self.balanced)
+        return StackedProblems(K, y, own, cap, self.balanced)
 
 
 @dataclass
-class Solution:
+class StackedSolution:
     """Weights with signs ``v = y u`` and intercepts, and where each weight is.
 
     Attributes
@@ -94,30 +94,32 @@ class Solution:
     place: Array
     done: Array
 
-    def some(self, chosen: Array) -> Solution:
+    def some(self, chosen: Array) -> StackedSolution:
         """Those of some problems."""
-        return Solution(self.v[chosen], self.b[chosen], self.place[chosen], self.done[chosen])
+        return StackedSolution(
+            self.v[chosen], self.b[chosen], self.place[chosen], self.done[chosen]
+        )
 
-    def put(self, where: Array, other: Solution) -> None:
+    def put(self, where: Array, other: StackedSolution) -> None:
         """Replace the solutions of some problems."""
         for name in ("v", "b", "place", "done"):
             getattr(self, name)[where] = getattr(other, name)
 
 
-def begun(statement: Statement) -> Solution:
+def begun(statement: StackedProblems) -> StackedSolution:
     """All weights free."""
     B, n = statement.y.shape
     place = np.full((B, n), FREE, np.int8)
-    return Solution(np.zeros((B, n)), np.zeros(B), place, np.zeros(B, bool))
+    return StackedSolution(np.zeros((B, n)), np.zeros(B), place, np.zeros(B, bool))
 
 
-def directly(statement: Statement) -> Solution:
+def directly(statement: StackedProblems) -> StackedSolution:
     """Solve problems whose systems are not singular."""
     size = np.einsum("bii->b", statement.K) / statement.y.shape[1]
     return pivoted(statement, begun(statement), _LIFT * size)
 
 
-def proximal(statement: Statement) -> Solution:
+def proximal(statement: StackedProblems) -> StackedSolution:
     """Solve problems whose systems may be singular, with less and less of a pull."""
     B, n = statement.y.shape
     size = np.einsum("bii->b", statement.K) / n
@@ -135,19 +137,19 @@ def proximal(statement: Statement) -> Solution:
 
 
 @np.errstate(all="ignore")  # of a singular system, whose solution is refused by its bounds
-def pivoted(statement: Statement, begun: Solution, soft: Array) -> Solution:
+def pivoted(statement: StackedProblems, begun: StackedSolution, soft: Array) -> StackedSolution:
     """Exchange weights until all are in place, with a pull towards those of ``begun``."""
     B = len(soft)
     part, own = statement, statement.own + soft[:, None]
     target = statement.y + soft[:, None] * begun.v
     place, live = begun.place.copy(), np.arange(B)
     fewest, patience = np.full(B, np.iinfo(np.int64).max), np.full(B, _TURNS_WITHOUT_PROGRESS)
-    found = Solution(begun.v.copy(), begun.b.copy(), begun.place.copy(), np.zeros(B, bool))
+    found = StackedSolution(begun.v.copy(), begun.b.copy(), begun.place.copy(), np.zeros(B, bool))
     for _ in range(_TURNS):
         v, b = _free_ones(part, own, target, place)
         wrong = _wrong(part, own, target, place, v, b)
         count = np.count_nonzero(wrong, axis=1)
-        found.put(live, Solution(v, b, place, count == 0))
+        found.put(live, StackedSolution(v, b, place, count == 0))
         kept = (count > 0) & np.isfinite(b) & np.isfinite(v).all(axis=1)
         if not kept.any():
             break
@@ -161,7 +163,9 @@ def pivoted(statement: Statement, begun: Solution, soft: Array) -> Solution:
     return found
 
 
-def _free_ones(part: Statement, own: Array, target: Array, place: Array) -> tuple[Array, Array]:
+def _free_ones(
+    part: StackedProblems, own: Array, target: Array, place: Array
+) -> tuple[Array, Array]:
     """Weights and intercepts with which the margins of the free rows are on target."""
     B, n = place.shape
     free, capped = place == FREE, place == CAPPED
@@ -187,7 +191,9 @@ def _free_ones(part: Statement, own: Array, target: Array, place: Array) -> tupl
     return v if fixed is None else v + fixed, b
 
 
-def _wrong(part: Statement, own: Array, target: Array, place: Array, v: Array, b: Array) -> Array:
+def _wrong(
+    part: StackedProblems, own: Array, target: Array, place: Array, v: Array, b: Array
+) -> Array:
     """Which weights are not where they belong."""
     u = part.y * v
     most = np.abs(u).max(axis=1, keepdims=True)
@@ -208,7 +214,7 @@ def _last_only(wrong: Array, single: Array) -> Array:
     return np.where(single[:, None], np.arange(n) == last[:, None], wrong)
 
 
-def _exchanged(part: Statement, place: Array, v: Array, wrong: Array) -> Array:
+def _exchanged(part: StackedProblems, place: Array, v: Array, wrong: Array) -> Array:
     """Places after the exchange of some."""
     to = np.where(place == FREE, np.where(part.y * v < 0.0, AT_ZERO, CAPPED), FREE)
     return np.where(wrong, to, place).astype(np.int8)

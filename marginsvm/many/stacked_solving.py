@@ -8,7 +8,13 @@ from marginsvm._typing import Array
 from marginsvm.many.interior import inside
 from marginsvm.many.stack import Stack
 from marginsvm.many.stacked_bounds import Fits, Loss, proved
-from marginsvm.many.stacked_pivoting import Solution, Statement, begun, directly, proximal
+from marginsvm.many.stacked_pivoting import (
+    StackedProblems,
+    StackedSolution,
+    begun,
+    directly,
+    proximal,
+)
 
 
 def fitted_together(
@@ -41,7 +47,7 @@ def fitted_together(
     return fits, (fits.margin > 0.0) & (fits.bound < np.inf) & (fits.gap <= tol)
 
 
-def _solved(statement: Statement, loss: Loss, *, singular: bool) -> Solution:
+def _solved(statement: StackedProblems, loss: Loss, *, singular: bool) -> StackedSolution:
     """Solve all problems, each method those that the one before it leaves.
 
     What pulls towards the last weights helps where some rows decide, and interior points where

@@ -39,7 +39,7 @@ def balanced_outputs(q: Weights) -> Weights:
     return found
 
 
-class ClassWeights:
+class ExactClassWeights:
     """Weights on rows of classes, which grow by what is missing.
 
     Parameters

@@ -21,7 +21,7 @@ from marginsvm.certify.host import examples_on_host, on_host, with_attributes_on
 from marginsvm.certify.spec import ProblemSpec
 from marginsvm.certify.unwrapping import unwrapped
 from marginsvm.proof_files.exact_weights import (
-    ClassWeights,
+    ExactClassWeights,
     Weights,
     as_fractions,
     balanced_outputs,
@@ -234,7 +234,7 @@ def _weights(estimator: Any, of: str, examples: Examples) -> Weights:
     codes, k = _codes(examples), table.shape[1] if table.shape[1] > 1 else 2
     q = {(i, j): x for (i, j), x in q.items() if codes[i] >= 0 and (k == 2 or codes[i] != j)}
     balanced = spec.intercept_is_free and of == "classes"
-    exact = ClassWeights(q, codes, k)
+    exact = ExactClassWeights(q, codes, k)
     if spec.nu is not None:
         caps = [Fraction(0)] * examples.n_given
         for i, m in zip(examples.kept.tolist(), examples.weight.tolist(), strict=True):

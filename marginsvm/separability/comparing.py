@@ -63,13 +63,13 @@ class _TooLargeError(Exception):
 
 
 def _answer(data: Data, sets: RiskSets) -> Answer:
-    search = _Search(data, sets)
+    search = _PairSearch(data, sets)
     pairs = search.first_pairs()
     kept = not_sums(data.X) if nearly_dependent(pairs.rows.A) else np.arange(data.X.shape[1])
     if len(kept) == data.X.shape[1]:
         return search.answer(pairs)
     names = [data.names[j] for j in kept]
-    search = _Search(replace(data, X=data.X[:, kept], names=names), sets)
+    search = _PairSearch(replace(data, X=data.X[:, kept], names=names), sets)
     return with_sums(search.answer(search.first_pairs()), data, kept)
 
 
@@ -91,7 +91,7 @@ class _Pairs:
     rows: Differences
 
 
-class _Search:
+class _PairSearch:
     """Grows a working set until its answer is one of all pairs."""
 
     def __init__(self, data: Data, sets: RiskSets) -> None:

@@ -39,7 +39,7 @@ def balance_penalty(squares: Array, slack: Array) -> float:
     return _OF_SLACK * float(slack.mean()) + _OF_SQUARES * float(squares.mean())
 
 
-class ClassWeights(NamedTuple):
+class SparseClassWeights(NamedTuple):
     """Where the ascent is; arrays are updated in place.
 
     Attributes
@@ -74,7 +74,7 @@ class ClassWeights(NamedTuple):
     worst: float
 
     @classmethod
-    def start(cls, n: int, d: int, k: int, dtype: type = np.float32) -> ClassWeights:
+    def start(cls, n: int, d: int, k: int, dtype: type = np.float32) -> SparseClassWeights:
         """No weights."""
         u: Array = np.zeros((n, k), dtype)
         b, seed = np.zeros((2, k)), np.ones(1, np.uint64)
@@ -230,9 +230,9 @@ def ascend_classes(
     squares: Array,
     slack: Array,
     penalty: float,
-    at: ClassWeights,
+    at: SparseClassWeights,
     epochs: int,
-) -> ClassWeights:
+) -> SparseClassWeights:
     """Some epochs of ascent, which go on from where others ended.
 
     Parameters

@@ -15,7 +15,7 @@ _part, _loop = parts(**_OPTIONS), compiled(**_OPTIONS)
 _B, _ACTIVE, _LIMIT, _WORST, _SETTLED = range(5)  # the numbers of a state, as they change
 
 
-class RowWeights(NamedTuple):
+class SparseRowWeights(NamedTuple):
     """Where coordinate ascent is; arrays are updated in place.
 
     Attributes
@@ -52,7 +52,7 @@ class RowWeights(NamedTuple):
     settled: bool
 
     @classmethod
-    def start(cls, n: int, d: int) -> RowWeights:
+    def start(cls, n: int, d: int) -> SparseRowWeights:
         """No weights."""
         u, w, order, seed = np.zeros(n), np.zeros(d), np.arange(n), np.ones(1, np.uint64)
         return cls(u, w, order, 0.0, n, np.inf, seed, np.inf, False)
@@ -122,10 +122,10 @@ def coordinate_ascent(
     curvature: Array,
     slack: Array,
     penalty: float,
-    at: RowWeights,
+    at: SparseRowWeights,
     epochs: int,
     tol: float,
-) -> RowWeights:
+) -> SparseRowWeights:
     """``min u'(G + slack)u/2 - 1'u, u >= 0``, and ``y'u = 0`` by the method of multipliers.
 
     The multiplier moves with every step (by ``penalty``) and once more with every epoch;
@@ -139,7 +139,9 @@ def coordinate_ascent(
         at.u, at.w, at.order, at.seed, numbers, epochs, tol,
     )  # fmt: skip
     b, active, limit, worst, settled = numbers.tolist()
-    return RowWeights(at.u, at.w, at.order, b, int(active), limit, at.seed, worst, settled > 0.0)
+    return SparseRowWeights(
+        at.u, at.w, at.order, b, int(active), limit, at.seed, worst, settled > 0.0
+    )
 
 
 @_part

@@ -80,13 +80,13 @@ class SparseProblem:
 
     def ascend(self, epochs: int) -> Array:
         """Weights after some epochs of coordinate ascent: close to the final support."""
-        from marginsvm.algorithms.compiled.sparse_rows import RowWeights, coordinate_ascent
+        from marginsvm.algorithms.compiled.sparse_rows import SparseRowWeights, coordinate_ascent
 
         X, diagonal = self.X, self.diagonal
         penalty = _PENALTY * float(diagonal.mean()) if self.balanced else 0.0
         return coordinate_ascent(
             X.indptr, X.indices, X.data, self.y, diagonal + self.slack + penalty, self.slack,
-            penalty, RowWeights.start(*X.shape), epochs, 0.03,
+            penalty, SparseRowWeights.start(*X.shape), epochs, 0.03,
         ).u  # fmt: skip
 
     def _pivot(self, u: Array, tol: float) -> Array:
@@ -233,7 +233,7 @@ class Ascent(Method):
     def _ascended(self, problem: KernelMatrixAdapter) -> Any:
         """The state of the ascent after some more epochs."""
         from marginsvm.algorithms.compiled.sparse_classes import (
-            ClassWeights,
+            SparseClassWeights,
             ascend_classes,
             balance_penalty,
         )
@@ -244,7 +244,7 @@ class Ascent(Method):
         squares = LpNorm().squared_lengths_of_csr(X)
         s = 2.0 * problem.radius**2 * problem.slack[:, 0]
         penalty = balance_penalty(squares, s) if problem.rows.balanced else 0.0
-        at = deepcopy(self.ascent) if begun else ClassWeights.start(n, d, k)
+        at = deepcopy(self.ascent) if begun else SparseClassWeights.start(n, d, k)
         epochs = int(np.clip(_ENTRIES / max(1, X.nnz * k), 1, _EPOCHS_A_ROUND))
         problem.work.add_pass(epochs)
         return ascend_classes(

@@ -22,7 +22,7 @@ from marginsvm.separability.reading import in_an_order
 from marginsvm.separability.sparse_faces import identified_of_sparse
 
 
-class Bounds(NamedTuple):
+class OutcomeBounds(NamedTuple):
     """What is still known of each outcome of an ordinal regression.
 
     Attributes
@@ -91,7 +91,7 @@ class Ordinal(Family):
     def planes(self, direction: Direction) -> list[tuple[Array, float]]:
         return [(-direction.coef[0], b) for b in direction.intercept]
 
-    def remainder(self, report: Any, X: Any) -> Bounds:
+    def remainder(self, report: Any, X: Any) -> OutcomeBounds:
         X = same_examples(report, self.examples(X)).astype(np.float64)
         example, separated = np.flatnonzero(report.used), report.separated_rows
         codes = report.more["codes"]
@@ -106,7 +106,7 @@ class Ordinal(Family):
         if rest.shape[0]:
             found = (identified_of_sparse if sp.issparse(rest) else identified_columns)(rest)
         columns = found - (design.A.shape[1] - X.shape[1])
-        return Bounds(report.used & ~report.separated, lower, upper, columns[columns >= 0])
+        return OutcomeBounds(report.used & ~report.separated, lower, upper, columns[columns >= 0])
 
 
 ORDINAL = Ordinal(

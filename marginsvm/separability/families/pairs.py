@@ -76,7 +76,7 @@ class Comparisons(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Pairs(Family):
+class ItemPairs(Family):
     """Of items that are compared."""
 
     def read(self, X: Any, y: Any, more: dict[str, Any]) -> tuple[Any, Any, dict[str, Any]]:
@@ -165,7 +165,7 @@ class Pairs(Family):
         return kept
 
 
-PAIRS = Pairs(
+PAIRS = ItemPairs(
     "pairs",
     "BradleyTerry2 in R, with br=TRUE; rankings: PlackettLuce in R, with npseudo",
     takes=("offset", "draws"),

@@ -17,7 +17,7 @@ from marginsvm.algorithms.exact.candidates import (
 from marginsvm.algorithms.exact.interior.ends import solved_for_free
 from marginsvm.algorithms.exact.interior.point import Point
 from marginsvm.algorithms.exact.interior.row_weights import RowWeights
-from marginsvm.algorithms.exact.interior.sides import Features, Gram, Side, WrittenOut
+from marginsvm.algorithms.exact.interior.sides import FeatureSide, Gram, Side, WrittenOutSide
 from marginsvm.algorithms.exact.interior.statement import Statement
 from marginsvm.algorithms.exact.interior.turned import by_few_pivots, turned
 from marginsvm.algorithms.exact.interior.width import system_of
@@ -298,12 +298,12 @@ def _is_proved(problem: KernelMatrixAdapter, found: tuple[Candidate, ...], tol: 
 
 def _side_of(problem: KernelMatrixAdapter, statement: Statement) -> Side:
     if statement.signs.size:
-        return WrittenOut.made(problem, statement)
+        return WrittenOutSide.made(problem, statement)
     turn = turned(problem) or (by_few_pivots(problem) if statement.sides == 2 else None)
     if turn is None:
         return Gram(problem, statement)
     other, frame = turn
-    return WrittenOut.of(other, statement, frame) or Features(other, statement, frame)
+    return WrittenOutSide.of(other, statement, frame) or FeatureSide(other, statement, frame)
 
 
 def _begun(rows: Rows, statement: Statement) -> Array:

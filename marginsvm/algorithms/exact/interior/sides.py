@@ -106,7 +106,7 @@ class Cholesky:
 
 
 @dataclass(frozen=True)
-class Features:
+class FeatureSide:
     """The side of features: images, with the intercepts as their last entries, and the level."""
 
     problem: KernelMatrixAdapter
@@ -167,7 +167,7 @@ class Features:
         image = self._parts(x)[0]
         return float(np.vdot(image, image))
 
-    def factored(self, weights: RowWeights) -> FeatureSystem:
+    def factored(self, weights: RowWeights) -> FactoredFeatures:
         problem, statement = self.problem, self.statement
         linked = weights.linked
         if linked is not None:
@@ -181,17 +181,17 @@ class Features:
             column = self.adjoint(weights.own)
             H = np.block([[H, column[:-1, None]], [column]])
         H.flat[:: len(H) + 1] += self.regular
-        return FeatureSystem(self, weights, Cholesky(H))
+        return FactoredFeatures(self, weights, Cholesky(H))
 
     def predictor(self, x: Array, proof: Vector) -> Vector:
         return _in_frame(self._parts(x)[0], self.frame, proof)
 
 
 @dataclass(frozen=True)
-class FeatureSystem:
+class FactoredFeatures:
     """``R + E'WE``, factored."""
 
-    side: Features | WrittenOut
+    side: FeatureSide | WrittenOutSide
     weights: RowWeights
     matrix: Cholesky
 
@@ -205,7 +205,7 @@ class FeatureSystem:
 
 
 @dataclass(frozen=True)
-class WrittenOut:
+class WrittenOutSide:
     """The side of features where all rows fit into a processor's cache: E as a matrix."""
 
     problem: KernelMatrixAdapter
@@ -217,7 +217,7 @@ class WrittenOut:
     @classmethod
     def of(
         cls, problem: KernelMatrixAdapter, statement: Statement, frame: Frame | None = None
-    ) -> WrittenOut | None:
+    ) -> WrittenOutSide | None:
         """None: the rows are too many or too long, have no features, or share caps."""
         features, row_ids = written_out(problem), statement.row_ids
         if features is None or statement.shared or len(row_ids) * problem.width > _CACHE:
@@ -227,7 +227,7 @@ class WrittenOut:
     @classmethod
     def made(
         cls, problem: KernelMatrixAdapter, statement: Statement, frame: Frame | None = None
-    ) -> WrittenOut:
+    ) -> WrittenOutSide:
         """The same, whatever their number; with the rows of signs."""
         features = written_out(problem)
         assert features is not None
@@ -257,11 +257,11 @@ class WrittenOut:
     def squared(self, x: Array) -> float:
         return float(np.vdot(self.regular * x, x))
 
-    def factored(self, weights: RowWeights) -> FeatureSystem:
+    def factored(self, weights: RowWeights) -> FactoredFeatures:
         R = self.E * np.sqrt(self.statement.gross(weights.own))[:, None]
         H = R.T @ R
         H.flat[:: len(H) + 1] += self.regular
-        return FeatureSystem(self, weights, Cholesky(H))
+        return FactoredFeatures(self, weights, Cholesky(H))
 
     def adjoint(self, u: Array) -> Array:
         """``E'u``."""

@@ -167,7 +167,7 @@ class BySpan:
             span = Span.of(self.K, rows, self.share) if leading is None else leading.span
             leading = Leading.of(span, rows, weight)
 
-        dot, multiply = partial(inner_of_points, m), Curvature(self.K, rows, weight)
+        dot, multiply = partial(inner_of_points, m), GramCurvature(self.K, rows, weight)
         length = float(np.sqrt(max(dot(r, r), 0.0)))
         error = float(np.abs(rows.moves(descent.image)).max(initial=0.0))
         first = self.first or length
@@ -183,7 +183,7 @@ class BySpan:
         return replace(self, first=0.0)
 
 
-class Curvature:
+class GramCurvature:
     """``I + A' diag(weight) A`` for points, roughly; the intercepts are not penalised.
 
     Parameters
