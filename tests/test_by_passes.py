@@ -245,12 +245,3 @@ def test_clouds_that_a_large_c_separates_take_few_rounds(C, rng):
     assert clf.status_ == "certified"
     assert clf.n_iter_ < 60
     assert check_certificate(clf, X, y)
-
-
-def test_dear_systems_are_followed_by_direct_ones(rng):
-    """As soon as one took more products than a factorization takes time."""
-    problem = problem_of(rng, 4, n=200)
-    weight, descent = np.ones(problem.rows.shape), rng.standard_normal(problem.zeros().image.shape)
-    for dear, kind in ((2.0, Direct), (1000.0, Iterative)):
-        _, system = Iterative(dear=dear).solve(problem, weight, descent, None)
-        assert type(system) is kind

@@ -59,7 +59,6 @@ ROUTES = {
     "soft, by passes": ("certified", "Newton 4", 12.3),
     "soft, three classes": ("certified", "Newton 3", 8.2),
     "soft, factors of classes": ("certified", "Newton 7", 64.7),
-    "soft, dear products": ("certified", "Newton 7", 18.9),
     "soft, large C": ("certified", "Newton 3, multipliers 13", 40.1),
     "soft, large C, dependent": (
         "certified",

@@ -134,10 +134,7 @@ CASES = {
     "soft, factors of classes": Case(
         in_units(*gauss(600, 30, 5, 3.0)),
         soft(),
-        {"direct_classes": 100, "sample": 600, "quick": 1e9},
-    ),
-    "soft, dear products": Case(
-        in_units(*gauss(600, 30, 5, 3.0)), soft(), {"direct_classes": 100, "sample": 600}
+        {"direct_classes": 100, "sample": 600},
     ),
     "soft, large C": Case(gauss(600, 20, apart=8.0), soft(1e4), {"in_cache": 0}),
     "soft, large C, dependent": Case(

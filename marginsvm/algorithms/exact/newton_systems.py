@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from marginsvm.algorithms.exact.rules import Problem
 from marginsvm.algorithms.exact.shape import Portfolio, Shape
 from marginsvm.algorithms.exact.systems.features import Direct, Iterative
@@ -24,6 +22,4 @@ def system_for(problem: Problem, portfolio: Portfolio) -> System:
         return PairIterative()
     small = s.classes * s.features**2 <= portfolio.factors and s.features <= portfolio.factored
     by_passes = Iterative(sample=portfolio.sample if small and not s.sparse else 0)
-    if s.hinge:
-        return FreeRows(by_passes)
-    return replace(by_passes, dear=s.dear_products(portfolio))
+    return FreeRows(by_passes) if s.hinge else by_passes

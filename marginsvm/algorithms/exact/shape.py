@@ -70,10 +70,6 @@ class Portfolio:
         system is formed.
     direct_classes : int
         Unknowns with more classes up to which it is formed.
-    quick : float
-        Twice the time of an operation in its factor, over that of one in a product: with more
-        products than it takes, the next system is solved by it (some ten classes in units of
-        their own: 680 x 222, 4.8 s, now 0.7; 1,000 x 300, 8.1 and 0.4).
     factored : int
         Features up to which each class's part of it is factored otherwise, to precondition.
     factors : int
@@ -110,7 +106,6 @@ class Portfolio:
     direct: int = 1000
     direct_sparse: int = 500
     direct_classes: int = 1000
-    quick: float = 0.25
     factored: int = 2000
     factors: int = 2**25
     sample: int = 3000
@@ -208,16 +203,6 @@ class Shape:
     def unknowns(self) -> int:
         """Of Newton's system, for several classes."""
         return self.classes * (self.features + 1)
-
-    def dear_products(self, portfolio: Portfolio) -> float:
-        """Products with all rows that take as long as a factorization of Newton's system.
-
-        Infinite where the factor is too large, or the examples are sparse.
-        """
-        if self.sparse or self.unknowns > portfolio.side_last:
-            return np.inf
-        product = 4.0 * self.rows / (self.classes - 1) * self.width
-        return self.unknowns**3 / 3.0 / product * portfolio.quick
 
     @property
     def has_long_rows(self) -> bool:

@@ -143,8 +143,6 @@ class Iterative(FeatureSystem):
     sample : int
         Examples from which each class's part of the matrix is computed, to be factored; 0: the
         diagonal preconditions.
-    dear : float
-        Products for a system beyond which a factorization of the next one takes less time.
     first : float
         Length of the first right hand side, by which later precision is judged; 0: none yet.
     factors : ClassFactors or None
@@ -154,7 +152,6 @@ class Iterative(FeatureSystem):
     most: int = 300
     plain: bool = False
     sample: int = 0
-    dear: float = np.inf
     first: float = 0.0
     factors: ClassFactors | None = None
 
@@ -178,15 +175,9 @@ class Iterative(FeatureSystem):
         else:
             diagonal = ridge + (0.0 if self.plain else product.diagonal())
             precondition = _jacobi(diagonal, problem.rows, weight, linked)
-        rtol, products = precision(length, system.first), 0
-
-        def multiply(p: Array) -> Array:
-            nonlocal products
-            products += 1
-            return np.asarray(ridge * p + product(p))
-
-        z = conjugate_gradients(multiply, precondition, r, rtol, self.most)
-        return z, system if products <= self.dear else Direct(np.zeros(0))
+        rtol = precision(length, system.first)
+        z = conjugate_gradients(lambda p: ridge * p + product(p), precondition, r, rtol, self.most)
+        return z, system
 
     def _product(self, problem: KernelMatrixAdapter, weight: Array, linked: Array | None) -> Any:
         return curvature(problem, weight, linked)
