@@ -124,21 +124,19 @@ CASES = {
         {"room_left": 60},
     ),
     "wide": Case(gauss(80, 100), {}, {"few_rows": 50}),
-    "soft": Case(gauss(600, 5), soft(), {"in_cache": 0}),
+    "soft": Case(gauss(600, 5), soft()),
     "soft, outgrown": Case(gauss(400, 5), soft(), {"room": 120, "inside": 0}),
-    "soft, sparse": Case(text(600, 30, density=0.1), soft(), {"in_cache": 0}),
-    "soft, by passes": Case(
-        text(600, 30, density=0.1), soft(), {"direct_sparse": 10, "in_cache": 0}
-    ),
+    "soft, sparse": Case(text(600, 30, density=0.1), soft()),
+    "soft, by passes": Case(text(600, 30, density=0.1), soft(), {"direct_sparse": 10}),
     "soft, three classes": Case(gauss(300, 5, 3), soft(), {"in_cache": 0}),
     "soft, factors of classes": Case(
         in_units(*gauss(600, 30, 5, 3.0)),
         soft(),
         {"direct_classes": 100, "sample": 600},
     ),
-    "soft, large C": Case(gauss(600, 20, apart=8.0), soft(1e4), {"in_cache": 0}),
+    "soft, large C": Case(gauss(600, 20, apart=8.0), soft(1e4)),
     "soft, large C, dependent": Case(
-        in_units(*gauss(1000, 60, apart=2.6, seed=2), spread=3.0), soft(1e6), {"in_cache": 0}
+        in_units(*gauss(1000, 60, apart=2.6, seed=2), spread=3.0), soft(1e6)
     ),
     "soft, large C, ten classes": Case(clouds(400, 40, 10), soft(1e3)),
     "soft, large C, six classes": Case(clouds(300, 10, 6, 1.0, seed=1), soft(100.0)),

@@ -163,14 +163,12 @@ FIRST = (
     ),
     Rule("hinge loss", Multipliers, lambda s, p: s.hinge, _multipliers, f"{_HINGE}; {_CLASSES}"),
     Rule(
-        "soft margin, no more features than examples, no more numbers in all rows than `in_cache`",
+        "soft margin, no more features than examples, of which there are no more than `few_rows`, "
+        "no more numbers in all rows than `in_cache`",
         Interior,
-        lambda s, p: s.soft and s.is_inside(p) and s.rows * s.width <= p.in_cache,
+        lambda s, p: s.soft and s.is_inside(p) and s.is_short(p),
         _points,
         _POINTS,
-        lambda problem, p, *near: (
-            _newton_near(problem, p, *near) if problem.n_rows > p.few_rows else None
-        ),
     ),
     Rule(
         "hard margin, dense, two to four times as many examples as features, no more numbers in "

@@ -55,7 +55,9 @@ class Portfolio:
         Products of numbers (examples times the square of features) in a step of interior points up
         to which they come first for the hinge loss: a few milliseconds.
     in_cache : int
-        Numbers in all rows up to which they do for squared slack: 0.5 MB. And, twice as many, for
+        Numbers in all rows up to which they do for squared slack and no more than ``few_rows``
+        examples, 0.5 MB: Newton's method takes 1.0 to 5 times as long there, of more examples (600
+        to 2,000; german, svmguide1, letter, usps, pendigits) 0.7 to 1.2. And, twice as many, for
         hard margins of two to four times as many examples as features: about half of all rows of
         such data carry weight if they can be separated (Cover 1965), which takes a working set
         some rounds. Of fewer examples nearly all do, and one round is quicker; more overlap, or
@@ -228,6 +230,11 @@ class Shape:
         """Whether steps of interior points are cheap, on the side of features."""
         short = not self.by_kernel and self.width <= self.examples and self.is_small(portfolio)
         return short and self.examples * self.width**2 <= portfolio.inside
+
+    def is_short(self, portfolio: Portfolio) -> bool:
+        """Whether there are few examples, and few numbers in all rows."""
+        few = self.examples <= portfolio.few_rows
+        return few and self.rows * self.width <= portfolio.in_cache
 
     def is_between(self, portfolio: Portfolio) -> bool:
         """Whether half of the rows may carry weight, more than a working set begins with."""
