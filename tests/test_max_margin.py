@@ -26,7 +26,7 @@ from marginsvm.algorithms.exact.newton import Newton
 from marginsvm.algorithms.exact.slack import Slack
 from marginsvm.algorithms.exact.starts import SparseProblem
 from marginsvm.algorithms.exact.systems.features import Direct, Iterative
-from marginsvm.certify import overlap
+from marginsvm.certify import overlapping as overlap
 from marginsvm.certify.bounds import upper_bound
 from marginsvm.certify.candidate import Candidate
 from marginsvm.certify.nearest_point import nearest_point, shortest_proof

@@ -88,7 +88,7 @@ def _sharpened(problem: Certifiable, proof: Candidate) -> Iterator[Candidate]:
     """
     rows, vector = np.count_nonzero(problem.weights(proof.vector)), proof.vector
     done = rows <= problem.width + _SPARE_ROWS and upper_bound(problem, vector) <= SHORTEST_PROOF
-    if done or min(rows, problem.width) > _LONG_SEARCH:
+    if done or (rows > _LONG_SEARCH and problem.width > _LONG_SEARCH):
         yield proof
     short = None
     if problem.caps is None and problem.signs is None:  # few rows could not have all the weight
