@@ -253,6 +253,8 @@ class SingleColumns:
         It is one block of memory, which holds those of the last call: examples that are still there
         come first, in the same order, or all values are gathered anew.
         """
+        from marginsvm.kernel_matrix.compiled_block import gather
+
         old, n = self._work, len(examples)
         kept = np.flatnonzero(np.isin(old, examples))
         if self._frame != (scale, constant) or not np.array_equal(old[kept], examples[: len(kept)]):
@@ -261,24 +263,22 @@ class SingleColumns:
         K, m = self._among[:n, :n], len(kept)
         for a in range(m, n, self.room):
             some = examples[a : a + self.room]
-            for b, place in enumerate(self.fetch(some), start=a):
-                np.take(self.values[place], examples, out=K[b], mode="clip")
-        K[m:] *= np.float32(scale)
-        K[m:] += np.float32(constant)
+            gather(self.values, self.fetch(some), examples, a, scale, constant, K)
         K[:m, m:] = K[m:, :m].T
         self._work, self._frame = examples, (scale, constant)
         return K
 
     def _make_room(self, kept: Array, n: int) -> None:
         """A block for n examples, of which these of the last are the first."""
-        m, before = len(kept), self._among
+        from marginsvm.kernel_matrix.compiled_block import thin_out
+
+        before = self._among
         if n > len(before):
             size = min(n + n // 2, self.side)
             self._among = np.empty((size, size), np.float32)
-        elif m == len(self._work):
+        elif len(kept) == len(self._work):
             return
-        for a, i in enumerate(kept):  # never one that is still to be read
-            self._among[a, :m] = before[i, kept]
+        thin_out(before, kept, self._among)
 
     def _free(self, size: int, wanted: Array) -> Array:
         """Places of columns that are not wanted: those never used, then all others."""
