@@ -108,9 +108,8 @@ def block_pivoting(H: Array, B: Array, passive: Array) -> tuple[Array, Array] | 
     if found is None or not found[2]:
         return None
     u, b = found[0]
-    for _ in range(
-        _TURNS_WITHOUT_PROGRESS
-    ):  # weights that are cut off at 0 would leave the others unbalanced
+    # weights that are cut off at 0 would leave the others unbalanced
+    for _ in range(_TURNS_WITHOUT_PROGRESS):
         again = solve(u > 0.0) if B.shape[1] and u.min() < 0.0 else None
         if again is None:
             break
