@@ -216,6 +216,6 @@ def test_the_model_ends_with_its_gap(monkeypatch):
         return step(point, *args)
 
     monkeypatch.setattr(Point, "next", counted)
-    clf = fit(MaxMarginClassifier(), *gauss(600, 5))
+    clf = fit(MaxMarginClassifier(), *gauss(300, 5))
     assert (clf.status_, clf.certificate_.route) == ("no_margin", (("working set of rows", 1),))
     assert 0 < len(steps) <= 6
