@@ -151,7 +151,7 @@ def test_the_weights_of_one_example_are_the_best(rng):
         F, K, own = rng.standard_normal((k, 1)), np.ones((1, 1), np.float32), np.zeros(1, int)
         u, f, none = np.zeros((1, k)), F.copy(), np.zeros(k)
         caps, slacks = np.full(1, cap), np.full(1, slack)
-        ascend_classes(K, own, caps, slacks, 0.0, 1e-9, 100, u, f, none, none.copy())
+        ascend_classes(K, np.zeros(1), own, caps, slacks, 0.0, 1e-9, 100, u, f, none, none.copy())
 
         def value(v, F=F, slack=slack):
             V = np.append(v[1:].sum(), -v[1:]) * np.sqrt(0.5)
@@ -169,21 +169,55 @@ def test_the_weights_of_one_example_are_the_best(rng):
                         assert value(v) <= best + 1e-9
 
 
+def ascended(K, y, k, cap):
+    """Weights, scores and intercepts, and how many steps these took."""
+    n, mean = len(y), K.mean(axis=0, dtype=float)
+    u, f, b, excess = np.zeros((n, k)), np.zeros((k, n)), np.zeros(k), np.zeros(k)
+    price = 0.05 * float(np.diagonal(K).mean() - mean.mean()) + 1.0 / (0.03 * n * cap)
+    caps, none = np.full(n, cap), np.zeros(n)
+    steps, off = ascend_classes(K, mean, y, caps, none, price, 1e-4, 10**5, u, f, b, excess)
+    assert off <= 1e-4
+    assert np.abs(excess).max() <= 1e-4 / price
+    return u, f, b, excess, steps
+
+
 @pytest.mark.parametrize("k", [3, 6])
 @pytest.mark.parametrize("cap", [0.01, 0.1, 100.0])
 def test_classes_without_slack_come_into_balance(k, cap, rng):
     """Intercepts that only follow the balance after each pass would oscillate."""
     X, y = several(rng, n=300, k=k)
     K, n = rbf_kernel(X, gamma=0.2).astype(np.float32), len(y)
-    u, f, b, excess = np.zeros((n, k)), np.zeros((k, n)), np.zeros(k), np.zeros(k)
-    caps, none, price = np.full(n, cap), np.zeros(n), float(K.mean())
-    _, off = ascend_classes(K, y, caps, none, price, 1e-4, 10**5, u, f, b, excess)
-    assert off <= 1e-4
+    u, f, b, excess, _ = ascended(K, y, k, cap)
     V = -np.sqrt(0.5) * u
     V[np.arange(n), y] = np.sqrt(0.5) * u.sum(axis=1)
     np.testing.assert_allclose(V.sum(axis=0), excess, atol=1e-9 * n * cap)
-    assert np.abs(excess).max() <= 1e-4 / price
-    np.testing.assert_allclose(f, (K.astype(float) @ V).T, atol=1e-9 * max(1.0, u.sum()))
+    far = np.multiply.outer(excess, K.mean(axis=0, dtype=float))
+    np.testing.assert_allclose(f + far, (K.astype(float) @ V).T, atol=1e-9 * max(1.0, u.sum()))
+    scores = f.T + b
+    short = 1.0 - np.sqrt(0.5) * (scores[np.arange(n), y][:, None] - scores)
+    short[np.arange(n), y] = 0.0
+    slack = cap * np.maximum(short.max(axis=1), 0.0).sum()
+    assert abs(float(np.vdot(V.T, f)) + slack - u.sum()) <= 1e-3 * u.sum()  # both objectives
+
+
+def test_a_constant_in_the_kernel_makes_no_steps_shorter(rng):
+    X, y = several(rng, n=300, k=3)
+    K = rbf_kernel(X, gamma=0.2)
+    steps = [ascended((K + more).astype(np.float32), y, 3, 1.0)[-1] for more in (0.0, 20.0)]
+    assert steps[1] <= 1.5 * steps[0]
+
+
+@pytest.mark.parametrize("C", [1e-3, 15.0])
+def test_nearly_constant_kernels_of_several_classes_are_certified(C, rng):
+    """Raw units: most of the kernel is a constant, which balanced weights do not see."""
+    X = rng.standard_normal((600, 16)) * np.logspace(-3, 3, 16)
+    scores = X @ rng.standard_normal((16, 6)) / X.std() + rng.standard_normal((600, 6))
+    y, gamma = scores.argmax(axis=1), 1.0 / (16 * X.std())
+    clf = fit(
+        MaxMarginClassifier(C=C, loss="hinge", kernel="laplacian", gamma=gamma, tol=1e-4), X, y
+    )
+    assert clf.status_ == "certified"
+    assert check_certificate(clf, X, y)
 
 
 def test_weights_are_balanced_by_small_changes(rng):

@@ -3,7 +3,9 @@
 The weights of an example against each other class are solved for exactly, the scores kept. Those
 that change little are passed over. Balance among the classes has multipliers, the intercepts, and
 a price on its square (an augmented Lagrangian), as a constant in the kernel has: each step sees how
-it moves the intercepts, which oscillate otherwise.
+it moves the intercepts, which oscillate otherwise. What the kernel itself has of a constant would
+be such a price, and a high one makes all steps short: so examples are taken about their mean, which
+changes nothing for weights that are balanced.
 
 References
 ----------
@@ -76,7 +78,7 @@ def _change(i, k_ii, own, cap, slack, u, f, b, c, new, order):
 
 
 @parts(**_OPTIONS)
-def _take(row, own, mass, new, u, f, price, excess, b):
+def _take(row, mean, own, mass, new, u, f, moves_b, excess, b):
     """Give an example other weights, and move the scores."""
     before = u.sum()
     for j in range(len(u)):
@@ -84,19 +86,21 @@ def _take(row, own, mass, new, u, f, price, excess, b):
         if t != 0.0:
             u[j] = new[j]
             excess[j] += t
-            b[j] += price * t
+            b[j] += moves_b * t
             for r in range(len(row)):
-                f[j, r] += t * row[r]
+                f[j, r] += t * (row[r] - mean[r])
 
 
 @compiled(**_OPTIONS)
-def ascend_classes(K, codes, caps, slack, price, precision, most, u, f, b, excess):
+def ascend_classes(K, mean, codes, caps, slack, price, precision, most, u, f, b, excess):
     """Maximise ``sum u - |sum_ij u_ij a_ij|^2 / 2 - sum_ij s_i u_ij^2 / 2``, balanced.
 
     Parameters
     ----------
     K : ndarray of shape (m, m)
         Inner products of the examples, of which ``a_ij = x_i (e_own - e_j) / sqrt(2)``.
+    mean : ndarray of shape (m,)
+        Mean of each column of K, to take examples about their mean; zeros without intercepts.
     codes, caps, slack : ndarray of shape (m,)
         Classes, largest sums of weights, and s.
     price : float
@@ -119,18 +123,18 @@ def ascend_classes(K, codes, caps, slack, price, precision, most, u, f, b, exces
     """
     m, k = u.shape
     c, new, order = np.empty(k), np.empty(k), np.empty(k, np.int64)
-    steps, skip, left = 0, precision, np.inf
+    steps, skip, left, grand = 0, precision, np.inf, mean.mean()
     b += price * excess
     while steps < most:
         worst, steps = 0.0, steps + 1  # a pass takes as long as a change, about
         for i in range(m):
-            off, mass = _change(
-                i, K[i, i] + price, codes[i], caps[i], slack[i], u[i], f, b, c, new, order
-            )
+            from_mean = price + grand - mean[i]
+            k_ii = K[i, i] - mean[i] + from_mean
+            off, mass = _change(i, k_ii, codes[i], caps[i], slack[i], u[i], f, b, c, new, order)
             worst = max(worst, off)
             if off > skip:
                 steps += 1
-                _take(K[i], codes[i], mass, new, u[i], f, price, excess, b)
+                _take(K[i], mean, codes[i], mass, new, u[i], f, from_mean, excess, b)
         unbalanced = price * np.abs(excess).max()
         left = max(worst, unbalanced)
         if left <= precision:

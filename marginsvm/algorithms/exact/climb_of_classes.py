@@ -31,9 +31,10 @@ _EASY_SLACK = 0.05
 _MOST_PRODUCTS = 300
 # Share of the gap that passes should leave if more of them are to be as precise.
 _NEARER = 0.9
-# An excess of a class moves its intercept by the mean inner product, as it moves its scores. It is
-# this share of the squares at least.
-_LEAST_MEAN = 0.01
+# An excess of a class moves its intercept by this share of the squares about the mean: little
+# beside the steps of examples, which a higher price makes short. And an excess of this share of all
+# caps moves it by 1 at least, as the width of margins: where C is small, nothing else would.
+_PRICE, _SHARE_OF_CAPS = 0.05, 0.03
 _ROOT = np.sqrt(0.5)  # a row is an example in its own class, and minus it in another, times this
 
 
@@ -84,16 +85,23 @@ class ClimbOfClasses(Climb):
             self._off = 0.0
             return self._by_newton(K)
         work, u, b = self.work, self.u[self.work], self._intercepts.copy()
-        diagonal = float(np.mean(np.diagonal(K)))
-        price = max(float(K.mean()), _LEAST_MEAN * diagonal) if self.dual.balanced else 0.0
+        mean, price = self._about_the_mean(K)
         steps, self._off = ascend_classes(
-            K, self.y[work], self.caps[work], self.slack[work], price,
+            K, mean, self.y[work], self.caps[work], self.slack[work], price,
             self.precision, STEPS_AN_EXAMPLE * len(work), u, self.f[:, work], b,
             self._excess(),
         )  # fmt: skip
         self.b = b
         self.read += 6.0 * steps * len(work)
         return u
+
+    def _about_the_mean(self, K: Array) -> tuple[Array, float]:
+        """Means of the columns, and the price of half the squared excess of a class."""
+        if not self.dual.balanced:
+            return np.zeros(len(K)), 0.0
+        mean, squares = K.mean(axis=0, dtype=np.float64), float(np.diagonal(K).mean())
+        spread = max(squares - float(mean.mean()), float(np.finfo(K.dtype).eps) * squares)
+        return mean, _PRICE * spread + 1.0 / (_SHARE_OF_CAPS * float(self.caps[self.work].sum()))
 
     def _is_for_newton(self) -> bool:
         return self._soft and self.precision < COARSE and self._slack_is_easy
