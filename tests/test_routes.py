@@ -46,8 +46,8 @@ ROUTES = {
     "rbf, three classes, hinge": ("certified", "one example at a time 1", 0.6),
     "rbf, three classes, last digits": (
         "certified",
-        "one example at a time 4, working set of rows 1",
-        1.6,
+        "one example at a time 1, working set of rows 1",
+        1.8,
     ),
     "rbf, three classes, not compiled": ("certified", "working set of rows 6", 4.1),
     "rbf, outgrown": ("certified", "working set of rows 1, working set of examples 4", 72.7),

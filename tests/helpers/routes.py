@@ -115,7 +115,7 @@ CASES = {
     "rbf, hard": Case(gauss(600, 6, apart=3.0), {"kernel": "rbf"}),
     "rbf, three classes": Case(gauss(300, 3, 3), soft(kernel="rbf")),
     "rbf, three classes, hinge": Case(gauss(300, 3, 3), soft(loss="hinge", kernel="rbf", tol=1e-4)),
-    "rbf, three classes, last digits": Case(gauss(300, 3, 3), soft(30.0, kernel="rbf", tol=1e-8)),
+    "rbf, three classes, last digits": Case(gauss(300, 3, 3), soft(3.0, kernel="rbf", tol=1e-9)),
     "rbf, three classes, not compiled": Case(gauss(300, 3, 3), soft(kernel="rbf"), {"pairs": 1000}),
     "rbf, outgrown": Case(gauss(300, 3, 3), soft(kernel="rbf"), {"pairs": 1000, "room": 150}),
     "rbf, hard, outgrown": Case(
