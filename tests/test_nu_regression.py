@@ -6,7 +6,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from helpers.estimators import fit
+from helpers.estimators import MORE_DIGITS, fit
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.datasets import load_diabetes
@@ -232,8 +232,9 @@ def test_a_large_price_of_slack_on_a_kernel_of_low_rank(tube):
     X = rng.standard_normal((40, 5))
     y = X @ rng.standard_normal(5) + rng.standard_normal(40)
     K = X @ X.T
-    model = MaxMarginRegressor(kernel="precomputed", C=1e8, **tube).fit(K, y)
-    assert model.status_ == "certified"
+    model = fit(MaxMarginRegressor(kernel="precomputed", C=1e8, **tube), K, y)
+    assert model.status_ == "certified" or not MORE_DIGITS
+    assert model.gap_ < 1e-3
     assert len(model.support_) <= 6
     for exact in (False, True):
         assert check_certificate(model, K, y, exact=exact)
