@@ -81,3 +81,9 @@ def best_bounds(
         lower = max(lower, candidate.lower(norm) or 0.0)
         upper = min(upper, candidate.upper(norm))
     return lower, upper
+
+
+def is_proved(problem: KernelMatrixAdapter, candidates: tuple[Candidate, ...], tol: float) -> bool:
+    """Whether candidates prove a relative gap of ``tol``."""
+    lower, upper = best_bounds(problem, candidates)
+    return lower >= (1.0 - tol) * upper

@@ -17,7 +17,7 @@ from marginsvm.algorithms.exact.candidates import share_candidates
 from marginsvm.algorithms.exact.choosing import spread_evenly
 from marginsvm.algorithms.exact.climb import COARSE, Climb, Course
 from marginsvm.algorithms.exact.interior.ends import solved_for_free
-from marginsvm.algorithms.exact.method import Method, Turn, best_bounds
+from marginsvm.algorithms.exact.method import Method, Turn, is_proved
 from marginsvm.algorithms.exact.pairs import FIRST_EXAMPLES, PASS, Found, dual_of
 from marginsvm.certify.candidate import Candidate
 from marginsvm.certify.caps import worst_first
@@ -124,8 +124,7 @@ class FoundShare(Found):
         if q is not None:
             self.climb.u = mass * q
             solved = self.proved()
-            lower, upper = best_bounds(self.problem, solved)
-            if lower >= (1.0 - tol) * upper:
+            if is_proved(self.problem, solved, tol):
                 return solved
             self.climb.u = u
         return self.proved()

@@ -17,7 +17,7 @@ from marginsvm._typing import Array
 from marginsvm.algorithms.exact.candidates import interval_candidates
 from marginsvm.algorithms.exact.climb import Course
 from marginsvm.algorithms.exact.interior.ends import SolvedTube, solved_tube
-from marginsvm.algorithms.exact.method import MAX_ROWS, Turn, best_bounds
+from marginsvm.algorithms.exact.method import MAX_ROWS, Turn, is_proved
 from marginsvm.algorithms.exact.pairs import PASS
 from marginsvm.algorithms.exact.tube_pairs import HALF_OF_TOL, ClimbOfTubes, TubeDual, TubePairs
 from marginsvm.certify.prices import hinge_caps
@@ -130,8 +130,7 @@ class TubeShares(TubePairs):
         for v in tried:
             proof = problem.combine(v, precise=True)
             found = interval_candidates(problem, proof, proof)
-            lower, upper = best_bounds(problem, found)
-            if lower >= (1.0 - tol) * upper:
+            if is_proved(problem, found, tol):
                 return replace(now, candidates=found, settled=tol)
         return replace(now, width=now._next(solved, between, here.mass / most))
 

@@ -21,7 +21,7 @@ from marginsvm.algorithms.exact.interior.sides import FeatureSide, Gram, Side, W
 from marginsvm.algorithms.exact.interior.statement import Statement
 from marginsvm.algorithms.exact.interior.turned import by_few_pivots, turned
 from marginsvm.algorithms.exact.interior.width import system_of
-from marginsvm.algorithms.exact.method import Method, Turn, best_bounds
+from marginsvm.algorithms.exact.method import Method, Turn, best_bounds, is_proved
 from marginsvm.certify.candidate import Candidate
 from marginsvm.certify.caps import ShareCaps
 from marginsvm.fit.interrupts import let_interrupts_through
@@ -175,13 +175,13 @@ class Interior(Method):
         found: tuple[Candidate, ...] = ()
         for i, (bounds, u) in enumerate(self._ways(problem)):
             found = bounds(problem, u, tol)
-            if _is_proved(problem, found, tol):
+            if is_proved(problem, found, tol):
                 return found, i == 0, True
         if self.statement.game or not self._promises(tol):
             return found, False, False
         even = self._nearest(self.point.u, self.point.x)  # the steps' systems had lost their digits
         found = found if even is None else self._bounds(problem, even, tol)
-        return found, False, _is_proved(problem, found, tol)
+        return found, False, is_proved(problem, found, tol)
 
     def _even(self, u: Array, tol: float) -> Array:
         """Weights whose vector is the predictor, where what rounding has left would cost the gap.
@@ -230,7 +230,7 @@ class Interior(Method):
         if has_curvature(problem):
             return interval_candidates(problem, w, proof)
         found = interval_candidates(problem, proof, proof)
-        if _is_proved(problem, found, tol):
+        if is_proved(problem, found, tol):
             return found
         return (interval_candidate(problem, w), *found)
 
@@ -289,11 +289,6 @@ class Interior(Method):
             if not u[some].min() > 0.0 or over.any():
                 return None
         return u
-
-
-def _is_proved(problem: KernelMatrixAdapter, found: tuple[Candidate, ...], tol: float) -> bool:
-    lower, upper = best_bounds(problem, found)
-    return lower >= (1.0 - tol) * upper
 
 
 def _side_of(problem: KernelMatrixAdapter, statement: Statement) -> Side:
