@@ -197,6 +197,25 @@ def test_a_search_ends_at_a_kink_between_two_numbers():
     assert len(seen) < 200
 
 
+def test_a_search_ends_where_numbers_side_by_side_are_as_steep():
+    """Differences of offsets have a steep minimum, their sum none: it has slopes by rounding."""
+    evaluations = []
+    for seed in range(8):
+        rng = np.random.default_rng(seed)
+        A = np.eye(4)[rng.integers(0, 4, 30)] - np.eye(4)[rng.integers(0, 4, 30)]
+        b = rng.standard_normal(30)
+
+        def at(x, A=A, b=b):
+            evaluations.append(x)
+            return A.T @ (1e9 * (A @ x - b)), None
+
+        H = 1e9 * A.T @ A
+        x, _, steps = least_of_convex(at, lambda _, H=H: H.copy(), np.ones(4), 1.0, 1e-13, 20)
+        assert np.abs(A @ (x - np.linalg.lstsq(A, b)[0])).max() <= 1e-12
+        assert steps < 20
+    assert len(evaluations) < 800  # three thousand without this end
+
+
 # The response.
 
 
