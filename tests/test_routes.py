@@ -53,6 +53,7 @@ ROUTES = {
     "rbf, outgrown": ("certified", "working set of rows 1, working set of examples 4", 72.7),
     "rbf, hard, outgrown": ("certified", "working set of rows 1, interior points 1", 11.6),
     "wide": ("certified", "working set of rows 1", 2.0),
+    "wide, twelve classes": ("certified", "working set of rows 1", 2.0),
     "soft": ("certified", "Newton 2", 6.1),
     "soft, outgrown": ("certified", "working set of rows 2, multipliers 2", 12.1),
     "soft, sparse": ("certified", "Newton 4", 10.1),

@@ -124,6 +124,7 @@ CASES = {
         {"room_left": 60},
     ),
     "wide": Case(gauss(80, 100), {}, {"few_rows": 50}),
+    "wide, twelve classes": Case(gauss(60, 100, 12), soft()),
     "soft": Case(gauss(600, 5), soft()),
     "soft, outgrown": Case(gauss(400, 5), soft(), {"room": 120, "inside": 0}),
     "soft, sparse": Case(text(600, 30, density=0.1), soft()),

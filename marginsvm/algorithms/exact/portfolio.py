@@ -183,7 +183,8 @@ FIRST = (
     ),
     Rule("kernel", WorkingSet, lambda s, p: s.by_kernel, _rows, _KERNEL_TABLES, _rows_near),
     Rule(
-        "dense, two classes, no more examples than `few_left`, more features",
+        "dense, more features than examples, no more rows than `room`; of two classes, than "
+        "`few_left`",
         WorkingSet,
         lambda s, p: s.is_wide(p),
         _rows,

@@ -243,9 +243,10 @@ class Shape:
         return some and short and not self.sparse and self.is_inside(portfolio)
 
     def is_wide(self, portfolio: Portfolio) -> bool:
-        """Whether there are few dense examples of two classes, of more features than examples."""
-        dense = not self.by_kernel and not self.sparse and self.classes == 2
-        return dense and self.width > self.examples and self.examples <= portfolio.few_left
+        """Whether there are few dense examples, of more features than examples."""
+        most = portfolio.few_left if self.classes == 2 else portfolio.room
+        dense = not self.by_kernel and not self.sparse
+        return dense and self.features > self.examples and self.rows <= most
 
     def is_wide_tube(self, portfolio: Portfolio) -> bool:
         """Whether interior points solve by the inner products of the examples."""
