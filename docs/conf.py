@@ -10,7 +10,7 @@ sys.path.insert(0, str(Path(__file__).parent / "_ext"))
 
 project = "marginsvm"
 version = release = marginsvm.__version__
-copyright = "2026, the marginsvm maintainers"
+copyright = "2026, the marginsvm developers"
 extensions = [
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
@@ -53,6 +53,7 @@ sphinx_gallery_conf = {
     "download_all_examples": False,
     "show_memory": False,
     "write_computation_times": False,
+    "min_reported_time": float("inf"),  # how long this machine took is nobody's
     "show_signature": False,
     "remove_config_comments": True,
     # "Examples that use it", on the page of each class and function

@@ -194,7 +194,7 @@ if __name__ == "__main__":
     try:
         stated = json.loads(Path(sys.argv[1]).read_text())
         found, true = check(stated, read(sys.argv[2])), in_words(stated)
-    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+    except (ArithmeticError, AttributeError, LookupError, OSError, TypeError, ValueError) as error:
         found = [f"the files cannot be understood: {error!r}"]
     print("REFUSED: " + "; ".join(found) if found else true)
     sys.exit(bool(found))

@@ -256,9 +256,19 @@ def test_files_on_the_command_line(tmp_path, capsys):
     np.save(tmp_path / "c.npy", table)
     assert main([str(proof), str(tmp_path / "c.npy")]) == 1
     assert "other data" in capsys.readouterr().out
-    assert main([str(proof)]) == 2
     proof.write_text("{}")
     assert main([str(proof), str(tmp_path / "c.npy")]) == 1
+    assert main([str(tmp_path / "none.json"), str(tmp_path / "c.npy")]) == 1
+    assert "No such file" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(("arguments", "status"), [(["--help"], 0), ([], 2), (["proof.json"], 2)])
+def test_the_command_says_what_it_takes(arguments, status, capsys):
+    with pytest.raises(SystemExit) as ended:
+        main(arguments)
+    said = capsys.readouterr()
+    assert ended.value.code == status
+    assert "python -m marginsvm.verify [-h] PROOF DATA" in said.out + said.err
 
 
 def test_targets_on_the_command_line(tmp_path, capsys):

@@ -161,7 +161,7 @@ for label, method in (METHODS | WITHOUT_LOGARITHM).items():
         draw(middle, np.arange(1, len(t) + 1), short, label)
 for ax in (left, near):
     ax.axhline(best, color="0.4", lw=0.8, ls=":")
-    ax.annotate("best margin", (ROUNDS, best), (0, 2), ha="right", textcoords="offset points")
+    ax.annotate("best margin", (0, best), (0, 3), textcoords="offset points")
     ax.set(xlabel="gradient evaluations", ylabel="margin of the iterate")
 left.axhline(0, color="0.7", lw=0.8)
 left.set(title=f"MNIST 0/1 ({len(A)} images of norm at most 1)", ylim=(-0.40, 0.05))  # the paper's

@@ -113,7 +113,8 @@ class Interior(Method):
         """Some steps, and the bounds of where they end."""
         if self.ended:
             return self, Turn.ENDED
-        now, more = replace(self, side=self.side or _side_of(problem, self.statement)), self.more
+        side = self.side or _side_of(problem, self.statement)  # type: ignore[truthy-bool]  # none if saved
+        now, more = replace(self, side=side), self.more
         for step in range(_ROUND + self.more):
             let_interrupts_through()
             now, last = now._stepped(), step + 1 >= _ROUND
