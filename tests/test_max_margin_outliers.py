@@ -14,6 +14,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import OneClassSVM
 
 from marginsvm import MaxMarginOutlierDetector, check_certificate
+from marginsvm.algorithms.exact.shape import Portfolio
 from marginsvm.certify.caps import ShareCaps
 
 SETS = {
@@ -41,6 +42,41 @@ def objective(model, X, nu, weight=1.0):
 
 
 # The problem of OneClassSVM.
+
+
+class ByPoints(MaxMarginOutlierDetector):
+    """The same problem by interior points, whatever its size."""
+
+    _portfolio = Portfolio(in_cache=10**9)
+
+
+@pytest.mark.parametrize("shape", [(800, 100), (150, 500)])
+@pytest.mark.parametrize("nu", [0.02, 0.5, 1.0])
+def test_many_numbers_by_multipliers(shape, nu, rng):
+    """The level that margins are to reach is found with the predictor."""
+    X = rng.random(shape) * (rng.random(shape) < 0.3)
+    weight = rng.integers(1, 4, len(X)) / 2.0
+    points = ByPoints(kernel="linear", nu=nu).fit(X, sample_weight=weight)
+    for Z in (X, sp.csr_array(X)):
+        ours = MaxMarginOutlierDetector(kernel="linear", nu=nu).fit(Z, sample_weight=weight)
+        assert ours.status_ == "certified"
+        ((method, rounds),) = ours.certificate_.route
+        assert method == "multipliers"
+        assert rounds <= 30  # 41 if each step leaves the level where it is
+        assert ours.margin_ == pytest.approx(points.margin_, rel=1e-6)
+        assert ours.margin_bound_ >= points.margin_
+        assert check_certificate(ours, Z, sample_weight=weight)
+    if nu < 1.0:  # which OneClassSVM refuses
+        theirs = OneClassSVM(kernel="linear", nu=nu, tol=1e-10).fit(X, sample_weight=weight)
+        least = objective(theirs, X, nu, weight)
+        assert objective(ours, X, nu, weight) == pytest.approx(least, rel=3e-6)
+
+
+def test_examples_on_all_sides_have_no_margin_whatever_their_number(rng):
+    X = rng.standard_normal((2000, 40))
+    ours = fit(MaxMarginOutlierDetector(kernel="linear", nu=0.1), X)
+    assert ours.status_ == "no_margin"
+    assert check_certificate(ours, X)
 
 
 @pytest.mark.parametrize("nu", [0.02, 0.1, 0.5])

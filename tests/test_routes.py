@@ -95,10 +95,12 @@ ROUTES = {
     "tube, rbf, large C": ("certified", "pairs of tubes 1, interior points 1", 6.0),
     "tube, wide": ("certified", "interior points 1", 4.0),
     "tube, long steps": ("certified", "multipliers 34", 182.2),
+    "tube, share, long steps": ("certified", "multipliers 26", 167.8),
     "tube, squared, long steps": ("certified", "Newton 3", 17.1),
     "one class": ("certified", "interior points 1", 0.3),
     "one class, pairs": ("certified", "pairs 1", 0.0),
     "one class, linear": ("certified", "interior points 1", 12.0),
+    "one class, linear, many numbers": ("certified", "multipliers 16", 59.5),
     "one class, hard": ("certified", "working set of rows 1", 0.3),
 }
 

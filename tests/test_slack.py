@@ -1,11 +1,13 @@
 """The cost of slack: its weights, line searches and best intercepts against the formula."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from helpers.battery import over_seeds
 
 from marginsvm.algorithms.exact.slack import Slack
-from marginsvm.rows import make_rows
+from marginsvm.rows import Intervals, OutputRows, make_rows
 
 KINDS = ["squared", "hinge", "interval", "classes", "shared"]
 
@@ -104,3 +106,62 @@ def test_the_intercept_at_the_start_is_the_best_one(k, rng):
     margins = rows.margins(np.zeros(rows.score_shape))
     alone, best = slack.intercept_alone(rows), slack.best_intercept(rows, margins)
     np.testing.assert_allclose(alone - alone.mean(), best - best.mean(), atol=1e-12)
+
+
+@pytest.mark.parametrize("kind", ["classes", "tube", "narrow tube"])
+@pytest.mark.parametrize("balanced", [False, True])
+@over_seeds(10)
+def test_the_best_level_leaves_weights_that_sum_to_the_mass(kind, balanced, seed):
+    """Weights of classes sum to it; of tubes to no more, and to less if the width is 0."""
+    rng = np.random.default_rng(seed)
+    y = np.append([0, 1], rng.integers(0, 2, 20))
+    rows = make_rows(y, 2, balanced=balanced)
+    low = rng.standard_normal(22) * (kind == "tube")
+    if kind != "classes":
+        rows = OutputRows(Intervals(low, low), balanced=balanced)
+    caps, v = 0.05 + rng.random(22), 0.1 * rng.random(22)
+    share = 0.5 * min(caps[y == 0].sum(), caps[y == 1].sum())
+    slack = {
+        "classes": Slack(0.0, caps, low=0.0, mass=share),
+        "tube": Slack(0.0, caps, low, low, mass=share),
+        "narrow tube": Slack(0.0, caps, low, low, mass=100.0),
+    }[kind].about(v, 0.1 + rng.random(22))
+    margins = rng.standard_normal(22)
+    at, b = slack.settled(rows, margins)
+    u = at.weights(margins + rows.moves(np.broadcast_to(b, 22)))
+    if kind == "narrow tube":
+        assert at.level == 0.0
+        assert np.abs(u).sum() < at.mass
+    else:
+        assert np.abs(u).sum() == pytest.approx(at.mass, rel=1e-12)
+    assert not balanced or rows.adjoint(u).sum() == pytest.approx(0.0, abs=1e-12)
+    assert at.is_level_free == (kind != "narrow tube")
+
+
+@over_seeds(10)
+def test_what_links_all_rows_is_what_the_level_takes(seed):
+    """Where margins move, so does the level, and sizes of weights keep their sum."""
+    rng = np.random.default_rng(seed)
+    rows = make_rows(np.append([0, 1], rng.integers(0, 2, 20)), 2, balanced=False)
+    slack = Slack(0.0, 0.1 + rng.random(22), low=0.0, mass=3.0).about(0.0, 0.5)
+    margins, move = rng.standard_normal((2, 22))
+    at, _ = slack.settled(rows, margins)
+    u = at.weights(margins)
+    a, linked = at.curvature(margins, u)
+    after, _ = at.settled(rows, margins + 1e-8 * move)
+    moved = (after.weights(margins + 1e-8 * move) - u) / 1e-8
+    np.testing.assert_allclose(moved, linked * (linked @ move) - a * move, atol=1e-6)
+    rise = float(linked @ move) / np.sqrt(a.sum())
+    assert (after.level - at.level) / 1e-8 == pytest.approx(rise, abs=1e-6)
+    slope = float(u @ move) - 1.0  # the cost falls along the line
+    t = at.line_search(margins, move, slope, 1.0, rise)
+    costs = [
+        slope * x + 0.5 * x * x + _at_level(at, margins + x * move, at.level + x * rise)
+        for x in (t - 1e-4, t, t + 1e-4)
+    ]
+    assert costs[1] <= min(costs) + 1e-12
+
+
+def _at_level(slack, margins, level):
+    slack = replace(slack, level=level)
+    return slack.cost(margins, slack.weights(margins))

@@ -65,7 +65,7 @@ class ActiveSet(Algorithm):
 
     def start(self, problem: KernelMatrixAdapter) -> State:
         """Choose a method for problems of this shape."""
-        refuse_what_cannot_fit(problem)
+        refuse_what_cannot_fit(problem, self.portfolio)
         several = problem.rows.n_classes > 2
         limited = several and problem.caps is not None and not has_curvature(problem)
         shape = Shape.of(problem)

@@ -172,6 +172,9 @@ CASES = {
     ),
     "tube, wide": Case(line(20, 50), {"C": np.inf}, {}, MaxMarginRegressor),
     "tube, long steps": Case(line(300, 20), {}, {"inside": 0}, MaxMarginRegressor),
+    "tube, share, long steps": Case(
+        line(300, 20), {"nu": 0.3}, {"side_features": 0, "side_rows": 0}, MaxMarginRegressor
+    ),
     "tube, squared, long steps": Case(
         line(300, 20), {"loss": "squared_epsilon_insensitive"}, {"inside": 0}, MaxMarginRegressor
     ),
@@ -179,6 +182,9 @@ CASES = {
     "one class, pairs": Case(gauss(600, 5), {"nu": 0.1}, {}, MaxMarginOutlierDetector),
     "one class, linear": Case(
         gauss(600, 5, apart=9.0), {"nu": 0.1, "kernel": "linear"}, {}, MaxMarginOutlierDetector
+    ),
+    "one class, linear, many numbers": Case(
+        gauss(600, 150, apart=9.0), {"nu": 0.1, "kernel": "linear"}, {}, MaxMarginOutlierDetector
     ),
     "one class, hard": Case(gauss(100, 5), {"nu": None}, {}, MaxMarginOutlierDetector),
 }

@@ -25,6 +25,7 @@ from marginsvm.algorithms.exact.newton import Newton
 from marginsvm.algorithms.exact.slack import Slack
 from marginsvm.algorithms.exact.systems.system import System
 from marginsvm.certify.candidate import Candidate
+from marginsvm.certify.prices import hinge_caps
 from marginsvm.kernel_matrix import KernelMatrixAdapter
 from marginsvm.rows import OutputRows
 
@@ -89,6 +90,9 @@ class Multipliers(Method):
         """
         if u is None:
             newton = Newton.start(problem, _rounded_off(problem, np.zeros(1), narrow), system)
+            if newton.slack.is_game:  # margins are to be about as large as those of the mean
+                narrow *= problem.inner(newton.proof, newton.proof)
+                newton = newton.with_slack(problem, _rounded_off(problem, newton.weights, narrow))
             return cls(newton, narrow)
         w = problem.combine(u, precise=True)
         newton = Newton.of(problem, _rounded_off(problem, u, narrow), system, w)
@@ -150,9 +154,14 @@ def target(problem: KernelMatrixAdapter) -> Slack:
     if isinstance(problem.rows, OutputRows):
         ends = problem.rows.intervals
         caps, own = problem.caps, 0.0 if problem.slack is None else problem.slack
-        return Slack(own, np.inf if caps is None else caps.largest, ends.low, ends.high)
+        if caps is None:
+            return Slack(own, np.inf, ends.low, ends.high)
+        mass = 0.0 if caps.nu is None else float(hinge_caps(caps).most)
+        return Slack(own, caps.largest, ends.low, ends.high, mass=mass)
     if problem.caps is None:
         return Slack(0.0 if problem.slack is None else problem.slack)
+    if problem.nu is not None:
+        return Slack(0.0, problem.caps.largest, 0.0, mass=1.0)
     if problem.rows.n_classes > 2:
         return Slack(0.0, problem.caps.largest[:, None], shared=True)
     return Slack(0.0, problem.caps.largest)

@@ -115,8 +115,8 @@ class Newton(Method):
     ) -> Newton:
         """The iterate at a predictor that has these margins with the intercepts b."""
         rows = problem.rows
+        slack, more = slack.settled(rows, margins)
         if rows.balanced:
-            more = slack.best_intercept(rows, margins)
             b, margins = b + more, margins + rows.moves(np.broadcast_to(more, rows.score_shape))
         u = slack.weights(margins)
         if (
@@ -152,12 +152,12 @@ class Newton(Method):
     @property
     def _share(self) -> float:
         """The gap, as a share of the objective."""
-        return self.gap / max(self.objective, 1e-300)
+        return self.gap / max(abs(self.objective), 1e-300)
 
     @property
     def moving(self) -> bool:
         """Whether the last step reduced the objective by more than rounding."""
-        return self.fell > _ROUNDED_DECREASE * self.objective
+        return self.fell > _ROUNDED_DECREASE * abs(self.objective)
 
     @property
     def _turn(self) -> Turn:
@@ -169,9 +169,9 @@ class Newton(Method):
         """One step along Newton's direction, and the bounds of where it ends."""
         if self.settled:
             return self, Turn.ENDED
-        z, shift, move, system = self._direction(problem)
+        z, shift, move, rise, system = self._direction(problem)
         t = self.slack.line_search(
-            self.margins, move, problem.inner(self.w, z), problem.inner(z, z)
+            self.margins, move, problem.inner(self.w, z), problem.inner(z, z), rise
         )
         to = self.w + t * z, self.b + t * shift, self.margins + t * move
         new = self.at(problem, self.slack, system, *to)
@@ -184,16 +184,21 @@ class Newton(Method):
         new = replace(new, steps=self.steps + 1, idle=idle, fell=fell, settled=settled)
         return new, new._turn
 
-    def _direction(self, problem: KernelMatrixAdapter) -> tuple[Vector, Array, Array, System]:
-        """Newton's direction, its intercepts, what it adds to the margins, and its system."""
+    def _direction(
+        self, problem: KernelMatrixAdapter
+    ) -> tuple[Vector, Array, Array, float, System]:
+        """Newton's direction, its intercepts, what it adds to margins and level, its system."""
         if not self.weights.any():  # the predictor shrinks, and its intercept with it
             move = np.where(np.isfinite(self.margins), -self.margins, 0.0)
-            return -1.0 * self.w, -self.b, move, self.system
+            return -1.0 * self.w, -self.b, move, 0.0, self.system
         z, shift, system = self.proof - self.w, np.zeros(self.b.shape), self.system
         weight, linked = self.slack.curvature(self.margins, self.weights)
         if weight.any() or (linked is not None and linked.any()):
-            lost = self.fell <= _NO_EFFECT * min(self.gap, self.objective)
+            lost = self.fell <= _NO_EFFECT * min(self.gap, abs(self.objective))
             if lost and system.by_passes and z.image.size <= _UNKNOWNS_WITHOUT_EFFECT:
                 system = Direct()
             z, shift, system = system.direction(problem, weight, z, linked)
-        return z, shift, problem.rows.moves(problem.scores(z) + shift), system
+        move, rise = problem.rows.moves(problem.scores(z) + shift), 0.0
+        if self.slack.mass and linked is not None:  # as much as keeps the sum of all sizes
+            rise = float(linked @ move) / float(np.sqrt(weight.sum()))
+        return z, shift, move, rise, system

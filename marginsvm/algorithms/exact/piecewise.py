@@ -80,7 +80,7 @@ class Pieces:
                 break
             low, high = (t, high) if force > 0.0 else (low, t)
             curvature = square + self._along(bent, move, free, full)
-            if curvature <= 0.0 and not full.any():  # the force is rounding
+            if not (curvature > 0.0 or full.any() or slope):  # the force is rounding
                 break
             step, last = t + force / curvature if curvature > 0.0 else np.nan, (free, full)
             if not low < step < high:

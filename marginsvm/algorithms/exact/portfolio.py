@@ -112,6 +112,14 @@ FIRST = (
     Rule("signs of coefficients", Interior, lambda s, p: s.signed, _points, _SIGNS),
     PAIRS_OF_A_SHARE,
     Rule(
+        "share of the examples, features: a tube of many unknowns on both sides, or no more than "
+        "two classes and more numbers in all rows than `in_cache`",
+        Multipliers,
+        Shape.is_large_share,
+        _multipliers,
+        f"{OF_SHARES}; {TUBES}",
+    ),
+    Rule(
         "share of the examples", Interior, lambda s, p: s.share and not s.tube, _points, OF_SHARES
     ),
     Rule(

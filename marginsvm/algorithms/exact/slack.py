@@ -14,10 +14,15 @@ squared slack                        1/(2 C)   inf       0
 hinge loss                           0         C         soft, the last weights
 hard margin                          0         inf       soft, the last weights
 squared slack with a large C         1/(2 C)   inf       soft, the last weights
+a share nu of n examples             0         1/(nu n)  soft, the last weights
 ===================================  ========  ========  ======================================
 
 ``soft`` rounds the cost off. If v are the weights of the solution, it is the solution of the
 problem without it (the proximal point method for the weights, or method of multipliers).
+
+Where a share of the examples is given, so is what the sizes of weights sum to, and both ends are
+free to move towards each other: by the level that margins are to reach, or less the width of a
+tube. The level earns this mass for each unit.
 
 References
 ----------
@@ -66,6 +71,10 @@ class Slack:
     shared : bool
         Whether the rows of an example share a cap; ``own`` and ``soft`` then are the same for all
         of them.
+    mass : float
+        What the sizes of weights sum to, or of tubes at most; 0: any number.
+    level : float
+        By how much ``low`` is raised and ``high`` lowered; of tubes, 0 at most.
     """
 
     own: Array | float
@@ -75,6 +84,8 @@ class Slack:
     soft: Array | float = 0.0
     v: Array | float = 0.0
     shared: bool = False
+    mass: float = 0.0
+    level: float = 0.0
 
     @cached_property
     def s(self) -> Array | float:
@@ -91,13 +102,17 @@ class Slack:
         return u if self.high is None else np.asarray(u[0] - u[1])
 
     def cost(self, margins: Array, u: Array) -> float:
-        """Of all margins, for the weights u that attain it, up to what v alone costs."""
+        """Of all margins, for the weights u that attain it, up to what v alone costs.
+
+        Less what the level earns.
+        """
         squares = 0.5 * float(np.vdot(self.s * u, u))
         if isinstance(self.cap, float):
             return squares  # weights are what is missing, over s
         missing = self._missing(margins)
         paid = u if self.high is None else np.stack([np.maximum(u, 0.0), np.maximum(-u, 0.0)])
-        return float(np.vdot(np.where(paid > 0.0, missing, 0.0), paid)) - squares
+        slack = float(np.vdot(np.where(paid > 0.0, missing, 0.0), paid))
+        return slack - squares - self.mass * self.level
 
     def curvature(self, margins: Array, u: Array) -> tuple[Array, Array | None]:
         """Derivatives of the weights u in the margins, signs left out.
@@ -109,7 +124,9 @@ class Slack:
         linked : ndarray of shape rows.shape or None
             Where rows share a cap, and example i has reached it, the sum of its weights does not
             move. The margins of each two of its rows j and l are then held against each other with
-            the weight ``linked_ij linked_il``, and a is 0.
+            the weight ``linked_ij linked_il``, and a is 0. Where the level is free, the sum of all
+            sizes does not move: as if rows i and j, with the signs of their weights, were held
+            against each other with the weight ``linked_i linked_j`` besides.
         """
         if self.shared:
             _, free, full = self._weights(margins)
@@ -120,13 +137,34 @@ class Slack:
         free = u != 0.0
         if not isinstance(self.cap, float):
             free &= np.abs(u) < self.cap
-        return np.asarray(free / self.s), None
+        a = np.asarray(free / self.s)
+        if not (self.is_level_free and free.any()):
+            return a, None
+        return a, a * np.sign(u) / np.sqrt(a.sum())
+
+    @property
+    def is_game(self) -> bool:
+        """Whether margins have no unit: the level is all that they are to reach."""
+        return self.mass > 0.0 and self.high is None
+
+    @property
+    def is_level_free(self) -> bool:
+        """Whether the level may move either way."""
+        return self.is_game or (self.mass > 0.0 and self.level < 0.0)
 
     def line_search(
-        self, margins: Array, move: Array, slope: float = 0.0, square: float = 0.0
+        self,
+        margins: Array,
+        move: Array,
+        slope: float = 0.0,
+        square: float = 0.0,
+        rise: float = 0.0,
     ) -> float:
-        """Minimise ``slope t + square t^2/2`` plus the cost of ``margins + t move`` over t."""
-        move = self._sided(move)
+        """Minimise ``slope t + square t^2/2`` plus the cost of ``margins + t move`` over t.
+
+        The level moves by ``t rise``.
+        """
+        move, slope = self._sided(move) - rise, slope - self.mass * rise
         for far in (_USUAL_STEP, np.inf):
             with np.errstate(invalid="ignore"):
                 ids, some = self._reached(margins, np.where(move < 0.0, -far * move, 0.0))
@@ -134,6 +172,37 @@ class Slack:
             if 0.0 <= t <= far:
                 break
         return t
+
+    def settled(self, rows: Rows, margins: Array) -> tuple[Slack, Array]:
+        """The cost at its best level, and the change of the scores' intercepts that is best then.
+
+        With an intercept, either side has half of the mass, and an end of its own.
+        """
+        at = self
+        if self.mass:
+            above, below = self._rises(rows, margins)
+            at = replace(self, level=self.level + 0.5 * (above + below))
+            if at.high is None or at.level <= 0.0:
+                return at, np.full(rows.score_shape[1:], 0.5 * (below - above))
+            at = replace(self, level=0.0)
+        if rows.balanced:
+            return at, at.best_intercept(rows, margins)
+        return at, np.zeros(rows.score_shape[1:])
+
+    def _rises(self, rows: Rows, margins: Array) -> tuple[float, float]:
+        """By how much the ends of rows of either sign are best raised; alike without intercept."""
+        missing = self._missing(margins)
+        if not rows.balanced:
+            return (self._rise(missing, np.full(missing.shape, True), self.mass),) * 2
+        half = 0.5 * self.mass
+        first = self._sided(rows.moves(np.ones(rows.score_shape))) > 0.0
+        return self._rise(missing, first, half), self._rise(missing, ~first, half)
+
+    def _rise(self, missing: Array, some: Array, mass: float) -> float:
+        """By how much the end of some rows is best raised if this earns the mass for a unit."""
+        take = partial(_taken, np.flatnonzero(some), missing.shape, False)
+        s, raised = take(self.s), take(missing)
+        return Pieces(raised / s, s, take(self.cap)).lowest(-np.ones(len(raised)), 0.0, -mass)
 
     def best_intercept(self, rows: Rows, margins: Array) -> Array:
         """Change of the scores' intercepts that minimises the cost; weights are then balanced."""
@@ -167,8 +236,10 @@ class Slack:
     def _missing(self, margins: Array) -> Array:
         """By how much margins miss the end where weights begin; of two ends, each."""
         shift = self.soft * self.v
-        low = self.low + shift - margins
-        return low if self.high is None else np.stack([low, margins - shift - self.high])
+        low = self.low + self.level + shift - margins
+        if self.high is None:
+            return low
+        return np.stack([low, margins - shift - (self.high - self.level)])
 
     def _sided(self, move: Array) -> Array:
         return move if self.high is None else np.stack([move, -move])

@@ -79,7 +79,7 @@ class Tubes(Algorithm):
     @single_threaded_blas()
     def start(self, problem: KernelMatrixAdapter) -> State:
         """Choose a method for problems of this shape, and measure the zero predictor."""
-        refuse_what_cannot_fit(problem)
+        refuse_what_cannot_fit(problem, self.portfolio)
         if flaw := problem.flaw():
             raise ValueError(flaw)
         return tuple(self._begun(one) for one in self._problems(problem))

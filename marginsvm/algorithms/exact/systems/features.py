@@ -89,17 +89,19 @@ class Direct(FeatureSystem):
         if self.weight is None and descent.size > _LONG_SYSTEM:
             few = Iterative(_FIRST_PRODUCTS, plain=True)
             return few.solve(problem, weight, descent, linked)[0], Direct(np.zeros(0))
+        of_examples, level = _of_level(problem, linked)
         change, H = weight, np.zeros((1, 1))
-        if self.matrix.size and linked is None:
+        if self.matrix.size and of_examples is None:
             moved = weight - self.weight
             moved[np.abs(moved) <= _NOT_MOVED * weight] = 0.0
             if np.count_nonzero(moved) <= _CHANGED * np.count_nonzero(weight):
                 change, H = moved, self.matrix
-        H = H + curvature(problem, change, linked).dense()
-        M = penalised(H, descent.shape, problem.rows)
+        H = H + curvature(problem, change, of_examples).dense()
+        less = 0.0 if level is None else np.multiply.outer(level, level)
+        M = penalised(H - less, descent.shape, problem.rows)
         r = with_intercept(descent, 0.0) if problem.rows.balanced else descent
         x = dpotrs(cholesky(M), r.ravel(order="C"), lower=0)[0]
-        kept = Direct(weight, H) if linked is None else Direct(np.zeros(0))
+        kept = Direct(weight, H) if of_examples is None else Direct(np.zeros(0))
         return x.reshape(*descent.shape[:-1], -1), kept
 
     def anew(self, factor: float = np.nan) -> Direct:
@@ -180,11 +182,47 @@ class Iterative(FeatureSystem):
         return z, system
 
     def _product(self, problem: KernelMatrixAdapter, weight: Array, linked: Array | None) -> Any:
-        return curvature(problem, weight, linked)
+        of_examples, level = _of_level(problem, linked)
+        product = curvature(problem, weight, of_examples)
+        return product if level is None else LevelCurvature(product, level)
 
     def anew(self, factor: float = np.nan) -> Iterative:
         """Forget how long right hand sides were."""
         return replace(self, first=0.0)
+
+
+def _of_level(
+    problem: KernelMatrixAdapter, linked: Array | None
+) -> tuple[Array | None, Array | None]:
+    """What links rows of the same examples; the image, with intercept, of what links all rows."""
+    if linked is None or linked.ndim == 2:
+        return linked, None
+    image = problem.combine(linked, precise=True).image
+    if problem.rows.balanced:
+        image = with_intercept(image, float(problem.rows.adjoint(linked).sum()))
+    return None, image
+
+
+@dataclass(frozen=True)
+class LevelCurvature:
+    """Second moments where a level is free as well, less what it then takes from them.
+
+    Attributes
+    ----------
+    fixed : Curvature
+        With the level as it is.
+    image : ndarray
+        Of what links all rows, see ``Slack.curvature``.
+    """
+
+    fixed: Curvature
+    image: Array
+
+    def __call__(self, Z: Array) -> Array:
+        return self.fixed(Z) - inner(self.image, Z) * self.image
+
+    def diagonal(self) -> Array:
+        return np.maximum(self.fixed.diagonal() - self.image**2, 0.0)
 
 
 def _jacobi(diagonal: Array, rows: Rows, weight: Array, linked: Array | None) -> Operator:
