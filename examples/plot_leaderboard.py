@@ -1,6 +1,6 @@
 """
-A leaderboard with a newcomer: which ratings exist
-==================================================
+A leaderboard: which ratings exist
+==================================
 
 Ratings of Bradley and Terry's model (and of Elo's, fitted by maximum likelihood) are the
 coefficients of a logistic regression. Somebody who has lost all games has the rating minus

@@ -1,6 +1,6 @@
 """
-Thousands of fits: a searchlight, a permutation test, concept vectors
-=====================================================================
+Thousands of fits: a searchlight
+================================
 
 Three questions that take many small fits. :func:`~marginsvm.cross_val_many` and
 :func:`~marginsvm.fit_many` answer each by one call, and every fit has its certificate.

@@ -1,6 +1,6 @@
 """
-Quickstart: ten handwritten digits, a cost chosen by cross-validation, and a proof
-==================================================================================
+Quickstart: digits, and a proof
+===============================
 
 A pipeline scales scikit-learn's digits and fits a linear classifier. Its soft margin has the
 cost C that scores best in five-fold cross-validation. The fit reports how close it is to the best

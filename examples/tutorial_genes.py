@@ -1,6 +1,6 @@
 """
-Tutorial: gene expression, more features than examples
-======================================================
+Tutorial: gene expression
+=========================
 
 38 patients, 7,129 genes, two kinds of leukemia (Golub et al., 1999): with so many more features
 than examples, classes can always be separated, whatever the labels are. This page shows what a

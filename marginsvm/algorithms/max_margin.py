@@ -223,10 +223,8 @@ class MaxMarginClassifier(
 
     Notes
     -----
-    *Methods* change during a fit: block pivoting on a working set of rows (Wolfe's nearest point
-    where that does not settle), Newton's method, with multipliers for the hinge loss and large C,
-    coordinate ascent, interior points, pairs of weights. The manual's page "The exact solver" has
-    the rules. Whatever the method, bounds are computed from the predictor and the weights alone.
+    *Methods* change during a fit; the page "Exact maximum margin" of the manual has them. Whatever
+    the method, bounds are computed from the predictor and the weights alone.
 
     *Objective.* For either loss, ``margin_`` is ``1 / sqrt(2 P)`` of the soft-margin objective
     ``P``, the least of which is between ``0.5 / margin_bound_**2`` and ``0.5 / margin_**2``.

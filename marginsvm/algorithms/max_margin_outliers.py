@@ -119,10 +119,7 @@ class MaxMarginOutlierDetector(
     -----
     For examples of weights m that sum to M, OneClassSVM minimises
     ``|w|^2 / 2 - nu M rho + sum m max(0, rho - w.x)`` over w and rho, which is ``offset_``; its
-    least value is ``-(nu M margin)^2 / 2``, so that the margin bounds it from both sides. The
-    methods are those of :class:`MaxMarginClassifier`: with ``nu``, interior points or, of more than
-    200 examples with a kernel, pairs of weights and, of many numbers without one, multipliers; for
-    hard margins, whichever suits the shape of the data.
+    least value is ``-(nu M margin)^2 / 2``, so that the margin bounds it from both sides.
 
     References
     ----------

@@ -120,11 +120,6 @@ class MaxMarginRegressor(
     DualLpRegressor : Tubes of any ends, and other norms.
     sklearn.svm.SVR, sklearn.svm.LinearSVR : The same problem without a proof.
 
-    Notes
-    -----
-    The methods are those of :class:`MaxMarginClassifier`: interior points where one side of the
-    problem is small, Newton's method otherwise.
-
     References
     ----------
     H. Drucker, C. Burges, L. Kaufman, A. Smola, V. Vapnik. Support vector regression machines.
