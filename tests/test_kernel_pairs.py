@@ -80,7 +80,7 @@ def test_margins_that_are_not_computed_in_float64_are_below_what_they_are(data, 
     X, y = data(rng, n=600)
     problem = problem_of(X, y, C=C, loss=loss)
     evaluations = problem.work.kernel_evaluations
-    separator = Found(problem, climbed(problem)).proved()[0]
+    separator = Found(problem, climbed(problem)).proved(0.0)[0]
     assert problem.work.kernel_evaluations > evaluations
     exact = problem.margins(problem.refresh(separator.vector), precise=True)
     rounding = 1e-12 * np.abs(exact[np.isfinite(exact)]).max()

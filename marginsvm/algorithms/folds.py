@@ -14,11 +14,10 @@ from sklearn.utils import gen_batches
 from sklearn.utils.parallel import Parallel, delayed
 
 from marginsvm._typing import Array
-from marginsvm.algorithms.exact.choosing import spread_evenly
+from marginsvm.algorithms.exact.choosing import FIRST_EXAMPLES, spread_evenly
 from marginsvm.algorithms.exact.climb import Climb, Dual
 from marginsvm.algorithms.exact.examples import MAX_EXAMPLES
 from marginsvm.algorithms.exact.newton_systems import system_for
-from marginsvm.algorithms.exact.pairs import FIRST_EXAMPLES
 from marginsvm.algorithms.exact.shape import Portfolio
 from marginsvm.algorithms.exact.walk import GramWalk, Walk
 from marginsvm.algorithms.max_margin import MaxMarginClassifier

@@ -10,6 +10,19 @@ from marginsvm.certify.tolerances import LOST_TO_ROUNDING
 from marginsvm.kernel_matrix import KernelMatrixAdapter
 from marginsvm.rows import Vector
 
+# Examples to begin with: in all and for each class at least, and at most.
+FIRST_EXAMPLES, _FIRST_OF_CLASS, _MOST_FIRST = 400, 80, 4500
+
+
+def first_size(problem: KernelMatrixAdapter) -> int:
+    """Examples to begin with."""
+    return min(max(FIRST_EXAMPLES, _FIRST_OF_CLASS * problem.rows.n_classes), _MOST_FIRST)
+
+
+def first_examples(problem: KernelMatrixAdapter) -> Array:
+    """Some of each class, evenly spread."""
+    return spread_evenly(problem.rows.codes, first_size(problem))
+
 
 def rows_of_all_pairs(problem: KernelMatrixAdapter) -> int:
     """Some rows for each pair of classes."""

@@ -16,7 +16,7 @@ import numpy as np
 
 from marginsvm._typing import Array
 from marginsvm.algorithms.exact.candidates import hinge_candidates, relative_gap
-from marginsvm.algorithms.exact.choosing import spread_evenly
+from marginsvm.algorithms.exact.choosing import first_examples, first_size
 from marginsvm.algorithms.exact.method import Method, Turn
 from marginsvm.algorithms.exact.multipliers import Multipliers
 from marginsvm.algorithms.exact.newton import Newton
@@ -32,8 +32,6 @@ from marginsvm.rows import Vector, support_of
 
 # Examples of a working set at most: their Gram matrix, with a copy in float32, takes 1 GB.
 MAX_EXAMPLES, _BYTES = 9000, 12
-# The first working set has 80 examples a class, and 400 at least; half as many may always join.
-_EACH, _LEAST_EXAMPLES = 80, 400
 # Examples without weight leave if all their margins are beyond 1 by more than this.
 _FAR = 0.1
 # Others join whose margins miss 1 by more than this part of the tolerance: with the hinge loss,
@@ -142,7 +140,7 @@ class Examples(Method):
     @classmethod
     def start(cls, problem: KernelMatrixAdapter) -> Examples:
         """Begin with some of each class, evenly spread."""
-        some, most = spread_evenly(problem.rows.codes, first_size(problem)), most_examples(problem)
+        some, most = first_examples(problem), most_examples(problem)
         return cls(some, np.zeros((len(some), *problem.rows.shape[1:])), most=most)
 
     @classmethod
@@ -277,11 +275,6 @@ def _bounds(problem: KernelMatrixAdapter, proof: Vector) -> tuple[Array, tuple[C
     assert problem.slack is not None
     both = separator, Candidate(proof, proof.mass, precise=True)
     return margins - problem.slack * proof.coef, both
-
-
-def first_size(problem: KernelMatrixAdapter) -> int:
-    """Examples to begin with."""
-    return min(max(_LEAST_EXAMPLES, _EACH * problem.rows.n_classes), MAX_EXAMPLES // 2)
 
 
 def most_examples(problem: KernelMatrixAdapter) -> int:

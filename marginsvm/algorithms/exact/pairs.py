@@ -8,6 +8,7 @@ float32.
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from dataclasses import dataclass, replace
 from typing import ClassVar, Self
 
@@ -16,7 +17,7 @@ import numpy as np
 from marginsvm._rounding import FEW
 from marginsvm._typing import Array
 from marginsvm.algorithms.exact.candidates import hinge_candidates
-from marginsvm.algorithms.exact.choosing import spread_evenly
+from marginsvm.algorithms.exact.choosing import first_examples
 from marginsvm.algorithms.exact.climb import Climb, Course, Dual
 from marginsvm.algorithms.exact.climb_of_classes import ClimbOfClasses
 from marginsvm.algorithms.exact.method import Method, Turn
@@ -26,20 +27,18 @@ from marginsvm.certify.own_slack import with_least_slack
 from marginsvm.kernel_matrix import GramAdapter, KernelMatrixAdapter
 from marginsvm.rows import Vector, support_of
 
-# Examples to begin with, in all and for each class at least.
-FIRST_EXAMPLES, EACH = 400, 80
 # Numbers that a round reads or computes at least: a tenth of a second, or about.
 PASS = 3e8
 
 
 @dataclass(frozen=True)
-class Pairs(Method):
+class OnColumns(Method):
     """Weights on the examples, and their scores.
 
     Attributes
     ----------
     u : ndarray of shape rows.shape
-        Weights.
+        Weights; in tubes, of either sign.
     f : ndarray of shape (n,) or (k, n)
         Scores, from float32 values.
     work : ndarray of int
@@ -53,8 +52,7 @@ class Pairs(Method):
         See ``Climb``.
     """
 
-    name: ClassVar[str] = "pairs"
-    climb: ClassVar[type[Climb]] = Climb
+    climb: ClassVar[type[Climb]]
 
     u: Array
     f: Array
@@ -64,12 +62,49 @@ class Pairs(Method):
     settled: float = np.inf
     limit: str = ""
 
+    @abstractmethod
+    def found(self, problem: GramAdapter, climb: Climb) -> Found:
+        """What rounds have come to."""
+
+    def dual(self, problem: GramAdapter) -> Dual:
+        """The weights that rounds look for."""
+        return dual_of(problem)
+
+    def rounds(self, problem: GramAdapter) -> Climb:
+        """The rounds of a call, which begin at this state."""
+        course = self.course if np.isinf(self.settled) else self.course._replace(idle=0)
+        return self.climb(self.dual(problem), self.u, self.f, self.work, course)
+
+    def after(self, climb: Climb) -> Self:
+        """The state after rounds."""
+        now = replace(self, u=climb.u, f=climb.f, work=climb.work, course=climb.course)
+        return replace(now, limit=climb.limit, settled=np.inf)
+
+    def advance(self, problem: KernelMatrixAdapter, tol: float) -> tuple[Self, Turn]:
+        """Some rounds on working sets, until bounds are near each other or this takes a while."""
+        if tol >= self.settled:
+            return self, Turn.ENDED
+        assert isinstance(problem, GramAdapter)
+        climb = self.rounds(problem)
+        ended, found = climb.run(tol, PASS), self.found(problem, climb)
+        now = self.after(found.climb)
+        if not ended:
+            return replace(now, candidates=found.estimates(tol)), Turn.NEARER
+        return replace(now, candidates=found.proved(tol), settled=tol), Turn.STALLED
+
+
+@dataclass(frozen=True)
+class Pairs(OnColumns):
+    """Weights of two classes, which change by two examples at a time."""
+
+    name: ClassVar[str] = "pairs"
+    climb: ClassVar[type[Climb]] = Climb
+
     @classmethod
     def start(cls, problem: KernelMatrixAdapter) -> Self:
-        """Begin with some examples of each class, evenly spread."""
+        """Begin with some examples of each class."""
         shape = problem.rows.shape
-        work = spread_evenly(problem.rows.codes, max(FIRST_EXAMPLES, EACH * problem.rows.n_classes))
-        return cls(np.zeros(shape), np.zeros(shape[::-1]), work)
+        return cls(np.zeros(shape), np.zeros(shape[::-1]), first_examples(problem))
 
     @classmethod
     def of(cls, problem: KernelMatrixAdapter, proof: Vector) -> Self:
@@ -85,28 +120,16 @@ class Pairs(Method):
     def weights(self) -> Array:
         return self.u
 
-    def advance(self, problem: KernelMatrixAdapter, tol: float) -> tuple[Self, Turn]:
-        """Some rounds on working sets, until bounds are near each other or this takes a while."""
-        if tol >= self.settled:
-            return self, Turn.ENDED
-        assert isinstance(problem, GramAdapter)
-        course = self.course if np.isinf(self.settled) else self.course._replace(idle=0)
-        dual = dual_of(problem)
-        climb = self.climb(dual, self.u, self.f, self.work, course)
-        ended = climb.run(tol, PASS)
+    def found(self, problem: GramAdapter, climb: Climb) -> Found:
         if climb.has_diverged:  # in float32, the kernel has negative eigenvalues: leave it
             even = self.of(problem, problem.respond(problem.zeros()).vector)
-            ended, climb = True, self.climb(dual, even.u, even.f, even.work)
-        found = Found(problem, climb)
-        now = type(self)(climb.u, climb.f, climb.work, climb.course, limit=climb.limit)
-        if not ended:
-            return replace(now, candidates=found.estimates(tol)), Turn.NEARER
-        return replace(now, candidates=found.proved(), settled=tol), Turn.STALLED
+            climb = self.climb(climb.dual, even.u, even.f, even.work)
+        return Found(problem, climb)
 
 
 @dataclass(frozen=True)
 class OneByOne(Pairs):
-    """The same for more than two classes, whose weights change by one example at a time."""
+    """Those of more than two classes, which change by one example at a time."""
 
     name: ClassVar[str] = "one example at a time"
     climb: ClassVar[type[Climb]] = ClimbOfClasses
@@ -153,7 +176,7 @@ class Found:
             return low, Candidate(vector, norm_bound=high.norm_bound * (1.0 - tol))
         return low, Candidate(vector, vector.mass * (1.0 - tol))
 
-    def proved(self) -> tuple[Candidate, ...]:
+    def proved(self, tol: float) -> tuple[Candidate, ...]:
         """Bounds with scores in float64 for all examples that may count.
 
         The scores of the others are below what they are by the error of float32.

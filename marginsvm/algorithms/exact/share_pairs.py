@@ -14,11 +14,11 @@ import numpy as np
 
 from marginsvm._typing import Array
 from marginsvm.algorithms.exact.candidates import share_candidates
-from marginsvm.algorithms.exact.choosing import spread_evenly
-from marginsvm.algorithms.exact.climb import COARSE, Climb, Course
+from marginsvm.algorithms.exact.choosing import first_examples
+from marginsvm.algorithms.exact.climb import Climb, Dual
 from marginsvm.algorithms.exact.interior.ends import solved_for_free
-from marginsvm.algorithms.exact.method import Method, Turn, is_proved
-from marginsvm.algorithms.exact.pairs import FIRST_EXAMPLES, PASS, Found, dual_of
+from marginsvm.algorithms.exact.method import is_proved
+from marginsvm.algorithms.exact.pairs import Found, OnColumns, dual_of
 from marginsvm.certify.candidate import Candidate
 from marginsvm.certify.caps import worst_first
 from marginsvm.kernel_matrix import GramAdapter, KernelMatrixAdapter
@@ -26,67 +26,6 @@ from marginsvm.rows import Vector
 
 # Examples in an order in which any first ones are spread evenly: multiples of this, modulo 1.
 _GOLDEN = 0.6180339887498949
-
-
-@dataclass(frozen=True)
-class SharePairs(Method):
-    """Weights on the examples, and their scores.
-
-    Attributes
-    ----------
-    u : ndarray of shape (n,)
-        Weights.
-    f : ndarray of shape (n,)
-        Scores, from float32 values.
-    work : ndarray of int
-        The working set.
-    mass : float
-        What the weights sum to.
-    precision : float
-        Error of margins up to which it is solved.
-    candidates : tuple of Candidate
-    settled : float
-        The state is final for every tolerance from this one up.
-    """
-
-    name: ClassVar[str] = "pairs"
-
-    u: Array
-    f: Array
-    work: Array
-    mass: float
-    precision: float = COARSE
-    candidates: tuple[Candidate, ...] = ()
-    settled: float = np.inf
-
-    @classmethod
-    def start(cls, problem: KernelMatrixAdapter) -> SharePairs:
-        """Begin with all the weight on some examples, evenly spread, as libsvm with the first."""
-        assert isinstance(problem, GramAdapter)
-        assert problem.caps is not None
-        caps, n = problem.caps.largest, problem.n_rows
-        spread = np.argsort(_GOLDEN * np.arange(n) % 1.0, kind="stable")
-        q, before = np.zeros(n), np.cumsum(caps[spread]) - caps[spread]
-        q[spread] = np.clip(1.0 - before, 0.0, caps[spread])
-        begun = Climb(dual_of(problem), q, np.zeros(n), spread[:0])
-        mass = 1.0 / max(float(q @ begun.f), np.finfo(np.float64).tiny)
-        return cls(
-            mass * q, mass * begun.f, spread_evenly(problem.rows.codes, FIRST_EXAMPLES), mass
-        )
-
-    def advance(self, problem: KernelMatrixAdapter, tol: float) -> tuple[SharePairs, Turn]:
-        """Some rounds on working sets, until bounds are near each other or this takes a while."""
-        if tol >= self.settled:
-            return self, Turn.ENDED
-        assert isinstance(problem, GramAdapter)
-        dual = dual_of(problem)
-        dual = replace(dual, caps=self.mass * dual.caps, balanced=True)
-        climb = ShareClimb(dual, self.u, self.f, self.work, Course(self.precision))
-        ended, found = climb.run(tol, PASS), FoundShare(problem, climb)
-        now = SharePairs(climb.u, climb.f, climb.work, self.mass, climb.precision)
-        if not ended:
-            return replace(now, candidates=found.estimates(tol)), Turn.NEARER
-        return replace(now, candidates=found.best(tol), settled=tol), Turn.STALLED
 
 
 class ShareClimb(Climb):
@@ -106,6 +45,42 @@ class ShareClimb(Climb):
         return float(u @ f) - float(np.clip(left, 0.0, caps[order]) @ f[order])
 
 
+@dataclass(frozen=True)
+class SharePairs(OnColumns):
+    """Weights that keep their sum.
+
+    Attributes
+    ----------
+    mass : float
+        What they sum to.
+    """
+
+    name: ClassVar[str] = "pairs"
+    climb: ClassVar[type[Climb]] = ShareClimb
+
+    mass: float = 1.0
+
+    @classmethod
+    def start(cls, problem: KernelMatrixAdapter) -> SharePairs:
+        """Begin with all the weight on some examples, evenly spread, as libsvm with the first."""
+        assert isinstance(problem, GramAdapter)
+        assert problem.caps is not None
+        caps, n = problem.caps.largest, problem.n_rows
+        spread = np.argsort(_GOLDEN * np.arange(n) % 1.0, kind="stable")
+        q, before = np.zeros(n), np.cumsum(caps[spread]) - caps[spread]
+        q[spread] = np.clip(1.0 - before, 0.0, caps[spread])
+        begun = Climb(dual_of(problem), q, np.zeros(n), spread[:0])
+        mass = 1.0 / max(float(q @ begun.f), np.finfo(np.float64).tiny)
+        return cls(mass * q, mass * begun.f, first_examples(problem), mass=mass)
+
+    def dual(self, problem: GramAdapter) -> Dual:
+        dual = dual_of(problem)
+        return replace(dual, caps=self.mass * dual.caps, balanced=True)
+
+    def found(self, problem: GramAdapter, climb: Climb) -> FoundShare:
+        return FoundShare(problem, climb)
+
+
 class FoundShare(Found):
     """What rounds have come to, as bounds on the mean over a share."""
 
@@ -117,17 +92,17 @@ class FoundShare(Found):
         low = replace(low, min_margin=low.min_margin - tol * abs(low.min_margin), margins=None)
         return low, replace(high, mass=high.mass * (1.0 - tol), precise=False)
 
-    def best(self, tol: float) -> tuple[Candidate, ...]:
+    def proved(self, tol: float) -> tuple[Candidate, ...]:
         """The bounds of the weights if those at their ends are right, or else as they are."""
         u, mass = self.climb.u, float(self.climb.u.sum())
         q = solved_for_free(self.problem, u / mass)
         if q is not None:
             self.climb.u = mass * q
-            solved = self.proved()
+            solved = super().proved(tol)
             if is_proved(self.problem, solved, tol):
                 return solved
             self.climb.u = u
-        return self.proved()
+        return super().proved(tol)
 
     def _candidates(self, vector: Vector, margins: Array) -> tuple[Candidate, ...]:
         low, high = share_candidates(self.problem, vector, margins, vector)

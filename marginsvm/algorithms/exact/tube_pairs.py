@@ -6,24 +6,21 @@ Rounds are those of :mod:`marginsvm.algorithms.exact.climb`, bounds are computed
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import ClassVar
+from typing import ClassVar, Self
 
 import numpy as np
 
 from marginsvm._typing import Array
 from marginsvm.algorithms.exact.candidates import interval_candidates
-from marginsvm.algorithms.exact.choosing import spread_evenly
-from marginsvm.algorithms.exact.climb import COARSE, STEPS_AN_EXAMPLE, Climb, Course, Dual
-from marginsvm.algorithms.exact.method import Method, Turn
-from marginsvm.algorithms.exact.pairs import FIRST_EXAMPLES, PASS
+from marginsvm.algorithms.exact.choosing import first_examples
+from marginsvm.algorithms.exact.climb import COARSE, STEPS_AN_EXAMPLE, Climb, Dual
+from marginsvm.algorithms.exact.pairs import Found, OnColumns
 from marginsvm.certify.candidate import Candidate
 from marginsvm.kernel_matrix import GramAdapter, KernelMatrixAdapter
 from marginsvm.rows import intervals_of
 
 # Error of scores that rounds begin with at another width, over the change of the width.
 _OF_MOVE = 0.1
-# Share of the tolerance that rounds have as theirs: an output is certified at half of it.
-HALF_OF_TOL = 0.5
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,6 +56,7 @@ class TubeDual(Dual):
 class ClimbOfTubes(Climb):
     """The rounds of one call; weights have signs."""
 
+    aim = 0.35  # an output is certified at half of the tolerance
     dual: TubeDual
 
     def widen(self, problem: GramAdapter, width: float) -> None:
@@ -115,51 +113,32 @@ class ClimbOfTubes(Climb):
 
 
 @dataclass(frozen=True)
-class TubePairs(Method):
-    """Weights on the examples, and their scores.
-
-    Attributes
-    ----------
-    v : ndarray of shape (n,)
-        Weights of either sign.
-    f : ndarray of shape (n,)
-        Scores, from float32 values.
-    work : ndarray of int
-        The working set.
-    precision : float
-        Error of scores up to which it is solved.
-    candidates : tuple of Candidate
-    settled : float
-        The state is final for every tolerance from this one up.
-    """
+class TubePairs(OnColumns):
+    """Weights of either sign, and their scores."""
 
     name: ClassVar[str] = "pairs of tubes"
-
-    v: Array
-    f: Array
-    work: Array
-    precision: float = COARSE
-    candidates: tuple[Candidate, ...] = ()
-    settled: float = np.inf
+    climb: ClassVar[type[Climb]] = ClimbOfTubes
 
     @classmethod
-    def start(cls, problem: KernelMatrixAdapter) -> TubePairs:
-        """Begin with some examples, evenly spread."""
+    def start(cls, problem: KernelMatrixAdapter) -> Self:
+        """Begin with some examples."""
         n = problem.n_rows
-        return cls(np.zeros(n), np.zeros(n), spread_evenly(problem.rows.codes, FIRST_EXAMPLES))
+        return cls(np.zeros(n), np.zeros(n), first_examples(problem))
 
-    def advance(self, problem: KernelMatrixAdapter, tol: float) -> tuple[TubePairs, Turn]:
-        """Rounds on working sets, until bounds are near each other or this takes a while."""
-        if tol >= self.settled:
-            return self, Turn.ENDED
-        assert isinstance(problem, GramAdapter)
-        climb = ClimbOfTubes(
-            TubeDual.of(problem), self.v, self.f, self.work, Course(self.precision)
-        )
-        ended = climb.run(HALF_OF_TOL * tol, PASS)
-        now = TubePairs(climb.u, climb.f, climb.work, climb.precision, self.candidates)
-        if not ended:
-            return now, Turn.NEARER
-        proof = problem.combine(climb.u, precise=True)
-        found = interval_candidates(problem, proof, proof)
-        return replace(now, candidates=found, settled=tol), Turn.STALLED
+    def dual(self, problem: GramAdapter) -> TubeDual:
+        return TubeDual.of(problem)
+
+    def found(self, problem: GramAdapter, climb: Climb) -> FoundTube:
+        return FoundTube(problem, climb)
+
+
+class FoundTube(Found):
+    """What rounds have come to, as bounds on the error."""
+
+    def estimates(self, tol: float) -> tuple[Candidate, ...]:
+        """None: scores in float32 bound no error."""
+        return ()
+
+    def proved(self, tol: float) -> tuple[Candidate, ...]:
+        proof = self.problem.combine(self.climb.u, precise=True)
+        return interval_candidates(self.problem, proof, proof)

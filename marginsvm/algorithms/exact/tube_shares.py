@@ -15,21 +15,22 @@ import numpy as np
 
 from marginsvm._typing import Array
 from marginsvm.algorithms.exact.candidates import interval_candidates
-from marginsvm.algorithms.exact.climb import Course
 from marginsvm.algorithms.exact.interior.ends import SolvedTube, solved_tube
 from marginsvm.algorithms.exact.method import MAX_ROWS, Turn, is_proved
 from marginsvm.algorithms.exact.pairs import PASS
-from marginsvm.algorithms.exact.tube_pairs import HALF_OF_TOL, ClimbOfTubes, TubeDual, TubePairs
+from marginsvm.algorithms.exact.tube_pairs import ClimbOfTubes, TubePairs
 from marginsvm.certify.prices import hinge_caps
 from marginsvm.kernel_matrix import GramAdapter, KernelMatrixAdapter
 from marginsvm.rows import intervals_of
 
 # Gap of the rounds at the first width; from which on weights say the next one; and its fall from
 # one width to the next.
-_FIRST_GAP, _SAYS_WIDTH, _LESS = 0.1, 1e-2, 0.1
+_FIRST_GAP, _SAYS_WIDTH, _LESS = 0.2, 2e-2, 0.1
 # Gap from which on the mean of two widths may prove the best one; share of the way between these
 # that is left to either side.
-_FINE_GAP, _AWAY = 1e-5, 0.05
+_FINE_GAP, _AWAY = 2e-5, 0.05
+# Share of the tolerance that is to be proved: an output is certified at that.
+_HALF_OF_TOL = 0.5
 # How far beyond their ends solved weights may be, beside the largest cap, to be worth their bounds.
 _WORTH = 1e-3
 # Numbers read, over the cube of the number of examples, and at least, after which interior points
@@ -96,17 +97,17 @@ class TubeShares(TubePairs):
         if tol >= self.settled:
             return self, Turn.ENDED
         assert isinstance(problem, GramAdapter)
-        course = Course(self.precision)
-        climb = ClimbOfTubes(TubeDual.of(problem), self.v, self.f, self.work, course)
+        climb = self.rounds(problem)
+        assert isinstance(climb, ClimbOfTubes)
         now = self
         dear = max(_LONG_READ * problem.n_rows**3, _SHORT_READ)
         while climb.read < PASS:
             climb.widen(problem, now.width)
             ended = climb.run(now.goal, PASS)
-            now = replace(now, v=climb.u, f=climb.f, work=climb.work, precision=climb.precision)
+            now = now.after(climb)
             if not ended:
                 break
-            now = now._with_next_width(problem, climb, HALF_OF_TOL * tol)
+            now = now._with_next_width(problem, climb, tol)
             if now.settled < np.inf or not now.left or self.read + climb.read > dear:
                 return replace(now, settled=tol), Turn.STALLED
         return replace(now, read=self.read + climb.read), Turn.NEARER
@@ -130,7 +131,7 @@ class TubeShares(TubePairs):
         for v in tried:
             proof = problem.combine(v, precise=True)
             found = interval_candidates(problem, proof, proof)
-            if is_proved(problem, found, tol):
+            if is_proved(problem, found, _HALF_OF_TOL * tol):
                 return replace(now, candidates=found, settled=tol)
         return replace(now, width=now._next(solved, between, here.mass / most))
 
