@@ -229,6 +229,19 @@ def test_fractions_have_braces():
     assert not {name: places for name, places in found.items() if places}
 
 
+def test_lines_of_code_fit_beside_the_menus():
+    """At 1280 pixels, beside the menus of both sides: examples that are run, of whatever page."""
+    room = 98  # characters, in the size of letters of docs/_static/site.css
+    pages = [*DOCS.rglob("*.rst"), *DOCS.glob("*.md")]
+    lines = [
+        (page.name, line.strip())
+        for page in pages
+        for line in re.findall(r"^ *(?:>>>|\.\.\.) .*", page.read_text(), re.M)
+    ]
+    assert len(lines) > 300
+    assert not [(page, line) for page, line in lines if len(line) > room]
+
+
 def test_what_the_table_of_papers_names_is_there():
     text = (DOCS / "statements.rst").read_text()
     cited = re.findall(r"``((?:marginsvm|tests|examples)/[^`]+)``", text)
