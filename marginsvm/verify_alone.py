@@ -91,7 +91,7 @@ class Problem:
         self.W = [[dyadic(w[j]) for j in used] for w in proof["coef"]]
         self.b, self.width = ([dyadic(x) for x in proof[x]] for x in ("intercept_", "epsilon_"))
         self.free = proof["intercept"] == "free"  # else the value of a constant feature; 0: none
-        self.constant = Fraction(0) if self.free else dyadic(proof["intercept"])
+        self.unit = Fraction(0) if self.free else dyadic(proof["intercept"])
         C, nu, self.slack = dyadic(proof["C"]), dyadic(proof["nu"]), proof["slack"]
         self.price = [C * m / (1 + (k > 2 and self.slack == "square")) for m in self.m]
         self.most, self.size = nu * sum(self.price), nu * sum(self.m) or min(self.m)
@@ -101,7 +101,7 @@ class Problem:
         words = [("none", 0, 0), ("share", 0, 1), ("square", 1, 0), ("size", 1, 0), ("size", 1, 1)]
         fits = (self.slack, C > 0, nu > 0) in words and min(C, nu, 1 - nu) >= 0
         fits &= not self.given or [[*x] for x in zip(*self.X)] == self.X
-        fits &= len(weight) == len(table) and (self.free or self.constant != 0 or not any(self.b))
+        fits &= len(weight) == len(table) and (self.free or self.unit != 0 or not any(self.b))
         fits &= self.tubes or len(self.scores) == (k if k > 2 else 1)
         fits &= k == 0 or (k > 1 and {c for (c,) in last} == {*range(k)})
         if not fits:
@@ -112,7 +112,7 @@ class Problem:
         used = [o] if self.tubes else self.scores
         F = {s: [dot(x, self.W[s]) for x in self.X] for s in used}
         P = sum(dot(F[s] if self.given else self.W[s], self.W[s]) for s in used) / 2
-        P += sum((self.b[s] / self.constant) ** 2 for s in used) / 2 if self.constant else 0
+        P += inf if P < 0 else sum((self.b[s] / self.unit) ** 2 / 2 for s in used if self.unit)
         worst, away = [], []
         for i, of_columns in enumerate(self.rows):
             rows = [row for j, row in of_columns.items() if j == o or not self.tubes]
@@ -143,7 +143,7 @@ class Problem:
                     V[i][s] += sign * x
         for v in zip(*V):
             image = [dot(v, column) for column in zip(*self.X)]
-            square += dot(image, v if self.given else image) + (self.constant * sum(v)) ** 2
+            square += dot(image, v if self.given else image) + (self.unit * sum(v)) ** 2
         of = [sum(map(abs, line.values())) for line in q]
         most = sum(of) / self.size if self.slack == "share" else inf  # of an example of weight 1
         above = any(x > m * most for x, m in zip(of, self.m))

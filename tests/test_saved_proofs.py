@@ -29,6 +29,7 @@ from marginsvm import (
     MaxMarginRegressor,
     MomentumMarginClassifier,
     PerceptronVonNeumann,
+    check_certificate,
     save_proof,
     verify_alone,
 )
@@ -349,6 +350,35 @@ def test_a_matrix_of_no_inner_products_proves_nothing(tmp_path):
         lines = lines_of("classes", other, y)
         proof["sha256"] = verify_alone.table_of(proof, lines)[1]
         assert all(wrong for wrong in by_both(proof, other, y))
+
+
+def test_a_predictor_of_negative_square_is_worth_nothing(tmp_path):
+    """Else its norm would be taken as 0, and any margin could be claimed."""
+    K, y = np.eye(3), [0, 1, 1]
+    clf = fit(MaxMarginClassifier(kernel="precomputed"), K, y)
+    proof = save_proof(clf, tmp_path / "proof.json", K, y)
+    proof["weights"], proof["intercept_"] = [[0, 0, 1, 0], [2, 0, 1, 0]], [[0, 0]]
+    proof["claims"] |= {"reached": [[1, -10]], "bound": [[1, 0]]}
+    proof["coef"] = [[[-1, 0], [1, 0], [1, 0]]]
+    assert by_both(proof, K, y) == [[], []]
+    K[0, 1] = K[1, 0] = 1.0 + 2.0**-52
+    proof["sha256"] = verify_alone.table_of(proof, lines_of("classes", K, y))[1]
+    proof["coef"] = [[[1, 60], [-1, 60], [1, 8]]]  # scores of -256, 256 and 256
+    assert all(wrong for wrong in by_both(proof, K, y))
+
+
+def test_exact_checks_say_what_files_say_of_a_matrix_of_no_inner_products():
+    """A rounded matrix of low rank: its claims are those of inner products, which it has not."""
+    K, y = np.ones((2, 2)), [0, 1]
+    clf = fit(MaxMarginClassifier(kernel="precomputed"), K, y)
+    assert check_certificate(clf, K, y, exact=True)
+    K[0, 1] = K[1, 0] = 1.0 + 2.0**-52
+    found = check_certificate(clf, K, y, exact=True)
+    assert not found
+    assert "none of inner products" in found.reason
+    assert "exact=False" in found.reason
+    K[0, 1] = 1.0
+    assert "not symmetric" in check_certificate(clf, K, y, exact=True).reason
 
 
 def test_the_lone_program_is_short_and_needs_nothing():

@@ -13,6 +13,7 @@ import scipy.sparse as sp
 
 from marginsvm import verify_alone
 from marginsvm._typing import Array
+from marginsvm.certify.checker.kernel_space import NoInnerProductsError
 from marginsvm.certify.checker.numbers import Rationals
 from marginsvm.certify.checker.problem import Problem
 from marginsvm.certify.checker.proof import Proved
@@ -52,13 +53,11 @@ def verify(proof: dict[str, Any], X: Any, y: Any = None) -> list[str]:
     weight = np.array([_float(x) for x in proof["example_weights"]])
     last, kept = np.array(table)[:, X.shape[1] :], np.flatnonzero(weight > 0)
     tables = [q[kept] for q in _weights(proof, last)]
-    pairs = [*zip(_problems(proof, X, last, weight), tables, strict=True)]
-    if proof["kernel"] == "precomputed":
-        K = Rationals().array(X[np.ix_(kept, kept)])
-        combinations = [problem.rows.coefficients(q) for problem, q in pairs]
-        if not (K == K.T).all() or any((V * (K @ V)).sum() < 0 for V in combinations):
-            return ["the kernel matrix is none of inner products"]
-    proofs = [(problem, problem.proved(q)) for problem, q in pairs]
+    try:
+        pairs = [*zip(_problems(proof, X, last, weight), tables, strict=True)]
+        proofs = [(problem, problem.proved(q)) for problem, q in pairs]
+    except NoInnerProductsError as error:
+        return [str(error)]
     read = _wrong_objectives if proof["of"] == "targets" else _wrong_margin
     return [*read(proofs, proof["claims"])]
 

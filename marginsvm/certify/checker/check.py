@@ -10,6 +10,7 @@ from typing import Any
 
 from sklearn.base import is_regressor
 
+from marginsvm.certify.checker.kernel_space import NoInnerProductsError
 from marginsvm.certify.checker.numbers import Floats, Rationals
 from marginsvm.certify.checker.objectives import wrong_objectives
 from marginsvm.certify.checker.outliers import wrong_offset
@@ -163,10 +164,13 @@ def check_certificate(
         )
     numbers = Rationals() if exact else Floats()
     rtol = (0.0 if exact else _FLOAT_RTOL) if rtol is None else rtol
-    problem = Problem.of(estimator, X, y, sample_weight, numbers, bounds)
-    if reading == "norm":
-        wrong += wrong_objectives(estimator, X, y, sample_weight, numbers, rtol)
-    return _checked(problem, estimator, reading, rtol, wrong)
+    try:
+        problem = Problem.of(estimator, X, y, sample_weight, numbers, bounds)
+        if reading == "norm":
+            wrong += wrong_objectives(estimator, X, y, sample_weight, numbers, rtol)
+        return _checked(problem, estimator, reading, rtol, wrong)
+    except NoInnerProductsError as error:
+        return CertificateCheck(0.0, inf, reading, inf, inf, False, str(error))
 
 
 def _checked(

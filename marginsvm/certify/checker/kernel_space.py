@@ -15,6 +15,10 @@ from marginsvm.certify.exactly.overlap import distinct
 _FAR_SQUARE = 1e4  # squared norm of a mean, times gamma: of farther examples, it is subtracted
 
 
+class NoInnerProductsError(ValueError):
+    """Exact numbers show that a kernel matrix is none of inner products: it proves nothing."""
+
+
 class KernelSpace:
     """Combinations of the examples, with the norm that their kernel matrix defines.
 
@@ -36,6 +40,8 @@ class KernelSpace:
         self._intercept = numbers.array(estimator.intercept_)
         self._constant = numbers.number(setting.constant)
         self._scale = self._row_scale(estimator.normalize, len(kept))
+        if numbers.are_exact and (self._K != self._K.T).any():
+            raise NoInnerProductsError("the kernel matrix is not symmetric")
 
     def _row_scale(self, normalized: bool, n: int) -> NDArray:
         """What examples are multiplied with to become rows: inverses of norms, or 1."""
@@ -75,7 +81,15 @@ class KernelSpace:
         return self._numbers.sqrt(squared)
 
     def _squared_norm(self, V: NDArray) -> Any:
-        return (V * self._numbers.dot(self._K, V)).sum()
+        """Of combinations; one below 0 is rounding only where numbers are rounded."""
+        squared = (V * self._numbers.dot(self._K, V)).sum()
+        if self._numbers.are_exact and squared < 0:
+            raise NoInnerProductsError(
+                "the kernel matrix is none of inner products: a combination has the squared norm "
+                f"{float(squared):.3g}. If that is rounding of its values, only a check with "
+                "exact=False allows for it"
+            )
+        return squared
 
     def example_norms(self, centred: bool) -> NDArray:
         """Norms of the rows; ``centred``: distances from their mean."""

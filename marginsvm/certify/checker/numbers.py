@@ -25,6 +25,7 @@ _DECIMAL = Context(prec=90, Emax=MAX_EMAX, Emin=MIN_EMIN)  # for powers, where p
 class Floats:
     """float64. Squares do not overflow: norms are taken relative to the largest entry."""
 
+    are_exact = False
     rounding_error = 0.0  # relative, allowed for in a bound: the caller's tolerance covers it
 
     def array(self, x: Any) -> Any:
@@ -83,6 +84,7 @@ class Rationals:
     ``rounding_error`` allows for.
     """
 
+    are_exact = True
     rounding_error = Fraction(1, 10**60)
 
     def __init__(self) -> None:
