@@ -254,6 +254,11 @@ class KernelValues:
         """Of the feature space, where it is known; else infinite."""
         return np.inf if self._formula is None else self._formula.dimensions(self.X.shape[1])
 
+    @property
+    def is_definite(self) -> bool:
+        """Whether the kernel is known to be one of inner products."""
+        return self._formula is not None and self._formula.is_definite
+
     def scores_of(self, examples: Array, few: Array, V: Array) -> Array:
         """``K[examples, few] V`` in float64."""
         F, size = np.empty((len(examples), *V.shape[1:])), max(1, _STRIP_BYTES // (8 * len(few)))

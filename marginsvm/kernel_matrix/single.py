@@ -79,6 +79,11 @@ class Formula:
         """Of the feature space: monomials in d features; of the Gaussian kernel, infinite."""
         return float(comb(d + self.degree, d)) if self.degree else np.inf
 
+    @property
+    def is_definite(self) -> bool:
+        """Whether its values are inner products, whatever the examples are."""
+        return self.gamma >= 0.0 and (self.degree == 0 or self.coef0 >= 0.0)
+
     def diagonal(self, X: Any) -> Array:
         """Values of the examples with themselves."""
         if self.degree == 0:
