@@ -21,7 +21,8 @@ _SLOPE_LEFT = 0.5
 _NARROW_BRACKET = 1e-13
 # Length of a step, relative to the numbers that it changes, that changes none of them.
 _LAST_DIGIT = 2.0**-53
-# Error of a slope, relative to curvature times x: x is rounded, and the slope's sums once more.
+# Error of a slope, relative to the most curvature times the largest number in x: it is rounded, and
+# the slope's sums once more.
 _LAST_DIGITS = 2.0**-51
 
 T = TypeVar("T", bound=Any)
@@ -66,11 +67,10 @@ def least_of_convex(
         if not steep > flat:
             return x, there, step
         H = curvature(there)
-        if (np.abs(slope) <= _LAST_DIGITS * (np.abs(H) @ np.abs(x))).all():
+        most_curved = float(H.max(initial=0.0))
+        if steep <= _LAST_DIGITS * most_curved * float(np.abs(x).max()):
             return x, there, step  # the numbers beside x have slopes as steep
-        H.flat[:: len(H) + 1] += max(
-            _STEP_DAMPING * steep / size, _SINGULAR_DAMPING * H.max(initial=0.0)
-        )
+        H.flat[:: len(H) + 1] += max(_STEP_DAMPING * steep / size, _SINGULAR_DAMPING * most_curved)
         _, move, failed = dposv(H, -slope)
         if failed:  # rounding has made it indefinite
             move = -np.linalg.solve(H, slope)

@@ -5,10 +5,10 @@ The rows of example i are ``x_i (e_y - e_j)``, y its own class and j any other, 
 
     max  sum u - |W|^2/2 - sum s_i u_ij^2 / 2,     W = sum u_ij x_i (e_y - e_j)
 
-and, with an intercept, ``balance = sum u_ij (e_y - e_j) = 0``, by the method of multipliers:
-``b`` moves with every step, by ``penalty``, and once more with every epoch. Rows that are
-longer by a factor h have the same solution with ``u h^2`` in place of u, ``W h`` in place of
-W and ``s / h^2`` in place of s.
+with, for the hinge loss, ``sum_j u_ij <= cap_i``; and, with an intercept,
+``balance = sum u_ij (e_y - e_j) = 0``, by the method of multipliers: ``b`` moves with every step,
+by ``penalty``, and once more with every epoch. Rows that are longer by a factor h have the same
+solution with ``u h^2`` in place of u, ``W h`` in place of W and ``s / h^2`` in place of s.
 
 The rows of one example all have the same products with each other, so that their best weights
 given all others are a threshold away: no sweeps are needed. Most weights end as 0. All
@@ -32,11 +32,15 @@ _index = np.uint64  # unsigned: no test for an index that counts from the end
 # whatever is small beside the slack brings the balance too slowly; with a small one, the rest of
 # the problem is slow, and a stiff balance holds it up.
 _OF_SLACK, _OF_SQUARES = 0.05, 0.004
+# And share of all caps that moves an intercept by 1, the width of margins: with a small C nothing
+# else would.
+_OF_CAPS = 0.03
 
 
-def balance_penalty(squares: Array, slack: Array) -> float:
+def balance_penalty(squares: Array, slack: Array, caps: Array) -> float:
     """Weight of the balance at which few epochs bring both the balance and the rest."""
-    return _OF_SLACK * float(slack.mean()) + _OF_SQUARES * float(squares.mean())
+    of_caps = 1.0 / (_OF_CAPS * float(caps.sum()))  # 0 without caps
+    return _OF_SLACK * float(slack.mean()) + _OF_SQUARES * float(squares.mean()) + of_caps
 
 
 class SparseClassWeights(NamedTuple):
@@ -59,9 +63,6 @@ class SparseClassWeights(NamedTuple):
         State of the generator that shuffles them.
     epochs : int
         Epochs done.
-    worst : float
-        Largest violation of a condition of optimality (in units of the margin 1) that the last
-        epoch met.
     """
 
     u: Array
@@ -71,14 +72,13 @@ class SparseClassWeights(NamedTuple):
     order: Array
     seed: Array
     epochs: int
-    worst: float
 
     @classmethod
     def start(cls, n: int, d: int, k: int, dtype: type = np.float32) -> SparseClassWeights:
         """No weights."""
         u: Array = np.zeros((n, k), dtype)
         b, seed = np.zeros((2, k)), np.ones(1, np.uint64)
-        return cls(u, np.zeros((d, k)), b[0], b[1], np.arange(n), seed, 0, np.inf)
+        return cls(u, np.zeros((d, k)), b[0], b[1], np.arange(n), seed, 0)
 
 
 @inlined
@@ -132,55 +132,55 @@ def _classes_with_weight(
 @inlined
 def _forces(
     u: Array, i: int, score: float, q: float, s: float, classes: Array, scores: Array, m: int
-) -> float:
-    """Turn scores into the forces on the weights if all of them were 0; give the violation."""
-    total, worst = 0.0, 0.0
+) -> None:
+    """Turn scores into the forces on the weights if all of them were 0."""
+    total = 0.0
     for p in range(m):
         total += u[i, classes[p]]
     for p in range(m):
         weight = np.float64(u[i, classes[p]])
         slope = 1.0 - (score - scores[p]) - s * weight
-        if weight > 0.0 or slope > 0.0:
-            worst = max(worst, abs(slope))
         scores[p] = slope + (q + s) * weight + q * total
-    return worst
 
 
 @inlined
-def _best_total(force: Array, q: float, s: float, m: int) -> float:
-    """The sum S of the best weights of an example: ``S = sum max(0, force - q S) / (q + s)``.
+def _level(force: Array, q: float, s: float, cap: float, m: int) -> float:
+    """What forces must exceed: weights are ``max(0, force - level) / (q + s)``.
 
-    Newton's method from below: the right side falls and is convex, so that no step overshoots,
-    and the one that knows which weights are positive is exact.
+    It is q times the sum of the best weights or, where these are worth more than the cap, the level
+    at which they are worth that. Newton's method from below: both sums fall and are convex, so that
+    no step overshoots, and the one that knows which weights are positive is exact.
     """
-    total = 0.0
-    for _ in range(m + 1):
+    level, capped = 0.0, False
+    for _ in range(2 * (m + 1)):
         above, count = 0.0, 0
         for p in range(m):
-            if force[p] > q * total:
+            if force[p] > level:
                 above += force[p]
                 count += 1
-        new = above / (q + s + count * q)
-        if new <= total:
+        total = above / (q + s + count * q)
+        capped = capped or total > cap
+        new = (above - (q + s) * cap) / max(count, 1) if capped else q * total
+        if new <= level:
             break
-        total = new
-    return total
+        level = new
+    return level
 
 
 @inlined
 def _move(
     indices: Array, values: Array, start: int, stop: int, own: int, W: Array, b: Array,
-    balance: Array, u: Array, i: int, penalty: float, q: float, s: float,
+    balance: Array, u: Array, i: int, penalty: float, q: float, s: float, cap: float,
     classes: Array, force: Array, m: int,
 ) -> None:  # fmt: skip
     """Give the best weights to an example, and their image to those classes that changed."""
-    total, sum_of_steps = _best_total(force, q, s, m), 0.0
+    level, sum_of_steps = _level(force, q, s, cap, m), 0.0
     for p in range(m + 1):  # the last one is the example's own class
         c, step = own, -sum_of_steps
         if p < m:
             c = classes[p]
             old = np.float64(u[i, c])
-            u[i, c] = max(0.0, (force[p] - q * total) / (q + s))
+            u[i, c] = max(0.0, (force[p] - level) / (q + s))
             step = u[i, c] - old
             sum_of_steps += step
         if step != 0.0:
@@ -191,14 +191,13 @@ def _move(
 
 @loop
 def _ascend(
-    indptr, indices, values, codes, squares, slack, penalty,
-    u, W, b, balance, order, seed, begin, end, worst, classes, scores,
+    indptr, indices, values, codes, squares, slack, caps, penalty,
+    u, W, b, balance, order, seed, begin, end, classes, scores,
 ):  # fmt: skip
-    """Epochs of ``ascend_classes``, from begin to end; gives the last one's largest violation."""
+    """Epochs of ``ascend_classes``, from begin to end."""
     n, k = u.shape
     for epoch in range(begin, end):
         shuffle(order, n, seed)
-        worst = 0.0
         for i in order:
             start, stop, own = indptr[i], indptr[i + 1], codes[i]
             q, s = squares[i] + penalty, slack[i]
@@ -210,16 +209,13 @@ def _ascend(
                 m, score = _classes_with_weight(
                     indices, values, start, stop, own, W, b, u, i, classes, scores
                 )
-            violation = _forces(u, i, score, q, s, classes, scores, m)
-            if violation > 0.0:
-                worst = max(worst, violation)
-                _move(
-                    indices, values, start, stop, own, W, b,
-                    balance, u, i, penalty, q, s, classes, scores, m,
-                )  # fmt: skip
+            _forces(u, i, score, q, s, classes, scores, m)
+            _move(
+                indices, values, start, stop, own, W, b,
+                balance, u, i, penalty, q, s, caps[i], classes, scores, m,
+            )  # fmt: skip
         for c in range(k):
             b[c] += penalty * balance[c]
-    return worst
 
 
 def ascend_classes(
@@ -229,6 +225,7 @@ def ascend_classes(
     codes: Array,
     squares: Array,
     slack: Array,
+    caps: Array,
     penalty: float,
     at: SparseClassWeights,
     epochs: int,
@@ -244,7 +241,9 @@ def ascend_classes(
     squares : ndarray of shape (n,)
         Squared norms of the examples.
     slack : ndarray of shape (n,)
-        Squares s of their rows' extra coordinates; a weight divides them.
+        Squares s of their rows' extra coordinates; a weight divides them. Zeros with caps.
+    caps : ndarray of shape (n,)
+        Largest sums of an example's weights; infinite with squared slack.
     penalty : float
         Weight of the balance, in the units of ``squares``; 0: there is no intercept.
     at : ClassWeights
@@ -252,8 +251,8 @@ def ascend_classes(
     epochs : int
     """
     k, end = len(at.b), at.epochs + epochs + 1
-    worst = _ascend(
-        indptr, indices, values, codes, squares, slack, penalty,
-        *at[:6], at.epochs + 1, end, at.worst, np.empty(k, np.int64), np.empty(k),
+    _ascend(
+        indptr, indices, values, codes, squares, slack, caps, penalty,
+        *at[:6], at.epochs + 1, end, np.empty(k, np.int64), np.empty(k),
     )  # fmt: skip
-    return at._replace(epochs=end - 1, worst=worst)
+    return at._replace(epochs=end - 1)

@@ -74,10 +74,7 @@ def _newton_near(problem: Problem, p: Portfolio, w: Vector, proof: Vector) -> Ne
 
 
 def _multipliers_from(problem: Problem, p: Portfolio, state: Ascent) -> Multipliers:
-    scale = 2.0 * problem.radius**2  # the rows of the ascent are x (e_y - e_j)
-    return Multipliers.start(
-        problem, system_for(problem, p), scale * state.candidates[1].vector.coef
-    )
+    return Multipliers.start(problem, system_for(problem, p), state.candidates[1].vector.coef)
 
 
 def _pairs_of(problem: Problem) -> type[Pairs]:
@@ -169,6 +166,14 @@ FIRST = (
         _points,
         _POINTS,
     ),
+    Rule(
+        "slack, sparse, several classes, more than `direct_classes` unknowns and `few_rows` rows",
+        Ascent,
+        Shape.is_for_ascent,
+        lambda problem, p: Ascent(),
+        _CLASSES,
+        _newton_near,
+    ),
     Rule("hinge loss", Multipliers, lambda s, p: s.hinge, _multipliers, f"{_HINGE}; {_CLASSES}"),
     Rule(
         "soft margin, no more features than examples, of which there are no more than `few_rows`, "
@@ -198,14 +203,6 @@ FIRST = (
         _rows,
         _SETS,
         _rows_near,
-    ),
-    Rule(
-        "soft margin, sparse, several classes, more than `direct_classes` unknowns",
-        Ascent,
-        lambda s, p: s.is_for_ascent(p),
-        lambda problem, p: Ascent(),
-        _CLASSES,
-        _newton_near,
     ),
     Rule(
         "sparse, two classes, no more examples than `few_long`, longer than a quarter of their "

@@ -259,9 +259,10 @@ class Shape:
         return long and self.examples <= portfolio.few_long
 
     def is_for_ascent(self, portfolio: Portfolio) -> bool:
-        """Whether there are many sparse examples of several classes, with slack."""
-        sparse = self.soft and self.sparse and self.classes > 2
-        return sparse and self.unknowns > portfolio.direct_classes
+        """Whether there are many sparse examples of several classes, with slack of either loss."""
+        several = (self.soft or self.hinge) and self.sparse and self.classes > 2
+        many = self.rows > portfolio.few_rows and self.unknowns > portfolio.direct_classes
+        return several and many
 
     def is_for_pairs(self, portfolio: Portfolio) -> bool:
         """Whether weights on columns in float32 come first: a kernel, and slack of either loss."""

@@ -17,16 +17,17 @@ import scipy.sparse as sp
 
 from marginsvm._cached import cached_property
 from marginsvm._typing import Array
+from marginsvm.algorithms.exact.candidates import candidates_of, relative_gap
 from marginsvm.algorithms.exact.method import Method, Turn
 from marginsvm.algorithms.exact.pivoting import exchange
-from marginsvm.algorithms.exact.slack import Slack, signs_and_slack
+from marginsvm.algorithms.exact.slack import signs_and_slack
 from marginsvm.algorithms.exact.working_set import NARROW, WorkingSet, bounds
 from marginsvm.certify.candidate import Candidate
 from marginsvm.certify.nearest_point import NearestPoint
 from marginsvm.kernel_matrix import KernelMatrixAdapter, LpNorm
 from marginsvm.kernel_matrix.capabilities import csr_examples
 from marginsvm.kernel_matrix.responses.balancing import balancing_factors
-from marginsvm.rows import Rows, Vector
+from marginsvm.rows import Vector
 
 # Epochs of coordinate ascent before the first solution: the support is nearly known by then.
 _EPOCHS = 10
@@ -212,21 +213,15 @@ class Ascent(Method):
 
     def advance(self, problem: KernelMatrixAdapter, tol: float) -> tuple[Ascent, Turn]:
         """Some epochs, and the bounds of where they end."""
-        assert problem.slack is not None
         at, rows = self._ascended(problem), problem.rows
         h = np.sqrt(2.0) * problem.radius  # the ascent's rows are x (e_y - e_j)
-        w = h * at.W.T
-        vector = Vector(w, np.zeros(rows.shape))
+        u = _feasible(problem, h * h * at.u.astype(np.float64))
+        vector = Vector(h * at.W.T, u)
         _, shift = problem.predictor(vector, np.zeros(rows.n_classes))  # due to the mean
         b = np.sqrt(2.0) * at.b - shift
         margins = rows.margins(problem.scores(vector) + b)
-        u = Slack(problem.slack).weights(margins)
-        smallest = rows.min_margin(rows.group_min(margins + problem.slack * u))
-        separator = Candidate(Vector(w, u), min_margin=smallest)
-        proof = problem.combine(_balanced(rows, at.u.astype(np.float64)), precise=True)
-        lower = smallest / problem.norm(separator.vector)
-        gap = 1.0 - lower * proof.mass / problem.norm(proof)
-        seen = separator, Candidate(proof, proof.mass, precise=True)
+        seen = candidates_of(problem, vector, margins, problem.combine(u, precise=True))
+        gap = relative_gap(problem, seen)
         now = replace(self, candidates=seen, ascent=at, gap=gap, margins=margins, b=b)
         return now, Turn.SHORT if gap > _SLOW * self.gap and gap > tol else Turn.GO_ON
 
@@ -238,23 +233,28 @@ class Ascent(Method):
             balance_penalty,
         )
 
-        assert problem.slack is not None
         X, k = csr_examples(problem), problem.rows.n_classes
-        (n, d), begun = X.shape, self.ascent is not None
+        (n, d), begun, scale = X.shape, self.ascent is not None, 2.0 * problem.radius**2
         squares = LpNorm().squared_lengths_of_csr(X)
-        s = 2.0 * problem.radius**2 * problem.slack[:, 0]
-        penalty = balance_penalty(squares, s) if problem.rows.balanced else 0.0
+        s = np.zeros(n) if problem.slack is None else scale * problem.slack[:, 0]
+        caps = np.full(n, np.inf) if problem.caps is None else problem.caps.largest / scale
+        penalty = balance_penalty(squares, s, caps) if problem.rows.balanced else 0.0
         at = deepcopy(self.ascent) if begun else SparseClassWeights.start(n, d, k)
         epochs = int(np.clip(_ENTRIES / max(1, X.nnz * k), 1, _EPOCHS_A_ROUND))
         problem.work.add_pass(epochs)
         return ascend_classes(
-            X.indptr, X.indices, X.data, problem.rows.codes, squares, s, penalty, at, epochs
+            X.indptr, X.indices, X.data, problem.rows.codes, squares, s, caps, penalty, at, epochs
         )
 
 
-def _balanced(rows: Rows, u: Array) -> Array:
-    """Weights that the ascent has nearly balanced, each group multiplied to balance them."""
-    if not rows.balanced:
+def _feasible(problem: KernelMatrixAdapter, u: Array) -> Array:
+    """Weights that the ascent has nearly balanced, each group multiplied; then below their caps."""
+    rows = problem.rows
+    if rows.balanced:
+        factors = balancing_factors(rows.group_sum(u))
+        u = u * rows.expand(np.where(np.isfinite(factors), factors, 1.0))
+    if problem.caps is None:
         return u
-    factors = balancing_factors(rows.group_sum(u))
-    return u * rows.expand(np.where(np.isfinite(factors), factors, 1.0))
+    mass = u.sum(axis=1)
+    used = mass > 0.0
+    return u * min(1.0, float((problem.caps.largest[used] / mass[used]).min(initial=1.0)))
