@@ -162,8 +162,8 @@ def test_the_loop_knows_nothing_of_scikit_learn():
 QUESTIONS = {
     "rows": 0,
     "data": 7,  # the place where blocks are made; what files and memory maps hold
-    # how a kernel's examples are kept, and whether they are numbers; which compiled loop; weights
-    "kernel_matrix": 8,
+    # how the examples of a kernel are kept; which compiled loop; weights
+    "kernel_matrix": 7,
     "estimator": 15,  # what users pass, and what they get
     "fit": 0,
     "algorithms": 0,

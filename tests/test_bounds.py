@@ -4,14 +4,13 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from helpers.estimators import fit
+from helpers.estimators import fit, problem_of
 from helpers.oracle import best_margin
 
 from marginsvm import MaxMarginClassifier, MomentumMarginClassifier
 from marginsvm.certify.bounds import lower_bound, rounding_error, upper_bound
 from marginsvm.certify.distribution import balanced_exactly, imbalance
 from marginsvm.certify.overlapping import overlap_is_proved
-from marginsvm.estimator.training_set import training_set
 from marginsvm.kernel_matrix import GramAdapter, LinearAdapter, make_rows
 from marginsvm.rows import Vector
 
@@ -155,7 +154,7 @@ def test_no_predictor_is_above_what_any_weights_prove(kind, uneven, rng):
         y = (np.arange(20) % 5 == 0 if uneven else np.arange(20) % 2).astype(int)
         X[y == 1, 0] += 8.0 if kind == "hard" else 3.0
         clf = fit(cls(tol=1e-3, **params), X, y)
-        data = training_set(clf, X, y, None).problem(clf, clf._algorithm().requires)
+        data = problem_of(clf, X, y)
         best = clf.margin_ / (data.radius * data.rows.unit)
         q = clf.certificate_.weights.toarray().ravel()
         some = np.eye(20)[rng.permutation(20)[:4]]

@@ -5,12 +5,11 @@ by what is said here.
 """
 
 import numpy as np
-from helpers.estimators import ESTIMATORS, make, overlapping, quiet, separable
+from helpers.estimators import ESTIMATORS, make, overlapping, problem_of, quiet, separable
 from helpers.oracle import explicit_rows
 from helpers.pairwise import pairwise
 from toy_algorithm import DualFista
 
-from marginsvm.estimator.training_set import training_set
 from marginsvm.fit import Stopping
 from marginsvm.fit.play import advance, begin
 
@@ -23,7 +22,7 @@ def test_candidates_are_what_is_said_of_them(cls, k, C, rng):
     X, y = (separable if np.isinf(C) else overlapping)(rng, n=40, d=4, k=k)
     X[0] = 0.1 * X[y == y[0]].mean(axis=0)  # what is nearest to 0 on the way there is beyond it
     clf = make(cls, fit_intercept=False, normalize=False, C=C)
-    problem = training_set(clf, X, y, None).problem(clf, clf._algorithm().requires)
+    problem = problem_of(clf, X, y)
     A = explicit_rows(X, y, C=problem.C)[0] / problem.radius
     rows = problem.rows.flat_indices()
     algorithm, stopping = clf._algorithm(), Stopping(tol=0.0, max_iter=ROUNDS)

@@ -7,7 +7,7 @@ import pytest
 import scipy.sparse as sp
 from helpers.battery import is_quick, slow, some_slow
 from helpers.claiming import claim
-from helpers.estimators import ESTIMATORS, fit, make, overlapping, parameters, separable
+from helpers.estimators import ESTIMATORS, fit, make, overlapping, parameters, problem_of, separable
 from helpers.oracle import best_margin
 from helpers.pairwise import pairwise
 from sklearn.datasets import load_breast_cancer, load_iris
@@ -22,7 +22,6 @@ from marginsvm import (
 from marginsvm.certify.bounds import upper_bound
 from marginsvm.certify.checker.numbers import Rationals
 from marginsvm.certify.checker.problem import Problem
-from marginsvm.estimator.training_set import training_set
 
 
 def data_sets(rng):
@@ -242,7 +241,7 @@ def test_weights_that_are_not_balanced_pay_for_it(k, C, kernel, rng):
         best = best_margin(X, y, C=C)
         given = X if kernel == "linear" else X @ X.T
         clf = fit(MomentumMarginClassifier(C=C, kernel=kernel, max_iter=20), given, y)
-        data = training_set(clf, given, y, None).problem(clf, clf._algorithm().requires)
+        data = problem_of(clf, given, y)
         q = clf.certificate_.weights.toarray().reshape(data.rows.shape)
         q = np.where(q > 0, q * rng.uniform(1.0 - 10.0 ** rng.uniform(-4, 0), 1.0, q.shape), 0.0)
         bound = upper_bound(data, data.combine(q)) * data.radius * data.rows.unit

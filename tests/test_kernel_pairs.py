@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from helpers.estimators import fit, overlapping
+from helpers.estimators import fit, overlapping, problem_of
 from helpers.pairwise import pairwise
 from scipy.optimize import minimize_scalar
 from sklearn.exceptions import ConvergenceWarning
@@ -18,15 +18,14 @@ from marginsvm.algorithms.exact.shape import Portfolio
 from marginsvm.certify.own_slack import with_least_slack
 from marginsvm.estimator import kernel_function
 from marginsvm.estimator.kernel_function import KernelFunction
-from marginsvm.estimator.training_set import training_set
 from marginsvm.kernel_matrix.single import Formula, PreparedSingle
 
 pytestmark = pytest.mark.usefixtures("as_within_a_fit")
 
 
-def problem_of(X, y, weight=None, **params):
+def rbf_problem(X, y, weight=None, **params):
     clf = MaxMarginClassifier(**{"C": 1.0, "kernel": "rbf", **params})
-    return training_set(clf, X, y, weight).problem(clf, clf._algorithm().requires)
+    return problem_of(clf, X, y, weight)
 
 
 def climbed(problem, tol=1e-4):
@@ -78,7 +77,7 @@ def test_polynomials_in_float32(degree, sparse, rng):
 @pytest.mark.parametrize("data", [overlapping, several])
 def test_margins_that_are_not_computed_in_float64_are_below_what_they_are(data, loss, C, rng):
     X, y = data(rng, n=600)
-    problem = problem_of(X, y, C=C, loss=loss)
+    problem = rbf_problem(X, y, C=C, loss=loss)
     evaluations = problem.work.kernel_evaluations
     separator = Found(problem, climbed(problem)).proved(0.0)[0]
     assert problem.work.kernel_evaluations > evaluations
@@ -222,7 +221,7 @@ def test_nearly_constant_kernels_of_several_classes_are_certified(C, rng):
 
 def test_weights_are_balanced_by_small_changes(rng):
     X, y = several(rng)
-    problem = problem_of(X, y, loss="hinge")
+    problem = rbf_problem(X, y, loss="hinge")
     climb = climbed(problem, tol=1e-2)
     assert isinstance(climb, ClimbOfClasses)
     before = climb.u.copy()
@@ -235,8 +234,8 @@ def test_weights_are_balanced_by_small_changes(rng):
 @pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
 def test_columns_that_are_dropped_are_computed_again(loss, rng):
     X, y = overlapping(rng, n=900)
-    whole = climbed(problem_of(X, y, loss=loss))
-    part = climbed(problem_of(X, y, loss=loss, cache_size=2.0))
+    whole = climbed(rbf_problem(X, y, loss=loss))
+    part = climbed(rbf_problem(X, y, loss=loss, cache_size=2.0))
     few = np.count_nonzero(whole.u)
     assert (part.columns.room, part.columns.side) == (226, 400) < (few - 400, few - 400)
     assert part.columns.nbytes <= 2.0 * 2**20
@@ -250,7 +249,7 @@ def test_columns_that_are_dropped_are_computed_again(loss, rng):
 
 def test_values_of_a_working_set_are_those_of_its_examples(rng):
     X, y = overlapping(rng, n=700)
-    columns = problem_of(X, y, cache_size=3.0).single
+    columns = rbf_problem(X, y, cache_size=3.0).single
     assert columns.room < 600
     K = rbf_kernel(X, gamma=1.0 / (X.shape[1] * X.var()))
     first, kept = rng.permutation(700)[:300], np.arange(0, 300, 2)
@@ -263,7 +262,7 @@ def test_memory_is_for_one_kind_of_columns_at_a_time(rng):
     X, y = overlapping(rng, n=700)
     some = np.arange(600)
     for cache_size in (3.0, 4.5):  # too little for columns in float64, and enough
-        values = problem_of(X, y, cache_size=cache_size)._values
+        values = rbf_problem(X, y, cache_size=cache_size)._values
         values.single.among(some[:300], 1.0, 0.0)
         assert values.single.nbytes > 1e6
         values.values(some, some)

@@ -23,6 +23,7 @@ from marginsvm.algorithms.exact.walk import GramWalk, Walk
 from marginsvm.algorithms.max_margin import MaxMarginClassifier
 from marginsvm.algorithms.max_margin_path import certified_path
 from marginsvm.algorithms.scoring import Decided, Scorer
+from marginsvm.certify.spec import ProblemSpec
 from marginsvm.data.threads import single_threaded_blas
 from marginsvm.estimator.training_set import ClassLabels, TrainingSet, labelled
 from marginsvm.fit import Candidate, Progress
@@ -114,8 +115,8 @@ class Fold:
 
     def columns(self) -> SingleColumns:
         """Kernel values of all examples in float32, whatever their weights."""
-        training = TrainingSet.of(self.model, self.X, labelled(self.y, None), {})
-        problem = training.problem(self.model, self.model._algorithm().requires)
+        training = TrainingSet.of(self.model, self.X, labelled(self.y, None))
+        problem = training.problem(ProblemSpec.of(self.model), self.model._algorithm().requires)
         assert isinstance(problem, GramAdapter)
         return problem.single
 
@@ -158,7 +159,7 @@ class Fold:
         """Decisions by the methods for coefficients of features or of examples."""
         members = self.train[labels.kept]
         X = np.zeros((len(members), 0)) if self._is_known(members) else self._examples(members)
-        training = TrainingSet.of(self.model, X, labels, {})
+        training = TrainingSet.of(self.model, X, labels)
         solutions = self._solutions(training, members, Cs, u)
         coefs, intercepts, gaps = zip(*solutions, strict=True)
         linear = self.model.kernel == "linear"
@@ -183,7 +184,7 @@ class Fold:
             return _with_kernel(partial(self._kernel_of, members), rows, Cs, self.model)
         if self.model.kernel == "linear" and rows.n_rows > FEW_ROWS:
             return _with_features(training.X, rows, Cs, self.model)
-        problem = training.problem(self.model, self.model._algorithm().requires)
+        problem = training.problem(ProblemSpec.of(self.model), self.model._algorithm().requires)
         return _one_by_one(problem, Cs, self.model, u)
 
     def _kernel_of(self, members: Array) -> Array:

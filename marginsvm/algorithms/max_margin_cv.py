@@ -35,8 +35,9 @@ from marginsvm.algorithms.folds import (
 from marginsvm.algorithms.max_margin import MaxMarginClassifier
 from marginsvm.algorithms.max_margin_path import costs_in_order, gammas_in_order, with_cost
 from marginsvm.algorithms.scoring import Scoring
+from marginsvm.certify.spec import ProblemSpec
 from marginsvm.estimator.declaring import parameter, with_parameters
-from marginsvm.estimator.kernel_function import canonical
+from marginsvm.estimator.kernel_function import KernelFunction, canonical
 from marginsvm.estimator.objects import as_objects
 from marginsvm.estimator.on_device import refuse_foreign
 from marginsvm.estimator.parameters import CommonParameters, KernelParameters
@@ -221,7 +222,7 @@ class MaxMarginClassifierCV(
         from sklearn.model_selection import check_cv  # takes a tenth of a second
 
         requires = model._algorithm().requires
-        problem = training.problem(model, requires)
+        problem = training.problem(ProblemSpec.of(model), requires)
         with_cost(model, problem, float(costs_in_order(self.Cs, problem)[0]))  # can there be one?
         X, y, weight = _validated(self.kernel, X, y, sample_weight)
         if self.class_weight != "balanced":  # which each fold is by itself
@@ -233,11 +234,12 @@ class MaxMarginClassifierCV(
         check_folds([train for train, _ in splits], y, weight)
         scorer = Scoring(self.scoring and get_scorer(self.scoring), scoring, y)
         Cs, found = [], []
-        gammas = [training.gamma] if self.gammas is None else gammas_in_order(self)
+        gammas = [training.kernel.gamma] if self.gammas is None else gammas_in_order(self)
         for gamma in gammas:
             in_folds = _for_folds(model, gamma, self)
             if self.gammas is not None:
-                problem = replace(training, gamma=gamma).problem(in_folds, requires)
+                given = replace(training, kernel=KernelFunction.of(in_folds, gamma))
+                problem = given.problem(ProblemSpec.of(in_folds), requires)
             Cs.append(costs_in_order(self.Cs, problem))
             folds = [Fold(in_folds, X, y, weight, *split) for split in splits]
             found.append(scores_of_folds(folds, Cs[-1], scorer, self.n_jobs))

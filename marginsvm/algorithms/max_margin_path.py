@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_array
 
 from marginsvm._typing import Array
 from marginsvm.algorithms.max_margin import MaxMarginClassifier
+from marginsvm.certify.spec import ProblemSpec
 from marginsvm.data.threads import single_threaded_blas
 from marginsvm.estimator.results import Fitted
 from marginsvm.estimator.training_set import TrainingSet, training_set
@@ -229,7 +230,7 @@ def margin_path(
     model._validate_params()
     training = training_set(model, X, y, sample_weight)
     algorithm = model._algorithm()
-    problem = training.problem(model, algorithm.requires)
+    problem = training.problem(ProblemSpec.of(model), algorithm.requires)
     with single_threaded_blas():
         costs = costs_in_order(Cs, problem)
         found = [

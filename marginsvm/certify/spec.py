@@ -12,7 +12,7 @@ _LINEAR_LOSSES = ("hinge", "epsilon_insensitive")  # others price the square of 
 
 @dataclass(frozen=True)
 class ProblemSpec:
-    """What is to be solved, apart from the data; no estimator has all of these parameters.
+    """What is to be solved, and how far, apart from the data; few estimators have all of these.
 
     Attributes
     ----------
@@ -28,6 +28,14 @@ class ProblemSpec:
     normalize, fit_intercept : bool
     intercept_scaling : float or None
         Value of the constant feature that makes the intercept a coefficient like any other.
+    monotonic_cst : array-like, dict or None
+        Signs that coefficients must have.
+    tol : float
+        Gap at which a fit ends (dimensionless).
+    max_iter : int
+        Rounds of a fit, at most.
+    cache_size : float
+        Memory for kernel values (MB).
 
     Examples
     --------
@@ -46,6 +54,10 @@ class ProblemSpec:
     normalize: bool = False
     fit_intercept: bool = True
     intercept_scaling: float | None = None
+    monotonic_cst: Any = None
+    tol: float = 0.0
+    max_iter: int = 0
+    cache_size: float = np.inf
 
     @classmethod
     def of(cls, estimator: Any) -> ProblemSpec:

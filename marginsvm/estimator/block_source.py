@@ -16,7 +16,6 @@ from sklearn.utils.validation import (
     check_consistent_length,
     check_non_negative,
     column_or_1d,
-    validate_data,
 )
 
 from marginsvm._typing import Array
@@ -24,13 +23,12 @@ from marginsvm.data.mapped import rows_in_part
 from marginsvm.data.memory import Store
 from marginsvm.data.stream import StreamStore
 from marginsvm.estimator.on_device import refuse_foreign
-from marginsvm.estimator.training_set import ClassLabels, TrainingSet, check_kernel_params, labelled
+from marginsvm.estimator.training_set import ClassLabels, TrainingSet, labelled
+from marginsvm.estimator.validated import Validated, check_kernel_params
 
 if TYPE_CHECKING:
     from marginsvm.data.sources import ArrayBlocks
 
-_FLOATS = [np.float64, np.float32]
-_FEATURES = ("n_features_in_", "feature_names_in_")
 _AGREED: dict[str, Callable[[Seen], Any]] = {
     "number of features": lambda seen: seen.features["n_features_in_"],
     "list of feature names": lambda seen: list(seen.features.get("feature_names_in_", [])),
@@ -89,14 +87,13 @@ def look(name: str, number: int, block: Any) -> tuple[Any, Seen]:
         refuse_foreign(name, X)
         if X.shape[0] == 0:
             return X, Seen(number, 0, np.empty(0), None, np.dtype(float), False, {})
-        probe = type(name, (BaseEstimator,), {})()  # the estimator itself stays as it was
-        X, y = validate_data(probe, X, y, accept_sparse="csr", dtype=_FLOATS)
+        named = type(name, (BaseEstimator,), {})()  # in place of the estimator, which is not sent
+        X, y, features, _ = Validated.of(named, X, y)
         check_classification_targets(y)
         if weight is not None:
             weight = _weights(weight, X.shape[0])
     except (ValueError, TypeError) as error:
         raise type(error)(f"block {number}: {error}") from error
-    features = {name: getattr(probe, name) for name in _FEATURES if hasattr(probe, name)}
     return X, Seen(number, X.shape[0], y, weight, X.dtype, sp.issparse(X), features)
 
 
@@ -164,7 +161,7 @@ class Scan:
             self._estimator.class_weight,
         )
         dtype = np.result_type(*(seen.dtype for seen in self._seen))
-        return TrainingSet.of(self._estimator, store(dtype, labels), labels, features)
+        return TrainingSet.of(self._estimator, store(dtype, labels), labels, features=features)
 
 
 @dataclass

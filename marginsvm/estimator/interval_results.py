@@ -58,13 +58,14 @@ class FittedIntervals(Fitted):
 
     def _predictor(self, coef: Array) -> dict[str, Any]:
         training = self.training
-        if training.kernel == "linear":
+        if training.kernel.metric == "linear":
             return {"coef_": coef}
         coef = np.atleast_2d(coef)
         support = np.flatnonzero(coef.any(axis=0))
-        vectors = np.empty((0, 0)) if training.kernel == "precomputed" else training.X[support]
+        given = training.kernel.metric == "precomputed"
+        vectors = np.empty((0, 0)) if given else training.X[support]
         return {
-            "_gamma": training.gamma,
+            "_gamma": training.kernel.gamma,
             "support_": training.kept[support],
             "n_support_": np.array([len(support)], dtype=np.int32),
             "support_vectors_": vectors,
@@ -93,7 +94,7 @@ class FittedIntervals(Fitted):
             "objective_bound_": _halved_squares(bounds, 1.0 - FEW, single=single),
             "intercept_": np.atleast_1d(self._intercept()),
             "epsilon_": self._epsilon(single=single),
-            **({} if training.kernel != "linear" else self._dual()),
+            **({} if training.kernel.metric != "linear" else self._dual()),
         }
 
     def _epsilon(self, *, single: bool) -> Any:

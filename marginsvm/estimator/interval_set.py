@@ -2,28 +2,31 @@
 
 from __future__ import annotations
 
-from copy import copy
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.utils.validation import _check_sample_weight, check_array, check_X_y, validate_data
+from sklearn.utils.validation import check_array
 
 from marginsvm._typing import Array
 from marginsvm.certify.prices import HingeCaps
 from marginsvm.certify.spec import ProblemSpec
-from marginsvm.certify.tolerances import LARGEST_NORM, ROUNDING_RTOL_OF_TOL
-from marginsvm.estimator.kernel_function import canonical
-from marginsvm.estimator.objects import as_objects
+from marginsvm.certify.tolerances import LARGEST_NORM
+from marginsvm.estimator.kernel_function import KernelFunction, canonical
+from marginsvm.estimator.kernel_problem import asked, kernel_problem
 from marginsvm.estimator.on_device import refuse_foreign
 from marginsvm.estimator.precomputed import check_gram
 from marginsvm.estimator.signs import norm_of
-from marginsvm.estimator.training_set import check_kernel_params, gamma_of, kernel_and_examples
+from marginsvm.estimator.validated import (
+    Validated,
+    check_kernel_params,
+    of_positive_weight,
+    validated_weight,
+)
 from marginsvm.fit import Requirements
 from marginsvm.fit.progress import Line
 from marginsvm.kernel_matrix import GramAdapter, KernelMatrixAdapter, LinearAdapter
-from marginsvm.kernel_matrix.single import Formula
 from marginsvm.rows import Intervals, OutputRows
 
 
@@ -52,10 +55,9 @@ class IntervalSet:
         Fitted attributes: number and names of the features.
     epsilon : float
         By how much the intervals were widened (units of y).
-    kernel : str or callable
-        The estimator's parameter, if it has it.
-    gamma : float
-        Its coefficient, as a number.
+    kernel : KernelFunction
+    signs : ndarray of shape (n_features,) or None
+        Signs that coefficients must have.
     """
 
     X: Any
@@ -68,13 +70,12 @@ class IntervalSet:
     is_column: bool
     features: dict[str, Any]
     epsilon: float
-    kernel: Any = "linear"
-    gamma: float = 0.0
+    kernel: KernelFunction
+    signs: Array | None
     classes = place = None  # a regression has none, and fits run where the package does
 
-    def problem(self, estimator: Any, requires: Requirements) -> LinearAdapter | GramAdapter:
+    def problem(self, spec: ProblemSpec, requires: Requirements) -> LinearAdapter | GramAdapter:
         """Make the problem: the rows that are to lie in the intervals."""
-        spec = ProblemSpec.of(estimator)
         rows = OutputRows(
             self.intervals,
             self.weights,
@@ -82,24 +83,12 @@ class IntervalSet:
             origin=self.origin / self.units,
             scales=self.units / self.unit if spec.outputs_are_apart else None,
         )
-        norm = norm_of(estimator, self)
-        rtol = ROUNDING_RTOL_OF_TOL * estimator.tol
-        common = rows, spec.C, norm, spec.constant
+        common = asked(spec, rows, norm_of(spec, self.X, self.signs), requires)
         problem: LinearAdapter | GramAdapter
-        if self.kernel == "linear":
-            problem = LinearAdapter(self.X, *common, rounding_rtol=rtol)
+        if self.kernel.metric == "linear":
+            problem = LinearAdapter(self.X, **common)
         else:
-            kernel, X = kernel_and_examples(estimator, self.X, self.gamma)
-            formula = Formula.of(estimator, self.gamma, X)
-            problem = GramAdapter(
-                kernel,
-                X,
-                *common,
-                whole=requires.every_row,
-                rounding_rtol=rtol,
-                formula=formula,
-                cache_size=estimator.cache_size,
-            )
+            problem = kernel_problem(self.kernel, self.X, cache_size=spec.cache_size, **common)
         if problem.slack is not None and problem.slack.min() < LARGEST_NORM**-1:
             raise ValueError(
                 "C and sample weights times squared norms of the examples come to "
@@ -164,42 +153,42 @@ def interval_set(
 ) -> IntervalSet:
     """Validate the arguments of ``fit`` before a fit begins."""
     refuse_foreign(type(estimator).__name__, X)
-    if hasattr(estimator, "kernel"):
+    kernel = getattr(estimator, "kernel", "linear")
+    if kernel != "linear":
         check_kernel_params(estimator)
-    probe, floats = copy(estimator), [np.float64, np.float32]
     if y is None and bounds is not None:
         y = np.asarray(bounds)[..., 0]
         y = np.where(np.isfinite(y), y, 0.0)
-    kernel = getattr(estimator, "kernel", "linear")
-    things, numeric = as_objects(kernel, X), {"multi_output": True, "y_numeric": True}
-    if things is None:
-        X, y = validate_data(probe, X, y, accept_sparse="csr", dtype=floats, **numeric)
-    else:
-        X, (_, y) = things, check_X_y(np.zeros((len(things), 1)), y, **numeric)
-    X, y = canonical(X), y.astype(np.float64)
+    given = Validated.of(estimator, X, y, multi_output=True, y_numeric=True)
+    X, y = canonical(given.X), given.y.astype(np.float64)
     if kernel == "precomputed":
         check_gram(X)
-    weight = None
-    if sample_weight is not None:
-        weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+    weight = validated_weight(sample_weight, X)
     intervals, epsilon = Intervals(y, y), given_epsilon(estimator)
     if bounds is not None:
         intervals, epsilon = _given(bounds, y.shape), 0.0
     is_column = y.ndim == 2 and y.shape[1] == 1
     if is_column:
         intervals = Intervals(intervals.low[:, 0], intervals.high[:, 0])
-    given = np.ones(len(y)) if weight is None else weight
-    kept = np.flatnonzero(given)
-    if len(kept) < len(y):
-        X, intervals = X[kept], intervals.restrict(kept)
-        X = X[:, kept] if kernel == "precomputed" else X
-    weight = given[kept] if np.any(given[kept] != 1.0) else None
+    n_given = len(y)
+    X, kept, weight = of_positive_weight(X, weight, kernel)
+    if len(kept) < n_given:
+        intervals = intervals.restrict(kept)
     intervals, units, origin = _in_units(estimator, intervals, epsilon)
-    names = ("n_features_in_", "feature_names_in_")
-    features = {name: getattr(probe, name) for name in names if hasattr(probe, name)}
-    gamma = 0.0 if kernel == "linear" else gamma_of(estimator, X, weight)
-    of_data = weight, kept, len(y), is_column, features, epsilon, kernel, gamma
-    return IntervalSet(X, intervals, units, origin, *of_data)
+    return IntervalSet(
+        X,
+        intervals,
+        units,
+        origin,
+        weight,
+        kept,
+        n_given,
+        is_column,
+        given.features,
+        epsilon,
+        KernelFunction.on(estimator, X, weight),
+        given.signs,
+    )
 
 
 def given_epsilon(estimator: Any) -> float:

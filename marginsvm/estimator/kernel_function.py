@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
@@ -29,17 +29,19 @@ class KernelFunction:
 
     Attributes
     ----------
-    kernel, gamma, degree, coef0, params
+    metric : str or callable
+        The ``kernel`` of an estimator.
+    gamma, degree, coef0, params
         See :class:`marginsvm.estimator.parameters.KernelParameters`.
     widens : bool
         Whether values of a named kernel are computed in float64, whatever the examples are in.
     """
 
-    kernel: Any
-    gamma: float
-    degree: float
-    coef0: float
-    params: dict[str, Any]
+    metric: Any = "linear"
+    gamma: float = 0.0
+    degree: float = 0.0
+    coef0: float = 0.0
+    params: dict[str, Any] = field(default_factory=dict)
     widens: bool = False
 
     @classmethod
@@ -49,12 +51,26 @@ class KernelFunction:
         widens = getattr(estimator, "_widens_kernels", False)
         return cls(estimator.kernel, gamma, estimator.degree, estimator.coef0, params, widens)
 
+    @classmethod
+    def on(cls, estimator: Any, X: Any, weights: Array | None) -> KernelFunction:
+        """The kernel of an estimator on these examples, some of them counting like copies."""
+        metric = getattr(estimator, "kernel", "linear")
+        if metric == "linear":
+            return cls()
+        has_gamma = not callable(metric) and metric != "precomputed"
+        return cls.of(estimator, _gamma(estimator.gamma, X, weights) if has_gamma else 0.0)
+
+    @property
+    def named_params(self) -> dict[str, Any]:
+        """Parameters of a named kernel, which may have fewer."""
+        return {"gamma": self.gamma, "degree": self.degree, "coef0": self.coef0} | self.params
+
     def __call__(self, X: Any, Y: Any) -> Array:
         """Kernel of all pairs; a callable is given both sets at once, as in SVC."""
         X, Y = canonical(X), canonical(Y)
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-            if callable(self.kernel):
-                K = self.kernel(X, Y, **self.params)
+            if callable(self.metric):
+                K = self.metric(X, Y, **self.params)
                 K = K.toarray() if sp.issparse(K) else np.asarray(K)
                 if K.shape != (X.shape[0], Y.shape[0]):
                     raise ValueError(
@@ -69,17 +85,17 @@ class KernelFunction:
         xp = get_namespace(K)[0]
         if not xp.all(xp.isfinite(K)):
             raise ValueError(
-                f"kernel {self.kernel!r} gives values that are not finite on these examples: scale "
+                f"kernel {self.metric!r} gives values that are not finite on these examples: scale "
                 "X, or choose other kernel parameters"
             )
         return K
 
     def _named(self, X: Any, Y: Any) -> Array:
         """Values of a named kernel; examples that must be converted for them are so in parts."""
-        named = {"gamma": self.gamma, "degree": self.degree, "coef0": self.coef0} | self.params
-        values = partial(pairwise_kernels, metric=self.kernel, filter_params=True, **named)
+        named = self.named_params
+        values = partial(pairwise_kernels, metric=self.metric, filter_params=True, **named)
         wide = self.widens and hasattr(X, "astype")  # some devices have no float64
-        mean = _far_mean(X, Y, named["gamma"]) if self.kernel == "rbf" else None
+        mean = _far_mean(X, Y, named["gamma"]) if self.metric == "rbf" else None
 
         def converted(Z: Any) -> Any:
             Z = Z.astype(np.float64, copy=False) if wide else Z
@@ -103,9 +119,9 @@ class KernelFunction:
 
     def norms(self, X: Any) -> Array:
         """Norms of examples in the feature space of the kernel."""
-        if self.kernel == "linear":
+        if self.metric == "linear":
             return as_block(X).norms()
-        if self.kernel == "precomputed":  # fit refuses a matrix of which this is not true
+        if self.metric == "precomputed":  # fit refuses a matrix of which this is not true
             return np.ones(X.shape[0])
         return norms_in_kernel(self.on_host(X), X)
 
@@ -117,6 +133,28 @@ def _far_mean(X: Any, Y: Any, gamma: float) -> Array | None:
     wide = {} if is_foreign(Y) else {"dtype": np.float64}
     mean = get_namespace(Y)[0].mean(Y, axis=0, **wide)  # any point near Y would do
     return mean if gamma * float(mean @ mean) > FAR_SQUARE else None
+
+
+def _gamma(gamma: str | float, X: Any, weights: Array | None) -> float:
+    """``gamma`` as SVC understands it; a row of weight m counts like m copies."""
+    if not isinstance(gamma, str):
+        return gamma
+    if gamma == "auto":
+        return 1.0 / X.shape[1]
+    with np.errstate(over="ignore", invalid="ignore"):  # a kernel that is not finite is refused
+        variance = _variance(X, weights)
+    return 1.0 / (X.shape[1] * variance) if variance > 0 else 1.0
+
+
+def _variance(X: Any, weights: Array | None) -> float:
+    """Variance of all entries of X, its rows weighted; exactly 0 where they are equal."""
+    n, d = X.shape
+    share = np.ones(n) if weights is None else weights
+    share = share / share.sum() / d
+    X = as_block(X)
+    centre = X.mean_of_entries(share, 0.0, 1)
+    centre += X.mean_of_entries(share, centre, 1)  # what rounding has left
+    return X.mean_of_entries(share, centre, 2)
 
 
 def canonical(X: Any) -> Any:

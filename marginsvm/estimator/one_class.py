@@ -8,12 +8,10 @@ hard margin.
 
 from __future__ import annotations
 
-from copy import copy
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from sklearn.utils.validation import _check_sample_weight, validate_data
 
 from marginsvm._cached import cached_property
 from marginsvm._rounding import FEW
@@ -21,11 +19,16 @@ from marginsvm._typing import Array
 from marginsvm.certify.caps import edge_of_share
 from marginsvm.certify.certificate import Certificate
 from marginsvm.estimator.kernel_function import canonical
-from marginsvm.estimator.objects import as_objects
 from marginsvm.estimator.on_device import refuse_foreign
 from marginsvm.estimator.precomputed import check_gram
 from marginsvm.estimator.results import Fitted
-from marginsvm.estimator.training_set import ClassLabels, TrainingSet, check_kernel_params
+from marginsvm.estimator.training_set import ClassLabels, TrainingSet
+from marginsvm.estimator.validated import (
+    Validated,
+    check_kernel_params,
+    of_positive_weight,
+    validated_weight,
+)
 from marginsvm.estimator.weights import ClassWeights
 
 _INLIER, _OUTLIERS_FIRST = 1, np.array([-1, 1])  # the class of all examples, and what is predicted
@@ -35,28 +38,18 @@ def one_class_set(estimator: Any, X: Any, sample_weight: Any) -> TrainingSet:
     """Validate the arguments of ``fit`` before a fit begins."""
     refuse_foreign(type(estimator).__name__, X)
     check_kernel_params(estimator)
-    probe, things = copy(estimator), as_objects(estimator.kernel, X)
-    if things is None:
-        X = validate_data(probe, X, accept_sparse="csr", dtype=[np.float64, np.float32])
-    else:
-        X = things
-    X, n = canonical(X), X.shape[0]
+    given = Validated.of(estimator, X)
+    X = canonical(given.X)
     if estimator.kernel == "precomputed":
         check_gram(X)
-    given = np.ones(n)
-    if sample_weight is not None:
-        given = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
-    kept = np.flatnonzero(given)
+    weight, n = validated_weight(sample_weight, X), X.shape[0]
+    X, kept, weights = of_positive_weight(X, weight, estimator.kernel)
     if len(kept) == 0:
         raise ValueError("all sample weights are 0: fit needs an example of positive weight")
-    if len(kept) < n:
-        X = X[kept][:, kept] if estimator.kernel == "precomputed" else X[kept]
-    weights = given[kept] if np.any(given[kept] != 1.0) else None
     codes, none = np.full(len(kept), _INLIER), ClassWeights(np.empty(0), np.empty(0))
     labels = ClassLabels(codes, _OUTLIERS_FIRST, kept, weights, n - len(kept), none)
-    names = ("n_features_in_", "feature_names_in_")
-    features = {name: getattr(probe, name) for name in names if hasattr(probe, name)}
-    return replace(TrainingSet.of(estimator, X, labels, features), classes=None)
+    training = TrainingSet.of(estimator, X, labels, features=given.features)
+    return replace(training, classes=None)
 
 
 class FittedOneClass(Fitted):
@@ -96,7 +89,7 @@ class FittedOneClass(Fitted):
         longest = problem.errors.predictor_norm(model)
         error = problem.errors.margin_error(model, longest, FEW * abs(edge)) + FEW * abs(edge)
         scale = self._mass * bounds.upper * problem.radius**2 / norm
-        if self.training.kernel != "linear":
+        if self.training.kernel.metric != "linear":
             scale = self._mass / float(coef.sum())
         return scale * coef, scale * (edge - error)
 
@@ -104,7 +97,7 @@ class FittedOneClass(Fitted):
         training = self.training
         coef, offset = self._scaled
         found = {"offset_": offset, "intercept_": np.array([-offset])}
-        if training.kernel == "linear":
+        if training.kernel.metric == "linear":
             q = self.problem.distribution(self.bounds.proof).weights()
             support = np.flatnonzero(q)
             of_support = self.of_support(support)

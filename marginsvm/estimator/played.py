@@ -13,6 +13,7 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from marginsvm._typing import Array
+from marginsvm.certify.spec import ProblemSpec
 from marginsvm.certify.tolerances import OTHER_DATA_IN_SINGLE
 from marginsvm.data.threads import single_threaded_blas
 from marginsvm.estimator.callback_support import CallbackSupportMixin, with_callbacks
@@ -55,7 +56,7 @@ class Played(CallbackSupportMixin):
     def _fit(self, training: Any, X: Any, y: Any) -> Any:
         algorithm, stopping = self._algorithm(), self._stopping()
         # outside single_threaded_blas: computing a kernel matrix may use all of BLAS's threads
-        problem = training.problem(self, algorithm.requires)
+        problem = training.problem(ProblemSpec.of(self), algorithm.requires)
         results = partial(self._results, algorithm, problem, training)
         with single_threaded_blas():
             resume = self._resume(algorithm, problem, training.classes)

@@ -74,7 +74,7 @@ class Fitted:
         certificate = self.certificate(status)
         return {
             **self.training.features,
-            "_gamma": self.training.gamma,
+            "_gamma": self.training.kernel.gamma,
             **self._model(),
             **self._classes(),
             "certificate_": certificate,
@@ -93,7 +93,7 @@ class Fitted:
         if training.division is not None:
             coef, intercept = training.division.undone(coef, intercept)
             found["constant_"] = training.division.constant
-        if training.kernel == "linear":
+        if training.kernel.metric == "linear":
             return {**found, "coef_": coef, "intercept_": intercept}
         support = np.flatnonzero(coef.any(axis=0))
         return {

@@ -19,7 +19,6 @@ from sklearn.utils import gen_batches
 
 from marginsvm._rounding import UNIT
 from marginsvm._typing import Array
-from marginsvm.data.block import Block
 from marginsvm.data.csr import as_block
 from marginsvm.rows import LpNorm
 
@@ -56,14 +55,6 @@ class Formula:
     gamma: float
     degree: int = 0
     coef0: float = 0.0
-
-    @classmethod
-    def of(cls, estimator: Any, gamma: float, X: Any) -> Formula | None:
-        """That of an estimator's kernel, if it has one and the examples are numbers."""
-        if callable(estimator.kernel) or isinstance(X, Block) or X.dtype == object:
-            return None
-        params = {"gamma": gamma, "degree": estimator.degree, "coef0": estimator.coef0}
-        return cls.named(estimator.kernel, **{**params, **(estimator.kernel_params or {})})
 
     @classmethod
     def named(cls, name: str, gamma: float, degree: float, coef0: float) -> Formula | None:

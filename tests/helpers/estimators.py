@@ -13,7 +13,9 @@ from sklearn.metrics.pairwise import rbf_kernel
 import marginsvm
 from marginsvm import DualStateMixin
 from marginsvm._rounding import Extended
+from marginsvm.certify.spec import ProblemSpec
 from marginsvm.estimator.played import Played
+from marginsvm.estimator.training_set import training_set
 
 ESTIMATORS = [
     value
@@ -71,6 +73,12 @@ def quiet():
 def fit(estimator, *args, **kwargs):
     with quiet():
         return estimator.fit(*args, **kwargs)
+
+
+def problem_of(clf, X, y, weight=None):
+    """The problem that a classifier would play on."""
+    training = training_set(clf, X, y, weight)
+    return training.problem(ProblemSpec.of(clf), clf._algorithm().requires)
 
 
 def separable(rng, n=60, d=5, k=2, margin=0.3):

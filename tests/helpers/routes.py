@@ -14,6 +14,7 @@ from helpers.estimators import fit
 from marginsvm import MaxMarginClassifier, MaxMarginOutlierDetector, MaxMarginRegressor
 from marginsvm.algorithms.exact.portfolio import FIRST
 from marginsvm.algorithms.exact.shape import Portfolio, Shape
+from marginsvm.certify.spec import ProblemSpec
 from marginsvm.estimator.interval_set import interval_set
 from marginsvm.estimator.one_class import one_class_set
 from marginsvm.estimator.training_set import training_set
@@ -75,7 +76,7 @@ class Case:
         """The rule that chooses the first method."""
         clf = self.classifier()
         training = READ[self.estimator](clf, *self.data)
-        problem = training.problem(clf, clf._algorithm().requires)
+        problem = training.problem(ProblemSpec.of(clf), clf._algorithm().requires)
         shape = Shape.of(problem)
         return next(rule for rule in FIRST if rule.applies(shape, clf._portfolio))
 

@@ -32,7 +32,6 @@ _READ_OF_ESTIMATORS = (
     "support_",
     "dual_coef_",
     "epsilon_",
-    "monotonic_cst",
     "n_features_in_",
     "feature_names_in_",
 )
