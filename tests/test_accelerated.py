@@ -36,7 +36,7 @@ def test_both_players_are_the_papers(exponent, rng):
         np.testing.assert_allclose(predictor, output, rtol=1e-9, atol=1e-12)
         np.testing.assert_allclose(state.last.coef, moves[-1], rtol=1e-8)
         np.testing.assert_allclose(state.total.image, played, rtol=1e-9, atol=1e-12)
-        np.testing.assert_allclose(state.W.mass, t * (t + 1) / 2)
+        np.testing.assert_allclose(state.W.coef.sum(), t * (t + 1) / 2)
 
 
 def check_the_rate(form, X, y, balanced, C=np.inf, n_rounds=300):

@@ -5,13 +5,15 @@ by what is said here.
 """
 
 import numpy as np
+import pytest
 from helpers.estimators import ESTIMATORS, make, overlapping, problem_of, quiet, separable
 from helpers.oracle import explicit_rows
 from helpers.pairwise import pairwise
 from toy_algorithm import DualFista
 
-from marginsvm.fit import Stopping
+from marginsvm.fit import Candidate, Stopping
 from marginsvm.fit.play import advance, begin
+from marginsvm.rows import Predictor, Vector
 
 ROUNDS = 25
 
@@ -50,3 +52,12 @@ def holds(candidate, A, rows):
         np.testing.assert_allclose(candidate.min_margin, (A @ long).min(), atol=1e-9 * size)
         said += 1
     return said
+
+
+def test_only_combinations_of_rows_give_upper_bounds():
+    a, b = Vector(np.ones(2), np.ones(3)), Predictor(np.ones(2), np.ones(3))
+    assert type(a - 2.0 * a) is Vector
+    assert type(a + b) is type(b - a) is Predictor
+    assert Candidate(a + a, mass=6.0).combination.mass == 6.0
+    with pytest.raises(AssertionError):
+        _ = Candidate(a + b, mass=6.0).combination

@@ -20,7 +20,7 @@ from marginsvm.estimator.parameters import (
 from marginsvm.fit import Algorithm, Candidate, Requirements
 from marginsvm.kernel_matrix import KernelMatrixAdapter
 from marginsvm.kernel_matrix.responses import Response, softmax
-from marginsvm.rows import Vector
+from marginsvm.rows import Predictor, Vector
 
 # Smoothing of the data player (units of the radius), times the strong convexity of the learner's
 # loss: the least for which what it gains by moving pays for what the learner loses by guessing
@@ -41,7 +41,7 @@ class AcceleratedState:
     last : Vector
     total : Vector
         Of the data player's pseudoexamples.
-    W : Vector
+    W : Predictor
         Its predictor is the sum of the learner's.
     measured : Candidate or None
     """
@@ -49,7 +49,7 @@ class AcceleratedState:
     t: int
     last: Vector
     total: Vector
-    W: Vector
+    W: Predictor
     measured: Candidate | None = None
 
     @property
@@ -155,7 +155,7 @@ class MirrorProxState:
     second: Vector
     last: Vector
     total: Vector
-    W: Vector
+    W: Predictor
     measured: Candidate | None = None
 
 

@@ -17,7 +17,7 @@ from marginsvm.estimator.declaring import parameter, with_parameters
 from marginsvm.estimator.parameters import LpParameters, RandomParameters
 from marginsvm.fit import Algorithm, Candidate, Progress, Requirements
 from marginsvm.kernel_matrix import KernelMatrixAdapter
-from marginsvm.rows import Vector
+from marginsvm.rows import Predictor, Vector
 
 _LATELY = 1e-6  # of all the mass: the difference of two vectors keeps ten digits
 
@@ -35,7 +35,7 @@ class OnlineState:
     total: Array
     origin: Vector  # u when t was last a power of two
     t: int = 0
-    pocket: Vector | None = None
+    pocket: Predictor | None = None
     mistakes: float = np.inf
     found: tuple[Candidate, ...] = ()
 
@@ -94,7 +94,9 @@ class OnlineLp(Algorithm):
             ),
         )
 
-    def _epoch(self, problem: KernelMatrixAdapter, order: Array, u: Vector, total: Array) -> Vector:
+    def _epoch(
+        self, problem: KernelMatrixAdapter, order: Array, u: Vector, total: Array
+    ) -> Predictor:
         """Pass over the rows in ``order``, changing u and total in place; give the model."""
         from marginsvm.algorithms.compiled import coordinates as loops
 

@@ -20,7 +20,7 @@ from marginsvm.estimator.parameters import (
 from marginsvm.fit import Algorithm, Candidate, Requirements
 from marginsvm.kernel_matrix import KernelMatrixAdapter
 from marginsvm.kernel_matrix.responses import softmax
-from marginsvm.rows import Vector
+from marginsvm.rows import Predictor, Vector
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class OptimisticState:
     t: int
     last: Vector
     total: Vector
-    W: Vector
+    W: Predictor
     measured: Candidate | None = None
 
 

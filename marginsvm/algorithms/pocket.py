@@ -10,7 +10,7 @@ import numpy as np
 from marginsvm._typing import Array
 from marginsvm.fit import Algorithm, Candidate, Requirements, Stopping, play
 from marginsvm.kernel_matrix import KernelMatrixAdapter
-from marginsvm.rows import Rows, Vector
+from marginsvm.rows import Predictor, Rows, Vector
 
 _LAST_RESORT = 50  # epochs of Algorithm 1, for a model of weighted examples
 
@@ -20,7 +20,7 @@ class PocketState:
     """``u`` after ``t`` epochs, and of all models the one whose misclassified rows weigh least."""
 
     u: Vector
-    pocket: Vector
+    pocket: Predictor
     mistakes: float
     t: int = 0
 
@@ -34,13 +34,13 @@ class WeightedPocket(Algorithm):
 
     Attributes
     ----------
-    known : Vector
+    known : Predictor
         The model that is in the pocket at first.
     seed : int
         Seed of the draws.
     """
 
-    known: Vector
+    known: Predictor
     seed: int
 
     requires = Requirements(by_passes=False)

@@ -23,7 +23,7 @@ from marginsvm.estimator.results import Fitted
 from marginsvm.fit import Algorithm, Candidate, Stopping
 from marginsvm.kernel_matrix import KernelMatrixAdapter
 from marginsvm.kernel_matrix.responses import Euclidean
-from marginsvm.rows import Vector
+from marginsvm.rows import Predictor, Vector
 
 _MU = 2.0  # smoothing (units of the radius) of the sum of all moves; the paper's mu_0, over n
 
@@ -41,7 +41,7 @@ class IteratedState:
     q: Vector
     delta: float
     inner: AcceleratedState
-    hinge: Vector
+    hinge: Predictor
     contradiction: Vector
 
 

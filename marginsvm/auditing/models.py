@@ -44,7 +44,7 @@ class SolvedProblem:
     codes : ndarray of int
         Their classes in it.
     weight : ndarray of shape (n_rows,)
-    predictor : Predictor
+    predictor : AuditedPredictor
     loss : str or None
         None: the model minimises something else.
     C : float

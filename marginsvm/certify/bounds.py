@@ -28,11 +28,11 @@ from marginsvm.certify.certifiable import (
     Certifiable,
     Distribution,
     LowestMargins,
-    Predictor,
+    PublishedPredictor,
 )
 from marginsvm.certify.own_slack import with_least_slack
 from marginsvm.certify.tolerances import IMBALANCE_SURCHARGE, SCALABLE_MARGIN
-from marginsvm.rows import Vector
+from marginsvm.rows import Predictor, Vector
 
 
 def upper_bound(problem: Certifiable, vector: Vector) -> float:
@@ -74,10 +74,10 @@ def rounding_error(problem: Certifiable, vector: Vector) -> float:
 
 def lower_bound(
     problem: Certifiable,
-    vector: Vector,
+    vector: Predictor,
     offsets: Array | None = None,
     margins: Array | None = None,
-) -> Predictor:
+) -> PublishedPredictor:
     """Predictor of a vector, and a lower bound on the margin of its published numbers.
 
     The predictor is scaled to decision values of 1 on the closest examples or, if it does not
@@ -86,7 +86,7 @@ def lower_bound(
     Parameters
     ----------
     problem : Certifiable
-    vector : Vector
+    vector : Predictor
     offsets : ndarray of shape (n_classes,) or None
         Class offsets; None: the best ones.
     margins : ndarray or None
@@ -111,7 +111,7 @@ class _Smallest:
 
     Attributes
     ----------
-    vector : Vector
+    vector : Predictor
     offsets : ndarray of shape (n_classes,)
     norm : float
         Norm of the vector as a predictor, at most.
@@ -121,7 +121,7 @@ class _Smallest:
         Rounding error of that margin, at most.
     """
 
-    vector: Vector
+    vector: Predictor
     offsets: Array
     norm: float
     margin: float
@@ -143,7 +143,9 @@ def _smallest(
     return _Smallest(measured.vector, offsets, norm, margin, error)
 
 
-def _of_hard_margin(problem: Certifiable, measured: LowestMargins, offsets: Array) -> Predictor:
+def _of_hard_margin(
+    problem: Certifiable, measured: LowestMargins, offsets: Array
+) -> PublishedPredictor:
     """Lower bound where every example must be on its own side."""
     norm = problem.errors.predictor_norm(measured.vector)
     smallest = _smallest(problem, measured, offsets, norm)
@@ -163,7 +165,7 @@ def _of_hard_margin(problem: Certifiable, measured: LowestMargins, offsets: Arra
 
 def _of_soft_margin(
     problem: Certifiable, measured: LowestMargins, offsets: Array, slack: Array
-) -> Predictor:
+) -> PublishedPredictor:
     """Lower bound of a soft margin, where each row has a slack coordinate of its own.
 
     The margin of a row then includes the part of its slack coordinate. So a positive margin does
@@ -193,7 +195,7 @@ def _of_soft_margin(
 
 def _of_caps(
     problem: Certifiable, measured: LowestMargins, offsets: Array | None, caps: Caps
-) -> Predictor:
+) -> PublishedPredictor:
     """Lower bound where weights are capped, so that some rows may miss their margin."""
     rows, margins = problem.rows, measured.margins
     assert margins is not None  # the examples of such a problem are at hand
@@ -209,7 +211,7 @@ def _of_caps(
 
 def _sharpened(
     problem: Certifiable,
-    predictor: Predictor,
+    predictor: PublishedPredictor,
     margins: Array,
     smallest: _Smallest,
     scale: float,
@@ -246,11 +248,13 @@ def _scale(problem: Certifiable, smallest: _Smallest, margin: float) -> float:
 
 def _published(
     problem: Certifiable, smallest: _Smallest, scale: float, separates: bool
-) -> Predictor:
+) -> PublishedPredictor:
     """The vector in the user's units; its margin is filled in by the caller."""
     numbers, scale = problem.predictor(smallest.vector, smallest.offsets), scale or 1.0
     coef, intercept = (np.atleast_1d(x) / scale for x in numbers)
-    return Predictor(0.0, smallest.offsets, np.atleast_2d(coef), intercept, separates, scale)
+    return PublishedPredictor(
+        0.0, smallest.offsets, np.atleast_2d(coef), intercept, separates, scale
+    )
 
 
 def _with_slack(length: float, squared: float) -> float:

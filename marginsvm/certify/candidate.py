@@ -8,7 +8,7 @@ import numpy as np
 
 from marginsvm._typing import Array
 from marginsvm.certify.interval_bounds import Fit, Weighed
-from marginsvm.rows import Vector
+from marginsvm.rows import Predictor, Vector
 
 
 @dataclass(frozen=True)
@@ -17,7 +17,8 @@ class Candidate:
 
     Attributes
     ----------
-    vector : Vector
+    vector : Predictor
+        A Vector, where it is used for an upper bound.
     mass : float
         Sum of its coefficients (dimensionless). If it is positive, the norm over the mass is an
         upper bound; 0: the vector is not used for one.
@@ -62,7 +63,7 @@ class Candidate:
     0.707107
     """
 
-    vector: Vector
+    vector: Predictor
     mass: float = 0.0
     min_margin: float | None = None
     fallback: bool = False
@@ -74,6 +75,12 @@ class Candidate:
     norm_bound: float | None = None
     fit: Fit | None = None
     proof: Weighed | None = None
+
+    @property
+    def combination(self) -> Vector:
+        """Its vector, where it is used for an upper bound: only combinations of rows give one."""
+        assert isinstance(self.vector, Vector)
+        return self.vector
 
     def lower(self, norm: float) -> float | None:
         """The lower bound that it gives, up to rounding; None: it gives none.

@@ -11,10 +11,10 @@ from marginsvm._typing import Array
 from marginsvm.certify.caps import Caps
 from marginsvm.certify.exactly.elimination import Effort
 from marginsvm.certify.tolerances import MAX_OVERLAP_EFFORT
-from marginsvm.rows import Rows, Vector
+from marginsvm.rows import Predictor, Rows, Vector
 
 
-class Predictor(NamedTuple):
+class PublishedPredictor(NamedTuple):
     """A predictor as it is published, and a lower bound on its margin.
 
     Attributes
@@ -44,8 +44,8 @@ class LowestMargins(NamedTuple):
 
     Attributes
     ----------
-    vector : Vector
-        The vector that has these margins: the given one or, with kernels, the given one computed
+    vector : Predictor
+        The predictor that has these margins: the given one or, with kernels, the given one computed
         again from its coefficients.
     low : ndarray of shape (n_groups, n_groups)
         The smallest margin of each group of rows.
@@ -53,7 +53,7 @@ class LowestMargins(NamedTuple):
         The margins of all rows; None where the examples are on other machines.
     """
 
-    vector: Vector
+    vector: Predictor
     low: Array
     margins: Array | None
 
@@ -122,7 +122,7 @@ class ErrorModel(Protocol):
     @property
     def farthest(self) -> float: ...
 
-    def predictor_norm(self, vector: Vector) -> float:
+    def predictor_norm(self, vector: Predictor) -> float:
         """Upper bound on the norm of a vector as a predictor, without slack coordinates."""
         ...
 
@@ -130,14 +130,14 @@ class ErrorModel(Protocol):
         """Upper bound on the norm of ``A^T q`` of a distribution, without slack coordinates."""
         ...
 
-    def margin_error(self, vector: Vector, norm: float, wanted: float) -> float:
+    def margin_error(self, vector: Predictor, norm: float, wanted: float) -> float:
         """Bound on the error of margins computed in float64, for a predictor of this norm.
 
         Where the quickest estimate is above ``wanted``, a closer one is computed.
         """
         ...
 
-    def extended_margin_error(self, vector: Vector, norm: float, wanted: float) -> float:
+    def extended_margin_error(self, vector: Predictor, norm: float, wanted: float) -> float:
         """The same for margins of the published numbers computed in extended precision."""
         ...
 
@@ -203,7 +203,7 @@ class Certifiable(Protocol):
         """``A^T q``; ``precise``: computed in float64 throughout."""
         ...
 
-    def weights(self, vector: Vector) -> Array:
+    def weights(self, vector: Predictor) -> Array:
         """Weights of a vector on the rows; computing them may take passes over the examples."""
         ...
 
@@ -211,7 +211,7 @@ class Certifiable(Protocol):
         """A block of ``A A^T``; rows are named by their flat indices."""
         ...
 
-    def lowest_margins(self, vector: Vector) -> LowestMargins:
+    def lowest_margins(self, vector: Predictor) -> LowestMargins:
         """Compute the margins for a lower bound, in float64, by a pass over the examples."""
         ...
 
@@ -219,7 +219,7 @@ class Certifiable(Protocol):
         """The distribution over the rows that is published for a vector."""
         ...
 
-    def predictor(self, vector: Vector, offsets: Array) -> tuple[Array, Array]:
+    def predictor(self, vector: Predictor, offsets: Array) -> tuple[Array, Array]:
         """Coefficients and intercept for x in the user's units."""
         ...
 
@@ -254,7 +254,7 @@ class Certifiable(Protocol):
 class Regression(Certifiable, Protocol):
     """A problem whose scores are to lie in intervals."""
 
-    def scores(self, w: Vector) -> Array:
+    def scores(self, w: Predictor) -> Array:
         """Scores of all examples, in float64."""
         ...
 

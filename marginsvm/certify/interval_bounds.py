@@ -31,7 +31,7 @@ from marginsvm.certify.distribution import SignedWeights, sums_of_outputs
 from marginsvm.certify.interval_offsets import best_shift
 from marginsvm.certify.prices import hinge_caps, sums_of_columns
 from marginsvm.certify.tolerances import BALANCE_CORRECTIONS, IMBALANCE_SURCHARGE
-from marginsvm.rows import OutputRows, Vector, output_rows
+from marginsvm.rows import AnyPredictor, OutputRows, Predictor, Vector, output_rows
 
 
 @dataclass(frozen=True)
@@ -176,7 +176,7 @@ class Fit:
 
     Attributes
     ----------
-    vector : Vector
+    vector : Predictor
     norm : float
         Its norm, that of its slack included, at most.
     violation : float
@@ -195,7 +195,7 @@ class Fit:
         The same of each output, where these are problems of their own and there are several.
     """
 
-    vector: Vector
+    vector: Predictor
     norm: float
     violation: float
     allowed: float
@@ -215,7 +215,7 @@ class Fit:
         return max([error, *(fit.error(weights, zero) for fit, weights in parts)])
 
 
-def measured_fit(problem: Regression, vector: Vector) -> Fit:
+def measured_fit(problem: Regression, vector: Predictor) -> Fit:
     """Norm and violation of the predictor of a vector, under the best intercepts."""
     rows, F = output_rows(problem.rows), problem.scores(vector)
     b = np.zeros(rows.shape[1:])
@@ -238,7 +238,9 @@ def measured_fit(problem: Regression, vector: Vector) -> Fit:
     )
 
 
-def _measured(problem: Regression, vector: Vector, F: Array, b: Array, j: int | None = None) -> Fit:
+def _measured(
+    problem: Regression, vector: Predictor, F: Array, b: Array, j: int | None = None
+) -> Fit:
     """The same for the scores of one output, or of all together, and given intercepts."""
     rows, norm = output_rows(problem.rows), problem.errors.predictor_norm(vector)
 
@@ -313,8 +315,8 @@ def outputs_apart(rows: OutputRows) -> range:
     return range(rows.shape[1] if apart else 0)
 
 
-def of_output(problem: Regression, vector: Vector, j: int) -> Vector:
-    """The part of a vector that belongs to one output."""
+def of_output(problem: Regression, vector: AnyPredictor, j: int) -> AnyPredictor:
+    """The part of a predictor that belongs to one output."""
     coef = np.zeros_like(vector.coef)
     coef[:, j] = vector.coef[:, j]
-    return Vector(problem.of_output(vector.image, j), coef)
+    return type(vector)(problem.of_output(vector.image, j), coef)

@@ -11,7 +11,7 @@ from marginsvm._rounding import EXTENDED_TERMS, FEW, PAIRWISE, Extended, chained
 from marginsvm._typing import Array
 from marginsvm.certify.certifiable import Distribution
 from marginsvm.certify.tolerances import KERNEL_RESOLUTION, KERNEL_VANISHING
-from marginsvm.rows import Rows, Vector, support_of
+from marginsvm.rows import Predictor, Rows, support_of
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ class KernelErrors:
     def farthest(self) -> float:
         return float(np.sqrt(1.0 + self.highest))  # the mean is not subtracted from images
 
-    def predictor_norm(self, vector: Vector) -> float:
+    def predictor_norm(self, vector: Predictor) -> float:
         V = self.rows.adjoint(vector.coef)
         return _root(np.sum(V * vector.image), self._of_scores(V) * np.abs(V).sum() ** 2)
 
@@ -65,11 +65,11 @@ class KernelErrors:
         error = (4.0 * extended(few.size) + self.value_error) * self.highest
         return max(_root(squared / self.radius**2, error), self._finest)
 
-    def margin_error(self, vector: Vector, norm: float, wanted: float) -> float:
+    def margin_error(self, vector: Predictor, norm: float, wanted: float) -> float:
         V = self.rows.adjoint(vector.coef)
         return 2.0 * self._of_scores(V) * float(np.abs(V).sum())
 
-    def extended_margin_error(self, vector: Vector, norm: float, wanted: float) -> float:
+    def extended_margin_error(self, vector: Predictor, norm: float, wanted: float) -> float:
         V = self.rows.adjoint(vector.coef)
         sums = (extended(len(support_of(V))) + self.value_error) * self.highest
         return sums * float(np.abs(V).sum())

@@ -20,7 +20,7 @@ from marginsvm._rounding import (
 from marginsvm._typing import Array
 from marginsvm.certify.certifiable import Distribution
 from marginsvm.certify.tolerances import VANISHING
-from marginsvm.rows import LpNorm, Rows, Vector, support_of
+from marginsvm.rows import LpNorm, Predictor, Rows, support_of
 
 
 class Features(Protocol):
@@ -90,7 +90,7 @@ class LinearErrors:
     vanishing = VANISHING
     farthest = 1.0  # in radii: the radius is measured from the mean, the origin of images
 
-    def predictor_norm(self, vector: Vector) -> float:
+    def predictor_norm(self, vector: Predictor) -> float:
         return self.norm.length(self.norm.mirror(vector.image).ravel()) * (1.0 + PAIRWISE)
 
     def proof_norm(self, proof: Distribution) -> float:
@@ -124,18 +124,18 @@ class LinearErrors:
         V = self.rows.adjoint(q.astype(Extended))
         return self.features.extended_image(few, V[few], features)
 
-    def margin_error(self, vector: Vector, norm: float, wanted: float) -> float:
+    def margin_error(self, vector: Predictor, norm: float, wanted: float) -> float:
         sums = chained(self.width, LONG) if self.dense else UNIT * (self.width + 8)
         # where the mean is far, the intercept is a sum of its own
         late = UNIT * (self.width + 8) + sums if self.centre_is_far else sums
         return self._of_sums(vector, norm, wanted, sums + FEW, late + 2.0 * FEW)
 
-    def extended_margin_error(self, vector: Vector, norm: float, wanted: float) -> float:
+    def extended_margin_error(self, vector: Predictor, norm: float, wanted: float) -> float:
         sums = 2.0 * extended(self.width)
         return self._of_sums(vector, norm, wanted, sums, sums)
 
     def _of_sums(
-        self, vector: Vector, norm: float, wanted: float, inner: float, outer: float
+        self, vector: Predictor, norm: float, wanted: float, inner: float, outer: float
     ) -> float:
         """Error of margins: ``inner`` of sums of centred terms, ``outer`` of the mean's part."""
         offset = 0.5 * (self.reach - 1.0)  # of the mean

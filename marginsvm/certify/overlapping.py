@@ -75,7 +75,7 @@ def decisive(problem: Certifiable, best: Candidate, others: Iterable[Candidate])
         for option in _sharpened(problem, proof):
             if shortest is None or shortest is proof:
                 shortest = option
-            if overlap_is_proved(problem, option.vector):
+            if overlap_is_proved(problem, option.combination):
                 return option
     return shortest or best
 
@@ -86,13 +86,14 @@ def _sharpened(problem: Certifiable, proof: Candidate) -> Iterator[Candidate]:
     Itself first, if it has few rows already, and its norm is only rounding; or if it has so many
     that fewer are not found soon.
     """
-    rows, vector = np.count_nonzero(problem.weights(proof.vector)), proof.vector
+    vector = proof.combination
+    rows = np.count_nonzero(problem.weights(vector))
     done = rows <= problem.width + _SPARE_ROWS and upper_bound(problem, vector) <= SHORTEST_PROOF
     if done or (rows > _LONG_SEARCH and problem.width > _LONG_SEARCH):
         yield proof
     short = None
     if problem.caps is None and problem.signs is None:  # few rows could not have all the weight
-        short = shortest_proof(problem, problem.weights(proof.vector))
+        short = shortest_proof(problem, problem.weights(vector))
     if short is not None:
         yield Candidate(short, short.mass, precise=True)
     yield proof

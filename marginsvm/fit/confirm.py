@@ -8,7 +8,7 @@ from scipy.optimize import minimize_scalar
 from marginsvm._typing import Array
 from marginsvm.certify.bounds import lower_bound, upper_bound
 from marginsvm.certify.candidate import Candidate
-from marginsvm.certify.certifiable import Predictor
+from marginsvm.certify.certifiable import PublishedPredictor
 from marginsvm.certify.interval_bounds import measured_fit, weighed
 from marginsvm.certify.overlapping import overlap_is_proved
 from marginsvm.certify.tolerances import NOTHING_LEFT
@@ -16,7 +16,7 @@ from marginsvm.fit.algorithm import Algorithm
 from marginsvm.fit.progress import ConfirmedBounds, Progress
 from marginsvm.kernel_matrix import KernelMatrixAdapter
 from marginsvm.kernel_matrix.responses import Weights, softmax
-from marginsvm.rows import Rows, Vector
+from marginsvm.rows import Predictor, Rows
 
 # Logarithms of the factors by which margins, divided by the largest of them, are multiplied in
 # the search for the scale of least loss: from e^-5, where the loss is flat, to e^10, where only
@@ -44,7 +44,7 @@ def confirm(
     assert found is not None
     if found.proof is not None:
         return _confirmed_fit(problem, progress, found)
-    proof = found.vector if found.precise else problem.refresh(found.vector)
+    proof = found.combination if found.precise else problem.refresh(found.combination)
     model, predictor, words = _best_model(algorithm, problem, progress)
     upper = upper_bound(problem, proof)
     hopeful = np.isinf(problem.C) and predictor.margin <= 0 and upper <= problem.errors.vanishing
@@ -63,7 +63,7 @@ def _confirmed_fit(
     model = Candidate(fit.vector, norm=fit.norm, norm_bound=np.inf if infeasible else proof.norm)
     coef, intercept = problem.predictor(fit.vector, fit.offsets)
     margin, fits = model.lower(fit.norm) or 0.0, fit.violation == 0.0
-    predictor = Predictor(margin, fit.offsets, coef, intercept, fits, 1.0)
+    predictor = PublishedPredictor(margin, fit.offsets, coef, intercept, fits, 1.0)
     upper = model.upper(fit.norm)
     return ConfirmedBounds(
         fit.vector, predictor, proof.vector, upper, infeasible, fit=fit, weighed=proof
@@ -72,7 +72,7 @@ def _confirmed_fit(
 
 def _best_model(
     algorithm: Algorithm, problem: KernelMatrixAdapter, progress: Progress
-) -> tuple[Vector, Predictor, str]:
+) -> tuple[Predictor, PublishedPredictor, str]:
     """Vector and predictor of the best separator or, if there is none, of the fallback."""
     best = progress.best
     if best is not None:
@@ -81,7 +81,7 @@ def _best_model(
             return best.vector, predictor, ""
     last = algorithm.fallback(problem, progress)
     model, offsets = last.vector, last.offsets
-    if problem.norm(model) <= NOTHING_LEFT * model.mass:
+    if problem.norm(model) <= NOTHING_LEFT * float(model.coef.sum()):
         model = problem.zeros()
     if offsets is None:
         margins = problem.margins(model, precise=True)  # which float32 may not hold

@@ -10,11 +10,11 @@ import numpy as np
 
 from marginsvm._typing import Array
 from marginsvm.certify.candidate import Candidate
-from marginsvm.certify.certifiable import Predictor
+from marginsvm.certify.certifiable import PublishedPredictor
 from marginsvm.certify.interval_bounds import Fit, Weighed
 from marginsvm.certify.tolerances import OTHER_DATA
 from marginsvm.kernel_matrix import KernelMatrixAdapter
-from marginsvm.rows import Intervals, OutputRows, Vector
+from marginsvm.rows import Intervals, OutputRows, Predictor, Vector
 
 
 @dataclass(frozen=True)
@@ -23,8 +23,8 @@ class ConfirmedBounds:
 
     Attributes
     ----------
-    model : Vector
-    predictor : Predictor
+    model : Predictor
+    predictor : PublishedPredictor
         The model as it is published, with its margin.
     proof : Vector
         Its weights on the rows prove the upper bound.
@@ -41,8 +41,8 @@ class ConfirmedBounds:
         The proof, where scores are to lie in intervals.
     """
 
-    model: Vector
-    predictor: Predictor
+    model: Predictor
+    predictor: PublishedPredictor
     proof: Vector
     upper: float
     overlap: bool
@@ -251,13 +251,13 @@ class Progress:
         """Whether the problem has the sample weights of this one."""
         return _are_equal(self.weights, problem.rows.weights)
 
-    def vectors_for(self, problem: KernelMatrixAdapter) -> tuple[Vector, Vector] | None:
+    def vectors_for(self, problem: KernelMatrixAdapter) -> tuple[Predictor, Vector] | None:
         """The best predictor and proof in the units of the problem; None: there is none."""
         if self.best is None or self.proof is None:
             return None
         return (
             problem.converted(self.best.vector, self.radius),
-            problem.converted(self.proof.vector, self.radius),
+            problem.converted(self.proof.combination, self.radius),
         )
 
     def _has_ends_of(self, problem: KernelMatrixAdapter) -> bool:
@@ -277,8 +277,9 @@ class Progress:
         proof, best, same = self.proof, self.best, self._has_ends_of(problem)
         assert proof is not None
         if same and proof.precise:
-            far = error * float(np.abs(proof.vector.coef).sum())
-            same = (problem.refresh(proof.vector) - proof.vector).largest_entry() <= far
+            vector = proof.combination
+            far = error * float(np.abs(vector.coef).sum())
+            same = (problem.refresh(vector) - vector).largest_entry() <= far
         if same and best is not None and best.margins is not None:
             margins, far = problem.margins(best.vector, precise=True), problem.norm(best.vector)
             same = np.allclose(margins, best.margins, rtol=0.0, atol=error * far)

@@ -21,7 +21,7 @@ from marginsvm.kernel_matrix.outputs import Outputs
 from marginsvm.kernel_matrix.responses import Response, Weights, softmax
 from marginsvm.kernel_matrix.responses.response import below
 from marginsvm.kernel_matrix.scale import Scale
-from marginsvm.rows import LpNorm, Rows, Vector
+from marginsvm.rows import AnyPredictor, LpNorm, Predictor, Rows, Vector
 
 
 @dataclass(frozen=True)
@@ -130,7 +130,7 @@ class KernelMatrixAdapter(Outputs, ABC):
         """Scores of all examples; float64 throughout where ``precise``."""
 
     @abstractmethod
-    def inner(self, w: Vector, u: Vector) -> float:
+    def inner(self, w: Predictor, u: Predictor) -> float:
         """Inner product without the slack coordinates."""
 
     @abstractmethod
@@ -138,7 +138,7 @@ class KernelMatrixAdapter(Outputs, ABC):
         """Inner products of the examples i with the examples j, as a new array."""
 
     @abstractmethod
-    def predictor(self, w: Vector, offsets: Array) -> tuple[Array, Array]:
+    def predictor(self, w: Predictor, offsets: Array) -> tuple[Array, Array]:
         """Coefficients and intercept of ``w`` for x in the user's units."""
 
     @abstractmethod
@@ -170,37 +170,35 @@ class KernelMatrixAdapter(Outputs, ABC):
         """Compute a vector again from its coefficients, free of accumulated rounding."""
         return self.combine(w.coef, precise=True)
 
-    def mirrored(self, theta: Array) -> Vector:
-        """Vector whose predictor is ``theta``; its coefficients are unknown and set to zero."""
+    def mirrored(self, theta: Array) -> Predictor:
+        """The predictor ``theta``, without slack."""
         image = self._norm.mirrored(theta).reshape(self._image_shape)
-        return Vector(image, np.zeros(self.rows.shape))
+        return Predictor(image, np.zeros(self.rows.shape))
 
-    def add_predictors(self, w: Vector, u: Vector) -> Vector:
-        """Vector whose predictor is the sum of the predictors of two vectors, slack included.
-
-        For p = 2 it is their sum. Otherwise its image is no combination of rows, and its
-        coefficients only say how much slack the predictor has.
-        """
+    def add_predictors(self, w: Predictor, u: Predictor) -> Predictor:
+        """The sum of two predictors, slack included; for p = 2, it is ``w + u``."""
+        if self._norm.p == 2.0 and self.signs is None:
+            return w + u
         image = self._norm.mirrored(self._norm.mirror(w.image) + self._norm.mirror(u.image))
-        return Vector(image, w.coef + u.coef)
+        return Predictor(image, w.coef + u.coef)
 
     @property
     def strong_convexity(self) -> float:
         """Strong convexity (dimensionless) of half the squared norm of predictors: p - 1."""
         return self._norm.p - 1.0
 
-    def weights(self, w: Vector) -> Array:
+    def weights(self, w: Predictor) -> Array:
         """Weights of a vector on the rows; computing them may take passes over the examples."""
         return w.coef
 
-    def dot(self, w: Vector, u: Vector) -> float:
+    def dot(self, w: Predictor, u: Predictor) -> float:
         """Inner product, slack included (for p != 2: of ``w`` with the mirror image of ``u``)."""
         product = self.inner(w, u)
         if self._slack is not None:
             product += float(np.sum(self._slack * w.coef * u.coef))
         return product
 
-    def norm(self, w: Vector) -> float:
+    def norm(self, w: Predictor) -> float:
         """Norm of a vector (the dual of the norm of predictors), slack included."""
         return float(np.sqrt(max(self.dot(w, w), 0.0)))
 
@@ -223,7 +221,7 @@ class KernelMatrixAdapter(Outputs, ABC):
             G += slack[:, None] * (row_ids[:, None] == others)
         return G
 
-    def second_derivatives(self, w: Vector, row_ids: Array) -> Array:
+    def second_derivatives(self, w: Predictor, row_ids: Array) -> Array:
         """Second derivatives at ``w`` of half the squared norm, along some rows."""
         return self.gram(row_ids, row_ids)
 
@@ -233,16 +231,16 @@ class KernelMatrixAdapter(Outputs, ABC):
 
     # The game: a predictor against a data player, who chooses weights on the rows.
 
-    def scores(self, w: Vector) -> Array:
+    def scores(self, w: Predictor) -> Array:
         """Scores of all examples, in float64."""
         return self._scores(w.image, precise=True)
 
-    def margins(self, w: Vector, *, precise: bool = False) -> Array:
+    def margins(self, w: Predictor, *, precise: bool = False) -> Array:
         """Margins ``<a_r, w>`` of all rows."""
         margins = self.rows.margins(self._scores(w.image, precise))
         return margins if self._slack is None else margins + self._slack * self.weights(w)
 
-    def respond(self, w: Vector, mu: float = 1.0, response: Response = softmax) -> BestResponse:
+    def respond(self, w: Predictor, mu: float = 1.0, response: Response = softmax) -> BestResponse:
         """Best response of the data player to the predictor ``w``, by one pass."""
         weights = self._below_caps(response).respond(self.rows, self.margins(w), mu)
         return BestResponse(self.combine(weights.q), weights)
@@ -276,7 +274,7 @@ class KernelMatrixAdapter(Outputs, ABC):
         """Numbers in a row that is written out, without slack; infinite where it cannot be."""
         return np.inf
 
-    def lowest_margins(self, w: Vector) -> LowestMargins:
+    def lowest_margins(self, w: Predictor) -> LowestMargins:
         """Compute the margins for a lower bound, in float64, by a pass over the examples."""
         margins = self.margins(w, precise=True)
         return LowestMargins(w, self.rows.group_min(margins), margins)
@@ -296,10 +294,10 @@ class KernelMatrixAdapter(Outputs, ABC):
 
     # The same problem with slack, or with another one.
 
-    def converted(self, w: Vector, radius: float) -> Vector:
+    def converted(self, w: AnyPredictor, radius: float) -> AnyPredictor:
         """A vector of the problem with another C, whose radius is given, in the units of this."""
         t = self.radius / radius
-        return Vector(self._converted(w.image, t), t**2 * w.coef)
+        return type(w)(self._converted(w.image, t), t**2 * w.coef)
 
     @abstractmethod
     def _converted(self, image: Array, t: float) -> Array:

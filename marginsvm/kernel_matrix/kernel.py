@@ -25,7 +25,7 @@ from marginsvm.kernel_matrix.kernel_values import KernelValues
 from marginsvm.kernel_matrix.layout import GRAM, RowLayout, common_layout
 from marginsvm.kernel_matrix.scale import Scale
 from marginsvm.kernel_matrix.single import Formula, SingleColumns
-from marginsvm.rows import LpNorm, Rows, Vector, output_rows, support_of
+from marginsvm.rows import LpNorm, Predictor, Rows, Vector, output_rows, support_of
 
 # Examples whose kernel matrix is searched for negative eigenvalues: a tenth of a second.
 _EXAMINED = 500
@@ -130,7 +130,7 @@ class GramAdapter(KernelMatrixAdapter, HasColumns, HasLayout):
     def _scores(self, image: Array, precise: bool) -> Array:
         return image
 
-    def inner(self, w: Vector, u: Vector) -> float:
+    def inner(self, w: Predictor, u: Predictor) -> float:
         return float(np.vdot(self.rows.adjoint(w.coef), u.image))
 
     def _kernel_block(self, i: Array, j: Array) -> Array:
@@ -139,7 +139,7 @@ class GramAdapter(KernelMatrixAdapter, HasColumns, HasLayout):
         K /= self.radius**2
         return K
 
-    def norm(self, w: Vector) -> float:
+    def norm(self, w: Predictor) -> float:
         squared, mass = self.dot(w, w), np.float64(np.abs(w.coef).sum())  # its square may overflow
         if squared < -_NEGATIVE * mass**2 * max(1.0, self._highest):  # not rounding
             raise ValueError(self._indefinite(f"a squared norm is {squared:.3g}"))
@@ -166,7 +166,7 @@ class GramAdapter(KernelMatrixAdapter, HasColumns, HasLayout):
         one = other._rescaled(scale)
         return one if self.caps is None else one.below(hinge_caps(self.caps).output(j))
 
-    def predictor(self, w: Vector, offsets: Array) -> tuple[Array, Array]:
+    def predictor(self, w: Predictor, offsets: Array) -> tuple[Array, Array]:
         V = self.rows.adjoint(w.coef) / self.radius**2
         intercept = self.rows.score_offsets(offsets) + self._constant**2 * V.sum(axis=0)
         return V.T, np.asarray(intercept)
@@ -220,8 +220,8 @@ class GramAdapter(KernelMatrixAdapter, HasColumns, HasLayout):
 
     # What bounds and proofs need.
 
-    def lowest_margins(self, w: Vector) -> LowestMargins:
-        return super().lowest_margins(self.refresh(w))
+    def lowest_margins(self, w: Predictor) -> LowestMargins:
+        return super().lowest_margins(self.combine(w.coef, precise=True))
 
     def extended_scores(self, examples: Array, coef: Array) -> Array:
         """Scores of some examples before the intercept is added, in extended precision."""

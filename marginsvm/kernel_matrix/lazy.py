@@ -32,7 +32,7 @@ from marginsvm.kernel_matrix.mixture import (
 )
 from marginsvm.kernel_matrix.responses import OnePassResponse, Response, softmax
 from marginsvm.kernel_matrix.responses.balancing import balancing_factors
-from marginsvm.rows import Rows, Vector
+from marginsvm.rows import Predictor, Rows, Vector
 
 
 class LazyWeightsAdapter(LinearAdapter):
@@ -71,7 +71,7 @@ class LazyWeightsAdapter(LinearAdapter):
 
     # Rounds.
 
-    def respond(self, w: Vector, mu: float = 1.0, response: Response = softmax) -> BestResponse:
+    def respond(self, w: Predictor, mu: float = 1.0, response: Response = softmax) -> BestResponse:
         if not isinstance(response, OnePassResponse):
             return super().respond(w, mu, response)
         self.work.add_pass()
@@ -106,7 +106,7 @@ class LazyWeightsAdapter(LinearAdapter):
     def _no_factors(self) -> Array:
         return np.ones((self.rows.n_groups, self.rows.n_groups))
 
-    def _mixture(self, w: Vector) -> tuple[Mixture, list[Array]]:
+    def _mixture(self, w: Predictor) -> tuple[Mixture, list[Array]]:
         c = w.coef
         played = [t for t in self._played if c[t] != 0.0]
         given = [t for t in self._given if c[t] != 0.0]
@@ -115,21 +115,21 @@ class LazyWeightsAdapter(LinearAdapter):
         mixture = Mixture(some, c[played] / masses, c[given], self._no_factors)
         return mixture, [self._given[t] for t in given]
 
-    def _realised(self, w: Vector) -> tuple[Mixture, list[Array], Array]:
+    def _realised(self, w: Predictor) -> tuple[Mixture, list[Array], Array]:
         """Weights of a vector, balanced again, and their ``V^T (X, 1)``: two passes."""
         key = w.coef.tobytes()
         if self._proof is None or self._proof[0] != key:
             mixture, given = self._mixture(w)
             table = self._fold(partial(group_sums_of, mixture=mixture), np.add, *given)
             factors = np.nan_to_num(balancing_factors(table))
-            factors *= w.mass / float(np.sum(factors * table))
+            factors *= float(w.coef.sum()) / float(np.sum(factors * table))
             mixture = mixture._replace(factors=factors)
             self.work.add_pass(2)
             image = self._fold(partial(image_of, mixture=mixture), np.add, *given)
             self._proof = key, mixture, given, image
         return self._proof[1:]
 
-    def weights(self, w: Vector) -> Array:
+    def weights(self, w: Predictor) -> Array:
         """Weights of a vector on the rows: a pass, and two more for a vector that is new."""
         mixture, given, _ = self._realised(w)
         self.work.add_pass()
@@ -152,7 +152,7 @@ class LazyWeightsAdapter(LinearAdapter):
         """Coefficients of a vector on the examples, summed: 0 where weights are balanced."""
         return self._realised(vector)[2][..., -1]
 
-    def lowest_margins(self, w: Vector) -> LowestMargins:
+    def lowest_margins(self, w: Predictor) -> LowestMargins:
         self.work.add_pass()
         W, shift = self._weights(w.image, precise=True)
         lows = partial(_lows, W=W, shift=shift, centre=self._centre)

@@ -34,7 +34,7 @@ from marginsvm.kernel_matrix.layout import DENSE, SPARSE, RowLayout, common_layo
 from marginsvm.kernel_matrix.responses import Response, softmax
 from marginsvm.kernel_matrix.rounds import Rounds
 from marginsvm.kernel_matrix.scale import Scale, measured
-from marginsvm.rows import LpNorm, Rows, Vector, make_rows, output_rows, support_of
+from marginsvm.rows import LpNorm, Predictor, Rows, Vector, make_rows, output_rows, support_of
 
 T = TypeVar("T")
 
@@ -166,10 +166,10 @@ class LinearAdapter(
         )
         return np.concatenate(list(self._store.map(work, self.rows)))
 
-    def inner(self, w: Vector, u: Vector) -> float:
+    def inner(self, w: Predictor, u: Predictor) -> float:
         return inner(w.image, self._norm.mirror(u.image))
 
-    def respond(self, w: Vector, mu: float = 1.0, response: Response = softmax) -> BestResponse:
+    def respond(self, w: Predictor, mu: float = 1.0, response: Response = softmax) -> BestResponse:
         with self.work.as_one_pass():
             way = self._rounds.way_of(self._below_caps(response))
             if way is None:
@@ -200,7 +200,7 @@ class LinearAdapter(
         one = LinearAdapter(*parts, rounding_rtol=rtol, frame=frame)
         return one if self.caps is None else one.below(hinge_caps(self.caps).output(j))
 
-    def second_derivatives(self, w: Vector, row_ids: Array) -> Array:
+    def second_derivatives(self, w: Predictor, row_ids: Array) -> Array:
         examples, signs = self.rows.locate(row_ids)
         curvature, rank_one = self._norm.curvature(w.image)
         H = np.zeros((len(row_ids), len(row_ids)))
@@ -215,7 +215,7 @@ class LinearAdapter(
         m = self.rows.margins(self._scores(w.image, precise=False)).ravel()[row_ids]
         return H - rank_one * np.multiply.outer(m, m)
 
-    def predictor(self, w: Vector, offsets: Array) -> tuple[Array, Array]:
+    def predictor(self, w: Predictor, offsets: Array) -> tuple[Array, Array]:
         W, shift = self._weights(w.image, precise=True)
         return W, np.asarray(self.rows.score_offsets(offsets) - shift)
 

@@ -26,9 +26,9 @@ from marginsvm.kernel_matrix.responses import (
 from marginsvm.kernel_matrix.responses.response import optional
 from marginsvm.rows import Rows
 
-Predictor = tuple[Array, Any]  # weights of the features, and what is subtracted from scores
+FeatureWeights = tuple[Array, Any]  # weights of the features, and what is subtracted from scores
 Found = tuple[Array, Array, Weights]
-Round = Callable[[Any, Predictor, Array | None, float], Found]
+Round = Callable[[Any, FeatureWeights, Array | None, float], Found]
 
 # Largest size (in numbers; 32 MiB) of the images of all groups together that a pass sums group by
 # group. With more classes, a second pass costs less than that memory for each block.
@@ -74,7 +74,7 @@ class Rounds:
         return None if self._store.whole is None else self._in_two_passes
 
     def _scan(
-        self, response: OnePassResponse, predictor: Predictor, slack: Array | None, mu: float
+        self, response: OnePassResponse, predictor: FeatureWeights, slack: Array | None, mu: float
     ) -> Found:
         """By a compiled loop, which reads X once."""
         scan = optional(response, "scan")
@@ -83,7 +83,7 @@ class Rounds:
         return self._finished(response, M, sums, mu)
 
     def _in_one_pass(
-        self, response: OnePassResponse, predictor: Predictor, slack: Array | None, mu: float
+        self, response: OnePassResponse, predictor: FeatureWeights, slack: Array | None, mu: float
     ) -> Found:
         """By two products for each block, while it is in cache."""
         work = partial(
@@ -97,7 +97,7 @@ class Rounds:
         return self._finished(response, np.concatenate(margins), _merged(response, sums), mu)
 
     def _in_two_passes(
-        self, response: OnePassResponse, predictor: Predictor, slack: Array | None, mu: float
+        self, response: OnePassResponse, predictor: FeatureWeights, slack: Array | None, mu: float
     ) -> Found:
         """By a pass for the margins and another one for the image; each thread has its part."""
         W, shift = predictor

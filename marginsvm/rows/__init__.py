@@ -6,14 +6,16 @@ from marginsvm.rows.intervals import Intervals, OutputRows, intervals_of, output
 from marginsvm.rows.multiclass import MulticlassRows
 from marginsvm.rows.norms import LpNorm, SignedNorm
 from marginsvm.rows.rows import Rows, support_of
-from marginsvm.rows.vector import Vector
+from marginsvm.rows.vector import AnyPredictor, Predictor, Vector
 
 __all__ = [
+    "AnyPredictor",
     "BinaryRows",
     "Intervals",
     "LpNorm",
     "MulticlassRows",
     "OutputRows",
+    "Predictor",
     "Rows",
     "SignedNorm",
     "Vector",

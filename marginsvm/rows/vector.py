@@ -1,28 +1,90 @@
-"""Vectors: non-negative combinations of rows, together with their coefficients."""
+"""Predictors in feature space, and those among them that are combinations of rows."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any, Self, TypeVar
 
 import numpy as np
 
 from marginsvm._typing import Array
 
+AnyPredictor = TypeVar("AnyPredictor", bound="Predictor")
+
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Vector:
-    """``A^T c`` together with its coefficients c.
+class Predictor:
+    """A predictor in feature space, which may be no combination of rows.
 
-    Both parts are linear in c. So vectors are added and scaled as in the formulas of papers, and
-    the coefficients, which prove the upper bound, are added and scaled with them.
+    Predictors are added and scaled as in the formulas of papers.
+
+    Attributes
+    ----------
+    image : ndarray
+        In feature space; with p other than 2, the vector whose mirror image it is (see
+        :class:`marginsvm.rows.LpNorm`); with a kernel, its scores on all examples.
+    coef : ndarray
+        Its slack coordinates, each divided by its row's own; with a kernel, the coefficients of
+        the rows, which every predictor has there.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from marginsvm.rows.vector import Predictor
+    >>> a, b = (Predictor(row, np.zeros(2)) for row in np.eye(2))
+    >>> 0.5 * (a + b)
+    Predictor(image=array([0.5, 0.5]), coef=array([0., 0.]))
+    """
+
+    __array_ufunc__ = (
+        None  # so that NumPy leaves the product of a number and a predictor to __rmul__
+    )
+
+    image: Array
+    coef: Array
+
+    def __add__(self: AnyPredictor, other: AnyPredictor) -> AnyPredictor:
+        return _kind(self, other)(self.image + other.image, self.coef + other.coef)
+
+    def __sub__(self: AnyPredictor, other: AnyPredictor) -> AnyPredictor:
+        return _kind(self, other)(self.image - other.image, self.coef - other.coef)
+
+    def __mul__(self, factor: float) -> Self:
+        return type(self)(factor * self.image, factor * self.coef)
+
+    __rmul__ = __mul__
+
+    def __truediv__(self, divisor: float) -> Self:
+        return type(self)(self.image / divisor, self.coef / divisor)
+
+    def copy(self) -> Self:
+        """Copy with new arrays, for loops that change coordinates in place."""
+        return type(self)(self.image.copy(), self.coef.copy())
+
+    def has_shape_of(self, other: Predictor) -> bool:
+        """Whether the two may be added."""
+        return self.image.shape == other.image.shape and self.coef.shape == other.coef.shape
+
+    def largest_entry(self) -> float:
+        """Largest absolute value in both parts."""
+        return max(float(np.abs(part).max(initial=0.0)) for part in (self.image, self.coef))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Vector(Predictor):
+    """``A^T c``, a combination of rows, together with its coefficients c.
+
+    Both parts are linear in c. So with vectors, the coefficients, which prove the upper bound, are
+    added and scaled as well.
 
     Attributes
     ----------
     image : ndarray
         ``A^T c`` in feature space; with a kernel, its scores on all examples.
     coef : ndarray
-        Coefficients c: one for each row or, where the examples are on other machines, one for
-        each best response so far, of which the vector is a combination.
+        Coefficients c, no less than 0 but in regressions: one for each row or, where the examples
+        are on other machines, one for each best response so far, of which the vector is a
+        combination.
 
     Examples
     --------
@@ -33,38 +95,12 @@ class Vector:
     Vector(image=array([0.5, 0.5]), coef=array([0.5, 0.5]))
     """
 
-    __array_ufunc__ = None  # so that NumPy leaves the product of a number and a vector to __rmul__
-
-    image: Array
-    coef: Array
-
     @property
     def mass(self) -> float:
         """Sum of the coefficients (dimensionless)."""
         return float(self.coef.sum())
 
-    def __add__(self, other: Vector) -> Vector:
-        return Vector(self.image + other.image, self.coef + other.coef)
 
-    def __sub__(self, other: Vector) -> Vector:
-        return Vector(self.image - other.image, self.coef - other.coef)
-
-    def __mul__(self, factor: float) -> Vector:
-        return Vector(factor * self.image, factor * self.coef)
-
-    __rmul__ = __mul__
-
-    def __truediv__(self, divisor: float) -> Vector:
-        return Vector(self.image / divisor, self.coef / divisor)
-
-    def copy(self) -> Vector:
-        """Copy with new arrays, for loops that change coordinates in place."""
-        return Vector(self.image.copy(), self.coef.copy())
-
-    def has_shape_of(self, other: Vector) -> bool:
-        """Whether the two may be added."""
-        return self.image.shape == other.image.shape and self.coef.shape == other.coef.shape
-
-    def largest_entry(self) -> float:
-        """Largest absolute value in both parts."""
-        return max(float(np.abs(part).max(initial=0.0)) for part in (self.image, self.coef))
+def _kind(one: Predictor, other: Predictor) -> Any:
+    """What a sum is: only that of combinations of rows is one."""
+    return type(one) if isinstance(other, type(one)) else Predictor

@@ -10,21 +10,21 @@ from marginsvm.certify.caps import of_examples
 from marginsvm.certify.interval_bounds import measured_fit, weighed
 from marginsvm.certify.prices import hinge_scale
 from marginsvm.kernel_matrix import KernelMatrixAdapter
-from marginsvm.rows import OutputRows, Vector
+from marginsvm.rows import OutputRows, Predictor, Vector
 
 # Coefficients whose squares are far from the largest number, whatever they are multiplied with.
 _FAR_FROM_OVERFLOW = 1e100
 
 
 def candidates_of(
-    problem: KernelMatrixAdapter, w: Vector, margins: Array, proof: Vector
+    problem: KernelMatrixAdapter, w: Predictor, margins: Array, proof: Vector
 ) -> tuple[Candidate, ...]:
     """The predictor, with the slack that it needs in the problem itself, and the weights.
 
     Parameters
     ----------
     problem : KernelMatrixAdapter
-    w : Vector
+    w : Predictor
         The predictor. Of features, its coefficients are of no account.
     margins : ndarray of shape rows.shape
         Its margins under some intercept, slack left out.
@@ -32,7 +32,7 @@ def candidates_of(
         ``A' u`` of the weights u.
     """
     if isinstance(problem.rows, OutputRows):
-        return interval_candidates(problem, Vector(w.image, proof.coef), proof)
+        return interval_candidates(problem, Predictor(w.image, proof.coef), proof)
     if problem.nu is not None:
         return share_candidates(problem, w, margins, proof)
     if problem.caps is not None:
@@ -41,10 +41,10 @@ def candidates_of(
     upper = Candidate(unit * proof, unit * proof.mass, precise=True)
     if problem.slack is None:
         lowest = problem.rows.min_margin(problem.rows.group_min(margins))
-        return Candidate(Vector(w.image, proof.coef), min_margin=lowest), upper
+        return Candidate(Predictor(w.image, proof.coef), min_margin=lowest), upper
     needed = np.maximum(1.0 - margins, 0.0) / problem.slack
     unit = _unit(float(needed.max()))
-    return Candidate(unit * Vector(w.image, needed), min_margin=unit), upper
+    return Candidate(unit * Predictor(w.image, needed), min_margin=unit), upper
 
 
 def _unit(size: float) -> float:
@@ -53,7 +53,7 @@ def _unit(size: float) -> float:
 
 
 def interval_candidates(
-    problem: KernelMatrixAdapter, w: Vector, proof: Vector
+    problem: KernelMatrixAdapter, w: Predictor, proof: Vector
 ) -> tuple[Candidate, Candidate]:
     """The predictor, under the best intercept, and the weights, where scores lie in intervals."""
     found = weighed(problem, proof.coef)
@@ -61,14 +61,14 @@ def interval_candidates(
     return interval_candidate(problem, w), weights
 
 
-def interval_candidate(problem: KernelMatrixAdapter, w: Vector) -> Candidate:
+def interval_candidate(problem: KernelMatrixAdapter, w: Predictor) -> Candidate:
     """The predictor alone; with a kernel, it has coefficients of its own."""
     fit = measured_fit(problem, w)
     return Candidate(fit.vector, norm=fit.norm, fit=fit, fallback=True)
 
 
 def hinge_candidates(
-    problem: KernelMatrixAdapter, w: Vector, margins: Array, proof: Vector
+    problem: KernelMatrixAdapter, w: Predictor, margins: Array, proof: Vector
 ) -> tuple[Candidate, Candidate]:
     """The best multiples of the predictor and, where they are longer, of the weights."""
     assert problem.caps is not None
@@ -78,19 +78,19 @@ def hinge_candidates(
     slack = float(np.sum(caps * np.maximum(1.0 - scale * m, 0.0)))
     objective = 0.5 * scale**2 * of_w + slack
     norm = float(np.sqrt(2.0 * objective)) or None
-    lower = Candidate(scale * Vector(w.image, proof.coef), norm=norm)
+    lower = Candidate(scale * Predictor(w.image, proof.coef), norm=norm)
     t = min(1.0, mass / squared) if squared > 0.0 else 1.0
     least = max(t * mass - 0.5 * t * t * squared, 0.0)
     return lower, Candidate(proof, precise=True, norm_bound=float(np.sqrt(2.0 * least)))
 
 
 def share_candidates(
-    problem: KernelMatrixAdapter, w: Vector, margins: Array, proof: Vector
+    problem: KernelMatrixAdapter, w: Predictor, margins: Array, proof: Vector
 ) -> tuple[Candidate, Candidate]:
     """The predictor, by the mean of its worst margins, and the weights, which keep their caps."""
     assert problem.caps is not None
     mean = problem.caps.lower_bound(1.0, margins)[0]
-    lower = Candidate(Vector(w.image, proof.coef), min_margin=mean)
+    lower = Candidate(Predictor(w.image, proof.coef), min_margin=mean)
     return lower, Candidate(proof, proof.mass, precise=True)
 
 

@@ -28,7 +28,7 @@ from marginsvm.algorithms.exact.systems.system import System
 from marginsvm.certify.candidate import Candidate
 from marginsvm.kernel_matrix import KernelMatrixAdapter
 from marginsvm.kernel_matrix.capabilities import has_curvature
-from marginsvm.rows import Rows, Vector
+from marginsvm.rows import Predictor, Rows, Vector
 
 # Unknowns up to which a system is solved directly (72 MB, some tenths of a second) where products
 # have left a step without effect, as conditioning is too bad for them: the objective has fallen by
@@ -51,7 +51,7 @@ class Newton(Method):
         The cost.
     system : System
         Solves Newton's systems.
-    w : Vector
+    w : Predictor
         The predictor. Of features, its coefficients are of no account.
     b : ndarray of shape rows.score_shape[1:]
         The best intercepts of its scores.
@@ -76,7 +76,7 @@ class Newton(Method):
 
     slack: Slack
     system: System
-    w: Vector
+    w: Predictor
     b: Array
     margins: Array
     proof: Vector
@@ -98,7 +98,7 @@ class Newton(Method):
         return cls.at(problem, slack, system, problem.zeros(), b, margins)
 
     @classmethod
-    def of(cls, problem: KernelMatrixAdapter, slack: Slack, system: System, w: Vector) -> Newton:
+    def of(cls, problem: KernelMatrixAdapter, slack: Slack, system: System, w: Predictor) -> Newton:
         """Begin at a predictor."""
         margins = problem.rows.margins(problem.scores(w))
         return cls.at(problem, slack, system, w, np.zeros(problem.rows.score_shape[1:]), margins)
@@ -109,7 +109,7 @@ class Newton(Method):
         problem: KernelMatrixAdapter,
         slack: Slack,
         system: System,
-        w: Vector,
+        w: Predictor,
         b: Array,
         margins: Array,
     ) -> Newton:
@@ -125,7 +125,7 @@ class Newton(Method):
             beta = rows.best_offsets(rows.group_min(margins))
             b, margins = b + rows.score_offsets(beta), margins + rows.expand(beta[:, None] - beta)
         proof = problem.combine(u, precise=True)
-        left = proof - w
+        left = w - proof
         objective = 0.5 * problem.inner(w, w) + slack.cost(margins, u)
         gap = 0.5 * max(problem.inner(left, left), 0.0)
         seen = candidates_of(problem, w, margins, proof)
@@ -135,7 +135,7 @@ class Newton(Method):
         """The iterate at the same predictor, for another cost."""
         rows, w, margins = problem.rows, self.w, self.margins
         if not has_curvature(problem):  # rounding of earlier, longer vectors counts 1/s times
-            w = problem.refresh(w)
+            w = problem.combine(w.coef, precise=True)
             margins = rows.margins(problem.scores(w) + self.b)
         new = self.at(problem, slack, self.system.anew(), w, self.b, margins)
         return replace(new, steps=self.steps, fell=self.fell)
@@ -186,12 +186,13 @@ class Newton(Method):
 
     def _direction(
         self, problem: KernelMatrixAdapter
-    ) -> tuple[Vector, Array, Array, float, System]:
+    ) -> tuple[Predictor, Array, Array, float, System]:
         """Newton's direction, its intercepts, what it adds to margins and level, its system."""
         if not self.weights.any():  # the predictor shrinks, and its intercept with it
             move = np.where(np.isfinite(self.margins), -self.margins, 0.0)
             return -1.0 * self.w, -self.b, move, 0.0, self.system
-        z, shift, system = self.proof - self.w, np.zeros(self.b.shape), self.system
+        z = -1.0 * (self.w - self.proof)
+        shift, system = np.zeros(self.b.shape), self.system
         weight, linked = self.slack.curvature(self.margins, self.weights)
         if weight.any() or (linked is not None and linked.any()):
             lost = self.fell <= _NO_EFFECT * min(self.gap, abs(self.objective))

@@ -29,7 +29,7 @@ from marginsvm.algorithms.exact.slack import Slack
 from marginsvm.algorithms.exact.starts import Ascent, LongStart, ascended, short_start
 from marginsvm.algorithms.exact.tube_pairs import TubePairs
 from marginsvm.algorithms.exact.working_set import WorkingSet
-from marginsvm.rows import Vector
+from marginsvm.rows import Predictor, Vector
 
 # First states.
 
@@ -42,7 +42,7 @@ def _short_rows(problem: Problem, p: Portfolio) -> WorkingSet:
     return replace(short_start(problem), room=p.room_of(Shape.of(problem)))
 
 
-def _rows_near(problem: Problem, p: Portfolio, w: Vector, proof: Vector) -> WorkingSet | None:
+def _rows_near(problem: Problem, p: Portfolio, w: Predictor, proof: Vector) -> WorkingSet | None:
     row_ids, room = np.flatnonzero(proof.coef), p.room_of(Shape.of(problem))
     if problem.slack is None or len(row_ids) > room:
         return None
@@ -67,7 +67,7 @@ def _newton(problem: Problem, p: Portfolio) -> Newton:
     return Newton.start(problem, target(problem), system_for(problem, p))
 
 
-def _newton_near(problem: Problem, p: Portfolio, w: Vector, proof: Vector) -> Newton | None:
+def _newton_near(problem: Problem, p: Portfolio, w: Predictor, proof: Vector) -> Newton | None:
     if problem.slack is None:
         return None
     return Newton.of(problem, Slack(problem.slack), system_for(problem, p), w)

@@ -9,7 +9,7 @@ from typing import Any
 from marginsvm.algorithms.exact.method import Method
 from marginsvm.algorithms.exact.shape import Portfolio, Shape
 from marginsvm.kernel_matrix import KernelMatrixAdapter
-from marginsvm.rows import Vector
+from marginsvm.rows import Predictor, Vector
 
 Problem = KernelMatrixAdapter
 
@@ -39,7 +39,7 @@ class Rule:
     applies: Callable[[Shape, Portfolio], bool]
     begin: Callable[[Problem, Portfolio], Method]
     measured: str
-    near: Callable[[Problem, Portfolio, Vector, Vector], Method | None] | None = None
+    near: Callable[[Problem, Portfolio, Predictor, Vector], Method | None] | None = None
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from marginsvm.algorithms.exact.shape import Portfolio, Shape
 from marginsvm.certify.candidate import Candidate
 from marginsvm.fit.progress import came_nearer
 from marginsvm.kernel_matrix import KernelMatrixAdapter
-from marginsvm.rows import Vector
+from marginsvm.rows import Predictor, Vector
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ class Stage:
 
     @classmethod
     def near(
-        cls, problem: KernelMatrixAdapter, portfolio: Portfolio, w: Vector, proof: Vector
+        cls, problem: KernelMatrixAdapter, portfolio: Portfolio, w: Predictor, proof: Vector
     ) -> Stage | None:
         """A method that begins near the solution for another C; None: to begin anew is as quick.
 
@@ -63,7 +63,7 @@ class Stage:
         ----------
         problem : KernelMatrixAdapter
         portfolio : Portfolio
-        w, proof : Vector
+        w, proof : Predictor, Vector
             The best predictor and the best weights there.
         """
         shape = Shape.of(problem)

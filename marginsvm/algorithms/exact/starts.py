@@ -27,7 +27,7 @@ from marginsvm.certify.nearest_point import NearestPoint
 from marginsvm.kernel_matrix import KernelMatrixAdapter, LpNorm
 from marginsvm.kernel_matrix.capabilities import csr_examples
 from marginsvm.kernel_matrix.responses.balancing import balancing_factors
-from marginsvm.rows import Vector
+from marginsvm.rows import Predictor
 
 # Epochs of coordinate ascent before the first solution: the support is nearly known by then.
 _EPOCHS = 10
@@ -216,7 +216,7 @@ class Ascent(Method):
         at, rows = self._ascended(problem), problem.rows
         h = np.sqrt(2.0) * problem.radius  # the ascent's rows are x (e_y - e_j)
         u = _feasible(problem, h * h * at.u.astype(np.float64))
-        vector = Vector(h * at.W.T, u)
+        vector = Predictor(h * at.W.T, u)
         _, shift = problem.predictor(vector, np.zeros(rows.n_classes))  # due to the mean
         b = np.sqrt(2.0) * at.b - shift
         margins = rows.margins(problem.scores(vector) + b)

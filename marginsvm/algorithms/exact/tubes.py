@@ -24,7 +24,7 @@ from marginsvm.certify.interval_bounds import (
 from marginsvm.data.threads import single_threaded_blas
 from marginsvm.fit import Algorithm, Requirements
 from marginsvm.kernel_matrix import KernelMatrixAdapter
-from marginsvm.rows import Vector, output_rows
+from marginsvm.rows import Predictor, output_rows
 
 # Price of slack (over the radius squared) of the soft tube whose predictor is published where none
 # fits the hard one: violations are then nearly as small as they can be. And rounds that it gets.
@@ -157,7 +157,7 @@ class Tubes(Algorithm):
 
         images = [output.fit.vector.image for output in state]
         every = [True] * len(state)
-        w = Vector(problem.together(images), stacked("fit", every))
+        w = Predictor(problem.together(images), stacked("fit", every))
         decisive = [output.infeasible for output in state] if infeasible else every
         return measured_fit(problem, w), weighed(problem, stacked("proof", decisive))
 

@@ -21,7 +21,7 @@ from marginsvm.certify.nearest_point import NearestPoint, nearest_point
 from marginsvm.certify.tolerances import DELICATE_MARGIN, LONG_FEATURE
 from marginsvm.kernel_matrix import KernelMatrixAdapter
 from marginsvm.kernel_matrix.capabilities import has_curvature
-from marginsvm.rows import Vector
+from marginsvm.rows import Predictor
 
 # Features up to which Wolfe's active set is fast enough to take over as soon as pivoting fails.
 NARROW = 256
@@ -260,9 +260,10 @@ def bounds(
     """Margins of all rows, shifted by the multipliers b of a solution, and what they prove."""
     q = np.zeros(problem.rows.shape)
     q.flat[row_ids] = solution.q
-    proof = vector = problem.combine(q, precise=True)
+    proof = problem.combine(q, precise=True)
+    vector: Predictor = proof
     if solution.w is not None:
-        vector = Vector(solution.w.reshape(proof.image.shape), proof.coef)
+        vector = Predictor(solution.w.reshape(proof.image.shape), proof.coef)
     margins = problem.margins(vector, precise=True)
     low = problem.rows.group_min(margins)
     separator = Candidate(vector, min_margin=problem.rows.min_margin(low), margins=margins)

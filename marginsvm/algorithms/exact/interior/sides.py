@@ -25,7 +25,7 @@ from marginsvm.algorithms.exact.interior.turned import Frame
 from marginsvm.certify.certifiable import written_out
 from marginsvm.kernel_matrix import KernelMatrixAdapter
 from marginsvm.kernel_matrix.capabilities import curvature
-from marginsvm.rows import Vector
+from marginsvm.rows import Predictor, Vector
 
 # Added to the diagonal, relative to it, for each unknown where rounding has made a matrix
 # indefinite, as columns that depend on each other do; ten times as much where that is not enough.
@@ -63,7 +63,7 @@ class Side(Protocol):
         """The system with given W: ``direction(g, fall)`` gives dx and how it moves margins."""
         ...
 
-    def predictor(self, x: Array, proof: Vector) -> Vector:
+    def predictor(self, x: Array, proof: Vector) -> Predictor:
         """The predictor, with the coefficients of ``proof``, which is ``A'u``."""
         ...
 
@@ -149,7 +149,7 @@ class FeatureSide:
     def margins(self, x: Array) -> Array:
         image, b, level = self._parts(x)
         rows = self.problem.rows
-        F = self.problem.scores(Vector(image, np.zeros(0)))
+        F = self.problem.scores(Predictor(image, np.zeros(0)))
         return self.statement.flat(rows.moves(F + b)) + level
 
     def of_free(self, x: Array) -> Array:
@@ -183,7 +183,7 @@ class FeatureSide:
         H.flat[:: len(H) + 1] += self.regular
         return FactoredFeatures(self, weights, Cholesky(H))
 
-    def predictor(self, x: Array, proof: Vector) -> Vector:
+    def predictor(self, x: Array, proof: Vector) -> Predictor:
         return _in_frame(self._parts(x)[0], self.frame, proof)
 
 
@@ -267,14 +267,14 @@ class WrittenOutSide:
         """``E'u``."""
         return np.asarray(self.statement.net(u) @ self.E)
 
-    def predictor(self, x: Array, proof: Vector) -> Vector:
+    def predictor(self, x: Array, proof: Vector) -> Predictor:
         image = x[: np.count_nonzero(self.regular)]
         return _in_frame(image.reshape(self.problem.zeros().image.shape), self.frame, proof)
 
 
-def _in_frame(image: Array, frame: Frame | None, proof: Vector) -> Vector:
+def _in_frame(image: Array, frame: Frame | None, proof: Vector) -> Predictor:
     """The predictor as the problem knows it; of features, with the coefficients of a proof."""
-    return Vector(image, proof.coef) if frame is None else frame.predictor(image, proof)
+    return Predictor(image, proof.coef) if frame is None else frame.predictor(image, proof)
 
 
 def _of_free(problem: KernelMatrixAdapter, statement: Statement) -> Array:
@@ -324,7 +324,7 @@ class Gram:
         joined = weights.joined()
         return GramSystem(self, weights, joined, Cholesky(joined.added_to(self.K)))
 
-    def predictor(self, x: Array, proof: Vector) -> Vector:
+    def predictor(self, x: Array, proof: Vector) -> Predictor:
         if self.statement.sides == 1:
             return proof
         return self.problem.combine(x[: len(self.K)].reshape(proof.coef.shape), precise=True)

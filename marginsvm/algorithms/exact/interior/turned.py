@@ -24,7 +24,7 @@ from marginsvm.certify.certifiable import written_out
 from marginsvm.data.passes import Centre
 from marginsvm.kernel_matrix import KernelMatrixAdapter, LinearAdapter
 from marginsvm.kernel_matrix.capabilities import csr_examples
-from marginsvm.rows import Vector
+from marginsvm.rows import Predictor, Vector
 
 # Numbers in examples that are written out at most (64 MB).
 _NUMBERS_WRITTEN = 2**23
@@ -39,7 +39,7 @@ _PIVOTS = 0.5
 class Frame(Protocol):
     """What other coordinates are."""
 
-    def predictor(self, image: Array, proof: Vector) -> Vector:
+    def predictor(self, image: Array, proof: Vector) -> Predictor:
         """A predictor with these coordinates; of features, with the coefficients of a proof."""
         ...
 
@@ -55,8 +55,8 @@ class Axes:
 
     directions: Array
 
-    def predictor(self, image: Array, proof: Vector) -> Vector:
-        return Vector(image @ self.directions.T, proof.coef)
+    def predictor(self, image: Array, proof: Vector) -> Predictor:
+        return Predictor(image @ self.directions.T, proof.coef)
 
 
 @dataclass(frozen=True)
@@ -76,7 +76,7 @@ class Pivots:
     examples: Array
     coordinates: Array
 
-    def predictor(self, image: Array, proof: Vector) -> Vector:
+    def predictor(self, image: Array, proof: Vector) -> Predictor:
         coef = np.zeros_like(proof.coef)
         coef[self.examples] = solve_triangular(self.coordinates, image, lower=True, trans=1)
         return self.problem.combine(coef, precise=True)

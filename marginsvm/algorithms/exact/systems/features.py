@@ -24,7 +24,7 @@ from marginsvm.algorithms.exact.systems.system import (
 )
 from marginsvm.kernel_matrix import KernelMatrixAdapter
 from marginsvm.kernel_matrix.capabilities import Curvature, curvature
-from marginsvm.rows import Rows, Vector
+from marginsvm.rows import Predictor, Rows
 
 # Unknowns from which some conjugate gradients are quicker than the first factorization.
 _LONG_SYSTEM = 200
@@ -47,13 +47,13 @@ class FeatureSystem(ABC):
     by_passes: ClassVar[bool]
 
     def direction(
-        self, problem: KernelMatrixAdapter, weight: Array, descent: Vector, linked: Array | None
-    ) -> tuple[Vector, Array, FeatureSystem]:
+        self, problem: KernelMatrixAdapter, weight: Array, descent: Predictor, linked: Array | None
+    ) -> tuple[Predictor, Array, FeatureSystem]:
         """See ``System``; the coefficients of the direction are not known."""
         z, system = self.solve(problem, weight, descent.image, linked)
         width = descent.image.shape[-1]
         shift = z[..., width] if problem.rows.balanced else np.zeros(z.shape[:-1])
-        return Vector(z[..., :width], np.zeros(1)), np.asarray(shift), system
+        return Predictor(z[..., :width], np.zeros(1)), np.asarray(shift), system
 
     @abstractmethod
     def solve(

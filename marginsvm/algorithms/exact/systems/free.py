@@ -22,7 +22,7 @@ from marginsvm.algorithms.exact.intercepts import InterceptSystem
 from marginsvm.algorithms.exact.systems.features import FeatureSystem
 from marginsvm.kernel_matrix import KernelMatrixAdapter
 from marginsvm.kernel_matrix.capabilities import has_curvature
-from marginsvm.rows import Vector
+from marginsvm.rows import Predictor
 
 # Free weights up to which their Gram matrix is factored where there are features as well: 200 MB,
 # and about a second, in which conjugate gradients take some hundred products.
@@ -45,8 +45,8 @@ class FreeRows:
     by_passes: bool = False
 
     def direction(
-        self, problem: KernelMatrixAdapter, weight: Array, descent: Vector, linked: Array | None
-    ) -> tuple[Vector, Array, FreeRows]:
+        self, problem: KernelMatrixAdapter, weight: Array, descent: Predictor, linked: Array | None
+    ) -> tuple[Predictor, Array, FreeRows]:
         """See ``System``."""
         free = np.count_nonzero(weight)
         if linked is not None:
@@ -62,8 +62,8 @@ class FreeRows:
 
 
 def _by_gram(
-    problem: KernelMatrixAdapter, weight: Array, descent: Vector, linked: Array | None
-) -> tuple[Vector, Array]:
+    problem: KernelMatrixAdapter, weight: Array, descent: Predictor, linked: Array | None
+) -> tuple[Predictor, Array]:
     """The direction, and its change of the intercepts."""
     rows = problem.rows
     examples, B, s = _free(weight, linked)

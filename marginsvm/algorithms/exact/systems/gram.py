@@ -18,7 +18,7 @@ from marginsvm.data.block import Centre, Dense
 from marginsvm.data.moments import second_moments_of_classes
 from marginsvm.data.passes import second_moments
 from marginsvm.kernel_matrix import GramAdapter, KernelMatrixAdapter
-from marginsvm.rows import Rows, Vector
+from marginsvm.rows import Predictor, Rows
 
 # Unknowns, of all classes together, of the part of a system that is solved directly.
 _UNKNOWNS_OF_PART = 1000
@@ -156,8 +156,8 @@ class BySpan:
         return cls(problem.stored_products(np.float32), share, most)
 
     def direction(
-        self, problem: KernelMatrixAdapter, weight: Array, descent: Vector, linked: Array | None
-    ) -> tuple[Vector, Array, BySpan]:
+        self, problem: KernelMatrixAdapter, weight: Array, descent: Predictor, linked: Array | None
+    ) -> tuple[Predictor, Array, BySpan]:
         """See ``System``."""
         rows, m = problem.rows, len(self.K)
         V, F = rows.adjoint(descent.coef).reshape(m, -1), descent.image.reshape(m, -1)

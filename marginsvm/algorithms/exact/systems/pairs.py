@@ -17,7 +17,7 @@ from marginsvm.algorithms.exact.intercepts import ClassPairs
 from marginsvm.algorithms.exact.systems.features import FeatureSystem, Iterative, with_intercept
 from marginsvm.kernel_matrix import KernelMatrixAdapter
 from marginsvm.kernel_matrix.capabilities import csr_examples
-from marginsvm.rows import Vector
+from marginsvm.rows import Predictor
 
 # Share of the rows: if more are active, products with all classes at once are quicker.
 _MANY_ACTIVE = 0.3
@@ -127,4 +127,4 @@ class _PairCurvature:
 def _due_to_the_mean(problem: KernelMatrixAdapter, z: Array) -> Array:
     """What the scores of an image lack, as they are about the mean of the examples."""
     k = problem.rows.n_classes
-    return problem.predictor(Vector(z, np.zeros(problem.rows.shape)), np.zeros(k))[1]
+    return problem.predictor(Predictor(z, np.zeros(problem.rows.shape)), np.zeros(k))[1]

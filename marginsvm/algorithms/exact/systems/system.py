@@ -11,7 +11,7 @@ from marginsvm._rounding import inner
 from marginsvm._typing import Array
 from marginsvm.fit.interrupts import let_interrupts_through
 from marginsvm.kernel_matrix import KernelMatrixAdapter
-from marginsvm.rows import Vector
+from marginsvm.rows import Predictor
 
 # Residual, relative to the right hand side, of the first systems: their active rows will change.
 _FIRST_RESIDUAL = 0.1
@@ -34,8 +34,8 @@ class System(Protocol):
     def by_passes(self) -> bool: ...
 
     def direction(
-        self, problem: KernelMatrixAdapter, weight: Array, descent: Vector, linked: Array | None
-    ) -> tuple[Vector, Array, System]:
+        self, problem: KernelMatrixAdapter, weight: Array, descent: Predictor, linked: Array | None
+    ) -> tuple[Predictor, Array, System]:
         """Direction along which the objective falls.
 
         Parameters
@@ -43,14 +43,14 @@ class System(Protocol):
         problem : KernelMatrixAdapter
         weight : ndarray of shape rows.shape
             1/s of the free rows, 0 of the others.
-        descent : Vector
+        descent : Predictor
             The negative gradient in w; that in the intercepts is 0.
         linked : ndarray of shape rows.shape or None
             Where rows share caps, see ``Slack.curvature``.
 
         Returns
         -------
-        direction : Vector
+        direction : Predictor
         shift : ndarray of shape rows.score_shape[1:]
             Its change of the intercepts of the scores.
         system : System
