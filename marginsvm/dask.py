@@ -262,7 +262,6 @@ def _store(
     checked: list[Any],
     scan: Scan,
     estimator: Any,
-    dtype: np.dtype,
     labels: ClassLabels,
 ) -> RemoteStore:
     """Let every worker make its blocks ready."""
@@ -271,14 +270,14 @@ def _store(
     ready = client.map(
         _chunk,
         some,
-        dtype=dtype,
+        dtype=scan.dtype,
         classes=labels.classes,
         class_weights=labels.class_weights,
         weighted=labels.weights is not None,
         balanced=ProblemSpec.of(estimator).intercept_is_free,
     )
     sizes, sparse = sizes[sizes > 0], scan.first.sparse
-    return RemoteStore(client, ready, sizes, scan.n_features, dtype, sparse)
+    return RemoteStore(client, ready, sizes, scan.n_features, scan.dtype, sparse)
 
 
 def _chunk(

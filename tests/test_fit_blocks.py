@@ -12,6 +12,7 @@ from sklearn.datasets import load_iris, make_blobs
 
 from marginsvm import (
     MaxMarginClassifier,
+    MaxMarginRegressor,
     MomentumMarginClassifier,
     OptimisticPerceptron,
     check_certificate,
@@ -80,6 +81,45 @@ def test_kinds_of_blocks(estimator, kind, C):
     assert check_certificate(blocks, source)
     assert check_certificate(blocks, source, exact=True)
     same_fit(whole, blocks, rtol=1e-4 if kind == "float32" else 1e-9)
+
+
+@pairwise(
+    outputs=[None, 2],
+    params=[
+        {},
+        {"loss": "squared_epsilon_insensitive"},
+        {"nu": 0.3},
+        {"epsilon": 2.0, "C": np.inf},
+    ],
+    weighted=[False, True],
+    sparse=[False, True],
+)
+def test_targets_in_blocks(outputs, params, weighted, sparse, rng):
+    X = rng.standard_normal((150, 4)) + 5.0
+    Y = X @ rng.standard_normal((4, outputs or 1)) + 0.3 * rng.standard_normal((150, outputs or 1))
+    y = Y[:, 0] if outputs is None else Y
+    weight = rng.integers(0, 3, 150).astype(float) if weighted else None
+    X = sp.csr_array(X) if sparse else X
+    source = cut(X, y, [10, 0, 60, 80], weight)
+    whole = MaxMarginRegressor(**params).fit(X, y, weight)
+    blocks = MaxMarginRegressor(**params).fit_blocks(source)
+    assert blocks.status_ == whole.status_ == "certified"
+    np.testing.assert_allclose(blocks.objective_, whole.objective_, rtol=2e-6)
+    np.testing.assert_allclose(blocks.predict(X), whole.predict(X), atol=1e-2)
+    for exact in (False, True):
+        assert check_certificate(blocks, source, exact=exact)
+    blocks.objective_bound_ = 1.01 * np.asarray(blocks.objective_)
+    assert not check_certificate(blocks, source)
+
+
+def test_targets_in_blocks_that_cannot_be_used(rng):
+    X, y = rng.standard_normal((20, 2)), rng.standard_normal(20)
+    with pytest.raises(ValueError, match=r"block 1: its number of outputs is \(2,\)"):
+        MaxMarginRegressor().fit_blocks([(X, y), (X, np.column_stack([y, y]))])
+    with pytest.raises(ValueError, match=r"block 1: .*NaN"):
+        MaxMarginRegressor().fit_blocks([(X, y), (X, np.where(y > 0, np.nan, y))])
+    with pytest.raises(ValueError, match="blocks need kernel='linear'"):
+        MaxMarginRegressor(kernel="rbf").fit_blocks([(X, y)])
 
 
 def test_rows_beyond_those_at_hand_cost_a_pass_and_nothing_else(rng, monkeypatch):

@@ -97,6 +97,8 @@ class StreamStore(Store):
         if self._smallest is not None:
             at_hand.update(self._smallest.examples())
         wanted = index.tolist()
+        if not wanted:
+            return as_block(np.zeros((0, self.shape[1]), self.dtype))
         missing = np.unique([i for i in wanted if i not in at_hand]).astype(int)
         if len(missing):
             at_hand.update(self._fetch(missing))

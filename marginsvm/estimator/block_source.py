@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, is_regressor
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import (
     _check_sample_weight,
@@ -22,9 +22,11 @@ from marginsvm._typing import Array
 from marginsvm.data.mapped import rows_in_part
 from marginsvm.data.memory import Store
 from marginsvm.data.stream import StreamStore
+from marginsvm.estimator.interval_set import IntervalSet
 from marginsvm.estimator.on_device import refuse_foreign
 from marginsvm.estimator.training_set import ClassLabels, TrainingSet, labelled
 from marginsvm.estimator.validated import Validated, check_kernel_params
+from marginsvm.rows import Intervals
 
 if TYPE_CHECKING:
     from marginsvm.data.sources import ArrayBlocks
@@ -33,6 +35,7 @@ _AGREED: dict[str, Callable[[Seen], Any]] = {
     "number of features": lambda seen: seen.features["n_features_in_"],
     "list of feature names": lambda seen: list(seen.features.get("feature_names_in_", [])),
     "kind of matrix": lambda seen: "sparse" if seen.sparse else "dense",
+    "number of outputs": lambda seen: seen.y.shape[1:],
     "type of labels": lambda seen: "text" if seen.y.dtype.kind in "OUS" else "numbers",
     "sample weight": lambda seen: "absent" if seen.weight is None else "given",
 }
@@ -54,18 +57,36 @@ def blocks_of_map(estimator: Any, X: Any, y: Any, sample_weight: Any) -> ArrayBl
 
 def block_set(estimator: Any, source: Any) -> TrainingSet:
     """Validate a source of blocks by one pass over it, before a fit begins."""
-    found = Scan(estimator)
+    found = _scanned(estimator, source)
+    return found.training_set(lambda labels: _stream(source, found, labels.kept, labels.codes))
+
+
+def target_blocks(estimator: Any, source: Any) -> IntervalSet:
+    """The same of a regressor, whose blocks hold targets."""
+    found = _scanned(estimator, source)
+    y, weight = found.labels.astype(np.float64), found.weight
+    kept = np.arange(len(y)) if weight is None else np.flatnonzero(weight)
+    store = _stream(source, found, kept, np.zeros(len(kept), int))
+    weight = None if weight is None else weight[kept]
+    given, features = Intervals(y, y), found.first.features
+    return IntervalSet.of(estimator, store, given, kept, weight, features=features)
+
+
+def _scanned(estimator: Any, source: Any) -> Scan:
+    found, targets = Scan(estimator), is_regressor(estimator)
     for number, block in enumerate(_fresh(source)):
-        found.add(look(type(estimator).__name__, number, block)[1])
+        found.add(look(type(estimator).__name__, number, block, targets=targets)[1])
+    return found
 
-    def store(dtype: np.dtype, labels: ClassLabels) -> StreamStore:
-        reader = _Reader(source, found.sizes, dtype, labels.kept if labels.n_dropped else None)
-        read: Callable[[], Iterator[Any]] = reader
-        if hasattr(source, "copied"):  # to a device, by the thread that reads ahead
-            read = lambda: source.copied(reader())  # noqa: E731
-        return StreamStore(read, labels.codes, found.n_features, dtype, found.first.sparse)
 
-    return found.training_set(store)
+def _stream(source: Any, found: Scan, kept: Array, codes: Array) -> StreamStore:
+    """The examples of positive weight, to be read block by block."""
+    all_kept = len(kept) == sum(found.sizes)
+    reader = _Reader(source, found.sizes, found.dtype, None if all_kept else kept)
+    read: Callable[[], Iterator[Any]] = reader
+    if hasattr(source, "copied"):  # to a device, by the thread that reads ahead
+        read = lambda: source.copied(reader())  # noqa: E731
+    return StreamStore(read, codes, found.n_features, found.dtype, found.first.sparse)
 
 
 class Seen(NamedTuple):
@@ -80,7 +101,7 @@ class Seen(NamedTuple):
     features: dict[str, Any]  # number and names, as fitted attributes
 
 
-def look(name: str, number: int, block: Any) -> tuple[Any, Seen]:
+def look(name: str, number: int, block: Any, *, targets: bool = False) -> tuple[Any, Seen]:
     """Check a single block for an estimator of this name; return its matrix and the findings."""
     try:
         X, y, weight = _unpacked(block)
@@ -88,8 +109,10 @@ def look(name: str, number: int, block: Any) -> tuple[Any, Seen]:
         if X.shape[0] == 0:
             return X, Seen(number, 0, np.empty(0), None, np.dtype(float), False, {})
         named = type(name, (BaseEstimator,), {})()  # in place of the estimator, which is not sent
-        X, y, features, _ = Validated.of(named, X, y)
-        check_classification_targets(y)
+        how = {"multi_output": True, "y_numeric": True} if targets else {}
+        X, y, features, _ = Validated.of(named, X, y, **how)
+        if not targets:
+            check_classification_targets(y)
         if weight is not None:
             weight = _weights(weight, X.shape[0])
     except (ValueError, TypeError) as error:
@@ -151,17 +174,27 @@ class Scan:
         """Number of features."""
         return self.first.features["n_features_in_"]
 
-    def training_set(self, store: Callable[[np.dtype, ClassLabels], Store]) -> TrainingSet:
-        """Training set of all blocks; ``store(dtype, labels)`` makes the store of examples."""
-        features = self.first.features
+    @property
+    def dtype(self) -> np.dtype:
+        """Type of the numbers that all blocks are brought to."""
+        return np.result_type(*(seen.dtype for seen in self._seen))
+
+    @property
+    def labels(self) -> Array:
+        """Labels or targets of all examples."""
+        return np.concatenate([seen.y for seen in self._seen])
+
+    @property
+    def weight(self) -> Array | None:
+        """Sample weights of all examples; None: none are given."""
         weights = [seen.weight for seen in self._seen if seen.weight is not None]
-        labels = labelled(
-            np.concatenate([seen.y for seen in self._seen]),
-            np.concatenate(weights) if weights else None,
-            self._estimator.class_weight,
-        )
-        dtype = np.result_type(*(seen.dtype for seen in self._seen))
-        return TrainingSet.of(self._estimator, store(dtype, labels), labels, features=features)
+        return np.concatenate(weights) if weights else None
+
+    def training_set(self, store: Callable[[ClassLabels], Store]) -> TrainingSet:
+        """Training set of all blocks; ``store(labels)`` makes the store of examples."""
+        features = self.first.features
+        labels = labelled(self.labels, self.weight, self._estimator.class_weight)
+        return TrainingSet.of(self._estimator, store(labels), labels, features=features)
 
 
 @dataclass

@@ -74,6 +74,46 @@ class IntervalSet:
     signs: Array | None
     classes = place = None  # a regression has none, and fits run where the package does
 
+    @classmethod
+    def of(
+        cls,
+        estimator: Any,
+        X: Any,
+        intervals: Intervals,
+        kept: Array,
+        weight: Array | None,
+        *,
+        features: dict[str, Any],
+        signs: Array | None = None,
+        epsilon: float | None = None,
+    ) -> IntervalSet:
+        """Make a training set of the kept examples, of the intervals of all, and their weights.
+
+        ``epsilon`` is that of the estimator, unless another one is given.
+        """
+        n_given, shape = len(intervals.low), intervals.low.shape
+        is_column = shape[1:] == (1,)
+        if is_column:
+            intervals = Intervals(intervals.low[:, 0], intervals.high[:, 0])
+        if len(kept) < n_given:
+            intervals = intervals.restrict(kept)
+        epsilon = given_epsilon(estimator) if epsilon is None else epsilon
+        intervals, units, origin = _in_units(estimator, intervals, epsilon)
+        return cls(
+            X,
+            intervals,
+            units,
+            origin,
+            weight,
+            kept,
+            n_given,
+            is_column,
+            features,
+            epsilon,
+            KernelFunction.on(estimator, X, weight),
+            signs,
+        )
+
     def problem(self, spec: ProblemSpec, requires: Requirements) -> LinearAdapter | GramAdapter:
         """Make the problem: the rows that are to lie in the intervals."""
         rows = OutputRows(
@@ -164,30 +204,19 @@ def interval_set(
     if kernel == "precomputed":
         check_gram(X)
     weight = validated_weight(sample_weight, X)
-    intervals, epsilon = Intervals(y, y), given_epsilon(estimator)
+    intervals, epsilon = Intervals(y, y), None
     if bounds is not None:
         intervals, epsilon = _given(bounds, y.shape), 0.0
-    is_column = y.ndim == 2 and y.shape[1] == 1
-    if is_column:
-        intervals = Intervals(intervals.low[:, 0], intervals.high[:, 0])
-    n_given = len(y)
     X, kept, weight = of_positive_weight(X, weight, kernel)
-    if len(kept) < n_given:
-        intervals = intervals.restrict(kept)
-    intervals, units, origin = _in_units(estimator, intervals, epsilon)
-    return IntervalSet(
+    return IntervalSet.of(
+        estimator,
         X,
         intervals,
-        units,
-        origin,
-        weight,
         kept,
-        n_given,
-        is_column,
-        given.features,
-        epsilon,
-        KernelFunction.on(estimator, X, weight),
-        given.signs,
+        weight,
+        features=given.features,
+        signs=given.signs,
+        epsilon=epsilon,
     )
 
 

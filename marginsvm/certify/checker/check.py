@@ -167,7 +167,7 @@ def check_certificate(
     try:
         problem = Problem.of(estimator, X, y, sample_weight, numbers, bounds)
         if reading == "norm":
-            wrong += wrong_objectives(estimator, X, y, sample_weight, numbers, rtol)
+            wrong += wrong_objectives(problem, estimator, rtol)
         return _checked(problem, estimator, reading, rtol, wrong)
     except NoInnerProductsError as error:
         return CertificateCheck(0.0, inf, reading, inf, inf, False, str(error))

@@ -54,7 +54,7 @@ class Examples:
             y = np.asarray(y)
             weight = _check_sample_weight(sample_weight, X, dtype=np.float64)
         else:
-            y, weight = _labels_and_weights(X)
+            y, weight = labels_and_weights(X)
         weight = weight * class_weights(estimator.class_weight, y, weight)
         kept = np.flatnonzero(weight > 0)
         classes, codes = np.unique(y[kept], return_inverse=True)
@@ -66,11 +66,13 @@ class Examples:
         return cls(X, in_memory, codes, weight[kept], kept, len(y))
 
     @classmethod
-    def of_one_kind(cls, X: Any, sample_weight: Any) -> Examples:
+    def of_one_kind(cls, X: Any, sample_weight: Any, in_memory: bool = True) -> Examples:
         """Examples without classes, all of which have the code 1."""
-        weight = _check_sample_weight(sample_weight, X, dtype=np.float64)
+        weight = sample_weight
+        if in_memory:
+            weight = _check_sample_weight(sample_weight, X, dtype=np.float64)
         kept = np.flatnonzero(weight > 0)
-        return cls(X, True, np.ones(len(kept), int), weight[kept], kept, len(weight))
+        return cls(X, in_memory, np.ones(len(kept), int), weight[kept], kept, len(weight))
 
     def blocks(self) -> Iterator[tuple[slice, Any]]:
         """Yield the features of the kept examples, with their place among these."""
@@ -128,8 +130,8 @@ class Setting:
         return np.asarray(weight / weight.sum())
 
 
-def _labels_and_weights(source: Any) -> tuple[NDArray, NDArray]:
-    """Labels and sample weights of all blocks ``(X, y)`` or ``(X, y, sample_weight)``."""
+def labels_and_weights(source: Any) -> tuple[NDArray, NDArray]:
+    """Labels or targets of all blocks ``(X, y)`` or ``(X, y, sample_weight)``, and weights."""
     labels, weights = [], []
     for X, y, *rest in source:
         labels.append(np.asarray(y))

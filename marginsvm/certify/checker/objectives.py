@@ -13,34 +13,29 @@ import numpy as np
 
 from marginsvm.certify.checker.numbers import Numbers
 from marginsvm.certify.checker.problem import Problem
+from marginsvm.certify.checker.rows import IntervalRows
 
 
-def wrong_objectives(
-    estimator: Any, X: Any, y: Any, sample_weight: Any, numbers: Numbers, rtol: float
-) -> Iterator[str]:
+def wrong_objectives(problem: Problem, estimator: Any, rtol: float) -> Iterator[str]:
     """What is wrong with ``objective_`` and ``objective_bound_``, of regressors that have them.
 
     Objectives are half the squares of norms, with their slack.
     """
     if not hasattr(estimator, "objective_"):
         return
-    targets = np.asarray(y, dtype=np.float64)
-    single, targets = targets.ndim == 1, targets.reshape(len(targets), -1)
+    assert isinstance(problem.rows, IntervalRows)
     for name in ("objective_", "objective_bound_", "epsilon_"):
-        if np.asarray(getattr(estimator, name, None)).shape != (
-            () if single else targets.shape[1:]
-        ):
+        if np.asarray(getattr(estimator, name, None)).shape != problem.rows.outputs:
             yield f"{name} is not a number for each output"
             return
     if estimator.nu is None and not np.all(np.asarray(estimator.epsilon_) == estimator.epsilon):
         yield f"epsilon_ is {estimator.epsilon_!r}, but epsilon is {estimator.epsilon!r}"
-    for j, column in enumerate(targets.T):
+    for j in range(problem.rows.n_columns):
         objective, bound = (
             np.atleast_1d(x)[j] for x in (estimator.objective_, estimator.objective_bound_)
         )
         one = _of_output(estimator, j)
-        problem = Problem.of(one, X, column, sample_weight, numbers)
-        yield from _wrong(problem, one, objective, bound, rtol)
+        yield from _wrong(problem.of_output(one, j), one, objective, bound, rtol)
 
 
 def _wrong(problem: Problem, one: Any, objective: Any, bound: Any, rtol: float) -> Iterator[str]:

@@ -15,7 +15,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.base import is_outlier_detector, is_regressor
 
-from marginsvm.certify.checker.examples import Examples, Setting
+from marginsvm.certify.checker.examples import Examples, Setting, labels_and_weights
 from marginsvm.certify.checker.kernel_space import KernelSpace
 from marginsvm.certify.checker.linear_space import LinearSpace
 from marginsvm.certify.checker.numbers import Numbers
@@ -114,13 +114,24 @@ class Problem:
     def of_intervals(
         cls, estimator: Any, X: Any, y: Any, sample_weight: Any, numbers: Numbers, bounds: Any
     ) -> Problem:
-        examples = Examples.of_one_kind(X, sample_weight)
+        """The same of a regressor: of a matrix X, or of a source of blocks and no y."""
+        in_memory = y is not None or bounds is not None
+        if not in_memory:
+            y, sample_weight = labels_and_weights(X)
+        examples = Examples.of_one_kind(X, sample_weight, in_memory)
         regression = _predictor(estimator, np.atleast_1d(estimator.intercept_))
         low, high = _ends(y, bounds, examples.n_given)
         found = bounds is not None or regression.nu is not None
         epsilon = 0.0 if found else estimator.epsilon
-        rows = IntervalRows(low[examples.kept], high[examples.kept], epsilon, numbers)
+        outputs = np.shape(y)[1:] if bounds is None else np.shape(bounds)[1:-1]
+        rows = IntervalRows(low[examples.kept], high[examples.kept], epsilon, numbers, outputs)
         return cls(Setting(regression, examples, numbers), rows)
+
+    def of_output(self, one: Any, j: int) -> Problem:
+        """The problem of one output, whose estimator is given."""
+        assert isinstance(self.rows, IntervalRows)
+        regression = _predictor(one, np.atleast_1d(one.intercept_))
+        return Problem(Setting(regression, self._examples, self.numbers), self.rows.output(j))
 
     @classmethod
     def of_one_class(cls, estimator: Any, X: Any, sample_weight: Any, numbers: Numbers) -> Problem:

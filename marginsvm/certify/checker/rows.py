@@ -7,7 +7,7 @@ is to lie in an interval. ``docs/certificate.rst`` says why both are one problem
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -130,17 +130,24 @@ class IntervalRows:
     epsilon : float
         By how much the intervals are wider at either end.
     numbers : Floats or Rationals
+    outputs : tuple of int
+        Shape of what is given of each output: (n_outputs,); or (), if the targets are one column.
     """
 
     low: NDArray
     high: NDArray
     epsilon: float
     numbers: Numbers
+    outputs: tuple[int, ...] = ()
     length = links = cycle = 1  # each output has an intercept for itself
 
     @property
     def n_columns(self) -> int:
         return int(self.low.shape[1])
+
+    def output(self, j: int) -> IntervalRows:
+        """The intervals of one output."""
+        return replace(self, low=self.low[:, j : j + 1], high=self.high[:, j : j + 1])
 
     @cached_property
     def ends(self) -> tuple[NDArray, NDArray]:
