@@ -47,7 +47,7 @@ class LowestMargins(NamedTuple):
     vector : Predictor
         The predictor that has these margins: the given one or, with kernels, the given one computed
         again from its coefficients.
-    low : ndarray of shape (n_groups, n_groups)
+    low : ndarray of shape (n_offsets, n_offsets)
         The smallest margin of each group of rows.
     margins : ndarray of shape rows.shape, or None
         The margins of all rows; None where the examples are on other machines.

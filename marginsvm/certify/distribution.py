@@ -23,7 +23,7 @@ from marginsvm.certify.tolerances import (
     BALANCE_CORRECTIONS,
     ROUNDED_IMBALANCE,
 )
-from marginsvm.rows import Rows, Vector, support_of
+from marginsvm.rows import OutputRows, Rows, Vector, support_of
 
 # Weights up to which Python's sum, which is exact, is quicker than NumPy's of parts.
 _FEW_WEIGHTS = 1000
@@ -106,7 +106,7 @@ class SignedWeights:
 
 def distribution_of(problem: Certifiable, vector: Vector) -> KnownDistribution | SignedWeights:
     """The distribution that is published for a vector, with its weights in memory."""
-    if problem.rows.reading == "norm":
+    if isinstance(problem.rows, OutputRows):
         return SignedWeights(vector.image, vector.coef)
     return KnownDistribution(problem, vector)
 

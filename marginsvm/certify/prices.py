@@ -23,7 +23,7 @@ from marginsvm.certify.caps import (
     sums_of_examples,
 )
 from marginsvm.certify.tolerances import LARGEST_CAP
-from marginsvm.rows import Rows
+from marginsvm.rows import OutputRows, Rows
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,7 +54,7 @@ class HingeCaps(Caps):
                 f"C and sample weights times squared norms come to {costs.max():.3g}, and loss="
                 f"'hinge' computes with {LARGEST_CAP:g} at most: scale X, or choose a smaller C"
             )
-        if rows.reading == "norm":
+        if isinstance(rows, OutputRows):
             return cls(costs, nu)
         return cls(costs.reshape(rows.n_examples, -1)[:, 0])
 

@@ -55,4 +55,4 @@ def norm_of(spec: ProblemSpec, X: Any, signs: Array | None = None, n_classes: in
         raise ValueError("monotonic_cst needs the examples in memory, as arrays of NumPy or SciPy")
     if signs is None:
         return LpNorm.named(spec.p, X.shape[-1])
-    return SignedNorm(of_features=signs)
+    return SignedNorm(feature_signs=signs)

@@ -104,7 +104,7 @@ class LazyWeightsAdapter(LinearAdapter):
 
     @property
     def _no_factors(self) -> Array:
-        return np.ones((self.rows.n_groups, self.rows.n_groups))
+        return np.ones((self.rows.n_offsets, self.rows.n_offsets))
 
     def _mixture(self, w: Predictor) -> tuple[Mixture, list[Array]]:
         c = w.coef

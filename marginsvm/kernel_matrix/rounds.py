@@ -55,7 +55,7 @@ class Rounds:
         self._store, self._rows = store, rows
         self._parts = parts_to_scan(store.whole) if len(rows.shape) == 1 else []
         # sums for each group take more work than a second product, but the data is read once
-        groups = rows.n_groups**2 if rows.n_groups > 2 else 1
+        groups = rows.n_offsets**2 if rows.n_offsets > 2 else 1
         self.reads_once = groups == 1 or (store.whole is None and groups * width <= _MAX_SUMS)
 
     def way_of(self, response: Response) -> Round | None:

@@ -136,7 +136,7 @@ def measured(
             centre = Centre(mean, far=True)
             squared = _squared_lengths(store, rows, norm, centre)
         unit = 0.0 if mean is None else float(np.sqrt(mean @ mean))
-        lengths = norm.longer(np.maximum(squared, 0.0), constant)
+        lengths = norm.squared_with_entry(np.maximum(squared, 0.0), constant)
         scale = Scale.of(lengths, rows, C, partial(_tallest, store, rows), unit)
         small = store.dtype == np.float32 and scale.radius * LARGEST_FLOAT32 < 1.0
         if small and not store.normalized:

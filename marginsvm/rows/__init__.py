@@ -1,4 +1,4 @@
-"""Labels as rows: the signed examples whose smallest margin is maximised."""
+"""The rows of a labelled data set, whose smallest margin is maximised, and predictors of them."""
 
 from marginsvm._typing import Array
 from marginsvm.rows.binary import BinaryRows

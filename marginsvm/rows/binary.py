@@ -23,9 +23,6 @@ class BinaryRows(Rows):
         self.n_rows = codes.size
         self._y = np.where(codes == 1, 1.0, -1.0)
 
-    def margins(self, F: Array, block: slice | Array = slice(None)) -> Array:
-        return self._y[block] * F
-
     def moves(self, F: Array, block: slice | Array = slice(None)) -> Array:
         return self._y[block] * F
 

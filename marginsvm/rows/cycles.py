@@ -8,24 +8,24 @@ import numpy as np
 
 from marginsvm._typing import Array
 
-# Rounding of the mean of a cycle, relative to the largest cost.
+# Allowance for the rounding of a cycle's mean, relative to the largest cost: 8 times epsilon.
 _CYCLE_ROUNDING = 2.0**-49
 # Rounding of a sum, for each of its terms, relative to the largest.
 _EPS = 2.0**-52
-# Rounds in search of a cycle at most, besides one for each class: ten are enough for 700 classes.
+# Limit on the rounds of Howard's algorithm, besides one for each class: 700 classes took ten.
 _MORE_ROUNDS = 50
 
 
 def cycle_offsets(low: Array) -> Array:
     """Offsets under which all margins are at least the mean of the cheapest cycle of groups.
 
-    With these, ``low[c, j] + beta[c] - beta[j] >= mean`` for all pairs of classes. The shortest
-    distances from any class are such offsets, and so are the negated distances to any class. If
-    there are several solutions, the average of all of these does not depend on the order of
-    the classes.
+    With these, ``low[c, j] + beta[c] - beta[j] >= mean`` for all pairs of classes, where ``low``
+    is the smallest margin of each group. The shortest distances from any class are such offsets,
+    and so are the negated distances to any class. Their average over all classes is taken, as it
+    does not depend on the order of the classes.
     """
     finite = np.abs(low[np.isfinite(low)])
-    # a cycle of negative length, if only by rounding, would have no shortest walk around it
+    # if rounding made the length of a cycle negative, there would be no shortest paths
     rounding = _CYCLE_ROUNDING * float(finite.max(initial=0.0))
     distance = _distances(low - (min_cycle(low)[0] - rounding))
     beta = 0.5 * (distance.mean(axis=0) - distance.mean(axis=1))
@@ -51,7 +51,7 @@ def min_cycle(cost: Array) -> tuple[float, list[tuple[int, int]]]:
 
     Each class chooses an edge. The cheapest of the cycles that these form is the candidate, and
     distances to it show which classes should choose another edge. This takes some ten rounds of
-    time ``k^2``, where Karp's algorithm takes k.
+    time ``k^2``, where Karp's algorithm takes k such rounds.
 
     References
     ----------
@@ -94,10 +94,10 @@ def _cheapest(cost: Array, chosen: Array) -> tuple[float, list[int]]:
 
 
 def _distances_to(root: int, cost: Array, mean: float, chosen: Array) -> tuple[Array, Array, int]:
-    """Distances to the root along chosen edges, changed where these do not lead there.
+    """Chosen edges that all lead to the root, the distances to it along these, and a number.
 
-    An edge is as long as its cost is above the mean.
-    The last result is the number of edges that a distance, or the cycle, is the sum of at most.
+    Edges that did not lead there are changed. The length of an edge is its cost less the mean. The
+    number is that of the edges on the longest path to the root, or around the cycle, at most.
     """
     chosen, distance = chosen.copy(), np.full(len(cost), np.inf)
     distance[root] = 0.0

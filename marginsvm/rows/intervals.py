@@ -23,16 +23,14 @@ class OutputRows(BinaryRows):
     weights : ndarray of shape (n_examples,) or None
         Sample weights; None: they are all equal.
     balanced : bool
-        Whether each output has an intercept for itself, which is not penalised: the weights of
-        either sign then sum to 0.
+        Whether each output has an intercept of its own, which is not penalised: the weights of its
+        rows, which have either sign, then sum to 0.
     origin : float or ndarray of shape (n_outputs,)
-        What was subtracted from the ends of the intervals, and is part of the intercept.
+        What was subtracted from the ends of the intervals, and is added to the intercept.
     scales : float or ndarray of shape (n_outputs,) or None
-        Outputs are problems of their own, each with a norm of its own, in units of its own: how
-        large these are beside the largest one. None: there is one norm of all.
+        Units of the outputs, relative to the largest one, if outputs are separate problems, each
+        with a norm of its own. None: one norm of all outputs is minimised.
     """
-
-    reading = "norm"
 
     def __init__(
         self,
@@ -46,11 +44,12 @@ class OutputRows(BinaryRows):
         self.intervals, shape = intervals, intervals.low.shape
         self.origin = np.broadcast_to(origin, shape[1:])
         self.scales = None if scales is None else np.broadcast_to(scales, shape[1:])
+        # as if all examples were of class 1, so that rows are the examples themselves
         super().__init__(np.ones(shape[0], int), 2, balanced=balanced, weights=weights)
         self._y = np.ones((shape[0],) + (1,) * (len(shape) - 1))
         self.shape = self.score_shape = shape
         self.n_rows = int(np.prod(shape))
-        if len(shape) == 2:  # several outputs have no classes, see ``RowLayout``
+        if len(shape) == 2:  # what compiled loops take for several outputs: see ``RowLayout``
             self.n_classes, self.codes = shape[1], np.empty(0, int)
 
     @property
@@ -73,14 +72,14 @@ class OutputRows(BinaryRows):
 
     @property
     def farthest(self) -> float:
-        """Violation of the zero predictor, with its best intercept if that is not penalised."""
+        """Largest violation of the zero predictor, with the best intercept if it is balanced."""
         if not self.balanced:
             return self.intervals.farthest
         spread = self.intervals.low.max(axis=0) - self.intervals.high.min(axis=0)
         return max(0.5 * float(np.max(spread)), 0.0)
 
     def score_offsets(self, beta: Array) -> Array | float:
-        """The intercepts, of which there is one for each output, with what was subtracted."""
+        """Intercepts of the outputs, with what was subtracted from the intervals."""
         return beta + self.origin if self.balanced else 0.0
 
 
@@ -99,9 +98,9 @@ class Intervals:
 
     @classmethod
     def around(cls, y: Array, radius: float) -> Intervals:
-        """Intervals ``[y - radius, y + radius]``; an end that is rounded is so outward.
+        """Intervals ``[y - radius, y + radius]``, whose ends are rounded outward.
 
-        One that is exact stays: 5e-324 in place of 0 would be an end that no proof can scale.
+        An exact end is kept: 5e-324 in place of 0 would be an end that no proof can scale.
         """
         return cls(y, y).widened(radius)
 
@@ -113,16 +112,16 @@ class Intervals:
 
     @property
     def farthest(self) -> float:
-        """Largest distance of 0 from an interval, at most: the violation of the zero predictor."""
+        """Upper bound on the distance of 0 from an interval, the zero predictor's violation."""
         excess = self.excess(np.zeros_like(self.low)) + FEW * self.size
         return float(excess.max(initial=0.0)) * (1.0 + FEW)
 
     def excess(self, F: Array) -> Array:
-        """By how much scores are outside of their intervals; negative inside."""
+        """How far scores F are outside of their intervals; negative inside."""
         return np.maximum(self.low - F, F - self.high)
 
     def terms(self, alpha: Array) -> Array:
-        """What each weight contributes to the gain: its end of the interval, times the weight."""
+        """Each weight times an end of its interval: ``low`` if it is positive, else ``high``."""
         end = np.where(alpha > 0, self.low, self.high)
         return np.where(alpha != 0, end, 0.0) * alpha
 
@@ -134,21 +133,21 @@ class Intervals:
         return fsum(terms) - FEW * fsum(np.abs(terms))
 
     def admissible(self, alpha: Array) -> Array:
-        """Weights with those set to 0 whose sign belongs to an infinite end: rounding only."""
+        """Weights without those that belong to infinite ends, which are due to rounding."""
         return np.where(np.isfinite(self.terms(alpha)), alpha, 0.0)
 
     def scaled(self, factor: float | Array) -> Intervals:
-        """All ends multiplied by powers of two; those too small for it are rounded outward."""
+        """All ends multiplied by powers of two; those that underflow are rounded outward."""
         return Intervals(
             -_product_rounded_up(-self.low, factor), _product_rounded_up(self.high, factor)
         )
 
     def widened(self, radius: float) -> Intervals:
-        """Both ends moved outward, see ``around``."""
+        """Both ends moved outward by the radius, and rounded as in ``around``."""
         return Intervals(-_sum_rounded_up(-self.low, radius), _sum_rounded_up(self.high, radius))
 
     def moved(self, shift: float | Array) -> Intervals:
-        """All ends moved by a number for each output; one that is rounded is so outward."""
+        """All ends moved by a number for each output, and rounded as in ``around``."""
         return Intervals(-_sum_rounded_up(-self.low, -shift), _sum_rounded_up(self.high, shift))
 
     def restrict(self, examples: Array) -> Intervals:
@@ -161,7 +160,7 @@ class Intervals:
 
 
 def output_rows(rows: Rows) -> OutputRows:
-    """The rows of a problem whose scores are to lie in intervals."""
+    """The same rows, known to be those of a problem whose scores are to lie in intervals."""
     assert isinstance(rows, OutputRows)
     return rows
 
@@ -172,7 +171,7 @@ def intervals_of(rows: Rows) -> Intervals:
 
 
 def _sum_rounded_up(x: Array, y: float | Array) -> Array:
-    """The smallest float that is no less than ``x + y``, by Knuth's exact error of a sum."""
+    """The smallest float that is no less than ``x + y``; the error is exact (Knuth's TwoSum)."""
     total = x + y
     rest = total - x
     error = (x - (total - rest)) + (y - rest)

@@ -12,10 +12,15 @@ from marginsvm.rows.rows import Rows
 
 
 class MulticlassRows(Rows):
-    """Ji's section 5.2: row ``(i, j)`` is ``phi(x_i) (e_{c_i} - e_j)^T / sqrt(2)``, j != c_i.
+    """Row ``(i, j)`` is ``phi(x_i) (e_{c_i} - e_j)^T / sqrt(2)``, j != c_i: as long as its example.
 
     Margins and weights are arrays of shape (n_examples, k). The entry of an example's own
     class is not a row: its margin is infinite and its weight zero.
+
+    References
+    ----------
+    Z. Ji, N. Srebro, M. Telgarsky. Fast Margin Maximization via Dual Acceleration.
+    ICML 2021. Section 5.2.
     """
 
     unit = np.sqrt(2.0)
@@ -29,6 +34,7 @@ class MulticlassRows(Rows):
         self._examples = np.arange(codes.size)
 
     def _own(self, F: Array, block: slice | Array) -> tuple[Array, Array]:
+        """Index of the entries of F that belong to the examples' own classes."""
         return self._examples[: len(F)], self.codes[block]
 
     def margins(self, F: Array, block: slice | Array = slice(None)) -> Array:

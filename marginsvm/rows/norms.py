@@ -13,7 +13,7 @@ from marginsvm._typing import Array
 
 # Sums of squares (any unit) below this, or above its inverse, may have lost digits or overflowed.
 _SQUARES_LOST = 1e-200
-_LEAST_DIVISOR = 1e-300  # what a length (any unit) is divided by at least
+_LEAST_DIVISOR = 1e-300  # replaces a smaller length (any unit) as a divisor, so that none is 0
 
 
 @dataclass(frozen=True)
@@ -61,11 +61,11 @@ class LpNorm:
         return top * float(np.sum(np.abs(x / top) ** self.p) ** (1.0 / self.p)) if top else 0.0
 
     def of_vector(self, u: Array, error: Array | float = 0.0) -> float:
-        """Dual norm of a vector, at most, whose entries are known up to errors."""
+        """Upper bound on the dual norm of a vector whose entries are known up to errors."""
         return self.dual.length((np.abs(u) + error).ravel())
 
     def mirror(self, u: Array) -> Array:
-        """Mirror image of u: the predictor, the gradient of ``|u|_q^2 / 2``; u itself for p = 2."""
+        """Mirror image of u, a predictor: the gradient of ``|u|_q^2 / 2``; for p = 2, u itself."""
         return _gradient(u, self.q)
 
     def mirrored(self, theta: Array) -> Array:
@@ -73,7 +73,10 @@ class LpNorm:
         return _gradient(theta, self.p)
 
     def curvature(self, u: Array) -> tuple[Array, float]:
-        """The Hessian of ``|u|_q^2 / 2``: a diagonal, less a multiple of ``theta theta'``."""
+        """The diagonal D and the factor c of the Hessian ``D - c theta theta'`` of ``|u|_q^2 / 2``.
+
+        Here theta is the mirror image of u.
+        """
         top, length = float(np.abs(u).max(initial=0.0)), self.dual.length(u)
         if length * length == 0.0:
             return np.zeros_like(u), 0.0
@@ -100,10 +103,10 @@ class LpNorm:
         return top**2 * np.asarray(powers).ravel() ** (2.0 / self.q)
 
     def squared_distances(self, X: Any, mean: Array) -> Array:
-        """``|x - mean|_q^2`` of every row of a CSR matrix, from above: its rounding is added.
+        """Upper bounds on ``|x - mean|_q^2`` for every row of a CSR matrix.
 
-        Where a row has no entry, the difference is the mean's; so the mean is counted whole, less
-        its share in the columns where the row has entries.
+        Where a row has no entry, the difference is the mean's entry. So the norm of the mean is
+        counted, less its share in the columns where the row has entries, rounded up.
         """
         X, length = _canonical(X), self.dual.length(mean)
         if length == 0.0:
@@ -115,10 +118,10 @@ class LpNorm:
         entries = X.data.astype(np.float64) - mean[X.indices]
         differences = sp.csr_array((entries, X.indices, X.indptr), X.shape)
         squared = self.squared_lengths_of_csr(differences)
-        return self.longer(squared, length * rest ** (1.0 / self.q))
+        return self.squared_with_entry(squared, length * rest ** (1.0 / self.q))
 
-    def longer(self, squared: Array, constant: float | Array) -> Array:
-        """Squared lengths of rows to which an entry ``constant`` is appended."""
+    def squared_with_entry(self, squared: Array, constant: float | Array) -> Array:
+        """Squared lengths of rows to which an entry ``constant`` is appended, from those before."""
         if not np.any(constant):
             return squared
         top = np.maximum(np.maximum(np.sqrt(squared), np.abs(constant)), _LEAST_DIVISOR)
@@ -136,26 +139,26 @@ class SignedNorm(LpNorm):
 
     Parameters
     ----------
-    of_features : ndarray of shape (n_features,)
+    feature_signs : ndarray of shape (n_features,)
         -1, 0 for any sign, or 1.
     """
 
-    of_features: Array = field(default_factory=lambda: np.zeros(0))
+    feature_signs: Array = field(default_factory=lambda: np.zeros(0))
 
     @property
     def signs(self) -> Array:
-        return self.of_features
+        return self.feature_signs
 
     def of_vector(self, u: Array, error: Array | float = 0.0) -> float:
-        # an entry whose sign is an error counts for no more than that error
+        # an entry may count as 0 with a wrong sign, but it is no larger than its error then
         return self.length((np.abs(self.mirror(u)) + error).ravel())
 
     def mirror(self, u: Array) -> Array:
-        return np.where(self.of_features * u < 0.0, 0.0, u + 0.0)  # which makes 0 of -0
+        return np.where(self.feature_signs * u < 0.0, 0.0, u + 0.0)  # the sum makes 0 of -0
 
 
 def _sums_of_squares(X: Any) -> Array:
-    """Squared lengths of the rows of a CSR matrix; ``X.multiply(X)`` would sort and check first."""
+    """Squared lengths of the rows of a CSR matrix, without the checks of ``X.multiply(X)``."""
     X = _canonical(X)
     nonempty = np.flatnonzero(np.diff(X.indptr))
     squared = np.zeros(X.shape[0])
@@ -166,7 +169,7 @@ def _sums_of_squares(X: Any) -> Array:
 
 
 def _canonical(X: Any) -> Any:
-    """The same CSR matrix, in which no entry is written as a sum."""
+    """The same CSR matrix without duplicate entries, which stand for their sum."""
     if X.has_canonical_format:
         return X
     X = X.copy()

@@ -1,10 +1,13 @@
-"""Labels as rows: the signed examples whose smallest margin is maximised.
+"""The rows of a labelled data set, whose smallest margin is maximised.
 
 A row is an example of some class ``c`` held against another class ``j``: its margin is the
 difference of the two scores. It belongs to the *group* ``(c, j)``. An unpenalised intercept is an
 offset ``beta[c]`` for each class, which shifts all the margins of a group by
 ``beta[c] - beta[j]``. So everything about intercepts is computed from k x k tables with one entry
 for each group. Without an unpenalised intercept there is a single group, and tables are 1 x 1.
+
+Maximising the smallest margin is a zero-sum game of a predictor against a *data player*, who
+distributes weights over the rows.
 """
 
 from __future__ import annotations
@@ -23,6 +26,7 @@ class Rows(ABC):
 
     ``margins(F)`` maps the scores F of a predictor on all examples to the margins of the rows.
     ``adjoint(q)``, the adjoint map, takes weights on the rows to coefficients on the examples.
+    Where it is given, ``block`` says to which of the examples the arrays belong.
 
     A *flat index* of a row is its index in the flattened array of margins.
 
@@ -41,8 +45,7 @@ class Rows(ABC):
     shape: tuple[int, ...]  # of margins and of weights on the rows
     n_rows: int
     score_shape: tuple[int, ...]  # of F, and of coefficients on the examples
-    unit: float  # factor from margins of rows to margins in the user's units
-    reading = "margin"  # what bounds are on: the best margin, or the least norm
+    unit: float  # margins of rows times this and the problem's radius are in the user's units
 
     def __init__(
         self, codes: Array, n_classes: int, *, balanced: bool, weights: Array | None = None
@@ -51,7 +54,7 @@ class Rows(ABC):
         self.n_classes = n_classes
         self.balanced = balanced
         self.weights = weights
-        self._order = np.argsort(codes, kind="stable")
+        self._order = np.argsort(codes, kind="stable")  # one class after the other, for reduceat
         self._starts = np.searchsorted(codes[self._order], np.arange(n_classes))
 
     @property
@@ -64,7 +67,7 @@ class Rows(ABC):
 
     @property
     def prior(self) -> float | Array:
-        """Distribution in proportion to the sample weights; broadcasts to ``shape``."""
+        """Distribution over the rows in proportion to sample weights; broadcasts to ``shape``."""
         if self.weights is None:
             return 1.0 / self.n_rows
         prior = self.weights / (self.weights.sum() * self.n_rows / self.n_examples)
@@ -80,9 +83,9 @@ class Rows(ABC):
         """Reshape values of the examples so that they broadcast against the rows."""
         return values.reshape((-1,) + (1,) * (len(self.shape) - 1))
 
-    @abstractmethod
     def margins(self, F: Array, block: slice | Array = slice(None)) -> Array:
-        """Margins of the rows of the examples in ``block``, from their scores."""
+        """Margins of the rows, from the scores of the examples; infinite where there is no row."""
+        return self.moves(F, block)
 
     @abstractmethod
     def moves(self, F: Array, block: slice | Array = slice(None)) -> Array:
@@ -90,26 +93,26 @@ class Rows(ABC):
 
     @abstractmethod
     def adjoint(self, q: Array, block: slice | Array = slice(None)) -> Array:
-        """Coefficients on the examples of ``block`` from weights on their rows."""
+        """Coefficients on the examples from weights on their rows."""
 
     @abstractmethod
     def weights_of(self, V: Array) -> Array:
-        """Weights q with ``adjoint(q) == V``, whatever their signs; there is one such q."""
+        """The only weights q with ``adjoint(q) == V``, of any sign; V is some ``adjoint``."""
 
     @abstractmethod
     def squared_adjoint(self, q: Array, block: slice | Array = slice(None)) -> Array:
-        """Weights with which the squares of scores enter ``q moves(F)^2``, products left out."""
+        """Coefficients of the squares of scores in ``sum(q * moves(F)**2)``, for weights q."""
 
     @abstractmethod
     def expand(self, table: Array, block: slice = slice(None)) -> Array | float:
-        """For each row the entry of its group; broadcasts against the rows of ``block``."""
+        """For each row the table's entry of its group; broadcasts against the rows."""
 
     @abstractmethod
     def locate(self, row_ids: Array) -> tuple[Array, Array]:
-        """Examples of the rows with these flat indices, and their coefficients on the scores."""
+        """Examples of the rows with these flat indices, and the rows' coefficients on scores."""
 
     def restrict(self, examples: Array) -> Rows:
-        """Rows of some of the examples, without their sample weights."""
+        """Rows of some of the examples, without sample weights, which no product needs."""
         return type(self)(self.codes[examples], self.n_classes, balanced=self.balanced)
 
     @abstractmethod
@@ -127,7 +130,10 @@ class Rows(ABC):
 
     @abstractmethod
     def table(self, reduced: Array, diagonal: float) -> Array:
-        """Table of groups from values that were reduced over the examples of each class."""
+        """Table of groups from values that were reduced over the examples of each class.
+
+        Its diagonal has no rows; for two classes, it is filled with ``diagonal``.
+        """
 
     @abstractmethod
     def score_offsets(self, beta: Array) -> Array | float:
@@ -149,11 +155,11 @@ class Rows(ABC):
         )
 
     @property
-    def n_groups(self) -> int:
-        """Rows and columns of a table of groups."""
+    def n_offsets(self) -> int:
+        """Number of class offsets, and so of rows and of columns of a table of groups."""
         return self.n_classes if self.balanced else 1
 
-    # Contributions of a block of examples to each group. A class may have no example in it.
+    # Contributions of a block of examples to each group. A class may have no example in the block.
 
     def weighted(self, values: Array, block: slice = slice(None)) -> Array:
         """Values of the rows of a block, multiplied with the sample weights."""
@@ -187,7 +193,7 @@ class Rows(ABC):
 
         Returns
         -------
-        ndarray of shape (n_groups, n_groups, ...)
+        ndarray of shape (n_offsets, n_offsets, ...)
             Table of the products of the groups, for ``sum_of_groups``.
         """
         if self.balanced:
@@ -196,7 +202,8 @@ class Rows(ABC):
         return X.adjoint(V)[None, None]
 
     @abstractmethod
-    def _products_by_class(self, q: Array, X: Any, block: slice) -> Array: ...
+    def _products_by_class(self, q: Array, X: Any, block: slice) -> Array:
+        """``group_products`` with an unpenalised intercept."""
 
     def sum_of_groups(self, products: Array, factors: Array) -> Array:
         """``V^T X`` of all weights, where those of each group are multiplied by its factor."""
@@ -204,7 +211,8 @@ class Rows(ABC):
         return self._sum_of_groups(groups) if self.balanced else groups[0, 0]
 
     @abstractmethod
-    def _sum_of_groups(self, groups: Array) -> Array: ...
+    def _sum_of_groups(self, groups: Array) -> Array:
+        """Sum of a table of ``_products_by_class``."""
 
     def min_margin(self, low: Array) -> float:
         """Smallest margin under the best intercept, given the smallest margin of each group."""

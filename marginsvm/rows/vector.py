@@ -21,11 +21,12 @@ class Predictor:
     Attributes
     ----------
     image : ndarray
-        In feature space; with p other than 2, the vector whose mirror image it is (see
-        :class:`marginsvm.rows.LpNorm`); with a kernel, its scores on all examples.
+        The predictor in feature space; with p other than 2, the vector whose mirror image it is
+        (see :class:`marginsvm.rows.LpNorm`); with a kernel, its scores on all examples.
     coef : ndarray
-        Its slack coordinates, each divided by its row's own; with a kernel, the coefficients of
-        the rows, which every predictor has there.
+        The extra coordinates that a soft margin adds, one for each row, in which only that row
+        has an entry: each divided by this entry, as in the coefficients of a combination of rows.
+        With a kernel, the coefficients of the rows, of which every predictor is a combination.
 
     Examples
     --------
@@ -36,9 +37,7 @@ class Predictor:
     Predictor(image=array([0.5, 0.5]), coef=array([0., 0.]))
     """
 
-    __array_ufunc__ = (
-        None  # so that NumPy leaves the product of a number and a predictor to __rmul__
-    )
+    __array_ufunc__ = None  # NumPy leaves the product of a number and a predictor to __rmul__
 
     image: Array
     coef: Array
@@ -74,17 +73,17 @@ class Predictor:
 class Vector(Predictor):
     """``A^T c``, a combination of rows, together with its coefficients c.
 
-    Both parts are linear in c. So with vectors, the coefficients, which prove the upper bound, are
-    added and scaled as well.
+    Both parts are linear in c. So sums and multiples of vectors come with their coefficients, which
+    prove the upper bound.
 
     Attributes
     ----------
     image : ndarray
         ``A^T c`` in feature space; with a kernel, its scores on all examples.
     coef : ndarray
-        Coefficients c, no less than 0 but in regressions: one for each row or, where the examples
-        are on other machines, one for each best response so far, of which the vector is a
-        combination.
+        Coefficients c, of either sign in regressions, else not negative: one for each row or, where
+        the examples are on other machines, one for each best response so far, of which the vector
+        is a combination.
 
     Examples
     --------
@@ -102,5 +101,5 @@ class Vector(Predictor):
 
 
 def _kind(one: Predictor, other: Predictor) -> Any:
-    """What a sum is: only that of combinations of rows is one."""
+    """Type of a sum, which is a combination of rows only if both terms are."""
     return type(one) if isinstance(other, type(one)) else Predictor

@@ -28,7 +28,7 @@ from marginsvm.algorithms.exact.systems.system import System
 from marginsvm.certify.candidate import Candidate
 from marginsvm.kernel_matrix import KernelMatrixAdapter
 from marginsvm.kernel_matrix.capabilities import has_curvature
-from marginsvm.rows import Predictor, Rows, Vector
+from marginsvm.rows import OutputRows, Predictor, Rows, Vector
 
 # Unknowns up to which a system is solved directly (72 MB, some tenths of a second) where products
 # have left a step without effect, as conditioning is too bad for them: the objective has fallen by
@@ -119,9 +119,8 @@ class Newton(Method):
         if rows.balanced:
             b, margins = b + more, margins + rows.moves(np.broadcast_to(more, rows.score_shape))
         u = slack.weights(margins)
-        if (
-            rows.balanced and rows.reading == "margin" and not u.any()
-        ):  # of those without slack, the ones of largest margin
+        if rows.balanced and not isinstance(rows, OutputRows) and not u.any():
+            # of the intercepts without slack, those of the largest margin
             beta = rows.best_offsets(rows.group_min(margins))
             b, margins = b + rows.score_offsets(beta), margins + rows.expand(beta[:, None] - beta)
         proof = problem.combine(u, precise=True)

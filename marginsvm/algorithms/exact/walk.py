@@ -150,7 +150,7 @@ class Walk:
 
     def _model(self, newton: Newton) -> tuple[Array, Array]:
         """Coefficients and intercept in the user's units."""
-        zero = np.zeros(max(1, self._hard.rows.n_groups))
+        zero = np.zeros(max(1, self._hard.rows.n_offsets))
         coef, intercept = self._hard.predictor(newton.w, zero)
         return np.atleast_2d(coef), np.atleast_1d(intercept + newton.b)
 

@@ -23,7 +23,7 @@ class SoftmaxSums(NamedTuple):
 
     Attributes
     ----------
-    largest, mass : ndarray of shape (n_groups, n_groups)
+    largest, mass : ndarray of shape (n_offsets, n_offsets)
         Tables of the largest exponents ``-margin / mu``, and of the sums.
     image : ndarray or None
         From ``Rows.group_products``: ``V^T X`` for each group.
@@ -45,9 +45,9 @@ class SoftmaxParameters(NamedTuple):
 
     Attributes
     ----------
-    largest : ndarray of shape (n_groups, n_groups)
+    largest : ndarray of shape (n_offsets, n_offsets)
         Largest exponent of each group.
-    exponents : ndarray of shape (n_groups, n_groups)
+    exponents : ndarray of shape (n_offsets, n_offsets)
         Logarithm of what the exponentials of each group are multiplied with.
     """
 
