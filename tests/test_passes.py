@@ -112,8 +112,8 @@ def test_weighted_sum(form, where, shape, precise, memory, rng):
 @pytest.mark.parametrize("form", NOT_DIVIDED)
 def test_largest_values_and_norms(form, rng):
     X = examples(rng, form)
-    assert a_pass(measures.tallest, max, X) == np.abs(plain(X)).max()
-    longest = a_pass(measures.longest, max, X)
+    assert a_pass(measures.largest_entry, max, X) == np.abs(plain(X)).max()
+    longest = a_pass(measures.largest_norm, max, X)
     np.testing.assert_allclose(longest, np.linalg.norm(plain(X), axis=1).max(), rtol=1e-14)
 
 
@@ -155,7 +155,7 @@ def test_scores(of, shape, precise, memory, rng):
         precise=precise,
         on_block=None,
     )
-    late = not (precise and centre.first(as_block(X)) is not None)
+    late = not (precise and centre.before_products(as_block(X)) is not None)
     expected = (plain(X) if late else plain(X) - centre.mean) @ W.T - shift * late
     rtol = 1e-12 if precise else rtol_of(X)
     np.testing.assert_allclose(F, expected, rtol=rtol, atol=100 * rtol)

@@ -1,8 +1,8 @@
 """Blocks of examples: what passes ask of them, whatever form their numbers have.
 
 A new kind of block is one file: a class with a shape, a dtype, ``__getitem__`` and ``toarray``.
-All else is computed from these, a few examples at a time, until the class says how it is done
-sooner, as :mod:`marginsvm.data.csr` and :mod:`marginsvm.data.device` do.
+All else is computed from these, a few examples at a time, unless the class has a faster way, as
+those of :mod:`marginsvm.data.csr` and :mod:`marginsvm.data.device` have.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from marginsvm._rounding import product, summed
 from marginsvm._typing import Array
 from marginsvm.rows import LpNorm
 
-# Numbers of examples that are written out in float64 at a time (8 MiB).
+# Entries, zeros included, of the examples that are copied to a float64 array at a time (8 MiB).
 WRITTEN_OUT = 2**20
-# Memory of the rows that are copied at a time where float64, or a far mean, asks for a copy.
+# Memory of the examples that are copied at a time to convert them or to subtract a far mean.
 _WIDENED_BYTES = 2**19
 # Examples whose norms are computed at a time.
 _NORMS_AT_ONCE = 1024
-# Norms (units of x) between which no square that counts vanishes or overflows.
+# Norms (units of x) between which no square overflows, and none that matters underflows.
 _SQUARES_VANISH, _SQUARES_OVERFLOW = 1e-145, 1e150
 
 
@@ -34,14 +34,14 @@ class Centre(NamedTuple):
     ----------
     mean : ndarray of shape (n_features,) or None
     far : bool
-        Whether the mean is so far from the origin that it is subtracted from each example, as
-        subtracting it from sums would lose digits.
+        Whether the mean is so far from the origin that it is subtracted from each example before a
+        product, as subtracting its share from the product would lose digits.
     """
 
     mean: Array | None = None
     far: bool = False
 
-    def first(self, X: Block) -> Array | None:
+    def before_products(self, X: Block) -> Array | None:
         """The mean, if it is to be subtracted from each of these examples; else None."""
         return self.mean if self.far and X.takes_a_mean else None
 
@@ -62,11 +62,11 @@ class Block(ABC):
     takes_a_mean : bool
         Whether a mean can be subtracted from each example, see ``about``.
     is_whole : bool
-        Whether passes are to take all examples at once, as smaller blocks would not be quicker.
+        Whether passes take all examples at once, as smaller blocks would not be faster.
     scannable : bool
-        Whether compiled loops can read the numbers of ``undivided``, which lie side by side.
+        Whether compiled loops can read the entries of ``undivided``, as these are contiguous.
     scale, constant : ndarray of shape (n_examples,) or None, and float
-        How the examples come from ``undivided``, see :class:`marginsvm.data.normalized`.
+        How the examples come from ``undivided``, see :mod:`marginsvm.data.normalized`.
     """
 
     shape: tuple[int, int]
@@ -86,7 +86,7 @@ class Block(ABC):
 
     @abstractmethod
     def toarray(self) -> Array:
-        """The numbers of the examples, as an array of NumPy."""
+        """The examples as an array of NumPy."""
 
     def __len__(self) -> int:
         return self.shape[0]
@@ -97,11 +97,11 @@ class Block(ABC):
     def __rmatmul__(self, V: Array) -> Array:
         return self.adjoint(V.T)
 
-    # Where the numbers are.
+    # Where the entries are.
 
     @property
     def matrix(self) -> Any:
-        """The examples as functions of kernels are given them."""
+        """The array or CSR matrix that kernel functions are called with."""
         return self.csr if self.dense is None else self.dense
 
     @property
@@ -111,16 +111,16 @@ class Block(ABC):
 
     @property
     def nbytes(self) -> int:
-        """Memory of what is stored."""
+        """Memory of the stored entries."""
         return self.size * self.dtype.itemsize
 
     @property
     def size(self) -> int:
-        """Numbers that are stored."""
+        """Number of stored entries."""
         return self.shape[0] * self.shape[1]
 
-    def rows_of(self, memory: int) -> int:
-        """How many of the examples are to be in a block of so much memory, in bytes, if cut."""
+    def examples_in(self, memory: int) -> int:
+        """Number of examples in a block of so much memory, in bytes, if this one is cut up."""
         if self.is_whole:
             return max(1, len(self))
         return max(1, memory // max(1, self.shape[1] * self.dtype.itemsize))
@@ -135,29 +135,29 @@ class Block(ABC):
 
     @classmethod
     def stacked(cls, blocks: Sequence[Any]) -> Block:
-        """Blocks of this kind, below each other, as a new one."""
+        """The examples of several blocks of this kind, one after the other, as one block."""
         return Dense(np.concatenate([X.toarray() for X in blocks]))
 
     def aligned(self, room: Callable[[int], Array]) -> Block:
-        """The same where processors read numbers best; ``room(bytes)`` gives memory for a copy."""
+        """These examples in aligned memory: ``room(bytes)`` gives it where they must be copied."""
         return self
 
     # Products.
 
     def about(self, mean: Array | None) -> Iterator[tuple[slice, Block]]:
-        """The examples in float64, less a mean: some at a time, and which these are.
+        """Parts of the examples, in float64 and less a mean, each with its slice of the block.
 
         Not every kind of block can subtract a mean, see ``takes_a_mean``.
         """
         return self._parts(mean)
 
     def _parts(self, mean: Array | None = None) -> Iterator[tuple[slice, Dense]]:
-        for span in _spans(len(self), rows_at_once(self.shape[1])):
+        for span in _spans(len(self), examples_at_once(self.shape[1])):
             part = self[span].toarray().astype(np.float64)
             yield span, Dense(part if mean is None else part - mean)
 
     def times(self, W: Array, chain: int = 0) -> Array:
-        """``X W``; with ``chain``, summed in chains of so many terms where that needs doing."""
+        """``X W``; with ``chain``, dense products are summed in chains of at most so many terms."""
         return joined([part.times(W, chain) for _, part in self._parts()])
 
     def adjoint(self, V: Array, chain: int = 0) -> Array:
@@ -169,18 +169,18 @@ class Block(ABC):
         return Dense(np.square(self.toarray()))
 
     def written_out(self, mean: Array | None) -> Array:
-        """Examples that lie in memory of their own, as a float64 array about a mean."""
+        """The examples as a float64 array about a mean; may overwrite this block, a copy."""
         X = self.toarray().astype(np.float64, copy=False)
         if mean is not None:
             X -= mean
         return X
 
     def second_moments(self, weight: Array, centre: Centre) -> Array:
-        """``sum weight (x, 1)(x, 1)'`` over the examples, about the mean; its lower half."""
+        """``sum weight (x, 1)(x, 1)'`` over the examples, about the mean; its last column is 0."""
         d = self.shape[1]
         H = np.zeros((d + 1, d + 1))
         size = max(1, WRITTEN_OUT // (d + 1))
-        for sign in (1.0, -1.0):  # x'x is one product of half the price
+        for sign in (1.0, -1.0):  # a product x'x of one array costs half as much as one of two
             chosen = np.flatnonzero(sign * weight > 0)
             for i in range(0, len(chosen), size):
                 some = chosen[i : i + size]
@@ -200,16 +200,16 @@ class Block(ABC):
         return joined([part.squared_lengths(norm) for _, part in self._parts()])
 
     def squared_distances(self, norm: LpNorm, mean: Array) -> Array:
-        """The same of their distances from a mean; for p other than 2, from above."""
+        """Squared distances of the examples from a mean; for p other than 2, upper bounds."""
         assert norm.p == 2.0
         return self.squared_lengths(norm) - 2.0 * self.times(mean) + mean @ mean
 
     def norms(self) -> Array:
-        """Norms of the examples in float64; no square overflows or vanishes."""
+        """Norms of the examples in float64, of any size that float64 holds."""
         return joined([self[span]._norms() for span in _spans(len(self), _NORMS_AT_ONCE)])
 
     def _norms(self) -> Array:
-        with np.errstate(over="ignore"):  # what still does is refused where it is inverted
+        with np.errstate(over="ignore"):  # ``normalized.inverse`` refuses infinite norms
             found = np.sqrt(self._squares(1.0))
             for factor, are_odd in (
                 (2.0**600, found < _SQUARES_VANISH),
@@ -221,7 +221,7 @@ class Block(ABC):
         return found
 
     def _squares(self, factor: float) -> Array:
-        """Sums of the squares of each example's numbers times a factor, in float64."""
+        """Squared norm of each example times a factor, in float64."""
         return joined([part._squares(factor) for _, part in self._parts()])
 
     def largest(self) -> float:
@@ -229,11 +229,11 @@ class Block(ABC):
         return max(part.largest() for _, part in self._parts())
 
     def spread(self, mean: Array | float) -> Array:
-        """Largest distance of each feature from a mean, at most."""
+        """Upper bound on the largest distance of each feature from a mean."""
         return np.max([part.spread(mean) for _, part in self._parts()], axis=0)
 
     def mean_of_entries(self, share: Array, centre: float, power: int) -> float:
-        """Mean of a power of all entries less a number, the examples having shares of it."""
+        """``sum_ij share_i (x_ij - centre)^power``: a mean if shares times features sum to 1."""
         parts = self._parts(np.full(self.shape[1], centre))
         return sum(part.mean_of_entries(share[span], 0.0, power) for span, part in parts)
 
@@ -274,7 +274,7 @@ class Dense(Block):
             return iter([(slice(0, len(self)), self)])
         return super().about(mean)
 
-    # Not A @ B: other threads wait for matmul, where it gives up to 500 numbers (NumPy 2.4).
+    # Not A @ B: other threads wait for a matmul whose result has at most 500 entries (NumPy 2.4).
 
     def times(self, W: Array, chain: int = 0) -> Array:
         return product(self.dense, W, chain) if chain else np.dot(self.dense, W)
@@ -286,7 +286,7 @@ class Dense(Block):
         return norm.squared_lengths(self.dense)
 
     def _squares(self, factor: float) -> Array:
-        # contiguous, so that NumPy adds in pairs: bounds allow for no more rounding
+        # contiguous, so that NumPy sums pairwise: bounds allow for no more rounding
         X = np.ascontiguousarray(self.dense, np.float64)
         X = X if factor == 1.0 else X * factor
         return (X * X).sum(axis=1)
@@ -305,15 +305,15 @@ class Dense(Block):
 
 
 def joined(parts: list[Array]) -> Array:
-    """Results of consecutive examples as one array, which is not copied if it is whole."""
+    """Results of consecutive examples as one array; a single one is not copied."""
     return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
 
-def rows_at_once(width: int) -> int:
-    """Examples with so many features that are copied at a time."""
+def examples_at_once(width: int) -> int:
+    """Number of examples with so many features that are copied at a time."""
     return max(1, _WIDENED_BYTES // (8 * max(1, width)))
 
 
 def _spans(n: int, size: int) -> Iterator[slice]:
-    """Consecutive slices of n examples, one at least."""
+    """Consecutive slices of n examples; of none, one empty slice."""
     return (slice(i, min(i + size, n)) for i in range(0, max(1, n), size))

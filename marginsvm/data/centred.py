@@ -14,20 +14,20 @@ from marginsvm._cached import cached_property
 from marginsvm._rounding import CHAIN, Extended
 from marginsvm._typing import Array
 from marginsvm.data import passes
-from marginsvm.data.block import WRITTEN_OUT, Centre, rows_at_once
+from marginsvm.data.block import WRITTEN_OUT, Centre, examples_at_once
 from marginsvm.data.measures import spread as spread_of
 from marginsvm.data.memory import Store
 from marginsvm.data.passes import Located
 from marginsvm.rows import Rows
 
-# Share of the entries that are not zero: CSR examples with more are written out for a product, if
-# they come to no more numbers than the second (64 MB).
+# CSR examples are copied to a dense array for a product if more than the first, a share, of their
+# entries is stored, and they have at most as many entries, zeros included, as the second (64 MB).
 _FILLED, _WHOLE = 0.03, 2**23
 
 
 @dataclass(frozen=True)
 class CentredExamples:
-    """The examples of a store, centred, with a constant feature added, divided by a radius.
+    """The examples of a store, centred, with a constant feature added, and divided by a radius.
 
     Attributes
     ----------
@@ -38,7 +38,7 @@ class CentredExamples:
     constant : float
         Constant last feature of all examples, in the user's units; 0: there is none.
     radius : float
-        The divisor, in the user's units.
+        What the examples are divided by, in the user's units.
     """
 
     store: Store
@@ -49,16 +49,18 @@ class CentredExamples:
 
     @property
     def mean_is_taken_first(self) -> bool:
-        """Whether passes subtract the mean from the examples, and not from what they sum to."""
+        """Whether passes subtract the mean from each example, and not its share from products."""
         return self.centre.far and not (self.store.sparse or self.store.normalized)
 
     @property
     def chain(self) -> int:
-        """Examples, at most, that one chain of a precise sum over dense examples adds up."""
-        return min(CHAIN, rows_at_once(self.store.shape[1])) if self.mean_is_taken_first else CHAIN
+        """Largest number of terms in a chain of the precise sums over dense examples."""
+        if not self.mean_is_taken_first:
+            return CHAIN
+        return min(CHAIN, examples_at_once(self.store.shape[1]))
 
     def with_constant(self, image: Array, V: Array) -> Array:
-        """``V^T (X, constant)`` from ``V^T X``."""
+        """``V^T (X, constant)``, given the image ``V^T X``."""
         if self.constant == 0.0:
             return image
         return np.append(image, self.constant * V.sum(axis=0)[..., None], axis=-1)
@@ -75,9 +77,9 @@ class CentredExamples:
         return X
 
     def gram(self, i: Array, j: Array) -> Array:
-        """Inner products of some examples with some, in the user's units.
+        """Inner products of the examples i with the examples j, in the user's units.
 
-        Examples of a CSR matrix with few entries are written out a few at a time.
+        Examples of a CSR matrix with few entries are copied to dense arrays, a few at a time.
         """
         X = self._few_entries(i)
         if X is None:
@@ -112,7 +114,7 @@ class CentredExamples:
         return np.asarray((X @ X.T).toarray() + constant**2)
 
     def extended_image(self, few: Array, V: Array, features: Array) -> Array:
-        """Some features of the image of coefficients V on few examples, in extended precision.
+        """Some features of the image ``V^T X`` of few examples, in extended precision.
 
         Parameters
         ----------
@@ -120,30 +122,30 @@ class CentredExamples:
             The examples.
         V : ndarray of shape (len(few), ...)
         features : ndarray of int
-            In ascending order; the constant one is the last of all.
+            Their indices in ascending order; that of the constant feature is the largest.
         """
         X = self.store.take(few)
         given = features[features < X.shape[1]]
         X = X.features(given) if len(given) < X.shape[1] else X
         if self.centre.mean is None:
             image = X.adjoint(V)
-        else:  # first, so that its digits are not lost
+        else:  # before the product, so that no digits are lost
             image = V.T @ (X.toarray().astype(Extended) - self.centre.mean[given])
         if len(given) < len(features):
             image = self.with_constant(image, V)
         return (image / self.radius).astype(np.float64)
 
     def extended_scores(self, index: Array, coef: Array) -> Array:
-        """Scores of some examples in the user's units, summed in extended precision."""
+        """Scores ``X coef^T`` of some examples as given, summed in extended precision."""
         return self.store.take(index).times(coef.T.astype(Extended))
 
     @cached_property
     def extent(self) -> tuple[Array, Array] | None:
-        """For each feature, its largest distance from the mean and what the mean may cost.
+        """For each feature, its largest distance from the mean, and twice the mean's size.
 
-        Both are in units of the radius. Rounding of one feature's terms is relative to these,
-        so that a feature in large units does not hide what the others prove. None: no feature
-        is longer than its example. The first time, a pass computes it.
+        Both are in units of the radius. The rounding of products is bounded by these, feature by
+        feature, so that one in large units does not hide what the others prove. None: the examples
+        are normalized, and their norm, 1, bounds every feature. The first time, a pass is made.
         """
         if self.store.normalized:
             return None
@@ -160,7 +162,7 @@ class CentredExamples:
         work = partial(passes.second_moments, centre=self.centre)
         some = np.flatnonzero(weight)
         if self.store.whole is not None and 0 < 2 * some.size <= weight.size:
-            # to pick a few from each block would cost more
+            # picking these from each block would cost more than copying them at once
             H = work(self.rows, self._few(some), weight[some])
         else:
             H = self.store.fold(work, np.add, self.rows, weight)
@@ -171,14 +173,14 @@ class CentredExamples:
         return H
 
     def _few(self, index: Array) -> Iterator[Located]:
-        """Some of the examples, in blocks of their own."""
+        """Blocks of some of the examples, located by their place among these."""
         size = max(1, WRITTEN_OUT // (self.store.shape[1] + 1))
         for i in range(0, len(index), size):
             few = index[i : i + size]
             yield slice(i, i + len(few)), self.store.take(few)
 
     def columns(self, index: Array) -> Array:
-        """Inner products of some examples with all, a row each; the constant feature left out."""
+        """Inner products of some examples, a row each, with all; without the constant feature."""
         right = self.examples(index)[:, : self.store.shape[1]] / self.radius
         work = partial(passes.columns, right=right, centre=self.centre)
         out = np.concatenate(list(self.store.map(work, self.rows)), axis=1)

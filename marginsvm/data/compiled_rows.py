@@ -1,11 +1,11 @@
 """Products over some rows of a CSR matrix and some classes, compiled when first used.
 
-Everything is in the units of the matrix and about its origin. Sums are in float64, whatever the
-values are in. Indices are not checked.
+Everything is in the units of the matrix, and no mean is subtracted. Sums are in float64, whatever
+the values are in. Indices are not checked.
 
-With several classes, vectors are arrays of shape (d, k), so that what an entry of X meets
-lies side by side. The pairs of an example and another class, of which few are active,
-are in CSR form: those of ``examples[a]`` are at ``pointer[a] : pointer[a + 1]``.
+With several classes, vectors are arrays of shape (d, k), so that the k numbers that an entry of X
+is multiplied with are contiguous. The pairs of an example and another class that have weight are in
+CSR form: those of ``examples[a]`` are at ``pointer[a] : pointer[a + 1]``.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ import numpy as np
 from marginsvm._compiling import compiled, parts
 from marginsvm._typing import Array
 
-_index = np.uint64  # unsigned: no test for an index that counts from the end
+_index = np.uint64  # unsigned, so that no index is tested for counting from the end
 # Sums may be taken in any order, so that several terms are in flight; NaN and infinity stay.
 _REORDER = {"reassoc", "contract", "nsz"}
-# Loops over one row are there once, inlined: a copy of their own could round differently, and
-# which of them ran would depend on what is in the cache on disk.
+# Loops over one row are always inlined: a compiled copy of their own could round differently, and
+# which of the two ran would depend on what is in the cache on disk.
 # _nrt=False: no reference counts, as nothing here allocates.
 _OPTIONS: dict[str, Any] = {"error_model": "numpy", "fastmath": _REORDER, "_nrt": False}
 inlined, loop = parts(forceinline=True, **_OPTIONS), compiled(**_OPTIONS)
@@ -125,10 +125,10 @@ def moves_of_pairs(
 # that an answer does not depend on what the process did before.
 @compiled(error_model="numpy", _nrt=False)
 def lower_moments(indptr: Array, indices: Array, values: Array, weight: Array, out: Array) -> None:
-    """Add ``weight (x, 1) x'`` of each row to out, whose sum with its transpose is symmetric.
+    """Add to out, for each row x, what its sum with its transpose makes ``weight x x'``.
 
-    Each pair of entries of a row is taken once, half of an entry with itself; the products with
-    the constant are those of the last line.
+    Of each two entries of a row, one product is added, and half the square of each entry. The
+    last row of out gets ``weight x``.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Examples in a sparse matrix: most of their numbers are 0 and not stored."""
+"""Examples in a sparse matrix: most of their entries are 0 and not stored."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from marginsvm._typing import Array
 from marginsvm.data.block import Block, Centre, Dense
 from marginsvm.rows import LpNorm
 
-# Entries of sparse rows, times this, up to which products of sparse matrices are quicker than of
-# those written out: 50,000 x 300, 12 entries a row: 15 ms for 50.
+# A product of sparse matrices takes as long as one of dense arrays if one entry in so many is
+# stored. With one in 25 (50,000 x 300, 12 entries a row), it took 15 ms, the dense one 50 ms.
 _SPARSE_PRODUCT_COST = 16
-# Products of two entries in a process that SciPy does in about half a second. Numba takes as long
-# to be imported; then its loop takes a tenth of SciPy's time (50,000 x 300, 12 entries a row).
+# Products of two entries in a process that take SciPy about half a second, as long as importing
+# numba, whose loop takes a tenth of SciPy's time (50,000 x 300, 12 entries a row).
 _PRODUCTS_BY_SCIPY = 1e8
 
 
@@ -78,7 +78,7 @@ class Csr(Block):
     def second_moments(self, weight: Array, centre: Centre) -> Array:
         if centre.far or _SPARSE_PRODUCT_COST * self.size > self.shape[0] * self.shape[1]:
             return super().second_moments(weight, centre)
-        H, d = self._second_moments(weight), self.shape[1]  # about 0 first
+        H, d = self._second_moments(weight), self.shape[1]  # about 0, then about the mean
         if centre.mean is not None:
             mean, total = centre.mean, H[d, :d] - 0.5 * H[d, d] * centre.mean
             H[:d, :d] -= np.outer(mean, total) + np.outer(total, mean)
@@ -86,7 +86,7 @@ class Csr(Block):
         return H
 
     def _second_moments(self, weight: Array) -> Array:
-        """``sum weight (x, 1)(x, 1)'``, its lower half; compiled where many have been needed."""
+        """``sum weight (x, 1)(x, 1)'``, the last column 0; compiled if many were computed."""
         X, d = self.csr, self.shape[1]
         H = np.zeros((d + 1, d + 1))
         if _Products.are_many(X):
@@ -130,16 +130,16 @@ class Csr(Block):
 
 
 class _Products:
-    """Products of two entries of a row, counted for the whole process.
+    """Counter of the products of two entries of a row, for the whole process.
 
-    The compiled loop has the bits of SciPy's: which of them ran cannot be seen.
+    The compiled loop gives the same bits as SciPy's, so that no result depends on this count.
     """
 
     _number = 0.0
 
     @classmethod
     def are_many(cls, X: Any) -> bool:
-        """Whether, with those of X, they are worth numba's import; and it can be imported."""
+        """Count those of X; whether all so far are worth numba's import, if it is installed."""
         cls._number += float(np.square(np.diff(X.indptr).astype(np.float64)).sum())
         if cls._number <= _PRODUCTS_BY_SCIPY:
             return False

@@ -8,10 +8,10 @@ import scipy.sparse as sp
 from marginsvm._typing import Array
 from marginsvm.rows import Rows
 
-# Share of all pairs: of fewer, products with these alone are quicker. Measured: from 26 to 700
-# classes and 10 to 784 features, twice to thirty times; of a tenth, they are as often slower.
+# Share of all pairs up to which products with these alone are faster: two to thirty times, from 26
+# to 700 classes and 10 to 784 features. With a tenth of all pairs, they were as often slower.
 _SHARE_OF_PAIRS = 0.02
-# Numbers that are gathered at a time: 8 MB.
+# Entries of the examples of pairs that are copied at a time: 8 MB.
 _GATHERED = 2**20
 
 
@@ -30,9 +30,10 @@ class FewPairs:
         self._X, self._k = X, rows.n_classes
         self._examples, self._other = np.nonzero(weight)
         self._own = rows.codes[self._examples]
-        self._half = 0.5 * weight[self._examples, self._other]  # rows are differences over sqrt(2)
+        # halved, as a row is a difference over sqrt(2)
+        self._half_weight = 0.5 * weight[self._examples, self._other]
         small = len(self._own) * X.shape[1] <= _GATHERED
-        self._taken = X[self._examples] if small else None
+        self._copies = X[self._examples] if small else None
         both = np.concatenate([self._own, self._other])
         self._order = np.argsort(both, kind="stable")
         self._indices = np.tile(self._examples, 2)[self._order]
@@ -45,7 +46,7 @@ class FewPairs:
 
     def curvature(self, W: Array, shift: Array) -> tuple[Array, Array]:
         """See ``passes.curvature``."""
-        v = self._half * (self._differences(W) - (shift[self._own] - shift[self._other]))
+        v = self._half_weight * (self._differences(W) - (shift[self._own] - shift[self._other]))
         values = np.concatenate([v, -v])[self._order].astype(self._X.dtype, copy=False)
         shape = (self._k, len(self._X))
         V = sp.csr_array((values, self._indices, self._indptr), shape=shape)
@@ -59,6 +60,6 @@ class FewPairs:
             some = slice(start, start + size)
             between = W.take(self._own[some], axis=0)
             between -= W.take(self._other[some], axis=0)
-            X = self._X[self._examples[some]] if self._taken is None else self._taken
+            X = self._X[self._examples[some]] if self._copies is None else self._copies
             found[some] = np.einsum("ij,ij->i", X, between)
         return found

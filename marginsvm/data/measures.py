@@ -17,12 +17,12 @@ from marginsvm.rows import LpNorm, Rows
 
 
 def squared_lengths(rows: Rows, blocks: Iterable[Located], norm: LpNorm, centre: Centre) -> Array:
-    """Squared lengths of the examples, about the mean."""
+    """Squared lengths of the examples, about the mean, in the dual of a norm."""
     lengths: list[Array] = []
     with np.errstate(all="ignore"):  # X may hold anything: this is the first look at it
         for _, X in blocks:
-            mean = centre.first(X)
-            late = centre.mean if mean is None else None
+            mean = centre.before_products(X)
+            late = centre.mean if mean is None else None  # of CSR matrices, and of near means
             for _, part in X.about(mean):
                 lengths.append(
                     part.squared_lengths(norm)
@@ -32,17 +32,17 @@ def squared_lengths(rows: Rows, blocks: Iterable[Located], norm: LpNorm, centre:
     return joined(lengths)
 
 
-def tallest(rows: Rows, blocks: Iterable[Located]) -> float:
-    """Largest absolute value of a feature, at most."""
+def largest_entry(rows: Rows, blocks: Iterable[Located]) -> float:
+    """Upper bound on the absolute values of the features."""
     return max(X.largest() for _, X in blocks)
 
 
 def spread(rows: Rows, blocks: Iterable[Located], centre: Centre) -> Array:
-    """Largest distance of each feature from the mean, at most (sparse: from 0, plus the mean)."""
+    """Upper bound on the largest distance of each feature from the mean."""
     mean = 0.0 if centre.mean is None else centre.mean
     return reduce(np.maximum, (X.spread(mean) for _, X in blocks))
 
 
-def longest(rows: Rows, blocks: Iterable[Located]) -> float:
-    """Largest norm of an example, none of which has been divided by it."""
+def largest_norm(rows: Rows, blocks: Iterable[Located]) -> float:
+    """Largest norm of an example before examples are divided by their norms."""
     return max(float(X.norms().max()) for _, X in blocks)

@@ -128,7 +128,7 @@ class MemoryStore(Store):
 
 def chunks(X: Block, start: int = 0) -> list[list[Located]]:
     """Blocks of X, in lists for threads to share; its rows count from ``start``."""
-    n, size = len(X), X.rows_of(_BLOCK_BYTES)
+    n, size = len(X), X.examples_in(_BLOCK_BYTES)
     blocks = [
         (slice(start + i, start + min(i + size, n)), X[i : i + size] if size < n else X)
         for i in range(0, n, size)

@@ -11,18 +11,19 @@ from marginsvm.data.block import WRITTEN_OUT, Centre
 from marginsvm.data.passes import Located, have_weight
 from marginsvm.rows import Rows
 
-# Numbers that stay in a processor's cache (1 MB), examples in a product at least, and products of
-# two features.
-_CACHED_NUMBERS, _AT_LEAST, _FEATURE_PRODUCTS = 2**17, 64, 512
-# Share of the links, and pairs of classes: if fewer are there, each pair takes a product with its
-# own examples. Products of features, which serve all pairs, take as long as about 20 of these.
+# Numbers that stay in a processor's cache (1 MB).
+_CACHED_NUMBERS = 2**17
+# Least number of examples in a product, and number of products of two features at a time.
+_AT_LEAST, _FEATURE_PRODUCTS = 64, 512
+# Products of two features, which serve all pairs of classes, take as long as products of the
+# examples of about 20 pairs: they are used for more pairs, if this share of ``linked`` is not 0.
 _MANY_LINKS, _MANY_PAIRS = 0.5, 20
 
 
 def second_moments_of_classes(
     rows: Rows, blocks: Iterable[Located], weight: Array, centre: Centre, radius: float
 ) -> Array:
-    """``A' diag(weight) A`` of more than two classes, with a constant feature if balanced."""
+    """``A' diag(weight) A`` for the rows A of many classes, with a constant feature if balanced."""
     k, H, has = rows.n_classes, np.zeros(()), have_weight(weight, None)
     for block, X in blocks:
         d, codes = X.shape[1] + rows.balanced, rows.codes[block]
@@ -58,16 +59,16 @@ def linked_moments(
     centre: Centre,
     radius: float,
 ) -> Array:
-    """Second moments of the examples for each two classes whose scores are held against each other.
+    """Second moments ``sum_i t_i x_i x_i'`` of the examples for each pair of classes j < l.
 
-    They are with the weights of the rows of an example i against its own class, and with
-    ``linked_ij linked_il / 2`` for other classes j and l. That is what rows whose weights share a
-    cap come to: the more of it is reached, the more of the weight only moves between them.
+    The weight t_i is that of the squared difference of the example's scores for these: ``weight /
+    2`` of its row if one of them is its own class, else ``linked_ij linked_il / 2``. The latter is
+    there where rows share a cap on their weights, between which weight moves if it is reached.
 
     Returns
     -------
     ndarray of shape (k (k - 1) / 2, d, d)
-        See ``of_differences``.
+        For ``of_differences``.
     """
     n_pairs, S = rows.n_classes * (rows.n_classes - 1) // 2, np.zeros(())
     has = have_weight(weight, linked)
@@ -81,13 +82,13 @@ def linked_moments(
             for i in range(0, len(members), size):
                 some = members[i : i + size]
                 x = _with_constant(rows, X[some].written_out(centre.mean) / radius)
-                T = 0.5 * _of_pairs(int(c), weight[block][some], linked[block][some])
+                T = 0.5 * _weights_of_pairs(int(c), weight[block][some], linked[block][some])
                 (_add_all if many else _add_some)(S, x, T)
     return S
 
 
 def of_differences(S: Array, k: int) -> Array:
-    """The second moments of all scores, from those of the differences of each two."""
+    """Second moments for the scores of all k classes, from those for their differences."""
     one, other = np.triu_indices(k, 1)
     H = np.zeros((k, S.shape[1], k, S.shape[1]))
     H[one, :, other] = H[other, :, one] = -S
@@ -96,8 +97,8 @@ def of_differences(S: Array, k: int) -> Array:
     return H.reshape(k * S.shape[1], -1)
 
 
-def _of_pairs(c: int, weight: Array, linked: Array) -> Array:
-    """By how much scores of examples of class c are held against each other: a line for two."""
+def _weights_of_pairs(c: int, weight: Array, linked: Array) -> Array:
+    """Twice the weights of ``linked_moments`` for examples of class c: a row for each pair."""
     k, B = linked.shape[1], np.ascontiguousarray(linked.T)
     one, other = np.triu_indices(k, 1)
     T, last = np.empty((len(one), len(linked))), 0
@@ -109,14 +110,14 @@ def _of_pairs(c: int, weight: Array, linked: Array) -> Array:
 
 
 def _add_some(S: Array, x: Array, T: Array) -> None:
-    """Add ``x' diag(t) x`` for each line t of an array of which most is 0."""
+    """Add ``x' diag(t) x`` to S for each row t of T, most of which is 0."""
     for p in np.flatnonzero(T.any(axis=1)):
         some = np.flatnonzero(T[p])
         S[p] += (x[some] * T[p, some, None]).T @ x[some]
 
 
 def _add_all(S: Array, x: Array, T: Array) -> None:
-    """The same for all lines at once: products of two features times T."""
+    """The same for all rows of T at once, from the products of any two features."""
     columns, T = np.ascontiguousarray(x.T), T.T
     one, other = np.triu_indices(x.shape[1])
     for i in range(0, len(one), _FEATURE_PRODUCTS):

@@ -1,8 +1,8 @@
 """The computations of passes, as functions of some blocks of examples.
 
-Each takes the rows (labels), blocks of examples with the slices where these are, and arrays with
-a value for each example, which are indexed by those slices. The results of consecutive blocks are
-concatenated or added. So the blocks may lie anywhere: slices of an array in memory, parts of a
+Each takes the rows of the labels, blocks with the slices that their examples are of all, and arrays
+with a value for each example, which are indexed by those slices. The results of consecutive blocks
+are concatenated or added. So the blocks may lie anywhere: slices of an array in memory, parts of a
 file, or chunks on another machine.
 """
 
@@ -36,10 +36,10 @@ def span_of(blocks: list[Located]) -> slice:
 def weighted_sum(
     rows: Rows, blocks: Iterable[Located], V: Array, dtype: Any, centre: Centre
 ) -> Array:
-    """``V^T X``, summed in ``dtype``; dense blocks are taken about the mean if that is far."""
+    """``V^T X``, summed in ``dtype``; about the mean where ``Centre.before_products`` says so."""
 
     def of(V: Array, X: Block) -> Array:
-        mean = centre.first(X)
+        mean = centre.before_products(X)
         if mean is None:
             return X.adjoint(V, CHAIN)
         return summed(part.adjoint(V[span], CHAIN) for span, part in X.about(mean))
@@ -56,10 +56,14 @@ def scores(
     precise: bool,
     on_block: BlockCallback | None,
 ) -> Array:
-    """``X W^T - shift``; ``on_block`` is called with every block and its margins."""
+    """``X W^T - shift``, where ``shift`` is the mean's share in the scores.
+
+    Precise scores leave it out where a far mean is subtracted from the examples instead.
+    ``on_block`` is called with every block and its margins.
+    """
     F: list[Array] = []
     for block, X in blocks:
-        mean = centre.first(X) if precise else None
+        mean = centre.before_products(X) if precise else None
         if precise:
             part = joined([some.times(W.T, LONG) for _, some in X.about(mean)])
         else:
@@ -74,7 +78,10 @@ def scores(
 def margins(
     rows: Rows, blocks: Iterable[Located], slack: Array | None, W: Array, shift: Array | float
 ) -> Array:
-    """Margins of the rows of the blocks, about as precise as the examples are."""
+    """Margins of the rows of the blocks, computed in the precision of the examples.
+
+    ``slack`` is what the slack coordinates of a soft margin add to the margins.
+    """
 
     def of(block: slice, X: Block) -> Array:
         M = rows.margins(X.times(W.T) - shift, block).astype(np.float64, copy=False)
@@ -107,7 +114,7 @@ def margins_and_sums(
 
 
 def image(rows: Rows, blocks: Iterable[Located], V: Array, first: int) -> Array:
-    """``V^T X`` in the precision of the examples, V beginning with the example ``first``."""
+    """``V^T X`` in the precision of the examples, where V begins with the example ``first``."""
 
     def of(block: slice, X: Block) -> Array:
         some = V[block.start - first : block.stop - first].astype(X.dtype, copy=False)
@@ -120,7 +127,7 @@ def columns(rows: Rows, blocks: Iterable[Located], right: Array, centre: Centre)
     """Inner products of the examples with those of ``right``, one row for each of these."""
     out: list[Array] = []
     for _, X in blocks:
-        out += [part.times(right.T).T for _, part in X.about(centre.first(X))]
+        out += [part.times(right.T).T for _, part in X.about(centre.before_products(X))]
     return np.concatenate(out, axis=1)
 
 
@@ -138,10 +145,10 @@ def curvature(
     shift: Array,
     centre: Centre,
 ) -> tuple[Array, Array]:
-    """``V^T X`` and the sum of V, for coefficients V of weight times what W adds to margins.
+    """``V^T X`` and the sum of V, for ``V = adjoint(weight * moves(X W^T - shift))``.
 
-    Examples without weight are not read, where there are many. For ``linked``, see
-    ``moments``.
+    Examples without weight are not read, where there are many. What ``linked`` adds to V is
+    explained in ``moments.linked_moments``.
     """
 
     def of(index: Array | slice, X: Block) -> tuple[Array, Array]:
@@ -164,7 +171,7 @@ def curvature(
 def squares(
     rows: Rows, blocks: Iterable[Located], weight: Array, linked: Array | None, centre: Centre
 ) -> tuple[Array, Array, Array]:
-    """``T^T X^2``, ``T^T X`` and the sum of T, the weights of the squares of each class' scores."""
+    """``T^T X^2``, ``T^T X`` and the sum of T, for T of ``squared_adjoint``."""
     found: list[tuple[Array, Array, Array]] = []
     for index, X in _with_weight(blocks, have_weight(weight, linked), centre):
         T = squared_adjoint(rows, weight[index], linked, index)
@@ -176,7 +183,7 @@ def squares(
 def squared_adjoint(
     rows: Rows, weight: Array, linked: Array | None, index: Array | slice = slice(None)
 ) -> Array:
-    """``Rows.squared_adjoint`` with links; see ``moments``."""
+    """``Rows.squared_adjoint``, with what ``linked`` adds; see ``moments.linked_moments``."""
     T = rows.squared_adjoint(weight, index)
     if linked is not None:
         B = linked[index]
@@ -185,7 +192,7 @@ def squared_adjoint(
 
 
 def have_weight(weight: Array, linked: Array | None) -> Array:
-    """Whether examples have weight, which may be negative: a change."""
+    """Whether each example has weight, of either sign, or is linked."""
     has = weight != 0 if weight.ndim == 1 else weight.any(axis=1)
     return np.asarray(has if linked is None else has | linked.any(axis=1))
 
@@ -193,7 +200,7 @@ def have_weight(weight: Array, linked: Array | None) -> Array:
 def _with_weight(
     blocks: Iterable[Located], has: Array, centre: Centre
 ) -> Iterator[tuple[Array | slice, Block]]:
-    """Examples with weight and their indices; the blocks themselves where most have some."""
+    """Indices of examples with weight, and these; whole blocks where most examples have weight."""
     for block, X in blocks:
         some, start = np.flatnonzero(has[block]), block.start
         if few := len(some) < _SHARE_WITH_WEIGHT * len(X):

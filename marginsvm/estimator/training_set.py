@@ -18,7 +18,7 @@ from marginsvm.certify.host import on_host
 from marginsvm.certify.spec import ProblemSpec
 from marginsvm.data.device import Device, OnDevice
 from marginsvm.data.device_store import DeviceStore
-from marginsvm.data.measures import longest
+from marginsvm.data.measures import largest_norm
 from marginsvm.data.memory import as_store
 from marginsvm.data.normalized import Division, inverse
 from marginsvm.estimator.kernel_function import KernelFunction, canonical
@@ -236,6 +236,6 @@ def _division(kernel: KernelFunction, spec: ProblemSpec, X: Any, rows: Rows) -> 
     norms = None if kernel.metric == "linear" else kernel.norms(X)
     constant = 0.0
     if spec.fit_intercept:
-        largest = max(as_store(X).map(longest, rows)) if norms is None else float(norms.max())
+        largest = max(as_store(X).map(largest_norm, rows)) if norms is None else float(norms.max())
         constant = largest or 1.0  # if all examples are zero, any constant does
     return Division(constant, None if norms is None else inverse(np.hypot(norms, constant)))

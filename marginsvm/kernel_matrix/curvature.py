@@ -32,7 +32,7 @@ class LinearCurvature:
     weight : ndarray of shape rows.shape
         Non-negative weights of the rows, the diagonal of D.
     linked : ndarray of shape rows.shape or None
-        More than two classes, whose rows share a cap: see ``moments.second_moments_of_classes``.
+        More than two classes, whose rows share a cap: see ``moments.linked_moments``.
         None: D is diagonal.
     work : Work
         Counter of passes.

@@ -56,7 +56,7 @@ class Scale:
         squared_norms: Array,
         rows: Rows,
         C: float,
-        tallest: Callable[[], float],
+        largest_entry: Callable[[], float],
         unit: float = 0.0,
     ) -> Scale:
         """Measure by the longest row.
@@ -72,7 +72,7 @@ class Scale:
         rows : Rows
         C : float
             Soft margin: each row has its own extra coordinate ``1 / sqrt(2 C)``.
-        tallest : callable
+        largest_entry : callable
             Gives the largest absolute value of a feature; called where squared norms may be zero
             by underflow.
         unit : float
@@ -81,7 +81,7 @@ class Scale:
         weights = _weights(rows)
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
             longest = float((squared_norms + 0.5 / (C * np.minimum(weights, 1.0))).max())
-        short = longest < LARGEST_NORM**-2 and 0.0 < tallest() < 1.0 / LARGEST_NORM
+        short = longest < LARGEST_NORM**-2 and 0.0 < largest_entry() < 1.0 / LARGEST_NORM
         if short or not longest < LARGEST_NORM**2:
             raise ValueError(
                 f"the squared norms of the examples (and 1 / 2C) come to {longest:.3g}, with which "
@@ -137,7 +137,7 @@ def measured(
             squared = _squared_lengths(store, rows, norm, centre)
         unit = 0.0 if mean is None else float(np.sqrt(mean @ mean))
         lengths = norm.squared_with_entry(np.maximum(squared, 0.0), constant)
-        scale = Scale.of(lengths, rows, C, partial(_tallest, store, rows), unit)
+        scale = Scale.of(lengths, rows, C, partial(_largest_entry, store, rows), unit)
         small = store.dtype == np.float32 and scale.radius * LARGEST_FLOAT32 < 1.0
         if small and not store.normalized:
             raise ValueError(
@@ -147,8 +147,8 @@ def measured(
         return scale, centre
 
 
-def _tallest(store: Store, rows: Rows) -> float:
-    return max(store.map(measures.tallest, rows))
+def _largest_entry(store: Store, rows: Rows) -> float:
+    return max(store.map(measures.largest_entry, rows))
 
 
 def _mean(store: Store, rows: Rows, size: int) -> Array:
