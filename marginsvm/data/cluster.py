@@ -33,17 +33,17 @@ class Chunk:
     rows: Rows
 
     def blocks(self) -> Sequence[Located]:
-        """Pieces that stay in cache."""
+        """Blocks that stay in a processor's cache."""
         return AlignedBlocks([block for some in chunks(as_block(self.X)) for block in some])
 
 
 class AlignedBlocks(Sequence[Located]):
-    """Blocks that are written, when their turn comes, where processors read numbers best.
+    """Blocks that are copied to aligned memory, if they are not aligned, when their turn comes.
 
-    An array that Dask has received from another process lies as it was in the message, often
-    between the addresses of two numbers, and NumPy then copies it for every product: into new
-    memory, which costs a worker of Dask ten times as much as the copy. Each thread has memory for
-    one such block, so that it lasts until the next. Other arrays are left where they are.
+    An array that Dask has received from another process lies as it was in the message, often not
+    aligned. NumPy then copies it for every product into new memory, which costs a worker of Dask
+    ten times as much as the copy itself. Here each thread has memory for one block, which is
+    overwritten by the next.
     """
 
     _memory = threading.local()
@@ -74,9 +74,9 @@ class RemoteStore(Store):
     ----------
     client : distributed.Client, or what maps and gathers like it
     chunks : list of Future
-        Of Chunk.
-    sizes : list of int
-        Examples in each.
+        Each of a Chunk.
+    sizes : ndarray of int
+        Number of examples in each.
     n_features : int
     dtype : dtype
     sparse : bool
@@ -130,7 +130,7 @@ class RemoteStore(Store):
         return ask(self._client, self._chunks, question, given)
 
     def _cut(self, local: tuple[Array | None, ...]) -> dict[int, tuple[Array | None, ...]]:
-        """What belongs to each chunk."""
+        """The parts of arrays with a value for each example that belong to each chunk."""
         parts = enumerate(self._parts)
         return {c: tuple(None if a is None else a[part] for a in local) for c, part in parts}
 

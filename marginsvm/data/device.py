@@ -1,11 +1,11 @@
 """Examples that lie on a device, in arrays of torch, CuPy or another library.
 
-They stay there: products with them are computed on the device, and what comes back are numbers for
-each example, or images. Only operations of the array API standard are used.
+They stay there: products with them are computed on the device, and only results are copied to the
+host. Only operations of the array API standard are used.
 
-Precision. A product is computed in the wider of the types of its factors: in float32 in rounds, if
-X is float32 or narrower, where no bound depends on how precise it is (with TensorFloat-32 allowed,
-three digits); in float64 for bounds. Examples of another type are converted a part at a time.
+A product is computed in the wider of the types of its factors: in float64 where bounds are computed
+from it, else in float32 if X is float32 or narrower. Float32 may mean three digits, where
+TensorFloat-32 is allowed. Examples of another type are converted a part at a time.
 
 References
 ----------
@@ -26,15 +26,15 @@ from marginsvm.certify.host import is_foreign, on_host
 from marginsvm.data.block import Block, Centre
 from marginsvm.rows import LpNorm
 
-# Memory of the examples that are converted to float64 at a time, and so of what a product takes
-# beside them. The launch of a computation, some 10 microseconds, is short beside it.
+# Memory of the examples that are converted to float64 at a time. A product with these takes long
+# beside its launch, some 10 microseconds.
 _PART_BYTES = 2**24
 _FLOAT64 = np.dtype(np.float64)
 
 
 @dataclass(frozen=True)
 class Device:
-    """A library of arrays, and one of its devices, which has float64.
+    """A device that has float64, and the array library that it is used by.
 
     Attributes
     ----------
@@ -54,7 +54,7 @@ class Device:
         return [getattr(self.xp, name) for name in names if hasattr(self.xp, name)]
 
     def put(self, array: Any, dtype: np.dtype | None = None) -> Any:
-        """Copy an array to the device; an array that is there is only converted."""
+        """Copy an array to the device; one that is there already is only converted."""
         if not is_foreign(array):
             if array.ndim == 2 and array.flags.f_contiguous and not array.flags.c_contiguous:
                 return self.put(array.T, dtype).T
@@ -108,7 +108,7 @@ class OnDevice(Block):
 
     @property
     def matrix(self) -> OnDevice:
-        """These: see ``kernel_of_rows``."""
+        """The block itself, which ``kernel_on_device`` takes."""
         return self
 
     def __getitem__(self, index: Any) -> OnDevice:
@@ -134,7 +134,7 @@ class OnDevice(Block):
         return replace(self, power=2)
 
     def toarray(self) -> Array:
-        """The rows themselves as a new array of NumPy, for few of them."""
+        """The examples as a new array of NumPy, for few of them."""
         return np.concatenate([on_host(part) for _, part in self._on_device(self.dtype)])
 
     def times(self, W: Any, chain: int = 0) -> Any:
@@ -215,12 +215,12 @@ class OnDevice(Block):
         return np.concatenate(found)
 
     def _common(self, other: Any) -> np.dtype:
-        """The wider type of this and another factor."""
+        """The wider type of this block and another factor."""
         xp = self.place.xp if is_foreign(other) else np
         return _FLOAT64 if other.dtype == xp.float64 else self.dtype
 
     def _on_device(self, dtype: np.dtype) -> Iterator[tuple[slice, Any]]:
-        """Consecutive rows as arrays of a type; one part at least."""
+        """Parts of the examples as arrays of a type on the device, with their slices."""
         place, (n, d) = self.place, self.shape
         mean = None if self.mean is None else place.put(self.mean, dtype)
         same = self.array.dtype == getattr(place.xp, dtype.name)
@@ -233,22 +233,22 @@ class OnDevice(Block):
             yield rows, part * part if self.power == 2 else part
 
 
-def kernel_of_rows(kernel: Callable[[Any, Any], Any]) -> Callable[[OnDevice, OnDevice], Any]:
-    """A kernel of scikit-learn's names on examples on a device; its values stay there.
+def kernel_on_device(kernel: Callable[[Any, Any], Any]) -> Callable[[OnDevice, OnDevice], Any]:
+    """One of scikit-learn's named kernels, for examples on a device; its values stay there.
 
-    They are computed in float64, so that they are as precise as the type of the examples whatever
-    the device does with products of float32.
+    They are computed in float64, so that they are as precise as the examples, even where products
+    of float32 are not.
     """
 
     def values(A: OnDevice, B: OnDevice) -> Any:
         place = A.place
-        with config_context(array_api_dispatch=True):  # threads of ours have their own setting
+        with config_context(array_api_dispatch=True):  # here: each thread has its own setting
             return kernel(place.cast(A.array, _FLOAT64), place.cast(B.array, _FLOAT64))
 
     return values
 
 
 def kernel_on_host(kernel: Callable[[Any, Any], Any]) -> Callable[[OnDevice, OnDevice], Array]:
-    """The same, with its values copied to the host."""
-    values = kernel_of_rows(kernel)
+    """``kernel_on_device``, with its values copied to the host."""
+    values = kernel_on_device(kernel)
     return lambda A, B: on_host(values(A, B))

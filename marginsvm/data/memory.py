@@ -20,15 +20,15 @@ from marginsvm.rows import Rows
 
 T = TypeVar("T")
 
-# Memory of a block of examples: it stays in cache between its two products. In smaller blocks,
-# threads would wait for one another.
+# Memory of a block of examples: it stays in cache between the two products of a response. With
+# smaller blocks, threads would wait for one another.
 _BLOCK_BYTES = 2**22
 # Lists of blocks that threads share: fixed, so that sums do not depend on the number of threads.
 _MAX_CHUNKS = 8
-# Memory of examples from which on compiled loops, which take half a second to load for the first
-# time, are worth it: that is some tens of passes through BLAS.
+# Memory of examples from which on compiled loops are worth the half second that loading them takes,
+# some tens of passes through BLAS.
 _SCANNED_BYTES = 2**25
-# Numbers of a part for each feature at least, as each part has its own sums over all features.
+# Least number of entries for each feature in a part, as each part has sums over all features.
 _PER_FEATURE = 32
 
 
@@ -41,8 +41,8 @@ class Store(ABC):
     dtype : dtype
     sparse : bool
     one_pass : bool
-        Whether a response is to be computed block by block, as a block is quicker to read for its
-        second product than all examples are.
+        Whether the margins and the image of a response are computed block by block. For the second
+        product, a block may still be in cache, which the examples as a whole are not.
     whole : Block or None
         All examples, if they are in memory.
     normalized : bool
@@ -77,15 +77,15 @@ class Store(ABC):
         """Some of the examples, in the memory of this machine."""
 
     def few(self, index: Array) -> Block:
-        """Some of the examples, for a product with them where they are."""
+        """Some of the examples, left where they are, for a product with them."""
         return self.take(index)
 
     @abstractmethod
     def divided(self, constant: float) -> Store:
-        """Examples divided by their norms, after a constant feature joined each (0: none)."""
+        """Examples divided by their norms, a constant feature being added first (0: none)."""
 
     def block_callback(self) -> BlockCallback | None:
-        """What is to be called with every block of a pass that computes margins, if anything is."""
+        """What a pass that computes margins calls with every block and its margins, if anything."""
         return None
 
 
@@ -127,7 +127,7 @@ class MemoryStore(Store):
 
 
 def chunks(X: Block, start: int = 0) -> list[list[Located]]:
-    """Blocks of X, in lists for threads to share; its rows count from ``start``."""
+    """Blocks of X, in lists for threads to share; its first example has the index ``start``."""
     n, size = len(X), X.examples_in(_BLOCK_BYTES)
     blocks = [
         (slice(start + i, start + min(i + size, n)), X[i : i + size] if size < n else X)
@@ -141,8 +141,8 @@ def parts_to_scan(X: Block | None) -> list[slice]:
     """Parts of the examples for compiled loops, of which threads take one after the other.
 
     Their number depends on the shape alone, so that sums do not depend on the number of threads.
-    There are none where X is so small that the time to load such a loop is not made up for, nor
-    where its numbers do not lie side by side.
+    There are none where X is too small to make up for the time that loading such a loop takes, nor
+    where its entries are not contiguous.
     """
     if X is None or not X.scannable or X.undivided.nbytes < _SCANNED_BYTES:
         return []
@@ -154,5 +154,5 @@ def parts_to_scan(X: Block | None) -> list[slice]:
 
 
 def as_store(X: Any) -> Store:
-    """Examples as a store: a matrix or a block is one in memory."""
+    """Examples as a store: that of a matrix or a block is in memory."""
     return X if isinstance(X, Store) else MemoryStore(as_block(X))

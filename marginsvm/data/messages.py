@@ -1,10 +1,10 @@
-"""Questions about chunks: one message to each worker that holds some, past Dask's tasks.
+"""Questions about chunks: one message to each worker that holds some, instead of Dask's tasks.
 
 A task costs the scheduler milliseconds, and a round of one task for each worker took ten times
 as long as its work. So a question goes to the workers as a function that Dask runs at once, and
 that finds the chunks in the worker's memory. Nothing stays on a worker between two questions:
-chunks may be replicated, moved, spilled to disk, or lost and computed again; where they are is
-looked up each time, and what was not answered is asked again.
+chunks may be replicated, moved, spilled to disk, or lost and computed again. So where they are is
+looked up each time, and chunks that gave no answer are asked again.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from itertools import chain
 from typing import Any, Generic, TypeVar
 
 T = TypeVar("T")
-Part = tuple[list[int], T]  # numbers of some chunks, in order, and what came of them
+Part = tuple[list[int], T]  # numbers of some chunks, in order, and their merged result
 # Address of a worker, and its chunks: for each its number, its key and the arguments of the work.
 Member = tuple[str, list[tuple[int, str, tuple[Any, ...]]]]
 
@@ -49,7 +49,7 @@ class ChunkQuestion(Generic[T]):
     n_chunks : int
         Number of all chunks.
     merge : callable, default=None
-        Merges two results; None: each is wanted for itself.
+        Merges two results; None: they are returned one by one.
     """
 
     work: Callable[..., T]
@@ -63,7 +63,7 @@ class ChunkQuestion(Generic[T]):
         return [team[i : i + size] for i in range(0, n, size)]
 
     def joined(self, parts: Iterable[Part[T]]) -> list[Part[T]]:
-        """Parts in the order of their chunks, and as one if all of them would be large."""
+        """Parts in the order of their chunks; merged if those of all chunks would be large."""
         parts = in_order(parts)
         if self.merge is None or len(parts) < 2:
             return parts
@@ -72,7 +72,7 @@ class ChunkQuestion(Generic[T]):
         return [(sorted(chain(*(part[0] for part in parts))), self.merged(parts))]
 
     def merged(self, parts: list[Part[T]]) -> T:
-        """One result."""
+        """The merged result of all parts."""
         assert self.merge is not None
         return reduce(self.merge, (result for _, result in parts))
 
@@ -140,7 +140,7 @@ def _team(
     given: dict[int, tuple[Any, ...]],
     failed: Counter[str],
 ) -> list[Member]:
-    """Workers and their chunks: of several holders, one that has not failed and has fewest."""
+    """Workers and their chunks: of several holders, the one that failed least and has fewest."""
     team: dict[str, list[tuple[int, str, tuple[Any, ...]]]] = {}
     for c in asked:
         key = chunks[c].key
@@ -166,7 +166,7 @@ async def _answers(
 
 
 def _there(chunk: Any) -> None:
-    """Nothing: a task that needs a chunk."""
+    """Do nothing, in a task that waits for a chunk."""
 
 
 async def _answer(question: ChunkQuestion[T], group: list[Member], dask_worker: Any) -> bytes:
@@ -190,7 +190,7 @@ async def _answer(question: ChunkQuestion[T], group: list[Member], dask_worker: 
 
 
 def _size(result: Any) -> int:
-    """Bytes of a result in a message."""
+    """Size of a result in a message, in bytes."""
     from distributed.protocol.pickle import dumps
 
     arrays: list[pickle.PickleBuffer] = []

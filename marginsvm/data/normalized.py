@@ -1,11 +1,11 @@
 """Examples divided by their norms. X is not copied: scales are folded into the products.
 
-With an intercept, a constant feature s joins every example before the division. Rows are then
-``(x, s) / ||(x, s)||``, each a positive multiple of ``(x, s)``: they can be separated from the
-origin if and only if X can be separated by a hyperplane. With s the largest norm of an example,
-the best margin rho of these rows and the best margin gamma of X satisfy
-``gamma / 2 <= rho * s <= gamma``, and no other s promises as much in all cases; the rows do
-not depend on the units of X, nor on how often an example is repeated.
+With an intercept, a constant feature s is added to every example before the division. Examples are
+then ``(x, s) / ||(x, s)||``, positive multiples of ``(x, s)``: some hyperplane through the origin
+separates their classes if and only if some hyperplane separates those of X. With s the largest norm
+of an example, their best margin rho and the best margin gamma of X satisfy
+``gamma / 2 <= rho * s <= gamma``, and no other s promises as much in all cases. Normalized examples
+do not depend on the units of X, nor on how often an example is repeated.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ class Normalized(Block):
     ----------
     X : Block, ndarray, CSR matrix or array, of shape (n, d)
     scale : ndarray of shape (n,)
-        Inverses of the norms; 0 for a row of zeros.
+        Inverses of the norms; 0 for an example of zeros.
     constant : float
-        The constant feature s; 0: there is none, and rows are ``X[i] / norm(X[i])``.
+        The constant feature s; 0: there is none, and examples are ``X[i] / norm(X[i])``.
     """
 
     scale: Array
@@ -53,20 +53,20 @@ class Normalized(Block):
 
     @property
     def last(self) -> Array:
-        """The constant feature after the division."""
+        """The constant feature of each example after the division."""
         return self.constant * self.scale
 
     def _of(self, X: Block) -> Normalized:
-        """The same of other examples: of these in another place."""
+        """The same with X in another place."""
         return Normalized(X, self.scale, self.constant)
 
     def __getitem__(self, index: Any) -> Normalized:
         return Normalized(self.X[index], self.scale[index], self.constant)
 
     def toarray(self) -> Array:
-        """The rows themselves, for few of them."""
-        rows = self.X.toarray() * self.scale[:, None]
-        return np.column_stack([rows, self.last]) if self.constant else rows
+        """The examples after the division, for few of them."""
+        divided = self.X.toarray() * self.scale[:, None]
+        return np.column_stack([divided, self.last]) if self.constant else divided
 
     def on_host(self) -> Normalized:
         return self._of(self.X.on_host())
@@ -99,7 +99,7 @@ class Normalized(Block):
         return Normalized(self.X.squared(), self.scale**2, self.constant**2)
 
     def squared_lengths(self, norm: LpNorm) -> Array:
-        """Ones, and zeros for rows of zeros."""
+        """Ones, and zeros for examples of zeros."""
         return (self.scale > 0).astype(np.float64)
 
     def largest(self) -> float:
@@ -111,7 +111,7 @@ class Normalized(Block):
 
 @dataclass(frozen=True)
 class Division:
-    """What ``normalize=True`` makes of the examples, settled once in fit.
+    """How ``normalize=True`` divides the examples of a fit.
 
     Attributes
     ----------
@@ -126,7 +126,11 @@ class Division:
     scale: Array | None = None
 
     def undone(self, coef: Array, intercept: Array) -> tuple[Array, Array]:
-        """Coefficients and intercept for the examples as given: ``w.x + b`` of ``(w, b / s)``."""
+        """Coefficients and intercept for the examples as given, from those after the division.
+
+        Of a linear predictor ``(w, b / s)``, whose last entry is that of the constant feature s,
+        they are w and b; of a kernel predictor, ``coef`` has one entry for each example.
+        """
         if self.scale is not None:
             coef = coef * self.scale
             return coef, self.constant**2 * coef.sum(axis=1)
@@ -136,7 +140,7 @@ class Division:
 
 
 def normalized(X: Any, constant: float = 0.0) -> Normalized:
-    """Divide examples, a constant joined to each, by their norms."""
+    """Divide examples by their norms, after a constant feature was added to each (0: none)."""
     X = as_block(X)
     return Normalized(X, inverse(np.hypot(X.norms(), constant)), constant)
 
@@ -160,7 +164,7 @@ def norms_in_kernel(kernel: Kernel, X: Any) -> Array:
 
 
 def inverse(norms: Array) -> Array:
-    """Inverses of norms; 0 where there is nothing to normalise."""
+    """Inverses of norms; 0 where the norm is 0."""
     if not np.isfinite(norms).all():
         raise ValueError("the norms of the examples overflow float64: scale X")
     tiny = np.flatnonzero((norms > 0) & (norms < _LEAST_NORM))

@@ -22,8 +22,8 @@ from marginsvm.rows import Rows
 T = TypeVar("T")
 
 _KEPT = 512  # examples of each class that a pass keeps, as they are likely to be needed next
-_KEPT_BYTES = 2**28  # of such examples, all classes together
-_HELD = 4  # so many times the number of examples that were asked for last stay in memory
+_KEPT_BYTES = 2**28  # memory of such examples, of all classes together
+_HELD = 4  # examples that stay in memory, in multiples of the number that was asked for last
 
 
 class StreamStore(Store):
@@ -36,7 +36,7 @@ class StreamStore(Store):
     Parameters
     ----------
     read : callable
-        ``read()`` iterates over matrices or blocks; all of the same kind.
+        ``read()`` gives an iterator over the examples, as matrices or blocks of one kind.
     codes : ndarray of shape (n_examples,)
         Class of each example.
     n_features : int
@@ -118,15 +118,16 @@ class StreamStore(Store):
 
 
 class SmallestMargins:
-    """The examples of each class with the smallest margins among the blocks it was shown.
+    """The examples of each class with the smallest margins among the blocks of a pass.
 
-    Which these are does not depend on the order of the blocks; several threads may show theirs.
+    Which these are does not depend on the order of the blocks; several threads may call it.
 
     Parameters
     ----------
     codes : ndarray of shape (n_examples,)
+        Class of each example.
     most : int
-        Examples of each class.
+        Number of examples of each class.
     """
 
     def __init__(self, codes: Array, most: int) -> None:
@@ -154,7 +155,7 @@ class SmallestMargins:
     def _cut(self, c: int) -> None:
         order = sorted(self._found[c].items(), key=lambda item: (item[1][0], item[0]))
         self._found[c] = dict(order[: self._most])
-        self._limit[c] = np.nextafter(order[self._most - 1][1][0], np.inf)  # its equals may come
+        self._limit[c] = np.nextafter(order[self._most - 1][1][0], np.inf)  # equal ones may come
 
     def examples(self) -> dict[int, Block]:
         """Those that were found, by index."""

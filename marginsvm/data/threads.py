@@ -24,9 +24,9 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 _lock = threading.Lock()
-_pools: dict[int, ThreadPoolExecutor] = {}  # by their number of threads, which take 0.3 ms to start
-_inside = 0  # how many passes run now; the limits belong to the process, not to a pass
-_before: list[int] = []  # threads of each library outside of them
+_pools: dict[int, ThreadPoolExecutor] = {}  # by number of threads: one takes 0.3 ms to start
+_inside = 0  # number of passes that run now: limits belong to the process, not to a pass
+_before: list[int] = []  # threads of each BLAS library while no pass runs
 
 
 @cache
@@ -58,7 +58,7 @@ class single_threaded_blas(ContextDecorator):  # noqa: N801 - a context manager
     def __exit__(self, *error: object) -> None:
         global _inside
         with _lock:
-            _inside = max(_inside - 1, 0)  # 0: it has been forgotten in a fork
+            _inside = max(_inside - 1, 0)  # in a fork, it was set to 0 already
             if _inside == 0:
                 _set_threads([1] * len(_before), _before)
 
@@ -88,7 +88,7 @@ def _set_threads(now: list[int], numbers: list[int]) -> None:
 
 
 def _let_any_thread_set(lib: Any) -> None:
-    """Newer threadpoolctl lets only the thread that was the first, and tells no other."""
+    """Newer threadpoolctl ignores limits that are set by any thread but the first that set one."""
     clear = getattr(lib, "clear_controlling_thread", None)
     if clear is not None:
         clear(force=True)
@@ -97,9 +97,9 @@ def _let_any_thread_set(lib: Any) -> None:
 def ordered_map(work: Callable[[T], R], parts: Sequence[T]) -> list[R]:
     """Results of ``work`` in the order of ``parts``, whatever the number of threads.
 
-    This thread and some others each take the next part that is left; handing every part to
-    a pool, and waiting for it, would cost 0.1 ms each. What no other has begun when nothing
-    is left is called off, so that work within work cannot wait for itself.
+    This thread and some helpers each take the next part that is left; handing every part to
+    a pool, and waiting for it, would cost 0.1 ms each. Helpers that have not begun when no part
+    is left are cancelled, so that work within work cannot wait for itself.
     """
     if len(parts) == 1:
         with single_threaded_blas():
@@ -111,12 +111,12 @@ def ordered_map(work: Callable[[T], R], parts: Sequence[T]) -> list[R]:
         while todo:
             try:
                 i = todo.popleft()
-            except IndexError:  # another was quicker
+            except IndexError:  # another thread was faster
                 return
             try:
                 results[i] = work(parts[i])
             except BaseException:
-                todo.clear()  # nobody goes on
+                todo.clear()  # no thread goes on
                 raise
 
     with single_threaded_blas():

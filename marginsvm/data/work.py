@@ -36,10 +36,10 @@ class Work:
         self.kernel_evaluations += number
 
     def lap(self) -> float:
-        """Give the passes since the last lap, and begin another.
+        """Return the number of passes since the last lap, and begin another lap.
 
-        Passes may be fractions. Summed lap by lap, their rounding does not depend on what was
-        counted before: the history of a fit that was resumed is that of one that was not.
+        It may be a fraction. As laps are added to a total, their rounding does not depend on what
+        was counted before: a fit has the same history whether it was interrupted or not.
         """
         lap, self._lap = self._lap, 0.0
         self._earlier += lap

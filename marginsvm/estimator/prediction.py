@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from marginsvm._typing import Array
 from marginsvm._version import __version__
 from marginsvm.data import mapped
-from marginsvm.data.device import Device, OnDevice, kernel_of_rows
+from marginsvm.data.device import Device, OnDevice, kernel_on_device
 from marginsvm.data.normalized import inverse
 from marginsvm.estimator.kernel_function import KernelFunction
 from marginsvm.estimator.objects import as_objects
@@ -109,7 +109,7 @@ class ScoresMixin:
         others = rows_of(fitted_there(self.support_vectors_, place), place)
         if place is None:
             return self._kernel_matrix(X, others)
-        return OnDevice(kernel_of_rows(self._kernel_matrix)(X, others), place)
+        return OnDevice(kernel_on_device(self._kernel_matrix)(X, others), place)
 
     def __getstate__(self) -> dict[str, Any]:
         return {**super().__getstate__(), "_marginsvm_version": __version__}  # type: ignore[dict-item]
