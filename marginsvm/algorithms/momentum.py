@@ -37,14 +37,14 @@ LOSSES: dict[str, Response] = {"exponential": softmax, "logistic": logistic}
 
 @dataclass(frozen=True)
 class MomentumState:
-    """The sequences ``w`` and ``g`` after ``t`` rounds, with their masses."""
+    """The sequences ``w`` and ``g`` after ``t`` rounds, with the sums of their coefficients."""
 
     t: int
     w: Vector
     g: Vector
     mass_w: float = 0.0
     mass_g: float = 0.0
-    measured: Candidate | None = None  # w before the last step, with the margins of its pass
+    measured: Candidate | None = None  # w before the last round, whose pass computed its margins
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ class Momentum(Algorithm):
     loss : Response
         Loss of the margins; its gradient gives the weights on the rows.
     theta, beta : callable
-        Step and momentum, functions of t.
+        Step and momentum of round t, as functions of t.
     gradient : {"normalized", "theory", "plain"}
         How the gradient of the loss is scaled.
     norm : callable or None
@@ -71,7 +71,7 @@ class Momentum(Algorithm):
 
     @property
     def requires(self) -> Requirements:
-        """Best responses only, so that the examples may lie anywhere."""
+        """Only best responses to a predictor, so that the examples may lie anywhere."""
         return Requirements(responses=(self.loss,))
 
     def start(self, problem: KernelMatrixAdapter) -> MomentumState:
@@ -79,7 +79,7 @@ class Momentum(Algorithm):
         return MomentumState(t=0, w=problem.zeros(), g=problem.zeros())
 
     def step(self, problem: KernelMatrixAdapter, state: MomentumState) -> MomentumState:
-        """Lines 3 to 5 of the paper's listing."""
+        """Lines 3 to 5 of the paper's listing; line 5, which computes ``q_t``, comes first."""
         t, w, g = state.t, state.w, state.g
         theta, beta = step_at(self.theta, t), momentum_at(self.beta, t)
         best = problem.respond(w, 1.0, self.loss)
@@ -99,12 +99,13 @@ class Momentum(Algorithm):
         return MomentumState(t + 1, w, g, mass_w, mass_g, measured)
 
     def _gradient_mass(self, weights: Weights) -> float:
+        """Sum of the weights on the rows in the scaled gradient."""
         if self.gradient == "plain":
             return weights.gradient_mass
         return 1.0 if self.gradient == "normalized" else weights.mass / weights.smoothness
 
     def candidates(self, problem: KernelMatrixAdapter, state: MomentumState) -> Iterator[Candidate]:
-        """The predictor of the last round gives a lower bound, both sequences give upper bounds."""
+        """The predictor before the last round, for a lower bound; w and g, for upper bounds."""
         assert state.measured is not None
         yield state.measured
         yield Candidate(state.w, state.mass_w)
@@ -155,8 +156,8 @@ class MomentumMarginClassifier(
     ====================  =====================================================
     paper                 code
     ====================  =====================================================
-    :math:`z_i`           minus a row of the data, divided by the radius
-    :math:`q_t`           ``problem.respond(w)``: weights of the data player
+    :math:`z_i`           minus a row of the data, divided by the largest norm of a row
+    :math:`q_t`           ``problem.respond(w)``: weights on the rows for the predictor w
     :math:`-Z^T q_t`      ``p``
     :math:`g_t`           ``-g``; ``mass_g`` is the sum of its coefficients
     :math:`w_t`           ``w``; ``mass_w`` is the sum of its coefficients
@@ -164,15 +165,17 @@ class MomentumMarginClassifier(
     :math:`\beta_t`       ``beta`` (``momentum``)
     ====================  =====================================================
 
-    This is Nesterov's accelerated gradient method for the logarithm of the exponential loss, whose
-    gradient is the normalized one: ``x = w + p`` is its gradient step, and ``w = x + g`` the point
-    to which it extrapolates. With ``momentum=NesterovSchedule(delay=3)`` it is the textbook
-    version, and with ``gradient="plain"`` it is the method for the loss itself.
+    With the default parameters, this is Nesterov's accelerated gradient method for the logarithm of
+    the exponential loss, whose gradient is the normalized one: ``x = w + p`` is its gradient step,
+    and the next ``w = x + g`` the point to which it extrapolates. With
+    ``momentum=NesterovSchedule(delay=3)`` it is the textbook version, and with
+    ``gradient="plain"`` it is the method for the loss itself.
 
-    With ``nu``, :math:`q_t` is the best of the weights below their caps :math:`1 / (\nu n)`: the
-    gradient of ``max_q <q, -Aw> - KL(q || 1/n)`` over these, which takes the place of the logarithm
-    of the exponential loss, and is as smooth. As no such q is farther than :math:`\ln(1 / \nu)`
-    from uniform weights, that takes the place of :math:`\ln n` in the rate.
+    With ``nu``, :math:`q_t` is the maximiser of ``<q, -Aw> - KL(q || 1/n)`` over the weights below
+    their caps :math:`1 / (\nu n)`, where A has the rows ``-z_i``. This maximum, whose gradient is
+    :math:`Z^T q_t`, takes the place of the logarithm of the exponential loss, and is as smooth. As
+    no such q has a larger KL divergence from uniform weights than :math:`\ln(1 / \nu)`, that takes
+    the place of :math:`\ln n` in the rate.
 
     Both g and w are non-negative combinations of rows, so ``norm(g) / mass_g`` and
     ``norm(w) / mass_w`` are upper bounds on the margin. Theorem 3.1 uses ``2 norm(g_t) / t``.

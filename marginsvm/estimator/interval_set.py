@@ -14,7 +14,7 @@ from marginsvm.certify.prices import HingeCaps
 from marginsvm.certify.spec import ProblemSpec
 from marginsvm.certify.tolerances import LARGEST_NORM
 from marginsvm.estimator.kernel_function import KernelFunction, canonical
-from marginsvm.estimator.kernel_problem import asked, kernel_problem
+from marginsvm.estimator.kernel_problem import common_arguments, kernel_problem
 from marginsvm.estimator.on_device import refuse_foreign
 from marginsvm.estimator.precomputed import check_gram
 from marginsvm.estimator.signs import norm_of
@@ -123,7 +123,7 @@ class IntervalSet:
             origin=self.origin / self.units,
             scales=self.units / self.unit if spec.outputs_are_apart else None,
         )
-        common = asked(spec, rows, norm_of(spec, self.X, self.signs), requires)
+        common = common_arguments(spec, rows, norm_of(spec, self.X, self.signs), requires)
         problem: LinearAdapter | GramAdapter
         if self.kernel.metric == "linear":
             problem = LinearAdapter(self.X, **common)

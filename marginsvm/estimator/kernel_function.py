@@ -19,7 +19,7 @@ from marginsvm.data.device import OnDevice, kernel_on_host
 from marginsvm.data.normalized import norms_in_kernel
 from marginsvm.kernel_matrix.single import FAR_SQUARE
 
-# Numbers of examples that are converted at once (32 MB in float64), and examples at least.
+# Entries that are converted at once (32 MB in float64), and the least number of examples of these.
 _CONVERTED, _FEWEST_CONVERTED = 2**22, 128
 
 
@@ -53,7 +53,7 @@ class KernelFunction:
 
     @classmethod
     def on(cls, estimator: Any, X: Any, weights: Array | None) -> KernelFunction:
-        """The kernel of an estimator on these examples, some of them counting like copies."""
+        """The kernel of an estimator on these examples, where one of weight m counts like m."""
         metric = getattr(estimator, "kernel", "linear")
         if metric == "linear":
             return cls()
@@ -62,11 +62,11 @@ class KernelFunction:
 
     @property
     def named_params(self) -> dict[str, Any]:
-        """Parameters of a named kernel, which may have fewer."""
+        """All parameters of named kernels; a kernel may have fewer."""
         return {"gamma": self.gamma, "degree": self.degree, "coef0": self.coef0} | self.params
 
     def __call__(self, X: Any, Y: Any) -> Array:
-        """Kernel of all pairs; a callable is given both sets at once, as in SVC."""
+        """Kernel values of all pairs; a callable is given both sets at once, as in SVC."""
         X, Y = canonical(X), canonical(Y)
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
             if callable(self.metric):
@@ -78,7 +78,7 @@ class KernelFunction:
                         f"column for each one of Y, here of shape {(X.shape[0], Y.shape[0])}, "
                         f"but it gave one of shape {K.shape}"
                     )
-                # with integer values, products would be rounded to integers
+                # with values that are integers, results of products would be rounded to integers
                 K = K.astype(np.result_type(K.dtype, np.float32), copy=False)
             else:
                 K = self._named(X, Y)
@@ -91,7 +91,7 @@ class KernelFunction:
         return K
 
     def _named(self, X: Any, Y: Any) -> Array:
-        """Values of a named kernel; examples that must be converted for them are so in parts."""
+        """Values of a named kernel; examples that must be converted are converted in parts."""
         named = self.named_params
         values = partial(pairwise_kernels, metric=self.metric, filter_params=True, **named)
         wide = self.widens and hasattr(X, "astype")  # some devices have no float64
@@ -127,7 +127,10 @@ class KernelFunction:
 
 
 def _far_mean(X: Any, Y: Any, gamma: float) -> Array | None:
-    """A mean that would take the digits of distances; less it, examples have the same ones."""
+    """The mean of Y, if it is so far from 0 that distances would lose digits; else None.
+
+    Distances stay the same if it is subtracted from X and Y.
+    """
     if sp.issparse(X) or sp.issparse(Y):
         return None
     wide = {} if is_foreign(Y) else {"dtype": np.float64}
@@ -136,7 +139,7 @@ def _far_mean(X: Any, Y: Any, gamma: float) -> Array | None:
 
 
 def _gamma(gamma: str | float, X: Any, weights: Array | None) -> float:
-    """``gamma`` as SVC understands it; a row of weight m counts like m copies."""
+    """``gamma`` as SVC understands it; an example of weight m counts like m copies."""
     if not isinstance(gamma, str):
         return gamma
     if gamma == "auto":
@@ -147,7 +150,7 @@ def _gamma(gamma: str | float, X: Any, weights: Array | None) -> float:
 
 
 def _variance(X: Any, weights: Array | None) -> float:
-    """Variance of all entries of X, its rows weighted; exactly 0 where they are equal."""
+    """Variance of all entries of X, its examples weighted; exactly 0 if all are equal."""
     n, d = X.shape
     share = np.ones(n) if weights is None else weights
     share = share / share.sum() / d
@@ -158,9 +161,9 @@ def _variance(X: Any, weights: Array | None) -> float:
 
 
 def canonical(X: Any) -> Any:
-    """Bring a sparse matrix into the form that all of sklearn's kernels accept.
+    """Bring a sparse matrix into the form that all of scikit-learn's kernels accept.
 
-    It has no duplicate entries and, where they suffice, 32-bit indices.
+    It has no duplicate entries and, where 32-bit indices suffice, these.
     """
     if not sp.issparse(X):
         return X

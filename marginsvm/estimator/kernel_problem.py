@@ -1,4 +1,4 @@
-"""What a problem is asked for, and the problem of examples that are compared by a kernel."""
+"""The arguments that all problems have in common, and the problem of a kernel."""
 
 from __future__ import annotations
 
@@ -19,8 +19,10 @@ from marginsvm.kernel_matrix.single import Formula
 from marginsvm.rows import LpNorm, Rows
 
 
-def asked(spec: ProblemSpec, rows: Rows, norm: LpNorm, requires: Requirements) -> dict[str, Any]:
-    """What all problems are given beside their examples."""
+def common_arguments(
+    spec: ProblemSpec, rows: Rows, norm: LpNorm, requires: Requirements
+) -> dict[str, Any]:
+    """Arguments of all kinds of problems, beside their examples."""
     return {
         "rows": rows,
         "C": spec.C,
@@ -35,10 +37,10 @@ def asked(spec: ProblemSpec, rows: Rows, norm: LpNorm, requires: Requirements) -
 def kernel_problem(
     kernel: KernelFunction, X: Any, division: Division | None = None, **given: Any
 ) -> GramAdapter:
-    """The problem of examples that are compared by a kernel, or of a given kernel matrix."""
+    """The problem of examples and a kernel that is not linear, or of a given kernel matrix."""
     values, X = _values_and_examples(kernel, X, division)
     formula = None
-    if values is kernel and not callable(kernel.metric):  # of numbers in memory, as they are
+    if values is kernel and not callable(kernel.metric):  # a named one, of arrays in memory
         formula = Formula.named(kernel.metric, **kernel.named_params)
     return GramAdapter(values, X, formula=formula, **given)
 

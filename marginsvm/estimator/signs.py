@@ -1,4 +1,4 @@
-"""Signs that a user gives to coefficients, and the norm of predictors that have them."""
+"""Signs that a user asks of coefficients, and the norm of predictors that have them."""
 
 from __future__ import annotations
 
@@ -12,28 +12,28 @@ from marginsvm.data.memory import as_store
 from marginsvm.rows import LpNorm, SignedNorm
 
 
-def signs_of(seen: Any) -> Array | None:
-    """What ``monotonic_cst`` says of each feature: -1, 0 or 1; None: nothing of any.
+def signs_of(estimator: Any) -> Array | None:
+    """Signs that ``monotonic_cst`` gives to features: -1, 1, or 0 for any; None: any for all.
 
     Parameters
     ----------
-    seen : estimator
-        It knows the number and the names of the features.
+    estimator : estimator
+        With ``n_features_in_`` and, if features have names, ``feature_names_in_``.
 
     Raises
     ------
     ValueError
-        If it does not fit the features, or there is no coefficient of any.
+        If ``monotonic_cst`` does not fit the features, or a kernel leaves them no coefficients.
     """
-    given = getattr(seen, "monotonic_cst", None)
+    given = getattr(estimator, "monotonic_cst", None)
     if given is None:
         return None
-    if seen.kernel != "linear":
+    if estimator.kernel != "linear":
         raise ValueError(
             "monotonic_cst is about coefficients of features, which a model with "
-            f"kernel={seen.kernel!r} has not: use kernel='linear', or monotonic_cst=None"
+            f"kernel={estimator.kernel!r} has not: use kernel='linear', or monotonic_cst=None"
         )
-    signs = _check_monotonic_cst(seen, given)
+    signs = _check_monotonic_cst(estimator, given)
     return signs if signs.any() else None
 
 
@@ -43,7 +43,7 @@ def norm_of(spec: ProblemSpec, X: Any, signs: Array | None = None, n_classes: in
     Raises
     ------
     ValueError
-        If signs cannot be kept: there are more classes, or the examples are not in memory.
+        If signs were given, but there are more than two classes, or X is not in memory.
     """
     if spec.monotonic_cst is not None and n_classes > 2:
         raise ValueError(

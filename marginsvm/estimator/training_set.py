@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,11 +22,16 @@ from marginsvm.data.measures import largest_norm
 from marginsvm.data.memory import as_store
 from marginsvm.data.normalized import Division, inverse
 from marginsvm.estimator.kernel_function import KernelFunction, canonical
-from marginsvm.estimator.kernel_problem import asked, kernel_problem
+from marginsvm.estimator.kernel_problem import common_arguments, kernel_problem
 from marginsvm.estimator.on_device import place_of_training, plain, rows_of, types_of
 from marginsvm.estimator.precomputed import check_gram, check_norms
 from marginsvm.estimator.signs import norm_of
-from marginsvm.estimator.validated import Validated, check_kernel_params, some, validated_weight
+from marginsvm.estimator.validated import (
+    Validated,
+    check_kernel_params,
+    examples_at,
+    validated_weight,
+)
 from marginsvm.estimator.weights import ClassWeights
 from marginsvm.fit import Requirements
 from marginsvm.fit.progress import Line
@@ -36,9 +41,9 @@ from marginsvm.kernel_matrix.responses.response import below
 from marginsvm.kernel_matrix.scale import NotFinite
 from marginsvm.rows import Rows, make_rows
 
-# Kinds of types of labels that name classes in any case: a look at them is a tenth of a small fit.
+# NumPy's kinds of labels that are always classes: checking these would take a tenth of a small fit.
 _KINDS_OF_CLASSES = "biuUS"
-# Best responses beside those of the rounds, such as the one of the first state.
+# Number of best responses beside those of the rounds, such as the one of the first state.
 _SPARE_RESPONSES = 8
 
 
@@ -57,7 +62,7 @@ class ClassLabels(NamedTuple):
     n_dropped : int
         Examples of weight 0.
     class_weights : ClassWeights
-        Factors of the sample weights, for stores that multiply them themselves.
+        Factors of the sample weights, for workers of a cluster, who apply them to their examples.
     """
 
     codes: Array
@@ -81,6 +86,7 @@ class TrainingSet:
     kept : ndarray of shape (n_kept,)
         Indices of these examples among the given ones.
     n_given : int
+        Number of given examples.
     kernel : KernelFunction
     features : dict
         Fitted attributes: number and names of the features.
@@ -100,7 +106,7 @@ class TrainingSet:
     kept: Array
     n_given: int
     kernel: KernelFunction
-    features: dict[str, Any]
+    features: dict[str, Any] = field(default_factory=dict)
     division: Division | None = None
     signs: Array | None = None
     place: Device | None = None
@@ -108,7 +114,7 @@ class TrainingSet:
 
     @classmethod
     def of(cls, estimator: Any, X: Any, labels: ClassLabels, **more: Any) -> TrainingSet:
-        """Make a training set of examples and their labels."""
+        """Make a training set of examples and labels; ``more`` are attributes of it."""
         spec, codes, weights = ProblemSpec.of(estimator), labels.codes, labels.weights
         balanced, k = spec.intercept_is_free, len(labels.classes)
         rows = make_rows(codes, k, balanced=balanced, weights=weights)
@@ -122,11 +128,11 @@ class TrainingSet:
             kernel,
             division=_division(kernel, spec, X, rows) if spec.normalize else None,
             estimator_name=type(estimator).__name__,
-            **{"features": {}, **more},
+            **more,
         )
 
     def problem(self, spec: ProblemSpec, requires: Requirements) -> KernelMatrixAdapter:
-        """Make the problem of an algorithm, with the loss of its slack, or with capped weights."""
+        """Make the problem of an algorithm, with capped weights by ``nu``, or with its loss."""
         if spec.nu is not None:
             caps = self._caps(spec.nu, spec.C, requires)
             return self._problem(spec, requires).below(caps)
@@ -134,7 +140,7 @@ class TrainingSet:
         return problem.with_hinge_loss() if spec.slack_is_linear else problem
 
     def _caps(self, nu: float, C: float, requires: Requirements) -> ShareCaps:
-        """Caps of the weights by ``nu``, where all that it needs is given."""
+        """Caps of the weights by ``nu``; refuse parameters and responses that it cannot go with."""
         if np.isfinite(C):
             raise ValueError(
                 f"nu={nu:g} is a soft margin by itself, in place of C, but C={C:g}: leave C=inf, "
@@ -142,13 +148,14 @@ class TrainingSet:
             )
         caps = ShareCaps.of(self.rows, nu)
         for response in requires.responses or ():
-            below(caps.largest, response)  # there is such a response
+            below(caps.largest, response)  # raises an error if it has no form for capped weights
         return caps
 
     def _problem(self, spec: ProblemSpec, requires: Requirements) -> KernelMatrixAdapter:
         """Choose the adapter for the kernel and the store."""
         n_classes = 1 if self.classes is None else len(self.classes)
-        common = asked(spec, self.rows, norm_of(spec, self.X, self.signs, n_classes), requires)
+        norm = norm_of(spec, self.X, self.signs, n_classes)
+        common = common_arguments(spec, self.rows, norm, requires)
         if self.kernel.metric != "linear":
             size = spec.cache_size
             return kernel_problem(self.kernel, self.X, self.division, cache_size=size, **common)
@@ -185,8 +192,8 @@ class TrainingSet:
         """Support vectors of a kernel predictor; as in SVC, none if precomputed."""
         if self.kernel.metric == "precomputed":
             return np.empty((0, 0))
-        some = self.X[support]
-        return some.array if isinstance(some, OnDevice) else some
+        vectors = self.X[support]
+        return vectors.array if isinstance(vectors, OnDevice) else vectors
 
 
 def training_set(estimator: Any, X: Any, y: Any, sample_weight: Any) -> TrainingSet:
@@ -194,10 +201,10 @@ def training_set(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Training
     check_kernel_params(estimator)
     place, kernel = place_of_training(estimator, X), estimator.kernel
     y, sample_weight = on_host(y), on_host(sample_weight)
-    # a linear adapter reads every entry when it measures X, and refuses non-finite ones then
-    measured = kernel == "linear" and not estimator.normalize and place is None
-    measured &= sample_weight is None and estimator.class_weight is None
-    how = {"dtype": types_of(place), "ensure_all_finite": not measured}
+    # a linear adapter that gets all examples refuses non-finite entries when it measures X
+    checked_later = kernel == "linear" and not estimator.normalize and place is None
+    checked_later &= sample_weight is None and estimator.class_weight is None
+    how = {"dtype": types_of(place), "ensure_all_finite": not checked_later}
     given = Validated.of(estimator, plain(X, place), y, **how)
     y = given.y
     X = on_host(given.X) if kernel == "precomputed" else rows_of(canonical(given.X), place)
@@ -208,7 +215,7 @@ def training_set(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Training
         if estimator.normalize:
             check_norms(np.diagonal(X), zeros=not estimator.fit_intercept)
     labels = labelled(y, validated_weight(sample_weight, y), estimator.class_weight)
-    X = some(X, labels.kept, kernel)
+    X = examples_at(X, labels.kept, kernel)
     if isinstance(X, OnDevice):  # kernels are computed in float64
         X = DeviceStore(X) if kernel == "linear" else X.widened()
     more = {"features": given.features, "signs": given.signs, "place": place}

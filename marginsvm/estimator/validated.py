@@ -41,20 +41,24 @@ class Validated(NamedTuple):
 
     @classmethod
     def of(cls, estimator: Any, X: Any, y: Any = None, **how: Any) -> Validated:
-        """Validate X and y, as ``how`` says; the estimator stays as it was until a fit is done."""
-        things, seen = as_objects(getattr(estimator, "kernel", "linear"), X), copy(estimator)
-        if things is None:
-            found = validate_data(seen, X, y, **{**_AS_NUMBERS, **how})
+        """Validate X and y; ``how`` are scikit-learn's arguments for it.
+
+        Attributes that scikit-learn sets are those of a copy, so that the estimator stays as it was
+        until a fit is done.
+        """
+        objects, of = as_objects(getattr(estimator, "kernel", "linear"), X), copy(estimator)
+        if objects is None:
+            found = validate_data(of, X, y, **{**_AS_NUMBERS, **how})
             X, y = (found, None) if y is None else found
-            features = {name: getattr(seen, name) for name in _OF_FEATURES if hasattr(seen, name)}
+            features = {name: getattr(of, name) for name in _OF_FEATURES if hasattr(of, name)}
         else:
-            X, features = things, {}
+            X, features = objects, {}
             y = None if y is None else check_X_y(np.zeros((len(X), 1)), y, **how)[1]
-        return cls(X, y, features, signs_of(seen))
+        return cls(X, y, features, signs_of(of))
 
 
 def validated_weight(sample_weight: Any, X: Any) -> Array | None:
-    """Sample weights, which are not negative; None: they are all 1."""
+    """Sample weights, none of which may be negative; None: they are all 1."""
     if sample_weight is None:
         return None
     return _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
@@ -63,23 +67,23 @@ def validated_weight(sample_weight: Any, X: Any) -> Array | None:
 def of_positive_weight(
     X: Any, weight: Array | None, kernel: Any
 ) -> tuple[Any, Array, Array | None]:
-    """The examples that count, their indices, and their weights; None: these are all 1."""
+    """The examples of positive weight, their indices, and their weights; None: all are 1."""
     if weight is None:
         return X, np.arange(X.shape[0]), None
     kept = np.flatnonzero(weight)
     weight = weight[kept]
-    return some(X, kept, kernel), kept, weight if np.any(weight != 1.0) else None
+    return examples_at(X, kept, kernel), kept, weight if np.any(weight != 1.0) else None
 
 
-def some(X: Any, kept: Array, kernel: Any) -> Any:
-    """Some of the examples, or their kernel matrix."""
+def examples_at(X: Any, kept: Array, kernel: Any) -> Any:
+    """The examples with these indices or, of a given kernel matrix, their part of it."""
     if len(kept) == X.shape[0]:
         return X
     return X[kept][:, kept] if kernel == "precomputed" else X[kept]
 
 
 def check_kernel_params(estimator: Any) -> None:
-    """Refuse parameters that a named kernel does not have, as it would ignore them."""
+    """Refuse ``kernel_params`` that a named kernel does not have, as it would ignore them."""
     kernel, given = estimator.kernel, estimator.kernel_params or {}
     if callable(kernel):
         return
