@@ -61,9 +61,11 @@ def dyadic(pair):
     return Fraction(m) * Fraction(2) ** e
 
 
-def dot(a, b):
-    """Sum of products."""
-    return sum(x * y for x, y in zip(a, b, strict=True))
+def dot(a, b, least=-inf):
+    """Sum of products; squares of norms are at least 0, if a kernel matrix is one."""
+    if (found := sum(x * y for x, y in zip(a, b, strict=True))) < least:
+        raise ValueError("the kernel matrix is none of inner products")
+    return found
 
 
 def rows_of(proof, last, k):
@@ -109,11 +111,10 @@ class Problem:
 
     def predictor(self, o):
         """P of the predictor, its smallest value, and how far values are from their intervals."""
-        used = [o] if self.tubes else self.scores
+        used, worst, away = [o] if self.tubes else self.scores, [], []
         F = {s: [dot(x, self.W[s]) for x in self.X] for s in used}
-        P = sum(dot(F[s] if self.given else self.W[s], self.W[s]) for s in used) / 2
-        P += inf if P < 0 else sum((self.b[s] / self.unit) ** 2 / 2 for s in used if self.unit)
-        worst, away = [], []
+        P = sum(dot(F[s] if self.given else self.W[s], self.W[s], 0) for s in used) / 2
+        P += sum((self.b[s] / self.unit) ** 2 / 2 for s in used if self.unit)
         for i, of_columns in enumerate(self.rows):
             rows = [row for j, row in of_columns.items() if j == o or not self.tubes]
             values = [sum(x * (F[s][i] + self.b[s]) for s, x in row.items()) for row, _, _ in rows]
@@ -143,11 +144,11 @@ class Problem:
                     V[i][s] += sign * x
         for v in zip(*V):
             image = [dot(v, column) for column in zip(*self.X)]
-            square += dot(image, v if self.given else image) + (self.unit * sum(v)) ** 2
+            square += dot(image, v if self.given else image, 0) + (self.unit * sum(v)) ** 2
         of = [sum(map(abs, line.values())) for line in q]
         most = sum(of) / self.size if self.slack == "share" else inf  # of an example of weight 1
         above = any(x > m * most for x, m in zip(of, self.m))
-        if above or gain <= 0 or square < 0 or (self.free and any(map(sum, zip(*V)))):
+        if above or gain <= 0 or (self.free and any(map(sum, zip(*V)))):
             return 0
         limits = [price / x for price, x in zip(self.price, of) if x and self.slack == "size"]
         limits += [self.most / sum(of)] if self.most else []
@@ -184,9 +185,8 @@ def check(proof, lines):
 def in_words(proof):
     """What is true if nothing is wrong."""
     text = ("{} <= best margin <= {}", "P = {}, the least >= {}")[proof["of"] == "targets"]
-    pairs = (
-        [float(dyadic(x)) if x else inf for x in proof["claims"][a]] for a in ("reached", "bound")
-    )
+    ends = [proof["claims"][name] for name in ("reached", "bound")]
+    pairs = ([float(dyadic(x)) if x else inf for x in end] for end in ends)
     return "TRUE: " + "; ".join(map(text.format, *pairs))
 
 

@@ -367,6 +367,23 @@ def test_a_predictor_of_negative_square_is_worth_nothing(tmp_path):
     assert all(wrong for wrong in by_both(proof, K, y))
 
 
+@pytest.mark.parametrize("k", [2, 3])
+def test_a_negative_square_is_made_good_by_no_other(k, tmp_path):
+    """Not by that of a penalised intercept, of slack, or of the scores of another class."""
+    K, y = np.eye(3), [0, 1, k - 1]
+    model = DualLpPerceptron(C=1.0, intercept_scaling=2.0, kernel="precomputed", random_state=0)
+    proof = save_proof(fit(model, K, y), tmp_path / "proof.json", K, y)
+    proof["coef"] = [[[1, 0], [-1, 0], [0, 0]], [[0, 0], [0, 0], [2, 0]], [[0, 0]] * 3]
+    proof["claims"] |= {"reached": [[0, 0]], "bound": [[1, 9]], "feasible": None}
+    if k == 2:
+        proof["coef"], proof["weights"] = [[[0, 0]] * 3], [[0, 0, 1, 0], [1, 0, 2, 0]]
+    proof["intercept_"] = [[0, 0]] * len(proof["coef"])
+    assert by_both(proof, K, y) == [[], []]
+    K[0, 1] = K[1, 0] = 2.0
+    proof["sha256"] = verify_alone.table_of(proof, lines_of("classes", K, y))[1]
+    assert all("inner products" in str(wrong) for wrong in by_both(proof, K, y))
+
+
 def test_exact_checks_say_what_files_say_of_a_matrix_of_no_inner_products():
     """A rounded matrix of low rank: its claims are those of inner products, which it has not."""
     K, y = np.ones((2, 2)), [0, 1]

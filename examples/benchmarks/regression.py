@@ -91,7 +91,8 @@ def beside(ours, theirs, X, y, tight=None, **of):
         line.append(f"{type(model).__name__} {time_of:.0f} ms ({gap:.0e}), x{ms[0] / time_of:.2f}")
     if tight is not None:
         gap = objective(tight.fit(X, y), X, y, **of) / best.objective_bound_ - 1.0
-        line.append(f"{type(tight).__name__} at tol=1e-10 {gap:.0e}")
+        ended = "at its limit of iterations" if tight.fit_status_ else "at tol=1e-10"
+        line.append(f"{type(tight).__name__} {ended} {gap:.0e}")
     return "; ".join(line)
 
 

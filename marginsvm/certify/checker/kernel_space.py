@@ -81,15 +81,15 @@ class KernelSpace:
         return self._numbers.sqrt(squared)
 
     def _squared_norm(self, V: NDArray) -> Any:
-        """Of combinations; one below 0 is rounding only where numbers are rounded."""
-        squared = (V * self._numbers.dot(self._K, V)).sum()
-        if self._numbers.are_exact and squared < 0:
+        """Sum of those of combinations; one below 0 is rounding only where numbers are rounded."""
+        squared = (V * self._numbers.dot(self._K, V)).sum(axis=0)
+        if self._numbers.are_exact and squared.min() < 0:
             raise NoInnerProductsError(
                 "the kernel matrix is none of inner products: a combination has the squared norm "
-                f"{float(squared):.3g}. If that is rounding of its values, only a check with "
+                f"{float(squared.min()):.3g}. If that is rounding of its values, only a check with "
                 "exact=False allows for it"
             )
-        return squared
+        return squared.sum()
 
     def example_norms(self, centred: bool) -> NDArray:
         """Norms of the rows; ``centred``: distances from their mean."""
