@@ -27,7 +27,7 @@ class Features(Protocol):
     """What the error model needs of examples that have features."""
 
     @property
-    def mean_is_taken_first(self) -> bool:
+    def mean_before_products(self) -> bool:
         """Whether sums over examples are of examples about the mean: then it costs no digits."""
         ...
 
@@ -100,7 +100,7 @@ class LinearErrors:
         sums = (chained(len(q), chain) if self.dense else UNIT * (few.size + 8)) + FEW
         cheap = few.size * self.width <= EXTENDED_TERMS
         # how much of the mean is in the terms of the sums, and how long these are
-        offset, reach = (0.0, 1.0) if self.features.mean_is_taken_first else (1.0, self.reach)
+        offset, reach = (0.0, 1.0) if self.features.mean_before_products else (1.0, self.reach)
         if cheap and (sums + moved) * reach > self.rounding_rtol * norm:
             image = self._extended(q, few, np.arange(self.width))
             norm = self.norm.of_vector(image)

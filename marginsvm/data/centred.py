@@ -48,14 +48,14 @@ class CentredExamples:
     radius: float
 
     @property
-    def mean_is_taken_first(self) -> bool:
+    def mean_before_products(self) -> bool:
         """Whether passes subtract the mean from each example, and not its share from products."""
         return self.centre.far and not (self.store.sparse or self.store.normalized)
 
     @property
     def chain(self) -> int:
         """Largest number of terms in a chain of the precise sums over dense examples."""
-        if not self.mean_is_taken_first:
+        if not self.mean_before_products:
             return CHAIN
         return min(CHAIN, examples_at_once(self.store.shape[1]))
 
@@ -184,6 +184,6 @@ class CentredExamples:
         right = self.examples(index)[:, : self.store.shape[1]] / self.radius
         work = partial(passes.columns, right=right, centre=self.centre)
         out = np.concatenate(list(self.store.map(work, self.rows)), axis=1)
-        if self.centre.mean is not None and not self.mean_is_taken_first:
+        if self.centre.mean is not None and not self.mean_before_products:
             out -= (right @ self.centre.mean)[:, None]
         return out

@@ -37,7 +37,9 @@ def dot(indices: Array, values: Array, start: int, stop: int, v: Array) -> float
 
 
 @inlined
-def spread(indices: Array, values: Array, start: int, stop: int, step: float, out: Array) -> None:
+def add_multiple(
+    indices: Array, values: Array, start: int, stop: int, step: float, out: Array
+) -> None:
     """Add a multiple of a row to a vector."""
     for t in range(_index(start), _index(stop)):
         out[_index(indices[t])] += step * values[t]
@@ -53,7 +55,7 @@ def dot_of_class(indices: Array, values: Array, start: int, stop: int, V: Array,
 
 
 @inlined
-def spread_to_class(
+def add_multiple_to_class(
     indices: Array, values: Array, start: int, stop: int, step: float, out: Array, c: int
 ) -> None:
     """Add a multiple of a row to one column of an array."""
@@ -93,9 +95,9 @@ def image_of_pairs(
     for a in range(len(examples)):
         start, stop, total = indptr[examples[a]], indptr[examples[a] + 1], 0.0
         for p in range(pointer[a], pointer[a + 1]):
-            spread_to_class(indices, values, start, stop, -coefficient[p], out, classes[p])
+            add_multiple_to_class(indices, values, start, stop, -coefficient[p], out, classes[p])
             total += coefficient[p]
-        spread_to_class(indices, values, start, stop, total, out, codes[a])
+        add_multiple_to_class(indices, values, start, stop, total, out, codes[a])
 
 
 @loop

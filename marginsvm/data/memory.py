@@ -64,7 +64,10 @@ class Store(ABC):
 
     @abstractmethod
     def map(self, work: Callable[..., T], rows: Rows, *local: Array | None) -> Iterator[T]:
-        """``work(rows, blocks, *local)`` for parts of the examples, results in order."""
+        """Results of ``work(rows, blocks, *local)`` for parts of the examples, in order.
+
+        ``local`` are arrays with a value for each example, or None.
+        """
 
     def fold(
         self, work: Callable[..., T], merge: Callable[[T, T], T], rows: Rows, *local: Array | None

@@ -47,7 +47,7 @@ class LinearCurvature:
         self._active = support_of(weight if linked is None else weight + linked)
         self._share = len(self._active) / len(weight)
         # where the mean is subtracted from the examples, sums need no correction
-        mean, first = examples.centre.mean, examples.mean_is_taken_first
+        mean, first = examples.centre.mean, examples.mean_before_products
         self._mean = np.zeros(examples.store.shape[1]) if mean is None or first else mean
         self._taken_first = examples.centre if first else Centre()
 
@@ -82,7 +82,7 @@ class LinearCurvature:
     @cached_property
     def _few_pairs(self) -> FewPairs | None:
         """The rows with weight, where products with these alone are quicker."""
-        whole, taken_first = self._examples.store.whole, self._examples.mean_is_taken_first
+        whole, taken_first = self._examples.store.whole, self._examples.mean_before_products
         X = None if whole is None else whole.dense
         if X is None or self._linked is not None or taken_first or not FewPairs.suit(self._weight):
             return None

@@ -139,7 +139,7 @@ class LinearAdapter(
             image = passes.weighted_sum(self.rows, some, V[few], np.float64, self._centre)
         else:
             image = self._accumulate(V, precise)
-        if self._centre.mean is not None and not self._centred.mean_is_taken_first:
+        if self._centre.mean is not None and not self._centred.mean_before_products:
             rest = V.sum(axis=0)
             if precise or np.abs(rest).max() > _ROUNDED_IMBALANCE * np.abs(V).max():
                 image -= np.multiply.outer(rest, self._centre.mean)

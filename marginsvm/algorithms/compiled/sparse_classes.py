@@ -24,7 +24,7 @@ import numpy as np
 
 from marginsvm._typing import Array
 from marginsvm.algorithms.compiled.sparse_rows import shuffle
-from marginsvm.data.compiled_rows import dot_of_class, inlined, loop, spread_to_class
+from marginsvm.data.compiled_rows import add_multiple_to_class, dot_of_class, inlined, loop
 
 _index = np.uint64  # unsigned: no test for an index that counts from the end
 # Weight of the balance: shares of the mean slack and of the mean squared norm of an example. It
@@ -184,7 +184,7 @@ def _move(
             step = u[i, c] - old
             sum_of_steps += step
         if step != 0.0:
-            spread_to_class(indices, values, start, stop, -step, W, c)
+            add_multiple_to_class(indices, values, start, stop, -step, W, c)
             balance[c] -= step
             b[c] -= penalty * step
 

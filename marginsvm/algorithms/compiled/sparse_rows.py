@@ -8,7 +8,7 @@ import numpy as np
 
 from marginsvm._compiling import compiled, parts
 from marginsvm._typing import Array
-from marginsvm.data.compiled_rows import dot, inlined, spread
+from marginsvm.data.compiled_rows import add_multiple, dot, inlined
 
 _OPTIONS: dict[str, Any] = {"error_model": "numpy", "_nrt": False}  # nothing here allocates
 _part, _loop = parts(**_OPTIONS), compiled(**_OPTIONS)
@@ -89,7 +89,7 @@ def _ascend(
                 step = (new - u[i]) * y[i]
                 u[i] = new
                 b += penalty * step
-                spread(indices, values, start, stop, step, w)
+                add_multiple(indices, values, start, stop, step, w)
             elif g > limit:
                 active -= 1
                 order[k], order[active] = order[active], order[k]
@@ -153,7 +153,7 @@ def _adjoint(
         w[j] = 0.0
     for i in range(len(y)):
         if u[i] != 0.0:
-            spread(indices, values, starts[i], stops[i], u[i] * y[i], w)
+            add_multiple(indices, values, starts[i], stops[i], u[i] * y[i], w)
 
 
 @_loop
