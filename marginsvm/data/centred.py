@@ -33,7 +33,7 @@ class CentredExamples:
     ----------
     store : Store
     rows : Rows
-        Their labels.
+        Of their labels.
     centre : Centre
     constant : float
         Constant last feature of all examples, in the user's units; 0: there is none.

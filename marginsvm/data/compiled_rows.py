@@ -18,7 +18,7 @@ from marginsvm._compiling import compiled, parts
 from marginsvm._typing import Array
 
 _index = np.uint64  # unsigned, so that no index is tested for counting from the end
-# Sums may be taken in any order, so that several terms are in flight; NaN and infinity stay.
+# Sums may be taken in any order, so that terms are added in parallel; NaN and infinity are kept.
 _REORDER = {"reassoc", "contract", "nsz"}
 # Loops over one row are always inlined: a compiled copy of their own could round differently, and
 # which of the two ran would depend on what is in the cache on disk.

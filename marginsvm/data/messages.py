@@ -23,15 +23,15 @@ Part = tuple[list[int], T]  # numbers of some chunks, in order, and their merged
 # Address of a worker, and its chunks: for each its number, its key and the arguments of the work.
 Member = tuple[str, list[tuple[int, str, tuple[Any, ...]]]]
 
-# Number of workers to which one machine sends messages, if results are merged: the others are
-# reached through these. With fewer, messages cost more than merging saves.
+# Largest number of workers to which one machine sends messages, if results are merged: others are
+# reached through these. With a smaller number, messages cost more than merging on the way saves.
 _BRANCHES = 8
 # Memory of the results of all chunks, unmerged (1 MiB take about a millisecond to send). Up to it,
 # they are merged at the end and in the chunks' order, so that they do not depend on where the
 # chunks are, to the last bit.
 _UNMERGED_BYTES = 2**20
-# How often a thread of a worker is given chunks for one question, at most. Each time costs up to a
-# millisecond; chunks that are on disk are read as they are given, and all at once may be too many.
+# Largest number of times that a thread of a worker is given chunks for one question. Each costs up
+# to a millisecond; but chunks on disk are read when they are given, and may be too many at once.
 _HANDED_OVER = 4
 # Number of attempts at a question. The first finds chunks that are not computed yet; and Dask,
 # too, gives a task up for which several workers have died.

@@ -99,8 +99,7 @@ def margins_and_sums(
     block_sums: Callable[[Rows, slice, Any, Array], T],
     merge: Callable[[T, T], T],
 ) -> tuple[Array, T]:
-    """Margins, and what a response sums up of them and of the examples; X is read once.
-
+    """Margins, and the sums that a response needs of margins and examples; X is read once.
     ``block_sums(rows, block, X, margins)`` and ``merge`` are those of the response.
     """
     found: list[Array] = []

@@ -53,7 +53,7 @@ class KernelFunction:
 
     @classmethod
     def on(cls, estimator: Any, X: Any, weights: Array | None) -> KernelFunction:
-        """The kernel of an estimator on these examples, where one of weight m counts like m."""
+        """The kernel of an estimator on these examples; one of weight m counts like m copies."""
         metric = getattr(estimator, "kernel", "linear")
         if metric == "linear":
             return cls()

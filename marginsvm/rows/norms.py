@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,8 @@ import scipy.sparse as sp
 from marginsvm._rounding import chained
 from marginsvm._typing import Array
 
-# Sums of squares (any unit) below this, or above its inverse, may have lost digits or overflowed.
+# Sums of squares (any unit) below this, or above its inverse, may be of squares that under- or
+# overflowed.
 _SQUARES_LOST = 1e-200
 _LEAST_DIVISOR = 1e-300  # replaces a smaller length (any unit) as a divisor, so that none is 0
 
@@ -129,7 +130,7 @@ class LpNorm:
         return top**2 * powers ** (2.0 / self.q)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, kw_only=True)
 class SignedNorm(LpNorm):
     """The Euclidean norm of predictors whose entries have given signs.
 
@@ -143,7 +144,7 @@ class SignedNorm(LpNorm):
         -1, 0 for any sign, or 1.
     """
 
-    feature_signs: Array = field(default_factory=lambda: np.zeros(0))
+    feature_signs: Array
 
     @property
     def signs(self) -> Array:
