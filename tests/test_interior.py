@@ -147,7 +147,7 @@ def test_all_sides_take_the_same_steps(balanced, C, k):
     X, y = classes(k, k=k)
     problem = LinearAdapter(X, make_rows(y, k, balanced=balanced), C)
     statement = Statement.of(problem)
-    sides = WrittenOutSide.of(problem, statement), FeatureSide(problem, statement)
+    sides = WrittenOutSide.of(problem, statement), FeatureSide.of(problem, statement)
     begun = Interior.start(problem)
     ends = []
     for side in (*sides, Gram(problem, statement)):

@@ -299,7 +299,7 @@ def _side_of(problem: KernelMatrixAdapter, statement: Statement) -> Side:
     if turn is None:
         return Gram(problem, statement)
     other, frame = turn
-    return WrittenOutSide.of(other, statement, frame) or FeatureSide(other, statement, frame)
+    return WrittenOutSide.of(other, statement, frame) or FeatureSide.of(other, statement, frame)
 
 
 def _begun(rows: Rows, statement: Statement) -> Array:

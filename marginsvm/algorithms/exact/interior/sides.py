@@ -11,6 +11,7 @@ On the side of features, this is the matrix. On the side of rows, w is ``A'c``, 
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -22,6 +23,7 @@ from marginsvm._typing import Array
 from marginsvm.algorithms.exact.interior.row_weights import RowWeights
 from marginsvm.algorithms.exact.interior.statement import Statement
 from marginsvm.algorithms.exact.interior.turned import Frame
+from marginsvm.algorithms.exact.systems.features import fix_shift, with_intercept
 from marginsvm.certify.certifiable import written_out
 from marginsvm.kernel_matrix import KernelMatrixAdapter
 from marginsvm.kernel_matrix.capabilities import curvature
@@ -106,66 +108,73 @@ class Cholesky:
 
 
 @dataclass(frozen=True)
-class FeatureSide:
-    """The side of features: images, with the intercepts as their last entries, and the level."""
+class OfFeatures(Side):
+    """The side of features: images, with the intercepts, and the level as the last unknown.
+
+    ``regular`` is the diagonal of R: 1 for the images, 0 for the free unknowns.
+    """
 
     problem: KernelMatrixAdapter
     statement: Statement
-    frame: Frame | None = None
+    frame: Frame | None
+    regular: Array
 
-    @property
-    def _shape(self) -> tuple[int, ...]:
-        shape = self.problem.zeros().image.shape
-        return (*shape[:-1], shape[-1] + self.problem.rows.balanced)
-
-    @property
-    def regular(self) -> Array:
-        ridge = np.ones(self._shape)
-        if self.problem.rows.balanced:
-            ridge[..., -1] = 0.0
-        return np.append(ridge, np.zeros(int(self.statement.game)))
-
-    def _parts(self, x: Array) -> tuple[Array, Array, float]:
-        """Image, intercepts and level."""
-        m = len(x) - int(self.statement.game)
-        both = x[:m].reshape(self._shape)
-        level = float(x[m]) if self.statement.game else 0.0
-        if not self.problem.rows.balanced:
-            return both, np.zeros(both.shape[:-1]), level
-        return both[..., :-1], both[..., -1], level
-
+    @abstractmethod
     def adjoint(self, u: Array) -> Array:
         """``E'u``."""
-        problem, statement = self.problem, self.statement
-        q = statement.on_rows(u, problem.rows)
-        image = problem.combine(q, precise=True).image
-        if problem.rows.balanced:
-            image = np.append(image, problem.rows.adjoint(q).sum(axis=0)[..., None], axis=-1)
-        return np.append(image, [u.sum()] * int(statement.game))
 
     def begun(self, u: Array) -> Array:
         return self.regular * self.adjoint(u)
 
-    def margins(self, x: Array) -> Array:
-        image, b, level = self._parts(x)
-        rows = self.problem.rows
-        F = self.problem.scores(Predictor(image, np.zeros(0)))
-        return self.statement.flat(rows.moves(F + b)) + level
-
-    def of_free(self, x: Array) -> Array:
-        _, b, level = self._parts(x)
-        rows = self.problem.rows
-        return self.statement.flat(rows.moves(np.zeros(rows.score_shape) + b)) + level
-
     def fall(self, x: Array, u: Array) -> Array:
         fall = self.regular * x - self.adjoint(u)
-        if self.statement.game:
-            fall[-1] += 1.0
+        fall[-1] += float(self.statement.game)
         return np.asarray(fall)
 
+    def of_free(self, x: Array) -> Array:
+        return self.margins((1.0 - self.regular) * x)
+
     def squared(self, x: Array) -> float:
-        image = self._parts(x)[0]
-        return float(np.vdot(image, image))
+        return float(np.vdot(self.regular * x, x))
+
+    def predictor(self, x: Array, proof: Vector) -> Predictor:
+        """Of features, with the coefficients of a proof; else as the problem knows it."""
+        image = x[self.regular > 0.0].reshape(self.problem.zeros().image.shape)
+        if self.frame is None:
+            return Predictor(image, proof.coef)
+        return self.frame.predictor(image, proof)
+
+
+@dataclass(frozen=True)
+class FeatureSide(OfFeatures):
+    """By passes: images with the intercepts as their last entries."""
+
+    @classmethod
+    def of(
+        cls, problem: KernelMatrixAdapter, statement: Statement, frame: Frame | None = None
+    ) -> FeatureSide:
+        """The side of all features."""
+        ridge = np.ones(problem.zeros().image.shape)
+        if problem.rows.balanced:
+            ridge = with_intercept(ridge, 0.0)
+        return cls(problem, statement, frame, np.append(ridge, [0.0] * int(statement.game)))
+
+    def adjoint(self, u: Array) -> Array:
+        problem, statement = self.problem, self.statement
+        q = statement.on_rows(u, problem.rows)
+        image = problem.combine(q, precise=True).image
+        if problem.rows.balanced:
+            image = with_intercept(image, problem.rows.adjoint(q).sum(axis=0)[..., None])
+        return np.append(image, [u.sum()] * int(statement.game))
+
+    def margins(self, x: Array) -> Array:
+        problem, shape = self.problem, self.problem.zeros().image.shape
+        both, level = np.split(x, [len(x) - int(self.statement.game)])
+        both = both.reshape(*shape[:-1], -1)
+        F = problem.scores(Predictor(both[..., : shape[-1]], np.zeros(0)))
+        if problem.rows.balanced:
+            F = F + both[..., -1]
+        return self.statement.flat(problem.rows.moves(F)) + level.sum()
 
     def factored(self, weights: RowWeights) -> FactoredFeatures:
         problem, statement = self.problem, self.statement
@@ -174,24 +183,19 @@ class FeatureSide:
             linked = statement.on_rows(linked, problem.rows)
         own = statement.on_rows(statement.gross(weights.own), problem.rows)
         H = curvature(problem, own, linked).dense()
-        if len(self._shape) == 2 and problem.rows.balanced:  # a shift of all intercepts is free
-            ends = np.arange(self._shape[1] - 1, len(H), self._shape[1])
-            H[np.ix_(ends, ends)] += H[ends, ends].mean()
+        fix_shift(H, problem.zeros().image.shape, problem.rows)
         if statement.game:
             column = self.adjoint(weights.own)
             H = np.block([[H, column[:-1, None]], [column]])
         H.flat[:: len(H) + 1] += self.regular
         return FactoredFeatures(self, weights, Cholesky(H))
 
-    def predictor(self, x: Array, proof: Vector) -> Predictor:
-        return _in_frame(self._parts(x)[0], self.frame, proof)
-
 
 @dataclass(frozen=True)
 class FactoredFeatures:
     """``R + E'WE``, factored."""
 
-    side: FeatureSide | WrittenOutSide
+    side: OfFeatures
     weights: RowWeights
     matrix: Cholesky
 
@@ -205,14 +209,10 @@ class FactoredFeatures:
 
 
 @dataclass(frozen=True)
-class WrittenOutSide:
-    """The side of features where all rows fit into a processor's cache: E as a matrix."""
+class WrittenOutSide(OfFeatures):
+    """Where all rows fit into a processor's cache: E as a matrix."""
 
-    problem: KernelMatrixAdapter
-    statement: Statement
     E: Array
-    regular: Array
-    frame: Frame | None = None
 
     @classmethod
     def of(
@@ -238,24 +238,10 @@ class WrittenOutSide:
             A = np.vstack([A, statement.of_signs * np.where(unit > 0.0, unit, 1.0)])
             F = np.vstack([F, np.zeros((len(A) - len(F), F.shape[1]))])
         ridge = np.append(np.ones(A.shape[1]), np.zeros(F.shape[1]))
-        return cls(problem, statement, np.column_stack([A, F]), ridge, frame)
-
-    def begun(self, u: Array) -> Array:
-        return self.regular * self.adjoint(u)
+        return cls(problem, statement, frame, ridge, np.column_stack([A, F]))
 
     def margins(self, x: Array) -> Array:
         return self.statement.both(self.E @ x)
-
-    def of_free(self, x: Array) -> Array:
-        return self.margins((1.0 - self.regular) * x)
-
-    def fall(self, x: Array, u: Array) -> Array:
-        fall = self.regular * x - self.adjoint(u)
-        fall[-1] += float(self.statement.game)
-        return np.asarray(fall)
-
-    def squared(self, x: Array) -> float:
-        return float(np.vdot(self.regular * x, x))
 
     def factored(self, weights: RowWeights) -> FactoredFeatures:
         R = self.E * np.sqrt(self.statement.gross(weights.own))[:, None]
@@ -264,17 +250,7 @@ class WrittenOutSide:
         return FactoredFeatures(self, weights, Cholesky(H))
 
     def adjoint(self, u: Array) -> Array:
-        """``E'u``."""
         return np.asarray(self.statement.net(u) @ self.E)
-
-    def predictor(self, x: Array, proof: Vector) -> Predictor:
-        image = x[: np.count_nonzero(self.regular)]
-        return _in_frame(image.reshape(self.problem.zeros().image.shape), self.frame, proof)
-
-
-def _in_frame(image: Array, frame: Frame | None, proof: Vector) -> Predictor:
-    """The predictor as the problem knows it; of features, with the coefficients of a proof."""
-    return Predictor(image, proof.coef) if frame is None else frame.predictor(image, proof)
 
 
 def _of_free(problem: KernelMatrixAdapter, statement: Statement) -> Array:

@@ -126,10 +126,15 @@ def penalised(H: Array, shape: tuple[int, ...], rows: Rows) -> Array:
     if rows.balanced:
         ridge = with_intercept(ridge, _FREE * H.max())
     M = H + np.diag(ridge.ravel(order="C"))
-    if rows.balanced and len(shape) == 2:  # a shift of all intercepts changes nothing
-        ends = np.arange(ridge.shape[1] - 1, ridge.size, ridge.shape[1])
-        M[np.ix_(ends, ends)] += np.diag(H)[ends].mean()
+    fix_shift(M, shape, rows)
     return M.T
+
+
+def fix_shift(H: Array, shape: tuple[int, ...], rows: Rows) -> None:
+    """Make second moments definite for a shift of all intercepts, which changes no margin."""
+    if rows.balanced and len(shape) == 2:
+        ends = np.arange(shape[1], len(H), shape[1] + 1)
+        H[np.ix_(ends, ends)] += H[ends, ends].mean()
 
 
 @dataclass(frozen=True)
