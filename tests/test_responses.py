@@ -10,7 +10,11 @@ from scipy.optimize import linprog
 from marginsvm.certify.bounds import lower_bound, upper_bound
 from marginsvm.certify.distribution import imbalance
 from marginsvm.kernel_matrix import LinearAdapter, make_rows
-from marginsvm.kernel_matrix.responses.balancing import balancing_factors, balancing_offsets
+from marginsvm.kernel_matrix.responses.balancing import (
+    balanced,
+    balancing_factors,
+    balancing_offsets,
+)
 from marginsvm.responses import euclidean, logistic, softmax, worst_row
 from marginsvm.rows import BinaryRows, MulticlassRows
 from marginsvm.rows.cycles import min_cycle
@@ -221,8 +225,16 @@ def test_a_table_that_no_offsets_balance_is_left_finite():
     assert np.isfinite(balancing_factors(table)).all()
 
 
+@pytest.mark.parametrize("y", [[0, 0, 1], [0, 1, 2]])
+def test_weights_that_nothing_balances_stay(y):
+    rows = make_rows(np.array(y), max(y) + 1, balanced=True)
+    q = np.zeros(rows.shape)
+    q[0] = rows.weighted(np.ones(rows.shape))[0]
+    np.testing.assert_array_equal(balanced(rows, q), q)
+
+
 def test_a_class_without_weight_leaves_the_others_balanced():
     table = np.array([[0.0, 0.0, 0.0, 0.0], [0.0, 0.0, 3.0, 1.0], [0.0, 1.0, 0.0, 2.0]])
     table = np.vstack([table, [0.0, 5.0, 1.0, 0.0]])
-    balanced = table * balancing_factors(table)
-    np.testing.assert_allclose(balanced.sum(axis=0), balanced.sum(axis=1), rtol=1e-12)
+    table = table * balancing_factors(table)
+    np.testing.assert_allclose(table.sum(axis=0), table.sum(axis=1), rtol=1e-12)

@@ -107,6 +107,12 @@ def sums_of_examples(q: Array) -> Array:
     return np.asarray(q.reshape(len(q), -1).sum(axis=1))
 
 
+def room_below(caps: Array, q: Array) -> float:
+    """Largest factor of weights that leaves none above its cap; infinite where none has weight."""
+    used = q > 0.0
+    return float((caps[used] / q[used]).min(initial=np.inf))
+
+
 def n_classes_of(values: Array) -> int:
     """Number of classes, from an array over all rows: with two, an example has one row."""
     return 2 if values.ndim == 1 else values.shape[1]

@@ -25,6 +25,7 @@ import numpy as np
 
 from marginsvm._rounding import FEW, PAIRWISE
 from marginsvm._typing import Array
+from marginsvm.certify.caps import room_below
 from marginsvm.certify.certifiable import Regression
 from marginsvm.certify.claims import relative_gap
 from marginsvm.certify.distribution import SignedWeights, sums_of_outputs
@@ -149,12 +150,11 @@ def _weighed(problem: Regression, vector: Vector) -> Weighed:
 def _multiple(problem: Regression, sizes: Array) -> float:
     """Largest factor of weights at which they and their sums are below the caps; 0: all are 0."""
     caps = hinge_caps(problem.caps)
-    used, sums = sizes > 0.0, sums_of_columns(sizes)
-    if not used.any():
+    if not sizes.any():
         return 0.0
     with np.errstate(over="ignore"):  # of what is too large, and then is not the least
-        each = float((caps.largest[used] / sizes[used]).min())
-        return min(each, float((caps.most[sums > 0.0] / sums[sums > 0.0]).min())) * (1.0 - FEW)
+        of_sums = room_below(caps.most, sums_of_columns(sizes))
+        return min(room_below(caps.largest, sizes), of_sums) * (1.0 - FEW)
 
 
 def _balanced(q: Array) -> Array:

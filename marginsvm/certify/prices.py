@@ -20,6 +20,7 @@ from marginsvm.certify.caps import (
     edge_of_share,
     n_classes_of,
     of_examples,
+    room_below,
     sums_of_examples,
 )
 from marginsvm.certify.tolerances import LARGEST_CAP
@@ -134,8 +135,7 @@ def multiple_below_caps(caps: Array, q: Array, length: float, mass: float) -> fl
     mass : float
         Sum of the weights.
     """
-    used = q > 0.0
-    s = float((caps[used] / q[used]).min(initial=np.inf)) * (1.0 - FEW)
+    s = room_below(caps, q) * (1.0 - FEW)
     return min(s, mass / length**2) if length**2 > 0.0 else s
 
 

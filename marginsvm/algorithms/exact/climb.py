@@ -232,9 +232,6 @@ class Climb:
         self.read += 2.0 * steps * len(work)
         return u
 
-    def balance(self) -> None:
-        """Balance the classes exactly, or up to rounding; pairs of weights always do."""
-
     def add(self, examples: Array, change: Array) -> None:
         """Add what changes of weights add to the scores."""
         self.add_products(examples, self.y[examples] * change, self.f)

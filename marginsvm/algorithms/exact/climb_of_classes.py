@@ -136,19 +136,6 @@ class ClimbOfClasses(Climb):
             super()._finer(tol)
         self.least = min(self.least, self.gap)
 
-    def balance(self) -> None:
-        """Balance the classes by the least relative changes of the weights, without scores.
-
-        What flows between two classes changes by the difference of their potentials.
-        """
-        used = np.flatnonzero(self.u.any(axis=1))
-        u, own = self.u[used], self.y[used]
-        flow = np.stack([u[own == c].sum(axis=0) for c in range(len(self.f))])
-        flow += flow.T
-        laplacian = np.diag(flow.sum(axis=1)) - flow
-        potential = np.linalg.lstsq(laplacian, self._excess() / _ROOT)[0]
-        self.u[used] = u * (1.0 - potential[own][:, None] + potential)
-
     def _best_intercepts(self) -> Array:
         """Those of the working set; under the best of all, outside nothing may look short."""
         work = self.work

@@ -22,9 +22,10 @@ from marginsvm.algorithms.exact.climb import Climb, Course, Dual
 from marginsvm.algorithms.exact.climb_of_classes import ClimbOfClasses
 from marginsvm.algorithms.exact.method import Method, Turn
 from marginsvm.certify.candidate import Candidate
-from marginsvm.certify.caps import of_examples, sums_of_examples
+from marginsvm.certify.caps import of_examples, room_below, sums_of_examples
 from marginsvm.certify.own_slack import with_least_slack
 from marginsvm.kernel_matrix import GramAdapter, KernelMatrixAdapter
+from marginsvm.kernel_matrix.responses.balancing import balanced
 from marginsvm.rows import Vector, support_of
 
 # Numbers that a round reads or computes at least: a tenth of a second, or about.
@@ -111,9 +112,7 @@ class Pairs(OnColumns):
         """Begin at some weights, at the multiple of them below the caps that is best."""
         best, u = proof.mass / max(problem.norm(proof) ** 2, 1e-300), np.maximum(proof.coef, 0.0)
         if problem.caps is not None:  # what a cap cut off would leave the classes out of balance
-            mass = sums_of_examples(u)
-            used = mass > 0.0
-            best = min(best, float((problem.caps.largest[used] / mass[used]).min(initial=best)))
+            best = min(best, room_below(problem.caps.largest, sums_of_examples(u)))
         return cls(best * u, np.zeros(u.shape[::-1]), support_of(u))
 
     @property
@@ -182,8 +181,7 @@ class Found:
         The scores of the others are below what they are by the error of float32.
         """
         climb, rows = self.climb, self.problem.rows
-        if rows.balanced:
-            climb.balance()
+        climb.u = balanced(rows, climb.u)  # steps by one example at a time nearly do
         F, error = self._with_errors()
         lowest = of_examples(self._shifted(rows.margins(F))) - error
         sure = (lowest > 1.0) & (sums_of_examples(climb.u) == 0.0)

@@ -23,10 +23,11 @@ from marginsvm.algorithms.exact.pivoting import exchange
 from marginsvm.algorithms.exact.slack import signs_and_slack
 from marginsvm.algorithms.exact.working_set import NARROW, WorkingSet, bounds
 from marginsvm.certify.candidate import Candidate
+from marginsvm.certify.caps import room_below
 from marginsvm.certify.nearest_point import NearestPoint
 from marginsvm.kernel_matrix import KernelMatrixAdapter, LpNorm
 from marginsvm.kernel_matrix.capabilities import csr_examples
-from marginsvm.kernel_matrix.responses.balancing import balancing_factors
+from marginsvm.kernel_matrix.responses.balancing import balanced
 from marginsvm.rows import Predictor
 
 # Epochs of coordinate ascent before the first solution: the support is nearly known by then.
@@ -177,9 +178,8 @@ class LongStart(Method):
     def advance(self, problem: KernelMatrixAdapter, tol: float) -> tuple[LongStart, Turn]:
         """Solve over all rows; what that leaves open is a working set's."""
         sparse = sparse_problem(problem)
-        y, u = sparse.y, sparse.weights(0.4 * max(tol, 1e-9))
-        if sparse.balanced:  # but for rounding, and for weights that were cut off at 0
-            u = np.where(y > 0, u / max(u[y > 0].sum(), 1e-300), u / max(u[y < 0].sum(), 1e-300))
+        # balanced but for rounding, and for weights that were cut off at 0
+        u = balanced(problem.rows, sparse.weights(0.4 * max(tol, 1e-9)))
         support = np.flatnonzero(u > 0)
         q = u[support] / u.sum()
         _, candidates = bounds(problem, support, NearestPoint(q, np.zeros(0), None))
@@ -215,7 +215,9 @@ class Ascent(Method):
         """Some epochs, and the bounds of where they end."""
         at, rows = self._ascended(problem), problem.rows
         h = np.sqrt(2.0) * problem.radius  # the ascent's rows are x (e_y - e_j)
-        u = _feasible(problem, h * h * at.u.astype(np.float64))
+        u = balanced(rows, h * h * at.u.astype(np.float64))
+        if problem.caps is not None:
+            u = u * min(1.0, room_below(problem.caps.largest, u.sum(axis=1)))
         vector = Predictor(h * at.W.T, u)
         _, shift = problem.predictor(vector, np.zeros(rows.n_classes))  # due to the mean
         b = np.sqrt(2.0) * at.b - shift
@@ -245,16 +247,3 @@ class Ascent(Method):
         return ascend_classes(
             X.indptr, X.indices, X.data, problem.rows.codes, squares, s, caps, penalty, at, epochs
         )
-
-
-def _feasible(problem: KernelMatrixAdapter, u: Array) -> Array:
-    """Weights that the ascent has nearly balanced, each group multiplied; then below their caps."""
-    rows = problem.rows
-    if rows.balanced:
-        factors = balancing_factors(rows.group_sum(u))
-        u = u * rows.expand(np.where(np.isfinite(factors), factors, 1.0))
-    if problem.caps is None:
-        return u
-    mass = u.sum(axis=1)
-    used = mass > 0.0
-    return u * min(1.0, float((problem.caps.largest[used] / mass[used]).min(initial=1.0)))

@@ -17,6 +17,7 @@ import numpy as np
 
 from marginsvm._typing import Array
 from marginsvm.rows.cycles import cycle_offsets
+from marginsvm.rows.rows import Rows
 
 # Range of the logarithms of the groups' weights (dimensionless). In tables of a wider range one
 # cycle of groups outweighs all others by e^20 or more, so the search starts at its offsets.
@@ -131,9 +132,19 @@ def balancing_factors(table: Array) -> Array:
     table : ndarray of shape (k, k)
         Sums of the groups' weights.
     """
-    with np.errstate(divide="ignore"):
+    with np.errstate(divide="ignore", invalid="ignore"):  # of groups without weight
         beta = balancing_offsets(np.log(table))
-    return np.exp(-differences(beta))
+        return np.exp(-differences(beta))
+
+
+def balanced(rows: Rows, q: Array) -> Array:
+    """Nearly balanced weights without what is left of their imbalance: groups are multiplied.
+
+    Where a class has weight in one direction only, none balance it: they stay.
+    """
+    factors = balancing_factors(rows.group_sum(q))
+    some = np.isfinite(factors) & (factors > 0.0)
+    return np.asarray(q * rows.expand(np.where(some, factors, 1.0)))
 
 
 def shifted_table(table: Array, beta: Array) -> Array:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from marginsvm._typing import Array
-from marginsvm.kernel_matrix.responses.balancing import balancing_factors, differences, imbalance
+from marginsvm.kernel_matrix.responses.balancing import balanced, differences, imbalance
 from marginsvm.kernel_matrix.responses.response import Weights
 from marginsvm.rows import Rows
 
@@ -39,7 +39,7 @@ class Euclidean:
         t = (rows.prior if self.centre is None else self.centre) / density - margins
         offset = _offsets(rows, t, density)
         q = density * np.maximum(t - rows.expand(offset[0] + differences(offset[1:])), 0.0)
-        q = q * rows.expand(balancing_factors(rows.group_sum(q)))
+        q = balanced(rows, q)
         smallest = rows.min_margin(rows.group_min(margins))
         return Weights(q / q.sum(), 1.0, smallest, offset[1:], -smallest, 1.0)
 

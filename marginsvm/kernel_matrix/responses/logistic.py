@@ -9,7 +9,7 @@ from scipy.optimize import minimize
 from scipy.special import expit
 
 from marginsvm._typing import Array
-from marginsvm.kernel_matrix.responses.balancing import balancing_factors, differences, imbalance
+from marginsvm.kernel_matrix.responses.balancing import balanced, differences, imbalance
 from marginsvm.kernel_matrix.responses.response import Weights
 from marginsvm.kernel_matrix.responses.softmax import softmax
 from marginsvm.rows import Rows
@@ -39,8 +39,7 @@ class Logistic:
         if rows.balanced:
             beta = _balancing_offsets(rows, xi, beta)
         xi = xi - rows.expand(differences(beta))
-        q = rows.weighted(expit(xi))
-        q = q * rows.expand(balancing_factors(rows.group_sum(q)))
+        q = balanced(rows, rows.weighted(expit(xi)))
         S = float(np.sum(rows.weighted(np.logaddexp(0.0, xi))))
         total = float(q.sum())
         q = q / -np.expm1(-S)
