@@ -12,6 +12,7 @@ from sklearn.svm import SVC
 
 from marginsvm import MaxMarginClassifier, check_certificate
 from marginsvm.algorithms.compiled.classes import ascend_classes
+from marginsvm.algorithms.exact.candidates import relative_gap
 from marginsvm.algorithms.exact.climb_of_classes import ClimbOfClasses
 from marginsvm.algorithms.exact.pairs import Found, OneByOne, Pairs, dual_of
 from marginsvm.algorithms.exact.shape import Portfolio
@@ -191,8 +192,7 @@ def test_classes_without_slack_come_into_balance(k, cap, rng):
     V = -np.sqrt(0.5) * u
     V[np.arange(n), y] = np.sqrt(0.5) * u.sum(axis=1)
     np.testing.assert_allclose(V.sum(axis=0), excess, atol=1e-9 * n * cap)
-    far = np.multiply.outer(excess, K.mean(axis=0, dtype=float))
-    np.testing.assert_allclose(f + far, (K.astype(float) @ V).T, atol=1e-9 * max(1.0, u.sum()))
+    np.testing.assert_allclose(f, (K.astype(float) @ V).T, atol=1e-9 * max(1.0, u.sum()))
     scores = f.T + b
     short = 1.0 - np.sqrt(0.5) * (scores[np.arange(n), y][:, None] - scores)
     short[np.arange(n), y] = 0.0
@@ -230,6 +230,14 @@ def test_weights_are_balanced_by_small_changes(rng):
     climb.u = balanced(problem.rows, climb.u)
     assert np.abs(climb._excess()).max() < 1e-10
     np.testing.assert_allclose(climb.u, before, rtol=0.05)
+
+
+def test_bounds_have_the_best_intercepts_of_balanced_weights(rng):
+    X, y = several(rng)
+    problem = rbf_problem(X, y)
+    climb = climbed(problem)
+    climb.b = climb.b + 0.1 * rng.standard_normal(4)
+    assert relative_gap(problem, Found(problem, climb).proved(1e-4)) <= 1e-4
 
 
 @pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])

@@ -1,11 +1,12 @@
 """Sequential minimal optimisation for many classes, compiled: all weights of an example at a time.
 
 The weights of an example against each other class are solved for exactly, the scores kept. Those
-that change little are passed over. Balance among the classes has multipliers, the intercepts, and
-a price on its square (an augmented Lagrangian), as a constant in the kernel has: each step sees how
-it moves the intercepts, which oscillate otherwise. What the kernel itself has of a constant would
-be such a price, and a high one makes all steps short: so examples are taken about their mean, which
-changes nothing for weights that are balanced.
+that change little are passed over, and after a pass over all, others follow over those that were
+off: most examples have no weight, or theirs are right. Balance among the classes has multipliers,
+the intercepts, and a price on its square (an augmented Lagrangian), as a constant in the kernel
+has: each step sees how it moves the intercepts, which oscillate otherwise. What the kernel itself
+has of a constant would be such a price, and a high one makes all steps short: so examples are taken
+about their mean, which changes nothing for weights that are balanced.
 
 References
 ----------
@@ -25,7 +26,9 @@ import numpy as np
 from marginsvm._compiling import compiled, parts
 
 _ROOT = np.sqrt(0.5)  # a row is an example in its own class, and minus it in another, times this
-_NEXT = 0.3  # examples are passed over whose margins are off by less than this share of the most
+# Examples are passed over whose margins are off by less than this share of the most; those that are
+# off by this share of that, or more, are looked at again until the most has come down by it.
+_NEXT = 0.3
 _OPTIONS: dict[str, Any] = {
     "error_model": "numpy",
     "fastmath": {"nnan", "nsz", "reassoc", "contract", "arcp"},
@@ -64,12 +67,15 @@ def _best(c, own, half, q, cap, u, order):
 
 
 @parts(**_OPTIONS)
-def _change(i, k_ii, own, cap, slack, u, f, b, c, new, order):
+def _change(i, k_ii, own, cap, slack, mean, u, f, b, excess, c, new, order):
     """The best weights of an example; by how much its margins then change, and their sum."""
     half, mass, off = 0.5 * k_ii, u.sum(), 0.0
     q = max(half + slack, 1e-300)
     for j in range(len(u)):
-        c[j] = 1.0 - _ROOT * (f[own, i] + b[own] - f[j, i] - b[j]) + half * (mass + u[j])
+        c[j] = f[j, i] + b[j] - mean * excess[j]
+    score = c[own]
+    for j in range(len(u)):
+        c[j] = 1.0 - _ROOT * (score - c[j]) + half * (mass + u[j])
     found = _best(c, own, half, q, cap, new, order)
     for j in range(len(u)):
         if j != own:
@@ -78,7 +84,7 @@ def _change(i, k_ii, own, cap, slack, u, f, b, c, new, order):
 
 
 @parts(**_OPTIONS)
-def _take(row, mean, own, mass, new, u, f, moves_b, excess, b):
+def _take(row, own, mass, new, u, f, moves_b, b, excess):
     """Give an example other weights, and move the scores."""
     before = u.sum()
     for j in range(len(u)):
@@ -87,8 +93,9 @@ def _take(row, mean, own, mass, new, u, f, moves_b, excess, b):
             u[j] = new[j]
             excess[j] += t
             b[j] += moves_b * t
+            scores = f[j]
             for r in range(len(row)):
-                f[j, r] += t * (row[r] - mean[r])
+                scores[r] += t * row[r]
 
 
 @compiled(**_OPTIONS)
@@ -122,25 +129,31 @@ def ascend_classes(K, mean, codes, caps, slack, price, precision, most, u, f, b,
         Changes of the weights of an example, and by how much margins or intercepts are off.
     """
     m, k = u.shape
-    c, new, order = np.empty(k), np.empty(k), np.empty(k, np.int64)
-    steps, skip, left, grand = 0, precision, np.inf, mean.mean()
+    c, new, order, some = np.empty(k), np.empty(k), np.empty(k, np.int64), np.arange(m)
+    steps, n, skip, left, most_off, grand = 0, m, precision, np.inf, 0.0, mean.mean()
     b += price * excess
     while steps < most:
-        worst, steps = 0.0, steps + 1  # a pass takes as long as a change, about
-        for i in range(m):
+        worst, kept, steps = 0.0, 0, steps + 1  # a pass takes as long as some changes, at most
+        for a in range(n):
+            i = some[a]
             from_mean = price + grand - mean[i]
-            k_ii = K[i, i] - mean[i] + from_mean
-            off, mass = _change(i, k_ii, codes[i], caps[i], slack[i], u[i], f, b, c, new, order)
+            k_ii, own, cap, s = K[i, i] - mean[i] + from_mean, codes[i], caps[i], slack[i]
+            off, mass = _change(i, k_ii, own, cap, s, mean[i], u[i], f, b, excess, c, new, order)
             worst = max(worst, off)
             if off > skip:
                 steps += 1
-                _take(K[i], mean, codes[i], mass, new, u[i], f, from_mean, excess, b)
+                _take(K[i], own, mass, new, u[i], f, from_mean, b, excess)
+            if off > _NEXT * skip:
+                some[a], some[kept] = some[kept], i
+                kept += 1
         unbalanced = price * np.abs(excess).max()
-        left = max(worst, unbalanced)
-        if left <= precision:
-            break
-        if worst <= unbalanced:  # what the excess has moved the intercepts by becomes theirs
-            b += price * excess
+        if n == m:
+            left, most_off = max(worst, unbalanced), worst
+            if left <= precision:
+                break
+            if worst <= unbalanced:  # what the excess has moved the intercepts by becomes theirs
+                b += price * excess
+        n = m if worst <= max(_NEXT * most_off, unbalanced, precision) else kept
         skip = _NEXT * max(worst, precision)
     b -= price * excess
     return steps, left

@@ -88,7 +88,7 @@ class ClimbOfClasses(Climb):
         mean, price = self._about_the_mean(K)
         steps, self._off = ascend_classes(
             K, mean, self.y[work], self.caps[work], self.slack[work], price,
-            self.precision, STEPS_AN_EXAMPLE * len(work), u, self.f[:, work], b,
+            self.precision, STEPS_AN_EXAMPLE * len(work), u, self.f.take(work, axis=1), b,
             self._excess(),
         )  # fmt: skip
         self.b = b

@@ -21,6 +21,7 @@ from marginsvm.algorithms.exact.choosing import first_examples
 from marginsvm.algorithms.exact.climb import Climb, Course, Dual
 from marginsvm.algorithms.exact.climb_of_classes import ClimbOfClasses
 from marginsvm.algorithms.exact.method import Method, Turn
+from marginsvm.algorithms.exact.slack import Slack
 from marginsvm.certify.candidate import Candidate
 from marginsvm.certify.caps import of_examples, room_below, sums_of_examples
 from marginsvm.certify.own_slack import with_least_slack
@@ -215,10 +216,13 @@ class Found:
 
     def _candidates(self, vector: Vector, margins: Array) -> tuple[Candidate, ...]:
         """The predictor with these margins, slack left out, and the proof: they are one vector."""
-        problem, shifted = self.problem, self._shifted(margins)
+        problem, rows = self.problem, self.problem.rows
         if problem.slack is None:
-            low, high = hinge_candidates(problem, vector, shifted, vector)
+            low, high = hinge_candidates(problem, vector, self._shifted(margins), vector)
             return replace(low, vector=vector, margins=margins), high
+        # that of the rounds is from before the weights were balanced
+        b = Slack(problem.slack).best_intercept(rows, margins) if rows.balanced else 0.0
+        shifted = margins + rows.moves(np.broadcast_to(b, rows.score_shape))
         length = float(np.sqrt(max(problem.inner(vector, vector), 0.0)))
         least = with_least_slack(length, shifted, problem.slack)[0]
         norm = 1.0 / least if least > 0.0 else np.inf  # of lengths that overflow, say
