@@ -23,17 +23,12 @@ from marginsvm._typing import Array
 from marginsvm.algorithms.exact.candidates import candidates_of
 from marginsvm.algorithms.exact.method import Method, Turn
 from marginsvm.algorithms.exact.slack import Slack
-from marginsvm.algorithms.exact.systems.features import Direct
 from marginsvm.algorithms.exact.systems.system import System
 from marginsvm.certify.candidate import Candidate
 from marginsvm.kernel_matrix import KernelMatrixAdapter
 from marginsvm.kernel_matrix.capabilities import has_curvature
 from marginsvm.rows import OutputRows, Predictor, Rows, Vector
 
-# Unknowns up to which a system is solved directly (72 MB, some tenths of a second) where products
-# have left a step without effect, as conditioning is too bad for them: the objective has fallen by
-# no more than this part of what it may still fall by, or of itself.
-_UNKNOWNS_WITHOUT_EFFECT, _NO_EFFECT = 3000, 1e-8
 # Decrease of the objective in a step, relative to it, that is rounding.
 _ROUNDED_DECREASE = 1e-14
 # A step is idle if the gap exceeds the objective and is at least 0.9 of what it was. After two idle
@@ -194,9 +189,6 @@ class Newton(Method):
         shift, system = np.zeros(self.b.shape), self.system
         weight, linked = self.slack.curvature(self.margins, self.weights)
         if weight.any() or (linked is not None and linked.any()):
-            lost = self.fell <= _NO_EFFECT * min(self.gap, abs(self.objective))
-            if lost and system.by_passes and z.image.size <= _UNKNOWNS_WITHOUT_EFFECT:
-                system = Direct()
             z, shift, system = system.direction(problem, weight, z, linked)
         move, rise = problem.rows.moves(problem.scores(z) + shift), 0.0
         if self.slack.mass and linked is not None:  # as much as keeps the sum of all sizes
