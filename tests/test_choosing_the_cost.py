@@ -195,11 +195,12 @@ def test_weights_are_copies(kernel, rng):
     fit_intercept=[True, False],
     weights=["none", "some 0", "balanced"],
     n=[90, 900],
+    k=[2, 3],
 )
 def test_folds_by_pairs_have_the_scores_of_other_methods(
-    loss, kernel, fit_intercept, weights, n, rng, monkeypatch
+    loss, kernel, fit_intercept, weights, n, k, rng, monkeypatch
 ):
-    X, y = uneven(rng, n=n)
+    X, y = uneven(rng, n=n, k=k)
     params = {"loss": loss, "fit_intercept": fit_intercept, "cv": 3, "refit": False, "gamma": 0.3}
     params["kernel"] = rbf_kernel if kernel == "callable" else kernel
     params["class_weight"] = "balanced" if weights == "balanced" else None
@@ -210,7 +211,9 @@ def test_folds_by_pairs_have_the_scores_of_other_methods(
     monkeypatch.setattr(Fold, "is_for_pairs", False)
     other = clone(clf).fit(data, y, sample_weight=m)
     assert np.abs(clf.scores_ - other.scores_).max() * n / 3 < (3.0 if m is None else 6.0)
-    np.testing.assert_allclose(clf.scores_.mean(axis=0), other.scores_.mean(axis=0), atol=0.012)
+    # an example next to the boundary may change sides
+    near = 0.012 + 1.0 / n
+    np.testing.assert_allclose(clf.scores_.mean(axis=0), other.scores_.mean(axis=0), atol=near)
 
 
 def test_what_pairs_do_not_reach_others_do(rng, monkeypatch):

@@ -14,8 +14,9 @@ from sklearn.utils import gen_batches
 from sklearn.utils.parallel import Parallel, delayed
 
 from marginsvm._typing import Array
-from marginsvm.algorithms.exact.choosing import FIRST_EXAMPLES, spread_evenly
+from marginsvm.algorithms.exact.choosing import first_size, spread_evenly
 from marginsvm.algorithms.exact.climb import Climb, Dual
+from marginsvm.algorithms.exact.climb_of_classes import ClimbOfClasses
 from marginsvm.algorithms.exact.examples import MAX_EXAMPLES
 from marginsvm.algorithms.exact.newton_systems import system_for
 from marginsvm.algorithms.exact.shape import Portfolio
@@ -30,7 +31,7 @@ from marginsvm.fit import Candidate, Progress
 from marginsvm.fit.confirm import confirm
 from marginsvm.kernel_matrix import GramAdapter, KernelMatrixAdapter, LinearAdapter
 from marginsvm.kernel_matrix.single import SingleColumns
-from marginsvm.rows import Rows
+from marginsvm.rows import MulticlassRows, Rows
 
 # Relative gap at which the fits of folds end, unless that of the fit to all examples is larger.
 # Slacks, and with them margins, are then off by at most 4.5 % of the root mean square of the slacks
@@ -106,8 +107,8 @@ class Fold:
 
     @property
     def is_for_pairs(self) -> bool:
-        """Whether pairs of weights come first."""
-        if self.model.kernel == "linear" or len(np.unique(self.y)) > 2:
+        """Whether weights in pairs, or of one example, come first."""
+        if self.model.kernel == "linear":
             return False
         from marginsvm._compiling import compiles  # which imports numba
 
@@ -138,21 +139,24 @@ class Fold:
         found: list[Decisions] = []
         if columns is None:
             return found, None
-        members, hinge = self.train[labels.kept], not _walks(self.model)
-        y, weight, climb = np.zeros(len(self.y)), np.zeros(len(self.y)), None
-        y[members] = np.where(labels.codes == 1, 1.0, -1.0)
+        members, codes, n = self.train[labels.kept], labels.codes, len(self.y)
+        many, hinge, climb = len(labels.classes) > 2, not _walks(self.model), None
+        y, weight = np.zeros(n, codes.dtype if many else np.float64), np.zeros(n)
+        y[members] = codes if many else np.where(codes == 1, 1.0, -1.0)
         weight[members] = 1.0 if labels.weights is None else labels.weights
+        if many and hinge:  # its caps are those of slack in the user's units
+            weight *= MulticlassRows.unit**2
         for C in Cs:
             dual = Dual.of_costs(columns, y, C * weight, hinge, self.model.fit_intercept)
             if climb is None:
-                some, none = members[spread_evenly(labels.codes, FIRST_EXAMPLES)], np.zeros(len(y))
-                climb = Climb(dual, none, none, some)
+                some = members[spread_evenly(codes, first_size(len(labels.classes)))]
+                climb = (ClimbOfClasses if many else Climb).start(dual, some)
             else:
                 climb = climb.continued(dual)
-            climb.run(self.model.tol)
+            climb.run(self.model.tol / climb.aim)  # no proof is asked for, which would need a share
             if climb.gap > self.model.tol:
                 return found, climb.u[members]
-            found.append(((climb.f + climb.b)[self.test][:, None], climb.gap))
+            found.append((climb.scores[self.test], climb.gap))
         return found, None
 
     def _by_others(self, labels: ClassLabels, Cs: Array, u: Array | None) -> list[Decisions]:

@@ -11,17 +11,17 @@ from marginsvm.kernel_matrix import KernelMatrixAdapter
 from marginsvm.rows import Vector
 
 # Examples to begin with: in all and for each class at least, and at most.
-FIRST_EXAMPLES, _FIRST_OF_CLASS, _MOST_FIRST = 400, 80, 4500
+_FIRST_EXAMPLES, _FIRST_OF_CLASS, _MOST_FIRST = 400, 80, 4500
 
 
-def first_size(problem: KernelMatrixAdapter) -> int:
+def first_size(n_classes: int) -> int:
     """Examples to begin with."""
-    return min(max(FIRST_EXAMPLES, _FIRST_OF_CLASS * problem.rows.n_classes), _MOST_FIRST)
+    return min(max(_FIRST_EXAMPLES, _FIRST_OF_CLASS * n_classes), _MOST_FIRST)
 
 
 def first_examples(problem: KernelMatrixAdapter) -> Array:
     """Some of each class, evenly spread."""
-    return spread_evenly(problem.rows.codes, first_size(problem))
+    return spread_evenly(problem.rows.codes, first_size(problem.rows.n_classes))
 
 
 def rows_of_all_pairs(problem: KernelMatrixAdapter) -> int:

@@ -250,7 +250,7 @@ class Examples(Method):
         lowest[self.examples] = np.inf
         short = (_SHORT_OF_TOL if problem.caps is None else _SHORT_OF_HINGE) * tol
         new = np.flatnonzero(lowest < 1.0 - max(short, LOST_TO_ROUNDING))
-        most = max(first_size(problem) // 2, len(self.examples))
+        most = max(first_size(problem.rows.n_classes) // 2, len(self.examples))
         room = max(self.most - len(kept), 0)
         return kept, new[np.argsort(lowest[new], kind="stable")[: min(most, room)]]
 
