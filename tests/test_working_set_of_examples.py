@@ -203,7 +203,7 @@ def test_states_are_values(rng):
 
 def test_a_fit_that_continues_is_one_fit(rng):
     X, y = classes(rng, n=900, k=3)
-    kw = {"C": 10.0, "kernel": "rbf"}
+    kw = {"C": 1.0, "kernel": "rbf"}
     whole = MaxMarginClassifier(**kw).fit(X, y)
     assert whole.n_iter_ > 2
     part = fit(MaxMarginClassifier(**kw, max_iter=2, warm_start=True), X, y)
