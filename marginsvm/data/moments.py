@@ -11,10 +11,9 @@ from marginsvm.data.block import WRITTEN_OUT, Centre
 from marginsvm.data.passes import Located, have_weight
 from marginsvm.rows import Rows
 
-# Numbers that stay in a processor's cache (1 MB).
-_CACHED_NUMBERS = 2**17
-# Least number of examples in a product, and number of products of two features at a time.
-_AT_LEAST, _FEATURE_PRODUCTS = 64, 512
+# Examples in a product, at least and at most: sums over fewer take longer to add than to compute,
+# more leave the cache. Products of two features at a time.
+_AT_LEAST, _AT_MOST, _FEATURE_PRODUCTS = 64, 1024, 512
 # Products of two features, which serve all pairs of classes, take as long as products of the
 # examples of about 20 pairs: they are used for more pairs, if this share of ``linked`` is not 0.
 _MANY_LINKS, _MANY_PAIRS = 0.5, 20
@@ -76,14 +75,14 @@ def linked_moments(
     for block, X in blocks:
         d, codes = X.shape[1] + rows.balanced, rows.codes[block]
         S = np.zeros((n_pairs, d, d)) if S.ndim == 0 else S
-        size = max(_AT_LEAST, (_CACHED_NUMBERS if many else WRITTEN_OUT) // (d + n_pairs))
-        for c in np.unique(codes):
-            members = np.flatnonzero((codes == c) & has[block])
-            for i in range(0, len(members), size):
-                some = members[i : i + size]
-                x = _with_constant(rows, X[some].written_out(centre.mean) / radius)
-                T = 0.5 * _weights_of_pairs(int(c), weight[block][some], linked[block][some])
-                (_add_all if many else _add_some)(S, x, T)
+        size = int(np.clip(WRITTEN_OUT // (d + n_pairs), _AT_LEAST, _AT_MOST))
+        members = np.flatnonzero(has[block])
+        members = members[np.argsort(codes[members], kind="stable")]  # each class has few pairs
+        for i in range(0, len(members), size):
+            some = members[i : i + size]
+            x = _with_constant(rows, X[some].written_out(centre.mean) / radius)
+            T = 0.5 * _weights_of_pairs(codes[some], weight[block][some], linked[block][some])
+            (_add_all if many else _add_some)(S, x, T)
     return S
 
 
@@ -97,15 +96,24 @@ def of_differences(S: Array, k: int) -> Array:
     return H.reshape(k * S.shape[1], -1)
 
 
-def _weights_of_pairs(c: int, weight: Array, linked: Array) -> Array:
-    """Twice the weights of ``linked_moments`` for examples of class c: a row for each pair."""
+def _weights_of_pairs(codes: Array, weight: Array, linked: Array) -> Array:
+    """Twice the weights of ``linked_moments`` for examples in order of class: a row for each pair.
+
+    Parameters
+    ----------
+    codes : ndarray of shape (n,)
+        The classes of the examples, increasing.
+    weight, linked : ndarray of shape (n, k)
+    """
     k, B = linked.shape[1], np.ascontiguousarray(linked.T)
     one, other = np.triu_indices(k, 1)
     T, last = np.empty((len(one), len(linked))), 0
     for j in range(k - 1):
         first, last = last, last + k - 1 - j
         np.multiply(B[j], B[j + 1 :], out=T[first:last])
-    T[(one == c) | (other == c)] += np.delete(weight.T, c, axis=0)
+    for c in np.unique(codes):
+        of_class = slice(*np.searchsorted(codes, [c, c + 1]))
+        T[(one == c) | (other == c), of_class] += np.delete(weight[of_class].T, c, axis=0)
     return T
 
 
