@@ -15,9 +15,10 @@ from collections.abc import Callable
 from typing import TypeVar
 
 import numpy as np
-from scipy.linalg.lapack import dpotrf, dpotrs
+from scipy.linalg.lapack import dpotrs
 
 from marginsvm._typing import Array
+from marginsvm.algorithms.exact.definite import factored
 from marginsvm.fit.interrupts import let_interrupts_through
 
 # Exchanges after which pivoting is given up: it may go round in circles.
@@ -28,8 +29,6 @@ _TURNS_WITHOUT_PROGRESS = 3
 # by more than this part of it is a violation (or by more than the second, where it is tiny).
 _INFEASIBLE = 1e-10
 _SMALLEST_VIOLATION = 1e-14
-# Added to the diagonal, relative to its mean, where rounding has made a matrix indefinite.
-_RAISED = 1e-13
 
 S = TypeVar("S")
 
@@ -131,10 +130,8 @@ def _solve_face(H: Array, B: Array, face: Array) -> tuple[Array, Array] | None:
 
 def _solved(H: Array, face: Array, rhs: Array) -> Array | None:
     """``x`` with ``H[face, face] x = rhs``; None where that is not positive definite."""
-    for added in (0.0, _RAISED * float(np.mean(np.diag(H)))):
-        M = H[face[:, None], face]
-        M.flat[:: len(face) + 1] += added
-        factor, failed = dpotrf(M.T, lower=0, clean=0, overwrite_a=1)
-        if not failed:
-            return np.asarray(dpotrs(factor, rhs, lower=0)[0])
-    return None
+    try:
+        factor, _ = factored(H[face[:, None], face].T, most=0.0)
+    except np.linalg.LinAlgError:
+        return None
+    return np.asarray(dpotrs(factor, rhs, lower=0)[0])

@@ -17,9 +17,10 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
-from scipy.linalg.lapack import dpotrf, dpotrs
+from scipy.linalg.lapack import dpotrs
 
 from marginsvm._typing import Array
+from marginsvm.algorithms.exact.definite import factored
 from marginsvm.algorithms.exact.interior.row_weights import RowWeights
 from marginsvm.algorithms.exact.interior.statement import Statement
 from marginsvm.algorithms.exact.interior.turned import Frame
@@ -29,9 +30,6 @@ from marginsvm.kernel_matrix import KernelMatrixAdapter
 from marginsvm.kernel_matrix.capabilities import curvature
 from marginsvm.rows import Predictor, Vector
 
-# Added to the diagonal, relative to it, for each unknown where rounding has made a matrix
-# indefinite, as columns that depend on each other do; ten times as much where that is not enough.
-_LIFT_BY_UNKNOWN = 1e-15
 # Corrections of a solution by its residual: one takes out what rounding, two what a lift has left.
 _REFINED, _LIFTED = 1, 3
 # Numbers that stay in a processor's cache (2 MB): rows of no more are written out.
@@ -79,16 +77,9 @@ class Cholesky:
     """
 
     def __init__(self, M: Array) -> None:
-        self._M, lift, failed = M, 0.0, 1
-        while failed:
-            lifted = M.T.copy(order="F")
-            if lift:
-                lifted.flat[:: len(M) + 1] += lift * M.diagonal()
-            self._factor, failed = dpotrf(lifted, lower=0, clean=0, overwrite_a=1)
-            self._corrections = _LIFTED if lift else _REFINED
-            if lift > 1.0 or not np.isfinite(M.diagonal()).all():
-                raise np.linalg.LinAlgError("not positive definite")
-            lift = max(10.0 * lift, _LIFT_BY_UNKNOWN * len(M))
+        self._M = M
+        self._factor, lift = factored(M.T.copy(order="F"))
+        self._corrections = _LIFTED if lift else _REFINED
 
     def solve(self, r: Array, times: Callable[[Array], Array] | None = None) -> Array:
         """The solution, refined.
