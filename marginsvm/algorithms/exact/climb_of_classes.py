@@ -24,7 +24,7 @@ from marginsvm.kernel_matrix.kernel import about_the_mean
 from marginsvm.kernel_matrix.scale import Scale
 from marginsvm.rows import make_rows
 
-# Square of the extra coordinates (in radii squared) from which on Newton's method ends in few
+# Square of the extra coordinates (in radii squared) above which Newton's method ends in few
 # products, whatever the support.
 _EASY_SLACK = 0.05
 # Products at most, where Newton's method follows the first passes.
@@ -53,7 +53,7 @@ class ClimbOfClasses(Climb):
 
     @cached_property
     def _slack_is_easy(self) -> bool:
-        return bool(self.slack[self._counted].min() >= _EASY_SLACK)
+        return bool(self.slack[self._counted].min() > _EASY_SLACK)
 
     @classmethod
     def start(cls, dual: Dual, work: Array) -> Climb:
