@@ -16,6 +16,7 @@ from marginsvm.algorithms.exact.candidates import relative_gap
 from marginsvm.algorithms.exact.climb_of_classes import ClimbOfClasses
 from marginsvm.algorithms.exact.pairs import Found, OneByOne, Pairs, dual_of
 from marginsvm.algorithms.exact.shape import Portfolio
+from marginsvm.certify.bounds import lower_bound
 from marginsvm.certify.own_slack import with_least_slack
 from marginsvm.estimator import kernel_function
 from marginsvm.estimator.kernel_function import KernelFunction
@@ -217,6 +218,7 @@ def test_nearly_constant_kernels_of_several_classes_are_certified(C, rng):
         MaxMarginClassifier(C=C, loss="hinge", kernel="laplacian", gamma=gamma, tol=1e-4), X, y
     )
     assert clf.status_ == "certified"
+    assert clf.certificate_.route[0][1] <= 3  # by short steps, 11 rounds
     assert check_certificate(clf, X, y)
 
 
@@ -238,6 +240,15 @@ def test_bounds_have_the_best_intercepts_of_balanced_weights(rng):
     climb = climbed(problem)
     climb.b = climb.b + 0.1 * rng.standard_normal(4)
     assert relative_gap(problem, Found(problem, climb).proved(1e-4)) <= 1e-4
+
+
+def test_predictors_keep_the_intercepts_of_their_bounds(rng):
+    """The intercept at which the worst example is best costs as much slack as that one is off."""
+    X, y = several(rng)
+    problem = rbf_problem(X, y, C=10.0)
+    separator = Found(problem, climbed(problem, tol=3e-2)).proved(1e-4)[0]
+    published = lower_bound(problem, separator.vector, separator.offsets, separator.margins)
+    assert published.margin == pytest.approx(1.0 / separator.norm, rel=1e-9)
 
 
 @pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])

@@ -101,6 +101,7 @@ class ClimbOfClasses(Climb):
             return np.zeros(len(K)), 0.0
         mean, squares = K.mean(axis=0, dtype=np.float64), float(np.diagonal(K).mean())
         spread = max(squares - float(mean.mean()), float(np.finfo(K.dtype).eps) * squares)
+        spread += float(self.slack[self.work].mean())
         return mean, _PRICE * spread + 1.0 / (_SHARE_OF_CAPS * float(self.caps[self.work].sum()))
 
     def _is_for_newton(self) -> bool:

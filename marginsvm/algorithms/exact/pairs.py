@@ -184,16 +184,24 @@ class Found:
         climb, rows = self.climb, self.problem.rows
         climb.u = balanced(rows, climb.u)  # steps by one example at a time nearly do
         F, error = self._with_errors()
-        lowest = of_examples(self._shifted(rows.margins(F))) - error
+        margins = rows.margins(F)
+        lowest = of_examples(self._shifted(margins, self._intercept(margins))) - error
         sure = (lowest > 1.0) & (sums_of_examples(climb.u) == 0.0)
         vector = self.problem.with_scores(climb.u, F, np.flatnonzero(~sure))
         off = rows.per_example(np.where(sure, error, 0.0))
         return self._candidates(vector, rows.margins(vector.image) - off)
 
-    def _shifted(self, margins: Array) -> Array:
-        """Margins under the intercept."""
+    def _intercept(self, margins: Array) -> Array:
+        """That of the rounds; with slack, the best, as weights were balanced since."""
+        rows, b = self.problem.rows, self.climb.b
+        if self.problem.slack is not None and rows.balanced:
+            b = Slack(self.problem.slack).best_intercept(rows, margins)
+        return np.broadcast_to(b, rows.score_shape[1:])
+
+    def _shifted(self, margins: Array, b: Array) -> Array:
+        """Margins under an intercept."""
         rows = self.problem.rows
-        return margins + rows.moves(np.broadcast_to(self.climb.b, rows.score_shape))
+        return margins + rows.moves(np.broadcast_to(b, rows.score_shape))
 
     def _with_errors(self) -> tuple[Array, Array]:
         """Scores anew, and the error of each margin of an example due to float32."""
@@ -216,17 +224,18 @@ class Found:
 
     def _candidates(self, vector: Vector, margins: Array) -> tuple[Candidate, ...]:
         """The predictor with these margins, slack left out, and the proof: they are one vector."""
-        problem, rows = self.problem, self.problem.rows
+        problem, rows, b = self.problem, self.problem.rows, self._intercept(margins)
+        shifted = self._shifted(margins, b)
         if problem.slack is None:
-            low, high = hinge_candidates(problem, vector, self._shifted(margins), vector)
+            low, high = hinge_candidates(problem, vector, shifted, vector)
             return replace(low, vector=vector, margins=margins), high
-        # that of the rounds is from before the weights were balanced
-        b = Slack(problem.slack).best_intercept(rows, margins) if rows.balanced else 0.0
-        shifted = margins + rows.moves(np.broadcast_to(b, rows.score_shape))
         length = float(np.sqrt(max(problem.inner(vector, vector), 0.0)))
+        beta = rows.offsets_of_multipliers(b if rows.n_classes == 2 else b[:-1] - b[-1])
         least = with_least_slack(length, shifted, problem.slack)[0]
         norm = 1.0 / least if least > 0.0 else np.inf  # of lengths that overflow, say
         return (
-            Candidate(vector, norm=norm, margins=margins + problem.slack * vector.coef),
+            Candidate(
+                vector, norm=norm, margins=margins + problem.slack * vector.coef, offsets=beta
+            ),
             Candidate(vector, vector.mass, precise=True),
         )
