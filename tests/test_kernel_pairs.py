@@ -6,8 +6,11 @@ import scipy.sparse as sp
 from helpers.estimators import fit, overlapping, problem_of
 from helpers.pairwise import pairwise
 from scipy.optimize import minimize_scalar
+from sklearn.datasets import load_digits
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics.pairwise import pairwise_kernels, rbf_kernel
+from sklearn.model_selection import StratifiedKFold
+from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
 from marginsvm import MaxMarginClassifier, check_certificate
@@ -220,6 +223,16 @@ def test_nearly_constant_kernels_of_several_classes_are_certified(C, rng):
     assert clf.status_ == "certified"
     assert clf.certificate_.route[0][1] <= 3  # by short steps, 11 rounds
     assert check_certificate(clf, X, y)
+
+
+@pytest.mark.parametrize(("gamma", "C"), [(1e-5, 10.0), (1e-4, 1.0), (1.5625e-4, 0.5)])
+def test_intercepts_do_not_run_away(gamma, C):
+    """Nearly all weights are at their caps, and jump between them as intercepts move."""
+    X, y = load_digits(return_X_y=True)
+    X = StandardScaler().fit_transform(X)
+    train = [*StratifiedKFold(5).split(X, y)][3][0]
+    clf = MaxMarginClassifier(kernel="rbf", gamma=gamma, C=C, loss="hinge", tol=1e-3)
+    assert fit(clf, X[train], y[train]).status_ == "certified"
 
 
 def test_weights_are_balanced_by_small_changes(rng):

@@ -29,6 +29,9 @@ _ROOT = np.sqrt(0.5)  # a row is an example in its own class, and minus it in an
 # Examples are passed over whose margins are off by less than this share of the most; those that are
 # off by this share of that, or more, are looked at again until the most has come down by it.
 _NEXT = 0.3
+# An excess moves an intercept for good by this at most, half the width of margins: more than the
+# examples have followed, and all of them change classes back and forth.
+_MOST_MOVED = 0.5
 _OPTIONS: dict[str, Any] = {
     "error_model": "numpy",
     "fastmath": {"nnan", "nsz", "reassoc", "contract", "arcp"},
@@ -152,7 +155,7 @@ def ascend_classes(K, mean, codes, caps, slack, price, precision, most, u, f, b,
             if left <= precision:
                 break
             if worst <= unbalanced:  # what the excess has moved the intercepts by becomes theirs
-                b += price * excess
+                b += price * min(1.0, _MOST_MOVED / unbalanced) * excess
         n = m if worst <= max(_NEXT * most_off, unbalanced, precision) else kept
         skip = _NEXT * max(worst, precision)
     b -= price * excess
