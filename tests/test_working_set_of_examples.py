@@ -201,7 +201,8 @@ def test_states_are_values(rng):
     np.testing.assert_array_equal(other.advance(problem, TOL)[0].coef, one.coef)
 
 
-def test_a_fit_that_continues_is_one_fit(rng):
+def test_a_fit_that_continues_is_one_fit(rng, monkeypatch):
+    monkeypatch.setattr(MaxMarginClassifier, "_portfolio", Portfolio(pairs=10**6, room=150))
     X, y = classes(rng, n=900, k=3)
     kw = {"C": 1.0, "kernel": "rbf"}
     whole = MaxMarginClassifier(**kw).fit(X, y)
