@@ -7,7 +7,12 @@ import pytest
 from helpers.estimators import fit, problem_of
 from helpers.oracle import best_margin
 
-from marginsvm import MaxMarginClassifier, MomentumMarginClassifier
+from marginsvm import (
+    AcceleratedPerceptron,
+    MaxMarginClassifier,
+    MomentumMarginClassifier,
+    OptimisticPerceptron,
+)
 from marginsvm.certify.bounds import lower_bound, rounding_error, upper_bound
 from marginsvm.certify.distribution import balanced_exactly, imbalance
 from marginsvm.certify.overlapping import overlap_is_proved
@@ -174,3 +179,14 @@ def test_kernel_values_that_round_to_one_prove_no_smaller_bound(apart):
     less = -np.expm1(-(apart**2))  # 1 minus the kernel's value, which is 1 in float64
     assert clf.margin_bound_ >= np.sqrt(0.5 * less)
     assert clf.separable_ is None
+
+
+@pytest.mark.parametrize("unit", [1.0, 1e150])
+@pytest.mark.parametrize(
+    "cls", [AcceleratedPerceptron, MomentumMarginClassifier, OptimisticPerceptron]
+)
+def test_lower_bounds_have_the_best_intercept(cls, unit):
+    """That of a response is the model's where nothing separates: with it, rounds take hundreds."""
+    clf = fit(cls(C=1.0), unit * np.array([[3.0], [0.0]]), [0, 1], sample_weight=[1, 2])
+    assert clf.status_ == "certified"
+    assert clf.n_iter_ <= 5

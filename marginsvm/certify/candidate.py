@@ -28,9 +28,9 @@ class Candidate:
     fallback : bool
         Whether it may be the model of a fit that finds no separator.
     offsets : ndarray of shape (n_classes,) or None
-        Its intercept, as class offsets. None: the one with the largest smallest margin or, as that
-        model, the one that minimises the exponential loss, at the scale of the predictor where that
-        loss is least.
+        Its intercept, as class offsets: of a fallback, as that model; of others, where its bound
+        holds. None: the one with the largest smallest margin or, as that model, the one that
+        minimises the exponential loss, at the scale of the predictor where that loss is least.
     margins : ndarray or None
         Its margins on all rows in float64, if they are known: confirming its lower bound then
         needs no pass.

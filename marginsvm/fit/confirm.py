@@ -76,7 +76,8 @@ def _best_model(
     """Vector and predictor of the best separator or, if there is none, of the fallback."""
     best = progress.best
     if best is not None:
-        predictor = lower_bound(problem, best.vector, best.offsets, best.margins)
+        offsets = None if best.fallback else best.offsets
+        predictor = lower_bound(problem, best.vector, offsets, best.margins)
         if predictor.margin > problem.errors.resolution:
             return best.vector, predictor, ""
     last = algorithm.fallback(problem, progress)
