@@ -11,7 +11,7 @@ from sklearn.base import ClassifierMixin, _fit_context
 
 from marginsvm.certify.tolerances import NEGLIGIBLE
 from marginsvm.estimator.advice import remedies
-from marginsvm.estimator.block_source import block_set, blocks_of_map
+from marginsvm.estimator.block_source import FitsBlocks, block_set, blocks_of_map
 from marginsvm.estimator.declaring import constraints_of
 from marginsvm.estimator.parameters import (
     CommonParameters,
@@ -28,7 +28,7 @@ from marginsvm.kernel_matrix import KernelMatrixAdapter
 __all__ = ["Candidate", "DualStateMixin", "Progress"]
 
 
-class DualStateMixin(PredictorMixin, Played, ClassifierMixin):
+class DualStateMixin(PredictorMixin, FitsBlocks, Played, ClassifierMixin):
     """A scikit-learn classifier around an algorithm: it validates, plays and publishes.
 
     The estimator of an algorithm returns it from ``_algorithm()``, as a value that holds the
@@ -120,32 +120,6 @@ class DualStateMixin(PredictorMixin, Played, ClassifierMixin):
         if blocks is not None:
             return self._fit(block_set(self, blocks), X, y)
         return self._fit(training_set(self, X, y, sample_weight), X, y)
-
-    @_fit_context(prefer_skip_nested_validation=True)
-    def fit_blocks(self, source: Any) -> Any:
-        """Fit to blocks of examples that need not fit in memory together.
-
-        The rounds are those of ``fit`` on all blocks stacked below each other, but memory only
-        holds a few blocks and some numbers for each example. Linear predictors only.
-
-        Parameters
-        ----------
-        source : iterable
-            Yields ``(X, y)`` or ``(X, y, sample_weight)``, dense or CSR, as in ``fit``. Each
-            pass iterates over it from the start, and must get the same blocks: a list, or
-            one of :mod:`marginsvm.sources`.
-
-        Returns
-        -------
-        self
-            The fitted estimator.
-
-        Raises
-        ------
-        ValueError, TypeError
-            If a block cannot be used; the message names it and says what to do.
-        """
-        return self._fit(block_set(self, source), source, None)
 
     def set_params(self, **params: Any) -> Any:
         """Set parameters of this estimator, and ``name__part`` of a schedule or kernel object.

@@ -12,7 +12,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from marginsvm._typing import Array
 from marginsvm.algorithms.exact.shape import Portfolio
 from marginsvm.algorithms.exact.tubes import Tubes
-from marginsvm.estimator.block_source import target_blocks
+from marginsvm.estimator.block_source import FitsBlocks
 from marginsvm.estimator.declaring import parameter, with_parameters
 from marginsvm.estimator.interval_set import interval_set
 from marginsvm.estimator.parameters import KernelParameters, SignParameters
@@ -26,7 +26,7 @@ _PATIENCE = 10  # rounds without progress, as of MaxMarginClassifier
 
 @with_parameters
 class MaxMarginRegressor(
-    SignParameters, KernelParameters, ScoresMixin, PlayedRegressor, BaseEstimator
+    SignParameters, KernelParameters, ScoresMixin, FitsBlocks, PlayedRegressor, BaseEstimator
 ):
     """Support vector regression by the exact solver, with a proof of how good it is.
 
@@ -186,29 +186,6 @@ class MaxMarginRegressor(
             After the round that was interrupted. The best model so far is kept.
         """
         return self._fit(interval_set(self, X, y, sample_weight), X, y)
-
-    @_fit_context(prefer_skip_nested_validation=True)
-    def fit_blocks(self, source: Any) -> Any:
-        """Fit to blocks of examples that need not fit in memory together, as classifiers do.
-
-        Parameters
-        ----------
-        source : iterable
-            Yields ``(X, y)`` or ``(X, y, sample_weight)``, dense or CSR, as in ``fit``. Each pass
-            iterates over it from the start, and must get the same blocks: a list, or one of
-            :mod:`marginsvm.sources`.
-
-        Returns
-        -------
-        self
-            The fitted estimator.
-
-        Raises
-        ------
-        ValueError, TypeError
-            If a block cannot be used; the message names it and says what to do.
-        """
-        return self._fit(target_blocks(self, source), source, None)
 
     def _algorithm(self) -> Tubes:
         return Tubes(self.tol, self._portfolio)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.base import BaseEstimator, is_regressor
+from sklearn.base import BaseEstimator, _fit_context, is_regressor
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import (
     _check_sample_weight,
@@ -25,7 +25,7 @@ from marginsvm.data.stream import StreamStore
 from marginsvm.estimator.interval_set import IntervalSet
 from marginsvm.estimator.on_device import refuse_foreign
 from marginsvm.estimator.training_set import ClassLabels, TrainingSet, labelled
-from marginsvm.estimator.validated import Validated, check_kernel_params
+from marginsvm.estimator.validated import Validated, check_kernel_params, positive
 from marginsvm.rows import Intervals
 
 if TYPE_CHECKING:
@@ -55,28 +55,49 @@ def blocks_of_map(estimator: Any, X: Any, y: Any, sample_weight: Any) -> ArrayBl
     return ArrayBlocks(X, y, sample_weight, block_rows=size)
 
 
-def block_set(estimator: Any, source: Any) -> TrainingSet:
+class FitsBlocks:
+    """An estimator that also fits examples that come in blocks."""
+
+    _fit: Callable[[Any, Any, Any], Any]
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    def fit_blocks(self, source: Any) -> Any:
+        """Fit to blocks of examples that need not fit in memory together.
+
+        The rounds are those of ``fit`` on all blocks stacked below each other, but memory only
+        holds a few blocks and some numbers for each example. Linear predictors only.
+
+        Parameters
+        ----------
+        source : iterable
+            Yields ``(X, y)`` or ``(X, y, sample_weight)``, dense or CSR, as in ``fit``. Each
+            pass iterates over it from the start, and must get the same blocks: a list, or
+            one of :mod:`marginsvm.sources`.
+
+        Returns
+        -------
+        self
+            The fitted estimator.
+
+        Raises
+        ------
+        ValueError, TypeError
+            If a block cannot be used; the message names it and says what to do.
+        """
+        return self._fit(block_set(self, source), source, None)
+
+
+def block_set(estimator: Any, source: Any) -> TrainingSet | IntervalSet:
     """Validate a source of blocks by one pass over it, before a fit begins."""
-    found = _scanned(estimator, source)
-    return found.training_set(lambda labels: _stream(source, found, labels.kept, labels.codes))
-
-
-def target_blocks(estimator: Any, source: Any) -> IntervalSet:
-    """The same of a regressor, whose blocks hold targets."""
-    found = _scanned(estimator, source)
-    y, weight = found.labels.astype(np.float64), found.weight
-    kept = np.arange(len(y)) if weight is None else np.flatnonzero(weight)
-    store = _stream(source, found, kept, np.zeros(len(kept), int))
-    weight = None if weight is None else weight[kept]
-    given, features = Intervals(y, y), found.first.features
-    return IntervalSet.of(estimator, store, given, kept, weight, features=features)
-
-
-def _scanned(estimator: Any, source: Any) -> Scan:
     found, targets = Scan(estimator), is_regressor(estimator)
     for number, block in enumerate(_fresh(source)):
         found.add(look(type(estimator).__name__, number, block, targets=targets)[1])
-    return found
+    if not targets:
+        return found.training_set(lambda labels: _stream(source, found, labels.kept, labels.codes))
+    y, features = found.labels.astype(np.float64), found.first.features
+    kept, weight = positive(found.weight, len(y))
+    store = _stream(source, found, kept, np.zeros(len(kept), int))
+    return IntervalSet.of(estimator, store, Intervals(y, y), kept, weight, features=features)
 
 
 def _stream(source: Any, found: Scan, kept: Array, codes: Array) -> StreamStore:

@@ -21,7 +21,8 @@ from marginsvm.estimator.signs import norm_of
 from marginsvm.estimator.validated import (
     Validated,
     check_kernel_params,
-    of_positive_weight,
+    examples_at,
+    positive,
     validated_weight,
 )
 from marginsvm.fit import Requirements
@@ -98,7 +99,7 @@ class IntervalSet:
         if len(kept) < n_given:
             intervals = intervals.restrict(kept)
         epsilon = given_epsilon(estimator) if epsilon is None else epsilon
-        intervals, units, origin = _in_units(estimator, intervals, epsilon)
+        intervals, units, origin = _in_units(ProblemSpec.of(estimator), intervals, epsilon)
         return cls(
             X,
             intervals,
@@ -207,10 +208,10 @@ def interval_set(
     intervals, epsilon = Intervals(y, y), None
     if bounds is not None:
         intervals, epsilon = _given(bounds, y.shape), 0.0
-    X, kept, weight = of_positive_weight(X, weight, kernel)
+    kept, weight = positive(weight, len(y))
     return IntervalSet.of(
         estimator,
-        X,
+        examples_at(X, kept, kernel),
         intervals,
         kept,
         weight,
@@ -241,7 +242,7 @@ def given_epsilon(estimator: Any) -> float:
 
 
 def _in_units(
-    estimator: Any, intervals: Intervals, epsilon: float
+    spec: ProblemSpec, intervals: Intervals, epsilon: float
 ) -> tuple[Intervals, Array, Array]:
     """Intervals about 1 in size, their units, and what was subtracted from their ends before.
 
@@ -250,12 +251,12 @@ def _in_units(
     """
     outputs = intervals.low.shape[1:]
     origin = np.zeros(outputs)
-    if ProblemSpec.of(estimator).intercept_is_free:
+    if spec.intercept_is_free:
         origin = np.asarray(0.5 * intervals.low.min(axis=0) + 0.5 * intervals.high.max(axis=0))
         intervals = intervals.moved(-origin)
     intervals = intervals.widened(epsilon) if epsilon else intervals
     sizes = np.broadcast_to(intervals.size, outputs)
-    if ProblemSpec.of(estimator).outputs_are_apart:
+    if spec.outputs_are_apart:
         sizes = np.maximum(np.abs(intervals.low), np.abs(intervals.high)).max(axis=0)
     units = np.ldexp(1.0, np.frexp(sizes)[1])
     return intervals.scaled(1.0 / units), units, origin

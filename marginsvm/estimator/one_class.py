@@ -26,7 +26,8 @@ from marginsvm.estimator.training_set import ClassLabels, TrainingSet
 from marginsvm.estimator.validated import (
     Validated,
     check_kernel_params,
-    of_positive_weight,
+    examples_at,
+    positive,
     validated_weight,
 )
 from marginsvm.estimator.weights import ClassWeights
@@ -42,8 +43,9 @@ def one_class_set(estimator: Any, X: Any, sample_weight: Any) -> TrainingSet:
     X = canonical(given.X)
     if estimator.kernel == "precomputed":
         check_gram(X)
-    weight, n = validated_weight(sample_weight, X), X.shape[0]
-    X, kept, weights = of_positive_weight(X, weight, estimator.kernel)
+    n = X.shape[0]
+    kept, weights = positive(validated_weight(sample_weight, X), n)
+    X = examples_at(X, kept, estimator.kernel)
     if len(kept) == 0:
         raise ValueError("all sample weights are 0: fit needs an example of positive weight")
     codes, none = np.full(len(kept), _INLIER), ClassWeights(np.empty(0), np.empty(0))

@@ -30,6 +30,7 @@ from marginsvm.estimator.validated import (
     Validated,
     check_kernel_params,
     examples_at,
+    positive,
     validated_weight,
 )
 from marginsvm.estimator.weights import ClassWeights
@@ -226,15 +227,13 @@ def labelled(y: Array, weight: Array | None, class_weight: Any = None) -> ClassL
     """Classes and final weights of the examples of positive weight."""
     class_weights = ClassWeights.of(class_weight, y, weight)
     weight = class_weights.applied(y, weight)
-    kept = np.arange(len(y)) if weight is None else np.flatnonzero(weight)
+    kept, weight = positive(weight, len(y))
     classes, codes = np.unique(y[kept], return_inverse=True)
     if len(classes) < 2:
         raise ValueError(
             f"fit needs at least 2 classes among the examples of positive weight, but got "
             f"{len(classes)} class: {classes.tolist()}"
         )
-    if weight is not None:
-        weight = weight[kept] if np.any(weight[kept] != 1.0) else None
     return ClassLabels(codes, classes, kept, weight, len(y) - kept.size, class_weights)
 
 

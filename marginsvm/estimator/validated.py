@@ -64,15 +64,13 @@ def validated_weight(sample_weight: Any, X: Any) -> Array | None:
     return _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
 
 
-def of_positive_weight(
-    X: Any, weight: Array | None, kernel: Any
-) -> tuple[Any, Array, Array | None]:
-    """The examples of positive weight, their indices, and their weights; None: all are 1."""
+def positive(weight: Array | None, n_examples: int) -> tuple[Array, Array | None]:
+    """Indices of the examples of positive weight, and their weights; None: these are all 1."""
     if weight is None:
-        return X, np.arange(X.shape[0]), None
+        return np.arange(n_examples), None
     kept = np.flatnonzero(weight)
     weight = weight[kept]
-    return examples_at(X, kept, kernel), kept, weight if np.any(weight != 1.0) else None
+    return kept, weight if np.any(weight != 1.0) else None
 
 
 def examples_at(X: Any, kept: Array, kernel: Any) -> Any:
