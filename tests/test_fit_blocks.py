@@ -120,6 +120,8 @@ def test_targets_in_blocks_that_cannot_be_used(rng):
         MaxMarginRegressor().fit_blocks([(X, y), (X, np.where(y > 0, np.nan, y))])
     with pytest.raises(ValueError, match="blocks need kernel='linear'"):
         MaxMarginRegressor(kernel="rbf").fit_blocks([(X, y)])
+    with pytest.raises(ValueError, match="all sample weights are 0"):
+        MaxMarginRegressor().fit_blocks([(X, y, np.zeros(20)), (X, y, np.zeros(20))])
 
 
 def test_rows_beyond_those_at_hand_cost_a_pass_and_nothing_else(rng, monkeypatch):

@@ -92,6 +92,8 @@ class IntervalSet:
 
         ``epsilon`` is that of the estimator, unless another one is given.
         """
+        if len(kept) == 0:
+            raise ValueError("all sample weights are 0: fit needs an example of positive weight")
         n_given, shape = len(intervals.low), intervals.low.shape
         is_column = shape[1:] == (1,)
         if is_column:
