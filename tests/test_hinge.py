@@ -13,6 +13,7 @@ from sklearn.svm import SVC, LinearSVC
 
 from marginsvm import MaxMarginClassifier, check_certificate
 from marginsvm.algorithms.exact.shape import Portfolio
+from marginsvm.certify.prices import HingeCaps
 
 
 def data(seed, n=40, d=3, shift=0.7):
@@ -176,6 +177,32 @@ def test_without_slack_both_losses_are_one():
     large = fitted(X, y, 1e3)
     assert large.separable_ is True
     assert np.isclose(large.margin_, squared.margin_, rtol=3e-6)
+
+
+@pytest.mark.parametrize("cost", [1.0, 1e6, 1e12, 1e18, 1e24])
+@over_seeds(6)
+def test_rounding_is_no_slack(seed, cost):
+    """Where a predictor separates, and slack costs much, its bound is that of its lowest margin."""
+    rng = np.random.default_rng(seed)
+    spread = 10.0 ** rng.uniform(-15, 0)
+    margins = rng.uniform(0.1, 3.0) * (1.0 + spread * rng.exponential(size=100))
+    caps = HingeCaps(rng.uniform(1.0, 2.0, 100) * max(cost, 10.0))
+    bound, common = caps.lower_bound(1.0, margins)
+    assert np.isclose(bound, margins.min(), rtol=1e-12)
+    assert np.isclose(common, margins.min(), rtol=1e-12)
+
+
+@pytest.mark.parametrize(("n", "d", "n_classes"), [(24, 27, 2), (150, 55, 12)])
+@over_seeds(3)
+def test_a_cost_beyond_what_matters_leaves_the_hard_margin(seed, n, d, n_classes):
+    rng = np.random.default_rng(seed)
+    X, y = 1e6 * rng.standard_normal((n, d)), np.arange(n) % n_classes
+    hard = MaxMarginClassifier(tol=1e-7).fit(X, y)
+    for C in (1e3, 1e6, 1e12):
+        clf = fitted(X, y, C)
+        assert clf.status_ == "certified"
+        assert np.isclose(clf.margin_, hard.margin_, rtol=1e-5)
+        assert check_certificate(clf, X, y)
 
 
 def test_separation_ends_a_fit():

@@ -176,9 +176,10 @@ def hinge_scale(squared: float, margins: Array, caps: Array) -> float:
     m, gain = margins[positive], (caps * margins)[positive]
     order = np.argsort(-m, kind="stable")
     m, gain = m[order], gain[order]
-    pull = float(np.sum(caps * margins)) - np.append(0.0, np.cumsum(gain))  # before each jump
+    below = float(np.sum((caps * margins)[~positive]))
+    pull = below + np.append(np.cumsum(gain[::-1])[::-1], 0.0)  # before each jump
     reached = squared <= pull[1:] * m  # at the jump itself, what is left still pulls on
     i = int(np.count_nonzero(np.logical_and.accumulate(reached)))
     t = pull[i] / squared if squared > 0.0 else np.inf
-    t = min(t, 1.0 / m[i]) if i < len(m) else t
+    t = min(t, (1.0 + FEW) / m[i]) if i < len(m) else t  # slack is rounding no more
     return float(t) if 0.0 < t < np.inf else 1.0
