@@ -8,17 +8,14 @@ intercepts, as multipliers, mend little by little.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import cached_property
 
 import numpy as np
 
 from marginsvm._typing import Array
 from marginsvm.algorithms.exact.climb import COARSE, STEPS_AN_EXAMPLE, Climb, Dual
-from marginsvm.algorithms.exact.newton import Newton
+from marginsvm.algorithms.exact.newton import on_gram_matrix
 from marginsvm.algorithms.exact.slack import Slack
-from marginsvm.algorithms.exact.systems.gram import BySpan
-from marginsvm.fit.interrupts import let_interrupts_through
 from marginsvm.kernel_matrix import GramAdapter
 from marginsvm.kernel_matrix.kernel import about_the_mean
 from marginsvm.kernel_matrix.scale import Scale
@@ -27,8 +24,6 @@ from marginsvm.rows import make_rows
 # Square of the extra coordinates (in radii squared) above which Newton's method ends in few
 # products, whatever the support.
 _EASY_SLACK = 0.05
-# Products at most, where Newton's method follows the first passes.
-_MOST_PRODUCTS = 300
 # Share of the gap that passes should leave if more of them are to be as precise.
 _NEARER = 0.9
 # An excess of a class moves its intercept by this share of the squares about the mean: little
@@ -114,16 +109,8 @@ class ClimbOfClasses(Climb):
         rows = make_rows(self.y[work], len(self.f), balanced=self.dual.balanced)
         frame = Scale(0.5 / float(slack.min()), 1.0, np.diagonal(K).astype(np.float64), slack)
         part = InFloat32(None, about_the_mean(K.copy(), rows), rows, frame=frame)
-        system = replace(BySpan.of(part), goal=self.precision)
-        newton = Newton.of(part, Slack(slack), system, part.combine(self.u[work]))
-        while newton.error(rows) > self.precision and newton.moving:
-            let_interrupts_through()
-            newton, _ = newton.advance(part, 0.0)
-            assert isinstance(newton.system, BySpan)
-            if newton.system.products > _MOST_PRODUCTS:
-                break
-        assert isinstance(newton.system, BySpan)
-        self.read += newton.system.products * float(K.size) * len(self.f)
+        newton, products = on_gram_matrix(part, self.u[work], self.precision)
+        self.read += products * float(K.size) * len(self.f)
         return newton.weights
 
     def add(self, examples: Array, change: Array) -> None:

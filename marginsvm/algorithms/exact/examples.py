@@ -19,10 +19,9 @@ from marginsvm.algorithms.exact.candidates import hinge_candidates, relative_gap
 from marginsvm.algorithms.exact.choosing import first_examples, first_size
 from marginsvm.algorithms.exact.method import Method, Turn
 from marginsvm.algorithms.exact.multipliers import Multipliers
-from marginsvm.algorithms.exact.newton import Newton
+from marginsvm.algorithms.exact.newton import on_gram_matrix
 from marginsvm.algorithms.exact.slack import Slack
 from marginsvm.algorithms.exact.systems.free import FreeRows
-from marginsvm.algorithms.exact.systems.gram import BySpan
 from marginsvm.certify.candidate import Candidate
 from marginsvm.certify.prices import hinge_offsets
 from marginsvm.certify.tolerances import LOST_TO_ROUNDING
@@ -44,9 +43,6 @@ _NEARLY_ALL = 0.1
 # hinge loss the relative gap. And a later one, as a share of the last gap of all, or of the
 # tolerance; and that is rounding.
 _FIRST_ERROR, _OF_GAP, _OF_TOL, _ROUNDED_ERROR = 0.1, 0.05, 0.1, 1e-13
-# Products with the Gram matrix, and numbers of it that they read (two seconds), at which a round
-# of squared slack ends.
-_PRODUCTS_OF_ROUND, _NUMBERS = 300, 2e9
 # Steps of multipliers in a round of the hinge loss at most, and in a row that bring the bounds no
 # closer: what is left then is rounding.
 _MULTIPLIER_STEPS, _IDLE_MULTIPLIERS = 200, 30
@@ -183,15 +179,8 @@ class Examples(Method):
 
     def _by_newton(self, part: GramAdapter) -> _Solution:
         """Newton's method on the working set, to its precision or until a round is long."""
-        assert part.slack is not None
-        system, m = replace(BySpan.of(part), goal=self.precision), part.rows.n_examples
-        newton = Newton.of(part, Slack(part.slack), system, part.combine(self.coef))
-        products, most = 0, min(_PRODUCTS_OF_ROUND, _NUMBERS / m**2)
+        newton, products = on_gram_matrix(part, self.coef, self.precision)
         error = newton.error(part.rows)
-        while error > self.precision and newton.moving and products <= most:
-            newton, _ = newton.advance(part, 0.0)
-            assert isinstance(newton.system, BySpan)
-            products, error = newton.system.products, newton.error(part.rows)
         return _Solution(newton.w.coef, newton.weights, error, newton.moving, products)
 
     def _by_pairs(self, part: GramAdapter) -> _Solution:

@@ -23,9 +23,10 @@ from marginsvm._typing import Array
 from marginsvm.algorithms.exact.candidates import candidates_of
 from marginsvm.algorithms.exact.method import Method, Turn
 from marginsvm.algorithms.exact.slack import Slack
+from marginsvm.algorithms.exact.systems.gram import BySpan
 from marginsvm.algorithms.exact.systems.system import System
 from marginsvm.certify.candidate import Candidate
-from marginsvm.kernel_matrix import KernelMatrixAdapter
+from marginsvm.kernel_matrix import GramAdapter, KernelMatrixAdapter
 from marginsvm.kernel_matrix.capabilities import has_curvature
 from marginsvm.rows import OutputRows, Predictor, Rows, Vector
 
@@ -34,6 +35,8 @@ _ROUNDED_DECREASE = 1e-14
 # A step is idle if the gap exceeds the objective and is at least 0.9 of what it was. After two idle
 # steps, softer margins come first.
 _LEFT, _IDLE = 0.9, 2
+# Products with a Gram matrix at which steps by them end.
+_PRODUCTS_OF_ROUND = 300
 
 
 @dataclass(frozen=True)
@@ -194,3 +197,26 @@ class Newton(Method):
         if self.slack.mass and linked is not None:  # as much as keeps the sum of all sizes
             rise = float(linked @ move) / float(np.sqrt(weight.sum()))
         return z, shift, move, rise, system
+
+
+def on_gram_matrix(problem: GramAdapter, u: Array, error: float) -> tuple[Newton, int]:
+    """Newton's method for few examples with squared slack, by products with their Gram matrix.
+
+    It begins at the predictor of weights u, and ends at an error of margins, where steps are
+    rounding, or when it takes long.
+
+    Returns
+    -------
+    newton : Newton
+    products : int
+        Those that it took.
+    """
+    assert problem.slack is not None
+    system = replace(BySpan.of(problem), goal=error)
+    newton = Newton.of(problem, Slack(problem.slack), system, problem.combine(u))
+    few = _PRODUCTS_OF_ROUND
+    while newton.error(problem.rows) > error and newton.moving and system.products <= few:
+        newton, _ = newton.advance(problem, 0.0)
+        assert isinstance(newton.system, BySpan)
+        system = newton.system
+    return newton, system.products
