@@ -253,19 +253,29 @@ class Climb:
         """The intercept, margins, and the gap that they leave."""
         y, u, f = self.y, self.u, self.f
         slope = y - f - self.slack * y * u
-        if self.dual.balanced:
-            up = np.where(y > 0.0, u < self.caps, u > 0.0)[self.work]
-            down = np.where(y > 0.0, u > 0.0, u < self.caps)[self.work]
-            some = slope[self.work]
-            ends = [some[up].max(initial=-np.inf), some[down].min(initial=np.inf)]
-            ends = [end for end in ends if np.isfinite(end)]
-            self.b = float(np.mean(ends)) if ends else 0.0
+        below, used = u < self.caps, u > 0.0
+        self._centre(slope, slope, np.where(y > 0.0, below, used), np.where(y > 0.0, used, below))
         self.missing, self.mass = y * (slope - self.b), u
         self.margins = 1.0 - self.missing - self.slack * u
-        wrong = np.where(u < self.caps, self.missing, 0.0)
-        self.wrong = np.maximum(wrong, np.where(u > 0.0, -self.missing, 0.0))
         squared = float((y * u) @ f)
         self._compare(squared, 0.5 * float(self.slack @ (u * u)))
+
+    def _centre(self, raised: Array, lowered: Array, up: Array, down: Array) -> None:
+        """The intercept of the working set, and by how much examples are out of order under it.
+
+        They are where their scores miss ``raised``, and weights may go up, or exceed ``lowered``,
+        and weights may go down.
+        """
+        if self.dual.balanced:
+            work = self.work
+            ends = [
+                raised[work][up[work]].max(initial=-np.inf),
+                lowered[work][down[work]].min(initial=np.inf),
+            ]
+            ends = [end for end in ends if np.isfinite(end)]
+            self.b = float(np.mean(ends)) if ends else 0.0
+        rise, fall = np.where(up, raised - self.b, 0.0), np.where(down, self.b - lowered, 0.0)
+        self.wrong = np.maximum(rise, fall)
 
     def _compare(self, squared: float, less: float) -> None:
         """The gap of this squared length, where the weights prove less by so much."""

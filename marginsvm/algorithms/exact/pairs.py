@@ -8,7 +8,6 @@ float32.
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from dataclasses import dataclass, replace
 from typing import ClassVar, Self
 
@@ -31,108 +30,6 @@ from marginsvm.rows import Vector, support_of
 
 # Numbers that a round reads or computes at least: a tenth of a second, or about.
 PASS = 3e8
-
-
-@dataclass(frozen=True)
-class OnColumns(Method):
-    """Weights on the examples, and their scores.
-
-    Attributes
-    ----------
-    u : ndarray of shape rows.shape
-        Weights; in tubes, of either sign.
-    f : ndarray of shape (n,) or (k, n)
-        Scores, from float32 values.
-    work : ndarray of int
-        The working set.
-    course : Course
-        How rounds went so far.
-    candidates : tuple of Candidate
-    settled : float
-        The state is final for every tolerance from this one up.
-    limit : str
-        See ``Climb``.
-    """
-
-    climb: ClassVar[type[Climb]]
-
-    u: Array
-    f: Array
-    work: Array
-    course: Course = Course()  # noqa: RUF009
-    candidates: tuple[Candidate, ...] = ()
-    settled: float = np.inf
-    limit: str = ""
-
-    @abstractmethod
-    def found(self, problem: GramAdapter, climb: Climb) -> Found:
-        """What rounds have come to."""
-
-    def dual(self, problem: GramAdapter) -> Dual:
-        """The weights that rounds look for."""
-        return dual_of(problem)
-
-    def rounds(self, problem: GramAdapter) -> Climb:
-        """The rounds of a call, which begin at this state."""
-        course = self.course if np.isinf(self.settled) else self.course._replace(idle=0)
-        return self.climb(self.dual(problem), self.u, self.f, self.work, course)
-
-    def after(self, climb: Climb) -> Self:
-        """The state after rounds."""
-        now = replace(self, u=climb.u, f=climb.f, work=climb.work, course=climb.course)
-        return replace(now, limit=climb.limit, settled=np.inf)
-
-    def advance(self, problem: KernelMatrixAdapter, tol: float) -> tuple[Self, Turn]:
-        """Some rounds on working sets, until bounds are near each other or this takes a while."""
-        if tol >= self.settled:
-            return self, Turn.ENDED
-        assert isinstance(problem, GramAdapter)
-        climb = self.rounds(problem)
-        ended, found = climb.run(tol, PASS), self.found(problem, climb)
-        now = self.after(found.climb)
-        if not ended:
-            return replace(now, candidates=found.estimates(tol)), Turn.NEARER
-        return replace(now, candidates=found.proved(tol), settled=tol), Turn.STALLED
-
-
-@dataclass(frozen=True)
-class Pairs(OnColumns):
-    """Weights of two classes, which change by two examples at a time."""
-
-    name: ClassVar[str] = "pairs"
-    climb: ClassVar[type[Climb]] = Climb
-
-    @classmethod
-    def start(cls, problem: KernelMatrixAdapter) -> Self:
-        """Begin with some examples of each class."""
-        shape = problem.rows.shape
-        return cls(np.zeros(shape), np.zeros(shape[::-1]), first_examples(problem))
-
-    @classmethod
-    def of(cls, problem: KernelMatrixAdapter, proof: Vector) -> Self:
-        """Begin at some weights, at the multiple of them below the caps that is best."""
-        best, u = proof.mass / max(problem.norm(proof) ** 2, 1e-300), np.maximum(proof.coef, 0.0)
-        if problem.caps is not None:  # what a cap cut off would leave the classes out of balance
-            best = min(best, room_below(problem.caps.largest, sums_of_examples(u)))
-        return cls(best * u, np.zeros(u.shape[::-1]), support_of(u))
-
-    @property
-    def weights(self) -> Array:
-        return self.u
-
-    def found(self, problem: GramAdapter, climb: Climb) -> Found:
-        if climb.has_diverged:  # in float32, the kernel has negative eigenvalues: leave it
-            even = self.of(problem, problem.respond(problem.zeros()).vector)
-            climb = self.climb(climb.dual, even.u, even.f, even.work)
-        return Found(problem, climb)
-
-
-@dataclass(frozen=True)
-class OneByOne(Pairs):
-    """Those of more than two classes, which change by one example at a time."""
-
-    name: ClassVar[str] = "one example at a time"
-    climb: ClassVar[type[Climb]] = ClimbOfClasses
 
 
 def dual_of(problem: GramAdapter) -> Dual:
@@ -239,3 +136,106 @@ class Found:
             ),
             Candidate(vector, vector.mass, precise=True),
         )
+
+
+@dataclass(frozen=True)
+class OnColumns(Method):
+    """Weights on the examples, and their scores.
+
+    Attributes
+    ----------
+    u : ndarray of shape rows.shape
+        Weights; in tubes, of either sign.
+    f : ndarray of shape (n,) or (k, n)
+        Scores, from float32 values.
+    work : ndarray of int
+        The working set.
+    course : Course
+        How rounds went so far.
+    candidates : tuple of Candidate
+    settled : float
+        The state is final for every tolerance from this one up.
+    limit : str
+        See ``Climb``.
+    """
+
+    climb: ClassVar[type[Climb]]
+    bounds: ClassVar[type[Found]] = Found
+
+    u: Array
+    f: Array
+    work: Array
+    course: Course = Course()  # noqa: RUF009
+    candidates: tuple[Candidate, ...] = ()
+    settled: float = np.inf
+    limit: str = ""
+
+    def found(self, problem: GramAdapter, climb: Climb) -> Found:
+        """What rounds have come to."""
+        return self.bounds(problem, climb)
+
+    def dual(self, problem: GramAdapter) -> Dual:
+        """The weights that rounds look for."""
+        return dual_of(problem)
+
+    def rounds(self, problem: GramAdapter) -> Climb:
+        """The rounds of a call, which begin at this state."""
+        course = self.course if np.isinf(self.settled) else self.course._replace(idle=0)
+        return self.climb(self.dual(problem), self.u, self.f, self.work, course)
+
+    def after(self, climb: Climb) -> Self:
+        """The state after rounds."""
+        now = replace(self, u=climb.u, f=climb.f, work=climb.work, course=climb.course)
+        return replace(now, limit=climb.limit, settled=np.inf)
+
+    def advance(self, problem: KernelMatrixAdapter, tol: float) -> tuple[Self, Turn]:
+        """Some rounds on working sets, until bounds are near each other or this takes a while."""
+        if tol >= self.settled:
+            return self, Turn.ENDED
+        assert isinstance(problem, GramAdapter)
+        climb = self.rounds(problem)
+        ended, found = climb.run(tol, PASS), self.found(problem, climb)
+        now = self.after(found.climb)
+        if not ended:
+            return replace(now, candidates=found.estimates(tol)), Turn.NEARER
+        return replace(now, candidates=found.proved(tol), settled=tol), Turn.STALLED
+
+
+@dataclass(frozen=True)
+class Pairs(OnColumns):
+    """Weights of two classes, which change by two examples at a time."""
+
+    name: ClassVar[str] = "pairs"
+    climb: ClassVar[type[Climb]] = Climb
+
+    @classmethod
+    def start(cls, problem: KernelMatrixAdapter) -> Self:
+        """Begin with some examples of each class."""
+        shape = problem.rows.shape
+        return cls(np.zeros(shape), np.zeros(shape[::-1]), first_examples(problem))
+
+    @classmethod
+    def of(cls, problem: KernelMatrixAdapter, proof: Vector) -> Self:
+        """Begin at some weights, at the multiple of them below the caps that is best."""
+        best, u = proof.mass / max(problem.norm(proof) ** 2, 1e-300), np.maximum(proof.coef, 0.0)
+        if problem.caps is not None:  # what a cap cut off would leave the classes out of balance
+            best = min(best, room_below(problem.caps.largest, sums_of_examples(u)))
+        return cls(best * u, np.zeros(u.shape[::-1]), support_of(u))
+
+    @property
+    def weights(self) -> Array:
+        return self.u
+
+    def found(self, problem: GramAdapter, climb: Climb) -> Found:
+        if climb.has_diverged:  # in float32, the kernel has negative eigenvalues: leave it
+            even = self.of(problem, problem.respond(problem.zeros()).vector)
+            climb = self.climb(climb.dual, even.u, even.f, even.work)
+        return super().found(problem, climb)
+
+
+@dataclass(frozen=True)
+class OneByOne(Pairs):
+    """Those of more than two classes, which change by one example at a time."""
+
+    name: ClassVar[str] = "one example at a time"
+    climb: ClassVar[type[Climb]] = ClimbOfClasses

@@ -45,42 +45,6 @@ class ShareClimb(Climb):
         return float(u @ f) - float(np.clip(left, 0.0, caps[order]) @ f[order])
 
 
-@dataclass(frozen=True)
-class SharePairs(OnColumns):
-    """Weights that keep their sum.
-
-    Attributes
-    ----------
-    mass : float
-        What they sum to.
-    """
-
-    name: ClassVar[str] = "pairs"
-    climb: ClassVar[type[Climb]] = ShareClimb
-
-    mass: float = 1.0
-
-    @classmethod
-    def start(cls, problem: KernelMatrixAdapter) -> SharePairs:
-        """Begin with all the weight on some examples, evenly spread, as libsvm with the first."""
-        assert isinstance(problem, GramAdapter)
-        assert problem.caps is not None
-        caps, n = problem.caps.largest, problem.n_rows
-        spread = np.argsort(_GOLDEN * np.arange(n) % 1.0, kind="stable")
-        q, before = np.zeros(n), np.cumsum(caps[spread]) - caps[spread]
-        q[spread] = np.clip(1.0 - before, 0.0, caps[spread])
-        begun = Climb(dual_of(problem), q, np.zeros(n), spread[:0])
-        mass = 1.0 / max(float(q @ begun.f), np.finfo(np.float64).tiny)
-        return cls(mass * q, mass * begun.f, first_examples(problem), mass=mass)
-
-    def dual(self, problem: GramAdapter) -> Dual:
-        dual = dual_of(problem)
-        return replace(dual, caps=self.mass * dual.caps, balanced=True)
-
-    def found(self, problem: GramAdapter, climb: Climb) -> FoundShare:
-        return FoundShare(problem, climb)
-
-
 class FoundShare(Found):
     """What rounds have come to, as bounds on the mean over a share."""
 
@@ -107,3 +71,37 @@ class FoundShare(Found):
     def _candidates(self, vector: Vector, margins: Array) -> tuple[Candidate, ...]:
         low, high = share_candidates(self.problem, vector, margins, vector)
         return replace(low, margins=margins), high
+
+
+@dataclass(frozen=True)
+class SharePairs(OnColumns):
+    """Weights that keep their sum.
+
+    Attributes
+    ----------
+    mass : float
+        What they sum to.
+    """
+
+    name: ClassVar[str] = "pairs"
+    climb: ClassVar[type[Climb]] = ShareClimb
+    bounds: ClassVar[type[Found]] = FoundShare
+
+    mass: float = 1.0
+
+    @classmethod
+    def start(cls, problem: KernelMatrixAdapter) -> SharePairs:
+        """Begin with all the weight on some examples, evenly spread, as libsvm with the first."""
+        assert isinstance(problem, GramAdapter)
+        assert problem.caps is not None
+        caps, n = problem.caps.largest, problem.n_rows
+        spread = np.argsort(_GOLDEN * np.arange(n) % 1.0, kind="stable")
+        q, before = np.zeros(n), np.cumsum(caps[spread]) - caps[spread]
+        q[spread] = np.clip(1.0 - before, 0.0, caps[spread])
+        begun = Climb(dual_of(problem), q, np.zeros(n), spread[:0])
+        mass = 1.0 / max(float(q @ begun.f), np.finfo(np.float64).tiny)
+        return cls(mass * q, mass * begun.f, first_examples(problem), mass=mass)
+
+    def dual(self, problem: GramAdapter) -> Dual:
+        dual = dual_of(problem)
+        return replace(dual, caps=self.mass * dual.caps, balanced=True)

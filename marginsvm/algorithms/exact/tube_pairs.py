@@ -5,7 +5,7 @@ Rounds are those of :mod:`marginsvm.algorithms.exact.climb`, bounds are computed
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import ClassVar, Self
 
 import numpy as np
@@ -14,7 +14,7 @@ from marginsvm._typing import Array
 from marginsvm.algorithms.exact.candidates import interval_candidates
 from marginsvm.algorithms.exact.choosing import first_examples
 from marginsvm.algorithms.exact.climb import COARSE, STEPS_AN_EXAMPLE, Climb, Dual
-from marginsvm.algorithms.exact.pairs import Found, OnColumns
+from marginsvm.algorithms.exact.pairs import Found, OnColumns, dual_of
 from marginsvm.certify.candidate import Candidate
 from marginsvm.kernel_matrix import GramAdapter, KernelMatrixAdapter
 from marginsvm.rows import intervals_of
@@ -23,7 +23,7 @@ from marginsvm.rows import intervals_of
 _OF_MOVE = 0.1
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, kw_only=True)
 class TubeDual(Dual):
     """The same with ends in place of ones: the lower one for weights above 0, else the upper one.
 
@@ -33,24 +33,14 @@ class TubeDual(Dual):
         Lower ends of the intervals, and how far the upper ones are above them.
     """
 
-    low: Array = field(default_factory=lambda: np.zeros(0))
-    width: Array = field(default_factory=lambda: np.zeros(0))
+    low: Array
+    width: Array
 
     @classmethod
     def of(cls, problem: GramAdapter) -> TubeDual:
         """The weights that rounds look for."""
-        n, scale, ends = problem.n_rows, 1.0 / problem.radius**2, intervals_of(problem.rows)
-        return cls(
-            problem.single,
-            np.ones(n),
-            np.full(n, np.inf) if problem.caps is None else problem.caps.largest,
-            np.zeros(n) if problem.slack is None else np.ascontiguousarray(problem.slack),
-            problem.rows.balanced,
-            scale,
-            scale * problem.constant**2,
-            ends.low,
-            ends.high - ends.low,
-        )
+        ends = intervals_of(problem.rows)
+        return cls(**vars(dual_of(problem)), low=ends.low, width=ends.high - ends.low)
 
 
 class ClimbOfTubes(Climb):
@@ -85,16 +75,10 @@ class ClimbOfTubes(Climb):
         v, dual = self.u, self.dual
         slope = dual.low - self.f - self.slack * v
         raised, lowered = slope + dual.width * (v < 0.0), slope + dual.width * (v <= 0.0)
-        up, down = v < self.caps, v > -self.caps
-        if dual.balanced:
-            some, work = [raised[self.work], lowered[self.work]], self.work
-            ends = [some[0][up[work]].max(initial=-np.inf), some[1][down[work]].min(initial=np.inf)]
-            ends = [end for end in ends if np.isfinite(end)]
-            self.b = float(np.mean(ends)) if ends else 0.0
+        self._centre(raised, lowered, v < self.caps, v > -self.caps)
         rise, fall = raised - self.b, self.b - lowered
         self.mass = np.abs(v)
         self.missing = np.where(v > 0.0, rise, np.where(v < 0.0, fall, np.maximum(rise, fall)))
-        self.wrong = np.maximum(np.where(up, rise, 0.0), np.where(down, fall, 0.0))
         self._compare_objectives()
 
     def _compare_objectives(self) -> None:
@@ -112,26 +96,6 @@ class ClimbOfTubes(Climb):
         )
 
 
-@dataclass(frozen=True)
-class TubePairs(OnColumns):
-    """Weights of either sign, and their scores."""
-
-    name: ClassVar[str] = "pairs of tubes"
-    climb: ClassVar[type[Climb]] = ClimbOfTubes
-
-    @classmethod
-    def start(cls, problem: KernelMatrixAdapter) -> Self:
-        """Begin with some examples."""
-        n = problem.n_rows
-        return cls(np.zeros(n), np.zeros(n), first_examples(problem))
-
-    def dual(self, problem: GramAdapter) -> TubeDual:
-        return TubeDual.of(problem)
-
-    def found(self, problem: GramAdapter, climb: Climb) -> FoundTube:
-        return FoundTube(problem, climb)
-
-
 class FoundTube(Found):
     """What rounds have come to, as bounds on the error."""
 
@@ -142,3 +106,21 @@ class FoundTube(Found):
     def proved(self, tol: float) -> tuple[Candidate, ...]:
         proof = self.problem.combine(self.climb.u, precise=True)
         return interval_candidates(self.problem, proof, proof)
+
+
+@dataclass(frozen=True)
+class TubePairs(OnColumns):
+    """Weights of either sign, and their scores."""
+
+    name: ClassVar[str] = "pairs of tubes"
+    climb: ClassVar[type[Climb]] = ClimbOfTubes
+    bounds: ClassVar[type[Found]] = FoundTube
+
+    @classmethod
+    def start(cls, problem: KernelMatrixAdapter) -> Self:
+        """Begin with some examples."""
+        n = problem.n_rows
+        return cls(np.zeros(n), np.zeros(n), first_examples(problem))
+
+    def dual(self, problem: GramAdapter) -> TubeDual:
+        return TubeDual.of(problem)
