@@ -37,10 +37,7 @@ from marginsvm import (
     margin_path,
 )
 from marginsvm.algorithms.exact.climb import Climb
-from marginsvm.algorithms.exact.slack import Slack
-from marginsvm.algorithms.exact.walk import best_combination
 from marginsvm.algorithms.folds import Fold
-from marginsvm.kernel_matrix import make_rows
 from marginsvm.kernel_matrix.single import SingleColumns
 
 # Estimators that choose C by themselves: a new one gets the tests below.
@@ -414,20 +411,6 @@ def test_bounds_of_a_path_hold_with_weights_left_out(rng):
     path = margin_path(X, y, Cs=4, sample_weight=weight, kernel="rbf")
     assert path.coefs.shape == (4, 1, 60)
     assert not path.coefs[:, :, weight == 0].any()
-
-
-def test_the_best_of_a_span_is_stationary(rng):
-    """The objective falls along no combination of the predictors."""
-    codes = np.arange(40) % 2
-    rows = make_rows(codes, 2, balanced=True)
-    W, X = rng.standard_normal((3, 5)), rng.standard_normal((40, 5))
-    margins = [rows.margins(X @ w) for w in W]
-    slack, products = Slack(np.full(1, 0.1)), W @ W.T
-    c, _, now = best_combination(rows, slack, margins, products)
-    u = slack.weights(now)
-    assert abs(rows.adjoint(u).sum()) < 1e-9 * u.sum()
-    force = np.array(margins) @ u - products @ c
-    assert np.abs(force).max() < 1e-3 * u.sum()
 
 
 def test_pictures(rng):

@@ -63,7 +63,7 @@ class MaxMarginClassifierCV(
     In each fold, the soft margins of all values of C are fitted and scored on the held-out
     examples. The model is that of :class:`MaxMarginClassifier` with the best C on all examples,
     bit for bit, with its certificate. This is faster than a grid search: a fold goes from small C
-    to large, and starts each fit at the best predictor in the span of the last three solutions;
+    to large, and starts each fit at the last solution;
     Gram matrices and norms are computed once. With a kernel and two classes, all folds and values
     of C share kernel values in float32, those of examples that may decide, for each gamma.
 

@@ -1,4 +1,4 @@
-"""Soft margins of the same examples for one C after another, each from the solutions before it.
+"""Soft margins of the same examples for one C after another, each from the one before it.
 
 Neither bounds that hold with all rounding nor a choice of methods: this is for cross-validation,
 where held-out examples have the last word. What does not depend on C is computed once: the units,
@@ -20,11 +20,6 @@ from marginsvm.algorithms.exact.systems.system import System
 from marginsvm.kernel_matrix import GramAdapter, KernelMatrixAdapter, about_the_mean
 from marginsvm.rows import Rows
 
-# Solutions whose span the next is looked for in: with three, it contains the parabola through them,
-# and whatever is better. Newton steps in it at most: three or four suffice from the last solution.
-# Decrease of the objective, relative to it, that a step must promise: what the span lacks costs a
-# hundred times as much. Singular values, relative to the largest, that are 0.
-_SPAN, _SPAN_STEPS, _DECREASE, _SINGULAR_SPAN = 3, 20, 1e-6, 1e-12
 # Newton steps for each C at most.
 _STEPS_FOR_COST = 15
 # Steps for each C before one that lowers the objective by less than the tolerance is the last; next
@@ -104,12 +99,12 @@ class Walk:
 
     def __init__(self, problem: KernelMatrixAdapter, system: System) -> None:
         self._hard, self._system = problem, system
-        self._last: list[Newton] = []
+        self._last: Newton | None = None
         self._proofs: list[_Proof] = []  # one for each C so far
         self._C, self._patience = np.nan, _STEPS_BEFORE_PATIENCE
 
     def solve(self, C: float, tol: float) -> Solution:
-        """Newton's method from the best predictor in the span of the last solutions."""
+        """Newton's method from the last solution."""
         problem = self._hard.softened(C)
         newton, before = self._begun(problem), np.inf
         for steps in range(_STEPS_FOR_COST):
@@ -121,25 +116,17 @@ class Walk:
         gap = self._gap(problem, newton)
         self._patience = 1 if gap > tol else self._patience
         self._proofs.append(_Proof.of(problem, newton))
-        self._last = [*self._last, newton][-_SPAN:]
-        self._system, self._C = newton.system, C
+        self._last, self._system, self._C = newton, newton.system, C
         coef, intercept = self._model(newton)
         return Solution(coef, intercept, newton.weights, gap, self._laboured(newton))
 
     def _begun(self, problem: KernelMatrixAdapter) -> Newton:
-        """The best combination of the last solutions, with the intercept that is best for it."""
+        """The last predictor, with the intercept that is best for it."""
         assert problem.slack is not None
         slack, system = Slack(problem.slack), self._system.anew(problem.C / self._C)
-        if not self._last:
+        if (last := self._last) is None:
             return Newton.start(problem, slack, system)
-        w, margins = [newton.w for newton in self._last], [newton.margins for newton in self._last]
-        products = np.array([[problem.inner(v, u) for u in w] for v in w])
-        c, b, known = best_combination(problem.rows, slack, margins, products)
-        best = c[0] * w[0]
-        for factor, newton in zip(c[1:], self._last[1:], strict=True):
-            best = best + factor * newton.w
-        b = b + c @ np.array([newton.b for newton in self._last])
-        return Newton.at(problem, slack, system, best, b, known)
+        return Newton.at(problem, slack, system, last.w, last.b, last.margins)
 
     def _gap(self, problem: KernelMatrixAdapter, newton: Newton) -> float:
         """Relative gap; weights that were found for another C bound the margin as well."""
@@ -192,51 +179,3 @@ class GramWalk(Walk):
         m, n = np.count_nonzero(newton.weights), self._hard.rows.n_examples
         read = newton.system.products * float(np.prod(self._hard.rows.score_shape)) * n
         return bool(m <= MAX_ROWS and _READ * read > float(m) ** 3)
-
-
-def best_combination(
-    rows: Rows, slack: Slack, margins: list[Array], products: Array
-) -> tuple[Array, Array, Array]:
-    """Minimise the objective of a soft margin over the combinations of some predictors.
-
-    Their scores are known, so that no pass over the examples is needed.
-
-    Parameters
-    ----------
-    rows : Rows
-    slack : Slack
-    margins : list of ndarray of shape rows.shape
-        Of each predictor, with an intercept if there is one; the last is where to begin.
-    products : ndarray of shape (m, m)
-        Inner products of the predictors, without their intercepts.
-
-    Returns
-    -------
-    coef : ndarray of shape (m,)
-    shift : ndarray of shape rows.score_shape[1:]
-        What the best intercepts add to the same combination of those of the predictors.
-    margins : ndarray of shape rows.shape
-        Of the combination, under the best intercept.
-    """
-    nothing = rows.margins(np.zeros(rows.score_shape))  # infinite where there is no row
-    M = np.stack([m.ravel() for m in margins])
-    M[:, np.isinf(nothing).ravel()] = 0.0
-    s = np.broadcast_to(slack.s, rows.shape).ravel()
-    c = np.eye(1, len(margins), len(margins) - 1)[0]
-    now, shift = margins[-1], np.zeros(rows.score_shape[1:])
-    for _ in range(_SPAN_STEPS):
-        if rows.balanced:
-            b = slack.best_intercept(rows, now)
-            shift, now = shift + b, now + rows.moves(np.broadcast_to(b, rows.score_shape))
-        u = slack.weights(now).ravel()
-        force = M @ u - products @ c
-        H = products + (M * ((u > 0.0) / s)) @ M.T
-        step = np.linalg.lstsq(H, force, rcond=_SINGULAR_SPAN)[0]
-        objective = 0.5 * (float(c @ products @ c) + float((s * u) @ u))
-        if not 0.5 * float(force @ step) > _DECREASE * objective:
-            break
-        move = (step @ M).reshape(rows.shape)
-        slope, square = float(c @ products @ step), float(step @ products @ step)
-        t = slack.line_search(now, move, slope, square)
-        c, now = c + t * step, now + t * move + nothing
-    return c, shift, now
