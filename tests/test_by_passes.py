@@ -119,6 +119,28 @@ def test_pairs_are_the_active_rows(balanced, rng):
     assert_allclose(np.vdot(pairs.moves(image), x), np.vdot(image, image), rtol=1e-12)
 
 
+@either
+def test_pairs_that_share_a_cap_move_against_each_other(balanced, rng):
+    problem = problem_of(rng, 4, sp.csr_array, balanced)
+    own = np.arange(problem.rows.n_examples), problem.rows.codes
+    weight = rng.random(problem.rows.shape) * (rng.random(problem.rows.shape) < 0.5)
+    weight[own] = 0.0
+    a = np.where(np.arange(len(weight))[:, None] % 3 == 0, weight, 0.0)
+    linked = a / np.sqrt(np.maximum(a.sum(axis=1, keepdims=True), 1e-9))
+    weight = weight - a
+    pairs, moves = ActivePairs(problem, weight, linked), rng.standard_normal(weight.shape)
+    active = (weight > 0.0) | (linked > 0.0)
+    against = linked.sum(axis=1, keepdims=True) * moves
+    against = linked * (against - np.sum(linked * moves, axis=1, keepdims=True))
+    assert_allclose(pairs.weighted(moves[active]), (weight * moves + against)[active], atol=1e-12)
+    if not balanced:
+        whole = curvature(problem, weight, linked)
+        assert_allclose(pairs.squares(), whole.diagonal(), atol=1e-12)
+        Z = rng.standard_normal(whole.diagonal().shape)
+        image = pairs.image(pairs.weighted(pairs.moves(Z)))
+        assert_allclose(image, whole(Z), atol=1e-11)
+
+
 @classes
 def test_an_iterate_has_the_margins_of_its_intercepts(k, rng):
     """Of shorter steps than whole ones, too, which a large C asks for."""

@@ -18,8 +18,8 @@ def system_for(problem: Problem, portfolio: Portfolio) -> System:
         return Direct() if s.features <= min(most, s.rows) else Iterative()
     if s.unknowns <= portfolio.direct_classes:
         return Direct()
-    if s.sparse and not s.hinge:
-        return PairIterative()
     small = s.classes * s.features**2 <= portfolio.factors and s.features <= portfolio.factored
-    by_passes = Iterative(sample=portfolio.sample if small and not s.sparse else 0)
+    by_passes = Iterative(sample=portfolio.sample if small else 0)
+    if s.sparse:
+        by_passes = PairIterative()
     return FreeRows(by_passes) if s.hinge else by_passes
