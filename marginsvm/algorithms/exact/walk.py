@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from marginsvm._typing import Array
-from marginsvm.algorithms.exact.method import MAX_ROWS
+from marginsvm.algorithms.exact.method import MAX_ROWS, best_bounds
 from marginsvm.algorithms.exact.newton import Newton
 from marginsvm.algorithms.exact.slack import Slack
 from marginsvm.algorithms.exact.systems.gram import BySpan
@@ -45,7 +45,7 @@ class Solution:
     weights : ndarray of shape rows.shape
         The data player's weights (only their ratios matter).
     gap : float
-        Relative gap between the bounds on the margin, rounding neglected.
+        Relative gap between the bounds on the margin.
     laboured : bool
         Whether a working set of the rows with weight would have taken less time.
     """
@@ -55,35 +55,6 @@ class Solution:
     weights: Array
     gap: float
     laboured: bool = False
-
-
-@dataclass(frozen=True)
-class _Proof:
-    """Weights on the rows, by the numbers from which they bound the margin for any C.
-
-    Attributes
-    ----------
-    mass : float
-        Their sum.
-    squared : float
-        Squared norm of their image.
-    slack : float
-        Squared length in the slack coordinates that rows have for C = 1.
-    """
-
-    mass: float
-    squared: float
-    slack: float
-
-    @classmethod
-    def of(cls, problem: KernelMatrixAdapter, newton: Newton) -> _Proof:
-        """Those of an iterate."""
-        squared, u = problem.inner(newton.proof, newton.proof), newton.weights
-        return cls(newton.proof.mass, squared, problem.C * float(np.sum(newton.slack.own * u * u)))
-
-    def bound(self, C: float) -> float:
-        """Upper bound on the margin."""
-        return float(np.sqrt(self.squared + self.slack / C)) / max(self.mass, 1e-300)
 
 
 class Walk:
@@ -100,7 +71,6 @@ class Walk:
     def __init__(self, problem: KernelMatrixAdapter, system: System) -> None:
         self._hard, self._system = problem, system
         self._last: Newton | None = None
-        self._proofs: list[_Proof] = []  # one for each C so far
         self._C, self._patience = np.nan, _STEPS_BEFORE_PATIENCE
 
     def solve(self, C: float, tol: float) -> Solution:
@@ -109,13 +79,12 @@ class Walk:
         newton, before = self._begun(problem), np.inf
         for steps in range(_STEPS_FOR_COST):
             idle = steps >= self._patience and before - newton.objective <= tol * newton.objective
-            if idle or self._gap(problem, newton) <= tol or newton.settled:
+            if idle or _gap(problem, newton) <= tol or newton.settled:
                 break
             before = newton.objective
             newton, _ = newton.advance(problem, tol)
-        gap = self._gap(problem, newton)
+        gap = _gap(problem, newton)
         self._patience = 1 if gap > tol else self._patience
-        self._proofs.append(_Proof.of(problem, newton))
         self._last, self._system, self._C = newton, newton.system, C
         coef, intercept = self._model(newton)
         return Solution(coef, intercept, newton.weights, gap, self._laboured(newton))
@@ -127,13 +96,6 @@ class Walk:
         if (last := self._last) is None:
             return Newton.start(problem, slack, system)
         return Newton.at(problem, slack, system, last.w, last.b, last.margins)
-
-    def _gap(self, problem: KernelMatrixAdapter, newton: Newton) -> float:
-        """Relative gap; weights that were found for another C bound the margin as well."""
-        lower = 1.0 / np.sqrt(max(2.0 * newton.objective, 1e-300))
-        proofs = [*self._proofs, _Proof.of(problem, newton)]
-        upper = min(proof.bound(problem.C) for proof in proofs)
-        return max(1.0 - lower / upper, 0.0) if upper > 0.0 else 1.0
 
     def _model(self, newton: Newton) -> tuple[Array, Array]:
         """Coefficients and intercept in the user's units."""
@@ -179,3 +141,9 @@ class GramWalk(Walk):
         m, n = np.count_nonzero(newton.weights), self._hard.rows.n_examples
         read = newton.system.products * float(np.prod(self._hard.rows.score_shape)) * n
         return bool(m <= MAX_ROWS and _READ * read > float(m) ** 3)
+
+
+def _gap(problem: KernelMatrixAdapter, newton: Newton) -> float:
+    """Relative gap between the bounds on the margin."""
+    lower, upper = best_bounds(problem, newton.candidates)
+    return max(1.0 - lower / upper, 0.0) if upper > 0.0 else 1.0
