@@ -162,7 +162,7 @@ def certified(problem, stage, portfolio, tol):
 
 
 def test_a_working_set_of_rows_is_followed_where_it_is_outgrown(rng):
-    small = Portfolio(pairs=10**6, room=150)
+    small = Portfolio(compiled=False, room=150)
     X, y = classes(rng, n=400)
     problem = gram_problem(X, y, 3)
     stage = Stage.first(problem, small)
@@ -177,7 +177,7 @@ def test_a_working_set_of_rows_is_followed_where_it_is_outgrown(rng):
 def test_no_more_examples_than_fit_in_memory(rng, monkeypatch):
     monkeypatch.setattr(examples, "MAX_EXAMPLES", 300)
     monkeypatch.setattr(
-        MaxMarginClassifier, "_portfolio", Portfolio(pairs=10**6, few_left=100, room=100)
+        MaxMarginClassifier, "_portfolio", Portfolio(compiled=False, few_left=100, room=100)
     )
     X, y = classes(rng, n=1200, k=3)  # more rows than interior points solve for
     clf = MaxMarginClassifier(C=0.01, kernel="rbf", gamma=0.2)
@@ -202,7 +202,7 @@ def test_states_are_values(rng):
 
 
 def test_a_fit_that_continues_is_one_fit(rng, monkeypatch):
-    monkeypatch.setattr(MaxMarginClassifier, "_portfolio", Portfolio(pairs=10**6, room=150))
+    monkeypatch.setattr(MaxMarginClassifier, "_portfolio", Portfolio(compiled=False, room=150))
     X, y = classes(rng, n=900, k=3)
     kw = {"C": 1.0, "kernel": "rbf"}
     whole = MaxMarginClassifier(**kw).fit(X, y)

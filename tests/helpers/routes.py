@@ -110,15 +110,17 @@ CASES = {
     ),
     "hinge, rbf, last digits": Case(gauss(200, 3), soft(loss="hinge", kernel="rbf", tol=1e-9)),
     "hinge, rbf, not compiled": Case(
-        gauss(200, 3), soft(loss="hinge", kernel="rbf"), {"pairs": 1000}
+        gauss(200, 3), soft(loss="hinge", kernel="rbf"), {"compiled": False}
     ),
     "rbf, soft": Case(gauss(600, 3), soft(kernel="rbf")),
     "rbf, hard": Case(gauss(600, 6, apart=3.0), {"kernel": "rbf"}),
     "rbf, three classes": Case(gauss(300, 3, 3), soft(kernel="rbf")),
     "rbf, three classes, hinge": Case(gauss(300, 3, 3), soft(loss="hinge", kernel="rbf", tol=1e-4)),
     "rbf, three classes, last digits": Case(gauss(300, 3, 3), soft(3.0, kernel="rbf", tol=1e-9)),
-    "rbf, three classes, not compiled": Case(gauss(300, 3, 3), soft(kernel="rbf"), {"pairs": 1000}),
-    "rbf, outgrown": Case(gauss(300, 3, 3), soft(kernel="rbf"), {"pairs": 1000, "room": 150}),
+    "rbf, three classes, not compiled": Case(
+        gauss(300, 3, 3), soft(kernel="rbf"), {"compiled": False}
+    ),
+    "rbf, outgrown": Case(gauss(300, 3, 3), soft(kernel="rbf"), {"compiled": False, "room": 150}),
     "rbf, hard, outgrown": Case(
         (np.random.default_rng(0).standard_normal((150, 6)), np.arange(150) % 5),
         {"kernel": "rbf", "gamma": 5.0},

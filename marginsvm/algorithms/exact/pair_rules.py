@@ -21,14 +21,14 @@ PAIRS_OF_A_SHARE = Rule(
 
 PAIRS_OF_TUBES = (
     Rule(
-        "tube of unknown width, kernel, soft, no fewer examples than `pairs`, numba compiles",
+        "tube of unknown width, kernel, soft, numba compiles",
         TubeShares,
         lambda s, p: s.share and s.is_for_tube_pairs(p),
         lambda problem, p: TubeShares.start(problem),
         TUBES,
     ),
     Rule(
-        "tube, kernel, soft, no fewer examples than `pairs`, numba compiles",
+        "tube, kernel, soft, numba compiles",
         TubePairs,
         Shape.is_for_tube_pairs,
         lambda problem, p: TubePairs.start(problem),

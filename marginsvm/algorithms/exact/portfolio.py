@@ -138,7 +138,7 @@ FIRST = (
     Rule("tube, squared slack", Newton, lambda s, p: s.tube and s.soft, _newton, TUBES),
     Rule("tube", Multipliers, lambda s, p: s.tube, _multipliers, TUBES),
     Rule(
-        "kernel, `pairs` examples or more, compiled: hinge loss of two classes, or not few rows",
+        "kernel, numba compiles: hinge loss of two classes, or not few rows",
         Pairs,
         Shape.is_for_pairs,
         lambda problem, p: _pairs_of(problem).start(problem),

@@ -25,9 +25,9 @@ class Portfolio:
     ----------
     few_rows : int
         Rows up to which a working set is first, whatever else the problem is.
-    pairs : int
-        Examples from which on a kernel's soft margins begin with pairs of weights or, of more than
-        two classes, with those of one example at a time.
+    compiled : bool
+        Whether numba's loops are used, if there are some: with a kernel, soft margins then begin
+        with pairs of weights or, of more than two classes, with those of one example at a time.
     one_class : int
         Examples up to which a share of them with a kernel has interior points, which take 10 ms at
         most and always find the last digits.
@@ -43,9 +43,6 @@ class Portfolio:
     room_left : int
         Rows that it then may hold, but no more than twice those that it began with; and one with a
         kernel in any case, as it is seldom followed by another method: 200 MB.
-    hard_slack : float
-        Square of the extra coordinates (in radii squared). With a kernel and this much slack,
-        Newton's method ends in less time than a working set of thousands of rows.
     few_long : int
         Sparse examples, longer than a quarter of their number, up to which weights on all of them
         come first: their support is nearly all of them, and known after ten epochs of ascent. Of
@@ -91,13 +88,12 @@ class Portfolio:
     """
 
     few_rows: int = 500
-    pairs: int = 0
+    compiled: bool = True
     one_class: int = 200
     room: int = 1500
     few_left: int = 3000
     products: int = 500
     room_left: int = 5000
-    hard_slack: float = 1e-3
     few_long: int = 10_000
     inside: int = 2**26
     in_cache: int = 2**16
@@ -118,9 +114,7 @@ class Portfolio:
 
     def room_of(self, shape: Shape) -> int:
         """How large a first working set may become."""
-        if shape.by_kernel and shape.slack < self.hard_slack:
-            return self.room_left
-        return self.room
+        return self.room_left if shape.by_kernel and not shape.soft else self.room
 
 
 @dataclass(frozen=True)
@@ -144,8 +138,6 @@ class Shape:
         Whether slack costs its size.
     soft : bool
         Whether it costs its square; neither: a hard margin.
-    slack : float
-        The least square of the extra coordinates (in radii squared); 0 if there are none.
     steep : bool
         Whether softer margins on the way lead to this one sooner.
     signed : bool
@@ -170,7 +162,6 @@ class Shape:
     sparse: bool
     hinge: bool
     soft: bool
-    slack: float
     steep: bool
     signed: bool
     tube: bool
@@ -180,7 +171,7 @@ class Shape:
     @classmethod
     def of(cls, problem: KernelMatrixAdapter) -> Shape:
         """The shape of a problem."""
-        rows, slack, by_features = problem.rows, problem.slack, has_curvature(problem)
+        rows, by_features = problem.rows, has_curvature(problem)
         each = int(np.prod(rows.score_shape[1:]))  # images: one for each class, or one in all
         return cls(
             rows=problem.n_rows,
@@ -193,11 +184,10 @@ class Shape:
             has_floats=not by_features and _has_floats(problem),
             sparse=csr_examples(problem) is not None,
             hinge=isinstance(problem.caps, HingeCaps),
-            soft=slack is not None,
+            soft=problem.slack is not None,
             tube=isinstance(rows, OutputRows),
             dimensions=np.inf if by_features else _dimensions(problem),
             share=problem.nu is not None,
-            slack=0.0 if slack is None else float(np.min(slack)),
             steep=is_steep(problem),
             signed=problem.signs is not None,
         )
@@ -265,18 +255,16 @@ class Shape:
         return several and many
 
     def is_for_pairs(self, portfolio: Portfolio) -> bool:
-        """Whether weights on columns in float32 come first: a kernel, and slack of either loss."""
+        """Whether weights on columns come first: a kernel, and slack of either loss."""
         some = self.hinge or self.soft
         if self.rows <= portfolio.few_rows:
             some = self.hinge and self.classes == 2
-        if self.tube or not (some and self.has_floats and self.examples >= portfolio.pairs):
-            return False
-        return _compiles()
+        return some and not self.tube and self._is_for_columns(portfolio)
 
     def is_for_share_pairs(self, portfolio: Portfolio) -> bool:
         """Whether they do for a share of the examples with a kernel."""
         some = self.share and not self.tube and self.rows > portfolio.one_class
-        return some and self.has_floats and _compiles()
+        return some and self._is_for_columns(portfolio)
 
     def is_large_share(self, portfolio: Portfolio) -> bool:
         """Whether a share of the examples is given, and steps by features are quicker."""
@@ -292,8 +280,11 @@ class Shape:
 
     def is_for_tube_pairs(self, portfolio: Portfolio) -> bool:
         """Whether they do for a tube with a kernel, and slack of either loss."""
-        some = self.tube and (self.hinge or self.soft)
-        return some and self.has_floats and self.examples >= portfolio.pairs and _compiles()
+        return self.tube and (self.hinge or self.soft) and self._is_for_columns(portfolio)
+
+    def _is_for_columns(self, portfolio: Portfolio) -> bool:
+        """Whether weights on columns in float32 are possible, and quick."""
+        return self.has_floats and portfolio.compiled and _compiles()
 
 
 def _has_floats(problem: KernelMatrixAdapter) -> bool:
