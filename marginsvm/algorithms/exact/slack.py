@@ -44,8 +44,6 @@ from marginsvm.algorithms.exact.piecewise import Pieces, SharedPieces
 from marginsvm.kernel_matrix import KernelMatrixAdapter
 from marginsvm.rows import Rows
 
-# Length of a step up to which a line search looks only at rows that get weight on the way.
-_USUAL_STEP = 2.0
 # Look at rows that may get weight; if the intercepts move further than assumed, assume four times
 # as far and try again.
 _WIDER = 4.0
@@ -165,13 +163,8 @@ class Slack:
         The level moves by ``t rise``.
         """
         move, slope = self._sided(move) - rise, slope - self.mass * rise
-        for far in (_USUAL_STEP, np.inf):
-            with np.errstate(invalid="ignore"):
-                ids, some = self._reached(margins, np.where(move < 0.0, -far * move, 0.0))
-            t = some.lowest(move[ids] if self.shared else move.ravel()[ids], 1.0, slope, square)
-            if 0.0 <= t <= far:
-                break
-        return t
+        ids, some = self._reached(margins, np.where(move < 0.0, np.inf, 0.0))
+        return some.lowest(move[ids] if self.shared else move.ravel()[ids], 1.0, slope, square)
 
     def settled(self, rows: Rows, margins: Array) -> tuple[Slack, Array]:
         """The cost at its best level, and the change of the scores' intercepts that is best then.
