@@ -11,6 +11,7 @@ import scipy.sparse as sp
 from helpers.estimators import MORE_DIGITS
 from helpers.oracle import best_margin
 from helpers.pairwise import pairwise
+from helpers.routes import near_copies
 from sklearn.datasets import load_breast_cancer, load_iris
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics.pairwise import rbf_kernel
@@ -250,6 +251,18 @@ def test_examples_far_from_the_origin_without_an_intercept(k, shape, loss):
     clf = fitted(X, y, 1e3, loss=loss, fit_intercept=False)
     assert clf.status_ == "certified"
     assert check_certificate(clf, X, y).valid
+
+
+@pytest.mark.parametrize("make", [np.asarray, sp.csr_array])
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
+@pytest.mark.parametrize("C", [1.0, 1e3])
+def test_columns_that_nearly_are_copies(make, loss, C):
+    """Their squares have no digits left for what tells them apart, other axes have."""
+    for seed in range(3):
+        X, y = near_copies(unit=1e7, seed=seed)
+        clf = MaxMarginClassifier(C=C, loss=loss, tol=1e-5).fit(make(X), y)
+        assert clf.status_ == "certified"
+        assert check_certificate(clf, make(X), y)
 
 
 @pytest.mark.parametrize("balanced", [True, False])

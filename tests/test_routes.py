@@ -23,12 +23,13 @@ PAGE = Path(__file__).parents[1] / "docs" / "exact_solver.md"
 
 # How each of the problems ends: the status; the methods, each with its rounds; the passes. Made by
 # ``python -m helpers.routes``. A change of the portfolio or of a method that moves a number beyond
-# what rounding does (a fifth) changes the table, and says why.
+# what rounding does (a fifth) changes the table, and says why. Steps that rounding ends are as many
+# as it allows: "any".
 ROUTES = {
     "signs": ("no_margin", "interior points 1", 5.0),
     "few rows": ("certified", "working set of rows 1", 2.0),
     "few rows, overlap": ("no_margin", "working set of rows 1", 2.0),
-    "few rows, soft": ("certified", "interior points 1", 2.0),
+    "few rows, soft": ("certified", "interior points 1", 1.0),
     "few rows, soft, wide": ("certified", "working set of rows 1", 2.0),
     "few rows, four classes": ("certified", "working set of rows 1", 4.0),
     "hinge, classes": ("certified", "interior points 1", 70.0),
@@ -40,6 +41,7 @@ ROUTES = {
     "hinge": ("certified", "interior points 1", 2.0),
     "hinge, long steps": ("certified", "multipliers 17", 42.8),
     "hinge, slow": ("certified", "multipliers 40, interior points 2", 143.0),
+    "hinge, near copies": ("certified", "interior points any", None),
     "rbf, soft": ("certified", "pairs 1", 0.9),
     "rbf, hard": ("certified", "working set of rows 2", 0.3),
     "rbf, three classes": ("certified", "one example at a time 1", 0.9),
@@ -120,12 +122,14 @@ def near(value, known):
 def test_routes(name):
     clf = fitted(name)
     status, route, passes = ROUTES[name]
-    known = [re.fullmatch(r"(.*) (\d+)", part).groups() for part in route.split(", ")]
+    known = [re.fullmatch(r"(.*) (\d+|any)", part).groups() for part in route.split(", ")]
     seen = clf.certificate_.route
     assert clf.status_ == status
     assert [method for method, _ in seen] == [method for method, _ in known], seen
-    assert all(near(m, int(n)) for (_, m), (_, n) in zip(seen, known, strict=True)), seen
-    assert near(clf.history_["n_passes"][-1], passes), clf.history_["n_passes"][-1]
+    counts = zip(seen, known, strict=True)
+    assert all(n == "any" or near(m, int(n)) for (_, m), (_, n) in counts), seen
+    took = clf.history_["n_passes"][-1]
+    assert passes is None or near(took, passes), took
     assert sum(rounds for _, rounds in seen) == clf.n_iter_
 
 

@@ -55,6 +55,15 @@ def in_units(X, y, spread=1.5, seed=9):
     return X * np.exp(spread * np.random.default_rng(seed).standard_normal(X.shape[1])), y
 
 
+def near_copies(n=80, unit=3e7, seed=1):
+    """Columns in large units that differ by 1, as seconds of beginnings and ends, and others."""
+    rng = np.random.default_rng(seed)
+    X, noise = rng.standard_normal((n, 6)), rng.standard_normal(n)
+    y = np.where(X[:, 1] + X[:, -1] + noise > 0.0, 1, 0)
+    X[:, :3] += unit * rng.standard_normal((n, 1))
+    return X, y
+
+
 @dataclass(frozen=True)
 class Case:
     """A fit and the portfolio that it chooses from."""
@@ -112,6 +121,7 @@ CASES = {
     "hinge, rbf, not compiled": Case(
         gauss(200, 3), soft(loss="hinge", kernel="rbf"), {"compiled": False}
     ),
+    "hinge, near copies": Case(near_copies(), soft(100.0, loss="hinge")),
     "rbf, soft": Case(gauss(600, 3), soft(kernel="rbf")),
     "rbf, hard": Case(gauss(600, 6, apart=3.0), {"kernel": "rbf"}),
     "rbf, three classes": Case(gauss(300, 3, 3), soft(kernel="rbf")),

@@ -12,6 +12,7 @@ import numpy as np
 
 from marginsvm.algorithms.exact.examples import Examples
 from marginsvm.algorithms.exact.interior.interior_points import Interior
+from marginsvm.algorithms.exact.interior.turned import NUMBERS_WRITTEN
 from marginsvm.algorithms.exact.method import Method, Turn
 from marginsvm.algorithms.exact.multipliers import Multipliers, target
 from marginsvm.algorithms.exact.newton import Newton
@@ -296,6 +297,15 @@ NEXT: dict[tuple[type[Method], Turn], tuple[Handover, ...]] = {
             _rows_of,
             f"{_CLASSES}; {_STRESS}",
             returns=True,
+        ),
+    ),
+    (Interior, Turn.STALLED): (
+        Handover(
+            "features, few enough numbers to write out",
+            Interior,
+            lambda s, p, state: not s.by_kernel and s.examples * s.features <= NUMBERS_WRITTEN,
+            lambda problem, p, state: replace(Interior.start(problem, in_axes=True), more=p.more),
+            _POINTS,
         ),
     ),
     (Method, Turn.STALLED): (_FEW_ON_ONE_SIDE,),

@@ -77,6 +77,8 @@ class Interior(Method):
     more : int
         Steps at most beyond those after which all weights prove the gap; 0: nobody asks which of
         them the solution needs.
+    in_axes : bool
+        Whether examples are in other coordinates, whatever they are: see ``turned``.
     """
 
     name: ClassVar[str] = "interior points"
@@ -90,21 +92,23 @@ class Interior(Method):
     idle: int = 0
     ended: bool = False
     more: int = MORE_STEPS
+    in_axes: bool = False
 
     @classmethod
-    def start(cls, problem: KernelMatrixAdapter) -> Interior:
+    def start(cls, problem: KernelMatrixAdapter, in_axes: bool = False) -> Interior:
         """Begin with weights that are those of the examples, the same in sum for each class.
 
         Parameters
         ----------
         problem : KernelMatrixAdapter
             One side must be small, see ``Shape.is_small``.
+        in_axes : bool, default=False
         """
         statement = Statement.of(problem)
-        side = _side_of(problem, statement)
+        side = _side_of(problem, statement, in_axes)
         q = _begun(problem.rows, statement)
         q = np.append(q, np.full(len(statement.of_signs), q.mean()))
-        return cls(statement, side, Point.first(side, statement, q))
+        return cls(statement, side, Point.first(side, statement, q), in_axes=in_axes)
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "side": None}
@@ -113,7 +117,7 @@ class Interior(Method):
         """Some steps, and the bounds of where they end."""
         if self.ended:
             return self, Turn.ENDED
-        side = self.side or _side_of(problem, self.statement)  # type: ignore[truthy-bool]  # none if saved
+        side = self.side or _side_of(problem, self.statement, self.in_axes)  # type: ignore[truthy-bool]  # none if saved
         now, more = replace(self, side=side), self.more
         for step in range(_ROUND + self.more):
             let_interrupts_through()
@@ -207,12 +211,15 @@ class Interior(Method):
         unit = float(np.exp2(np.frexp(u.sum())[1]))  # weights of a sum near 1 overflow nowhere
         proof = problem.combine(_balanced(rows, u / unit), precise=True)
         w = self.side.predictor(self.point.x, unit * proof)
-        margins = rows.margins(problem.scores(w))
+        if self.statement.game or (problem.caps is not None and rows.n_classes == 2):
+            margins = rows.margins(problem.scores(w))
+        else:  # the best intercepts would take longer than a step
+            nothing = rows.margins(np.zeros(rows.score_shape))  # infinite where there is no row
+            shown = self.side.of_predictor(w, self.point.x, self.point.margins)
+            margins = self.statement.on_rows(shown, rows) + nothing
         if problem.caps is not None and rows.n_classes == 2:
             offsets = problem.caps.offsets(rows, margins)
             margins = margins + rows.expand(offsets[:, None] - offsets)
-        elif not self.statement.game:  # the best intercepts would take longer than a step
-            margins = margins + self.statement.on_rows(self.side.of_free(self.point.x), rows)
         if has_curvature(problem) or problem.slack is None:
             return candidates_of(problem, w, margins, unit * proof)
         separator = Candidate(w, min_margin=rows.min_margin(rows.group_min(margins)))
@@ -292,10 +299,10 @@ class Interior(Method):
         return u
 
 
-def _side_of(problem: KernelMatrixAdapter, statement: Statement) -> Side:
+def _side_of(problem: KernelMatrixAdapter, statement: Statement, in_axes: bool) -> Side:
     if statement.signs.size:
         return WrittenOutSide.made(problem, statement)
-    turn = turned(problem) or (by_few_pivots(problem) if statement.sides == 2 else None)
+    turn = turned(problem, in_axes) or (by_few_pivots(problem) if statement.sides == 2 else None)
     if turn is None:
         return Gram(problem, statement)
     other, frame = turn

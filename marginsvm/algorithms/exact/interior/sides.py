@@ -47,10 +47,6 @@ class Side(Protocol):
         """``E x``."""
         ...
 
-    def of_free(self, x: Array) -> Array:
-        """``F f``, what the free unknowns add to the margins."""
-        ...
-
     def fall(self, x: Array, u: Array) -> Array:
         """``R x + sums - E'u``, which is 0 at the solution."""
         ...
@@ -65,6 +61,10 @@ class Side(Protocol):
 
     def predictor(self, x: Array, proof: Vector) -> Predictor:
         """The predictor, with the coefficients of ``proof``, which is ``A'u``."""
+        ...
+
+    def of_predictor(self, w: Predictor, x: Array, margins: Array) -> Array:
+        """Its margins under the intercepts of x, of which ``E x`` is known."""
         ...
 
 
@@ -122,9 +122,6 @@ class OfFeatures(Side):
         fall[-1] += float(self.statement.game)
         return np.asarray(fall)
 
-    def of_free(self, x: Array) -> Array:
-        return self.margins((1.0 - self.regular) * x)
-
     def squared(self, x: Array) -> float:
         return float(np.vdot(self.regular * x, x))
 
@@ -134,6 +131,9 @@ class OfFeatures(Side):
         if self.frame is None:
             return Predictor(image, proof.coef)
         return self.frame.predictor(image, proof)
+
+    def of_predictor(self, w: Predictor, x: Array, margins: Array) -> Array:
+        return margins
 
 
 @dataclass(frozen=True)
@@ -273,9 +273,6 @@ class Gram:
         n = len(self.K)
         return self.statement.flat(self.K @ x[:n] + self.F @ x[n:])
 
-    def of_free(self, x: Array) -> Array:
-        return self.statement.flat(self.F @ x[len(self.K) :])
-
     def fall(self, x: Array, u: Array) -> Array:
         u = self.statement.net(u)
         short = -(self.F.T @ u)
@@ -295,6 +292,10 @@ class Gram:
         if self.statement.sides == 1:
             return proof
         return self.problem.combine(x[: len(self.K)].reshape(proof.coef.shape), precise=True)
+
+    def of_predictor(self, w: Predictor, x: Array, margins: Array) -> Array:
+        """Of that of the weights."""
+        return self.margins(np.append(self.statement.flat(w.coef), x[len(self.K) :]))
 
 
 class GramSystem:

@@ -5,6 +5,9 @@ coordinates as there are examples are not 0. And where all examples are far from
 near to each other, sums of their squares have no digits left for the directions in which they
 differ; with the first axis along an example, those have coordinates of their own.
 
+The same coordinates tell columns apart that nearly are copies of each other, which their squares
+cannot. Where steps have come to their end for rounding, they begin anew in them.
+
 Examples that are known by their inner products alone have coordinates, too: those of Cholesky's
 factor, which are few where the rank is low. The factor of a singular matrix itself would be all
 rounding.
@@ -27,7 +30,7 @@ from marginsvm.kernel_matrix.capabilities import csr_examples
 from marginsvm.rows import Predictor, Vector
 
 # Numbers in examples that are written out at most (64 MB).
-_NUMBERS_WRITTEN = 2**23
+NUMBERS_WRITTEN = 2**23
 # Distance of the mean from the origin, over that of the examples from the mean, from which on they
 # are far: squares lose two digits.
 _FAR_FROM_ORIGIN = 10.0
@@ -96,8 +99,17 @@ def by_few_pivots(problem: KernelMatrixAdapter) -> tuple[KernelMatrixAdapter, Pi
     return _of_points(problem, points), Pivots(problem, order[:rank], L[:rank])
 
 
-def turned(problem: KernelMatrixAdapter) -> tuple[KernelMatrixAdapter, Axes | None] | None:
+def turned(
+    problem: KernelMatrixAdapter, in_axes: bool = False
+) -> tuple[KernelMatrixAdapter, Axes | None] | None:
     """The problem in other coordinates, and their axes.
+
+    Parameters
+    ----------
+    problem : KernelMatrixAdapter
+    in_axes : bool
+        Whether it is turned in any case, and not only where that makes systems smaller, or
+        examples are far from the origin.
 
     Returns
     -------
@@ -108,19 +120,21 @@ def turned(problem: KernelMatrixAdapter) -> tuple[KernelMatrixAdapter, Axes | No
     axes : Axes or None
         None: it is the given problem, of which nothing is turned.
     """
-    features, n = written_out(problem), problem.rows.n_examples
+    features, rows = written_out(problem), problem.rows
     if features is None:
         return None
-    image = problem.zeros().image
+    image, n = problem.zeros().image, rows.n_examples
     d = image.shape[-1]
-    if csr_examples(problem) is not None or n * d > _NUMBERS_WRITTEN:
+    if n * d > NUMBERS_WRITTEN or (csr_examples(problem) is not None and not in_axes):
         return None if image.size > problem.n_rows else (problem, None)
-    if n >= d and problem.rows.balanced:  # about the mean
+    if n >= d and rows.balanced and not in_axes:  # about the mean
         return problem, None
     X = features.examples(np.arange(n))
     mean = X.mean(axis=0)
-    if n >= d and mean @ mean <= _FAR_FROM_ORIGIN**2 * np.square(X - mean).sum(axis=1).mean():
+    near = mean @ mean <= _FAR_FROM_ORIGIN**2 * np.square(X - mean).sum(axis=1).mean()
+    if n >= d and near and not in_axes:
         return problem, None
+    X = X - mean if rows.balanced and in_axes else X  # the others are, if dense
     order = np.argsort(-np.abs(X).max(axis=0))  # reflections keep the digits of small features last
     Q, R = np.linalg.qr(X[:, order].T)
     axes = np.empty_like(Q)
