@@ -77,7 +77,7 @@ ROUTES = {
     "soft, sparse, few and long": ("certified", "coordinate ascent 1", 2.0),
     "soft, sparse, classes": ("certified", "coordinate ascent 2, multipliers 4", 54.1),
     "soft, sparse, classes, large C": ("certified", "coordinate ascent 2, multipliers 9", 118.9),
-    "hinge, sparse, classes": ("certified", "coordinate ascent 8", 80.0),
+    "hinge, sparse, classes": ("certified", "coordinate ascent 14", 140.0),
     "hard": ("certified", "working set of rows 1", 4.0),
     "hard, half of the rows": ("certified", "interior points 1", 2.0),
     "hard, overlap": ("no_margin", "working set of rows 1", 4.0),

@@ -237,3 +237,10 @@ def test_two_classes_go_on_from_where_they_ended(rng, balanced):
         at, _ = ascend_rows(problem, at, epochs, balanced)
     for one, other in zip(whole, at, strict=True):
         assert_array_equal(one, other)
+
+
+def test_every_eighth_epoch_looks_at_all_classes(rng):
+    problem = Problem(rng)
+    at = problem.ascend(problem.start()._replace(epochs=16), 7)
+    assert not at.u.any()
+    assert problem.ascend(at, 1).u.any()

@@ -161,7 +161,7 @@ CASES = {
     "soft, sparse, classes, large C": Case(
         text(300, 40, 5, 0.3, 0.2), soft(100.0), {"direct_classes": 100}
     ),
-    "hinge, sparse, classes": Case(text(600, 400, 5), soft(loss="hinge")),
+    "hinge, sparse, classes": Case(text(600, 400, 5), soft(3.0, loss="hinge")),
     "hard": Case(gauss(600, 5, apart=8.0)),
     "hard, half of the rows": Case(gauss(150, 60, apart=1.5)),
     "hard, overlap": Case(gauss(600, 5)),

@@ -16,6 +16,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from marginsvm._cached import cached_property
+from marginsvm._rounding import UNIT
 from marginsvm._typing import Array
 from marginsvm.algorithms.exact.candidates import candidates_of, relative_gap
 from marginsvm.algorithms.exact.method import Method, Turn
@@ -45,9 +46,8 @@ _PENALTY = 0.02
 _EPOCHS_A_ROUND = 8
 # Entries of X that the epochs of a round visit at most, times classes: a second, or about.
 _ENTRIES = 1e9
-# Share of the gap that a round must remove for another one to pay: Newton's last steps, which take
-# longer, remove nearly all of it.
-_SLOW = 0.5
+# Epochs that may be left, at the rate of the last round: Newton's method takes as many passes.
+_EPOCHS_LEFT = 500.0
 
 
 @dataclass(frozen=True)
@@ -213,6 +213,7 @@ class Ascent(Method):
 
     def advance(self, problem: KernelMatrixAdapter, tol: float) -> tuple[Ascent, Turn]:
         """Some epochs, and the bounds of where they end."""
+        begun = 0 if self.ascent is None else self.ascent.epochs
         at, rows = self._ascended(problem), problem.rows
         h = np.sqrt(2.0) * problem.radius  # the ascent's rows are x (e_y - e_j)
         u = balanced(rows, h * h * at.u.astype(np.float64))
@@ -225,7 +226,13 @@ class Ascent(Method):
         seen = candidates_of(problem, vector, margins, problem.combine(u, precise=True))
         gap = relative_gap(problem, seen)
         now = replace(self, candidates=seen, ascent=at, gap=gap, margins=margins, b=b)
-        return now, Turn.SHORT if gap > _SLOW * self.gap and gap > tol else Turn.GO_ON
+        return now, Turn.SHORT if now._left(self.gap, at.epochs - begun, tol) else Turn.GO_ON
+
+    def _left(self, before: float, epochs: int, tol: float) -> bool:
+        """Whether many epochs are left, if each of these has removed the same share of the gap."""
+        end = max(tol, UNIT)
+        gap = max(self.gap, end)
+        return bool(epochs * np.log(gap / end) > _EPOCHS_LEFT * np.log(before / gap))
 
     def _ascended(self, problem: KernelMatrixAdapter) -> Any:
         """The state of the ascent after some more epochs."""
