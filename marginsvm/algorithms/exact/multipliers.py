@@ -30,16 +30,14 @@ from marginsvm.kernel_matrix import KernelMatrixAdapter
 from marginsvm.rows import OutputRows
 
 # Square of the extra coordinates that costs are rounded off by at first (in radii squared): that of
-# C = 10 / R^2. Where weights are capped, at least so much that margins within 1 of each other are.
-_FIRST_SOFT, _RANGE = 0.05, 1.0
+# C = 10 / R^2.
+_FIRST_SOFT = 0.05
 # If the last multipliers took two Newton steps or fewer, costs are rounded off five times less for
 # the next ones. Less rounding off: fewer updates, more steps each. Steps by passes take more
 # products then: they go on as they are while each update at least halves the gap.
 _HARDER, _QUICK, _HALVED = 0.2, 2, 0.5
 # Steps after which a working set of the rows with weight is quicker, if they are few.
 _STEPS = 15
-# What a problem with given multipliers may leave of its gap, as a share of what they miss.
-_GAP_LEFT = 1.0
 # The least ``soft``, over the largest weight: the rounding of a margin, 1e-16, is 1e-8 of it; and
 # however large weights are, as they have no bound where nothing separates.
 _LAST, _LEAST_SOFT = 1e-8, 1e-13
@@ -96,7 +94,7 @@ class Multipliers(Method):
             return cls(newton, narrow)
         w = problem.combine(u, precise=True)
         newton = Newton.of(problem, _rounded_off(problem, u, narrow), system, w)
-        wide = min(_missed(newton) / _RANGE, 1.0)
+        wide = min(_missed(newton), 1.0)
         if wide > narrow:  # the weights say less than was assumed
             newton = newton.with_slack(problem, _rounded_off(problem, u, wide))
         return cls(newton, max(narrow, wide))
@@ -131,7 +129,7 @@ class Multipliers(Method):
         """Whether these multipliers are solved for as precisely as they are near to the next."""
         slack, u = self.newton.slack, self.newton.weights
         missed = 0.5 * float(np.sum(slack.soft * (u - slack.v) ** 2))
-        return self.newton.gap <= _GAP_LEFT * missed
+        return self.newton.gap <= missed
 
     def _next(self, problem: KernelMatrixAdapter) -> Multipliers:
         """The problem with the next multipliers, rounded off less where that was easy."""
@@ -170,10 +168,11 @@ def target(problem: KernelMatrixAdapter) -> Slack:
 def _rounded_off(problem: KernelMatrixAdapter, u: Array, narrow: float) -> Slack:
     """The cost of the problem, rounded off about weights, by a factor less than at first.
 
-    Not at all, if a step further that would be less than the problem's own slack.
+    Where weights are capped, at first at least so much that margins within 1 of each other are. Not
+    at all, if a step further that would be less than the problem's own slack.
     """
     slack = target(problem)
-    soft = narrow * np.maximum(_RANGE / slack.cap, _FIRST_SOFT * _prior(problem)) - slack.own
+    soft = narrow * np.maximum(1.0 / slack.cap, _FIRST_SOFT * _prior(problem)) - slack.own
     if problem.slack is not None and np.all(_HARDER * soft <= slack.own):
         return slack
     least = max(_LAST / max(1.0, float(np.abs(u).max())), _LEAST_SOFT)

@@ -67,26 +67,19 @@ class Statement:
     @classmethod
     def of(cls, problem: KernelMatrixAdapter) -> Statement:
         """The statement of a problem."""
-        row_ids = problem.rows.flat_indices()
-        own, caps = np.zeros(len(row_ids)), np.zeros(0)
-        if problem.slack is not None:
-            own = problem.slack.flat[row_ids]
-        if problem.caps is not None:
-            caps = _with_room(problem.caps)
+        rows, row_ids = problem.rows, problem.rows.flat_indices()
+        own = np.zeros(len(row_ids)) if problem.slack is None else problem.slack.flat[row_ids]
+        caps = np.zeros(0) if problem.caps is None else _with_room(problem.caps)
         signs = np.zeros(0) if problem.signs is None else np.asarray(problem.signs, float)
-        none = np.zeros(np.count_nonzero(signs))
-        if isinstance(problem.rows, OutputRows):
-            ends = problem.rows.intervals
-            target = np.concatenate([ends.low, -ends.high])
-            share = None if problem.caps is None else problem.caps.nu
-            mass = share * float(np.sum(caps)) if share is not None else 0.0
-            both = np.tile(own, 2), np.tile(caps, 2)
-            signed = np.append(both[0], none), both[1]
-            target = np.append(target, none)
-            return cls(row_ids, *signed, game=False, signs=signs, ends=target, mass=mass)
+        none, ends, mass = np.zeros(np.count_nonzero(signs)), None, 0.0
         game = problem.slack is None and (problem.caps is None or problem.nu is not None)
-        own = np.append(own, none)
-        return cls(row_ids, own, np.asarray(caps), game, signs)
+        if isinstance(rows, OutputRows):
+            low, high, game = rows.intervals.low, rows.intervals.high, False
+            ends = np.concatenate([low, -high, none])
+            own, caps = np.tile(own, 2), np.tile(caps, 2)
+            if problem.caps is not None and problem.caps.nu is not None:
+                mass = 0.5 * problem.caps.nu * float(caps.sum())
+        return cls(row_ids, np.append(own, none), caps, game, signs, ends, mass)
 
     @property
     def target(self) -> Array | float:
