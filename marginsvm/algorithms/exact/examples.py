@@ -50,9 +50,6 @@ _MULTIPLIER_STEPS, _IDLE_MULTIPLIERS = 200, 30
 # each example at most. Where they suffice, as they do unless the problem is badly conditioned, they
 # are far quicker than Newton's.
 _OF_ERROR, _PAIRS = 1e-2, 50
-# Factor by which multipliers round off the loss less than at first, as weights are known; and how
-# many times that of the last working set's end, where others have joined.
-_NARROW, _WIDER_RANGE = 1e-2, 100.0
 
 _NO_MORE_EXAMPLES = (
     "More than {} examples have slack, and no more fit in memory (1 GB, or half of cache_size if "
@@ -76,8 +73,6 @@ class _Solution(NamedTuple):
         Whether another step would bring it nearer.
     products : int
         Products with the Gram matrix that it has taken.
-    narrow : float
-        How far the hinge loss was rounded off in the end.
     """
 
     coef: Array
@@ -85,7 +80,6 @@ class _Solution(NamedTuple):
     error: float
     moving: bool
     products: int = 1
-    narrow: float = _NARROW
 
 
 @dataclass(frozen=True)
@@ -103,8 +97,6 @@ class Examples(Method):
     candidates : tuple of Candidate
     settled : float
         This state is final for every tolerance from this one up.
-    narrow : float
-        How far multipliers round off the hinge loss at first.
     most : int
         Examples that there is room for.
     """
@@ -116,7 +108,6 @@ class Examples(Method):
     precision: float = _FIRST_ERROR
     candidates: tuple[Candidate, ...] = ()
     settled: float = np.inf
-    narrow: float = _NARROW
     most: int = MAX_EXAMPLES
 
     @property
@@ -164,7 +155,7 @@ class Examples(Method):
         q = np.zeros(problem.rows.shape)
         q[self.examples] = solution.weights
         margins, both = _bounds(problem, problem.combine(q, precise=True))
-        now = replace(self, coef=solution.coef, candidates=both, narrow=solution.narrow)
+        now = replace(self, coef=solution.coef, candidates=both)
         if solution.error > self.precision and solution.moving:
             return now, Turn.GO_ON
         gap, precise = relative_gap(problem, both), max(_OF_TOL * tol, _ROUNDED_ERROR)
@@ -185,18 +176,18 @@ class Examples(Method):
 
     def _by_pairs(self, part: GramAdapter) -> _Solution:
         """Steps by pairs of weights, and multipliers where these do not suffice."""
-        best, narrow = part.combine(self._ascended(part), precise=True), self.narrow
+        best = part.combine(self._ascended(part), precise=True)
         least, now, idle = relative_gap(part, _bounds(part, best)[1]), None, 0
         for _ in range(_MULTIPLIER_STEPS):
             if least <= self.precision or idle > _IDLE_MULTIPLIERS:
                 break
             let_interrupts_through()
-            now = now or Multipliers.start(part, FreeRows(), best.coef, self.narrow)
+            now = now or Multipliers.start(part, FreeRows(), best.coef)
             now, idle = now.advance(part, self.precision)[0], idle + 1
-            gap, narrow = relative_gap(part, _bounds(part, now.newton.proof)[1]), now.narrow
+            gap = relative_gap(part, _bounds(part, now.newton.proof)[1])
             if gap < least:
                 best, least, idle = now.newton.proof, gap, 0
-        return _Solution(best.coef, best.coef, least, least <= self.precision, narrow=narrow)
+        return _Solution(best.coef, best.coef, least, least <= self.precision)
 
     def _ascended(self, part: GramAdapter) -> Array:
         """Weights on the working set by compiled steps; the same ones where none compiles."""
@@ -248,8 +239,7 @@ class Examples(Method):
         examples = np.concatenate([self.examples[kept], new])
         coef = np.concatenate([self.coef[kept], np.zeros((len(new), *self.coef.shape[1:]))])
         order = np.argsort(examples)
-        narrow = min(_NARROW, _WIDER_RANGE * self.narrow) if len(new) else self.narrow
-        return replace(self, examples=examples[order], coef=coef[order], narrow=narrow)
+        return replace(self, examples=examples[order], coef=coef[order])
 
 
 def _bounds(problem: KernelMatrixAdapter, proof: Vector) -> tuple[Array, tuple[Candidate, ...]]:
