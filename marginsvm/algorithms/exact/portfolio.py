@@ -12,7 +12,6 @@ import numpy as np
 
 from marginsvm.algorithms.exact.examples import Examples
 from marginsvm.algorithms.exact.interior.interior_points import Interior
-from marginsvm.algorithms.exact.interior.turned import NUMBERS_WRITTEN
 from marginsvm.algorithms.exact.method import Method, Turn
 from marginsvm.algorithms.exact.multipliers import Multipliers, target
 from marginsvm.algorithms.exact.newton import Newton
@@ -301,9 +300,9 @@ NEXT: dict[tuple[type[Method], Turn], tuple[Handover, ...]] = {
     ),
     (Interior, Turn.STALLED): (
         Handover(
-            "features, few enough numbers to write out",
+            "rounding ended it; features, few enough numbers to write out",
             Interior,
-            lambda s, p, state: not s.by_kernel and s.examples * s.features <= NUMBERS_WRITTEN,
+            lambda s, p, state: state.is_rounded and s.is_written_out(),
             lambda problem, p, state: replace(Interior.start(problem, in_axes=True), more=p.more),
             _POINTS,
         ),

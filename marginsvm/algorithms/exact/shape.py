@@ -8,6 +8,7 @@ import numpy as np
 
 from marginsvm.algorithms.exact.choosing import rows_of_all_pairs
 from marginsvm.algorithms.exact.interior.interior_points import MORE_STEPS
+from marginsvm.algorithms.exact.interior.turned import NUMBERS_WRITTEN
 from marginsvm.algorithms.exact.method import Method
 from marginsvm.algorithms.exact.multipliers import is_steep
 from marginsvm.certify.prices import HingeCaps
@@ -216,6 +217,10 @@ class Shape:
             products /= 2.0 * self.classes if self.hinge else self.classes**2
         short = self.width <= min(self.rows, most or portfolio.side_features)
         return (short and products <= portfolio.side_products) or self.rows <= portfolio.side_rows
+
+    def is_written_out(self) -> bool:
+        """Whether interior points can take the examples along other axes."""
+        return not self.by_kernel and self.examples * self.features <= NUMBERS_WRITTEN
 
     def is_inside(self, portfolio: Portfolio) -> bool:
         """Whether steps of interior points are cheap, on the side of features."""
