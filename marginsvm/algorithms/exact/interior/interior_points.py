@@ -15,12 +15,11 @@ from marginsvm.algorithms.exact.candidates import (
     interval_candidates,
 )
 from marginsvm.algorithms.exact.interior.ends import solved_for_free
+from marginsvm.algorithms.exact.interior.nearest_weights import nearest
 from marginsvm.algorithms.exact.interior.point import Point
-from marginsvm.algorithms.exact.interior.row_weights import RowWeights
 from marginsvm.algorithms.exact.interior.sides import FeatureSide, Gram, Side, WrittenOutSide
 from marginsvm.algorithms.exact.interior.statement import Statement
 from marginsvm.algorithms.exact.interior.turned import by_few_pivots, turned
-from marginsvm.algorithms.exact.interior.width import system_of
 from marginsvm.algorithms.exact.method import Method, Turn, best_bounds, is_proved
 from marginsvm.certify.candidate import Candidate
 from marginsvm.certify.caps import ShareCaps
@@ -38,11 +37,6 @@ _ROUND = 10
 MORE_STEPS = 5
 # Steps after which no more are taken.
 _MOST_STEPS = 100
-# Weight (per radius squared) beside which a norm is nothing, and one that is none; and corrections
-# of weights by it: the second one takes out the rounding of the first.
-_STIFF, _NONE, _CORRECTIONS = 1e20, 1e-60, 2
-# Part of a cap by which weights may exceed it: all are divided by it where they prove a bound.
-_OVER = 1e-9
 # Weights up to this part of the largest are left out: first none is.
 _SHARES = 0.0, 1e-7
 # Complementarity beside the objective that is nothing; its square (in radii squared) for a game,
@@ -189,7 +183,9 @@ class Interior(Method):
                 return found, i == 0, True
         if self.statement.game or not self._promises(tol):
             return found, False, False
-        even = self._nearest(self.point.u, self.point.x)  # the steps' systems had lost their digits
+        even = nearest(
+            self.side, self.statement, self.point.u, self.point.x
+        )  # the steps' systems had lost their digits
         found = found if even is None else self._bounds(problem, even, tol)
         return found, False, is_proved(problem, found, tol)
 
@@ -202,7 +198,7 @@ class Interior(Method):
         missed = self.side.fall(self.point.x, self.point.u)
         if self.statement.game or self.side.squared(missed) <= 2.0 * tol * self._objective:
             return u
-        even = self._nearest(u, self.point.x)
+        even = nearest(self.side, self.statement, u, self.point.x)
         return u if even is None else even
 
     def _bounds(self, problem: KernelMatrixAdapter, u: Array, tol: float) -> tuple[Candidate, ...]:
@@ -273,35 +269,13 @@ class Interior(Method):
         """
         u, rows, nothing = self.point.u, problem.rows, np.zeros(self.point.x.size)
         for share in _SHARES:
-            cancel = self._nearest(np.where(u > share * u.max(), u, 0.0), nothing)
+            some = np.where(u > share * u.max(), u, 0.0)
+            cancel = nearest(self.side, self.statement, some, nothing)
             if cancel is not None:
                 q = _balanced(rows, self.statement.on_rows(cancel, rows))
                 vector = problem.combine(q, precise=True)
                 return (Candidate(vector, vector.mass, precise=True),)
         return ()
-
-    def _nearest(self, u: Array, x: Array) -> Array | None:
-        """The weights nearest to these whose vector is that of x; None: there are none near.
-
-        Distances are measured by the weights themselves, and by what is left to their caps, so that
-        small ones change little.
-        """
-        statement, some = self.statement, u > 0.0
-        for _ in range(_CORRECTIONS):
-            weight, room = (
-                np.maximum(_STIFF * (v / u.max()) ** 2, _NONE)
-                for v in (u, np.maximum(statement.limits - statement.sums(u), 0.0))
-            )
-            weights, fall = RowWeights(statement, 1.0 / weight, 1.0 / room), self.side.fall(x, u)
-            try:
-                _, move = system_of(self.side, weights).direction(np.zeros(len(u)), fall)
-            except np.linalg.LinAlgError:
-                return None
-            u = np.where(some, u - weights.times(move)[0], 0.0)
-            over = statement.sums(u) > (1.0 + _OVER) * statement.limits
-            if not u[some].min() > 0.0 or over.any():
-                return None
-        return u
 
 
 def _side_of(problem: KernelMatrixAdapter, statement: Statement, in_axes: bool) -> Side:
