@@ -183,9 +183,8 @@ class Interior(Method):
                 return found, i == 0, True
         if self.statement.game or not self._promises(tol):
             return found, False, False
-        even = nearest(
-            self.side, self.statement, self.point.u, self.point.x
-        )  # the steps' systems had lost their digits
+        # the steps' systems had lost their digits
+        even = nearest(self.side, self.statement, self.point.u, self.point.x)
         found = found if even is None else self._bounds(problem, even, tol)
         return found, False, is_proved(problem, found, tol)
 
