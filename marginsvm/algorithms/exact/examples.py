@@ -17,6 +17,7 @@ import numpy as np
 from marginsvm._typing import Array
 from marginsvm.algorithms.exact.candidates import hinge_candidates, relative_gap
 from marginsvm.algorithms.exact.choosing import first_examples, first_size
+from marginsvm.algorithms.exact.climb import FAR, FEW_JOIN, STEPS_AN_EXAMPLE
 from marginsvm.algorithms.exact.method import Method, Turn
 from marginsvm.algorithms.exact.multipliers import Multipliers
 from marginsvm.algorithms.exact.newton import on_gram_matrix
@@ -31,14 +32,9 @@ from marginsvm.rows import Vector, support_of
 
 # Examples of a working set at most: their Gram matrix, with a copy in float32, takes 1 GB.
 MAX_EXAMPLES, _BYTES = 9000, 12
-# Examples without weight leave if all their margins are beyond 1 by more than this.
-_FAR = 0.1
 # Others join whose margins miss 1 by more than this part of the tolerance: with the hinge loss,
 # what all of them miss counts.
 _SHORT_OF_TOL, _SHORT_OF_HINGE = 0.5, 0.1
-# If no more examples join than this share of the working set, the next round solves as precisely as
-# it must in the end.
-_NEARLY_ALL = 0.1
 # Error up to which the first working set is solved: of margins, which are about 1, or with the
 # hinge loss the relative gap. And a later one, as a share of the last gap of all, or of the
 # tolerance; and that is rounding.
@@ -46,10 +42,9 @@ _FIRST_ERROR, _OF_GAP, _OF_TOL, _ROUNDED_ERROR = 0.1, 0.05, 0.1, 1e-13
 # Steps of multipliers in a round of the hinge loss at most, and in a row that bring the bounds no
 # closer: what is left then is rounding.
 _MULTIPLIER_STEPS, _IDLE_MULTIPLIERS = 200, 30
-# After steps by pairs, margins may miss their order by this share of the error; and these steps for
-# each example at most. Where they suffice, as they do unless the problem is badly conditioned, they
-# are far quicker than Newton's.
-_OF_ERROR, _PAIRS = 1e-2, 50
+# After steps by pairs, margins may miss their order by this share of the error. Where they suffice,
+# as they do unless the problem is badly conditioned, they are far quicker than Newton's.
+_OF_ERROR = 1e-2
 
 _NO_MORE_EXAMPLES = (
     "More than {} examples have slack, and no more fit in memory (1 GB, or half of cache_size if "
@@ -162,7 +157,7 @@ class Examples(Method):
         kept, new = self._exchanged(problem, solution, self._lowest(problem, margins), tol)
         if not len(new) and (solution.error <= precise or not solution.moving):
             return replace(now, settled=tol), Turn.STALLED
-        nearly_all = len(new) <= _NEARLY_ALL * len(kept)
+        nearly_all = len(new) <= FEW_JOIN * len(kept)
         coarse = max(min(self.precision, _OF_GAP * gap), precise)
         return replace(now, precision=precise if nearly_all else coarse)._with(
             kept, new
@@ -200,7 +195,7 @@ class Examples(Method):
         rows, K = part.rows, part.stored_products(np.float64)
         y, own = rows.moves(np.ones(rows.score_shape)), np.zeros(len(K))
         u, f = self.coef.copy(), K @ (y * self.coef)
-        precision, most = max(_OF_ERROR * self.precision, _ROUNDED_ERROR), _PAIRS * len(u)
+        precision, most = max(_OF_ERROR * self.precision, _ROUNDED_ERROR), STEPS_AN_EXAMPLE * len(u)
         ascend_pairs(K, y, part.caps.largest, own, rows.balanced, precision, most, u, f)
         return u
 
@@ -226,7 +221,7 @@ class Examples(Method):
     ) -> tuple[Array, Array]:
         """Positions of examples that are not far, and examples with smaller margins to be added."""
         used = solution.weights.reshape(len(self.examples), -1).any(axis=1)
-        kept = np.flatnonzero(used | (lowest[self.examples] <= 1.0 + _FAR))
+        kept = np.flatnonzero(used | (lowest[self.examples] <= 1.0 + FAR))
         lowest[self.examples] = np.inf
         short = (_SHORT_OF_TOL if problem.caps is None else _SHORT_OF_HINGE) * tol
         new = np.flatnonzero(lowest < 1.0 - max(short, LOST_TO_ROUNDING))

@@ -18,6 +18,7 @@ from marginsvm._typing import Array
 from marginsvm.algorithms.exact.definite import cholesky
 from marginsvm.algorithms.exact.intercepts import InterceptSystem, intercept_curvature
 from marginsvm.algorithms.exact.systems.system import (
+    OUTDATED,
     conjugate_gradients,
     is_outdated,
     precision,
@@ -30,8 +31,6 @@ from marginsvm.rows import Predictor, Rows
 _LONG_SYSTEM = 200
 # Conjugate gradients in that first step at most, each of which takes a pass.
 _FIRST_PRODUCTS = 10
-# Share of the active rows: if more have changed, their second moments are summed anew.
-_CHANGED = 0.5
 # Change of a weight, relative to it, that is rounding.
 _NOT_MOVED = 1e-12
 # Penalty of the intercepts, relative to the largest second moment: rounding, but it makes the
@@ -94,7 +93,7 @@ class Direct(FeatureSystem):
         if self.matrix.size and of_examples is None:
             moved = weight - self.weight
             moved[np.abs(moved) <= _NOT_MOVED * weight] = 0.0
-            if np.count_nonzero(moved) <= _CHANGED * np.count_nonzero(weight):
+            if np.count_nonzero(moved) <= OUTDATED * np.count_nonzero(weight):
                 change, H = moved, self.matrix
         H = H + curvature(problem, change, of_examples).dense()
         less = 0.0 if level is None else np.multiply.outer(level, level)

@@ -16,7 +16,7 @@ from marginsvm.rows import Predictor
 # Residual, relative to the right hand side, of the first systems: their active rows will change.
 _FIRST_RESIDUAL = 0.1
 # Share of the active rows: if more have changed, factors are computed anew.
-_OUTDATED = 0.3
+OUTDATED = 0.3
 
 T = TypeVar("T", bound=Any)
 
@@ -74,7 +74,7 @@ def precision(length: float, first: float) -> float:
 def is_outdated(before: Array, weight: Array) -> bool:
     """Whether too many rows have come or gone for a preconditioner computed before."""
     moved = np.count_nonzero((weight > 0) != (before > 0))
-    return bool(moved > _OUTDATED * np.count_nonzero(weight))
+    return bool(moved > OUTDATED * np.count_nonzero(weight))
 
 
 def conjugate_gradients(
