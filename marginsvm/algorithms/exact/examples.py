@@ -32,16 +32,12 @@ from marginsvm.rows import Vector, support_of
 
 # Examples of a working set at most: their Gram matrix, with a copy in float32, takes 1 GB.
 MAX_EXAMPLES, _BYTES = 9000, 12
-# Others join whose margins miss 1 by more than this part of the tolerance: with the hinge loss,
-# what all of them miss counts.
-_SHORT_OF_TOL, _SHORT_OF_HINGE = 0.5, 0.1
 # Error up to which the first working set is solved: of margins, which are about 1, or with the
 # hinge loss the relative gap. And a later one, as a share of the last gap of all, or of the
-# tolerance; and that is rounding.
+# tolerance, which the margins of those that join miss 1 by; and that is rounding.
 _FIRST_ERROR, _OF_GAP, _OF_TOL, _ROUNDED_ERROR = 0.1, 0.05, 0.1, 1e-13
-# Steps of multipliers in a round of the hinge loss at most, and in a row that bring the bounds no
-# closer: what is left then is rounding.
-_MULTIPLIER_STEPS, _IDLE_MULTIPLIERS = 200, 30
+# Steps of multipliers in a row that bring the bounds no closer: what is left then is rounding.
+_IDLE_MULTIPLIERS = 30
 # After steps by pairs, margins may miss their order by this share of the error. Where they suffice,
 # as they do unless the problem is badly conditioned, they are far quicker than Newton's.
 _OF_ERROR = 1e-2
@@ -173,9 +169,7 @@ class Examples(Method):
         """Steps by pairs of weights, and multipliers where these do not suffice."""
         best = part.combine(self._ascended(part), precise=True)
         least, now, idle = relative_gap(part, _bounds(part, best)[1]), None, 0
-        for _ in range(_MULTIPLIER_STEPS):
-            if least <= self.precision or idle > _IDLE_MULTIPLIERS:
-                break
+        while least > self.precision and idle <= _IDLE_MULTIPLIERS:
             let_interrupts_through()
             now = now or Multipliers.start(part, FreeRows(), best.coef)
             now, idle = now.advance(part, self.precision)[0], idle + 1
@@ -223,8 +217,7 @@ class Examples(Method):
         used = solution.weights.reshape(len(self.examples), -1).any(axis=1)
         kept = np.flatnonzero(used | (lowest[self.examples] <= 1.0 + FAR))
         lowest[self.examples] = np.inf
-        short = (_SHORT_OF_TOL if problem.caps is None else _SHORT_OF_HINGE) * tol
-        new = np.flatnonzero(lowest < 1.0 - max(short, LOST_TO_ROUNDING))
+        new = np.flatnonzero(lowest < 1.0 - max(_OF_TOL * tol, LOST_TO_ROUNDING))
         most = max(first_size(problem.rows.n_classes) // 2, len(self.examples))
         room = max(self.most - len(kept), 0)
         return kept, new[np.argsort(lowest[new], kind="stable")[: min(most, room)]]
