@@ -26,16 +26,15 @@ from marginsvm.rows import intervals_of
 # Gap of the rounds at the first width; from which on weights say the next one; and its fall from
 # one width to the next.
 _FIRST_GAP, _SAYS_WIDTH, _LESS = 0.2, 2e-2, 0.1
-# Gap from which on the mean of two widths may prove the best one; share of the way between these
-# that is left to either side.
-_FINE_GAP, _AWAY = 2e-5, 0.05
 # Share of the tolerance that is to be proved: an output is certified at that.
 _HALF_OF_TOL = 0.5
+# Gap from which on the mean of two widths may prove the best one.
+_FINE_GAP = 2e-5
 # How far beyond their ends solved weights may be, beside the largest cap, to be worth their bounds.
 _WORTH = 1e-3
-# Numbers read, over the cube of the number of examples, and at least, after which interior points
-# have been quicker: their steps compute with that many, but out of a cache.
-_LONG_READ, _SHORT_READ = 0.5, 3e7
+# Numbers read, over the cube of the number of examples, after which interior points have been
+# quicker: their steps compute with that many, but out of a cache.
+_LONG_READ = 0.5
 # By how much more a width changes than the mass of its weights is off, so that it lies beyond the
 # best one; sizes of weights fall more slowly than widths grow.
 _PAST = 5.0
@@ -100,7 +99,7 @@ class TubeShares(TubePairs):
         climb = self.rounds(problem)
         assert isinstance(climb, ClimbOfTubes)
         now = self
-        dear = max(_LONG_READ * problem.n_rows**3, _SHORT_READ)
+        dear = _LONG_READ * problem.n_rows**3
         while climb.read < PASS:
             climb.widen(problem, now.width)
             ended = climb.run(now.goal, PASS)
@@ -126,10 +125,9 @@ class TubeShares(TubePairs):
         if solved is None and problem.n_rows <= MAX_ROWS:
             return replace(now, left=0)  # few dimensions, which suits interior points
         between = now._between(most)
-        tried = [solved.v] if solved is not None and solved.beyond <= _WORTH else []
-        tried += [between.v] if between is not None and self.goal <= _FINE_GAP else []
-        for v in tried:
-            proof = problem.combine(v, precise=True)
+        best = solved if solved is not None and solved.beyond <= _WORTH else between
+        if best is not None and (best is solved or self.goal <= _FINE_GAP):
+            proof = problem.combine(best.v, precise=True)
             found = interval_candidates(problem, proof, proof)
             if is_proved(problem, found, _HALF_OF_TOL * tol):
                 return replace(now, candidates=found, settled=tol)
@@ -156,5 +154,4 @@ class TubeShares(TubePairs):
             return solved.width
         if between is None:
             return self.width * float(np.clip(1.0 + _PAST * (mass - 1.0), 0.5, 2.0))
-        away = _AWAY * (wide - narrow)
-        return float(np.clip(between.width, narrow + away, wide - away))
+        return between.width
