@@ -86,6 +86,11 @@ ROUTES = {
     "hard, sparse, short": ("certified", "working set of rows 1", 3.0),
     "hard, sparse, few and long": ("no_margin", "coordinate ascent 1, working set of rows 1", 4.0),
     "hard, sparse": ("certified", "multipliers 1, working set of rows 3", 10.0),
+    "hard, sparse, classes": (
+        "certified",
+        "coordinate ascent 20, multipliers 1, working set of rows 5",
+        217.9,
+    ),
     "hard, there and back": (
         "certified",
         "multipliers 1, working set of rows 1, multipliers 11",

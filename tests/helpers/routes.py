@@ -170,6 +170,7 @@ CASES = {
     "hard, sparse, short": Case(text(600, 30, apart=3.0, density=0.1)),
     "hard, sparse, few and long": Case(text(600, 160, apart=0.1, density=0.05)),
     "hard, sparse": Case(text(600, 400), {}, {"few_long": 100}),
+    "hard, sparse, classes": Case(text(600, 400, 5)),
     "hard, there and back": Case(
         text(800, 60, density=0.1),
         {},

@@ -167,7 +167,8 @@ FIRST = (
         _POINTS,
     ),
     Rule(
-        "slack, sparse, several classes, more than `direct_classes` unknowns and `few_rows` rows",
+        "sparse, several classes, more than `direct_classes` unknowns and `few_rows` rows; of a "
+        "hard margin, longer than a quarter of the examples",
         Ascent,
         Shape.is_for_ascent,
         lambda problem, p: Ascent(),

@@ -254,8 +254,12 @@ class Shape:
         return long and self.examples <= portfolio.few_long
 
     def is_for_ascent(self, portfolio: Portfolio) -> bool:
-        """Whether there are many sparse examples of several classes, with slack of either loss."""
-        several = (self.soft or self.hinge) and self.sparse and self.classes > 2
+        """Whether there are many sparse examples of several classes.
+
+        Of a hard margin they are long: of short ones few carry weight, or nothing separates.
+        """
+        several = self.sparse and self.classes > 2
+        several = several and (self.soft or self.hinge or self.has_long_rows)
         many = self.rows > portfolio.few_rows and self.unknowns > portfolio.direct_classes
         return several and many
 
