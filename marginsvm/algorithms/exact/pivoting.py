@@ -21,9 +21,7 @@ from marginsvm._typing import Array
 from marginsvm.algorithms.exact.definite import factored
 from marginsvm.fit.interrupts import let_interrupts_through
 
-# Exchanges after which pivoting is given up: it may go round in circles.
-_MAX_EXCHANGES = 60
-# Exchanges that may pass without fewer infeasible indices.
+# Exchanges that may pass without fewer infeasible indices: pivoting may go round in circles.
 _TURNS_WITHOUT_PROGRESS = 3
 # A weight below minus this, relative to the largest, is negative; and a margin below the common one
 # by more than this part of it is a violation (or by more than the second, where it is tiny).
@@ -34,7 +32,7 @@ S = TypeVar("S")
 
 
 def exchange(
-    side: Array, solve: Callable[[Array], tuple[S, Array] | None], most: int = _MAX_EXCHANGES
+    side: Array, solve: Callable[[Array], tuple[S, Array] | None]
 ) -> tuple[S, Array, bool] | None:
     """Exchange all infeasible indices at once, until there are none or no fewer than before.
 
@@ -45,8 +43,6 @@ def exchange(
     solve : callable
         ``solve(side)`` gives the solution for these, and the sides that it calls for; None: there
         is none.
-    most : int
-        Exchanges at most.
 
     Returns
     -------
@@ -56,7 +52,7 @@ def exchange(
         Whether the solution calls for no other sides.
     """
     fewest, left = len(side) + 1, _TURNS_WITHOUT_PROGRESS
-    for _ in range(most):
+    while True:
         let_interrupts_through()  # of thousands of rows, a factor takes a second
         solved = solve(side)
         if solved is None:
@@ -67,9 +63,8 @@ def exchange(
             return solution, side, True
         fewest, left = (count, _TURNS_WITHOUT_PROGRESS) if count < fewest else (fewest, left - 1)
         if left < 0:
-            break
+            return solution, side, False
         side = wanted
-    return solution, side, False
 
 
 def block_pivoting(H: Array, B: Array, passive: Array) -> tuple[Array, Array] | None:

@@ -35,10 +35,8 @@ from marginsvm.rows import Predictor
 _EPOCHS = 10
 # Relative precision of the solutions before the last, which only say which rows carry weight.
 _EARLIER_PRECISION = 1e-2
-# Products with X, and exchanges of rows, after which the weights are taken as they are: they are
-# the start of a working set.
+# Products with X after which the weights are taken as they are, as the start of a working set.
 _MAX_PRODUCTS = 300
-_EXCHANGES_OF_START = 12
 # Weight of the balance, relative to the mean squared norm of a row, where ascent keeps it by a
 # penalty. It is small next to the rows, as a stiff one would hold up single coordinates.
 _PENALTY = 0.02
@@ -105,7 +103,7 @@ class SparseProblem:
                 wanted[rest] = self.y[rest] * (self.X[rest] @ w + b) - 1 < -precision
                 return u, wanted if left > 0 else passive
 
-            found = exchange(passive, solve, _EXCHANGES_OF_START)
+            found = exchange(passive, solve)
             assert found is not None
             _, passive, settled = found
             if left <= 0 or not settled:
