@@ -82,7 +82,7 @@ ROUTES = {
     "hard, half of the rows": ("certified", "interior points 1", 2.0),
     "hard, overlap": ("no_margin", "working set of rows 1", 4.0),
     "hard, three classes, overlap": ("no_margin", "working set of rows 1", 5.0),
-    "hard, outgrown": ("no_margin", "working set of rows 1, multipliers 8", 35.9),
+    "hard, outgrown": ("no_margin", "working set of rows 1, multipliers 5", 24.4),
     "hard, sparse, short": ("certified", "working set of rows 1", 3.0),
     "hard, sparse, few and long": ("no_margin", "coordinate ascent 1, working set of rows 1", 4.0),
     "hard, sparse": ("certified", "multipliers 1, working set of rows 3", 10.0),
