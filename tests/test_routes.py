@@ -33,7 +33,12 @@ ROUTES = {
     "few rows, soft, wide": ("certified", "working set of rows 1", 2.0),
     "few rows, four classes": ("certified", "working set of rows 1", 4.0),
     "hinge, classes": ("certified", "interior points 1", 70.0),
-    "hinge, many classes": ("certified", "multipliers 34", 150.0),
+    "hinge, many classes": ("certified", "coordinate ascent 16", 160.0),
+    "hinge, many classes, large C": (
+        "certified",
+        "coordinate ascent 2, interior points 2",
+        133.0,
+    ),
     "hinge, rbf": ("certified", "pairs 1", 0.4),
     "hinge, rbf, last digits": ("certified", "pairs 1, working set of examples 2", 2.5),
     "hinge, rbf, not compiled": ("certified", "working set of examples 2", 2.8),
@@ -86,11 +91,7 @@ ROUTES = {
     "hard, sparse, short": ("certified", "working set of rows 1", 3.0),
     "hard, sparse, few and long": ("no_margin", "coordinate ascent 1, working set of rows 1", 4.0),
     "hard, sparse": ("certified", "multipliers 1, working set of rows 3", 10.0),
-    "hard, sparse, classes": (
-        "certified",
-        "coordinate ascent 20, multipliers 1, working set of rows 5",
-        217.9,
-    ),
+    "hard, sparse, classes": ("certified", "coordinate ascent 25", 250.0),
     "hard, there and back": (
         "certified",
         "multipliers 1, working set of rows 1, multipliers 11",

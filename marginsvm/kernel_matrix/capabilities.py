@@ -95,6 +95,10 @@ class CsrExamples(Protocol):
         """The examples in the user's units if they are a CSR matrix, or None."""
         ...
 
+    def are_dense(self) -> bool:
+        """Whether they are a dense array in memory."""
+        ...
+
 
 def _has(problem: KernelMatrixAdapter, capability: type) -> bool:
     """Whether a problem has a protocol among its base classes.
@@ -107,6 +111,11 @@ def _has(problem: KernelMatrixAdapter, capability: type) -> bool:
 def csr_examples(problem: KernelMatrixAdapter) -> Any:
     """The examples in the user's units if they are a CSR matrix in memory, else None."""
     return cast(CsrExamples, problem).csr() if _has(problem, CsrExamples) else None
+
+
+def are_dense(problem: KernelMatrixAdapter) -> bool:
+    """Whether the examples are a dense array in memory."""
+    return _has(problem, CsrExamples) and cast(CsrExamples, problem).are_dense()
 
 
 def two_classes(problem: KernelMatrixAdapter, a: int, b: int) -> KernelMatrixAdapter | None:

@@ -102,6 +102,7 @@ class LinearAdapter(
         width = store.shape[1] + (constant != 0.0)
         n_central = rows.n_examples if whole else _CENTRE
         scale, centre = frame or measured(store, rows, C, norm, constant, n_central)
+        self._store = store
         self._centred = CentredExamples(store, rows, centre, constant, scale.radius)
         # the longest example, and an allowance for the rounding of the subtraction of the mean
         unit = 0.0 if centre.mean is None else float(np.sqrt(centre.mean @ centre.mean))
@@ -114,11 +115,11 @@ class LinearAdapter(
             reach,
             row_error=PAIRWISE * reach if store.normalized else 0.0,
             centre_is_far=centre.far,
-            dense=store.whole is not None and store.whole.dense is not None,
+            dense=self.are_dense(),
             rounding_rtol=rounding_rtol,
         )
         super().__init__(rows, (*rows.score_shape[1:], width), norm, scale, errors, Work())
-        self._store, self._centre, self._constant, self._plan = store, centre, constant, plan
+        self._centre, self._constant, self._plan = centre, constant, plan
         self.precision = np.dtype(store.dtype)
         self._rounds = Rounds(store, rows, width)
 
@@ -268,6 +269,9 @@ class LinearAdapter(
 
     def csr(self) -> Any:
         return None if self._store.whole is None else self._store.whole.csr
+
+    def are_dense(self) -> bool:
+        return self._store.whole is not None and self._store.whole.dense is not None
 
     def two_classes(self, a: int, b: int) -> LinearAdapter | None:
         if not self._store.at_hand:

@@ -110,6 +110,9 @@ CASES = {
     "few rows, four classes": Case(gauss(120, 6, 4, 8.0)),
     "hinge, classes": Case(clouds(60, 4, 3), soft(loss="hinge")),
     "hinge, many classes": Case(clouds(800, 120, 9, 0.3), soft(0.01, loss="hinge")),
+    "hinge, many classes, large C": Case(
+        clouds(300, 10, 6, 1.0, seed=1), soft(100.0, loss="hinge"), {"inside": 0}
+    ),
     "hinge, rbf": Case(gauss(200, 3), soft(loss="hinge", kernel="rbf")),
     "hinge, wide": Case(gauss(60, 100), soft(loss="hinge")),
     "hinge": Case(gauss(300, 10), soft(loss="hinge")),

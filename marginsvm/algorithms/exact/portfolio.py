@@ -146,6 +146,16 @@ FIRST = (
         lambda problem, p, w, proof: _pairs_of(problem).of(problem, proof),
     ),
     Rule(
+        "several classes, more than `few_rows` rows: hinge loss, in memory, more products in a "
+        "step than `inside`; others sparse, more than `direct_classes` unknowns; of a hard margin, "
+        "longer than a quarter of the examples",
+        Ascent,
+        Shape.is_for_ascent,
+        lambda problem, p: Ascent(),
+        _CLASSES,
+        _newton_near,
+    ),
+    Rule(
         "hinge loss, several classes, few unknowns on one side",
         Interior,
         lambda s, p: s.hinge and s.classes > 2 and s.is_small(p),
@@ -165,15 +175,6 @@ FIRST = (
         lambda s, p: s.hinge and s.is_inside(p),
         _points,
         _POINTS,
-    ),
-    Rule(
-        "sparse, several classes, more than `direct_classes` unknowns and `few_rows` rows; of a "
-        "hard margin, longer than a quarter of the examples",
-        Ascent,
-        Shape.is_for_ascent,
-        lambda problem, p: Ascent(),
-        _CLASSES,
-        _newton_near,
     ),
     Rule("hinge loss", Multipliers, lambda s, p: s.hinge, _multipliers, f"{_HINGE}; {_CLASSES}"),
     Rule(
@@ -266,6 +267,12 @@ NEXT: dict[tuple[type[Method], Turn], tuple[Handover, ...]] = {
         Handover("always", WorkingSet, lambda s, p, state: True, _rows_of_all, _SOFT_TABLES),
     ),
     (Ascent, Turn.SHORT): (
+        replace(
+            _FEW_ON_ONE_SIDE,
+            name="hinge loss, few unknowns on one side",
+            applies=lambda s, p, state: s.hinge and s.is_small(p),
+            measured=_CLASSES,
+        ),
         Handover("always", Multipliers, lambda s, p, state: True, _multipliers_from, _CLASSES),
     ),
     (TubePairs, Turn.STALLED): (

@@ -14,7 +14,7 @@ from marginsvm.algorithms.exact.multipliers import is_steep
 from marginsvm.certify.prices import HingeCaps
 from marginsvm.certify.tolerances import LARGEST_FLOAT32
 from marginsvm.kernel_matrix import GramAdapter, KernelMatrixAdapter
-from marginsvm.kernel_matrix.capabilities import csr_examples, has_curvature
+from marginsvm.kernel_matrix.capabilities import are_dense, csr_examples, has_curvature
 from marginsvm.rows import OutputRows
 
 
@@ -133,8 +133,8 @@ class Shape:
         Rows that a working set would begin with: some for each pair of classes.
     by_kernel, has_floats : bool
         Whether examples are only known by their inner products; and whether these fit float32.
-    sparse : bool
-        Whether the examples are a CSR matrix in memory.
+    sparse, dense : bool
+        Whether the examples are a CSR matrix in memory; a dense array in it, of not many numbers.
     hinge : bool
         Whether slack costs its size.
     soft : bool
@@ -161,6 +161,7 @@ class Shape:
     by_kernel: bool
     has_floats: bool
     sparse: bool
+    dense: bool
     hinge: bool
     soft: bool
     steep: bool
@@ -184,6 +185,7 @@ class Shape:
             by_kernel=not by_features,
             has_floats=not by_features and _has_floats(problem),
             sparse=csr_examples(problem) is not None,
+            dense=are_dense(problem) and rows.n_examples * problem.width <= each * NUMBERS_WRITTEN,
             hinge=isinstance(problem.caps, HingeCaps),
             soft=problem.slack is not None,
             tube=isinstance(rows, OutputRows),
@@ -254,14 +256,16 @@ class Shape:
         return long and self.examples <= portfolio.few_long
 
     def is_for_ascent(self, portfolio: Portfolio) -> bool:
-        """Whether there are many sparse examples of several classes.
+        """Whether there are many examples of several classes; those without hinge loss sparse.
 
         Of a hard margin they are long: of short ones few carry weight, or nothing separates.
         """
-        several = self.sparse and self.classes > 2
-        several = several and (self.soft or self.hinge or self.has_long_rows)
-        many = self.rows > portfolio.few_rows and self.unknowns > portfolio.direct_classes
-        return several and many
+        if self.classes == 2 or self.tube or self.rows <= portfolio.few_rows:
+            return False
+        if self.hinge:
+            return (self.sparse or self.dense) and not self.is_inside(portfolio)
+        many = self.sparse and self.unknowns > portfolio.direct_classes
+        return many and (self.soft or self.has_long_rows)
 
     def is_for_pairs(self, portfolio: Portfolio) -> bool:
         """Whether weights on columns come first: a kernel, and slack of either loss."""

@@ -1,4 +1,4 @@
-"""Starts for sparse rows: coordinate ascent, which soon knows which rows carry weight.
+"""Coordinate ascent, which soon knows which rows carry weight: for sparse rows above all.
 
 A sweep over the rows takes as long as a product with X, and moves the weight of every row. A few of
 them bring the weights of two classes near the solution (``SparseProblem``; then come pivoting over
@@ -25,6 +25,7 @@ from marginsvm.algorithms.exact.slack import signs_and_slack
 from marginsvm.algorithms.exact.working_set import NARROW, WorkingSet, bounds
 from marginsvm.certify.candidate import Candidate
 from marginsvm.certify.caps import room_below
+from marginsvm.certify.certifiable import written_out
 from marginsvm.certify.nearest_point import NearestPoint
 from marginsvm.kernel_matrix import KernelMatrixAdapter, LpNorm
 from marginsvm.kernel_matrix.capabilities import csr_examples
@@ -44,7 +45,7 @@ _PENALTY = 0.02
 _EPOCHS_A_ROUND = 8
 # Entries of X that the epochs of a round visit at most, times classes: a second, or about.
 _ENTRIES = 1e9
-# Epochs that may be left, at the rate of the last round: Newton's method takes as many passes.
+# Epochs that may be left, at the rate of the last half: Newton's method takes as many passes.
 _EPOCHS_LEFT = 500.0
 
 
@@ -193,44 +194,42 @@ class Ascent(Method):
     candidates : tuple of Candidate
     ascent : ClassWeights or None
         The state of the ascent; None: not begun.
-    gap : float
-        Relative gap between the bounds.
-    margins : ndarray of shape rows.shape
-        Of the predictor.
-    b : ndarray of shape (k,)
-        Its intercepts.
+    gaps : tuple of float
+        Relative gaps between the bounds, before each round and now.
     """
 
     name: ClassVar[str] = "coordinate ascent"
 
     candidates: tuple[Candidate, ...] = ()
     ascent: Any = None
-    gap: float = np.inf
-    margins: Array = field(default_factory=lambda: np.empty(0))
-    b: Array = field(default_factory=lambda: np.empty(0))
+    gaps: tuple[float, ...] = (1.0,)
 
     def advance(self, problem: KernelMatrixAdapter, tol: float) -> tuple[Ascent, Turn]:
         """Some epochs, and the bounds of where they end."""
-        begun = 0 if self.ascent is None else self.ascent.epochs
         at, rows = self._ascended(problem), problem.rows
-        h = np.sqrt(2.0) * problem.radius  # the ascent's rows are x (e_y - e_j)
+        h = np.sqrt(2.0) * _unit(problem)  # the ascent's rows are x (e_y - e_j)
         u = balanced(rows, h * h * at.u.astype(np.float64))
         if problem.caps is not None:
             u = u * min(1.0, room_below(problem.caps.largest, u.sum(axis=1)))
         vector = Predictor(h * at.W.T, u)
-        _, shift = problem.predictor(vector, np.zeros(rows.n_classes))  # due to the mean
-        b = np.sqrt(2.0) * at.b - shift
+        b = np.sqrt(2.0) * at.b
+        if csr_examples(problem) is not None:  # these are not about their mean
+            b = b - problem.predictor(vector, np.zeros(rows.n_classes))[1]
         margins = rows.margins(problem.scores(vector) + b)
         seen = candidates_of(problem, vector, margins, problem.combine(u, precise=True))
-        gap = relative_gap(problem, seen)
-        now = replace(self, candidates=seen, ascent=at, gap=gap, margins=margins, b=b)
-        return now, Turn.SHORT if now._left(self.gap, at.epochs - begun, tol) else Turn.GO_ON
+        gaps = (*self.gaps, relative_gap(problem, seen))
+        now = replace(self, candidates=seen, ascent=at, gaps=gaps)
+        return now, Turn.SHORT if now._is_far(tol) else Turn.GO_ON
 
-    def _left(self, before: float, epochs: int, tol: float) -> bool:
-        """Whether many epochs are left, if each of these has removed the same share of the gap."""
-        end = max(tol, UNIT)
-        gap = max(self.gap, end)
-        return bool(epochs * np.log(gap / end) > _EPOCHS_LEFT * np.log(before / gap))
+    def _is_far(self, tol: float) -> bool:
+        """Whether many epochs are left, at the rate of the last half of those so far."""
+        end, rounds = max(tol, UNIT), len(self.gaps) - 1
+        if rounds == 1:  # weights that begin at 0 are slow at first
+            return False
+        gaps = np.clip(self.gaps, end, 1.0)
+        half = rounds // 2
+        last, gone = self.ascent.epochs * (1.0 - half / rounds), np.log(gaps[half] / gaps[-1])
+        return bool(last * np.log(gaps[-1] / end) > _EPOCHS_LEFT * gone)
 
     def _ascended(self, problem: KernelMatrixAdapter) -> Any:
         """The state of the ascent after some more epochs."""
@@ -240,8 +239,8 @@ class Ascent(Method):
             balance_penalty,
         )
 
-        X, k = csr_examples(problem), problem.rows.n_classes
-        (n, d), begun, scale = X.shape, self.ascent is not None, 2.0 * problem.radius**2
+        X, k = _by_entries(problem), problem.rows.n_classes
+        (n, d), begun, scale = X.shape, self.ascent is not None, 2.0 * _unit(problem) ** 2
         squares = LpNorm().squared_lengths_of_csr(X)
         s = np.zeros(n) if problem.slack is None else scale * problem.slack[:, 0]
         caps = np.full(n, np.inf) if problem.caps is None else problem.caps.largest / scale
@@ -252,3 +251,21 @@ class Ascent(Method):
         return ascend_classes(
             X.indptr, X.indices, X.data, problem.rows.codes, squares, s, caps, penalty, at, epochs
         )
+
+
+def _by_entries(problem: KernelMatrixAdapter) -> Any:
+    """The examples as a CSR matrix: in the user's units or, of dense ones, as the problem has."""
+    X = csr_examples(problem)
+    if X is not None:
+        return X
+    features = written_out(problem)
+    assert features is not None
+    dense = features.examples(np.arange(problem.rows.n_examples))
+    n, d = dense.shape
+    columns = np.tile(np.arange(d, dtype=np.int32), n)
+    return sp.csr_matrix((dense.reshape(-1), columns, d * np.arange(n + 1)), dense.shape)
+
+
+def _unit(problem: KernelMatrixAdapter) -> float:
+    """The radius, in the units of these."""
+    return 1.0 if csr_examples(problem) is None else problem.radius
