@@ -39,9 +39,8 @@ _FIRST_SOFT = 0.05
 _HARDER, _QUICK, _HALVED = 0.2, 2, 0.5
 # Steps after which a working set of the rows with weight is quicker, if they are few.
 _STEPS = 15
-# The least ``soft``, over the largest weight: the rounding of a margin, 1e-16, is 1e-8 of it; and
-# however large weights are, as they have no bound where nothing separates.
-_LAST, _LEAST_SOFT = 1e-8, 1e-13
+# The least ``soft``: less is rounding, as weights have no bound where nothing separates.
+_LEAST_SOFT = 1e-13
 
 
 @dataclass(frozen=True)
@@ -172,8 +171,7 @@ def _rounded_off(problem: KernelMatrixAdapter, u: Array, narrow: float) -> Slack
     soft = narrow * np.maximum(1.0 / slack.cap, _FIRST_SOFT * _prior(problem)) - slack.own
     if problem.slack is not None and np.all(_HARDER * soft <= slack.own):
         return slack
-    least = max(_LAST / max(1.0, float(np.abs(u).max())), _LEAST_SOFT)
-    return slack.about(u, np.maximum(soft, least))
+    return slack.about(u, np.maximum(soft, _LEAST_SOFT))
 
 
 def is_steep(problem: KernelMatrixAdapter) -> bool:
