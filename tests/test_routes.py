@@ -58,7 +58,12 @@ ROUTES = {
     ),
     "rbf, three classes, not compiled": ("certified", "working set of rows 6", 4.1),
     "rbf, outgrown": ("certified", "working set of rows 1, working set of examples 4", 72.7),
-    "rbf, hard, outgrown": ("certified", "working set of rows 1, interior points 1", 11.6),
+    "rbf, hard, three classes": (
+        "certified",
+        "one example at a time 2, working set of rows 1",
+        1.1,
+    ),
+    "rbf, hard, outgrown": ("certified", "working set of examples 2", 4.2),
     "wide": ("certified", "working set of rows 1", 2.0),
     "wide, twelve classes": ("certified", "working set of rows 1", 2.0),
     "soft": ("certified", "Newton 2", 6.1),

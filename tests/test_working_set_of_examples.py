@@ -183,7 +183,7 @@ def test_no_more_examples_than_fit_in_memory(rng, monkeypatch):
     clf = MaxMarginClassifier(C=0.01, kernel="rbf", gamma=0.2)
     with pytest.warns(ConvergenceWarning) as seen:
         clf.fit(X, y)
-    assert "have slack, and no more fit in memory" in str(seen[0].message)
+    assert "have slack or weight, and no more fit in memory" in str(seen[0].message)
     assert clf.status_ in ("stalled", "max_iter")
     assert clf.margin_ < clf.margin_bound_ < np.inf
     assert len(clf.support_) <= 300
@@ -215,11 +215,40 @@ def test_a_fit_that_continues_is_one_fit(rng, monkeypatch):
 
 
 def test_rows_that_do_not_fit_are_named_by_the_warning(rng, monkeypatch):
-    """A hard margin with a kernel of short reach: nearly all rows carry weight."""
-    monkeypatch.setattr(MaxMarginClassifier, "_portfolio", Portfolio(room_left=60))
+    """A hard margin with a kernel of short reach: nearly all rows and examples carry weight."""
+    rooms = Portfolio(room_left=120, compiled=False)
+    monkeypatch.setattr(MaxMarginClassifier, "_portfolio", rooms)
+    monkeypatch.setattr("marginsvm.algorithms.exact.examples.MAX_EXAMPLES", 10)
     X, y = rng.standard_normal((510, 6)), np.arange(510) % 5  # too many for interior points
     clf = MaxMarginClassifier(kernel="rbf", gamma=5.0)
-    with pytest.warns(ConvergenceWarning, match="More than 60 rows.*fit in memory"):
+    with pytest.warns(ConvergenceWarning, match="More than 120 rows.*fit in memory"):
         clf.fit(X, y)
     assert clf.status_ == "stalled"
     assert check_certificate(clf, X, y)
+
+
+@pytest.mark.parametrize("compiled", [True, False])
+def test_hard_margins_of_many_classes_whose_rows_nearly_all_carry_weight(
+    rng, monkeypatch, compiled
+):
+    """More rows than a working set holds: by one example at a time, or by products."""
+    monkeypatch.setattr(MaxMarginClassifier, "_portfolio", Portfolio(compiled=compiled))
+    X, y = rng.standard_normal((400, 30)), np.arange(400) % 40
+    clf = MaxMarginClassifier(kernel="rbf", gamma=0.2, tol=1e-3).fit(X, y)
+    assert clf.status_ == "certified"
+    assert clf.certificate_.weights.nnz > Portfolio().room_left
+    last = "one example at a time" if compiled else "working set of examples"
+    assert clf.certificate_.route[-1][0] == last
+    assert check_certificate(clf, X, y)
+
+
+def test_classes_without_weight_stay_in_the_working_set(rng):
+    """Weights may leave a class out, whose margins count all the same."""
+    X, y = classes(rng, n=60)
+    problem = gram_problem(X, y, 3)
+    q = np.zeros(problem.rows.shape)
+    q[np.flatnonzero(y == 0)[:2], 1] = 1.0
+    begun = Examples.of(problem, problem.combine(q))
+    assert set(y[begun.examples]) == {0, 1, 2}
+    now, _ = begun.advance(problem, 1e-3)
+    assert set(y[now.examples]) == {0, 1, 2}

@@ -134,10 +134,11 @@ CASES = {
         gauss(300, 3, 3), soft(kernel="rbf"), {"compiled": False}
     ),
     "rbf, outgrown": Case(gauss(300, 3, 3), soft(kernel="rbf"), {"compiled": False, "room": 150}),
+    "rbf, hard, three classes": Case(gauss(300, 5, 3), {"kernel": "rbf", "tol": 1e-3}),
     "rbf, hard, outgrown": Case(
         (np.random.default_rng(0).standard_normal((150, 6)), np.arange(150) % 5),
         {"kernel": "rbf", "gamma": 5.0},
-        {"room_left": 60},
+        {"room_left": 60, "compiled": False},
     ),
     "wide": Case(gauss(80, 100), {}, {"few_rows": 50}),
     "wide, twelve classes": Case(gauss(60, 100, 12), soft()),

@@ -115,10 +115,13 @@ class Climb:
         Weight of each example, the most that a margin is short of where its weight would not grow,
         and by how much it is out of order.
     margins : ndarray of shape (n,) or (n, k)
+    price_of_excess : float
+        What weights prove less, as their classes are out of balance.
     """
 
     patience = 2  # rounds at small errors that may bring bounds no nearer
     aim = 0.7  # share of the tolerance: what rounding and the intercept add is beside it
+    price_of_excess = 0.0
     mass: Array
     missing: Array
     wrong: Array
@@ -138,6 +141,7 @@ class Climb:
         self.precision, self.b, self.least, self.idle = course
         self.read, self.gap, self.inside = 0.0, np.inf, np.inf
         self._soft, self._counted = bool(self.slack.any()), np.flatnonzero(self.caps)
+        self._hard = not self._soft and bool(np.isinf(self.caps[self._counted]).all())
         if self.u.any() and not self.f.any():
             used = support_of(self.u)
             self.add(used, self.u[used])
@@ -288,6 +292,8 @@ class Climb:
     def _lower(self, length: float, some: Array) -> float:
         """Lower bound by the margins of some examples."""
         margins, slack = self.margins[some], self.slack[some]
+        if self._hard:
+            return max(float(margins.min()), 0.0) / max(length, 1e-300)
         if not self._soft:
             return HingeCaps(self.caps[some]).lower_bound(length, margins)[0]
         return with_least_slack(length, margins, slack.reshape(-1, *[1] * (margins.ndim - 1)))[0]

@@ -145,4 +145,5 @@ class ClimbOfClasses(Climb):
         self.wrong = np.maximum(wrong, np.where(u > 0.0, -short, 0.0).max(axis=1))
         squared = float(np.vdot(self._coefficients(everyone, u).T, self.f))
         less = 0.5 * float(self.slack @ np.square(u).sum(axis=1))
-        self._compare(squared, less + float(np.abs(self._intercepts * self._excess()).sum()))
+        self.price_of_excess = float(np.abs(self._intercepts * self._excess()).sum())
+        self._compare(squared, less + self.price_of_excess)

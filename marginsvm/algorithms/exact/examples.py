@@ -1,10 +1,11 @@
-"""Working sets of examples: soft margins of some examples, by their Gram matrix, for either loss.
+"""Working sets of examples: margins of some examples, by their Gram matrix, soft or hard.
 
 A working set of rows has a row for each example and class that are near each other, and a Gram
 matrix of all of them. Here the Gram matrix is that of the examples, whatever the number of
-classes. With squared slack, Newton's method solves for them. With the hinge loss, steps by pairs of
-weights do so roughly, which are many but quick, and multipliers where that is not enough. Left out
-are examples whose rows all have margins beyond 1, where there is no slack.
+classes. With squared slack, Newton's method solves for them, without slack multipliers. With the
+hinge loss, steps by pairs of weights do so roughly, which are many but quick, and multipliers where
+that is not enough. Left out are examples whose rows all have margins beyond 1, where there is no
+slack.
 """
 
 from __future__ import annotations
@@ -16,13 +17,15 @@ import numpy as np
 
 from marginsvm._typing import Array
 from marginsvm.algorithms.exact.candidates import hinge_candidates, relative_gap
-from marginsvm.algorithms.exact.choosing import first_examples, first_size
+from marginsvm.algorithms.exact.choosing import first_examples, first_of_each_class, first_size
 from marginsvm.algorithms.exact.climb import FAR, FEW_JOIN, STEPS_AN_EXAMPLE
 from marginsvm.algorithms.exact.method import Method, Turn
 from marginsvm.algorithms.exact.multipliers import Multipliers
 from marginsvm.algorithms.exact.newton import on_gram_matrix
 from marginsvm.algorithms.exact.slack import Slack
 from marginsvm.algorithms.exact.systems.free import FreeRows
+from marginsvm.algorithms.exact.systems.gram import BySpan
+from marginsvm.algorithms.exact.systems.system import System
 from marginsvm.certify.candidate import Candidate
 from marginsvm.certify.prices import hinge_offsets
 from marginsvm.certify.tolerances import LOST_TO_ROUNDING
@@ -43,9 +46,9 @@ _IDLE_MULTIPLIERS = 30
 _OF_ERROR = 1e-2
 
 _NO_MORE_EXAMPLES = (
-    "More than {} examples have slack, and no more fit in memory (1 GB, or half of cache_size if "
-    "that is less). A larger C or kernels of shorter reach leave fewer; with kernel='linear' or "
-    "fewer examples there is no such limit."
+    "More than {} examples have slack or weight, and no more fit in memory (1 GB, or half of "
+    "cache_size if that is less). A larger C or kernels of shorter reach leave fewer; with "
+    "kernel='linear' or fewer examples there is no such limit."
 )
 
 
@@ -126,7 +129,7 @@ class Examples(Method):
         """Begin with the examples of some rows, and the weights on them that are best so far."""
         squared = problem.norm(proof) ** 2
         coef = proof.coef * (proof.mass / max(squared, 1e-300))
-        some = support_of(coef)
+        some = np.union1d(support_of(coef), first_of_each_class(problem))
         return cls(some, coef[some], most=most_examples(problem))
 
     @classmethod
@@ -140,7 +143,7 @@ class Examples(Method):
         if tol >= self.settled:  # as nothing will change any more
             return self, Turn.ENDED
         part = among(problem, self.examples)
-        solution = self._by_newton(part) if problem.caps is None else self._by_pairs(part)
+        solution = self._solved(part)
         share = len(self.examples) / problem.rows.n_examples
         problem.work.add_pass(solution.products * share**2)
         q = np.zeros(problem.rows.shape)
@@ -159,6 +162,14 @@ class Examples(Method):
             kept, new
         ), Turn.GO_ON
 
+    def _solved(self, part: GramAdapter) -> _Solution:
+        """Weights on the working set, from the last ones."""
+        if part.caps is not None:
+            return self._by_pairs(part)
+        if part.slack is not None:
+            return self._by_newton(part)
+        return self._by_multipliers(part, self.coef, BySpan.of(part))
+
     def _by_newton(self, part: GramAdapter) -> _Solution:
         """Newton's method on the working set, to its precision or until a round is long."""
         newton, products = on_gram_matrix(part, self.coef, self.precision)
@@ -167,11 +178,15 @@ class Examples(Method):
 
     def _by_pairs(self, part: GramAdapter) -> _Solution:
         """Steps by pairs of weights, and multipliers where these do not suffice."""
-        best = part.combine(self._ascended(part), precise=True)
+        return self._by_multipliers(part, self._ascended(part), FreeRows())
+
+    def _by_multipliers(self, part: GramAdapter, u: Array, system: System) -> _Solution:
+        """Multipliers from weights on, to its precision or until they come no nearer."""
+        best = part.combine(u, precise=True)
         least, now, idle = relative_gap(part, _bounds(part, best)[1]), None, 0
         while least > self.precision and idle <= _IDLE_MULTIPLIERS:
             let_interrupts_through()
-            now = now or Multipliers.start(part, FreeRows(), best.coef)
+            now = now or Multipliers.start(part, system, best.coef)
             now, idle = now.advance(part, self.precision)[0], idle + 1
             gap = relative_gap(part, _bounds(part, now.newton.proof)[1])
             if gap < least:
@@ -204,10 +219,12 @@ class Examples(Method):
         if problem.caps is not None:
             offsets = hinge_offsets(few, margins[some], problem.caps.largest[some])
             margins = margins + rows.expand(offsets[:, None] - offsets)
-        elif rows.balanced:
-            assert problem.slack is not None
+        elif rows.balanced and problem.slack is not None:
             b = Slack(problem.slack[some]).best_intercept(few, margins[some])
             margins = margins + rows.moves(np.broadcast_to(b, rows.score_shape))
+        elif rows.balanced:
+            offsets = few.best_offsets(few.group_min(margins[some]))
+            margins = margins + rows.expand(offsets[:, None] - offsets)
         return np.array(margins.reshape(len(margins), -1).min(axis=1))
 
     def _exchanged(
@@ -215,6 +232,7 @@ class Examples(Method):
     ) -> tuple[Array, Array]:
         """Positions of examples that are not far, and examples with smaller margins to be added."""
         used = solution.weights.reshape(len(self.examples), -1).any(axis=1)
+        used |= np.isin(self.examples, first_of_each_class(problem))
         kept = np.flatnonzero(used | (lowest[self.examples] <= 1.0 + FAR))
         lowest[self.examples] = np.inf
         new = np.flatnonzero(lowest < 1.0 - max(_OF_TOL * tol, LOST_TO_ROUNDING))
@@ -239,8 +257,9 @@ def _bounds(problem: KernelMatrixAdapter, proof: Vector) -> tuple[Array, tuple[C
         return margins, hinge_candidates(problem, proof, margins, proof)
     smallest = problem.rows.min_margin(problem.rows.group_min(margins))
     separator = Candidate(proof, min_margin=smallest, margins=margins)
-    assert problem.slack is not None
     both = separator, Candidate(proof, proof.mass, precise=True)
+    if problem.slack is None:
+        return margins, both
     return margins - problem.slack * proof.coef, both
 
 

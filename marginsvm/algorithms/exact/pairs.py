@@ -1,4 +1,4 @@
-"""Soft margins with a kernel: weights in pairs, or of one example, on columns in float32.
+"""Margins with a kernel: weights in pairs, or of one example, on columns in float32.
 
 Rounds are those of :mod:`marginsvm.algorithms.exact.climb`. Kernel values are computed once for
 each pair of an example and one that was in the working set, in float32. Bounds need float64: for
@@ -28,6 +28,8 @@ from marginsvm.kernel_matrix import GramAdapter, KernelMatrixAdapter
 from marginsvm.kernel_matrix.responses.balancing import balanced
 from marginsvm.rows import Vector, support_of
 
+# What float32 rounds of an inner product, relative to it.
+_ROUNDED = float(np.finfo(np.float32).eps)
 # Numbers that a round reads or computes at least: a tenth of a second, or about.
 PASS = 3e8
 
@@ -64,14 +66,21 @@ class Found:
     climb: Climb
 
     def estimates(self, tol: float) -> tuple[Candidate, ...]:
-        """What the scores in float32 show, less the tolerance: it is not to end a fit."""
+        """What the scores in float32 show, less the tolerance: it is not to end a fit.
+
+        Nor is it to stand beside later proofs: margins, which are about 1, may be off by what
+        float32 rounds.
+        """
+        farthest, mass = self.problem.errors.farthest, float(self.climb.u.sum())
+        tol = max(tol, _ROUNDED * mass * farthest**2)
         vector = Vector(np.ascontiguousarray(self.climb.f.T), self.climb.u)
         low, high = self._candidates(vector, self.problem.rows.margins(vector.image))
         assert low.norm is not None
         low = replace(low, norm=low.norm * (1.0 + tol), margins=None)
         if high.norm_bound is not None:
-            return low, Candidate(vector, norm_bound=high.norm_bound * (1.0 - tol))
-        return low, Candidate(vector, vector.mass * (1.0 - tol))
+            return low, Candidate(vector, norm_bound=high.norm_bound * max(1.0 - tol, _ROUNDED))
+        mass = vector.mass * (1.0 - tol) - self.climb.price_of_excess
+        return low, Candidate(vector, max(mass, _ROUNDED * vector.mass))
 
     def proved(self, tol: float) -> tuple[Candidate, ...]:
         """Bounds with scores in float64 for all examples that may count.
@@ -123,10 +132,15 @@ class Found:
         """The predictor with these margins, slack left out, and the proof: they are one vector."""
         problem, rows, b = self.problem, self.problem.rows, self._intercept(margins)
         shifted = self._shifted(margins, b)
-        if problem.slack is None:
+        if problem.caps is not None:
             low, high = hinge_candidates(problem, vector, shifted, vector)
             return replace(low, vector=vector, margins=margins), high
         length = float(np.sqrt(max(problem.inner(vector, vector), 0.0)))
+        high = Candidate(vector, vector.mass, precise=True)
+        if problem.slack is None:
+            least = max(rows.min_margin(rows.group_min(margins)), 0.0)
+            norm = length / least if least > 0.0 else np.inf
+            return Candidate(vector, norm=norm, margins=margins), high
         beta = rows.offsets_of_multipliers(b if rows.n_classes == 2 else b[:-1] - b[-1])
         least = with_least_slack(length, shifted, problem.slack)[0]
         norm = 1.0 / least if least > 0.0 else np.inf  # of lengths that overflow, say
@@ -134,7 +148,7 @@ class Found:
             Candidate(
                 vector, norm=norm, margins=margins + problem.slack * vector.coef, offsets=beta
             ),
-            Candidate(vector, vector.mass, precise=True),
+            high,
         )
 
 

@@ -95,6 +95,12 @@ def _multipliers(problem: Problem, p: Portfolio, state: Method | None = None) ->
     return Multipliers.start(problem, system_for(problem, p), u)
 
 
+def _examples_of(problem: Problem, p: Portfolio, state: Method) -> Examples | None:
+    if not state.candidates:  # outgrown before its first round
+        return Examples.start(problem)
+    return Examples.of_few(problem, state.candidates[0].combination)
+
+
 # The tables.
 
 _SETS, _SOFT_TABLES = "Hard margins (benchmarks.md)", "Soft margins (benchmarks.md)"
@@ -138,7 +144,8 @@ FIRST = (
     Rule("tube, squared slack", Newton, lambda s, p: s.tube and s.soft, _newton, TUBES),
     Rule("tube", Multipliers, lambda s, p: s.tube, _multipliers, TUBES),
     Rule(
-        "kernel, numba compiles: hinge loss of two classes, or not few rows",
+        "kernel, numba compiles: hinge loss of two classes; not few rows, but for hard margins of "
+        "two classes",
         Pairs,
         Shape.is_for_pairs,
         lambda problem, p: _pairs_of(problem).start(problem),
@@ -235,10 +242,10 @@ FIRST = (
 )
 
 _EXAMPLES = Handover(
-    "kernel; squared slack, or two classes with the hinge loss",
+    "kernel; no hinge loss of several classes",
     Examples,
-    lambda s, p, state: s.by_kernel and (s.soft or (s.hinge and s.classes == 2)),
-    lambda problem, p, state: Examples.of_few(problem, state.candidates[0].vector),
+    lambda s, p, state: s.by_kernel and not (s.hinge and s.classes > 2),
+    _examples_of,
     _KERNEL_TABLES,
 )
 
@@ -284,9 +291,9 @@ NEXT: dict[tuple[type[Method], Turn], tuple[Handover, ...]] = {
     ),
     (Pairs, Turn.STALLED): (
         Handover(
-            "squared slack, no more rows with weight than `few_left`",
+            "no hinge loss, no more rows with weight than `few_left`",
             WorkingSet,
-            lambda s, p, state: s.soft and are_few(s, p, state),
+            lambda s, p, state: not s.hinge and are_few(s, p, state),
             _rows_of,
             _KERNEL_TABLES,
         ),

@@ -28,7 +28,7 @@ class Portfolio:
         Rows up to which a working set is first, whatever else the problem is.
     compiled : bool
         Whether numba's loops are used, if there are some: with a kernel, soft margins then begin
-        with pairs of weights or, of more than two classes, with those of one example at a time.
+        with pairs of weights, and margins of more than two classes with those of one example.
     one_class : int
         Examples up to which a share of them with a kernel has interior points, which take 10 ms at
         most and always find the last digits.
@@ -268,8 +268,8 @@ class Shape:
         return many and (self.soft or self.has_long_rows)
 
     def is_for_pairs(self, portfolio: Portfolio) -> bool:
-        """Whether weights on columns come first: a kernel, and slack of either loss."""
-        some = self.hinge or self.soft
+        """Whether weights on columns come first: with a kernel, and slack or several classes."""
+        some = self.hinge or self.soft or self.classes > 2
         if self.rows <= portfolio.few_rows:
             some = self.hinge and self.classes == 2
         return some and not self.tube and self._is_for_columns(portfolio)
