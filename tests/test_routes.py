@@ -33,7 +33,7 @@ ROUTES = {
     "few rows, soft, wide": ("certified", "working set of rows 1", 2.0),
     "few rows, four classes": ("certified", "working set of rows 1", 4.0),
     "hinge, classes": ("certified", "interior points 1", 70.0),
-    "hinge, many classes": ("certified", "coordinate ascent 16", 160.0),
+    "hinge, many classes": ("certified", "coordinate ascent 14", 140.0),
     "hinge, many classes, large C": (
         "certified",
         "coordinate ascent 2, interior points 2",
@@ -86,8 +86,8 @@ ROUTES = {
     "soft, large C, six classes": ("certified", "Newton 7, multipliers 9", 42.9),
     "soft, sparse, few and long": ("certified", "coordinate ascent 1", 2.0),
     "soft, sparse, classes": ("certified", "coordinate ascent 2, multipliers 4", 54.1),
-    "soft, sparse, classes, large C": ("certified", "coordinate ascent 2, multipliers 9", 118.9),
-    "hinge, sparse, classes": ("certified", "coordinate ascent 14", 140.0),
+    "soft, sparse, classes, large C": ("certified", "coordinate ascent 11, multipliers 7", 184.2),
+    "hinge, sparse, classes": ("certified", "coordinate ascent 11", 110.0),
     "hard": ("certified", "working set of rows 1", 4.0),
     "hard, half of the rows": ("certified", "interior points 1", 2.0),
     "hard, overlap": ("no_margin", "working set of rows 1", 4.0),
@@ -96,7 +96,7 @@ ROUTES = {
     "hard, sparse, short": ("certified", "working set of rows 1", 3.0),
     "hard, sparse, few and long": ("no_margin", "coordinate ascent 1, working set of rows 1", 4.0),
     "hard, sparse": ("certified", "multipliers 1, working set of rows 3", 10.0),
-    "hard, sparse, classes": ("certified", "coordinate ascent 25", 250.0),
+    "hard, sparse, classes": ("certified", "coordinate ascent 17", 170.0),
     "hard, there and back": (
         "certified",
         "multipliers 1, working set of rows 1, multipliers 11",

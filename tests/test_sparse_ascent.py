@@ -1,5 +1,7 @@
 """Coordinate ascent on sparse rows, of two classes and of many, against dense oracles."""
 
+from copy import deepcopy
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -10,6 +12,7 @@ from marginsvm.algorithms.compiled.sparse_classes import (
     SparseClassWeights,
     ascend_classes,
     balance_penalty,
+    lead_classes,
 )
 from marginsvm.algorithms.compiled.sparse_rows import SparseRowWeights, coordinate_ascent
 
@@ -244,3 +247,22 @@ def test_every_eighth_epoch_looks_at_all_classes(rng):
     at = problem.ascend(problem.start()._replace(epochs=16), 7)
     assert not at.u.any()
     assert problem.ascend(at, 1).u.any()
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_weights_that_go_on_keep_their_image_and_price(dtype, rng):
+    problem = Problem(rng)
+    penalty = balance_penalty(problem.squares, problem.slack, problem.caps)
+    before = problem.ascend(problem.start(dtype), 2, penalty)
+    at = problem.ascend(deepcopy(before), 3, penalty)
+    then = deepcopy(at)
+    lead_classes(*problem.arrays, problem.codes, penalty, at, before, 0.7)
+    wanted = np.maximum(then.u + 0.7 * (then.u - before.u), 0.0)
+    assert (at.u != then.u).any()
+    assert (then.u[wanted == 0.0] > 0.0).any()
+    assert_allclose(at.u, wanted, rtol=1e-5, atol=1e-6)
+    V = problem.coefficients(at.u)
+    assert_allclose(at.W, problem.image(at.u), atol=1e-9)
+    assert_allclose(at.balance, V.sum(axis=0), atol=1e-9)
+    old, last = (state.b - penalty * state.balance for state in (before, then))
+    assert_allclose(at.b - penalty * at.balance, last + 0.7 * (last - old), atol=1e-9)

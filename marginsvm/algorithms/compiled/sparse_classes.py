@@ -221,6 +221,48 @@ def _ascend(
             b[c] += penalty * balance[c]
 
 
+@loop
+def _lead(indptr, indices, values, codes, u, W, balance, before, factor):
+    """Move weights by a factor of what they have moved since before; none falls below 0."""
+    n, k = u.shape
+    for i in range(n):
+        start, stop, total = indptr[i], indptr[i + 1], 0.0
+        for c in range(k):
+            old = np.float64(u[i, c])
+            if old == before[i, c]:
+                continue
+            u[i, c] = max(0.0, old + factor * (old - before[i, c]))
+            step = u[i, c] - old
+            if step != 0.0:
+                add_multiple_to_class(indices, values, start, stop, -step, W, c)
+                balance[c] -= step
+                total += step
+        if total != 0.0:
+            own = codes[i]
+            add_multiple_to_class(indices, values, start, stop, total, W, own)
+            balance[own] += total
+
+
+def lead_classes(
+    indptr: Array,
+    indices: Array,
+    values: Array,
+    codes: Array,
+    penalty: float,
+    at: SparseClassWeights,
+    before: SparseClassWeights,
+    factor: float,
+) -> None:
+    """Go on in the direction in which epochs have moved weights and intercepts since before.
+
+    Parameters are those of ``ascend_classes``; ``at`` is updated.
+    """
+    price = at.b - penalty * at.balance  # of the balance; the rest of b follows from the weights
+    price += factor * (price - before.b + penalty * before.balance)
+    _lead(indptr, indices, values, codes, at.u, at.W, at.balance, before.u, factor)
+    at.b[:] = price + penalty * at.balance
+
+
 def ascend_classes(
     indptr: Array,
     indices: Array,

@@ -20,6 +20,7 @@ from marginsvm._rounding import UNIT
 from marginsvm._typing import Array
 from marginsvm.algorithms.exact.candidates import candidates_of, relative_gap
 from marginsvm.algorithms.exact.method import Method, Turn
+from marginsvm.algorithms.exact.multipliers import is_steep
 from marginsvm.algorithms.exact.pivoting import exchange
 from marginsvm.algorithms.exact.slack import signs_and_slack
 from marginsvm.algorithms.exact.working_set import NARROW, WorkingSet, bounds
@@ -47,6 +48,9 @@ _EPOCHS_A_ROUND = 8
 _ENTRIES = 1e9
 # Epochs that may be left, at the rate of the last half: Newton's method takes as many passes.
 _EPOCHS_LEFT = 500.0
+# Share of the gap: a round that leaves more than this asks for more momentum. And, where slack
+# costs its square and there is little, a gap above which it does not tell how many epochs are left.
+_SLOW = 0.5
 
 
 @dataclass(frozen=True)
@@ -196,6 +200,14 @@ class Ascent(Method):
         The state of the ascent; None: not begun.
     gaps : tuple of float
         Relative gaps between the bounds, before each round and now.
+    before : ClassWeights or None
+        The state of the round before.
+    pace : int
+        Rounds that left much of the gap, since weights last proved less than before. A round begins
+        with ``(pace - 1) / (pace + 2)`` of the last change once more: Nesterov's momentum, which
+        begins anew where it leads away (O'Donoghue and Candes 2015).
+    upper : float
+        Upper bound of the weights.
     """
 
     name: ClassVar[str] = "coordinate ascent"
@@ -203,6 +215,9 @@ class Ascent(Method):
     candidates: tuple[Candidate, ...] = ()
     ascent: Any = None
     gaps: tuple[float, ...] = (1.0,)
+    before: Any = None
+    pace: int = 1
+    upper: float = np.inf
 
     def advance(self, problem: KernelMatrixAdapter, tol: float) -> tuple[Ascent, Turn]:
         """Some epochs, and the bounds of where they end."""
@@ -218,8 +233,12 @@ class Ascent(Method):
         margins = rows.margins(problem.scores(vector) + b)
         seen = candidates_of(problem, vector, margins, problem.combine(u, precise=True))
         gaps = (*self.gaps, relative_gap(problem, seen))
-        now = replace(self, candidates=seen, ascent=at, gaps=gaps)
-        return now, Turn.SHORT if now._is_far(tol) else Turn.GO_ON
+        upper = seen[1].upper(problem.norm(seen[1].vector))
+        pace = 1 if upper > self.upper else self.pace + int(gaps[-1] > _SLOW * gaps[-2])
+        now = Ascent(seen, at, gaps, self.ascent, pace, upper)
+        early = gaps[-1] > _SLOW and at.epochs < _EPOCHS_LEFT
+        unknown = early and problem.caps is None and is_steep(problem)
+        return now, Turn.SHORT if now._is_far(tol) and not unknown else Turn.GO_ON
 
     def _is_far(self, tol: float) -> bool:
         """Whether many epochs are left, at the rate of the last half of those so far."""
@@ -237,6 +256,7 @@ class Ascent(Method):
             SparseClassWeights,
             ascend_classes,
             balance_penalty,
+            lead_classes,
         )
 
         X, k = _by_entries(problem), problem.rows.n_classes
@@ -246,6 +266,10 @@ class Ascent(Method):
         caps = np.full(n, np.inf) if problem.caps is None else problem.caps.largest / scale
         penalty = balance_penalty(squares, s, caps) if problem.rows.balanced else 0.0
         at = deepcopy(self.ascent) if begun else SparseClassWeights.start(n, d, k)
+        if self.before is not None and self.pace > 1:
+            again = (self.pace - 1.0) / (self.pace + 2.0)
+            codes = problem.rows.codes
+            lead_classes(X.indptr, X.indices, X.data, codes, penalty, at, self.before, again)
         epochs = int(np.clip(_ENTRIES / max(1, X.nnz * k), 1, _EPOCHS_A_ROUND))
         problem.work.add_pass(epochs)
         return ascend_classes(
