@@ -205,17 +205,6 @@ def test_a_cost_beyond_what_matters_leaves_the_hard_margin(seed, n, d, n_classes
         assert check_certificate(clf, X, y)
 
 
-def test_interior_points_end_what_other_methods_of_a_kernel_cannot():
-    """Where these have stalled, for more rows than interior points begin with."""
-    rng = np.random.default_rng(0)
-    X = rng.standard_normal((220, 2))
-    y = np.where(X[:, 0] + 0.5 * rng.standard_normal(220) > 0.0, 1, 0)
-    clf = MaxMarginClassifier(kernel="rbf", loss="hinge", C=1e5)
-    clf._portfolio = Portfolio(side_rows=200)
-    clf.fit(X, y)
-    assert clf.status_ == "certified"
-
-
 def test_separation_ends_a_fit():
     X, y = data(0, shift=8.0)
     clf = fitted(X, y, 1.0, stopping="separation")

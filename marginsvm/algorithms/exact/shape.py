@@ -65,8 +65,7 @@ class Portfolio:
         Unknowns of either side up to which interior points form its system (8 and 32 MB), and
         products of numbers that this takes at most on that of features: about a second.
     side_last : int
-        Features, or examples of a kernel, up to which they do where nothing else comes nearer:
-        128 MB, two seconds a step.
+        Features up to which they do where nothing else comes nearer: 128 MB, two seconds a step.
     direct, direct_sparse : int
         Features of dense and of sparse examples of two classes up to which the matrix of Newton's
         system is formed.
@@ -212,16 +211,14 @@ class Shape:
         Parameters
         ----------
         portfolio : Portfolio
-        most : int, default=None
-            Unknowns of either side at most, but of rows with features; by default, those of the
-            portfolio.
+        most : int, default=portfolio.side_features
+            Unknowns of the side of features at most.
         """
         products = self.rows * self.width**2
         if self.classes > 2:  # a row has features of two classes; one that shares a cap, of all
             products /= 2.0 * self.classes if self.hinge else self.classes**2
         short = self.width <= min(self.rows, most or portfolio.side_features)
-        rows = most if most and self.by_kernel else portfolio.side_rows
-        return (short and products <= portfolio.side_products) or self.rows <= rows
+        return (short and products <= portfolio.side_products) or self.rows <= portfolio.side_rows
 
     def is_written_out(self) -> bool:
         """Whether interior points can take the examples along other axes."""
