@@ -44,6 +44,9 @@ _IDLE_MULTIPLIERS = 30
 # After steps by pairs, margins may miss their order by this share of the error. Where they suffice,
 # as they do unless the problem is badly conditioned, they are far quicker than Newton's.
 _OF_ERROR = 1e-2
+# Factor by which multipliers round off the loss less than at first, as weights are known; and how
+# many times that of the last working set's end, where others have joined.
+_NARROW, _WIDER_RANGE = 1e-2, 100.0
 
 _NO_MORE_EXAMPLES = (
     "More than {} examples have slack or weight, and no more fit in memory (1 GB, or half of "
@@ -67,6 +70,8 @@ class _Solution(NamedTuple):
         Whether another step would bring it nearer.
     products : int
         Products with the Gram matrix that it has taken.
+    narrow : float
+        How far the hinge loss was rounded off in the end.
     """
 
     coef: Array
@@ -74,6 +79,7 @@ class _Solution(NamedTuple):
     error: float
     moving: bool
     products: int = 1
+    narrow: float = _NARROW
 
 
 @dataclass(frozen=True)
@@ -91,6 +97,8 @@ class Examples(Method):
     candidates : tuple of Candidate
     settled : float
         This state is final for every tolerance from this one up.
+    narrow : float
+        How far multipliers round off the hinge loss at first.
     most : int
         Examples that there is room for.
     """
@@ -102,6 +110,7 @@ class Examples(Method):
     precision: float = _FIRST_ERROR
     candidates: tuple[Candidate, ...] = ()
     settled: float = np.inf
+    narrow: float = _NARROW
     most: int = MAX_EXAMPLES
 
     @property
@@ -149,7 +158,7 @@ class Examples(Method):
         q = np.zeros(problem.rows.shape)
         q[self.examples] = solution.weights
         margins, both = _bounds(problem, problem.combine(q, precise=True))
-        now = replace(self, coef=solution.coef, candidates=both)
+        now = replace(self, coef=solution.coef, candidates=both, narrow=solution.narrow)
         if solution.error > self.precision and solution.moving:
             return now, Turn.GO_ON
         gap, precise = relative_gap(problem, both), max(_OF_TOL * tol, _ROUNDED_ERROR)
@@ -178,20 +187,22 @@ class Examples(Method):
 
     def _by_pairs(self, part: GramAdapter) -> _Solution:
         """Steps by pairs of weights, and multipliers where these do not suffice."""
-        return self._by_multipliers(part, self._ascended(part), FreeRows())
+        return self._by_multipliers(part, self._ascended(part), FreeRows(), self.narrow)
 
-    def _by_multipliers(self, part: GramAdapter, u: Array, system: System) -> _Solution:
+    def _by_multipliers(
+        self, part: GramAdapter, u: Array, system: System, narrow: float = 1.0
+    ) -> _Solution:
         """Multipliers from weights on, to its precision or until they come no nearer."""
-        best = part.combine(u, precise=True)
+        best, last = part.combine(u, precise=True), narrow
         least, now, idle = relative_gap(part, _bounds(part, best)[1]), None, 0
         while least > self.precision and idle <= _IDLE_MULTIPLIERS:
             let_interrupts_through()
-            now = now or Multipliers.start(part, system, best.coef)
+            now = now or Multipliers.start(part, system, best.coef, narrow)
             now, idle = now.advance(part, self.precision)[0], idle + 1
-            gap = relative_gap(part, _bounds(part, now.newton.proof)[1])
+            gap, last = relative_gap(part, _bounds(part, now.newton.proof)[1]), now.narrow
             if gap < least:
                 best, least, idle = now.newton.proof, gap, 0
-        return _Solution(best.coef, best.coef, least, least <= self.precision)
+        return _Solution(best.coef, best.coef, least, least <= self.precision, narrow=last)
 
     def _ascended(self, part: GramAdapter) -> Array:
         """Weights on the working set by compiled steps; the same ones where none compiles."""
@@ -245,7 +256,8 @@ class Examples(Method):
         examples = np.concatenate([self.examples[kept], new])
         coef = np.concatenate([self.coef[kept], np.zeros((len(new), *self.coef.shape[1:]))])
         order = np.argsort(examples)
-        return replace(self, examples=examples[order], coef=coef[order])
+        narrow = min(_NARROW, _WIDER_RANGE * self.narrow) if len(new) else self.narrow
+        return replace(self, examples=examples[order], coef=coef[order], narrow=narrow)
 
 
 def _bounds(problem: KernelMatrixAdapter, proof: Vector) -> tuple[Array, tuple[Candidate, ...]]:

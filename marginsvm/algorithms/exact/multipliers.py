@@ -70,29 +70,34 @@ class Multipliers(Method):
 
     @classmethod
     def start(
-        cls, problem: KernelMatrixAdapter, system: System, u: Array | None = None
+        cls,
+        problem: KernelMatrixAdapter,
+        system: System,
+        u: Array | None = None,
+        narrow: float = 1.0,
     ) -> Multipliers:
         """Begin at w = 0, or at weights that are known, which then are the multipliers.
-
-        Costs are rounded off the less at first, the less margins miss these weights.
 
         Parameters
         ----------
         problem : KernelMatrixAdapter
         system : System
         u : ndarray of shape rows.shape, default=None
+        narrow : float
+            Factor of how far costs are rounded off at first.
         """
         if u is None:
-            newton = Newton.start(problem, _rounded_off(problem, np.zeros(1), 1.0), system)
-            if not newton.slack.is_game:
-                return cls(newton)
-            # margins are to be about as large as those of the mean
-            u, narrow = newton.weights, problem.inner(newton.proof, newton.proof)
-        else:
-            w = problem.combine(u, precise=True)
-            newton = Newton.of(problem, _rounded_off(problem, u, 1.0), system, w)
-            narrow = min(_missed(newton), 1.0)
-        return cls(newton.with_slack(problem, _rounded_off(problem, u, narrow)), narrow)
+            newton = Newton.start(problem, _rounded_off(problem, np.zeros(1), narrow), system)
+            if newton.slack.is_game:  # margins are to be about as large as those of the mean
+                narrow *= problem.inner(newton.proof, newton.proof)
+                newton = newton.with_slack(problem, _rounded_off(problem, newton.weights, narrow))
+            return cls(newton, narrow)
+        w = problem.combine(u, precise=True)
+        newton = Newton.of(problem, _rounded_off(problem, u, narrow), system, w)
+        wide = min(_missed(newton), 1.0)
+        if wide > narrow:  # the weights say less than was assumed
+            newton = newton.with_slack(problem, _rounded_off(problem, u, wide))
+        return cls(newton, max(narrow, wide))
 
     @property
     def candidates(self) -> tuple[Candidate, ...]:  # type: ignore[override]
