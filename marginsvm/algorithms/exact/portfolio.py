@@ -81,8 +81,8 @@ def _pairs_of(problem: Problem) -> type[Pairs]:
     return Pairs if problem.rows.n_classes == 2 else OneByOne
 
 
-def _points(problem: Problem, p: Portfolio) -> Interior:
-    return replace(Interior.start(problem), more=p.more)
+def _points(problem: Problem, p: Portfolio, in_axes: bool = False) -> Interior:
+    return replace(Interior.start(problem, in_axes), more=p.more)
 
 
 def _examples(problem: Problem, p: Portfolio) -> Examples:
@@ -315,10 +315,11 @@ NEXT: dict[tuple[type[Method], Turn], tuple[Handover, ...]] = {
     ),
     (Interior, Turn.STALLED): (
         Handover(
-            "rounding ended it; features, few enough numbers to write out",
+            "rounding ended it; few enough numbers to write out, sparse or of no more features "
+            "than examples, no signs of coefficients",
             Interior,
-            lambda s, p, state: state.is_rounded and s.is_written_out(),
-            lambda problem, p, state: replace(Interior.start(problem, in_axes=True), more=p.more),
+            lambda s, p, state: state.is_rounded and s.has_other_axes,
+            lambda problem, p, state: _points(problem, p, in_axes=True),
             _POINTS,
         ),
     ),

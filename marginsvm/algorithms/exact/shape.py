@@ -134,7 +134,7 @@ class Shape:
     by_kernel, has_floats : bool
         Whether examples are only known by their inner products; and whether these fit float32.
     sparse, dense : bool
-        Whether the examples are a CSR matrix in memory; a dense array in it, of not many numbers.
+        Whether the examples are a CSR matrix in memory, or a dense array in it.
     hinge : bool
         Whether slack costs its size.
     soft : bool
@@ -185,7 +185,7 @@ class Shape:
             by_kernel=not by_features,
             has_floats=not by_features and _has_floats(problem),
             sparse=csr_examples(problem) is not None,
-            dense=are_dense(problem) and rows.n_examples * problem.width <= each * NUMBERS_WRITTEN,
+            dense=are_dense(problem),
             hinge=isinstance(problem.caps, HingeCaps),
             soft=problem.slack is not None,
             tube=isinstance(rows, OutputRows),
@@ -220,9 +220,20 @@ class Shape:
         short = self.width <= min(self.rows, most or portfolio.side_features)
         return (short and products <= portfolio.side_products) or self.rows <= portfolio.side_rows
 
+    @property
     def is_written_out(self) -> bool:
-        """Whether interior points can take the examples along other axes."""
+        """Whether the examples have features, and are few enough numbers to write out."""
         return not self.by_kernel and self.examples * self.features <= NUMBERS_WRITTEN
+
+    @property
+    def has_other_axes(self) -> bool:
+        """Whether interior points can take the examples along other axes than at first.
+
+        Fewer dense examples than features are along such axes from the beginning, and signs of
+        coefficients know no others.
+        """
+        other = self.sparse or self.features <= self.examples
+        return self.is_written_out and other and not self.signed
 
     def is_inside(self, portfolio: Portfolio) -> bool:
         """Whether steps of interior points are cheap, on the side of features."""
@@ -263,7 +274,8 @@ class Shape:
         if self.classes == 2 or self.tube or self.rows <= portfolio.few_rows:
             return False
         if self.hinge:
-            return (self.sparse or self.dense) and not self.is_inside(portfolio)
+            at_hand = self.sparse or (self.dense and self.is_written_out)
+            return at_hand and not self.is_inside(portfolio)
         many = self.sparse and self.unknowns > portfolio.direct_classes
         return many and (self.soft or self.has_long_rows)
 
