@@ -172,8 +172,8 @@ def test_as_many_classes_as_examples(form, rng):
     X, y = form(rng.standard_normal((130, 9))), np.arange(130)
     clf = MaxMarginClassifier().fit(X, y)
     assert clf.status_ == "certified"
-    methods = {method for method, _ in clf.certificate_.route}
-    assert methods <= {"coordinate ascent", "multipliers"}
+    begun = [] if form is np.asarray else ["coordinate ascent"]
+    assert [method for method, _ in clf.certificate_.route] == [*begun, "multipliers"]
     assert clf.certificate_.weights.nnz > 500  # each class has an example
     assert clf.score(X, y) == 1.0
     assert check_certificate(clf, X, y)
