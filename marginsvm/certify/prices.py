@@ -172,14 +172,14 @@ def hinge_scale(squared: float, margins: Array, caps: Array) -> float:
     margins, caps : ndarray
         Of all rows.
     """
-    positive = margins > 0.0
-    m, gain = margins[positive], (caps * margins)[positive]
+    positive, gains = margins > 0.0, caps * margins
+    m, gain, below = margins[positive], gains[positive], float(np.sum(gains[~positive]))
     order = np.argsort(-m, kind="stable")
     m, gain = m[order], gain[order]
-    below = float(np.sum((caps * margins)[~positive]))
     pull = below + np.append(np.cumsum(gain[::-1])[::-1], 0.0)  # before each jump
     reached = squared <= pull[1:] * m  # at the jump itself, what is left still pulls on
     i = int(np.count_nonzero(np.logical_and.accumulate(reached)))
     t = pull[i] / squared if squared > 0.0 else np.inf
-    t = min(t, (1.0 + FEW) / m[i]) if i < len(m) else t  # slack is rounding no more
+    # a little beyond the jump, as slack of a rounding error would cost much there
+    t = min(t, (1.0 + FEW) / m[i]) if i < len(m) else t
     return float(t) if 0.0 < t < np.inf else 1.0

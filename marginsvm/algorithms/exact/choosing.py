@@ -25,7 +25,7 @@ def first_examples(problem: KernelMatrixAdapter) -> Array:
 
 
 def first_of_each_class(problem: KernelMatrixAdapter) -> Array:
-    """An example of each class, which some have no margins without."""
+    """An example of each class: margins are against other classes, of which none may be missing."""
     return np.unique(problem.rows.codes, return_index=True)[1]
 
 

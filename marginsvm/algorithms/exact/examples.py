@@ -2,10 +2,10 @@
 
 A working set of rows has a row for each example and class that are near each other, and a Gram
 matrix of all of them. Here the Gram matrix is that of the examples, whatever the number of
-classes. With squared slack, Newton's method solves for them, without slack multipliers. With the
-hinge loss, steps by pairs of weights do so roughly, which are many but quick, and multipliers where
-that is not enough. Left out are examples whose rows all have margins beyond 1, where there is no
-slack.
+classes. With squared slack, Newton's method solves for them, and with a hard margin multipliers do.
+With the hinge loss, steps by pairs of weights do so roughly, which are many but quick, and
+multipliers where that is not enough. Left out are examples whose rows all have margins beyond 1,
+where there is no slack.
 """
 
 from __future__ import annotations

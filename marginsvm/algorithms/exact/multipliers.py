@@ -33,13 +33,13 @@ from marginsvm.rows import OutputRows
 # C = 10 / R^2.
 _FIRST_SOFT = 0.05
 # If the last multipliers took two Newton steps or fewer, costs are rounded off five times less for
-# the next ones, and 25 times where nothing separates, as bounds fall with that alone. Less rounding
-# off: fewer updates, more steps each. Steps by passes take more
-# products then: they go on as they are while each update at least halves the gap.
+# the next ones; 25 times while no predictor separates, as bounds fall with that alone. Less of it:
+# fewer updates, more steps each. Steps by passes take more products then: they go on as they are
+# while each update at least halves the gap.
 _HARDER, _QUICK, _HALVED = 0.2, 2, 0.5
 # Steps after which a working set of the rows with weight is quicker, if they are few.
 _STEPS = 15
-# The least ``soft``: less is rounding, as weights have no bound where nothing separates.
+# The least ``soft``: less would be rounding. Where nothing separates, weights grow without a bound.
 _LEAST_SOFT = 1e-13
 
 
@@ -137,11 +137,12 @@ class Multipliers(Method):
         gap = relative_gap(problem, self.candidates)
         halved = self.newton.system.by_passes and gap <= _HALVED * self.gap
         harder = self.taken <= _QUICK and not halved
-        overlap = problem.caps is None and problem.slack is None and not self._bounded
-        narrow = self.narrow * (_HARDER ** (2 if overlap else 1) if harder else 1.0)
+        unseparated = problem.caps is None and problem.slack is None and not self._bounded
+        times = (2 if unseparated else 1) if harder else 0
+        narrow = self.narrow * _HARDER**times
         slack = _rounded_off(problem, u, narrow)
         if harder and np.all(slack.soft >= before.soft):  # float64 resolves no less
-            if overlap:
+            if unseparated:
                 return replace(self, ended=True)
             narrow = self.narrow
         newton = self.newton.with_slack(problem, slack)

@@ -19,7 +19,7 @@ from marginsvm._cached import cached_property
 from marginsvm._rounding import UNIT
 from marginsvm._typing import Array
 from marginsvm.algorithms.exact.candidates import candidates_of, relative_gap
-from marginsvm.algorithms.exact.method import Method, Turn
+from marginsvm.algorithms.exact.method import Method, Turn, best_bounds
 from marginsvm.algorithms.exact.multipliers import is_steep
 from marginsvm.algorithms.exact.pivoting import exchange
 from marginsvm.algorithms.exact.slack import signs_and_slack
@@ -206,8 +206,6 @@ class Ascent(Method):
         Rounds that left much of the gap, since weights last proved less than before. A round begins
         with ``(pace - 1) / (pace + 2)`` of the last change once more: Nesterov's momentum, which
         begins anew where it leads away (O'Donoghue and Candes 2015).
-    upper : float
-        Upper bound of the weights.
     """
 
     name: ClassVar[str] = "coordinate ascent"
@@ -217,7 +215,6 @@ class Ascent(Method):
     gaps: tuple[float, ...] = (1.0,)
     before: Any = None
     pace: int = 1
-    upper: float = np.inf
 
     def advance(self, problem: KernelMatrixAdapter, tol: float) -> tuple[Ascent, Turn]:
         """Some epochs, and the bounds of where they end."""
@@ -233,9 +230,9 @@ class Ascent(Method):
         margins = rows.margins(problem.scores(vector) + b)
         seen = candidates_of(problem, vector, margins, problem.combine(u, precise=True))
         gaps = (*self.gaps, relative_gap(problem, seen))
-        upper = seen[1].upper(problem.norm(seen[1].vector))
-        pace = 1 if upper > self.upper else self.pace + int(gaps[-1] > _SLOW * gaps[-2])
-        now = Ascent(seen, at, gaps, self.ascent, pace, upper)
+        before, upper = (best_bounds(problem, found)[1] for found in (self.candidates, seen))
+        pace = 1 if upper > before else self.pace + int(gaps[-1] > _SLOW * gaps[-2])
+        now = Ascent(seen, at, gaps, self.ascent, pace)
         early = gaps[-1] > _SLOW and at.epochs < _EPOCHS_LEFT
         unknown = early and problem.caps is None and is_steep(problem)
         return now, Turn.SHORT if now._is_far(tol) and not unknown else Turn.GO_ON

@@ -211,13 +211,14 @@ class Interior(Method):
         unit = float(np.exp2(np.frexp(u.sum())[1]))  # weights of a sum near 1 overflow nowhere
         proof = problem.combine(_balanced(rows, u / unit), precise=True)
         w = self.side.predictor(self.point.x, unit * proof)
-        if self.statement.game or (problem.caps is not None and rows.n_classes == 2):
+        of_two = problem.caps is not None and rows.n_classes == 2
+        if self.statement.game or of_two:
             margins = rows.margins(problem.scores(w))
         else:  # the best intercepts would take longer than a step
             nothing = rows.margins(np.zeros(rows.score_shape))  # infinite where there is no row
             shown = self.side.of_predictor(w, self.point.x, self.point.margins)
             margins = self.statement.on_rows(shown, rows) + nothing
-        if problem.caps is not None and rows.n_classes == 2:
+        if problem.caps is not None and of_two:
             offsets = problem.caps.offsets(rows, margins)
             margins = margins + rows.expand(offsets[:, None] - offsets)
         if has_curvature(problem) or problem.slack is None:

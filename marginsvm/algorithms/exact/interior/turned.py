@@ -134,7 +134,8 @@ def turned(
     near = mean @ mean <= _FAR_FROM_ORIGIN**2 * np.square(X - mean).sum(axis=1).mean()
     if n >= d and near and not in_axes:
         return problem, None
-    X = X - mean if rows.balanced and in_axes else X  # the others are, if dense
+    if rows.balanced and in_axes:  # sparse ones are not about their mean yet
+        X = X - mean
     order = np.argsort(-np.abs(X).max(axis=0))  # reflections keep the digits of small features last
     Q, R = np.linalg.qr(X[:, order].T)
     axes = np.empty_like(Q)

@@ -44,7 +44,7 @@ class ActivePairs:
         self, problem: KernelMatrixAdapter, weight: Array, linked: Array | None = None
     ) -> None:
         X, rows = csr_examples(problem), problem.rows
-        active = weight > 0.0 if linked is None else (weight > 0.0) | (linked > 0.0)
+        active = _active(weight, linked)
         examples, other = np.nonzero(active)
         some, self._first, number = np.unique(examples, return_index=True, return_counts=True)
         self._at = np.repeat(np.arange(len(some)), number)
@@ -127,9 +127,13 @@ class PairIterative(Iterative):
         return _PairCurvature(ActivePairs(problem, weight, linked), problem.rows.balanced)
 
 
+def _active(weight: Array, linked: Array | None) -> Array:
+    """The rows whose weights move, by themselves or against others of their example."""
+    return np.asarray((weight if linked is None else weight + linked) > 0.0)
+
+
 def _are_many(weight: Array, linked: Array | None) -> bool:
-    active = np.count_nonzero(weight) + (0 if linked is None else np.count_nonzero(linked))
-    return bool(active > _MANY_ACTIVE * weight.size)
+    return bool(np.count_nonzero(_active(weight, linked)) > _MANY_ACTIVE * weight.size)
 
 
 @dataclass(frozen=True)
