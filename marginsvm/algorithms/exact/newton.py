@@ -35,6 +35,8 @@ _ROUNDED_DECREASE = 1e-14
 # A step is idle if the gap exceeds the objective and is at least 0.9 of what it was. After two idle
 # steps, softer margins come first.
 _LEFT, _IDLE = 0.9, 2
+# Part of the gap asked for that the residual of a system may leave.
+_OF_TOLERANCE = 0.1
 # Products with a Gram matrix at which steps by them end.
 _PRODUCTS_OF_ROUND = 300
 
@@ -166,7 +168,7 @@ class Newton(Method):
         """One step along Newton's direction, and the bounds of where it ends."""
         if self.settled:
             return self, Turn.ENDED
-        z, shift, move, rise, system = self._direction(problem)
+        z, shift, move, rise, system = self._direction(problem, tol)
         t = self.slack.line_search(
             self.margins, move, problem.inner(self.w, z), problem.inner(z, z), rise
         )
@@ -182,7 +184,7 @@ class Newton(Method):
         return new, new._turn
 
     def _direction(
-        self, problem: KernelMatrixAdapter
+        self, problem: KernelMatrixAdapter, tol: float
     ) -> tuple[Predictor, Array, Array, float, System]:
         """Newton's direction, its intercepts, what it adds to margins and level, its system."""
         if not self.weights.any():  # the predictor shrinks, and its intercept with it
@@ -192,7 +194,8 @@ class Newton(Method):
         shift, system = np.zeros(self.b.shape), self.system
         weight, linked = self.slack.curvature(self.margins, self.weights)
         if weight.any() or (linked is not None and linked.any()):
-            z, shift, system = system.direction(problem, weight, z, linked)
+            enough = float(np.sqrt(_OF_TOLERANCE * tol / max(self._share, 1e-300)))
+            z, shift, system = system.direction(problem, weight, z, linked, enough)
         move, rise = problem.rows.moves(problem.scores(z) + shift), 0.0
         if self.slack.mass and linked is not None:  # as much as keeps the sum of all sizes
             rise = float(linked @ move) / float(np.sqrt(weight.sum()))

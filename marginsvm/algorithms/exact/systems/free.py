@@ -45,7 +45,12 @@ class FreeRows:
     by_passes: bool = False
 
     def direction(
-        self, problem: KernelMatrixAdapter, weight: Array, descent: Predictor, linked: Array | None
+        self,
+        problem: KernelMatrixAdapter,
+        weight: Array,
+        descent: Predictor,
+        linked: Array | None,
+        enough: float = 0.0,
     ) -> tuple[Predictor, Array, FreeRows]:
         """See ``System``."""
         free = np.count_nonzero(weight)
@@ -53,7 +58,7 @@ class FreeRows:
             free += np.count_nonzero(linked) - np.count_nonzero(linked.any(axis=1))
         if self.features is None or free <= _FEW_FREE_WEIGHTS:
             return *_by_gram(problem, weight, descent, linked), FreeRows(self.features)
-        z, shift, features = self.features.direction(problem, weight, descent, linked)
+        z, shift, features = self.features.direction(problem, weight, descent, linked, enough)
         return z, shift, FreeRows(features, features.by_passes)
 
     def anew(self, factor: float = np.nan) -> FreeRows:

@@ -156,7 +156,12 @@ class BySpan:
         return cls(problem.stored_products(np.float32), share, most)
 
     def direction(
-        self, problem: KernelMatrixAdapter, weight: Array, descent: Predictor, linked: Array | None
+        self,
+        problem: KernelMatrixAdapter,
+        weight: Array,
+        descent: Predictor,
+        linked: Array | None,
+        enough: float = 0.0,
     ) -> tuple[Predictor, Array, BySpan]:
         """See ``System``."""
         rows, m = problem.rows, len(self.K)
@@ -171,7 +176,8 @@ class BySpan:
         length = float(np.sqrt(max(dot(r, r), 0.0)))
         error = float(np.abs(rows.moves(descent.image)).max(initial=0.0))
         first = self.first or length
-        rtol = max(precision(length, first), _OF_GOAL * self.goal / max(error, self.goal, 1e-300))
+        enough = max(enough, _OF_GOAL * self.goal / max(error, self.goal, 1e-300))
+        rtol = precision(length, first, enough)
         z = conjugate_gradients(multiply, leading.solve, r, rtol, self.most, dot)
         x = problem.combine(rows.weights_of(z[:m].reshape(rows.score_shape)), precise=True)
         products = self.products + multiply.products + 2  # the step's own, and the next proof's

@@ -113,10 +113,15 @@ class PairIterative(Iterative):
     """By conjugate gradients; products visit the active rows alone, unless these are many."""
 
     def solve(
-        self, problem: KernelMatrixAdapter, weight: Array, descent: Array, linked: Array | None
+        self,
+        problem: KernelMatrixAdapter,
+        weight: Array,
+        descent: Array,
+        linked: Array | None,
+        enough: float = 0.0,
     ) -> tuple[Array, FeatureSystem]:
         """See ``FeatureSystem``; the intercepts are those of examples about their mean."""
-        direction, system = super().solve(problem, weight, descent, linked)
+        direction, system = super().solve(problem, weight, descent, linked, enough)
         if problem.rows.balanced and not _are_many(weight, linked):
             direction[:, -1] -= _due_to_the_mean(problem, direction[:, :-1])
         return direction, system

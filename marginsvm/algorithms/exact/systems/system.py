@@ -34,7 +34,12 @@ class System(Protocol):
     def by_passes(self) -> bool: ...
 
     def direction(
-        self, problem: KernelMatrixAdapter, weight: Array, descent: Predictor, linked: Array | None
+        self,
+        problem: KernelMatrixAdapter,
+        weight: Array,
+        descent: Predictor,
+        linked: Array | None,
+        enough: float = 0.0,
     ) -> tuple[Predictor, Array, System]:
         """Direction along which the objective falls.
 
@@ -47,6 +52,8 @@ class System(Protocol):
             The negative gradient in w; that in the intercepts is 0.
         linked : ndarray of shape rows.shape or None
             Where rows share caps, see ``Slack.curvature``.
+        enough : float
+            Residual, relative to the right hand side, that the gap asked for allows.
 
         Returns
         -------
@@ -62,13 +69,14 @@ class System(Protocol):
         ...
 
 
-def precision(length: float, first: float) -> float:
+def precision(length: float, first: float, enough: float) -> float:
     """Residual, relative to the right hand side, up to which a system is solved.
 
     The smaller the gradient is by now, beside the first one, the fewer rows will come or go, and
-    the more digits of the direction count.
+    the more digits of the direction count, up to those that are enough.
     """
-    return min(_FIRST_RESIDUAL, float(np.sqrt(length / first))) if first > 0.0 else _FIRST_RESIDUAL
+    digits = float(np.sqrt(length / first)) if first > 0.0 else _FIRST_RESIDUAL
+    return min(_FIRST_RESIDUAL, max(digits, enough))
 
 
 def is_outdated(before: Array, weight: Array) -> bool:
