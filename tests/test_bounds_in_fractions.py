@@ -10,6 +10,7 @@ from math import fsum
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 
 from marginsvm.certify.bounds import lower_bound, upper_bound
 from marginsvm.certify.caps import ShareCaps
@@ -111,12 +112,15 @@ def test_rows_within_rounding_of_the_lowest(rounding_rtol):
 
 @pytest.mark.parametrize("rounding_rtol", [0.0, np.inf], ids=["sharpened", "quick"])
 @pytest.mark.parametrize("far", [1e3, 1e6, 1e9])
-def test_examples_far_from_zero(far, rounding_rtol):
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_array])
+def test_examples_far_from_zero(form, far, rounding_rtol):
     for seed in SEEDS:
         rng = np.random.default_rng(seed)
         codes = np.arange(8) % 2
-        X = rng.standard_normal((8, 3)) + 3.0 * codes[:, None] + far * rng.uniform(1.0, 2.0, 3)
-        problem = LinearAdapter(X, make_rows(codes, 2, balanced=True), rounding_rtol=rounding_rtol)
+        X = rng.standard_normal((8, 4)) + 3.0 * codes[:, None] + far * rng.uniform(1.0, 2.0, 4)
+        X[:, 1] = rng.integers(0, 2, 8)  # which CSR matrices do not store everywhere
+        rows = make_rows(codes, 2, balanced=True)
+        problem = LinearAdapter(form(X), rows, rounding_rtol=rounding_rtol)
         assert held(problem, X, codes, lower_bound(problem, ones(problem)))
 
 

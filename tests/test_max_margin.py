@@ -605,3 +605,34 @@ def test_many_examples_far_from_the_origin_are_certified(k):
     assert check_certificate(clf, X, y).valid
     exact = check_certificate(clf, X, y, exact=True)
     assert clf.margin_ <= exact.upper <= clf.margin_bound_
+
+
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
+@pytest.mark.parametrize(("n", "k"), [(20, 2), (40, 5), (1500, 2), (1500, 3)])
+def test_times_beside_dummies_are_certified_in_sparse_form_too(n, k, loss):
+    """Every example stores its time, which is so far from 0 that sums of it lose their digits."""
+    rng = np.random.default_rng(n + k)
+    dummies = [rng.integers(0, 20, n)[:, None] == np.arange(20) for _ in range(3)]
+    X = np.column_stack([*dummies, 1.7e9 + rng.integers(0, 3e7, n), 1.7e12 + rng.random(n) * 1e9])
+    y = (X @ rng.standard_normal((62, k)) / X.std(axis=0).clip(0.1)[-1]).argmax(axis=1)
+    y = np.where(rng.random(n) < 0.7, y, rng.integers(0, k, n))
+    y[:k] = np.arange(k)
+    for C in (0.01, 100.0, 1e4):
+        fits = [
+            MaxMarginClassifier(C=C, loss=loss).fit(form(X), y)
+            for form in (np.asarray, sp.csr_array)
+        ]
+        assert [clf.status_ for clf in fits] == ["certified"] * 2
+        lower, upper = max(clf.margin_ for clf in fits), min(clf.margin_bound_ for clf in fits)
+        assert lower <= upper
+        assert check_certificate(fits[1], sp.csr_array(X), y)
+
+
+def test_a_linear_problem_is_never_called_indefinite():
+    """Neither are a predictor and weights that have not come near each other yet."""
+    for seed in range(5):
+        rng = np.random.default_rng(seed)
+        dummies = [np.eye(most)[rng.integers(0, most, 20)] for most in (20, 70)]
+        X = np.column_stack([*dummies, 1.7e12 + rng.integers(0, 10**9, (20, 5))])
+        clf = MaxMarginClassifier(C=7e3, loss="hinge").fit(X, np.arange(20) % 2)
+        assert clf.status_ == "certified"

@@ -36,14 +36,18 @@ class Centre(NamedTuple):
     far : bool
         Whether the mean is so far from the origin that it is subtracted from each example before a
         product, as subtracting its share from the product would lose digits.
+    stored : bool
+        Whether it can be subtracted from sparse examples too: it is 0 but for features that all of
+        them store.
     """
 
     mean: Array | None = None
     far: bool = False
+    stored: bool = False
 
     def before_products(self, X: Block) -> Array | None:
         """The mean, if it is to be subtracted from each of these examples; else None."""
-        return self.mean if self.far and X.takes_a_mean else None
+        return self.mean if self.far and (X.takes_a_mean or self.stored) else None
 
 
 class Block(ABC):
@@ -60,7 +64,7 @@ class Block(ABC):
     csr : CSR matrix or array, or None
         The examples, if they are one.
     takes_a_mean : bool
-        Whether a mean can be subtracted from each example, see ``about``.
+        Whether any mean can be subtracted from each example, see ``about``.
     is_whole : bool
         Whether passes take all examples at once, as smaller blocks would not be faster.
     scannable : bool
@@ -147,12 +151,12 @@ class Block(ABC):
     def about(self, mean: Array | None) -> Iterator[tuple[slice, Block]]:
         """Parts of the examples, in float64 and less a mean, each with its slice of the block.
 
-        Not every kind of block can subtract a mean, see ``takes_a_mean``.
+        Not every kind of block can subtract any mean, see ``takes_a_mean``.
         """
         return self._parts(mean)
 
     def _parts(self, mean: Array | None = None) -> Iterator[tuple[slice, Dense]]:
-        for span in _spans(len(self), examples_at_once(self.shape[1])):
+        for span in spans(len(self), examples_at_once(self.shape[1])):
             part = self[span].toarray().astype(np.float64)
             yield span, Dense(part if mean is None else part - mean)
 
@@ -206,7 +210,7 @@ class Block(ABC):
 
     def norms(self) -> Array:
         """Norms of the examples in float64, of any size that float64 holds."""
-        return joined([self[span]._norms() for span in _spans(len(self), _NORMS_AT_ONCE)])
+        return joined([self[span]._norms() for span in spans(len(self), _NORMS_AT_ONCE)])
 
     def _norms(self) -> Array:
         with np.errstate(over="ignore"):  # ``normalized.inverse`` refuses infinite norms
@@ -227,6 +231,10 @@ class Block(ABC):
     def largest(self) -> float:
         """Largest absolute value of a feature."""
         return max(part.largest() for _, part in self._parts())
+
+    def stored(self) -> Array:
+        """Number of the examples that store each feature."""
+        return np.full(self.shape[1], len(self))
 
     def spread(self, mean: Array | float) -> Array:
         """Upper bound on the largest distance of each feature from a mean."""
@@ -314,6 +322,6 @@ def examples_at_once(width: int) -> int:
     return max(1, _WIDENED_BYTES // (8 * max(1, width)))
 
 
-def _spans(n: int, size: int) -> Iterator[slice]:
+def spans(n: int, size: int) -> Iterator[slice]:
     """Consecutive slices of n examples; of none, one empty slice."""
     return (slice(i, min(i + size, n)) for i in range(0, max(1, n), size))

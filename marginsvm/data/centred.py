@@ -50,7 +50,8 @@ class CentredExamples:
     @property
     def mean_before_products(self) -> bool:
         """Whether passes subtract the mean from each example, and not its share from products."""
-        return self.centre.far and not (self.store.sparse or self.store.normalized)
+        no_mean = (self.store.sparse or self.store.normalized) and not self.centre.stored
+        return self.centre.far and not no_mean
 
     @property
     def chain(self) -> int:

@@ -9,7 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from marginsvm._typing import Array
-from marginsvm.data.block import Block, Centre, Dense
+from marginsvm.data.block import Block, Centre, Dense, examples_at_once, spans
 from marginsvm.rows import LpNorm
 
 # A product of sparse matrices takes as long as one of dense arrays if one entry in so many is
@@ -21,7 +21,9 @@ _PRODUCTS_BY_SCIPY = 1e8
 
 
 class Csr(Block):
-    """A CSR matrix or array; a mean is subtracted from sums only, as it would fill the matrix.
+    """A CSR matrix or array; a mean is subtracted from sums, as it would fill the matrix.
+
+    But one that is 0 where entries are not stored can be subtracted from the examples.
 
     Parameters
     ----------
@@ -62,8 +64,16 @@ class Csr(Block):
         return cls(sp.vstack([X.csr for X in blocks], format="csr"))
 
     def about(self, mean: Array | None) -> Iterator[tuple[slice, Block]]:
-        assert mean is None
-        return iter([(slice(0, len(self)), self)])
+        if mean is None:
+            return iter([(slice(0, len(self)), self)])
+        some = examples_at_once(self.size // max(1, len(self)))
+        return ((span, self[span]._less(mean)) for span in spans(len(self), some))
+
+    def _less(self, mean: Array) -> Csr:
+        """These examples less a mean in the features that they store, in float64."""
+        X = self.csr
+        values = X.data.astype(np.float64) - mean[X.indices]
+        return Csr(type(X)((values, X.indices, X.indptr), shape=X.shape))
 
     def times(self, W: Array, chain: int = 0) -> Array:
         return np.asarray(self.csr @ W)
@@ -119,8 +129,15 @@ class Csr(Block):
         return float(abs(self.csr).max())
 
     def spread(self, mean: Array | float) -> Array:
-        largest = abs(self.csr).max(axis=0).toarray().ravel()
-        return largest.astype(np.float64) + np.abs(mean)
+        X = self.csr
+        low, high = (f(axis=0).toarray().ravel().astype(np.float64) for f in (X.min, X.max))
+        return np.maximum(np.abs(high - mean), np.abs(low - mean))
+
+    def stored(self) -> Array:
+        X = self.csr
+        if not X.has_canonical_format:  # an entry may be stored in parts
+            return np.zeros(self.shape[1], int)
+        return np.bincount(X.indices, minlength=self.shape[1])
 
     def mean_of_entries(self, share: Array, centre: float, power: int) -> float:
         stored = np.diff(self.csr.indptr)

@@ -10,6 +10,7 @@ from functools import reduce
 
 import numpy as np
 
+from marginsvm._rounding import summed
 from marginsvm._typing import Array
 from marginsvm.data.block import Centre, joined
 from marginsvm.data.passes import Located
@@ -35,6 +36,11 @@ def squared_lengths(rows: Rows, blocks: Iterable[Located], norm: LpNorm, centre:
 def largest_entry(rows: Rows, blocks: Iterable[Located]) -> float:
     """Upper bound on the absolute values of the features."""
     return max(X.largest() for _, X in blocks)
+
+
+def stored(rows: Rows, blocks: Iterable[Located]) -> Array:
+    """Number of the examples that store each feature."""
+    return summed(X.stored() for _, X in blocks)
 
 
 def spread(rows: Rows, blocks: Iterable[Located], centre: Centre) -> Array:

@@ -32,7 +32,7 @@ _EXAMINED = 500
 # Examples whose mean stands for that of all where a product with the whole matrix is to be spared.
 _CENTRE = 256
 # A squared norm below minus this, relative to the mass squared and the largest kernel value, is no
-# rounding, not even of float32: the kernel has negative eigenvalues.
+# rounding, not even of float32, of a combination of rows: the kernel has negative eigenvalues.
 _NEGATIVE = 1e-5
 # Roundings of a kernel value, as of a product and an exponential: an eigenvalue of n examples may
 # be off by n times as much.
@@ -141,7 +141,7 @@ class GramAdapter(KernelMatrixAdapter, HasColumns, HasLayout):
 
     def norm(self, w: Predictor) -> float:
         squared, mass = self.dot(w, w), np.float64(np.abs(w.coef).sum())  # its square may overflow
-        if squared < -_NEGATIVE * mass**2 * max(1.0, self._highest):  # not rounding
+        if isinstance(w, Vector) and squared < -_NEGATIVE * mass**2 * max(1.0, self._highest):
             raise ValueError(self._indefinite(f"a squared norm is {squared:.3g}"))
         return float(np.sqrt(max(squared, 0.0)))
 

@@ -127,13 +127,13 @@ def measured(
         centre = Centre()
         if rows.balanced:
             centre = Centre(_mean(store, rows, n_central), far=norm.p != 2.0)
-        squared, (mean, far) = _squared_lengths(store, rows, norm, centre), centre
+        squared, mean = _squared_lengths(store, rows, norm, centre), centre.mean
         if not np.isfinite(squared.max()):
             raise NotFinite(
                 "examples hold NaN or infinity, or their squared norms overflow float64: scale X"
             )
-        if mean is not None and not far and squared.max() * _FAR_MEAN**2 < mean @ mean:
-            centre = Centre(mean, far=True)
+        if mean is not None and not centre.far and squared.max() * _FAR_MEAN**2 < mean @ mean:
+            centre = _far_centre(store, rows, mean, float(squared.max()))
             squared = _squared_lengths(store, rows, norm, centre)
         unit = 0.0 if mean is None else float(np.sqrt(mean @ mean))
         lengths = norm.squared_with_entry(np.maximum(squared, 0.0), constant)
@@ -162,6 +162,21 @@ def _mean(store: Store, rows: Rows, size: int) -> Array:
         some = np.arange(size) * n // size
         v = v[some]
         return store.take(some).adjoint(v / v.sum()).astype(np.float64, copy=False)
+
+
+def _far_centre(store: Store, rows: Rows, mean: Array, longest: float) -> Centre:
+    """The mean; of sparse examples, that of features which all of them store, where that will do.
+
+    It can be subtracted from each example. It will do if the mean of the other features is shorter
+    than the longest example about the mean, whose squared length is given.
+    """
+    if not store.sparse or store.normalized:
+        return Centre(mean, far=True)
+    everywhere = store.fold(measures.stored, np.add, rows) == rows.n_examples
+    rest = np.where(everywhere, 0.0, mean)
+    if rest @ rest > longest:
+        return Centre(mean, far=True)
+    return Centre(mean - rest, far=True, stored=True)
 
 
 def _squared_lengths(store: Store, rows: Rows, norm: LpNorm, centre: Centre) -> Array:

@@ -315,10 +315,10 @@ NEXT: dict[tuple[type[Method], Turn], tuple[Handover, ...]] = {
     ),
     (Interior, Turn.STALLED): (
         Handover(
-            "rounding ended it; few enough numbers to write out, sparse or of no more features "
+            "it has ended; few enough numbers to write out, sparse or of no more features "
             "than examples, no signs of coefficients",
             Interior,
-            lambda s, p, state: state.is_rounded and s.has_other_axes,
+            lambda s, p, state: state.ended and s.has_other_axes,
             lambda problem, p, state: _points(problem, p, in_axes=True),
             _POINTS,
         ),

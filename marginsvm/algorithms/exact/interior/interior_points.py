@@ -104,11 +104,6 @@ class Interior(Method):
         q = np.append(q, np.full(len(statement.of_signs), q.mean()))
         return cls(statement, side, Point.first(side, statement, q), in_axes=in_axes)
 
-    @property
-    def is_rounded(self) -> bool:
-        """Whether steps have come to an end because rounding has left nothing of them."""
-        return self.ended and self.steps < _MOST_STEPS
-
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "side": None}
 
