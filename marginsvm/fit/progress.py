@@ -232,14 +232,14 @@ class Progress:
         """Whether the last ``patience`` rounds improved neither a bound nor the gap.
 
         A change by less than a hundredth counts as none: at that pace, one more digit would
-        take 230 times ``patience`` rounds. A fit without an upper bound has not stalled, nor has
-        one whose state is still moving.
+        take 230 times ``patience`` rounds. A fit whose state is still moving has not stalled,
+        nor has one without an upper bound whose last round has changed anything.
         """
         if self.moving or patience is None or len(self.history) <= patience:
             return False
         then, now = self.history[-1 - patience], self.history[-1]
         near = came_nearer((then.lower, then.upper), (now.lower, now.upper))
-        return bool(np.isfinite(then.upper)) and not near
+        return bool(np.isfinite(then.upper) or self.settled) and not near
 
     def is_of(self, problem: KernelMatrixAdapter) -> bool:
         """Whether the problem has the soft margin, signs and sample weights of this one."""
