@@ -636,3 +636,15 @@ def test_a_linear_problem_is_never_called_indefinite():
         X = np.column_stack([*dummies, 1.7e12 + rng.integers(0, 10**9, (20, 5))])
         clf = MaxMarginClassifier(C=7e3, loss="hinge").fit(X, np.arange(20) % 2)
         assert clf.status_ == "certified"
+
+
+@pytest.mark.parametrize("n", [20, 40])
+def test_few_sparse_examples_whose_inner_products_have_lost_their_digits(n):
+    """Interior points with inner products then contradict themselves, and begin anew along axes."""
+    for seed in range(110, 122):
+        rng = np.random.default_rng(seed)
+        dummies = [np.eye(20)[rng.integers(0, 20, n)] for _ in range(3)]
+        places, time = 48.0 + 0.05 * rng.standard_normal((n, 2)), 1.7e9 + rng.integers(0, 3e7, n)
+        X = sp.csr_array(np.column_stack([*dummies, places, time]))
+        clf = MaxMarginClassifier(C=3.0).fit(X, np.arange(n) % 2)
+        assert clf.status_ == "certified"

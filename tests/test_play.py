@@ -126,6 +126,19 @@ def test_promises_that_fail_are_looked_at_again_after_a_tenth_more_rounds(monkey
     assert (outcome.status, outcome.progress.n_iter) == ("certified", n)
 
 
+class BoastsOnce(Script):
+    """Promises too much in its first round, where digits are lost."""
+
+    def candidates(self, problem, state):
+        return Script.candidates(replace(self, too_much=0.3 * (state == 1)), problem, state)
+
+
+def test_a_promise_that_failed_keeps_nothing_better_out():
+    script = BoastsOnce((0.0, 0.45, 0.6), (1.0, 0.75, 0.75))
+    outcome = play(script, problem(), Stopping(tol=0.25, max_iter=50))
+    assert (outcome.status, outcome.progress.n_iter) == ("certified", 2)
+
+
 def test_a_step_of_many_rounds_that_is_cut_short_is_played_again():
     script = replace(SCRIPT, at_once=3)
     short = play(script, problem(), replace(ENDLESS, max_iter=4)).progress

@@ -222,4 +222,9 @@ def _check(
     if status == "no_margin":  # no larger bound may replace this proof
         progress = replace(progress, upper=min(progress.upper, bounds.upper))
     progress = replace(progress, next_confirmation=n + 1 + n // 10, confirmed=bounds)
-    return stopping.confirmed(problem, progress, bounds), progress
+    ended = stopping.confirmed(problem, progress, bounds)
+    if ended is None and status != "no_margin" and bounds.fit is None:
+        # rounding had promised more, beside which what is better would not be kept
+        lower, upper = min(progress.lower, bounds.lower), max(progress.upper, bounds.upper)
+        progress = replace(progress, lower=lower, upper=upper)
+    return ended, progress
