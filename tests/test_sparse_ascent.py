@@ -8,6 +8,7 @@ import scipy.sparse as sp
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.optimize import minimize, nnls
 
+from marginsvm import MaxMarginClassifier
 from marginsvm.algorithms.compiled.sparse_classes import (
     SparseClassWeights,
     ascend_classes,
@@ -15,6 +16,7 @@ from marginsvm.algorithms.compiled.sparse_classes import (
     lead_classes,
 )
 from marginsvm.algorithms.compiled.sparse_rows import SparseRowWeights, coordinate_ascent
+from marginsvm.algorithms.exact.starts import Ascent
 
 N, D, K = 30, 12, 4
 
@@ -266,3 +268,33 @@ def test_weights_that_go_on_keep_their_image_and_price(dtype, rng):
     assert_allclose(at.balance, V.sum(axis=0), atol=1e-9)
     old, last = (state.b - penalty * state.balance for state in (before, then))
     assert_allclose(at.b - penalty * at.balance, last + 0.7 * (last - old), atol=1e-9)
+
+
+def ascent_with(gaps):
+    at = SparseClassWeights.start(N, D, K)._replace(epochs=8 * (len(gaps) - 1))
+    return Ascent(gaps=tuple(gaps), ascent=at)
+
+
+@pytest.mark.parametrize("rounds", [4, 5, 8, 12])
+def test_how_many_epochs_are_left_is_told_by_the_odds(rounds):
+    odds = 1e3 * np.exp(-np.arange(rounds + 1.0))
+    ascent = ascent_with(odds / (1.0 + odds))
+    wanted = 8.0 * np.log(odds[-1] / 1e-8)
+    assert_allclose(ascent._epochs_left(1e-8, steady=True), wanted)
+    assert ascent._epochs_left(1e-8, steady=False) > 1.2 * wanted
+
+
+def test_where_nothing_separates_yet_as_many_epochs_are_left_again():
+    assert ascent_with([1.0] * 5)._epochs_left(1e-8, steady=True) == 32.0
+    assert ascent_with([1.0] * 5)._epochs_left(1e-8, steady=False) == np.inf
+    assert ascent_with([1.0, 0.5, 0.5, 0.5, 0.5])._epochs_left(1e-8, steady=True) == np.inf
+
+
+def test_newtons_method_comes_sooner_where_it_needs_no_multipliers(rng):
+    X = sp.random_array((1500, 300), density=0.05, format="csr", rng=rng)
+    F = X @ rng.standard_normal((300, 5))
+    y = np.argmax(F + F.std() * rng.standard_normal(F.shape), axis=1)
+    alone, with_others = (MaxMarginClassifier(C=C).fit(X, y) for C in (3.0, 10.0))
+    assert alone.certificate_.route[0][1] < 4
+    assert [method for method, _ in alone.certificate_.route[1:]] == ["multipliers"]
+    assert with_others.certificate_.route[0][1] > 20

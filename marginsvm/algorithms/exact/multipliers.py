@@ -180,6 +180,11 @@ def _rounded_off(problem: KernelMatrixAdapter, u: Array, narrow: float) -> Slack
     return slack.about(u, np.maximum(soft, _LEAST_SOFT))
 
 
+def is_rounded_off(problem: KernelMatrixAdapter) -> bool:
+    """Whether the costs of the problem are rounded off at first, and multipliers count."""
+    return bool(np.any(_rounded_off(problem, np.zeros(1), 1.0).soft))
+
+
 def is_steep(problem: KernelMatrixAdapter) -> bool:
     """Whether the problem leaves so little slack that softer ones lead to it sooner."""
     return problem.slack is None or bool(np.all(problem.slack < _FIRST_SOFT * _prior(problem)))

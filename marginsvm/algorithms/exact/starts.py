@@ -20,7 +20,7 @@ from marginsvm._rounding import UNIT
 from marginsvm._typing import Array
 from marginsvm.algorithms.exact.candidates import candidates_of, relative_gap
 from marginsvm.algorithms.exact.method import Method, Turn, best_bounds
-from marginsvm.algorithms.exact.multipliers import is_steep
+from marginsvm.algorithms.exact.multipliers import is_rounded_off
 from marginsvm.algorithms.exact.pivoting import exchange
 from marginsvm.algorithms.exact.slack import signs_and_slack
 from marginsvm.algorithms.exact.working_set import NARROW, WorkingSet, bounds
@@ -46,10 +46,10 @@ _PENALTY = 0.02
 _EPOCHS_A_ROUND = 8
 # Entries of X that the epochs of a round visit at most, times classes: a second, or about.
 _ENTRIES = 1e9
-# Epochs that may be left, at the rate of the last half: Newton's method takes as many passes.
-_EPOCHS_LEFT = 500.0
-# Share of the gap: a round that leaves more than this asks for more momentum. And, where slack
-# costs its square and there is little, a gap above which it does not tell how many epochs are left.
+# Epochs that may be left, at the rate of the last half: as long as multipliers take to the end; and
+# Newton's method alone, where slack costs enough to need no others.
+_EPOCHS_LEFT, _EPOCHS_OF_NEWTON = 500.0, 100.0
+# Share of the gap: a round that leaves more than this asks for more momentum.
 _SLOW = 0.5
 
 
@@ -233,19 +233,25 @@ class Ascent(Method):
         before, upper = (best_bounds(problem, found)[1] for found in (self.candidates, seen))
         pace = 1 if upper > before else self.pace + int(gaps[-1] > _SLOW * gaps[-2])
         now = Ascent(seen, at, gaps, self.ascent, pace)
-        early = gaps[-1] > _SLOW and at.epochs < _EPOCHS_LEFT
-        unknown = early and problem.caps is None and is_steep(problem)
-        return now, Turn.SHORT if now._is_far(tol) and not unknown else Turn.GO_ON
+        most = _EPOCHS_LEFT if is_rounded_off(problem) else _EPOCHS_OF_NEWTON
+        left = now._epochs_left(tol, steady=problem.caps is None)
+        return now, Turn.SHORT if left > most else Turn.GO_ON
 
-    def _is_far(self, tol: float) -> bool:
-        """Whether many epochs are left, at the rate of the last half of those so far."""
-        end, rounds = max(tol, UNIT), len(self.gaps) - 1
+    def _epochs_left(self, tol: float, steady: bool) -> float:
+        """How many epochs are left, at the rate of the last half of those so far.
+
+        Where the rate is steady, it is that of the odds, gap : 1 - gap. A small gap falls as these
+        do; where it is large, they fall as what has been reached grows. Caps make it slower later.
+        """
+        end, rounds, epochs = max(tol, UNIT), len(self.gaps) - 1, self.ascent.epochs
         if rounds == 1:  # weights that begin at 0 are slow at first
-            return False
-        gaps = np.clip(self.gaps, end, 1.0)
-        half = rounds // 2
-        last, gone = self.ascent.epochs * (1.0 - half / rounds), np.log(gaps[half] / gaps[-1])
-        return bool(last * np.log(gaps[-1] / end) > _EPOCHS_LEFT * gone)
+            return 0.0
+        if steady and self.gaps[-1] >= 1.0:  # nothing separates yet: as many again
+            return float(epochs)
+        gaps, half = np.clip(self.gaps, end, 1.0 - UNIT), rounds // 2
+        log = np.log(gaps / (1.0 - gaps) if steady else gaps)
+        last, gone = epochs * (1.0 - half / rounds), log[half] - log[-1]
+        return float(last * (log[-1] - np.log(end)) / gone) if gone > 0.0 else np.inf
 
     def _ascended(self, problem: KernelMatrixAdapter) -> Any:
         """The state of the ascent after some more epochs."""
