@@ -3,7 +3,7 @@
 import pickle
 import re
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 
@@ -13,8 +13,10 @@ from helpers.estimators import fit
 from helpers.routes import CASES
 
 from marginsvm import MaxMarginClassifier, MomentumMarginClassifier
+from marginsvm.algorithms.exact.method import Method, Turn
 from marginsvm.algorithms.exact.portfolio import FIRST, NEXT
 from marginsvm.algorithms.exact.shape import Portfolio
+from marginsvm.algorithms.exact.stage import Stage
 from marginsvm.fit import Algorithm, Candidate, Stopping, play
 from marginsvm.fit.confirm import confirm
 from marginsvm.kernel_matrix import LinearAdapter, make_rows
@@ -236,3 +238,25 @@ def test_bounds_that_are_not_confirmed_are_tried_again_seldom(monkeypatch, rng):
     while (after := expected[-1] + 1 + expected[-1] // 10) < 100:
         expected.append(after)
     assert confirmed == [*expected, 100]
+
+
+@dataclass(frozen=True)
+class Stuck(Method):
+    """A method whose progress has stopped."""
+
+    name = "stuck"
+    candidates = ()
+    rounds: int = 0
+
+    def advance(self, problem, tol):
+        return replace(self, rounds=self.rounds + 1), Turn.STALLED
+
+
+def test_a_fit_goes_on_while_another_method_may_take_over(rng):
+    """The patience of a fit may end with that of its method, and another one has played nothing."""
+    rows = make_rows(np.arange(20) % 2, 2, balanced=True)
+    problem, portfolio = LinearAdapter(rng.standard_normal((20, 3)), rows, 1.0), Portfolio()
+    stage = Stage.of(Stuck()).advance(problem, 1e-6, portfolio)
+    assert stage.nearer
+    done = tuple(handover.key for handover in NEXT[Method, Turn.STALLED])
+    assert not replace(stage, done=done).advance(problem, 1e-6, portfolio).nearer

@@ -88,7 +88,7 @@ class Stage:
 
     @property
     def nearer(self) -> bool:
-        """Whether the method has come nearer to a solution, although bounds may not show it."""
+        """Whether the method has come nearer to a solution, or the next one may do so."""
         return Turn.NEARER in self.turn
 
     def advance(self, problem: KernelMatrixAdapter, tol: float, portfolio: Portfolio) -> Stage:
@@ -98,7 +98,10 @@ class Stage:
             method, turn = stage.method.advance(problem, tol)
             now = replace(stage, method=method, found=turn.value)
             if method is not stage.method:
-                return now._watched(problem, portfolio)
+                now = now._watched(problem, portfolio)
+                if now._handover(problem, portfolio) is None:
+                    return now
+                return replace(now, found=(now.turn | Turn.NEARER).value)  # the next one may
             stage = now._following(problem, portfolio)
             if stage is now:  # no round was played, and no other method plays it
                 return self if method is self.method and turn == self.turn else now
