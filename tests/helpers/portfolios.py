@@ -3,4 +3,4 @@
 from marginsvm.algorithms.exact.shape import Portfolio
 
 # Newton's method begins, and solves every system by products.
-ONLY_PASSES = Portfolio(few_rows=0, room=0, few_long=0, direct=0, direct_sparse=0, direct_classes=0)
+ONLY_PASSES = Portfolio(few_rows=0, room=0, few_long=0, direct=0, direct_sparse=0)

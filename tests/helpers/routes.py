@@ -150,7 +150,7 @@ CASES = {
     "soft, factors of classes": Case(
         in_units(*gauss(600, 30, 5, 3.0)),
         soft(),
-        {"direct_classes": 100, "sample": 600},
+        {"direct": 100, "sample": 600},
     ),
     "soft, large C": Case(gauss(600, 20, apart=8.0), soft(1e4)),
     "soft, large C, dependent": Case(
@@ -160,10 +160,10 @@ CASES = {
     "soft, large C, six classes": Case(clouds(300, 10, 6, 1.0, seed=1), soft(100.0)),
     "soft, sparse, few and long": Case(text(600, 400), soft()),
     "soft, sparse, classes": Case(
-        text(300, 40, 5, 0.3, 0.2, constant=10.0), soft(), {"direct_classes": 100}
+        text(300, 40, 5, 0.3, 0.2, constant=10.0), soft(), {"direct": 100}
     ),
     "soft, sparse, classes, large C": Case(
-        text(300, 40, 5, 0.3, 0.2), soft(100.0), {"direct_classes": 100}
+        text(300, 40, 5, 0.3, 0.2), soft(100.0), {"direct": 100}
     ),
     "hinge, sparse, classes": Case(text(600, 400, 5), soft(3.0, loss="hinge")),
     "hard": Case(gauss(600, 5, apart=8.0)),

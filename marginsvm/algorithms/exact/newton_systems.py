@@ -16,7 +16,7 @@ def system_for(problem: Problem, portfolio: Portfolio) -> System:
     if s.classes == 2:
         most = portfolio.direct_sparse if s.sparse else portfolio.direct
         return Direct() if s.features <= min(most, s.rows) else Iterative()
-    if s.unknowns <= portfolio.direct_classes:
+    if s.unknowns <= portfolio.direct:
         return Direct()
     small = s.classes * s.features**2 <= portfolio.factors and s.features <= portfolio.factored
     by_passes = Iterative(sample=portfolio.sample if small else 0)

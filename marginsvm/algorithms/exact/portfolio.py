@@ -154,8 +154,8 @@ FIRST = (
     ),
     Rule(
         "several classes, more than `few_rows` rows: hinge loss, in memory, more products in a "
-        "step than `inside`; others sparse, more than `direct_classes` unknowns; of a hard margin, "
-        "longer than a quarter of the examples",
+        "step than `inside`; others sparse, more than `direct` unknowns; of a hard margin, longer "
+        "than a quarter of the examples",
         Ascent,
         Shape.is_for_ascent,
         lambda problem, p: Ascent(),

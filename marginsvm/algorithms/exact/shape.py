@@ -68,9 +68,7 @@ class Portfolio:
         Features up to which they do where nothing else comes nearer: 128 MB, two seconds a step.
     direct, direct_sparse : int
         Features of dense and of sparse examples of two classes up to which the matrix of Newton's
-        system is formed.
-    direct_classes : int
-        Unknowns with more classes up to which it is formed.
+        system is formed. With more classes, it is up to as many unknowns as features of dense ones.
     factored : int
         Features up to which each class's part of it is factored otherwise, to precondition.
     factors : int
@@ -105,7 +103,6 @@ class Portfolio:
     more: int = MORE_STEPS
     direct: int = 1000
     direct_sparse: int = 500
-    direct_classes: int = 1000
     factored: int = 2000
     factors: int = 2**25
     sample: int = 3000
@@ -276,7 +273,7 @@ class Shape:
         if self.hinge:
             at_hand = self.sparse or (self.dense and self.is_written_out)
             return at_hand and not self.is_inside(portfolio)
-        many = self.sparse and self.unknowns > portfolio.direct_classes
+        many = self.sparse and self.unknowns > portfolio.direct
         return many and (self.soft or self.has_long_rows)
 
     def is_for_pairs(self, portfolio: Portfolio) -> bool:
