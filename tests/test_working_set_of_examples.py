@@ -7,6 +7,7 @@ import pytest
 from helpers.battery import slow
 from helpers.estimators import fit
 from helpers.pairwise import pairwise
+from sklearn.datasets import load_digits
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics.pairwise import rbf_kernel
 
@@ -172,6 +173,15 @@ def test_a_working_set_of_rows_is_followed_where_it_is_outgrown(rng):
     assert bounds(problem, stage.method) == pytest.approx(
         bounds(problem, WorkingSet.start(problem)), rel=2 * TOL
     )
+
+
+def test_little_slack_is_solved_for_by_softer_margins_on_the_way(monkeypatch):
+    """Newton's method alone left a gap of 1 after 19 rounds."""
+    X, y = load_digits(return_X_y=True)
+    monkeypatch.setattr(MaxMarginClassifier, "_portfolio", Portfolio(compiled=False, room=100))
+    clf = fit(MaxMarginClassifier(C=1e4, kernel="rbf"), X[:250], y[:250])
+    assert clf.status_ == "certified"
+    assert [method for method, _ in clf.certificate_.route] == ["working set of examples"]
 
 
 def test_no_more_examples_than_fit_in_memory(rng, monkeypatch):

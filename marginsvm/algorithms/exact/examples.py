@@ -2,10 +2,9 @@
 
 A working set of rows has a row for each example and class that are near each other, and a Gram
 matrix of all of them. Here the Gram matrix is that of the examples, whatever the number of
-classes. With squared slack, Newton's method solves for them, and with a hard margin multipliers do.
-With the hinge loss, steps by pairs of weights do so roughly, which are many but quick, and
-multipliers where that is not enough. Left out are examples whose rows all have margins beyond 1,
-where there is no slack.
+classes. Multipliers solve for them, from the last weights on. With the hinge loss, steps by pairs
+of weights, which are many but quick, come first, and mostly are enough. Left out are examples whose
+rows all have margins beyond 1, where there is no slack.
 """
 
 from __future__ import annotations
@@ -21,7 +20,6 @@ from marginsvm.algorithms.exact.choosing import first_examples, first_of_each_cl
 from marginsvm.algorithms.exact.climb import FAR, FEW_JOIN, STEPS_AN_EXAMPLE
 from marginsvm.algorithms.exact.method import Method, Turn
 from marginsvm.algorithms.exact.multipliers import Multipliers
-from marginsvm.algorithms.exact.newton import on_gram_matrix
 from marginsvm.algorithms.exact.slack import Slack
 from marginsvm.algorithms.exact.systems.free import FreeRows
 from marginsvm.algorithms.exact.systems.gram import BySpan
@@ -35,9 +33,9 @@ from marginsvm.rows import Vector, support_of
 
 # Examples of a working set at most: their Gram matrix, with a copy in float32, takes 1 GB.
 MAX_EXAMPLES, _BYTES = 9000, 12
-# Error up to which the first working set is solved: of margins, which are about 1, or with the
-# hinge loss the relative gap. And a later one, as a share of the last gap of all, or of the
-# tolerance, which the margins of those that join miss 1 by; and that is rounding.
+# Relative gap up to which the first working set is solved. And a later one, as a share of the last
+# gap of all, or of the tolerance, which the margins of those that join miss 1 by; and that is
+# rounding.
 _FIRST_ERROR, _OF_GAP, _OF_TOL, _ROUNDED_ERROR = 0.1, 0.05, 0.1, 1e-13
 # Steps of multipliers in a row that bring the bounds no closer: what is left then is rounding.
 _IDLE_MULTIPLIERS = 30
@@ -60,26 +58,20 @@ class _Solution(NamedTuple):
 
     Attributes
     ----------
-    coef : ndarray of shape (m, ...)
-        Coefficients of the predictor on its rows.
-    weights : ndarray of shape (m, ...)
-        The data player's.
-    error : float
-        How far it is from solved, see ``_FIRST_ERROR``.
-    moving : bool
-        Whether another step would bring it nearer.
+    u : ndarray of shape (m, ...)
+        Weights on its rows.
+    gap : float
+        Relative gap that they leave there.
+    narrow : float
+        How far costs were rounded off in the end.
     products : int
         Products with the Gram matrix that it has taken.
-    narrow : float
-        How far the hinge loss was rounded off in the end.
     """
 
-    coef: Array
-    weights: Array
-    error: float
-    moving: bool
-    products: int = 1
-    narrow: float = _NARROW
+    u: Array
+    gap: float
+    narrow: float
+    products: int
 
 
 @dataclass(frozen=True)
@@ -91,9 +83,9 @@ class Examples(Method):
     examples : ndarray of int, shape (m,)
         In ascending order.
     coef : ndarray of shape (m, ...)
-        Coefficients of the predictor on their rows.
+        Weights on their rows.
     precision : float
-        Error up to which the next round solves, see ``_FIRST_ERROR``.
+        Relative gap up to which the next round solves, see ``_FIRST_ERROR``.
     candidates : tuple of Candidate
     settled : float
         This state is final for every tolerance from this one up.
@@ -151,19 +143,16 @@ class Examples(Method):
         """Solve on the working set, check all examples, exchange some."""
         if tol >= self.settled:  # as nothing will change any more
             return self, Turn.ENDED
-        part = among(problem, self.examples)
-        solution = self._solved(part)
+        solution = self._solved(among(problem, self.examples))
         share = len(self.examples) / problem.rows.n_examples
         problem.work.add_pass(solution.products * share**2)
         q = np.zeros(problem.rows.shape)
-        q[self.examples] = solution.weights
+        q[self.examples] = solution.u
         margins, both = _bounds(problem, problem.combine(q, precise=True))
-        now = replace(self, coef=solution.coef, candidates=both, narrow=solution.narrow)
-        if solution.error > self.precision and solution.moving:
-            return now, Turn.GO_ON
+        now = replace(self, coef=solution.u, candidates=both, narrow=solution.narrow)
         gap, precise = relative_gap(problem, both), max(_OF_TOL * tol, _ROUNDED_ERROR)
         kept, new = self._exchanged(problem, solution, self._lowest(problem, margins), tol)
-        if not len(new) and (solution.error <= precise or not solution.moving):
+        if not len(new) and not precise < solution.gap <= self.precision:
             return replace(now, settled=tol), Turn.STALLED
         nearly_all = len(new) <= FEW_JOIN * len(kept)
         coarse = max(min(self.precision, _OF_GAP * gap), precise)
@@ -172,37 +161,25 @@ class Examples(Method):
         ), Turn.GO_ON
 
     def _solved(self, part: GramAdapter) -> _Solution:
-        """Weights on the working set, from the last ones."""
-        if part.caps is not None:
-            return self._by_pairs(part)
-        if part.slack is not None:
-            return self._by_newton(part)
-        return self._by_multipliers(part, self.coef, BySpan.of(part))
+        """Weights on the working set, from the last ones: to its precision, if they come near it.
 
-    def _by_newton(self, part: GramAdapter) -> _Solution:
-        """Newton's method on the working set, to its precision or until a round is long."""
-        newton, products = on_gram_matrix(part, self.coef, self.precision)
-        error = newton.error(part.rows)
-        return _Solution(newton.w.coef, newton.weights, error, newton.moving, products)
-
-    def _by_pairs(self, part: GramAdapter) -> _Solution:
-        """Steps by pairs of weights, and multipliers where these do not suffice."""
-        return self._by_multipliers(part, self._ascended(part), FreeRows(), self.narrow)
-
-    def _by_multipliers(
-        self, part: GramAdapter, u: Array, system: System, narrow: float = 1.0
-    ) -> _Solution:
-        """Multipliers from weights on, to its precision or until they come no nearer."""
-        best, last = part.combine(u, precise=True), narrow
-        least, now, idle = relative_gap(part, _bounds(part, best)[1]), None, 0
+        With the hinge loss steps by pairs of weights come first, multipliers where those do not do.
+        """
+        hinge = part.caps is not None
+        u, narrow = (self._ascended(part), self.narrow) if hinge else (self.coef, 1.0)
+        system: System = FreeRows() if hinge else BySpan.of(part)
+        best, now, idle = part.combine(u, precise=True), None, 0
+        least = relative_gap(part, _bounds(part, best)[1])
         while least > self.precision and idle <= _IDLE_MULTIPLIERS:
             let_interrupts_through()
             now = now or Multipliers.start(part, system, best.coef, narrow)
             now, idle = now.advance(part, self.precision)[0], idle + 1
-            gap, last = relative_gap(part, _bounds(part, now.newton.proof)[1]), now.narrow
+            gap, narrow = relative_gap(part, _bounds(part, now.newton.proof)[1]), now.narrow
             if gap < least:
                 best, least, idle = now.newton.proof, gap, 0
-        return _Solution(best.coef, best.coef, least, least <= self.precision, narrow=last)
+        system = now.newton.system if now else system
+        products = system.products if isinstance(system, BySpan) else 1
+        return _Solution(best.coef, least, narrow, products)
 
     def _ascended(self, part: GramAdapter) -> Array:
         """Weights on the working set by compiled steps; the same ones where none compiles."""
@@ -242,7 +219,7 @@ class Examples(Method):
         self, problem: KernelMatrixAdapter, solution: _Solution, lowest: Array, tol: float
     ) -> tuple[Array, Array]:
         """Positions of examples that are not far, and examples with smaller margins to be added."""
-        used = solution.weights.reshape(len(self.examples), -1).any(axis=1)
+        used = solution.u.reshape(len(self.examples), -1).any(axis=1)
         used |= np.isin(self.examples, first_of_each_class(problem))
         kept = np.flatnonzero(used | (lowest[self.examples] <= 1.0 + FAR))
         lowest[self.examples] = np.inf
