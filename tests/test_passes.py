@@ -11,7 +11,7 @@ from helpers.pairwise import pairwise
 from marginsvm.data import block as blocks_of
 from marginsvm.data import measures, passes
 from marginsvm.data.block import Centre
-from marginsvm.data.csr import as_block
+from marginsvm.data.csr import Csr, as_block
 from marginsvm.data.normalized import Normalized
 from marginsvm.rows import LpNorm, make_rows
 
@@ -126,6 +126,17 @@ def test_spread(form, where, rng):
     spread = a_pass(measures.spread, np.maximum, X, centre=centre)
     from_mean = np.abs(plain(X) - mean).max(axis=0)
     np.testing.assert_allclose(spread, from_mean, rtol=1e-14)
+
+
+@pytest.mark.parametrize("parts", [1, 2])
+def test_spread_of_features_that_every_example_stores_and_of_entries_in_parts(parts, rng):
+    D = 5.0 + rng.random((9, 4))
+    D[::2, 1] = D[:, 2] = 0.0
+    X = sp.csr_array(D)
+    entries = np.repeat(X.data / parts, parts), np.repeat(X.indices, parts), parts * X.indptr
+    mean = np.array([5.5, 1.0, 2.0, -3.0])
+    spread = Csr(sp.csr_array(entries, shape=D.shape)).spread(mean)
+    np.testing.assert_array_equal(spread, np.abs(D - mean).max(axis=0))
 
 
 @pairwise(

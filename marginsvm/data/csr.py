@@ -130,8 +130,14 @@ class Csr(Block):
 
     def spread(self, mean: Array | float) -> Array:
         X = self.csr
-        low, high = (f(axis=0).toarray().ravel().astype(np.float64) for f in (X.min, X.max))
-        return np.maximum(np.abs(high - mean), np.abs(low - mean))
+        if not X.has_canonical_format:  # an entry may be stored in parts
+            X = X.copy()
+            X.sum_duplicates()
+        full = np.bincount(X.indices, minlength=X.shape[1]) == len(self)
+        low, high = (np.where(full, end, 0.0).astype(X.dtype) for end in (np.inf, -np.inf))
+        np.minimum.at(low, X.indices, X.data)  # SciPy would sort all entries by columns
+        np.maximum.at(high, X.indices, X.data)
+        return np.maximum(*(np.abs(end.astype(np.float64) - mean) for end in (low, high)))
 
     def stored(self) -> Array:
         X = self.csr
