@@ -53,11 +53,7 @@ ROUTES = {
     "rbf, hard": ("certified", "working set of rows 2", 0.3),
     "rbf, three classes": ("certified", "one example at a time 1", 0.9),
     "rbf, three classes, hinge": ("certified", "one example at a time 1", 0.6),
-    "rbf, three classes, last digits": (
-        "certified",
-        "one example at a time 1, working set of rows 1",
-        1.8,
-    ),
+    "rbf, three classes, last digits": ("certified", "one example at a time 1", 0.9),
     "rbf, three classes, not compiled": ("certified", "working set of rows 6", 4.1),
     "rbf, outgrown": ("certified", "working set of rows 1, working set of examples 4", 72.7),
     "rbf, hard, three classes": (

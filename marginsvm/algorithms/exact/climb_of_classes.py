@@ -8,22 +8,13 @@ intercepts, as multipliers, mend little by little.
 
 from __future__ import annotations
 
-from functools import cached_property
-
 import numpy as np
 
 from marginsvm._typing import Array
-from marginsvm.algorithms.exact.climb import COARSE, STEPS_AN_EXAMPLE, Climb, Dual
-from marginsvm.algorithms.exact.newton import on_gram_matrix
+from marginsvm.algorithms.exact.climb import STEPS_AN_EXAMPLE, Climb, Dual
 from marginsvm.algorithms.exact.slack import Slack
-from marginsvm.kernel_matrix import GramAdapter
-from marginsvm.kernel_matrix.kernel import about_the_mean
-from marginsvm.kernel_matrix.scale import Scale
 from marginsvm.rows import make_rows
 
-# Square of the extra coordinates (in radii squared) above which Newton's method ends in few
-# products, whatever the support.
-_EASY_SLACK = 0.05
 # Share of the gap that passes should leave if more of them are to be as precise.
 _NEARER = 0.9
 # An excess of a class moves its intercept by this share of the squares about the mean: little
@@ -33,22 +24,11 @@ _PRICE, _SHARE_OF_CAPS = 0.05, 0.03
 _ROOT = np.sqrt(0.5)  # a row is an example in its own class, and minus it in another, times this
 
 
-class InFloat32(GramAdapter):
-    """Inner products in float32, which float64 sums would make no better."""
-
-    def _adjoint(self, V: Array, precise: bool) -> Array:
-        return super()._adjoint(V, precise=False)
-
-
 class ClimbOfClasses(Climb):
     """The rounds of one call."""
 
     patience, aim = 12, 0.3
     _off = 0.0  # by how much the last steps have left margins or balance off
-
-    @cached_property
-    def _slack_is_easy(self) -> bool:
-        return bool(self.slack[self._counted].min() > _EASY_SLACK)
 
     @classmethod
     def start(cls, dual: Dual, work: Array) -> Climb:
@@ -76,9 +56,6 @@ class ClimbOfClasses(Climb):
     def _ascended(self, K: Array) -> Array:
         from marginsvm.algorithms.compiled.classes import ascend_classes
 
-        if self._is_for_newton():
-            self._off = 0.0
-            return self._by_newton(K)
         work, u, b = self.work, self.u[self.work], self._intercepts.copy()
         mean, price = self._about_the_mean(K)
         steps, self._off = ascend_classes(
@@ -98,20 +75,6 @@ class ClimbOfClasses(Climb):
         spread = max(squares - float(mean.mean()), float(np.finfo(K.dtype).eps) * squares)
         spread += float(self.slack[self.work].mean())
         return mean, _PRICE * spread + 1.0 / (_SHARE_OF_CAPS * float(self.caps[self.work].sum()))
-
-    def _is_for_newton(self) -> bool:
-        return self._soft and self.precision < COARSE and self._slack_is_easy
-
-    def _by_newton(self, K: Array) -> Array:
-        """The same by Newton's method, which is quicker once the rows with weight are known."""
-        work = self.work
-        slack = self.slack[work][:, None]
-        rows = make_rows(self.y[work], len(self.f), balanced=self.dual.balanced)
-        frame = Scale(0.5 / float(slack.min()), 1.0, np.diagonal(K).astype(np.float64), slack)
-        part = InFloat32(None, about_the_mean(K.copy(), rows), rows, frame=frame)
-        newton, products = on_gram_matrix(part, self.u[work], self.precision)
-        self.read += products * float(K.size) * len(self.f)
-        return newton.weights
 
     def add(self, examples: Array, change: Array) -> None:
         for v, f in zip(self._coefficients(examples, change).T, self.f, strict=True):

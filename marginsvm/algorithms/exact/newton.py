@@ -23,12 +23,11 @@ from marginsvm._typing import Array
 from marginsvm.algorithms.exact.candidates import candidates_of
 from marginsvm.algorithms.exact.method import Method, Turn
 from marginsvm.algorithms.exact.slack import Slack
-from marginsvm.algorithms.exact.systems.gram import BySpan
 from marginsvm.algorithms.exact.systems.system import System
 from marginsvm.certify.candidate import Candidate
-from marginsvm.kernel_matrix import GramAdapter, KernelMatrixAdapter
+from marginsvm.kernel_matrix import KernelMatrixAdapter
 from marginsvm.kernel_matrix.capabilities import has_curvature
-from marginsvm.rows import OutputRows, Predictor, Rows, Vector
+from marginsvm.rows import OutputRows, Predictor, Vector
 
 # Decrease of the objective in a step, relative to it, that is rounding.
 _ROUNDED_DECREASE = 1e-14
@@ -37,8 +36,6 @@ _ROUNDED_DECREASE = 1e-14
 _LEFT, _IDLE = 0.9, 2
 # Part of the gap asked for that the residual of a system may leave.
 _OF_TOLERANCE = 0.1
-# Products with a Gram matrix at which steps by them end.
-_PRODUCTS_OF_ROUND = 300
 
 
 @dataclass(frozen=True)
@@ -144,10 +141,6 @@ class Newton(Method):
         """The data player's."""
         return self.proof.coef
 
-    def error(self, rows: Rows) -> float:
-        """How far the margins of ``A' u`` are from those of w, which are about 1."""
-        return float(np.abs(rows.moves(self.proof.image - self.w.image)).max(initial=0.0))
-
     @property
     def _share(self) -> float:
         """The gap, as a share of the objective."""
@@ -200,26 +193,3 @@ class Newton(Method):
         if self.slack.mass and linked is not None:  # as much as keeps the sum of all sizes
             rise = float(linked @ move) / float(np.sqrt(weight.sum()))
         return z, shift, move, rise, system
-
-
-def on_gram_matrix(problem: GramAdapter, u: Array, error: float) -> tuple[Newton, int]:
-    """Newton's method for few examples with squared slack, by products with their Gram matrix.
-
-    It begins at the predictor of weights u, and ends at an error of margins, where steps are
-    rounding, or when it takes long.
-
-    Returns
-    -------
-    newton : Newton
-    products : int
-        Those that it took.
-    """
-    assert problem.slack is not None
-    system = replace(BySpan.of(problem), goal=error)
-    newton = Newton.of(problem, Slack(problem.slack), system, problem.combine(u))
-    few = _PRODUCTS_OF_ROUND
-    while newton.error(problem.rows) > error and newton.moving and system.products <= few:
-        newton, _ = newton.advance(problem, 0.0)
-        assert isinstance(newton.system, BySpan)
-        system = newton.system
-    return newton, system.products

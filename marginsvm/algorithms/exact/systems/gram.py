@@ -27,8 +27,6 @@ _UNKNOWNS_OF_PART = 1000
 _EXAMPLES_EACH, _SAMPLE = 3, 500
 # Eigenvalue, relative to the largest, up to which examples are linearly dependent.
 _DEPENDENT_EIGENVALUE = 1e-8
-# A system is solved to this part of the error that the step aims at.
-_OF_GOAL = 0.1
 
 
 @dataclass(frozen=True)
@@ -131,8 +129,6 @@ class BySpan:
         the products.
     most : int
         Products for each system at most.
-    goal : float
-        Error of margins, which are about 1, that a step aims at: no more precise than for that.
     first : float
         Length of the first right hand side, by which later precision is judged; 0: none yet.
     leading : Leading or None
@@ -145,7 +141,6 @@ class BySpan:
     K: Array
     share: int = 2
     most: int = 300
-    goal: float = 0.0
     first: float = 0.0
     leading: Leading | None = None
     products: int = 0
@@ -174,9 +169,7 @@ class BySpan:
 
         dot, multiply = partial(inner_of_points, m), GramCurvature(self.K, rows, weight)
         length = float(np.sqrt(max(dot(r, r), 0.0)))
-        error = float(np.abs(rows.moves(descent.image)).max(initial=0.0))
         first = self.first or length
-        enough = max(enough, _OF_GOAL * self.goal / max(error, self.goal, 1e-300))
         rtol = precision(length, first, enough)
         z = conjugate_gradients(multiply, leading.solve, r, rtol, self.most, dot)
         x = problem.combine(rows.weights_of(z[:m].reshape(rows.score_shape)), precise=True)
