@@ -230,7 +230,7 @@ class Ascent(Method):
         margins = rows.margins(problem.scores(vector) + b)
         seen = candidates_of(problem, vector, margins, problem.combine(u, precise=True))
         gaps = (*self.gaps, relative_gap(problem, seen))
-        before, upper = (best_bounds(problem, found)[1] for found in (self.candidates, seen))
+        before, upper = (best_bounds(problem, found[1:])[1] for found in (self.candidates, seen))
         pace = 1 if upper > before else self.pace + int(gaps[-1] > _SLOW * gaps[-2])
         now = Ascent(seen, at, gaps, self.ascent, pace)
         most = _EPOCHS_LEFT if is_rounded_off(problem) else _EPOCHS_OF_NEWTON
