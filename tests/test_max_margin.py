@@ -648,3 +648,17 @@ def test_few_sparse_examples_whose_inner_products_have_lost_their_digits(n):
         X = sp.csr_array(np.column_stack([*dummies, places, time]))
         clf = MaxMarginClassifier(C=3.0).fit(X, np.arange(n) % 2)
         assert clf.status_ == "certified"
+
+
+@pytest.mark.parametrize("C", [0.01, 1.0])
+def test_many_dummies_beside_a_time_are_certified(C):
+    """Second moments of sparse examples cost their few products, not those of all features."""
+    rng, n = np.random.default_rng(0), 20_000
+    dummies = [
+        sp.csr_array((np.ones(n), (np.arange(n), rng.integers(0, most, n))), shape=(n, most))
+        for most in (400, 700)
+    ]
+    X = sp.hstack([*dummies, sp.csr_array(1.7e9 + rng.integers(0, 3e7, (n, 1)))], format="csr")
+    score = X @ np.append(0.5 * rng.standard_normal(1100), 1e-7)
+    y = score - score.mean() + rng.logistic(size=n) > 0.0
+    assert MaxMarginClassifier(C=C, loss="hinge").fit(X, y).status_ == "certified"

@@ -220,6 +220,19 @@ def test_second_moments_of_short_sparse_rows(dtype, rng):
         np.testing.assert_allclose(H, expected, atol=1e-12)
 
 
+@pytest.mark.parametrize("memory", MEMORY, indirect=True)
+def test_second_moments_of_short_sparse_rows_about_a_far_mean(memory, rng):
+    """It is 0 where entries are not stored, and subtracted where all are."""
+    X = np.column_stack([np.eye(60)[rng.permutation(60)], 1e12 + rng.standard_normal(60)])
+    mean, weight = np.append(np.zeros(60), X[:, -1].mean()), rng.standard_normal(60)
+    given, centre = sp.csr_array(X), Centre(mean, far=True, stored=True)
+    H = a_pass(passes.second_moments, np.add, given, weight, centre=centre)
+    x = np.column_stack([X - mean, np.ones(60)])
+    expected = (weight * x.T) @ x
+    expected[:, -1] = np.append(np.zeros(61), weight.sum())
+    np.testing.assert_allclose(H, expected, rtol=1e-12, atol=1e-12)
+
+
 def test_second_moments_of_weights_that_are_all_zero(rng):
     X = examples(rng, "dense")
     H = a_pass(passes.second_moments, np.add, X, np.zeros(60), centre=Centre())

@@ -8,13 +8,14 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from marginsvm._rounding import summed
 from marginsvm._typing import Array
 from marginsvm.data.block import Block, Centre, Dense, examples_at_once, spans
 from marginsvm.rows import LpNorm
 
 # A product of sparse matrices takes as long as one of dense arrays if one entry in so many is
 # stored. With one in 25 (50,000 x 300, 12 entries a row), it took 15 ms, the dense one 50 ms.
-_SPARSE_PRODUCT_COST = 16
+SPARSE_PRODUCT_COST = 16
 # Products of two entries in a process that take SciPy about half a second, as long as importing
 # numba, whose loop takes a tenth of SciPy's time (50,000 x 300, 12 entries a row).
 _PRODUCTS_BY_SCIPY = 1e8
@@ -63,7 +64,7 @@ class Csr(Block):
     def stacked(cls, blocks: Sequence[Csr]) -> Csr:
         return cls(sp.vstack([X.csr for X in blocks], format="csr"))
 
-    def about(self, mean: Array | None) -> Iterator[tuple[slice, Block]]:
+    def about(self, mean: Array | None) -> Iterator[tuple[slice, Csr]]:
         if mean is None:
             return iter([(slice(0, len(self)), self)])
         some = examples_at_once(self.size // max(1, len(self)))
@@ -86,7 +87,11 @@ class Csr(Block):
         return Csr(type(X)((X.data**2, X.indices, X.indptr), shape=X.shape))
 
     def second_moments(self, weight: Array, centre: Centre) -> Array:
-        if centre.far or _SPARSE_PRODUCT_COST * self.size > self.shape[0] * self.shape[1]:
+        if SPARSE_PRODUCT_COST * self.size > self.shape[0] * self.shape[1]:
+            return super().second_moments(weight, centre)
+        if centre.far and centre.stored:
+            return summed(X._second_moments(weight[i]) for i, X in self.about(centre.mean))
+        if centre.far:
             return super().second_moments(weight, centre)
         H, d = self._second_moments(weight), self.shape[1]  # about 0, then about the mean
         if centre.mean is not None:

@@ -13,6 +13,7 @@ from __future__ import annotations
 from typing import Any, Protocol, cast, runtime_checkable
 
 from marginsvm._typing import Array
+from marginsvm.certify.tolerances import LARGEST_FLOAT32
 from marginsvm.kernel_matrix.adapter import KernelMatrixAdapter
 from marginsvm.kernel_matrix.columns import ColumnCache
 from marginsvm.kernel_matrix.layout import RowLayout
@@ -116,6 +117,12 @@ def csr_examples(problem: KernelMatrixAdapter) -> Any:
 def are_dense(problem: KernelMatrixAdapter) -> bool:
     """Whether the examples are a dense array in memory."""
     return _has(problem, CsrExamples) and cast(CsrExamples, problem).are_dense()
+
+
+def has_floats(problem: KernelMatrixAdapter) -> bool:
+    """Whether the largest value of a kernel has its digits in float32."""
+    highest = (problem.errors.farthest * problem.radius) ** 2
+    return bool(1.0 / LARGEST_FLOAT32 < highest < LARGEST_FLOAT32)
 
 
 def two_classes(problem: KernelMatrixAdapter, a: int, b: int) -> KernelMatrixAdapter | None:

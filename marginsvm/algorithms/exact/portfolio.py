@@ -24,7 +24,7 @@ from marginsvm.algorithms.exact.pair_rules import (
 )
 from marginsvm.algorithms.exact.pairs import OneByOne, Pairs
 from marginsvm.algorithms.exact.rules import Handover, Problem, Rule
-from marginsvm.algorithms.exact.shape import Portfolio, Shape, are_few
+from marginsvm.algorithms.exact.shape import Portfolio, Shape
 from marginsvm.algorithms.exact.slack import Slack
 from marginsvm.algorithms.exact.starts import Ascent, LongStart, ascended, short_start
 from marginsvm.algorithms.exact.tube_pairs import TubePairs
@@ -99,6 +99,18 @@ def _examples_of(problem: Problem, p: Portfolio, state: Method) -> Examples | No
     if not state.candidates:  # outgrown before its first round
         return Examples.start(problem)
     return Examples.of_few(problem, state.candidates[0].combination)
+
+
+def _are_few(s: Shape, p: Portfolio, state: Method) -> bool:
+    """Whether so few rows have weight that a working set of them is quicker."""
+    u = state.weights
+    if u is None or s.tube or s.share:
+        return False
+    m, product = int(np.count_nonzero(u)), 2.0 * s.rows * s.features
+    face = m * m * (m / 3.0 + 4.0 * s.classes)  # its factor, and balance among all classes
+    few = 0 < m <= p.few_left and (s.by_kernel or face <= p.products * product)
+    # with little slack, pivoting has no digits; a third of the rows may still lose their weights
+    return few and not (s.soft and s.steep and m > 1.5 * s.width)
 
 
 # The tables.
@@ -293,7 +305,7 @@ NEXT: dict[tuple[type[Method], Turn], tuple[Handover, ...]] = {
         Handover(
             "no hinge loss, no more rows with weight than `few_left`",
             WorkingSet,
-            lambda s, p, state: not s.hinge and are_few(s, p, state),
+            lambda s, p, state: not s.hinge and _are_few(s, p, state),
             _rows_of,
             _KERNEL_TABLES,
         ),
@@ -307,7 +319,7 @@ NEXT: dict[tuple[type[Method], Turn], tuple[Handover, ...]] = {
             "no more rows with weight than `few_left`, with a large C no more than features, for a "
             "system of which `products` are not quicker",
             WorkingSet,
-            are_few,
+            _are_few,
             _rows_of,
             f"{_CLASSES}; {_STRESS}",
             returns=True,

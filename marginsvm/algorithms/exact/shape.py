@@ -9,12 +9,16 @@ import numpy as np
 from marginsvm.algorithms.exact.choosing import rows_of_all_pairs
 from marginsvm.algorithms.exact.interior.interior_points import MORE_STEPS
 from marginsvm.algorithms.exact.interior.turned import NUMBERS_WRITTEN
-from marginsvm.algorithms.exact.method import Method
 from marginsvm.algorithms.exact.multipliers import is_steep
 from marginsvm.certify.prices import HingeCaps
-from marginsvm.certify.tolerances import LARGEST_FLOAT32
+from marginsvm.data.csr import SPARSE_PRODUCT_COST
 from marginsvm.kernel_matrix import GramAdapter, KernelMatrixAdapter
-from marginsvm.kernel_matrix.capabilities import are_dense, csr_examples, has_curvature
+from marginsvm.kernel_matrix.capabilities import (
+    are_dense,
+    csr_examples,
+    has_curvature,
+    has_floats,
+)
 from marginsvm.rows import OutputRows
 
 
@@ -124,6 +128,9 @@ class Shape:
     rows, examples, classes : int
     width : float
         Numbers in a row that is written out; infinite with a kernel.
+    filled : float
+        The part of these that costs time in second moments: 1, less for two classes if few are
+        not 0.
     features : int
         Numbers in an example, the constant feature included; 0 with a kernel.
     first_rows : int
@@ -153,6 +160,7 @@ class Shape:
     examples: int
     classes: int
     width: float
+    filled: float
     features: int
     first_rows: int
     by_kernel: bool
@@ -172,16 +180,20 @@ class Shape:
         """The shape of a problem."""
         rows, by_features = problem.rows, has_curvature(problem)
         each = int(np.prod(rows.score_shape[1:]))  # images: one for each class, or one in all
+        csr, part = csr_examples(problem), 1.0
+        if csr is not None and rows.n_classes == 2:
+            part = SPARSE_PRODUCT_COST * csr.nnz / np.prod(csr.shape)
         return cls(
             rows=problem.n_rows,
             examples=rows.n_examples,
             classes=rows.n_classes,
             width=problem.width,
+            filled=min(1.0, float(part)),
             features=int(problem.width) // each if by_features else 0,
             first_rows=min(rows_of_all_pairs(problem), problem.n_rows),
             by_kernel=not by_features,
-            has_floats=not by_features and _has_floats(problem),
-            sparse=csr_examples(problem) is not None,
+            has_floats=not by_features and has_floats(problem),
+            sparse=csr is not None,
             dense=are_dense(problem),
             hinge=isinstance(problem.caps, HingeCaps),
             soft=problem.slack is not None,
@@ -211,7 +223,7 @@ class Shape:
         most : int, default=portfolio.side_features
             Unknowns of the side of features at most.
         """
-        products = self.rows * self.width**2
+        products = self.rows * (self.filled * self.width) ** 2
         if self.classes > 2:  # a row has features of two classes; one that shares a cap, of all
             products /= 2.0 * self.classes if self.hinge else self.classes**2
         short = self.width <= min(self.rows, most or portfolio.side_features)
@@ -309,12 +321,6 @@ class Shape:
         return self.has_floats and portfolio.compiled and _compiles()
 
 
-def _has_floats(problem: KernelMatrixAdapter) -> bool:
-    """Whether the largest value of a kernel has its digits in float32."""
-    highest = (problem.errors.farthest * problem.radius) ** 2
-    return bool(1.0 / LARGEST_FLOAT32 < highest < LARGEST_FLOAT32)
-
-
 def _dimensions(problem: KernelMatrixAdapter) -> float:
     """Of the features of a polynomial; infinite of other kernels."""
     assert isinstance(problem, GramAdapter)
@@ -325,16 +331,3 @@ def _compiles() -> bool:
     from marginsvm._compiling import compiles  # which imports numba
 
     return compiles()
-
-
-def are_few(s: Shape, p: Portfolio, state: Method) -> bool:
-    """Whether so few rows have weight that a working set of them is quicker."""
-    u = state.weights
-    if u is None or s.tube or s.share:
-        return False
-    m, product = int(np.count_nonzero(u)), 2.0 * s.rows * s.features
-    face = m * m * (m / 3.0 + 4.0 * s.classes)  # its factor, and balance among all classes
-    few = 0 < m <= p.few_left and (s.by_kernel or face <= p.products * product)
-    # with little slack the Gram matrix is singular, and pivoting has no digits; a third of the rows
-    # may still lose their weights
-    return few and not (s.soft and s.steep and m > 1.5 * s.width)
