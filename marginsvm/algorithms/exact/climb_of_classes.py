@@ -15,8 +15,6 @@ from marginsvm.algorithms.exact.climb import STEPS_AN_EXAMPLE, Climb, Dual
 from marginsvm.algorithms.exact.slack import Slack
 from marginsvm.rows import make_rows
 
-# Share of the gap that passes should leave if more of them are to be as precise.
-_NEARER = 0.9
 # An excess of a class moves its intercept by this share of the squares about the mean: little
 # beside the steps of examples, which a higher price makes short. And an excess of this share of all
 # caps moves it by 1 at least, as the width of margins: where C is small, nothing else would.
@@ -28,7 +26,6 @@ class ClimbOfClasses(Climb):
     """The rounds of one call."""
 
     patience, aim = 12, 0.3
-    _off = 0.0  # by how much the last steps have left margins or balance off
 
     @classmethod
     def start(cls, dual: Dual, work: Array) -> Climb:
@@ -58,7 +55,7 @@ class ClimbOfClasses(Climb):
 
         work, u, b = self.work, self.u[self.work], self._intercepts.copy()
         mean, price = self._about_the_mean(K)
-        steps, self._off = ascend_classes(
+        steps, _ = ascend_classes(
             K, mean, self.y[work], self.caps[work], self.slack[work], price,
             self.precision, STEPS_AN_EXAMPLE * len(work), u, self.f.take(work, axis=1), b,
             self._excess(),
@@ -80,12 +77,6 @@ class ClimbOfClasses(Climb):
         for v, f in zip(self._coefficients(examples, change).T, self.f, strict=True):
             moved = np.flatnonzero(v)
             self.add_products(examples[moved], v[moved], f)
-
-    def _finer(self, tol: float) -> None:
-        """Where passes have not come to the error asked for, more follow while they pay."""
-        if self._off <= self.precision or self.gap > _NEARER * self.least:
-            super()._finer(tol)
-        self.least = min(self.least, self.gap)
 
     def _best_intercepts(self) -> Array:
         """Those of the working set; under the best of all, outside nothing may look short."""
