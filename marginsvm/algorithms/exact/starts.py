@@ -49,6 +49,8 @@ _ENTRIES = 1e9
 # Epochs that may be left, at the rate of the last half: as long as multipliers take to the end; and
 # Newton's method alone, where slack costs enough to need no others.
 _EPOCHS_LEFT, _EPOCHS_OF_NEWTON = 500.0, 100.0
+# A gap above which it does not tell how many epochs are left: momentum is still to come.
+_EARLY = 0.9
 # Share of the gap: a round that leaves more than this asks for more momentum.
 _SLOW = 0.5
 
@@ -246,7 +248,7 @@ class Ascent(Method):
         end, rounds, epochs = max(tol, UNIT), len(self.gaps) - 1, self.ascent.epochs
         if rounds == 1:  # weights that begin at 0 are slow at first
             return 0.0
-        if steady and self.gaps[-1] >= 1.0:  # nothing separates yet: as many again
+        if steady and self.gaps[-1] > _EARLY:  # as many again
             return float(epochs)
         gaps, half = np.clip(self.gaps, end, 1.0 - UNIT), rounds // 2
         log = np.log(gaps / (1.0 - gaps) if steady else gaps)
