@@ -16,7 +16,8 @@ from marginsvm.algorithms.compiled.sparse_classes import (
     lead_classes,
 )
 from marginsvm.algorithms.compiled.sparse_rows import SparseRowWeights, coordinate_ascent
-from marginsvm.algorithms.exact.starts import Ascent
+from marginsvm.algorithms.exact.starts import Ascent, _best_multiple, _best_scale
+from marginsvm.kernel_matrix import LinearAdapter, make_rows
 
 N, D, K = 30, 12, 4
 
@@ -299,3 +300,42 @@ def test_newtons_method_comes_sooner_where_it_needs_no_multipliers(rng):
     assert alone.certificate_.route[0][1] < 4
     assert [method for method, _ in alone.certificate_.route[1:]] == ["multipliers"]
     assert with_others.certificate_.route[0][1] > 20
+
+
+def steep_problem(rng):
+    """A soft margin next to a separator: slack costs much, and predictors are long."""
+    X = sp.random_array((300, 120), density=0.1, format="csr", rng=rng)
+    y = np.append(np.arange(5), rng.integers(5, size=295))
+    return LinearAdapter(X, make_rows(y, 5, balanced=True), C=1e5)
+
+
+def test_slow_ascent_ends_rounds_at_the_best_multiple_of_its_weights(rng):
+    problem, now = steep_problem(rng), Ascent()
+    for _ in range(6):
+        now, _ = now.advance(problem, 1e-6)
+    assert now.pace > 2
+    slack = 2.0 * problem.radius**2 * problem.slack[:, 0]
+    assert _best_multiple(now.ascent, slack) == pytest.approx(1.0, abs=1e-5)
+    known = [Ascent()]
+    for _ in range(6):
+        known.append(known[-1].advance(problem, 1e-6)[0])
+    lower, upper = np.transpose([state.best for state in known[1:]])
+    assert np.all(np.diff(lower) >= 0.0)
+    assert np.all(np.diff(upper) <= 0.0)
+
+
+def test_predictors_are_judged_at_their_best_scale(rng):
+    problem = steep_problem(rng)
+    w = problem.combine(
+        rng.random(problem.rows.shape) * (problem.rows.codes[:, None] != np.arange(5))
+    )
+    margins = problem.rows.margins(problem.scores(w))
+    square = problem.inner(w, w)
+
+    def cost(t):
+        return 0.5 * t * t * square + 0.5 * np.sum(
+            np.maximum(1.0 - t * margins, 0.0) ** 2 / problem.slack
+        )
+
+    t = _best_scale(problem, w, margins)
+    assert cost(t) < min(cost(0.99 * t), cost(1.01 * t), cost(1.0))

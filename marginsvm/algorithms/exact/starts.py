@@ -18,11 +18,11 @@ import scipy.sparse as sp
 from marginsvm._cached import cached_property
 from marginsvm._rounding import UNIT
 from marginsvm._typing import Array
-from marginsvm.algorithms.exact.candidates import candidates_of, relative_gap
+from marginsvm.algorithms.exact.candidates import candidates_of
 from marginsvm.algorithms.exact.method import Method, Turn, best_bounds
 from marginsvm.algorithms.exact.multipliers import is_rounded_off
 from marginsvm.algorithms.exact.pivoting import exchange
-from marginsvm.algorithms.exact.slack import signs_and_slack
+from marginsvm.algorithms.exact.slack import Slack, signs_and_slack
 from marginsvm.algorithms.exact.working_set import NARROW, WorkingSet, bounds
 from marginsvm.certify.candidate import Candidate
 from marginsvm.certify.caps import room_below
@@ -44,6 +44,9 @@ _MAX_PRODUCTS = 300
 _PENALTY = 0.02
 # Epochs of a round: as long as a pass that computes all margins, or longer.
 _EPOCHS_A_ROUND = 8
+# Parts of a round where slack costs its square, each of which begins with the last change once
+# more: momentum is as stable after fewer epochs, and gains more.
+_PARTS_OF_ROUND = 4
 # Entries of X that the epochs of a round visit at most, times classes: a second, or about.
 _ENTRIES = 1e9
 # Epochs that may be left, at the rate of the last half: as long as multipliers take to the end; and
@@ -203,11 +206,13 @@ class Ascent(Method):
     gaps : tuple of float
         Relative gaps between the bounds, before each round and now.
     before : ClassWeights or None
-        The state of the round before.
+        The state of the round before, or of the part of a round.
     pace : int
-        Rounds that left much of the gap, since weights last proved less than before. A round begins
-        with ``(pace - 1) / (pace + 2)`` of the last change once more: Nesterov's momentum, which
-        begins anew where it leads away (O'Donoghue and Candes 2015).
+        Rounds, or parts of these, that left much of the gap, since weights last proved less than
+        before. Each begins with ``(pace - 1) / (pace + 2)`` of the last change once more:
+        Nesterov's momentum, which begins anew where it leads away (O'Donoghue and Candes 2015).
+    best : tuple of (float, float)
+        Bounds so far (in radii); where slack does not cost its square, those of the last round.
     """
 
     name: ClassVar[str] = "coordinate ascent"
@@ -217,10 +222,11 @@ class Ascent(Method):
     gaps: tuple[float, ...] = (1.0,)
     before: Any = None
     pace: int = 1
+    best: tuple[float, float] = (0.0, np.inf)
 
     def advance(self, problem: KernelMatrixAdapter, tol: float) -> tuple[Ascent, Turn]:
         """Some epochs, and the bounds of where they end."""
-        at, rows = self._ascended(problem), problem.rows
+        (at, last), rows = self._ascended(problem), problem.rows
         h = np.sqrt(2.0) * _unit(problem)  # the ascent's rows are x (e_y - e_j)
         u = balanced(rows, h * h * at.u.astype(np.float64))
         if problem.caps is not None:
@@ -230,11 +236,16 @@ class Ascent(Method):
         if csr_examples(problem) is not None:  # these are not about their mean
             b = b - problem.predictor(vector, np.zeros(rows.n_classes))[1]
         margins = rows.margins(problem.scores(vector) + b)
-        seen = candidates_of(problem, vector, margins, problem.combine(u, precise=True))
-        gaps = (*self.gaps, relative_gap(problem, seen))
-        before, upper = (best_bounds(problem, found[1:])[1] for found in (self.candidates, seen))
-        pace = 1 if upper > before else self.pace + int(gaps[-1] > _SLOW * gaps[-2])
-        now = Ascent(seen, at, gaps, self.ascent, pace)
+        t = _best_scale(problem, vector, margins)
+        proof = problem.combine(u, precise=True)
+        seen = candidates_of(problem, Predictor(t * vector.image, u), t * margins, proof)
+        known = (0.0, np.inf) if problem.slack is None else self.best
+        lower, upper = best_bounds(problem, seen, known)
+        gaps = (*self.gaps, 1.0 - (lower / upper) ** 2)
+        more = 1 if problem.slack is None or self.pace < 3 else _PARTS_OF_ROUND
+        slow = gaps[-1] > _SLOW * gaps[-2]
+        pace = self.pace + more * slow if upper < self.best[1] else 1
+        now = Ascent(seen, at, gaps, last, pace, (lower, upper))
         most = _EPOCHS_LEFT if is_rounded_off(problem) else _EPOCHS_OF_NEWTON
         left = now._epochs_left(tol, steady=problem.caps is None)
         return now, Turn.SHORT if left > most else Turn.GO_ON
@@ -255,8 +266,8 @@ class Ascent(Method):
         last, gone = epochs * (1.0 - half / rounds), log[half] - log[-1]
         return float(last * (log[-1] - np.log(end)) / gone) if gone > 0.0 else np.inf
 
-    def _ascended(self, problem: KernelMatrixAdapter) -> Any:
-        """The state of the ascent after some more epochs."""
+    def _ascended(self, problem: KernelMatrixAdapter) -> tuple[Any, Any]:
+        """The states after some more epochs, and before the last block of these."""
         from marginsvm.algorithms.compiled.sparse_classes import (
             SparseClassWeights,
             ascend_classes,
@@ -264,22 +275,49 @@ class Ascent(Method):
             lead_classes,
         )
 
-        X, k = _by_entries(problem), problem.rows.n_classes
-        (n, d), begun, scale = X.shape, self.ascent is not None, 2.0 * _unit(problem) ** 2
-        squares = LpNorm().squared_lengths_of_csr(X)
+        X, k, codes = _by_entries(problem), problem.rows.n_classes, problem.rows.codes
+        (n, d), scale = X.shape, 2.0 * _unit(problem) ** 2
+        rows, squares = (X.indptr, X.indices, X.data, codes), LpNorm().squared_lengths_of_csr(X)
         s = np.zeros(n) if problem.slack is None else scale * problem.slack[:, 0]
         caps = np.full(n, np.inf) if problem.caps is None else problem.caps.largest / scale
         penalty = balance_penalty(squares, s, caps) if problem.rows.balanced else 0.0
-        at = deepcopy(self.ascent) if begun else SparseClassWeights.start(n, d, k)
-        if self.before is not None and self.pace > 1:
-            again = (self.pace - 1.0) / (self.pace + 2.0)
-            codes = problem.rows.codes
-            lead_classes(X.indptr, X.indices, X.data, codes, penalty, at, self.before, again)
+        none = SparseClassWeights.start(n, d, k)
+        at, before = self.ascent or none, self.before
         epochs = int(np.clip(_ENTRIES / max(1, X.nnz * k), 1, _EPOCHS_A_ROUND))
         problem.work.add_pass(epochs)
-        return ascend_classes(
-            X.indptr, X.indices, X.data, problem.rows.codes, squares, s, caps, penalty, at, epochs
-        )
+        soft, slow = problem.slack is not None, self.pace > 2
+        part = max(1, epochs // _PARTS_OF_ROUND) if soft else epochs
+        parts = [part] * (epochs // part) if slow else [epochs - part, part]
+        for pace, some in enumerate(filter(None, parts), self.pace):
+            now = deepcopy(at)
+            if self.pace > 1 and before is not None:
+                lead_classes(*rows, penalty, now, before, (pace - 1.0) / (pace + 2.0))
+            now = ascend_classes(*rows, squares, s, caps, penalty, now, some)
+            at, before = now, at if at.epochs else None  # the first change is no direction
+        if soft and slow:
+            more, before = _best_multiple(at, s) - 1.0, deepcopy(before)
+            for state in (at, before):
+                lead_classes(*rows, penalty, state, none, more)
+        return at, before
+
+
+def _best_scale(problem: KernelMatrixAdapter, w: Predictor, margins: Array) -> float:
+    """The factor of a predictor at which it and its slack cost least, if slack costs its square.
+
+    Next to a separator, slack that a slightly longer predictor would not need costs many times as
+    much as the predictor does.
+    """
+    if problem.slack is None:
+        return 1.0
+    square = problem.inner(w, w)
+    t = 1.0 + Slack(problem.slack).line_search(margins, margins, square, square)
+    return t if t > 0.0 else 1.0
+
+
+def _best_multiple(at: Any, slack: Array) -> float:
+    """The factor of weights at which they prove most: steps are slowest along the weights."""
+    square = float(np.vdot(at.W, at.W) + slack @ np.einsum("ij,ij->i", at.u, at.u))
+    return float(at.u.sum(dtype=np.float64)) / square if square > 0.0 else 1.0
 
 
 def _by_entries(problem: KernelMatrixAdapter) -> Any:
