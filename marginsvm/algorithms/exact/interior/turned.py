@@ -6,7 +6,7 @@ near to each other, sums of their squares have no digits left for the directions
 differ; with the first axis along an example, those have coordinates of their own.
 
 The same coordinates tell columns apart that nearly are copies of each other, which their squares
-cannot. Where steps have come to their end for rounding, they begin anew in them.
+cannot. Where steps have come to their end, they begin anew in them.
 
 Examples that are known by their inner products alone have coordinates, too: those of Cholesky's
 factor, which are few where the rank is low. The factor of a singular matrix itself would be all
