@@ -184,11 +184,23 @@ def test_little_slack_is_solved_for_by_softer_margins_on_the_way(monkeypatch):
     assert [method for method, _ in clf.certificate_.route] == ["working set of examples"]
 
 
+@pytest.mark.parametrize("k", [2, 3])
+def test_interior_points_solve_what_no_working_set_holds(k, rng, monkeypatch):
+    """They certify within a round what does not go beyond their own memory."""
+    monkeypatch.setattr(examples, "MAX_EXAMPLES", 150)
+    portfolio = Portfolio(compiled=False, few_left=100, room=100, side_rows=500)
+    monkeypatch.setattr(MaxMarginClassifier, "_portfolio", portfolio)
+    X, y = classes(rng, n=600, k=k)
+    clf = fit(MaxMarginClassifier(C=0.01, kernel="rbf", gamma=0.2), X, y)
+    assert clf.status_ == "certified"
+    assert clf.certificate_.route[-1] == ("interior points", 1)
+    assert check_certificate(clf, X, y)
+
+
 def test_no_more_examples_than_fit_in_memory(rng, monkeypatch):
     monkeypatch.setattr(examples, "MAX_EXAMPLES", 300)
-    monkeypatch.setattr(
-        MaxMarginClassifier, "_portfolio", Portfolio(compiled=False, few_left=100, room=100)
-    )
+    portfolio = Portfolio(compiled=False, few_left=100, room=100, side_last=1000)
+    monkeypatch.setattr(MaxMarginClassifier, "_portfolio", portfolio)
     X, y = classes(rng, n=1200, k=3)  # more rows than interior points solve for
     clf = MaxMarginClassifier(C=0.01, kernel="rbf", gamma=0.2)
     with pytest.warns(ConvergenceWarning) as seen:
@@ -226,7 +238,7 @@ def test_a_fit_that_continues_is_one_fit(rng, monkeypatch):
 
 def test_rows_that_do_not_fit_are_named_by_the_warning(rng, monkeypatch):
     """A hard margin with a kernel of short reach: nearly all rows and examples carry weight."""
-    rooms = Portfolio(room_left=120, compiled=False)
+    rooms = Portfolio(room_left=120, side_last=1000, compiled=False)
     monkeypatch.setattr(MaxMarginClassifier, "_portfolio", rooms)
     monkeypatch.setattr("marginsvm.algorithms.exact.examples.MAX_EXAMPLES", 10)
     X, y = rng.standard_normal((510, 6)), np.arange(510) % 5  # too many for interior points

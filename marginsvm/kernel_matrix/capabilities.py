@@ -12,6 +12,8 @@ from __future__ import annotations
 
 from typing import Any, Protocol, cast, runtime_checkable
 
+import numpy as np
+
 from marginsvm._typing import Array
 from marginsvm.certify.tolerances import LARGEST_FLOAT32
 from marginsvm.kernel_matrix.adapter import KernelMatrixAdapter
@@ -123,6 +125,11 @@ def has_floats(problem: KernelMatrixAdapter) -> bool:
     """Whether the largest value of a kernel has its digits in float32."""
     highest = (problem.errors.farthest * problem.radius) ** 2
     return bool(1.0 / LARGEST_FLOAT32 < highest < LARGEST_FLOAT32)
+
+
+def side_in_cache(problem: KernelMatrixAdapter, bytes_of_two: int) -> float:
+    """How many examples ``cache_size`` holds, of which each two take so many bytes."""
+    return float(np.sqrt(2**20 * getattr(problem, "cache_size", np.inf) / bytes_of_two))
 
 
 def two_classes(problem: KernelMatrixAdapter, a: int, b: int) -> KernelMatrixAdapter | None:

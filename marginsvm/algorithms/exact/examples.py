@@ -29,6 +29,7 @@ from marginsvm.certify.prices import hinge_offsets
 from marginsvm.certify.tolerances import LOST_TO_ROUNDING
 from marginsvm.fit.interrupts import let_interrupts_through
 from marginsvm.kernel_matrix import GramAdapter, KernelMatrixAdapter, among
+from marginsvm.kernel_matrix.capabilities import side_in_cache
 from marginsvm.rows import Vector, support_of
 
 # Examples of a working set at most: their Gram matrix, with a copy in float32, takes 1 GB.
@@ -254,5 +255,4 @@ def _bounds(problem: KernelMatrixAdapter, proof: Vector) -> tuple[Array, tuple[C
 
 def most_examples(problem: KernelMatrixAdapter) -> int:
     """Examples whose Gram matrix, with a copy in float32, takes half of the cache at most."""
-    half = 0.5 * getattr(problem, "cache_size", np.inf) * 2**20
-    return int(min(MAX_EXAMPLES, np.sqrt(half / _BYTES)))
+    return int(min(MAX_EXAMPLES, side_in_cache(problem, 2 * _BYTES)))

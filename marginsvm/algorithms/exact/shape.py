@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from marginsvm.algorithms.exact.choosing import rows_of_all_pairs
-from marginsvm.algorithms.exact.interior.interior_points import MORE_STEPS
+from marginsvm.algorithms.exact.interior.interior_points import MATRICES_HELD, MORE_STEPS
 from marginsvm.algorithms.exact.interior.turned import NUMBERS_WRITTEN
 from marginsvm.algorithms.exact.multipliers import is_steep
 from marginsvm.certify.prices import HingeCaps
@@ -18,6 +18,7 @@ from marginsvm.kernel_matrix.capabilities import (
     csr_examples,
     has_curvature,
     has_floats,
+    side_in_cache,
 )
 from marginsvm.rows import OutputRows
 
@@ -69,7 +70,8 @@ class Portfolio:
         Unknowns of either side up to which interior points form its system (8 and 32 MB), and
         products of numbers that this takes at most on that of features: about a second.
     side_last : int
-        Features up to which they do where nothing else comes nearer: 128 MB, two seconds a step.
+        Features, or rows of a kernel, up to which they do where nothing else comes nearer: 128 MB,
+        two seconds a step.
     direct, direct_sparse : int
         Features of dense and of sparse examples of two classes up to which the matrix of Newton's
         system is formed. With more classes, it is up to as many unknowns as features of dense ones.
@@ -137,6 +139,8 @@ class Shape:
         Rows that a working set would begin with: some for each pair of classes.
     by_kernel, has_floats : bool
         Whether examples are only known by their inner products; and whether these fit float32.
+    cached : float
+        Rows of a kernel whose columns and systems of interior points take ``cache_size``; or 0.
     sparse, dense : bool
         Whether the examples are a CSR matrix in memory, or a dense array in it.
     hinge : bool
@@ -165,6 +169,7 @@ class Shape:
     first_rows: int
     by_kernel: bool
     has_floats: bool
+    cached: float
     sparse: bool
     dense: bool
     hinge: bool
@@ -193,6 +198,7 @@ class Shape:
             first_rows=min(rows_of_all_pairs(problem), problem.n_rows),
             by_kernel=not by_features,
             has_floats=not by_features and has_floats(problem),
+            cached=0.0 if by_features else side_in_cache(problem, 4 + 8 * MATRICES_HELD),
             sparse=csr is not None,
             dense=are_dense(problem),
             hinge=isinstance(problem.caps, HingeCaps),
@@ -221,13 +227,14 @@ class Shape:
         ----------
         portfolio : Portfolio
         most : int, default=portfolio.side_features
-            Unknowns of the side of features at most.
+            Features at most; or, if it is given, rows of a kernel that has room for them.
         """
         products = self.rows * (self.filled * self.width) ** 2
         if self.classes > 2:  # a row has features of two classes; one that shares a cap, of all
             products /= 2.0 * self.classes if self.hinge else self.classes**2
         short = self.width <= min(self.rows, most or portfolio.side_features)
-        return (short and products <= portfolio.side_products) or self.rows <= portfolio.side_rows
+        rows = max(portfolio.side_rows, min(most or 0, self.cached))
+        return (short and products <= portfolio.side_products) or self.rows <= rows
 
     @property
     def is_written_out(self) -> bool:
