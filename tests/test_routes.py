@@ -84,7 +84,7 @@ ROUTES = {
     "soft, large C, six classes": ("certified", "Newton 7, multipliers 9", 42.9),
     "soft, sparse, few and long": ("certified", "coordinate ascent 1", 2.0),
     "soft, sparse, classes": ("certified", "coordinate ascent 2, multipliers 4", 54.1),
-    "soft, sparse, classes, large C": ("certified", "coordinate ascent 4, multipliers 12", 160.0),
+    "soft, sparse, classes, large C": ("certified", "coordinate ascent 4, multipliers 9", 150.0),
     "hinge, sparse, classes": ("certified", "coordinate ascent 11", 110.0),
     "hard": ("certified", "working set of rows 1", 4.0),
     "hard, half of the rows": ("certified", "interior points 1", 2.0),

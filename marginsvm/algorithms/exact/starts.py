@@ -47,6 +47,9 @@ _EPOCHS_A_ROUND = 8
 # Parts of a round where slack costs its square, each of which begins with the last change once
 # more: momentum is as stable after fewer epochs, and gains more.
 _PARTS_OF_ROUND = 4
+# Relative change of scale up to which weights are taken at their best multiple: weights that are
+# farther from it cancel, and all that they lack besides would grow with them.
+_NEAR_SCALE = 0.25
 # Entries of X that the epochs of a round visit at most, times classes: a second, or about.
 _ENTRIES = 1e9
 # Epochs that may be left, at the rate of the last half: as long as multipliers take to the end; and
@@ -294,8 +297,9 @@ class Ascent(Method):
                 lead_classes(*rows, penalty, now, before, (pace - 1.0) / (pace + 2.0))
             now = ascend_classes(*rows, squares, s, caps, penalty, now, some)
             at, before = now, at if at.epochs else None  # the first change is no direction
-        if soft and slow:
-            more, before = _best_multiple(at, s) - 1.0, deepcopy(before)
+        more = _best_multiple(at, s) - 1.0 if soft and slow else 0.0
+        if 0.0 < abs(more) < _NEAR_SCALE:
+            before = deepcopy(before)
             for state in (at, before):
                 lead_classes(*rows, penalty, state, none, more)
         return at, before
