@@ -171,7 +171,9 @@ def test_stop_and_resume(cls, kernel, rng):
     close = {"rtol": 1e-12, "atol": 0.0 if kernel == "linear" else 1e-12}
     np.testing.assert_allclose(parts.margin_, whole.margin_, **close)
     np.testing.assert_allclose(parts.margin_bound_, whole.margin_bound_, **close)
-    np.testing.assert_allclose(parts.decision_function(X), whole.decision_function(X), **close)
+    # steps then end elsewhere, as far apart as predictors whose bounds agree to 1e-12 may be: 1e-6
+    scores = close if kernel == "linear" else {"rtol": 0.0, "atol": 1e-9}
+    np.testing.assert_allclose(parts.decision_function(X), whole.decision_function(X), **scores)
     for column in ("n_iter", "n_passes", "margin", "margin_bound"):
         np.testing.assert_allclose(parts.history_[column], whole.history_[column], **close)
 
