@@ -56,10 +56,10 @@ ROUTES = {
     "rbf, three classes, last digits": ("certified", "one example at a time 1", 0.9),
     "rbf, three classes, not compiled": ("certified", "working set of rows 6", 4.1),
     "rbf, outgrown": ("certified", "working set of rows 1, working set of examples 4", 72.7),
-    "rbf, hard, three classes": (
+    "rbf, hard, four classes": (
         "certified",
-        "one example at a time 2, working set of rows 1",
-        1.1,
+        "one example at a time 3, working set of rows 2",
+        2.0,
     ),
     "rbf, hard, outgrown": ("certified", "working set of examples 2", 453.0),
     "wide": ("certified", "working set of rows 1", 2.0),

@@ -134,7 +134,7 @@ CASES = {
         gauss(300, 3, 3), soft(kernel="rbf"), {"compiled": False}
     ),
     "rbf, outgrown": Case(gauss(300, 3, 3), soft(kernel="rbf"), {"compiled": False, "room": 150}),
-    "rbf, hard, three classes": Case(gauss(300, 5, 3), {"kernel": "rbf", "tol": 1e-3}),
+    "rbf, hard, four classes": Case(gauss(400, 5, 4), {"kernel": "rbf", "tol": 1e-3}),
     "rbf, hard, outgrown": Case(
         (np.random.default_rng(0).standard_normal((150, 6)), np.arange(150) % 5),
         {"kernel": "rbf", "gamma": 5.0},
