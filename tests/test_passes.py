@@ -12,7 +12,9 @@ from marginsvm.data import block as blocks_of
 from marginsvm.data import measures, passes
 from marginsvm.data.block import Centre
 from marginsvm.data.csr import Csr, as_block
+from marginsvm.data.memory import MemoryStore
 from marginsvm.data.normalized import Normalized
+from marginsvm.kernel_matrix.scale import measured
 from marginsvm.rows import LpNorm, make_rows
 
 NOT_DIVIDED = [form for form in FORMS if "normalized" not in form]
@@ -279,3 +281,11 @@ def test_no_pass_changes_the_examples(form, rng):
     if not isinstance(X, Normalized):
         measures.spread(rows, blocks, centre)
     np.testing.assert_array_equal(plain(X), before)
+
+
+def test_means_of_features_that_all_sparse_examples_store_are_subtracted_first(rng):
+    X = sp.csr_array(np.column_stack([np.eye(60), 1e12 + rng.standard_normal(60)]))
+    rows = make_rows(np.arange(60) % 2, 2, balanced=True)
+    _, centre = measured(MemoryStore(as_block(X)), rows, np.inf, LpNorm(), 0.0, 60)
+    assert centre.stored
+    np.testing.assert_array_equal(np.flatnonzero(centre.mean), [60])
