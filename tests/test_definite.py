@@ -9,7 +9,9 @@ from marginsvm.algorithms.exact.slack import Slack
 from marginsvm.algorithms.exact.systems.features import Direct
 from marginsvm.algorithms.exact.systems.free import FreeRows
 from marginsvm.algorithms.exact.systems.gram import Leading, Span
+from marginsvm.algorithms.exact.systems.system import Equation
 from marginsvm.kernel_matrix import GramAdapter, LinearAdapter, make_rows
+from marginsvm.rows import Predictor
 
 TWO = make_rows(np.array([0, 1]), 2, balanced=False)
 HUGE = 2.0**66  # beside it, float64 does not hold the 1 that makes systems definite
@@ -40,7 +42,7 @@ def test_a_matrix_of_no_use_leaves_steepest_descent(M):
 def test_newtons_direction_by_features_where_two_of_them_are_equal():
     problem = LinearAdapter(np.array([[1.0, 1.0], [-1.0, -1.0]]), TWO, C=1.0)
     r = np.array([1.0, 1.0])
-    z, _ = Direct().solve(problem, np.full(2, HUGE), r, None)
+    z, _ = Direct().solve(problem, Equation(np.full(2, HUGE), Predictor(r, np.zeros(2))))
     assert z == pytest.approx(r / (2.0 * HUGE), rel=1e-6)  # H = HUGE [1 1; 1 1] in radii
 
 
@@ -48,7 +50,7 @@ def test_newtons_direction_by_the_rows_where_two_of_them_are_equal():
     K = np.array([[1.0, -1.0], [-1.0, 1.0]])  # the same row twice, as labels differ
     problem = GramAdapter(None, K, TWO, HUGE).with_hinge_loss()
     w = problem.combine(np.ones(2))
-    z, _, _ = FreeRows().direction(problem, np.full(2, HUGE), w, None)
+    z, _, _ = FreeRows().direction(problem, Equation(np.full(2, HUGE), w))
     assert problem.scores(z) == pytest.approx([-1.0 / HUGE, 1.0 / HUGE], rel=1e-6)
 
 
@@ -75,8 +77,9 @@ def test_what_is_free_and_the_features_lead_in_the_same_direction(k, balanced, r
     weight, linked = slack.curvature(margins, slack.weights(margins))
     assert (linked is not None) == (k > 2)
     r = problem.combine(rng.standard_normal(rows.shape) * np.isfinite(margins))
-    z, b, _ = Direct(np.zeros(0)).direction(problem, weight, r, linked)
-    found, shift, _ = FreeRows().direction(problem, weight, r, linked)
+    equation = Equation(weight, r, linked)
+    z, b, _ = Direct(np.zeros(0)).direction(problem, equation)
+    found, shift, _ = FreeRows().direction(problem, equation)
     np.testing.assert_allclose(found.image, z.image, atol=1e-11)
     of_found, of_z = (rows.moves(np.broadcast_to(t, rows.score_shape)) for t in (shift, b))
     np.testing.assert_allclose(of_found, of_z, atol=1e-11)

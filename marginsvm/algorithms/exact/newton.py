@@ -23,7 +23,7 @@ from marginsvm._typing import Array
 from marginsvm.algorithms.exact.candidates import candidates_of
 from marginsvm.algorithms.exact.method import Method, Turn
 from marginsvm.algorithms.exact.slack import Slack
-from marginsvm.algorithms.exact.systems.system import System
+from marginsvm.algorithms.exact.systems.system import Equation, System
 from marginsvm.certify.candidate import Candidate
 from marginsvm.kernel_matrix import KernelMatrixAdapter
 from marginsvm.kernel_matrix.capabilities import has_curvature
@@ -188,7 +188,8 @@ class Newton(Method):
         weight, linked = self.slack.curvature(self.margins, self.weights)
         if weight.any() or (linked is not None and linked.any()):
             enough = float(np.sqrt(_OF_TOLERANCE * tol / max(self._share, 1e-300)))
-            z, shift, system = system.direction(problem, weight, z, linked, enough)
+            equation = Equation(weight, z, linked, enough)
+            z, shift, system = system.direction(problem, equation)
         move, rise = problem.rows.moves(problem.scores(z) + shift), 0.0
         if self.slack.mass and linked is not None:  # as much as keeps the sum of all sizes
             rise = float(linked @ move) / float(np.sqrt(weight.sum()))

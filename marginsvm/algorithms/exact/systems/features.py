@@ -19,6 +19,7 @@ from marginsvm.algorithms.exact.definite import cholesky
 from marginsvm.algorithms.exact.intercepts import InterceptSystem, intercept_curvature
 from marginsvm.algorithms.exact.systems.system import (
     OUTDATED,
+    Equation,
     conjugate_gradients,
     is_outdated,
     precision,
@@ -46,27 +47,17 @@ class FeatureSystem(ABC):
     by_passes: ClassVar[bool]
 
     def direction(
-        self,
-        problem: KernelMatrixAdapter,
-        weight: Array,
-        descent: Predictor,
-        linked: Array | None,
-        enough: float = 0.0,
+        self, problem: KernelMatrixAdapter, equation: Equation
     ) -> tuple[Predictor, Array, FeatureSystem]:
         """See ``System``; the coefficients of the direction are not known."""
-        z, system = self.solve(problem, weight, descent.image, linked, enough)
-        width = descent.image.shape[-1]
+        z, system = self.solve(problem, equation)
+        width = equation.descent.image.shape[-1]
         shift = z[..., width] if problem.rows.balanced else np.zeros(z.shape[:-1])
         return Predictor(z[..., :width], np.zeros(1)), np.asarray(shift), system
 
     @abstractmethod
     def solve(
-        self,
-        problem: KernelMatrixAdapter,
-        weight: Array,
-        descent: Array,
-        linked: Array | None,
-        enough: float = 0.0,
+        self, problem: KernelMatrixAdapter, equation: Equation
     ) -> tuple[Array, FeatureSystem]:
         """The image, with an entry for the intercept if there is one, for that of a descent."""
 
@@ -92,18 +83,14 @@ class Direct(FeatureSystem):
     matrix: Array = field(default_factory=lambda: np.zeros((0, 0)))
 
     def solve(
-        self,
-        problem: KernelMatrixAdapter,
-        weight: Array,
-        descent: Array,
-        linked: Array | None,
-        enough: float = 0.0,
+        self, problem: KernelMatrixAdapter, equation: Equation
     ) -> tuple[Array, FeatureSystem]:
         """Solve with the matrix; at w = 0, where all are active, few products will do."""
+        weight, descent = equation.weight, equation.descent.image
         if self.weight is None and descent.size > _LONG_SYSTEM:
             few = Iterative(_FIRST_PRODUCTS, plain=True)
-            return few.solve(problem, weight, descent, linked, enough)[0], Direct(np.zeros(0))
-        of_examples, level = _of_level(problem, linked)
+            return few.solve(problem, equation)[0], Direct(np.zeros(0))
+        of_examples, level = _of_level(problem, equation.linked)
         change, H = weight, np.zeros((1, 1))
         if self.matrix.size and of_examples is None:
             moved = weight - self.weight
@@ -177,14 +164,10 @@ class Iterative(FeatureSystem):
     factors: ClassFactors | None = None
 
     def solve(
-        self,
-        problem: KernelMatrixAdapter,
-        weight: Array,
-        descent: Array,
-        linked: Array | None,
-        enough: float = 0.0,
+        self, problem: KernelMatrixAdapter, equation: Equation
     ) -> tuple[Array, FeatureSystem]:
         """Solve as precisely as pays: the more, the smaller the gradient is by now."""
+        weight, descent, linked = equation.weight, equation.descent.image, equation.linked
         product = self._product(problem, weight, linked)
         balanced = problem.rows.balanced
         r = with_intercept(descent, 0.0) if balanced else descent
@@ -201,7 +184,7 @@ class Iterative(FeatureSystem):
         else:
             diagonal = ridge + (0.0 if self.plain else product.diagonal())
             precondition = _jacobi(diagonal, problem.rows, weight, linked)
-        rtol = precision(length, system.first, enough)
+        rtol = precision(length, system.first, equation.enough)
         z = conjugate_gradients(lambda p: ridge * p + product(p), precondition, r, rtol, self.most)
         return z, system
 

@@ -20,6 +20,7 @@ from marginsvm._typing import Array
 from marginsvm.algorithms.exact.definite import cholesky
 from marginsvm.algorithms.exact.intercepts import InterceptSystem
 from marginsvm.algorithms.exact.systems.features import FeatureSystem
+from marginsvm.algorithms.exact.systems.system import Equation
 from marginsvm.kernel_matrix import KernelMatrixAdapter
 from marginsvm.kernel_matrix.capabilities import has_curvature
 from marginsvm.rows import Predictor
@@ -45,20 +46,16 @@ class FreeRows:
     by_passes: bool = False
 
     def direction(
-        self,
-        problem: KernelMatrixAdapter,
-        weight: Array,
-        descent: Predictor,
-        linked: Array | None,
-        enough: float = 0.0,
+        self, problem: KernelMatrixAdapter, equation: Equation
     ) -> tuple[Predictor, Array, FreeRows]:
         """See ``System``."""
+        weight, linked = equation.weight, equation.linked
         free = np.count_nonzero(weight)
         if linked is not None:
             free += np.count_nonzero(linked) - np.count_nonzero(linked.any(axis=1))
         if self.features is None or free <= _FEW_FREE_WEIGHTS:
-            return *_by_gram(problem, weight, descent, linked), FreeRows(self.features)
-        z, shift, features = self.features.direction(problem, weight, descent, linked, enough)
+            return *_by_gram(problem, equation), FreeRows(self.features)
+        z, shift, features = self.features.direction(problem, equation)
         return z, shift, FreeRows(features, features.by_passes)
 
     def anew(self, factor: float = np.nan) -> FreeRows:
@@ -66,11 +63,9 @@ class FreeRows:
         return replace(self, features=self.features and self.features.anew(factor))
 
 
-def _by_gram(
-    problem: KernelMatrixAdapter, weight: Array, descent: Predictor, linked: Array | None
-) -> tuple[Predictor, Array]:
+def _by_gram(problem: KernelMatrixAdapter, equation: Equation) -> tuple[Predictor, Array]:
     """The direction, and its change of the intercepts."""
-    rows = problem.rows
+    rows, (weight, descent, linked, _) = problem.rows, equation
     examples, B, s = _free(weight, linked)
     C = rows.restrict(examples).adjoint(B).reshape(len(s), -1)
     F = problem.scores(descent)[examples].reshape(C.shape)

@@ -13,7 +13,12 @@ from marginsvm._typing import Array
 from marginsvm.algorithms.exact.choosing import spread_evenly
 from marginsvm.algorithms.exact.definite import cholesky
 from marginsvm.algorithms.exact.systems.features import penalised
-from marginsvm.algorithms.exact.systems.system import conjugate_gradients, is_outdated, precision
+from marginsvm.algorithms.exact.systems.system import (
+    Equation,
+    conjugate_gradients,
+    is_outdated,
+    precision,
+)
 from marginsvm.data.block import Centre, Dense
 from marginsvm.data.moments import second_moments_of_classes
 from marginsvm.data.passes import second_moments
@@ -151,15 +156,10 @@ class BySpan:
         return cls(problem.stored_products(np.float32), share, most)
 
     def direction(
-        self,
-        problem: KernelMatrixAdapter,
-        weight: Array,
-        descent: Predictor,
-        linked: Array | None,
-        enough: float = 0.0,
+        self, problem: KernelMatrixAdapter, equation: Equation
     ) -> tuple[Predictor, Array, BySpan]:
         """See ``System``."""
-        rows, m = problem.rows, len(self.K)
+        rows, m, weight, descent = problem.rows, len(self.K), equation.weight, equation.descent
         V, F = rows.adjoint(descent.coef).reshape(m, -1), descent.image.reshape(m, -1)
         r = np.concatenate([V, F, np.zeros_like(V[:1])])
         leading = self.leading
@@ -170,7 +170,7 @@ class BySpan:
         dot, multiply = partial(inner_of_points, m), GramCurvature(self.K, rows, weight)
         length = float(np.sqrt(max(dot(r, r), 0.0)))
         first = self.first or length
-        rtol = precision(length, first, enough)
+        rtol = precision(length, first, equation.enough)
         z = conjugate_gradients(multiply, leading.solve, r, rtol, self.most, dot)
         x = problem.combine(rows.weights_of(z[:m].reshape(rows.score_shape)), precise=True)
         products = self.products + multiply.products + 2  # the step's own, and the next proof's

@@ -16,6 +16,7 @@ from marginsvm._cached import cached_property
 from marginsvm._typing import Array
 from marginsvm.algorithms.exact.intercepts import ClassPairs
 from marginsvm.algorithms.exact.systems.features import FeatureSystem, Iterative, with_intercept
+from marginsvm.algorithms.exact.systems.system import Equation
 from marginsvm.kernel_matrix import KernelMatrixAdapter
 from marginsvm.kernel_matrix.capabilities import csr_examples
 from marginsvm.rows import Predictor
@@ -113,16 +114,11 @@ class PairIterative(Iterative):
     """By conjugate gradients; products visit the active rows alone, unless these are many."""
 
     def solve(
-        self,
-        problem: KernelMatrixAdapter,
-        weight: Array,
-        descent: Array,
-        linked: Array | None,
-        enough: float = 0.0,
+        self, problem: KernelMatrixAdapter, equation: Equation
     ) -> tuple[Array, FeatureSystem]:
         """See ``FeatureSystem``; the intercepts are those of examples about their mean."""
-        direction, system = super().solve(problem, weight, descent, linked, enough)
-        if problem.rows.balanced and not _are_many(weight, linked):
+        direction, system = super().solve(problem, equation)
+        if problem.rows.balanced and not _are_many(equation.weight, equation.linked):
             direction[:, -1] -= _due_to_the_mean(problem, direction[:, :-1])
         return direction, system
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Protocol, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
@@ -21,6 +21,27 @@ OUTDATED = 0.3
 T = TypeVar("T", bound=Any)
 
 
+class Equation(NamedTuple):
+    """Newton's equation at an iterate.
+
+    Attributes
+    ----------
+    weight : ndarray of shape rows.shape
+        1/s of the free rows, 0 of the others.
+    descent : Predictor
+        The negative gradient in w; that in the intercepts is 0.
+    linked : ndarray of shape rows.shape or None
+        Where rows share caps, see ``Slack.curvature``.
+    enough : float
+        Residual, relative to the right hand side, that the gap asked for allows.
+    """
+
+    weight: Array
+    descent: Predictor
+    linked: Array | None = None
+    enough: float = 0.0
+
+
 class System(Protocol):
     """A way to solve Newton's systems, and what it keeps from one to the next.
 
@@ -34,26 +55,14 @@ class System(Protocol):
     def by_passes(self) -> bool: ...
 
     def direction(
-        self,
-        problem: KernelMatrixAdapter,
-        weight: Array,
-        descent: Predictor,
-        linked: Array | None,
-        enough: float = 0.0,
+        self, problem: KernelMatrixAdapter, equation: Equation
     ) -> tuple[Predictor, Array, System]:
         """Direction along which the objective falls.
 
         Parameters
         ----------
         problem : KernelMatrixAdapter
-        weight : ndarray of shape rows.shape
-            1/s of the free rows, 0 of the others.
-        descent : Predictor
-            The negative gradient in w; that in the intercepts is 0.
-        linked : ndarray of shape rows.shape or None
-            Where rows share caps, see ``Slack.curvature``.
-        enough : float
-            Residual, relative to the right hand side, that the gap asked for allows.
+        equation : Equation
 
         Returns
         -------
