@@ -50,8 +50,8 @@ class CentredExamples:
     @property
     def mean_before_products(self) -> bool:
         """Whether passes subtract the mean from each example, and not its share from products."""
-        no_mean = (self.store.sparse or self.store.normalized) and not self.centre.stored
-        return self.centre.far and not no_mean
+        takes_a_mean = not (self.store.sparse or self.store.normalized)
+        return self.centre.far and (takes_a_mean or self.centre.stored)
 
     @property
     def chain(self) -> int:

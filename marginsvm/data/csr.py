@@ -87,12 +87,11 @@ class Csr(Block):
         return Csr(type(X)((X.data**2, X.indices, X.indptr), shape=X.shape))
 
     def second_moments(self, weight: Array, centre: Centre) -> Array:
-        if SPARSE_PRODUCT_COST * self.size > self.shape[0] * self.shape[1]:
+        filled = SPARSE_PRODUCT_COST * self.size > self.shape[0] * self.shape[1]
+        if filled or (centre.far and not centre.stored):
             return super().second_moments(weight, centre)
-        if centre.far and centre.stored:
-            return summed(X._second_moments(weight[i]) for i, X in self.about(centre.mean))
         if centre.far:
-            return super().second_moments(weight, centre)
+            return summed(X._second_moments(weight[i]) for i, X in self.about(centre.mean))
         H, d = self._second_moments(weight), self.shape[1]  # about 0, then about the mean
         if centre.mean is not None:
             mean, total = centre.mean, H[d, :d] - 0.5 * H[d, d] * centre.mean

@@ -99,7 +99,7 @@ class Stage:
             now = replace(stage, method=method, found=turn.value)
             if method is not stage.method:
                 now = now._watched(problem, portfolio)
-                if now._handover(problem, portfolio) is None:
+                if now.nearer or now._handover(problem, portfolio) is None:
                     return now
                 return replace(now, found=(now.turn | Turn.NEARER).value)  # the next one may
             stage = now._following(problem, portfolio)

@@ -239,9 +239,10 @@ class Ascent(Method):
         if csr_examples(problem) is not None:  # these are not about their mean
             b = b - problem.predictor(vector, np.zeros(rows.n_classes))[1]
         margins = rows.margins(problem.scores(vector) + b)
-        t = _best_scale(problem, vector, margins)
-        proof = problem.combine(u, precise=True)
-        seen = candidates_of(problem, Predictor(t * vector.image, u), t * margins, proof)
+        if problem.slack is not None:
+            t = _best_scale(problem, vector, margins)
+            vector, margins = Predictor(t * vector.image, u), t * margins
+        seen = candidates_of(problem, vector, margins, problem.combine(u, precise=True))
         known = (0.0, np.inf) if problem.slack is None else self.best
         lower, upper = best_bounds(problem, seen, known)
         gaps = (*self.gaps, 1.0 - (lower / upper) ** 2)
@@ -284,8 +285,7 @@ class Ascent(Method):
         s = np.zeros(n) if problem.slack is None else scale * problem.slack[:, 0]
         caps = np.full(n, np.inf) if problem.caps is None else problem.caps.largest / scale
         penalty = balance_penalty(squares, s, caps) if problem.rows.balanced else 0.0
-        none = SparseClassWeights.start(n, d, k)
-        at, before = self.ascent or none, self.before
+        at, before = self.ascent or SparseClassWeights.start(n, d, k), self.before
         epochs = int(np.clip(_ENTRIES / max(1, X.nnz * k), 1, _EPOCHS_A_ROUND))
         problem.work.add_pass(epochs)
         soft, slow = problem.slack is not None, self.pace > 2
@@ -299,20 +299,19 @@ class Ascent(Method):
             at, before = now, at if at.epochs else None  # the first change is no direction
         more = _best_multiple(at, s) - 1.0 if soft and slow else 0.0
         if 0.0 < abs(more) < _NEAR_SCALE:
-            before = deepcopy(before)
+            before, none = deepcopy(before), SparseClassWeights.start(n, d, k)
             for state in (at, before):
                 lead_classes(*rows, penalty, state, none, more)
         return at, before
 
 
 def _best_scale(problem: KernelMatrixAdapter, w: Predictor, margins: Array) -> float:
-    """The factor of a predictor at which it and its slack cost least, if slack costs its square.
+    """The factor of a predictor at which it and its slack, which costs its square, cost least.
 
     Next to a separator, slack that a slightly longer predictor would not need costs many times as
     much as the predictor does.
     """
-    if problem.slack is None:
-        return 1.0
+    assert problem.slack is not None
     square = problem.inner(w, w)
     t = 1.0 + Slack(problem.slack).line_search(margins, margins, square, square)
     return t if t > 0.0 else 1.0
