@@ -158,12 +158,12 @@ def test_the_last_line_of_a_history_is_its_own():
         short[2]
 
 
-def rounds_until_stalled(lower, upper, patience, *, settled=False):
+def rounds_until_stalled(lower, upper, patience, **ended):
     """Number of rounds with these bounds after which a fit has stalled."""
     history = History()
     for n, bounds in enumerate(zip(lower, upper, strict=True), start=1):
         history = history.grown(Line(n, 0.0, 0.0, *bounds))
-        if Progress(None, history=history, settled=settled).stalled(patience):
+        if Progress(None, history=history, **ended).stalled(patience):
             return n
     return None
 
@@ -175,7 +175,10 @@ def test_a_fit_stalls_after_as_many_rounds_without_progress_as_it_has_patience(p
     assert rounds_until_stalled(-np.inf * still, still, patience) == patience + 1
     unbounded = 0.5 * still, np.inf * still, patience
     assert rounds_until_stalled(*unbounded) is None
-    assert rounds_until_stalled(*unbounded, settled=True) == patience + 1  # and never will have one
+    assert rounds_until_stalled(*unbounded, settled=True) is None  # there is nothing to publish
+    nothing = Candidate(predictor(0.1))
+    ended = rounds_until_stalled(*unbounded, settled=True, proof=nothing)
+    assert ended == patience + 1  # and never will have one
     for speed in (0.5, 0.98 ** (1 / patience)):  # by a fiftieth, in as many rounds
         falling = speed ** np.arange(30)
         assert rounds_until_stalled(0.0 * still, falling, patience) is None

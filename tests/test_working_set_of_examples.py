@@ -184,6 +184,16 @@ def test_little_slack_is_solved_for_by_softer_margins_on_the_way(monkeypatch):
     assert [method for method, _ in clf.certificate_.route] == ["working set of examples"]
 
 
+def test_multipliers_go_on_until_there_are_bounds(rng, monkeypatch):
+    """Before that, no step brings these closer: the first weights of all, 0, were kept as best."""
+    monkeypatch.setattr(examples, "_IDLE_MULTIPLIERS", 3)
+    X, y = rng.standard_normal((120, 5)), rng.integers(0, 5, 120)
+    problem = gram_problem(X, y, 5, C=1e6, gamma=1.0)
+    state, _ = Examples.start(problem).advance(problem, TOL)
+    lower, upper = best_bounds(problem, state.candidates)
+    assert 0.9 * upper < lower <= upper < np.inf
+
+
 @pytest.mark.parametrize("k", [2, 3])
 def test_interior_points_solve_what_no_working_set_holds(k, rng, monkeypatch):
     """They certify within a round what does not go beyond their own memory."""

@@ -233,13 +233,15 @@ class Progress:
 
         A change by less than a hundredth counts as none: at that pace, one more digit would
         take 230 times ``patience`` rounds. A fit whose state is still moving has not stalled,
-        nor has one without an upper bound whose last round has changed anything.
+        nor has one without an upper bound whose last round has changed anything, or without a
+        proof, even of no bound, that it could end with.
         """
         if self.moving or patience is None or len(self.history) <= patience:
             return False
         then, now = self.history[-1 - patience], self.history[-1]
         near = came_nearer((then.lower, then.upper), (now.lower, now.upper))
-        return bool(np.isfinite(then.upper) or self.settled) and not near
+        at_an_end = self.settled and self.proof is not None
+        return bool(np.isfinite(then.upper) or at_an_end) and not near
 
     def is_of(self, problem: KernelMatrixAdapter) -> bool:
         """Whether the problem has the soft margin, signs and sample weights of this one."""
