@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from math import prod
 
-from marginsvm.algorithms.exact.interior.interior_points import MATRICES_HELD
 from marginsvm.algorithms.exact.shape import Portfolio, Shape
 from marginsvm.kernel_matrix import KernelMatrixAdapter
 from marginsvm.kernel_matrix.capabilities import has_curvature
@@ -13,6 +12,8 @@ from marginsvm.kernel_matrix.capabilities import has_curvature
 # Arrays over the rows, and images, that are held at once: by every method, and by a step of
 # Newton's method for a soft margin.
 _HELD_BY_EVERY_METHOD, _HELD_BY_NEWTON = (4, 3), (8, 10)
+# Matrices that interior points hold, of the size of the dense examples or of one side.
+_MATRICES_HELD = 3
 
 
 def needed(problem: KernelMatrixAdapter, portfolio: Portfolio) -> int:
@@ -20,11 +21,11 @@ def needed(problem: KernelMatrixAdapter, portfolio: Portfolio) -> int:
     image = prod(problem.zeros().image.shape) if has_curvature(problem) else 0
     of_rows, images = _HELD_BY_EVERY_METHOD if problem.slack is None else _HELD_BY_NEWTON
     if problem.signs is not None:  # interior points, on the examples as a dense matrix
-        return 8 * (MATRICES_HELD * prod(problem.rows.shape) * (image + 2) + image * image)
+        return 8 * (_MATRICES_HELD * prod(problem.rows.shape) * (image + 2) + image * image)
     by_points = problem.nu is not None and not Shape.of(problem).is_large_share(portfolio)
     if by_points and image:  # on the smaller side
         side = min(image, problem.n_rows)
-        return 8 * (of_rows * problem.n_rows + MATRICES_HELD * side * side)
+        return 8 * (of_rows * problem.n_rows + _MATRICES_HELD * side * side)
     return 8 * (of_rows * prod(problem.rows.shape) + images * image)
 
 

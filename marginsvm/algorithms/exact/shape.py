@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from marginsvm.algorithms.exact.choosing import rows_of_all_pairs
-from marginsvm.algorithms.exact.interior.interior_points import MATRICES_HELD, MORE_STEPS
+from marginsvm.algorithms.exact.interior.interior_points import MORE_STEPS
 from marginsvm.algorithms.exact.interior.turned import NUMBERS_WRITTEN
 from marginsvm.algorithms.exact.multipliers import is_steep
 from marginsvm.certify.prices import HingeCaps
@@ -21,6 +21,10 @@ from marginsvm.kernel_matrix.capabilities import (
     side_in_cache,
 )
 from marginsvm.rows import OutputRows
+
+# Bytes that a kernel fit holds for two rows while interior points take a step: five matrices, and
+# as much as three that other methods have left (measured with 2,200 rows, either loss).
+_BYTES_OF_TWO = 64
 
 
 @dataclass(frozen=True)
@@ -70,8 +74,7 @@ class Portfolio:
         Unknowns of either side up to which interior points form its system (8 and 32 MB), and
         products of numbers that this takes at most on that of features: about a second.
     side_last : int
-        Features, or rows of a kernel, up to which they do where nothing else comes nearer: 128 MB,
-        two seconds a step.
+        Features or kernel rows up to which they do where nothing else comes nearer: 2 s a step.
     direct, direct_sparse : int
         Features of dense and of sparse examples of two classes up to which the matrix of Newton's
         system is formed. With more classes, it is up to as many unknowns as features of dense ones.
@@ -131,8 +134,7 @@ class Shape:
     width : float
         Numbers in a row that is written out; infinite with a kernel.
     filled : float
-        The part of these that costs time in second moments: 1, less for two classes if few are
-        not 0.
+        The part of these that costs time in second moments: 1, or less of two sparse classes.
     features : int
         Numbers in an example, the constant feature included; 0 with a kernel.
     first_rows : int
@@ -185,20 +187,19 @@ class Shape:
         """The shape of a problem."""
         rows, by_features = problem.rows, has_curvature(problem)
         each = int(np.prod(rows.score_shape[1:]))  # images: one for each class, or one in all
-        csr, part = csr_examples(problem), 1.0
-        if csr is not None and rows.n_classes == 2:
-            part = SPARSE_PRODUCT_COST * csr.nnz / np.prod(csr.shape)
+        csr = csr_examples(problem)
+        part = csr.nnz / np.prod(csr.shape) if csr is not None and rows.n_classes == 2 else 1.0
         return cls(
             rows=problem.n_rows,
             examples=rows.n_examples,
             classes=rows.n_classes,
             width=problem.width,
-            filled=min(1.0, float(part)),
+            filled=min(1.0, float(SPARSE_PRODUCT_COST * part)),
             features=int(problem.width) // each if by_features else 0,
             first_rows=min(rows_of_all_pairs(problem), problem.n_rows),
             by_kernel=not by_features,
             has_floats=not by_features and has_floats(problem),
-            cached=0.0 if by_features else side_in_cache(problem, 4 + 8 * MATRICES_HELD),
+            cached=0.0 if by_features else side_in_cache(problem, _BYTES_OF_TWO),
             sparse=csr is not None,
             dense=are_dense(problem),
             hinge=isinstance(problem.caps, HingeCaps),

@@ -35,8 +35,6 @@ _ROUND = 10
 # Steps beyond those after which all weights prove the gap, until those weights that the solution
 # needs prove it by themselves: mostly two; with C far beyond what matters, up to five.
 MORE_STEPS = 5
-# Matrices that they hold, of the size of the dense examples or of one side.
-MATRICES_HELD = 3
 # Steps after which no more are taken.
 _MOST_STEPS = 100
 # Weights up to this part of the largest are left out: first none is.
