@@ -184,14 +184,13 @@ def test_little_slack_is_solved_for_by_softer_margins_on_the_way(monkeypatch):
     assert [method for method, _ in clf.certificate_.route] == ["working set of examples"]
 
 
-def test_multipliers_go_on_until_there_are_bounds(rng, monkeypatch):
-    """Before that, no step brings these closer: the first weights of all, 0, were kept as best."""
+def test_weights_of_zero_are_never_the_best(rng, monkeypatch):
+    """A fit that ends before any step has given two bounds has nothing else to publish."""
     monkeypatch.setattr(examples, "_IDLE_MULTIPLIERS", 3)
     X, y = rng.standard_normal((120, 5)), rng.integers(0, 5, 120)
     problem = gram_problem(X, y, 5, C=1e6, gamma=1.0)
     state, _ = Examples.start(problem).advance(problem, TOL)
-    lower, upper = best_bounds(problem, state.candidates)
-    assert 0.9 * upper < lower <= upper < np.inf
+    assert state.coef.any()
 
 
 @pytest.mark.parametrize("k", [2, 3])

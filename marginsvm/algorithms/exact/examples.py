@@ -174,12 +174,11 @@ class Examples(Method):
         while least > self.precision and idle <= _IDLE_MULTIPLIERS:
             let_interrupts_through()
             now = now or Multipliers.start(part, system, best.coef, narrow)
-            now, turn = now.advance(part, self.precision)
-            # before there are two bounds, steps that come nearer to these are not idle
-            idle = 0 if least >= 1.0 and Turn.NEARER in turn else idle + 1
+            now = now.advance(part, self.precision)[0]
             gap, narrow = relative_gap(part, _bounds(part, now.newton.proof)[1]), now.narrow
+            idle = 0 if gap < least else idle + 1
             if gap < least or not best.mass > 0.0:  # no weights prove nothing
-                best, least, idle = now.newton.proof, gap, 0
+                best, least = now.newton.proof, gap
         system = now.newton.system if now else system
         products = system.products if isinstance(system, BySpan) else 1
         return _Solution(best.coef, least, narrow, products)
