@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from functools import reduce
+from math import fsum
 
 import numpy as np
 
@@ -28,8 +29,13 @@ PAIRWISE = 64.0 * UNIT
 Extended = np.longdouble
 # Largest number of terms that are summed in extended precision, which takes some milliseconds.
 EXTENDED_TERMS = 2**17
+# The same for the scores of all examples, where those in float64 prove too little: some tenths of a
+# second, a part of them at a time.
+EXTENDED_TERMS_OF_ALL = 2**24
 # Terms in a chain of the sums from which bounds are computed, and of sums that need fewer digits.
 CHAIN, LONG = 256, 1024
+# Times a number, it has the upper half of its digits beyond those of the number.
+_SPLITTER = 2.0**27 + 1.0
 
 
 def chained(n: int, chain: int = CHAIN) -> float:
@@ -62,6 +68,26 @@ def inner(A: Array, B: Array) -> float:
     if A.flags.f_contiguous and B.flags.f_contiguous:
         A, B = A.T, B.T
     return float(np.vdot(A, B))
+
+
+def exact_inner(a: Array, b: Array, added: float) -> float:
+    """``a b + added``, rounded once."""
+    product = a * b
+    return fsum([*product, *rounding_of(product, a, b), added])
+
+
+def rounding_of(product: Array, a: Array, b: Array) -> Array:
+    """``a b - product``, which is a number of float64, for a rounded product (Dekker)."""
+    a_high, b_high = _high(a), _high(b)
+    a_low, b_low = a - a_high, b - b_high
+    rest = ((product - a_high * b_high) - a_low * b_high) - a_high * b_low
+    return np.asarray(a_low * b_low - rest)
+
+
+def _high(a: Array) -> Array:
+    """The upper half of the digits of each number."""
+    scaled = _SPLITTER * a
+    return np.asarray(scaled - (scaled - a))
 
 
 def summed(parts: Iterable[Array]) -> Array:

@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 import scipy.sparse as sp
 from helpers.estimators import fit, separable
+from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.model_selection import GridSearchCV
 
 from marginsvm import (
@@ -15,6 +16,7 @@ from marginsvm import (
     MomentumMarginClassifier,
     check_certificate,
 )
+from marginsvm._rounding import UNIT, Extended
 from marginsvm.kernels import two_layer_relu_ntk
 
 
@@ -188,3 +190,19 @@ def test_the_gaussian_kernel_keeps_its_digits_far_from_the_origin(C, offset, rng
     assert check_certificate(far, X + offset, y)
     expected = near.decision_function(X)
     np.testing.assert_allclose(far.decision_function(X + offset), expected, atol=1e-3)
+
+
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
+def test_sums_of_large_weights_leave_a_certificate_its_digits(loss, rng):
+    """Examples with either label have weights of C, whose sums cancel to scores near 1."""
+    X = rng.standard_normal((200, 4))
+    y = (X[:, 0] + rng.standard_normal(200) > 0).astype(int)
+    K = rbf_kernel(np.vstack([X, X[:20]]))
+    K = (K + K.T) / 2.0
+    tol = 1e-6 if np.finfo(Extended).eps < UNIT else 5e-5  # where the platform has no more digits
+    clf = MaxMarginClassifier(kernel="precomputed", C=1e7, loss=loss, tol=tol)
+    clf.fit(K, np.append(y, 1 - y[:20]))
+    assert clf.status_ == "certified"
+    exact = check_certificate(clf, K, np.append(y, 1 - y[:20]), exact=True)
+    assert exact.valid
+    assert exact.lower <= exact.upper

@@ -628,6 +628,21 @@ def test_times_beside_dummies_are_certified_in_sparse_form_too(n, k, loss):
         assert check_certificate(fits[1], sp.csr_array(X), y)
 
 
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
+@pytest.mark.parametrize("k", [2, 3, 7])
+def test_means_far_from_0_leave_a_certificate_its_digits(k, loss):
+    """Intercepts of 1e9 lose 7 of 16 digits, but what the published numbers prove has them all."""
+    for n, d, far in ((60, 100, 1e8), (80, 120, 3e7)):
+        rng = np.random.default_rng(k)
+        X = rng.standard_normal((n, d)) + far * rng.standard_normal(d)
+        y = np.arange(n) % k
+        clf = MaxMarginClassifier(C=10.0, loss=loss).fit(X, y)
+        assert clf.status_ == "certified"
+        exact = check_certificate(clf, X, y, exact=True)
+        assert exact.valid
+        assert exact.lower <= exact.upper
+
+
 def test_a_linear_problem_is_never_called_indefinite():
     """Neither are a predictor and weights that have not come near each other yet."""
     for seed in range(5):

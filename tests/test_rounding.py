@@ -11,6 +11,7 @@ from marginsvm._rounding import (
     PAIRWISE,
     Extended,
     chained,
+    exact_inner,
     extended,
     inner,
     product,
@@ -101,3 +102,11 @@ def test_products_are_products():
     np.testing.assert_array_equal(summed([A, A, -A]), A)
     for C in (A, np.asfortranarray(A), A.T):
         assert inner(C, C) == (A * A).sum()
+
+
+def test_an_exact_inner_product_is_rounded_once(rng):
+    """Terms of 1e16 cancel, of which each product loses what is left."""
+    a, b = rng.standard_normal((2, 300)) * 1e8
+    added = -float(a @ b)
+    exact = sum(Fraction(x) * Fraction(y) for x, y in zip(a, b, strict=True)) + Fraction(added)
+    assert exact_inner(a, b, added) == float(exact)

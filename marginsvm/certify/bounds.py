@@ -17,7 +17,9 @@ precision: they suffice for certificates of high accuracy.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
@@ -33,6 +35,10 @@ from marginsvm.certify.certifiable import (
 from marginsvm.certify.own_slack import with_least_slack
 from marginsvm.certify.tolerances import IMBALANCE_SURCHARGE, SCALABLE_MARGIN
 from marginsvm.rows import Predictor, Vector
+
+# Scales at which a predictor is published and measured: the first by margins that rounding has
+# moved, which costs C times as much where slack costs its size; the second by those of the first.
+_SCALINGS = 2
 
 
 def upper_bound(problem: Certifiable, vector: Vector) -> float:
@@ -186,10 +192,15 @@ def _of_soft_margin(
     if smallest.margin <= smallest.error or not _is_positive(problem, smallest, smallest.quick):
         least = min(least, 0.0)  # rounding hides the sign: no positive margin is claimed
     least /= norm
-    own = own + rows.expand(offsets[:, None] - offsets) - rounded
-    bound, factor = with_least_slack(length, own, slack)
-    if least > problem.errors.resolution and bound > least:
-        least, scale = bound, rows.unit / factor
+    own = own + rows.expand(offsets[:, None] - offsets)
+
+    def bound(margins: Array, common: float | None = None) -> tuple[float, float]:
+        return with_least_slack(length, margins, slack, common)
+
+    better, common = bound(own - rounded)
+    if least > problem.errors.resolution and better > least:
+        predictor = _published(problem, smallest, common * rows.unit, separates)
+        return _as_published(problem, smallest, predictor._replace(margin=better), own, bound)
     return _published(problem, smallest, scale, separates)._replace(margin=least)
 
 
@@ -203,10 +214,56 @@ def _of_caps(
         offsets = caps.offsets(rows, margins)
     norm = problem.errors.predictor_norm(measured.vector)
     smallest = _smallest(problem, measured, offsets, norm)
-    margins = margins + rows.expand(offsets[:, None] - offsets) - smallest.error
-    least, common = caps.lower_bound(norm, margins)
+    margins = margins + rows.expand(offsets[:, None] - offsets)
+    bound = partial(caps.lower_bound, norm)
+    least, common = bound(margins - smallest.error)
     scale = common * rows.unit or norm / problem.radius
-    return _published(problem, smallest, scale, smallest.quick > 0.0)._replace(margin=least)
+    predictor = _published(problem, smallest, scale, smallest.quick > 0.0)
+    return _as_published(problem, smallest, predictor._replace(margin=least), margins, bound)
+
+
+def _as_published(
+    problem: Certifiable,
+    smallest: _Smallest,
+    predictor: PublishedPredictor,
+    margins: Array,
+    bound: Callable[..., tuple[float, float]],
+) -> PublishedPredictor:
+    """A predictor or, where rounding costs its bound too much, one by its published numbers.
+
+    Rounding does, where sums of features that are far from 0, or of kernel values, lose digits.
+    """
+    wanted = problem.errors.rounding_rtol * predictor.margin * smallest.norm
+    if smallest.error <= wanted:
+        return predictor
+    for _ in range(_SCALINGS):
+        common = bound(margins)[1]
+        if common <= 0.0:
+            break
+        other = _published(problem, smallest, common * problem.rows.unit, predictor.separates)
+        found = _margins_of_numbers(problem, smallest, other)
+        if found is None:
+            break
+        other = other._replace(margin=bound(found, common)[0])
+        predictor = max(predictor, other, key=lambda some: some.margin)
+        margins = found
+    return predictor
+
+
+def _margins_of_numbers(
+    problem: Certifiable, smallest: _Smallest, predictor: PublishedPredictor
+) -> Array | None:
+    """Lower bounds on the margins of published numbers, without slack; None: there are no closer.
+
+    They are in the units of the vector.
+    """
+    F = problem.published_scores(predictor.coef, predictor.intercept, None)
+    if F is None:
+        return None
+    margins = problem.rows.margins(F.reshape(problem.rows.score_shape)) * predictor.scale
+    error = problem.errors.published_margin_error(smallest.vector, smallest.norm)
+    error += FEW * float(np.abs(smallest.offsets).max())
+    return np.asarray(margins * (1.0 - np.copysign(FEW, margins)) - error, np.float64)
 
 
 def _sharpened(
@@ -227,7 +284,8 @@ def _sharpened(
     if near.size * min(problem.width, problem.n_rows) > EXTENDED_TERMS:
         return -np.inf
     examples, signs = problem.rows.locate(near)
-    F = problem.extended_scores(examples, predictor.coef) + predictor.intercept
+    F = problem.published_scores(predictor.coef, predictor.intercept, examples)
+    assert F is not None  # they are few
     least = float((signs * F).sum(axis=1).min()) * scale
     wanted = problem.errors.rounding_rtol * smallest.margin
     least -= problem.errors.extended_margin_error(smallest.vector, smallest.norm, wanted)

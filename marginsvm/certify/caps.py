@@ -80,7 +80,9 @@ class Caps(ABC):
         """Class offsets that are best for these margins; of several, those in the middle."""
 
     @abstractmethod
-    def lower_bound(self, norm: float, margins: Array) -> tuple[float, float]:
+    def lower_bound(
+        self, norm: float, margins: Array, common: float | None = None
+    ) -> tuple[float, float]:
         """Lower bound on the margin of a predictor, and its margin that is published as 1.
 
         Parameters
@@ -89,6 +91,8 @@ class Caps(ABC):
             Upper bound on the norm of the predictor.
         margins : ndarray of shape rows.shape
             Lower bounds on its margins.
+        common : float, default=None
+            Its margin that is published as 1, if that is chosen already; None: the best one.
 
         Returns
         -------
@@ -189,7 +193,9 @@ class ShareCaps(Caps):
         )
         return np.array([-0.25, 0.25]) * (first - second)
 
-    def lower_bound(self, norm: float, margins: Array) -> tuple[float, float]:
+    def lower_bound(
+        self, norm: float, margins: Array, common: float | None = None
+    ) -> tuple[float, float]:
         """The mean of the worst margins is ``rho - sum_i c_i max(0, rho - m_i)`` at the best rho.
 
         Any other rho gives less. The best is the margin at the edge of the share.

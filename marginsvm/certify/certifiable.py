@@ -141,6 +141,10 @@ class ErrorModel(Protocol):
         """The same for margins of the published numbers computed in extended precision."""
         ...
 
+    def published_margin_error(self, vector: Predictor, norm: float) -> float:
+        """The same for margins from ``published_scores``."""
+        ...
+
 
 class OverlapChecks(dict[bytes, bool]):
     """For the weights that were checked so far, as bytes: whether they prove an overlap.
@@ -223,8 +227,12 @@ class Certifiable(Protocol):
         """Coefficients and intercept for x in the user's units."""
         ...
 
-    def extended_scores(self, examples: Array, coef: Array) -> Array:
-        """Scores of some examples before the intercept is added, in extended precision."""
+    def published_scores(self, coef: Array, intercept: Array, few: Array | None) -> Array | None:
+        """Scores of published numbers, with fewer errors than those of their vector.
+
+        Of few examples they are summed in extended precision. Those of all (None) have no error of
+        a far mean, or of many kernel values; None where these are none that are closer.
+        """
         ...
 
     def fingerprints(self) -> Array | None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from marginsvm._rounding import EXTENDED_TERMS, FEW, PAIRWISE, Extended, chained, extended
+from marginsvm._rounding import EXTENDED_TERMS_OF_ALL, FEW, PAIRWISE, Extended, chained, extended
 from marginsvm._typing import Array
 from marginsvm.certify.certifiable import Distribution
 from marginsvm.certify.tolerances import KERNEL_RESOLUTION, KERNEL_VANISHING
@@ -52,18 +52,25 @@ class KernelErrors:
 
     def predictor_norm(self, vector: Predictor) -> float:
         V = self.rows.adjoint(vector.coef)
-        return _root(np.sum(V * vector.image), self._of_scores(V) * np.abs(V).sum() ** 2)
+        return self._length(V, vector.image, self._of_scores(V))
 
     def proof_norm(self, proof: Distribution) -> float:
-        q = proof.weights()
-        V, few = self.rows.adjoint(q), support_of(q)
+        V = self.rows.adjoint(proof.weights().astype(Extended))
         off = self._of_scores(V) + 4.0 * proof.moved * self.highest
-        squared, error = np.sum(V * proof.image), off * np.abs(V).sum() ** 2
-        if error <= self.rounding_rtol * squared or few.size**2 > EXTENDED_TERMS:
-            return max(_root(squared, error), self._finest)
-        squared = self.extended_square(few, self.rows.adjoint(q.astype(Extended))[few])
+        return max(self._length(V, proof.image, off), self._finest)
+
+    def _length(self, V: Array, image: Array, off: float) -> float:
+        """Upper bound on the norm of coefficients V, given their image and its error.
+
+        The image is computed in extended precision where that error would cost too much.
+        """
+        few, mass = support_of(V), float(np.abs(V).sum())
+        squared, error = float(np.sum(V * image)), off * mass**2
+        if error <= self.rounding_rtol * squared or few.size**2 > EXTENDED_TERMS_OF_ALL:
+            return _root(squared, error)
+        squared = float(self.extended_square(few, V[few].astype(Extended)))
         error = (4.0 * extended(few.size) + self.value_error) * self.highest
-        return max(_root(squared / self.radius**2, error), self._finest)
+        return _root(squared / self.radius**2, error * mass**2)
 
     def margin_error(self, vector: Predictor, norm: float, wanted: float) -> float:
         V = self.rows.adjoint(vector.coef)
@@ -73,6 +80,9 @@ class KernelErrors:
         V = self.rows.adjoint(vector.coef)
         sums = (extended(len(support_of(V))) + self.value_error) * self.highest
         return sums * float(np.abs(V).sum())
+
+    def published_margin_error(self, vector: Predictor, norm: float) -> float:
+        return self.extended_margin_error(vector, norm, 0.0)
 
     def _of_scores(self, V: Array) -> float:
         """Rounding error of scores for each unit of weight, beside that of the kernel values."""

@@ -134,6 +134,10 @@ class LinearErrors:
         sums = 2.0 * extended(self.width)
         return self._of_sums(vector, norm, wanted, sums, sums)
 
+    def published_margin_error(self, vector: Predictor, norm: float) -> float:
+        sums = chained(self.width, LONG) if self.dense else UNIT * (self.width + 8)
+        return self._of_sums(vector, norm, 0.0, sums + FEW, (2.0 * UNIT * self.width) ** 2)
+
     def _of_sums(
         self, vector: Predictor, norm: float, wanted: float, inner: float, outer: float
     ) -> float:

@@ -100,10 +100,12 @@ class HingeCaps(Caps):
             return best_capped_offsets(margins, rows.codes, self.largest, edge=1.0)[0]
         return hinge_offsets(rows, margins, self.largest)
 
-    def lower_bound(self, norm: float, margins: Array) -> tuple[float, float]:
-        """At the best scale of the predictor."""
+    def lower_bound(
+        self, norm: float, margins: Array, common: float | None = None
+    ) -> tuple[float, float]:
+        """At the best scale of the predictor, or at a given one."""
         margins = of_examples(margins)
-        t = hinge_scale(norm**2, margins, self.largest)
+        t = 1.0 / common if common else hinge_scale(norm**2, margins, self.largest)
         slack = np.maximum(1.0 - t * margins, 0.0)
         objective = 0.5 * (t * norm) ** 2 + float(np.sum(self.largest * slack))
         objective *= 1.0 + 2.0 * PAIRWISE

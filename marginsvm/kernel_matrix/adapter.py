@@ -142,8 +142,9 @@ class KernelMatrixAdapter(Outputs, ABC):
         """Coefficients and intercept of ``w`` for x in the user's units."""
 
     @abstractmethod
-    def extended_scores(self, examples: Array, coef: Array) -> Array:
-        """Scores of some examples before the intercept is added, in extended precision."""
+    def published_scores(
+        self, coef: Array, intercept: Array, few: Array | None
+    ) -> Array | None: ...
 
     @abstractmethod
     def given(self, examples: Array) -> tuple[Any, Array, bool] | None:

@@ -223,9 +223,8 @@ class GramAdapter(KernelMatrixAdapter, HasColumns, HasLayout):
     def lowest_margins(self, w: Predictor) -> LowestMargins:
         return super().lowest_margins(self.combine(w.coef, precise=True))
 
-    def extended_scores(self, examples: Array, coef: Array) -> Array:
-        """Scores of some examples before the intercept is added, in extended precision."""
-        return self._values.extended_scores(examples, coef)
+    def published_scores(self, coef: Array, intercept: Array, few: Array | None) -> Array | None:
+        return self._values.published_scores(coef, intercept, few)
 
     def fingerprints(self) -> Array | None:
         X = getattr(self._values.X, "X", self._values.X)  # without what is kept beside it

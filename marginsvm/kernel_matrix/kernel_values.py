@@ -10,7 +10,14 @@ import numpy as np
 from sklearn import config_context
 
 from marginsvm._cached import cached_property
-from marginsvm._rounding import PAIRWISE, Extended, product, times
+from marginsvm._rounding import (
+    EXTENDED_TERMS,
+    EXTENDED_TERMS_OF_ALL,
+    PAIRWISE,
+    Extended,
+    product,
+    times,
+)
 from marginsvm._typing import Array
 from marginsvm.data.threads import ordered_map
 from marginsvm.data.work import Work
@@ -270,10 +277,20 @@ class KernelValues:
 
     def extended_square(self, few: Array, V: Array) -> float:
         """``V' (K + constant^2) V`` of extended coefficients on few examples."""
-        squared = np.sum(V * (self.values(few, few) @ V))
+        squared = np.sum(V * self._extended(few, few, V))
         return squared + np.sum((self._constant * V.sum(0)) ** 2)
 
-    def extended_scores(self, examples: Array, coef: Array) -> Array:
-        """``K V`` of some examples in extended precision, where few coefficients are not zero."""
-        few = np.flatnonzero(coef.any(axis=0))
-        return self.values(examples, few) @ coef[:, few].T.astype(Extended)
+    def published_scores(self, coef: Array, intercept: Array, few: Array | None) -> Array | None:
+        """Scores in extended precision; None: those of all are sums of too many kernel values."""
+        some = np.flatnonzero(coef.any(axis=0))
+        n = self._rows.n_examples
+        if few is None and n * len(some) > EXTENDED_TERMS_OF_ALL:
+            return None
+        examples = np.arange(n) if few is None else few
+        return self._extended(examples, some, coef[:, some].T.astype(Extended)) + intercept
+
+    def _extended(self, examples: Array, few: Array, V: Array) -> Array:
+        """``K[examples, few] V``, some examples at a time."""
+        size = max(1, EXTENDED_TERMS // max(1, len(few)))
+        some = (examples[i : i + size] for i in range(0, len(examples), size))
+        return np.concatenate([self.values(part, few) @ V for part in some])

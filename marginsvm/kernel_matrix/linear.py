@@ -9,7 +9,7 @@ from typing import Any, ClassVar, TypeVar
 import numpy as np
 
 from marginsvm._cached import cached_property
-from marginsvm._rounding import PAIRWISE, inner
+from marginsvm._rounding import PAIRWISE, exact_inner, inner
 from marginsvm._typing import Array
 from marginsvm.certify.certifiable import WrittenOut
 from marginsvm.certify.linear_errors import LinearErrors
@@ -226,9 +226,17 @@ class LinearAdapter(
     def width(self) -> float:
         return float(np.prod(self._image_shape))
 
-    def extended_scores(self, examples: Array, coef: Array) -> Array:
-        """Scores of some examples before the intercept is added, in extended precision."""
-        return self._centred.extended_scores(examples, coef)
+    def published_scores(self, coef: Array, intercept: Array, few: Array | None) -> Array | None:
+        """Scores in extended precision; those of all about a far mean, which costs no rounding."""
+        if few is not None:
+            return self._centred.extended_scores(few, coef) + intercept
+        mean = self._centre.mean
+        if mean is None or not self._centred.mean_before_products:
+            return None
+        self.work.add_pass()
+        work = partial(passes.scores, W=coef, shift=0.0, centre=self._centre, precise=True)
+        about = np.concatenate(list(self._store.map(partial(work, on_block=None), self.rows)))
+        return about + [exact_inner(w, mean, b) for w, b in zip(coef, intercept, strict=True)]
 
     def fingerprints(self) -> Array | None:
         lengths = np.sort(self._scale.lengths)  # known already, and a first fingerprint
