@@ -307,7 +307,7 @@ def test_a_support_that_outgrows_its_memory_is_told(rng):
     X, y = overlapping(rng, n=2500)
     y = rng.permutation(y)  # nothing to be learnt: all have slack
     model = {"C": 1.0, "kernel": "rbf", "gamma": 1.0, "loss": "hinge"}
-    clf = MaxMarginClassifier(**model, cache_size=4.0, tol=1e-9)
+    clf = MaxMarginClassifier(**model, cache_size=4.0, tol=1e-11)
     with pytest.warns(ConvergenceWarning, match=r"cache_size=4 MB holds the kernel values of 512"):
         clf.fit(X, y)
     assert clf.status_ == "stalled"
@@ -345,9 +345,9 @@ def test_slack_is_no_more_than_a_predictor_needs(C, rng):
         return 0.5 * (t * length) ** 2 + np.sum(np.maximum(1.0 - t * margins, 0.0) ** 2 / (2.0 * s))
 
     best = minimize_scalar(objective, bounds=(1e-6, 100.0), method="bounded").fun
-    bound, t = with_least_slack(length, margins, s)
+    bound, common = with_least_slack(length, margins, s)
     assert bound == pytest.approx(1.0 / np.sqrt(2.0 * best), rel=1e-6)
-    assert bound <= 1.0 / np.sqrt(2.0 * objective(t))
+    assert bound <= 1.0 / np.sqrt(2.0 * objective(1.0 / common))
 
 
 def test_bounds_of_other_examples_are_not_taken_over(rng):
@@ -372,3 +372,14 @@ def test_kernels_that_float32_cannot_hold_end(k, offset, rng):
     assert clf.status_ in ("certified", "stalled", "max_iter")
     assert np.isfinite(clf.decision_function(X)).all()
     assert check_certificate(clf, X, y)
+
+
+def test_rounds_mend_what_float32_has_rounded(rng):
+    """Their scores are taken from float64 after the first bounds: 1e-5 was left without."""
+    X = rng.standard_normal((600, 6))
+    scores = X @ rng.standard_normal((6, 10)) + rng.standard_normal((600, 10))
+    y = scores.argmax(axis=1)
+    clf = MaxMarginClassifier(kernel="rbf", C=100.0, loss="hinge").fit(X, y)
+    assert clf.status_ == "certified"
+    assert [method for method, _ in clf.certificate_.route] == ["one example at a time"]
+    assert check_certificate(clf, X, y).valid

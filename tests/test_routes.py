@@ -42,7 +42,7 @@ ROUTES = {
         133.0,
     ),
     "hinge, rbf": ("certified", "pairs 1", 0.4),
-    "hinge, rbf, last digits": ("certified", "pairs 1, working set of examples 2", 2.5),
+    "hinge, rbf, last digits": ("certified", "pairs 3, working set of examples 2", 3.3),
     "hinge, rbf, not compiled": ("certified", "working set of examples 2", 2.8),
     "hinge, wide": ("certified", "working set of examples 2", 5.5),
     "hinge": ("certified", "interior points 1", 2.0),

@@ -33,7 +33,7 @@ from marginsvm.certify.certifiable import (
     PublishedPredictor,
 )
 from marginsvm.certify.own_slack import with_least_slack
-from marginsvm.certify.tolerances import IMBALANCE_SURCHARGE, SCALABLE_MARGIN
+from marginsvm.certify.tolerances import IMBALANCE_SURCHARGE, SCALABLE_MARGIN, WORTH_A_PASS
 from marginsvm.rows import Predictor, Vector
 
 # Scales at which a predictor is published and measured: the first by margins that rounding has
@@ -233,7 +233,7 @@ def _as_published(
 
     Rounding does, where sums of features that are far from 0, or of kernel values, lose digits.
     """
-    wanted = problem.errors.rounding_rtol * predictor.margin * smallest.norm
+    wanted = WORTH_A_PASS * problem.errors.rounding_rtol * predictor.margin * smallest.norm
     if smallest.error <= wanted:
         return predictor
     for _ in range(_SCALINGS):

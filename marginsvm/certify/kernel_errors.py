@@ -7,10 +7,18 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from marginsvm._rounding import EXTENDED_TERMS_OF_ALL, FEW, PAIRWISE, Extended, chained, extended
+from marginsvm._rounding import (
+    EXTENDED_TERMS,
+    EXTENDED_TERMS_OF_ALL,
+    FEW,
+    PAIRWISE,
+    Extended,
+    chained,
+    extended,
+)
 from marginsvm._typing import Array
 from marginsvm.certify.certifiable import Distribution
-from marginsvm.certify.tolerances import KERNEL_RESOLUTION, KERNEL_VANISHING
+from marginsvm.certify.tolerances import KERNEL_RESOLUTION, KERNEL_VANISHING, WORTH_A_PASS
 from marginsvm.rows import Predictor, Rows, support_of
 
 
@@ -66,7 +74,9 @@ class KernelErrors:
         """
         few, mass = support_of(V), float(np.abs(V).sum())
         squared, error = float(np.sum(V * image)), off * mass**2
-        if error <= self.rounding_rtol * squared or few.size**2 > EXTENDED_TERMS_OF_ALL:
+        terms = few.size**2
+        enough = (1.0 if terms <= EXTENDED_TERMS else WORTH_A_PASS) * self.rounding_rtol
+        if error <= enough * squared or terms > EXTENDED_TERMS_OF_ALL:
             return _root(squared, error)
         squared = float(self.extended_square(few, V[few].astype(Extended)))
         error = (4.0 * extended(few.size) + self.value_error) * self.highest

@@ -13,6 +13,10 @@ ROUNDING_RTOL_OF_TOL = 1e-2
 """Rounding error of a bound, as a fraction of ``tol`` (relative to the bound itself), that need not
 be made smaller: it hardly changes whether the gap is below ``tol``."""
 
+WORTH_A_PASS = 10.0
+"""Factor by which a rounding error may be larger than that, where making it smaller takes as long
+as a pass."""
+
 GAP_ROUNDING = 1e-15
 """Rounding error of a relative gap (dimensionless). Added to the gap before it is compared with
 ``tol``, so that ``tol=0`` plays all rounds even where the bounds happen to be equal."""

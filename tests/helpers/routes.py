@@ -120,7 +120,7 @@ CASES = {
     "hinge, slow": Case(
         in_units(*gauss(300, 20), spread=6.0), soft(1e4, loss="hinge"), {"inside": 0}
     ),
-    "hinge, rbf, last digits": Case(gauss(200, 3), soft(loss="hinge", kernel="rbf", tol=1e-9)),
+    "hinge, rbf, last digits": Case(gauss(200, 3), soft(loss="hinge", kernel="rbf", tol=1e-11)),
     "hinge, rbf, not compiled": Case(
         gauss(200, 3), soft(loss="hinge", kernel="rbf"), {"compiled": False}
     ),

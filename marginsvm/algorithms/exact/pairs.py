@@ -15,7 +15,7 @@ import numpy as np
 
 from marginsvm._rounding import FEW
 from marginsvm._typing import Array
-from marginsvm.algorithms.exact.candidates import hinge_candidates
+from marginsvm.algorithms.exact.candidates import hinge_candidates, relative_gap
 from marginsvm.algorithms.exact.choosing import first_examples
 from marginsvm.algorithms.exact.climb import Climb, Course, Dual
 from marginsvm.algorithms.exact.climb_of_classes import ClimbOfClasses
@@ -30,6 +30,8 @@ from marginsvm.rows import Vector, support_of
 
 # What float32 rounds of an inner product, relative to it.
 _ROUNDED = float(np.finfo(np.float32).eps)
+# Rounds with scores in float64 go on while each call leaves so much of the gap at most.
+_HALVED = 0.5
 # Numbers that a round reads or computes at least: a tenth of a second, or about.
 PASS = 3e8
 
@@ -209,18 +211,26 @@ class OnColumns(Method):
         assert isinstance(problem, GramAdapter)
         climb = self.rounds(problem)
         ended, found = climb.run(tol, PASS), self.found(problem, climb)
-        now = self.after(found.climb)
         if not ended:
-            return replace(now, candidates=found.estimates(tol)), Turn.NEARER
-        return replace(now, candidates=found.proved(tol), settled=tol), Turn.STALLED
+            return replace(self.after(found.climb), candidates=found.estimates(tol)), Turn.NEARER
+        candidates = found.proved(tol)
+        return replace(self.after(found.climb), candidates=candidates, settled=tol), Turn.STALLED
 
 
 @dataclass(frozen=True)
 class Pairs(OnColumns):
-    """Weights of two classes, which change by two examples at a time."""
+    """Weights of two classes, which change by two examples at a time.
+
+    Attributes
+    ----------
+    gap : float
+        Relative gap of the last bounds in float64.
+    """
 
     name: ClassVar[str] = "pairs"
     climb: ClassVar[type[Climb]] = Climb
+
+    gap: float = np.inf
 
     @classmethod
     def start(cls, problem: KernelMatrixAdapter) -> Self:
@@ -239,6 +249,18 @@ class Pairs(OnColumns):
     @property
     def weights(self) -> Array:
         return self.u
+
+    def advance(self, problem: KernelMatrixAdapter, tol: float) -> tuple[Self, Turn]:
+        """The same; with the hinge loss, more rounds mend what float32 has rounded."""
+        now, turn = super().advance(problem, tol)
+        if turn != Turn.STALLED or problem.caps is None:
+            return now, turn
+        gap = relative_gap(problem, now.candidates)
+        if not tol < gap <= _HALVED * self.gap:
+            return now, turn
+        f = np.ascontiguousarray(now.candidates[0].combination.image.T)  # from float64
+        course = now.course._replace(idle=0)
+        return replace(now, f=f, course=course, gap=gap, settled=np.inf), Turn.NEARER
 
     def found(self, problem: GramAdapter, climb: Climb) -> Found:
         if climb.has_diverged:  # in float32, the kernel has negative eigenvalues: leave it
