@@ -22,7 +22,7 @@ import numpy as np
 import scipy.sparse as sp
 
 MEGABYTE = 2**20  # bytes
-RULE = 256 * MEGABYTE  # of memory beyond X that a fit may take, or the size of X if that is more
+RULE = 512 * MEGABYTE  # of memory beyond X that a fit may take, or the size of X if that is more
 GRACE = 5.0  # CPU seconds from an interrupt to the end of a process that does not serve it
 PATIENCE = (
     10.0  # times as many seconds by the clock as CPU seconds are waited for, on a busy machine

@@ -38,7 +38,7 @@ from marginsvm.rows import Predictor, Vector
 
 # Scales at which a predictor is published and measured: the first by margins that rounding has
 # moved, which costs C times as much where slack costs its size; the second by those of the first.
-_SCALINGS = 2
+_TIMES_PUBLISHED = 2
 
 
 def upper_bound(problem: Certifiable, vector: Vector) -> float:
@@ -236,7 +236,7 @@ def _as_published(
     wanted = WORTH_A_PASS * problem.errors.rounding_rtol * predictor.margin * smallest.norm
     if smallest.error <= wanted:
         return predictor
-    for _ in range(_SCALINGS):
+    for _ in range(_TIMES_PUBLISHED):
         common = bound(margins)[1]
         if common <= 0.0:
             break
