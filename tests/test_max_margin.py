@@ -22,6 +22,7 @@ from marginsvm import (
     MomentumMarginClassifier,
     check_certificate,
 )
+from marginsvm._rounding import UNIT, Extended
 from marginsvm.algorithms.exact.newton import Newton
 from marginsvm.algorithms.exact.slack import Slack
 from marginsvm.algorithms.exact.starts import SparseProblem
@@ -641,6 +642,17 @@ def test_means_far_from_0_leave_a_certificate_its_digits(k, loss):
         exact = check_certificate(clf, X, y, exact=True)
         assert exact.valid
         assert exact.lower <= exact.upper
+
+
+@pytest.mark.parametrize("k", [2, 3])
+def test_sums_of_many_weights_that_cancel_are_certified_in_large_units(k, rng):
+    """In units of 1e9, weights make up a predictor that is nothing beside their last digits."""
+    X = rng.standard_normal((6000, 80))
+    y = (X @ rng.standard_normal((80, k)) + 9.0 * rng.standard_normal((6000, k))).argmax(axis=1)
+    C = 10.0 if np.finfo(Extended).eps < UNIT else 1e-6  # where the platform has no more digits
+    clf = MaxMarginClassifier(C=C, tol=1e-3, fit_intercept=False).fit(1e9 * X, y)
+    assert clf.status_ == "certified"
+    assert check_certificate(clf, 1e9 * X, y).valid
 
 
 def test_a_linear_problem_is_never_called_indefinite():

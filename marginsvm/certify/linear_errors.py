@@ -16,10 +16,11 @@ from marginsvm._rounding import (
     Extended,
     chained,
     extended,
+    summed,
 )
 from marginsvm._typing import Array
 from marginsvm.certify.certifiable import Distribution
-from marginsvm.certify.tolerances import VANISHING
+from marginsvm.certify.tolerances import VANISHING, WORTH_A_PASS
 from marginsvm.rows import LpNorm, Predictor, Rows, support_of
 
 
@@ -43,6 +44,11 @@ class Features(Protocol):
         Both are in radii; it takes a pass to compute them. None: they are not needed, as no
         feature is longer than its example.
         """
+        ...
+
+    @property
+    def extended_terms(self) -> int:
+        """Terms, at most, of sums over examples in extended precision."""
         ...
 
     def extended_image(self, few: Array, V: Array, features: Array) -> Array:
@@ -98,10 +104,12 @@ class LinearErrors:
         few, norm = support_of(q), self.norm.of_vector(image)
         chain = self.features.chain
         sums = (chained(len(q), chain) if self.dense else UNIT * (few.size + 8)) + FEW
-        cheap = few.size * self.width <= EXTENDED_TERMS
+        terms = self.width * few.size * int(np.prod(q.shape[1:]))
+        cheap = terms <= self.features.extended_terms
+        enough = (1.0 if terms <= EXTENDED_TERMS else WORTH_A_PASS) * self.rounding_rtol
         # how much of the mean is in the terms of the sums, and how long these are
         offset, reach = (0.0, 1.0) if self.features.mean_before_products else (1.0, self.reach)
-        if cheap and (sums + moved) * reach > self.rounding_rtol * norm:
+        if cheap and (sums + moved) * reach > enough * norm:
             image = self._extended(q, few, np.arange(self.width))
             norm = self.norm.of_vector(image)
             sums, offset, moved = extended(few.size), 0.0, 0.0
@@ -121,8 +129,10 @@ class LinearErrors:
 
     def _extended(self, q: Array, few: Array, features: Array) -> Array:
         """Features of the image of weights q, few of which are not 0."""
-        V = self.rows.adjoint(q.astype(Extended))
-        return self.features.extended_image(few, V[few], features)
+        V, size = self.rows.adjoint(q.astype(Extended)), max(1, EXTENDED_TERMS // len(features))
+        some = (few[i : i + size] for i in range(0, max(1, len(few)), size))
+        parts = (self.features.extended_image(part, V[part], features) for part in some)
+        return np.asarray(summed(parts), np.float64)
 
     def margin_error(self, vector: Predictor, norm: float, wanted: float) -> float:
         sums = chained(self.width, LONG) if self.dense else UNIT * (self.width + 8)

@@ -11,7 +11,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from marginsvm._cached import cached_property
-from marginsvm._rounding import CHAIN, Extended
+from marginsvm._rounding import CHAIN, EXTENDED_TERMS, EXTENDED_TERMS_OF_ALL, Extended
 from marginsvm._typing import Array
 from marginsvm.data import passes
 from marginsvm.data.block import WRITTEN_OUT, Centre, examples_at_once
@@ -59,6 +59,11 @@ class CentredExamples:
         if not self.mean_before_products:
             return CHAIN
         return min(CHAIN, examples_at_once(self.store.shape[1]))
+
+    @property
+    def extended_terms(self) -> int:
+        """Terms, at most, of sums over examples in extended precision."""
+        return EXTENDED_TERMS_OF_ALL if self.store.at_hand else EXTENDED_TERMS
 
     def with_constant(self, image: Array, V: Array) -> Array:
         """``V^T (X, constant)``, given the image ``V^T X``."""
@@ -134,7 +139,7 @@ class CentredExamples:
             image = V.T @ (X.toarray().astype(Extended) - self.centre.mean[given])
         if len(given) < len(features):
             image = self.with_constant(image, V)
-        return (image / self.radius).astype(np.float64)
+        return np.asarray(image / self.radius)
 
     def extended_scores(self, index: Array, coef: Array) -> Array:
         """Scores ``X coef^T`` of some examples as given, summed in extended precision."""
