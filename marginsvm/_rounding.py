@@ -29,12 +29,12 @@ PAIRWISE = 64.0 * UNIT
 Extended = np.longdouble
 # Largest number of terms that are summed in extended precision, which takes some milliseconds.
 EXTENDED_TERMS = 2**17
-# The same for the scores of all examples, where those in float64 prove too little: some tenths of a
-# second, a part of them at a time.
+# The same for sums over all examples, where those in float64 prove too little: some tenths of a
+# second, a part of the examples at a time.
 EXTENDED_TERMS_OF_ALL = 2**24
 # Terms in a chain of the sums from which bounds are computed, and of sums that need fewer digits.
 CHAIN, LONG = 256, 1024
-# Times a number, it has the upper half of its digits beyond those of the number.
+# A number times this, less the product less the number, is the upper half of its digits (Dekker).
 _SPLITTER = 2.0**27 + 1.0
 
 
@@ -77,7 +77,7 @@ def exact_inner(a: Array, b: Array, added: float) -> float:
 
 
 def rounding_of(product: Array, a: Array, b: Array) -> Array:
-    """``a b - product``, which is a number of float64, for a rounded product (Dekker)."""
+    """What rounding has taken from a product: ``a b - product``, a number of float64 (Dekker)."""
     a_high, b_high = _high(a), _high(b)
     a_low, b_low = a - a_high, b - b_high
     rest = ((product - a_high * b_high) - a_low * b_high) - a_high * b_low

@@ -179,7 +179,7 @@ def _of_soft_margin(
     """
     vector = measured.vector
     u = problem.weights(vector)
-    added, length = slack * u, problem.errors.predictor_norm(vector)
+    added, length = slack * u, problem.errors.published_norm(vector)
     norm = _with_slack(length, np.sum(added * u))
     smallest = _smallest(problem, measured, offsets, norm)
     rows, own = problem.rows, measured.margins - added
@@ -212,7 +212,7 @@ def _of_caps(
     assert margins is not None  # the examples of such a problem are at hand
     if offsets is None:
         offsets = caps.offsets(rows, margins)
-    norm = problem.errors.predictor_norm(measured.vector)
+    norm = problem.errors.published_norm(measured.vector)
     smallest = _smallest(problem, measured, offsets, norm)
     margins = margins + rows.expand(offsets[:, None] - offsets)
     bound = partial(caps.lower_bound, norm)

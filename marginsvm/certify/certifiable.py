@@ -126,6 +126,10 @@ class ErrorModel(Protocol):
         """Upper bound on the norm of a vector as a predictor, without slack coordinates."""
         ...
 
+    def published_norm(self, vector: Predictor) -> float:
+        """The same for its published numbers, closer where rounding costs much and time allows."""
+        ...
+
     def proof_norm(self, proof: Distribution) -> float:
         """Upper bound on the norm of ``A^T q`` of a distribution, without slack coordinates."""
         ...
@@ -230,8 +234,9 @@ class Certifiable(Protocol):
     def published_scores(self, coef: Array, intercept: Array, few: Array | None) -> Array | None:
         """Scores of published numbers, with fewer errors than those of their vector.
 
-        Of few examples they are summed in extended precision. Those of all (None) have no error of
-        a far mean, or of many kernel values; None where these are none that are closer.
+        Of few examples they are summed in extended precision. Those of all (``few`` is None) have
+        neither the error of a mean that is far nor that of long sums of kernel values; the result
+        is None where such scores would be no closer, or would take too long.
         """
         ...
 

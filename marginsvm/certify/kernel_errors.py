@@ -60,27 +60,42 @@ class KernelErrors:
 
     def predictor_norm(self, vector: Predictor) -> float:
         V = self.rows.adjoint(vector.coef)
-        return self._length(V, vector.image, self._of_scores(V))
+        return _root(*self._squared(V, vector.image, self._of_scores(V)))
+
+    def published_norm(self, vector: Predictor) -> float:
+        V = self.rows.adjoint(vector.coef)
+        squared, error = self._squared(V, vector.image, self._of_scores(V))
+        few = support_of(V)
+        if not self._costs_too_much(error, squared, few):
+            return _root(squared, error)
+        rounded = FEW * float(np.abs(V).sum() * np.sqrt(self.highest))  # of the numbers themselves
+        return self._extended_length(few, V[few].astype(Extended)) + rounded
 
     def proof_norm(self, proof: Distribution) -> float:
-        V = self.rows.adjoint(proof.weights().astype(Extended))
+        q = proof.weights()
+        V, few = self.rows.adjoint(q), support_of(q)
         off = self._of_scores(V) + 4.0 * proof.moved * self.highest
-        return max(self._length(V, proof.image, off), self._finest)
+        squared, error = self._squared(V, proof.image, off)
+        if not self._costs_too_much(error, squared, few):
+            return max(_root(squared, error), self._finest)
+        V = self.rows.adjoint(q[few].astype(Extended), few)
+        return max(self._extended_length(few, V), self._finest)
 
-    def _length(self, V: Array, image: Array, off: float) -> float:
-        """Upper bound on the norm of coefficients V, given their image and its error.
+    def _squared(self, V: Array, image: Array, off: float) -> tuple[float, float]:
+        """Square of a norm in float64, and its error, given that of scores for a unit of weight."""
+        return float(np.sum(V * image)), off * float(np.abs(V).sum()) ** 2
 
-        The image is computed in extended precision where that error would cost too much.
-        """
-        few, mass = support_of(V), float(np.abs(V).sum())
-        squared, error = float(np.sum(V * image)), off * mass**2
+    def _costs_too_much(self, error: float, squared: float, few: Array) -> bool:
+        """Whether that error is worth a sum in extended precision, which does not take too long."""
         terms = few.size**2
         enough = (1.0 if terms <= EXTENDED_TERMS else WORTH_A_PASS) * self.rounding_rtol
-        if error <= enough * squared or terms > EXTENDED_TERMS_OF_ALL:
-            return _root(squared, error)
-        squared = float(self.extended_square(few, V[few].astype(Extended)))
+        return error > enough * squared and terms <= EXTENDED_TERMS_OF_ALL
+
+    def _extended_length(self, few: Array, V: Array) -> float:
+        """Upper bound on the norm of extended coefficients on few examples."""
+        squared = float(self.extended_square(few, V)) / self.radius**2
         error = (4.0 * extended(few.size) + self.value_error) * self.highest
-        return _root(squared / self.radius**2, error * mass**2)
+        return _root(squared, error * float(np.abs(V).sum()) ** 2)
 
     def margin_error(self, vector: Predictor, norm: float, wanted: float) -> float:
         V = self.rows.adjoint(vector.coef)

@@ -99,14 +99,18 @@ class LinearErrors:
     def predictor_norm(self, vector: Predictor) -> float:
         return self.norm.length(self.norm.mirror(vector.image).ravel()) * (1.0 + PAIRWISE)
 
+    def published_norm(self, vector: Predictor) -> float:
+        return self.predictor_norm(vector)
+
     def proof_norm(self, proof: Distribution) -> float:
         image, q, moved = proof.image, proof.weights(), proof.moved
         few, norm = support_of(q), self.norm.of_vector(image)
         chain = self.features.chain
         sums = (chained(len(q), chain) if self.dense else UNIT * (few.size + 8)) + FEW
-        terms = self.width * few.size * int(np.prod(q.shape[1:]))
-        cheap = terms <= self.features.extended_terms
-        enough = (1.0 if terms <= EXTENDED_TERMS else WORTH_A_PASS) * self.rounding_rtol
+        terms = few.size * self.width
+        quick = terms <= EXTENDED_TERMS
+        cheap = quick or terms * (q.size // len(q)) <= self.features.extended_terms
+        enough = (1.0 if quick else WORTH_A_PASS) * self.rounding_rtol
         # how much of the mean is in the terms of the sums, and how long these are
         offset, reach = (0.0, 1.0) if self.features.mean_before_products else (1.0, self.reach)
         if cheap and (sums + moved) * reach > enough * norm:
@@ -129,13 +133,17 @@ class LinearErrors:
 
     def _extended(self, q: Array, few: Array, features: Array) -> Array:
         """Features of the image of weights q, few of which are not 0."""
-        V, size = self.rows.adjoint(q.astype(Extended)), max(1, EXTENDED_TERMS // len(features))
-        some = (few[i : i + size] for i in range(0, max(1, len(few)), size))
-        parts = (self.features.extended_image(part, V[part], features) for part in some)
+
+        def of(some: Array) -> Array:
+            V = self.rows.adjoint(q[some].astype(Extended), some)
+            return self.features.extended_image(some, V, features)
+
+        size = max(1, EXTENDED_TERMS // len(features))
+        parts = (of(few[i : i + size]) for i in range(0, max(1, len(few)), size))
         return np.asarray(summed(parts), np.float64)
 
     def margin_error(self, vector: Predictor, norm: float, wanted: float) -> float:
-        sums = chained(self.width, LONG) if self.dense else UNIT * (self.width + 8)
+        sums = self._of_features
         # where the mean is far, the intercept is a sum of its own
         late = UNIT * (self.width + 8) + sums if self.centre_is_far else sums
         return self._of_sums(vector, norm, wanted, sums + FEW, late + 2.0 * FEW)
@@ -145,8 +153,13 @@ class LinearErrors:
         return self._of_sums(vector, norm, wanted, sums, sums)
 
     def published_margin_error(self, vector: Predictor, norm: float) -> float:
-        sums = chained(self.width, LONG) if self.dense else UNIT * (self.width + 8)
-        return self._of_sums(vector, norm, 0.0, sums + FEW, (2.0 * UNIT * self.width) ** 2)
+        # what a far mean adds is rounded once, as the intercept is
+        return self._of_sums(vector, norm, 0.0, self._of_features + FEW, 0.0)
+
+    @property
+    def _of_features(self) -> float:
+        """Relative error of a sum over the features."""
+        return chained(self.width, LONG) if self.dense else UNIT * (self.width + 8)
 
     def _of_sums(
         self, vector: Predictor, norm: float, wanted: float, inner: float, outer: float

@@ -142,9 +142,8 @@ class KernelMatrixAdapter(Outputs, ABC):
         """Coefficients and intercept of ``w`` for x in the user's units."""
 
     @abstractmethod
-    def published_scores(
-        self, coef: Array, intercept: Array, few: Array | None
-    ) -> Array | None: ...
+    def published_scores(self, coef: Array, intercept: Array, few: Array | None) -> Array | None:
+        """Scores of published numbers, with fewer errors, see ``Certifiable``."""
 
     @abstractmethod
     def given(self, examples: Array) -> tuple[Any, Array, bool] | None:

@@ -251,7 +251,10 @@ class Pairs(OnColumns):
         return self.u
 
     def advance(self, problem: KernelMatrixAdapter, tol: float) -> tuple[Self, Turn]:
-        """The same; with the hinge loss, more rounds mend what float32 has rounded."""
+        """The same; with the hinge loss, more rounds mend what float32 has rounded.
+
+        Other losses are handed over to working sets of rows, which are quicker at that.
+        """
         now, turn = super().advance(problem, tol)
         if turn != Turn.STALLED or problem.caps is None:
             return now, turn
