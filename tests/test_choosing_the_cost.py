@@ -203,14 +203,15 @@ def test_folds_by_pairs_have_the_scores_of_other_methods(
     params["class_weight"] = "balanced" if weights == "balanced" else None
     m = rng.integers(0, 3, n) if weights == "some 0" else None
     data = rbf_kernel(X) if kernel == "precomputed" else X
-    clf = MaxMarginClassifierCV(Cs=[0.1, 1.0, 10.0], **params).fit(data, y, sample_weight=m)
-    assert clf.fold_gaps_.max() <= 1e-3
+    # the gap of folds leaves examples next to a boundary to the rounding of a processor
+    monkeypatch.setattr("marginsvm.algorithms.max_margin_cv.FOLD_GAP", 1e-5)
+    clf = MaxMarginClassifierCV(Cs=[0.1, 1.0, 10.0], tol=1e-5, **params)
+    clf.fit(data, y, sample_weight=m)
+    assert clf.fold_gaps_.max() <= 1e-5
     monkeypatch.setattr(Fold, "is_for_pairs", False)
     other = clone(clf).fit(data, y, sample_weight=m)
-    assert np.abs(clf.scores_ - other.scores_).max() * n / 3 < (3.0 if m is None else 6.0)
-    # two examples next to a boundary may change sides, at each of which there are more with k
-    near = 0.012 + (k - 1) / n
-    np.testing.assert_allclose(clf.scores_.mean(axis=0), other.scores_.mean(axis=0), atol=near)
+    # a single example next to a boundary may change sides; its weight is at most 2
+    assert np.abs(clf.scores_ - other.scores_).max() * n / 3 < (1.5 if m is None else 2.5)
 
 
 def test_what_pairs_do_not_reach_others_do(rng, monkeypatch):

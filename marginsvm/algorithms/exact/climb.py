@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from marginsvm._rounding import UNIT
 from marginsvm._typing import Array
 from marginsvm.certify.own_slack import with_least_slack
 from marginsvm.certify.prices import HingeCaps
@@ -257,7 +258,9 @@ class Climb:
         """The intercept, margins, and the gap that they leave."""
         y, u, f = self.y, self.u, self.f
         slope = y - f - self.slack * y * u
-        below, used = u < self.caps, u > 0.0
+        # what rounding leaves beside an end does not hold the intercept, which may be free
+        rounding = np.minimum(len(u) * UNIT * float(u.sum()), 0.5 * self.caps)
+        below, used = u < self.caps - rounding, u > rounding
         self._centre(slope, slope, np.where(y > 0.0, below, used), np.where(y > 0.0, used, below))
         self.missing, self.mass = y * (slope - self.b), u
         self.margins = 1.0 - self.missing - self.slack * u
