@@ -123,6 +123,36 @@ def test_a_difference_that_is_rounded_is_no_proof():
     assert nothing_separates(X, codes, 2, q, intercept=True)
 
 
+@pytest.mark.parametrize("intercept", [False, True])
+def test_dummies_in_odd_units_are_proved_without_integers(intercept, rng):
+    """Three categories, whose indicators add up exactly, but no more when standardised."""
+    n, levels = 300, 4
+    one_hot = np.hstack([np.eye(levels)[rng.integers(0, levels, n)] for _ in range(3)])
+    codes = rng.integers(0, 2, n)
+    M = (np.column_stack([one_hot, np.ones(n)]) * (2.0 * codes - 1.0)[:, None]).T
+    q = 1.0 - np.linalg.pinv(M) @ M.sum(axis=1)  # the nearest to ones that solve M q = 0
+    X = one_hot * rng.uniform(0.5, 2.0, one_hot.shape[1])
+    if intercept:
+        X = (X - X.mean(axis=0)) / X.std(axis=0)
+    effort = Effort()
+    assert nothing_separates(X, codes, 2, q, intercept=intercept, effort=effort)
+    assert effort.products == 0.0
+
+
+@over_seeds(20)
+def test_features_of_two_values_keep_what_they_mean(seed):
+    """Where 0 is neither of the two, a predictor without an intercept tells them from 0 and 1."""
+    rng = np.random.default_rng(seed)
+    for _ in range(20):
+        n, d = int(rng.integers(2, 6)), int(rng.integers(1, 4))
+        values = rng.choice([0.0, 0.1, 0.3, 1.1, -0.7], (2, d))
+        X = np.where(rng.random((n, d)) < 0.5, *values)
+        codes, q = np.append([0, 1], rng.integers(0, 2, n - 2)), rng.integers(0, 3, n) * 1.0
+        for intercept in (False, True):
+            if q.any() and nothing_separates(X, codes, 2, q, intercept=intercept):
+                assert not is_separable(X, codes, fit_intercept=intercept)
+
+
 @pytest.mark.parametrize(("m", "n"), [(30, 30), (470, 480)])
 def test_no_elimination_is_begun_in_vain(m, n, rng, monkeypatch):
     """Of independent columns, which only 0 solves, or of so many that it would be given up."""

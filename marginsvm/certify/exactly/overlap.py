@@ -190,6 +190,7 @@ def _matrix(
     Z = _written_out(X, examples)
     if Z is None:
         return None
+    Z = _with_indicators(Z, intercept)
     if intercept:
         Z = np.column_stack([_shifted(Z), np.ones(len(Z))])
     Z = Z[:, Z.any(axis=0)]
@@ -212,6 +213,20 @@ def _written_out(X: Any, examples: NDArray, *, every: bool = False) -> NDArray |
         return None
     X = sp.csr_array(X)[examples].toarray() if sp.issparse(X) else np.asarray(X)[examples]
     return np.asarray(X, dtype=np.float64)
+
+
+def _with_indicators(X: NDArray, intercept: bool) -> NDArray:
+    """Write features of two values as 0 and 1: dummies in any units add up exactly then.
+
+    A feature may be multiplied by any number, as weights that cancel it still do. Next to an
+    intercept any number may be added as well; without one, 0 must be one of the two values.
+    """
+    low, high = X.min(axis=0), X.max(axis=0)
+    base = low if intercept else np.zeros(len(low))
+    other = np.where(high > base, high, low)
+    at_base = base == X
+    two = np.all(at_base | (other == X), axis=0)
+    return np.where(two, ~at_base, X)
 
 
 def _shifted(X: NDArray) -> NDArray:
