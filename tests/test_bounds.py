@@ -12,10 +12,12 @@ from marginsvm import (
     MaxMarginClassifier,
     MomentumMarginClassifier,
     OptimisticPerceptron,
+    check_certificate,
 )
 from marginsvm.certify.bounds import lower_bound, rounding_error, upper_bound
 from marginsvm.certify.distribution import balanced_exactly, imbalance
 from marginsvm.certify.overlapping import overlap_is_proved
+from marginsvm.data.centred import CentredExamples
 from marginsvm.kernel_matrix import GramAdapter, LinearAdapter, make_rows
 from marginsvm.rows import Vector
 
@@ -190,3 +192,20 @@ def test_lower_bounds_have_the_best_intercept(cls, unit):
     clf = fit(cls(C=1.0), unit * np.array([[3.0], [0.0]]), [0, 1], sample_weight=[1, 2])
     assert clf.status_ == "certified"
     assert clf.n_iter_ <= 5
+
+
+def test_errors_are_small_beside_slack(rng, monkeypatch):
+    """Where slack is nearly all of a proof's length, ``A^T q`` needs no more digits."""
+    taken = []
+    image = CentredExamples.extended_image
+
+    def counted(self, few, V, features):
+        taken.append(len(few))
+        return image(self, few, V, features)
+
+    monkeypatch.setattr(CentredExamples, "extended_image", counted)
+    X, y = rng.standard_normal((2000, 5)), rng.integers(0, 2, 2000)
+    clf = MaxMarginClassifier(C=1e3).fit(X, y)
+    assert clf.status_ == "certified"
+    assert not taken
+    assert check_certificate(clf, X, y, exact=True)

@@ -62,11 +62,10 @@ def upper_bound(problem: Certifiable, vector: Vector) -> float:
 
 def _proof_length(problem: Certifiable, proof: Distribution) -> float:
     """``|A^T q|``, slack included, at most."""
-    length = problem.errors.proof_norm(proof)
     if problem.slack is None:
-        return length
-    q = proof.weights()
-    return _with_slack(length, np.sum(problem.slack * q * q))
+        return problem.errors.proof_norm(proof)
+    squared = np.sum(problem.slack * proof.weights() ** 2)
+    return _with_slack(problem.errors.proof_norm(proof, np.sqrt(squared)), squared)
 
 
 def rounding_error(problem: Certifiable, vector: Vector) -> float:

@@ -130,8 +130,11 @@ class ErrorModel(Protocol):
         """The same for its published numbers, closer where rounding costs much and time allows."""
         ...
 
-    def proof_norm(self, proof: Distribution) -> float:
-        """Upper bound on the norm of ``A^T q`` of a distribution, without slack coordinates."""
+    def proof_norm(self, proof: Distribution, slack: float = 0.0) -> float:
+        """Upper bound on the norm of ``A^T q`` of a distribution, without slack coordinates.
+
+        Their length, if it is given, is what an error is small beside.
+        """
         ...
 
     def margin_error(self, vector: Predictor, norm: float, wanted: float) -> float:

@@ -135,10 +135,9 @@ def _weighed(problem: Regression, vector: Vector) -> Weighed:
     rows, q, off = output_rows(problem.rows), vector.coef, 0.0
     if rows.balanced:
         off = float(np.abs(sums_of_outputs(q)).sum()) * (1.0 + FEW)
-    length = problem.errors.proof_norm(SignedWeights(vector.image, q))
-    if problem.slack is not None:
-        squared = float(np.sum(problem.slack * q * q))
-        length = float(np.hypot(length, np.sqrt(squared))) * (1.0 + PAIRWISE)
+    slack = 0.0 if problem.slack is None else float(np.sqrt(np.sum(problem.slack * q * q)))
+    length = problem.errors.proof_norm(SignedWeights(vector.image, q), slack)
+    length = float(np.hypot(length, slack)) * (1.0 + PAIRWISE)
     # The check counts from another origin, of examples and of the ends, see ``upper_bound``.
     length += IMBALANCE_SURCHARGE * off * problem.errors.farthest
     farthest = rows.intervals.size + float(np.abs(rows.origin).max(initial=0.0))

@@ -71,12 +71,12 @@ class KernelErrors:
         rounded = FEW * float(np.abs(V).sum() * np.sqrt(self.highest))  # of the numbers themselves
         return self._extended_length(few, V[few].astype(Extended)) + rounded
 
-    def proof_norm(self, proof: Distribution) -> float:
+    def proof_norm(self, proof: Distribution, slack: float = 0.0) -> float:
         q = proof.weights()
         V, few = self.rows.adjoint(q), support_of(q)
         off = self._of_scores(V) + 4.0 * proof.moved * self.highest
         squared, error = self._squared(V, proof.image, off)
-        if not self._costs_too_much(error, squared, few):
+        if not self._costs_too_much(error, squared + slack**2, few):
             return max(_root(squared, error), self._finest)
         V = self.rows.adjoint(q[few].astype(Extended), few)
         return max(self._extended_length(few, V), self._finest)

@@ -102,7 +102,7 @@ class LinearErrors:
     def published_norm(self, vector: Predictor) -> float:
         return self.predictor_norm(vector)
 
-    def proof_norm(self, proof: Distribution) -> float:
+    def proof_norm(self, proof: Distribution, slack: float = 0.0) -> float:
         image, q, moved = proof.image, proof.weights(), proof.moved
         few, norm = support_of(q), self.norm.of_vector(image)
         chain = self.features.chain
@@ -113,13 +113,14 @@ class LinearErrors:
         enough = (1.0 if quick else WORTH_A_PASS) * self.rounding_rtol
         # how much of the mean is in the terms of the sums, and how long these are
         offset, reach = (0.0, 1.0) if self.features.mean_before_products else (1.0, self.reach)
-        if cheap and (sums + moved) * reach > enough * norm:
+        whole = np.hypot(norm, slack)
+        if cheap and (sums + moved) * reach > enough * whole:
             image = self._extended(q, few, np.arange(self.width))
             norm = self.norm.of_vector(image)
             sums, offset, moved = extended(few.size), 0.0, 0.0
         coarse = (sums + moved) * reach
         length = norm + coarse
-        extent = self.features.extent if coarse > self.rounding_rtol * norm else None
+        extent = self.features.extent if coarse > self.rounding_rtol * whole else None
         if extent is not None:
             weight, spread = np.abs(self.rows.adjoint(q)).sum(axis=0), extent[0]
             error = np.multiply.outer(sums * weight + moved, spread + offset * extent[1])
@@ -184,7 +185,7 @@ class LazyErrors(LinearErrors):
     A closer bound for proofs would need the single weights, and with them one more pass.
     """
 
-    def proof_norm(self, proof: Distribution) -> float:
+    def proof_norm(self, proof: Distribution, slack: float = 0.0) -> float:
         length = self.norm.of_vector(proof.image) * (1.0 + PAIRWISE)
         sums = UNIT * (self.rows.n_examples + 8) * (self.reach + 3.0)
         return length + sums + self.row_error

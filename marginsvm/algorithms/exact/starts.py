@@ -23,11 +23,10 @@ from marginsvm.algorithms.exact.method import Method, Turn, best_bounds
 from marginsvm.algorithms.exact.multipliers import is_rounded_off
 from marginsvm.algorithms.exact.pivoting import exchange
 from marginsvm.algorithms.exact.slack import Slack, signs_and_slack
-from marginsvm.algorithms.exact.working_set import NARROW, WorkingSet, bounds
+from marginsvm.algorithms.exact.working_set import NARROW, WorkingSet
 from marginsvm.certify.candidate import Candidate
 from marginsvm.certify.caps import room_below
 from marginsvm.certify.certifiable import written_out
-from marginsvm.certify.nearest_point import NearestPoint
 from marginsvm.kernel_matrix import KernelMatrixAdapter, LpNorm
 from marginsvm.kernel_matrix.capabilities import csr_examples
 from marginsvm.kernel_matrix.responses.balancing import balanced
@@ -35,8 +34,8 @@ from marginsvm.rows import Predictor
 
 # Epochs of coordinate ascent before the first solution: the support is nearly known by then.
 _EPOCHS = 10
-# Relative precision of the solutions before the last, which only say which rows carry weight.
-_EARLIER_PRECISION = 1e-2
+# Part of the precision that would leave the whole gap.
+_OF_GAP = 0.4
 # Products with X after which the weights are taken as they are, as the start of a working set.
 _MAX_PRODUCTS = 300
 # Weight of the balance, relative to the mean squared norm of a row, where ascent keeps it by a
@@ -81,10 +80,21 @@ class SparseProblem:
     balanced: bool
 
     def weights(self, tol: float) -> Array:
-        """Optimal weights up to ``tol``, or what the limits on products and exchanges allow."""
+        """Optimal weights up to a gap, or what the limits on products and exchanges allow."""
         start = self.ascend(_EPOCHS)
-        u = self._pivot(start, tol)
+        u = self._pivot(start, self._precision(start, tol))
         return u if np.isfinite(u).all() and u.any() else start  # singular, and contradictory
+
+    def _precision(self, u: Array, tol: float) -> float:
+        """By how much margins, which are to be 1, may be off in a solution that leaves the gap.
+
+        Without slack, nearly by as much. With it, rows that are off by r leave ``sum r^2 / (2
+        slack)`` between the objectives, which are about ``sum u / 2``.
+        """
+        alike = _OF_GAP * tol
+        if not self.slack.any():
+            return alike
+        return max(alike, _OF_GAP * float(np.sqrt(tol * u.sum() / np.sum(1.0 / self.slack))))
 
     @cached_property
     def diagonal(self) -> Array:
@@ -102,25 +112,20 @@ class SparseProblem:
             penalty, SparseRowWeights.start(*X.shape), epochs, 0.03,
         ).u  # fmt: skip
 
-    def _pivot(self, u: Array, tol: float) -> Array:
-        """Block pivoting over all rows, at a coarse precision first."""
-        passive, left = u > 0, _MAX_PRODUCTS
-        for precision in (_EARLIER_PRECISION, tol):
+    def _pivot(self, u: Array, precision: float) -> Array:
+        """Block pivoting over all rows."""
+        left = _MAX_PRODUCTS
 
-            def solve(passive: Array, precision: float = precision) -> tuple[Array, Array]:
-                nonlocal u, left
-                u, w, b, used = self._solve(np.flatnonzero(passive), u, precision, left)
-                left -= used
-                rest = np.flatnonzero(~passive)
-                wanted = u >= 0
-                wanted[rest] = self.y[rest] * (self.X[rest] @ w + b) - 1 < -precision
-                return u, wanted if left > 0 else passive
+        def solve(passive: Array) -> tuple[None, Array]:
+            nonlocal u, left
+            u, w, b, used = self._solve(np.flatnonzero(passive), u, precision, left)
+            left -= used
+            rest = np.flatnonzero(~passive)
+            wanted = u >= 0
+            wanted[rest] = self.y[rest] * (self.X[rest] @ w + b) - 1 < -precision
+            return None, wanted if left > 0 else passive
 
-            found = exchange(passive, solve)
-            assert found is not None
-            _, passive, settled = found
-            if left <= 0 or not settled:
-                break
+        exchange(u > 0, solve)
         return np.maximum(u, 0.0)
 
     def _solve(
@@ -188,13 +193,15 @@ class LongStart(Method):
 
     def advance(self, problem: KernelMatrixAdapter, tol: float) -> tuple[LongStart, Turn]:
         """Solve over all rows; what that leaves open is a working set's."""
-        sparse = sparse_problem(problem)
+        rows, sparse = problem.rows, sparse_problem(problem)
         # balanced but for rounding, and for weights that were cut off at 0
-        u = balanced(problem.rows, sparse.weights(0.4 * max(tol, 1e-9)))
-        support = np.flatnonzero(u > 0)
-        q = u[support] / u.sum()
-        _, candidates = bounds(problem, support, NearestPoint(q, np.zeros(0), None))
-        return replace(self, candidates=candidates, u=u), Turn.FEW
+        u = balanced(rows, problem.radius**2 * sparse.weights(max(tol, 1e-9)))
+        proof = problem.combine(u, precise=True)
+        margins = rows.margins(problem.scores(proof))
+        if problem.slack is not None:
+            b = Slack(problem.slack).settled(rows, margins)[1]
+            margins = margins + rows.moves(np.broadcast_to(b, rows.score_shape))
+        return replace(self, candidates=candidates_of(problem, proof, margins, proof), u=u), Turn.FEW
 
 
 @dataclass(frozen=True)
