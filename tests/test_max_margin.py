@@ -336,7 +336,7 @@ def test_sparse_rows_are_dense_rows(C, d, fit_intercept, rng):
 
 
 def test_the_start_for_long_rows_is_exact(rng):
-    """Its weights solve the problem of the whole, with and without slack, up to the gap asked for."""
+    """Its weights solve the problem of the whole up to the gap asked for."""
     X = sp.random_array((60, 300), density=0.05, format="csr", rng=rng)
     y = np.where(np.arange(60) % 2, 1.0, -1.0)
     for slack in (0.0, 0.7):

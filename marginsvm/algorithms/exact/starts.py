@@ -201,7 +201,8 @@ class LongStart(Method):
         if problem.slack is not None:
             b = Slack(problem.slack).settled(rows, margins)[1]
             margins = margins + rows.moves(np.broadcast_to(b, rows.score_shape))
-        return replace(self, candidates=candidates_of(problem, proof, margins, proof), u=u), Turn.FEW
+        seen = candidates_of(problem, proof, margins, proof)
+        return replace(self, candidates=seen, u=u), Turn.FEW
 
 
 @dataclass(frozen=True)
