@@ -221,7 +221,7 @@ def test_it_ends_with_tol_0():
         before = state
         state, turn = state.advance(problem, 0.0)
     assert state is before
-    assert turn == Turn.ENDED
+    assert turn == Turn.STALLED
 
 
 def with_a_date(n, d, seed=0):

@@ -188,7 +188,8 @@ def tables():
     yield "|---|---|---|---|---|"
     for (method, turn), handovers in NEXT.items():
         for handover in handovers:
-            case = f"{getattr(method, 'name', 'any')} | {turn.name.lower()} | {handover.name}"
+            found = " or ".join(sorted(one.name.lower() for one in turn))
+            case = f"{getattr(method, 'name', 'any')} | {found} | {handover.name}"
             yield f"| {case} | {handover.method.name} | {handover.measured} |"
 
 

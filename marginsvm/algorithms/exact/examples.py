@@ -143,7 +143,7 @@ class Examples(Method):
     def advance(self, problem: KernelMatrixAdapter, tol: float) -> tuple[Examples, Turn]:
         """Solve on the working set, check all examples, exchange some."""
         if tol >= self.settled:  # as nothing will change any more
-            return self, Turn.ENDED
+            return self, Turn.STALLED
         solution = self._solved(among(problem, self.examples))
         share = len(self.examples) / problem.rows.n_examples
         problem.work.add_pass(solution.products * share**2)

@@ -26,9 +26,7 @@ class Turn(Flag):
     FEW = auto()  # a working set of the rows with weight is quicker by now, if they are few
     MANY = auto()  # it holds so many rows that another method is quicker
     SHORT = auto()  # its steps hardly reduce a large gap
-    SLOW = auto()  # its bounds have hardly come nearer to each other in many rounds
-    STALLED = auto()  # its objective falls no more, but for rounding, or its bounds stay
-    ENDED = auto()  # nothing is left to do: another round would return the same state
+    STALLED = auto()  # nothing is left to do but for rounding, or its bounds hardly come nearer
 
 
 class Method(ABC):

@@ -116,14 +116,14 @@ class Multipliers(Method):
     def advance(self, problem: KernelMatrixAdapter, tol: float) -> tuple[Multipliers, Turn]:
         """One step of Newton's method, and the next multipliers where that was enough."""
         if self.ended:
-            return self, Turn.ENDED
+            return self, Turn.STALLED
         newton, turn = self.newton.advance(problem, tol)
         now, turn = replace(self, newton=newton, taken=self.taken + 1), turn & ~Turn.SHORT
         few = newton.steps >= _STEPS or (problem.slack is None and now._bounded)
         if newton.settled or now._is_near():
             now = now._next(problem)
             turn = Turn.NEARER if now.narrow < self.narrow else turn
-        return now, Turn.ENDED if now.ended else turn | Turn.FEW if few else turn
+        return now, Turn.STALLED if now.ended else turn | Turn.FEW if few else turn
 
     def _is_near(self) -> bool:
         """Whether these multipliers are solved for as precisely as they are near to the next."""

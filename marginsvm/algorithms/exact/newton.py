@@ -160,7 +160,7 @@ class Newton(Method):
     def advance(self, problem: KernelMatrixAdapter, tol: float) -> tuple[Newton, Turn]:
         """One step along Newton's direction, and the bounds of where it ends."""
         if self.settled:
-            return self, Turn.ENDED
+            return self, Turn.STALLED
         z, shift, move, rise, system = self._direction(problem, tol)
         t = self.slack.line_search(
             self.margins, move, problem.inner(self.w, z), problem.inner(z, z), rise

@@ -207,7 +207,7 @@ class OnColumns(Method):
     def advance(self, problem: KernelMatrixAdapter, tol: float) -> tuple[Self, Turn]:
         """Some rounds on working sets, until bounds are near each other or this takes a while."""
         if tol >= self.settled:
-            return self, Turn.ENDED
+            return self, Turn.STALLED
         assert isinstance(problem, GramAdapter)
         climb = self.rounds(problem)
         ended, found = climb.run(tol, PASS), self.found(problem, climb)

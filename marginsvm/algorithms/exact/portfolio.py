@@ -285,7 +285,7 @@ NEXT: dict[tuple[type[Method], Turn], tuple[Handover, ...]] = {
     (LongStart, Turn.FEW): (
         Handover("always", WorkingSet, lambda s, p, state: True, _rows_of_all, _SOFT_TABLES),
     ),
-    (Ascent, Turn.SHORT): (
+    (Ascent, Turn.SHORT | Turn.STALLED): (
         replace(
             _FEW_ON_ONE_SIDE,
             name="hinge loss, few unknowns on one side",
@@ -336,6 +336,4 @@ NEXT: dict[tuple[type[Method], Turn], tuple[Handover, ...]] = {
         ),
     ),
     (Method, Turn.STALLED): (_FEW_ON_ONE_SIDE,),
-    (Method, Turn.SLOW): (_FEW_ON_ONE_SIDE,),
-    (Method, Turn.ENDED): (_FEW_ON_ONE_SIDE,),
 }

@@ -117,7 +117,7 @@ class Stage:
         if now.rounds % portfolio.long_patience:
             return now
         gap = 1.0 - lower / upper if lower > 0.0 else 1.0
-        turn = now.turn | Turn.SLOW if gap > portfolio.nearer * self.gap else now.turn
+        turn = now.turn | Turn.STALLED if gap > portfolio.nearer * self.gap else now.turn
         return replace(now, found=turn.value, gap=gap)
 
     def _following(self, problem: KernelMatrixAdapter, portfolio: Portfolio) -> Stage:
@@ -137,7 +137,7 @@ class Stage:
     def _handover(self, problem: KernelMatrixAdapter, portfolio: Portfolio) -> Handover | None:
         """The first handover that applies, if there is one."""
         for (method, turn), handovers in NEXT.items():
-            if not (isinstance(self.method, method) and turn in self.turn):
+            if not (isinstance(self.method, method) and turn & self.turn):
                 continue
             shape = Shape.of(problem)
             for handover in handovers:

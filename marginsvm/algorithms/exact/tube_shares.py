@@ -94,7 +94,7 @@ class TubeShares(TubePairs):
     def advance(self, problem: KernelMatrixAdapter, tol: float) -> tuple[TubeShares, Turn]:
         """Rounds at some widths, until the weights prove the best one or this takes a while."""
         if tol >= self.settled:
-            return self, Turn.ENDED
+            return self, Turn.STALLED
         assert isinstance(problem, GramAdapter)
         climb = self.rounds(problem)
         assert isinstance(climb, ClimbOfTubes)

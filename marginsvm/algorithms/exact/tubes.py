@@ -120,7 +120,7 @@ class Tubes(Algorithm):
         proof = max([output.proof, *proofs], key=lambda proof: proof.norm)
         fit = min([output.fit, *fits], key=lambda fit: (fit.error(proof, zero), fit.cost))
         now = replace(output, stage=stage, fit=fit, proof=proof)
-        ended = bool(stage.turn & _LAST_TURNS) and now.error(zero) > self.tol
+        ended = Turn.STALLED in stage.turn and now.error(zero) > self.tol
         return self._examined(one, now) if ended and np.isinf(one.C) else now
 
     def _examined(self, one: KernelMatrixAdapter, output: Output) -> Output:
@@ -168,7 +168,3 @@ class Tubes(Algorithm):
     def phase(self, state: State) -> str:
         """The method of the last round of the first output."""
         return state[0].stage.method.name
-
-
-# What a method has found that comes nearer no more.
-_LAST_TURNS = Turn.STALLED | Turn.SLOW | Turn.ENDED

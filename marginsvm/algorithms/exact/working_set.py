@@ -143,7 +143,7 @@ class WorkingSet(Method):
     def advance(self, problem: KernelMatrixAdapter, tol: float) -> tuple[WorkingSet, Turn]:
         """Solve on the working set, certify with a pass over all rows, exchange rows."""
         if tol >= self.settled or self._full:  # as nothing will change any more
-            return self, Turn.ENDED
+            return self, Turn.STALLED
         work, check = self._solve_and_check(problem, tol)
         none = len(check.violators) == 0
         now = work._settled(problem, tol) if none else work._exchange(problem, check)

@@ -112,7 +112,7 @@ class Interior(Method):
     def advance(self, problem: KernelMatrixAdapter, tol: float) -> tuple[Interior, Turn]:
         """Some steps, and the bounds of where they end."""
         if self.ended:
-            return self, Turn.ENDED
+            return self, Turn.STALLED
         side = self.side or _side_of(problem, self.statement, self.in_axes)  # type: ignore[truthy-bool]  # none if saved
         now, more = replace(self, side=side), self.more
         for step in range(_ROUND + self.more):
