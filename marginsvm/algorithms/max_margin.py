@@ -103,8 +103,7 @@ class ActiveSet(Algorithm):
         """Candidates of the method's last round, and two rows that cancel, if it separates none."""
         yield from state.candidates
         separates = any((c.min_margin or 0.0) > 0.0 for c in state.candidates)
-        looks = _is_hard(problem) and not separates and state.method.looks_overlapping(problem)
-        meeting = problem.meeting if looks else None
+        meeting = problem.meeting if _is_hard(problem) and not separates else None
         if meeting is not None:
             yield Candidate(meeting, meeting.mass, precise=True)
 

@@ -57,10 +57,6 @@ class Method(ABC):
         """Weights on the rows that a working set may begin with; None: unknown or unbounded."""
         return None
 
-    def looks_overlapping(self, problem: KernelMatrixAdapter) -> bool:
-        """Whether it is worth a pass to look for rows that cancel, where nothing separates yet."""
-        return True
-
     @property
     def limit(self) -> str:
         """Why it cannot reach a solution, if not for rounding, and what helps; or nothing."""

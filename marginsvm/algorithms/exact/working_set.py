@@ -30,9 +30,6 @@ NARROW = 256
 _SINGULAR = 2
 _NEAR = 0.05  # rows whose margin is within this fraction of the smallest stay in a working set
 _GROWTH = 0.2  # rows that may join a working set in a round, as a fraction of those with weight
-# With fewer rows in the set than the first number, and than all rows divided by the second, rows
-# that cancel are not looked for yet: a few more rounds may find a separator.
-_EASY, _PART = 400, 10
 # Rows with slack beyond which Wolfe's active set, whose first rows take seconds to find, does not
 # solve what pivoting cannot: the method before goes on (1,911 x 83, 16 classes: 21 s, now 3.4).
 _ROWS_FOR_WOLFE = 500
@@ -107,9 +104,6 @@ class WorkingSet(Method):
     @property
     def begun(self) -> Turn:
         return Turn.MANY if len(self.row_ids) > self.room else Turn.GO_ON
-
-    def looks_overlapping(self, problem: KernelMatrixAdapter) -> bool:
-        return len(self.row_ids) > min(_EASY, problem.n_rows // _PART)
 
     @classmethod
     def start(cls, problem: KernelMatrixAdapter) -> WorkingSet:
