@@ -8,7 +8,6 @@ from marginsvm.algorithms.exact.definite import cholesky
 from marginsvm.algorithms.exact.slack import Slack
 from marginsvm.algorithms.exact.systems.features import Direct
 from marginsvm.algorithms.exact.systems.free import FreeRows
-from marginsvm.algorithms.exact.systems.gram import Leading, Span
 from marginsvm.algorithms.exact.systems.system import Equation
 from marginsvm.kernel_matrix import GramAdapter, LinearAdapter, make_rows
 from marginsvm.rows import Predictor
@@ -52,16 +51,6 @@ def test_newtons_direction_by_the_rows_where_two_of_them_are_equal():
     w = problem.combine(np.ones(2))
     z, _, _ = FreeRows().direction(problem, Equation(np.full(2, HUGE), w))
     assert problem.scores(z) == pytest.approx([-1.0 / HUGE, 1.0 / HUGE], rel=1e-6)
-
-
-def test_the_span_of_a_preconditioner_where_two_directions_are_equal():
-    features = np.array([[1.0, 1.0], [-1.0, -1.0]])
-    span = Span(np.arange(2), np.eye(2), features)
-    leading = Leading.of(span, TWO, np.full(2, HUGE))
-    V, F = np.zeros(2), np.array([1.0, 1.0])
-    found = leading.solve(np.concatenate([V, F, [0.0]])[:, None])
-    solved = found[:2, 0] + F  # H x = r with H = 2 HUGE [1 1; 1 1]
-    assert solved == pytest.approx(np.full(2, 0.25 / HUGE), abs=1e-15)
 
 
 @pytest.mark.parametrize("balanced", [True, False])
