@@ -70,7 +70,7 @@ class Walk:
     def __init__(self, problem: KernelMatrixAdapter, system: System) -> None:
         self._hard, self._system = problem, system
         self._last: Newton | None = None
-        self._C, self._patience = np.nan, _STEPS_BEFORE_PATIENCE
+        self._patience = _STEPS_BEFORE_PATIENCE
 
     def solve(self, C: float, tol: float) -> Solution:
         """Newton's method from the last solution."""
@@ -84,14 +84,14 @@ class Walk:
             newton, _ = newton.advance(problem, tol)
         gap = _gap(problem, newton)
         self._patience = 1 if gap > tol else self._patience
-        self._last, self._system, self._C = newton, newton.system, C
+        self._last, self._system = newton, newton.system
         coef, intercept = self._model(newton)
         return Solution(coef, intercept, newton.weights, gap, self._laboured(newton))
 
     def _begun(self, problem: KernelMatrixAdapter) -> Newton:
         """The last predictor, with the intercept that is best for it."""
         assert problem.slack is not None
-        slack, system = Slack(problem.slack), self._system.anew(problem.C / self._C)
+        slack, system = Slack(problem.slack), self._system
         if (last := self._last) is None:
             return Newton.start(problem, slack, system)
         return Newton.at(problem, slack, system, last.w, last.b, last.margins)

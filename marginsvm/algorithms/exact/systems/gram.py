@@ -4,18 +4,23 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import ClassVar
 
 import numpy as np
 
 from marginsvm._typing import Array
-from marginsvm.algorithms.exact.systems.system import Equation, conjugate_gradients, precision
+from marginsvm.algorithms.exact.systems.system import (
+    MOST_PRODUCTS,
+    RESIDUAL,
+    Equation,
+    System,
+    conjugate_gradients,
+)
 from marginsvm.kernel_matrix import GramAdapter, KernelMatrixAdapter
 from marginsvm.rows import Predictor, Rows
 
 
 @dataclass(frozen=True)
-class ByProducts:
+class ByProducts(System):
     """By conjugate gradients for all classes together, each by a product with the Gram matrix.
 
     A point is an array of 2 m + 1 lines with an entry for each class (one for two classes): the
@@ -27,21 +32,16 @@ class ByProducts:
         Inner products in float32, as directions need not be exact.
     most : int
         Products for each system at most.
-    first : float
-        Length of the first right hand side, by which later precision is judged; 0: none yet.
     products : int
         Products so far, those of the iterates included.
     """
 
-    by_passes: ClassVar[bool] = False
-
     K: Array
-    most: int = 300
-    first: float = 0.0
+    most: int = MOST_PRODUCTS
     products: int = 0
 
     @classmethod
-    def of(cls, problem: GramAdapter, most: int = 300) -> ByProducts:
+    def of(cls, problem: GramAdapter, most: int = MOST_PRODUCTS) -> ByProducts:
         """For a problem of which the Gram matrix fits in memory."""
         return cls(problem.stored_products(np.float32), most)
 
@@ -53,18 +53,10 @@ class ByProducts:
         V, F = rows.adjoint(descent.coef).reshape(m, -1), descent.image.reshape(m, -1)
         r = np.concatenate([V, F, np.zeros_like(V[:1])])
         dot, multiply = partial(inner_of_points, m), GramCurvature(self.K, rows, equation.weight)
-        length = float(np.sqrt(max(dot(r, r), 0.0)))
-        first = self.first or length
-        rtol = precision(length, first, equation.enough)
-        z = conjugate_gradients(multiply, np.copy, r, rtol, self.most, dot)
+        z = conjugate_gradients(multiply, np.copy, r, RESIDUAL, self.most, dot)
         x = problem.combine(rows.weights_of(z[:m].reshape(rows.score_shape)), precise=True)
         products = self.products + multiply.products + 2  # the step's own, and the next proof's
-        system = replace(self, first=first, products=products)
-        return x, z[2 * m].reshape(rows.score_shape[1:]), system
-
-    def anew(self, factor: float = np.nan) -> ByProducts:
-        """Forget how long right hand sides were."""
-        return replace(self, first=0.0)
+        return x, z[2 * m].reshape(rows.score_shape[1:]), replace(self, products=products)
 
 
 class GramCurvature:
