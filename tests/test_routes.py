@@ -69,7 +69,7 @@ ROUTES = {
     "soft, sparse": ("certified", "Newton 4", 10.1),
     "soft, by passes": ("certified", "Newton 5", 14.5),
     "soft, three classes": ("certified", "Newton 3", 8.2),
-    "soft, factors of classes": ("certified", "Newton 8", 78.1),
+    "soft, factors of classes": ("certified", "Newton 9", 111.8),
     "soft, large C": ("certified", "Newton 3, multipliers 13", 40.1),
     "soft, large C, dependent": (
         "certified",
@@ -84,7 +84,7 @@ ROUTES = {
     "soft, large C, six classes": ("certified", "Newton 7, multipliers 9", 42.9),
     "soft, sparse, few and long": ("certified", "coordinate ascent 1", 2.0),
     "soft, sparse, classes": ("certified", "coordinate ascent 2, multipliers 4", 54.1),
-    "soft, sparse, classes, large C": ("certified", "coordinate ascent 4, multipliers 7", 96.6),
+    "soft, sparse, classes, large C": ("certified", "coordinate ascent 4, multipliers 10", 116.5),
     "hinge, sparse, classes": ("certified", "coordinate ascent 11", 110.0),
     "hard": ("certified", "working set of rows 1", 4.0),
     "hard, half of the rows": ("certified", "interior points 1", 2.0),
@@ -93,7 +93,7 @@ ROUTES = {
     "hard, outgrown": ("no_margin", "working set of rows 1, multipliers 5", 24.4),
     "hard, sparse, short": ("certified", "working set of rows 1", 3.0),
     "hard, sparse, few and long": ("no_margin", "coordinate ascent 1, working set of rows 1", 4.0),
-    "hard, sparse": ("certified", "multipliers 1, working set of rows 3", 10.0),
+    "hard, sparse": ("certified", "multipliers 1, working set of rows 2", 10.0),
     "hard, sparse, classes": ("certified", "coordinate ascent 17", 170.0),
     "hard, there and back": (
         "certified",

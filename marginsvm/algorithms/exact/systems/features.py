@@ -29,6 +29,8 @@ from marginsvm.kernel_matrix import KernelMatrixAdapter
 from marginsvm.kernel_matrix.capabilities import Curvature, curvature
 from marginsvm.rows import Predictor, Rows
 
+# Unknowns from which products are quicker than the first factorization.
+_LONG_SYSTEM = 200
 # Change of a weight, relative to it, that is rounding.
 _NOT_MOVED = 1e-12
 # Penalty of the intercepts, relative to the largest second moment: rounding, but it makes the
@@ -44,12 +46,15 @@ class Direct(System):
 
     Attributes
     ----------
+    begun : bool
+        Whether a system was solved. At w = 0 all rows are active: few products will do.
     weight : ndarray of shape rows.shape or None
         The weights of ``matrix``.
     matrix : ndarray of shape (m, m) or None
         Second moments, over all entries of an image and its intercept; None: not kept.
     """
 
+    begun: bool = False
     weight: Array | None = None
     matrix: Array | None = None
 
@@ -58,6 +63,8 @@ class Direct(System):
     ) -> tuple[Predictor, Array, Direct]:
         """Solve with the matrix, of which rows that are as they were keep their part."""
         weight, descent = equation.weight, equation.descent.image
+        if not self.begun and descent.size > _LONG_SYSTEM:
+            return *Iterative().direction(problem, equation)[:2], Direct(begun=True)
         of_examples, level = _of_level(problem, equation.linked)
         change, H = weight, np.zeros((1, 1))
         if self.weight is not None and self.matrix is not None and of_examples is None:
@@ -71,8 +78,8 @@ class Direct(System):
         M = penalised(H - less, descent.shape, problem.rows)
         r = with_intercept(descent, 0.0) if problem.rows.balanced else descent
         x = dpotrs(cholesky(M), r.ravel(order="C"), lower=0)[0]
-        kept = Direct(weight, H) if of_examples is None else Direct()
-        return *_split(problem, x.reshape(*descent.shape[:-1], -1)), kept
+        kept = (weight, H) if of_examples is None else ()
+        return *_split(problem, x.reshape(*descent.shape[:-1], -1)), Direct(True, *kept)
 
 
 def _split(problem: KernelMatrixAdapter, z: Array) -> tuple[Predictor, Array]:
@@ -118,11 +125,14 @@ class Iterative(System):
         Examples from which each class's part of the matrix is computed, to be factored; 0: the
         diagonal preconditions.
     factors : ClassFactors or None
+    begun : bool
+        Whether a system was solved: for the first one, at w = 0, no factors are worth their price.
     """
 
     by_passes: ClassVar[bool] = True
     sample: int = 0
     factors: ClassFactors | None = None
+    begun: bool = False
 
     def direction(
         self, problem: KernelMatrixAdapter, equation: Equation
@@ -133,15 +143,15 @@ class Iterative(System):
         product: Any = curvature(problem, weight, of_examples)
         if level is not None:
             product = LevelCurvature(product, level)
-        balanced, system = problem.rows.balanced, self
+        balanced, system = problem.rows.balanced, replace(self, begun=True)
         r = with_intercept(descent, 0.0) if balanced else descent
         ridge = np.ones(r.shape[-1])
         ridge[descent.shape[-1] :] = 0.0
-        if self.sample:
+        if self.sample and self.begun:
             factors = self.factors
             if factors is None or factors.differ_from(weight):
                 factors = ClassFactors.of(product, problem.rows, weight, ridge, self.sample)
-            system = replace(self, factors=factors)
+            system = replace(system, factors=factors)
             precondition: Operator = factors.solve
         else:
             precondition = _jacobi(ridge + product.diagonal(), problem.rows, weight, linked)
