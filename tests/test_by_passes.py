@@ -15,7 +15,6 @@ from marginsvm.algorithms.exact.slack import Slack
 from marginsvm.algorithms.exact.stage import Stage
 from marginsvm.algorithms.exact.starts import Ascent
 from marginsvm.algorithms.exact.systems.features import Direct, Iterative
-from marginsvm.algorithms.exact.systems.pairs import ActivePairs, PairIterative
 from marginsvm.data.few_pairs import FewPairs
 from marginsvm.kernel_matrix import LinearAdapter, make_rows
 from marginsvm.kernel_matrix.capabilities import curvature
@@ -102,45 +101,6 @@ def test_curvature_reads_no_example_without_weight(k, balanced, rng):
     assert problem.work.passes - before - spent == pytest.approx(0.0)
 
 
-@either
-def test_pairs_are_the_active_rows(balanced, rng):
-    problem = problem_of(rng, 4, sp.csr_array, balanced)
-    weight = rng.random(problem.rows.shape) * (rng.random(problem.rows.shape) < 0.3)
-    weight[np.arange(len(weight)), problem.rows.codes] = 0.0
-    pairs, x = ActivePairs(problem, weight), rng.random(np.count_nonzero(weight))
-    q = np.zeros(problem.rows.shape)
-    q[weight > 0] = x
-    image = pairs.image(x)
-    rest = problem.rows.adjoint(q).sum(axis=0)
-    about = problem.combine(q).image  # about the centre, which only balanced weights do not see
-    if not balanced:
-        assert_allclose(image, about, atol=1e-12)
-    assert_allclose(pairs.classes.imbalance(x), rest, atol=1e-12)
-    assert_allclose(np.vdot(pairs.moves(image), x), np.vdot(image, image), rtol=1e-12)
-
-
-@either
-def test_pairs_that_share_a_cap_move_against_each_other(balanced, rng):
-    problem = problem_of(rng, 4, sp.csr_array, balanced)
-    own = np.arange(problem.rows.n_examples), problem.rows.codes
-    weight = rng.random(problem.rows.shape) * (rng.random(problem.rows.shape) < 0.5)
-    weight[own] = 0.0
-    a = np.where(np.arange(len(weight))[:, None] % 3 == 0, weight, 0.0)
-    linked = a / np.sqrt(np.maximum(a.sum(axis=1, keepdims=True), 1e-9))
-    weight = weight - a
-    pairs, moves = ActivePairs(problem, weight, linked), rng.standard_normal(weight.shape)
-    active = (weight > 0.0) | (linked > 0.0)
-    against = linked.sum(axis=1, keepdims=True) * moves
-    against = linked * (against - np.sum(linked * moves, axis=1, keepdims=True))
-    assert_allclose(pairs.weighted(moves[active]), (weight * moves + against)[active], atol=1e-12)
-    if not balanced:
-        whole = curvature(problem, weight, linked)
-        assert_allclose(pairs.squares(), whole.diagonal(), atol=1e-12)
-        Z = rng.standard_normal(whole.diagonal().shape)
-        image = pairs.image(pairs.weighted(pairs.moves(Z)))
-        assert_allclose(image, whole(Z), atol=1e-11)
-
-
 @classes
 def test_an_iterate_has_the_margins_of_its_intercepts(k, rng):
     """Of shorter steps than whole ones, too, which a large C asks for."""
@@ -172,8 +132,7 @@ def test_many_classes_on_sparse_rows_by_every_method(balanced, C, rng):
     problem = problem_of(rng, 5, sp.csr_array, balanced, C, n=150)
     slack = Slack(problem.slack)
     bounds = [
-        solved(problem, Newton.start(problem, slack, system))
-        for system in (Direct(), Iterative(), PairIterative())
+        solved(problem, Newton.start(problem, slack, system)) for system in (Direct(), Iterative())
     ]
     bounds += [solved(problem, Ascent(), 40)]
     if is_steep(problem):
@@ -267,19 +226,3 @@ def test_clouds_that_a_large_c_separates_take_few_rounds(C, rng):
     assert clf.status_ == "certified"
     assert clf.n_iter_ < 60
     assert check_certificate(clf, X, y)
-
-
-@pytest.mark.parametrize("k", [2, 4])
-def test_systems_are_solved_no_further_than_the_gap_needs(k, rng):
-    problem = problem_of(rng, k, C=100.0)
-    newton = Newton.start(problem, Slack(problem.slack), Iterative())
-    while newton.gap > 0.1 * newton.objective:
-        newton, _ = newton.advance(problem, 0.0)
-    passes, left = [], []
-    for tol in (0.0, 1.0):
-        before = problem.work.passes
-        after, _ = newton.advance(problem, tol)
-        passes.append(problem.work.passes - before)
-        left.append(after.gap / after.objective)
-    assert passes[1] < passes[0]
-    assert left[0] < left[1] < 0.1

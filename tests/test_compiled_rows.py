@@ -10,7 +10,7 @@ from marginsvm.data import compiled_rows as loops
 from marginsvm.data import csr as data_csr
 from marginsvm.data.block import Centre
 
-N, D, K = 40, 25, 5
+N, D = 40, 25
 each_type = pytest.mark.parametrize(
     ("dtype", "index"), [(np.float64, np.int32), (np.float32, np.int64), (np.float64, np.int64)]
 )
@@ -24,79 +24,6 @@ def csr(rng, dtype, index, n=N):
     X.eliminate_zeros()
     assert (np.diff(X.indptr) == 0).any()
     return X, (X.indptr.astype(index), X.indices.astype(index), X.data)
-
-
-class Pairs:
-    """Some examples, some classes other than theirs, and the same as dense arrays."""
-
-    def __init__(self, rng, n=N):
-        self.examples = np.flatnonzero(rng.random(n) > 0.3)
-        self.codes = rng.integers(K, size=len(self.examples))
-        active = rng.random((len(self.examples), K)) < 0.4
-        active[np.arange(len(self.codes)), self.codes] = False
-        self.active = active
-        self.pointer = np.append(0, np.cumsum(active.sum(axis=1)))
-        self.classes = np.nonzero(active)[1].astype(np.int32)
-        self.weight = rng.random(len(self.classes))
-        self.T = np.zeros(active.shape)
-        self.T[active] = self.weight
-        self.own = np.eye(K, dtype=bool)[self.codes]
-
-    @property
-    def arrays(self):
-        return self.examples, self.pointer, self.classes, self.codes
-
-
-@each_type
-def test_image_of_pairs(rng, dtype, index):
-    X, arrays = csr(rng, dtype, index)
-    pairs = Pairs(rng)
-    out = rng.random((D, K))
-    A = X[pairs.examples].toarray().astype(np.float64)
-    V = -pairs.T
-    V[pairs.own] = pairs.T.sum(axis=1)
-    expected = out + A.T @ V
-    loops.image_of_pairs(*arrays, *pairs.arrays, pairs.weight, out)
-    assert_allclose(out, expected, rtol=1e-12, atol=1e-14)
-
-
-@each_type
-def test_moves_of_pairs(rng, dtype, index):
-    X, arrays = csr(rng, dtype, index)
-    pairs = Pairs(rng)
-    V, out = rng.standard_normal((D, K)), np.empty(len(pairs.classes))
-    F = X[pairs.examples].toarray().astype(np.float64) @ V
-    expected = (F[pairs.own][:, None] - F)[pairs.active]
-    loops.moves_of_pairs(*arrays, *pairs.arrays, V, out)
-    assert_allclose(out, expected, rtol=1e-12, atol=1e-13)
-
-
-def test_one_is_the_adjoint_of_the_other(rng):
-    _, arrays = csr(rng, np.float32, np.int32)
-    pairs = Pairs(rng)
-    V, moves, image = rng.standard_normal((D, K)), np.empty(len(pairs.weight)), np.zeros((D, K))
-    loops.moves_of_pairs(*arrays, *pairs.arrays, V, moves)
-    loops.image_of_pairs(*arrays, *pairs.arrays, pairs.weight, image)
-    assert_allclose(np.vdot(V, image), pairs.weight @ moves, rtol=1e-12)
-
-
-def test_float32_is_summed_in_float64():
-    """In float32, a large number plus one would be the large number."""
-    n = 1000
-    X = sp.csr_matrix(np.append(np.full(n, 2.0**-20), 1.0).astype(np.float32)[:, None])
-    out, each = np.zeros((1, 2)), np.arange(n + 1)
-    arrays = X.indptr, X.indices, X.data
-    ones, own = np.ones(n + 1, np.int32), np.zeros(n + 1, int)
-    loops.image_of_pairs(*arrays, each, np.arange(n + 2), ones, own, np.full(n + 1, 1.0), out)
-    assert out[0, 0] == 1.0 + n * 2.0**-20
-
-
-def test_nothing_is_active(rng):
-    _, arrays = csr(rng, np.float64, np.int32)
-    none, pointer, out = np.zeros(0, int), np.zeros(1, int), np.zeros((D, K))
-    loops.image_of_pairs(*arrays, none, pointer, none, none, np.zeros(0), out)
-    loops.moves_of_pairs(*arrays, none, pointer, none, none, out, np.zeros(0))
-    assert not out.any()
 
 
 @each_type

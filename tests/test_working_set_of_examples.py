@@ -19,13 +19,7 @@ from marginsvm.algorithms.exact.newton import Newton
 from marginsvm.algorithms.exact.shape import Portfolio
 from marginsvm.algorithms.exact.slack import Slack
 from marginsvm.algorithms.exact.stage import Stage
-from marginsvm.algorithms.exact.systems.gram import (
-    BySpan,
-    GramCurvature,
-    Leading,
-    Span,
-    inner_of_points,
-)
+from marginsvm.algorithms.exact.systems.gram import ByProducts
 from marginsvm.algorithms.exact.working_set import WorkingSet
 from marginsvm.certify.bounds import upper_bound
 from marginsvm.kernel_matrix import GramAdapter, about_the_mean, make_rows
@@ -77,39 +71,17 @@ def test_agrees_with_a_working_set_of_rows(k, balanced, C, kind, rng):
 
 @pytest.mark.parametrize("shape", ["zero", "one", "indefinite"])
 def test_gram_matrices_of_low_rank(shape, rng):
-    """They give no directions for the preconditioner, or few, or wrong ones; the rounds end."""
+    """The rounds end."""
     X, y = classes(rng, n=300, k=3)
     x = rng.standard_normal(300)
     K = {"zero": np.zeros((300, 300)), "one": np.outer(x, x), "indefinite": -rbf_kernel(X)}[shape]
     rows = make_rows(y, 3, balanced=True)
     part = GramAdapter(None, about_the_mean(K, rows), rows, 1.0)
-    newton = Newton.start(part, Slack(np.full((300, 1), 0.5)), BySpan.of(part))
+    newton = Newton.start(part, Slack(np.full((300, 1), 0.5)), ByProducts.of(part))
     for _ in range(5):
         newton, _ = newton.advance(part, 0.0)
         assert np.isfinite(newton.w.coef).all()
-    error = np.abs(newton.proof.image - newton.w.image).max()
-    assert error < 1e-9 or shape == "indefinite"
-
-
-@pytest.mark.parametrize("k", [2, 4])
-@pytest.mark.parametrize("balanced", [True, False])
-def test_the_preconditioner_inverts_in_its_span(k, balanced, rng):
-    X, y = classes(rng, n=120, k=k)
-    rows = make_rows(y, k, balanced=balanced)
-    K, m = about_the_mean(rbf_kernel(X), rows), len(X)
-    weight = rng.random(rows.shape) * (rows.moves(rng.random(rows.score_shape)) != 0)
-    leading = Leading.of(Span.of(K, rows, 2), rows, weight)
-    span = leading.span
-    gram = span.basis.T @ K[np.ix_(span.few, span.few)] @ span.basis
-    np.testing.assert_allclose(gram, np.eye(span.basis.shape[1]), atol=1e-6)
-    V, b = np.zeros((m, k if k > 2 else 1)), rng.standard_normal((1, k if k > 2 else 1)) * balanced
-    V[span.few] = span.basis @ rng.standard_normal((span.basis.shape[1], V.shape[1]))
-    z = np.concatenate([V, K @ V, b - b.mean() if k > 2 else b])
-    image = leading.solve(GramCurvature(K, rows, weight)(z))
-    inside = span.features.T @ (image[:m] - V)  # what is left beside the span is not seen
-    np.testing.assert_allclose(inside, 0.0, atol=1e-4 * np.abs(V).sum())
-    np.testing.assert_allclose(image[2 * m], z[2 * m], atol=1e-4)
-    assert inner_of_points(m, z, leading.solve(z)) > 0.0
+    assert abs(newton.gap) < 1e-12 * newton.objective or shape == "indefinite"
 
 
 @pytest.mark.parametrize("k", [2, 4])
@@ -235,7 +207,7 @@ def test_states_are_values(rng):
 def test_a_fit_that_continues_is_one_fit(rng, monkeypatch):
     monkeypatch.setattr(MaxMarginClassifier, "_portfolio", Portfolio(compiled=False, room=150))
     X, y = classes(rng, n=900, k=3)
-    kw = {"C": 1.0, "kernel": "rbf"}
+    kw = {"C": 1.0, "kernel": "rbf", "tol": 1e-9}
     whole = MaxMarginClassifier(**kw).fit(X, y)
     assert whole.n_iter_ > 2
     part = fit(MaxMarginClassifier(**kw, max_iter=2, warm_start=True), X, y)

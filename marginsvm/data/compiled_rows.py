@@ -4,8 +4,7 @@ Everything is in the units of the matrix, and no mean is subtracted. Sums are in
 the values are in. Indices are not checked.
 
 With several classes, vectors are arrays of shape (d, k), so that the k numbers that an entry of X
-is multiplied with are contiguous. The pairs of an example and another class that have weight are in
-CSR form: those of ``examples[a]`` are at ``pointer[a] : pointer[a + 1]``.
+is multiplied with are contiguous.
 """
 
 from __future__ import annotations
@@ -62,65 +61,6 @@ def add_multiple_to_class(
     column = _index(c)
     for t in range(_index(start), _index(stop)):
         out[_index(indices[t]), column] += step * values[t]
-
-
-@loop
-def image_of_pairs(
-    indptr: Array,
-    indices: Array,
-    values: Array,
-    examples: Array,
-    pointer: Array,
-    classes: Array,
-    codes: Array,
-    coefficient: Array,
-    out: Array,
-) -> None:
-    """Add ``coefficient x_i (e_y - e_c)`` to out, for each pair of an example i and a class c.
-
-    Parameters
-    ----------
-    indptr, indices, values : ndarray
-        The CSR matrix.
-    examples : ndarray of int, shape (m,)
-        Its rows that take part.
-    pointer : ndarray of int, shape (m + 1,)
-    classes : ndarray of int, shape (n_pairs,)
-        Other than the example's own.
-    codes : ndarray of int, shape (m,)
-        Own classes y of these examples.
-    coefficient : ndarray of shape (n_pairs,)
-    out : ndarray of float64, shape (d, k), in C order
-    """
-    for a in range(len(examples)):
-        start, stop, total = indptr[examples[a]], indptr[examples[a] + 1], 0.0
-        for p in range(pointer[a], pointer[a + 1]):
-            add_multiple_to_class(indices, values, start, stop, -coefficient[p], out, classes[p])
-            total += coefficient[p]
-        add_multiple_to_class(indices, values, start, stop, total, out, codes[a])
-
-
-@loop
-def moves_of_pairs(
-    indptr: Array,
-    indices: Array,
-    values: Array,
-    examples: Array,
-    pointer: Array,
-    classes: Array,
-    codes: Array,
-    V: Array,
-    out: Array,
-) -> None:
-    """Set out to ``(x_i V)[y] - (x_i V)[c]`` for each pair of an example i and a class c.
-
-    Only the scores that this takes are computed. Parameters are those of ``image_of_pairs``.
-    """
-    for a in range(len(examples)):
-        start, stop = indptr[examples[a]], indptr[examples[a] + 1]
-        own = dot_of_class(indices, values, start, stop, V, codes[a])
-        for p in range(pointer[a], pointer[a + 1]):
-            out[p] = own - dot_of_class(indices, values, start, stop, V, classes[p])
 
 
 # No sum is taken in another order and none is contracted: bits are those of SciPy's product, so

@@ -22,7 +22,7 @@ from marginsvm.algorithms.exact.method import Method, Turn
 from marginsvm.algorithms.exact.multipliers import Multipliers
 from marginsvm.algorithms.exact.slack import Slack
 from marginsvm.algorithms.exact.systems.free import FreeRows
-from marginsvm.algorithms.exact.systems.gram import BySpan
+from marginsvm.algorithms.exact.systems.gram import ByProducts
 from marginsvm.algorithms.exact.systems.system import System
 from marginsvm.certify.candidate import Candidate
 from marginsvm.certify.prices import hinge_offsets
@@ -168,7 +168,7 @@ class Examples(Method):
         """
         hinge = part.caps is not None
         u, narrow = (self._ascended(part), self.narrow) if hinge else (self.coef, 1.0)
-        system: System = FreeRows() if hinge else BySpan.of(part)
+        system: System = FreeRows() if hinge else ByProducts.of(part)
         best, now, idle = part.combine(u, precise=True), None, 0
         least = relative_gap(part, _bounds(part, best)[1])
         while least > self.precision and idle <= _IDLE_MULTIPLIERS:
@@ -180,7 +180,7 @@ class Examples(Method):
             if gap < least or not best.mass > 0.0:  # no weights prove nothing
                 best, least = now.newton.proof, gap
         system = now.newton.system if now else system
-        products = system.products if isinstance(system, BySpan) else 1
+        products = system.products if isinstance(system, ByProducts) else 1
         return _Solution(best.coef, least, narrow, products)
 
     def _ascended(self, part: GramAdapter) -> Array:

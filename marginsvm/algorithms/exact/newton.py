@@ -34,8 +34,6 @@ _ROUNDED_DECREASE = 1e-14
 # A step is idle if the gap exceeds the objective and is at least 0.9 of what it was. After two idle
 # steps, softer margins come first.
 _LEFT, _IDLE = 0.9, 2
-# Part of the gap asked for that the residual of a system may leave.
-_OF_TOLERANCE = 0.1
 
 
 @dataclass(frozen=True)
@@ -133,7 +131,7 @@ class Newton(Method):
         if not has_curvature(problem):  # rounding of earlier, longer vectors counts 1/s times
             w = problem.combine(w.coef, precise=True)
             margins = rows.margins(problem.scores(w) + self.b)
-        new = self.at(problem, slack, self.system.anew(), w, self.b, margins)
+        new = self.at(problem, slack, self.system, w, self.b, margins)
         return replace(new, steps=self.steps, fell=self.fell)
 
     @property
@@ -161,7 +159,7 @@ class Newton(Method):
         """One step along Newton's direction, and the bounds of where it ends."""
         if self.settled:
             return self, Turn.STALLED
-        z, shift, move, rise, system = self._direction(problem, tol)
+        z, shift, move, rise, system = self._direction(problem)
         t = self.slack.line_search(
             self.margins, move, problem.inner(self.w, z), problem.inner(z, z), rise
         )
@@ -177,7 +175,7 @@ class Newton(Method):
         return new, new._turn
 
     def _direction(
-        self, problem: KernelMatrixAdapter, tol: float
+        self, problem: KernelMatrixAdapter
     ) -> tuple[Predictor, Array, Array, float, System]:
         """Newton's direction, its intercepts, what it adds to margins and level, its system."""
         if not self.weights.any():  # the predictor shrinks, and its intercept with it
@@ -187,9 +185,7 @@ class Newton(Method):
         shift, system = np.zeros(self.b.shape), self.system
         weight, linked = self.slack.curvature(self.margins, self.weights)
         if weight.any() or (linked is not None and linked.any()):
-            enough = float(np.sqrt(_OF_TOLERANCE * tol / max(self._share, 1e-300)))
-            equation = Equation(weight, z, linked, enough)
-            z, shift, system = system.direction(problem, equation)
+            z, shift, system = system.direction(problem, Equation(weight, z, linked))
         move, rise = problem.rows.moves(problem.scores(z) + shift), 0.0
         if self.slack.mass and linked is not None:  # as much as keeps the sum of all sizes
             rise = float(linked @ move) / float(np.sqrt(weight.sum()))

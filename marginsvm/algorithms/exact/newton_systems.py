@@ -6,7 +6,6 @@ from marginsvm.algorithms.exact.rules import Problem
 from marginsvm.algorithms.exact.shape import Portfolio, Shape
 from marginsvm.algorithms.exact.systems.features import Direct, Iterative
 from marginsvm.algorithms.exact.systems.free import FreeRows
-from marginsvm.algorithms.exact.systems.pairs import PairIterative
 from marginsvm.algorithms.exact.systems.system import System
 
 
@@ -20,6 +19,4 @@ def system_for(problem: Problem, portfolio: Portfolio) -> System:
         return Direct()
     small = s.classes * s.features**2 <= portfolio.factors and s.features <= portfolio.factored
     by_passes = Iterative(sample=portfolio.sample if small else 0)
-    if s.sparse:
-        by_passes = PairIterative()
     return FreeRows(by_passes) if s.hinge else by_passes

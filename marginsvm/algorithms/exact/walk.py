@@ -2,7 +2,7 @@
 
 Neither bounds that hold with all rounding nor a choice of methods: this is for cross-validation,
 where held-out examples have the last word. What does not depend on C is computed once: the units,
-Gram matrices, second moments of rows that stay active, the spans of preconditioners.
+Gram matrices, second moments of rows that stay active.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from marginsvm._typing import Array
 from marginsvm.algorithms.exact.method import MAX_ROWS, best_bounds
 from marginsvm.algorithms.exact.newton import Newton
 from marginsvm.algorithms.exact.slack import Slack
-from marginsvm.algorithms.exact.systems.gram import BySpan
+from marginsvm.algorithms.exact.systems.gram import ByProducts
 from marginsvm.algorithms.exact.systems.system import System
 from marginsvm.kernel_matrix import GramAdapter, KernelMatrixAdapter, about_the_mean
 from marginsvm.rows import Rows
@@ -28,9 +28,8 @@ _STEPS_FOR_COST = 15
 _STEPS_BEFORE_PATIENCE = 4
 # A working set of m rows takes as long as reading m^3 / 5 numbers of a Gram matrix.
 _READ = 5.0
-# Products with the Gram matrix in a step at most; and examples for each unknown that is solved for
-# directly, which takes little time next to a product.
-_PRODUCTS_OF_STEP, _SHARE = 100, 4
+# Products with the Gram matrix in a step at most.
+_PRODUCTS_OF_STEP = 100
 
 
 @dataclass(frozen=True)
@@ -71,7 +70,7 @@ class Walk:
     def __init__(self, problem: KernelMatrixAdapter, system: System) -> None:
         self._hard, self._system = problem, system
         self._last: Newton | None = None
-        self._C, self._patience = np.nan, _STEPS_BEFORE_PATIENCE
+        self._patience = _STEPS_BEFORE_PATIENCE
 
     def solve(self, C: float, tol: float) -> Solution:
         """Newton's method from the last solution."""
@@ -85,14 +84,14 @@ class Walk:
             newton, _ = newton.advance(problem, tol)
         gap = _gap(problem, newton)
         self._patience = 1 if gap > tol else self._patience
-        self._last, self._system, self._C = newton, newton.system, C
+        self._last, self._system = newton, newton.system
         coef, intercept = self._model(newton)
         return Solution(coef, intercept, newton.weights, gap, self._laboured(newton))
 
     def _begun(self, problem: KernelMatrixAdapter) -> Newton:
         """The last predictor, with the intercept that is best for it."""
         assert problem.slack is not None
-        slack, system = Slack(problem.slack), self._system.anew(problem.C / self._C)
+        slack, system = Slack(problem.slack), self._system
         if (last := self._last) is None:
             return Newton.start(problem, slack, system)
         return Newton.at(problem, slack, system, last.w, last.b, last.margins)
@@ -121,11 +120,11 @@ class GramWalk(Walk):
     def __init__(self, K: Array, rows: Rows) -> None:
         self._mean = K.mean(axis=0)
         problem = GramAdapter(None, about_the_mean(K, rows), rows)
-        super().__init__(problem, BySpan.of(problem, _SHARE, _PRODUCTS_OF_STEP))
+        super().__init__(problem, ByProducts.of(problem, _PRODUCTS_OF_STEP))
 
     def solve(self, C: float, tol: float) -> Solution:
         """As with features."""
-        assert isinstance(self._system, BySpan)
+        assert isinstance(self._system, ByProducts)
         self._system = replace(self._system, products=0)
         return super().solve(C, tol)
 
@@ -137,7 +136,7 @@ class GramWalk(Walk):
         return V, intercept - V @ self._mean
 
     def _laboured(self, newton: Newton) -> bool:
-        assert isinstance(newton.system, BySpan)
+        assert isinstance(newton.system, ByProducts)
         m, n = np.count_nonzero(newton.weights), self._hard.rows.n_examples
         read = newton.system.products * float(np.prod(self._hard.rows.score_shape)) * n
         return bool(m <= MAX_ROWS and _READ * read > float(m) ** 3)

@@ -1,1 +1,1 @@
-"""Where Newton's systems are solved: by features, by pairs of example and class, by products."""
+"""Where Newton's systems are solved: by features, by what is free, by products."""

@@ -5,9 +5,8 @@ The intercept is an unknown as well, the last entry of images; it is not penalis
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -18,20 +17,20 @@ from marginsvm._typing import Array
 from marginsvm.algorithms.exact.definite import cholesky
 from marginsvm.algorithms.exact.intercepts import InterceptSystem, intercept_curvature
 from marginsvm.algorithms.exact.systems.system import (
+    MOST_PRODUCTS,
     OUTDATED,
+    RESIDUAL,
     Equation,
+    System,
     conjugate_gradients,
     is_outdated,
-    precision,
 )
 from marginsvm.kernel_matrix import KernelMatrixAdapter
 from marginsvm.kernel_matrix.capabilities import Curvature, curvature
 from marginsvm.rows import Predictor, Rows
 
-# Unknowns from which some conjugate gradients are quicker than the first factorization.
+# Unknowns from which products are quicker than the first factorization.
 _LONG_SYSTEM = 200
-# Conjugate gradients in that first step at most, each of which takes a pass.
-_FIRST_PRODUCTS = 10
 # Change of a weight, relative to it, that is rounding.
 _NOT_MOVED = 1e-12
 # Penalty of the intercepts, relative to the largest second moment: rounding, but it makes the
@@ -41,75 +40,53 @@ _FREE = 1e-13
 Operator = Callable[[Array], Array]
 
 
-class FeatureSystem(ABC):
-    """A system whose solution is an image, with the intercepts as its last entries."""
-
-    by_passes: ClassVar[bool]
-
-    def direction(
-        self, problem: KernelMatrixAdapter, equation: Equation
-    ) -> tuple[Predictor, Array, FeatureSystem]:
-        """See ``System``; the coefficients of the direction are not known."""
-        z, system = self.solve(problem, equation)
-        width = equation.descent.image.shape[-1]
-        shift = z[..., width] if problem.rows.balanced else np.zeros(z.shape[:-1])
-        return Predictor(z[..., :width], np.zeros(1)), np.asarray(shift), system
-
-    @abstractmethod
-    def solve(
-        self, problem: KernelMatrixAdapter, equation: Equation
-    ) -> tuple[Array, FeatureSystem]:
-        """The image, with an entry for the intercept if there is one, for that of a descent."""
-
-    @abstractmethod
-    def anew(self, factor: float = np.nan) -> FeatureSystem:
-        """See ``System``."""
-
-
 @dataclass(frozen=True)
-class Direct(FeatureSystem):
+class Direct(System):
     """By a Cholesky factor of the whole matrix, which follows the active rows as they change.
 
     Attributes
     ----------
-    weight : ndarray of shape rows.shape
+    begun : bool
+        Whether a system was solved. At w = 0 all rows are active: few products will do.
+    weight : ndarray of shape rows.shape or None
         The weights of ``matrix``.
-    matrix : ndarray of shape (m, m)
-        Second moments, over all entries of an image and its intercept.
+    matrix : ndarray of shape (m, m) or None
+        Second moments, over all entries of an image and its intercept; None: not kept.
     """
 
-    by_passes: ClassVar[bool] = False
+    begun: bool = False
     weight: Array | None = None
-    matrix: Array = field(default_factory=lambda: np.zeros((0, 0)))
+    matrix: Array | None = None
 
-    def solve(
+    def direction(
         self, problem: KernelMatrixAdapter, equation: Equation
-    ) -> tuple[Array, FeatureSystem]:
-        """Solve with the matrix; at w = 0, where all are active, few products will do."""
+    ) -> tuple[Predictor, Array, Direct]:
+        """Solve with the matrix, of which rows that are as they were keep their part."""
         weight, descent = equation.weight, equation.descent.image
-        if self.weight is None and descent.size > _LONG_SYSTEM:
-            few = Iterative(_FIRST_PRODUCTS, plain=True)
-            return few.solve(problem, equation)[0], Direct(np.zeros(0))
+        if not self.begun and descent.size > _LONG_SYSTEM:
+            return *Iterative().direction(problem, equation)[:2], Direct(begun=True)
         of_examples, level = _of_level(problem, equation.linked)
         change, H = weight, np.zeros((1, 1))
-        if self.matrix.size and of_examples is None:
-            moved = weight - self.weight
+        if self.weight is not None and self.matrix is not None and of_examples is None:
+            times = float(weight.max() / self.weight.max())  # that of another C, or other costs
+            moved = weight - times * self.weight
             moved[np.abs(moved) <= _NOT_MOVED * weight] = 0.0
             if np.count_nonzero(moved) <= OUTDATED * np.count_nonzero(weight):
-                change, H = moved, self.matrix
+                change, H = moved, times * self.matrix
         H = H + curvature(problem, change, of_examples).dense()
         less = 0.0 if level is None else np.multiply.outer(level, level)
         M = penalised(H - less, descent.shape, problem.rows)
         r = with_intercept(descent, 0.0) if problem.rows.balanced else descent
         x = dpotrs(cholesky(M), r.ravel(order="C"), lower=0)[0]
-        kept = Direct(weight, H) if of_examples is None else Direct(np.zeros(0))
-        return x.reshape(*descent.shape[:-1], -1), kept
+        kept = (weight, H) if of_examples is None else ()
+        return *_split(problem, x.reshape(*descent.shape[:-1], -1)), Direct(True, *kept)
 
-    def anew(self, factor: float = np.nan) -> Direct:
-        """The matrix of weights that are larger by a factor, if it is known."""
-        if self.weight is None or not self.matrix.size or np.isnan(factor):
-            return self  # where the weights have another scale, the matrix is summed anew
-        return Direct(self.weight * factor, self.matrix * factor)
+
+def _split(problem: KernelMatrixAdapter, z: Array) -> tuple[Predictor, Array]:
+    """A direction, whose coefficients are not known, and its change of the intercepts."""
+    if not problem.rows.balanced:
+        return Predictor(z, np.zeros(1)), np.zeros(z.shape[:-1])
+    return Predictor(z[..., :-1], np.zeros(1)), np.asarray(z[..., -1])
 
 
 def penalised(H: Array, shape: tuple[int, ...], rows: Rows) -> Array:
@@ -139,63 +116,49 @@ def fix_shift(H: Array, shape: tuple[int, ...], rows: Rows) -> None:
 
 
 @dataclass(frozen=True)
-class Iterative(FeatureSystem):
+class Iterative(System):
     """By conjugate gradients: each product is a pass over the active examples.
 
     Attributes
     ----------
-    most : int
-        Products for each system at most.
-    plain : bool
-        Without a preconditioner: at w = 0, none is worth its price.
     sample : int
         Examples from which each class's part of the matrix is computed, to be factored; 0: the
         diagonal preconditions.
-    first : float
-        Length of the first right hand side, by which later precision is judged; 0: none yet.
     factors : ClassFactors or None
+    begun : bool
+        Whether a system was solved: for the first one, at w = 0, no factors are worth their price.
     """
 
     by_passes: ClassVar[bool] = True
-    most: int = 300
-    plain: bool = False
     sample: int = 0
-    first: float = 0.0
     factors: ClassFactors | None = None
+    begun: bool = False
 
-    def solve(
+    def direction(
         self, problem: KernelMatrixAdapter, equation: Equation
-    ) -> tuple[Array, FeatureSystem]:
-        """Solve as precisely as pays: the more, the smaller the gradient is by now."""
+    ) -> tuple[Predictor, Array, Iterative]:
+        """Solve as precisely as pays."""
         weight, descent, linked = equation.weight, equation.descent.image, equation.linked
-        product = self._product(problem, weight, linked)
-        balanced = problem.rows.balanced
+        of_examples, level = _of_level(problem, linked)
+        product: Any = curvature(problem, weight, of_examples)
+        if level is not None:
+            product = LevelCurvature(product, level)
+        balanced, system = problem.rows.balanced, replace(self, begun=True)
         r = with_intercept(descent, 0.0) if balanced else descent
         ridge = np.ones(r.shape[-1])
         ridge[descent.shape[-1] :] = 0.0
-        length = float(np.sqrt(inner(descent, descent)))
-        system = replace(self, first=self.first or length)
-        if self.sample and (self.first or self.factors):
+        if self.sample and self.begun:
             factors = self.factors
             if factors is None or factors.differ_from(weight):
                 factors = ClassFactors.of(product, problem.rows, weight, ridge, self.sample)
             system = replace(system, factors=factors)
             precondition: Operator = factors.solve
         else:
-            diagonal = ridge + (0.0 if self.plain else product.diagonal())
-            precondition = _jacobi(diagonal, problem.rows, weight, linked)
-        rtol = precision(length, system.first, equation.enough)
-        z = conjugate_gradients(lambda p: ridge * p + product(p), precondition, r, rtol, self.most)
-        return z, system
-
-    def _product(self, problem: KernelMatrixAdapter, weight: Array, linked: Array | None) -> Any:
-        of_examples, level = _of_level(problem, linked)
-        product = curvature(problem, weight, of_examples)
-        return product if level is None else LevelCurvature(product, level)
-
-    def anew(self, factor: float = np.nan) -> Iterative:
-        """Forget how long right hand sides were."""
-        return replace(self, first=0.0)
+            precondition = _jacobi(ridge + product.diagonal(), problem.rows, weight, linked)
+        z = conjugate_gradients(
+            lambda p: ridge * p + product(p), precondition, r, RESIDUAL, MOST_PRODUCTS
+        )
+        return *_split(problem, z), system
 
 
 def _of_level(

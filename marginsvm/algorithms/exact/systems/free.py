@@ -11,7 +11,7 @@ other: of m of them, in m - 1 ways.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from scipy.linalg.lapack import dpotrs
@@ -19,8 +19,7 @@ from scipy.linalg.lapack import dpotrs
 from marginsvm._typing import Array
 from marginsvm.algorithms.exact.definite import cholesky
 from marginsvm.algorithms.exact.intercepts import InterceptSystem
-from marginsvm.algorithms.exact.systems.features import FeatureSystem
-from marginsvm.algorithms.exact.systems.system import Equation
+from marginsvm.algorithms.exact.systems.system import Equation, System
 from marginsvm.kernel_matrix import KernelMatrixAdapter
 from marginsvm.kernel_matrix.capabilities import has_curvature
 from marginsvm.rows import Predictor
@@ -31,19 +30,19 @@ _FEW_FREE_WEIGHTS = 5000
 
 
 @dataclass(frozen=True)
-class FreeRows:
+class FreeRows(System):
     """By the Gram matrix of what is free; with features, once that is little.
 
     Attributes
     ----------
-    features : FeatureSystem or None
+    features : System or None
         Solves until then.
     by_passes : bool
         Whether it solved the last system, by passes.
     """
 
-    features: FeatureSystem | None = None
-    by_passes: bool = False
+    features: System | None = None
+    by_passes: bool = False  # type: ignore[misc]
 
     def direction(
         self, problem: KernelMatrixAdapter, equation: Equation
@@ -58,14 +57,10 @@ class FreeRows:
         z, shift, features = self.features.direction(problem, equation)
         return z, shift, FreeRows(features, features.by_passes)
 
-    def anew(self, factor: float = np.nan) -> FreeRows:
-        """See ``System``; of the Gram matrix, nothing is kept."""
-        return replace(self, features=self.features and self.features.anew(factor))
-
 
 def _by_gram(problem: KernelMatrixAdapter, equation: Equation) -> tuple[Predictor, Array]:
     """The direction, and its change of the intercepts."""
-    rows, (weight, descent, linked, _) = problem.rows, equation
+    rows, (weight, descent, linked) = problem.rows, equation
     examples, B, s = _free(weight, linked)
     C = rows.restrict(examples).adjoint(B).reshape(len(s), -1)
     F = problem.scores(descent)[examples].reshape(C.shape)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import Any, ClassVar, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -13,8 +14,9 @@ from marginsvm.fit.interrupts import let_interrupts_through
 from marginsvm.kernel_matrix import KernelMatrixAdapter
 from marginsvm.rows import Predictor
 
-# Residual, relative to the right hand side, of the first systems: their active rows will change.
-_FIRST_RESIDUAL = 0.1
+# Residual, relative to the right hand side, up to which systems are solved: more digits of a
+# direction save no steps. And products for each system at most.
+RESIDUAL, MOST_PRODUCTS = 0.1, 300
 # Share of the active rows: if more have changed, factors are computed anew.
 OUTDATED = 0.3
 
@@ -32,17 +34,14 @@ class Equation(NamedTuple):
         The negative gradient in w; that in the intercepts is 0.
     linked : ndarray of shape rows.shape or None
         Where rows share caps, see ``Slack.curvature``.
-    enough : float
-        Residual, relative to the right hand side, that the gap asked for allows.
     """
 
     weight: Array
     descent: Predictor
     linked: Array | None = None
-    enough: float = 0.0
 
 
-class System(Protocol):
+class System(ABC):
     """A way to solve Newton's systems, and what it keeps from one to the next.
 
     Attributes
@@ -51,9 +50,9 @@ class System(Protocol):
         Whether it takes passes over the examples, the more the harder the system is.
     """
 
-    @property
-    def by_passes(self) -> bool: ...
+    by_passes: ClassVar[bool] = False
 
+    @abstractmethod
     def direction(
         self, problem: KernelMatrixAdapter, equation: Equation
     ) -> tuple[Predictor, Array, System]:
@@ -71,21 +70,6 @@ class System(Protocol):
             Its change of the intercepts of the scores.
         system : System
         """
-        ...
-
-    def anew(self, factor: float = np.nan) -> System:
-        """The same for the systems of other multipliers, or of a C larger by a factor."""
-        ...
-
-
-def precision(length: float, first: float, enough: float) -> float:
-    """Residual, relative to the right hand side, up to which a system is solved.
-
-    The smaller the gradient is by now, beside the first one, the fewer rows will come or go, and
-    the more digits of the direction count, up to those that are enough.
-    """
-    digits = float(np.sqrt(length / first)) if first > 0.0 else _FIRST_RESIDUAL
-    return min(_FIRST_RESIDUAL, max(digits, enough))
 
 
 def is_outdated(before: Array, weight: Array) -> bool:
