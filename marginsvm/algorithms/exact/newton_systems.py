@@ -28,7 +28,8 @@ def system_for(problem: Problem, portfolio: Portfolio) -> System:
     s = Shape.of(problem)
     if isinstance(problem, GramAdapter) and not s.hinge:
         return BySpan.of(problem)
-    if s.by_kernel or (s.hinge and s.is_wide(portfolio)):
+    wide = s.classes == 2 and not s.tube and s.is_wide(portfolio)
+    if s.by_kernel or (s.hinge and wide):
         return FreeRows()
     if s.classes == 2:
         most = portfolio.direct_sparse if s.sparse else portfolio.direct
