@@ -304,9 +304,9 @@ def test_memory_is_for_one_kind_of_columns_at_a_time(rng):
 
 
 def test_a_support_that_outgrows_its_memory_is_told(rng):
-    X, y = overlapping(rng, n=2500)
+    X, y = overlapping(rng, n=3200)
     y = rng.permutation(y)  # nothing to be learnt: all have slack
-    model = {"C": 1.0, "kernel": "rbf", "gamma": 1.0, "loss": "hinge"}
+    model = {"C": 1.0, "kernel": "rbf", "gamma": 1.0, "loss": "squared_hinge"}
     clf = MaxMarginClassifier(**model, cache_size=4.0, tol=1e-11)
     with pytest.warns(ConvergenceWarning, match=r"cache_size=4 MB holds the kernel values of 512"):
         clf.fit(X, y)

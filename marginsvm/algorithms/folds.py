@@ -17,7 +17,6 @@ from marginsvm._typing import Array
 from marginsvm.algorithms.exact.choosing import first_size, spread_evenly
 from marginsvm.algorithms.exact.climb import Climb, Dual
 from marginsvm.algorithms.exact.climb_of_classes import ClimbOfClasses
-from marginsvm.algorithms.exact.examples import MAX_EXAMPLES
 from marginsvm.algorithms.exact.newton_systems import system_for
 from marginsvm.algorithms.exact.shape import Portfolio
 from marginsvm.algorithms.exact.walk import GramWalk, Walk
@@ -41,6 +40,8 @@ from marginsvm.rows import MulticlassRows, Rows
 FOLD_GAP = 1e-3
 # Rows up to which a working set solves for each C in milliseconds, as precisely where C is large.
 FEW_ROWS = 500
+# Examples of a training part whose Gram matrix, with a copy in float32, takes 1 GB.
+MAX_EXAMPLES = 9000
 # Kernel values of a test part that are computed at once.
 _TEST_VALUES = 2**22
 

@@ -14,7 +14,7 @@ from marginsvm._typing import Array
 from marginsvm.certify.certifiable import LowestMargins
 from marginsvm.certify.exactly.overlap import distinct
 from marginsvm.certify.kernel_errors import KernelErrors
-from marginsvm.certify.prices import HingeCaps, hinge_caps
+from marginsvm.certify.prices import hinge_caps
 from marginsvm.data.block import Block
 from marginsvm.data.threads import single_threaded_blas
 from marginsvm.data.work import Work
@@ -313,19 +313,6 @@ class GramAdapter(KernelMatrixAdapter, HasColumns, HasLayout):
 
     def layout(self) -> RowLayout:
         return self._layout
-
-
-def among(problem: KernelMatrixAdapter, examples: Array) -> GramAdapter:
-    """The problem of some examples by their inner products, in the same units.
-
-    Where an unpenalised intercept makes up for it, their mean is the centre. If slack costs its
-    size, it does so there.
-    """
-    K, rows = problem.inner_products(examples), problem.rows.restrict(examples)
-    part = GramAdapter(None, about_the_mean(K, rows), rows, frame=problem.frame_of(examples))
-    if problem.caps is None:
-        return part
-    return part.below(HingeCaps(problem.caps.largest[examples]))
 
 
 def about_the_mean(K: Array, rows: Rows) -> Array:

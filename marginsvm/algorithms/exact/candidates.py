@@ -47,6 +47,14 @@ def candidates_of(
     return Candidate(unit * Predictor(w.image, needed), min_margin=unit), upper
 
 
+def candidates_of_weights(problem: KernelMatrixAdapter, proof: Vector) -> tuple[Candidate, ...]:
+    """What ``A' u`` proves as a predictor, whose slack the weights say, and as weights."""
+    rows, margins = problem.rows, problem.margins(proof, precise=True)
+    lowest = rows.min_margin(rows.group_min(margins))
+    separator = Candidate(proof, min_margin=lowest, margins=margins)
+    return separator, Candidate(proof, proof.mass, precise=True)
+
+
 def _unit(size: float) -> float:
     """A multiple for a vector with coefficients of this size, so that no square overflows."""
     return 1.0 if size < _FAR_FROM_OVERFLOW else 1.0 / float(np.exp2(np.frexp(size)[1]))

@@ -24,11 +24,6 @@ def first_examples(problem: KernelMatrixAdapter) -> Array:
     return spread_evenly(problem.rows.codes, first_size(problem.rows.n_classes))
 
 
-def first_of_each_class(problem: KernelMatrixAdapter) -> Array:
-    """An example of each class: margins are against other classes, of which none may be missing."""
-    return np.unique(problem.rows.codes, return_index=True)[1]
-
-
 def rows_of_all_pairs(problem: KernelMatrixAdapter) -> int:
     """Some rows for each pair of classes."""
     return max(100, 5 * problem.rows.n_classes * (problem.rows.n_classes - 1))

@@ -20,7 +20,7 @@ from typing import ClassVar
 import numpy as np
 
 from marginsvm._typing import Array
-from marginsvm.algorithms.exact.candidates import candidates_of
+from marginsvm.algorithms.exact.candidates import candidates_of, candidates_of_weights
 from marginsvm.algorithms.exact.method import Method, Turn
 from marginsvm.algorithms.exact.slack import Slack
 from marginsvm.algorithms.exact.systems.system import Equation, System
@@ -122,7 +122,10 @@ class Newton(Method):
         left = w - proof
         objective = 0.5 * problem.inner(w, w) + slack.cost(margins, u)
         gap = 0.5 * max(problem.inner(left, left), 0.0)
-        seen = candidates_of(problem, w, margins, proof)
+        if has_curvature(problem) or problem.caps is not None:
+            seen = candidates_of(problem, w, margins, proof)
+        else:  # of inner products, a predictor's coefficients say its length
+            seen = candidates_of_weights(problem, proof)
         return cls(slack, system, w, b, margins, proof, objective, gap, seen)
 
     def with_slack(self, problem: KernelMatrixAdapter, slack: Slack) -> Newton:

@@ -17,7 +17,7 @@ from marginsvm._rounding import FEW
 from marginsvm._typing import Array
 from marginsvm.algorithms.exact.candidates import hinge_candidates, relative_gap
 from marginsvm.algorithms.exact.choosing import first_examples
-from marginsvm.algorithms.exact.climb import Climb, Course, Dual
+from marginsvm.algorithms.exact.climb import STEPS_AN_EXAMPLE, Climb, Course, Dual
 from marginsvm.algorithms.exact.climb_of_classes import ClimbOfClasses
 from marginsvm.algorithms.exact.method import Method, Turn
 from marginsvm.algorithms.exact.slack import Slack
@@ -32,6 +32,8 @@ from marginsvm.rows import Vector, support_of
 _ROUNDED = float(np.finfo(np.float32).eps)
 # Rounds with scores in float64 go on while each call leaves so much of the gap at most.
 _HALVED = 0.5
+# By how much margins in float64, which are about 1, may miss their order.
+_IN_FLOAT64 = 1e-8
 # Numbers that a round reads or computes at least: a tenth of a second, or about.
 PASS = 3e8
 
@@ -52,6 +54,29 @@ def dual_of(problem: GramAdapter) -> Dual:
         scale,
         scale * problem.constant**2,
     )
+
+
+def best_multiple(problem: KernelMatrixAdapter, proof: Vector) -> Array:
+    """The multiple of some weights that proves most, none of them above its cap."""
+    best, u = proof.mass / max(problem.norm(proof) ** 2, 1e-300), np.maximum(proof.coef, 0.0)
+    if problem.caps is not None:  # what a cap cut off would leave the classes out of balance
+        best = min(best, room_below(problem.caps.largest, sums_of_examples(u)))
+    return best * u
+
+
+def weights_by_pairs(problem: KernelMatrixAdapter, most: int) -> Array | None:
+    """Weights by the inner products of all examples; None: more than so many, or not compiled."""
+    from marginsvm._compiling import compiles
+    from marginsvm.algorithms.compiled.pairs import ascend_pairs
+
+    if problem.n_rows > most or problem.rows.n_classes > 2 or not compiles():
+        return None
+    assert problem.caps is not None
+    rows, n = problem.rows, problem.n_rows
+    K, y, none = problem.inner_products(np.arange(n)), rows.moves(np.ones(n)), np.zeros(n)
+    u, most = np.zeros(n), STEPS_AN_EXAMPLE * n
+    ascend_pairs(K, y, problem.caps.largest, none, rows.balanced, _IN_FLOAT64, most, u, np.zeros(n))
+    return u
 
 
 @dataclass(frozen=True, eq=False)
@@ -241,10 +266,8 @@ class Pairs(OnColumns):
     @classmethod
     def of(cls, problem: KernelMatrixAdapter, proof: Vector) -> Self:
         """Begin at some weights, at the multiple of them below the caps that is best."""
-        best, u = proof.mass / max(problem.norm(proof) ** 2, 1e-300), np.maximum(proof.coef, 0.0)
-        if problem.caps is not None:  # what a cap cut off would leave the classes out of balance
-            best = min(best, room_below(problem.caps.largest, sums_of_examples(u)))
-        return cls(best * u, np.zeros(u.shape[::-1]), support_of(u))
+        u = best_multiple(problem, proof)
+        return cls(u, np.zeros(u.shape[::-1]), support_of(u))
 
     @property
     def weights(self) -> Array:

@@ -10,12 +10,15 @@ from dataclasses import replace
 
 import numpy as np
 
-from marginsvm.algorithms.exact.examples import Examples
 from marginsvm.algorithms.exact.interior.interior_points import Interior
 from marginsvm.algorithms.exact.method import Method, Turn
 from marginsvm.algorithms.exact.multipliers import Multipliers, target
 from marginsvm.algorithms.exact.newton import Newton
-from marginsvm.algorithms.exact.newton_systems import system_for
+from marginsvm.algorithms.exact.newton_systems import (
+    multipliers_by_products,
+    multipliers_of,
+    system_for,
+)
 from marginsvm.algorithms.exact.pair_rules import (
     OF_SHARES,
     PAIRS_OF_A_SHARE,
@@ -85,20 +88,10 @@ def _points(problem: Problem, p: Portfolio, in_axes: bool = False) -> Interior:
     return replace(Interior.start(problem, in_axes), more=p.more)
 
 
-def _examples(problem: Problem, p: Portfolio) -> Examples:
-    return Examples.start(problem)
-
-
 def _multipliers(problem: Problem, p: Portfolio, state: Method | None = None) -> Multipliers:
     s = Shape.of(problem)
     u = ascended(problem) if s.soft and s.sparse and s.classes == 2 and not s.tube else None
     return Multipliers.start(problem, system_for(problem, p), u)
-
-
-def _examples_of(problem: Problem, p: Portfolio, state: Method) -> Examples | None:
-    if not state.candidates:  # outgrown before its first round
-        return Examples.start(problem)
-    return Examples.of_few(problem, state.candidates[0].combination)
 
 
 def _are_few(s: Shape, p: Portfolio, state: Method) -> bool:
@@ -183,9 +176,9 @@ FIRST = (
     ),
     Rule(
         "hinge loss; kernel, or dense, two classes, up to `few_left` examples, more features",
-        Examples,
+        Multipliers,
         lambda s, p: s.hinge and (s.by_kernel or s.is_wide(p)),
-        _examples,
+        multipliers_by_products,
         _HINGE,
     ),
     Rule(
@@ -253,11 +246,11 @@ FIRST = (
     Rule("hard margin", Multipliers, lambda s, p: True, _multipliers, _CLASSES),
 )
 
-_EXAMPLES = Handover(
+_BY_PRODUCTS = Handover(
     "kernel; no hinge loss of several classes",
-    Examples,
+    Multipliers,
     lambda s, p, state: s.by_kernel and not (s.hinge and s.classes > 2),
-    _examples_of,
+    multipliers_of,
     _KERNEL_TABLES,
 )
 
@@ -273,7 +266,7 @@ _FEW_ON_ONE_SIDE = Handover(
 # not been through, takes over.
 NEXT: dict[tuple[type[Method], Turn], tuple[Handover, ...]] = {
     (WorkingSet, Turn.MANY): (
-        _EXAMPLES,
+        _BY_PRODUCTS,
         Handover(
             "features",
             Multipliers,
@@ -309,7 +302,7 @@ NEXT: dict[tuple[type[Method], Turn], tuple[Handover, ...]] = {
             _rows_of,
             _KERNEL_TABLES,
         ),
-        _EXAMPLES,
+        _BY_PRODUCTS,
     ),
     (Newton, Turn.SHORT): (
         Handover("a large C", Multipliers, lambda s, p, state: s.steep, _multipliers, _STRESS),

@@ -1,6 +1,4 @@
-"""Soft margins with kernels by working sets of examples, against working sets of rows and SVC."""
-
-import pickle
+"""Soft margins by inner products of all examples, against working sets of rows and SVC."""
 
 import numpy as np
 import pytest
@@ -12,9 +10,9 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics.pairwise import rbf_kernel
 
 from marginsvm import MaxMarginClassifier, check_certificate
-from marginsvm.algorithms.exact import examples
-from marginsvm.algorithms.exact.examples import Examples
+from marginsvm.algorithms.exact import newton_systems
 from marginsvm.algorithms.exact.method import best_bounds
+from marginsvm.algorithms.exact.multipliers import Multipliers
 from marginsvm.algorithms.exact.newton import Newton
 from marginsvm.algorithms.exact.shape import Portfolio
 from marginsvm.algorithms.exact.slack import Slack
@@ -36,6 +34,10 @@ def classes(rng, n=400, k=3, d=5):
 def gram_problem(X, y, k, balanced=True, C=1.0, weights=None, gamma=0.2):
     rows = make_rows(y, k, balanced=balanced, weights=weights)
     return GramAdapter(lambda A, B: rbf_kernel(A, B, gamma), X, rows, C, whole=False)
+
+
+def by_products(problem):
+    return Multipliers.start(problem, ByProducts.of(problem))
 
 
 def bounds(problem, state, rounds=30):
@@ -61,9 +63,7 @@ def test_agrees_with_a_working_set_of_rows(k, balanced, C, kind, rng):
         X[250:] = X[:250]
     weights = rng.uniform(0.2, 5.0, len(y)) if kind == "weights" else None
     problem = gram_problem(X, y, k, balanced, C, weights)
-    begun = Examples.start(problem)
-    assert len(begun.examples) < len(y)
-    lower, upper = bounds(problem, begun)
+    lower, upper = bounds(problem, by_products(problem), rounds=100)
     low, high = bounds(problem, WorkingSet.start(problem))
     np.testing.assert_allclose(lower, upper, rtol=2 * TOL)
     np.testing.assert_allclose([lower, upper], [low, high], rtol=2 * TOL)
@@ -91,7 +91,7 @@ def test_a_soft_margin_is_that_of_a_linear_problem(k, rng):
     C = 0.05
     linear = MaxMarginClassifier(C=C, tol=1e-7).fit(X, y)
     problem = GramAdapter(lambda A, B: A @ B.T, X, make_rows(y, k, balanced=True), C, whole=False)
-    lower, upper = bounds(problem, Examples.start(problem))
+    lower, upper = bounds(problem, by_products(problem), rounds=100)
     found = np.array([lower, upper]) * problem.radius * problem.rows.unit
     np.testing.assert_allclose(found, [linear.margin_, linear.margin_bound_], rtol=3e-7)
 
@@ -109,21 +109,6 @@ def test_fits_are_certified(kernel, fit_intercept, rng):
     assert check_certificate(clf, data, y)
 
 
-def test_examples_come_and_go(rng):
-    """Few of many examples have slack: the others are not looked at for long."""
-    X, y = classes(rng, n=3000, k=3)
-    X += 4.0 * rng.standard_normal((3, 5))[y]
-    problem = gram_problem(X, y, 3)
-    state = Examples.start(problem)
-    sizes = []
-    for _ in range(12):
-        state, _ = state.advance(problem, TOL)
-        sizes.append(len(state.examples))
-    assert max(sizes) < 0.6 * len(y)
-    assert sizes[-1] < max(sizes)
-    assert state.advance(problem, TOL)[0] is state  # settled
-
-
 def certified(problem, stage, portfolio, tol):
     """The stage at which the bounds are near each other."""
     for _ in range(40):
@@ -135,13 +120,13 @@ def certified(problem, stage, portfolio, tol):
 
 
 def test_a_working_set_of_rows_is_followed_where_it_is_outgrown(rng):
-    small = Portfolio(compiled=False, room=150)
+    small = Portfolio(compiled=False, room=150, side_rows=100, side_last=100)
     X, y = classes(rng, n=400)
     problem = gram_problem(X, y, 3)
     stage = Stage.first(problem, small)
     assert isinstance(stage.method, WorkingSet)
     stage = certified(problem, stage, small, TOL)
-    assert isinstance(stage.method, Examples)
+    assert isinstance(stage.method, Multipliers)
     assert bounds(problem, stage.method) == pytest.approx(
         bounds(problem, WorkingSet.start(problem)), rel=2 * TOL
     )
@@ -153,22 +138,13 @@ def test_little_slack_is_solved_for_by_softer_margins_on_the_way(monkeypatch):
     monkeypatch.setattr(MaxMarginClassifier, "_portfolio", Portfolio(compiled=False, room=100))
     clf = fit(MaxMarginClassifier(C=1e4, kernel="rbf"), X[:250], y[:250])
     assert clf.status_ == "certified"
-    assert [method for method, _ in clf.certificate_.route] == ["working set of examples"]
-
-
-def test_weights_of_zero_are_never_the_best(rng, monkeypatch):
-    """A fit that ends before any step has given two bounds has nothing else to publish."""
-    monkeypatch.setattr(examples, "_IDLE_MULTIPLIERS", 3)
-    X, y = rng.standard_normal((120, 5)), rng.integers(0, 5, 120)
-    problem = gram_problem(X, y, 5, C=1e6, gamma=1.0)
-    state, _ = Examples.start(problem).advance(problem, TOL)
-    assert state.coef.any()
+    assert clf.certificate_.route[0][0] == "multipliers"
 
 
 @pytest.mark.parametrize("k", [2, 3])
 def test_interior_points_solve_what_no_working_set_holds(k, rng, monkeypatch):
     """They certify within a round what does not go beyond their own memory."""
-    monkeypatch.setattr(examples, "MAX_EXAMPLES", 150)
+    monkeypatch.setattr(newton_systems, "_BYTES_OF_PRODUCTS", np.inf)
     portfolio = Portfolio(compiled=False, few_left=100, room=100, side_rows=500)
     monkeypatch.setattr(MaxMarginClassifier, "_portfolio", portfolio)
     X, y = classes(rng, n=600, k=k)
@@ -176,32 +152,6 @@ def test_interior_points_solve_what_no_working_set_holds(k, rng, monkeypatch):
     assert clf.status_ == "certified"
     assert clf.certificate_.route[-1] == ("interior points", 1)
     assert check_certificate(clf, X, y)
-
-
-def test_no_more_examples_than_fit_in_memory(rng, monkeypatch):
-    monkeypatch.setattr(examples, "MAX_EXAMPLES", 300)
-    portfolio = Portfolio(compiled=False, few_left=100, room=100, side_last=1000)
-    monkeypatch.setattr(MaxMarginClassifier, "_portfolio", portfolio)
-    X, y = classes(rng, n=1200, k=3)  # more rows than interior points solve for
-    clf = MaxMarginClassifier(C=0.01, kernel="rbf", gamma=0.2)
-    with pytest.warns(ConvergenceWarning) as seen:
-        clf.fit(X, y)
-    assert "have slack or weight, and no more fit in memory" in str(seen[0].message)
-    assert clf.status_ in ("stalled", "max_iter")
-    assert clf.margin_ < clf.margin_bound_ < np.inf
-    assert len(clf.support_) <= 300
-    assert check_certificate(clf, X, y)
-
-
-def test_states_are_values(rng):
-    """A round leaves the state before it as it is; a copy of it goes on as it does."""
-    X, y = classes(rng, n=700, k=3)
-    problem = gram_problem(X, y, 3)
-    first, _ = Examples.start(problem).advance(problem, TOL)
-    coef = first.coef.copy()
-    one, other = first.advance(problem, TOL)[0], pickle.loads(pickle.dumps(first))
-    np.testing.assert_array_equal(first.coef, coef)
-    np.testing.assert_array_equal(other.advance(problem, TOL)[0].coef, one.coef)
 
 
 def test_a_fit_that_continues_is_one_fit(rng, monkeypatch):
@@ -213,17 +163,16 @@ def test_a_fit_that_continues_is_one_fit(rng, monkeypatch):
     part = fit(MaxMarginClassifier(**kw, max_iter=2, warm_start=True), X, y)
     part.set_params(max_iter=200).fit(X, y)
     assert part.n_iter_ == whole.n_iter_
-    weights, of_whole = (fitted.certificate_.weights.toarray() for fitted in (part, whole))
-    np.testing.assert_allclose(weights, of_whole, rtol=0, atol=1e-11 * of_whole.max())
+    scores, of_whole = (fitted.decision_function(X) for fitted in (part, whole))
+    np.testing.assert_allclose(scores, of_whole, rtol=0, atol=1e-11 * np.abs(of_whole).max())
 
 
 def test_rows_that_do_not_fit_are_named_by_the_warning(rng, monkeypatch):
     """A hard margin with a kernel of short reach: nearly all rows and examples carry weight."""
     rooms = Portfolio(room_left=120, side_last=1000, compiled=False)
     monkeypatch.setattr(MaxMarginClassifier, "_portfolio", rooms)
-    monkeypatch.setattr("marginsvm.algorithms.exact.examples.MAX_EXAMPLES", 10)
     X, y = rng.standard_normal((510, 6)), np.arange(510) % 5  # too many for interior points
-    clf = MaxMarginClassifier(kernel="rbf", gamma=5.0)
+    clf = MaxMarginClassifier(kernel="rbf", gamma=5.0, cache_size=1.0)
     with pytest.warns(ConvergenceWarning, match="More than 120 rows.*fit in memory"):
         clf.fit(X, y)
     assert clf.status_ == "stalled"
@@ -240,18 +189,6 @@ def test_hard_margins_of_many_classes_whose_rows_nearly_all_carry_weight(
     clf = MaxMarginClassifier(kernel="rbf", gamma=0.2, tol=1e-3).fit(X, y)
     assert clf.status_ == "certified"
     assert clf.certificate_.weights.nnz > Portfolio().room_left
-    last = "one example at a time" if compiled else "working set of examples"
+    last = "one example at a time" if compiled else "multipliers"
     assert clf.certificate_.route[-1][0] == last
     assert check_certificate(clf, X, y)
-
-
-def test_classes_without_weight_stay_in_the_working_set(rng):
-    """Weights may leave a class out, whose margins count all the same."""
-    X, y = classes(rng, n=60)
-    problem = gram_problem(X, y, 3)
-    q = np.zeros(problem.rows.shape)
-    q[np.flatnonzero(y == 0)[:2], 1] = 1.0
-    begun = Examples.of(problem, problem.combine(q))
-    assert set(y[begun.examples]) == {0, 1, 2}
-    now, _ = begun.advance(problem, 1e-3)
-    assert set(y[now.examples]) == {0, 1, 2}
