@@ -14,7 +14,7 @@ from marginsvm.algorithms.exact.candidates import (
     interval_candidate,
     interval_candidates,
 )
-from marginsvm.algorithms.exact.interior.ends import solved_for_free
+from marginsvm.algorithms.exact.interior.ends import solved_share
 from marginsvm.algorithms.exact.interior.nearest_weights import nearest
 from marginsvm.algorithms.exact.interior.point import Point
 from marginsvm.algorithms.exact.interior.sides import Side, side_of
@@ -254,7 +254,7 @@ class Interior(Method):
         self, problem: KernelMatrixAdapter, u: Array, tol: float
     ) -> tuple[Candidate, ...]:
         """What the solution proves, if the weights of a share that are at their ends are right."""
-        q = solved_for_free(problem, self.statement.on_rows(u, problem.rows))
+        q = solved_share(problem, self.statement.on_rows(u, problem.rows))
         if q is None:
             return ()
         w = problem.combine(q, precise=True)
