@@ -16,7 +16,7 @@ from marginsvm._typing import Array
 from marginsvm.algorithms.exact.candidates import share_candidates
 from marginsvm.algorithms.exact.choosing import first_examples
 from marginsvm.algorithms.exact.climb import Climb, Dual
-from marginsvm.algorithms.exact.interior.ends import solved_for_free
+from marginsvm.algorithms.exact.interior.ends import solved_share
 from marginsvm.algorithms.exact.method import is_proved
 from marginsvm.algorithms.exact.pairs import Found, OnColumns, dual_of
 from marginsvm.certify.candidate import Candidate
@@ -59,7 +59,7 @@ class FoundShare(Found):
     def proved(self, tol: float) -> tuple[Candidate, ...]:
         """The bounds of the weights if those at their ends are right, or else as they are."""
         u, mass = self.climb.u, float(self.climb.u.sum())
-        q = solved_for_free(self.problem, u / mass)
+        q = solved_share(self.problem, u / mass)
         if q is not None:
             self.climb.u = mass * q
             solved = super().proved(tol)

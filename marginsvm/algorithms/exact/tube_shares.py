@@ -15,7 +15,7 @@ import numpy as np
 
 from marginsvm._typing import Array
 from marginsvm.algorithms.exact.candidates import interval_candidates
-from marginsvm.algorithms.exact.interior.ends import SolvedTube, solved_tube
+from marginsvm.algorithms.exact.interior.ends import Solved, solved_for_free
 from marginsvm.algorithms.exact.method import MAX_ROWS, Turn, is_proved
 from marginsvm.algorithms.exact.pairs import PASS
 from marginsvm.algorithms.exact.tube_pairs import ClimbOfTubes, TubePairs
@@ -121,7 +121,7 @@ class TubeShares(TubePairs):
         sides = [None if a is None or _LESS * a.goal > self.goal else a for a in self._sides]
         sides[int(here.mass <= most)] = here
         now = replace(now, narrow=sides[0], wide=sides[1])
-        solved = solved_tube(problem, climb.u)
+        solved = solved_for_free(problem, climb.u)
         if solved is None and problem.n_rows <= MAX_ROWS:
             return replace(now, left=0)  # few dimensions, which suits interior points
         between = now._between(most)
@@ -146,7 +146,7 @@ class TubeShares(TubePairs):
         mixed = t * a.width + (1.0 - t) * b.width, t * a.v + (1.0 - t) * b.v
         return AtWidth(*mixed, max(a.goal, b.goal))
 
-    def _next(self, solved: SolvedTube | None, between: AtWidth | None, mass: float) -> float:
+    def _next(self, solved: Solved | None, between: AtWidth | None, mass: float) -> float:
         """The next width: as solved, if that is possible."""
         narrow = 0.0 if self.narrow is None else self.narrow.width
         wide = np.inf if self.wide is None else self.wide.width

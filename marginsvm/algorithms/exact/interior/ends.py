@@ -1,4 +1,4 @@
-"""The last digits of a share: what is left to solve once it is known which weights are at ends."""
+"""The last digits where weights have a sum: what is left to solve once those at ends are known."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from marginsvm.algorithms.exact.method import MAX_ROWS
 from marginsvm.certify.caps import ShareCaps
 from marginsvm.certify.prices import hinge_caps
 from marginsvm.kernel_matrix import KernelMatrixAdapter
-from marginsvm.rows import output_rows
+from marginsvm.rows import OutputRows
 
 # By how much weights may leave their ends, beside the largest cap, due to rounding.
 _BEYOND = 1e-9
@@ -21,8 +21,8 @@ _BEYOND = 1e-9
 _DEPENDENT = 1e3
 
 
-class SolvedTube(NamedTuple):
-    """Weights within their ends, half the width, and how far beyond their ends they had been.
+class Solved(NamedTuple):
+    """Weights within their ends, half the width of a tube, and how far beyond ends they had been.
 
     That is beside the largest cap.
     """
@@ -32,86 +32,45 @@ class SolvedTube(NamedTuple):
     beyond: float
 
 
-def solved_for_free(problem: KernelMatrixAdapter, u: Array) -> Array | None:
-    """The weights under which all free rows, between 0 and their caps, have the same margin.
+def solved_share(problem: KernelMatrixAdapter, u: Array) -> Array | None:
+    """The weights under which all free rows of a share, which sum to 1, have the same margin.
 
-    If the others are at the right ends, these are the weights of the solution.
-
-    Parameters
-    ----------
-    problem : KernelMatrixAdapter
-        With caps of a share, and one row for each.
-    u : ndarray of shape (n,)
-        Weights that sum to 1, those at their ends exactly there.
-
-    Returns
-    -------
-    ndarray or None
-        None: there are too many free rows, or their weights leave their ends.
+    If the others are at the right ends, these are the weights of the solution. None: there are no
+    free rows, or too many of them, or their weights leave their ends.
     """
     assert isinstance(problem.caps, ShareCaps)
-    caps, rows = problem.caps.largest, problem.rows
-    free = np.flatnonzero((u > 0.0) & (u < (1.0 - FEW) * caps))
-    if len(free) == 0:
-        return problem.caps.filled(u)
-    if len(free) > MAX_ROWS:
-        return None
-    conditions = np.column_stack([rows.balance_conditions(np.arange(len(u))), np.ones(len(u))])
-    solved = _solved(problem, u, free, conditions, 1.0, np.zeros(len(u)))
-    if solved is None:
-        return None
-    full = solved[0]
-    beyond = np.maximum(-full, full - caps).max()
-    return problem.caps.filled(np.maximum(full, 0.0)) if beyond <= _BEYOND * caps.max() else None
+    solved = solved_for_free(problem, u)
+    return None if solved is None or solved.beyond > _BEYOND else problem.caps.filled(solved.v)
 
 
-def solved_tube(problem: KernelMatrixAdapter, v: Array) -> SolvedTube | None:
-    """The weights and the width under which the scores of all free rows are at an end of the tube.
+def solved_for_free(problem: KernelMatrixAdapter, v: Array) -> Solved | None:
+    """The weights under which all free rows, between 0 and their caps, are equally far from ends.
 
     Parameters
     ----------
     problem : KernelMatrixAdapter
-        With a share of the rows outside of tubes.
+        With caps of a share of the rows, or a share of them outside of tubes.
     v : ndarray of shape (n,)
-        Weights of either sign, those at their ends exactly there.
+        Weights, of either sign for tubes, those at their ends exactly there.
 
     Returns
     -------
-    SolvedTube or None
+    Solved or None
         None: there are no free rows, too many of them, or they depend on each other.
     """
-    caps, rows = hinge_caps(problem.caps), output_rows(problem.rows)
-    sides, largest = np.sign(v), caps.largest
+    rows, caps = problem.rows, problem.caps
+    assert caps is not None
+    tube = isinstance(rows, OutputRows)
+    total = float(hinge_caps(caps).most) if tube else 1.0
+    sides, full, largest = np.sign(v), v.copy(), caps.largest
     free = np.flatnonzero((v != 0.0) & (np.abs(v) < (1.0 - FEW) * largest))
     if not 0 < len(free) <= MAX_ROWS:
         return None
-    conditions = np.column_stack([rows.balance_conditions(np.arange(len(v))), sides])
-    solved = _solved(problem, v, free, conditions, float(caps.most), rows.intervals.low)
-    if solved is None:
-        return None
-    sizes, levels = sides * solved[0], solved[1]
-    inside = np.clip(sizes, 0.0, largest)
-    beyond = float(np.abs(inside - sizes).max() / largest.max())
-    if not beyond < _DEPENDENT:
-        return None
-    return SolvedTube(sides * inside, -float(levels[-1]), beyond)
-
-
-def _solved(
-    problem: KernelMatrixAdapter,
-    u: Array,
-    free: Array,
-    conditions: Array,
-    total: float,
-    ends: Array,
-) -> tuple[Array, Array] | None:
-    """Weights of which the free ones have margins that are levels above their ends.
-
-    They are balanced, and the last condition sums to ``total``.
-    """
-    full, few = u.copy(), conditions[free]
     full[free] = 0.0
-    missing = ends[free] - _margins(problem, free, full)
+    ends = output_rows(rows).intervals.low[free] if tube else 0.0
+    missing = ends - _margins(problem, free, full)
+    conditions = np.column_stack([rows.balance_conditions(np.arange(len(v))), sides])
+    few = conditions[free]
     sums = -conditions.T @ full
     sums[-1] += total
     try:
@@ -121,7 +80,9 @@ def _solved(
     except np.linalg.LinAlgError:
         return None
     full[free] = each @ levels + alone
-    return full, levels
+    inside = np.clip(sides * full, 0.0, largest)
+    beyond = float(np.abs(inside - sides * full).max() / largest.max())
+    return Solved(sides * inside, -float(levels[-1]), beyond) if beyond < _DEPENDENT else None
 
 
 def _margins(problem: KernelMatrixAdapter, row_ids: Array, u: Array) -> Array:

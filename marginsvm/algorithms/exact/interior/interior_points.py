@@ -14,12 +14,11 @@ from marginsvm.algorithms.exact.candidates import (
     interval_candidate,
     interval_candidates,
 )
-from marginsvm.algorithms.exact.interior.ends import solved_for_free
+from marginsvm.algorithms.exact.interior.ends import solved_share
 from marginsvm.algorithms.exact.interior.nearest_weights import nearest
 from marginsvm.algorithms.exact.interior.point import Point
-from marginsvm.algorithms.exact.interior.sides import FeatureSide, Gram, Side, WrittenOutSide
+from marginsvm.algorithms.exact.interior.sides import Side, side_of
 from marginsvm.algorithms.exact.interior.statement import Statement
-from marginsvm.algorithms.exact.interior.turned import by_few_pivots, turned
 from marginsvm.algorithms.exact.method import Method, Turn, best_bounds, is_proved
 from marginsvm.certify.candidate import Candidate
 from marginsvm.certify.caps import ShareCaps
@@ -101,7 +100,7 @@ class Interior(Method):
         in_axes : bool, default=False
         """
         statement = Statement.of(problem)
-        side = _side_of(problem, statement, in_axes)
+        side = side_of(problem, statement, in_axes)
         q = _begun(problem.rows, statement)
         q = np.append(q, np.full(len(statement.of_signs), q.mean()))
         return cls(statement, side, Point.first(side, statement, q), in_axes=in_axes)
@@ -113,7 +112,7 @@ class Interior(Method):
         """Some steps, and the bounds of where they end."""
         if self.ended:
             return self, Turn.STALLED
-        side = self.side or _side_of(problem, self.statement, self.in_axes)  # type: ignore[truthy-bool]  # none if saved
+        side = self.side or side_of(problem, self.statement, self.in_axes)  # type: ignore[truthy-bool]  # none if saved
         now, more = replace(self, side=side), self.more
         for step in range(_ROUND + self.more):
             let_interrupts_through()
@@ -146,7 +145,7 @@ class Interior(Method):
         own = float(np.vdot(statement.own * point.u, point.u))
         if statement.game:  # what slack costs is in the level
             return 0.5 * self.side.squared(point.x)
-        paid = float(np.vdot(statement.limits, point.xi))
+        paid = float(statement.caps @ point.xi) + statement.total * float(point.x[-1])
         return 0.5 * (self.side.squared(point.x) + own) + paid
 
     def _promises(self, tol: float) -> bool:
@@ -255,7 +254,7 @@ class Interior(Method):
         self, problem: KernelMatrixAdapter, u: Array, tol: float
     ) -> tuple[Candidate, ...]:
         """What the solution proves, if the weights of a share that are at their ends are right."""
-        q = solved_for_free(problem, self.statement.on_rows(u, problem.rows))
+        q = solved_share(problem, self.statement.on_rows(u, problem.rows))
         if q is None:
             return ()
         w = problem.combine(q, precise=True)
@@ -278,16 +277,6 @@ class Interior(Method):
         return ()
 
 
-def _side_of(problem: KernelMatrixAdapter, statement: Statement, in_axes: bool) -> Side:
-    if statement.signs.size:
-        return WrittenOutSide.made(problem, statement)
-    turn = turned(problem, in_axes) or (by_few_pivots(problem) if statement.sides == 2 else None)
-    if turn is None:
-        return Gram(problem, statement)
-    other, frame = turn
-    return WrittenOutSide.of(other, statement, frame) or FeatureSide.of(other, statement, frame)
-
-
 def _begun(rows: Rows, statement: Statement) -> Array:
     """Weights that are balanced and sum to 1, in proportion to those of the examples."""
     if statement.sides == 2:
@@ -297,7 +286,7 @@ def _begun(rows: Rows, statement: Statement) -> Array:
     if rows.balanced:
         total = rows.group_sum(q)
         q = q * rows.expand(1.0 / np.where(total > 0.0, total, 1.0))
-    return statement.flat(q / q.sum())
+    return statement.chosen(q / q.sum())
 
 
 def _balanced(rows: Rows, u: Array) -> Array:

@@ -8,7 +8,6 @@ from marginsvm._typing import Array
 from marginsvm.algorithms.exact.interior.row_weights import RowWeights
 from marginsvm.algorithms.exact.interior.sides import Side
 from marginsvm.algorithms.exact.interior.statement import Statement
-from marginsvm.algorithms.exact.interior.width import system_of
 
 # Weight (per radius squared) beside which a norm is nothing, and one that is none; and corrections
 # of weights by it: the second one takes out the rounding of the first.
@@ -27,15 +26,15 @@ def nearest(side: Side, statement: Statement, u: Array, x: Array) -> Array | Non
     for _ in range(_CORRECTIONS):
         weight, room = (
             np.maximum(_STIFF * (v / u.max()) ** 2, _NONE)
-            for v in (u, np.maximum(statement.limits - statement.sums(u), 0.0))
+            for v in (u, np.maximum(statement.caps - statement.sums(u), 0.0))
         )
         weights, fall = RowWeights(statement, 1.0 / weight, 1.0 / room), side.fall(x, u)
         try:
-            _, move = system_of(side, weights).direction(np.zeros(len(u)), fall)
+            _, move = side.factored(weights).direction(np.zeros(len(u)), fall)
         except np.linalg.LinAlgError:
             return None
         u = np.where(some, u - weights.times(move)[0], 0.0)
-        over = statement.sums(u) > (1.0 + _OVER) * statement.limits
+        over = statement.sums(u) > (1.0 + _OVER) * statement.caps
         if not u[some].min() > 0.0 or over.any():
             return None
     return u

@@ -15,15 +15,14 @@ programs. Mathematical Programming Computation 2012.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from marginsvm._typing import Array
 from marginsvm.algorithms.exact.interior.row_weights import RowWeights
-from marginsvm.algorithms.exact.interior.sides import Side
+from marginsvm.algorithms.exact.interior.sides import Side, System
 from marginsvm.algorithms.exact.interior.statement import Statement
-from marginsvm.algorithms.exact.interior.width import system_of
 
 # Share of the way to the boundary that a step goes at most.
 _INSIDE = 0.995
@@ -117,9 +116,10 @@ class Point:
         if statement.game:
             return cls._first_of_game(side, statement, q)
         x, caps = side.begun(q), statement.caps
-        if caps.size:
-            room = float((statement.limits / statement.sums(q)).min())
-            t = min(float(caps.sum()), _BELOW * room)
+        if statement.total:
+            t = statement.total
+        elif caps.size:
+            t = min(float(caps.sum()), _BELOW * float((caps / statement.sums(q)).min()))
         elif statement.own.any():
             t = float((1.0 / statement.own[statement.own > 0.0]).sum())
         else:
@@ -133,9 +133,8 @@ class Point:
             return cls(x, margins, u, alone - missing)
         n = statement.sides * len(statement.row_ids)
         slack = alone[:n].reshape(caps.size, -1).max(axis=1)
-        slack = np.append(slack, [_FIRST_INSIDE] * bool(statement.mass))
-        spread = np.append(np.asarray(statement.relief(slack))[:n], alone[n:])
-        over = statement.limits - statement.sums(u)
+        spread = np.append(statement.spread(slack)[:n], alone[n:])
+        over = caps - statement.sums(u)
         return cls(x, margins, np.append(u, over), np.append(spread - missing, slack))
 
     @classmethod
@@ -153,13 +152,13 @@ class Point:
 
         And those nearer to their caps than to having no slack are at their caps.
         """
-        u, caps, m = self.u, statement.caps, statement.caps.size
+        u, caps = self.u, statement.caps
         unit = max(float(np.abs(u @ self.margins) / u.sum()), float(self.z.max()))
         unit = max(unit, float(self.xi.max(initial=0.0)))
         short = np.where(u * unit < self.z * u.max(), 0.0, u)
         if not caps.size:
             return short
-        full, sums = self.over[:m] * unit < self.xi[:m] * caps, statement.sums(short)[:m]
+        full, sums = self.over * unit < self.xi * caps, statement.sums(short)
         more = np.divide(caps, sums, out=np.ones(len(sums)), where=full & (sums > 0.0))
         return short * statement.spread(more, 1.0)
 
@@ -220,7 +219,7 @@ class _System:
     point: Point
     statement: Statement
     weights: RowWeights
-    factored: Any
+    factored: System
     rest: Array
     fall: Array
 
@@ -230,16 +229,16 @@ class _System:
         u, xi = point.u, point.xi
         proximal = min(_PROXIMAL, _SHIFT / float(u.max()))
         weights = RowWeights(statement, statement.own + point.z / u + proximal, xi / point.over)
-        rest = point.margins + statement.own * u + statement.relief(xi)
+        rest = point.margins + statement.own * u + statement.spread(xi)
         rest = rest - statement.target - point.z
-        factored = system_of(side, weights)
+        factored = side.factored(weights)
         return cls(point, statement, weights, factored, rest, side.fall(point.x, u))
 
     def step(self, change: Array) -> _Step:
         """To where the equations hold, and products change by these, to first order."""
         point, n = self.point, self.rest.size
         goal = change / point.inside
-        g = goal[:n] - self.rest - self.statement.relief(goal[n:])
+        g = goal[:n] - self.rest - self.statement.spread(goal[n:])
         dx, move = self.factored.direction(g, self.fall)
         du, sums = self.weights.times(g - move)
         inside = np.append(du, -sums) if sums.size else du

@@ -40,8 +40,7 @@ class RowWeights:
     @cached_property
     def own(self) -> Array:
         """Of a row held against the own class of its example."""
-        left = self.statement.spread(self._left, 1.0) if self.pull.size else 1.0
-        return np.asarray(left / self.h)
+        return np.asarray(self.statement.spread(self._left, 1.0) / self.h)
 
     def joined(self) -> RowWeights:
         """Those of rows: of two sides that move together, they add up."""
@@ -54,6 +53,14 @@ class RowWeights:
         if sides is self:
             return g
         return np.asarray(self.h * self.statement.net(sides.times(g)[0]))
+
+    def of_both(self, g: Array) -> float:
+        """What is left of the sum of ``W g`` where no row moves: its two sides move alike."""
+        if self.statement.sides == 1:
+            return 0.0
+        n = len(self.statement.row_ids)
+        harmonic = 2.0 / (1.0 / self.own[:n] + 1.0 / self.own[n : 2 * n])
+        return float(harmonic @ (g[:n] + g[n : 2 * n]))
 
     @cached_property
     def linked(self) -> Array | None:
@@ -70,11 +77,6 @@ class RowWeights:
 
     def times(self, v: Array) -> tuple[Array, Array]:
         """``W v``, and the sums of that which count against each cap, to all digits."""
-        if self.statement.mass:
-            share, wide = 1.0 / self.pull[-1], self.statement.widened
-            t = float(self.own * v @ wide) / (share + float(self.own @ wide))
-            u = self.own * (v - t * wide)
-            return u, np.append(u[: self.pull.size - 1], t * share)
         if not self.statement.shared:
             u = self.own * v
             return u, u[: self.pull.size]

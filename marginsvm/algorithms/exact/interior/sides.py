@@ -1,7 +1,7 @@
 """The two sides on which Newton's system of an interior point method can be solved.
 
-Unknowns x are a predictor w and the free unknowns f. A step that changes margins by ``move`` and
-weights by ``W (g - move)`` solves
+Unknowns x are a predictor w and the free unknowns f: intercepts, then a level if there is one. A
+step that changes margins by ``move`` and weights by ``W (g - move)`` solves
 
     (R + E'WE) dx = E'Wg - fall,    E = [A, F],    R = 1 for w and 0 for f
 
@@ -11,19 +11,20 @@ On the side of features, this is the matrix. On the side of rows, w is ``A'c``, 
 
 from __future__ import annotations
 
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 from scipy.linalg.lapack import dpotrs
 
+from marginsvm._cached import cached_property
 from marginsvm._typing import Array
 from marginsvm.algorithms.exact.definite import factored
 from marginsvm.algorithms.exact.interior.row_weights import RowWeights
 from marginsvm.algorithms.exact.interior.statement import Statement
-from marginsvm.algorithms.exact.interior.turned import Frame
+from marginsvm.algorithms.exact.interior.turned import Frame, as_it_is, by_few_pivots, turned
 from marginsvm.algorithms.exact.systems.features import fix_shift, with_intercept
 from marginsvm.certify.certifiable import written_out
 from marginsvm.kernel_matrix import KernelMatrixAdapter
@@ -36,36 +37,62 @@ _REFINED, _LIFTED = 1, 3
 _CACHE = 2**18
 
 
-class Side(Protocol):
-    """Margins and sums of one of the two sides."""
+class System(Protocol):
+    """Newton's system with given weights of the rows."""
 
+    def direction(self, g: Array, fall: Array) -> tuple[Array, Array]:
+        """The change dx of the unknowns, and how it moves margins."""
+        ...
+
+
+@dataclass(frozen=True)
+class Side(ABC):
+    """Margins and sums of one of the two sides.
+
+    Attributes
+    ----------
+    problem : KernelMatrixAdapter
+    statement : Statement
+    frame : callable
+        See ``turned``.
+    """
+
+    problem: KernelMatrixAdapter
+    statement: Statement
+    frame: Frame = as_it_is
+
+    @abstractmethod
     def begun(self, u: Array) -> Array:
         """The unknowns that belong to weights: their own combination of rows, and f = 0."""
-        ...
+
+    @abstractmethod
+    def of_rows(self, x: Array) -> Array:
+        """``E x`` for one side of each row, without the level."""
+
+    @abstractmethod
+    def fall(self, x: Array, u: Array) -> Array:
+        """``R x + sums - E'u``, which is 0 at the solution."""
+
+    @abstractmethod
+    def squared(self, x: Array) -> float:
+        """Squared norm of the predictor."""
+
+    @abstractmethod
+    def factored(self, weights: RowWeights) -> System:
+        """The system with given W."""
+
+    @abstractmethod
+    def predictor(self, x: Array, proof: Vector) -> Predictor:
+        """The predictor, with the coefficients of ``proof``, which is ``A'u``."""
+
+    def of_predictor(self, w: Predictor, x: Array, margins: Array) -> Array:
+        """Its margins under the free unknowns of x, of which ``E x`` is known."""
+        return margins
 
     def margins(self, x: Array) -> Array:
         """``E x``."""
-        ...
-
-    def fall(self, x: Array, u: Array) -> Array:
-        """``R x + sums - E'u``, which is 0 at the solution."""
-        ...
-
-    def squared(self, x: Array) -> float:
-        """Squared norm of the predictor."""
-        ...
-
-    def factored(self, weights: RowWeights) -> Any:
-        """The system with given W: ``direction(g, fall)`` gives dx and how it moves margins."""
-        ...
-
-    def predictor(self, x: Array, proof: Vector) -> Predictor:
-        """The predictor, with the coefficients of ``proof``, which is ``A'u``."""
-        ...
-
-    def of_predictor(self, w: Predictor, x: Array, margins: Array) -> Array:
-        """Its margins under the intercepts of x, of which ``E x`` is known."""
-        ...
+        margins = self.statement.both(self.of_rows(x))
+        return margins + x[-1] * self.statement.slackened if self.statement.total else margins
 
 
 class Cholesky:
@@ -98,76 +125,66 @@ class Cholesky:
         return np.asarray(x)
 
 
-@dataclass(frozen=True)
-class OfFeatures(Side):
-    """The side of features: images, with the intercepts, and the level as the last unknown.
+class FeatureSide(Side):
+    """The side of features, by passes: images with the intercepts as their last entries."""
 
-    ``regular`` is the diagonal of R: 1 for the images, 0 for the free unknowns.
-    """
+    @cached_property
+    def regular(self) -> Array:
+        """The diagonal of R: 1 for the images, 0 for the free unknowns."""
+        ridge = np.ones(self.problem.zeros().image.shape)
+        if self.problem.rows.balanced:
+            ridge = with_intercept(ridge, 0.0)
+        return self._with_level(ridge.ravel(order="C"), 0.0)
 
-    problem: KernelMatrixAdapter
-    statement: Statement
-    frame: Frame | None
-    regular: Array
-
-    @abstractmethod
-    def adjoint(self, u: Array) -> Array:
-        """``E'u``."""
+    def _with_level(self, values: Array, of_level: float) -> Array:
+        return np.append(values, [of_level] * bool(self.statement.total))
 
     def begun(self, u: Array) -> Array:
         return self.regular * self.adjoint(u)
 
+    def adjoint(self, u: Array) -> Array:
+        """``E'u``."""
+        return self._with_level(self.summed(u), float(u @ self.statement.slackened))
+
     def fall(self, x: Array, u: Array) -> Array:
         fall = self.regular * x - self.adjoint(u)
-        fall[-1] += float(self.statement.game)
+        fall[-1] += self.statement.total
         return np.asarray(fall)
 
     def squared(self, x: Array) -> float:
         return float(np.vdot(self.regular * x, x))
 
     def predictor(self, x: Array, proof: Vector) -> Predictor:
-        """Of features, with the coefficients of a proof; else as the problem knows it."""
         image = x[self.regular > 0.0].reshape(self.problem.zeros().image.shape)
-        if self.frame is None:
-            return Predictor(image, proof.coef)
-        return self.frame.predictor(image, proof)
+        return self.frame(image, proof)
 
-    def of_predictor(self, w: Predictor, x: Array, margins: Array) -> Array:
-        return margins
+    def factored(self, weights: RowWeights) -> FactoredFeatures:
+        H = self.moments(weights)
+        if self.statement.total:
+            column = self.adjoint(weights.own * self.statement.slackened)
+            H = np.block([[H, column[:-1, None]], [column]])
+        H.flat[:: len(H) + 1] += self.regular
+        return FactoredFeatures(self, weights, Cholesky(H))
 
-
-@dataclass(frozen=True)
-class FeatureSide(OfFeatures):
-    """By passes: images with the intercepts as their last entries."""
-
-    @classmethod
-    def of(
-        cls, problem: KernelMatrixAdapter, statement: Statement, frame: Frame | None = None
-    ) -> FeatureSide:
-        """The side of all features."""
-        ridge = np.ones(problem.zeros().image.shape)
-        if problem.rows.balanced:
-            ridge = with_intercept(ridge, 0.0)
-        return cls(problem, statement, frame, np.append(ridge, [0.0] * int(statement.game)))
-
-    def adjoint(self, u: Array) -> Array:
-        problem, statement = self.problem, self.statement
-        q = statement.on_rows(u, problem.rows)
+    def summed(self, u: Array) -> Array:
+        """``E'u`` without the level."""
+        problem = self.problem
+        q = self.statement.on_rows(u, problem.rows)
         image = problem.combine(q, precise=True).image
         if problem.rows.balanced:
             image = with_intercept(image, problem.rows.adjoint(q).sum(axis=0)[..., None])
-        return np.append(image, [u.sum()] * int(statement.game))
+        return image.ravel(order="C")
 
-    def margins(self, x: Array) -> Array:
+    def of_rows(self, x: Array) -> Array:
         problem, shape = self.problem, self.problem.zeros().image.shape
-        both, level = np.split(x, [len(x) - int(self.statement.game)])
-        both = both.reshape(*shape[:-1], -1)
+        both = x[: len(x) - bool(self.statement.total)].reshape(*shape[:-1], -1)
         F = problem.scores(Predictor(both[..., : shape[-1]], np.zeros(0)))
         if problem.rows.balanced:
             F = F + both[..., -1]
-        return self.statement.flat(problem.rows.moves(F)) + level.sum()
+        return self.statement.chosen(problem.rows.moves(F))
 
-    def factored(self, weights: RowWeights) -> FactoredFeatures:
+    def moments(self, weights: RowWeights) -> Array:
+        """``E'WE`` without the level."""
         problem, statement = self.problem, self.statement
         linked = weights.linked
         if linked is not None:
@@ -175,18 +192,47 @@ class FeatureSide(OfFeatures):
         own = statement.on_rows(statement.gross(weights.own), problem.rows)
         H = curvature(problem, own, linked).dense()
         fix_shift(H, problem.zeros().image.shape, problem.rows)
-        if statement.game:
-            column = self.adjoint(weights.own)
-            H = np.block([[H, column[:-1, None]], [column]])
-        H.flat[:: len(H) + 1] += self.regular
-        return FactoredFeatures(self, weights, Cholesky(H))
+        return H
+
+
+class WrittenOutSide(FeatureSide):
+    """The same by a matrix: where all rows fit into a processor's cache, or signs are rows."""
+
+    @cached_property
+    def _matrix(self) -> Array:
+        """Of one side of each row, without the level."""
+        features, statement = written_out(self.problem), self.statement
+        assert features is not None
+        A = features.points(statement.row_ids)
+        F = self.problem.rows.balance_conditions(statement.row_ids)
+        if statement.signs.size:
+            # in the units of the features, so that their values are like those of the examples
+            unit = np.abs(A).max(axis=0)
+            A = np.vstack([A, statement.of_signs * np.where(unit > 0.0, unit, 1.0)])
+            F = np.vstack([F, np.zeros((len(A) - len(F), F.shape[1]))])
+        return np.column_stack([A, F])
+
+    @cached_property
+    def regular(self) -> Array:
+        images = np.arange(self._matrix.shape[1]) < self.problem.zeros().image.size
+        return self._with_level(images.astype(np.float64), 0.0)
+
+    def summed(self, u: Array) -> Array:
+        return np.asarray(self.statement.net(u) @ self._matrix)
+
+    def of_rows(self, x: Array) -> Array:
+        return np.asarray(self._matrix @ x[: self._matrix.shape[1]])
+
+    def moments(self, weights: RowWeights) -> Array:
+        R = self._matrix * np.sqrt(self.statement.gross(weights.own))[:, None]
+        return np.asarray(R.T @ R)
 
 
 @dataclass(frozen=True)
 class FactoredFeatures:
     """``R + E'WE``, factored."""
 
-    side: OfFeatures
+    side: FeatureSide
     weights: RowWeights
     matrix: Cholesky
 
@@ -199,123 +245,99 @@ class FactoredFeatures:
         return np.asarray(self.side.regular * x + self.side.adjoint(u))
 
 
-@dataclass(frozen=True)
-class WrittenOutSide(OfFeatures):
-    """Where all rows fit into a processor's cache: E as a matrix."""
+class Gram(Side):
+    """The side of rows: coefficients of the predictor on the rows, then the free unknowns."""
 
-    E: Array
+    @cached_property
+    def gram(self) -> Array:
+        """Inner products of the rows, without their slack."""
+        row_ids = self.statement.row_ids
+        K = self.problem.gram(row_ids, row_ids)
+        K.flat[:: len(K) + 1] -= self.statement.own[: len(K)]
+        return K
 
-    @classmethod
-    def of(
-        cls, problem: KernelMatrixAdapter, statement: Statement, frame: Frame | None = None
-    ) -> WrittenOutSide | None:
-        """None: the rows are too many or too long, have no features, or share caps."""
-        features, row_ids = written_out(problem), statement.row_ids
-        if features is None or statement.shared or len(row_ids) * problem.width > _CACHE:
-            return None
-        return cls.made(problem, statement, frame)
-
-    @classmethod
-    def made(
-        cls, problem: KernelMatrixAdapter, statement: Statement, frame: Frame | None = None
-    ) -> WrittenOutSide:
-        """The same, whatever their number; with the rows of signs."""
-        features = written_out(problem)
-        assert features is not None
-        A, F = features.points(statement.row_ids), _of_free(problem, statement)
-        if statement.signs.size:
-            # in the units of the features, so that their values are like those of the examples
-            unit = np.abs(A).max(axis=0)
-            A = np.vstack([A, statement.of_signs * np.where(unit > 0.0, unit, 1.0)])
-            F = np.vstack([F, np.zeros((len(A) - len(F), F.shape[1]))])
-        ridge = np.append(np.ones(A.shape[1]), np.zeros(F.shape[1]))
-        return cls(problem, statement, frame, ridge, np.column_stack([A, F]))
-
-    def margins(self, x: Array) -> Array:
-        return self.statement.both(self.E @ x)
-
-    def factored(self, weights: RowWeights) -> FactoredFeatures:
-        R = self.E * np.sqrt(self.statement.gross(weights.own))[:, None]
-        H = R.T @ R
-        H.flat[:: len(H) + 1] += self.regular
-        return FactoredFeatures(self, weights, Cholesky(H))
-
-    def adjoint(self, u: Array) -> Array:
-        return np.asarray(self.statement.net(u) @ self.E)
-
-
-def _of_free(problem: KernelMatrixAdapter, statement: Statement) -> Array:
-    """What the free unknowns add to the margins: conditions of balance and, for a game, ones."""
-    ones = np.ones((len(statement.row_ids), int(statement.game)))
-    return np.column_stack([problem.rows.balance_conditions(statement.row_ids), ones])
-
-
-class Gram:
-    """The side of rows: coefficients of the predictor on the rows, then the free unknowns.
-
-    Parameters
-    ----------
-    problem : KernelMatrixAdapter
-    statement : Statement
-    """
-
-    def __init__(self, problem: KernelMatrixAdapter, statement: Statement) -> None:
-        self.problem, self.statement = problem, statement
-        row_ids = statement.row_ids
-        self.K = problem.gram(row_ids, row_ids)
-        self.K.flat[:: len(row_ids) + 1] -= statement.own[: len(row_ids)]
-        self.F = _of_free(problem, statement)
+    @cached_property
+    def of_intercepts(self) -> Array:
+        """What intercepts add to the rows."""
+        return self.problem.rows.balance_conditions(self.statement.row_ids)
 
     def begun(self, u: Array) -> Array:
-        return np.append(self.statement.net(u), np.zeros(self.F.shape[1]))
+        free = self.of_intercepts.shape[1] + bool(self.statement.total)
+        return np.append(self.statement.net(u), np.zeros(free))
 
-    def margins(self, x: Array) -> Array:
-        n = len(self.K)
-        return self.statement.flat(self.K @ x[:n] + self.F @ x[n:])
+    def of_rows(self, x: Array) -> Array:
+        F, n = self.of_intercepts, len(self.gram)
+        return np.asarray(self.gram @ x[:n] + F @ x[n : n + F.shape[1]])
 
     def fall(self, x: Array, u: Array) -> Array:
-        u = self.statement.net(u)
-        short = -(self.F.T @ u)
-        if self.statement.game:
-            short[-1] += 1.0
-        return np.append(x[: len(u)] - u, short)
+        c, statement = self.statement.net(u), self.statement
+        fall = np.append(x[: len(c)] - c, -(self.of_intercepts.T @ c))
+        if not statement.total:
+            return fall
+        return np.append(fall, statement.total - float(u @ statement.slackened))
 
     def squared(self, x: Array) -> float:
-        c = x[: len(self.K)]
-        return max(float(c @ (self.K @ c)), 0.0)
+        c = x[: len(self.gram)]
+        return max(float(c @ (self.gram @ c)), 0.0)
 
     def factored(self, weights: RowWeights) -> GramSystem:
-        joined = weights.joined()
-        return GramSystem(self, weights, joined, Cholesky(joined.added_to(self.K)))
+        return GramSystem(self, weights)
 
     def predictor(self, x: Array, proof: Vector) -> Predictor:
         if self.statement.sides == 1:
             return proof
-        return self.problem.combine(x[: len(self.K)].reshape(proof.coef.shape), precise=True)
+        return self.problem.combine(x[: len(self.gram)].reshape(proof.coef.shape), precise=True)
 
     def of_predictor(self, w: Predictor, x: Array, margins: Array) -> Array:
         """Of that of the weights."""
-        return self.margins(np.append(self.statement.flat(w.coef), x[len(self.K) :]))
+        return self.margins(np.append(self.statement.chosen(w.coef), x[len(self.gram) :]))
 
 
 class GramSystem:
     """``AA' + 1/W``, factored, and what is left of the free unknowns' system.
 
-    Both sides of a row move together: ``joined`` has the weights of rows.
+    Both sides of a row move together: ``joined`` has the weights of rows. What they move against
+    each other, only the level sees.
     """
 
-    def __init__(
-        self, side: Gram, weights: RowWeights, joined: RowWeights, matrix: Cholesky
-    ) -> None:
-        self.side, self._weights, self._joined, self._matrix = side, weights, joined, matrix
-        self._of_free = matrix.solve(side.F)
-        self._schur = side.F.T @ self._of_free
+    def __init__(self, side: Gram, weights: RowWeights) -> None:
+        self._side, self._weights, self._joined = side, weights, weights.joined()
+        self._matrix = Cholesky(self._joined.added_to(side.gram))
+        self._free, statement = side.of_intercepts, side.statement
+        if statement.total:
+            level = self._joined.gathered(weights, statement.slackened)
+            self._free = np.column_stack([side.of_intercepts, level])
+            self._apart = statement.slackened - statement.both(level)
+        self._of_free = self._matrix.solve(self._free)
+        self._schur = self._free.T @ self._of_free
+        if statement.total:
+            self._schur[-1, -1] += weights.of_both(statement.slackened)
 
     def direction(self, g: Array, fall: Array) -> tuple[Array, Array]:
-        side, joined = self.side, self._joined
-        g = joined.gathered(self._weights, g)
-        n = len(g)
-        du = self._matrix.solve(g + side.K @ fall[:n])
-        df = np.linalg.solve(self._schur, side.F.T @ du - fall[n:]) if side.F.shape[1] else fall[n:]
+        side, joined = self._side, self._joined
+        of_rows = joined.gathered(self._weights, g)
+        n = len(of_rows)
+        du = self._matrix.solve(of_rows + side.gram @ fall[:n])
+        df = self._free.T @ du - fall[n:]
+        if side.statement.total:
+            df[-1] += self._weights.of_both(g)
+        df = np.linalg.solve(self._schur, df) if df.size else df
         du = du - self._of_free @ df
-        return np.append(du - fall[:n], df), side.statement.flat(g - joined.inverse_times(du))
+        move = side.statement.both(of_rows - joined.inverse_times(du))
+        if side.statement.total:
+            move = move + df[-1] * self._apart
+        return np.append(du - fall[:n], df), move
+
+
+def side_of(problem: KernelMatrixAdapter, statement: Statement, in_axes: bool) -> Side:
+    """The side of fewer unknowns, in the coordinates in which they keep their digits."""
+    turn = (problem, as_it_is) if statement.signs.size else turned(problem, in_axes)
+    if turn is None and statement.sides == 2:
+        turn = by_few_pivots(problem)
+    if turn is None:
+        return Gram(problem, statement)
+    in_cache = len(statement.row_ids) * turn[0].width <= _CACHE
+    in_cache = in_cache and written_out(turn[0]) is not None and not statement.shared
+    return (WrittenOutSide if in_cache or statement.signs.size else FeatureSide)(
+        turn[0], statement, turn[1]
+    )

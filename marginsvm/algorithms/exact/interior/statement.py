@@ -1,18 +1,20 @@
 """What an interior point method solves: one statement of hard margins, squared slack and hinge.
 
-With rows A, and free unknowns f (intercepts, and the level of a hard margin) that add ``F f`` to
-the margins, the weights u of the data player solve
+With rows A, and free unknowns f (intercepts, and a level) that add ``F f`` to the margins, the
+weights u of the data player solve
 
     min |A'u|^2 / 2 + own u^2 / 2 - target u    where    F'u = sums,   0 <= u,   and S u <= caps
 
-A soft margin has the target 1. Where scores are to lie in intervals, each row has two sides: its
-score, whose target is the lower end, and the score with its sign changed, whose target is the upper
-end with its sign changed. A hard margin is a game: the target is 0, and the weights sum to 1,
-so that there is a solution whether or not anything separates. So is the mean margin of a share of
+A soft margin has the target 1. A hard margin is a game: the target is 0, and the weights sum to 1,
+so that there is a solution whether or not anything separates; so is the mean margin of a share of
 the examples, where weights have caps, too. S sums over the rows of an example: with two classes,
-there is one. Of a hard margin, weights sum to 1. Of tubes with a share of the examples outside,
-they sum to no more than a part of the caps' sum: that is one more cap, and its price is the width
-of the tube, which adds to the margins of both sides.
+there is one. The level, which adds to all margins, is there where the sum of the weights is given.
+
+Where scores are to lie in intervals, each row has two sides: its score, whose target is the lower
+end, and the score with its sign changed, whose target is the upper end with its sign changed. With
+a share of the examples outside of tubes, weights sum to a part of the caps' sum, and the level is
+the width of the tube. No less is needed: of a tube without a width of its own, both sides may have
+as much more weight as they like.
 
 Signs of coefficients are rows as well: the value of a predictor on ``s_j e_j`` is to be 0 at least.
 They come after the others, have no slack, and nothing free adds to them.
@@ -46,23 +48,20 @@ class Statement:
         Squares of the rows' extra coordinates; 0: slack is not squared, or there is none.
     caps : ndarray of shape (n_examples,) or (0,)
         Largest weights of the examples; empty: there are none.
-    game : bool
-        Whether weights sum to 1, for a hard margin or a share of the examples.
+    total : float
+        What the weights sum to, those of signs apart, where that is given; else 0.
     signs : ndarray of shape (n_features,) or (0,)
         Signs of the coefficients: -1, 0 for any, or 1; empty: there are none.
     ends : ndarray of shape (n,) or None
         Targets of both sides of all rows, where scores are to lie in intervals; else None.
-    mass : float
-        What the weights of both sides sum to at most, where that is given; else 0.
     """
 
     row_ids: Array
     own: Array
     caps: Array
-    game: bool
+    total: float
     signs: Array = field(default_factory=lambda: np.zeros(0))
     ends: Array | None = None
-    mass: float = 0.0
 
     @classmethod
     def of(cls, problem: KernelMatrixAdapter) -> Statement:
@@ -71,24 +70,34 @@ class Statement:
         own = np.zeros(len(row_ids)) if problem.slack is None else problem.slack.flat[row_ids]
         caps = np.zeros(0) if problem.caps is None else _with_room(problem.caps)
         signs = np.zeros(0) if problem.signs is None else np.asarray(problem.signs, float)
-        none, ends, mass = np.zeros(np.count_nonzero(signs)), None, 0.0
-        game = problem.slack is None and (problem.caps is None or problem.nu is not None)
+        none, ends = np.zeros(np.count_nonzero(signs)), None
+        hard = problem.slack is None and (problem.caps is None or problem.nu is not None)
+        total = float(hard)
         if isinstance(rows, OutputRows):
-            low, high, game = rows.intervals.low, rows.intervals.high, False
-            ends = np.concatenate([low, -high, none])
+            ends = np.concatenate([rows.intervals.low, -rows.intervals.high, none])
             own, caps = np.tile(own, 2), np.tile(caps, 2)
+            total = 0.0
             if problem.caps is not None and problem.caps.nu is not None:
-                mass = 0.5 * problem.caps.nu * float(caps.sum())
-        return cls(row_ids, np.append(own, none), caps, game, signs, ends, mass)
+                total = 0.5 * problem.caps.nu * float(caps.sum())
+        return cls(row_ids, np.append(own, none), caps, total, signs, ends)
+
+    @property
+    def game(self) -> bool:
+        """Whether margins have no target but each other."""
+        return self.total > 0.0 and self.ends is None
 
     @property
     def target(self) -> Array | float:
         """The margin from which on a row has no slack."""
         if self.ends is not None:
             return self.ends
-        if not self.signs.size or self.game:
-            return 0.0 if self.game else 1.0
-        return np.append(np.ones(len(self.row_ids)), np.zeros(len(self.of_signs)))
+        return 0.0 if self.game else self.slackened
+
+    @property
+    def slackened(self) -> Array:
+        """1 for all rows that slack and a level add to, 0 for signs."""
+        n = self.sides * len(self.row_ids)
+        return np.append(np.ones(n), np.zeros(self.own.size - n))
 
     @property
     def of_signs(self) -> Array:
@@ -105,33 +114,17 @@ class Statement:
         """Whether several rows share a cap."""
         return 0 < len(self.caps) < len(self.row_ids)
 
-    @property
-    def limits(self) -> Array:
-        """All caps: that of the sum is the last one."""
-        return np.append(self.caps, self.mass) if self.mass else self.caps
-
     def sums(self, u: Array) -> Array:
         """What counts against each cap."""
-        if self.mass:
-            return np.append(u[: self.caps.size], u @ self.widened)
         if not self.shared:
             return u[: self.caps.size]
         return np.asarray(u.reshape(self.caps.size, -1).sum(axis=1))
 
-    def relief(self, xi: Array) -> Array | float:
-        """What prices of caps add to the margin of each row: its own one, and the width."""
-        each = self.spread(xi)
-        return each + xi[-1] * self.widened if self.mass else each
-
-    def spread(self, xi: Array, rest: float = 0.0) -> Array | float:
+    def spread(self, xi: Array, rest: float = 0.0) -> Array:
         """To each row, the number that belongs to its cap; ``rest`` to those that have none."""
-        xi = xi[: self.caps.size]
-        if not self.shared:
-            if not xi.size:
-                return rest
-            more = self.own.size - xi.size
-            return np.append(xi, np.full(more, rest)) if more else xi
-        return np.repeat(xi, len(self.row_ids) // self.caps.size)
+        if self.shared:
+            return np.repeat(xi, len(self.row_ids) // xi.size)
+        return np.append(xi, np.full(self.own.size - xi.size, rest))
 
     def on_rows(self, u: Array, rows: Rows) -> Array:
         """Weights in the shape of the rows: of two sides, their difference; without signs."""
@@ -142,10 +135,10 @@ class Statement:
         q.reshape(-1)[self.row_ids] = u
         return q
 
-    def flat(self, margins: Array) -> Array:
-        """Values of the rows in flat order, and those of their other sides."""
-        values = margins.ravel()
-        return self.both(values if len(values) == len(self.row_ids) else values[self.row_ids])
+    def chosen(self, values: Array) -> Array:
+        """Values in the shape of the rows, in flat order."""
+        values = values.ravel()
+        return values if len(values) == len(self.row_ids) else values[self.row_ids]
 
     def both(self, values: Array) -> Array:
         """Values of all rows, and those of their other sides; then of signs, which have one."""
@@ -167,11 +160,6 @@ class Statement:
             return weight
         above, below, rest = self._apart(weight)
         return np.append(above + below, rest)
-
-    @property
-    def widened(self) -> Array:
-        """By how much a wider tube adds to each margin: signs have none."""
-        return np.append(np.ones(2 * len(self.row_ids)), np.zeros(len(self.of_signs)))
 
     def _apart(self, u: Array) -> list[Array]:
         """What belongs to either side of all rows, and to signs."""

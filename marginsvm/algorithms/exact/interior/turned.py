@@ -15,8 +15,7 @@ rounding.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Protocol
+from collections.abc import Callable
 
 import numpy as np
 from scipy.linalg import solve_triangular
@@ -31,61 +30,22 @@ from marginsvm.rows import Predictor, Vector
 
 # Numbers in examples that are written out at most (64 MB).
 NUMBERS_WRITTEN = 2**23
-# Distance of the mean from the origin, over that of the examples from the mean, from which on they
-# are far: squares lose two digits.
-_FAR_FROM_ORIGIN = 10.0
 # Coordinates of examples of a kernel, as a share of their number, at most: with half as many, a
 # step takes no longer than with their inner products.
 _PIVOTS = 0.5
 
 
-class Frame(Protocol):
-    """What other coordinates are."""
-
-    def predictor(self, image: Array, proof: Vector) -> Predictor:
-        """A predictor with these coordinates; of features, with the coefficients of a proof."""
-        ...
+# Makes a predictor of features of its image in these coordinates, with the coefficients of a proof;
+# of a kernel, one that combines examples.
+Frame = Callable[[Array, Vector], Predictor]
 
 
-@dataclass(frozen=True)
-class Axes:
-    """Orthogonal axes.
-
-    Attributes
-    ----------
-    directions : ndarray of shape (n_features, n_coordinates)
-    """
-
-    directions: Array
-
-    def predictor(self, image: Array, proof: Vector) -> Predictor:
-        return Predictor(image @ self.directions.T, proof.coef)
+def as_it_is(image: Array, proof: Vector) -> Predictor:
+    """The frame of coordinates that are those of the problem."""
+    return Predictor(image, proof.coef)
 
 
-@dataclass(frozen=True)
-class Pivots:
-    """Coordinates in which a few examples, whose span holds all, are a triangular matrix.
-
-    Attributes
-    ----------
-    problem : KernelMatrixAdapter
-        With a kernel.
-    examples : ndarray of int, shape (r,)
-    coordinates : ndarray of shape (r, r)
-        Theirs, a lower triangle.
-    """
-
-    problem: KernelMatrixAdapter
-    examples: Array
-    coordinates: Array
-
-    def predictor(self, image: Array, proof: Vector) -> Predictor:
-        coef = np.zeros_like(proof.coef)
-        coef[self.examples] = solve_triangular(self.coordinates, image, lower=True, trans=1)
-        return self.problem.combine(coef, precise=True)
-
-
-def by_few_pivots(problem: KernelMatrixAdapter) -> tuple[KernelMatrixAdapter, Pivots] | None:
+def by_few_pivots(problem: KernelMatrixAdapter) -> tuple[KernelMatrixAdapter, Frame] | None:
     """The problem of a kernel in coordinates; None: they are not few, or they are known already."""
     if written_out(problem) is not None:
         return None
@@ -96,29 +56,31 @@ def by_few_pivots(problem: KernelMatrixAdapter) -> tuple[KernelMatrixAdapter, Pi
     L, order = np.tril(K)[:, :rank], order - 1
     points = np.empty_like(L, order="C")
     points[order] = L
-    return _of_points(problem, points), Pivots(problem, order[:rank], L[:rank])
+
+    def combined(image: Array, proof: Vector) -> Predictor:
+        coef = np.zeros_like(proof.coef)
+        coef[order[:rank]] = solve_triangular(L[:rank], image, lower=True, trans=1)
+        return problem.combine(coef, precise=True)
+
+    return _of_points(problem, points), combined
 
 
 def turned(
     problem: KernelMatrixAdapter, in_axes: bool = False
-) -> tuple[KernelMatrixAdapter, Axes | None] | None:
-    """The problem in other coordinates, and their axes.
+) -> tuple[KernelMatrixAdapter, Frame] | None:
+    """The problem in other coordinates, where that makes systems smaller or keeps their digits.
+
+    It has the same rows, slack and caps; it is the given one where nothing is turned.
 
     Parameters
     ----------
     problem : KernelMatrixAdapter
     in_axes : bool
-        Whether it is turned in any case, and not only where that makes systems smaller, or
-        examples are far from the origin.
+        Whether it is turned in any case.
 
     Returns
     -------
     None: it has more unknowns than rows, or no features.
-
-    problem : KernelMatrixAdapter
-        With the same rows, slack and caps.
-    axes : Axes or None
-        None: it is the given problem, of which nothing is turned.
     """
     features, rows = written_out(problem), problem.rows
     if features is None:
@@ -126,21 +88,18 @@ def turned(
     image, n = problem.zeros().image, rows.n_examples
     d = image.shape[-1]
     if n * d > NUMBERS_WRITTEN or (csr_examples(problem) is not None and not in_axes):
-        return None if image.size > problem.n_rows else (problem, None)
-    if n >= d and rows.balanced and not in_axes:  # about the mean
-        return problem, None
+        return None if image.size > problem.n_rows else (problem, as_it_is)
+    if n >= d and not in_axes:
+        return problem, as_it_is
     X = features.examples(np.arange(n))
-    mean = X.mean(axis=0)
-    near = mean @ mean <= _FAR_FROM_ORIGIN**2 * np.square(X - mean).sum(axis=1).mean()
-    if n >= d and near and not in_axes:
-        return problem, None
     if rows.balanced and in_axes:  # sparse ones are not about their mean yet
-        X = X - mean
+        X = X - X.mean(axis=0)
     order = np.argsort(-np.abs(X).max(axis=0))  # reflections keep the digits of small features last
     Q, R = np.linalg.qr(X[:, order].T)
     axes = np.empty_like(Q)
     axes[order] = Q
-    return _of_points(problem, np.ascontiguousarray(R.T)), Axes(axes)
+    other = _of_points(problem, np.ascontiguousarray(R.T))
+    return other, lambda image, proof: Predictor(image @ axes.T, proof.coef)
 
 
 def _of_points(problem: KernelMatrixAdapter, points: Array) -> LinearAdapter:
