@@ -378,3 +378,14 @@ def test_steps_that_lose_digits_do_not_lose_what_is_proved():
     other, on_few, _ = begun._with_bounds(problem, 1e-12)
     assert not on_few
     assert best_bounds(problem, other.candidates) == best_bounds(problem, state.candidates)
+
+
+@pytest.mark.parametrize(("n", "d", "share"), [(50_000, 1, 0.99), (20_000, 5, 0.5)])
+@pytest.mark.parametrize("C", [1e-3, 1.0, 1e6])
+def test_thin_margins_of_many_examples(C, n, d, share):
+    """A predictor that grows from near 0 passes thousands of rows; one from far out does not."""
+    X = np.random.default_rng(0).uniform(0.0, 1e5, (n, d)).round(2)
+    clf = fitted(X, X[:, 0] > 1e5 * share, C, loss="hinge", class_weight="balanced")
+    assert clf.status_ == "certified"
+    assert clf.certificate_.route[0][0] == Interior.name
+    assert check_certificate(clf, X, X[:, 0] > 1e5 * share)

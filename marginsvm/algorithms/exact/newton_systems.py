@@ -53,6 +53,8 @@ def multipliers_of(problem: Problem, portfolio: Portfolio, state: Method) -> Mul
         return None
     if state.candidates:  # it was not outgrown before its first round
         u = best_multiple(problem, state.candidates[0].combination)
+    if s.hinge and portfolio.compiled:
+        u = weights_by_pairs(problem, portfolio.few_left, u)
     return _from(problem, portfolio, u)
 
 

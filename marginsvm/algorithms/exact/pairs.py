@@ -64,18 +64,25 @@ def best_multiple(problem: KernelMatrixAdapter, proof: Vector) -> Array:
     return best * u
 
 
-def weights_by_pairs(problem: KernelMatrixAdapter, most: int) -> Array | None:
-    """Weights by the inner products of all examples; None: more than so many, or not compiled."""
+def weights_by_pairs(
+    problem: KernelMatrixAdapter, most: int, start: Array | None = None
+) -> Array | None:
+    """Weights by the inner products of all examples in float64, from others that are near.
+
+    They are left as they are, or None, if there are more examples than ``most``, or numba does not
+    compile.
+    """
     from marginsvm._compiling import compiles
     from marginsvm.algorithms.compiled.pairs import ascend_pairs
 
     if problem.n_rows > most or problem.rows.n_classes > 2 or not compiles():
-        return None
+        return start
     assert problem.caps is not None
     rows, n = problem.rows, problem.n_rows
     K, y, none = problem.inner_products(np.arange(n)), rows.moves(np.ones(n)), np.zeros(n)
-    u, most = np.zeros(n), STEPS_AN_EXAMPLE * n
-    ascend_pairs(K, y, problem.caps.largest, none, rows.balanced, _IN_FLOAT64, most, u, np.zeros(n))
+    u = np.zeros(n) if start is None else start.copy()
+    caps, steps = problem.caps.largest, STEPS_AN_EXAMPLE * n
+    ascend_pairs(K, y, caps, none, rows.balanced, _IN_FLOAT64, steps, u, K @ (y * u))
     return u
 
 

@@ -84,8 +84,8 @@ def _pairs_of(problem: Problem) -> type[Pairs]:
     return Pairs if problem.rows.n_classes == 2 else OneByOne
 
 
-def _points(problem: Problem, p: Portfolio, in_axes: bool = False) -> Interior:
-    return replace(Interior.start(problem, in_axes), more=p.more)
+def _points(problem: Problem, p: Portfolio, again: bool = False) -> Interior:
+    return replace(Interior.start(problem, again), more=p.more)
 
 
 def _multipliers(problem: Problem, p: Portfolio, state: Method | None = None) -> Multipliers:
@@ -320,11 +320,11 @@ NEXT: dict[tuple[type[Method], Turn], tuple[Handover, ...]] = {
     ),
     (Interior, Turn.STALLED): (
         Handover(
-            "it has ended; few enough numbers to write out, sparse or of no more features "
-            "than examples, no signs of coefficients",
+            "it has ended; slack, or few enough numbers to write out, sparse or of no more "
+            "features than examples, no signs of coefficients",
             Interior,
-            lambda s, p, state: state.ended and s.has_other_axes,
-            lambda problem, p, state: _points(problem, p, in_axes=True),
+            lambda s, p, state: state.ended and (s.soft or s.hinge or s.has_other_axes),
+            lambda problem, p, state: _points(problem, p, again=True),
             _POINTS,
         ),
     ),

@@ -35,7 +35,7 @@ _ROUND = 10
 # needs prove it by themselves: mostly two; with C far beyond what matters, up to five.
 MORE_STEPS = 5
 # Steps after which no more are taken.
-_MOST_STEPS = 100
+_MOST_STEPS = 200
 # Weights up to this part of the largest are left out: first none is.
 _SHARES = 0.0, 1e-7
 # A lower bound that is higher than the upper one by this factor is no rounding of their own.
@@ -43,8 +43,9 @@ _CONTRADICTED = 1.0 + 1e-6
 # Complementarity beside the objective that is nothing; its square (in radii squared) for a game,
 # whose objective may be 0.
 _NOTHING = float(np.finfo(np.float64).eps)
-# Steps after which only rounding is left, if they were so short, and the gap has not fallen.
-_SHORT_STEPS_IN_A_ROW, _SHORT_STEP = 10, 0.1
+# Steps in a row that leave more than a part of the complementarity, after which only rounding is
+# left; or, at first, margins are so thin that a start farther out is quicker.
+_SLOW_STEPS, _LEFT_AT_FIRST, _LEFT = 10, 0.9, 1.0
 
 
 @dataclass(frozen=True)
@@ -63,17 +64,16 @@ class Interior(Method):
     candidates : tuple of Candidate
     steps : int
         Taken so far.
-    least : float
-        The least complementarity so far.
-    idle : int
-        Short steps since then.
+    slow : int
+        Steps since the last one that was not slow.
     ended : bool
         Whether steps have come to an end.
     more : int
         Steps at most beyond those after which all weights prove the gap; 0: nobody asks which of
         them the solution needs.
-    in_axes : bool
-        Whether examples are in other coordinates, whatever they are: see ``turned``.
+    again : bool
+        Whether it has begun anew: farther out, and with examples in other coordinates, whatever
+        they are (see ``turned``).
     """
 
     name: ClassVar[str] = "interior points"
@@ -83,27 +83,26 @@ class Interior(Method):
     point: Point
     candidates: tuple[Candidate, ...] = ()
     steps: int = 0
-    least: float = np.inf
-    idle: int = 0
+    slow: int = 0
     ended: bool = False
     more: int = MORE_STEPS
-    in_axes: bool = False
+    again: bool = False
 
     @classmethod
-    def start(cls, problem: KernelMatrixAdapter, in_axes: bool = False) -> Interior:
+    def start(cls, problem: KernelMatrixAdapter, again: bool = False) -> Interior:
         """Begin with weights that are those of the examples, the same in sum for each class.
 
         Parameters
         ----------
         problem : KernelMatrixAdapter
             One side must be small, see ``Shape.is_small``.
-        in_axes : bool, default=False
+        again : bool, default=False
         """
         statement = Statement.of(problem)
-        side = side_of(problem, statement, in_axes)
+        side = side_of(problem, statement, again)
         q = _begun(problem.rows, statement)
         q = np.append(q, np.full(len(statement.of_signs), q.mean()))
-        return cls(statement, side, Point.first(side, statement, q), in_axes=in_axes)
+        return cls(statement, side, Point.first(side, statement, q, again), again=again)
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "side": None}
@@ -112,7 +111,7 @@ class Interior(Method):
         """Some steps, and the bounds of where they end."""
         if self.ended:
             return self, Turn.STALLED
-        side = self.side or side_of(problem, self.statement, self.in_axes)  # type: ignore[truthy-bool]  # none if saved
+        side = self.side or side_of(problem, self.statement, self.again)  # type: ignore[truthy-bool]  # none if saved
         now, more = replace(self, side=side), self.more
         for step in range(_ROUND + self.more):
             let_interrupts_through()
@@ -133,11 +132,12 @@ class Interior(Method):
         left = point.complementarity()
         if not np.isfinite(left):
             return replace(self, ended=True)
-        idle = 0 if left < self.least or point.length > _SHORT_STEP else self.idle + 1
-        steps, least = self.steps + 1, min(left, self.least)
+        steps = self.steps + 1
+        most = (_LEFT if self.again else _LEFT_AT_FIRST) * self.point.complementarity()
+        slow = self.slow + 1 if left > most else 0
         nothing = _NOTHING if self.statement.game else self._objective
-        ended = left <= _NOTHING * nothing or idle >= _SHORT_STEPS_IN_A_ROW or steps >= _MOST_STEPS
-        return replace(self, point=point, steps=steps, least=least, idle=idle, ended=ended)
+        ended = left <= _NOTHING * nothing or slow >= _SLOW_STEPS or steps >= _MOST_STEPS
+        return replace(self, point=point, steps=steps, slow=slow, ended=ended)
 
     @cached_property
     def _objective(self) -> float:

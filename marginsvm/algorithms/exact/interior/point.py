@@ -70,15 +70,12 @@ class Point:
     duals : ndarray of the same shape
         By how much margins, slack included, are above the target, z; then slack that is not
         squared, xi. Each is 0 in the end, where its partner in ``inside`` is not.
-    length : float
-        The shorter one of the last steps in x and in u; at most 1.
     """
 
     x: Array
     margins: Array
     inside: Array
     duals: Array
-    length: float = 1.0
 
     @property
     def u(self) -> Array:
@@ -101,7 +98,7 @@ class Point:
         return self.duals[self.margins.size :]
 
     @classmethod
-    def first(cls, side: Side, statement: Statement, q: Array) -> Point:
+    def first(cls, side: Side, statement: Statement, q: Array, far: bool = False) -> Point:
         """Begin far inside, with as much weight as there is at w = 0, where each row has slack 1.
 
         Weights that begin too small block every step: they are the ones that have to grow.
@@ -112,6 +109,10 @@ class Point:
         statement : Statement
         q : ndarray of shape (n,)
             Balanced weights that sum to 1.
+        far : bool, default=False
+            Whether the predictor is to be long, midway to that of the weights themselves. Nearer to
+            0, the first steps do more; but where margins are thin, a predictor that has to grow by
+            a factor of 1e4 passes thousands of rows, each of which shortens a step.
         """
         if statement.game:
             return cls._first_of_game(side, statement, q)
@@ -125,10 +126,12 @@ class Point:
         else:
             t = float(len(q))
         square = side.squared(x) + float(np.vdot(statement.own * q, q))
-        x = min(t, 1.0 / max(square, _ZERO_SQUARE)) * x  # the multiple that proves most
+        near = min(t, 1.0 / max(square, _ZERO_SQUARE))  # the multiple that proves most
+        x = (float(np.sqrt(near * t)) if far else near) * x
         u, margins = t * q, side.margins(x)
         missing = statement.target - margins - statement.own * u
-        alone = np.maximum(missing, 0.0) + _FIRST_INSIDE
+        inside = max(_FIRST_INSIDE, float(np.abs(missing).mean())) if far else _FIRST_INSIDE
+        alone = np.maximum(missing, 0.0) + inside
         if not caps.size:
             return cls(x, margins, u, alone - missing)
         n = statement.sides * len(statement.row_ids)
@@ -208,7 +211,6 @@ class Point:
             self.margins + p * step.margins,
             self.inside + r * step.inside,
             self.duals + p * step.duals,
-            min(p, r),
         )
 
 
