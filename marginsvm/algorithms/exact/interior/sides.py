@@ -37,8 +37,8 @@ _REFINED, _LIFTED = 1, 3
 _CACHE = 2**18
 
 
-class System(Protocol):
-    """Newton's system with given weights of the rows."""
+class Factored(Protocol):
+    """The system of a step, with given weights of the rows, factored."""
 
     def direction(self, g: Array, fall: Array) -> tuple[Array, Array]:
         """The change dx of the unknowns, and how it moves margins."""
@@ -78,7 +78,7 @@ class Side(ABC):
         """Squared norm of the predictor."""
 
     @abstractmethod
-    def factored(self, weights: RowWeights) -> System:
+    def factored(self, weights: RowWeights) -> Factored:
         """The system with given W."""
 
     @abstractmethod
