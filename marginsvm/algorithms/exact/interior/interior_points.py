@@ -45,7 +45,7 @@ _CONTRADICTED = 1.0 + 1e-6
 _NOTHING = float(np.finfo(np.float64).eps)
 # Steps in a row that leave more than a part of the complementarity, after which only rounding is
 # left; or, at first, margins are so thin that a start farther out is quicker.
-_SLOW_STEPS, _LEFT_AT_FIRST, _LEFT = 10, 0.9, 1.0
+_MOST_SLOW_STEPS, _MOST_LEFT_AT_FIRST, _MOST_LEFT = 10, 0.9, 1.0
 
 
 @dataclass(frozen=True)
@@ -133,10 +133,10 @@ class Interior(Method):
         if not np.isfinite(left):
             return replace(self, ended=True)
         steps = self.steps + 1
-        most = (_LEFT if self.again else _LEFT_AT_FIRST) * self.point.complementarity()
+        most = (_MOST_LEFT if self.again else _MOST_LEFT_AT_FIRST) * self.point.complementarity()
         slow = self.slow + 1 if left > most else 0
         nothing = _NOTHING if self.statement.game else self._objective
-        ended = left <= _NOTHING * nothing or slow >= _SLOW_STEPS or steps >= _MOST_STEPS
+        ended = left <= _NOTHING * nothing or slow >= _MOST_SLOW_STEPS or steps >= _MOST_STEPS
         return replace(self, point=point, steps=steps, slow=slow, ended=ended)
 
     @cached_property
