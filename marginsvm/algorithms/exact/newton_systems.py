@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from marginsvm._typing import Array
 from marginsvm.algorithms.exact.method import Method
 from marginsvm.algorithms.exact.multipliers import Multipliers
@@ -49,10 +51,13 @@ def multipliers_by_products(problem: Problem, portfolio: Portfolio) -> Multiplie
 def multipliers_of(problem: Problem, portfolio: Portfolio, state: Method) -> Multipliers | None:
     """The same from the weights of another method; None: inner products do not fit in memory."""
     s, u = Shape.of(problem), None
-    if not s.hinge and s.examples > side_in_cache(problem, _BYTES_OF_PRODUCTS):
-        return None
+    held = s.examples
     if state.candidates:  # it was not outgrown before its first round
         u = best_multiple(problem, state.candidates[0].combination)
+        if problem.caps is not None:  # only products of free weights with each other
+            held = int(np.count_nonzero((u > 0.0) & (u < problem.caps.largest)))
+    if held > side_in_cache(problem, _BYTES_OF_PRODUCTS):
+        return None
     if s.hinge and portfolio.compiled:
         u = weights_by_pairs(problem, portfolio.few_left, u)
     return _from(problem, portfolio, u)
