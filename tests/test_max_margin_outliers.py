@@ -14,6 +14,9 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import OneClassSVM
 
 from marginsvm import MaxMarginOutlierDetector, check_certificate
+from marginsvm.algorithms.exact import share_pairs
+from marginsvm.algorithms.exact.interior import interior_points
+from marginsvm.algorithms.exact.interior.ends import solved_share
 from marginsvm.algorithms.exact.shape import Portfolio
 from marginsvm.certify.caps import ShareCaps
 
@@ -127,6 +130,23 @@ def test_the_last_digits_are_solved_for(n, kernel, rng):
     detector = MaxMarginOutlierDetector(nu=0.23, kernel=kernel).fit(cloud(rng, n))
     assert detector.gap_ <= 1e-11
     assert len(detector.support_) < 0.4 * n
+
+
+@pytest.mark.parametrize("kernel", ["linear", "rbf"])
+def test_weights_that_are_all_at_their_caps_are_solved_for(kernel, rng, monkeypatch):
+    """With nu = 1 none is free, so that the first bounds need no others."""
+    found = []
+
+    def counted(problem, u):
+        found.append(solved_share(problem, u))
+        return found[-1]
+
+    for module in (interior_points, share_pairs):
+        monkeypatch.setattr(module, "solved_share", counted)
+    detector = MaxMarginOutlierDetector(nu=1.0, kernel=kernel).fit(cloud(rng, 300))
+    assert detector.status_ == "certified"
+    assert found[-1] is not None
+    np.testing.assert_allclose(found[-1], 1.0 / 300, rtol=1e-12)
 
 
 def test_filled_weights_keep_their_caps(rng):

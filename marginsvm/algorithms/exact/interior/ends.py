@@ -35,8 +35,8 @@ class Solved(NamedTuple):
 def solved_share(problem: KernelMatrixAdapter, u: Array) -> Array | None:
     """The weights under which all free rows of a share, which sum to 1, have the same margin.
 
-    If the others are at the right ends, these are the weights of the solution. None: there are no
-    free rows, or too many of them, or their weights leave their ends.
+    If the others are at the right ends, these are the weights of the solution. None: there are too
+    many free rows, or their weights leave their ends.
     """
     assert isinstance(problem.caps, ShareCaps)
     solved = solved_for_free(problem, u)
@@ -56,7 +56,7 @@ def solved_for_free(problem: KernelMatrixAdapter, v: Array) -> Solved | None:
     Returns
     -------
     Solved or None
-        None: there are no free rows, too many of them, or they depend on each other.
+        None: there are too many free rows, or of tubes none, or they depend on each other.
     """
     rows, caps = problem.rows, problem.caps
     assert caps is not None
@@ -64,6 +64,8 @@ def solved_for_free(problem: KernelMatrixAdapter, v: Array) -> Solved | None:
     total = float(hinge_caps(caps).most) if tube else 1.0
     sides, full, largest = np.sign(v), v.copy(), caps.largest
     free = np.flatnonzero((v != 0.0) & (np.abs(v) < (1.0 - FEW) * largest))
+    if len(free) == 0 and not tube:  # all weights are at their ends, and sum to 1 there
+        return Solved(v, 0.0, 0.0)
     if not 0 < len(free) <= MAX_ROWS:
         return None
     full[free] = 0.0
