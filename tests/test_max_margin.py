@@ -365,6 +365,17 @@ def test_what_the_sparse_start_leaves_open_is_settled(rng, monkeypatch):
     assert clf.status_ == "certified"
 
 
+@pairwise(C=[100.0, 1e4, 1e6, 1e8], tol=[1e-2, 1e-4, 1e-6], fit_intercept=[True, False])
+def test_the_start_for_long_rows_needs_little_slack(C, tol, fit_intercept, rng):
+    """Slack of the size of the gap would cost more than the predictor: a longer one needs none."""
+    X = sp.random_array((600, 3000), density=0.01, format="csr", rng=rng)
+    y = np.arange(600) % 2
+    clf = MaxMarginClassifier(C=C, tol=tol, fit_intercept=fit_intercept).fit(X, y)
+    assert clf.certificate_.route == (("coordinate ascent", 1),)
+    assert clf.status_ == "certified"
+    assert check_certificate(clf, X, y)
+
+
 @pytest.mark.parametrize("k", [2, slow(3)])
 def test_interrupted_rounds_change_nothing(k, rng):
     """A round leaves the state that it began with as it was."""

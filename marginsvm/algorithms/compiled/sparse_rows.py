@@ -158,8 +158,8 @@ def _adjoint(
 
 @_loop
 def _solve(
-    starts, stops, indices, values, y, slack, inverse, total, tol, max_products,
-    u, residual, p, r, Hp, w,
+    starts, stops, indices, values, y, slack, inverse, total, tol, most_lost, max_products,
+    u, residual, p, r, Hp, w, image,
 ):  # fmt: skip
     """``conjugate_gradients`` from a balanced u; the last arrays are updated."""
     n, rz, count = len(y), 1.0, 0
@@ -172,7 +172,9 @@ def _solve(
             curvature += p[i] * Hp[i]
         if count > 1:
             step = rz / curvature if curvature > 0.0 else 0.0  # rows that are zero
-        b, old, rz, worst = 0.0, rz, 0.0, 0.0
+        for j in range(len(w)):
+            image[j] += step * w[j]
+        b, old, rz, worst, lost = 0.0, rz, 0.0, 0.0, 0.0
         for i in range(n):
             u[i] += step * p[i]
             residual[i] -= step * Hp[i]
@@ -181,11 +183,11 @@ def _solve(
             r[i] = residual[i] - b * y[i]
             rz += r[i] * inverse[i] * r[i]
             worst = max(worst, abs(r[i]))
-        if worst <= tol or count >= max_products:
+            lost += r[i] * r[i] / slack[i] if slack[i] > 0.0 else np.inf
+        if worst <= tol or lost <= most_lost or count >= max_products:
             break
         for i in range(n):
             p[i] = inverse[i] * r[i] + (rz / old * p[i] if count > 1 else 0.0)
-    _adjoint(starts, stops, indices, values, y, u, w)
     return b, count
 
 
@@ -200,6 +202,7 @@ def conjugate_gradients(
     u: Array,
     balanced: bool,
     tol: float,
+    most_lost: float,
     max_products: int,
     d: int,
 ) -> tuple[Array, Array, float, int]:
@@ -208,13 +211,16 @@ def conjugate_gradients(
     The entries of row i are those from ``starts[i]`` to ``stops[i]``, so that the rows may be
     some of a matrix that is not copied.
     ``inverse`` preconditions. The search stays balanced: residuals are projected, in the
-    preconditioner's metric. Gives u, ``sum u_i y_i x_i``, b and the number of products.
+    preconditioner's metric. It ends where none exceeds ``tol``, or where the sum of their squares,
+    each over its slack, is ``most_lost``. Gives u, ``sum u_i y_i x_i``, b and the number of
+    products.
     """
-    n, w, total = len(y), np.zeros(d), float(np.sum(inverse)) if balanced else np.inf
+    n, w, image = len(y), np.empty(d), np.zeros(d)
+    total = float(np.sum(inverse)) if balanced else np.inf
     u = u - inverse * y * (np.sum(y * u) / total)
     residual, p, r, Hp = np.ones(n), np.zeros(n), np.empty(n), np.empty(n)
     b, count = _solve(
-        starts, stops, indices, values, y, slack, inverse, total, tol, max_products,
-        u, residual, p, r, Hp, w,
+        starts, stops, indices, values, y, slack, inverse, total, tol, most_lost, max_products,
+        u, residual, p, r, Hp, w, image,
     )  # fmt: skip
-    return u, w, b, count
+    return u, image, b, count

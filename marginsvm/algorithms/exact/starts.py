@@ -34,7 +34,7 @@ from marginsvm.rows import Predictor
 
 # Epochs of coordinate ascent before the first solution: the support is nearly known by then.
 _EPOCHS = 10
-# Part of the precision that would leave the whole gap.
+# Part of the gap that margins which are off may leave.
 _OF_GAP = 0.4
 # Products with X after which the weights are taken as they are, as the start of a working set.
 _MAX_PRODUCTS = 300
@@ -82,19 +82,8 @@ class SparseProblem:
     def weights(self, tol: float) -> Array:
         """Optimal weights up to a gap, or what the limits on products and exchanges allow."""
         start = self.ascend(_EPOCHS)
-        u = self._pivot(start, self._precision(start, tol))
+        u = self._pivot(start, _OF_GAP * tol)
         return u if np.isfinite(u).all() and u.any() else start  # singular, and contradictory
-
-    def _precision(self, u: Array, tol: float) -> float:
-        """By how much margins, which are to be 1, may be off in a solution that leaves the gap.
-
-        Without slack, nearly by as much. With it, rows that are off by r leave ``sum r^2 / (2
-        slack)`` between the objectives, which are about ``sum u / 2``.
-        """
-        alike = _OF_GAP * tol
-        if not self.slack.any():
-            return alike
-        return max(alike, _OF_GAP * float(np.sqrt(tol * u.sum() / np.sum(1.0 / self.slack))))
 
     @cached_property
     def diagonal(self) -> Array:
@@ -112,13 +101,20 @@ class SparseProblem:
             penalty, SparseRowWeights.start(*X.shape), epochs, 0.03,
         ).u  # fmt: skip
 
-    def _pivot(self, u: Array, precision: float) -> Array:
-        """Block pivoting over all rows."""
-        left = _MAX_PRODUCTS
+    def _pivot(self, u: Array, gap: float) -> Array:
+        """Block pivoting over all rows, up to a gap.
+
+        Margins, which are to be 1, may be off by as much. With slack, rows that are off by r leave
+        ``sum r^2 / (2 slack)`` between the objectives, which are about ``sum u / 2``; and twice as
+        much of these as of the margins.
+        """
+        left, lost = _MAX_PRODUCTS, 2.0 * gap * float(u.sum())
+        each = lost / np.sum(1.0 / self.slack) if self.slack.all() else 0.0
+        precision = max(gap, float(np.sqrt(each)))
 
         def solve(passive: Array) -> tuple[None, Array]:
             nonlocal u, left
-            u, w, b, used = self._solve(np.flatnonzero(passive), u, precision, left)
+            u, w, b, used = self._solve(np.flatnonzero(passive), u, gap, lost, left)
             left -= used
             rest = np.flatnonzero(~passive)
             wanted = u >= 0
@@ -129,7 +125,7 @@ class SparseProblem:
         return np.maximum(u, 0.0)
 
     def _solve(
-        self, face: Array, u: Array, tol: float, most: int
+        self, face: Array, u: Array, tol: float, lost: float, most: int
     ) -> tuple[Array, Array, float, int]:
         """Weights of the rows that are to carry some, whatever its sign; the rest get none."""
         from marginsvm.algorithms.compiled.sparse_rows import conjugate_gradients
@@ -139,7 +135,7 @@ class SparseProblem:
         inverse = 1.0 / np.where(diagonal > 0.0, diagonal, 1.0)
         x, w, b, used = conjugate_gradients(
             X.indptr[:-1][face], X.indptr[1:][face], X.indices, X.data, self.y[face], slack,
-            inverse, u[face], self.balanced, tol, most, X.shape[1],
+            inverse, u[face], self.balanced, tol, lost, most, X.shape[1],
         )  # fmt: skip
         u = np.zeros(len(u))
         u[face] = x
@@ -197,12 +193,12 @@ class LongStart(Method):
         # balanced but for rounding, and for weights that were cut off at 0
         u = balanced(rows, problem.radius**2 * sparse.weights(max(tol, 1e-9)))
         proof = problem.combine(u, precise=True)
-        margins = rows.margins(problem.scores(proof))
+        w, margins = Predictor(proof.image, u), rows.margins(problem.scores(proof))
         if problem.slack is not None:
             b = Slack(problem.slack).settled(rows, margins)[1]
             margins = margins + rows.moves(np.broadcast_to(b, rows.score_shape))
-        seen = candidates_of(problem, proof, margins, proof)
-        return replace(self, candidates=seen, u=u), Turn.FEW
+            w, margins = _at_best_scale(problem, w, margins)
+        return replace(self, candidates=candidates_of(problem, w, margins, proof), u=u), Turn.FEW
 
 
 @dataclass(frozen=True)
@@ -248,8 +244,7 @@ class Ascent(Method):
             b = b - problem.predictor(vector, np.zeros(rows.n_classes))[1]
         margins = rows.margins(problem.scores(vector) + b)
         if problem.slack is not None:
-            t = _best_scale(problem, vector, margins)
-            vector, margins = Predictor(t * vector.image, u), t * margins
+            vector, margins = _at_best_scale(problem, vector, margins)
         seen = candidates_of(problem, vector, margins, problem.combine(u, precise=True))
         known = (0.0, np.inf) if problem.slack is None else self.best
         lower, upper = best_bounds(problem, seen, known)
@@ -313,8 +308,10 @@ class Ascent(Method):
         return at, before
 
 
-def _best_scale(problem: KernelMatrixAdapter, w: Predictor, margins: Array) -> float:
-    """The factor of a predictor at which it and its slack, which costs its square, cost least.
+def _at_best_scale(
+    problem: KernelMatrixAdapter, w: Predictor, margins: Array
+) -> tuple[Predictor, Array]:
+    """A predictor and its margins, scaled so that it and its slack, by its square, cost least.
 
     Next to a separator, slack that a slightly longer predictor would not need costs many times as
     much as the predictor does.
@@ -322,7 +319,7 @@ def _best_scale(problem: KernelMatrixAdapter, w: Predictor, margins: Array) -> f
     assert problem.slack is not None
     square = problem.inner(w, w)
     t = 1.0 + Slack(problem.slack).line_search(margins, margins, square, square)
-    return t if t > 0.0 else 1.0
+    return (Predictor(t * w.image, w.coef), t * margins) if t > 0.0 else (w, margins)
 
 
 def _best_multiple(at: Any, slack: Array) -> float:
