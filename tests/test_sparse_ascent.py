@@ -16,7 +16,8 @@ from marginsvm.algorithms.compiled.sparse_classes import (
     lead_classes,
 )
 from marginsvm.algorithms.compiled.sparse_rows import SparseRowWeights, coordinate_ascent
-from marginsvm.algorithms.exact.starts import Ascent, _at_best_scale, _best_multiple
+from marginsvm.algorithms.exact.ascent import Ascent, _best_multiple
+from marginsvm.algorithms.exact.candidates import at_best_scale
 from marginsvm.kernel_matrix import LinearAdapter, make_rows
 
 N, D, K = 30, 12, 4
@@ -337,7 +338,7 @@ def test_predictors_are_judged_at_their_best_scale(rng):
             np.maximum(1.0 - t * margins, 0.0) ** 2 / problem.slack
         )
 
-    scaled, of_scaled = _at_best_scale(problem, w, margins)
+    scaled, of_scaled = at_best_scale(problem, w, margins)
     t = float(np.linalg.norm(scaled.image) / np.linalg.norm(w.image))
     np.testing.assert_allclose(of_scaled, t * margins)
     assert cost(t) < min(cost(0.99 * t), cost(1.01 * t), cost(1.0))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from marginsvm._typing import Array
+from marginsvm.algorithms.exact.slack import Slack
 from marginsvm.certify.candidate import Candidate
 from marginsvm.certify.caps import of_examples
 from marginsvm.certify.interval_bounds import measured_fit, weighed
@@ -45,6 +46,20 @@ def candidates_of(
     needed = np.maximum(1.0 - margins, 0.0) / problem.slack
     unit = _unit(float(needed.max()))
     return Candidate(unit * Predictor(w.image, needed), min_margin=unit), upper
+
+
+def at_best_scale(
+    problem: KernelMatrixAdapter, w: Predictor, margins: Array
+) -> tuple[Predictor, Array]:
+    """A predictor and its margins, scaled so that it and its slack, by its square, cost least.
+
+    Next to a separator, slack that a slightly longer predictor would not need costs many times as
+    much as the predictor does.
+    """
+    assert problem.slack is not None
+    square = problem.inner(w, w)
+    t = 1.0 + Slack(problem.slack).line_search(margins, margins, square, square)
+    return (Predictor(t * w.image, w.coef), t * margins) if t > 0.0 else (w, margins)
 
 
 def candidates_of_weights(problem: KernelMatrixAdapter, proof: Vector) -> tuple[Candidate, ...]:

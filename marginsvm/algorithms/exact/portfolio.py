@@ -10,6 +10,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from marginsvm.algorithms.exact.ascent import Ascent
 from marginsvm.algorithms.exact.interior.interior_points import Interior
 from marginsvm.algorithms.exact.method import Method, Turn
 from marginsvm.algorithms.exact.multipliers import Multipliers, target
@@ -29,7 +30,7 @@ from marginsvm.algorithms.exact.pairs import OneByOne, Pairs
 from marginsvm.algorithms.exact.rules import Handover, Problem, Rule
 from marginsvm.algorithms.exact.shape import Portfolio, Shape
 from marginsvm.algorithms.exact.slack import Slack
-from marginsvm.algorithms.exact.starts import Ascent, LongStart, ascended, short_start
+from marginsvm.algorithms.exact.starts import LongStart, ascended, short_start
 from marginsvm.algorithms.exact.tube_pairs import TubePairs
 from marginsvm.algorithms.exact.working_set import WorkingSet
 from marginsvm.rows import Predictor, Vector
