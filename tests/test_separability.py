@@ -359,7 +359,10 @@ def test_an_open_question_stays_open(rng):
     answer = check_separability(X, rng.integers(0, 2, 400))
     assert answer.separable is None
     assert answer.weights is None
+    assert answer.kind == "overlap"  # up to rounding, as the report says
+    assert answer.estimate_exists is None
     assert repr(answer).startswith("Undecided")
+    assert "exists, up to rounding" in repr(answer)
 
 
 @pytest.mark.parametrize("name", ["tng_basehock", "arcene"])

@@ -150,9 +150,10 @@ class Separability(Answer):
     def estimate_exists(self) -> bool | None:
         """Whether the maximum-likelihood estimate is finite, in the identified coefficients.
 
-        It is where the examples overlap, and only then. None: undecided.
+        It is where the examples overlap, and only then. None: undecided, be it in the last digits.
         """
-        return None if self.kind == UNDECIDED else self.kind == OVERLAP
+        known = self.kind != UNDECIDED and self.separable is not None
+        return self.kind == OVERLAP if known else None
 
     def remainder(self, X: Any) -> Any:
         """What to fit for the finite coefficients: their limits, as the others go to infinity.
@@ -268,9 +269,10 @@ class Separability(Answer):
 
     def _advice(self) -> list[str]:
         if self.kind == OVERLAP:
+            exists = "exists" if self.estimate_exists else "exists, up to rounding"
             return [
-                "The maximum-likelihood estimate exists. If a fit did not converge, separation is "
-                f"not the reason: {self._family.otherwise}."
+                f"The maximum-likelihood estimate {exists}. If a fit did not converge, separation "
+                f"is not the reason: {self._family.otherwise}."
             ]
         if self.kind != QUASI and (self.kind != COMPLETE or not self.coefficients):
             return []
