@@ -19,6 +19,9 @@ from marginsvm.rows import LpNorm
 
 # Entries, zeros included, of the examples that are copied to a float64 array at a time (8 MiB).
 WRITTEN_OUT = 2**20
+# The same for products of these with each other, which are quicker while the array stays in a cache
+# (a9a: 21 ms, not 28), unless there are fewer than two examples for each feature.
+_IN_CACHE, _A_FEATURE = 2**18, 2
 # Memory of the examples that are copied at a time to convert them or to subtract a far mean.
 _WIDENED_BYTES = 2**19
 # Examples whose norms are computed at a time.
@@ -183,7 +186,7 @@ class Block(ABC):
         """``sum weight (x, 1)(x, 1)'`` over the examples, about the mean; its last column is 0."""
         d = self.shape[1]
         H = np.zeros((d + 1, d + 1))
-        size = max(1, WRITTEN_OUT // (d + 1))
+        size = max(1, _IN_CACHE // (d + 1), min(WRITTEN_OUT // (d + 1), _A_FEATURE * d))
         for sign in (1.0, -1.0):  # a product x'x of one array costs half as much as one of two
             chosen = np.flatnonzero(sign * weight > 0)
             for i in range(0, len(chosen), size):

@@ -10,6 +10,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from marginsvm._rounding import UNIT
 from marginsvm.algorithms.exact.ascent import Ascent
 from marginsvm.algorithms.exact.interior.interior_points import Interior
 from marginsvm.algorithms.exact.method import Method, Turn
@@ -103,8 +104,9 @@ def _are_few(s: Shape, p: Portfolio, state: Method) -> bool:
     m, product = int(np.count_nonzero(u)), 2.0 * s.rows * s.features
     face = m * m * (m / 3.0 + 4.0 * s.classes)  # its factor, and balance among all classes
     few = 0 < m <= p.few_left and (s.by_kernel or face <= p.products * product)
-    # with little slack, pivoting has no digits; a third of the rows may still lose their weights
-    return few and not (s.soft and s.steep and m > 1.5 * s.width)
+    if not s.soft or m <= s.width:
+        return few
+    return few and m <= p.rows_a_number * s.width and m * UNIT <= p.lost * s.slack
 
 
 # The tables.
@@ -310,8 +312,9 @@ NEXT: dict[tuple[type[Method], Turn], tuple[Handover, ...]] = {
     ),
     (Multipliers, Turn.FEW): (
         Handover(
-            "no more rows with weight than `few_left`, with a large C no more than features, for a "
-            "system of which `products` are not quicker",
+            "no more rows with weight than `few_left`, for a system of which `products` are not "
+            "quicker; soft ones no more than features, or than `rows_a_number` of these and with "
+            "the slack that digits need (`lost`)",
             WorkingSet,
             _are_few,
             _rows_of,

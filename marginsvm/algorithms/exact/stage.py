@@ -31,11 +31,13 @@ class Stage:
     before : Method or None
         The method that goes on where this one has outgrown its room.
     best : tuple of (float, float)
-        The best of the bounds (in radii) that were looked at, every ``patience`` rounds.
+        The best bounds (in radii) of its rounds, the first ones left out.
+    seen : tuple of (float, float)
+        The same when they were last compared with earlier ones, every ``patience`` rounds.
     rounds : int
         How many rounds this method has played.
     gap : float
-        The relative gap between its bounds when they were last looked at.
+        The relative gap between these bounds after every ``long_patience`` rounds.
     """
 
     method: Method
@@ -43,6 +45,7 @@ class Stage:
     done: tuple[tuple[str, str], ...] = ()
     before: Method | None = None
     best: tuple[float, float] = (0.0, np.inf)
+    seen: tuple[float, float] = (0.0, np.inf)
     rounds: int = 0
     gap: float = np.inf
 
@@ -109,11 +112,14 @@ class Stage:
     def _watched(self, problem: KernelMatrixAdapter, portfolio: Portfolio) -> Stage:
         """The same, which has found whether its bounds still come nearer, and fast enough."""
         now = replace(self, rounds=self.rounds + 1)
-        if now.rounds % portfolio.patience:
+        if now.rounds < portfolio.patience:
             return now
         lower, upper = best = best_bounds(problem, self.candidates, self.best)
-        turn = now.turn if came_nearer(self.best, best) else now.turn | Turn.STALLED
-        now = replace(now, best=best, found=turn.value)
+        now = replace(now, best=best)
+        if now.rounds % portfolio.patience:
+            return now
+        turn = now.turn if came_nearer(self.seen, best) else now.turn | Turn.STALLED
+        now = replace(now, seen=best, found=turn.value)
         if now.rounds % portfolio.long_patience:
             return now
         gap = 1.0 - lower / upper if lower > 0.0 else 1.0

@@ -18,7 +18,6 @@ from marginsvm.algorithms.exact.definite import cholesky
 from marginsvm.algorithms.exact.intercepts import InterceptSystem, intercept_curvature
 from marginsvm.algorithms.exact.systems.system import (
     MOST_PRODUCTS,
-    OUTDATED,
     RESIDUAL,
     Equation,
     System,
@@ -71,7 +70,7 @@ class Direct(System):
             times = float(weight.max() / self.weight.max())  # that of another C, or other costs
             moved = weight - times * self.weight
             moved[np.abs(moved) <= _NOT_MOVED * weight] = 0.0
-            if np.count_nonzero(moved) <= OUTDATED * np.count_nonzero(weight):
+            if np.count_nonzero(moved) < np.count_nonzero(weight):
                 change, H = moved, times * self.matrix
         H = H + curvature(problem, change, of_examples).dense()
         less = 0.0 if level is None else np.multiply.outer(level, level)

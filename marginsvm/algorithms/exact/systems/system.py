@@ -18,7 +18,7 @@ from marginsvm.rows import Predictor
 # direction save no steps. And products for each system at most.
 RESIDUAL, MOST_PRODUCTS = 0.1, 300
 # Share of the active rows: if more have changed, factors are computed anew.
-OUTDATED = 0.3
+_OUTDATED = 0.3
 
 T = TypeVar("T", bound=Any)
 
@@ -75,7 +75,7 @@ class System(ABC):
 def is_outdated(before: Array, weight: Array) -> bool:
     """Whether too many rows have come or gone for a preconditioner computed before."""
     moved = np.count_nonzero((weight > 0) != (before > 0))
-    return bool(moved > OUTDATED * np.count_nonzero(weight))
+    return bool(moved > _OUTDATED * np.count_nonzero(weight))
 
 
 def conjugate_gradients(
