@@ -305,7 +305,7 @@ def _one_by_one(
         Weights on the rows to begin with.
     """
     algorithm, before = model._algorithm(), None
-    if weights is not None:
+    if weights is not None and weights.any():
         known = problem.combine(weights)
         seen = Candidate(known, known.mass)
         before = Progress(None, radius=problem.radius, best=seen, proof=seen)
