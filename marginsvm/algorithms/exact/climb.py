@@ -25,14 +25,14 @@ _JOIN, _JOIN_SHARE = 200, 0.4
 # Error of margins, which are about 1, up to which the first working set is solved; by which factors
 # it falls once as few join (as a share of the working set), or most of the gap is inside of it; and
 # from which on it should bring bounds nearer.
-COARSE, _FINER, _LEAST_STEP, FEW_JOIN, _GAP_INSIDE, _FINE = 0.3, 0.3, 0.1, 0.1, 0.5, 1e-3
+COARSE, _FINER, _LEAST_STEP, _FEW_JOIN, _GAP_INSIDE, _FINE = 0.3, 0.3, 0.1, 0.1, 0.5, 1e-3
 # Least error of margins that float32 may show.
 _FINEST = 1e-7
 # Steps for each example of a working set at most, before scores are computed anew.
 STEPS_AN_EXAMPLE = 50
 # Examples without weight may leave if their margins are beyond 1 by more than this; they do once
 # they are so large a share.
-FAR, _IDLE_SHARE = 0.1, 0.3
+_FAR, _IDLE_SHARE = 0.1, 0.3
 
 
 @dataclass(frozen=True, eq=False)
@@ -321,7 +321,7 @@ class Climb:
         """Examples that join, the precision of the next round, and those that leave."""
         self.wrong[self.work] = 0.0
         new = np.flatnonzero(self.wrong > 0.5 * self.precision)
-        few = len(new) <= FEW_JOIN * len(self.work)
+        few = len(new) <= _FEW_JOIN * len(self.work)
         apart = self.inside > self.aim * tol and (few or self.inside > _GAP_INSIDE * self.gap)
         if apart or not len(new):
             self._finer(tol)
@@ -329,7 +329,7 @@ class Climb:
         most = min(max(_JOIN, int(_JOIN_SHARE * len(kept))), room // 2)
         if len(new) > most:
             new = new[np.argpartition(-self.wrong[new], most - 1)[:most]]
-        far = (self.mass[kept] == 0.0) & (self.missing[kept] < -FAR)
+        far = (self.mass[kept] == 0.0) & (self.missing[kept] < -_FAR)
         if np.count_nonzero(far) > _IDLE_SHARE * len(kept) or len(kept) + len(new) > room:
             kept = kept[~far]
         if len(kept) + len(new) > room:  # then those at their ends, and those longest there, rest
