@@ -223,7 +223,7 @@ class Climb:
             let_interrupts_through()
             self.round(tol)
         if self.has_diverged:  # in float32, the kernel has negative eigenvalues: leave it
-            self.u, self.f = np.zeros_like(self.u), np.zeros_like(self.f)
+            self.u, self.f, self.gap = np.zeros_like(self.u), np.zeros_like(self.f), np.inf
         return True
 
     def round(self, tol: float) -> None:
