@@ -310,10 +310,12 @@ def test_pairs_of_weights_ascend_to_the_optimum(balanced, own, n):
     slack = own * rng.random(n)
     if own:
         caps[::2] = np.inf
-    u, f = np.zeros(n), np.zeros(n)
-    steps = ascend_pairs(K, y, caps, slack, balanced, 1e-10, 10**6, u, f)
+    v, f, none = np.zeros(n), np.zeros(n), np.zeros(n)
+    ends = np.where(y > 0.0, 0.0, -caps), np.where(y > 0.0, caps, 0.0)
+    steps = ascend_pairs(K, y, none, *ends, slack, balanced, 1e-10, 10**6, v, f)
+    u = y * v
     assert 0 < steps < 10**6
-    np.testing.assert_allclose(f, K @ (y * u), atol=1e-9)
+    np.testing.assert_allclose(f, K @ v, atol=1e-9)
     assert np.all((u >= 0) & (u <= caps))
     slope = y - f - slack * y * u  # of raising a row; the intercept is what these have in common
     raised = np.where(y > 0, u < caps, u > 0)

@@ -17,7 +17,7 @@ from marginsvm import MaxMarginClassifier, check_certificate
 from marginsvm.algorithms.compiled.classes import ascend_classes
 from marginsvm.algorithms.exact.candidates import relative_gap
 from marginsvm.algorithms.exact.climb_of_classes import ClimbOfClasses
-from marginsvm.algorithms.exact.pairs import Found, OneByOne, Pairs, dual_of
+from marginsvm.algorithms.exact.pairs import OneByOne, Pairs, dual_of
 from marginsvm.algorithms.exact.shape import Portfolio
 from marginsvm.certify.bounds import lower_bound
 from marginsvm.certify.own_slack import with_least_slack
@@ -34,10 +34,13 @@ def rbf_problem(X, y, weight=None, **params):
     return problem_of(clf, X, y, weight)
 
 
+def begun(problem):
+    return (Pairs if problem.rows.n_classes == 2 else OneByOne).start(problem)
+
+
 def climbed(problem, tol=1e-4):
-    kind = Pairs if problem.rows.n_classes == 2 else OneByOne
-    start = kind.start(problem)
-    climb = kind.climb(dual_of(problem), start.u, start.f, start.work)
+    start = begun(problem)
+    climb = start.climb(dual_of(problem), start.u, start.f, start.work)
     climb.run(tol)
     return climb
 
@@ -85,7 +88,7 @@ def test_margins_that_are_not_computed_in_float64_are_below_what_they_are(data, 
     X, y = data(rng, n=600)
     problem = rbf_problem(X, y, C=C, loss=loss)
     evaluations = problem.work.kernel_evaluations
-    separator = Found(problem, climbed(problem)).proved(0.0)[0]
+    separator = begun(problem).proved(problem, climbed(problem), 0.0)[0]
     assert problem.work.kernel_evaluations > evaluations
     exact = problem.margins(problem.refresh(separator.vector), precise=True)
     rounding = 1e-12 * np.abs(exact[np.isfinite(exact)]).max()
@@ -252,14 +255,14 @@ def test_bounds_have_the_best_intercepts_of_balanced_weights(rng):
     problem = rbf_problem(X, y)
     climb = climbed(problem)
     climb.b = climb.b + 0.1 * rng.standard_normal(4)
-    assert relative_gap(problem, Found(problem, climb).proved(1e-4)) <= 1e-4
+    assert relative_gap(problem, begun(problem).proved(problem, climb, 1e-4)) <= 1e-4
 
 
 def test_predictors_keep_the_intercepts_of_their_bounds(rng):
     """The intercept at which the worst example is best costs as much slack as that one is off."""
     X, y = several(rng)
     problem = rbf_problem(X, y, C=10.0)
-    separator = Found(problem, climbed(problem, tol=3e-2)).proved(1e-4)[0]
+    separator = begun(problem).proved(problem, climbed(problem, tol=3e-2), 1e-4)[0]
     published = lower_bound(problem, separator.vector, separator.offsets, separator.margins)
     assert published.margin == pytest.approx(1.0 / separator.norm, rel=1e-9)
 

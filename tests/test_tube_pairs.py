@@ -18,7 +18,7 @@ def waves(rng, n=150):
 @pytest.mark.parametrize("intercept", [True, False])
 @pytest.mark.parametrize("loss", ["epsilon_insensitive", "squared_epsilon_insensitive"])
 def test_steps_climb_to_the_least_objective(rng, loss, intercept):
-    from marginsvm.algorithms.compiled.pairs import ascend_tubes
+    from marginsvm.algorithms.compiled.pairs import ascend_pairs
 
     X, y = waves(rng)
     n, C, epsilon = len(y), 2.0, 0.1
@@ -27,7 +27,7 @@ def test_steps_climb_to_the_least_objective(rng, loss, intercept):
     cap = np.full(n, np.inf if square else C)
     slack = np.full(n, 0.5 / C if square else 0.0)
     tube = y - epsilon, np.full(n, 2.0 * epsilon)
-    steps = ascend_tubes(K, *tube, -cap, cap, slack, intercept, 1e-9, 10**6, v, f)
+    steps = ascend_pairs(K, *tube, -cap, cap, slack, intercept, 1e-9, 10**6, v, f)
     assert 0 < steps < 10**6
     np.testing.assert_allclose(f, K @ v, atol=1e-9)
     if intercept:

@@ -270,8 +270,8 @@ def _with_kernel(
 ) -> Iterator[Solution]:
     """Predictors in the span of the examples, whose Gram matrix ``products()`` gives.
 
-    Where C is so large that Newton's method labours or does not reach the gap, few rows carry
-    weight, and the methods of single fits go on from there.
+    Where C is so large that Newton's method does not reach the gap, few rows carry weight, and the
+    methods of single fits go on from there.
     """
     left, last = Cs, None
     if rows.n_rows > FEW_ROWS and _walks(model):
@@ -282,8 +282,6 @@ def _with_kernel(
                 break
             left = left[1:]
             yield at.coef, at.intercept, at.gap
-            if at.laboured:
-                break
         last = at.weights
         del walk
     if len(left):
@@ -307,7 +305,7 @@ def _one_by_one(
         Weights on the rows to begin with.
     """
     algorithm, before = model._algorithm(), None
-    if weights is not None:
+    if weights is not None and weights.any():
         known = problem.combine(weights)
         seen = Candidate(known, known.mass)
         before = Progress(None, radius=problem.radius, best=seen, proof=seen)

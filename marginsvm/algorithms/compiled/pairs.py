@@ -138,7 +138,7 @@ def _finish(low, slack, v, slope, f, steps):
 
 
 @compiled(**_OPTIONS)
-def ascend_tubes(K, low, width, floor, ceiling, slack, balanced, precision, most, v, f):
+def ascend_pairs(K, low, width, floor, ceiling, slack, balanced, precision, most, v, f):
     """Maximise ``sum_i e_i v_i - |sum_i v_i x_i|^2 / 2 - sum_i s_i v_i^2 / 2`` between given ends.
 
     The end e_i is the lower one of an interval where v_i > 0, and the upper one where v_i < 0.
@@ -202,41 +202,6 @@ def ascend_tubes(K, low, width, floor, ceiling, slack, balanced, precision, most
             _raise(j, t, floor, ceiling, width, slack, v, slope, not_up, not_down)
             _move(t, K[j], nothing, slope, not_up, tops)
     return _finish(low, slack, v, slope, f, most)
-
-
-@compiled(**_OPTIONS)
-def ascend_pairs(K, y, caps, slack, balanced, precision, most, u, f):
-    """Maximise ``sum u - |sum_i u_i y_i x_i|^2 / 2 - sum_i s_i u_i^2 / 2`` over ``0 <= u <= caps``.
-
-    Parameters
-    ----------
-    K : ndarray of shape (m, m)
-        Inner products.
-    y, caps, slack : ndarray of shape (m,)
-        Signs of the classes, largest weights, and s.
-    balanced : bool
-        Whether the classes keep the same sum of weights.
-    precision : float
-        By how much margins, which are about 1, may miss their order.
-    most : int
-        Steps at most.
-    u, f : ndarray of shape (m,)
-        Weights, and scores ``K (y u)``; changed in place.
-
-    Returns
-    -------
-    int
-        Steps taken.
-    """
-    m = len(u)
-    v, width, floor, ceiling = np.empty(m), np.zeros(m), np.empty(m), np.empty(m)
-    for r in range(m):
-        v[r] = y[r] * u[r]
-        floor[r], ceiling[r] = (0.0, caps[r]) if y[r] > 0.0 else (-caps[r], 0.0)
-    steps = ascend_tubes(K, y, width, floor, ceiling, slack, balanced, precision, most, v, f)
-    for r in range(m):
-        u[r] = y[r] * v[r]
-    return steps
 
 
 @compiled(**_OPTIONS)

@@ -25,19 +25,21 @@ _JOIN, _JOIN_SHARE = 200, 0.4
 # Error of margins, which are about 1, up to which the first working set is solved; by which factors
 # it falls once as few join (as a share of the working set), or most of the gap is inside of it; and
 # from which on it should bring bounds nearer.
-COARSE, _FINER, _LEAST_STEP, FEW_JOIN, _GAP_INSIDE, _FINE = 0.3, 0.3, 0.1, 0.1, 0.5, 1e-3
+COARSE, _FINER, _LEAST_STEP, _FEW_JOIN, _GAP_INSIDE, _FINE = 0.3, 0.3, 0.1, 0.1, 0.5, 1e-3
 # Least error of margins that float32 may show.
 _FINEST = 1e-7
 # Steps for each example of a working set at most, before scores are computed anew.
 STEPS_AN_EXAMPLE = 50
 # Examples without weight may leave if their margins are beyond 1 by more than this; they do once
 # they are so large a share.
-FAR, _IDLE_SHARE = 0.1, 0.3
+_FAR, _IDLE_SHARE = 0.1, 0.3
 
 
 @dataclass(frozen=True, eq=False)
 class Dual:
     """Maximise ``sum u - |sum_i u_i y_i x_i|^2 / 2 - sum_i s_i u_i^2 / 2`` over weights below caps.
+
+    Two classes are tubes: scores are to reach the end y of an interval, of width 0, on one side.
 
     Attributes
     ----------
@@ -50,6 +52,9 @@ class Dual:
         Whether the classes keep the same sum of weights.
     scale, constant : float
         An inner product is ``scale`` times a kernel value, plus a constant.
+    tube : tuple of two ndarrays of shape (n,), or None
+        Of weights of either sign, the lower ends of their intervals, and how far the upper ones are
+        above them; y is 1.
     """
 
     columns: SingleColumns
@@ -59,6 +64,18 @@ class Dual:
     balanced: bool
     scale: float = 1.0
     constant: float = 0.0
+    tube: tuple[Array, Array] | None = None
+
+    @property
+    def ends(self) -> tuple[Array, Array, Array, Array]:
+        """Lower ends of intervals, their widths, and least and largest weights, which have signs.
+
+        Weights above 0 are for lower ends, and those below 0 for upper ones.
+        """
+        if self.tube is not None:
+            return *self.tube, -self.caps, self.caps
+        up, none = self.y > 0.0, np.zeros(len(self.y))
+        return self.y, none, np.where(up, 0.0, -self.caps), np.where(up, self.caps, 0.0)
 
     @classmethod
     def of_costs(
@@ -187,14 +204,8 @@ class Climb:
             return not 0.5 * float(self.slack @ (u * u).sum(axis=1)) <= 1.01 * float(u.sum())
 
     def goes_on(self, tol: float) -> bool:
-        """Whether bounds are apart, or an example outside is far off, and rounds may mend that.
-
-        With slack, the intercept of the certificate is that at which the worst example is best.
-        """
-        if np.isinf(self.gap):
-            return self.idle < self.patience
-        outside = self._soft and self.missing[self._counted].max() > COARSE
-        return (self.gap > self.aim * tol or outside) and self.idle < self.patience
+        """Whether bounds are apart, and rounds may bring them nearer."""
+        return self.gap > self.aim * tol and self.idle < self.patience
 
     def run(self, tol: float, most: float = np.inf) -> bool:
         """Rounds until bounds are near each other or do not come nearer; False: it takes a while.
@@ -211,6 +222,8 @@ class Climb:
                 return False
             let_interrupts_through()
             self.round(tol)
+        if self.has_diverged:  # in float32, the kernel has negative eigenvalues: leave it
+            self.u, self.f, self.gap = np.zeros_like(self.u), np.zeros_like(self.f), np.inf
         return True
 
     def round(self, tol: float) -> None:
@@ -229,13 +242,14 @@ class Climb:
         """Weights of the working set, whose inner products are given, after some steps."""
         from marginsvm.algorithms.compiled.pairs import ascend_pairs
 
-        work, u, f = self.work, self.u[self.work], self.f[self.work]
+        work, y = self.work, self.y[self.work]
+        v, f, ends = y * self.u[work], self.f[work], [end[work] for end in self.dual.ends]
         steps = ascend_pairs(
-            K, self.y[work], self.caps[work], self.slack[work], self.dual.balanced,
-            self.precision, STEPS_AN_EXAMPLE * len(work), u, f,
+            K, *ends, self.slack[work], self.dual.balanced, self.precision,
+            STEPS_AN_EXAMPLE * len(work), v, f,
         )  # fmt: skip
         self.read += 2.0 * steps * len(work)
-        return u
+        return y * v
 
     def add(self, examples: Array, change: Array) -> None:
         """Add what changes of weights add to the scores."""
@@ -255,17 +269,19 @@ class Climb:
         f += self.dual.constant * float(v.sum())
 
     def _measure(self) -> None:
-        """The intercept, margins, and the gap that they leave."""
-        y, u, f = self.y, self.u, self.f
-        slope = y - f - self.slack * y * u
+        """The intercept, what scores are short of their ends, and the gap that this leaves."""
+        u, v, (low, width, floor, ceiling) = self.u, self.y * self.u, self.dual.ends
+        self.mass = np.abs(u)
+        slope = low - self.f - self.slack * v
+        raised, lowered = slope + width * (v < 0.0), slope + width * (v <= 0.0)
         # what rounding leaves beside an end does not hold the intercept, which may be free
-        rounding = np.minimum(len(u) * UNIT * float(u.sum()), 0.5 * self.caps)
-        below, used = u < self.caps - rounding, u > rounding
-        self._centre(slope, slope, np.where(y > 0.0, below, used), np.where(y > 0.0, used, below))
-        self.missing, self.mass = y * (slope - self.b), u
-        self.margins = 1.0 - self.missing - self.slack * u
-        squared = float((y * u) @ f)
-        self._compare(squared, 0.5 * float(self.slack @ (u * u)))
+        rounding = np.minimum(len(u) * UNIT * float(self.mass.sum()), 0.5 * self.caps)
+        self._centre(raised, lowered, v < ceiling - rounding, v > floor + rounding)
+        rise = np.where((v > 0.0) | (v == 0.0) & (ceiling > 0.0), raised - self.b, -np.inf)
+        fall = np.where((v < 0.0) | (v == 0.0) & (floor < 0.0), self.b - lowered, -np.inf)
+        self.missing = np.maximum(rise, fall)
+        self.margins = 1.0 - self.missing - self.slack * self.mass
+        self._compare(float(v @ self.f), 0.5 * float(self.slack @ (u * u)))
 
     def _centre(self, raised: Array, lowered: Array, up: Array, down: Array) -> None:
         """The intercept of the working set, and by how much examples are out of order under it.
@@ -305,7 +321,7 @@ class Climb:
         """Examples that join, the precision of the next round, and those that leave."""
         self.wrong[self.work] = 0.0
         new = np.flatnonzero(self.wrong > 0.5 * self.precision)
-        few = len(new) <= FEW_JOIN * len(self.work)
+        few = len(new) <= _FEW_JOIN * len(self.work)
         apart = self.inside > self.aim * tol and (few or self.inside > _GAP_INSIDE * self.gap)
         if apart or not len(new):
             self._finer(tol)
@@ -313,7 +329,7 @@ class Climb:
         most = min(max(_JOIN, int(_JOIN_SHARE * len(kept))), room // 2)
         if len(new) > most:
             new = new[np.argpartition(-self.wrong[new], most - 1)[:most]]
-        far = (self.mass[kept] == 0.0) & (self.missing[kept] < -FAR)
+        far = (self.mass[kept] == 0.0) & (self.missing[kept] < -_FAR)
         if np.count_nonzero(far) > _IDLE_SHARE * len(kept) or len(kept) + len(new) > room:
             kept = kept[~far]
         if len(kept) + len(new) > room:  # then those at their ends, and those longest there, rest

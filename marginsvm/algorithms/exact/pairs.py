@@ -80,110 +80,41 @@ def weights_by_pairs(
     assert problem.caps is not None
     rows, n = problem.rows, problem.n_rows
     K, y, none = problem.inner_products(np.arange(n)), rows.moves(np.ones(n)), np.zeros(n)
-    u = np.zeros(n) if start is None else start.copy()
-    caps, steps = problem.caps.largest, STEPS_AN_EXAMPLE * n
-    ascend_pairs(K, y, caps, none, rows.balanced, _IN_FLOAT64, steps, u, K @ (y * u))
-    return u
+    v, caps = np.zeros(n) if start is None else y * start, problem.caps.largest
+    ends, steps = (np.minimum(y, 0.0) * caps, np.maximum(y, 0.0) * caps), STEPS_AN_EXAMPLE * n
+    ascend_pairs(K, y, none, *ends, none, rows.balanced, _IN_FLOAT64, steps, v, K @ v)
+    return y * v
 
 
-@dataclass(frozen=True, eq=False)
-class Found:
-    """What rounds have come to, as bounds.
+def _shifted(problem: GramAdapter, climb: Climb, margins: Array) -> tuple[Array, Array]:
+    """Margins under the intercept of rounds; with slack, the best, as weights were balanced since.
 
-    Attributes
-    ----------
-    problem : GramAdapter
-    climb : Climb
+    And that intercept.
     """
+    rows, b = problem.rows, climb.b
+    if problem.slack is not None and rows.balanced:
+        b = Slack(problem.slack).best_intercept(rows, margins)
+    b = np.broadcast_to(b, rows.score_shape[1:])
+    return margins + rows.moves(np.broadcast_to(b, rows.score_shape)), b
 
-    problem: GramAdapter
-    climb: Climb
 
-    def estimates(self, tol: float) -> tuple[Candidate, ...]:
-        """What the scores in float32 show, less the tolerance: it is not to end a fit.
-
-        Nor is it to stand beside later proofs: margins, which are about 1, may be off by what
-        float32 rounds.
-        """
-        farthest, mass = self.problem.errors.farthest, float(self.climb.u.sum())
-        tol = max(tol, _ROUNDED * mass * farthest**2)
-        vector = Vector(np.ascontiguousarray(self.climb.f.T), self.climb.u)
-        low, high = self._candidates(vector, self.problem.rows.margins(vector.image))
-        assert low.norm is not None
-        low = replace(low, norm=low.norm * (1.0 + tol), margins=None)
-        if high.norm_bound is not None:
-            return low, Candidate(vector, norm_bound=high.norm_bound * max(1.0 - tol, _ROUNDED))
-        mass = vector.mass * (1.0 - tol) - self.climb.price_of_excess
-        return low, Candidate(vector, max(mass, _ROUNDED * vector.mass))
-
-    def proved(self, tol: float) -> tuple[Candidate, ...]:
-        """Bounds with scores in float64 for all examples that may count.
-
-        The scores of the others are below what they are by the error of float32.
-        """
-        climb, rows = self.climb, self.problem.rows
-        climb.u = balanced(rows, climb.u)  # steps by one example at a time nearly do
-        F, error = self._with_errors()
-        margins = rows.margins(F)
-        lowest = of_examples(self._shifted(margins, self._intercept(margins))) - error
-        sure = (lowest > 1.0) & (sums_of_examples(climb.u) == 0.0)
-        vector = self.problem.with_scores(climb.u, F, np.flatnonzero(~sure))
-        off = rows.per_example(np.where(sure, error, 0.0))
-        return self._candidates(vector, rows.margins(vector.image) - off)
-
-    def _intercept(self, margins: Array) -> Array:
-        """That of the rounds; with slack, the best, as weights were balanced since."""
-        rows, b = self.problem.rows, self.climb.b
-        if self.problem.slack is not None and rows.balanced:
-            b = Slack(self.problem.slack).best_intercept(rows, margins)
-        return np.broadcast_to(b, rows.score_shape[1:])
-
-    def _shifted(self, margins: Array, b: Array) -> Array:
-        """Margins under an intercept."""
-        rows = self.problem.rows
-        return margins + rows.moves(np.broadcast_to(b, rows.score_shape))
-
-    def _with_errors(self) -> tuple[Array, Array]:
-        """Scores anew, and the error of each margin of an example due to float32."""
-        climb = self.climb
-        used, n, mass = support_of(climb.u), len(climb.u), sums_of_examples(climb.u)
-        prepared, F = climb.columns.prepared, climb.f.T
-        if prepared is None or len(used) > climb.columns.room:
-            return F, np.full(n, np.inf)
-        relative, sizes = prepared.error(used), np.zeros(n)
-        if np.isinf(relative).all():
-            return F, relative
-        climb.f = np.zeros_like(climb.f)
-        climb.add(used, climb.u[used])
-        # with more classes as well, no margin changes by more than the weight times a kernel value
-        climb.add_products(used, mass[used], sizes)
-        # and what the sums in float64 round, as well as values too small for float32
-        relative += FEW + len(used) * FEW + 1e-37
-        error = relative * sizes + 1e-37 * float(mass.sum()) / self.problem.radius**2
-        return climb.f.T, error
-
-    def _candidates(self, vector: Vector, margins: Array) -> tuple[Candidate, ...]:
-        """The predictor with these margins, slack left out, and the proof: they are one vector."""
-        problem, rows, b = self.problem, self.problem.rows, self._intercept(margins)
-        shifted = self._shifted(margins, b)
-        if problem.caps is not None:
-            low, high = hinge_candidates(problem, vector, shifted, vector)
-            return replace(low, vector=vector, margins=margins), high
-        length = float(np.sqrt(max(problem.inner(vector, vector), 0.0)))
-        high = Candidate(vector, vector.mass, precise=True)
-        if problem.slack is None:
-            least = max(rows.min_margin(rows.group_min(margins)), 0.0)
-            norm = length / least if least > 0.0 else np.inf
-            return Candidate(vector, norm=norm, margins=margins), high
-        beta = rows.offsets_of_multipliers(b if rows.n_classes == 2 else b[:-1] - b[-1])
-        least = with_least_slack(length, shifted, problem.slack)[0]
-        norm = 1.0 / least if least > 0.0 else np.inf  # of lengths that overflow, say
-        return (
-            Candidate(
-                vector, norm=norm, margins=margins + problem.slack * vector.coef, offsets=beta
-            ),
-            high,
-        )
+def _with_errors(climb: Climb) -> tuple[Array, Array]:
+    """Scores anew, and the error of each margin of an example due to float32."""
+    used, n, mass = support_of(climb.u), len(climb.u), sums_of_examples(climb.u)
+    prepared, F = climb.columns.prepared, climb.f.T
+    if prepared is None or len(used) > climb.columns.room:
+        return F, np.full(n, np.inf)
+    relative, sizes = prepared.error(used), np.zeros(n)
+    if np.isinf(relative).all():
+        return F, relative
+    climb.f = np.zeros_like(climb.f)
+    climb.add(used, climb.u[used])
+    # with more classes as well, no margin changes by more than the weight times a kernel value
+    climb.add_products(used, mass[used], sizes)
+    # and what the sums in float64 round, as well as values too small for float32
+    relative += FEW + len(used) * FEW + 1e-37
+    error = relative * sizes + 1e-37 * float(mass.sum()) * climb.dual.scale
+    return climb.f.T, error
 
 
 @dataclass(frozen=True)
@@ -208,7 +139,6 @@ class OnColumns(Method):
     """
 
     climb: ClassVar[type[Climb]]
-    bounds: ClassVar[type[Found]] = Found
 
     u: Array
     f: Array
@@ -218,9 +148,62 @@ class OnColumns(Method):
     settled: float = np.inf
     limit: str = ""
 
-    def found(self, problem: GramAdapter, climb: Climb) -> Found:
-        """What rounds have come to."""
-        return self.bounds(problem, climb)
+    def estimates(self, problem: GramAdapter, climb: Climb, tol: float) -> tuple[Candidate, ...]:
+        """What the scores in float32 show, less the tolerance: it is not to end a fit.
+
+        Nor is it to stand beside later proofs: margins, which are about 1, may be off by what
+        float32 rounds.
+        """
+        farthest, mass = problem.errors.farthest, float(climb.u.sum())
+        tol = max(tol, _ROUNDED * mass * farthest**2)
+        vector = Vector(np.ascontiguousarray(climb.f.T), climb.u)
+        margins = problem.rows.margins(vector.image)
+        low, high = self.bounds(problem, climb, vector, margins)
+        assert low.norm is not None
+        low = replace(low, norm=low.norm * (1.0 + tol), margins=None)
+        if high.norm_bound is not None:
+            return low, Candidate(vector, norm_bound=high.norm_bound * max(1.0 - tol, _ROUNDED))
+        mass = vector.mass * (1.0 - tol) - climb.price_of_excess
+        return low, Candidate(vector, max(mass, _ROUNDED * vector.mass))
+
+    def proved(self, problem: GramAdapter, climb: Climb, tol: float) -> tuple[Candidate, ...]:
+        """Bounds with scores in float64 for all examples that may count.
+
+        The scores of the others are below what they are by the error of float32.
+        """
+        rows = problem.rows
+        climb.u = balanced(rows, climb.u)  # steps by one example at a time nearly do
+        F, error = _with_errors(climb)
+        margins = rows.margins(F)
+        lowest = of_examples(_shifted(problem, climb, margins)[0]) - error
+        sure = (lowest > 1.0) & (sums_of_examples(climb.u) == 0.0)
+        vector = problem.with_scores(climb.u, F, np.flatnonzero(~sure))
+        off = rows.per_example(np.where(sure, error, 0.0))
+        return self.bounds(problem, climb, vector, rows.margins(vector.image) - off)
+
+    def bounds(
+        self, problem: GramAdapter, climb: Climb, vector: Vector, margins: Array
+    ) -> tuple[Candidate, ...]:
+        """A predictor with these margins, slack left out, and the proof: they are one vector."""
+        rows, (shifted, b) = problem.rows, _shifted(problem, climb, margins)
+        if problem.caps is not None:
+            low, high = hinge_candidates(problem, vector, shifted, vector)
+            return replace(low, vector=vector, margins=margins), high
+        length = float(np.sqrt(max(problem.inner(vector, vector), 0.0)))
+        high = Candidate(vector, vector.mass, precise=True)
+        if problem.slack is None:
+            least = max(rows.min_margin(rows.group_min(margins)), 0.0)
+            norm = length / least if least > 0.0 else np.inf
+            return Candidate(vector, norm=norm, margins=margins), high
+        beta = rows.offsets_of_multipliers(b if rows.n_classes == 2 else b[:-1] - b[-1])
+        least = with_least_slack(length, shifted, problem.slack)[0]
+        norm = 1.0 / least if least > 0.0 else np.inf  # of lengths that overflow, say
+        return (
+            Candidate(
+                vector, norm=norm, margins=margins + problem.slack * vector.coef, offsets=beta
+            ),
+            high,
+        )
 
     def dual(self, problem: GramAdapter) -> Dual:
         """The weights that rounds look for."""
@@ -242,11 +225,11 @@ class OnColumns(Method):
             return self, Turn.STALLED
         assert isinstance(problem, GramAdapter)
         climb = self.rounds(problem)
-        ended, found = climb.run(tol, PASS), self.found(problem, climb)
-        if not ended:
-            return replace(self.after(found.climb), candidates=found.estimates(tol)), Turn.NEARER
-        candidates = found.proved(tol)
-        return replace(self.after(found.climb), candidates=candidates, settled=tol), Turn.STALLED
+        if not climb.run(tol, PASS):
+            estimates = self.estimates(problem, climb, tol)
+            return replace(self.after(climb), candidates=estimates), Turn.NEARER
+        proved = self.proved(problem, climb, tol)
+        return replace(self.after(climb), candidates=proved, settled=tol), Turn.STALLED
 
 
 @dataclass(frozen=True)
@@ -294,12 +277,6 @@ class Pairs(OnColumns):
         f = np.ascontiguousarray(now.candidates[0].combination.image.T)  # from float64
         course = now.course._replace(idle=0)
         return replace(now, f=f, course=course, gap=gap, settled=np.inf), Turn.NEARER
-
-    def found(self, problem: GramAdapter, climb: Climb) -> Found:
-        if climb.has_diverged:  # in float32, the kernel has negative eigenvalues: leave it
-            even = self.of(problem, problem.respond(problem.zeros()).vector)
-            climb = self.climb(climb.dual, even.u, even.f, even.work)
-        return super().found(problem, climb)
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from marginsvm.algorithms.exact.choosing import first_examples
 from marginsvm.algorithms.exact.climb import Climb, Dual
 from marginsvm.algorithms.exact.interior.ends import solved_share
 from marginsvm.algorithms.exact.method import is_proved
-from marginsvm.algorithms.exact.pairs import Found, OnColumns, dual_of
+from marginsvm.algorithms.exact.pairs import OnColumns, dual_of
 from marginsvm.certify.candidate import Candidate
 from marginsvm.certify.caps import worst_first
 from marginsvm.kernel_matrix import GramAdapter, KernelMatrixAdapter
@@ -45,34 +45,6 @@ class ShareClimb(Climb):
         return float(u @ f) - float(np.clip(left, 0.0, caps[order]) @ f[order])
 
 
-class FoundShare(Found):
-    """What rounds have come to, as bounds on the mean over a share."""
-
-    def estimates(self, tol: float) -> tuple[Candidate, ...]:
-        """What the scores in float32 show, less the tolerance: it is not to end a fit."""
-        vector = Vector(self.climb.f, self.climb.u)
-        low, high = self._candidates(vector, self.climb.f)
-        assert low.min_margin is not None
-        low = replace(low, min_margin=low.min_margin - tol * abs(low.min_margin), margins=None)
-        return low, replace(high, mass=high.mass * (1.0 - tol), precise=False)
-
-    def proved(self, tol: float) -> tuple[Candidate, ...]:
-        """The bounds of the weights if those at their ends are right, or else as they are."""
-        u, mass = self.climb.u, float(self.climb.u.sum())
-        q = solved_share(self.problem, u / mass)
-        if q is not None:
-            self.climb.u = mass * q
-            solved = super().proved(tol)
-            if is_proved(self.problem, solved, tol):
-                return solved
-            self.climb.u = u
-        return super().proved(tol)
-
-    def _candidates(self, vector: Vector, margins: Array) -> tuple[Candidate, ...]:
-        low, high = share_candidates(self.problem, vector, margins, vector)
-        return replace(low, margins=margins), high
-
-
 @dataclass(frozen=True)
 class SharePairs(OnColumns):
     """Weights that keep their sum.
@@ -85,7 +57,6 @@ class SharePairs(OnColumns):
 
     name: ClassVar[str] = "pairs"
     climb: ClassVar[type[Climb]] = ShareClimb
-    bounds: ClassVar[type[Found]] = FoundShare
 
     mass: float = 1.0
 
@@ -105,3 +76,26 @@ class SharePairs(OnColumns):
     def dual(self, problem: GramAdapter) -> Dual:
         dual = dual_of(problem)
         return replace(dual, caps=self.mass * dual.caps, balanced=True)
+
+    def estimates(self, problem: GramAdapter, climb: Climb, tol: float) -> tuple[Candidate, ...]:
+        low, high = self.bounds(problem, climb, Vector(climb.f, climb.u), climb.f)
+        assert low.min_margin is not None
+        low = replace(low, min_margin=low.min_margin - tol * abs(low.min_margin), margins=None)
+        return low, replace(high, mass=high.mass * (1.0 - tol), precise=False)
+
+    def proved(self, problem: GramAdapter, climb: Climb, tol: float) -> tuple[Candidate, ...]:
+        """The bounds of the weights if those at their ends are right, or else as they are."""
+        u, q = climb.u, solved_share(problem, climb.u / self.mass)
+        if q is not None:
+            climb.u = self.mass * q
+            solved = super().proved(problem, climb, tol)
+            if is_proved(problem, solved, tol):
+                return solved
+        climb.u = u
+        return super().proved(problem, climb, tol)
+
+    def bounds(
+        self, problem: GramAdapter, climb: Climb, vector: Vector, margins: Array
+    ) -> tuple[Candidate, ...]:
+        low, high = share_candidates(problem, vector, margins, vector)
+        return replace(low, margins=margins), high

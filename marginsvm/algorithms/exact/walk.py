@@ -7,12 +7,12 @@ Gram matrices, second moments of rows that stay active.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
 from marginsvm._typing import Array
-from marginsvm.algorithms.exact.method import MAX_ROWS, best_bounds
+from marginsvm.algorithms.exact.method import best_bounds
 from marginsvm.algorithms.exact.newton import Newton
 from marginsvm.algorithms.exact.slack import Slack
 from marginsvm.algorithms.exact.systems.gram import ByProducts
@@ -22,14 +22,9 @@ from marginsvm.rows import Rows
 
 # Newton steps for each C at most.
 _STEPS_FOR_COST = 15
-# Steps for each C before one that lowers the objective by less than the tolerance is the last; next
-# to a separator, where C is large, more may be needed for the gap, but the predictor hardly changes
-# any more: after the first C whose gap was not reached, there is one.
-_STEPS_BEFORE_PATIENCE = 4
-# A working set of m rows takes as long as reading m^3 / 5 numbers of a Gram matrix.
-_READ = 5.0
-# Products with the Gram matrix in a step at most.
-_PRODUCTS_OF_STEP = 100
+# Steps for each C before one that lowers the objective by less than the tolerance is the last: next
+# to a separator, where C is large, more would close the gap, but hardly change the predictor.
+_LEAST_STEPS = 3
 
 
 @dataclass(frozen=True)
@@ -45,15 +40,12 @@ class Solution:
         The data player's weights (only their ratios matter).
     gap : float
         Relative gap between the bounds on the margin.
-    laboured : bool
-        Whether a working set of the rows with weight would have taken less time.
     """
 
     coef: Array
     intercept: Array
     weights: Array
     gap: float
-    laboured: bool = False
 
 
 class Walk:
@@ -70,23 +62,20 @@ class Walk:
     def __init__(self, problem: KernelMatrixAdapter, system: System) -> None:
         self._hard, self._system = problem, system
         self._last: Newton | None = None
-        self._patience = _STEPS_BEFORE_PATIENCE
 
     def solve(self, C: float, tol: float) -> Solution:
         """Newton's method from the last solution."""
         problem = self._hard.softened(C)
         newton, before = self._begun(problem), np.inf
         for steps in range(_STEPS_FOR_COST):
-            idle = steps >= self._patience and before - newton.objective <= tol * newton.objective
+            idle = steps >= _LEAST_STEPS and before - newton.objective <= tol * newton.objective
             if idle or _gap(problem, newton) <= tol or newton.settled:
                 break
             before = newton.objective
             newton, _ = newton.advance(problem, tol)
-        gap = _gap(problem, newton)
-        self._patience = 1 if gap > tol else self._patience
         self._last, self._system = newton, newton.system
         coef, intercept = self._model(newton)
-        return Solution(coef, intercept, newton.weights, gap, self._laboured(newton))
+        return Solution(coef, intercept, newton.weights, _gap(problem, newton))
 
     def _begun(self, problem: KernelMatrixAdapter) -> Newton:
         """The last predictor, with the intercept that is best for it."""
@@ -102,10 +91,6 @@ class Walk:
         coef, intercept = self._hard.predictor(newton.w, zero)
         return np.atleast_2d(coef), np.atleast_1d(intercept + newton.b)
 
-    def _laboured(self, newton: Newton) -> bool:
-        """Whether a working set of the rows with weight would have taken less time."""
-        return False
-
 
 class GramWalk(Walk):
     """The same in the span of the examples.
@@ -120,13 +105,7 @@ class GramWalk(Walk):
     def __init__(self, K: Array, rows: Rows) -> None:
         self._mean = K.mean(axis=0)
         problem = GramAdapter(None, about_the_mean(K, rows), rows)
-        super().__init__(problem, ByProducts.of(problem, _PRODUCTS_OF_STEP))
-
-    def solve(self, C: float, tol: float) -> Solution:
-        """As with features."""
-        assert isinstance(self._system, ByProducts)
-        self._system = replace(self._system, products=0)
-        return super().solve(C, tol)
+        super().__init__(problem, ByProducts.of(problem))
 
     def _model(self, newton: Newton) -> tuple[Array, Array]:
         V, intercept = super()._model(newton)
@@ -134,12 +113,6 @@ class GramWalk(Walk):
             return V, intercept
         V = V - V.mean(axis=1)[:, None]  # of examples about their mean
         return V, intercept - V @ self._mean
-
-    def _laboured(self, newton: Newton) -> bool:
-        assert isinstance(newton.system, ByProducts)
-        m, n = np.count_nonzero(newton.weights), self._hard.rows.n_examples
-        read = newton.system.products * float(np.prod(self._hard.rows.score_shape)) * n
-        return bool(m <= MAX_ROWS and _READ * read > float(m) ** 3)
 
 
 def _gap(problem: KernelMatrixAdapter, newton: Newton) -> float:

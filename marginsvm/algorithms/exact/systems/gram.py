@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
@@ -30,20 +30,14 @@ class ByProducts(System):
     ----------
     K : ndarray of shape (m, m)
         Inner products in float32, as directions need not be exact.
-    most : int
-        Products for each system at most.
-    products : int
-        Products so far, those of the iterates included.
     """
 
     K: Array
-    most: int = MOST_PRODUCTS
-    products: int = 0
 
     @classmethod
-    def of(cls, problem: GramAdapter, most: int = MOST_PRODUCTS) -> ByProducts:
+    def of(cls, problem: GramAdapter) -> ByProducts:
         """For a problem of which the Gram matrix fits in memory."""
-        return cls(problem.stored_products(np.float32), most)
+        return cls(problem.stored_products(np.float32))
 
     def direction(
         self, problem: KernelMatrixAdapter, equation: Equation
@@ -53,10 +47,9 @@ class ByProducts(System):
         V, F = rows.adjoint(descent.coef).reshape(m, -1), descent.image.reshape(m, -1)
         r = np.concatenate([V, F, np.zeros_like(V[:1])])
         dot, multiply = partial(inner_of_points, m), GramCurvature(self.K, rows, equation.weight)
-        z = conjugate_gradients(multiply, np.copy, r, RESIDUAL, self.most, dot)
+        z = conjugate_gradients(multiply, np.copy, r, RESIDUAL, MOST_PRODUCTS, dot)
         x = problem.combine(rows.weights_of(z[:m].reshape(rows.score_shape)), precise=True)
-        products = self.products + multiply.products + 2  # the step's own, and the next proof's
-        return x, z[2 * m].reshape(rows.score_shape[1:]), replace(self, products=products)
+        return x, z[2 * m].reshape(rows.score_shape[1:]), self
 
 
 class GramCurvature:
@@ -67,19 +60,13 @@ class GramCurvature:
     K : ndarray of shape (m, m)
     rows : Rows
     weight : ndarray of shape rows.shape
-
-    Attributes
-    ----------
-    products : int
-        Products with K so far.
     """
 
     def __init__(self, K: Array, rows: Rows, weight: Array) -> None:
-        self._K, self._rows, self._weight, self.products = K, rows, weight, 0
+        self._K, self._rows, self._weight = K, rows, weight
 
     def __call__(self, p: Array) -> Array:
         rows, m = self._rows, len(self._K)
-        self.products += 1
         scores = (p[m : 2 * m] + p[2 * m]).reshape(rows.score_shape)
         V = rows.adjoint(self._weight * rows.moves(scores)).reshape(m, -1)
         F = (V.T.astype(self._K.dtype) @ self._K).T
