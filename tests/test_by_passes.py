@@ -11,10 +11,10 @@ from marginsvm import MaxMarginClassifier, check_certificate
 from marginsvm.algorithms.exact.ascent import Ascent
 from marginsvm.algorithms.exact.multipliers import Multipliers, is_steep
 from marginsvm.algorithms.exact.newton import Newton
-from marginsvm.algorithms.exact.shape import Portfolio
 from marginsvm.algorithms.exact.slack import Slack
 from marginsvm.algorithms.exact.stage import Stage
 from marginsvm.algorithms.exact.systems.features import Direct, Iterative
+from marginsvm.algorithms.exact.thresholds import Portfolio
 from marginsvm.data.few_pairs import FewPairs
 from marginsvm.kernel_matrix import LinearAdapter, make_rows
 from marginsvm.kernel_matrix.capabilities import curvature

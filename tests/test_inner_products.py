@@ -14,10 +14,10 @@ from marginsvm.algorithms.exact import newton_systems
 from marginsvm.algorithms.exact.method import best_bounds
 from marginsvm.algorithms.exact.multipliers import Multipliers
 from marginsvm.algorithms.exact.newton import Newton
-from marginsvm.algorithms.exact.shape import Portfolio
 from marginsvm.algorithms.exact.slack import Slack
 from marginsvm.algorithms.exact.stage import Stage
 from marginsvm.algorithms.exact.systems.gram import ByProducts
+from marginsvm.algorithms.exact.thresholds import Portfolio
 from marginsvm.algorithms.exact.working_set import WorkingSet
 from marginsvm.certify.bounds import upper_bound
 from marginsvm.kernel_matrix import GramAdapter, about_the_mean, make_rows

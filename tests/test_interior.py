@@ -25,8 +25,9 @@ from marginsvm.algorithms.exact.interior.sides import FeatureSide, Gram, Written
 from marginsvm.algorithms.exact.interior.statement import Statement
 from marginsvm.algorithms.exact.interior.turned import turned
 from marginsvm.algorithms.exact.method import Turn, best_bounds
-from marginsvm.algorithms.exact.shape import Portfolio, Shape
+from marginsvm.algorithms.exact.shape import Shape
 from marginsvm.algorithms.exact.stage import Stage
+from marginsvm.algorithms.exact.thresholds import Portfolio
 from marginsvm.algorithms.max_margin import ActiveSet
 from marginsvm.kernel_matrix import LinearAdapter, make_rows
 

@@ -18,7 +18,7 @@ from marginsvm.algorithms.compiled.classes import ascend_classes
 from marginsvm.algorithms.exact.candidates import relative_gap
 from marginsvm.algorithms.exact.climb_of_classes import ClimbOfClasses
 from marginsvm.algorithms.exact.pairs import OneByOne, Pairs, dual_of
-from marginsvm.algorithms.exact.shape import Portfolio
+from marginsvm.algorithms.exact.thresholds import Portfolio
 from marginsvm.certify.bounds import lower_bound
 from marginsvm.certify.own_slack import with_least_slack
 from marginsvm.estimator import kernel_function

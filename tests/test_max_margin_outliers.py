@@ -17,7 +17,7 @@ from marginsvm import MaxMarginOutlierDetector, check_certificate
 from marginsvm.algorithms.exact import share_pairs
 from marginsvm.algorithms.exact.interior import interior_points
 from marginsvm.algorithms.exact.interior.ends import solved_share
-from marginsvm.algorithms.exact.shape import Portfolio
+from marginsvm.algorithms.exact.thresholds import Portfolio
 from marginsvm.certify.caps import ShareCaps
 
 SETS = {

@@ -14,7 +14,7 @@ from sklearn.metrics.pairwise import pairwise_kernels
 from sklearn.svm import SVR, NuSVR
 
 from marginsvm import MaxMarginOutlierDetector, MaxMarginRegressor, check_certificate
-from marginsvm.algorithms.exact.shape import Portfolio
+from marginsvm.algorithms.exact.thresholds import Portfolio
 from marginsvm.certify.interval_offsets import best_shift
 from marginsvm.certify.prices import HingeCaps
 

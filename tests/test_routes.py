@@ -15,8 +15,8 @@ from helpers.routes import CASES
 from marginsvm import MaxMarginClassifier, MomentumMarginClassifier
 from marginsvm.algorithms.exact.method import Method, Turn
 from marginsvm.algorithms.exact.portfolio import FIRST, NEXT
-from marginsvm.algorithms.exact.shape import Portfolio
 from marginsvm.algorithms.exact.stage import Stage
+from marginsvm.algorithms.exact.thresholds import Portfolio
 from marginsvm.fit import Algorithm, Candidate, Stopping, play
 from marginsvm.fit.confirm import confirm
 from marginsvm.kernel_matrix import LinearAdapter, make_rows

@@ -5,7 +5,7 @@ import pytest
 from sklearn.metrics.pairwise import rbf_kernel
 
 from marginsvm import MaxMarginRegressor, check_certificate
-from marginsvm.algorithms.exact.shape import Portfolio
+from marginsvm.algorithms.exact.thresholds import Portfolio
 
 pytest.importorskip("numba")
 

@@ -22,8 +22,8 @@ from sklearn.datasets import load_breast_cancer
 
 from marginsvm import MaxMarginClassifier
 from marginsvm.algorithms.exact.interior.interior_points import Interior
-from marginsvm.algorithms.exact.shape import Portfolio
 from marginsvm.algorithms.exact.stage import Stage
+from marginsvm.algorithms.exact.thresholds import Portfolio
 from marginsvm.algorithms.max_margin import ActiveSet
 
 COSTS, LOSSES = (1.0, 1e2, 1e4, 1e6), ("hinge", "squared_hinge")

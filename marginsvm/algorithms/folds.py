@@ -18,7 +18,7 @@ from marginsvm.algorithms.exact.choosing import first_size, spread_evenly
 from marginsvm.algorithms.exact.climb import Climb, Dual
 from marginsvm.algorithms.exact.climb_of_classes import ClimbOfClasses
 from marginsvm.algorithms.exact.newton_systems import system_for
-from marginsvm.algorithms.exact.shape import Portfolio
+from marginsvm.algorithms.exact.thresholds import Portfolio
 from marginsvm.algorithms.exact.walk import GramWalk, Walk
 from marginsvm.algorithms.max_margin import MaxMarginClassifier
 from marginsvm.algorithms.max_margin_path import certified_path

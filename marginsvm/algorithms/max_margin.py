@@ -18,8 +18,9 @@ from marginsvm.algorithms.exact.limit import (
     of_least_loss,
 )
 from marginsvm.algorithms.exact.memory_needed import refuse_what_cannot_fit
-from marginsvm.algorithms.exact.shape import Portfolio, Shape
+from marginsvm.algorithms.exact.shape import Shape
 from marginsvm.algorithms.exact.stage import Stage
+from marginsvm.algorithms.exact.thresholds import Portfolio
 from marginsvm.algorithms.exact.two_classes import ByTwoClasses
 from marginsvm.algorithms.exact.working_set import WorkingSet
 from marginsvm.certify.caps import sums_of_examples

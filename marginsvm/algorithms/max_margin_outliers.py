@@ -12,7 +12,7 @@ from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
 from marginsvm._typing import Array
-from marginsvm.algorithms.exact.shape import Portfolio
+from marginsvm.algorithms.exact.thresholds import Portfolio
 from marginsvm.algorithms.max_margin import ActiveSet
 from marginsvm.estimator.declaring import parameter, with_parameters
 from marginsvm.estimator.on_device import refuse_foreign

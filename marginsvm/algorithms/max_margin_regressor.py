@@ -10,7 +10,7 @@ from sklearn.base import BaseEstimator, _fit_context
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from marginsvm._typing import Array
-from marginsvm.algorithms.exact.shape import Portfolio
+from marginsvm.algorithms.exact.thresholds import Portfolio
 from marginsvm.algorithms.exact.tubes import Tubes
 from marginsvm.estimator.block_source import FitsBlocks
 from marginsvm.estimator.declaring import parameter, with_parameters

@@ -13,7 +13,8 @@ import scipy.sparse as sp
 from helpers.estimators import fit
 from marginsvm import MaxMarginClassifier, MaxMarginOutlierDetector, MaxMarginRegressor
 from marginsvm.algorithms.exact.portfolio import FIRST
-from marginsvm.algorithms.exact.shape import Portfolio, Shape
+from marginsvm.algorithms.exact.shape import Shape
+from marginsvm.algorithms.exact.thresholds import Portfolio
 from marginsvm.certify.spec import ProblemSpec
 from marginsvm.estimator.interval_set import interval_set
 from marginsvm.estimator.one_class import one_class_set

@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 from math import prod
 
-from marginsvm.algorithms.exact.shape import Portfolio, Shape
+from marginsvm.algorithms.exact.shape import Shape
+from marginsvm.algorithms.exact.thresholds import Portfolio
 from marginsvm.kernel_matrix import KernelMatrixAdapter
 from marginsvm.kernel_matrix.capabilities import has_curvature
 

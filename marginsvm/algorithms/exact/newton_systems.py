@@ -9,11 +9,12 @@ from marginsvm.algorithms.exact.method import Method
 from marginsvm.algorithms.exact.multipliers import Multipliers
 from marginsvm.algorithms.exact.pairs import best_multiple, weights_by_pairs
 from marginsvm.algorithms.exact.rules import Problem
-from marginsvm.algorithms.exact.shape import Portfolio, Shape
+from marginsvm.algorithms.exact.shape import Shape
 from marginsvm.algorithms.exact.systems.features import Direct, Iterative
 from marginsvm.algorithms.exact.systems.free import FreeRows
 from marginsvm.algorithms.exact.systems.gram import ByProducts
 from marginsvm.algorithms.exact.systems.system import System
+from marginsvm.algorithms.exact.thresholds import Portfolio
 from marginsvm.kernel_matrix import GramAdapter
 from marginsvm.kernel_matrix.capabilities import side_in_cache
 

@@ -1,7 +1,7 @@
 """Which method solves a problem, and which one takes over: the tables of rules.
 
 They are printed in ``docs/exact_solver.md``, which a test holds equal to them. The
-thresholds are those of :class:`~marginsvm.algorithms.exact.shape.Portfolio`.
+thresholds are those of :class:`~marginsvm.algorithms.exact.thresholds.Portfolio`.
 """
 
 from __future__ import annotations
@@ -29,9 +29,10 @@ from marginsvm.algorithms.exact.pair_rules import (
 )
 from marginsvm.algorithms.exact.pairs import OneByOne, Pairs
 from marginsvm.algorithms.exact.rules import Handover, Problem, Rule
-from marginsvm.algorithms.exact.shape import Portfolio, Shape
+from marginsvm.algorithms.exact.shape import Shape
 from marginsvm.algorithms.exact.slack import Slack
 from marginsvm.algorithms.exact.starts import LongStart, ascended, short_start
+from marginsvm.algorithms.exact.thresholds import Portfolio
 from marginsvm.algorithms.exact.tube_pairs import TubePairs
 from marginsvm.algorithms.exact.working_set import WorkingSet
 from marginsvm.rows import Predictor, Vector
@@ -40,15 +41,15 @@ from marginsvm.rows import Predictor, Vector
 
 
 def _rows(problem: Problem, p: Portfolio) -> WorkingSet:
-    return replace(WorkingSet.start(problem), room=p.room_of(Shape.of(problem)))
+    return replace(WorkingSet.start(problem), room=Shape.of(problem).room(p))
 
 
 def _short_rows(problem: Problem, p: Portfolio) -> WorkingSet:
-    return replace(short_start(problem), room=p.room_of(Shape.of(problem)))
+    return replace(short_start(problem), room=Shape.of(problem).room(p))
 
 
 def _rows_near(problem: Problem, p: Portfolio, w: Predictor, proof: Vector) -> WorkingSet | None:
-    row_ids, room = np.flatnonzero(proof.coef), p.room_of(Shape.of(problem))
+    row_ids, room = np.flatnonzero(proof.coef), Shape.of(problem).room(p)
     if problem.slack is None or len(row_ids) > room:
         return None
     return replace(WorkingSet.of(row_ids, proof.coef.flat[row_ids]), room=room)
@@ -65,7 +66,7 @@ def _rows_of(problem: Problem, p: Portfolio, state: Method) -> WorkingSet:
 
 
 def _rows_of_all(problem: Problem, p: Portfolio, state: LongStart) -> WorkingSet:
-    return replace(_rows_of(problem, p, state), room=p.room_of(Shape.of(problem)))
+    return replace(_rows_of(problem, p, state), room=Shape.of(problem).room(p))
 
 
 def _newton(problem: Problem, p: Portfolio) -> Newton:

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from marginsvm.algorithms.exact.method import Method
-from marginsvm.algorithms.exact.shape import Portfolio, Shape
+from marginsvm.algorithms.exact.shape import Shape
+from marginsvm.algorithms.exact.thresholds import Portfolio
 from marginsvm.kernel_matrix import KernelMatrixAdapter
 from marginsvm.rows import Predictor, Vector
 

@@ -9,7 +9,8 @@ import numpy as np
 from marginsvm.algorithms.exact.method import Method, Turn, best_bounds
 from marginsvm.algorithms.exact.portfolio import FIRST, NEXT
 from marginsvm.algorithms.exact.rules import Handover
-from marginsvm.algorithms.exact.shape import Portfolio, Shape
+from marginsvm.algorithms.exact.shape import Shape
+from marginsvm.algorithms.exact.thresholds import Portfolio
 from marginsvm.certify.candidate import Candidate
 from marginsvm.fit.progress import came_nearer
 from marginsvm.kernel_matrix import KernelMatrixAdapter

@@ -10,8 +10,8 @@ import numpy as np
 from marginsvm._typing import Array
 from marginsvm.algorithms.exact.memory_needed import refuse_what_cannot_fit
 from marginsvm.algorithms.exact.method import Turn
-from marginsvm.algorithms.exact.shape import Portfolio
 from marginsvm.algorithms.exact.stage import Stage
+from marginsvm.algorithms.exact.thresholds import Portfolio
 from marginsvm.certify.candidate import Candidate
 from marginsvm.certify.infeasibility import infeasibility
 from marginsvm.certify.interval_bounds import (

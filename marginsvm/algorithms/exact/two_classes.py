@@ -14,8 +14,8 @@ import numpy as np
 
 from marginsvm._typing import Array
 from marginsvm.algorithms.exact.method import Method
-from marginsvm.algorithms.exact.shape import Portfolio
 from marginsvm.algorithms.exact.stage import Stage
+from marginsvm.algorithms.exact.thresholds import Portfolio
 from marginsvm.certify.candidate import Candidate
 from marginsvm.kernel_matrix import KernelMatrixAdapter
 from marginsvm.kernel_matrix.capabilities import two_classes
