@@ -368,7 +368,7 @@ def test_weights_are_evened_where_a_point_promises_what_they_do_not_prove():
     problem, state = at_the_end()
     other = disturbed(state, 1e-3)
     assert other._promises(1e-7)
-    lower, upper = best_bounds(problem, other._bounds(problem, other.point.u, 1e-7))
+    lower, upper = best_bounds(problem, other._bounds_of(problem, other.point.u, 1e-7))
     assert lower < (1.0 - 1e-6) * upper
     assert other._found(problem, 1e-7)[2]
 

@@ -104,6 +104,14 @@ def test_hard_tubes(rng, factor):
     assert check_certificate(reg, X, y, exact=True)
 
 
+@pytest.mark.parametrize("kernel", ["rbf", "poly"])
+def test_no_tube_holds_two_targets_of_one_point(kernel):
+    """Whether its image is 0, as with poly, or not: steps then lead to weights without a bound."""
+    X, y = np.zeros((10, 3)), np.arange(10) % 2
+    reg = fit(MaxMarginRegressor(C=np.inf, kernel=kernel, fit_intercept=False), X, y)
+    assert reg.status_ == "infeasible"
+
+
 def test_that_no_predictor_fits_is_said_of_the_outputs_of_which_it_is_proved(rng):
     X = rng.standard_normal((30, 3))
     Y = np.column_stack([rng.standard_normal(30), X[:, 0]])  # nothing fits noise

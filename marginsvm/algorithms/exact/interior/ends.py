@@ -56,21 +56,21 @@ def solved_for_free(problem: KernelMatrixAdapter, v: Array) -> Solved | None:
     Returns
     -------
     Solved or None
-        None: there are too many free rows, or of tubes none, or they depend on each other.
+        None: a tube has no free rows; there are too many, or they depend on each other.
     """
     rows, caps = problem.rows, problem.caps
     assert caps is not None
-    tube = isinstance(rows, OutputRows)
-    total = float(hinge_caps(caps).most) if tube else 1.0
+    total, ends, least = 1.0, np.zeros(len(v)), 0
+    if isinstance(rows, OutputRows):
+        total, ends, least = float(hinge_caps(caps).most), rows.intervals.low, 1
     sides, full, largest = np.sign(v), v.copy(), caps.largest
     free = np.flatnonzero((v != 0.0) & (np.abs(v) < (1.0 - FEW) * largest))
-    if len(free) == 0 and not tube:  # all weights are at their ends, and sum to 1 there
-        return Solved(v, 0.0, 0.0)
-    if not 0 < len(free) <= MAX_ROWS:
+    if not least <= len(free) <= MAX_ROWS:
         return None
+    if len(free) == 0:
+        return Solved(v, 0.0, 0.0)
     full[free] = 0.0
-    ends = output_rows(rows).intervals.low[free] if tube else 0.0
-    missing = ends - _margins(problem, free, full)
+    missing = ends[free] - _margins(problem, free, full)
     conditions = np.column_stack([rows.balance_conditions(np.arange(len(v))), sides])
     few = conditions[free]
     sums = -conditions.T @ full

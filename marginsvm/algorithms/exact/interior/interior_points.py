@@ -46,6 +46,8 @@ _NOTHING = float(np.finfo(np.float64).eps)
 # Steps in a row that leave more than a part of the complementarity, after which only rounding is
 # left; or, at first, margins are so thin that a start farther out is quicker.
 _MOST_SLOW_STEPS, _MOST_LEFT_AT_FIRST, _MOST_LEFT = 10, 0.9, 1.0
+# Part of the complementarity at which bounds that proved less than it promised are computed again.
+_ASKED_AGAIN = 0.1
 
 
 @dataclass(frozen=True)
@@ -112,15 +114,20 @@ class Interior(Method):
         if self.ended:
             return self, Turn.STALLED
         side = self.side or side_of(problem, self.statement, self.again)  # type: ignore[truthy-bool]  # none if saved
-        now, more = replace(self, side=side), self.more
-        for step in range(_ROUND + self.more):
+        now, left, enough, proved = replace(self, side=side), _ROUND, np.inf, False
+        while left and not now.ended:
             let_interrupts_through()
-            now, last = now._stepped(), step + 1 >= _ROUND
-            if now._promises(tol) or last or now.ended:
-                now, on_few, proved = now._with_bounds(problem, tol)
-                if on_few or now.ended or (last and not proved) or (proved and not more):
-                    break
-                more -= proved
+            now, left = now._stepped(), left - 1
+            due = now._promises(tol) and now.point.complementarity() <= enough
+            if not due and left and not now.ended:
+                continue
+            now, on_few, now_proved = now._with_bounds(problem, tol)
+            if on_few:
+                break
+            if now_proved and not proved:
+                left, proved = self.more, True
+            elif not now_proved:
+                enough = _ASKED_AGAIN * now.point.complementarity()
         return now, Turn.STALLED if now.ended else Turn.NEARER
 
     def _stepped(self) -> Interior:
@@ -129,12 +136,11 @@ class Interior(Method):
             point = self.point.next(self.side, self.statement)
         except np.linalg.LinAlgError:
             return replace(self, ended=True)
-        left = point.complementarity()
+        left, steps = point.complementarity(), self.steps + 1
         if not np.isfinite(left):
             return replace(self, ended=True)
-        steps = self.steps + 1
-        most = (_MOST_LEFT if self.again else _MOST_LEFT_AT_FIRST) * self.point.complementarity()
-        slow = self.slow + 1 if left > most else 0
+        before = (_MOST_LEFT if self.again else _MOST_LEFT_AT_FIRST) * self.point.complementarity()
+        slow = self.slow + 1 if left > before else 0
         nothing = _NOTHING if self.statement.game else self._objective
         ended = left <= _NOTHING * nothing or slow >= _MOST_SLOW_STEPS or steps >= _MOST_STEPS
         return replace(self, point=point, steps=steps, slow=slow, ended=ended)
@@ -174,36 +180,46 @@ class Interior(Method):
         self, problem: KernelMatrixAdapter, tol: float
     ) -> tuple[tuple[Candidate, ...], bool, bool]:
         """Candidates of the first weights that prove the gap, or else of the last ones."""
-        found: tuple[Candidate, ...] = ()
-        for i, (bounds, u) in enumerate(self._ways(problem)):
-            found = bounds(problem, u, tol)
+        u, few = self.point.u, self.point.at_its_ends(self.statement)
+        share = isinstance(problem.caps, ShareCaps)
+        if self.more and share:
+            found = _solved_for_free(problem, self.statement.on_rows(few, problem.rows))
             if is_proved(problem, found, tol):
-                return found, i == 0, True
-        if self.statement.game or not self._promises(tol):
-            return found, False, False
-        # the steps' systems had lost their digits
-        even = nearest(self.side, self.statement, self.point.u, self.point.x)
-        found = found if even is None else self._bounds(problem, even, tol)
-        return found, False, is_proved(problem, found, tol)
+                return found, True, True
+        for weights in (few, u) if self.more else (u,):
+            found = self._bounds(problem, weights, tol, weights is u and self._promises(tol))
+            if is_proved(problem, found, tol):
+                return found, weights is few and not share, True
+        return found, False, False
 
-    def _even(self, u: Array, tol: float) -> Array:
-        """Weights whose vector is the predictor, where what rounding has left would cost the gap.
+    def _bounds(
+        self, problem: KernelMatrixAdapter, u: Array, tol: float, promised: bool
+    ) -> tuple[Candidate, ...]:
+        """What the predictor and some weights prove, or weights near them that make it up.
 
-        It does where weights are so large, as with a large C in large units, that the norm of the
-        predictor is nothing beside their last digits.
+        These are taken where last digits are missing: all weights do not prove what the point
+        promises, as systems of steps had lost theirs; or what rounding leaves of some costs the
+        gap. With a large C in large units, the norm of the predictor is nothing beside them.
         """
-        missed = self.side.fall(self.point.x, self.point.u)
-        if self.statement.game or self.side.squared(missed) <= 2.0 * tol * self._objective:
-            return u
+        found: tuple[Candidate, ...] = ()
+        missed = self.side.squared(self.side.fall(self.point.x, u))
+        if self.statement.game or missed <= 2.0 * tol * self._objective:
+            found = self._bounds_of(problem, u, tol)
+            if self.statement.game or not promised or is_proved(problem, found, tol):
+                return found
         even = nearest(self.side, self.statement, u, self.point.x)
-        return u if even is None else even
+        if even is None:
+            return found or self._bounds_of(problem, u, tol)
+        return self._bounds_of(problem, even, tol)
 
-    def _bounds(self, problem: KernelMatrixAdapter, u: Array, tol: float) -> tuple[Candidate, ...]:
-        """What the predictor and some weights prove."""
-        rows, u = problem.rows, self._even(u, tol)
-        if isinstance(rows, OutputRows):
-            return self._of_intervals(problem, self.statement.on_rows(u, rows), tol)
+    def _bounds_of(
+        self, problem: KernelMatrixAdapter, u: Array, tol: float
+    ) -> tuple[Candidate, ...]:
+        """What the predictor and these weights prove."""
+        rows = problem.rows
         u = self.statement.on_rows(u, rows)
+        if isinstance(rows, OutputRows):
+            return self._of_intervals(problem, u, tol)
         if isinstance(problem.caps, ShareCaps):
             u = problem.caps.filled(u)
         unit = float(np.exp2(np.frexp(u.sum())[1]))  # weights of a sum near 1 overflow nowhere
@@ -242,24 +258,6 @@ class Interior(Method):
             return found
         return (interval_candidate(problem, w), *found)
 
-    def _ways(self, problem: KernelMatrixAdapter) -> list[tuple[Any, Array]]:
-        """How bounds are computed, and of which weights: few first, while there are steps left."""
-        few = self.point.at_its_ends(self.statement)
-        ways = [(self._bounds, few), (self._bounds, self.point.u)]
-        if isinstance(problem.caps, ShareCaps):
-            ways.insert(0, (self._solved_for_free, few))
-        return ways if self.more else ways[-1:]
-
-    def _solved_for_free(
-        self, problem: KernelMatrixAdapter, u: Array, tol: float
-    ) -> tuple[Candidate, ...]:
-        """What the solution proves, if the weights of a share that are at their ends are right."""
-        q = solved_share(problem, self.statement.on_rows(u, problem.rows))
-        if q is None:
-            return ()
-        w = problem.combine(q, precise=True)
-        return candidates_of(problem, w, problem.rows.margins(problem.scores(w)), w)
-
     def _cancelling(self, problem: KernelMatrixAdapter) -> tuple[Candidate, ...]:
         """Weights near those of the point under which all rows cancel, if there are some.
 
@@ -275,6 +273,15 @@ class Interior(Method):
                 vector = problem.combine(q, precise=True)
                 return (Candidate(vector, vector.mass, precise=True),)
         return ()
+
+
+def _solved_for_free(problem: KernelMatrixAdapter, u: Array) -> tuple[Candidate, ...]:
+    """What the solution proves, if the weights of a share that are at their ends are right."""
+    q = solved_share(problem, u)
+    if q is None:
+        return ()
+    w = problem.combine(q, precise=True)
+    return candidates_of(problem, w, problem.rows.margins(problem.scores(w)), w)
 
 
 def _begun(rows: Rows, statement: Statement) -> Array:

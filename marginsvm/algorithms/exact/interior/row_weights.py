@@ -40,7 +40,8 @@ class RowWeights:
     @cached_property
     def own(self) -> Array:
         """Of a row held against the own class of its example."""
-        return np.asarray(self.statement.spread(self._left, 1.0) / self.h)
+        left = self.statement.spread(self._left, 1.0) if self.pull.size else 1.0
+        return np.asarray(left / self.h)
 
     def joined(self) -> RowWeights:
         """Those of rows: of two sides that move together, they add up."""

@@ -14,7 +14,6 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 from scipy.linalg.lapack import dpotrs
@@ -35,14 +34,6 @@ from marginsvm.rows import Predictor, Vector
 _REFINED, _LIFTED = 1, 3
 # Numbers that stay in a processor's cache (2 MB): rows of no more are written out.
 _CACHE = 2**18
-
-
-class Factored(Protocol):
-    """The system of a step, with given weights of the rows, factored."""
-
-    def direction(self, g: Array, fall: Array) -> tuple[Array, Array]:
-        """The change dx of the unknowns, and how it moves margins."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -78,8 +69,8 @@ class Side(ABC):
         """Squared norm of the predictor."""
 
     @abstractmethod
-    def factored(self, weights: RowWeights) -> Factored:
-        """The system with given W."""
+    def factored(self, weights: RowWeights) -> FactoredFeatures | GramSystem:
+        """The system with given W: ``direction(g, fall)`` gives dx and how it moves margins."""
 
     @abstractmethod
     def predictor(self, x: Array, proof: Vector) -> Predictor:
@@ -137,7 +128,7 @@ class FeatureSide(Side):
         return self._with_level(ridge.ravel(order="C"), 0.0)
 
     def _with_level(self, values: Array, of_level: float) -> Array:
-        return np.append(values, [of_level] * bool(self.statement.total))
+        return np.append(values, of_level) if self.statement.total else values
 
     def begun(self, u: Array) -> Array:
         return self.regular * self.adjoint(u)

@@ -26,6 +26,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from marginsvm._cached import cached_property
 from marginsvm._typing import Array
 from marginsvm.certify.caps import Caps, ShareCaps
 from marginsvm.kernel_matrix import KernelMatrixAdapter
@@ -86,14 +87,14 @@ class Statement:
         """Whether margins have no target but each other."""
         return self.total > 0.0 and self.ends is None
 
-    @property
+    @cached_property
     def target(self) -> Array | float:
         """The margin from which on a row has no slack."""
         if self.ends is not None:
             return self.ends
         return 0.0 if self.game else self.slackened
 
-    @property
+    @cached_property
     def slackened(self) -> Array:
         """1 for all rows that slack and a level add to, 0 for signs."""
         n = self.sides * len(self.row_ids)
@@ -124,7 +125,8 @@ class Statement:
         """To each row, the number that belongs to its cap; ``rest`` to those that have none."""
         if self.shared:
             return np.repeat(xi, len(self.row_ids) // xi.size)
-        return np.append(xi, np.full(self.own.size - xi.size, rest))
+        more = self.own.size - xi.size
+        return np.append(xi, np.full(more, rest)) if more else xi
 
     def on_rows(self, u: Array, rows: Rows) -> Array:
         """Weights in the shape of the rows: of two sides, their difference; without signs."""

@@ -51,7 +51,7 @@ def by_few_pivots(problem: KernelMatrixAdapter) -> tuple[KernelMatrixAdapter, Fr
         return None
     n = problem.rows.n_examples
     K, order, rank, _ = dpstrf(problem.inner_products(np.arange(n)), lower=1)
-    if rank > _PIVOTS * n:
+    if not 0 < rank <= _PIVOTS * n:
         return None
     L, order = np.tril(K)[:, :rank], order - 1
     points = np.empty_like(L, order="C")
