@@ -12,7 +12,7 @@ from marginsvm._typing import Array
 _LIFT_BY_UNKNOWN, _LIFT_FACTOR = 1e-15, 10.0
 
 
-def factored(M: Array, most: float = 1.0) -> tuple[Array, float]:
+def factored(M: Array, most: float = 1.0) -> Array:
     """Upper Cholesky factor of a symmetric matrix that would be definite without rounding.
 
     If rounding has made it singular, its diagonal is raised by next to nothing, and by more until
@@ -29,8 +29,6 @@ def factored(M: Array, most: float = 1.0) -> tuple[Array, float]:
     -------
     factor : ndarray of shape (m, m)
         What is below its diagonal is of no account.
-    lift : float
-        By how much the diagonal was raised.
 
     Raises
     ------
@@ -50,7 +48,7 @@ def factored(M: Array, most: float = 1.0) -> tuple[Array, float]:
         factor, failed = dpotrf(M.T, lower=0, clean=0, overwrite_a=1)
     if failed or not np.isfinite(factor.diagonal()).all():
         raise np.linalg.LinAlgError("not positive definite")
-    return np.asarray(factor), lift
+    return np.asarray(factor)
 
 
 def cholesky(M: Array) -> Array:
@@ -59,6 +57,6 @@ def cholesky(M: Array) -> Array:
     With it, Newton's directions still are directions of descent, and preconditioners definite.
     """
     try:
-        return factored(M)[0]
+        return factored(M)
     except np.linalg.LinAlgError:
         return np.eye(len(M), order="F")

@@ -126,7 +126,7 @@ def _solve_face(H: Array, B: Array, face: Array) -> tuple[Array, Array] | None:
 def _solved(H: Array, face: Array, rhs: Array) -> Array | None:
     """``x`` with ``H[face, face] x = rhs``; None where that is not positive definite."""
     try:
-        factor, _ = factored(H[face[:, None], face].T, most=0.0)
+        factor = factored(H[face[:, None], face].T, most=0.0)
     except np.linalg.LinAlgError:
         return None
     return np.asarray(dpotrs(factor, rhs, lower=0)[0])

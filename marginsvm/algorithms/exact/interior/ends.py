@@ -13,7 +13,7 @@ from marginsvm.algorithms.exact.method import MAX_ROWS
 from marginsvm.certify.caps import ShareCaps
 from marginsvm.certify.prices import hinge_caps
 from marginsvm.kernel_matrix import KernelMatrixAdapter
-from marginsvm.rows import OutputRows, output_rows
+from marginsvm.rows import OutputRows
 
 # By how much weights may leave their ends, beside the largest cap, due to rounding.
 _BEYOND = 1e-9

@@ -36,9 +36,8 @@ _CORRECTIONS, _LONG_STEP, _LONGER, _PRODUCTS_LEFT_ALONE = 2, 0.5, 0.3, (0.1, 10.
 # sums of weights as large as 1 / eps would round away the 1 of the norm beside them. A move as long
 # as the largest weight changes a margin by no more than the second number.
 _PROXIMAL, _SHIFT = 1e-14, 1e-4
-# Margin by which the first point is inside, where the target is 1; and in radii for a game, whose
-# rows may have no margin at all.
-_FIRST_INSIDE, _LEAST_INSIDE = 1.0, 1e-3
+# Margin by which the first point is inside, where there is no other measure of it.
+_FIRST_INSIDE = 1.0
 # Squared length (in radii) that is 0.
 _ZERO_SQUARE = 1e-300
 # Share of the caps that the first weights have at most.
@@ -145,7 +144,7 @@ class Point:
         """Margins are as far from each other as rows under equal weights are."""
         x = side.begun(q)
         margins = side.margins(x)
-        first = max(float(np.abs(margins).max()), _LEAST_INSIDE)
+        first = float(np.abs(margins).max()) or _FIRST_INSIDE
         over = statement.caps - statement.sums(q)
         duals = np.append(margins - margins.min() + first, np.full(over.size, first))
         return cls(x, margins, np.append(q, over), duals)

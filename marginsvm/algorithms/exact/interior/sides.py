@@ -12,7 +12,6 @@ On the side of features, this is the matrix. On the side of rows, w is ``A'c``, 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -30,8 +29,6 @@ from marginsvm.kernel_matrix import KernelMatrixAdapter
 from marginsvm.kernel_matrix.capabilities import curvature
 from marginsvm.rows import Predictor, Vector
 
-# Corrections of a solution by its residual: one takes out what rounding, two what a lift has left.
-_REFINED, _LIFTED = 1, 3
 # Numbers that stay in a processor's cache (2 MB): rows of no more are written out.
 _CACHE = 2**18
 
@@ -95,25 +92,12 @@ class Cholesky:
     """
 
     def __init__(self, M: Array) -> None:
-        self._M = M
-        self._factor, lift = factored(M.T.copy(order="F"))
-        self._corrections = _LIFTED if lift else _REFINED
+        self._M, self._factor = M, factored(M.T.copy(order="F"))
 
-    def solve(self, r: Array, times: Callable[[Array], Array] | None = None) -> Array:
-        """The solution, refined.
-
-        Parameters
-        ----------
-        r : ndarray
-        times : callable or None
-            A product that has more digits than the entries, which are sums of squares: it takes the
-            place of one with these where rounding has made the matrix indefinite.
-        """
-        times = times if times and self._corrections == _LIFTED else self._M.__matmul__
+    def solve(self, r: Array) -> Array:
+        """The solution, corrected once by its residual."""
         x = dpotrs(self._factor, r, lower=0)[0]
-        for _ in range(self._corrections):
-            x = x + dpotrs(self._factor, r - times(x), lower=0)[0]
-        return np.asarray(x)
+        return np.asarray(x + dpotrs(self._factor, r - self._M @ x, lower=0)[0])
 
 
 class FeatureSide(Side):
@@ -228,12 +212,8 @@ class FactoredFeatures:
     matrix: Cholesky
 
     def direction(self, g: Array, fall: Array) -> tuple[Array, Array]:
-        dx = self.matrix.solve(self.side.adjoint(self.weights.times(g)[0]) - fall, self._times)
+        dx = self.matrix.solve(self.side.adjoint(self.weights.times(g)[0]) - fall)
         return dx, self.side.margins(dx)
-
-    def _times(self, x: Array) -> Array:
-        u = self.weights.times(self.side.margins(x))[0]
-        return np.asarray(self.side.regular * x + self.side.adjoint(u))
 
 
 class Gram(Side):

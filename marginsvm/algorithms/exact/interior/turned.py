@@ -82,18 +82,16 @@ def turned(
     -------
     None: it has more unknowns than rows, or no features.
     """
-    features, rows = written_out(problem), problem.rows
+    features = written_out(problem)
     if features is None:
         return None
-    image, n = problem.zeros().image, rows.n_examples
+    image, n = problem.zeros().image, problem.rows.n_examples
     d = image.shape[-1]
     if n * d > NUMBERS_WRITTEN or (csr_examples(problem) is not None and not in_axes):
         return None if image.size > problem.n_rows else (problem, as_it_is)
     if n >= d and not in_axes:
         return problem, as_it_is
     X = features.examples(np.arange(n))
-    if rows.balanced and in_axes:  # sparse ones are not about their mean yet
-        X = X - X.mean(axis=0)
     order = np.argsort(-np.abs(X).max(axis=0))  # reflections keep the digits of small features last
     Q, R = np.linalg.qr(X[:, order].T)
     axes = np.empty_like(Q)
