@@ -23,7 +23,12 @@ from marginsvm.algorithms.exact.definite import factored
 from marginsvm.algorithms.exact.interior.row_weights import RowWeights
 from marginsvm.algorithms.exact.interior.statement import Statement
 from marginsvm.algorithms.exact.interior.turned import Frame, as_it_is, by_few_pivots, turned
-from marginsvm.algorithms.exact.systems.features import fix_shift, with_intercept
+from marginsvm.algorithms.exact.systems.features import (
+    fix_shift,
+    image_of,
+    split,
+    with_intercept,
+)
 from marginsvm.certify.certifiable import written_out
 from marginsvm.kernel_matrix import KernelMatrixAdapter
 from marginsvm.kernel_matrix.capabilities import curvature
@@ -143,20 +148,13 @@ class FeatureSide(Side):
 
     def summed(self, u: Array) -> Array:
         """``E'u`` without the level."""
-        problem = self.problem
-        q = self.statement.on_rows(u, problem.rows)
-        image = problem.combine(q, precise=True).image
-        if problem.rows.balanced:
-            image = with_intercept(image, problem.rows.adjoint(q).sum(axis=0)[..., None])
-        return image.ravel(order="C")
+        q = self.statement.on_rows(u, self.problem.rows)
+        return image_of(self.problem, q).ravel(order="C")
 
     def of_rows(self, x: Array) -> Array:
-        problem, shape = self.problem, self.problem.zeros().image.shape
-        both = x[: len(x) - bool(self.statement.total)].reshape(*shape[:-1], -1)
-        F = problem.scores(Predictor(both[..., : shape[-1]], np.zeros(0)))
-        if problem.rows.balanced:
-            F = F + both[..., -1]
-        return self.statement.chosen(problem.rows.moves(F))
+        problem, each = self.problem, self.problem.zeros().image.shape[:-1]
+        w, b = split(problem, x[: len(x) - bool(self.statement.total)].reshape(*each, -1))
+        return self.statement.chosen(problem.rows.moves(problem.scores(w) + b))
 
     def moments(self, weights: RowWeights) -> Array:
         """``E'WE`` without the level."""

@@ -78,11 +78,11 @@ class Direct(System):
         r = with_intercept(descent, 0.0) if problem.rows.balanced else descent
         x = dpotrs(cholesky(M), r.ravel(order="C"), lower=0)[0]
         kept = (weight, H) if of_examples is None else ()
-        return *_split(problem, x.reshape(*descent.shape[:-1], -1)), Direct(True, *kept)
+        return *split(problem, x.reshape(*descent.shape[:-1], -1)), Direct(True, *kept)
 
 
-def _split(problem: KernelMatrixAdapter, z: Array) -> tuple[Predictor, Array]:
-    """A direction, whose coefficients are not known, and its change of the intercepts."""
+def split(problem: KernelMatrixAdapter, z: Array) -> tuple[Predictor, Array]:
+    """The predictor of an image, whose coefficients are not known, and its intercepts."""
     if not problem.rows.balanced:
         return Predictor(z, np.zeros(1)), np.zeros(z.shape[:-1])
     return Predictor(z[..., :-1], np.zeros(1)), np.asarray(z[..., -1])
@@ -157,7 +157,7 @@ class Iterative(System):
         z = conjugate_gradients(
             lambda p: ridge * p + product(p), precondition, r, RESIDUAL, MOST_PRODUCTS
         )
-        return *_split(problem, z), system
+        return *split(problem, z), system
 
 
 def _of_level(
@@ -166,10 +166,7 @@ def _of_level(
     """What links rows of the same examples; the image, with intercept, of what links all rows."""
     if linked is None or linked.ndim == 2:
         return linked, None
-    image = problem.combine(linked, precise=True).image
-    if problem.rows.balanced:
-        image = with_intercept(image, float(problem.rows.adjoint(linked).sum()))
-    return None, image
+    return None, image_of(problem, linked)
 
 
 @dataclass(frozen=True)
@@ -254,6 +251,12 @@ class ClassFactors:
         if self.balanced:
             r[:, -1] -= r[:, -1].mean()
         return r
+
+
+def image_of(problem: KernelMatrixAdapter, u: Array) -> Array:
+    """``A'u``, with its intercept."""
+    image, rows = problem.combine(u, precise=True).image, problem.rows
+    return with_intercept(image, rows.adjoint(u).sum(axis=0)[..., None]) if rows.balanced else image
 
 
 def with_intercept(image: Array, value: float | Array) -> Array:
