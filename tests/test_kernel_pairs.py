@@ -386,3 +386,14 @@ def test_rounds_mend_what_float32_has_rounded(rng):
     assert clf.status_ == "certified"
     assert [method for method, _ in clf.certificate_.route] == ["one example at a time"]
     assert check_certificate(clf, X, y).valid
+
+
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
+@pytest.mark.parametrize("k", [2, 5])
+@pytest.mark.parametrize("gamma", [1e-8, 1e-10])
+def test_rounds_that_diverge_leave_a_fit_to_other_methods(k, loss, gamma, rng):
+    """In float32 all values of the kernel are 1, but for rounding: some have no best weights."""
+    X, y = rng.standard_normal((600, 4)), np.arange(600) % k
+    clf = MaxMarginClassifier(C=1e6, kernel="rbf", gamma=gamma, loss=loss, tol=1e-5).fit(X, y)
+    assert clf.status_ == "certified"
+    assert check_certificate(clf, X, y)

@@ -201,7 +201,7 @@ class Climb:
         """Whether no climb from 0 has such weights: their slack alone outweighs their sum."""
         u = np.abs(self.u).reshape(len(self.slack), -1)
         with np.errstate(over="ignore", invalid="ignore"):
-            return not 0.5 * float(self.slack @ (u * u).sum(axis=1)) <= 1.01 * float(u.sum())
+            return not self.slack @ (u * u).sum(axis=1) <= 2.02 * u.sum() < np.inf
 
     def goes_on(self, tol: float) -> bool:
         """Whether bounds are apart, and rounds may bring them nearer."""

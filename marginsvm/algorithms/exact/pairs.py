@@ -228,7 +228,7 @@ class OnColumns(Method):
         if not climb.run(tol, PASS):
             estimates = self.estimates(problem, climb, tol)
             return replace(self.after(climb), candidates=estimates), Turn.NEARER
-        proved = self.proved(problem, climb, tol)
+        proved = self.proved(problem, climb, tol) if climb.u.any() else ()  # none if it diverged
         return replace(self.after(climb), candidates=proved, settled=tol), Turn.STALLED
 
 
@@ -269,7 +269,7 @@ class Pairs(OnColumns):
         Other losses are handed over to working sets of rows, which are quicker at that.
         """
         now, turn = super().advance(problem, tol)
-        if turn != Turn.STALLED or problem.caps is None:
+        if turn != Turn.STALLED or problem.caps is None or not now.candidates:
             return now, turn
         gap = relative_gap(problem, now.candidates)
         if not tol < gap <= _HALVED * self.gap:
