@@ -102,3 +102,11 @@ def test_widths_of_a_kernel_of_few_dimensions(rng):
     names = [name for name, _ in reg.certificate_.route]
     assert names[0] == "pairs of tubes of some width"
     assert reg.status_ == "certified"
+
+
+def test_a_wide_tube_needs_no_weights(rng):
+    X, y = waves(rng)
+    model = MaxMarginRegressor(kernel="rbf", epsilon=2.0 * np.abs(y).max()).fit(X, y)
+    assert model.certificate_.route == (("pairs of tubes", 1),)
+    assert model.status_ == "certified"
+    assert not model.dual_coef_.any()

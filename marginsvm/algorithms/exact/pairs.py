@@ -228,7 +228,7 @@ class OnColumns(Method):
         if not climb.run(tol, PASS):
             estimates = self.estimates(problem, climb, tol)
             return replace(self.after(climb), candidates=estimates), Turn.NEARER
-        proved = self.proved(problem, climb, tol) if climb.u.any() else ()  # none if it diverged
+        proved = () if np.isinf(climb.gap) else self.proved(problem, climb, tol)  # it has diverged
         return replace(self.after(climb), candidates=proved, settled=tol), Turn.STALLED
 
 
