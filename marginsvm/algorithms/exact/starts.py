@@ -30,6 +30,9 @@ from marginsvm.rows import Predictor
 _EPOCHS = 10
 # Part of the gap that margins which are off may leave.
 _OF_GAP = 0.4
+# The same without slack while rows are exchanged: which they are is known long before the last
+# digits are.
+_COARSE = 1e-2
 # Products with X after which the weights are taken as they are, as the start of a working set.
 _MAX_PRODUCTS = 300
 # Weight of the balance, relative to the mean squared norm of a row, where ascent keeps it by a
@@ -58,8 +61,10 @@ class SparseProblem:
 
     def weights(self, tol: float) -> Array:
         """Optimal weights up to a gap, or what the limits on products and exchanges allow."""
-        start = self.ascend(_EPOCHS)
-        u = self._pivot(start, _OF_GAP * tol)
+        u = start = self.ascend(_EPOCHS)
+        if not self.slack.all():
+            u = self._pivot(u, _COARSE)
+        u = self._pivot(u, _OF_GAP * tol)
         return u if np.isfinite(u).all() and u.any() else start  # singular, and contradictory
 
     @cached_property
