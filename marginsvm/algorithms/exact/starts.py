@@ -61,10 +61,11 @@ class SparseProblem:
 
     def weights(self, tol: float) -> Array:
         """Optimal weights up to a gap, or what the limits on products and exchanges allow."""
-        u = start = self.ascend(_EPOCHS)
-        if not self.slack.all():
-            u = self._pivot(u, _COARSE)
-        u = self._pivot(u, _OF_GAP * tol)
+        start, left = self.ascend(_EPOCHS), _MAX_PRODUCTS
+        u = start
+        for gap in (_OF_GAP * tol,) if self.slack.all() else (_COARSE, _OF_GAP * tol):
+            if left > 0:
+                u, left = self._pivot(u, gap, left)
         return u if np.isfinite(u).all() and u.any() else start  # singular, and contradictory
 
     @cached_property
@@ -83,14 +84,14 @@ class SparseProblem:
             penalty, SparseRowWeights.start(*X.shape), epochs, 0.03,
         ).u  # fmt: skip
 
-    def _pivot(self, u: Array, gap: float) -> Array:
-        """Block pivoting over all rows, up to a gap.
+    def _pivot(self, u: Array, gap: float, left: int) -> tuple[Array, int]:
+        """Block pivoting over all rows, up to a gap; and how many products are left.
 
         Margins, which are to be 1, may be off by as much. With slack, rows that are off by r leave
         ``sum r^2 / (2 slack)`` between the objectives, which are about ``sum u / 2``; and twice as
         much of these as of the margins.
         """
-        left, lost = _MAX_PRODUCTS, 2.0 * gap * float(u.sum())
+        lost = 2.0 * gap * float(u.sum())
         each = lost / np.sum(1.0 / self.slack) if self.slack.all() else 0.0
         precision = max(gap, float(np.sqrt(each)))
 
@@ -104,7 +105,7 @@ class SparseProblem:
             return None, wanted if left > 0 else passive
 
         exchange(u > 0, solve)
-        return np.maximum(u, 0.0)
+        return np.maximum(u, 0.0), left
 
     def _solve(
         self, face: Array, u: Array, tol: float, lost: float, most: int
