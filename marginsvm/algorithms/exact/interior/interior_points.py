@@ -141,8 +141,9 @@ class Interior(Method):
             return replace(self, ended=True)
         before = (_MOST_LEFT if self.again else _MOST_LEFT_AT_FIRST) * self.point.complementarity()
         slow = self.slow + 1 if left > before else 0
-        nothing = _NOTHING if self.statement.game else self._objective
-        ended = left <= _NOTHING * nothing or slow >= _MOST_SLOW_STEPS or steps >= _MOST_STEPS
+        # with a level, rounding may leave an objective below 0
+        nothing = _NOTHING * (_NOTHING if self.statement.game else max(self._objective, 0.0))
+        ended = left <= nothing or slow >= _MOST_SLOW_STEPS or steps >= _MOST_STEPS
         return replace(self, point=point, steps=steps, slow=slow, ended=ended)
 
     @cached_property
