@@ -363,6 +363,12 @@ def test_an_open_question_stays_open(rng):
     assert answer.estimate_exists is None
     assert repr(answer).startswith("Undecided")
     assert "exists, up to rounding" in repr(answer)
+    y = np.arange(400) % 2
+    partly = check_separability(np.column_stack([X, (y == 1) & (X[:, 0] > 0.0)]), y)
+    assert (partly.kind, partly.separable) == ("quasi-complete", None)
+    assert partly.estimate_exists is None
+    assert partly.sentence == ""
+    assert "does not exist, up to rounding" in repr(partly)
 
 
 @pytest.mark.parametrize("name", ["tng_basehock", "arcene"])

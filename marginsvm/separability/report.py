@@ -236,15 +236,15 @@ class Separability(Answer):
         return f"{texts}<table>{''.join(rows)}</table>" if lines else texts
 
     def _finding(self) -> str:
-        if self.kind == COMPLETE:
+        if self.kind == COMPLETE and self.separable:
             return f"Separable (complete separation){self._margins()}."
         if self.kind == UNDECIDED:
             known = "Not separable:" if self.separable is False else "Undecided:"
             return f"{known} {self.reason}"
         start = "undecided in the last digits; up to rounding, " * (self.separable is None)
         found = f"no separation: the {self._family.noun} overlap"
-        if self.kind == QUASI:
-            found = f"quasi-complete separation: {self._separated()}"
+        if self.kind != OVERLAP:
+            found = f"{self.kind} separation: {self._separated()}"
         text = f"{start}{found}. {self.reason}"
         return text[0].upper() + text[1:]
 
@@ -268,11 +268,11 @@ class Separability(Answer):
         return text + (f", and for {partly} others {self._family.partly}" if partly else "")
 
     def _advice(self) -> list[str]:
+        doubt = ", up to rounding" * (self.estimate_exists is None)
         if self.kind == OVERLAP:
-            exists = "exists" if self.estimate_exists else "exists, up to rounding"
             return [
-                f"The maximum-likelihood estimate {exists}. If a fit did not converge, separation "
-                f"is not the reason: {self._family.otherwise}."
+                f"The maximum-likelihood estimate exists{doubt}. If a fit did not converge, "
+                f"separation is not the reason: {self._family.otherwise}."
             ]
         if self.kind != QUASI and (self.kind != COMPLETE or not self.coefficients):
             return []
@@ -281,12 +281,12 @@ class Separability(Answer):
             rest = "; the finite coefficients are those of a fit to remainder(X). Or"
         named = self._infinite()
         return [
-            "The maximum-likelihood estimate does not exist."
+            f"The maximum-likelihood estimate does not exist{doubt}."
             + (f" Infinite: {named}." if named else ""),
             f"Report these as infinite{rest} penalise the fit (Firth: {self._family.firth}). "
             "Standard errors and Wald intervals of a fit without a penalty mean nothing: give "
             "likelihood ratio tests and profile likelihood intervals.",
-            f"For a paper: {self.sentence}",
+            *([] if doubt else [f"For a paper: {self.sentence}"]),
         ]
 
     def _infinite(self) -> str:
@@ -297,7 +297,7 @@ class Separability(Answer):
     @property
     def sentence(self) -> str:
         """What to write in a paper; empty if the estimate exists, or the report is undecided."""
-        if self.kind not in (QUASI, COMPLETE) or not self.coefficients:
+        if self.estimate_exists is not False or not self.coefficients:
             return ""
         one = self._infinite().count(",") == 0
         named, n, every = self._infinite() or "some contrasts", int(self.separated.sum()), self.used

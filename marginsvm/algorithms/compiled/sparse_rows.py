@@ -212,7 +212,7 @@ def conjugate_gradients(
     some of a matrix that is not copied.
     ``inverse`` preconditions. The search stays balanced: residuals are projected, in the
     preconditioner's metric. It ends where none exceeds ``tol``, or where the sum of their squares,
-    each over its slack, is ``most_lost``. Gives u, ``sum u_i y_i x_i``, b and the number of
+    each over its slack, is at most ``most_lost``. Gives u, ``sum u_i y_i x_i``, b and the number of
     products.
     """
     n, w, image = len(y), np.empty(d), np.zeros(d)

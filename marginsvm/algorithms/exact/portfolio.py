@@ -107,6 +107,8 @@ def _are_few(s: Shape, p: Portfolio, state: Method) -> bool:
     few = 0 < m <= p.few_left and (s.by_kernel or face <= p.products * product)
     if not s.soft or m <= s.width:
         return few
+    # of many more rows than features, most still lose their weights; with little slack, pivoting
+    # has no digits
     return few and m <= p.rows_a_number * s.width and m * UNIT <= p.lost * s.slack
 
 
