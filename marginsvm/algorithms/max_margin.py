@@ -80,8 +80,7 @@ class ActiveSet(Algorithm):
                 "MaxMarginClassifier(...)), the classifier that SVC is"
             )
         if _is_hard(problem) and _is_hard_to_begin(problem) and problem.meeting is not None:
-            support = np.flatnonzero(problem.meeting.coef)
-            return Stage.of(WorkingSet.of(support, problem.meeting.coef.flat[support]))
+            return Stage.of(WorkingSet.with_weights(problem.meeting.coef))
         stage = Stage.first(problem, self.portfolio)
         large = several and problem.n_rows > _MANY_ROWS
         return ByTwoClasses(stage, _proved_overlap) if np.isinf(problem.C) and large else stage

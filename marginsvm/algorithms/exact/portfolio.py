@@ -40,33 +40,29 @@ from marginsvm.rows import Predictor, Vector
 # First states.
 
 
+def _in_room(problem: Problem, p: Portfolio, work: WorkingSet) -> WorkingSet:
+    return replace(work, room=Shape.of(problem).room(p))
+
+
 def _rows(problem: Problem, p: Portfolio) -> WorkingSet:
-    return replace(WorkingSet.start(problem), room=Shape.of(problem).room(p))
-
-
-def _short_rows(problem: Problem, p: Portfolio) -> WorkingSet:
-    return replace(short_start(problem), room=Shape.of(problem).room(p))
+    return _in_room(problem, p, WorkingSet.start(problem))
 
 
 def _rows_near(problem: Problem, p: Portfolio, w: Predictor, proof: Vector) -> WorkingSet | None:
-    row_ids, room = np.flatnonzero(proof.coef), Shape.of(problem).room(p)
-    if problem.slack is None or len(row_ids) > room:
-        return None
-    return replace(WorkingSet.of(row_ids, proof.coef.flat[row_ids]), room=room)
+    work = _in_room(problem, p, WorkingSet.with_weights(proof.coef))
+    return None if problem.slack is None or work.begun is Turn.MANY else work
+
+
+def _rows_of_all(problem: Problem, p: Portfolio, state: Method) -> WorkingSet:
+    assert state.weights is not None
+    return _in_room(problem, p, WorkingSet.with_weights(state.weights, state.candidates))
 
 
 def _rows_of(problem: Problem, p: Portfolio, state: Method) -> WorkingSet:
-    assert state.weights is not None
-    row_ids = np.flatnonzero(state.weights)
-    work = WorkingSet.of(row_ids, state.weights.flat[row_ids], state.candidates)
-    room = p.room_left
+    work, room = _rows_of_all(problem, p, state), p.room_left
     if not Shape.of(problem).by_kernel:  # if as many more join, those that matter are not known yet
-        room = min(room, max(p.few_rows, 2 * len(row_ids)))
+        room = min(room, max(p.few_rows, 2 * len(work.row_ids)))
     return replace(work, room=room)
-
-
-def _rows_of_all(problem: Problem, p: Portfolio, state: LongStart) -> WorkingSet:
-    return replace(_rows_of(problem, p, state), room=Shape.of(problem).room(p))
 
 
 def _newton(problem: Problem, p: Portfolio) -> Newton:
@@ -107,8 +103,7 @@ def _are_few(s: Shape, p: Portfolio, state: Method) -> bool:
     few = 0 < m <= p.few_left and (s.by_kernel or face <= p.products * product)
     if not s.soft or m <= s.width:
         return few
-    # of many more rows than features, most still lose their weights; with little slack, pivoting
-    # has no digits
+    # most of many more rows than features still lose weight; pivoting has digits by slack alone
     return few and m <= p.rows_a_number * s.width and m * UNIT <= p.lost * s.slack
 
 
@@ -246,7 +241,7 @@ FIRST = (
         "hard margin, sparse, two classes, four times as many examples as features",
         WorkingSet,
         lambda s, p: s.sparse and s.classes == 2 and not s.has_long_rows,
-        _short_rows,
+        lambda problem, p: _in_room(problem, p, short_start(problem)),
         f"{_SETS}: mushrooms",
     ),
     Rule("hard margin", Multipliers, lambda s, p: True, _multipliers, _CLASSES),

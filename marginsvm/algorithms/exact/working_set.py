@@ -113,17 +113,17 @@ class WorkingSet(Method):
         return cls.of(row_ids, np.zeros(0), delicate=narrow and problem.slack is None)
 
     @classmethod
-    def of(
-        cls,
-        row_ids: Array,
-        u: Array,
-        candidates: tuple[Candidate, ...] = (),
-        delicate: bool = False,
-    ) -> WorkingSet:
+    def with_weights(cls, coef: Array, candidates: tuple[Candidate, ...] = ()) -> WorkingSet:
+        """Begin with those of all rows that have weight."""
+        row_ids = np.flatnonzero(coef)
+        return replace(cls.of(row_ids, coef.flat[row_ids]), candidates=candidates)
+
+    @classmethod
+    def of(cls, row_ids: Array, u: Array, delicate: bool = False) -> WorkingSet:
         """Begin with given rows and weights; no weights: all rows are expected to get some."""
         m, some = len(row_ids), bool(u.any())
         u, passive = (u, u > 0) if some else (np.zeros(m), np.ones(m, bool))
-        return cls(row_ids, np.empty((0, 0)), u, passive, candidates, delicate=delicate)
+        return cls(row_ids, np.empty((0, 0)), u, passive, (), delicate=delicate)
 
     @property
     def _full(self) -> bool:
