@@ -19,7 +19,6 @@ from marginsvm.algorithms.exact.stage import Stage
 from marginsvm.algorithms.exact.systems.gram import ByProducts
 from marginsvm.algorithms.exact.thresholds import Portfolio
 from marginsvm.algorithms.exact.working_set import WorkingSet
-from marginsvm.certify.bounds import upper_bound
 from marginsvm.kernel_matrix import GramAdapter, about_the_mean, make_rows
 
 pytestmark = pytest.mark.usefixtures("as_within_a_fit")
@@ -42,13 +41,11 @@ def by_products(problem):
 
 def bounds(problem, state, rounds=30):
     """The best of the bounds of some rounds."""
-    lower, upper = 0.0, np.inf
+    known = 0.0, np.inf
     for _ in range(rounds):
         state, _ = state.advance(problem, TOL)
-        separator, proof = sorted(state.candidates, key=lambda c: c.min_margin is None)
-        lower = max(lower, separator.min_margin / problem.norm(separator.vector))
-        upper = min(upper, upper_bound(problem, proof.vector))
-    return lower, upper
+        known = best_bounds(problem, state.candidates, known)
+    return known
 
 
 @pairwise(
@@ -157,14 +154,17 @@ def test_interior_points_solve_what_no_working_set_holds(k, rng, monkeypatch):
 def test_a_fit_that_continues_is_one_fit(rng, monkeypatch):
     monkeypatch.setattr(MaxMarginClassifier, "_portfolio", Portfolio(compiled=False, room=150))
     X, y = classes(rng, n=900, k=3)
-    kw = {"C": 1.0, "kernel": "rbf", "tol": 1e-9}
+    kw = {"C": 1.0, "kernel": "rbf", "tol": 1e-11}
     whole = MaxMarginClassifier(**kw).fit(X, y)
     assert whole.n_iter_ > 2
     part = fit(MaxMarginClassifier(**kw, max_iter=2, warm_start=True), X, y)
     part.set_params(max_iter=200).fit(X, y)
     assert part.n_iter_ == whole.n_iter_
     scores, of_whole = (fitted.decision_function(X) for fitted in (part, whole))
-    np.testing.assert_allclose(scores, of_whole, rtol=0, atol=1e-11 * np.abs(of_whole).max())
+    # systems in float32 enlarge what rounds differ by; an objective within 2 tol of the least one
+    # has a predictor within the root of 4 tol, relative to the length, of the best one
+    off = 2.0 * np.sqrt(4.0 * kw["tol"]) * np.abs(of_whole).max()
+    np.testing.assert_allclose(scores, of_whole, rtol=0, atol=off)
 
 
 def test_rows_that_do_not_fit_are_named_by_the_warning(rng, monkeypatch):

@@ -9,6 +9,7 @@ from marginsvm.algorithms.exact.slack import Slack
 from marginsvm.certify.candidate import Candidate
 from marginsvm.certify.caps import of_examples
 from marginsvm.certify.interval_bounds import measured_fit, weighed
+from marginsvm.certify.own_slack import with_least_slack
 from marginsvm.certify.prices import hinge_scale
 from marginsvm.kernel_matrix import KernelMatrixAdapter
 from marginsvm.rows import OutputRows, Predictor, Vector
@@ -62,12 +63,46 @@ def at_best_scale(
     return (Predictor(t * w.image, w.coef), t * margins) if t > 0.0 else (w, margins)
 
 
-def candidates_of_weights(problem: KernelMatrixAdapter, proof: Vector) -> tuple[Candidate, ...]:
-    """What ``A' u`` proves as a predictor, whose slack the weights say, and as weights."""
-    rows, margins = problem.rows, problem.margins(proof, precise=True)
-    lowest = rows.min_margin(rows.group_min(margins))
-    separator = Candidate(proof, min_margin=lowest, margins=margins)
-    return separator, Candidate(proof, proof.mass, precise=True)
+def under_intercepts(
+    problem: KernelMatrixAdapter, margins: Array, b: Array | float = 0.0
+) -> tuple[Array, Array]:
+    """Margins of scores under their intercepts: with slack that is squared the best, else given.
+
+    And these intercepts.
+    """
+    rows = problem.rows
+    if problem.slack is not None:
+        b = Slack(problem.slack).settled(rows, margins)[1]
+    b = np.broadcast_to(b, rows.score_shape[1:])
+    return margins + rows.moves(np.broadcast_to(b, rows.score_shape)), b
+
+
+def candidates_of_weights(
+    problem: KernelMatrixAdapter, proof: Vector, margins: Array, b: Array | float = 0.0
+) -> tuple[Candidate, Candidate]:
+    """What ``A' u`` proves as a predictor, with the slack that it needs, and as weights.
+
+    Parameters
+    ----------
+    problem : KernelMatrixAdapter
+    proof : Vector
+    margins : ndarray of shape rows.shape
+        Of its scores alone, at least.
+    b : ndarray or float
+        Intercepts of the scores, see ``under_intercepts``.
+    """
+    rows, high = problem.rows, Candidate(proof, proof.mass, precise=True)
+    length = float(np.sqrt(max(problem.inner(proof, proof), 0.0)))
+    if problem.slack is None:
+        least = max(rows.min_margin(rows.group_min(margins)), 0.0)
+        norm = length / least if least > 0.0 else np.inf
+        return Candidate(proof, norm=norm, margins=margins), high
+    shifted, b = under_intercepts(problem, margins, b)
+    least = with_least_slack(length, shifted, problem.slack)[0]
+    norm = 1.0 / least if least > 0.0 else np.inf  # of lengths that overflow, say
+    beta = rows.offsets_of_multipliers(b if rows.n_classes == 2 else b[:-1] - b[-1])
+    margins = margins + problem.slack * proof.coef
+    return Candidate(proof, norm=norm, margins=margins, offsets=beta), high
 
 
 def _unit(size: float) -> float:

@@ -110,8 +110,8 @@ class Multipliers(Method):
     @property
     def _bounded(self) -> bool:
         """Whether the best weights are: the last predictor has a positive margin on all rows."""
-        margin = self.newton.candidates[0].min_margin
-        return margin is not None and margin > 0.0
+        uncapped = isinstance(self.newton.slack.cap, float)
+        return uncapped and (self.newton.candidates[0].lower(1.0) or 0.0) > 0.0
 
     def advance(self, problem: KernelMatrixAdapter, tol: float) -> tuple[Multipliers, Turn]:
         """One step of Newton's method, and the next multipliers where that was enough."""

@@ -125,7 +125,7 @@ class Newton(Method):
         if has_curvature(problem) or problem.caps is not None:
             seen = candidates_of(problem, w, margins, proof)
         else:  # of inner products, a predictor's coefficients say its length
-            seen = candidates_of_weights(problem, proof)
+            seen = candidates_of_weights(problem, proof, rows.margins(problem.scores(proof)))
         return cls(slack, system, w, b, margins, proof, objective, gap, seen)
 
     def with_slack(self, problem: KernelMatrixAdapter, slack: Slack) -> Newton:

@@ -15,15 +15,18 @@ import numpy as np
 
 from marginsvm._rounding import FEW
 from marginsvm._typing import Array
-from marginsvm.algorithms.exact.candidates import hinge_candidates, relative_gap
+from marginsvm.algorithms.exact.candidates import (
+    candidates_of_weights,
+    hinge_candidates,
+    relative_gap,
+    under_intercepts,
+)
 from marginsvm.algorithms.exact.choosing import first_examples
 from marginsvm.algorithms.exact.climb import STEPS_AN_EXAMPLE, Climb, Course, Dual
 from marginsvm.algorithms.exact.climb_of_classes import ClimbOfClasses
 from marginsvm.algorithms.exact.method import Method, Turn
-from marginsvm.algorithms.exact.slack import Slack
 from marginsvm.certify.candidate import Candidate
 from marginsvm.certify.caps import of_examples, room_below, sums_of_examples
-from marginsvm.certify.own_slack import with_least_slack
 from marginsvm.kernel_matrix import GramAdapter, KernelMatrixAdapter
 from marginsvm.kernel_matrix.responses.balancing import balanced
 from marginsvm.rows import Vector, support_of
@@ -84,18 +87,6 @@ def weights_by_pairs(
     ends, steps = (np.minimum(y, 0.0) * caps, np.maximum(y, 0.0) * caps), STEPS_AN_EXAMPLE * n
     ascend_pairs(K, y, none, *ends, none, rows.balanced, _IN_FLOAT64, steps, v, K @ v)
     return y * v
-
-
-def _shifted(problem: GramAdapter, climb: Climb, margins: Array) -> tuple[Array, Array]:
-    """Margins under the intercept of rounds; with slack, the best, as weights were balanced since.
-
-    And that intercept.
-    """
-    rows, b = problem.rows, climb.b
-    if problem.slack is not None and rows.balanced:
-        b = Slack(problem.slack).best_intercept(rows, margins)
-    b = np.broadcast_to(b, rows.score_shape[1:])
-    return margins + rows.moves(np.broadcast_to(b, rows.score_shape)), b
 
 
 def _with_errors(climb: Climb) -> tuple[Array, Array]:
@@ -175,7 +166,7 @@ class OnColumns(Method):
         climb.u = balanced(rows, climb.u)  # steps by one example at a time nearly do
         F, error = _with_errors(climb)
         margins = rows.margins(F)
-        lowest = of_examples(_shifted(problem, climb, margins)[0]) - error
+        lowest = of_examples(under_intercepts(problem, margins, climb.b)[0]) - error
         sure = (lowest > 1.0) & (sums_of_examples(climb.u) == 0.0)
         vector = problem.with_scores(climb.u, F, np.flatnonzero(~sure))
         off = rows.per_example(np.where(sure, error, 0.0))
@@ -185,25 +176,11 @@ class OnColumns(Method):
         self, problem: GramAdapter, climb: Climb, vector: Vector, margins: Array
     ) -> tuple[Candidate, ...]:
         """A predictor with these margins, slack left out, and the proof: they are one vector."""
-        rows, (shifted, b) = problem.rows, _shifted(problem, climb, margins)
-        if problem.caps is not None:
-            low, high = hinge_candidates(problem, vector, shifted, vector)
-            return replace(low, vector=vector, margins=margins), high
-        length = float(np.sqrt(max(problem.inner(vector, vector), 0.0)))
-        high = Candidate(vector, vector.mass, precise=True)
-        if problem.slack is None:
-            least = max(rows.min_margin(rows.group_min(margins)), 0.0)
-            norm = length / least if least > 0.0 else np.inf
-            return Candidate(vector, norm=norm, margins=margins), high
-        beta = rows.offsets_of_multipliers(b if rows.n_classes == 2 else b[:-1] - b[-1])
-        least = with_least_slack(length, shifted, problem.slack)[0]
-        norm = 1.0 / least if least > 0.0 else np.inf  # of lengths that overflow, say
-        return (
-            Candidate(
-                vector, norm=norm, margins=margins + problem.slack * vector.coef, offsets=beta
-            ),
-            high,
-        )
+        if problem.caps is None:
+            return candidates_of_weights(problem, vector, margins, climb.b)
+        shifted = under_intercepts(problem, margins, climb.b)[0]
+        low, high = hinge_candidates(problem, vector, shifted, vector)
+        return replace(low, vector=vector, margins=margins), high
 
     def dual(self, problem: GramAdapter) -> Dual:
         """The weights that rounds look for."""

@@ -15,10 +15,14 @@ import scipy.sparse as sp
 
 from marginsvm._cached import cached_property
 from marginsvm._typing import Array
-from marginsvm.algorithms.exact.candidates import at_best_scale, candidates_of
+from marginsvm.algorithms.exact.candidates import (
+    at_best_scale,
+    candidates_of,
+    under_intercepts,
+)
 from marginsvm.algorithms.exact.method import Method, Turn
 from marginsvm.algorithms.exact.pivoting import exchange
-from marginsvm.algorithms.exact.slack import Slack, signs_and_slack
+from marginsvm.algorithms.exact.slack import signs_and_slack
 from marginsvm.algorithms.exact.working_set import NARROW, WorkingSet
 from marginsvm.certify.candidate import Candidate
 from marginsvm.kernel_matrix import KernelMatrixAdapter, LpNorm
@@ -178,7 +182,5 @@ class LongStart(Method):
         proof = problem.combine(u, precise=True)
         w, margins = Predictor(proof.image, u), rows.margins(problem.scores(proof))
         if problem.slack is not None:
-            b = Slack(problem.slack).settled(rows, margins)[1]
-            margins = margins + rows.moves(np.broadcast_to(b, rows.score_shape))
-            w, margins = at_best_scale(problem, w, margins)
+            w, margins = at_best_scale(problem, w, under_intercepts(problem, margins)[0])
         return replace(self, candidates=candidates_of(problem, w, margins, proof), u=u), Turn.FEW
