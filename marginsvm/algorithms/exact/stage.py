@@ -34,7 +34,9 @@ class Stage:
     best : tuple of (float, float)
         The best bounds (in radii) of its rounds, the first ones left out.
     seen : tuple of (float, float)
-        The same when they were last compared with earlier ones, every ``patience`` rounds.
+        The same when they last came nearer.
+    still : int
+        Rounds since then.
     rounds : int
         How many rounds this method has played.
     gap : float
@@ -47,6 +49,7 @@ class Stage:
     before: Method | None = None
     best: tuple[float, float] = (0.0, np.inf)
     seen: tuple[float, float] = (0.0, np.inf)
+    still: int = 0
     rounds: int = 0
     gap: float = np.inf
 
@@ -116,16 +119,15 @@ class Stage:
         if now.rounds < portfolio.patience:
             return now
         lower, upper = best = best_bounds(problem, self.candidates, self.best)
-        now = replace(now, best=best)
-        if now.rounds % portfolio.patience:
-            return now
-        turn = now.turn if came_nearer(self.seen, best) else now.turn | Turn.STALLED
-        now = replace(now, seen=best, found=turn.value)
-        if now.rounds % portfolio.long_patience:
-            return now
-        gap = 1.0 - lower / upper if lower > 0.0 else 1.0
-        turn = now.turn | Turn.STALLED if gap > portfolio.nearer * self.gap else now.turn
-        return replace(now, found=turn.value, gap=gap)
+        still = 0 if came_nearer(self.seen, best) else self.still + 1
+        now = replace(now, best=best, still=still, seen=self.seen if still else best)
+        # a method that has come far is left more time, as another one begins anew
+        stalled = still >= min(max(portfolio.patience, now.rounds // 4), 2 * portfolio.patience - 1)
+        if now.rounds % portfolio.long_patience == 0:
+            gap = 1.0 - lower / upper if lower > 0.0 else 1.0
+            stalled |= gap > portfolio.nearer * self.gap
+            now = replace(now, gap=gap)
+        return replace(now, found=(now.turn | Turn.STALLED).value) if stalled else now
 
     def _following(self, problem: KernelMatrixAdapter, portfolio: Portfolio) -> Stage:
         """The stage of the next round: this one, or that of a method that takes over."""
