@@ -261,25 +261,40 @@ def test_a_fit_goes_on_while_another_method_may_take_over(rng):
 
 @dataclass(frozen=True)
 class Jumpy(Method):
-    """Weights come nearer in the second round of every five, and are far off in the others."""
+    """Bounds halve their gap in some rounds, and are far off in the others."""
 
     name = "jumpy"
-    scale: float = 1.0
+    jumps: frozenset
+    gap: float = 1.0
     rounds: int = 0
     candidates: tuple[Candidate, ...] = ()
 
     def advance(self, problem, tol):
-        rounds, scale = self.rounds + 1, self.scale * (0.5 if self.rounds % 5 == 1 else 1.0)
-        near = scale if self.rounds % 5 == 1 else 1.0
-        vector = problem.combine(np.full(problem.rows.shape, near))
-        return Jumpy(scale, rounds, (Candidate(vector, 1.0),)), Turn.NEARER
+        near, vector = self.rounds in self.jumps, problem.zeros()
+        gap = 0.5 * self.gap if near else self.gap
+        bounds = (1.0 - gap, 1.0 + gap) if near else (0.1, 10.0)
+        low, high = (1.0 / bound for bound in bounds)
+        seen = Candidate(vector, norm=low), Candidate(vector, norm_bound=high)
+        return replace(self, gap=gap, rounds=self.rounds + 1, candidates=seen), Turn.NEARER
 
 
-def test_bounds_between_two_looks_count(rng):
-    """Upper bounds of multipliers are seldom near but in the round in which they are updated."""
+def rounds_until_stalled(jumps, rng):
     rows = make_rows(np.arange(20) % 2, 2, balanced=True)
-    problem, portfolio = LinearAdapter(rng.standard_normal((20, 3)), rows, 1.0), Portfolio()
-    stage = Stage.of(Jumpy())
-    for _ in range(2 * portfolio.long_patience - 1):
-        stage = stage.advance(problem, 1e-6, portfolio)
-        assert Turn.STALLED not in stage.turn
+    problem = LinearAdapter(rng.standard_normal((20, 3)), rows, 1.0)
+    stage = Stage.of(Jumpy(frozenset(jumps)))
+    while Turn.STALLED not in stage.turn and stage.rounds < 100:
+        stage = stage.advance(problem, 1e-6, Portfolio())
+    return stage.rounds
+
+
+def test_bounds_of_all_rounds_count(rng):
+    """Upper bounds of multipliers are seldom near but in the round in which they are updated."""
+    assert rounds_until_stalled(range(1, 41, 5), rng) > 2 * Portfolio().long_patience
+
+
+def test_a_method_that_has_come_far_is_left_more_time(rng):
+    early, last = range(1, 40, 5), 36  # the round before the 37th
+    patience = Portfolio().patience
+    assert rounds_until_stalled(early, rng) == last + 1 + 2 * patience - 1
+    assert rounds_until_stalled([*early, last + 8], rng) > last + 8 + patience
+    assert rounds_until_stalled([1, 6, 11], rng) == 11 + 1 + patience

@@ -76,8 +76,8 @@ class Portfolio:
         Steps of interior points at most, see ``Interior``, until the weights that the solution
         needs prove the gap by themselves.
     patience : int
-        Rounds without nearer bounds after which a method has stalled: half of those after which
-        the fit has.
+        Rounds without nearer bounds after which a method has stalled, or a quarter of all of its
+        rounds, if these are more; less than those after which the fit has, which are twice as many.
     long_patience, nearer : int, float
         Rounds after which a method is slow that has left more than this share of the gap: most
         that end at all need no more than 40, and those that stall leave nearly all.
