@@ -211,7 +211,7 @@ def test_interior_points_end_what_other_methods_of_a_kernel_cannot(cache_size, s
     rng = np.random.default_rng(0)
     X = rng.standard_normal((220, 2))
     y = np.where(X[:, 0] + 0.5 * rng.standard_normal(220) > 0.0, 1, 0)
-    clf = MaxMarginClassifier(kernel="rbf", loss="hinge", C=1e5, cache_size=cache_size)
+    clf = MaxMarginClassifier(kernel="rbf", loss="hinge", C=1e8, cache_size=cache_size)
     clf._portfolio = Portfolio(side_rows=100)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)

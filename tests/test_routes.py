@@ -42,7 +42,7 @@ ROUTES = {
         133.0,
     ),
     "hinge, rbf": ("certified", "pairs 1", 0.4),
-    "hinge, rbf, last digits": ("certified", "pairs 3, multipliers 3", 8.6),
+    "hinge, rbf, last digits": ("certified", "pairs 3, multipliers 2", 6.6),
     "hinge, rbf, not compiled": ("certified", "multipliers 19", 38.1),
     "hinge, wide": ("certified", "multipliers 1", 8.0),
     "hinge": ("certified", "interior points 1", 2.0),

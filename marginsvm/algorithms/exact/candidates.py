@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from marginsvm._rounding import UNIT
 from marginsvm._typing import Array
 from marginsvm.algorithms.exact.slack import Slack
 from marginsvm.certify.candidate import Candidate
@@ -136,7 +137,9 @@ def hinge_candidates(
     slack = float(np.sum(caps * np.maximum(1.0 - scale * m, 0.0)))
     objective = 0.5 * scale**2 * of_w + slack
     norm = float(np.sqrt(2.0 * objective)) or None
-    lower = Candidate(scale * Predictor(w.image, proof.coef), norm=norm)
+    # of a kernel's, steps of length 1 leave rounding where weights have come to 0
+    coef = np.where(np.abs(w.coef) > UNIT * np.abs(w.coef).max(), w.coef, 0.0)
+    lower = Candidate(scale * Predictor(w.image, coef), norm=norm)
     t = min(1.0, mass / squared) if squared > 0.0 else 1.0
     least = max(t * mass - 0.5 * t * t * squared, 0.0)
     return lower, Candidate(proof, precise=True, norm_bound=float(np.sqrt(2.0 * least)))

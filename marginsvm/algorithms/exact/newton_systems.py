@@ -56,7 +56,8 @@ def multipliers_of(problem: Problem, portfolio: Portfolio, state: Method) -> Mul
     if state.candidates:  # it was not outgrown before its first round
         u = best_multiple(problem, state.candidates[0].combination)
         if problem.caps is not None:  # only products of free weights with each other
-            held = int(np.count_nonzero((u > 0.0) & (u < problem.caps.largest)))
+            caps = problem.rows.per_example(problem.caps.largest)
+            held = int(np.count_nonzero((u > 0.0) & (u < caps)))
     if held > side_in_cache(problem, _BYTES_OF_PRODUCTS):
         return None
     if s.hinge and portfolio.compiled:

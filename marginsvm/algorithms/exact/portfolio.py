@@ -248,9 +248,9 @@ FIRST = (
 )
 
 _BY_PRODUCTS = Handover(
-    "kernel; no hinge loss of several classes",
+    "kernel",
     Multipliers,
-    lambda s, p, state: s.by_kernel and not (s.hinge and s.classes > 2),
+    lambda s, p, state: s.by_kernel,
     multipliers_of,
     _KERNEL_TABLES,
 )
