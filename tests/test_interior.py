@@ -21,7 +21,7 @@ from marginsvm import MaxMarginClassifier, check_certificate
 from marginsvm.algorithms.exact.interior.interior_points import Interior
 from marginsvm.algorithms.exact.interior.point import Point
 from marginsvm.algorithms.exact.interior.row_weights import RowWeights
-from marginsvm.algorithms.exact.interior.sides import FeatureSide, Gram, WrittenOutSide
+from marginsvm.algorithms.exact.interior.sides import Side, WrittenOutSide
 from marginsvm.algorithms.exact.interior.statement import Statement
 from marginsvm.algorithms.exact.interior.turned import turned
 from marginsvm.algorithms.exact.method import Turn, best_bounds
@@ -149,10 +149,12 @@ def test_all_sides_take_the_same_steps(balanced, C, k):
     X, y = classes(k, k=k)
     problem = LinearAdapter(X, make_rows(y, k, balanced=balanced), C)
     statement = Statement.of(problem)
-    sides = WrittenOutSide(problem, statement), FeatureSide(problem, statement)
+    products = problem.inner_products(np.arange(len(X)))
+    kinds = [(kind, K) for kind in (WrittenOutSide, Side) for K in (None, products)]
+    sides = [kind(problem, statement, products=K) for kind, K in kinds]
     begun = Interior.start(problem)
     ends = []
-    for side in (*sides, Gram(problem, statement)):
+    for side in sides:
         point = Point.first(side, statement, begun.statement.chosen(_first_weights(problem)))
         for _ in range(6):
             point = point.next(side, statement)
@@ -272,7 +274,7 @@ def test_columns_that_nearly_are_copies(make, loss, C):
 def test_turned_examples_have_the_same_inner_products(shape, k, balanced):
     X, y = classes(0, *shape, k=k)
     problem = LinearAdapter(X + 1e4, make_rows(y, k, balanced=balanced), 2.0)
-    other, frame = turned(problem)
+    other, frame, _ = turned(problem)
     if shape == (40, 5):
         assert other is problem
         return

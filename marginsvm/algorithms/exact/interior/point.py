@@ -21,7 +21,7 @@ import numpy as np
 
 from marginsvm._typing import Array
 from marginsvm.algorithms.exact.interior.row_weights import RowWeights
-from marginsvm.algorithms.exact.interior.sides import FactoredFeatures, GramSystem, Side
+from marginsvm.algorithms.exact.interior.sides import Factored, FactoredRows, Side
 from marginsvm.algorithms.exact.interior.statement import Statement
 
 # Share of the way to the boundary that a step goes at most.
@@ -220,7 +220,7 @@ class _System:
     point: Point
     statement: Statement
     weights: RowWeights
-    factored: FactoredFeatures | GramSystem
+    factored: Factored | FactoredRows
     rest: Array
     fall: Array
 

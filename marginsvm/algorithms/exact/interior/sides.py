@@ -1,17 +1,16 @@
-"""The two sides on which Newton's system of an interior point method can be solved.
+"""Newton's system of an interior point method, and the two sides on which it can be solved.
 
 Unknowns x are a predictor w and the free unknowns f: intercepts, then a level if there is one. A
 step that changes margins by ``move`` and weights by ``W (g - move)`` solves
 
     (R + E'WE) dx = E'Wg - fall,    E = [A, F],    R = 1 for w and 0 for f
 
-On the side of features, this is the matrix. On the side of rows, w is ``A'c``, the matrix is
-``AA' + 1/W``, and the unknowns are the weights themselves.
+On the side of features, this is the matrix. On the side of rows, the matrix is ``AA' + 1/W``, and
+its solution is by how much the weights change.
 """
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
 import numpy as np
@@ -22,7 +21,7 @@ from marginsvm._typing import Array
 from marginsvm.algorithms.exact.definite import factored
 from marginsvm.algorithms.exact.interior.row_weights import RowWeights
 from marginsvm.algorithms.exact.interior.statement import Statement
-from marginsvm.algorithms.exact.interior.turned import Frame, as_it_is, by_few_pivots, turned
+from marginsvm.algorithms.exact.interior.turned import Coordinates, Frame, as_it_is, turned
 from marginsvm.algorithms.exact.systems.features import (
     fix_shift,
     image_of,
@@ -36,56 +35,6 @@ from marginsvm.rows import Predictor, Vector
 
 # Numbers that stay in a processor's cache (2 MB): rows of no more are written out.
 _CACHE = 2**18
-
-
-@dataclass(frozen=True)
-class Side(ABC):
-    """Margins and sums of one of the two sides.
-
-    Attributes
-    ----------
-    problem : KernelMatrixAdapter
-    statement : Statement
-    frame : callable
-        See ``turned``.
-    """
-
-    problem: KernelMatrixAdapter
-    statement: Statement
-    frame: Frame = as_it_is
-
-    @abstractmethod
-    def begun(self, u: Array) -> Array:
-        """The unknowns that belong to weights: their own combination of rows, and f = 0."""
-
-    @abstractmethod
-    def of_rows(self, x: Array) -> Array:
-        """``E x`` for one side of each row, without the level."""
-
-    @abstractmethod
-    def fall(self, x: Array, u: Array) -> Array:
-        """``R x + sums - E'u``, which is 0 at the solution."""
-
-    @abstractmethod
-    def squared(self, x: Array) -> float:
-        """Squared norm of the predictor."""
-
-    @abstractmethod
-    def factored(self, weights: RowWeights) -> FactoredFeatures | GramSystem:
-        """The system with given W: ``direction(g, fall)`` gives dx and how it moves margins."""
-
-    @abstractmethod
-    def predictor(self, x: Array, proof: Vector) -> Predictor:
-        """The predictor, with the coefficients of ``proof``, which is ``A'u``."""
-
-    def of_predictor(self, w: Predictor, x: Array, margins: Array) -> Array:
-        """Its margins under the free unknowns of x, of which ``E x`` is known."""
-        return margins
-
-    def margins(self, x: Array) -> Array:
-        """``E x``."""
-        margins = self.statement.both(self.of_rows(x))
-        return margins + x[-1] * self.statement.slackened if self.statement.total else margins
 
 
 class Cholesky:
@@ -105,8 +54,25 @@ class Cholesky:
         return np.asarray(x + dpotrs(self._factor, r - self._M @ x, lower=0)[0])
 
 
-class FeatureSide(Side):
-    """The side of features, by passes: images with the intercepts as their last entries."""
+@dataclass(frozen=True)
+class Side:
+    """Margins and sums, by passes: unknowns are an image, with the free ones among its entries.
+
+    Attributes
+    ----------
+    problem : KernelMatrixAdapter
+        In its coordinates.
+    statement : Statement
+    frame : callable
+        See ``turned``.
+    products : ndarray or None
+        See ``Coordinates``.
+    """
+
+    problem: KernelMatrixAdapter
+    statement: Statement
+    frame: Frame = as_it_is
+    products: Array | None = None
 
     @cached_property
     def regular(self) -> Array:
@@ -119,32 +85,58 @@ class FeatureSide(Side):
     def _with_level(self, values: Array, of_level: float) -> Array:
         return np.append(values, of_level) if self.statement.total else values
 
+    @cached_property
+    def gram(self) -> Array:
+        """Inner products of the rows, without their slack."""
+        assert self.products is not None
+        examples, signs = self.problem.rows.locate(self.statement.row_ids)
+        return np.asarray(self.products[examples[:, None], examples] * (signs @ signs.T))
+
     def begun(self, u: Array) -> Array:
+        """The unknowns that belong to weights: their own combination of rows, and f = 0."""
         return self.regular * self.adjoint(u)
 
     def adjoint(self, u: Array) -> Array:
         """``E'u``."""
         return self._with_level(self.summed(u), float(u @ self.statement.slackened))
 
+    def margins(self, x: Array) -> Array:
+        """``E x``."""
+        margins = self.statement.both(self.of_rows(x))
+        return margins + x[-1] * self.statement.slackened if self.statement.total else margins
+
     def fall(self, x: Array, u: Array) -> Array:
+        """``R x + sums - E'u``, which is 0 at the solution."""
         fall = self.regular * x - self.adjoint(u)
         fall[-1] += self.statement.total
         return np.asarray(fall)
 
     def squared(self, x: Array) -> float:
+        """Squared norm of the predictor."""
         return float(np.vdot(self.regular * x, x))
 
     def predictor(self, x: Array, proof: Vector) -> Predictor:
+        """The predictor, with the coefficients of ``proof``, which is ``A'u``."""
         image = x[self.regular > 0.0].reshape(self.problem.zeros().image.shape)
         return self.frame(image, proof)
 
-    def factored(self, weights: RowWeights) -> FactoredFeatures:
+    def of_predictor(self, w: Predictor, x: Array, margins: Array) -> Array:
+        """Its margins under the free unknowns of x, of which ``E x`` is known."""
+        if not isinstance(w, Vector):
+            return margins
+        u = self.statement.chosen(w.coef)
+        return self.margins(np.where(self.regular > 0.0, self.adjoint(u), x))
+
+    def factored(self, weights: RowWeights) -> Factored | FactoredRows:
+        """The system with given W: ``direction(g, fall)`` gives dx and how it moves margins."""
+        if self.products is not None:
+            return FactoredRows(self, weights)
         H = self.moments(weights)
         if self.statement.total:
             column = self.adjoint(weights.own * self.statement.slackened)
             H = np.block([[H, column[:-1, None]], [column]])
         H.flat[:: len(H) + 1] += self.regular
-        return FactoredFeatures(self, weights, Cholesky(H))
+        return Factored(self, weights, Cholesky(H))
 
     def summed(self, u: Array) -> Array:
         """``E'u`` without the level."""
@@ -152,6 +144,7 @@ class FeatureSide(Side):
         return image_of(self.problem, q).ravel(order="C")
 
     def of_rows(self, x: Array) -> Array:
+        """``E x`` for one side of each row, without the level."""
         problem, each = self.problem, self.problem.zeros().image.shape[:-1]
         w, b = split(problem, x[: len(x) - bool(self.statement.total)].reshape(*each, -1))
         return self.statement.chosen(problem.rows.moves(problem.scores(w) + b))
@@ -168,7 +161,7 @@ class FeatureSide(Side):
         return H
 
 
-class WrittenOutSide(FeatureSide):
+class WrittenOutSide(Side):
     """The same by a matrix: where all rows fit into a processor's cache, or signs are rows."""
 
     @cached_property
@@ -202,10 +195,10 @@ class WrittenOutSide(FeatureSide):
 
 
 @dataclass(frozen=True)
-class FactoredFeatures:
+class Factored:
     """``R + E'WE``, factored."""
 
-    side: FeatureSide
+    side: Side
     weights: RowWeights
     matrix: Cholesky
 
@@ -214,68 +207,22 @@ class FactoredFeatures:
         return dx, self.side.margins(dx)
 
 
-class Gram(Side):
-    """The side of rows: coefficients of the predictor on the rows, then the free unknowns."""
-
-    @cached_property
-    def gram(self) -> Array:
-        """Inner products of the rows, without their slack."""
-        row_ids = self.statement.row_ids
-        K = self.problem.gram(row_ids, row_ids)
-        K.flat[:: len(K) + 1] -= self.statement.own[: len(K)]
-        return K
-
-    @cached_property
-    def of_intercepts(self) -> Array:
-        """What intercepts add to the rows."""
-        return self.problem.rows.balance_conditions(self.statement.row_ids)
-
-    def begun(self, u: Array) -> Array:
-        free = self.of_intercepts.shape[1] + bool(self.statement.total)
-        return np.append(self.statement.net(u), np.zeros(free))
-
-    def of_rows(self, x: Array) -> Array:
-        F, n = self.of_intercepts, len(self.gram)
-        return np.asarray(self.gram @ x[:n] + F @ x[n : n + F.shape[1]])
-
-    def fall(self, x: Array, u: Array) -> Array:
-        c, statement = self.statement.net(u), self.statement
-        fall = np.append(x[: len(c)] - c, -(self.of_intercepts.T @ c))
-        if not statement.total:
-            return fall
-        return np.append(fall, statement.total - float(u @ statement.slackened))
-
-    def squared(self, x: Array) -> float:
-        c = x[: len(self.gram)]
-        return max(float(c @ (self.gram @ c)), 0.0)
-
-    def factored(self, weights: RowWeights) -> GramSystem:
-        return GramSystem(self, weights)
-
-    def predictor(self, x: Array, proof: Vector) -> Predictor:
-        if self.statement.sides == 1:
-            return proof
-        return self.problem.combine(x[: len(self.gram)].reshape(proof.coef.shape), precise=True)
-
-    def of_predictor(self, w: Predictor, x: Array, margins: Array) -> Array:
-        """Of that of the weights."""
-        return self.margins(np.append(self.statement.chosen(w.coef), x[len(self.gram) :]))
-
-
-class GramSystem:
+class FactoredRows:
     """``AA' + 1/W``, factored, and what is left of the free unknowns' system.
 
     Both sides of a row move together: ``joined`` has the weights of rows. What they move against
     each other, only the level sees.
     """
 
-    def __init__(self, side: Gram, weights: RowWeights) -> None:
+    def __init__(self, side: Side, weights: RowWeights) -> None:
         self._side, self._weights, self._joined = side, weights, weights.joined()
-        self._matrix = Cholesky(self._joined.added_to(side.gram))
-        self._free, statement = side.of_intercepts, side.statement
+        self._matrix, statement = Cholesky(self._joined.added_to(side.gram)), side.statement
+        self._free = side.problem.rows.balance_conditions(statement.row_ids)
+        self._at = np.flatnonzero(side.regular == 0.0)[: self._free.shape[1]]
         if statement.total:
             level = self._joined.gathered(weights, statement.slackened)
-            self._free = np.column_stack([side.of_intercepts, level])
+            self._free = np.column_stack([self._free, level])
+            self._at = np.append(self._at, len(side.regular) - 1)
             self._apart = statement.slackened - statement.both(level)
         self._of_free = self._matrix.solve(self._free)
         self._schur = self._free.T @ self._of_free
@@ -285,28 +232,26 @@ class GramSystem:
     def direction(self, g: Array, fall: Array) -> tuple[Array, Array]:
         side, joined = self._side, self._joined
         of_rows = joined.gathered(self._weights, g)
-        n = len(of_rows)
-        du = self._matrix.solve(of_rows + side.gram @ fall[:n])
-        df = self._free.T @ du - fall[n:]
+        du = self._matrix.solve(of_rows + side.of_rows(side.regular * fall))
+        df = self._free.T @ du - fall[self._at]
         if side.statement.total:
             df[-1] += self._weights.of_both(g)
         df = np.linalg.solve(self._schur, df) if df.size else df
         du = du - self._of_free @ df
+        dx = side.regular * (side.adjoint(np.pad(du, (0, len(g) - len(du)))) - fall)
+        dx[self._at] = df
         move = side.statement.both(of_rows - joined.inverse_times(du))
         if side.statement.total:
             move = move + df[-1] * self._apart
-        return np.append(du - fall[:n], df), move
+        return dx, move
 
 
 def side_of(problem: KernelMatrixAdapter, statement: Statement, in_axes: bool) -> Side:
-    """The side of fewer unknowns, in the coordinates in which they keep their digits."""
-    turn = (problem, as_it_is) if statement.signs.size else turned(problem, in_axes)
-    if turn is None and statement.sides == 2:
-        turn = by_few_pivots(problem)
-    if turn is None:
-        return Gram(problem, statement)
-    in_cache = len(statement.row_ids) * turn[0].width <= _CACHE
-    in_cache = in_cache and written_out(turn[0]) is not None and not statement.shared
-    return (WrittenOutSide if in_cache or statement.signs.size else FeatureSide)(
-        turn[0], statement, turn[1]
-    )
+    """The unknowns in the coordinates in which they are few, or keep their digits."""
+    signed = statement.signs.size > 0
+    turn = Coordinates(problem, as_it_is) if signed else turned(problem, in_axes)
+    in_cache = len(statement.row_ids) * turn.problem.width <= _CACHE
+    in_cache = in_cache and written_out(turn.problem) is not None
+    apart = not statement.shared or turn.products is not None  # second moments need no links
+    side = WrittenOutSide if signed or (in_cache and apart) else Side
+    return side(turn.problem, statement, turn.frame, turn.products)

@@ -8,14 +8,15 @@ differ; with the first axis along an example, those have coordinates of their ow
 The same coordinates tell columns apart that nearly are copies of each other, which their squares
 cannot. Where steps have come to their end, they begin anew in them.
 
-Examples that are known by their inner products alone have coordinates, too: those of Cholesky's
-factor, which are few where the rank is low. The factor of a singular matrix itself would be all
-rounding.
+Examples that are known by their inner products alone have coordinates, too, and so have others of
+which these are fewer numbers: those of Cholesky's factor, which are few where the rank is low.
+Where they are not, systems of the rows are solved sooner, by the products themselves.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
 from scipy.linalg import solve_triangular
@@ -26,18 +27,34 @@ from marginsvm.certify.certifiable import written_out
 from marginsvm.data.passes import Centre
 from marginsvm.kernel_matrix import KernelMatrixAdapter, LinearAdapter
 from marginsvm.kernel_matrix.capabilities import csr_examples
-from marginsvm.rows import Predictor, Vector
+from marginsvm.rows import OutputRows, Predictor, Vector
 
 # Numbers in examples that are written out at most (64 MB).
 NUMBERS_WRITTEN = 2**23
-# Coordinates of examples of a kernel, as a share of their number, at most: with half as many, a
-# step takes no longer than with their inner products.
-_PIVOTS = 0.5
+# Unknowns at most, as a share of the rows, for which a system in coordinates of low rank takes no
+# longer than one of the rows.
+_FEW = 0.5
 
-
-# Makes a predictor of features of its image in these coordinates, with the coefficients of a proof;
-# of a kernel, one that combines examples.
+# Makes a predictor of features of its image in these coordinates, with the coefficients of a proof.
 Frame = Callable[[Array, Vector], Predictor]
+
+
+class Coordinates(NamedTuple):
+    """A problem in other coordinates: with the same rows, slack and caps.
+
+    Attributes
+    ----------
+    problem : KernelMatrixAdapter
+        It is the given one where nothing is turned.
+    frame : callable
+    products : ndarray of shape (n_examples, n_examples) or None
+        Inner products of the examples, where systems of the rows are smaller; None: those of the
+        coordinates are.
+    """
+
+    problem: KernelMatrixAdapter
+    frame: Frame
+    products: Array | None = None
 
 
 def as_it_is(image: Array, proof: Vector) -> Predictor:
@@ -45,59 +62,51 @@ def as_it_is(image: Array, proof: Vector) -> Predictor:
     return Predictor(image, proof.coef)
 
 
-def by_few_pivots(problem: KernelMatrixAdapter) -> tuple[KernelMatrixAdapter, Frame] | None:
-    """The problem of a kernel in coordinates; None: they are not few, or they are known already."""
-    if written_out(problem) is not None:
-        return None
-    n = problem.rows.n_examples
-    K, order, rank, _ = dpstrf(problem.inner_products(np.arange(n)), lower=1)
-    if not 0 < rank <= _PIVOTS * n:
-        return None
-    L, order = np.tril(K)[:, :rank], order - 1
-    points = np.empty_like(L, order="C")
-    points[order] = L
-
-    def combined(image: Array, proof: Vector) -> Predictor:
-        coef = np.zeros_like(proof.coef)
-        coef[order[:rank]] = solve_triangular(L[:rank], image, lower=True, trans=1)
-        return problem.combine(coef, precise=True)
-
-    return _of_points(problem, points), combined
-
-
-def turned(
-    problem: KernelMatrixAdapter, in_axes: bool = False
-) -> tuple[KernelMatrixAdapter, Frame] | None:
+def turned(problem: KernelMatrixAdapter, in_axes: bool = False) -> Coordinates:
     """The problem in other coordinates, where that makes systems smaller or keeps their digits.
-
-    It has the same rows, slack and caps; it is the given one where nothing is turned.
 
     Parameters
     ----------
     problem : KernelMatrixAdapter
     in_axes : bool
         Whether it is turned in any case.
-
-    Returns
-    -------
-    None: it has more unknowns than rows, or no features.
     """
-    features = written_out(problem)
-    if features is None:
-        return None
-    image, n = problem.zeros().image, problem.rows.n_examples
+    features, image, n = written_out(problem), problem.zeros().image, problem.rows.n_examples
     d = image.shape[-1]
-    if n * d > NUMBERS_WRITTEN or (csr_examples(problem) is not None and not in_axes):
-        return None if image.size > problem.n_rows else (problem, as_it_is)
-    if n >= d and not in_axes:
-        return problem, as_it_is
+    stays = n * d > NUMBERS_WRITTEN or (csr_examples(problem) is not None and not in_axes)
+    if features is None or (stays and image.size > problem.n_rows):
+        return _by_pivots(problem)
+    if stays or (n >= d and not in_axes):
+        return Coordinates(problem, as_it_is)
     X = features.examples(np.arange(n))
     order = np.argsort(-np.abs(X).max(axis=0))  # reflections keep the digits of small features last
     Q, R = np.linalg.qr(X[:, order].T)
     axes = np.empty_like(Q)
     axes[order] = Q
     other = _of_points(problem, np.ascontiguousarray(R.T))
-    return other, lambda image, proof: Predictor(image @ axes.T, proof.coef)
+    return Coordinates(other, lambda image, proof: Predictor(image @ axes.T, proof.coef))
+
+
+def _by_pivots(problem: KernelMatrixAdapter) -> Coordinates:
+    """The problem in the coordinates of a pivoted factor of its inner products."""
+    n = problem.rows.n_examples
+    products = problem.inner_products(np.arange(n))
+    L, order, rank, _ = dpstrf(products, lower=1)
+    L, order = np.tril(L)[:, : max(rank, 1)], order - 1
+    points = np.empty_like(L, order="C")
+    points[order] = L
+    L[0, 0] = L[0, 0] or 1.0  # where all products are 0
+
+    def combined(image: Array, proof: Vector) -> Predictor:
+        if not isinstance(problem.rows, OutputRows):
+            return proof
+        coef = np.zeros_like(proof.coef)
+        coef[order[: len(image)]] = solve_triangular(L[: len(image)], image, lower=True, trans=1)
+        return problem.combine(coef, precise=True)
+
+    other = _of_points(problem, points)
+    few = other.zeros().image.size <= _FEW * problem.n_rows
+    return Coordinates(other, combined, None if few else products)
 
 
 def _of_points(problem: KernelMatrixAdapter, points: Array) -> LinearAdapter:
