@@ -21,7 +21,7 @@ from marginsvm._typing import Array
 from marginsvm.algorithms.exact.definite import factored
 from marginsvm.algorithms.exact.interior.row_weights import RowWeights
 from marginsvm.algorithms.exact.interior.statement import Statement
-from marginsvm.algorithms.exact.interior.turned import Coordinates, Frame, as_it_is, turned
+from marginsvm.algorithms.exact.interior.turned import Frame, Turned, as_it_is, turned
 from marginsvm.algorithms.exact.systems.features import (
     fix_shift,
     image_of,
@@ -66,7 +66,7 @@ class Side:
     frame : callable
         See ``turned``.
     products : ndarray or None
-        See ``Coordinates``.
+        See ``Turned``.
     """
 
     problem: KernelMatrixAdapter
@@ -249,7 +249,7 @@ class FactoredRows:
 def side_of(problem: KernelMatrixAdapter, statement: Statement, in_axes: bool) -> Side:
     """The unknowns in the coordinates in which they are few, or keep their digits."""
     signed = statement.signs.size > 0
-    turn = Coordinates(problem, as_it_is) if signed else turned(problem, in_axes)
+    turn = Turned(problem, as_it_is) if signed else turned(problem, in_axes)
     in_cache = len(statement.row_ids) * turn.problem.width <= _CACHE
     in_cache = in_cache and written_out(turn.problem) is not None
     apart = not statement.shared or turn.products is not None  # second moments need no links

@@ -39,7 +39,7 @@ _FEW = 0.5
 Frame = Callable[[Array, Vector], Predictor]
 
 
-class Coordinates(NamedTuple):
+class Turned(NamedTuple):
     """A problem in other coordinates: with the same rows, slack and caps.
 
     Attributes
@@ -62,7 +62,7 @@ def as_it_is(image: Array, proof: Vector) -> Predictor:
     return Predictor(image, proof.coef)
 
 
-def turned(problem: KernelMatrixAdapter, in_axes: bool = False) -> Coordinates:
+def turned(problem: KernelMatrixAdapter, in_axes: bool = False) -> Turned:
     """The problem in other coordinates, where that makes systems smaller or keeps their digits.
 
     Parameters
@@ -77,36 +77,34 @@ def turned(problem: KernelMatrixAdapter, in_axes: bool = False) -> Coordinates:
     if features is None or (stays and image.size > problem.n_rows):
         return _by_pivots(problem)
     if stays or (n >= d and not in_axes):
-        return Coordinates(problem, as_it_is)
+        return Turned(problem, as_it_is)
     X = features.examples(np.arange(n))
     order = np.argsort(-np.abs(X).max(axis=0))  # reflections keep the digits of small features last
     Q, R = np.linalg.qr(X[:, order].T)
     axes = np.empty_like(Q)
     axes[order] = Q
     other = _of_points(problem, np.ascontiguousarray(R.T))
-    return Coordinates(other, lambda image, proof: Predictor(image @ axes.T, proof.coef))
+    return Turned(other, lambda image, proof: Predictor(image @ axes.T, proof.coef))
 
 
-def _by_pivots(problem: KernelMatrixAdapter) -> Coordinates:
+def _by_pivots(problem: KernelMatrixAdapter) -> Turned:
     """The problem in the coordinates of a pivoted factor of its inner products."""
     n = problem.rows.n_examples
     products = problem.inner_products(np.arange(n))
     L, order, rank, _ = dpstrf(products, lower=1)
-    L, order = np.tril(L)[:, : max(rank, 1)], order - 1
-    points = np.empty_like(L, order="C")
-    points[order] = L
-    L[0, 0] = L[0, 0] or 1.0  # where all products are 0
+    points, order = np.empty((n, max(rank, 1))), order - 1
+    points[order] = np.tril(L)[:, : points.shape[1]]
 
     def combined(image: Array, proof: Vector) -> Predictor:
-        if not isinstance(problem.rows, OutputRows):
+        if not rank or not isinstance(problem.rows, OutputRows):
             return proof
-        coef = np.zeros_like(proof.coef)
-        coef[order[: len(image)]] = solve_triangular(L[: len(image)], image, lower=True, trans=1)
+        coef, some = np.zeros_like(proof.coef), order[:rank]
+        coef[some] = solve_triangular(points[some], image, lower=True, trans=1)
         return problem.combine(coef, precise=True)
 
     other = _of_points(problem, points)
     few = other.zeros().image.size <= _FEW * problem.n_rows
-    return Coordinates(other, combined, None if few else products)
+    return Turned(other, combined, None if few else products)
 
 
 def _of_points(problem: KernelMatrixAdapter, points: Array) -> LinearAdapter:
