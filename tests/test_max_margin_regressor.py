@@ -189,6 +189,18 @@ def test_units(rng, x_unit, y_unit, y_offset):
     assert check_certificate(reg, X, y, exact=True)
 
 
+@pytest.mark.parametrize("C", [1e2, 1e4, 1e6])
+def test_what_a_large_offset_rounds_costs_nothing_at_the_ends_of_a_tube(rng, C):
+    """Each of the scores there may be outside, by what rounds it, and pays its caps for that."""
+    X = rng.standard_normal((300, 6))
+    y = X @ rng.standard_normal(6)
+    kw = {"C": C, "epsilon": 0.1, "loss": "epsilon_insensitive"}
+    near, far = (fit(MaxMarginRegressor(**kw), X + offset, y) for offset in (0.0, 2e5))
+    assert near.status_ == far.status_ == "certified"
+    np.testing.assert_allclose(far.coef_, near.coef_, rtol=0, atol=1e-3 * np.abs(near.coef_).max())
+    assert check_certificate(far, X + 2e5, y)
+
+
 def test_constant_targets_and_wide_tubes(rng):
     X, y = line(rng)
     for C in (1.0, np.inf):

@@ -247,10 +247,7 @@ def _measured(
         values = np.broadcast_to(values, rows.shape)
         return values if j is None else values[:, j]
 
-    error = problem.errors.margin_error(vector, norm, 0.0) + FEW * rows.intervals.size
-    if rows.balanced:
-        error += _error_of_intercepts(rows, b, moved=norm > 0.0)
-    excess = of(rows.intervals.excess(F + b)) + error
+    excess = of(rows.intervals.excess(F + b)) + rounding_of_scores(problem, vector, norm, b)
     violation = max(float(excess.max()), 0.0) * (1.0 + FEW)
     missing = np.maximum(excess, 0.0)
     if problem.caps is not None:
@@ -267,6 +264,13 @@ def _measured(
         return Fit(vector, norm, violation, 0.0, norm, b)
     cost = float(np.sqrt((of(rows.weighted(np.ones(rows.shape))) * missing**2).sum()))
     return Fit(vector, norm, violation, violation, cost, b)
+
+
+def rounding_of_scores(problem: Regression, vector: Predictor, norm: float, b: Array) -> float:
+    """By how much a score of a predictor with this norm and these intercepts may be rounded."""
+    rows = output_rows(problem.rows)
+    error = problem.errors.margin_error(vector, norm, 0.0) + FEW * rows.intervals.size
+    return error + (_error_of_intercepts(rows, b, moved=norm > 0.0) if rows.balanced else 0.0)
 
 
 def best_shifts(problem: Regression, F: Array) -> Array:

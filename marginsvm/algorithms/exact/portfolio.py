@@ -83,8 +83,8 @@ def _pairs_of(problem: Problem) -> type[Pairs]:
     return Pairs if problem.rows.n_classes == 2 else OneByOne
 
 
-def _points(problem: Problem, p: Portfolio, again: bool = False) -> Interior:
-    return replace(Interior.start(problem, again), more=p.more)
+def _points(problem: Problem, p: Portfolio, before: Interior | None = None) -> Interior:
+    return replace(Interior.start(problem, before), more=p.more)
 
 
 def _multipliers(problem: Problem, p: Portfolio, state: Method | None = None) -> Multipliers:
@@ -326,7 +326,7 @@ NEXT: dict[tuple[type[Method], Turn], tuple[Handover, ...]] = {
             "features than examples, no signs of coefficients",
             Interior,
             lambda s, p, state: state.ended and (s.soft or s.hinge or s.has_other_axes),
-            lambda problem, p, state: _points(problem, p, again=True),
+            _points,
             _POINTS,
         ),
     ),

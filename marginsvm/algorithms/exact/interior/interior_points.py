@@ -22,6 +22,7 @@ from marginsvm.algorithms.exact.interior.statement import Statement
 from marginsvm.algorithms.exact.method import Method, Turn, best_bounds, is_proved
 from marginsvm.certify.candidate import Candidate
 from marginsvm.certify.caps import ShareCaps
+from marginsvm.certify.interval_bounds import rounding_of_scores
 from marginsvm.fit.interrupts import let_interrupts_through
 from marginsvm.kernel_matrix import KernelMatrixAdapter
 from marginsvm.kernel_matrix.capabilities import has_curvature
@@ -74,8 +75,8 @@ class Interior(Method):
         Steps at most beyond those after which all weights prove the gap; 0: nobody asks which of
         them the solution needs.
     again : bool
-        Whether it has begun anew: farther out, and with examples in other coordinates, whatever
-        they are (see ``turned``).
+        Whether it has begun anew: farther out, with examples in other coordinates, whatever they
+        are (see ``turned``), and with ends of intervals inward by what rounds scores.
     """
 
     name: ClassVar[str] = "interior points"
@@ -91,20 +92,30 @@ class Interior(Method):
     again: bool = False
 
     @classmethod
-    def start(cls, problem: KernelMatrixAdapter, again: bool = False) -> Interior:
+    def start(cls, problem: KernelMatrixAdapter, before: Interior | None = None) -> Interior:
         """Begin with weights that are those of the examples, the same in sum for each class.
 
         Parameters
         ----------
         problem : KernelMatrixAdapter
             One side must be small, see ``Shape.is_small``.
-        again : bool, default=False
+        before : Interior, default=None
+            A state that has come to its end: it begins anew.
         """
-        statement = Statement.of(problem)
+        again = before is not None
+        statement = Statement.of(problem, before._rounding(problem) if before is not None else 0.0)
         side = side_of(problem, statement, again)
         q = _begun(problem.rows, statement)
         q = np.append(q, np.full(len(statement.of_signs), q.mean()))
         return cls(statement, side, Point.first(side, statement, q, again), again=again)
+
+    def _rounding(self, problem: KernelMatrixAdapter) -> float:
+        """By how much scores that are to lie in intervals may be rounded."""
+        fit = next((seen.fit for seen in self.candidates if seen.fit is not None), None)
+        if fit is None:
+            return 0.0
+        norm = problem.errors.predictor_norm(fit.vector)
+        return rounding_of_scores(problem, fit.vector, norm, fit.offsets)
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "side": None}

@@ -35,6 +35,8 @@ from marginsvm.rows import OutputRows, Rows
 # By how much caps of a share sum to more than 1 at least: with a share of all examples, weights at
 # their caps are the only ones, and no point would be inside.
 _ROOM = 1e-9
+# Part of an interval's width by which one of its ends is moved inward at most.
+_MOVED = 0.25
 
 
 @dataclass(frozen=True)
@@ -65,8 +67,16 @@ class Statement:
     ends: Array | None = None
 
     @classmethod
-    def of(cls, problem: KernelMatrixAdapter) -> Statement:
-        """The statement of a problem."""
+    def of(cls, problem: KernelMatrixAdapter, inward: float = 0.0) -> Statement:
+        """The statement of a problem.
+
+        Parameters
+        ----------
+        problem : KernelMatrixAdapter
+        inward : float
+            By how much ends of intervals are moved inward (in units of scores), and by no more than
+            a part of their width: what rounds a score at its end then costs nothing.
+        """
         rows, row_ids = problem.rows, problem.rows.flat_indices()
         own = np.zeros(len(row_ids)) if problem.slack is None else problem.slack.flat[row_ids]
         caps = np.zeros(0) if problem.caps is None else _with_room(problem.caps)
@@ -75,7 +85,9 @@ class Statement:
         hard = problem.slack is None and (problem.caps is None or problem.nu is not None)
         total = float(hard)
         if isinstance(rows, OutputRows):
-            ends = np.concatenate([rows.intervals.low, -rows.intervals.high, none])
+            low, high = rows.intervals.low, rows.intervals.high
+            moved = np.minimum(inward, _MOVED * (high - low))
+            ends = np.concatenate([low + moved, moved - high, none])
             own, caps = np.tile(own, 2), np.tile(caps, 2)
             total = 0.0
             if problem.caps is not None and problem.caps.nu is not None:
