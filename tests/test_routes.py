@@ -88,6 +88,11 @@ ROUTES = {
     "hinge, sparse, classes": ("certified", "coordinate ascent 11", 110.0),
     "hard": ("certified", "working set of rows 1", 4.0),
     "hard, half of the rows": ("certified", "interior points 1", 2.0),
+    "hard, half of the rows, thin": (
+        "certified",
+        "interior points any, working set of rows any",
+        None,
+    ),
     "hard, overlap": ("no_margin", "working set of rows 1", 4.0),
     "hard, three classes, overlap": ("no_margin", "working set of rows 1", 5.0),
     "hard, outgrown": ("no_margin", "working set of rows 1, multipliers 5", 24.4),

@@ -56,6 +56,14 @@ def in_units(X, y, spread=1.5, seed=9):
     return X * np.exp(spread * np.random.default_rng(seed).standard_normal(X.shape[1])), y
 
 
+def in_decades(n, d, decades=4.0, seed=0):
+    """Two classes that a linear function of columns tells apart, in units of eight decades."""
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, d))
+    y = np.argmax(X @ rng.standard_normal((d, 2)), axis=1)
+    return X * 10.0 ** np.linspace(-decades, decades, d), y
+
+
 def near_copies(n=80, unit=3e7, seed=1):
     """Columns in large units that differ by 1, as seconds of beginnings and ends, and others."""
     rng = np.random.default_rng(seed)
@@ -169,6 +177,7 @@ CASES = {
     "hinge, sparse, classes": Case(text(600, 400, 5), soft(3.0, loss="hinge")),
     "hard": Case(gauss(600, 5, apart=8.0)),
     "hard, half of the rows": Case(gauss(150, 60, apart=1.5)),
+    "hard, half of the rows, thin": Case(in_decades(600, 200)),
     "hard, overlap": Case(gauss(600, 5)),
     "hard, three classes, overlap": Case(gauss(300, 5, 3)),
     "hard, outgrown": Case(gauss(2000, 150), {}, {"room": 150}),

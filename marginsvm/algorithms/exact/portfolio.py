@@ -10,7 +10,6 @@ from dataclasses import replace
 
 import numpy as np
 
-from marginsvm._rounding import UNIT
 from marginsvm.algorithms.exact.ascent import Ascent
 from marginsvm.algorithms.exact.interior.interior_points import Interior
 from marginsvm.algorithms.exact.method import Method, Turn
@@ -94,17 +93,8 @@ def _multipliers(problem: Problem, p: Portfolio, state: Method | None = None) ->
 
 
 def _are_few(s: Shape, p: Portfolio, state: Method) -> bool:
-    """Whether so few rows have weight that a working set of them is quicker."""
     u = state.weights
-    if u is None or s.tube or s.share:
-        return False
-    m, product = int(np.count_nonzero(u)), 2.0 * s.rows * s.features
-    face = m * m * (m / 3.0 + 4.0 * s.classes)  # its factor, and balance among all classes
-    few = 0 < m <= p.few_left and (s.by_kernel or face <= p.products * product)
-    if not s.soft or m <= s.width:
-        return few
-    # most of many more rows than features still lose weight; pivoting has digits by slack alone
-    return few and m <= p.rows_a_number * s.width and m * UNIT <= p.lost * s.slack
+    return u is not None and s.are_few(p, int(np.count_nonzero(u)))
 
 
 # The tables.
@@ -321,6 +311,13 @@ NEXT: dict[tuple[type[Method], Turn], tuple[Handover, ...]] = {
         ),
     ),
     (Interior, Turn.STALLED): (
+        Handover(
+            "hard margin for which it came first",
+            WorkingSet,
+            lambda s, p, state: not s.soft and not s.hinge and s.is_between(p),
+            lambda problem, p, state: _rows(problem, p),
+            _POINTS,
+        ),
         Handover(
             "it has ended; slack, or few enough numbers to write out, sparse or of no more "
             "features than examples, no signs of coefficients",

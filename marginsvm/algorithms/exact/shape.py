@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from marginsvm._rounding import UNIT
 from marginsvm.algorithms.exact.choosing import rows_of_all_pairs
 from marginsvm.algorithms.exact.interior.turned import NUMBERS_WRITTEN
 from marginsvm.algorithms.exact.multipliers import is_steep
@@ -172,6 +173,18 @@ class Shape:
         """Whether there are few examples, and few numbers in all rows."""
         few = self.examples <= portfolio.few_rows
         return few and self.rows * self.width <= portfolio.in_cache
+
+    def are_few(self, portfolio: Portfolio, m: int) -> bool:
+        """Whether so few rows, m, have weight that a working set of them is quicker."""
+        product = 2.0 * self.rows * self.features
+        face = m * m * (m / 3.0 + 4.0 * self.classes)  # its factor, and balance among all classes
+        few = 0 < m <= portfolio.few_left and not self.tube and not self.share
+        few = few and (self.by_kernel or face <= portfolio.products * product)
+        if not self.soft or m <= self.width:
+            return few
+        # most of many more rows than features still lose weight; pivoting has digits by slack alone
+        few = few and m <= portfolio.rows_a_number * self.width
+        return few and m * UNIT <= portfolio.lost * self.slack
 
     def is_between(self, portfolio: Portfolio) -> bool:
         """Whether half of the rows may carry weight, more than a working set begins with."""
