@@ -192,7 +192,7 @@ FIRST = (
         "hard margin, dense, two to four times as many examples as features, no more numbers in "
         "all rows than twice `in_cache`",
         Interior,
-        lambda s, p: not s.soft and s.is_between(p),
+        Shape.is_between,
         _points,
         _POINTS,
     ),
@@ -314,7 +314,7 @@ NEXT: dict[tuple[type[Method], Turn], tuple[Handover, ...]] = {
         Handover(
             "hard margin for which it came first",
             WorkingSet,
-            lambda s, p, state: not s.soft and not s.hinge and s.is_between(p),
+            lambda s, p, state: s.is_between(p),
             lambda problem, p, state: _rows(problem, p),
             _POINTS,
         ),

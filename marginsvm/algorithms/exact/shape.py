@@ -187,7 +187,9 @@ class Shape:
         return few and m * UNIT <= portfolio.lost * self.slack
 
     def is_between(self, portfolio: Portfolio) -> bool:
-        """Whether half of the rows may carry weight, more than a working set begins with."""
+        """Whether half of a hard margin's rows may carry weight, more than one begins with."""
+        if self.soft or self.hinge or self.tube or self.share or self.signed:
+            return False
         some = 2.0 * self.width <= self.examples <= 4.0 * self.width and self.rows > self.first_rows
         short = self.rows * self.width <= 2 * portfolio.in_cache
         return some and short and not self.sparse and self.is_inside(portfolio)
