@@ -189,6 +189,19 @@ def test_units(rng, x_unit, y_unit, y_offset):
     assert check_certificate(reg, X, y, exact=True)
 
 
+@pytest.mark.parametrize("kernel", ["linear", "rbf"])
+def test_hard_tubes_that_need_long_predictors(rng, kernel):
+    """They grow by decades until they fit: shorter ones prove nothing, nor are steps slow."""
+    X = rng.standard_normal((120, 20 if kernel == "linear" else 3))
+    y = X @ rng.standard_normal(X.shape[1]) if kernel == "linear" else np.sin(3.0 * X).sum(axis=1)
+    if kernel == "linear":
+        X *= 10.0 ** np.linspace(-3.0, 3.0, X.shape[1])
+    reg = fit(MaxMarginRegressor(C=np.inf, epsilon=0.1, kernel=kernel), X, y)
+    assert reg.status_ == "certified"
+    assert np.abs(reg.predict(X) - y).max() <= 0.1 * (1.0 + 1e-5)
+    assert check_certificate(reg, X, y)
+
+
 @pytest.mark.parametrize("C", [1e2, 1e4, 1e6])
 def test_what_a_large_offset_rounds_costs_nothing_at_the_ends_of_a_tube(rng, C):
     """Each of the scores there may be outside, by what rounds it, and pays its caps for that."""

@@ -10,6 +10,7 @@ import numpy as np
 from marginsvm._cached import cached_property
 from marginsvm._typing import Array
 from marginsvm.algorithms.exact.candidates import (
+    FAR_FROM_OVERFLOW,
     candidates_of,
     interval_candidate,
     interval_candidates,
@@ -147,15 +148,17 @@ class Interior(Method):
             point = self.point.next(self.side, self.statement)
         except np.linalg.LinAlgError:
             return replace(self, ended=True)
-        left, steps = point.complementarity(), self.steps + 1
-        if not np.isfinite(left):
+        now, left = replace(self, point=point, steps=self.steps + 1), point.complementarity()
+        if not left < FAR_FROM_OVERFLOW:  # where nothing fits, weights have no bound
             return replace(self, ended=True)
         before = (_MOST_LEFT if self.again else _MOST_LEFT_AT_FIRST) * self.point.complementarity()
-        slow = self.slow + 1 if left > before else 0
+        # while predictors grow until they fit in hard tubes, it grows with their objective
+        slow = left > before and left * self._objective > before * now._objective
         # with a level, rounding may leave an objective below 0
         nothing = _NOTHING * (_NOTHING if self.statement.game else max(self._objective, 0.0))
-        ended = left <= nothing or slow >= _MOST_SLOW_STEPS or steps >= _MOST_STEPS
-        return replace(self, point=point, steps=steps, slow=slow, ended=ended)
+        slow_steps = self.slow + 1 if slow else 0
+        ended = left <= nothing or slow_steps >= _MOST_SLOW_STEPS or now.steps >= _MOST_STEPS
+        return replace(now, slow=slow_steps, ended=ended)
 
     @cached_property
     def _objective(self) -> float:
@@ -179,7 +182,10 @@ class Interior(Method):
         now = replace(self, point=self.point.refreshed(self.side))
         found, on_few, proved = now._found(problem, tol)
         lower, upper = best_bounds(problem, found)
-        if lower > _CONTRADICTED * upper:  # margins have none of the digits of weights
+        short = self.statement.hard_tube  # of predictors that do not fit yet
+        if (
+            lower > _CONTRADICTED * upper and not short
+        ):  # margins have none of the digits of weights
             return replace(now, ended=True, candidates=self.candidates or found), False, False
         if not on_few:  # steps that only rounding is left of may lose what others have proved
             before = best_bounds(problem, self.candidates)
