@@ -182,10 +182,8 @@ class Interior(Method):
         now = replace(self, point=self.point.refreshed(self.side))
         found, on_few, proved = now._found(problem, tol)
         lower, upper = best_bounds(problem, found)
-        short = self.statement.hard_tube  # of predictors that do not fit yet
-        if (
-            lower > _CONTRADICTED * upper and not short
-        ):  # margins have none of the digits of weights
+        # margins have none of the digits of weights; or, of hard tubes, do not fit yet
+        if lower > _CONTRADICTED * upper and not self.statement.hard_tube:
             return replace(now, ended=True, candidates=self.candidates or found), False, False
         if not on_few:  # steps that only rounding is left of may lose what others have proved
             before = best_bounds(problem, self.candidates)
