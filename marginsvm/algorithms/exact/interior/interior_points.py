@@ -40,8 +40,6 @@ MORE_STEPS = 5
 _MOST_STEPS = 200
 # Weights up to this part of the largest are left out: first none is.
 _SHARES = 0.0, 1e-7
-# A lower bound that is higher than the upper one by this factor is no rounding of their own.
-_CONTRADICTED = 1.0 + 1e-6
 # Complementarity beside the objective that is nothing; its square (in radii squared) for a game,
 # whose objective may be 0.
 _NOTHING = float(np.finfo(np.float64).eps)
@@ -182,9 +180,6 @@ class Interior(Method):
         now = replace(self, point=self.point.refreshed(self.side))
         found, on_few, proved = now._found(problem, tol)
         lower, upper = best_bounds(problem, found)
-        # margins have none of the digits of weights; or, of hard tubes, do not fit yet
-        if lower > _CONTRADICTED * upper and not self.statement.hard_tube:
-            return replace(now, ended=True, candidates=self.candidates or found), False, False
         if not on_few:  # steps that only rounding is left of may lose what others have proved
             before = best_bounds(problem, self.candidates)
             found = self.candidates if before[0] * upper > lower * before[1] else found

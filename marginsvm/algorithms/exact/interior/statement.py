@@ -99,11 +99,6 @@ class Statement:
         """Whether margins have no target but each other."""
         return self.total > 0.0 and self.ends is None
 
-    @property
-    def hard_tube(self) -> bool:
-        """Whether a predictor may be too short, as it violates intervals."""
-        return self.ends is not None and not self.caps.size and not self.own.any()
-
     @cached_property
     def target(self) -> Array | float:
         """The margin from which on a row has no slack."""
