@@ -83,7 +83,7 @@ class KernelErrors:
 
     def _squared(self, V: Array, image: Array, off: float) -> tuple[float, float]:
         """Square of a norm in float64, and its error, given that of scores for a unit of weight."""
-        return float(np.sum(V * image)), off * float(np.abs(V).sum()) ** 2
+        return float(np.sum(V * image)), off * float(np.abs(V).sum() ** 2)
 
     def _costs_too_much(self, error: float, squared: float, few: Array) -> bool:
         """Whether that error is worth a sum in extended precision, which does not take too long."""
@@ -95,7 +95,7 @@ class KernelErrors:
         """Upper bound on the norm of extended coefficients on few examples."""
         squared = float(self.extended_square(few, V)) / self.radius**2
         error = (4.0 * extended(few.size) + self.value_error) * self.highest
-        return _root(squared, error * float(np.abs(V).sum()) ** 2)
+        return _root(squared, error * float(np.abs(V).sum() ** 2))
 
     def margin_error(self, vector: Predictor, norm: float, wanted: float) -> float:
         V = self.rows.adjoint(vector.coef)

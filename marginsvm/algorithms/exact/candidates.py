@@ -16,7 +16,7 @@ from marginsvm.kernel_matrix import KernelMatrixAdapter
 from marginsvm.rows import OutputRows, Predictor, Vector
 
 # Coefficients whose squares are far from the largest number, whatever they are multiplied with.
-FAR_FROM_OVERFLOW = 1e100
+_FAR_FROM_OVERFLOW = 1e100
 
 
 def candidates_of(
@@ -108,7 +108,7 @@ def candidates_of_weights(
 
 def _unit(size: float) -> float:
     """A multiple for a vector with coefficients of this size, so that no square overflows."""
-    return 1.0 if size < FAR_FROM_OVERFLOW else 1.0 / float(np.exp2(np.frexp(size)[1]))
+    return 1.0 if size < _FAR_FROM_OVERFLOW else 1.0 / float(np.exp2(np.frexp(size)[1]))
 
 
 def interval_candidates(

@@ -10,7 +10,6 @@ import numpy as np
 from marginsvm._cached import cached_property
 from marginsvm._typing import Array
 from marginsvm.algorithms.exact.candidates import (
-    FAR_FROM_OVERFLOW,
     candidates_of,
     interval_candidate,
     interval_candidates,
@@ -147,7 +146,7 @@ class Interior(Method):
         except np.linalg.LinAlgError:
             return replace(self, ended=True)
         now, left = replace(self, point=point, steps=self.steps + 1), point.complementarity()
-        if not left < FAR_FROM_OVERFLOW:  # where nothing fits, weights have no bound
+        if not np.isfinite(left):
             return replace(self, ended=True)
         before = (_MOST_LEFT if self.again else _MOST_LEFT_AT_FIRST) * self.point.complementarity()
         # while predictors grow until they fit in hard tubes, it grows with their objective
