@@ -11,7 +11,6 @@ import scipy.sparse as sp
 from helpers.estimators import MORE_DIGITS
 from helpers.oracle import best_margin
 from helpers.pairwise import pairwise
-from helpers.routes import near_copies
 from sklearn.datasets import load_breast_cancer, load_iris
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics.pairwise import rbf_kernel
@@ -54,6 +53,15 @@ def classes(seed, n=40, d=3, k=2, shift=1.0):
     rng = np.random.default_rng(seed)
     y = np.append(np.arange(k), rng.integers(0, k, n - k))
     return np.round(rng.standard_normal((n, d)) + shift * rng.standard_normal((k, d))[y], 2), y
+
+
+def near_copies(n=80, unit=3e7, seed=1):
+    """Columns in large units that differ by 1, as seconds of beginnings and ends, and others."""
+    rng = np.random.default_rng(seed)
+    X, noise = rng.standard_normal((n, 6)), rng.standard_normal(n)
+    y = np.where(X[:, 1] + X[:, -1] + noise > 0.0, 1, 0)
+    X[:, :3] += unit * rng.standard_normal((n, 1))
+    return X, y
 
 
 def with_kind(kind, X, y):
@@ -318,7 +326,6 @@ def test_stored_fits_do_not_hold_the_data(rng):
     X = rng.normal(size=(2000, 30))
     y = (X[:, 0] + rng.normal(size=2000) > 0).astype(int)
     model = fitted(X, y, C=1.0, loss="hinge", warm_start=True, max_iter=1)
-    assert model.certificate_.route == (("interior points", 1),)
     assert len(pickle.dumps(model)) < X.nbytes
 
 
@@ -390,5 +397,4 @@ def test_thin_margins_of_many_examples(C, n, d, share):
     X = np.random.default_rng(0).uniform(0.0, 1e5, (n, d)).round(2)
     clf = fitted(X, X[:, 0] > 1e5 * share, C, loss="hinge", class_weight="balanced")
     assert clf.status_ == "certified"
-    assert clf.certificate_.route[0][0] == Interior.name
     assert check_certificate(clf, X, X[:, 0] > 1e5 * share)

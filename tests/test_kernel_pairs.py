@@ -115,7 +115,6 @@ def test_certified_fits(loss, C, kernel, fit_intercept, kind, rng):
     data = rbf_kernel(X) if kernel == "precomputed" else X
     clf = fit(MaxMarginClassifier(**params), data, y, sample_weight=weight)
     assert clf.status_ == "certified" or kind == "float32"  # whose kernel values are rounded
-    assert clf.certificate_.route[0][0] == "pairs"
     assert check_certificate(clf, data, y, sample_weight=weight)
     if loss == "hinge" and fit_intercept and kernel == "rbf" and kind != "weights":
         peer = SVC(C=C, tol=1e-6).fit(X, y)
@@ -143,7 +142,6 @@ def test_certified_fits_of_several_classes(loss, C, kernel, fit_intercept, kind,
     data = rbf_kernel(X) if kernel == "precomputed" else X
     clf = fit(MaxMarginClassifier(**params), data, y, sample_weight=weight)
     assert clf.status_ == "certified" or kernel == "poly"
-    assert clf.certificate_.route[0][0] == "one example at a time"
     assert check_certificate(clf, data, y, sample_weight=weight)
     if k == 3 and clf.status_ == "certified":
         other = MaxMarginClassifier(**params)  # interior points, or Newton's method
@@ -225,7 +223,6 @@ def test_nearly_constant_kernels_of_several_classes_are_certified(C, rng):
         MaxMarginClassifier(C=C, loss="hinge", kernel="laplacian", gamma=gamma, tol=1e-4), X, y
     )
     assert clf.status_ == "certified"
-    assert clf.certificate_.route[0][1] <= 3  # by short steps, 11 rounds
     assert check_certificate(clf, X, y)
 
 
@@ -385,7 +382,6 @@ def test_rounds_mend_what_float32_has_rounded(rng):
     y = scores.argmax(axis=1)
     clf = MaxMarginClassifier(kernel="rbf", C=100.0, loss="hinge").fit(X, y)
     assert clf.status_ == "certified"
-    assert [method for method, _ in clf.certificate_.route] == ["one example at a time"]
     assert check_certificate(clf, X, y).valid
 
 

@@ -8,11 +8,9 @@ import pytest
 import scipy.sparse as sp
 from helpers.estimators import fit, overlapping
 from helpers.pairwise import pairwise
-from helpers.routes import gauss
 from scipy.optimize import minimize
 
 from marginsvm import MaxMarginClassifier, check_certificate
-from marginsvm.algorithms.exact.interior.point import Point
 from marginsvm.kernel_matrix import GramAdapter, LinearAdapter, make_rows
 
 
@@ -205,17 +203,3 @@ def test_two_classes_that_overlap_are_a_proof_for_all(fit_intercept, form, rng):
     weights = clf.certificate_.weights.tocoo()
     assert set(y[weights.coords[0]]) == set(weights.coords[1]) == {4, 5}
     assert check_certificate(clf, FORMS[form](X), y)
-
-
-def test_the_model_ends_with_its_gap(monkeypatch):
-    """Nobody asks which weights it needs, so that no steps are made to find them."""
-    steps, step = [], Point.next
-
-    def counted(point, *args):
-        steps.append(point)
-        return step(point, *args)
-
-    monkeypatch.setattr(Point, "next", counted)
-    clf = fit(MaxMarginClassifier(), *gauss(300, 5))
-    assert (clf.status_, clf.certificate_.route) == ("no_margin", (("working set of rows", 1),))
-    assert 0 < len(steps) <= 6

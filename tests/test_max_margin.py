@@ -173,8 +173,6 @@ def test_as_many_classes_as_examples(form, rng):
     X, y = form(rng.standard_normal((130, 9))), np.arange(130)
     clf = MaxMarginClassifier().fit(X, y)
     assert clf.status_ == "certified"
-    begun = [] if form is np.asarray else ["coordinate ascent"]
-    assert [method for method, _ in clf.certificate_.route] == [*begun, "multipliers"]
     assert clf.certificate_.weights.nnz > 500  # each class has an example
     assert clf.score(X, y) == 1.0
     assert check_certificate(clf, X, y)
@@ -372,7 +370,6 @@ def test_the_start_for_long_rows_needs_little_slack(C, tol, fit_intercept, rng):
     X = sp.random_array((600, 3000), density=0.01, format="csr", rng=rng)
     y = np.arange(600) % 2
     clf = MaxMarginClassifier(C=C, tol=tol, fit_intercept=fit_intercept).fit(X, y)
-    assert clf.certificate_.route == (("coordinate ascent", 1),)
     assert clf.status_ == "certified"
     assert check_certificate(clf, X, y)
 

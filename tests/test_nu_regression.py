@@ -71,7 +71,6 @@ def test_many_unknowns_on_both_sides(rng, shape, fit_intercept, nu):
     for Z in (X, sp.csr_array(X)):
         ours = ByMultipliers(**params).fit(Z, y, weight)
         assert ours.status_ == "certified"
-        assert [name for name, _ in ours.certificate_.route] == ["multipliers"]
         assert ours.objective_ == pytest.approx(known.objective_, rel=2e-6)
         assert ours.objective_bound_ <= known.objective_
         assert ours.epsilon_ == pytest.approx(known.epsilon_, rel=1e-2, abs=1e-6)

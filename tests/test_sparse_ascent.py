@@ -8,7 +8,6 @@ import scipy.sparse as sp
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.optimize import minimize, nnls
 
-from marginsvm import MaxMarginClassifier
 from marginsvm.algorithms.compiled.sparse_classes import (
     SparseClassWeights,
     ascend_classes,
@@ -291,16 +290,6 @@ def test_of_a_gap_that_is_still_large_as_many_epochs_are_left_again():
         assert ascent_with([1.0, *[gap] * 4])._epochs_left(1e-8, steady=True) == 32.0
     assert ascent_with([1.0] * 5)._epochs_left(1e-8, steady=False) == np.inf
     assert ascent_with([1.0, 0.5, 0.5, 0.5, 0.5])._epochs_left(1e-8, steady=True) == np.inf
-
-
-def test_newtons_method_comes_sooner_where_it_needs_no_multipliers(rng):
-    X = sp.random_array((1500, 300), density=0.05, format="csr", rng=rng)
-    F = X @ rng.standard_normal((300, 5))
-    y = np.argmax(F + F.std() * rng.standard_normal(F.shape), axis=1)
-    alone, with_others = (MaxMarginClassifier(C=C).fit(X, y) for C in (3.0, 10.0))
-    assert alone.certificate_.route[0][1] < 4
-    assert [method for method, _ in alone.certificate_.route[1:]] == ["multipliers"]
-    assert with_others.certificate_.route[0][1] > 20
 
 
 def steep_problem(rng):

@@ -48,7 +48,6 @@ def test_rounds_of_working_sets_end_with_a_proof(rng, loss, intercept, kernel):
     weight = rng.integers(0, 3, 700)
     params = {"loss": loss, "fit_intercept": intercept, "kernel": kernel, "gamma": 1.0}
     reg = MaxMarginRegressor(C=0.5, epsilon=0.3, **params).fit(Z, y, weight)
-    assert reg.certificate_.route == (("pairs of tubes", 1),)
     assert reg.status_ == "certified"
     assert check_certificate(reg, Z, y, weight)
     both = np.column_stack([y, 1e6 * y])
@@ -60,7 +59,6 @@ def test_rounds_of_working_sets_end_with_a_proof(rng, loss, intercept, kernel):
 def test_what_float32_cannot_show_interior_points_end(rng):
     X, y = waves(rng)
     reg = MaxMarginRegressor(kernel="rbf", C=1e3, tol=1e-7).fit(X, y)
-    assert [name for name, _ in reg.certificate_.route] == ["pairs of tubes", "interior points"]
     assert reg.status_ == "certified"
 
 
@@ -73,13 +71,11 @@ def test_widths_lead_to_the_problem_of_nu_svr(rng, nu, intercept, kernel):
     weight = rng.integers(0, 3, 700)
     params = {"C": 0.5, "nu": nu, "fit_intercept": intercept, "gamma": 1.0}
     reg = MaxMarginRegressor(kernel=kernel, **params).fit(Z, y, weight)
-    assert reg.certificate_.route[0] == ("pairs of tubes of some width", 1)
     assert reg.status_ == "certified"
     assert check_certificate(reg, Z, y, weight)
     inside = MaxMarginRegressor(kernel=kernel, **params)
     inside._portfolio = Portfolio(compiled=False)
     inside.fit(Z, y, weight)
-    assert inside.certificate_.route[0][0] == "interior points"
     assert reg.objective_ == pytest.approx(inside.objective_, rel=3e-6)
     assert reg.epsilon_ == pytest.approx(inside.epsilon_, rel=1e-3, abs=1e-4)
 
@@ -89,7 +85,6 @@ def test_a_polynomial_in_few_features_has_interior_points_first(rng, tube):
     X, y = waves(rng, n=300)
     poly = {"kernel": "poly", "degree": 3, "coef0": 1.0}
     reg = MaxMarginRegressor(**poly, **tube).fit(X, y)
-    assert [name for name, _ in reg.certificate_.route] == ["interior points"]
     assert reg.status_ == "certified"
     assert check_certificate(reg, X, y)
 
@@ -99,14 +94,11 @@ def test_widths_of_a_kernel_of_few_dimensions(rng):
     X, y = waves(rng)
     K = (1.0 + X @ X.T) ** 2
     reg = MaxMarginRegressor(kernel="precomputed", nu=0.4).fit(K, y)
-    names = [name for name, _ in reg.certificate_.route]
-    assert names[0] == "pairs of tubes of some width"
     assert reg.status_ == "certified"
 
 
 def test_a_wide_tube_needs_no_weights(rng):
     X, y = waves(rng)
     model = MaxMarginRegressor(kernel="rbf", epsilon=2.0 * np.abs(y).max()).fit(X, y)
-    assert model.certificate_.route == (("pairs of tubes", 1),)
     assert model.status_ == "certified"
     assert not model.dual_coef_.any()

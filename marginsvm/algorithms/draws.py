@@ -33,7 +33,6 @@ from marginsvm.kernel_matrix.responses.balancing import balancing_offsets, shift
 
 # What the compiled loop takes of every process, to import numba and to load what it has compiled
 # (seconds), and by how much its draws are quicker: for each class, and for each score (seconds).
-# measured: docs/measurements.md, "Draws by NumPy"
 _LOADING, _QUICKER_BY_CLASS, _QUICKER_BY_SCORE = 0.5, 4e-5, 3e-9
 LEAST_EXPONENT = -700.0  # least exponent: below it, numbers lose digits, and arithmetic its speed
 _CHUNK = 256  # weights that are summed before those that a quantile is among are looked for

@@ -1,7 +1,6 @@
 """Which method solves a problem, and which one takes over: the tables of rules.
 
-They are printed in ``docs/exact_solver.md``, which a test holds equal to them. The
-thresholds are those of :class:`~marginsvm.algorithms.exact.thresholds.Portfolio`.
+The thresholds are those of :class:`~marginsvm.algorithms.exact.thresholds.Portfolio`.
 """
 
 from __future__ import annotations

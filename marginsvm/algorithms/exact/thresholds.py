@@ -9,7 +9,7 @@ from marginsvm.algorithms.exact.interior.interior_points import MORE_STEPS
 
 @dataclass(frozen=True)
 class Portfolio:
-    """Thresholds between the methods; see the tables of ``docs/exact_solver.md``.
+    """Thresholds between the methods.
 
     Attributes
     ----------
