@@ -1,0 +1,404 @@
+"""The quadratic program of every exact estimator, and its two values.
+
+    primal   min over w, f      |w|^2/2 + g'f + sum_i cost_i(target_i - (A w + F f)_i)
+             cost_i(r) = max over 0 <= a <= upper_i of a r - ridge_i a^2/2
+    dual     max over alpha     target'alpha - |A'alpha|^2/2 - sum_i ridge_i alpha_i^2/2
+             subject to 0 <= alpha <= upper, F'alpha = g
+
+Stationarity is ``w = A'alpha``, ``F'alpha = g``. Weak duality holds for any (w, f) and any feasible
+alpha, whatever computed them.
+
+============================  ===========  ======  ==============  =============  =================
+problem                       rows         target  ridge           upper          f; g
+============================  ===========  ======  ==============  =============  =================
+hinge                         y_i x_i      1       0               C m_i          b; 0
+squared hinge                 y_i x_i      1       1/(2 C m_i)     inf            b; 0
+hard margin                   y_i x_i      0       0               inf            b, rho; 0, -1
+nu-SVC                        y_i x_i      0       0               m_i/(nu sum)   b, rho; 0, -1
+one class                     x_i          0       0               m_i/(nu sum)   rho; -1
+epsilon tube, s = 1 and -1    s x_i        s y - e 0; 1/(2 C m_i)  C m_i; inf     b; 0
+hard tube                     s x_i        s y - e 0               inf            b; 0
+nu tube                       s x_i        s y     0               C m_i          b, e; 0, C nu sum
+Crammer-Singer                x_i(e_c-e_j) 1       0               sum_j <= C m_i b; 0
+squared, k classes            x_i(e_c-e_j) 1       1/(C m_i)       inf            b; 0
+============================  ===========  ======  ==============  =============  =================
+
+Here ``m_i`` is the sample weight, ``sum`` the sum of these; examples of weight 0 are dropped first.
+Hard margins, nu and one class have target 0 and a free level rho; with ``w`` of norm 1, rho is the
+(mean of the) smallest margins. Otherwise the margin is ``1/sqrt(2 P)``.
+
+**Examples.** The program asks its examples for products only, whether they have features
+(``Design``) or a kernel (``Gram``). ``w`` has shape (k, d), with a kernel (k, n) coefficients of
+the examples; k is 1 but for several classes. In these units the longest example has norm 1:
+
+=====================  =========================================================================
+``n, d, sparse``       numbers of examples and features (None with a kernel); whether CSR
+``radius``             what the user's units were divided by
+``scores(w)``          products with all examples, of shape (n, k), in float64
+``combine(V)``         ``V'X`` for coefficients V of shape (n, k)
+``inner(w, u)``        inner product of two such vectors
+``squared_norms``      of the examples
+``gram(i, j)``         inner products of the examples i with the examples j
+``columns(i)``         inner products of the examples i with all
+``take(i)``            some of the examples, as an object of the same kind
+``rows(i)``            features of some examples; of CSR without the mean
+``mean``               what scores, combine and gram subtract from each x, or None
+``second_moments(v)``  ``sum_i v_i (x_i, 1)(x_i, 1)'``, of shape (d + 1, d + 1)
+=====================  =========================================================================
+
+References
+----------
+R.-E. Fan, K.-W. Chang, C.-J. Hsieh, X.-R. Wang, C.-J. Lin. LIBLINEAR: a library for large linear
+classification. JMLR, 2008 (appendices: the same duals by ``upper`` and ``diag``).
+
+B. Schoelkopf, A. Smola, R. Williamson, P. Bartlett. New support vector algorithms. Neural
+Computation, 2000.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from marginsvm._typing import Array
+
+
+@dataclass(frozen=True, eq=False)
+class QuadraticProgram:
+    """One program; numbers may be float64 or Fractions (arrays of objects).
+
+    Attributes
+    ----------
+    examples : Design or Gram
+    sign : ndarray of shape (n_rows,) or (n, 1)
+        Of two classes, tubes and one class: row i is ``sign_i`` times its example. Of several
+        classes: ones.
+    example : ndarray of shape (n_rows,) or None
+        Example of each row, where rows are not the examples in their order.
+    codes : ndarray of shape (n,) or None
+        Class of each example, where there are several: alpha then has shape (n, k), row (i, j) is
+        ``x_i (e_c - e_j)'``, and the entry of an example's own class c is no row: its upper bound
+        is 0.
+    k : int
+        Number of scores of an example.
+    target, ridge, upper : ndarray
+        They broadcast against alpha.
+    cap : ndarray of shape (n,) or None
+        Upper bounds of ``sum_j alpha_ij``, where several classes share one slack.
+    intercept : bool
+        Whether f begins with intercepts: 1, or k - 1 (that of the last class is 0).
+    level : float
+        Coefficient of the last entry of f in all rows; 0: there is none.
+    total : float
+        The last entry of g: ``level * sum(alpha)`` is to equal it.
+    signs : ndarray of shape (d,) or None
+        Signs that the entries of w must have; 0: any.
+    by_margins : bool
+        Whether the gap compares margins, and not objectives.
+    """
+
+    examples: Any
+    sign: Array
+    target: Array
+    ridge: Array
+    upper: Array
+    example: Array | None = None
+    codes: Array | None = None
+    k: int = 1
+    cap: Array | None = None
+    intercept: bool = True
+    level: float = 0.0
+    total: float = 0.0
+    signs: Array | None = None
+    by_margins: bool = True
+
+    # Shapes.
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Shape of alpha."""
+        if self.codes is not None:
+            return (len(self.codes), self.k)
+        return (len(self.sign),)
+
+    @property
+    def n_intercepts(self) -> int:
+        return max(1, self.k - 1) if self.intercept else 0
+
+    @property
+    def n_free(self) -> int:
+        """Number of entries of f."""
+        return self.n_intercepts + (self.level != 0.0)
+
+    @property
+    def g(self) -> Array:
+        g = np.zeros(self.n_free)
+        if self.level:
+            g[-1] = self.total
+        return g
+
+    @property
+    def hard(self) -> bool:
+        """Whether slack is not allowed: alpha has no upper bound and no ridge."""
+        return self.cap is None and not np.any(self.ridge) and bool(np.any(self.upper == np.inf))
+
+    @property
+    def game(self) -> bool:
+        """Whether it is the game form: target 0 and a free level."""
+        return self.level < 0.0
+
+    # Products with A and F.
+
+    def differences(self, S: Array) -> Array:
+        """Values of the rows from scores of shape (n, k); 0 where there is no row."""
+        if self.codes is not None:
+            return S[np.arange(len(S)), self.codes][:, None] - S
+        s = S[:, 0] if self.example is None else S[self.example, 0]
+        return self.sign * s
+
+    def coefficients(self, alpha: Array) -> Array:
+        """The adjoint of ``differences``: coefficients of the examples, of shape (n, k)."""
+        if self.codes is not None:
+            V = -alpha
+            V[np.arange(len(V)), self.codes] += alpha.sum(axis=1)
+            return V
+        v = self.sign * alpha
+        if self.example is not None:
+            of = np.zeros(self.examples.n, dtype=v.dtype)
+            np.add.at(of, self.example, v)
+            v = of
+        return v[:, None]
+
+    def offsets(self, f: Array) -> Array:
+        """Intercept of each score."""
+        b = np.zeros(self.k, dtype=f.dtype)
+        b[: self.n_intercepts] = f[: self.n_intercepts]
+        return b
+
+    def matvec(self, w: Array, f: Array) -> Array:
+        """``A w + F f``; where there is no row, what means nothing."""
+        return self.values(self.examples.scores(w), f)
+
+    def values(self, S: Array, f: Array) -> Array:
+        """The same from scores S of the examples without intercepts."""
+        m = self.differences(S + self.offsets(f) if self.n_intercepts else S)
+        return m + self.level * f[-1] if self.level else m
+
+    def rmatvec(self, alpha: Array) -> Array:
+        """``A'alpha``."""
+        return self.examples.combine(self.coefficients(alpha))
+
+    def balance(self, alpha: Array) -> Array:
+        """``F'alpha``."""
+        found = self.coefficients(alpha).sum(axis=0)[: self.n_intercepts]
+        return np.append(found, self.level * alpha.sum()) if self.level else found
+
+    def project(self, w: Array) -> Array:
+        """The nearest vector that has the signs."""
+        return w if self.signs is None else np.where(self.signs * w < 0, 0 * w, w)
+
+    def gram(self, i: Array, j: Array) -> Array:
+        """``A_i A_j'`` for rows given by their flat indices."""
+        if self.codes is None:
+            of = (lambda r: r) if self.example is None else self.example.__getitem__
+            return self.examples.gram(of(i), of(j)) * np.multiply.outer(self.sign[i], self.sign[j])
+        (e, a), (h, b) = np.divmod(i, self.k), np.divmod(j, self.k)
+        few, at = np.unique(e, return_inverse=True)
+        rest, there = np.unique(h, return_inverse=True)
+        c, d = self.codes[e][:, None], self.codes[h]
+        a = a[:, None]
+        signs = (c == d) * 1.0 - (c == b) - (a == d) + (a == b)
+        return self.examples.gram(few, rest)[at[:, None], there] * signs
+
+    # The two values.
+
+    def primal(self, w: Array, f: Array) -> Any:
+        """Value of the primal; infinite if rows without slack are violated or signs are wrong."""
+        if self.signs is not None and np.any(self.signs * w < 0):
+            return np.inf
+        P = self.examples.inner(w, w) / 2 + self.cost(self.target - self.matvec(w, f))
+        return P + self.total * f[-1] if self.level else P
+
+    def cost(self, r: Array) -> Any:
+        """``sum_i cost_i(r_i)``."""
+        r = np.where(r > 0, r, 0 * r)
+        if self.codes is not None:
+            r[np.arange(len(r)), self.codes] = 0
+        if self.cap is not None:
+            return (self.cap * r.max(axis=1)).sum()
+        if np.any(self.ridge):
+            return (r * r / (2 * self.ridge)).sum()
+        upper = np.broadcast_to(self.upper, r.shape)
+        short = r != 0
+        return (upper[short] * r[short]).sum()
+
+    def dual(self, alpha: Array) -> Any:
+        """Value of the dual; a bound if alpha is feasible."""
+        w = self.project(self.rmatvec(alpha))
+        value = (self.target * alpha).sum() - self.examples.inner(w, w) / 2
+        return value - (self.ridge * alpha * alpha).sum() / 2 if np.any(self.ridge) else value
+
+    def gap(self, P: float, D: float) -> float:
+        """Relative gap of the two values, on margins or on objectives; 1 if nothing is known."""
+        if self.game:  # margins are sqrt(-2 P) and sqrt(-2 D)
+            P, D = -D, -P
+        if P <= 0.0:
+            return 0.0 if D >= P else 1.0
+        ratio = min(max(D / P, 0.0), 1.0)
+        return float(1.0 - np.sqrt(ratio) if self.by_margins else 1.0 - ratio)
+
+    def restrict(self, i: Array) -> QuadraticProgram:
+        """The program with some rows only (of several classes: of some examples)."""
+        examples = self.examples.take(i if self.example is None else np.unique(self.example[i]))
+        example = None
+        if self.example is not None:
+            example = np.unique(self.example[i], return_inverse=True)[1]
+        some = {
+            name: value if np.ndim(value) == 0 or len(value) == 1 else value[i]
+            for name in ("target", "ridge", "upper", "cap", "codes", "sign")
+            if (value := getattr(self, name)) is not None
+        }
+        return replace(self, examples=examples, example=example, **some)
+
+
+def classification(
+    examples: Any,
+    codes: Array,
+    k: int,
+    *,
+    C: float = np.inf,
+    loss: str = "squared_hinge",
+    nu: float | None = None,
+    weight: Array | None = None,
+    intercept: bool = True,
+    signs: Array | None = None,
+) -> QuadraticProgram:
+    """The program of labels.
+
+    Parameters
+    ----------
+    examples : Design or Gram
+    codes : ndarray of shape (n,)
+        Classes, in ``0..k-1``.
+    k : int
+        Number of classes.
+    C : float
+        Cost of slack in the user's units (dimensionless); infinite: a hard margin.
+    loss : {"hinge", "squared_hinge"}
+    nu : float or None
+        Share of the examples whose mean margin counts, in place of C.
+    weight : ndarray of shape (n,) or None
+        Sample weights, all positive.
+    intercept : bool
+    signs : ndarray of shape (d,) or None
+        Signs that coefficients must have (two classes).
+    """
+    n, several = examples.n, k > 2
+    m = np.ones(n) if weight is None else weight
+    c = C * m * examples.radius * examples.radius if np.isfinite(C) else np.full(n, np.inf)
+    free = np.full(n, np.inf)
+    game = nu is not None or not np.isfinite(C)
+    ridge, upper, cap = np.zeros(n), free, None
+    if nu is not None:
+        upper = m / (nu * m.sum())
+    elif np.isfinite(C) and loss == "hinge":
+        upper = c
+    elif np.isfinite(C):
+        ridge = (1.0 if several else 0.5) / c
+    target = np.zeros(n) if game else np.ones(n)
+    if several:
+        cap = None if upper is free else upper
+        upper = np.full((n, k), np.inf)
+        upper[np.arange(n), codes] = 0.0
+        target, ridge = target[:, None], ridge[:, None]
+    return QuadraticProgram(
+        examples,
+        sign=np.ones((n, 1)) if several else np.where(codes == 1, 1.0, -1.0),
+        target=target,
+        ridge=ridge,
+        upper=upper,
+        codes=codes if several else None,
+        k=k if several else 1,
+        cap=cap,
+        intercept=intercept,
+        level=-1.0 if game else 0.0,
+        total=-1.0 if game else 0.0,
+        signs=signs,
+    )
+
+
+def regression(
+    examples: Any,
+    low: Array,
+    high: Array,
+    *,
+    C: float = np.inf,
+    loss: str = "epsilon_insensitive",
+    nu: float | None = None,
+    weight: Array | None = None,
+    intercept: bool = True,
+    signs: Array | None = None,
+) -> QuadraticProgram:
+    """The program of targets: scores are to lie in intervals, each end is a row.
+
+    Parameters
+    ----------
+    examples : Design or Gram
+    low, high : ndarray of shape (n,)
+        Ends of the intervals: ``y - epsilon`` and ``y + epsilon``; an infinite end has no row. With
+        nu, both are y.
+    C : float
+        Cost of slack in the user's units; infinite: a hard tube.
+    loss : {"epsilon_insensitive", "squared_epsilon_insensitive"}
+    nu : float or None
+        ``C nu sum(weight)`` is the price of the width, which then is an unknown.
+    weight : ndarray of shape (n,) or None
+    intercept : bool
+    signs : ndarray of shape (d,) or None
+    """
+    n = examples.n
+    m = np.ones(n) if weight is None else weight
+    below, above = np.flatnonzero(low > -np.inf), np.flatnonzero(high < np.inf)
+    example = np.concatenate([below, above])
+    sign = np.repeat([1.0, -1.0], [len(below), len(above)])
+    c = C * m[example] * examples.radius * examples.radius
+    soft, squared = np.isfinite(C), loss.startswith("squared")
+    return QuadraticProgram(
+        examples,
+        sign=sign,
+        target=np.concatenate([low[below], -high[above]]),
+        ridge=0.5 / c if soft and squared else np.zeros(len(sign)),
+        upper=c if soft and not squared else np.full(len(sign), np.inf),
+        example=example,
+        intercept=intercept,
+        level=1.0 if nu is not None else 0.0,
+        total=0.0 if nu is None else C * nu * m.sum() * examples.radius * examples.radius,
+        signs=signs,
+        by_margins=False,
+    )
+
+
+def one_class(examples: Any, nu: float, weight: Array | None = None) -> QuadraticProgram:
+    """The program of examples without labels: the hull of the examples, held off the origin.
+
+    Parameters
+    ----------
+    examples : Design or Gram
+    nu : float
+        Share of the examples whose mean score counts; 0: the smallest score counts.
+    weight : ndarray of shape (n,) or None
+    """
+    n = examples.n
+    m = np.ones(n) if weight is None else weight
+    return QuadraticProgram(
+        examples,
+        sign=np.ones(n),
+        target=np.zeros(n),
+        ridge=np.zeros(n),
+        upper=m / (nu * m.sum()) if nu > 0.0 else np.full(n, np.inf),
+        intercept=False,
+        level=-1.0,
+        total=-1.0,
+    )
