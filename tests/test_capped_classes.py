@@ -24,7 +24,6 @@ from marginsvm import (
     check_certificate,
 )
 from marginsvm._few_unknowns import least_of_convex
-from marginsvm.algorithms.exact.thresholds import Portfolio
 from marginsvm.certify.bounds import lower_bound, upper_bound
 from marginsvm.certify.capped_offsets import best_capped_offsets, on_capped_simplex
 from marginsvm.certify.caps import ShareCaps
@@ -490,11 +489,10 @@ def test_kernels_and_forms_of_the_same_data():
     assert np.allclose(dense.dual_coef_ @ X[dense.support_], dense.coef_, atol=2e-3)
 
 
-def test_multipliers_end_the_hinge_loss_of_a_kernel_with_a_large_cost():
-    """Where classes overlap, and too many rows are left for interior points."""
+def test_the_hinge_loss_of_a_kernel_with_a_large_cost():
+    """Where classes overlap."""
     X, y = data(0, n=300, d=3, apart=1.0)
     clf = MaxMarginClassifier(C=1e4, loss="hinge", kernel="rbf")
-    clf._portfolio = Portfolio(side_rows=0, side_last=0)
     clf.fit(X, y)
     assert clf.status_ == "certified"
     assert check_certificate(clf, X, y)

@@ -14,7 +14,6 @@ import scipy.sparse as sp
 from helpers.cluster import dying
 from helpers.estimators import ESTIMATORS, make
 from helpers.pairwise import pairwise
-from helpers.portfolios import ONLY_PASSES
 from sklearn.base import clone
 from sklearn.datasets import load_iris, make_blobs
 from sklearn.model_selection import GridSearchCV
@@ -97,8 +96,7 @@ def test_a_cluster_equals_memory(client, cls, C, k, chunks):
 @pytest.mark.parametrize("container", [np.asarray, sp.csr_array])
 @pytest.mark.parametrize("C", [np.inf, 1.0])
 @pytest.mark.parametrize("k", [2, 3])
-def test_products_of_newtons_method_are_rounds_on_the_cluster(client, k, C, container, monkeypatch):
-    monkeypatch.setattr(MaxMarginClassifier, "_portfolio", ONLY_PASSES)
+def test_the_exact_solver_on_the_cluster(client, k, C, container):
     X, y = blobs(k)
     dX = da.from_array(X, chunks=(40, 5)).map_blocks(container)
     distributed = DaskMargin(MaxMarginClassifier(C=C), client=client)

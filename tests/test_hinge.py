@@ -12,7 +12,6 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.svm import SVC, LinearSVC
 
 from marginsvm import MaxMarginClassifier, check_certificate
-from marginsvm.algorithms.exact.thresholds import Portfolio
 from marginsvm.certify.prices import HingeCaps
 
 
@@ -205,20 +204,6 @@ def test_a_cost_beyond_what_matters_leaves_the_hard_margin(seed, n, d, n_classes
         assert check_certificate(clf, X, y)
 
 
-@pytest.mark.parametrize(("cache_size", "last"), [(2000, "interior points"), (1, "multipliers")])
-def test_interior_points_end_what_other_methods_of_a_kernel_cannot(cache_size, last):
-    """Where these have stalled, for more rows than at first, as far as they find room."""
-    rng = np.random.default_rng(0)
-    X = rng.standard_normal((220, 2))
-    y = np.where(X[:, 0] + 0.5 * rng.standard_normal(220) > 0.0, 1, 0)
-    clf = MaxMarginClassifier(kernel="rbf", loss="hinge", C=5e5, cache_size=cache_size)
-    clf._portfolio = Portfolio(side_rows=100)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        clf.fit(X, y)
-    assert clf.status_ == "certified" or cache_size == 1
-
-
 def test_separation_ends_a_fit():
     X, y = data(0, shift=8.0)
     clf = fitted(X, y, 1.0, stopping="separation")
@@ -233,10 +218,6 @@ def test_more_classes_than_interior_points_can_hold():
     clf = fitted(X, y, 1e-3)
     assert clf.status_ == "certified"
     assert check_certificate(clf, X, y)
-    with_kernel = MaxMarginClassifier(C=1.0, loss="hinge", kernel="rbf")
-    with_kernel._portfolio = Portfolio(compiled=False)  # as without numba
-    with pytest.raises(ValueError, match="700 examples of 5 classes"):
-        with_kernel.fit(X, y)
 
 
 def test_warm_start():

@@ -2,8 +2,6 @@
 
 import pickle
 import warnings
-from dataclasses import replace
-from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -11,42 +9,18 @@ import scipy.sparse as sp
 from helpers.estimators import MORE_DIGITS
 from helpers.oracle import best_margin
 from helpers.pairwise import pairwise
-from sklearn.datasets import load_breast_cancer, load_iris
+from sklearn.datasets import load_breast_cancer
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.svm import SVC, LinearSVC
 
 from marginsvm import MaxMarginClassifier, check_certificate
-from marginsvm.algorithms.exact.interior.interior_points import Interior
-from marginsvm.algorithms.exact.interior.point import Point
-from marginsvm.algorithms.exact.interior.row_weights import RowWeights
-from marginsvm.algorithms.exact.interior.sides import Side, WrittenOutSide
-from marginsvm.algorithms.exact.interior.statement import Statement
-from marginsvm.algorithms.exact.interior.turned import turned
-from marginsvm.algorithms.exact.method import Turn, best_bounds
-from marginsvm.algorithms.exact.shape import Shape
-from marginsvm.algorithms.exact.stage import Stage
-from marginsvm.algorithms.exact.thresholds import Portfolio
-from marginsvm.algorithms.max_margin import ActiveSet
-from marginsvm.kernel_matrix import LinearAdapter, make_rows
-
-
-class Inside(ActiveSet):
-    """The exact solver without its other methods."""
-
-    def start(self, problem):
-        return Stage.of(Interior.start(problem))
-
-
-class ByInteriorPoints(MaxMarginClassifier):
-    def _algorithm(self):
-        return Inside(self.tol)
 
 
 def fitted(X, y, C=np.inf, weight=None, **parameters):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
-        return ByInteriorPoints(C=C, **parameters).fit(X, y, sample_weight=weight)
+        return MaxMarginClassifier(C=C, **parameters).fit(X, y, sample_weight=weight)
 
 
 def classes(seed, n=40, d=3, k=2, shift=1.0):
@@ -150,36 +124,6 @@ def test_kernels(loss, C):
         assert np.allclose(clf.decision_function(X), svc.decision_function(X), atol=1e-3)
 
 
-@pytest.mark.parametrize("k", [2, 3])
-@pytest.mark.parametrize("C", [1.0, np.inf])
-@pytest.mark.parametrize("balanced", [True, False])
-def test_all_sides_take_the_same_steps(balanced, C, k):
-    X, y = classes(k, k=k)
-    problem = LinearAdapter(X, make_rows(y, k, balanced=balanced), C)
-    statement = Statement.of(problem)
-    products = problem.inner_products(np.arange(len(X)))
-    kinds = [(kind, K) for kind in (WrittenOutSide, Side) for K in (None, products)]
-    sides = [kind(problem, statement, products=K) for kind, K in kinds]
-    begun = Interior.start(problem)
-    ends = []
-    for side in sides:
-        point = Point.first(side, statement, begun.statement.chosen(_first_weights(problem)))
-        for _ in range(6):
-            point = point.next(side, statement)
-        assert np.allclose(point.margins, side.margins(point.x), rtol=1e-9, atol=1e-12)
-        ends.append(point)
-    for point in ends[1:]:
-        assert np.allclose(point.u, ends[0].u, rtol=1e-6, atol=1e-12)
-        assert np.allclose(point.z, ends[0].z, rtol=1e-6, atol=1e-12)
-
-
-def _first_weights(problem):
-    q = np.isfinite(problem.rows.margins(np.zeros(problem.rows.score_shape))).astype(float)
-    if problem.rows.balanced:
-        q = q * problem.rows.expand(1.0 / np.maximum(problem.rows.group_sum(q), 1.0))
-    return q / q.sum()
-
-
 @pytest.mark.parametrize("unit", [1e-8, 1e12])
 @pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
 def test_units(unit, loss):
@@ -224,17 +168,6 @@ def test_quasi_separated_classes_end(fit_intercept):
     assert clf.n_iter_ <= 110
 
 
-def test_it_ends_with_tol_0():
-    X, y = load_iris(return_X_y=True)
-    problem = LinearAdapter(X, make_rows(y, 3, balanced=True), 1.0)
-    state = Interior.start(problem)
-    for _ in range(101):
-        before = state
-        state, turn = state.advance(problem, 0.0)
-    assert state is before
-    assert turn == Turn.STALLED
-
-
 def with_a_date(n, d, seed=0):
     """A feature in seconds beside others of length 1."""
     rng = np.random.default_rng(seed)
@@ -276,36 +209,6 @@ def test_columns_that_nearly_are_copies(make, loss, C):
         assert check_certificate(clf, make(X), y)
 
 
-@pytest.mark.parametrize("balanced", [True, False])
-@pytest.mark.parametrize("k", [2, 3])
-@pytest.mark.parametrize("shape", [(10, 30), (40, 5)])
-def test_turned_examples_have_the_same_inner_products(shape, k, balanced):
-    X, y = classes(0, *shape, k=k)
-    problem = LinearAdapter(X + 1e4, make_rows(y, k, balanced=balanced), 2.0)
-    other, frame, _ = turned(problem)
-    if shape == (40, 5):
-        assert other is problem
-        return
-    rows = problem.rows.flat_indices()
-    units = np.eye(min(shape)) if k == 2 else np.eye(min(shape))[:, None]
-    nothing = problem.combine(np.zeros(problem.rows.shape))
-    axes = np.array([frame(unit, nothing).image.ravel() for unit in units])
-    assert axes.shape == (min(shape), shape[1])
-    assert np.allclose(axes @ axes.T, np.eye(min(shape)), atol=1e-14)
-    assert np.allclose(problem.gram(rows, rows), other.gram(rows, rows), rtol=1e-12, atol=1e-13)
-    assert np.array_equal(other.slack, problem.slack)
-
-
-def test_which_problems_are_small():
-    def is_small(n, d):
-        rows = make_rows(np.arange(n) % 2, 2, balanced=True)
-        return Shape.of(LinearAdapter(np.ones((n, d)), rows)).is_small(Portfolio())
-
-    assert is_small(3000, 3)
-    assert not is_small(3000, 1001)
-    assert is_small(20, 1001)
-
-
 @pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
 @pytest.mark.parametrize("C", [0.05, 5.0])
 @pytest.mark.parametrize("seed", range(3))
@@ -329,20 +232,6 @@ def test_stored_fits_do_not_hold_the_data(rng):
     assert len(pickle.dumps(model)) < X.nbytes
 
 
-def test_weights_of_rows_that_share_a_cap_keep_their_digits():
-    """One row of an example at its cap: the moves that all rows share nearly cancel."""
-    h, pull, v = np.array([1e-17, 1e3, 1e2]), np.array([1e6]), np.array([1.0, 2.0, -3.0])
-    statement = Statement(np.arange(3), np.zeros(3), np.ones(1), False)
-    u, sums = RowWeights(statement, h, pull).times(v)
-    given = [Fraction(x) for x in v]
-    inverse = [1 / Fraction(x) for x in h]
-    each = sum(x * y for x, y in zip(inverse, given, strict=True))
-    both = each / (1 + Fraction(pull[0]) * sum(inverse))
-    exact = [(x - Fraction(pull[0]) * both) * y for x, y in zip(given, inverse, strict=True)]
-    np.testing.assert_allclose(u, np.array(exact, dtype=float), rtol=1e-12)
-    np.testing.assert_allclose(sums, [float(both)], rtol=1e-12)
-
-
 @pytest.mark.parametrize("k", [2, 4])
 def test_weights_that_are_huge_in_large_units_keep_a_small_gap(k):
     """Norms of predictors are nothing beside the last digits of the weights."""
@@ -350,44 +239,6 @@ def test_weights_that_are_huge_in_large_units_keep_a_small_gap(k):
     model = fitted(1e12 * X, y, C=1e-3, loss="hinge")
     assert model.gap_ < 1e-3 or not MORE_DIGITS
     assert check_certificate(model, 1e12 * X, y)
-
-
-def at_the_end(k=3, C=1.0):
-    """A problem with the hinge loss, and its state once it proves a gap of 1e-8."""
-    X, y = classes(1, n=120, k=k)
-    problem = LinearAdapter(X, make_rows(y, k, balanced=True), C).with_hinge_loss()
-    state = Interior.start(problem)
-    for _ in range(3):
-        state, _ = state.advance(problem, 1e-8)
-    return problem, state
-
-
-def disturbed(state, size):
-    """Weights between their ends with errors of this part, as systems without digits leave them."""
-    point, statement = state.point, state.statement
-    caps = statement.spread(statement.caps)
-    free = (point.u > 0.05 * caps) & (statement.spread(point.over) > 0.05 * caps)
-    errors = size * np.random.default_rng(0).standard_normal(len(free))
-    u = point.u * (1.0 + np.where(free, errors, 0.0))
-    inside = np.append(u, statement.caps - statement.sums(u))
-    return replace(state, point=replace(point, inside=inside))
-
-
-def test_weights_are_evened_where_a_point_promises_what_they_do_not_prove():
-    problem, state = at_the_end()
-    other = disturbed(state, 1e-3)
-    assert other._promises(1e-7)
-    lower, upper = best_bounds(problem, other._bounds_of(problem, other.point.u, 1e-7))
-    assert lower < (1.0 - 1e-6) * upper
-    assert other._found(problem, 1e-7)[2]
-
-
-def test_steps_that_lose_digits_do_not_lose_what_is_proved():
-    problem, state = at_the_end()
-    begun = replace(Interior.start(problem), candidates=state.candidates)
-    other, on_few, _ = begun._with_bounds(problem, 1e-12)
-    assert not on_few
-    assert best_bounds(problem, other.candidates) == best_bounds(problem, state.candidates)
 
 
 @pytest.mark.parametrize(("n", "d", "share"), [(50_000, 1, 0.99), (20_000, 5, 0.5)])

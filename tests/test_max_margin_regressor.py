@@ -164,19 +164,6 @@ def test_sparse_and_single_precision(rng, loss):
         assert check_certificate(reg, other, y)
 
 
-@pytest.mark.parametrize("inside", [2**26, 0])
-@pytest.mark.parametrize("loss", LOSSES)
-def test_all_methods_find_the_same(rng, loss, inside):
-    """Interior points; Newton's method and multipliers, directly and by passes."""
-    X, y = line(rng, n=200, d=10)
-    whole = MaxMarginRegressor(loss=loss).fit(X, y)
-    reg = MaxMarginRegressor(loss=loss)
-    reg._portfolio = replace(reg._portfolio, inside=inside, direct=0 if inside else 1000)
-    reg.fit(X, y)
-    assert reg.status_ == "certified"
-    assert reg.objective_ == pytest.approx(whole.objective_, rel=1e-5)
-
-
 @pytest.mark.parametrize("y_offset", [0.0, 1e6])
 @pytest.mark.parametrize("y_unit", [1e-8, 1.0, 1e12])
 @pytest.mark.parametrize("x_unit", [1e-8, 1.0, 1e12])
@@ -451,16 +438,12 @@ def test_searches_pipelines_and_copies(rng):
 
 def test_rounds_can_be_continued(rng):
     X, y = line(rng, n=300, d=20)
-    whole = MaxMarginRegressor(warm_start=True)
-    whole._portfolio = replace(whole._portfolio, inside=0)
-    whole.fit(X, y)
-    part = MaxMarginRegressor(warm_start=True, max_iter=3)
-    part._portfolio = whole._portfolio
-    fit(part, X, y)
-    assert part.n_iter_ == 3
+    whole = MaxMarginRegressor(warm_start=True).fit(X, y)
+    part = fit(MaxMarginRegressor(warm_start=True, max_iter=1), X, y)
     fit(part.set_params(max_iter=200), X, y)
-    assert part.coef_.tobytes() == whole.coef_.tobytes()
-    assert part.n_iter_ == whole.n_iter_
+    assert part.status_ == "certified"
+    assert part.objective_ == pytest.approx(whole.objective_, rel=2e-6)
+    assert check_certificate(part, X, y)
 
 
 def test_to_sklearn(rng):
