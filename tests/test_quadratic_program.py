@@ -152,3 +152,33 @@ def test_one_class_svm_has_the_level_of_the_game(rng):
     w = qp.rmatvec(alpha)
     rho = np.array([model.offset_[0] / model.dual_coef_.sum()])
     assert qp.gap(qp.primal(w, rho), qp.dual(alpha)) < 1e-6
+
+
+def test_feasible_weights_are(qp, rng):
+    """Within their bounds and balanced, whatever they were."""
+    for size in (1e-3, 1.0, 10.0):
+        alpha = qp.feasible(some_alpha(qp, rng) * size)
+        assert (alpha >= 0).all()
+        assert (alpha <= np.broadcast_to(qp.upper, qp.shape) * (1 + 1e-12)).all()
+        if qp.cap is not None and not qp.level:
+            assert (alpha.sum(axis=1) <= qp.cap * (1 + 1e-12)).all()
+        assert qp.balance(alpha) == pytest.approx(qp.g, abs=1e-9 * max(alpha.sum(), 1e-9))
+
+
+def test_feasible_weights_stay(qp, rng):
+    alpha = qp.feasible(some_alpha(qp, rng))
+    assert qp.feasible(alpha) == pytest.approx(alpha, abs=1e-9)
+
+
+def test_free_unknowns_are_the_best(qp, rng):
+    """No others near them have a smaller primal value."""
+    if qp.codes is not None and not qp.level:
+        pytest.skip("intercepts of several classes are the solver's")
+    w = qp.project(rng.standard_normal((qp.k, qp.examples.d)) * 0.1)
+    f = rng.standard_normal(qp.n_free)
+    best = qp.best_f(qp.examples.scores(w), f)
+    P = qp.primal(w, best)
+    assert qp.primal(w, f) >= P
+    for j in [qp.n_free - 1] if qp.codes is not None else range(qp.n_free):
+        for step in (1e-3, -1e-3, 0.3, -0.3):
+            assert qp.primal(w, best + step * np.eye(qp.n_free)[j]) >= P - 1e-12

@@ -249,6 +249,91 @@ class QuadraticProgram:
         ratio = min(max(D / P, 0.0), 1.0)
         return float(1.0 - np.sqrt(ratio) if self.by_margins else 1.0 - ratio)
 
+    # Points near others that are feasible, in floats.
+
+    def best_f(self, S: Array, f: Array) -> Array:
+        """Free unknowns with the least primal value for scores S of the examples.
+
+        Of several classes the intercepts are those of ``f``, and only the level is the best.
+
+        Parameters
+        ----------
+        S : ndarray of shape (n, k)
+            Scores without intercepts.
+        f : ndarray of shape (n_free,)
+        """
+        mass = self.level * self.total
+        if self.codes is not None:
+            if not self.level:
+                return f
+            r = self.target - self.differences(S + self.offsets(f))
+            r[np.arange(len(r)), self.codes] = -np.inf
+            upper = np.full(len(r), np.inf) if self.cap is None else self.cap
+            return np.append(f[:-1], self.level * _quantile(r.max(axis=1), upper, mass))
+        r = self.target - self.differences(S)
+        if not self.intercept:
+            return np.array([self.level * _quantile(r, self.upper, mass)]) if self.level else f
+        up = self.sign > 0
+        if self.level or self.hard:
+            high = _quantile(r[up], self.upper[up], 0.5 * mass)
+            low = _quantile(r[~up], self.upper[~up], 0.5 * mass)
+            b = 0.5 * (high - low)
+            return np.array([b, 0.5 * self.level * (high + low)] if self.level else [b])
+        t = self.sign * r
+        if np.any(self.ridge):
+            return np.array([_root(t, up, 1.0 / self.ridge)])
+        return np.array([-_quantile(-t, self.upper, float(self.upper[up].sum()))])
+
+    def feasible(self, alpha: Array) -> Array:
+        """Weights near alpha that keep to their bounds and balance, up to rounding.
+
+        Of each sign the heavier side is scaled down or, where the sum is given, both are scaled to
+        half of it. Several classes: weights are multiplied by ``1 + F x``, and all by one factor.
+        """
+        alpha = np.minimum(np.maximum(alpha, 0.0), self.upper)
+        mass = self.level * self.total
+        if self.codes is not None:
+            return self._balanced_classes(alpha, mass)
+        if not self.intercept:
+            return _with_sum(alpha, self.upper, mass) if self.level else alpha
+        up = self.sign > 0
+        if self.level:
+            for side in (up, ~up):
+                alpha[side] = _with_sum(alpha[side], self.upper[side], 0.5 * mass)
+            return alpha
+        high, low = float(alpha[up].sum()), float(alpha[~up].sum())
+        if min(high, low) <= 0.0:
+            return np.zeros_like(alpha)
+        return alpha * np.where(up, min(1.0, low / high), min(1.0, high / low))
+
+    def _balanced_classes(self, alpha: Array, mass: float) -> Array:
+        assert self.codes is not None
+        few = slice(0, self.n_intercepts)
+        for _ in range(100):
+            if self.level:
+                total = alpha.sum()
+                if total <= 0.0:
+                    return alpha
+                alpha *= mass / total
+            if self.cap is not None:
+                alpha *= np.minimum(1.0, self.cap / np.maximum(alpha.sum(axis=1), 1e-300))[:, None]
+            off, total = self.coefficients(alpha).sum(axis=0), alpha.sum()
+            settled = not self.level or abs(total - mass) <= 1e-12 * mass
+            if settled and (not self.intercept or np.abs(off).max() <= 1e-15 * self.k * total):
+                break
+            # F' diag(alpha) F: the Laplacian of the classes' joint weights
+            H = np.zeros((self.k, self.k))
+            np.add.at(H, self.codes, alpha)
+            H = np.diag(H.sum(axis=0) + H.sum(axis=1)) - H - H.T
+            x = np.zeros(self.k)
+            x[few] = np.linalg.lstsq(H[few, few], -off[few], rcond=None)[0]
+            alpha = alpha * np.maximum(1.0 + x[self.codes][:, None] - x, 0.0)
+        if self.level:
+            return alpha * (mass / alpha.sum())
+        if self.cap is not None:
+            alpha *= float(np.minimum(1.0, self.cap / np.maximum(alpha.sum(axis=1), 1e-300)).min())
+        return alpha
+
     def restrict(self, i: Array) -> QuadraticProgram:
         """The program with some rows only (of several classes: of some examples)."""
         examples = self.examples.take(i if self.example is None else np.unique(self.example[i]))
@@ -261,6 +346,38 @@ class QuadraticProgram:
             if (value := getattr(self, name)) is not None
         }
         return replace(self, examples=examples, example=example, **some)
+
+
+def _quantile(r: Array, upper: Array, mass: float) -> float:
+    """The least a for which rows with ``r > a`` have no more than the mass of upper bounds."""
+    order = np.argsort(-r, kind="stable")
+    at = int(np.searchsorted(np.cumsum(upper[order]), mass * (1.0 - 1e-15)))
+    return float(r[order[min(at, len(r) - 1)]])
+
+
+def _root(t: Array, up: Array, weight: Array) -> float:
+    """The b with the least sum of ``weight (t - b)^2`` over t > b (up) and t < b (others)."""
+    order = np.argsort(t, kind="stable")
+    t, v = t[order], np.where(up, weight, -weight)[order]
+    below, total = np.maximum(-v, 0.0), np.maximum(v, 0.0)
+    # slope between t[i] and t[i + 1]: b A - B over the terms that are active there
+    A = np.cumsum(below) + total.sum() - np.cumsum(total)
+    B = np.cumsum(below * t) + (total * t).sum() - np.cumsum(total * t)
+    i = int(np.searchsorted(np.append(A[:-1] * t[1:] - B[:-1] >= 0.0, True), True))
+    return float(B[i] / A[i]) if A[i] > 0.0 else float(t[i])
+
+
+def _with_sum(alpha: Array, upper: Array, total: float) -> Array:
+    """Weights near alpha, at most ``upper``, with a given sum where that is possible."""
+    found = float(alpha.sum())
+    if found >= total or (found > 0.0 and np.isinf(upper).all()):
+        return alpha * (total / found)
+    if np.isinf(upper).any():
+        upper = np.minimum(upper, total)
+    room = np.where(alpha > 0.0, upper - alpha, 0.0)
+    if room.sum() < total - found:
+        room = upper - alpha
+    return np.minimum(alpha + room * min(1.0, (total - found) / max(room.sum(), 1e-300)), upper)
 
 
 def classification(
