@@ -1,8 +1,5 @@
 """Maximum-margin classifiers for scikit-learn in which every fit comes with a proof."""
 
-import warnings
-from typing import Any
-
 from marginsvm._show_versions import show_versions
 from marginsvm._version import __version__ as __version__
 from marginsvm.algorithms.accelerated import AcceleratedPerceptron
@@ -22,12 +19,10 @@ from marginsvm.algorithms.max_margin_path import MarginPath, margin_path
 from marginsvm.algorithms.max_margin_regressor import MaxMarginRegressor
 from marginsvm.algorithms.momentum import MomentumMarginClassifier
 from marginsvm.algorithms.optimistic import OptimisticPerceptron
-from marginsvm.algorithms.reference_margin import ReferenceMargin, reference_margin
 from marginsvm.algorithms.rosenblatt import KernelPerceptron
 from marginsvm.algorithms.smoothed import SmoothedKernelPerceptron
 from marginsvm.algorithms.von_neumann import PerceptronVonNeumann
 from marginsvm.auditing import Audit, audit
-from marginsvm.callbacks import CheckpointCallback
 from marginsvm.certify.certificate import Certificate
 from marginsvm.certify.checker.check import CertificateCheck, check_certificate
 from marginsvm.certify.checker.separability import SeparabilityCheck, check_separability_proof
@@ -47,7 +42,6 @@ __all__ = [
     "BatchPerceptron",
     "Certificate",
     "CertificateCheck",
-    "CheckpointCallback",
     "CostCurveDisplay",
     "DualLpPerceptron",
     "DualLpRegressor",
@@ -71,7 +65,6 @@ __all__ = [
     "PerceptronVonNeumann",
     "PowerSchedule",
     "PrimalMirrorDescent",
-    "ReferenceMargin",
     "Separability",
     "SeparabilityCheck",
     "SeparationDisplay",
@@ -84,27 +77,7 @@ __all__ = [
     "cross_val_many",
     "fit_many",
     "margin_path",
-    "reference_margin",
     "save_proof",
     "show_versions",
     "theory_draws",
 ]
-
-_RENAMED = {
-    "MarginCertificate": Certificate,
-    "NormCertificate": Certificate,
-    "NormCheck": CertificateCheck,
-}
-
-
-def __getattr__(name: str) -> Any:
-    """Names of earlier versions, until 0.5."""
-    if name not in _RENAMED:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    now = _RENAMED[name]
-    warnings.warn(
-        f"marginsvm.{name} is marginsvm.{now.__name__} now; the old name goes in 0.5",
-        FutureWarning,
-        stacklevel=2,
-    )
-    return now

@@ -320,7 +320,7 @@ def test_reports(rng):
     report = audit(pipe.fit(X, y), X, y)
     names = ["0 against the rest", "1 against the rest", "2 against the rest"]
     assert [judged.name for judged in report.problems] == names
-    assert all(name in str(report) and name in report._repr_html_() for name in names)
+    assert all(name in str(report) for name in names)
     assert [row["problem"][:18] for row in report.rows()] == names
     assert report.worst.short == max(judged.short for judged in report.problems)
     pandas = pytest.importorskip("pandas")

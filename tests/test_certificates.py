@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 from sklearn.datasets import load_breast_cancer, load_iris
 from sklearn.metrics.pairwise import rbf_kernel
 
-import marginsvm
 from marginsvm import (
     MaxMarginClassifier,
     MomentumMarginClassifier,
@@ -227,21 +226,6 @@ def test_the_exact_solver_finds_the_thin_margin():
     assert estimator.separable_ is True
     np.testing.assert_allclose(estimator.margin_, 4.13714e-05, rtol=1e-5)
     assert estimator.score(X, y) == 1.0
-
-
-@pytest.mark.parametrize(
-    ("old", "new"),
-    [
-        ("MarginCertificate", "Certificate"),
-        ("NormCertificate", "Certificate"),
-        ("NormCheck", "CertificateCheck"),
-    ],
-)
-def test_names_of_earlier_versions_warn(old, new):
-    with pytest.warns(FutureWarning, match=f"marginsvm.{new} now"):
-        assert getattr(marginsvm, old) is getattr(marginsvm, new)
-    with pytest.raises(AttributeError, match="no attribute 'OtherCertificate'"):
-        marginsvm.OtherCertificate  # noqa: B018
 
 
 def test_a_certificate_is_read_as_margins_and_as_norms():

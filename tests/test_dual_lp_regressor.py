@@ -2,9 +2,7 @@
 
 import pickle
 from fractions import Fraction
-from importlib.util import find_spec
 
-import joblib
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -23,7 +21,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVR
 
-from marginsvm import CheckpointCallback, DualLpRegressor, check_certificate
+from marginsvm import DualLpRegressor, check_certificate
 from marginsvm.algorithms.compiled import interval_steps as loops
 from marginsvm.algorithms.dual_ascent import strong_convexity
 from marginsvm.algorithms.interval_ascent import IntervalAscent
@@ -682,21 +680,6 @@ def test_a_warm_start_continues_bit_for_bit(C, rng):
     np.testing.assert_array_equal(
         again.coef_, DualLpRegressor(**params).set_params(C=0.5).fit(X, y).coef_
     )
-
-
-@pytest.mark.skipif(find_spec("sklearn.callback") is None, reason="callbacks need scikit-learn 1.9")
-def test_checkpoints_and_callbacks(rng, tmp_path):
-    X, y = regression(rng, n=60, d=20, noise=0.1)
-    params = {"epsilon": 0.3, "tol": 1e-6, "random_state": 0}
-    path = tmp_path / "fit.joblib"
-    reg = DualLpRegressor(**params)
-    reg.set_callbacks(CheckpointCallback(path, every=10, unit="rounds"))
-    reg.fit(X, y)
-    saved = joblib.load(path)
-    assert saved.status_ == "stopped"
-    assert check_certificate(saved, X, y)
-    rest = saved.set_params(warm_start=True).fit(X, y)
-    np.testing.assert_array_equal(rest.coef_, reg.coef_)
 
 
 def test_verbose_prints_bounds(rng, capsys):

@@ -1,15 +1,13 @@
-"""What may happen to a process while it fits: interrupts, death, full disks, threads, forks.
+"""What may happen to a process while it fits: interrupts, threads, forks.
 
 MARGINSVM_FAULTS multiplies the number of faults, for a long run.
 """
 
 import os
-import pickle
 import signal
 import subprocess
 import sys
 import warnings
-from contextlib import contextmanager
 from pathlib import Path
 
 import joblib
@@ -17,9 +15,9 @@ import numpy as np
 import pytest
 from helpers.battery import each
 from helpers.estimators import ENDLESS, bits, everything, fit, make, overlapping, quiet
-from sklearn.model_selection import GridSearchCV
+from sklearn.base import clone
 
-from marginsvm import CheckpointCallback, MomentumMarginClassifier, check_certificate
+from marginsvm import DualLpRegressor, MomentumMarginClassifier, check_certificate
 
 try:
     import resource
@@ -51,15 +49,6 @@ def test_interrupts(impatience, rng):
     assert int(out.split()[-1]) >= 0.25 * number
 
 
-@pytest.mark.callbacks
-@pytest.mark.slow
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs forks")
-def test_killed_while_writing_checkpoints(rng):
-    number = 24 * MANY
-    out = run("killing", number, rng.integers(1000))
-    assert int(out.split()[-1]) >= number
-
-
 @pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs forks")
 def test_forks_while_other_threads_fit(rng):
@@ -78,98 +67,6 @@ def test_the_same_bits_beside_other_fits(backend, rng):
         together = joblib.Parallel(n_jobs=2, backend=backend)(jobs)
     for case, expected, found in zip(cases, alone, together, strict=True):
         assert found == expected, case[:2]
-
-
-def with_checkpoints(path, **params):
-    checkpoint = CheckpointCallback(path, every=2, unit="rounds")
-    return make(MomentumMarginClassifier, C=1.0, **ENDLESS, **params).set_callbacks(checkpoint)
-
-
-@contextmanager
-def at_most(n_bytes):
-    """Files may not grow larger: to a writer, much like a full disk."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (n_bytes, hard))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
-
-
-@pytest.mark.callbacks
-@pytest.mark.skipif(resource is None, reason="needs POSIX limits")
-def test_a_full_disk_leaves_the_earlier_checkpoint_and_the_model(rng, tmp_path):
-    X, y = overlapping(rng, n=3000)
-    path = tmp_path / "fit"
-    fit(with_checkpoints(path, max_iter=3), X, y)
-    earlier = path.read_bytes()
-    estimator = with_checkpoints(path, max_iter=9)
-    with at_most(2**14), pytest.raises(OSError, match=r"cannot be written \(File too large\)"):
-        estimator.fit(X, y)
-    assert path.read_bytes() == earlier
-    assert os.listdir(tmp_path) == ["fit"]
-    assert (estimator.status_, estimator.n_iter_) == ("interrupted", 2)
-    assert check_certificate(estimator, X, y)
-
-
-@contextmanager
-def read_only(folder):
-    """To everyone: root, who may write anywhere, becomes someone else."""
-    root = os.geteuid() == 0
-    folder.chmod(0o555)
-    if root:
-        os.seteuid(65534)
-    try:
-        yield
-    finally:
-        if root:
-            os.seteuid(0)
-        folder.chmod(0o755)
-
-
-@pytest.mark.callbacks
-@pytest.mark.skipif(resource is None, reason="needs POSIX users")
-def test_directories_that_cannot_be_written_to_are_known_before_the_fit(rng, tmp_path):
-    X, y = overlapping(rng)
-    path = tmp_path / "fit"
-    fit(with_checkpoints(path, max_iter=3), X, y)
-    earlier = path.read_bytes()
-    estimator = with_checkpoints(path)
-    with read_only(tmp_path), pytest.raises(PermissionError, match="cannot be written"):
-        estimator.fit(X, y)
-    assert path.read_bytes() == earlier
-    for wrong, error in (
-        (tmp_path / "no" / "fit", FileNotFoundError),
-        (tmp_path, IsADirectoryError),
-    ):
-        estimator = with_checkpoints(wrong)
-        with pytest.raises(error, match="Name a file in a directory"):
-            estimator.fit(X, y)
-        assert not hasattr(estimator, "status_")
-
-
-@pytest.mark.callbacks
-def test_checkpoints_refuse_what_cannot_be_saved(rng, tmp_path):
-    X, y = overlapping(rng)
-    with pytest.raises((pickle.PicklingError, AttributeError), match="lambda"):
-        with_checkpoints(tmp_path / "fit", kernel=lambda A, B: A @ B.T).fit(X, y)
-    search = GridSearchCV(make(MomentumMarginClassifier), {"C": [1.0]})
-    with pytest.raises(TypeError, match="not on GridSearchCV"):
-        search.set_callbacks(CheckpointCallback(tmp_path / "fit")).fit(X, y)
-    for wrong in ({"every": 0}, {"unit": "hours"}):
-        with pytest.raises(ValueError, match=next(iter(wrong))):
-            CheckpointCallback(tmp_path / "fit", **wrong)
-
-
-@pytest.mark.callbacks
-def test_checkpoints_by_the_clock(rng, tmp_path):
-    X, y = overlapping(rng)
-    path = tmp_path / "fit"
-    for every, written in ((1e-9, True), (3600.0, False)):
-        path.unlink(missing_ok=True)
-        estimator = make(MomentumMarginClassifier, C=1.0, max_iter=5)
-        fit(estimator.set_callbacks(CheckpointCallback(path, every=every)), X, y)
-        assert path.exists() == written
 
 
 class Unmoved:
@@ -249,21 +146,33 @@ def test_a_second_interrupt_does_not_wait(rng):
 
 
 @pytest.mark.callbacks
-def test_interrupts_and_checkpoints_of_fits_to_blocks(rng, tmp_path):
+def test_interrupts_of_a_regressor(rng):
+    X = rng.standard_normal((60, 20))
+    y = X @ rng.standard_normal(20) + 0.1 * rng.standard_normal(60)
+    whole = DualLpRegressor(epsilon=0.3, random_state=0).fit(X, y)
+    stopped = clone(whole).set_callbacks(OnRound(5, lambda: signal.raise_signal(signal.SIGINT)))
+    with pytest.raises(KeyboardInterrupt):
+        stopped.fit(X, y)
+    assert (stopped.status_, stopped.n_iter_) == ("interrupted", 5)
+    assert check_certificate(stopped, X, y)
+    stopped.set_callbacks().set_params(warm_start=True).fit(X, y)
+    np.testing.assert_array_equal(stopped.coef_, whole.coef_)
+
+
+@pytest.mark.callbacks
+def test_interrupts_of_fits_to_blocks(rng):
     X, y = overlapping(rng)
-    blocks, path = [(X[:25], y[:25]), (X[25:], y[25:])], tmp_path / "fit"
+    blocks = [(X[:25], y[:25]), (X[25:], y[25:])]
     with quiet():
         whole = make(MomentumMarginClassifier, C=1.0, max_iter=9, **ENDLESS).fit_blocks(blocks)
-        stopped = with_checkpoints(path, max_iter=9)
-        stopped._skl_callbacks.append(OnRound(5, lambda: signal.raise_signal(signal.SIGINT)))
+        stopped = make(MomentumMarginClassifier, C=1.0, max_iter=9, **ENDLESS)
+        stopped.set_callbacks(OnRound(5, lambda: signal.raise_signal(signal.SIGINT)))
         with pytest.raises(KeyboardInterrupt):
             stopped.fit_blocks(blocks)
         assert (stopped.status_, stopped.n_iter_) == ("interrupted", 5)
-        for part, n_iter in ((stopped.set_callbacks(), 5), (joblib.load(path), 4)):
-            assert part.n_iter_ == n_iter
-            part.set_params(warm_start=True).fit_blocks(blocks)
-            assert part.margin_ == whole.margin_
-            np.testing.assert_array_equal(part.coef_, whole.coef_)
+        stopped.set_callbacks().set_params(warm_start=True).fit_blocks(blocks)
+    assert stopped.margin_ == whole.margin_
+    np.testing.assert_array_equal(stopped.coef_, whole.coef_)
 
 
 @each

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from html import escape
 from typing import Any
 
 _LISTED_PROBLEMS = 10  # problems that a text shows
@@ -219,31 +218,16 @@ class Audit:
 
         return pd.DataFrame(self.rows())
 
-    def _texts(self) -> list[tuple[str, list[str]]]:
-        """Headings and lines of the problems that are shown."""
-        shown = sorted(self.problems, key=lambda judged: -judged.short)[:_LISTED_PROBLEMS]
-        return [
-            (", ".join(filter(None, [judged.name, f"{judged.n_samples} examples"])), judged.lines())
-            for judged in self.problems
-            if judged in shown
-        ]
-
-    def _left(self) -> list[str]:
-        left = len(self.problems) - _LISTED_PROBLEMS
-        return [f"and {left} more, which fall short by less: see rows()"] * (left > 0)
-
     def __repr__(self) -> str:
+        shown = sorted(self.problems, key=lambda judged: -judged.short)[:_LISTED_PROBLEMS]
         parts = [f"{self.model} on"]
-        for heading, lines in self._texts():
-            parts += [f"{heading}:", *(f"  {line}" for line in lines)]
+        for judged in self.problems:
+            if judged in shown:
+                parts.append(", ".join(filter(None, [judged.name, f"{judged.n_samples} examples"])))
+                parts[-1] += ":"
+                parts += [f"  {line}" for line in judged.lines()]
         if len(self.problems) == 1:
             parts[:2] = [f"{parts[0]} {parts[1]}"]
-        return "\n".join([*parts, *self._left()])
-
-    def _repr_html_(self) -> str:
-        rows = (
-            f"<tr><th>{escape(heading)}</th><td>{'<br>'.join(map(escape, lines))}</td></tr>"
-            for heading, lines in self._texts()
-        )
-        left = "".join(f"<p>{text}</p>" for text in self._left())
-        return f"<p>{escape(self.model)}</p><table>{''.join(rows)}</table>{left}"
+        if (left := len(self.problems) - len(shown)) > 0:
+            parts.append(f"and {left} more, which fall short by less: see rows()")
+        return "\n".join(parts)

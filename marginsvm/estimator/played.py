@@ -160,12 +160,7 @@ class _Follower:
     def _run_callbacks(self, attributes: Callable[[], dict[str, Any]]) -> bool:
         task = self.context.subcontext(task_name="round")
         task.call_on_fit_task_begin(estimator=self.estimator, X=self.X, y=self.y)
-        # so that a callback may compute them in some rounds only
-        self.estimator._snapshot = attributes
-        try:
-            stop = task.call_on_fit_task_end(
-                estimator=self.estimator, X=self.X, y=self.y, reconstruction_attributes=attributes
-            )
-        finally:
-            del self.estimator._snapshot
+        stop = task.call_on_fit_task_end(
+            estimator=self.estimator, X=self.X, y=self.y, reconstruction_attributes=attributes
+        )
         return bool(stop)

@@ -1,7 +1,7 @@
 """The exact optimum of small problems, by code that shares nothing with the package."""
 
 import numpy as np
-from scipy.optimize import nnls
+from scipy.optimize import linprog, minimize, nnls
 
 
 def explicit_rows(X, y, *, C=np.inf, sample_weight=None):
@@ -70,3 +70,23 @@ def best_margin(X, y, *, fit_intercept=True, C=np.inf, sample_weight=None):
     u, _ = nnls(np.vstack(blocks), right, maxiter=100 * len(A))
     q = u / u.sum()
     return float(np.linalg.norm(A.T @ q)) * scale * unit
+
+
+def best_margin_in_norm(X, y, p):
+    """Best margin of two classes over ``|w|_p``, with a free intercept, by a general solver."""
+    sign, d = np.where(y == np.max(y), 1.0, -1.0)[:, None], X.shape[1]
+    A = sign * np.column_stack([X, np.ones(len(X))])
+    length = np.r_[np.ones(2 * d), 0.0, 0.0]  # |w|_1, of the two parts of w and of the intercept
+    rows = np.hstack([A[:, :d], -A[:, :d], A[:, d:], -A[:, d:]])
+    found = linprog(length, -rows, -np.ones(len(A)))
+    if p == 1:
+        return 1.0 / found.fun
+
+    def power(v):
+        size = np.abs(v[:-1])
+        return np.sum(size**p), np.r_[p * size ** (p - 1.0) * np.sign(v[:-1]), 0.0]
+
+    begin = 1.1 * np.r_[found.x[:d] - found.x[d : 2 * d], found.x[-2] - found.x[-1]]
+    lines = {"type": "ineq", "fun": lambda v: A @ v - 1.0, "jac": lambda v: A}
+    least = minimize(power, begin, jac=True, constraints=lines, options={"ftol": 1e-12})
+    return float(least.fun ** (-1.0 / p))
