@@ -18,10 +18,10 @@ class PowerSchedule(BaseEstimator):
 
     Parameters
     ----------
-    scale : float, default=1.0
-        Value at the first round (dimensionless). A step of 1 is that of Ji et al. (2021).
     power : float, default=0.0
         Decay (dimensionless); 0 is a constant, 0.5 the schedule of Nacson et al.
+    scale : float, default=1.0
+        Value at the first round (dimensionless). A step of 1 is that of Ji et al. (2021).
 
     References
     ----------
@@ -31,13 +31,13 @@ class PowerSchedule(BaseEstimator):
     Examples
     --------
     >>> from marginsvm.schedules import PowerSchedule
-    >>> PowerSchedule(power=0.5)(3)
+    >>> PowerSchedule(0.5)(3)
     0.5
     """
 
-    def __init__(self, *, scale: float = 1.0, power: float = 0.0) -> None:
-        self.scale = scale
+    def __init__(self, power: float = 0.0, *, scale: float = 1.0) -> None:
         self.power = power
+        self.scale = scale
 
     def __call__(self, t: int) -> float:
         """Value at round ``t`` = 0, 1, ..."""
@@ -111,22 +111,24 @@ Schedule = str | float | Callable[[int], float]
 
 STEPS: dict[str, Callable[[int], float]] = {
     "constant": PowerSchedule(),
-    "inv_sqrt": PowerSchedule(power=0.5),
+    "inv_sqrt": PowerSchedule(0.5),
 }
-MOMENTA: dict[str, Callable[[int], float]] = {
-    "nesterov": NesterovSchedule(),
-    "none": PowerSchedule(scale=0.0),
-}
+MOMENTA: dict[str, Callable[[int], float]] = {"nesterov": NesterovSchedule()}
 NORMS: dict[str, Callable[[int], float]] = {"progressive": GrowthSchedule()}
 
 
-def resolve(schedule: Schedule, names: dict[str, Callable[[int], float]]) -> Callable[[int], float]:
-    """Make a function of the round of a name, a number or a callable."""
+def resolve(
+    schedule: Schedule | None, names: dict[str, Callable[[int], float]]
+) -> Callable[[int], float]:
+    """Make a function of the round of a name, a number, a callable, or of None, which is 0."""
+    if isinstance(schedule, type):
+        name = schedule.__name__
+        raise ValueError(f"{name} is a class: pass a schedule, such as {name}(), in its place")
     if isinstance(schedule, str):
         if schedule not in names:
             raise ValueError(f"unknown schedule {schedule!r}; the names are {sorted(names)}")
         return names[schedule]
-    return schedule if callable(schedule) else PowerSchedule(scale=float(schedule))
+    return schedule if callable(schedule) else PowerSchedule(scale=float(schedule or 0.0))
 
 
 def step_at(schedule: Callable[[int], float], t: int, name: str = "step") -> float:
@@ -232,7 +234,7 @@ def theory_draws(
     >>> T
     8857
     >>> clf = AdaptiveSamplingKernelClassifier(
-    ...     schedule="theory", fit_intercept=False, tol=1e-2, max_iter=T, random_state=0
+    ...     schedule="theory", fit_intercept=False, max_iter=T, random_state=0
     ... )
     >>> bool(clf.fit(X, y).margin_ >= 0.9 - 0.2)
     True

@@ -131,11 +131,11 @@ CHOICES = {
     "intercept_scaling": [1.0, 1e-3, 1e3, 1e9],
     "loss": ["exponential", "logistic"],
     "step": ["constant", "inv_sqrt", 0.1, 30.0, lambda t: 1.0 + t],
-    "momentum": ["nesterov", "none", 0.5, 1.0],
+    "momentum": ["nesterov", None, 0.5, 1.0],
     "gradient": ["normalized", "theory", "plain"],
     "norm": [None, None, "progressive", 1e-3, lambda t: 1.0 + t],
     "p": [2.0, "sparse", 1.5, 1.1, 1.01, 1.0001],
-    "r": [None, 0.1, 10.0],
+    "r": [1.0, 1.5, 10.0],
     "gamma_outer": [16.0, 1.1, 1e6],
     "epsilon": [1e-6, 1e-2, 1e-14],
     "schedule": ["momentum", "theory"],
@@ -157,7 +157,7 @@ def options(cls):
     """Random parameters of an estimator, what they are named drawn from its signature."""
     named = {name: CHOICES[name] for name in parameters(cls) if name in CHOICES}
     if "schedule" in named:
-        named |= {name: [None, *named[name]] for name in ("step", "momentum")}
+        named |= {name: ["schedule", *named[name]] for name in ("step", "momentum")}
     return st.fixed_dictionaries({name: st.sampled_from(some) for name, some in named.items()})
 
 
@@ -387,7 +387,7 @@ def test_a_fit_that_overflows_in_the_middle_of_a_round_says_so():
     X = np.array([[0, -3], [0, -3], [2, 0], [0.5, 1], [2, 0], [2, 1e-3], [0.5, 0]])
     y = np.array([0, 1, 2, 3, 1, 0, 0])
     with pytest.raises(ValueError, match="diverged in round"):
-        fit(MomentumMarginClassifier(momentum="none", gradient="plain", tol=0.0, step=30.0), X, y)
+        fit(MomentumMarginClassifier(momentum=None, gradient="plain", tol=0.0, step=30.0), X, y)
 
 
 def test_examples_of_weight_zero_are_not_looked_at():

@@ -254,7 +254,7 @@ def test_the_certificate_checks_with_the_chunks_as_source(client):
 def test_a_grid_search_on_the_cluster(client):
     """Needs nothing of ours."""
     X, y = blobs(2)
-    grid = {"momentum": ["none", "nesterov", NesterovSchedule()], "step": [0.5, 1.0]}
+    grid = {"momentum": [None, "nesterov", NesterovSchedule()], "step": [0.5, 1.0]}
     search = GridSearchCV(MomentumMarginClassifier(max_iter=50), grid, cv=3)
     with joblib.parallel_config("dask", client=client):
         search.fit(X, y)

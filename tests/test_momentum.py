@@ -184,8 +184,8 @@ def test_rates(rng):
     best = best_margin(X, y, fit_intercept=False)
     params = {"fit_intercept": False, "tol": 0.0, "max_iter": 5000}
     fast = fit(MomentumMarginClassifier(**params), X, y)
-    descent = fit(MomentumMarginClassifier(momentum="none", **params), X, y)
-    nacson = fit(MomentumMarginClassifier(momentum="none", step="inv_sqrt", **params), X, y)
+    descent = fit(MomentumMarginClassifier(momentum=None, **params), X, y)
+    nacson = fit(MomentumMarginClassifier(momentum=None, step="inv_sqrt", **params), X, y)
     assert slope(fast, best) < -1.6
     assert slope(descent, best) < -0.8
     assert slope(nacson, best) < -0.4
@@ -197,7 +197,7 @@ def test_plain_gradient_descent_is_the_risks(rng):
     sign = np.where(y == 1, 1.0, -1.0)
     A = sign[:, None] * X / np.linalg.norm(X, axis=1).max()
     w = np.zeros(X.shape[1])
-    plain = {"momentum": "none", "gradient": "plain"}
+    plain = {"momentum": None, "gradient": "plain"}
     data = LinearAdapter(X, make_rows(y, 2, balanced=False))
     for state in rounds(MomentumMarginClassifier(step=0.5, **plain), data, 30):
         w = w + 0.5 * A.T @ np.exp(-A @ w) / len(A)
@@ -212,7 +212,7 @@ def test_plain_gradient_descent_is_the_risks(rng):
 @pytest.mark.parametrize(
     ("step", "momentum"),
     [
-        ("inv_sqrt", "none"),
+        ("inv_sqrt", None),
         (0.5, 0.3),
         (lambda t: 1 / (t + 1), lambda t: 0.5),
         (PowerSchedule(scale=2.0, power=0.25), NesterovSchedule(delay=3)),

@@ -8,6 +8,7 @@ from helpers.games import game, optimum, rounds, section_3, theta, written_out
 from helpers.hard import chain, each_hard, lopsided, within
 from helpers.oracle import best_margin
 from sklearn.datasets import load_iris
+from sklearn.model_selection import GridSearchCV
 
 from marginsvm import KernelPerceptron, NormalizedKernelPerceptron, OptimisticPerceptron
 from marginsvm.kernel_matrix import LinearAdapter, make_rows
@@ -33,12 +34,12 @@ def test_the_learner_is_algorithm_1s(rng):
     """Lines 5 to 9 spelled out on explicit rows."""
     X, y = separable(rng, n=40)
     A = np.where(y == 1, 1.0, -1.0)[:, None] * X
-    r = 1.3 * np.linalg.norm(X, axis=1).max()
+    r = 1.3 * np.linalg.norm(X, axis=1).max()  # a factor of the largest norm, as the estimator's
     data = LinearAdapter(X, make_rows(y, 2, balanced=False))
     p = np.full(len(A), 1.0 / len(A))
     x = before = A.T @ p
     w, output = 0.0, 0.0
-    for state in rounds(OptimisticPerceptron(r=r), data, 50):
+    for state in rounds(OptimisticPerceptron(r=1.3), data, 50):
         w = w + 2 * x - before
         output = output + w
         p = p * np.exp(-(A @ w) / r**2)
@@ -84,10 +85,12 @@ def test_hanashiro_theorem_3_on_iris():
     check_theorem_3(X[50:], y[50:] - 1, True, 500)
 
 
-def test_a_radius_that_is_none_is_refused(rng):
+def test_r_is_a_factor_that_a_grid_can_search(rng):
     X, y = separable(rng)
-    with pytest.raises(ValueError, match="must bound the norms"):
-        OptimisticPerceptron(r=0.1).fit(X, y)
+    with pytest.raises(ValueError, match=r"'r'.*\[1\.0, inf\)"):
+        OptimisticPerceptron(r=0.9).fit(X, y)
+    search = GridSearchCV(OptimisticPerceptron(), {"r": [1.0, 2.0]}, cv=2).fit(1e6 * X, y)
+    assert not np.isnan(search.cv_results_["mean_test_score"]).any()
 
 
 @pytest.mark.parametrize("n", [5, 8])

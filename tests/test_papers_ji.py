@@ -53,7 +53,7 @@ def test_section_3_1_gradient_descent_is_mirror_descent_on_the_dual(gradient, ki
     data = game(X, y)
     A = written_out(data, X, y)
     q, w = np.full(len(A), 1 / len(A)), np.zeros(A.shape[1])
-    clf = MomentumMarginClassifier(momentum="none", step=0.5, gradient=gradient)
+    clf = MomentumMarginClassifier(momentum=None, step=0.5, gradient=gradient)
     for state in rounds(clf, data, 100):
         theta_t = 0.5 * (risk(A, w) if gradient == "plain" else 1.0)
         q = q * np.exp(-theta_t * (A @ (A.T @ q)))
@@ -72,7 +72,7 @@ def test_section_3_1_where_nothing_separates(kind, gradient, rng):
     X, y = overlapping(rng, n=40) if kind is overlapping else contradicted(short=1.0, side=0.0)
     data = game(X, y)
     A = written_out(data, X, y)
-    before, clf = 1.0, MomentumMarginClassifier(momentum="none", gradient=gradient)
+    before, clf = 1.0, MomentumMarginClassifier(momentum=None, gradient=gradient)
     first = 0.5 * np.sum(A.mean(axis=0) ** 2)
     for state in rounds(clf, data, 1500):
         assert risk(A, state.w.image) <= before * (1 + 1e-12)
@@ -91,7 +91,7 @@ def test_section_3_2_the_rate_of_plain_mirror_descent():
     X, y = corner()
     data = game(X, y)
     best, far = best_margin(X, y, fit_intercept=False) / data.radius, 0.0
-    for state in rounds(MomentumMarginClassifier(momentum="none"), data, 2000):
+    for state in rounds(MomentumMarginClassifier(momentum=None), data, 2000):
         if state.t > 1:  # p of the last round is q_{t-1}'s pseudoexample
             q = data.respond(state.measured.vector).vector
             far = max(far, (state.t - 1) * 0.5 * (data.norm(q) ** 2 - best**2))
@@ -103,7 +103,7 @@ def test_section_1_gradient_descent_takes_exponentially_many_rounds(rng):
     X, y = lopsided(rng, n=20, gamma=0.5)
     data = game(X, y)
     best, short = best_margin(X, y, fit_intercept=False) / data.radius, {}
-    clf = MomentumMarginClassifier(momentum="none", gradient="plain", step=1.0)
+    clf = MomentumMarginClassifier(momentum=None, gradient="plain", step=1.0)
     for state in rounds(clf, data, 6401):
         if (t := state.t - 1) in (400, 6400):
             margin = state.measured.min_margin / data.norm(state.measured.vector)

@@ -374,7 +374,7 @@ def test_progressive_rescaling_is_the_recursion_spelled_out(rng):
     X, y = separable(rng, n=40)
     data, w = game(X, y), np.zeros(5)
     A = written_out(data, X, y)
-    estimator = MomentumMarginClassifier(momentum="none", norm="progressive")
+    estimator = MomentumMarginClassifier(momentum=None, norm="progressive")
     for t, state in enumerate(rounds(estimator, data, 60)):
         losses = np.exp(-A @ w)
         w = w + A.T @ losses / losses.sum()
@@ -389,11 +389,11 @@ def test_progressive_rescaling_is_exponentially_fast_where_support_vectors_span(
     """The shortfall is divided by the growth of the norm; normalized descent's is about c / t."""
     data = narrow(gamma)
     growth = GrowthSchedule(growth=2.0, period=5)
-    rescaled = MomentumMarginClassifier(momentum="none", norm=growth)
+    rescaled = MomentumMarginClassifier(momentum=None, norm=growth)
     short = shortfalls(rescaled, data, gamma, 151)
     t = np.arange(50, 150)
     assert np.polyfit(t, np.log(short[t]), 1)[0] < -0.9 * np.log(2.0) / 5.0
-    plain = shortfalls(MomentumMarginClassifier(momentum="none"), data, gamma, 151)
+    plain = shortfalls(MomentumMarginClassifier(momentum=None), data, gamma, 151)
     assert 0.4 < plain[140] / plain[70] < 0.6
 
 
@@ -407,7 +407,7 @@ def test_progressive_rescaling_needs_support_vectors_that_span(growth):
     X = np.array([[gamma, side, 0.0], [-gamma, side / 2.0, 0.0], [0.9, 0.0, 0.4]])
     y = np.array([1, 0, 1])
     norm = GrowthSchedule(growth=growth, period=5)
-    rescaled = MomentumMarginClassifier(momentum="none", norm=norm)
+    rescaled = MomentumMarginClassifier(momentum=None, norm=norm)
     short = shortfalls(rescaled, game(X, y), gamma, 300)
     spanned = shortfalls(rescaled, game(X[:2], y[:2]), gamma, 300)
     print(f"short by {short[-1]:.1e}, and without that example by {spanned[-1]:.1e}")
@@ -424,10 +424,10 @@ def test_progressive_rescaling_gets_stuck_elsewhere(rng):
     X, y = separable(rng, n=40, d=10)
     data = game(X, y)
     gamma = best_margin(X, y, fit_intercept=False) / data.radius
-    estimator = MomentumMarginClassifier(momentum="none", norm="progressive")
+    estimator = MomentumMarginClassifier(momentum=None, norm="progressive")
     short = shortfalls(estimator, data, gamma, 1000)
     assert short.min() > 1e-3
     assert short[500:].max() < 1.01 * short[500:].min()
     growth = GrowthSchedule(growth=1.05, period=20)
-    slower = shortfalls(MomentumMarginClassifier(momentum="none", norm=growth), data, gamma, 3000)
+    slower = shortfalls(MomentumMarginClassifier(momentum=None, norm=growth), data, gamma, 3000)
     assert slower[-1] < 0.2 * short.min()

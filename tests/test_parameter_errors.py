@@ -4,8 +4,24 @@ import numpy as np
 import pytest
 from helpers.estimators import fit, separable
 
-from marginsvm import MomentumMarginClassifier
+from marginsvm import (
+    AcceleratedPerceptron,
+    AdaptiveSamplingKernelClassifier,
+    DualLpPerceptron,
+    MomentumMarginClassifier,
+    OptimisticPerceptron,
+    SmoothedKernelPerceptron,
+)
 from marginsvm.schedules import PowerSchedule
+
+FIRST_ORDER = (
+    MomentumMarginClassifier,
+    AdaptiveSamplingKernelClassifier,
+    OptimisticPerceptron,
+    DualLpPerceptron,
+    AcceleratedPerceptron,
+    SmoothedKernelPerceptron,
+)
 
 
 @pytest.mark.parametrize(
@@ -14,7 +30,10 @@ from marginsvm.schedules import PowerSchedule
         ({"step": "fast"}, "step"),
         ({"step": -1.0}, "step"),
         ({"step": lambda t: 1 - t}, "gave 0.0 at round 1"),
+        ({"step": None}, "'step'.*Got None"),
+        ({"step": PowerSchedule}, r"PowerSchedule is a class.*such as PowerSchedule\(\)"),
         ({"momentum": 1.5}, "momentum"),
+        ({"momentum": "none"}, "None.*Got 'none'"),
         ({"momentum": lambda t: -1.0}, "gave -1.0 at round 0"),
         ({"C": 0}, "'C'"),
         ({"C": -1}, "'C'"),
@@ -31,6 +50,11 @@ def test_errors_say_what_to_do(params, text, rng):
     X, y = separable(rng)
     with pytest.raises(ValueError, match=text):
         MomentumMarginClassifier(**params).fit(X, y)
+
+
+@pytest.mark.parametrize("of", FIRST_ORDER)
+def test_first_order_estimators_ask_for_two_digits(of):
+    assert of().tol == 1e-2
 
 
 def test_kernel_params_stand_for_parameters(rng):

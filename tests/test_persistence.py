@@ -107,7 +107,7 @@ def test_round_trips_of_fits_to_be_gone_on_with(cls, copied, rng):
 @pytest.mark.parametrize("copied", [by_pickle, by_joblib, by_skops])
 def test_round_trips_of_schedules(copied, rng):
     X, y = separable(rng)
-    step, momentum = PowerSchedule(power=0.25), NesterovSchedule(delay=2.0)
+    step, momentum = PowerSchedule(0.25), NesterovSchedule(delay=2.0)
     model = fit(MomentumMarginClassifier(step=step, momentum=momentum, max_iter=8), X, y)
     other = copied(model)
     assert_equal_models(other, model, X, y)

@@ -82,7 +82,7 @@ def test_what_holds_no_certificate_is_refused(rng):
 def test_search_over_schedules(rng):
     X, y = separable(rng, n=60)
     grid = [
-        {"step": ["constant", "inv_sqrt", 0.5], "momentum": ["nesterov", "none", 0.5]},
+        {"step": ["constant", "inv_sqrt", 0.5], "momentum": ["nesterov", None, 0.5]},
         {"step": [PowerSchedule()], "step__power": [0.0, 0.25], "momentum": [NesterovSchedule()]},
     ]
     with warnings.catch_warnings():

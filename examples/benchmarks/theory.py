@@ -59,13 +59,13 @@ METHODS = {
     "accelerated": m.AcceleratedPerceptron(**COMMON),
     "optimistic": m.OptimisticPerceptron(**COMMON),
     "mirror-prox": m.AcceleratedPerceptron(play="mirror_prox", **COMMON),
-    "normalized descent": momentum(momentum="none"),
-    "progressive rescaling": momentum(momentum="none", norm="progressive"),
+    "normalized descent": momentum(momentum=None),
+    "progressive rescaling": momentum(momentum=None, norm="progressive"),
     "the same, slower growth": momentum(
-        momentum="none", norm=m.GrowthSchedule(growth=1.2, period=50)
+        momentum=None, norm=m.GrowthSchedule(growth=1.2, period=50)
     ),
-    "descent, steps 1/sqrt t": momentum(momentum="none", step="inv_sqrt"),
-    "gradient descent": momentum(momentum="none", gradient="plain"),
+    "descent, steps 1/sqrt t": momentum(momentum=None, step="inv_sqrt"),
+    "gradient descent": momentum(momentum=None, gradient="plain"),
     "adaptive sampling": drawn(m.AdaptiveSamplingKernelClassifier),
     "dual lp, p = 2": drawn(m.DualLpPerceptron),
     "mirror descent, p = 2": drawn(m.PrimalMirrorDescent),
@@ -166,7 +166,7 @@ def sentences():
         )
         growth = m.GrowthSchedule(growth=1.2, period=20)
         for label, norm in (("growth every 20 rounds", growth), ("normalized descent", None)):
-            found, _ = shortfalls(momentum(momentum="none", norm=norm), X, y, (1000,))
+            found, _ = shortfalls(momentum(momentum=None, norm=norm), X, y, (1000,))
             print(f"{name}: {label}, short by {found[1000]:.1%} after 1000 rounds", flush=True)
 
 

@@ -81,7 +81,7 @@ methods = {
     "momentum": Sampling(max_iter=DRAWS, **common),
     # With huge steps, the softmax draws only the row of smallest margin; the margin does not
     # depend on the scale.
-    "batch perceptron": Sampling(step=1e9, momentum="none", max_iter=DRAWS, **common),
+    "batch perceptron": Sampling(step=1e9, momentum=None, max_iter=DRAWS, **common),
     "theory (Theorem 4.1)": Sampling(schedule="theory", max_iter=THEORY_DRAWS, **common),
 }
 

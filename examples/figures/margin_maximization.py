@@ -109,8 +109,8 @@ class Accelerated(Watching, AcceleratedPerceptron):
 
 METHODS = {
     "momentum (Algorithm 1)": Momentum(),
-    "normalized gradient descent": Momentum(momentum="none"),
-    "gradient descent": Momentum(momentum="none", gradient="plain"),
+    "normalized gradient descent": Momentum(momentum=None),
+    "gradient descent": Momentum(momentum=None, gradient="plain"),
     "batch perceptron, steps of 1": Perceptron(),
     "batch perceptron, Cotter et al.": AveragedPerceptron(steps="cotter"),
 }

@@ -274,10 +274,11 @@ class AcceleratedPerceptron(
     >>> from sklearn.datasets import load_iris
     >>> from marginsvm import AcceleratedPerceptron
     >>> X, y = load_iris(return_X_y=True)
-    >>> AcceleratedPerceptron(tol=1e-2).fit(X[:100], y[:100]).status_
+    >>> AcceleratedPerceptron().fit(X[:100], y[:100]).status_
     'certified'
     """
 
+    tol: float = 1e-2
     play: str = parameter(StrOptions(set(PLAYS)), default="optimistic")
 
     def _algorithm(self) -> Algorithm:

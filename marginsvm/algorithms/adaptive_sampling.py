@@ -43,9 +43,9 @@ class AdaptiveSampling(Algorithm):
     max_draws : int
         The paper's T: draws in all.
     schedule : {"momentum", "theory"}
-        Which step and momentum are meant by None.
-    theta, beta : schedule or None
-        Step and momentum.
+        Which step and momentum are meant by ``"schedule"``.
+    theta, beta : schedule
+        Step and momentum; a momentum of None is none.
     cache_size : float
         Memory for columns of the Gram matrix (MB).
     random_state : int, RandomState instance or None
@@ -54,19 +54,19 @@ class AdaptiveSampling(Algorithm):
 
     max_draws: int
     schedule: str = "momentum"
-    theta: Schedule | None = None
-    beta: Schedule | None = None
+    theta: Schedule = "schedule"
+    beta: Schedule | None = "schedule"
     cache_size: float = CACHE_SIZE
     random_state: int | np.random.RandomState | None = None
 
     def _schedules(self, n_rows: int) -> tuple[Callable[[int], float], Callable[[int], float]]:
         """Theta and beta as functions of t."""
-        theory = self.schedule == "theory"
-        step: Schedule = theory_step(n_rows, self.max_draws) if theory else "constant"
-        momentum: Schedule = "none" if theory else "nesterov"
-        theta = resolve(step if self.theta is None else self.theta, STEPS)
-        beta = resolve(momentum if self.beta is None else self.beta, MOMENTA)
-        return theta, beta
+        theta, beta, theory = self.theta, self.beta, self.schedule == "theory"
+        if theta == "schedule":
+            theta = theory_step(n_rows, self.max_draws) if theory else "constant"
+        if beta == "schedule":
+            beta = None if theory else "nesterov"
+        return resolve(theta, STEPS), resolve(beta, MOMENTA)
 
     @property
     def requires(self) -> Requirements:
@@ -137,11 +137,12 @@ class AdaptiveSamplingKernelClassifier(
         ``"momentum"``: constant steps with Nesterov's momentum, a heuristic of Ji et al. and the
         best in practice. ``"theory"``: no momentum and the step ``sqrt(ln n / max_iter)``, for
         which their Theorem 4.1 holds; :func:`marginsvm.theory_draws` says how many draws it needs.
-    step : {"constant", "inv_sqrt"}, float or callable
-        Step theta_t of draw t (dimensionless): a name, a number, a function of t, or a schedule
-        object. None: as ``schedule`` says.
-    momentum : {"nesterov", "none"}, float or callable
-        Momentum beta_t in [0, 1] of draw t (dimensionless), given in the same ways as ``step``.
+    step : {"schedule", "constant", "inv_sqrt"}, float or callable
+        Step theta_t of draw t (dimensionless): as ``schedule`` says, another name, a number, a
+        function of t, or a schedule object.
+    momentum : {"schedule", "nesterov"}, float, callable or None
+        Momentum beta_t in [0, 1] of draw t (dimensionless), given in the same ways as ``step``;
+        None is no momentum.
 
     Attributes
     ----------
@@ -182,15 +183,16 @@ class AdaptiveSamplingKernelClassifier(
     >>> from sklearn.datasets import load_iris
     >>> from marginsvm import AdaptiveSamplingKernelClassifier
     >>> X, y = load_iris(return_X_y=True)
-    >>> clf = AdaptiveSamplingKernelClassifier(tol=1e-2, random_state=0).fit(X[:100], y[:100])
+    >>> clf = AdaptiveSamplingKernelClassifier(random_state=0).fit(X[:100], y[:100])
     >>> clf.status_, bool(clf.margin_ <= 0.8175566 <= clf.margin_bound_)
     ('certified', True)
     """
 
+    tol: float = 1e-2
     max_iter: int = 100_000
     schedule: str = parameter(StrOptions({"momentum", "theory"}), default="momentum")
-    step: Schedule | None = parameter(*STEP, None, default=None)
-    momentum: Schedule | None = parameter(*MOMENTUM, None, default=None)
+    step: Schedule = parameter(StrOptions({"schedule"}), *STEP, default="schedule")
+    momentum: Schedule | None = parameter(StrOptions({"schedule"}), *MOMENTUM, default="schedule")
 
     def _algorithm(self) -> AdaptiveSampling:
         return AdaptiveSampling(

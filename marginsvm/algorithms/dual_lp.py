@@ -248,6 +248,7 @@ class DualLpPerceptron(
     ('certified', True)
     """
 
+    tol: float = 1e-2
     accelerated: bool = parameter("boolean", default=True)
     sampling: str = parameter(
         StrOptions({"permutation", "uniform", "curvature"}), default="permutation"

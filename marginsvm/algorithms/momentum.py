@@ -132,10 +132,10 @@ class MomentumMarginClassifier(
         Step theta_t of round t (dimensionless): a name, a number, a function of t, or a schedule
         object, whose parameters a grid search can set. 1 is the step for which Ji et al. (2021)
         prove convergence; it is relative to the largest norm of an example.
-    momentum : {"nesterov", "none"}, float or callable
+    momentum : {"nesterov"}, float, callable or None
         Momentum beta_t in [0, 1] of round t (dimensionless), given in the same ways as ``step``.
-        With ``"none"``, the constant step is normalized gradient descent (rate O(1/t)), and the
-        step ``"inv_sqrt"`` is the method of Nacson et al. (rate O(1/sqrt t)).
+        None is no momentum: the constant step is then normalized gradient descent (rate O(1/t)),
+        and the step ``"inv_sqrt"`` the method of Nacson et al. (rate O(1/sqrt t)).
     gradient : {"normalized", "theory", "plain"}
         How the gradient of the loss is scaled. ``"normalized"``: so that its weights on the rows
         sum to 1. ``"theory"``: as the gradient of psi (section 2 of Ji et al.) divided by its
@@ -145,7 +145,7 @@ class MomentumMarginClassifier(
         Norm to which the predictor is scaled after round t (dimensionless: a step has norm 1 at
         most), as a name, a number, a function of t, or a schedule object. None leaves it as it is.
         ``"progressive"`` is a norm that grows by a fifth every five rounds: with
-        ``momentum="none"``, progressive rescaling (Wang, Min and Wu).
+        ``momentum=None``, progressive rescaling (Wang, Min and Wu).
 
     See Also
     --------
@@ -198,11 +198,12 @@ class MomentumMarginClassifier(
     ('certified', True)
     """
 
+    tol: float = 1e-2
     loss: str | Response = parameter(
         StrOptions(set(LOSSES)), HasMethods("respond"), default="exponential"
     )
     step: Schedule = parameter(*STEP, default="constant")
-    momentum: Schedule = parameter(*MOMENTUM, default="nesterov")
+    momentum: Schedule | None = parameter(*MOMENTUM, default="nesterov")
     gradient: str = parameter(StrOptions({"normalized", "theory", "plain"}), default="normalized")
     norm: Schedule | None = parameter(
         StrOptions(set(NORMS)),

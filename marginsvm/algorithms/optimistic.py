@@ -45,30 +45,24 @@ class OptimisticPlay(Algorithm):
 
     Attributes
     ----------
-    r : float or None
-        Bound on the norms of the examples (units of X); None: the largest of them.
+    r : float
+        Bound on the norms of the examples (in units of the largest of them).
     """
 
-    r: float | None = None
+    r: float = 1.0
 
     requires = Requirements(responses=(softmax,))
 
     def start(self, problem: KernelMatrixAdapter) -> OptimisticState:
         """Begin with the best response to the zero predictor."""
-        if self.r is not None and self.r < problem.radius * (1.0 - 1e-9):
-            raise ValueError(
-                f"r={self.r} must bound the norms of the examples, but the largest (about the "
-                f"mean, with an intercept) is {problem.radius:.6g}; r=None takes that"
-            )
         zeros = problem.zeros()
         return OptimisticState(0, problem.respond(zeros).vector, zeros, zeros)
 
     def step(self, problem: KernelMatrixAdapter, state: OptimisticState) -> OptimisticState:
         """Lines 3 to 6, summed over the rounds."""
-        mu = 1.0 if self.r is None else (self.r / problem.radius) ** 2
         w = state.total + state.last
         W = problem.add_predictors(state.W, w)
-        best = problem.respond(W, mu / problem.strong_convexity)
+        best = problem.respond(W, self.r**2 / problem.strong_convexity)
         t, weights = state.t + 1, best.weights
         adds = problem.strong_convexity == 1.0  # p = 2: W is a combination of rows
         mass = t * (t + 1) / 2 if adds else 0.0
@@ -109,8 +103,9 @@ class OptimisticPerceptron(
         Norm of the predictor (dimensionless); ``"sparse"`` is 1 + 1 / ln(n_features). Margins are
         then distances to the decision boundary in the dual norm, with 1/p + 1/q = 1.
     r : float
-        Bound on the norms of the examples (units of X; q-norms), which are measured from the mean
-        if there is an intercept. None takes the largest norm, which is the best choice in theory.
+        The paper's bound on the norms of the examples, as a factor, 1 or more, of the largest of
+        them (dimensionless; q-norms, measured from the mean if there is an intercept). 1 is the
+        best choice in theory.
 
     Notes
     -----
@@ -150,7 +145,8 @@ class OptimisticPerceptron(
     'separated'
     """
 
-    r: float | None = parameter(Interval(Real, 0.0, None, closed="neither"), None, default=None)
+    tol: float = 1e-2
+    r: float = parameter(Interval(Real, 1.0, None, closed="left"), default=1.0)
 
     def _algorithm(self) -> OptimisticPlay:
         return OptimisticPlay(self.r)

@@ -49,10 +49,12 @@ class SmoothedKernelPerceptron(
     >>> from sklearn.datasets import load_iris
     >>> from marginsvm import SmoothedKernelPerceptron
     >>> X, y = load_iris(return_X_y=True)
-    >>> clf = SmoothedKernelPerceptron(kernel="rbf", tol=1e-2).fit(X[:100], y[:100])
+    >>> clf = SmoothedKernelPerceptron(kernel="rbf").fit(X[:100], y[:100])
     >>> clf.status_, clf.score(X[:100], y[:100])
     ('certified', 1.0)
     """
+
+    tol: float = 1e-2
 
     def _algorithm(self) -> AcceleratedPlay:
         return AcceleratedPlay()

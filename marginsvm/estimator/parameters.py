@@ -21,9 +21,10 @@ from marginsvm.kernel_matrix.columns import CACHE_SIZE
 from marginsvm.schedules import MOMENTA, STEPS
 
 KERNELS = {*PAIRWISE_KERNEL_FUNCTIONS, "precomputed"}
-# What a schedule of steps or of momentum may be: a name, a number or a function of the round.
+# What a schedule of steps or of momentum may be: a name, a number or a function of the round;
+# or None, for no momentum.
 STEP = (StrOptions(set(STEPS)), Interval(Real, 0.0, None, closed="neither"), callable)
-MOMENTUM = (StrOptions(set(MOMENTA)), Interval(Real, 0.0, 1.0, closed="both"), callable)
+MOMENTUM = (StrOptions(set(MOMENTA)), Interval(Real, 0.0, 1.0, closed="both"), callable, None)
 
 
 @with_parameters
