@@ -1,48 +1,27 @@
-"""Compilation by numba, or none where numba is not: importing this module imports it.
-
-Without numba, loops run as the Python that they are written in, some hundred times slower, and
-the first one that does says so.
-"""
+"""Loops over coordinates, compiled by numba; without it they run as Python, and say so once."""
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
+from contextlib import suppress
 from functools import cache, wraps
+from importlib import import_module
 from typing import Any
 
 import numpy as np
 
-_WHY_NOT = ""
-try:
-    from numba import njit
-except ImportError as error:  # not installed, or not for this version of Python
-    _WHY_NOT = str(error)
+njit: Any = None
+with suppress(ImportError):  # it is not installed, or not for this version of Python
+    njit = import_module("numba").njit
 
 
 class NotCompiledWarning(RuntimeWarning):
     """Loops that numba would compile are run by Python, as it cannot be imported."""
 
 
-@cache
-def compiles() -> bool:
-    """Whether loops are compiled; if not, say so, once in a process."""
-    if not _WHY_NOT:
-        return True
-    warnings.warn(
-        f"numba cannot be imported ({_WHY_NOT}), so the inner loops of some estimators are not "
-        "compiled. Results are the same, but such fits take much longer. To compile them: pip "
-        "install numba, on a version of Python that it supports.",
-        NotCompiledWarning,
-        stacklevel=3,
-    )
-    return False
-
-
 def compiled(**options: Any) -> Callable[[Callable[..., Any]], Any]:
     """Decorator that compiles a loop on its first call; other threads run meanwhile.
-
-    An entry from C, which numba would add, is left out, as it takes time to compile.
 
     The machine code is cached on disk, beside the file or, if that is read-only, with the
     user. Where neither can be written to, each process compiles its own.
@@ -52,10 +31,10 @@ def compiled(**options: Any) -> Callable[[Callable[..., Any]], Any]:
     **options
         Those of ``numba.njit``.
     """
-    options |= {"nogil": True, "no_cfunc_wrapper": True}
+    options |= {"nogil": True, "no_cfunc_wrapper": True}  # an entry from C takes time to compile
 
     def compile_loop(function: Callable[..., Any]) -> Any:
-        if _WHY_NOT:
+        if njit is None:
             return _interpreted(function)
         try:
             return njit(cache=True, **options)(function)
@@ -76,7 +55,7 @@ def parts(**options: Any) -> Callable[[Callable[..., Any]], Any]:
     **options
         Those of ``numba.njit``.
     """
-    if _WHY_NOT:
+    if njit is None:
         return lambda function: function
     without: dict[str, Any] = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
     return njit(**without, **options)
@@ -87,8 +66,19 @@ def _interpreted(function: Callable[..., Any]) -> Callable[..., Any]:
 
     @wraps(function)
     def run(*arguments: Any) -> Any:
-        compiles()
+        _say_once()
         with np.errstate(all="ignore"):
             return function(*arguments)
 
     return run
+
+
+@cache
+def _say_once() -> None:
+    warnings.warn(
+        "numba cannot be imported, so the inner loops of some estimators are not compiled. Results "
+        "are the same, but such fits take much longer. To compile them: pip install numba, on a "
+        "version of Python that it supports.",
+        NotCompiledWarning,
+        stacklevel=4,
+    )

@@ -11,9 +11,6 @@ import matplotlib
 import numpy as np
 import pytest
 
-if os.environ.get("MARGINSVM_TEST_NUMBA") == "none":
-    sys.modules["numba"] = None  # importing it fails, as where it is not installed
-
 import marginsvm
 from marginsvm.data.threads import single_threaded_blas
 
@@ -43,7 +40,6 @@ def pytest_addoption(parser):
 
 
 def pytest_configure(config):
-    config.addinivalue_line("filterwarnings", "ignore:numba cannot be imported")
     if config.pluginmanager.hasplugin("cacheprovider"):
         config.pluginmanager.register(Passed(config), "passed")
 

@@ -13,7 +13,6 @@ from helpers.estimators import fit, separable
 
 import marginsvm
 from marginsvm import DualLpPerceptron, LpPerceptron, PrimalMirrorDescent
-from marginsvm._compiling import _WHY_NOT
 from marginsvm.algorithms.compiled import coordinates as loops
 from marginsvm.kernel_matrix import LinearAdapter, make_rows
 
@@ -121,8 +120,7 @@ def test_a_read_only_installation(writable_home, name, tmp_path):
 
 def test_private_option_of_numba_still_means_the_same():
     """No reference counts in the loops: a row of text would take four times as long."""
-    if _WHY_NOT:  # it may be there, and not for this version of Python
-        pytest.skip("without numba")
+    pytest.importorskip("numba")
     assert loops._move.targetoptions["_nrt"] is False
     data = LinearAdapter(np.eye(2), make_rows(np.arange(2), 2, balanced=False))
     loops.ascend(data, np.arange(2), data.zeros())  # compiles, so numba knows the option

@@ -65,10 +65,7 @@ def draw(
     if first:
         Draws(problem, state).play(theta[:first], beta[:first], u[:first])
     if first < n:
-        from marginsvm._compiling import compiles  # numba takes a second
-
-        later = CompiledDraws if compiles() else Draws
-        later(problem, state).play(theta[first:], beta[first:], u[first:])
+        CompiledDraws(problem, state).play(theta[first:], beta[first:], u[first:])
     return state
 
 

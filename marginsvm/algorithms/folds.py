@@ -109,11 +109,7 @@ class Fold:
     @property
     def is_for_pairs(self) -> bool:
         """Whether weights in pairs, or of one example, come first."""
-        if self.model.kernel == "linear":
-            return False
-        from marginsvm._compiling import compiles  # which imports numba
-
-        return compiles()
+        return bool(self.model.kernel != "linear")
 
     def columns(self) -> SingleColumns:
         """Kernel values of all examples in float32, whatever their weights."""
@@ -220,13 +216,8 @@ class Fold:
 
 def scores_of_folds(folds: list[Fold], Cs: Array, scorer: Scorer, n_jobs: int | None) -> Any:
     """Scores of all folds, those of a job one after the other on the same kernel values."""
-    first, K = folds[0], None
-    if first.model.kernel == "precomputed":
-        K = first.X
-    elif first.model.kernel != "linear" and not first.is_for_pairs:
-        few = max(len(fold.train) for fold in folds) <= MAX_EXAMPLES
-        K = first.model._kernel_matrix(first.X, first.X) if few else None
-    folds = [replace(fold, K=K) for fold in folds]
+    if folds[0].model.kernel == "precomputed":
+        folds = [replace(fold, K=fold.X) for fold in folds]
     jobs = min(len(folds), effective_n_jobs(n_jobs))
     parts = [folds[i * len(folds) // jobs : (i + 1) * len(folds) // jobs] for i in range(jobs)]
     found = Parallel(n_jobs=n_jobs)(delayed(_in_turn)(part, Cs, scorer) for part in parts)

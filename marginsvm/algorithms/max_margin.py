@@ -73,11 +73,11 @@ class ActiveSet(Algorithm):
         small = shape.is_small(self.portfolio) or shape.is_for_pairs(self.portfolio)
         if limited and not small:
             raise ValueError(
-                "without numba, loss='hinge' with a kernel solves for all classes together by a "
-                f"system of examples times classes, which {problem.rows.n_examples} examples of "
-                f"{problem.rows.n_classes} classes make too large: pip install numba, use "
-                "loss='squared_hinge', or sklearn.multiclass.OneVsOneClassifier("
-                "MaxMarginClassifier(...)), the classifier that SVC is"
+                "loss='hinge' with a kernel whose values float32 does not hold solves for all "
+                "classes together by a system of examples times classes, which "
+                f"{problem.rows.n_examples} examples of {problem.rows.n_classes} classes make too "
+                "large: scale X or the kernel, use loss='squared_hinge', or sklearn.multiclass."
+                "OneVsOneClassifier(MaxMarginClassifier(...)), the classifier that SVC is"
             )
         if _is_hard(problem) and _is_hard_to_begin(problem) and problem.meeting is not None:
             return Stage.of(WorkingSet.with_weights(problem.meeting.coef))
@@ -179,8 +179,7 @@ class MaxMarginClassifier(
         classes, ``"hinge"`` is the problem of SVC and, except that LinearSVC penalises the
         intercept, of ``LinearSVC(loss="hinge")``; with more, it is Crammer and Singer's, that of
         ``LinearSVC(multi_class="crammer_singer")``: an example has slack once, for the class that
-        comes nearest, and ``C`` counts once for it (with a kernel and without numba: up to 2000
-        rows, which are examples times classes less one). Its objective is
+        comes nearest, and ``C`` counts once for it. Its objective is
         ``P = |w|^2 / 2 + C sum xi``, and ``margin_`` is ``1 / sqrt(2 P)``; see Notes.
     tol : float
         Relative gap between the certified bounds at which the fit ends (dimensionless). After ten

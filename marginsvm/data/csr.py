@@ -166,13 +166,9 @@ class _Products:
 
     @classmethod
     def are_many(cls, X: Any) -> bool:
-        """Count those of X; whether all so far are worth numba's import, if it is installed."""
+        """Count those of X; whether all so far are worth numba's import."""
         cls._number += float(np.square(np.diff(X.indptr).astype(np.float64)).sum())
-        if cls._number <= _PRODUCTS_BY_SCIPY:
-            return False
-        from marginsvm._compiling import compiles
-
-        return compiles()
+        return cls._number > _PRODUCTS_BY_SCIPY
 
 
 def as_block(X: Any) -> Block:

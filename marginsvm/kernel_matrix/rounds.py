@@ -63,10 +63,7 @@ class Rounds:
         if not isinstance(response, OnePassResponse):
             return None
         if self._parts and optional(response, "scan"):
-            from marginsvm._compiling import compiles  # numba takes half a second
-
-            if compiles():
-                return self._scan
+            return self._scan
         if not self._store.one_pass:
             return None
         if self.reads_once:

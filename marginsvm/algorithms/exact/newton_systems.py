@@ -44,9 +44,8 @@ def system_for(problem: Problem, portfolio: Portfolio) -> System:
 
 
 def multipliers_by_products(problem: Problem, portfolio: Portfolio) -> Multipliers:
-    """Multipliers for the hinge loss on inner products, from weights by pairs where these do."""
-    u = weights_by_pairs(problem, portfolio.few_left) if portfolio.compiled else None
-    return _from(problem, portfolio, u)
+    """Multipliers for the hinge loss on inner products, from weights by pairs."""
+    return _from(problem, portfolio, weights_by_pairs(problem, portfolio.few_left))
 
 
 def multipliers_of(problem: Problem, portfolio: Portfolio, state: Method) -> Multipliers | None:
@@ -60,7 +59,7 @@ def multipliers_of(problem: Problem, portfolio: Portfolio, state: Method) -> Mul
             held = int(np.count_nonzero((u > 0.0) & (u < caps)))
     if held > side_in_cache(problem, _BYTES_OF_PRODUCTS):
         return None
-    if s.hinge and portfolio.compiled:
+    if s.hinge:
         u = weights_by_pairs(problem, portfolio.few_left, u)
     return _from(problem, portfolio, u)
 

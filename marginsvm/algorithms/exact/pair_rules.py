@@ -12,7 +12,7 @@ from marginsvm.algorithms.exact.tube_shares import TubeShares
 OF_SHARES, TUBES = "One class (one_class.md)", "Regression (regression.md)"
 
 PAIRS_OF_A_SHARE = Rule(
-    "share of the examples, kernel, more than `one_class` of them, numba compiles",
+    "share of the examples, kernel, more than `one_class` of them",
     SharePairs,
     lambda s, p: s.is_for_share_pairs(p),
     lambda problem, p: SharePairs.start(problem),
@@ -21,14 +21,14 @@ PAIRS_OF_A_SHARE = Rule(
 
 PAIRS_OF_TUBES = (
     Rule(
-        "tube of unknown width, kernel, soft, numba compiles",
+        "tube of unknown width, kernel, soft",
         TubeShares,
         lambda s, p: s.share and s.is_for_tube_pairs(p),
         lambda problem, p: TubeShares.start(problem),
         TUBES,
     ),
     Rule(
-        "tube, kernel, soft, numba compiles",
+        "tube, kernel, soft",
         TubePairs,
         Shape.is_for_tube_pairs,
         lambda problem, p: TubePairs.start(problem),

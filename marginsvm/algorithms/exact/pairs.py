@@ -72,13 +72,11 @@ def weights_by_pairs(
 ) -> Array | None:
     """Weights by the inner products of all examples in float64, from others that are near.
 
-    They are left as they are, or None, if there are more examples than ``most``, or numba does not
-    compile.
+    They are left as they are, or None, if there are more examples than ``most``.
     """
-    from marginsvm._compiling import compiles
     from marginsvm.algorithms.compiled.pairs import ascend_pairs
 
-    if problem.n_rows > most or problem.rows.n_classes > 2 or not compiles():
+    if problem.n_rows > most or problem.rows.n_classes > 2:
         return start
     assert problem.caps is not None
     rows, n = problem.rows, problem.n_rows

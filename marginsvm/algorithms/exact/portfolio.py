@@ -139,8 +139,7 @@ FIRST = (
     Rule("tube, squared slack", Newton, lambda s, p: s.tube and s.soft, _newton, TUBES),
     Rule("tube", Multipliers, lambda s, p: s.tube, _multipliers, TUBES),
     Rule(
-        "kernel, numba compiles: hinge loss of two classes; not few rows, but for hard margins of "
-        "two classes",
+        "kernel: hinge loss of two classes; not few rows, but for hard margins of two classes",
         Pairs,
         Shape.is_for_pairs,
         lambda problem, p: _pairs_of(problem).start(problem),

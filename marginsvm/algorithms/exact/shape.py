@@ -227,12 +227,12 @@ class Shape:
         some = self.hinge or self.soft or self.classes > 2
         if self.rows <= portfolio.few_rows:
             some = self.hinge and self.classes == 2
-        return some and not self.tube and self._is_for_columns(portfolio)
+        return some and not self.tube and self.has_floats
 
     def is_for_share_pairs(self, portfolio: Portfolio) -> bool:
         """Whether they do for a share of the examples with a kernel."""
         some = self.share and not self.tube and self.rows > portfolio.one_class
-        return some and self._is_for_columns(portfolio)
+        return some and self.has_floats
 
     def is_large_share(self, portfolio: Portfolio) -> bool:
         """Whether a share of the examples is given, and steps by features are quicker."""
@@ -248,20 +248,10 @@ class Shape:
 
     def is_for_tube_pairs(self, portfolio: Portfolio) -> bool:
         """Whether they do for a tube with a kernel, and slack of either loss."""
-        return self.tube and (self.hinge or self.soft) and self._is_for_columns(portfolio)
-
-    def _is_for_columns(self, portfolio: Portfolio) -> bool:
-        """Whether weights on columns in float32 are possible, and quick."""
-        return self.has_floats and portfolio.compiled and _compiles()
+        return self.tube and (self.hinge or self.soft) and self.has_floats
 
 
 def _dimensions(problem: KernelMatrixAdapter) -> float:
     """Of the features of a polynomial; infinite of other kernels."""
     assert isinstance(problem, GramAdapter)
     return problem.dimensions
-
-
-def _compiles() -> bool:
-    from marginsvm._compiling import compiles  # which imports numba
-
-    return compiles()

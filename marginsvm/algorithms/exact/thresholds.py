@@ -15,9 +15,6 @@ class Portfolio:
     ----------
     few_rows : int
         Rows up to which a working set is first, whatever else the problem is.
-    compiled : bool
-        Whether numba's loops are used, if there are some: with a kernel, soft margins then begin
-        with pairs of weights, and margins of more than two classes with those of one example.
     one_class : int
         Examples up to which a share of them with a kernel has interior points, which take 10 ms at
         most and always find the last digits.
@@ -84,7 +81,6 @@ class Portfolio:
     """
 
     few_rows: int = 500
-    compiled: bool = True
     one_class: int = 200
     room: int = 1500
     few_left: int = 3000
