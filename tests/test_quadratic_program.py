@@ -1,6 +1,7 @@
 """The one quadratic program: duality, its products, and other solvers' optima."""
 
 from dataclasses import replace
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -182,3 +183,39 @@ def test_free_unknowns_are_the_best(qp, rng):
     for j in [qp.n_free - 1] if qp.codes is not None else range(qp.n_free):
         for step in (1e-3, -1e-3, 0.3, -0.3):
             assert qp.primal(w, best + step * np.eye(qp.n_free)[j]) >= P - 1e-12
+
+
+def test_fractions_stay_fractions(rng):
+    """Constructors and both values round nothing: no float comes in between."""
+    X, m = rng.standard_normal((8, 2)), in_fractions(rng.uniform(0.5, 2.0, 8))
+    exact, codes, half = PlainExamples.in_fractions(X), np.arange(8) % 3, Fraction(1, 3)
+    y = in_fractions(rng.standard_normal((8, 2)))
+    made = [
+        *(classification(exact, codes % k, k, C=half, weight=m) for k in (2, 3)),
+        *(classification(exact, codes % k, k, C=half, loss="hinge", weight=m) for k in (2, 3)),
+        *(classification(exact, codes % k, k, nu=half, weight=m) for k in (2, 3)),
+        regression(exact, y[:, 0] - 1, y[:, 0] + 1, C=half, weight=m),
+        regression(exact, y[:, 0], y[:, 0], C=half, nu=half, weight=m),
+        regression(exact, y - 1, y + 1, C=half, loss="squared_epsilon_insensitive", weight=m),
+        one_class(exact, half, m),
+    ]
+    for qp in made:
+        w, f = in_fractions(rng.standard_normal((qp.k, 2))), in_fractions(rng.random(qp.n_free))
+        alpha = in_fractions(some_alpha(qp, rng))
+        assert isinstance(qp.dual(alpha), Fraction)
+        assert isinstance(qp.primal(w, f), Fraction)
+
+
+def test_outputs_are_problems_with_one_norm(rng):
+    X, y = PlainExamples(rng.standard_normal((9, 3))), rng.standard_normal((9, 2))
+    both = regression(X, y - 0.1, y + 0.1, C=2.0)
+    w, b, alpha = rng.standard_normal((2, 3)), rng.standard_normal(2), rng.random(both.shape)
+    parts = [regression(X, y[:, o] - 0.1, y[:, o] + 0.1, C=2.0) for o in (0, 1)]
+    rows = [both.output == o for o in (0, 1)]
+    P = [qp.primal(w[[o]], b[[o]]) for o, qp in enumerate(parts)]
+    D = [qp.dual(alpha[some]) for some, qp in zip(rows, parts, strict=True)]
+    assert both.primal(w, b) == pytest.approx(sum(P))
+    assert both.dual(alpha) == pytest.approx(sum(D))
+    assert both.balance(alpha) == pytest.approx(
+        [qp.balance(alpha[some])[0] for some, qp in zip(rows, parts, strict=True)]
+    )

@@ -58,11 +58,13 @@ Computation, 2000.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from math import isfinite
 from typing import Any
 
 import numpy as np
 
 from marginsvm._typing import Array
+from marginsvm.rows.norms import LpNorm
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,6 +79,8 @@ class QuadraticProgram:
         classes: ones.
     example : ndarray of shape (n_rows,) or None
         Example of each row, where rows are not the examples in their order.
+    output : ndarray of shape (n_rows,) or None
+        Which of k outputs each row is of, each with an intercept for itself; None: there is one.
     codes : ndarray of shape (n,) or None
         Class of each example, where there are several: alpha then has shape (n, k), row (i, j) is
         ``x_i (e_c - e_j)'``, and the entry of an example's own class c is no row: its upper bound
@@ -89,12 +93,15 @@ class QuadraticProgram:
         Upper bounds of ``sum_j alpha_ij``, where several classes share one slack.
     intercept : bool
         Whether f begins with intercepts: 1, or k - 1 (that of the last class is 0).
-    level : float
+    level : int
         Coefficient of the last entry of f in all rows; 0: there is none.
     total : float
         The last entry of g: ``level * sum(alpha)`` is to equal it.
     signs : ndarray of shape (d,) or None
         Signs that the entries of w must have; 0: any.
+    p : float
+        The norm is ``|w|_p``, and that of ``A'alpha`` its dual; all methods but ``primal`` and
+        ``dual`` take it for 2.
     by_margins : bool
         Whether the gap compares margins, and not objectives.
     """
@@ -105,13 +112,15 @@ class QuadraticProgram:
     ridge: Array
     upper: Array
     example: Array | None = None
+    output: Array | None = None
     codes: Array | None = None
     k: int = 1
     cap: Array | None = None
     intercept: bool = True
-    level: float = 0.0
-    total: float = 0.0
+    level: int = 0
+    total: Any = 0
     signs: Array | None = None
+    p: float = 2.0
     by_margins: bool = True
 
     # Shapes.
@@ -125,12 +134,14 @@ class QuadraticProgram:
 
     @property
     def n_intercepts(self) -> int:
-        return max(1, self.k - 1) if self.intercept else 0
+        if not self.intercept:
+            return 0
+        return self.k if self.codes is None else self.k - 1
 
     @property
     def n_free(self) -> int:
         """Number of entries of f."""
-        return self.n_intercepts + (self.level != 0.0)
+        return self.n_intercepts + (self.level != 0)
 
     @property
     def g(self) -> Array:
@@ -147,7 +158,7 @@ class QuadraticProgram:
     @property
     def game(self) -> bool:
         """Whether it is the game form: target 0 and a free level."""
-        return self.level < 0.0
+        return self.level < 0
 
     # Products with A and F.
 
@@ -155,8 +166,8 @@ class QuadraticProgram:
         """Values of the rows from scores of shape (n, k); 0 where there is no row."""
         if self.codes is not None:
             return S[np.arange(len(S)), self.codes][:, None] - S
-        s = S[:, 0] if self.example is None else S[self.example, 0]
-        return self.sign * s
+        column = 0 if self.output is None else self.output
+        return self.sign * (S[:, 0] if self.example is None else S[self.example, column])
 
     def coefficients(self, alpha: Array) -> Array:
         """The adjoint of ``differences``: coefficients of the examples, of shape (n, k)."""
@@ -165,11 +176,11 @@ class QuadraticProgram:
             V[np.arange(len(V)), self.codes] += alpha.sum(axis=1)
             return V
         v = self.sign * alpha
-        if self.example is not None:
-            of = np.zeros(self.examples.n, dtype=v.dtype)
-            np.add.at(of, self.example, v)
-            v = of
-        return v[:, None]
+        if self.example is None:
+            return v[:, None]
+        V = np.zeros((self.examples.n, self.k), dtype=v.dtype)
+        np.add.at(V, (self.example, 0 if self.output is None else self.output), v)
+        return V
 
     def offsets(self, f: Array) -> Array:
         """Intercept of each score."""
@@ -218,8 +229,11 @@ class QuadraticProgram:
         """Value of the primal; infinite if rows without slack are violated or signs are wrong."""
         if self.signs is not None and np.any(self.signs * w < 0):
             return np.inf
-        P = self.examples.inner(w, w) / 2 + self.cost(self.target - self.matvec(w, f))
+        P = self._half_square(w, self.p) + self.cost(self.target - self.matvec(w, f))
         return P + self.total * f[-1] if self.level else P
+
+    def _half_square(self, w: Array, p: float) -> Any:
+        return self.examples.inner(w, w) / 2 if p == 2.0 else LpNorm(p).length(w) ** 2 / 2
 
     def cost(self, r: Array) -> Any:
         """``sum_i cost_i(r_i)``."""
@@ -237,7 +251,8 @@ class QuadraticProgram:
     def dual(self, alpha: Array) -> Any:
         """Value of the dual; a bound if alpha is feasible."""
         w = self.project(self.rmatvec(alpha))
-        value = (self.target * alpha).sum() - self.examples.inner(w, w) / 2
+        q = self.p / (self.p - 1)
+        value = (self.target * alpha).sum() - self._half_square(w, q)
         return value - (self.ridge * alpha * alpha).sum() / 2 if np.any(self.ridge) else value
 
     def gap(self, P: float, D: float) -> float:
@@ -342,7 +357,7 @@ class QuadraticProgram:
             example = np.unique(self.example[i], return_inverse=True)[1]
         some = {
             name: value if np.ndim(value) == 0 or len(value) == 1 else value[i]
-            for name in ("target", "ridge", "upper", "cap", "codes", "sign")
+            for name in ("target", "ridge", "upper", "cap", "codes", "sign", "output")
             if (value := getattr(self, name)) is not None
         }
         return replace(self, examples=examples, example=example, **some)
@@ -391,6 +406,7 @@ def classification(
     weight: Array | None = None,
     intercept: bool = True,
     signs: Array | None = None,
+    p: float = 2.0,
 ) -> QuadraticProgram:
     """The program of labels.
 
@@ -411,28 +427,32 @@ def classification(
     intercept : bool
     signs : ndarray of shape (d,) or None
         Signs that coefficients must have (two classes).
+    p : float
+        Of the norm of predictors.
     """
     n, several = examples.n, k > 2
     m = np.ones(n) if weight is None else weight
-    c = C * m * examples.radius * examples.radius if np.isfinite(C) else np.full(n, np.inf)
-    free = np.full(n, np.inf)
-    game = nu is not None or not np.isfinite(C)
-    ridge, upper, cap = np.zeros(n), free, None
+    zero, free = 0 * m, np.full(n, np.inf)
+    soft = isfinite(C)
+    game = nu is not None or not soft
+    ridge, upper, cap = zero, free, None
     if nu is not None:
-        upper = m / (nu * m.sum())
-    elif np.isfinite(C) and loss == "hinge":
-        upper = c
-    elif np.isfinite(C):
-        ridge = (1.0 if several else 0.5) / c
-    target = np.zeros(n) if game else np.ones(n)
+        size = nu * m.sum()
+        if intercept:  # no class has more than half of the sum of alpha
+            size = min([size, *(2 * m[codes != c].sum() for c in range(k))])
+        upper = m / size
+    elif soft:
+        c = C * m * examples.radius * examples.radius
+        ridge, upper = (zero, c) if loss == "hinge" else (1 / (c if several else 2 * c), free)
+    target, sign = (zero if game else zero + 1), zero + np.where(codes == 1, 1, -1)
     if several:
         cap = None if upper is free else upper
         upper = np.full((n, k), np.inf)
         upper[np.arange(n), codes] = 0.0
-        target, ridge = target[:, None], ridge[:, None]
+        target, ridge, sign = target[:, None], ridge[:, None], zero[:, None] + 1
     return QuadraticProgram(
         examples,
-        sign=np.ones((n, 1)) if several else np.where(codes == 1, 1.0, -1.0),
+        sign=sign,
         target=target,
         ridge=ridge,
         upper=upper,
@@ -440,9 +460,10 @@ def classification(
         k=k if several else 1,
         cap=cap,
         intercept=intercept,
-        level=-1.0 if game else 0.0,
-        total=-1.0 if game else 0.0,
+        level=-1 if game else 0,
+        total=-1 if game else 0,
         signs=signs,
+        p=p,
     )
 
 
@@ -457,15 +478,16 @@ def regression(
     weight: Array | None = None,
     intercept: bool = True,
     signs: Array | None = None,
+    p: float = 2.0,
 ) -> QuadraticProgram:
     """The program of targets: scores are to lie in intervals, each end is a row.
 
     Parameters
     ----------
     examples : Design or Gram
-    low, high : ndarray of shape (n,)
+    low, high : ndarray of shape (n,) or (n, k)
         Ends of the intervals: ``y - epsilon`` and ``y + epsilon``; an infinite end has no row. With
-        nu, both are y.
+        nu, both are y. Several outputs have one norm.
     C : float
         Cost of slack in the user's units; infinite: a hard tube.
     loss : {"epsilon_insensitive", "squared_epsilon_insensitive"}
@@ -474,25 +496,30 @@ def regression(
     weight : ndarray of shape (n,) or None
     intercept : bool
     signs : ndarray of shape (d,) or None
+    p : float
+        Of the norm of predictors.
     """
-    n = examples.n
-    m = np.ones(n) if weight is None else weight
-    below, above = np.flatnonzero(low > -np.inf), np.flatnonzero(high < np.inf)
-    example = np.concatenate([below, above])
-    sign = np.repeat([1.0, -1.0], [len(below), len(above)])
-    c = C * m[example] * examples.radius * examples.radius
-    soft, squared = np.isfinite(C), loss.startswith("squared")
+    m = np.ones(examples.n) if weight is None else weight
+    below, above = np.nonzero(low > -np.inf), np.nonzero(high < np.inf)
+    example, *output = (np.concatenate(pair) for pair in zip(below, above, strict=True))
+    m_rows = m[example]
+    zero, free, soft = 0 * m_rows, np.full(len(example), np.inf), isfinite(C)
+    c = C * m_rows * examples.radius * examples.radius if soft else free
+    squared = loss.startswith("squared")
     return QuadraticProgram(
         examples,
-        sign=sign,
+        sign=zero + np.repeat([1, -1], [len(below[0]), len(above[0])]),
         target=np.concatenate([low[below], -high[above]]),
-        ridge=0.5 / c if soft and squared else np.zeros(len(sign)),
-        upper=c if soft and not squared else np.full(len(sign), np.inf),
+        ridge=1 / (2 * c) if soft and squared else zero,
+        upper=c if soft and not squared else free,
         example=example,
+        output=output[0] if output else None,
+        k=low.shape[1] if output else 1,
         intercept=intercept,
-        level=1.0 if nu is not None else 0.0,
-        total=0.0 if nu is None else C * nu * m.sum() * examples.radius * examples.radius,
+        level=0 if nu is None else 1,
+        total=0 if nu is None else C * nu * m.sum() * examples.radius * examples.radius,
         signs=signs,
+        p=p,
         by_margins=False,
     )
 
@@ -507,15 +534,15 @@ def one_class(examples: Any, nu: float, weight: Array | None = None) -> Quadrati
         Share of the examples whose mean score counts; 0: the smallest score counts.
     weight : ndarray of shape (n,) or None
     """
-    n = examples.n
-    m = np.ones(n) if weight is None else weight
+    m = np.ones(examples.n) if weight is None else weight
+    zero = 0 * m
     return QuadraticProgram(
         examples,
-        sign=np.ones(n),
-        target=np.zeros(n),
-        ridge=np.zeros(n),
-        upper=m / (nu * m.sum()) if nu > 0.0 else np.full(n, np.inf),
+        sign=zero + 1,
+        target=zero,
+        ridge=zero,
+        upper=m / (nu * m.sum()) if nu > 0 else np.full(len(m), np.inf),
         intercept=False,
-        level=-1.0,
-        total=-1.0,
+        level=-1,
+        total=-1,
     )

@@ -6,7 +6,7 @@ import numpy as np
 
 
 class PlainExamples:
-    radius, sparse, mean = 1.0, False, None
+    radius, sparse, mean = 1, False, None
 
     def __init__(self, X):
         self.X = np.asarray(X)
