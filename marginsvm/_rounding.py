@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from functools import reduce
 from math import fsum
+from typing import Any
 
 import numpy as np
 
@@ -56,11 +57,11 @@ def product(A: Array, B: Array, chain: int = CHAIN) -> Array:
     return summed(times(A[..., i : i + chain], B[i : i + chain]) for i in range(0, n, chain))
 
 
-def times(A: Array, B: Array) -> Array:
-    """``A @ B``, during which other threads run: matmul keeps them waiting, where it gives
-    up to 500 numbers (NumPy 2.4).
+def times(A: Any, B: Any) -> Any:
+    """``A @ B``, during which other threads run: NumPy's matmul keeps them waiting where it gives
+    up to 500 numbers (2.4).
     """
-    return np.dot(A, B)
+    return np.dot(A, B) if isinstance(A, np.ndarray) else A @ B
 
 
 def inner(A: Array, B: Array) -> float:

@@ -20,10 +20,10 @@ estimator
 solvers fit
 certificate
 kernel_matrix
-problem
 data
 certify
 rows
+problem
 schedules kernels
 _cached _rounding _compiling _few_unknowns
 _show_versions

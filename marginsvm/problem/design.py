@@ -1,0 +1,298 @@
+"""The examples of a linear problem, in its units: ``(x - mean, constant) / radius``.
+
+What certificates and solvers see of X is here; :class:`marginsvm.problem.kernels.Gram` is the same
+for a kernel. Predictors w have the shape (k, d), one row for each output, and coefficients V on the
+examples the shape (n, k).
+"""
+
+from __future__ import annotations
+
+from copy import copy
+from typing import Any, Self
+
+import numpy as np
+
+from marginsvm._cached import cached_property
+from marginsvm._rounding import CHAIN, LONG, inner, summed
+from marginsvm._typing import Array
+from marginsvm.problem.matrix import FLOAT64, Dense, Matrix, as_matrix
+from marginsvm.problem.norms import LpNorm
+
+# A mean this many times as long as the longest example about it costs digits if its share is
+# subtracted from products; it then is subtracted from a copy of the examples.
+FAR_MEAN = 8.0
+# CSR examples are written out for inner products if more than a share of their entries is stored,
+# and they have at most as many entries, zeros included.
+FILLED, WHOLE = 0.03, 2**23
+
+
+class Design:
+    """``(x - centre, constant) / radius`` for all examples x, which are not copied.
+
+    The share of the centre is subtracted from products. Only if it is far from 0, it is subtracted
+    from a copy of the examples; of sparse ones, that of the features which all of them store.
+
+    Parameters
+    ----------
+    X : Matrix
+    centre : ndarray of shape (n_features,) or None
+        Units of x.
+    constant, radius : float
+        Units of x.
+    early : ndarray of shape (n_features,) or None
+        The part of the centre that is subtracted from a copy.
+
+    Attributes
+    ----------
+    n, d : int
+        Examples and coordinates, the constant feature among them.
+    sparse : bool
+    radius : float
+        What all coordinates are divided by (units of x).
+    mean : ndarray of shape (d,) or None
+        What ``scores``, ``combine``, ``gram`` and ``columns`` subtract, and ``rows`` of a CSR
+        matrix lack (in units of the radius). None: they lack nothing.
+    near : Matrix
+        The examples that products are computed with: X, or its copy about a far centre.
+    late : ndarray of shape (n_features,) or None
+        What products with these lack of the centre (units of x).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from marginsvm.problem.design import Design
+    >>> X = np.array([[1.0, 0.0], [3.0, 4.0]])
+    >>> design = Design.of(X, mean=X[0], radius=2.0)
+    >>> design.scores(np.array([[1.0, 1.0]]))
+    array([[0.],
+           [3.]])
+    >>> design.combine(np.array([[1.0], [1.0]]))
+    array([[1., 2.]])
+    """
+
+    def __init__(
+        self,
+        X: Matrix,
+        centre: Array | None = None,
+        constant: float = 0.0,
+        radius: float = 1.0,
+        early: Array | None = None,
+    ) -> None:
+        self.X, self.centre, self.constant, self.radius = X, centre, constant, radius
+        self.n, self.d, self.sparse = len(X), X.shape[1] + (constant != 0.0), X.sparse
+        self.near, self.late = X, centre
+        self._lengths: dict[float, Array] = {}
+        if early is not None and early.any():
+            assert centre is not None
+            self.near = X.about(early)
+            self.late = None if np.array_equal(early, centre) else centre - early
+
+    @classmethod
+    def of(
+        cls,
+        X: Any,
+        mean: Array | None = None,
+        constant: float = 0.0,
+        radius: float = 1.0,
+        *,
+        norm: LpNorm | None = None,
+    ) -> Self:
+        """The design of an array, a CSR matrix or a Matrix.
+
+        Whether the mean is far is found by a pass.
+
+        Parameters
+        ----------
+        X : array, CSR matrix or Matrix of shape (n, n_features)
+        mean : ndarray of shape (n_features,) or None
+            A point near the examples, such as their mean (units of x).
+        constant, radius : float
+            Units of x.
+        norm : LpNorm or None
+            The norm of predictors, if it is not the Euclidean one: the mean of dense examples is
+            then subtracted from a copy.
+        """
+        X = as_matrix(X)
+        design = cls(X, mean, constant, radius)
+        if mean is None or X.factor is not None:
+            return design
+        if norm is None or norm.p == 2.0:
+            longest = float(design.squared_lengths(LpNorm()).max(initial=0.0))
+            if not longest * FAR_MEAN**2 < mean @ mean:
+                return design
+        stored = np.all(X.each(lambda block: block.stored()), axis=0)
+        return cls(X, mean, constant, radius, np.where(stored, mean, 0.0))
+
+    def in_units(self, radius: float) -> Self:
+        """The same in units of another radius."""
+        other = copy(self)
+        other.radius = radius
+        for name in ("squared_norms", "spread"):
+            vars(other).pop(name, None)
+        return other
+
+    def take(self, index: Array) -> Self:
+        """The design of some of the examples."""
+        other = copy(self)
+        other.X, other.near = self.X[index], self.near[index]
+        other.n, other._lengths = len(other.X), {}
+        for name in ("squared_norms", "spread"):
+            vars(other).pop(name, None)
+        return other
+
+    @property
+    def mean(self) -> Array | None:
+        """What products subtract and rows of a CSR matrix lack (units of the radius)."""
+        if self.late is None:
+            return None
+        return self._with_constant(self.late, 0.0) / self.radius
+
+    def _with_constant(self, x: Array, constant: Any) -> Array:
+        """Vectors of features with a last entry, if there is a constant feature."""
+        if not self.constant:
+            return x
+        last = np.broadcast_to(constant, x.shape[:-1])
+        return np.append(x, last[..., None], axis=-1)
+
+    # Products with all examples.
+
+    def published(self, w: Array) -> tuple[Array, Any]:
+        """A predictor for x as given, and what is subtracted from its scores."""
+        return self._unscaled(w, self.centre)
+
+    def _unscaled(self, w: Array, mean: Array | None) -> tuple[Array, Any]:
+        coef = w[..., : self.X.shape[1]] / self.radius
+        shift = 0.0 if mean is None else coef @ mean
+        return coef, shift - w[..., -1] * (self.constant / self.radius) if self.constant else shift
+
+    def for_products(self, w: Array, precise: bool) -> tuple[Array, Any]:
+        """What ``near`` is multiplied with, and what is subtracted from the products."""
+        coef, shift = self._unscaled(w, self.late)
+        return coef.T.astype(FLOAT64 if precise else self.near.dtype, copy=False), shift
+
+    def scores(self, w: Array, *, precise: bool = True) -> Array:
+        """Products of w, of shape (k, d), with all examples, of shape (n, k), in float64.
+
+        Without ``precise``, they are computed in the precision of the examples.
+        """
+        (coef, shift), chain = self.for_products(w, precise), LONG * precise
+        F = self.near.each(lambda block: block.times(coef, chain) - shift)
+        return np.concatenate(F).astype(FLOAT64, copy=False)
+
+    def combine(self, V: Array, *, precise: bool = True) -> Array:
+        """``V' A``, of shape (k, d), in float64; examples without weight in V are not read.
+
+        Without ``precise``, it is computed in the precision of the examples.
+        """
+        few = np.flatnonzero(V.reshape(len(V), -1).any(axis=1))
+        if 20 * len(few) < len(V):
+            image = self.near[few].adjoint(V[few].astype(FLOAT64, copy=False), CHAIN)
+        else:
+            W = V.astype(FLOAT64 if precise else self.near.dtype, copy=False)
+            image = summed(self.near.each(lambda block, V: block.adjoint(V, CHAIN), W))
+        return self.completed(image.astype(FLOAT64, copy=False), V.sum(axis=0))
+
+    def completed(self, image: Array, total: Array) -> Array:
+        """``V' A`` from ``V' X`` and the sum of V."""
+        if self.late is not None:
+            image = image - np.multiply.outer(total, self.late)
+        return self._with_constant(image, self.constant * total) / self.radius
+
+    def inner(self, w: Array, u: Array) -> float:
+        """Inner product of two predictors, summed over their outputs."""
+        return inner(w, u)
+
+    def squared_lengths(self, norm: LpNorm) -> Array:
+        """Squared lengths in the dual of a norm, without the constant feature (units of x)."""
+        late = self.late
+        if norm.p not in self._lengths:
+            with np.errstate(all="ignore"):  # X may hold anything: this is the first look at it
+                found = self.near.each(lambda block: block.squared_norms(norm, late))
+                self._lengths[norm.p] = np.maximum(np.concatenate(found), 0.0)
+        return self._lengths[norm.p]
+
+    @cached_property
+    def squared_norms(self) -> Array:
+        """Squared Euclidean norms of the examples."""
+        return (self.squared_lengths(LpNorm()) + self.constant**2) / self.radius**2
+
+    @cached_property
+    def spread(self) -> Array:
+        """For each coordinate, its largest absolute value; the first time, a pass is made."""
+        ends = zip(*self.X.each(lambda block: block.ends()), strict=True)
+        low, high = (f.reduce(end) for f, end in zip((np.minimum, np.maximum), ends, strict=True))
+        centre = 0.0 if self.centre is None else self.centre
+        spread = np.maximum(np.abs(high - centre), np.abs(low - centre))
+        return self._with_constant(spread, abs(self.constant)) / self.radius
+
+    # Some of the examples.
+
+    def rows(self, index: Array) -> Any:
+        """Some examples as a float64 array; of sparse ones, as CSR, from which ``mean`` lacks."""
+        if not self.sparse:
+            return self.written_out(index)
+        X = self.near[index]
+        if self.constant:
+            X = X.extended(np.full((len(X), 1), self.constant))
+        return X.array.astype(FLOAT64) / self.radius
+
+    def written_out(self, index: Array) -> Array:
+        """Some examples as a float64 array, less the mean."""
+        return self.written(self.near[index])
+
+    def written(self, some: Matrix) -> Array:
+        """Examples of ``near`` as a float64 array, less the mean."""
+        X = some.written_out()
+        if self.late is not None:
+            X -= self.late
+        X = self._with_constant(X, self.constant)
+        X /= self.radius
+        return X
+
+    def gram(self, i: Array, j: Array) -> Array:
+        """Inner products of the examples i with the examples j, of shape (len(i), len(j))."""
+        X, size = self.near[i], len(i) * self.X.shape[1]
+        if isinstance(X, Dense) or (X.size > FILLED * size and size <= WHOLE):
+            left = self.written(X)
+            return left @ (left if i is j else self.written_out(j)).T
+        Y, out = X if i is j else self.near[j], np.empty((len(i), len(j)))
+        for some in X.spans():
+            out[some] = Y.times(np.asarray(X[some].written_out().T, order="C")).T
+        if self.late is not None:
+            out -= X.times(self.late)[:, None] + Y.times(self.late) - self.late @ self.late
+        out += self.constant**2
+        out /= self.radius**2
+        return out
+
+    def columns(self, index: Array) -> Array:
+        """Inner products of some examples with all, of shape (len(index), n)."""
+        coef, shift = self._unscaled(self.written_out(index), self.late)
+        right = np.asarray(coef.T, order="C")
+        return np.concatenate(self.near.each(lambda X: (X.times(right) - shift).T), axis=1)
+
+    def second_moments(self, weight: Array) -> Array:
+        """``sum weight (x, 1)(x, 1)'`` over the examples; weights may be negative."""
+        some, late = np.flatnonzero(weight), self.late
+        if self.X.in_memory and 2 * some.size <= weight.size:
+            H = self.near[some].second_moments(weight[some], late)
+        else:
+            H = summed(self.near.each(lambda block, v: block.second_moments(v, late), weight))
+        H[-1, :-1] /= self.radius
+        H[:-1, -1] = H[-1, :-1]
+        H[:-1, :-1] /= self.radius**2
+        if self.constant:  # a multiple of the last coordinate, 1
+            H = np.block([[H, H[:, -1:]], [H[-1:], H[-1:, -1:]]])
+            H[-2] *= self.constant / self.radius
+            H[:, -2] *= self.constant / self.radius
+        return H
+
+
+def mean_of(X: Any, weights: Array | None = None, size: int | None = None) -> Array:
+    """Weighted mean of all examples or, with a size, of about so many that are evenly spread."""
+    X = as_matrix(X)
+    v = np.ones(len(X)) if weights is None else weights
+    if size is not None and 4 * size < len(X):
+        some = np.arange(size) * len(X) // size
+        X, v = X[some], v[some]
+    with np.errstate(all="ignore"):  # X may hold anything
+        return Design(X).combine(v / v.sum())

@@ -1,0 +1,523 @@
+"""Kernels: their functions, and the matrix of their values with a bound on the error of these.
+
+:class:`Gram` is what certificates and solvers see of a kernel, in place of a
+:class:`~marginsvm.problem.design.Design`: predictors w are coefficients of shape (k, n).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from copy import copy
+from dataclasses import dataclass, field
+from math import comb
+from typing import Any, Self
+
+import numpy as np
+import scipy.sparse as sp
+from scipy.spatial.distance import cdist
+from sklearn import config_context
+from sklearn.metrics.pairwise import pairwise_kernels
+
+from marginsvm._cached import cached_property
+from marginsvm._rounding import UNIT, product, times
+from marginsvm._typing import Array
+from marginsvm.problem.design import mean_of
+from marginsvm.problem.matrix import (
+    FLOAT32,
+    FLOAT64,
+    Matrix,
+    as_matrix,
+    is_foreign,
+    on_host,
+)
+from marginsvm.problem.norms import LpNorm
+from marginsvm.problem.threads import ordered_map
+
+CACHE_SIZE = 2000.0  # MB: columns of 8,700 of 30,000 examples
+# Memory of the kernel values that are computed at once, and of the strip of a stored matrix that a
+# thread works on at once. Strips of a product at least: sums depend on their number.
+COMPUTED_BYTES, STRIP_BYTES, STRIPS = 2**24, 2**22, 8
+BLOCK = 128  # examples of a block on the diagonal, of which only the diagonal is kept
+LARGEST_POWER = 9  # degree of polynomials that are computed by products
+# Error of an exponent from which on distances are computed by differences.
+COARSE = 1e-11
+TAKEN = 48  # columns that are computed at once where they are not kept
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """A kernel with all its parameters, ``gamma`` being a number.
+
+    Attributes
+    ----------
+    metric : str or callable
+        A name of scikit-learn's, or a function of two sets of examples.
+    gamma, degree, coef0
+        As in SVC.
+    params : dict
+        Further parameters.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from marginsvm.problem.kernels import Kernel
+    >>> Kernel("poly", gamma=1.0, degree=2, coef0=1.0)(np.eye(2), np.eye(2))
+    array([[4., 1.],
+           [1., 4.]])
+    """
+
+    metric: Any = "linear"
+    gamma: float = 0.0
+    degree: float = 0.0
+    coef0: float = 0.0
+    params: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def power(self) -> int:
+        """Degree of a polynomial that is computed by products; 0: it is no such kernel."""
+        whole = float(self.degree).is_integer() and 0 < self.degree <= LARGEST_POWER
+        return int(self.degree) if self.metric in ("poly", "polynomial") and whole else 0
+
+    @property
+    def of_products(self) -> bool:
+        """Whether values are computed from inner products of examples, see ``Products``."""
+        named = self.metric == "rbf" or self.power > 0
+        return named and self.gamma >= 0.0 and not self.params
+
+    @property
+    def is_definite(self) -> bool:
+        """Whether values are known to be inner products, whatever the examples are."""
+        return self.of_products and (self.metric == "rbf" or self.coef0 >= 0.0)
+
+    def dimensions(self, d: int) -> float:
+        """Of the feature space: monomials in d features; of others than polynomials, infinite."""
+        return float(comb(d + self.power, d)) if self.power else np.inf
+
+    def of(self, G: Array) -> Array:
+        """Values from arguments, which are overwritten, see ``Products``."""
+        if self.metric == "rbf":
+            return np.exp(np.minimum(G, 0.0, out=G), out=G)
+        G += G.dtype.type(self.coef0)
+        base = G.copy() if self.power > 1 else G
+        for _ in range(self.power - 1):
+            G *= base
+        return G
+
+    def __call__(self, X: Any, Y: Any) -> Array:
+        """Values of all pairs, in NumPy; a callable is given both sets at once, as in SVC."""
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+            if self.of_products:
+                X, Y = as_matrix(X), as_matrix(Y)
+                products = Products(self, Y, X)
+                K = products.arguments(products.embedded(X), products.examples)
+                return self.checked(self.of(K))
+            if callable(self.metric):
+                K = self.metric(X, Y, **self.params)
+                K = K.toarray() if sp.issparse(K) else np.asarray(K)
+                if K.shape != (X.shape[0], Y.shape[0]):
+                    raise ValueError(
+                        "kernel(X, Y) must give a matrix with a row for each example of X and a "
+                        f"column for each one of Y, here of shape {(X.shape[0], Y.shape[0])}, "
+                        f"but it gave one of shape {K.shape}"
+                    )
+                # with values that are integers, results of products would be rounded to integers
+                return self.checked(K.astype(np.result_type(K.dtype, FLOAT32), copy=False))
+            named = {"gamma": self.gamma, "degree": self.degree, "coef0": self.coef0}
+            named |= {"filter_params": True} | self.params
+            with config_context(assume_finite=True):
+                X, Y = on_host(X), on_host(Y)
+                return self.checked(pairwise_kernels(X, Y, metric=self.metric, **named))
+
+    def checked(self, K: Array) -> Array:
+        """The values, if they are finite."""
+        if not np.isfinite(K).all():
+            raise ValueError(
+                f"kernel {self.metric!r} gives values that are not finite on these examples: scale "
+                "X, or choose other kernel parameters"
+            )
+        return K
+
+
+class Products:
+    """Examples of which a kernel is a function of inner products.
+
+    Of the polynomial kernel, the arguments are products of ``sqrt(gamma) x``. Of the Gaussian one,
+    they are ``-gamma |x - y|^2``: with ``s = sqrt(2 gamma) (x - centre)``, the product of
+    ``(s, 1, -|s|^2 / 2)`` with another of these, whose last two entries are swapped. The centre is
+    the mean of the features that all examples store. Where products would lose digits, as a feature
+    has a far larger spread than distances that count, differences of the examples are computed.
+
+    Parameters
+    ----------
+    kernel : Kernel
+    X : Matrix
+    others : Matrix or None
+        What these are to be compared with, if not with each other.
+
+    Attributes
+    ----------
+    examples : Matrix
+        Embedded ones or, where differences are computed, X.
+    error : float
+        Error of the exponents of the Gaussian kernel, at most.
+    """
+
+    def __init__(self, kernel: Kernel, X: Matrix, others: Matrix | None = None) -> None:
+        self.kernel, self.gaussian, self.error = kernel, kernel.metric == "rbf", 0.0
+        others, self.by_differences = X if others is None else others, False
+        self.centre = np.zeros(X.shape[1])
+        if self.gaussian:
+            self.centre = np.where(X.stored() & others.stored(), mean_of(X), 0.0)
+        self.examples = self.embedded(X)
+        if self.gaussian:
+            longest = 0.0
+            for Z in (self.examples, self.embedded(others) if others is not X else self.examples):
+                longest = max(longest, -2.0 * float(Z.ends()[0][-1]))
+            self.error = UNIT * (X.shape[1] + 10) * 2.0 * longest
+            self.by_differences = self.error > COARSE
+        if self.by_differences:
+            self.examples, self.error = X, UNIT * (X.shape[1] + 10)
+
+    def embedded(self, X: Matrix) -> Matrix:
+        """Other examples in the form of ``examples``."""
+        if self.by_differences:
+            return X
+        scale = np.sqrt((1.0 + self.gaussian) * self.kernel.gamma)
+        Z = X.about(self.centre).multiplied(np.full(len(X), scale))
+        if not self.gaussian:
+            return Z
+        squared = Z.squared_norms(LpNorm(), None)
+        return Z.extended(np.column_stack([np.ones(len(squared)), -0.5 * squared]))
+
+    def arguments(self, some: Matrix, others: Matrix) -> Array:
+        """Arguments of the kernel for all pairs, in the precision of the others."""
+        W, gamma = some.written_out(), self.kernel.gamma
+        if self.by_differences:
+            return np.concatenate(
+                others.each(lambda X: cdist(W, X.written_out(), "sqeuclidean") * -gamma), axis=1
+            )
+        if self.gaussian:
+            W[:, -2:] = W[:, :-3:-1].copy()
+        right = W.T.astype(others.dtype, copy=False)
+        return np.concatenate(others.each(lambda X: X.times(right).T), axis=1)
+
+
+class ColumnCache:
+    """The last used columns of a Gram matrix that is never formed.
+
+    A column has the same bits whenever it is computed: always ``batch`` columns together, as a
+    product of another width rounds differently. So the size of the cache changes the time of a fit
+    and nothing else. Compiled loops read the arrays: ``columns[slot[i]]`` is that of example i.
+
+    Parameters
+    ----------
+    compute : callable
+        ``compute(examples) -> (len(examples), n)`` columns.
+    n : int
+    dtype : dtype
+    size : float
+        Memory (MB).
+    batch : int
+        Columns that are computed together; 16 cost about as much as four single ones.
+    at_least : int
+        Columns that must be there at the same time, whatever the size.
+    whole : ndarray of shape (n, n) or None
+        A matrix that is there as a whole.
+
+    Attributes
+    ----------
+    columns : ndarray of shape (capacity, n)
+    slot : ndarray of shape (n,)
+        Position of each example's column; -1 if it is not there.
+    used : ndarray of shape (capacity + 1,)
+        Time of the last use of each column and, as the last entry, the present time.
+    n_used, n_missed : int
+        Columns that were used so far, and those of them that were not there.
+    """
+
+    n_used = n_missed = 0
+
+    def __init__(
+        self,
+        compute: Callable[[Array], Array],
+        n: int,
+        dtype: Any = FLOAT64,
+        size: float = CACHE_SIZE,
+        batch: int = 1,
+        at_least: int = 1,
+        whole: Array | None = None,
+    ) -> None:
+        self._compute, self.batch = compute, min(batch, n)
+        capacity, self.slot = n, np.arange(n)
+        if whole is None:
+            room = int(size * 2**20 / (n * np.dtype(dtype).itemsize))
+            capacity = min(max(room, self.batch + at_least), n)
+            self.slot, whole = np.full(n, -1), np.empty((capacity, n), dtype)
+        self.columns = whole if whole.flags.c_contiguous else whole.T  # symmetric
+        self.used = np.zeros(capacity + 1, np.int64)
+        self._owner = np.full(capacity, -1)
+
+    @property
+    def hit_rate(self) -> float:
+        """Share of the used columns that were there."""
+        return 1.0 - self.n_missed / max(self.n_used, 1)
+
+    def fetch(self, wanted: Array, likely: Callable[[], Array] | None = None) -> None:
+        """Have the columns of ``wanted``; free places of a batch go to those expected next."""
+        self._stamp(self.slot[wanted])
+        missing = wanted[self.slot[wanted] < 0]
+        self.n_missed += len(missing)
+        for i in range(0, len(missing), self.batch):
+            chosen = missing[i : i + self.batch]
+            if likely is not None and len(chosen) < self.batch:
+                guesses = likely()
+                guesses = guesses[(self.slot[guesses] < 0) & ~np.isin(guesses, chosen)]
+                chosen = np.concatenate([chosen, guesses[: self.batch - len(chosen)]])
+            self._keep(chosen, self._padded(chosen))
+
+    def take(self, examples: Array) -> Iterator[tuple[Array, Array]]:
+        """Columns of any number of examples, some at a time; what is kept stays as it is."""
+        for i in range(0, len(examples), TAKEN):  # always as many, so that sums keep their bits
+            part = examples[i : i + TAKEN]
+            columns = np.empty((len(part), len(self.slot)), self.columns.dtype)
+            here = self.slot[part] >= 0
+            columns[here] = self.columns[self.slot[part[here]]]
+            missing = np.flatnonzero(~here)
+            for m in range(0, len(missing), self.batch):
+                some = missing[m : m + self.batch]
+                columns[some] = self._padded(part[some])
+            yield part, columns
+
+    def _padded(self, examples: Array) -> Array:
+        """Columns of up to ``batch`` examples, by a product of the same width each time."""
+        return self._compute(np.resize(examples, self.batch))[: len(examples)]
+
+    def _keep(self, examples: Array, columns: Array) -> None:
+        oldest = np.argsort(self.used[:-1], kind="stable")[: len(examples)]
+        evicted = self._owner[oldest]
+        self.slot[evicted[evicted >= 0]] = -1
+        self._owner[oldest], self.slot[examples] = examples, oldest
+        self.columns[oldest] = columns
+        self._stamp(oldest)
+
+    def _stamp(self, places: Array) -> None:
+        self.used[-1] += 1
+        self.used[places[places >= 0]] = self.used[-1]
+
+
+class Gram:
+    """Examples in the feature space of a kernel, ``(phi(x), constant) / radius``.
+
+    Parameters
+    ----------
+    kernel : Kernel, callable or None
+        ``kernel(X, Y)`` gives the values of all pairs; None: X is their matrix.
+    X : array, CSR matrix, Matrix, or whatever the kernel takes and some examples can be taken of
+        It has a shape.
+    constant : float
+        Its square is added to all values.
+    radius : float
+        Units of ``sqrt(K(x, x))``.
+    cache_size : float
+        Memory for kernel values (MB): the whole matrix is kept if it fits.
+    dtype : dtype or None
+        Of values that are kept; None: as the kernel gives them.
+
+    Attributes
+    ----------
+    n : int
+    d, mean, sparse : None, None and False
+        As a Design has them.
+    error : float
+        How far a value may be off, relative to the largest, where this package computes distances.
+    n_evaluations : int
+        Values that were computed so far.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from marginsvm.problem.kernels import Gram, Kernel
+    >>> gram = Gram(Kernel("rbf", gamma=1.0), np.array([[0.0], [1.0], [2.0]]))
+    >>> gram.scores(np.array([[1.0, 0.0, -1.0]])).round(4).T
+    array([[ 0.9817,  0.    , -0.9817]])
+    """
+
+    d = mean = None
+    sparse = False
+
+    def __init__(
+        self,
+        kernel: Any,
+        X: Any,
+        constant: float = 0.0,
+        radius: float = 1.0,
+        *,
+        cache_size: float = CACHE_SIZE,
+        dtype: Any = None,
+    ) -> None:
+        self.kernel, self.constant, self.radius = kernel, constant, radius
+        self.cache_size, self.n_evaluations = cache_size, 0
+        given = isinstance(X, np.ndarray | Matrix) or sp.issparse(X) or is_foreign(X)
+        self.X = as_matrix(X) if given and kernel is not None else X
+        self.n, self.error = X.shape[0], 0.0
+        self._K = X if kernel is None else None
+        self._products: Products | None = None
+        if getattr(kernel, "of_products", False):
+            self._products = Products(kernel, self.X)
+            self.error = self._products.error
+        self.diagonal = self._diagonal()
+        if dtype is None and self._products is not None:
+            dtype = self.X.dtype
+        self.dtype = np.dtype(self.diagonal.dtype if dtype is None else dtype)
+
+    def _diagonal(self) -> Array:
+        if self._K is not None:
+            return np.diagonal(self._K)
+        if self._products is not None:
+            if self.kernel.metric == "rbf":
+                return np.ones(self.n)
+            squared = self._products.examples.squared_norms(LpNorm(), None)
+            return self.kernel.of(squared)
+        blocks = (np.arange(i, min(i + BLOCK, self.n)) for i in range(0, self.n, BLOCK))
+        return np.concatenate([np.diagonal(self.values(some, some)) for some in blocks])
+
+    def in_units(self, radius: float) -> Self:
+        """The same in units of another radius."""
+        other = copy(self)
+        other.radius = radius
+        vars(other).pop("squared_norms", None)
+        return other
+
+    def take(self, index: Array) -> Self:
+        """The same of some of the examples."""
+        other = self.in_units(self.radius)
+        other.n, other.diagonal = len(index), self.diagonal[index]
+        other.X = self.X[index] if self.kernel is not None else None
+        other._K = None if self._K is None else self._K[index[:, None], index]
+        if self._products is not None:
+            other._products = copy(self._products)
+            other._products.examples = self._products.examples[index]
+        vars(other).pop("_single", None)
+        return other
+
+    # Values, without the constant and in the user's units.
+
+    def values(self, i: Array, j: Array | None = None) -> Array:
+        """Kernel values of the examples i with the examples j, or with all."""
+        if self._K is not None:
+            return self._K[i] if j is None else self._K[i][:, j]
+        self.n_evaluations += len(i) * (self.n if j is None else len(j))
+        if self._products is not None:
+            Z = self._products.examples
+            return self.kernel.of(self._products.arguments(Z[i], Z if j is None else Z[j]))
+        X, Y = self.X[i], self.X if j is None else self.X[j]
+        return self.kernel(getattr(X, "array", X), getattr(Y, "array", Y))
+
+    def single_values(self, i: Array) -> Array:
+        """Kernel values of some examples with all in float32, for methods that look for weights."""
+        if self._K is not None or self._products is None or self._products.by_differences:
+            return self.values(i).astype(FLOAT32)
+        self.n_evaluations += len(i) * self.n
+        return self.kernel.of(self._products.arguments(self._single[i], self._single))
+
+    @cached_property
+    def _single(self) -> Matrix:
+        assert self._products is not None
+        return as_matrix(self._products.examples.array.astype(FLOAT32))
+
+    @property
+    def fits(self) -> bool:
+        """Whether the whole matrix is kept, or may be."""
+        return self._K is not None or self.n**2 * self.dtype.itemsize <= self.cache_size * 2**20
+
+    def whole(self) -> Array:
+        """The whole matrix of values, which is kept.
+
+        Raises
+        ------
+        ValueError
+            If it takes more memory than ``cache_size``.
+        """
+        if not self.fits:
+            raise ValueError(
+                f"the kernel matrix of {self.n} examples takes more than "
+                f"cache_size={self.cache_size:g} MB, and all of it is needed: raise cache_size, or "
+                "use fewer examples or another estimator"
+            )
+        if self._K is None:
+            K = np.empty((self.n, self.n), self.dtype)
+            for some in self._strips():
+                K[some] = self.values(some)
+            self._K = K
+        return self._K
+
+    def _strips(self, index: Array | None = None) -> Iterator[Array]:
+        index = np.arange(self.n) if index is None else index
+        size = max(1, COMPUTED_BYTES // (8 * self.n))
+        return (index[i : i + size] for i in range(0, len(index), size))
+
+    def cache(self, size: float | None = None, batch: int = 1, at_least: int = 1) -> ColumnCache:
+        """A cache of columns as ``columns`` gives them, in the precision of the values."""
+        size = self.cache_size if size is None else size
+
+        def compute(i: Array) -> Array:
+            return self.columns(i).astype(self.dtype, copy=False)
+
+        return ColumnCache(compute, self.n, self.dtype, size, batch, at_least)
+
+    # What certificates and solvers see.
+
+    def _scaled(self, K: Array) -> Array:
+        K = K.astype(FLOAT64)  # a copy
+        K += self.constant**2
+        K /= self.radius**2
+        return K
+
+    def scores(self, w: Array, *, precise: bool = True) -> Array:
+        """``K w'``, of shape (n, k), in float64; of few coefficients, from their columns alone.
+
+        Without ``precise``, it is computed in the precision of the values.
+        """
+        V = w.T
+        few = np.flatnonzero(V.reshape(len(V), -1).any(axis=1))
+        if 20 * len(few) < self.n or not self.fits:
+            F = np.zeros(V.shape)
+            for some in self._strips(few):
+                F += product(self.values(some).T.astype(FLOAT64, copy=False), V[some])
+        else:
+            F = self._product(self.whole(), V, precise)
+        return (F + self.constant**2 * V.sum(axis=0)) / self.radius**2
+
+    def _product(self, K: Array, V: Array, precise: bool) -> Array:
+        """``K V``, strip by strip in some threads."""
+        n, F, size = self.n, np.empty(V.shape), max(1, STRIP_BYTES // (K.itemsize * self.n))
+        if not precise:  # no copy in float64; few strips, as each costs a call
+            size, V = max(size, -(-n // STRIPS)), V.astype(K.dtype, copy=False)
+
+        def work(i: int) -> None:
+            strip = K[i : i + size].astype(V.dtype, copy=False)
+            F[i : i + size] = (product if precise else times)(strip, V)
+
+        ordered_map(work, range(0, n, size))
+        return F
+
+    def combine(self, V: Array) -> Array:
+        """The vector with the coefficients V, of shape (n, k)."""
+        return V.T
+
+    def inner(self, w: Array, u: Array) -> float:
+        """Inner product of two vectors, summed over their outputs."""
+        return float(np.sum(w.T * self.scores(u)))
+
+    @cached_property
+    def squared_norms(self) -> Array:
+        """Squared norms of the examples."""
+        return self._scaled(self.diagonal)
+
+    def gram(self, i: Array, j: Array) -> Array:
+        """Inner products of the examples i with the examples j."""
+        return self._scaled(self.values(i, j))
+
+    def columns(self, index: Array) -> Array:
+        """Inner products of some examples with all, of shape (len(index), n)."""
+        return self._scaled(self.values(index))

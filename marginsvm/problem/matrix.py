@@ -1,0 +1,422 @@
+"""Examples as a matrix: dense, in an array of any library that follows the array API, or CSR.
+
+The array is never copied as a whole, and products with it are by blocks that stay in cache.
+
+References
+----------
+Python array API standard, https://data-apis.org/array-api/latest/
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
+from typing import Any, Self, TypeVar
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.utils._array_api import _convert_to_numpy, array_api_compat
+
+from marginsvm._rounding import product, times
+from marginsvm._typing import Array
+from marginsvm.problem.norms import LpNorm
+from marginsvm.problem.threads import ordered_map
+
+T = TypeVar("T")
+
+FLOAT64, FLOAT32 = np.dtype(np.float64), np.dtype(np.float32)
+# Memory of a block, which stays in a processor's cache between two products; on a device, where a
+# pass waits once for each block.
+BLOCK_BYTES, DEVICE_BLOCK_BYTES = 2**22, 2**28
+MAX_PARTS = 8  # lists of blocks that threads share
+# Entries, zeros included, that are written out in float64 at a time (8 MiB), and for products of
+# examples with each other, which are quicker in cache.
+WRITTEN_OUT, IN_CACHE = 2**20, 2**18
+# A sparse product takes as long as a dense one where one entry in so many is stored.
+SPARSE_PRODUCT_COST = 16
+# Products of two entries from which on numba's loop is worth loading.
+MANY_PRODUCTS = 2e7
+# Norms (units of x) between which no square overflows, and none that matters underflows; and one
+# below which float64 holds too few digits of an example for its direction to mean anything.
+SQUARES_VANISH, SQUARES_OVERFLOW, LEAST_NORM = 1e-145, 1e150, 1e-290
+
+
+def is_foreign(value: Any) -> bool:
+    """Whether a value is an array of another library than NumPy."""
+    if isinstance(value, np.ndarray | np.generic):
+        return False
+    return bool(array_api_compat.is_array_api_obj(value))
+
+
+def on_host(value: Any) -> Any:
+    """Copy an array of another library to NumPy; anything else is returned as it is.
+
+    Numbers of a type that NumPy does not have, such as bfloat16, become float32, which holds them.
+    """
+    if not is_foreign(value):
+        return value
+    value = value.detach() if hasattr(value, "detach") else value
+    xp = array_api_compat.array_namespace(value)
+    if xp.isdtype(value.dtype, "real floating") and value.dtype not in (xp.float32, xp.float64):
+        value = xp.astype(value, xp.float32)
+    return _convert_to_numpy(value, xp)
+
+
+class Matrix(ABC):
+    """Examples in an array that is not copied.
+
+    Parameters
+    ----------
+    array : array or CSR matrix of shape (n_examples, n_features)
+
+    Attributes
+    ----------
+    shape, dtype
+        The latter is NumPy's type in which products are computed, unless the other factor is wider.
+    in_memory : bool
+        Whether some of the examples can be taken without a pass over all.
+    sparse : bool
+    given, factor, constant : Matrix, ndarray of shape (n_examples,) or None, and float
+        What the user gave, what it was divided by, and a feature that was added before that; see
+        ``divided``.
+    """
+
+    in_memory = True
+    sparse = False
+    given: Any = None
+    factor: Array | None = None
+    constant = 0.0
+    shape: tuple[int, int]
+    dtype: np.dtype
+
+    def __init__(self, array: Any) -> None:
+        self.array, self.shape, self.dtype = array, array.shape, array.dtype
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def __getitem__(self, index: Any) -> Self:
+        """Some examples, by a slice (a view where that is possible) or by their indices."""
+        return type(self)(self.array[index])
+
+    def each(self, work: Callable[..., T], *local: Any) -> list[T]:
+        """``work(block, *parts)`` for blocks of the examples and of arrays along them, in order.
+
+        Blocks are shared by some threads. ``local`` are whatever a slice can be taken of, or None.
+        """
+        n, size = len(self), self._block_rows()
+        if n <= size:
+            return [work(self, *local)]
+        blocks = [slice(i, min(i + size, n)) for i in range(0, n, size)]
+        few = -(-len(blocks) // MAX_PARTS)
+
+        def part(some: list[slice]) -> list[T]:
+            return [work(self[b], *(a if a is None else a[b] for a in local)) for b in some]
+
+        parts = [blocks[i : i + few] for i in range(0, len(blocks), few)]
+        return [found for part_found in ordered_map(part, parts) for found in part_found]
+
+    def _block_rows(self) -> int:
+        return max(1, len(self))
+
+    @property
+    def size(self) -> int:
+        """Number of stored entries."""
+        return self.shape[0] * self.shape[1]
+
+    @abstractmethod
+    def written_out(self) -> Array:
+        """The examples as a new float64 array of NumPy."""
+
+    @abstractmethod
+    def about(self, mean: Array) -> Self:
+        """A float64 copy less a mean; of sparse examples, less that of the entries they store."""
+
+    @abstractmethod
+    def stored(self) -> Array:
+        """Whether every example stores a feature, so that ``about`` subtracts its mean."""
+
+    # Products; their results are in NumPy, of the wider of both types.
+
+    @abstractmethod
+    def times(self, W: Array, chain: int = 0) -> Array:
+        """``X W``; with ``chain``, NumPy's sums are of chains of at most so many terms."""
+
+    @abstractmethod
+    def adjoint(self, V: Array, chain: int = 0) -> Array:
+        """``V' X``, for coefficients V of shape (n_examples,) or (n_examples, k)."""
+
+    @abstractmethod
+    def squared(self) -> Self:
+        """Squares of the entries, in float64."""
+
+    @abstractmethod
+    def squared_norms(self, norm: LpNorm, mean: Array | None) -> Array:
+        """Squared lengths about a mean in the dual of a norm, or upper bounds on these; float64."""
+
+    @abstractmethod
+    def ends(self) -> tuple[Array, Array]:
+        """Smallest and largest value of each feature, in float64."""
+
+    def second_moments(self, weight: Array, mean: Array | None) -> Array:
+        """``sum weight (x, 1)(x, 1)'`` over the examples about a mean; its last column is 0."""
+        d = self.shape[1]
+        H = np.zeros((d + 1, d + 1))
+        size = max(1, IN_CACHE // (d + 1), min(WRITTEN_OUT // (d + 1), 2 * d))
+        for sign in (1.0, -1.0):  # a product x'x of one array costs half as much as one of two
+            chosen = np.flatnonzero(sign * weight > 0)
+            for i in range(0, len(chosen), size):
+                some = chosen[i : i + size]
+                root, x = np.sqrt(sign * weight[some]), self[some].written_out()
+                x = x if mean is None else np.subtract(x, mean, out=x)
+                x *= root[:, None]
+                H[d, :d] += sign * (root @ x)
+                H[:d, :d] += sign * (x.T @ x)
+        H[d, d] = weight.sum()
+        return H
+
+    def spans(self, entries: int = WRITTEN_OUT) -> Iterator[slice]:
+        """Consecutive examples that have so many entries, zeros included; of none, one slice."""
+        n, size = len(self), max(1, entries // max(1, self.shape[1]))
+        return (slice(i, min(i + size, n)) for i in range(0, max(1, n), size))
+
+    def mean_of_entries(self, share: Array, centre: float, power: int) -> float:
+        """``sum_ij share_i (x_ij - centre)^power``: a mean if shares times features sum to 1."""
+        parts = ((self[s].written_out() - centre) ** power for s in self.spans())
+        return float(
+            sum(share[s] @ x.sum(axis=1) for s, x in zip(self.spans(), parts, strict=True))
+        )
+
+    # Division by norms.
+
+    def norms(self) -> Array:
+        """Norms of the examples in float64, of any size that float64 holds."""
+        with np.errstate(over="ignore"):  # ``inverse`` refuses infinite norms
+            found = np.sqrt(self._squares(np.ones(len(self))))
+            odd = np.flatnonzero((found < SQUARES_VANISH) | ~(found < SQUARES_OVERFLOW))
+            factor = np.where(found[odd] < 1.0, 2.0**600, 2.0**-600)
+            found[odd] = np.sqrt(self[odd]._squares(factor)) / factor
+        return found
+
+    def _squares(self, factor: Array) -> Array:
+        parts = [np.square(self[s].written_out() * factor[s, None]) for s in self.spans()]
+        return np.concatenate([squares.sum(axis=1) for squares in parts])
+
+    def divided(self, constant: float) -> Self:
+        """``(x, constant) / norm((x, constant))``, a copy; without a constant where it is 0."""
+        scale = inverse(np.hypot(self.norms(), constant))
+        other = self.multiplied(scale.astype(self.dtype))
+        other = other.extended(constant * scale[:, None]) if constant else other
+        other.given, other.factor, other.constant = self, scale, constant
+        return other
+
+    @abstractmethod
+    def multiplied(self, scale: Array) -> Self:
+        """Each example times a number."""
+
+    @abstractmethod
+    def extended(self, columns: Array) -> Self:
+        """The examples with further features, in the precision of the others."""
+
+
+class Dense(Matrix):
+    """Examples in an array of NumPy or, on any device, of a library that follows the array API."""
+
+    def __init__(self, array: Any) -> None:
+        super().__init__(array)
+        self.foreign = not isinstance(array, np.ndarray)
+        if self.foreign:
+            self.xp = array_api_compat.array_namespace(array)
+            self.dtype = FLOAT64 if array.dtype == self.xp.float64 else FLOAT32
+
+    def __getitem__(self, index: Any) -> Dense:
+        if not self.foreign or isinstance(index, slice):
+            return Dense(self.array[index, :])
+        there = self.xp.asarray(np.asarray(index, np.int64), device=self.array.device)
+        return Dense(self.xp.take(self.array, there, axis=0))
+
+    def _block_rows(self) -> int:
+        size = DEVICE_BLOCK_BYTES if self.foreign else BLOCK_BYTES
+        return max(1, size // max(1, self.shape[1] * self.dtype.itemsize))
+
+    def written_out(self) -> Array:
+        return np.array(on_host(self.array), FLOAT64)
+
+    def about(self, mean: Array) -> Dense:
+        X, mean = self._alike(mean.astype(FLOAT64))
+        return Dense(X - mean)
+
+    def stored(self) -> Array:
+        return np.ones(self.shape[1], bool)
+
+    def _alike(self, other: Array) -> tuple[Any, Any]:
+        """The examples and another array in the same library; NumPy brings both to one type."""
+        if not self.foreign:
+            return self.array, other
+        wide = FLOAT64 in (self.dtype, other.dtype)
+        dtype = self.xp.float64 if wide else self.xp.float32
+        there = self.xp.asarray(np.array(other, order="C"), device=self.array.device, dtype=dtype)
+        return self.xp.astype(self.array, dtype, copy=False), there
+
+    def times(self, W: Array, chain: int = 0) -> Array:
+        X, W = self._alike(W)
+        return on_host(product(X, W, chain) if chain and not self.foreign else times(X, W))
+
+    def adjoint(self, V: Array, chain: int = 0) -> Array:
+        X, V = self._alike(V.T)
+        return on_host(product(V, X, chain) if chain and not self.foreign else times(V, X))
+
+    def squared(self) -> Dense:
+        X = self.xp.astype(self.array, self.xp.float64) if self.foreign else self.array
+        return Dense(X * X if self.foreign else np.square(X, dtype=FLOAT64))
+
+    def squared_norms(self, norm: LpNorm, mean: Array | None) -> Array:
+        if self.foreign and norm.p == 2.0:
+            X, mean = self._alike(np.zeros(1) if mean is None else mean)
+            X = X - mean
+            return on_host(self.xp.sum(X * X, axis=1))
+        some = (on_host(self[s].array) for s in self.spans(IN_CACHE))
+        return np.concatenate([norm.squared_lengths(X if mean is None else X - mean) for X in some])
+
+    def ends(self) -> tuple[Array, Array]:
+        xp = self.xp if self.foreign else np
+        low, high = (on_host(f(self.array, axis=0)) for f in (xp.min, xp.max))
+        return low.astype(FLOAT64), high.astype(FLOAT64)
+
+    def second_moments(self, weight: Array, mean: Array | None) -> Array:
+        if not self.foreign:
+            return super().second_moments(weight, mean)
+        some, d = np.flatnonzero(weight), self.shape[1]
+        H = np.zeros((d + 1, d + 1))
+        for i in range(0, len(some), max(1, self._block_rows())):
+            few = some[i : i + self._block_rows()]
+            X, shift = self[few]._alike(np.zeros(1) if mean is None else mean)
+            X = X - shift
+            weighted = X * self._alike(weight[few, None])[1]
+            H[:d, :d] += on_host(X.T @ weighted)
+            H[d, :d] += on_host(self.xp.sum(weighted, axis=0))
+        H[d, d] = weight.sum()
+        return H
+
+    def multiplied(self, scale: Array) -> Dense:
+        X, scale = self._alike(scale[:, None])
+        return Dense(X * scale)
+
+    def extended(self, columns: Array) -> Dense:
+        X, columns = self._alike(columns.astype(self.dtype, copy=False))
+        return Dense((self.xp if self.foreign else np).concat([X, columns], axis=1))
+
+
+class Csr(Matrix):
+    """Examples in a CSR matrix or array; only where all store a feature can its mean be taken."""
+
+    sparse = True
+
+    @property
+    def size(self) -> int:
+        return int(self.array.nnz)
+
+    def _with(self, values: Array) -> Csr:
+        X = self.array
+        return Csr(type(X)((values, X.indices, X.indptr), shape=X.shape))
+
+    def written_out(self) -> Array:
+        return self.array.toarray().astype(FLOAT64, copy=False)
+
+    def about(self, mean: Array) -> Csr:
+        return self._with(self.array.data.astype(FLOAT64) - mean[self.array.indices])
+
+    def stored(self) -> Array:
+        X = self.array
+        if not X.has_canonical_format:  # an entry may be stored in parts
+            return np.zeros(self.shape[1], bool)
+        return np.bincount(X.indices, minlength=self.shape[1]) == len(self)
+
+    def times(self, W: Array, chain: int = 0) -> Array:
+        return np.asarray(self.array @ W)
+
+    def adjoint(self, V: Array, chain: int = 0) -> Array:
+        return np.asarray(V.T @ self.array)
+
+    def squared(self) -> Csr:
+        return canonical(self)._with(np.square(canonical(self).array.data, dtype=FLOAT64))
+
+    def squared_norms(self, norm: LpNorm, mean: Array | None) -> Array:
+        X = canonical(self).array
+        if mean is not None and norm.p != 2.0:
+            return norm.squared_distances(X, mean)
+        squared = norm.squared_lengths_of_csr(X)
+        return squared if mean is None else squared - 2.0 * self.times(mean) + mean @ mean
+
+    def ends(self) -> tuple[Array, Array]:
+        X = canonical(self).array
+        full = np.bincount(X.indices, minlength=X.shape[1]) == len(self)
+        low, high = (np.where(full, end, 0.0).astype(X.dtype) for end in (np.inf, -np.inf))
+        np.minimum.at(low, X.indices, X.data)  # SciPy would sort all entries by columns
+        np.maximum.at(high, X.indices, X.data)
+        return low.astype(FLOAT64), high.astype(FLOAT64)
+
+    def second_moments(self, weight: Array, mean: Array | None) -> Array:
+        n, d = self.shape
+        if SPARSE_PRODUCT_COST * self.size > n * d:
+            return super().second_moments(weight, mean)
+        H, X = np.zeros((d + 1, d + 1)), self.array
+        if float(np.square(np.diff(X.indptr).astype(FLOAT64)).sum()) > MANY_PRODUCTS:
+            from marginsvm.problem.compiled_moments import add_moments  # numba takes half a second
+
+            add_moments(X.indptr, X.indices, X.data, weight, H)
+            H[:d, :d] += H[:d, :d].T.copy()
+        else:
+            some = self[np.flatnonzero(weight)]
+            V = some.multiplied(weight[weight != 0.0]).array
+            H[:d, :d], H[d, :d] = (V.T @ some.array).toarray(), V.sum(axis=0)
+        H[d, d] = weight.sum()
+        if mean is not None:  # sums are about 0 so far
+            total = H[d, :d] - 0.5 * H[d, d] * mean
+            H[:d, :d] -= np.outer(mean, total) + np.outer(total, mean)
+            H[d, :d] -= H[d, d] * mean
+        return H
+
+    def _squares(self, factor: Array) -> Array:
+        return LpNorm().squared_lengths_of_csr(canonical(self).multiplied(factor).array)
+
+    def multiplied(self, scale: Array) -> Csr:
+        return self._with(self.array.data * np.repeat(scale, np.diff(self.array.indptr)))
+
+    def extended(self, columns: Array) -> Csr:
+        return Csr(sp.hstack([self.array, columns.astype(self.dtype, copy=False)], format="csr"))
+
+    def mean_of_entries(self, share: Array, centre: float, power: int) -> float:
+        stored = np.diff(self.array.indptr)
+        entries = (self.array.data.astype(FLOAT64) - centre) ** power
+        zeros = share @ (self.shape[1] - stored) * np.power(-centre, power)
+        return float(np.repeat(share, stored) @ entries + zeros)
+
+
+def canonical(X: Csr) -> Csr:
+    """The same without duplicate entries, which stand for their sum."""
+    if X.array.has_canonical_format:
+        return X
+    array = X.array.copy()
+    array.sum_duplicates()
+    return Csr(array)
+
+
+def as_matrix(X: Any) -> Matrix:
+    """Examples as a matrix: an array, a CSR matrix, or what is one already."""
+    if isinstance(X, Matrix):
+        return X
+    return Csr(X) if sp.issparse(X) else Dense(X)
+
+
+def inverse(norms: Array) -> Array:
+    """Inverses of norms; 0 where the norm is 0."""
+    if not np.isfinite(norms).all():
+        raise ValueError("the norms of the examples overflow float64: scale X")
+    tiny = np.flatnonzero((norms > 0) & (norms < LEAST_NORM))
+    if len(tiny):
+        raise ValueError(
+            f"normalize=True divides examples by their norms, but that of example {tiny[0]} is "
+            f"{norms[tiny[0]]:.3g}, of which float64 holds too few digits: scale it, or set it to 0"
+        )
+    return np.where(norms > 0, 1.0 / np.where(norms > 0, norms, 1.0), 0.0)

@@ -1,0 +1,190 @@
+"""The p-norm of predictors, its dual norm for vectors, and the map from vectors to predictors."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from marginsvm._rounding import chained
+from marginsvm._typing import Array
+
+# Sums of squares (any unit) below this, or above its inverse, may be of squares that under- or
+# overflowed.
+_SQUARES_LOST = 1e-200
+_LEAST_DIVISOR = 1e-300  # replaces a smaller length (any unit) as a divisor, so that none is 0
+
+
+@dataclass(frozen=True)
+class LpNorm:
+    """``|theta|_p`` for predictors, ``|u|_q`` for vectors ``u = A^T c``, 1/p + 1/q = 1.
+
+    Parameters
+    ----------
+    p : float, default=2.0
+        In (1, 2].
+    """
+
+    p: float = 2.0
+
+    @property
+    def signs(self) -> Array | None:
+        """Signs that the entries of predictors must have; None: any."""
+        return None
+
+    @classmethod
+    def named(cls, p: float | str, n_features: int) -> LpNorm:
+        """Norm with this exponent; ``"sparse"`` is 1 + 1 / ln d for d features, at most 2."""
+        if p == "sparse":
+            return cls(1.0 + 1.0 / float(np.log(max(n_features, np.e))))
+        return cls(float(p))
+
+    @property
+    def q(self) -> float:
+        """Exponent of the dual norm."""
+        return self.p / (self.p - 1.0)
+
+    @property
+    def dual(self) -> LpNorm:
+        """The dual norm, which is that of vectors."""
+        return self if self.p == 2.0 else LpNorm(self.q)
+
+    def length(self, x: Array) -> float:
+        """Norm of an array, scaled by its largest entry where squares would lose digits."""
+        if self.p == 2.0:
+            with np.errstate(over="ignore"):
+                squared = float(np.sum(x * x))
+            if _SQUARES_LOST < squared < 1.0 / _SQUARES_LOST:  # no square that counts was lost
+                return float(np.sqrt(squared))
+        top = float(np.abs(x).max(initial=0.0))
+        return top * float(np.sum(np.abs(x / top) ** self.p) ** (1.0 / self.p)) if top else 0.0
+
+    def of_vector(self, u: Array, error: Array | float = 0.0) -> float:
+        """Upper bound on the dual norm of a vector whose entries are known up to errors."""
+        return self.dual.length((np.abs(u) + error).ravel())
+
+    def mirror(self, u: Array) -> Array:
+        """Mirror image of u, a predictor: the gradient of ``|u|_q^2 / 2``; for p = 2, u itself."""
+        return _gradient(u, self.q)
+
+    def mirrored(self, theta: Array) -> Array:
+        """The inverse of ``mirror``: the gradient of ``|theta|_p^2 / 2``."""
+        return _gradient(theta, self.p)
+
+    def curvature(self, u: Array) -> tuple[Array, float]:
+        """The diagonal D and the factor c of the Hessian ``D - c theta theta'`` of ``|u|_q^2 / 2``.
+
+        Here theta is the mirror image of u.
+        """
+        top, length = float(np.abs(u).max(initial=0.0)), self.dual.length(u)
+        if length * length == 0.0:
+            return np.zeros_like(u), 0.0
+        diagonal = (np.abs(u) / top) ** (self.q - 2.0) * (top / length) ** (self.q - 2.0)
+        return (self.q - 1.0) * diagonal, (self.q - 2.0) / length**2
+
+    def squared_lengths(self, X: Array) -> Array:
+        """``|x|_q^2`` of every row of an array, in float64."""
+        if self.p == 2.0:
+            X = X.astype(np.float64, copy=False)
+            return np.vecdot(X, X) if X.flags.c_contiguous else np.einsum("ij,ij->i", X, X)
+        X = abs(X).astype(np.float64)
+        top = np.float64(X.max()) or np.float64(1.0)
+        return top**2 * ((X / top) ** self.q).sum(axis=1) ** (2.0 / self.q)
+
+    def squared_lengths_of_csr(self, X: Any) -> Array:
+        """The same of a CSR matrix."""
+        if self.p == 2.0:
+            return _sums_of_squares(X)
+        X = abs(X).astype(np.float64)
+        X.sum_duplicates()
+        top = np.float64(X.max()) or np.float64(1.0)
+        powers = (X / top).power(self.q).sum(axis=1)
+        return top**2 * np.asarray(powers).ravel() ** (2.0 / self.q)
+
+    def squared_distances(self, X: Any, mean: Array) -> Array:
+        """Upper bounds on ``|x - mean|_q^2`` for every row of a CSR matrix.
+
+        Where a row has no entry, the difference is the mean's entry. So the norm of the mean is
+        counted, less its share in the columns where the row has entries, rounded up.
+        """
+        X, length = _canonical(X), self.dual.length(mean)
+        if length == 0.0:
+            return self.squared_lengths_of_csr(X)
+        shares = (np.abs(mean) / length) ** self.q
+        here = sp.csr_array((shares[X.indices], X.indices, X.indptr), X.shape).sum(axis=1)
+        rest = np.clip(1.0 - np.asarray(here).ravel() + chained(X.shape[1]), 0.0, 1.0)
+        rest[np.diff(X.indptr) == X.shape[1]] = 0.0
+        entries = X.data.astype(np.float64) - mean[X.indices]
+        differences = sp.csr_array((entries, X.indices, X.indptr), X.shape)
+        squared = self.squared_lengths_of_csr(differences)
+        return self.squared_with_entry(squared, length * rest ** (1.0 / self.q))
+
+    def squared_with_entry(self, squared: Array, constant: float | Array) -> Array:
+        """Squared lengths of rows to which an entry ``constant`` is appended, from those before."""
+        if not np.any(constant):
+            return squared
+        top = np.maximum(np.maximum(np.sqrt(squared), np.abs(constant)), _LEAST_DIVISOR)
+        powers = (np.sqrt(squared) / top) ** self.q + (np.abs(constant) / top) ** self.q
+        return top**2 * powers ** (2.0 / self.q)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class SignedNorm(LpNorm):
+    """The Euclidean norm of predictors whose entries have given signs.
+
+    The best value of a predictor of norm 1 on a vector u is then the norm of the projection of u
+    onto these predictors: the entries of u that have the other sign count as 0. So the projection
+    is the mirror image.
+
+    Parameters
+    ----------
+    feature_signs : ndarray of shape (n_features,)
+        -1, 0 for any sign, or 1.
+    """
+
+    feature_signs: Array
+
+    @property
+    def signs(self) -> Array:
+        return self.feature_signs
+
+    def of_vector(self, u: Array, error: Array | float = 0.0) -> float:
+        # an entry may count as 0 with a wrong sign, but it is no larger than its error then
+        return self.length((np.abs(self.mirror(u)) + error).ravel())
+
+    def mirror(self, u: Array) -> Array:
+        return np.where(self.feature_signs * u < 0.0, 0.0, u + 0.0)  # the sum makes 0 of -0
+
+
+def _sums_of_squares(X: Any) -> Array:
+    """Squared lengths of the rows of a CSR matrix, without the checks of ``X.multiply(X)``."""
+    X = _canonical(X)
+    nonempty = np.flatnonzero(np.diff(X.indptr))
+    squared = np.zeros(X.shape[0])
+    if len(nonempty):
+        squares = np.square(X.data[: X.indptr[-1]], dtype=np.float64)
+        squared[nonempty] = np.add.reduceat(squares, X.indptr[nonempty])
+    return squared
+
+
+def _canonical(X: Any) -> Any:
+    """The same CSR matrix without duplicate entries, which stand for their sum."""
+    if X.has_canonical_format:
+        return X
+    X = X.copy()
+    X.sum_duplicates()
+    return X
+
+
+def _gradient(u: Array, r: float) -> Array:
+    """Gradient of ``|u|_r^2 / 2``, scaled by the largest entry so that nothing overflows."""
+    if r == 2.0:
+        return u
+    top = float(np.abs(u).max(initial=0.0))
+    if top == 0.0:
+        return u
+    x = np.abs(u) / top
+    phi = x ** (r - 1.0)
+    return np.copysign(phi, u) * (top * float(np.sum(x * phi)) ** ((2.0 - r) / r))

@@ -1,0 +1,171 @@
+"""Examples with features or a kernel: products are those of plain arrays in float64."""
+
+import array_api_strict
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from marginsvm.problem.design import Design, mean_of
+from marginsvm.problem.kernels import COARSE, Gram, Kernel
+from marginsvm.problem.matrix import as_matrix
+
+FORMS = {
+    "float64": np.asarray,
+    "fortran": np.asfortranarray,
+    "float32": lambda X: X.astype(np.float32),
+    "csr": sp.csr_array,
+    "csr float32": lambda X: sp.csr_matrix(X.astype(np.float32)),
+    "array API": array_api_strict.asarray,
+}
+each_form = pytest.mark.parametrize("form", FORMS.values(), ids=FORMS)
+
+
+def plain(X, mean, constant, radius):
+    """The design written out."""
+    A = np.asarray(X, np.float64) - (0.0 if mean is None else mean)
+    return (
+        np.column_stack([A, np.full(len(A), constant)])[:, : A.shape[1] + (constant != 0)] / radius
+    )
+
+
+@each_form
+@pytest.mark.parametrize("offset", [0.0, 2.0, 1e3])
+@pytest.mark.parametrize("constant", [0.0, 3.0])
+def test_products_are_those_of_the_design_written_out(form, offset, constant, rng):
+    X = rng.standard_normal((60, 7))
+    X[np.abs(X) < 0.7] = 0.0
+    X[:, :2] = rng.standard_normal((60, 2)) + offset
+    X = X.astype(np.float32).astype(np.float64)
+    mean = X.mean(axis=0) if offset else None
+    design = Design.of(form(X), mean=mean, constant=constant, radius=2.5)
+    A = plain(X, mean, constant, 2.5)
+    assert (design.n, design.d) == A.shape
+    tol = {"rtol": 1e-9, "atol": 1e-9}
+    w, V = rng.standard_normal((3, design.d)), rng.standard_normal((60, 3))
+    V[::2] = 0.0
+    np.testing.assert_allclose(design.scores(w), A @ w.T, **tol)
+    np.testing.assert_allclose(design.combine(V), V.T @ A, **tol)
+    few = np.zeros((60, 1))
+    few[7] = 2.0
+    np.testing.assert_allclose(design.combine(few), few.T @ A, **tol)
+    np.testing.assert_allclose(design.squared_norms, (A * A).sum(axis=1), **tol)
+    i, j = np.array([5, 3, 3, 59]), np.array([0, 5])
+    np.testing.assert_allclose(design.gram(i, j), A[i] @ A[j].T, **tol)
+    np.testing.assert_allclose(design.columns(i), A[i] @ A.T, **tol)
+    rows = design.rows(i)
+    assert sp.issparse(rows) == design.sparse
+    if design.sparse:
+        rows = rows.toarray() - (0.0 if design.mean is None else design.mean)
+    np.testing.assert_allclose(rows, A[i], **tol)
+    some = design.take(i)
+    np.testing.assert_allclose(some.scores(w), A[i] @ w.T, **tol)
+    A1, signed = np.column_stack([A, np.ones(60)]), rng.standard_normal(60)
+    for v in (signed, np.where(np.arange(60) < 20, np.abs(signed), 0.0)):
+        np.testing.assert_allclose(design.second_moments(v), (A1.T * v) @ A1, **tol)
+    assert design.inner(w, 2.0 * w) == pytest.approx(2.0 * np.sum(w * w))
+
+
+@each_form
+def test_a_far_mean_costs_no_digits(form, rng):
+    X = rng.standard_normal((50, 3))
+    X[:, 2] *= rng.random(50) < 0.5
+    X = X.astype(np.float32) * np.float32(2.0**-10) + np.array([2.0**10, 0, 0], np.float32)
+    exact = X.astype(np.float64)
+    design = Design.of(form(exact), mean=mean_of(form(exact)))
+    A = exact - design.centre
+    np.testing.assert_allclose(design.scores(np.eye(3)), A, rtol=1e-12, atol=1e-15)
+    np.testing.assert_allclose(
+        design.gram(np.arange(50), np.arange(50)), A @ A.T, rtol=1e-9, atol=1e-18
+    )
+    np.testing.assert_allclose(design.squared_norms, (A * A).sum(axis=1), rtol=1e-12)
+
+
+def test_blocks_in_threads_give_the_sums_of_the_whole(rng):
+    X, y = rng.standard_normal((9000, 200)), rng.standard_normal((9000, 2))
+    design = Design.of(X, mean=X.mean(axis=0))
+    A = X - X.mean(axis=0)
+    found = as_matrix(X).each(lambda block, y: len(block) == len(y), y)
+    assert len(found) > 1
+    assert all(found)
+    np.testing.assert_allclose(design.scores(A[:2]), A @ A[:2].T, rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(design.combine(y), y.T @ A, rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(
+        design.second_moments(y[:, 0])[:-1, :-1], (A.T * y[:, 0]) @ A, atol=1e-9
+    )
+
+
+@each_form
+def test_examples_divided_by_their_norms(form, rng):
+    X = rng.standard_normal((20, 4)).astype(np.float32).astype(np.float64)
+    X[3] = 0.0
+    for constant in (0.0, 2.0):
+        divided = as_matrix(form(X)).divided(constant)
+        Z = plain(X, None, constant, 1.0)
+        norms = np.linalg.norm(Z, axis=1)
+        Z /= np.where(norms > 0, norms, 1.0)[:, None]
+        np.testing.assert_allclose(divided.written_out(), Z, rtol=1e-5, atol=1e-6)
+    huge = as_matrix(form(X * 1e30))
+    np.testing.assert_allclose(huge.norms(), 1e30 * np.linalg.norm(X, axis=1), rtol=1e-6)
+
+
+def rbf(X, gamma):
+    X = X.astype(np.longdouble)
+    return np.exp(-gamma * ((X[:, None] - X) ** 2).sum(axis=2)).astype(np.float64)
+
+
+@each_form
+@pytest.mark.parametrize("metric", ["rbf", "poly", "laplacian", "given", "callable"])
+def test_a_gram_matrix_is_that_of_its_kernel(form, metric, rng):
+    X = rng.standard_normal((40, 5)).astype(np.float32).astype(np.float64)
+    K = rbf(X, 0.3) if metric in ("rbf", "given", "callable") else None
+    if metric == "poly":
+        K = (0.3 * X @ X.T + 1.0) ** 3
+    elif metric == "laplacian":
+        K = np.exp(-0.3 * np.abs(X[:, None] - X).sum(axis=2))
+    kernel = Kernel(metric, gamma=0.3, degree=3, coef0=1.0)
+    if metric == "given":
+        gram = Gram(None, K, constant=2.0, radius=3.0)
+    elif metric == "callable":
+        gram = Gram(lambda A, B: rbf_of(A, B), X, constant=2.0, radius=3.0)
+    else:
+        gram = Gram(kernel, form(X), constant=2.0, radius=3.0, dtype=np.float64)
+    tol = {"rtol": 1e-5, "atol": 1e-5} if "float32" in str(gram.diagonal.dtype) else {"atol": 1e-9}
+    tol = {"atol": 1e-5} if metric == "laplacian" else tol
+    K = (K + 4.0) / 9.0
+    w, V = rng.standard_normal((2, 40)), rng.standard_normal((40, 2))
+    few = np.where(np.arange(40) == 7, w, 0.0)
+    for v in (w, few):
+        np.testing.assert_allclose(gram.scores(v), K @ v.T, **tol)
+    assert gram.inner(w, w) == pytest.approx(float(np.trace(w @ K @ w.T)), rel=1e-4)
+    np.testing.assert_array_equal(gram.combine(V), V.T)
+    i, j = np.array([5, 3, 39]), np.array([0, 5])
+    np.testing.assert_allclose(gram.gram(i, j), K[np.ix_(i, j)], **tol)
+    np.testing.assert_allclose(gram.columns(i), K[i], **tol)
+    np.testing.assert_allclose(gram.squared_norms, np.diagonal(K), **tol)
+    np.testing.assert_allclose(
+        gram.take(i).gram(np.arange(3), np.arange(3)), K[np.ix_(i, i)], **tol
+    )
+    np.testing.assert_allclose(gram.single_values(i) + 4.0, 9.0 * K[i], rtol=1e-4, atol=1e-4)
+    cache = gram.cache(size=40 * 8 * 6 / 2**20, batch=2)
+    for wanted in ([1, 2, 3], [4, 5, 6], [1, 6, 39]):
+        cache.fetch(np.array(wanted))
+        np.testing.assert_allclose(cache.columns[cache.slot[wanted]], K[wanted], **tol)
+
+
+def rbf_of(A, B):
+    return np.exp(-0.3 * ((A[:, None] - B) ** 2).sum(axis=2))
+
+
+@pytest.mark.parametrize("spread", [1.0, 1e3, 1e8])
+@pytest.mark.parametrize("offset", [0.0, 1e9])
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_array], ids=["dense", "csr"])
+def test_distances_have_no_more_than_their_error(spread, offset, form, rng):
+    X = rng.standard_normal((40, 10))
+    X[:, 0] = X[:, 0] * spread + offset
+    X[1::2] = X[::2] + 1e-3 * rng.standard_normal((20, 10))  # so that some distances are small
+    gram = Gram(Kernel("rbf", gamma=1.0), form(X))
+    every = np.arange(40)
+    off = np.abs(gram.gram(every, every) - rbf(X, 1.0)).max()
+    assert off <= gram.error <= 2 * COARSE
+    K = Kernel("rbf", gamma=1.0)(form(X[:5]), form(X))
+    np.testing.assert_allclose(K, rbf(X, 1.0)[:5], rtol=0, atol=1e-10)
