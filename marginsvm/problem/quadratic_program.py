@@ -64,7 +64,7 @@ from typing import Any
 import numpy as np
 
 from marginsvm._typing import Array
-from marginsvm.rows.norms import LpNorm
+from marginsvm.problem.norms import LpNorm
 
 
 @dataclass(frozen=True, eq=False)
