@@ -73,9 +73,9 @@ def cross_val_many(
     Parameters
     ----------
     estimator : MaxMarginClassifier
-        With ``kernel="linear"`` or ``"precomputed"``.
-    X : array-like of shape (n, d) or (B, n, d), or list of B arrays
-    y : array-like of shape (n,) or (B, n), or list of B arrays
+        With ``kernel="linear"``.
+    X : array-like of shape (n, d) or (B, n, d)
+    y : array-like of shape (n,) or (B, n)
         Labels; two classes in each problem.
     columns : sequence of B index arrays or masks, default=None
         The features of each problem; None: all.
@@ -203,10 +203,7 @@ def _score_alone(
 ) -> None:
     """The same by a single fit."""
     (train, test), X, y = split, problems.examples(i), problems.labels(i)
-    of_train, of_test = X[train], X[test]
-    if problems.precomputed:
-        of_train, of_test = of_train[:, train], of_test[:, train]
-    one = fitted_alone(estimator, of_train, y[train], i)
-    scores.accuracy[i, fold] = np.mean(one.predict(of_test) == y[test])
+    one = fitted_alone(estimator, X[train], y[train], i)
+    scores.accuracy[i, fold] = np.mean(one.predict(X[test]) == y[test])
     scores.margin[i, fold], scores.margin_bound[i, fold] = one.margin_, one.margin_bound_
     scores.status[i, fold] = one.status_

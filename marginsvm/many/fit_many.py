@@ -39,12 +39,11 @@ def fit_many(
     Parameters
     ----------
     estimator : MaxMarginClassifier
-        With ``kernel="linear"`` or ``"precomputed"``. It is not changed. With ``verbose``, a line
+        With ``kernel="linear"``. It is not changed. With ``verbose``, a line
         says how many fits are done.
-    X : array-like of shape (n, d) or (B, n, d), or list of B arrays
-        The examples of all problems, or of each. With ``kernel="precomputed"``: their inner
-        products, of shape (n, n). They are computed with in float64.
-    y : array-like of shape (n,) or (B, n), or list of B arrays
+    X : array-like of shape (n, d) or (B, n, d)
+        The examples of all problems, or of each. They are computed with in float64.
+    y : array-like of shape (n,) or (B, n)
         Labels; two classes in each problem.
     columns : sequence of B index arrays or masks, default=None
         The features of each problem; None: all.
@@ -105,10 +104,9 @@ def check_many(estimator: Any) -> None:
             "one by one"
         )
     estimator._validate_params()
-    if estimator.kernel not in ("linear", "precomputed"):
+    if estimator.kernel != "linear":
         raise ValueError(
-            f"fit_many takes kernel='linear' or 'precomputed', not {estimator.kernel!r}: compute "
-            "the kernel matrix of all examples once, and choose from it by rows"
+            f"fit_many takes kernel='linear', not {estimator.kernel!r}: fit kernels one by one"
         )
     if estimator.monotonic_cst is not None:
         raise ValueError("fit_many cannot keep signs: use monotonic_cst=None, or fit one by one")
@@ -118,7 +116,7 @@ def check_many(estimator: Any) -> None:
 
 def _fitted(estimator: Any, problems: Problems) -> ManyFits:
     """Fit all problems, batch by batch, in threads."""
-    fits = room_for(estimator, problems.shapes, problems.kind_of_labels)
+    fits = room_for(estimator, problems.shapes, problems.y.dtype)
     work = partial(_fit, estimator, problems, fits)
     fitted_in_batches(work, problems, estimator.verbose)
     return fits
@@ -132,9 +130,7 @@ def _fit(estimator: Any, problems: Problems, fits: ManyFits, ids: Array) -> None
     loss, balanced = labels.loss(estimator), problems.balanced
     found, certified = fitted_together(stack, labels.y, loss, balanced=balanced, tol=estimator.tol)
     put(fits, ids, found, certified, labels.classes)
-    coef = problems.coef(stack, ids, found.dual)
-    if coef is not None:
-        put_coef(fits, ids, coef, stack.shift)
+    put_coef(fits, ids, problems.coef(stack, ids, found.dual), stack.shift)
     if loss.hinge:
         q, m = weights_of(found.dual), loss.costs / estimator.C
         share = np.where(q > 0.0, m / np.where(q > 0.0, q, 1.0), np.inf).min(axis=1)

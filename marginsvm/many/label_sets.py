@@ -61,14 +61,3 @@ class LabelSets:
                 factor = ClassWeights.of(estimator.class_weight, given, None).applied(given, None)
                 line *= 1.0 if factor is None else factor
         return Loss(estimator.loss == "hinge" and soft, costs)
-
-
-def given_labels(y: Any) -> Any:
-    """Labels as an array of one or two dimensions, or as a list of arrays."""
-    many = isinstance(y, Sequence) and len(y) > 0 and np.ndim(y[0]) == 1
-    if many and len({len(labels) for labels in y}) > 1:
-        return [np.asarray(labels) for labels in y]
-    y = np.asarray(y)
-    if y.ndim not in (1, 2):
-        raise ValueError(f"y must have one or two dimensions, but has shape {y.shape}")
-    return y

@@ -26,8 +26,8 @@ class ManyFits(Sequence[Any]):
     ----------
     estimator : estimator
         The one that was given, not fitted.
-    coef : ndarray of shape (B, n_features), list of ndarray, or None
-        Coefficients of the features; a list where their numbers differ. None: a precomputed kernel.
+    coef : ndarray of shape (B, n_features), or list of ndarray
+        Coefficients of the features; a list where their numbers differ.
     intercept : ndarray of shape (B,)
     dual_coef : ndarray of shape (B, n_samples), or list of ndarray
         Coefficients of the examples, with the signs of the classes. Divided by the sum of their
@@ -107,12 +107,8 @@ class ManyFits(Sequence[Any]):
     def _attributes(self, i: int) -> dict[str, Any]:
         dual = np.asarray(self.dual_coef[i])
         support, n = np.flatnonzero(dual), len(dual)
-        found: dict[str, Any] = {"intercept_": self.intercept[i : i + 1].copy()}
-        if self.coef is None:
-            found |= {"support_vectors_": np.empty((0, 0)), "n_features_in_": n}
-        else:
-            coef = np.array(self.coef[i])[None]
-            found |= {"coef_": coef, "n_features_in_": coef.shape[1]}
+        coef = np.array(self.coef[i])[None]
+        found: dict[str, Any] = {"coef_": coef, "n_features_in_": coef.shape[1]}
         if self.nu[i] > 0.0:
             found["nu_"] = float(self.nu[i])
         certificate = self._certificate(i, support, weights_of(dual)[support], n)
@@ -120,6 +116,7 @@ class ManyFits(Sequence[Any]):
         lines = {"n_iter": 1, "n_passes": 1.0, "seconds": 0.0, **bounds}
         return {
             **found,
+            "intercept_": self.intercept[i : i + 1].copy(),
             "_gamma": 0.0,
             "classes_": self.classes[i].copy(),
             "certificate_": certificate,
@@ -149,10 +146,10 @@ class ManyFits(Sequence[Any]):
 
 def room_for(estimator: Any, shapes: Array, kind_of_labels: Any) -> ManyFits:
     """Results of fits of these shapes, none of which has begun."""
-    B, linear = len(shapes), estimator.kernel == "linear"
+    B = len(shapes)
     return ManyFits(
         estimator,
-        _room(shapes[:, 1]) if linear else None,
+        _room(shapes[:, 1]),
         np.zeros(B),
         _room(shapes[:, 0]),
         np.zeros(B),
@@ -187,8 +184,7 @@ def put_single(fits: ManyFits, i: int, fitted: Any) -> None:
     dual = np.zeros(certificate.weights.shape[0])
     dual[fitted.support_] = fitted.dual_coef_[0]
     fits.dual_coef[i] = dual
-    if fits.coef is not None:
-        fits.coef[i] = fitted.coef_[0]
+    fits.coef[i] = fitted.coef_[0]
     fits.intercept[i], fits.radius[i] = fitted.intercept_[0], certificate.radius
     fits.margin[i], fits.margin_bound[i] = certificate.margin, certificate.margin_bound
     fits.status[i], fits.separable[i] = certificate.status, certificate.separable
@@ -216,8 +212,6 @@ def joined(parts: Sequence[ManyFits]) -> ManyFits:
 
     def both(name: str) -> Any:
         values = [getattr(part, name) for part in parts]
-        if values[0] is None:
-            return None
         same = all(isinstance(v, np.ndarray) for v in values)
         if same and len({v.shape[1:] for v in values}) == 1:
             return np.concatenate(values)

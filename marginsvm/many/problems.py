@@ -12,8 +12,7 @@ from sklearn.utils import check_array
 
 from marginsvm._cached import cached_property
 from marginsvm._typing import Array
-from marginsvm.estimator.precomputed import check_gram
-from marginsvm.many.label_sets import LabelSets, given_labels
+from marginsvm.many.label_sets import LabelSets
 from marginsvm.many.stack import Stack
 
 # Numbers of the Gram matrices and examples of a batch (8 MB): a few batches stay in a cache that
@@ -30,39 +29,33 @@ class Problems:
 
     Attributes
     ----------
-    X : ndarray of shape (n, d), or sequence of such
-    y : ndarray of shape (n,), or sequence of such
+    X : ndarray of shape (n, d) or (B, n, d)
+    y : ndarray of shape (n,) or (B, n)
     columns, rows : sequence of index arrays, or None
-        All sequences have a length of B or 1.
+        As many as problems, or one.
     n_problems : int
-    precomputed : bool
-        Whether X holds the inner products of examples.
     balanced : bool
         Whether there is an intercept.
     """
 
-    X: Any
-    y: Any
+    X: Array
+    y: Array
     columns: Sequence[Any] | None
     rows: Sequence[Any] | None
     n_problems: int
-    precomputed: bool
     balanced: bool
 
     @classmethod
     def of(cls, estimator: Any, X: Any, y: Any, columns: Any, rows: Any) -> Problems:
         """Check the arguments of ``fit_many``, as far as that takes no look at each problem."""
-        precomputed = estimator.kernel == "precomputed"
-        if precomputed and columns is not None:
-            raise ValueError(
-                "columns choose features, which a precomputed kernel does not have: choose "
-                "examples by rows, or give X"
-            )
-        X, y = _examples(X, precomputed), given_labels(y)
-        given = {"X": _length(X, 3), "y": _length(y, 2), "columns": columns, "rows": rows}
-        lengths = {
-            name: x if isinstance(x, int) else len(x) for name, x in given.items() if x is not None
-        }
+        X, y = _examples(X), np.asarray(y)
+        if y.ndim not in (1, 2):
+            raise ValueError(f"y must have one or two dimensions, but has shape {y.shape}")
+        if X.shape[-2] != y.shape[-1]:
+            raise ValueError(f"X has {X.shape[-2]} examples, but y has {y.shape[-1]} labels")
+        given = {"X": X if X.ndim == 3 else None, "y": y if y.ndim == 2 else None}
+        given |= {"columns": columns, "rows": rows}
+        lengths = {name: len(x) for name, x in given.items() if x is not None}
         B = max(lengths.values(), default=1)
         wrong = {name: length for name, length in lengths.items() if length not in (1, B)}
         if wrong or B == 0:
@@ -70,17 +63,7 @@ class Problems:
                 f"X, y, columns and rows are taken together, one of each for a problem, but come "
                 f"in numbers of {lengths}: give as many of each, or one for all"
             )
-        problems = cls(X, y, columns, rows, B, precomputed, bool(estimator.fit_intercept))
-        problems._check_lengths()
-        return problems
-
-    def _check_lengths(self) -> None:
-        """Refuse labels that are not as many as the examples."""
-        ragged = isinstance(self.X, list) or isinstance(self.y, list)
-        for i in range(self.n_problems if ragged else 1):
-            n, n_labels = len(self._all_of(i)), len(self._all_labels_of(i))
-            if n != n_labels:
-                raise ValueError(f"problem {i} has {n} examples in X, but {n_labels} labels in y")
+        return cls(X, y, columns, rows, B, bool(estimator.fit_intercept))
 
     def some(self, chosen: slice) -> Problems:
         """Problems one after the other."""
@@ -95,18 +78,17 @@ class Problems:
             part(self.columns, self.columns is not None),
             part(self.rows, self.rows is not None),
             n,
-            self.precomputed,
             self.balanced,
         )
 
     @property
     def _has_many_X(self) -> bool:  # noqa: N802
-        return _length(self.X, 3) is not None
+        return self.X.ndim == 3
 
     @property
     def has_many_y(self) -> bool:
         """Whether labels differ from problem to problem."""
-        return _length(self.y, 2) is not None
+        return self.y.ndim == 2
 
     def _all_of(self, i: int) -> Any:
         """X of a problem, before rows and columns are chosen."""
@@ -130,8 +112,6 @@ class Problems:
     def examples(self, i: int) -> Array:
         """X of a problem: what a fit to it alone is given."""
         X, r, c = self._all_of(i), self._rows_of(i), self._columns_of(i)
-        if self.precomputed:
-            return np.asarray(X if r is None else X[np.ix_(r, r)])
         X = X if r is None else X[r]
         return np.asarray(X if c is None else X[:, c])
 
@@ -143,7 +123,7 @@ class Problems:
     @cached_property
     def shapes(self) -> Array:
         """Number of examples, and of features, of each problem; of shape (B, 2)."""
-        if isinstance(self.X, np.ndarray) and self.rows is None and self.columns is None:
+        if self.rows is None and self.columns is None:
             return np.broadcast_to(self._shape(0), (self.n_problems, 2))
         return np.array([self._shape(i) for i in range(self.n_problems)])
 
@@ -151,7 +131,7 @@ class Problems:
         n, d = self._all_of(i).shape
         r, c = self._rows_of(i), self._columns_of(i)
         n = n if r is None else len(r)
-        return n, n if self.precomputed else d if c is None else len(c)
+        return n, d if c is None else len(c)
 
     def batches(self) -> Iterator[Array]:
         """Problems of the same shape together, in their order as far as that goes."""
@@ -185,32 +165,20 @@ class Problems:
         y, r = signs[i % len(signs)] if self.has_many_y else signs, self._rows_of(i)
         return np.asarray(y if r is None else y[r])
 
-    @property
-    def kind_of_labels(self) -> Any:
-        """Type of the labels of all problems."""
-        if isinstance(self.y, np.ndarray):
-            return self.y.dtype
-        return np.result_type(*(labels.dtype for labels in self.y))
-
     @cached_property
     def _labels_of_all(self) -> tuple[Array, Any] | None:
         """The classes of all problems, and signs in the form of y; None: they are more than two."""
-        if not isinstance(self.y, np.ndarray):
-            return None
         classes = np.unique(self.y)
         return (classes, np.where(self.y == classes[1], 1.0, -1.0)) if len(classes) == 2 else None
 
     def stack(self, ids: Array) -> Stack:
         """Gram matrices of some problems of the same shape."""
-        if self.precomputed:
-            K = np.stack([self.examples(i) for i in ids]).astype(np.float64, copy=False)
-            return Stack(K, 0)
         shared = self._shared
         if shared is not None:
             if self.rows is None:
                 return shared.repeated(len(ids))
             return shared.chosen(np.stack([self._indices_of(i) for i in ids]))
-        if self.rows is None and self.columns is None and isinstance(self.X, np.ndarray):
+        if self.rows is None and self.columns is None:
             in_turn = ids[-1] - ids[0] == len(ids) - 1
             Z = self.X[ids[0] : ids[-1] + 1] if in_turn else self.X[ids]
         else:
@@ -220,17 +188,15 @@ class Problems:
     @cached_property
     def _shared(self) -> Stack | None:
         """Inner products of all examples, if problems share these and their features."""
-        if self._has_many_X or self.columns is not None or self.precomputed:
+        if self._has_many_X or self.columns is not None:
             return None
         n = len(self.X)
         if n > _SHARED_EXAMPLES or n * n > np.sum(self.shapes[:, 0] ** 2):
             return None
         return Stack.of(self.X[None].astype(np.float64, copy=False), balanced=self.balanced)
 
-    def coef(self, stack: Stack, ids: Array, v: Array) -> Array | None:
-        """Coefficients of the features; None: there are none."""
-        if self.precomputed:
-            return None
+    def coef(self, stack: Stack, ids: Array, v: Array) -> Array:
+        """Coefficients of the features."""
         if stack.Z is not None:
             return np.asarray((v[:, None, :] @ stack.Z)[:, 0])
         assert self._shared is not None
@@ -241,35 +207,14 @@ class Problems:
         return np.stack([c @ Z[self._indices_of(i)] for i, c in zip(ids, v, strict=True)])
 
 
-def _examples(X: Any, precomputed: bool) -> Any:
-    """X as an array of two or three dimensions, or as a list of arrays."""
+def _examples(X: Any) -> Array:
+    """X as an array of two or three dimensions."""
     if sp.issparse(X):
         raise TypeError("fit_many needs dense examples: convert X by toarray()")
-    if isinstance(X, Sequence) and len(X) > 0 and np.ndim(X[0]) == 2:
-        return [_matrix(x, precomputed) for x in X]
     if np.ndim(X) != 3:
-        return _matrix(X, precomputed)
+        return np.asarray(check_array(X, dtype=[np.float64, np.float32]))
     X = np.asarray(X)
-    if X.dtype not in (np.float32, np.float64):
-        X = X.astype(np.float64)
-    if precomputed:
-        for K in X:
-            check_gram(K)
-    return X
-
-
-def _matrix(X: Any, precomputed: bool) -> Array:
-    X = check_array(X, dtype=[np.float64, np.float32])
-    if precomputed:
-        check_gram(X)
-    return np.asarray(X)
-
-
-def _length(given: Any, n_dimensions: int) -> int | None:
-    """For how many problems there is one of each; None: it is one for all."""
-    if isinstance(given, np.ndarray):
-        return len(given) if given.ndim == n_dimensions else None
-    return len(given)
+    return X if X.dtype in (np.float32, np.float64) else X.astype(np.float64)
 
 
 def _indices(index: Any, name: str, i: int) -> Array:

@@ -23,9 +23,9 @@ class Stack:
     K : ndarray of shape (B, n, n)
         Inner products of the examples, in the user's units, without the signs of classes.
     terms : int
-        Terms that each of their entries is a sum of, at most; 0: they were given.
+        Terms that each of their entries is a sum of, at most.
     Z : ndarray of shape (B, n, d), or None
-        The examples, in float64; None: only the inner products are known.
+        The examples, in float64; None: they are part of others.
     shift : ndarray of shape (B, d), or None
         What was subtracted from the examples; None: nothing.
     """

@@ -18,7 +18,7 @@ import numpy as np
 
 from marginsvm._rounding import FEW, PAIRWISE, UNIT
 from marginsvm._typing import Array
-from marginsvm.certify.tolerances import IMBALANCE_SURCHARGE, KERNEL_RESOLUTION
+from marginsvm.certify.tolerances import IMBALANCE_SURCHARGE
 from marginsvm.many.stack import Stack
 from marginsvm.many.stacked_pivoting import StackedProblems
 
@@ -133,9 +133,7 @@ def proved(stack: Stack, statement: StackedProblems, loss: Loss, v: Array, b: Ar
     margins = y * (g + b[:, None]) - error[:, None]
     lower = _lower(loss, norm, margins)
     upper = _upper(loss, statement, v, squared, sums, np.sqrt(highest))
-    resolution = 0.0 if stack.terms else KERNEL_RESOLUTION
-    least = margins.min(axis=1)
-    separates = least > resolution * np.sqrt(highest) * norm
+    separates = margins.min(axis=1) > 0.0
     sane = (squares > _SMALLEST_SQUARE) & (squares < _LARGEST_SQUARE) & np.isfinite(v).all(axis=1)
     sane &= np.isfinite(b) & np.isfinite(lower) & (upper > 0.0) & (squared > 0.0)
     sane &= separates if loss.hard else mass > 0.0

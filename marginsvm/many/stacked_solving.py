@@ -41,7 +41,7 @@ def fitted_together(
     """
     statement = loss.statement(stack.K, y, balanced=balanced)
     n, d = stack.K.shape[1], stack.terms
-    singular = (loss.hard or loss.hinge) and (d == 0 or d < n)
+    singular = (loss.hard or loss.hinge) and d < n
     solution = _solved(statement, loss, singular=singular)
     fits = proved(stack, statement, loss, solution.v, solution.b)
     return fits, (fits.margin > 0.0) & (fits.bound < np.inf) & (fits.gap <= tol)
