@@ -1,0 +1,1 @@
+"""Certificates: bounds that hold as printed, their check, and files of proofs."""

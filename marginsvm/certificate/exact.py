@@ -1,0 +1,406 @@
+"""Algebra without rounding: what floats suggest, proved in integers or by error bounds.
+
+====================  =============================================================================
+``positive_weights``  whether positive weights near given ones solve ``A q = 0`` exactly: the proof
+                      that rows overlap (Gordan), or that nothing fits (Farkas)
+``nothing_fits``      the same of examples, scores, intercepts, gains and signs of coefficients
+``independent``       rows and columns of a largest regular block, modulo a prime
+``null_space``        integers that span the null space
+``is_positive``       whether integers are a direction that all rows agree with
+``combination``       a nonnegative combination of rows, or a direction that shows there is none
+====================  =============================================================================
+
+True is a proof, False and None say nothing. Floats are the fractions that they are. A matrix of
+integers is an array of int64 or of Python's integers; ``multiplied`` and ``floats`` keep it exact.
+
+References
+----------
+E. Bareiss. Sylvester's identity and multistep integer-preserving Gaussian elimination.
+Mathematics of Computation, 1968.
+
+S. Rump. Verification methods: rigorous results using floating-point arithmetic. Acta Numerica,
+2010 (Krawczyk's argument for linear systems).
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from math import gcd, lcm
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from scipy.linalg import qr
+
+from marginsvm._rounding import UNIT
+from marginsvm._typing import Array
+
+PRIME = 2**31 - 19  # not 2^k - 1, of which differences of powers of two may be multiples
+
+
+def integers(x: Any) -> list[int]:
+    """Floats, fractions or integers times the least number that makes all of them integers."""
+    ratios = [v.as_integer_ratio() for v in (x.tolist() if isinstance(x, np.ndarray) else x)]
+    common = lcm(*(d for _, d in ratios))
+    return [n * (common // d) for n, d in ratios]
+
+
+def rows_of_integers(A: Array) -> Array:
+    """Rows of floats, each times a power of two of its own."""
+    out = np.empty(A.shape, dtype=object)
+    for i, row in enumerate(A):
+        out[i] = integers(row)
+    return out
+
+
+def largest(M: Array) -> int:
+    """The largest absolute value of integers."""
+    return max(int(M.max()), -int(M.min())) if M.size else 0
+
+
+def multiplied(A: Array, B: Array) -> Array:
+    """``A B`` of integers: in float64 as long as its sums are exact, else by Python's integers."""
+    if largest(A) * largest(B) * max(A.shape[1], 1) < 2**53:
+        return (A.astype(float) @ B.astype(float)).astype(np.int64)
+    return np.asarray(A.astype(object) @ B.astype(object))
+
+
+def floats(M: Array, axis: int = 1) -> tuple[Array, Array]:
+    """Integers over powers of two that make the largest of each row (or column) about 1.
+
+    Each number is rounded once. Also returns the exponents.
+    """
+    if M.dtype != object:
+        e = np.frexp(np.abs(M).max(axis=axis, keepdims=True, initial=0).astype(float))[1]
+        return np.ldexp(M.astype(float), -e), e
+    top = np.abs(M).max(axis=axis, keepdims=True, initial=0)
+    e = np.array([int(x).bit_length() for x in top.ravel()]).reshape(top.shape)
+    return np.array(M / 2 ** e.astype(object), dtype=float).reshape(M.shape), e
+
+
+# ---- regular matrices and positive weights, by floats with error bounds
+
+
+def independent_first(A: Array) -> tuple[Array, int]:
+    """Columns, those that add most to the span first, and how many are independent in floats."""
+    R = np.linalg.qr(A, mode="r") if A.shape[0] > 4 * A.shape[1] else A
+    R, order = qr(R, mode="r", pivoting=True, check_finite=False)
+    pivots = np.abs(R.diagonal())
+    return order, int(np.count_nonzero(pivots > 1e-11 * pivots[:1]))
+
+
+def is_regular(B: Array, rounding: float = 0.0) -> bool:
+    """Whether a square matrix whose numbers have this relative error is proved to be regular."""
+    return _inverse(B, rounding) is not None
+
+
+def _inverse(B: Array, rounding: float) -> tuple[Array, float] | None:
+    """An approximate inverse R, and a bound below 1/2 on the largest row sum of ``I - R B``."""
+    n = len(B)
+    with np.errstate(all="ignore"):
+        try:
+            R = np.linalg.inv(B)
+        except np.linalg.LinAlgError:
+            return None
+        size = 1 + np.abs(R) @ np.abs(B).sum(axis=1)
+        error = np.abs(np.eye(n) - R @ B).sum(axis=1) + (_of_sums(n) + rounding) * size
+        defect = float(np.max(error, initial=0.0))
+    return (R, defect) if defect < 0.5 else None
+
+
+def _of_sums(n: int) -> float:
+    """The error of sums of n products, in any order, relative to those of the sizes."""
+    return 1.01 * UNIT * (n + 4)
+
+
+def solution_is_near(A: Array, q: Array, rounding: float = 0.0) -> bool:
+    """Whether positive weights near q solve ``A q* = 0``, by Krawczyk's argument.
+
+    The first columns, as many as there are rows, make up a matrix B that is to be regular; only
+    their weights change. With ``R B`` near 1, the change is at most ``|R A q| / (1 - |I - R B|)``.
+
+    Parameters
+    ----------
+    A : ndarray of shape (n_equations, n_weights)
+    q : ndarray of shape (n_weights,)
+        Positive.
+    rounding : float
+        Relative error that each number of A may have: true is a proof whatever they are.
+    """
+    n, wide = len(A), np.longdouble
+    found = _inverse(A[:, :n], rounding)
+    if found is None:
+        return False
+    R, defect = found
+    with np.errstate(all="ignore"):
+        rest = A.astype(wide) @ q.astype(wide)
+        error = 1.01 * (float(np.finfo(wide).eps) * (len(q) + 4) + rounding) * (np.abs(A) @ q)
+        bound = np.abs(rest).astype(float) * (1 + 2 * UNIT) + error
+        change = np.abs(R @ rest.astype(float)) + np.abs(R) @ (error + _of_sums(n) * bound)
+        return bool(1.01 * np.max(change, initial=0.0) / (1 - defect) < q[:n].min(initial=np.inf))
+
+
+def positive_weights(
+    A: Array, q: Array, *, rounding: float = 0.0, integers_wanted: bool = False
+) -> list[int] | None:
+    """Whether positive weights on all columns, near q, solve ``A q* = 0`` exactly.
+
+    Parameters
+    ----------
+    A : ndarray of shape (n_equations, n_weights)
+        Floats, or integers.
+    q : ndarray of shape (n_weights,)
+        Positive floats that nearly do.
+    rounding : float
+        Relative error that floats may have, if that is what is to be proved.
+    integers_wanted : bool
+        Else an empty list stands for weights that are proved to exist.
+
+    Returns
+    -------
+    list of int or None
+        None: nothing is proved, or it takes too long.
+    """
+    A = A[(A != 0).any(axis=1)]
+    if not len(A):
+        return [1] * len(q)
+    whole = A.dtype.kind != "f"
+    e = floats(A)[1] if whole else np.frexp(np.abs(A).max(axis=1, keepdims=True))[1]
+    with np.errstate(all="ignore"):
+        F = floats(A)[0] if whole else np.ldexp(A, -e)
+        if not whole and not np.array_equal(np.ldexp(F, e), A):
+            return None  # small numbers would be lost
+    first = np.sign(F[np.arange(len(F)), (F != 0).argmax(axis=1)])
+    some = np.unique(F * first[:, None] + 0.0, axis=0, return_index=True)[1]
+    F, A = F[some], A[some]
+    order, rank = independent_first(F * np.maximum(q, 1e-3 * q.max()))
+    if rank == len(F) and not integers_wanted:
+        error = max(rounding, 2 * UNIT) if whole else rounding
+        if solution_is_near(F[:, order], q[order], error):
+            return []
+    return None if rounding else _solved(A if whole else rows_of_integers(A), q, order)
+
+
+def _solved(M: Array, q: Array, order: Array) -> list[int] | None:
+    """Integers near q: all but those of independent columns are kept, and these are solved for."""
+    if min(M.shape) > 110:  # some seconds
+        return None
+    mantissa, e = np.frexp(q)
+    short = np.ldexp(np.round(np.ldexp(mantissa, 20)), e - 20)
+    rows, first = independent(M[:, order])
+    rest, cols = np.delete(order, first), order[first]
+    if not len(rest):
+        return None
+    kept = np.array(integers(short[rest]), dtype=object)
+    found = solve(M[np.ix_(rows, cols)], -(M[np.ix_(rows, rest)].astype(object) @ kept)[:, None])
+    if found is None or not (found[1] > 0).all():
+        return None
+    x = np.zeros(len(q), dtype=object)
+    x[rest], x[cols] = found[0] * kept, found[1][:, 0]
+    return None if (M.astype(object) @ x).any() else [v // gcd(*x) for v in x]
+
+
+# ---- integers
+
+
+def independent(M: Array) -> tuple[Array, Array]:
+    """Rows and columns, the first possible ones, of a largest block that is regular modulo a prime.
+
+    So it is regular; that the rest depends on it is as good as certain, and no proof.
+    """
+    R, cols, order, top = (M % PRIME).astype(np.int64), list[int](), np.arange(len(M)), 0
+    for j in range(R.shape[1] if len(R) else 0):
+        at = np.flatnonzero(R[top:, j])
+        if not len(at):
+            continue
+        i = top + int(at[0])
+        R[[top, i]], order[[top, i]] = R[[i, top]], order[[i, top]]
+        R[top] = R[top] * pow(int(R[top, j]), -1, PRIME) % PRIME
+        below = top + 1 + np.flatnonzero(R[top + 1 :, j])
+        R[below, j:] = (R[below, j:] - R[below, j, None] * R[top, j:]) % PRIME
+        cols.append(j)
+        top += 1
+        if top == len(R):
+            break
+    return order[:top], np.array(cols, dtype=int)
+
+
+def solve(B: Array, right: Array) -> tuple[int, Array] | None:
+    """The positive integer D and integers Y with ``B Y = D right``; None: B is singular (Bareiss).
+
+    Parameters
+    ----------
+    B : ndarray of int, shape (n, n)
+    right : ndarray of int, shape (n, m)
+    """
+    T, n, last = np.concatenate([B, right], axis=1).astype(object), len(B), 1
+    for j in range(n):
+        some = [i for i in range(j, n) if T[i, j]]
+        if not some:
+            return None
+        i = min(some, key=lambda i: max(abs(v) for v in T[i]))  # of short integers
+        T[[j, i]] = T[[i, j]]
+        others = np.arange(n) != j
+        T[others] = (T[j, j] * T[others] - T[others, j, None] * T[j]) // last
+        last = T[j, j]
+    return (last, T[:, n:]) if last > 0 else (-last, -T[:, n:])
+
+
+def null_space(M: Array, near: Array | None = None) -> tuple[Array, Array] | None:
+    """Integer rows that span all v with ``M v = 0``, and the column that each has to itself.
+
+    Parameters
+    ----------
+    M : ndarray of int, shape (n_rows, n_columns)
+        Few rows.
+    near : ndarray of shape (n_columns, n_vectors) or None
+        Floats that span it, of which short fractions are tried first.
+
+    Returns
+    -------
+    tuple or None
+        None: nothing is proved, or it takes too long.
+    """
+    rows, cols = independent(M)
+    free = np.setdiff1d(np.arange(M.shape[1]), cols)
+    N = np.zeros((len(free), M.shape[1]), dtype=object)
+    if not len(free):
+        return N, free
+    if near is not None and near.shape[1] == len(free):
+        N = short_fractions(np.linalg.lstsq(near[free].T, near.T, rcond=None)[0])
+        own = N[:, free].diagonal()
+        if own.all() and (N[:, free] == np.diag(own)).all() and not multiplied(M, N.T).any():
+            return N, free
+    if len(cols) > 110:
+        return None
+    found = solve(M[np.ix_(rows, cols)], -M[np.ix_(rows, free)])
+    if found is None:
+        return None
+    N[:, cols], N[:, free] = found[1].T, found[0] * np.eye(len(free), dtype=object)
+    N = N // np.array([[gcd(*row)] for row in N], dtype=object)
+    return None if multiplied(M, N.T).any() else (N, free)
+
+
+def short_fractions(T: Array) -> Array:
+    """Rows of floats as integers in proportion to fractions near them with small denominators."""
+    N = np.zeros(T.shape, dtype=object)
+    for row, line in zip(N, T, strict=True):
+        row[:] = integers([Fraction(float(x)).limit_denominator(1000) for x in line])
+    return N
+
+
+def is_positive(M: Array, z: Array) -> bool:
+    """Whether ``M z > 0`` on all rows of integers."""
+    if not M.size:
+        return not len(M)
+    (F, _), (v, _) = floats(M), floats(z[None])
+    m, error = F @ v[0], (_of_sums(len(z)) + 4 * UNIT) * (np.abs(F) @ np.abs(v[0])) + 1e-290
+    unclear = np.flatnonzero(~(m > error))
+    if (m < -error).any() or len(unclear) * len(z) > 2_000_000:
+        return False
+    return bool((M[unclear].astype(object) @ z > 0).all())
+
+
+def combination(M: Array, b: Array, most: int = 1000) -> tuple[Array | None, Array | None] | None:
+    """(q, None) with ``M'q`` along b, q >= 0; or (None, v) with ``M v >= 0 > b v``: Farkas' lemma.
+
+    The simplex method in integers, by Bland's rule; None: it takes more than so many steps.
+    """
+    n, d = M.shape
+    T = np.zeros((d + 1, n + d + 1), dtype=object)
+    sign = np.where(np.array(b) < 0, -1, 1).astype(object)
+    T[:d, :n], T[:d, -1] = M.T * sign[:, None], np.array(b, dtype=object) * sign
+    T[np.arange(d), n + np.arange(d)] = 1
+    T[d], T[d, n:-1] = -T[:d].sum(axis=0), 0
+    basis, last = np.arange(n, n + d), 1
+    for _ in range(most):
+        if T[d, -1] == 0:
+            q = np.zeros(n, dtype=object)
+            q[basis[basis < n]] = T[:d, -1][basis < n]
+            return q, None
+        enter = np.flatnonzero(T[d, :n] < 0)
+        if not len(enter):
+            return None, (T[d, n:-1] - last) * sign
+        j = enter[0]
+        some = [i for i in range(d) if T[i, j] > 0]
+        i = min(some, key=lambda i: (Fraction(T[i, -1], T[i, j]), basis[i]))
+        row, p = T[i].copy(), T[i, j]
+        T = (p * T - T[:, j, None] * row) // last
+        T[i], basis[i], last = row, j, p
+    return None
+
+
+# ---- that no predictor separates, or fits
+
+
+def nothing_fits(
+    X: Any,
+    S: Array,
+    q: Array,
+    *,
+    intercept: bool,
+    signs: Array | None = None,
+    gains: Array | None = None,
+) -> bool:
+    """Whether exact weights near q show that no predictor has all rows where they are to be.
+
+    Row r is the value ``sum_k S_rk (w_k x_r + b_k)``. It is to be positive for all rows: then a
+    combination that is exactly 0 refutes it (Gordan). Or it is to reach ``gains_r``: then one
+    whose gains sum to more than 0 does (Farkas); the sum is one more unknown.
+
+    Parameters
+    ----------
+    X : ndarray or CSR of shape (n_rows, d)
+        The example of each row.
+    S : ndarray of shape (n_rows, k)
+        -1, 0 or 1. Two classes: the sign of the class. k classes: 1 for the own, -1 for another;
+        one of the columns may be left out.
+    q : ndarray of shape (n_rows,)
+        Weights, none negative.
+    intercept : bool
+        Whether predictors may have one, b.
+    signs : ndarray of shape (d,) or None
+        Signs that coefficients must have, of one score: -1, 0 for any, or 1. These are more rows,
+        ``signs_j w_j >= 0``, with the weights that the combination lacks.
+    gains : ndarray of shape (n_rows,) or None
+    """
+    for least in (1e-13, 1e-8):  # weights below this part of the largest may be rounding of 0
+        some = np.flatnonzero(q > least * q.max(initial=0.0))
+        if not len(some) or (gains is not None and not 0 < gains[some] @ q[some] < np.inf):
+            return False
+        Z = X[some]
+        if signs is None and sp.issparse(Z):
+            Z = Z[:, np.unique(Z.nonzero()[1])]
+        if Z.shape[0] * Z.shape[1] * S.shape[1] > 2**24:
+            return False
+        Z = np.asarray(Z.toarray() if sp.issparse(Z) else Z, dtype=float)
+        x = Z if signs is not None else _without_offsets(Z, intercept)
+        x = np.column_stack([x, np.ones(len(x))]) if intercept else x
+        A, w = np.einsum("rk,rd->kdr", S[some], x).reshape(-1, len(some)), q[some]
+        if gains is not None:
+            unit = np.ldexp(1.0, int(np.frexp(gains[some] @ w / w.max())[1]))
+            A = np.block([[A, np.zeros((len(A), 1))], [gains[some], -unit]])
+            w = np.append(w, gains[some] @ w / unit)
+        if signs is not None:
+            bound = np.flatnonzero(signs)
+            units = np.exp2(np.frexp(np.abs(Z).max(axis=0))[1])[bound]
+            lacking = np.maximum(-signs[bound] * (A @ w)[bound] / units, 0.0)
+            E = np.zeros((len(A), len(bound)))
+            E[bound, np.arange(len(bound))] = signs[bound] * units
+            A, w = np.hstack([A, E[:, lacking > 0]]), np.append(w, lacking[lacking > 0])
+        if positive_weights(A, w) is not None:
+            return True
+    return False
+
+
+def _without_offsets(X: Array, intercept: bool) -> Array:
+    """Features with what hides sums in floats undone: of two values 0 and 1, near ones shifted."""
+    low, high = X.min(axis=0), X.max(axis=0)
+    base = low if intercept else np.zeros(len(low))
+    other = np.where(high > base, high, low)
+    X = np.where(((base == X) | (other == X)).all(axis=0), base != X, X)
+    if not intercept:
+        return X
+    low, high = X.min(axis=0), X.max(axis=0)
+    near = np.where(low > 0, high <= 2 * low, (high < 0) & (low >= 2 * high))
+    return np.asarray(X - np.where(near, low, 0.0))
