@@ -112,4 +112,5 @@ for p in (2.0, 1.1, 1.02, 1.005):
 #     p = 1.005: 36 genes carry 99 % of the coefficients, accuracy 0.912 (certified)
 #
 # Fewer genes are easier to report, not more accurate; and with 38 patients, other patients would
-# give other genes. :doc:`../algorithms/dual_lp` has the details.
+# give other genes. :doc:`../algorithms/dual_lp` has the algorithm, :doc:`../benchmarks` more of
+# these genes.

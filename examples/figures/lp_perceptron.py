@@ -69,7 +69,7 @@ def mistakes(method, data, epochs):
 
 # %%
 # A logarithmic axis has no zero: no mistake is drawn at a half.
-fig, axes = plt.subplots(2, 2, figsize=(11, 7.5), sharex="row", layout="constrained")
+fig, axes = plt.subplots(2, 2, figsize=(11, 5.8), sharex="row", layout="constrained")
 for row, (p, last) in zip(axes, [(2.0, 60), ("sparse", 150)], strict=True):
     data = raj_bach(0, sparse=p == "sparse")
     epochs = np.unique(np.geomspace(1, last, 30).astype(int))
