@@ -57,7 +57,7 @@ print(report)
 
 # %%
 # Only NV is infinite. The other coefficients are finite and can be published as they are; the
-# proof that no more is separated, and no less, is checked without the solver's code, in integers:
+# proof that no more is separated, and no less, is checked from X and y, in integers:
 
 print(check_separability_proof(report, X, y, exact=True))
 
