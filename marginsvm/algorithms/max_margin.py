@@ -191,9 +191,8 @@ class MaxMarginClassifier(
         ascent, and then makes a pass over all rows.
     warm_start : bool
         Continue from the end of the previous fit on the same data. The result is that of a
-        single longer fit, bit for bit (with kernels, up to rounding). With another C, a new fit
-        starts at the previous solution if that saves rounds. With other sample or class weights,
-        a new fit starts from nothing.
+        single longer fit up to ``tol``. With another C, a new fit starts at the previous solution
+        if that saves rounds. With other sample or class weights, a new fit starts from nothing.
 
     Attributes
     ----------
