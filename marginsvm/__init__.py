@@ -3,7 +3,6 @@
 from marginsvm._show_versions import show_versions
 from marginsvm._version import __version__ as __version__
 from marginsvm.algorithms.accelerated import AcceleratedPerceptron
-from marginsvm.algorithms.adaptive_sampling import AdaptiveSamplingKernelClassifier
 from marginsvm.algorithms.baselines import (
     BatchPerceptron,
     NormalizedKernelPerceptron,
@@ -31,6 +30,7 @@ from marginsvm.display import MarginPathDisplay, SeparationDisplay
 from marginsvm.dual_state import DualStateMixin
 from marginsvm.kernel_matrix import KernelMatrixAdapter
 from marginsvm.many import ManyFits, ManyScores, cross_val_many, fit_many
+from marginsvm.papers.adaptive_sampling import AdaptiveSamplingKernelClassifier
 from marginsvm.proof_files import save_proof
 from marginsvm.schedules import GrowthSchedule, NesterovSchedule, PowerSchedule, theory_draws
 from marginsvm.separability import Separability, check_separability

@@ -1,7 +1,6 @@
 """Algorithm 2 against the plain recursion, its theorem, and the columns it goes by."""
 
 import tracemalloc
-from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -15,13 +14,12 @@ from sklearn.metrics.pairwise import linear_kernel, polynomial_kernel, rbf_kerne
 from threadpoolctl import threadpool_limits
 
 from marginsvm import AdaptiveSamplingKernelClassifier, BatchPerceptron, theory_draws
-from marginsvm.algorithms import adaptive_sampling, draws
-from marginsvm.algorithms.draws import CompiledDraws, Draws, cycle_at, draws_by_numpy, quantile
-from marginsvm.algorithms.sampling_state import uniforms
 from marginsvm.kernel_matrix import GramAdapter, make_rows
 from marginsvm.kernel_matrix.columns import ColumnCache, ColumnPlan
 from marginsvm.kernel_matrix.responses import softmax
 from marginsvm.kernels import two_layer_relu_ntk
+from marginsvm.papers import adaptive_sampling
+from marginsvm.papers.adaptive_sampling import cycle_at, margins, quantile, sample, uniforms
 from marginsvm.schedules import theory_step
 
 SCHEDULES = {
@@ -63,7 +61,7 @@ def problem(rng, k, n=60, d=7, C=np.inf, balanced=False, weights=None):
         (4, 1.0, True),
     ],
 )
-def test_rank_one_bookkeeping_is_the_plain_recursion(name, k, C, balanced, rng, monkeypatch):
+def test_iterates_are_the_plain_recursion(name, k, C, balanced, rng, monkeypatch):
     """Draws are read off the coefficients, one at a time; g and w then follow plainly."""
     X, y, data = problem(rng, k, C=C, balanced=balanced)
     A, _, _ = explicit_rows(X, y, C=C)
@@ -74,33 +72,22 @@ def test_rank_one_bookkeeping_is_the_plain_recursion(name, k, C, balanced, rng, 
     monkeypatch.setattr(adaptive_sampling.AdaptiveSampling, "n_rounds", lambda self, n: 1)
     clf.random_state = 0
     state = clf._algorithm().start(data)
-    q_g, q_w, folds = np.zeros(len(G)), np.zeros(len(G)), 0
+    q_g, q_w = np.zeros(len(G)), np.zeros(len(G))
     for t in range(400):
-        before, state = state, clf._algorithm().step(data, state)
-        g, w = table(data, state)
+        state = clf._algorithm().step(data, state)
         theta, beta = step(t), momentum(t)
-        a = g[1][used] / beta - q_g if beta > 0 else (w[1][used] - q_w) / theta
+        new_g, new_w = (v.coef.ravel()[used] for v in (state.g, state.w))
+        a = new_g / beta - q_g if beta > 0 else (new_w - q_w) / theta
         scale = max(1.0, np.abs(q_w).max())
         np.testing.assert_allclose(a.sum(), 1.0, atol=1e-8 * scale / max(beta, 1e-3))
         a = np.round(a * 12) / 12  # shares of cycles: 1, 1/2, 1/3, 1/4
         q_g = beta * (q_g + a)
         q_w = q_w + theta * (q_g + a)
         scale = max(1.0, np.abs(G @ q_w).max())
-        for (scores, coef), q in ((g, q_g), (w, q_w)):
-            np.testing.assert_allclose(coef[used], q, atol=1e-8 * scale)
-            np.testing.assert_allclose(scores[used], G @ q, atol=1e-8 * scale)
-        np.testing.assert_allclose(state.scalars[2:4], [q_w.sum(), q_g.sum()], rtol=1e-8)
-        folds += state.scalars[1] == 0.0 and before.scalars[1] != 0.0
-    assert folds > 0 or name in ("zero", "nesterov", "one")
-
-
-def table(data, state):
-    """(margins, coefficients) of g and of w, over all the rows."""
-    c, s = state.scalars[:2]
-    parts = ((c * state.g, c * state.q_g), (state.w + s * state.g, state.q_w + s * state.q_g))
-    for F, q in parts:
-        vector = adaptive_sampling.vector(data, state, F, q)
-        yield data.margins(vector).ravel(), vector.coef.ravel()
+        for v, q in ((state.g, q_g), (state.w, q_w)):
+            np.testing.assert_allclose(v.coef.ravel()[used], q, atol=1e-8 * scale)
+            scores = margins(data, v).ravel()[used]
+            np.testing.assert_allclose(scores, G @ q, atol=1e-8 * scale)
 
 
 @pytest.mark.slow
@@ -132,69 +119,23 @@ def test_draws_follow_the_softmax(k, balanced, weighted, rng):
     state = clf._algorithm().start(data)
     for _ in range(5):
         state = clf._algorithm().step(data, state)
-    _, (margins, _) = table(data, state)
-    q = softmax(data.rows, margins.reshape(data.rows.shape)).q.reshape(60, -1)
-    made, y = Draws(data, state), data.rows.codes
-    made._measure()
-    made._respond()
-    expected = np.zeros((k, k))
-    for c in range(k):
-        for j in range(k):
-            if j != c:
-                expected[c, j] = q[y == c, 0 if k == 2 else j].sum()
-    np.testing.assert_allclose(made.share, expected, atol=1e-8)
-    grid, counts = (np.arange(20_000) + 0.5) / 20_000, np.zeros((k, k))
+    q = softmax(data.rows, margins(data, state.w)).q
+    grid, counts = (np.arange(20_000) + 0.5) / 20_000, np.zeros(q.size)
     for u in grid:
-        path = made._path(u)
-        assert not balanced or path[0] == path[-1]
-        for c, j in pairwise(path):
-            counts[c, j] += 1.0 / (len(path) - 1)
-    np.testing.assert_allclose(counts / len(grid), made.share, atol=k * k / len(grid))
-    path = list(np.unravel_index(made.share.argmax(), made.share.shape))
-    c, j = path
-    picked = [made._rows(path, np.full(k, u))[0] for u in grid]
-    frequency = np.bincount(state.order[picked], minlength=60) / len(grid)
-    inside = np.where(y == c, q[:, 0 if k == 2 else j], 0.0)
-    np.testing.assert_allclose(frequency, inside / inside.sum(), atol=2 / len(grid))
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("balanced", [True, False])
-@pytest.mark.parametrize(
-    ("k", "C", "weighted"), [(2, np.inf, False), (2, 1.0, True), (5, np.inf, True), (5, 1.0, False)]
-)
-def test_compiled_draws_are_the_same(k, C, weighted, balanced, rng):
-    """In batches of columns that both lack at first, with momentum that ends at times."""
-    weights = rng.random(200) + 0.1 if weighted else None
-    _, _, data = problem(rng, k, n=200, C=C, balanced=balanced, weights=weights)
-    clf = AdaptiveSamplingKernelClassifier(random_state=0)
-    theta, beta, u = rng.random(300), rng.random(300), uniforms(1, 0, 300, 1 + k)
-    beta[::50] = 0.0
-    states = []
-    for kind in (Draws, CompiledDraws):
-        states.append(clf._algorithm().start(data).copy())
-        kind(data, states[-1]).play(theta, beta, u)
-    one, other = (vars(state) for state in states)
-    for name in ("w", "g", "q_w", "q_g", "scalars", "offsets"):
-        scale = np.abs(one[name]).max()
-        np.testing.assert_allclose(other[name], one[name], atol=1e-7 * max(scale, 1.0))
-
-
-def test_the_compiled_loop_begins_at_a_number_of_draws(rng, monkeypatch):
-    """So fits repeat bit for bit, whatever their rounds are."""
-    assert draws_by_numpy(2, 100_000) < draws_by_numpy(2, 1_000) < 20_000
-    monkeypatch.setattr(draws, "draws_by_numpy", lambda k, n: 70)
-    _, _, data = problem(rng, 3)
-    states = []
-    for rounds in (1, 7, 100):
-        monkeypatch.setattr(adaptive_sampling.AdaptiveSampling, "n_rounds", lambda *_, n=rounds: n)
-        algorithm = AdaptiveSamplingKernelClassifier(max_iter=140, random_state=0)._algorithm()
-        states.append(algorithm.start(data))
-        while states[-1].t < 140:
-            states[-1] = algorithm.step(data, states[-1])
-    for state in states[1:]:
-        np.testing.assert_array_equal(state.w, states[0].w)
-        np.testing.assert_array_equal(state.scalars, states[0].scalars)
+        ids = sample(data.rows, q, np.full(1 + k, u))
+        counts[ids] += 1.0 / len(ids)
+        if balanced:
+            signs = data.rows.locate(ids)[1]
+            np.testing.assert_allclose(signs.sum(axis=0), 0.0, atol=1e-12)
+    share = data.rows.group_sum(q)
+    drawn = data.rows.group_sum((counts / len(grid)).reshape(q.shape))
+    np.testing.assert_allclose(drawn, share, atol=k * k / len(grid))
+    independent = rng.random((20_000, 1 + k))
+    counts = np.zeros(q.size)
+    for u in independent:
+        ids = sample(data.rows, q, u)
+        counts[ids] += 1.0 / len(ids)
+    np.testing.assert_allclose(counts / len(independent), q.ravel(), atol=0.02)
 
 
 def test_quantiles():
@@ -204,11 +145,11 @@ def test_quantiles():
         weights = rng.random(n) * (rng.random(n) < 0.3)
         weights[n // 2], weights[-1] = 1.0, 0.0 if n > 1 else 1.0
         running = weights.cumsum()
-        for u in np.r_[0.0, rng.random(100), 1.0] * running[-1]:
-            i = quantile(weights, u)
+        for u in np.r_[0.0, rng.random(100), 1.0]:
+            i, at = quantile(weights, u), u * running[-1]
             assert weights[i] > 0
-            np.testing.assert_array_less(running[i] - weights[i], u + 1e-9 * running[-1])
-            np.testing.assert_array_less(u, running[i] + 1e-9 * running[-1])
+            np.testing.assert_array_less(running[i] - weights[i], at + 1e-9 * running[-1])
+            np.testing.assert_array_less(at, running[i] + 1e-9 * running[-1])
 
 
 def test_cycles_of_a_table_that_is_not_balanced_end():
@@ -223,26 +164,12 @@ def test_cycles_of_a_table_that_is_not_balanced_end():
 @pytest.mark.parametrize("balanced", [True, False])
 def test_extreme_uniforms_and_scores_give_valid_rows(u, spread, balanced, rng):
     _, _, data = problem(rng, 5, n=300, balanced=balanced)
-    clf = AdaptiveSamplingKernelClassifier(max_iter=5, random_state=0)
-    state = clf._algorithm().start(data).copy()
-    state.w[:] = spread * rng.standard_normal(state.w.shape)
-    Draws(data, state).play(np.ones(2), np.zeros(2), np.full((2, 6), u))
-    assert np.isfinite(state.w).all()
-    np.testing.assert_allclose(state.q_w.sum(), 2.0)
-    assert (state.q_w >= 0).all()
-    own = data.rows.codes[state.order]
-    assert not state.q_w[own, np.arange(300)].any()
-
-
-def test_exp_negative():
-    from marginsvm.algorithms.compiled.sampling import exp_negative
-
-    exp = getattr(exp_negative, "py_func", exp_negative)  # the function itself without numba
-    z = np.linspace(-42.999, 0, 40001)
-    error = np.abs(np.array([exp(v) for v in z]) / np.exp(z) - 1)
-    assert error[z > -15].max() < 3e-12
-    assert error.max() < 3e-8
-    assert exp(-43.0) == 0.0
+    F = spread * rng.standard_normal(data.rows.score_shape)
+    ids = sample(data.rows, softmax(data.rows, data.rows.margins(F)).q, np.full(6, u))
+    assert (ids % 5 != data.rows.codes[ids // 5]).all()
+    signs = data.rows.locate(ids)[1]
+    if balanced:
+        np.testing.assert_allclose(signs.sum(axis=0), 0.0, atol=1e-12)
 
 
 def test_uniforms_do_not_depend_on_the_rounds():
@@ -272,20 +199,21 @@ def test_theorem_4_1(rng):
     )
     rows = make_rows(y, 2, balanced=False)
     data = GramAdapter(None, X @ X.T, rows, plan=ColumnPlan(1.0, 1))
-    margins = []
+    found = []
     for seed in range(runs):
         clf.random_state = seed
-        state = clf._algorithm().start(data).copy()
-        step, _ = clf._algorithm()._schedules(data.n_rows)
+        algorithm = clf._algorithm()
+        step, _ = algorithm.schedules(data.n_rows)
         assert step(0) == theory_step(len(X), T)
-        CompiledDraws(data, state).play(np.full(T, step(0)), np.zeros(T), uniforms(seed, 0, T, 2))
-        _, (scores, _) = table(data, state)
-        w = next(clf._algorithm().candidates(data, state)).vector
-        margins.append(scores.min() / data.norm(w))
+        state = algorithm.start(data)
+        while state.t < T:
+            state = algorithm.step(data, state)
+        w = next(algorithm.candidates(data, state)).vector
+        found.append(margins(data, state.w).min() / data.norm(w))
         assert data.norm(w) >= gamma * np.sqrt(T * np.log(len(X))) * (1 - 1e-6)  # Lemma D.2
-    reached = np.mean(np.array(margins) >= gamma - epsilon)
+    reached = np.mean(np.array(found) >= gamma - epsilon)
     print(f"T = {T}, gamma {gamma:.3f}: {reached:.1%} of {runs} runs within epsilon")
-    print(f"margins of {min(margins) / gamma:.1%} to {max(margins) / gamma:.1%} of the best")
+    print(f"margins of {min(found) / gamma:.1%} to {max(found) / gamma:.1%} of the best")
     assert reached >= 1 - delta
 
 
@@ -305,14 +233,14 @@ def test_lemmas_d_1_and_d_2(rng, monkeypatch):
         state, theta = algorithm.start(data), theory_step(20, T)
         squares = lengths = 0.0
         for _ in range(T):
-            _, (margins, _) = table(data, state)
-            q = np.exp(margins.min() - margins)
+            m = margins(data, state.w)
+            q = np.exp(m.min() - m)
             length = np.linalg.norm(A.T @ (q / q.sum()))
             squares, lengths = squares + theta * length**2, lengths + theta * length
             state = algorithm.step(data, state)
-        _, (margins, coef) = table(data, state)
+        m, coef = margins(data, state.w), state.w.coef
         lowest = squares - 2 * log_n - np.sqrt(8 * np.log(2 / delta) * log_n)
-        low.append(-logsumexp(-margins) - lowest)
+        low.append(-logsumexp(-m) - lowest)
         long.append(lengths + np.sqrt(8 * log_n / delta) - np.linalg.norm(A.T @ coef))
         assert np.linalg.norm(A.T @ coef) >= least * np.sqrt(T * log_n) * (1 - 1e-6)
     print(f"D.1: room of {min(low):.2f} to {max(low):.2f}; D.2: {min(long):.2f} to {max(long):.2f}")

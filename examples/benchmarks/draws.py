@@ -48,9 +48,7 @@ with threadpool_limits(1):
                     draws.append(cost)
                     ratios.append(cost / exp)
                 state = after
-            columns = state.scalars[-1] / state.t
             print(
                 f"intercept {fit_intercept!s:5}, {schedule:8}: {np.median(draws):5.0f} us a draw, "
-                f"ratio {np.median(ratios):.2f} (worst round {max(ratios):.2f}), "
-                f"{columns:.1f} columns a draw"
+                f"ratio {np.median(ratios):.2f} (worst round {max(ratios):.2f})"
             )

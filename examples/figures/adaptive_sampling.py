@@ -31,8 +31,8 @@ from sklearn.datasets import fetch_openml
 from sklearn.exceptions import ConvergenceWarning
 
 from marginsvm import AdaptiveSamplingKernelClassifier
-from marginsvm.algorithms.adaptive_sampling import AdaptiveSampling
 from marginsvm.kernels import two_layer_relu_ntk
+from marginsvm.papers.adaptive_sampling import AdaptiveSampling
 
 DRAWS = 30_000  # momentum separates the images after 25,000 or so
 THEORY_DRAWS = 6000  # each takes a column of its own, 30 to 50 ms

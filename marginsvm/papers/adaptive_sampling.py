@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -12,8 +13,6 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import StrOptions
 
 from marginsvm._typing import Array
-from marginsvm.algorithms.draws import draw
-from marginsvm.algorithms.sampling_state import SamplingState, slack_per_example, uniforms
 from marginsvm.dual_state import DualStateMixin
 from marginsvm.estimator.declaring import parameter, with_parameters
 from marginsvm.estimator.parameters import (
@@ -28,10 +27,21 @@ from marginsvm.fit import Algorithm, Candidate, Requirements
 from marginsvm.kernel_matrix import KernelMatrixAdapter
 from marginsvm.kernel_matrix.capabilities import with_columns
 from marginsvm.kernel_matrix.columns import CACHE_SIZE, ColumnPlan
-from marginsvm.rows import Vector
+from marginsvm.kernel_matrix.responses import softmax
+from marginsvm.rows import Rows, Vector
 from marginsvm.schedules import MOMENTA, STEPS, Schedule, momentum_at, resolve, step_at, theory_step
 
-_GUESSED_DRAWS = 16  # columns computed together where the next draws can be guessed
+GUESSED_DRAWS = 16  # columns computed together where the next draws can be guessed
+
+
+@dataclass(frozen=True)
+class State:
+    """After t draws: the paper's ``w_t`` and ``g_{t-1}``, whose images are scores."""
+
+    t: int
+    seed: int
+    w: Vector
+    g: Vector
 
 
 @dataclass(frozen=True)
@@ -59,7 +69,7 @@ class AdaptiveSampling(Algorithm):
     cache_size: float = CACHE_SIZE
     random_state: int | np.random.RandomState | None = None
 
-    def _schedules(self, n_rows: int) -> tuple[Callable[[int], float], Callable[[int], float]]:
+    def schedules(self, n_rows: int) -> tuple[Callable[[int], float], Callable[[int], float]]:
         """Theta and beta as functions of t."""
         theta, beta, theory = self.theta, self.beta, self.schedule == "theory"
         if theta == "schedule":
@@ -72,41 +82,43 @@ class AdaptiveSampling(Algorithm):
     def requires(self) -> Requirements:
         """Columns of the Gram matrix, in place of the whole."""
         # With momentum the same examples are drawn for a while, and guesses are good.
-        beta = self._schedules(n_rows=2)[1]
-        plan = ColumnPlan(self.cache_size, _GUESSED_DRAWS if momentum_at(beta, 1) > 0 else 1)
+        beta = self.schedules(n_rows=2)[1]
+        plan = ColumnPlan(self.cache_size, GUESSED_DRAWS if momentum_at(beta, 1) > 0 else 1)
         return Requirements(by_passes=False, columns=plan)
 
     def n_rounds(self, n_iter: int) -> int:
         """Draws that are made before bounds are looked at again."""
         return max(1, n_iter // 8)
 
-    def start(self, problem: KernelMatrixAdapter) -> SamplingState:
+    def start(self, problem: KernelMatrixAdapter) -> State:
         """Begin at zero, with a seed for all draws."""
-        k, N = problem.rows.n_classes, problem.rows.n_examples
         seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
-        order = np.argsort(problem.rows.codes, kind="stable")
-        w, g, q_w, q_g = (np.zeros((k, N)) for _ in range(4))
-        scalars = np.array([1.0, 0.0, 0.0, 0.0, 0.0])
-        return SamplingState(0, seed, order, w, g, q_w, q_g, np.zeros(k), scalars)
+        zero = Vector(np.zeros(problem.rows.score_shape), np.zeros(problem.rows.shape))
+        return State(0, seed, zero, zero)
 
-    def step(self, problem: KernelMatrixAdapter, state: SamplingState) -> SamplingState:
+    def step(self, problem: KernelMatrixAdapter, state: State) -> State:
         """Make some draws."""
-        t, T = state.t, min(state.t + self.n_rounds(state.t), self.max_draws)
-        step, momentum = self._schedules(problem.n_rows)
-        theta = np.array([step_at(step, r) for r in range(t, T)])
-        beta = np.array([momentum_at(momentum, r) for r in range(t, T)])
-        groups = problem.rows.n_classes if problem.rows.balanced else 1
-        u = uniforms(state.seed, t, T, 1 + groups)
-        return draw(problem, state, theta, beta, u)
+        end = min(state.t + self.n_rounds(state.t), self.max_draws)
+        step, momentum = self.schedules(problem.n_rows)
+        w, g = state.w, state.g
+        u = uniforms(state.seed, state.t, end, 1 + problem.rows.n_classes)
+        for t in range(state.t, end):
+            theta, beta = step_at(step, t), momentum_at(momentum, t)
+            q = softmax(problem.rows, margins(problem, w)).q
+            a = drawn_row(problem, q, u[t - state.t])
+            g = beta * (g + a)
+            w = w + theta * (g + a)
+        return State(end, state.seed, w, g)
 
-    def candidates(self, problem: KernelMatrixAdapter, state: SamplingState) -> Iterator[Candidate]:
+    def candidates(self, problem: KernelMatrixAdapter, state: State) -> Iterator[Candidate]:
         """Both sequences; the draws are a distribution, and so a proof."""
-        c, s, mass_w, mass_g, _ = state.scalars
-        w = vector(problem, state, state.w + s * state.g, state.q_w + s * state.q_g)
-        min_margin = problem.rows.min_margin(problem.rows.group_min(problem.margins(w)))
-        yield Candidate(w, mass_w, min_margin, fallback=True)
-        if mass_g > 0:
-            yield Candidate(vector(problem, state, c * state.g, c * state.q_g), mass_g)
+        w, g, assemble = state.w, state.g, with_columns(problem).assemble
+        low = problem.rows.group_min(margins(problem, w))
+        yield Candidate(
+            assemble(w.image, w.coef), w.mass, problem.rows.min_margin(low), fallback=True
+        )
+        if g.mass > 0:
+            yield Candidate(assemble(g.image, g.coef), g.mass)
 
 
 @with_parameters
@@ -161,17 +173,14 @@ class AdaptiveSamplingKernelClassifier(
     paper                        code
     ===========================  ======================================================
     :math:`z_i`                  minus a row of the data, divided by the radius
-    :math:`i_t \sim q_t`         drawn by ``Draws`` from ``share``
-    :math:`g_t`                  ``-scalars[C] * g``; coefficients ``q_g``
-    :math:`w_t`                  ``w + scalars[S] * g``; coefficients ``q_w``
+    :math:`q_t`                  ``q``, the softmax of minus the margins of ``w``
+    :math:`i_t \sim q_t`         ``a``, the row that is drawn
+    :math:`g_t, w_{t+1}`         ``-g``, ``w``
     :math:`\theta_t, \beta_t`    ``theta`` (``step``), ``beta`` (``momentum``)
     :math:`T`                    ``max_iter``
     ===========================  ======================================================
 
-    The rank-one bookkeeping: with ``g = c g_hat`` and ``w = w_hat + s g_hat``, drawing a
-    row a means ``c' = beta c``, ``g_hat += a / c``, ``s' = s + theta c'``,
-    ``w_hat += (theta - s / c) a``, so that only the two score columns of the row's classes
-    change. The weighted draws are a distribution: ``norm(w) / mass(w)`` is an upper bound.
+    The weighted draws are a distribution: ``norm(w) / mass(w)`` is an upper bound.
 
     References
     ----------
@@ -211,14 +220,93 @@ class AdaptiveSamplingKernelClassifier(
         }
 
 
-def vector(problem: KernelMatrixAdapter, state: SamplingState, F: Array, q: Array) -> Vector:
-    """Scores and coefficients as a vector of the game; the rows' own coordinates taken out."""
-    if problem.slack is not None:
-        F = F + np.sqrt(2.0) * slack_per_example(problem)[state.order] * q
-    if problem.rows.n_classes == 2:  # one row an example: both classes say the same
-        F, q = np.sqrt(2.0) * F[1:], q.sum(axis=0, keepdims=True)
-    scores, coefficients = np.empty(F.T.shape), np.empty(q.T.shape)
-    scores[state.order], coefficients[state.order] = F.T, q.T
-    return with_columns(problem).assemble(
-        scores.reshape(problem.rows.score_shape), coefficients.reshape(problem.rows.shape)
-    )
+def margins(problem: KernelMatrixAdapter, w: Vector) -> Array:
+    """Margins of all rows, from scores."""
+    found = problem.rows.margins(w.image)
+    return found if problem.slack is None else found + problem.slack * w.coef
+
+
+def drawn_row(problem: KernelMatrixAdapter, q: Array, u: Array) -> Vector:
+    """The row that is drawn from q at uniform numbers u; its image is its scores.
+
+    With an intercept it is the mean of two or more rows that balance.
+    """
+    rows, cache = problem.rows, with_columns(problem).columns()
+    ids = sample(rows, q, u)
+    examples, signs = rows.locate(ids)
+
+    def likely() -> Array:
+        """Examples without a column that are drawn next if q stays: the heaviest."""
+        weight = np.where(cache.slot < 0, q.reshape(len(q), -1).sum(axis=1), 0.0)
+        top = np.argpartition(-weight, cache.batch - 1)[: cache.batch]
+        return top[np.argsort(-weight[top], kind="stable")]
+
+    cache.fetch(examples, likely)
+    cache.n_used += len(ids)
+    problem.work.add_pass(len(ids) * cache.passes)
+    K = cache.columns[cache.slot[examples]].astype(np.float64, copy=False)
+    F = K.T @ (signs * (with_columns(problem).column_scale() / len(ids)))
+    coef = np.zeros(rows.shape)
+    coef.flat[ids] = 1.0 / len(ids)
+    return Vector(F.reshape(rows.score_shape), coef)
+
+
+def sample(rows: Rows, q: Array, u: Array) -> Array:
+    """Flat indices of the rows that are drawn: one or, with an intercept, a cycle of groups.
+
+    Each class has a uniform number of its own, wherever the cycle is said to begin.
+    """
+    if not rows.balanced:
+        return np.array([quantile(q.ravel(), u[0])])
+    path, several = cycle_at(rows.group_sum(q), u[0]), q.ndim > 1
+    ids = []
+    for c, j in pairwise(path):
+        members = np.flatnonzero(rows.codes == c)
+        i = members[quantile(q[members, j] if several else q[members], u[1 + c])]
+        ids.append(i * q.shape[1] + j if several else i)
+    return np.array(ids)
+
+
+def quantile(weights: Array, u: float) -> int:
+    """Where the running sum of the weights exceeds the share u of all; never at a weight of 0."""
+    running = weights.cumsum()
+    i = running.searchsorted(u * running[-1], side="right")
+    return int(min(i, running.searchsorted(running[-1])))
+
+
+def cycle_at(share: Array, u: float) -> list[int]:
+    """Draw a cycle of groups: classes path[0] -> path[1] -> ... -> path[0].
+
+    Balanced masses are a sum of cycles. Those found by following the heaviest groups from class to
+    class are subtracted one by one, and the one at the quantile u is drawn: the mean over u is
+    ``share``, and every draw is balanced.
+    """
+    rest, path = share.tolist(), [0, 1, 0]
+    heaviest = [max(row) for row in rest]
+    while u >= 0.0:
+        walk = [heaviest.index(max(heaviest))]
+        while heaviest[walk[-1]] > 0.0:
+            walk.append(rest[walk[-1]].index(heaviest[walk[-1]]))
+            if walk[-1] in walk[:-1]:
+                break
+        if len(walk) == 1:
+            break
+        around = walk.index(walk[-1])
+        least = 0.0
+        if around < len(walk) - 1:
+            path = walk[around:]
+            least = min(rest[c][j] for c, j in pairwise(path))
+            u -= least * (len(path) - 1)
+            taken = list(pairwise(path))
+        else:  # a dead end: what rounding left of the balance
+            taken = [(walk[-2], walk[-1])]
+            least = rest[walk[-2]][walk[-1]]
+        for c, j in taken:
+            rest[c][j] -= least
+            heaviest[c] = max(rest[c])
+    return path
+
+
+def uniforms(seed: int, t: int, end: int, n: int) -> Array:
+    """N uniform numbers for each of the draws t, ..., end - 1: the same for every split of them."""
+    return np.random.Generator(np.random.PCG64(seed).advance(t * n)).random((end - t, n))

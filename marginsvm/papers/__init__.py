@@ -1,0 +1,1 @@
+"""The papers' algorithms: one paper, one file."""
