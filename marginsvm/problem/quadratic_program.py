@@ -225,11 +225,15 @@ class QuadraticProgram:
 
     # The two values.
 
-    def primal(self, w: Array, f: Array) -> Any:
-        """Value of the primal; infinite if rows without slack are violated or signs are wrong."""
+    def primal(self, w: Array, f: Array, S: Array | None = None) -> Any:
+        """Value of the primal; infinite if rows without slack are violated or signs are wrong.
+
+        The scores S of w are computed if they are not given.
+        """
         if self.signs is not None and np.any(self.signs * w < 0):
             return np.inf
-        P = self._half_square(w, self.p) + self.cost(self.target - self.matvec(w, f))
+        m = self.matvec(w, f) if S is None else self.values(S, f)
+        P = self._half_square(w, self.p) + self.cost(self.target - m)
         return P + self.total * f[-1] if self.level else P
 
     def _half_square(self, w: Array, p: float) -> Any:

@@ -1,0 +1,139 @@
+"""What a solver returns, and how it reports: one interface for all of them.
+
+A solver is a function ``method(qp, start, tol, max_iter, monitor) -> Solution``; ``start`` is alpha
+or None. Once an iteration it calls ``monitor(w, f, alpha, gap)``, which answers with the tolerance
+to go on with, or None to stop. If ``gap`` is below the tolerance, that call is the last one, unless
+the answer is a smaller tolerance: the caller proves what would be published, and the solver goes on
+from where it is if the proof falls short.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from marginsvm._typing import Array
+from marginsvm.problem.quadratic_program import QuadraticProgram
+
+Monitor = Callable[[Array, Array, Array, float], float | None]
+
+# |A'alpha| (in radii, weights of sum 1) that is rounding: nothing separates. With a kernel, its
+# square is a sum that cancels.
+NOTHING, NOTHING_OF_KERNEL = 1e-14, 1e-7
+
+
+class Solution(NamedTuple):
+    """The best point that a solver has found.
+
+    Attributes
+    ----------
+    w : ndarray of shape (k, d); of a kernel (k, n)
+    f : ndarray of shape (n_free,)
+    alpha : ndarray of shape qp.shape
+        Feasible up to rounding.
+    gap : float
+        ``qp.gap`` of the primal value at (w, f) and the dual value at alpha.
+    n_iter : int
+    status : {"converged", "stalled", "max_iter", "stopped"}
+        "converged" also where nothing separates: A'alpha then is rounding, and the gap is 1.
+    """
+
+    w: Array
+    f: Array
+    alpha: Array
+    gap: float
+    n_iter: int
+    status: str
+
+
+class Progress:
+    """The best primal and the best dual point so far, and whether to go on.
+
+    Attributes
+    ----------
+    w, f, alpha
+        The best ones, not necessarily of one iterate.
+    P, D : float
+        Their values.
+    tol : float
+        As the monitor has answered.
+    status : str
+        Why the solver ends, once ``goes_on`` is False.
+    """
+
+    def __init__(self, qp: QuadraticProgram, tol: float, max_iter: int, monitor: Monitor) -> None:
+        self.qp, self.tol, self.max_iter, self.monitor = qp, tol, max_iter, monitor
+        self.alpha, self.f = np.zeros(qp.shape), np.zeros(qp.n_free)
+        self.w = qp.examples.combine(np.zeros((qp.examples.n, qp.k)))
+        self.P, self.D = np.inf, -np.inf if qp.level else 0.0
+        self.n_iter, self.status = 0, ""
+        if not qp.by_margins:  # wide tubes hold all targets with w = 0
+            self.primal(self.w, self.f)
+
+    @property
+    def gap(self) -> float:
+        return self.gap_of(self.P, self.D)
+
+    def gap_of(self, P: float, D: float) -> float:
+        return self.qp.gap(P, D) if np.isfinite(P) and np.isfinite(D) else 1.0
+
+    @property
+    def nothing_separates(self) -> bool:
+        return self.vanishes(self.D)
+
+    def vanishes(self, D: float) -> bool:
+        """Whether A'alpha is rounding where the dual value is D, so that nothing separates."""
+        nothing = NOTHING_OF_KERNEL if self.qp.examples.d is None else NOTHING
+        return self.qp.game and 2.0 * D + nothing**2 >= 0.0
+
+    def primal(self, w: Array, f: Array, S: Any = None) -> float:
+        """Value of (w, f), whose scores without intercepts are S, under the best f."""
+        qp = self.qp
+        w = qp.project(w)
+        S = qp.examples.scores(w) if S is None else S
+        f = qp.best_f(S, f)
+        P = qp.primal(w, f, S)
+        square = qp.examples.inner(w, w) if qp.game else 0.0
+        if P < 0.5 * square < np.inf:  # the best length: P(t w, t f) is a quadratic in t
+            t = 0.5 - P / square
+            w, f, P = t * w, t * f, -0.5 * t * t * square
+        if P < self.P:
+            self.w, self.f, self.P = w, f, P
+        return P
+
+    def dual(self, alpha: Array) -> float:
+        """Value of the feasible weights near alpha."""
+        alpha = self.qp.feasible(alpha)
+        D = self.qp.dual(alpha)
+        if D > self.D:
+            self.alpha, self.D = alpha, D
+        return D
+
+    def goes_on(self, gap: float | None = None) -> bool:
+        """Call the monitor, at the end of an iteration.
+
+        Parameters
+        ----------
+        gap : float or None
+            An estimate, where the best points were not computed in this iteration.
+        """
+        self.n_iter += 1
+        gap = self.gap if gap is None else gap
+        reached = gap <= self.tol or self.nothing_separates
+        tol = self.monitor(self.w, self.f, self.alpha, gap)
+        if tol is not None:
+            self.tol = tol
+        if reached and (tol is None or gap <= tol or self.nothing_separates):
+            self.status = "converged"
+        elif tol is None:
+            self.status = "stopped"
+        elif self.n_iter >= self.max_iter:
+            self.status = "max_iter"
+        return not self.status
+
+    def solution(self, status: str = "stalled") -> Solution:
+        """The best point; ``status`` counts if it is the solver that ends."""
+        status = self.status or status
+        return Solution(self.w, self.f, self.alpha, self.gap, self.n_iter, status)

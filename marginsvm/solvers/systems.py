@@ -1,0 +1,388 @@
+"""Linear systems of Newton's methods: by the features, or by the rows.
+
+Unknowns x = (w, f); E = [A, F]; R is the identity for w and 0 for f. A step dx changes the values
+of the rows by ``E dx``, weights by ``W (h - E dx)``, and solves, with ``fall = R x + g - E'alpha``,
+
+    (R + E'WE) dx = E'W h - fall                      by the features, or
+    (AA' + W^-1) da = h + A fall_w - F df             by the rows, where F'da = fall_f
+
+Interior points have ``W^-1 = ridge + z/alpha + xi/over``; semismooth Newton has W = 0 on rows that
+are at their bounds. Where the rows of an example share a cap, W is not diagonal, see ``Weights``.
+
+References
+----------
+M. C. Ferris, T. S. Munson. Interior-point methods for massive support vector machines. SIAM
+Journal on Optimization, 2002.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from scipy.linalg.lapack import dpotrf, dpotrs
+
+from marginsvm._typing import Array
+from marginsvm.problem.quadratic_program import QuadraticProgram
+
+# Numbers of all rows that are written out: these stay in a processor's cache (2 MB).
+IN_CACHE = 2**18
+
+
+class Factor:
+    """Symmetric matrices that are positive definite up to rounding, of shape (..., m, m).
+
+    A diagonal that rounding has made too small is raised. Solutions are corrected once by their
+    residual. Of a stack, inverses are computed in place of Cholesky factors.
+    """
+
+    def __init__(self, M: Array) -> None:
+        self.M, lift = M, 0.0
+        if M.ndim > 2:
+            self.inverse = np.linalg.inv(M)
+            return
+        self.factor, failed = dpotrf(M.T, lower=1, clean=0)
+        while failed:
+            lift = max(100.0 * lift, 1e-15 * len(M))
+            if not lift < 1.0:
+                raise np.linalg.LinAlgError("not positive definite")
+            raised = M + np.diag(lift * M.diagonal())
+            self.factor, failed = dpotrf(raised.T, lower=1, clean=0, overwrite_a=1)
+
+    def __call__(self, r: Array) -> Array:
+        """Solutions of right sides of shape (..., m)."""
+        return self.columns(r[..., None])[..., 0]
+
+    def columns(self, r: Array) -> Array:
+        """Solutions of right sides of shape (..., m, c)."""
+        x = self._solve(r)
+        return x + self._solve(r - self.M @ x)
+
+    def _solve(self, r: Array) -> Array:
+        return self.inverse @ r if self.M.ndim > 2 else dpotrs(self.factor, r, lower=1)[0]
+
+
+class Weights:
+    """``W = (diag(h) + S'diag(pull)S)^-1`` by Sherman and Morrison's formula.
+
+    S sums over the rows of an example, which share a cap and follow each other. Without pull, W is
+    diagonal; then h may be a stack.
+
+    Attributes
+    ----------
+    own, linked : ndarray
+        ``v'Wv`` is the sum of ``own_j v_j^2`` and, for each two rows j and l of an example, of
+        ``linked_j linked_l (v_j - v_l)^2``.
+    """
+
+    def __init__(self, h: Array, pull: Array | None = None) -> None:
+        self.h, self.pull, self.own = h, pull, 1.0 / h
+        if pull is not None:
+            self.free = self.own.reshape(len(pull), -1)
+            self.left = 1.0 / (1.0 + pull * self.free.sum(axis=1))
+            self.own = (self.free * self.left[:, None]).ravel()
+            self.linked = (self.free * np.sqrt(pull * self.left)[:, None]).ravel()
+
+    def times(self, v: Array) -> Array:
+        """``W v``."""
+        if self.pull is None:
+            return self.own * v
+        # relative to the row that moves most: what moves all rows of an example alike cancels
+        v, most = v.reshape(self.free.shape), self.free.argmax(axis=1)[:, None]
+        more = v - np.take_along_axis(v, most, axis=1)
+        each = more * self.free.sum(axis=1)[:, None] - (self.free * more).sum(axis=1)[:, None]
+        return ((self.left[:, None] * self.free) * (v + self.pull[:, None] * each)).ravel()
+
+    def added_to(self, K: Array) -> Array:
+        """``K + W^-1``."""
+        M = K.copy()
+        np.einsum("...ii->...i", M)[...] += self.h
+        if self.pull is not None:
+            at = np.arange(len(K)).reshape(self.free.shape)
+            M[at[:, :, None], at[:, None]] += self.pull[:, None, None]
+        return M
+
+
+# ``direction(h, fall)`` gives the change of x, of the values ``E x`` and of the weights.
+Direction = Callable[[Array, Array], tuple[Array, Array, Array]]
+
+
+class Rows:
+    """The rows in one flat order: row r is ``C_r x'`` of the example ``at_r``.
+
+    Of several classes, entries of alpha for an example's own class are no rows, and left out.
+    """
+
+    def __init__(self, qp: QuadraticProgram) -> None:
+        self.qp, n = qp, qp.examples.n
+        if qp.codes is None:
+            self.ids = np.arange(len(qp.sign))
+            self.at = np.arange(n) if qp.example is None else qp.example
+            self.C = np.zeros((len(qp.sign), qp.k))
+            self.C[self.ids, 0 if qp.output is None else qp.output] = qp.sign
+        else:
+            self.ids = np.flatnonzero(qp.codes[:, None] != np.arange(qp.k))
+            self.at, other = np.divmod(self.ids, qp.k)
+            self.C = np.eye(qp.k)[qp.codes[self.at]] - np.eye(qp.k)[other]
+        self.F = self.C[:, : qp.n_intercepts]
+        if qp.level:
+            self.F = np.column_stack([self.F, np.full(len(self.F), qp.level)])
+
+    def flat(self, values: Array) -> Array:
+        """Values for all rows, from an array that broadcasts against alpha."""
+        values = np.broadcast_to(values, self.qp.shape)
+        return values if self.qp.codes is None else values.ravel()[self.ids]
+
+    def shaped(self, u: Array) -> Array:
+        """The same in the shape of alpha."""
+        if self.qp.codes is None:
+            return u[: len(self.ids)]
+        alpha = np.zeros(self.qp.shape)
+        alpha.flat[self.ids] = u
+        return alpha
+
+
+class WrittenOut:
+    """By the features, with E as an array of shape (..., n, m): small problems, signs, stacks.
+
+    Attributes
+    ----------
+    R, g : ndarray
+        In the order of x, which is w, then f.
+    """
+
+    def __init__(self, E: Array, R: Array, g: Array) -> None:
+        self.E, self.R, self.g = E, R, g
+        self.transposed = E.swapaxes(-1, -2)
+
+    @classmethod
+    def of(cls, rows: Rows) -> WrittenOut:
+        """Of a program; signs of coefficients are unit rows, after the others."""
+        qp, C = rows.qp, rows.C
+        X = qp.examples.rows(np.arange(qp.examples.n))
+        X = (X.toarray() if qp.examples.sparse else X)[rows.at]
+        A, F = (C[:, :, None] * X[:, None, :]).reshape(len(C), -1), rows.F
+        if qp.signs is not None:
+            # in the units of the features, so that their values are like those of the examples
+            unit = np.abs(A).max(axis=0)
+            units = np.diag(qp.signs * np.where(unit > 0.0, unit, 1.0))[qp.signs != 0]
+            A, F = np.vstack([A, units]), np.pad(F, ((0, len(units)), (0, 0)))
+        R, g = np.ones(A.shape[1]), np.zeros(A.shape[1])
+        return cls(np.hstack([A, F]), np.append(R, np.zeros(qp.n_free)), np.append(g, qp.g))
+
+    def start(self, u: Array, near: float | Array) -> Array:
+        """The x of weights, ``near`` times as long, with f = 0."""
+        return near * self.R * self.adjoint(u)
+
+    def values(self, x: Array) -> Array:
+        """``E x``."""
+        return (self.E @ x[..., None])[..., 0]
+
+    def adjoint(self, u: Array) -> Array:
+        """``E'u``."""
+        return (self.transposed @ u[..., None])[..., 0]
+
+    def fall(self, x: Array, u: Array) -> Array:
+        """``R x + g - E'u``, which is 0 at the solution."""
+        return self.R * x + self.g - self.adjoint(u)
+
+    def square(self, x: Array) -> Array:
+        """``|w|^2``."""
+        return (self.R * x * x).sum(axis=-1)
+
+    def point(self, x: Array, qp: QuadraticProgram) -> tuple[Array, Array]:
+        """The predictor and the free unknowns."""
+        m = len(x) - qp.n_free
+        return x[:m].reshape(qp.k, -1), x[m:]
+
+    def moments(self, weights: Weights) -> Array:
+        """``E'WE``."""
+        root = self.E * np.sqrt(weights.own)[..., None]
+        return root.swapaxes(-1, -2) @ root
+
+    def factor(self, weights: Weights) -> Direction:
+        """The system for some weights."""
+        H = self.moments(weights)
+        np.einsum("...ii->...i", H)[...] += self.R
+        solve = Factor(H)
+
+        def direction(h: Array, fall: Array) -> tuple[Array, Array, Array]:
+            dx = solve(self.adjoint(weights.times(h)) - fall)
+            move = self.values(dx)
+            return dx, move, weights.times(h - move)
+
+        return direction
+
+
+class Features(WrittenOut):
+    """The same by products with the examples.
+
+    Entries of x are w and an intercept for each score but, of several classes, the last one's;
+    then the level.
+    """
+
+    def __init__(self, rows: Rows) -> None:
+        self.rows, self.qp = rows, rows.qp
+        qp, shape = rows.qp, (rows.qp.k, rows.qp.examples.d + 1)
+        kept = np.ones(shape, bool)
+        kept[qp.n_intercepts :, -1] = False
+        number = (np.cumsum(kept) - 1).reshape(shape)
+        self.kept, m = np.flatnonzero(kept), np.count_nonzero(kept)
+        self.of_w = number[:, :-1]
+        self.of_f = np.concatenate([number[: qp.n_intercepts, -1], [m] * bool(qp.level)]).astype(
+            int
+        )
+        self.R, self.g = np.ones(m + bool(qp.level)), np.zeros(m + bool(qp.level))
+        self.R[self.of_f], self.g[self.of_f] = 0.0, qp.g
+
+    def values(self, x: Array) -> Array:
+        return self.rows.flat(self.qp.matvec(*self.point(x, self.qp)))
+
+    def adjoint(self, u: Array) -> Array:
+        alpha = self.rows.shaped(u)
+        return self.joined(self.qp.rmatvec(alpha), self.qp.balance(alpha))
+
+    def joined(self, w: Array, f: Array) -> Array:
+        """The x of w and f."""
+        x = np.empty(len(self.R))
+        x[self.of_w], x[self.of_f] = w, f
+        return x
+
+    def point(self, x: Array, qp: QuadraticProgram) -> tuple[Array, Array]:
+        return x[self.of_w], x[self.of_f]
+
+    def moments(self, weights: Weights) -> Array:
+        shaped = self.rows.shaped
+        return self.of_shaped(
+            shaped(weights.own), None if weights.pull is None else shaped(weights.linked)
+        )
+
+    def of_shaped(self, own: Array, linked: Array | None) -> Array:
+        """``E'WE`` for weights in the shape of alpha."""
+        qp, k = self.qp, self.qp.k
+        second = qp.examples.second_moments
+        if k == 1:
+            H = second(np.bincount(self.rows.at, own, qp.examples.n))
+        else:
+            assert qp.codes is not None
+            d1, is_of = qp.examples.d + 1, qp.codes[:, None] == np.arange(k)
+            blocks = np.zeros((k, d1, k, d1))
+            for a in range(k):
+                for b in range(a):
+                    v = is_of[:, a] * own[:, b] + is_of[:, b] * own[:, a]
+                    if linked is not None:
+                        v += linked[:, a] * linked[:, b]
+                    if v.any():
+                        M = second(v)
+                        blocks[a, :, a] += M
+                        blocks[b, :, b] += M
+                        blocks[a, :, b] -= M
+                        blocks[b, :, a] -= M
+            H = blocks.reshape(k * d1, k * d1)
+        if len(self.kept) < len(H):
+            most = len(self.kept)
+            whole = self.kept[-1] < most
+            H = H[:most, :most] if whole else H[np.ix_(self.kept, self.kept)]
+        if qp.level:
+            c = qp.level * self.joined(qp.rmatvec(own), qp.balance(own))
+            H = np.block([[H, c[:-1, None]], [c]])
+        return H
+
+
+class ByRows:
+    """By the rows, with their inner products ``K = AA'``, of shape (..., n, n), and F.
+
+    x is ``(c, f)`` for ``w = A'c``. Of intervals, K is of the examples, of which the two ends are
+    rows: ``at`` and ``sign`` are the example and the sign of each row.
+    """
+
+    sign: Array
+    rows: Rows
+
+    def __init__(self, K: Array, F: Array, g: Array, at: Array | None = None) -> None:
+        self.K, self.F, self.g, self.at, self.n = K, F, g, at, F.shape[-2]
+        self.transposed = F.swapaxes(-1, -2)
+
+    @classmethod
+    def of(cls, rows: Rows) -> ByRows:
+        """Of a program without signs of coefficients."""
+        qp = rows.qp
+        if qp.example is None:
+            side = cls(qp.gram(rows.ids, rows.ids), rows.F, qp.g)
+        else:
+            few, at = np.unique(qp.example, return_inverse=True)
+            side = cls(qp.examples.gram(few, few), rows.F, qp.g, at)
+        side.sign, side.rows = qp.sign, rows
+        return side
+
+    def gathered(self, u: Array) -> Array:
+        """Coefficients of the examples."""
+        return u if self.at is None else np.bincount(self.at, self.sign * u, len(self.K))
+
+    def spread(self, v: Array) -> Array:
+        """The adjoint: values of the rows."""
+        return v if self.at is None else self.sign * v[self.at]
+
+    def image(self, c: Array) -> Array:
+        """``AA'c``."""
+        return self.spread((self.K @ self.gathered(c)[..., None])[..., 0])
+
+    def start(self, u: Array, near: float | Array) -> Array:
+        return np.concatenate([near * u, 0.0 * u[..., : self.F.shape[-1]]], axis=-1)
+
+    def values(self, x: Array) -> Array:
+        c, f = x[..., : self.n], x[..., self.n :]
+        return self.image(c) + (self.F @ f[..., None])[..., 0]
+
+    def fall(self, x: Array, u: Array) -> Array:
+        sums = (self.transposed @ u[..., None])[..., 0]
+        return np.concatenate([x[..., : self.n] - u, self.g - sums], axis=-1)
+
+    def square(self, x: Array) -> Array:
+        c = x[..., : self.n]
+        return (c * self.image(c)).sum(axis=-1)
+
+    def point(self, x: Array, qp: QuadraticProgram) -> tuple[Array, Array]:
+        return qp.rmatvec(self.rows.shaped(x[: self.n])), x[self.n :]
+
+    def factor(self, weights: Weights) -> Direction:
+        n, both = self.n, weights
+        if self.at is not None:  # both ends of an interval move together
+            both = Weights(1.0 / np.bincount(self.at, weights.own, len(self.K)))
+        factor = Factor(both.added_to(self.K))
+
+        def solve(h: Array) -> Array:
+            if self.at is None:
+                return factor.columns(h)
+            du = np.empty(h.shape)
+            for j, column in enumerate(h.T):
+                goal = both.h * self.gathered(weights.own * column)
+                move = goal - both.h * factor(goal)
+                du[:, j] = weights.own * (column - self.spread(move))
+            return du
+
+        of_F = solve(self.F)
+        schur = self.transposed @ of_F
+
+        def direction(h: Array, fall: Array) -> tuple[Array, Array, Array]:
+            missed = fall[..., :n]
+            du = solve((h + self.image(missed))[..., None])
+            df = np.linalg.solve(schur, self.transposed @ du - fall[..., n:, None])
+            du = (du - of_F @ df)[..., 0]
+            dx = np.concatenate([du - missed, df[..., 0]], axis=-1)
+            # of shared caps, W^-1 da is a sum that cancels
+            move = h - weights.h * du if weights.pull is None else self.values(dx)
+            return dx, move, du
+
+        return direction
+
+
+def side_of(rows: Rows) -> WrittenOut | ByRows:
+    """The side on which systems are smaller, and how their matrices are computed there."""
+    qp, d = rows.qp, rows.qp.examples.d
+    if qp.signs is not None:
+        return WrittenOut.of(rows)
+    if d is None or qp.k * d > (qp.examples.n if qp.codes is None else len(rows.at)):
+        return ByRows.of(rows)
+    small = len(rows.at) * qp.k * d <= IN_CACHE and qp.cap is None and not qp.examples.sparse
+    return WrittenOut.of(rows) if small else Features(rows)

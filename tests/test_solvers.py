@@ -1,0 +1,167 @@
+"""Solvers of the quadratic program, against clarabel's optima of programs that are written out."""
+
+import clarabel
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from helpers.plain_examples import PlainExamples
+
+from marginsvm.problem.quadratic_program import classification, one_class, regression
+from marginsvm.solvers.interior_point import interior_point
+
+TOL = 1e-6
+
+
+class KernelExamples(PlainExamples):
+    """Examples that are known by their inner products: predictors are coefficients."""
+
+    def __init__(self, X):
+        super().__init__(X)
+        self.K, self.d = self.X @ self.X.T, None
+
+    def scores(self, w):
+        return self.K @ w.T
+
+    def combine(self, V):
+        return V.T.copy()
+
+    def inner(self, w, u):
+        return float(np.vdot(w, u @ self.K))
+
+
+def written_out(qp, X):
+    """A, F and which entries of alpha are rows."""
+    if qp.codes is None:
+        at = np.arange(len(X)) if qp.example is None else qp.example
+        A, F, is_row = qp.sign[:, None] * X[at], [qp.sign] * qp.intercept, np.ones(len(at), bool)
+    else:
+        n, k = qp.shape
+        C = np.eye(k)[qp.codes][:, None, :] - np.eye(k)
+        A = (C[..., None] * X[:, None, None, :]).reshape(n * k, -1)
+        F = list(C.reshape(n * k, k).T[: qp.n_intercepts])
+        is_row = (qp.codes[:, None] != np.arange(k)).ravel()
+    F += [np.full(len(A), qp.level)] * bool(qp.level)
+    return A, np.array(F).reshape(-1, len(A)).T, is_row
+
+
+def optimum(qp, X):
+    """The best value, by clarabel: min w'w/2 + ridge a'a/2 - target'a, w = A'a + signs, F'a = g."""
+    A, F, is_row = written_out(qp, X)
+    A, F = A[is_row], F[is_row]
+    target, ridge, upper = (
+        np.broadcast_to(v, qp.shape).ravel()[is_row] for v in (qp.target, qp.ridge, qp.upper)
+    )
+    S = np.zeros((0, A.shape[1])) if qp.signs is None else np.diag(qp.signs)[qp.signs != 0]
+    (m, d), s, e, zero = A.shape, len(S), F.shape[1], sp.csc_matrix
+    P = sp.diags(np.concatenate([np.ones(d), ridge, np.zeros(s)]))
+    q = np.concatenate([np.zeros(d), -target, np.zeros(s)])
+    capped = np.isfinite(upper)
+    rows = [
+        sp.hstack([sp.eye(d), zero(-A.T), zero(-S.T)]),
+        sp.hstack([zero((e, d)), zero(F.T), zero((e, s))]),
+        sp.hstack([zero((m + s, d)), -sp.eye(m + s)]),
+        sp.hstack([zero((m, d)), sp.eye(m), zero((m, s))]).tocsr()[capped],
+    ]
+    right = [np.zeros(d), qp.g[:e], np.zeros(m + s), upper[capped]]
+    if qp.cap is not None:
+        sums = sp.kron(sp.eye(len(qp.cap)), np.ones((1, qp.k - 1)))
+        rows.append(sp.hstack([zero((len(qp.cap), d)), sums, zero((len(qp.cap), s))]))
+        right.append(qp.cap)
+    right = np.concatenate(right)
+    cones = [clarabel.ZeroConeT(d + e), clarabel.NonnegativeConeT(len(right) - d - e)]
+    settings = clarabel.DefaultSettings()
+    settings.verbose = False
+    settings.tol_gap_abs = settings.tol_gap_rel = settings.tol_feas = 1e-10
+    found = clarabel.DefaultSolver(P.tocsc(), q, sp.vstack(rows).tocsc(), right, cones, settings)
+    found = found.solve()
+    assert found.status in (clarabel.SolverStatus.Solved, clarabel.SolverStatus.AlmostSolved)
+    return -found.obj_val
+
+
+def labels(rng, n, k):
+    return np.append(np.arange(k), rng.integers(0, k, n - k))
+
+
+def programs(rng, n, d, kind=PlainExamples):
+    """A program for each row of the table, on random examples that overlap."""
+    X = rng.normal(size=(n, d)) / np.sqrt(3 * d)
+    y, several, m = labels(rng, n, 2), labels(rng, n, 3), rng.uniform(0.2, 2.0, n)
+    X[:, 0] += 0.2 * (y + several)
+    t, E = X[:, 0] + 0.3 * rng.normal(size=n), kind(X)
+    signs = np.append(np.array([1.0, -1.0]), np.zeros(max(d - 2, 0)))[:d]
+    yield "hinge", classification(E, y, 2, C=3.0, loss="hinge", weight=m)
+    yield "hinge without intercept", classification(E, y, 2, C=0.1, loss="hinge", intercept=False)
+    yield "squared", classification(E, y, 2, C=3.0, weight=m)
+    yield "nu", classification(E, y, 2, nu=0.9 * min(y.mean(), 1 - y.mean()) * 2)
+    yield "one class", one_class(E, 0.3, m)
+    yield "one class, hard", one_class(kind(X + 1.0), 0.0)
+    yield "tube", regression(E, t - 0.1, t + 0.1, C=2.0, weight=m)
+    yield "squared tube", regression(E, t - 0.1, t + 0.1, C=2.0, loss="squared_")
+    yield "ends", regression(E, np.where(y, t, -np.inf), np.where(several, t + 0.1, np.inf), C=2.0)
+    yield "nu tube", regression(E, t, t, C=2.0, nu=0.3)
+    yield "hard tube", regression(E, t - 0.2 - abs(t - X[:, 0]), t + 0.2 + abs(t - X[:, 0]))
+    yield "Crammer-Singer", classification(E, several, 3, C=3.0, loss="hinge", weight=m)
+    yield "squared, classes", classification(E, several, 3, C=3.0, weight=m)
+    yield "nu, classes", classification(E, several, 3, nu=0.6)
+    yield "classes, no intercept", classification(E, several, 3, C=3.0, intercept=False)
+    if kind is PlainExamples:
+        yield "signs", classification(E, y, 2, C=3.0, loss="hinge", signs=signs)
+        yield "signs, tube", regression(E, t - 0.1, t + 0.1, C=2.0, signs=signs)
+    apart = np.eye(d)[0] * y[:, None] + 0.8 * np.eye(d)[-1] * several[:, None]
+    yield "hard", classification(kind(X + apart), y, 2)
+    yield "hard, overlap", classification(E, y, 2)
+    apart = np.eye(d)[0] * (several == 1)[:, None] + 0.8 * np.eye(d)[-1] * several[:, None]
+    yield "hard, classes", classification(kind(X + apart), several, 3)
+    yield "hard, classes, overlap", classification(E, several, 3)
+
+
+def solved(method, qp, tol=TOL, start=None, max_iter=500):
+    gaps = []
+
+    def monitor(w, f, alpha, gap):
+        gaps.append(gap)
+        return None if gap <= tol else tol
+
+    found = method(qp, start, tol, max_iter, monitor)
+    assert len(gaps) == found.n_iter
+    return found
+
+
+def check(qp, X, found, tol=TOL, status="converged"):
+    """The values are those of w, f and alpha, which are feasible, and they enclose the optimum."""
+    _, F, is_row = written_out(qp, X)
+    D, best = qp.dual(found.alpha), optimum(qp, X)
+    nothing = 0.5e-14 if qp.examples.d is None else 0.5e-28  # a kernel's squares cancel
+    assert found.status == status
+    assert found.gap <= tol or (qp.game and abs(best) <= 1e-9 and D + nothing >= 0.0)
+    assert found.alpha.shape == qp.shape
+    alpha = found.alpha.ravel()
+    assert np.all(alpha >= 0.0)
+    assert np.all(alpha[~is_row] == 0.0)
+    size = max(alpha.sum(), 1e-300)
+    upper = np.broadcast_to(qp.upper, qp.shape).ravel()
+    assert np.all(alpha[is_row] <= upper[is_row] * (1 + 1e-12))
+    if qp.cap is not None:
+        assert np.all(found.alpha.sum(axis=1) <= qp.cap * (1 + 1e-12))
+    np.testing.assert_allclose(F.T @ alpha, qp.g[: F.shape[1]], atol=1e-12 * size)
+    f = qp.best_f(qp.examples.scores(found.w), found.f)
+    P = qp.primal(found.w, f - 1e-13 * (np.arange(len(f)) == len(f) - 1) * bool(qp.game))
+    np.testing.assert_allclose(found.f, f, rtol=1e-6, atol=1e-6 * (1 + np.abs(f).max(initial=0)))
+    off = 2.0 * tol * abs(best) + 1e-9
+    assert -off <= P - best <= 2.0 * off
+    assert -off <= best - D <= 2.0 * off
+
+
+SIZES = [(30, 3), (12, 20), (60, 8)]
+NAMES = [name for name, _ in programs(np.random.default_rng(0), 12, 3)]
+
+
+@pytest.mark.parametrize("size", SIZES, ids=str)
+@pytest.mark.parametrize("kind", [PlainExamples, KernelExamples], ids=["features", "kernel"])
+@pytest.mark.parametrize("name", NAMES)
+def test_interior_points_solve_every_program(name, kind, size):
+    for seed in range(3):
+        found = dict(programs(np.random.default_rng(seed), *size, kind))
+        if name in found:
+            qp = found[name]
+            check(qp, qp.examples.X, solved(interior_point, qp))
