@@ -52,7 +52,7 @@ def draw(ax, clf):
 fig, (first, last, path) = plt.subplots(
     1, 3, figsize=(12, 4.6), layout="constrained", width_ratios=(1, 1, 1.7)
 )
-clf = MomentumMarginClassifier(max_iter=3, warm_start=True)
+clf = MomentumMarginClassifier(tol=1e-3, max_iter=3, warm_start=True)
 with warnings.catch_warnings():
     warnings.simplefilter("ignore", ConvergenceWarning)  # 3 rounds, on purpose
     draw(first, clf.fit(X, y))

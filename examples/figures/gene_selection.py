@@ -41,11 +41,11 @@ X, X_test = scaler.transform(X).astype(float), scaler.transform(X_test).astype(f
 A = y[:, None] * np.c_[X, np.ones(len(X))]  # with the constant feature of the intercept
 
 classifiers = {
-    "p = 2": DualLpPerceptron(random_state=0),
-    "p = 1.5": DualLpPerceptron(p=1.5, random_state=0),
-    'p = "sparse"': DualLpPerceptron(p="sparse", random_state=0),
-    "p = 1.02": DualLpPerceptron(p=1.02, random_state=0),
-    "p = 1.005": DualLpPerceptron(p=1.005, random_state=0),
+    "p = 2": DualLpPerceptron(tol=1e-3, random_state=0),
+    "p = 1.5": DualLpPerceptron(p=1.5, tol=1e-3, random_state=0),
+    'p = "sparse"': DualLpPerceptron(p="sparse", tol=1e-3, random_state=0),
+    "p = 1.02": DualLpPerceptron(p=1.02, tol=1e-3, random_state=0),
+    "p = 1.005": DualLpPerceptron(p=1.005, tol=1e-3, random_state=0),
     "LinearSVC, l1": LinearSVC(penalty="l1", dual=False, random_state=0, max_iter=10_000),
 }
 
