@@ -16,8 +16,10 @@ from sklearn.datasets import load_breast_cancer, load_iris
 from sklearn.metrics.pairwise import rbf_kernel
 
 from marginsvm import (
+    AcceleratedPerceptron,
     MaxMarginClassifier,
     MomentumMarginClassifier,
+    OptimisticPerceptron,
     SmoothedKernelPerceptron,
     check_certificate,
 )
@@ -235,3 +237,23 @@ def test_a_certificate_is_read_as_margins_and_as_norms():
     norms = Fraction(certificate.norm_bound), Fraction(certificate.norm)
     assert norms[0] <= 1 / Fraction(clf.margin_bound_) <= 1 / Fraction(clf.margin_) <= norms[1]
     assert norms[1] <= norms[0] * (1 + Fraction(clf.gap_)) * (1 + Fraction(1, 10**15))
+
+
+@pytest.mark.parametrize("apart", [1e-8, 3e-9, 1e-10])
+def test_kernel_values_that_round_to_one_prove_no_smaller_bound(apart):
+    """Two examples whose images differ by less than the values of the kernel can tell."""
+    clf = fit(MaxMarginClassifier(kernel="rbf", gamma=1.0), [[0.0], [apart]], [0, 1])
+    less = -np.expm1(-(apart**2))  # 1 minus the kernel's value, which is 1 in float64
+    assert clf.margin_bound_ >= np.sqrt(0.5 * less)
+    assert clf.separable_ is None
+
+
+@pytest.mark.parametrize("unit", [1.0, 1e150])
+@pytest.mark.parametrize(
+    "cls", [AcceleratedPerceptron, MomentumMarginClassifier, OptimisticPerceptron]
+)
+def test_lower_bounds_have_the_best_intercept(cls, unit):
+    """That of a response is the model's where nothing separates: with it, rounds take hundreds."""
+    clf = fit(cls(C=1.0), unit * np.array([[3.0], [0.0]]), [0, 1], sample_weight=[1, 2])
+    assert clf.status_ == "certified"
+    assert clf.n_iter_ <= 5
