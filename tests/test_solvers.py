@@ -7,7 +7,7 @@ import scipy.sparse as sp
 from helpers.plain_examples import PlainExamples
 
 from marginsvm.problem.quadratic_program import classification, one_class, regression
-from marginsvm.solvers.interior_point import interior_point
+from marginsvm.solvers.interior_point import interior_point, stacked
 
 TOL = 1e-6
 
@@ -127,6 +127,14 @@ def solved(method, qp, tol=TOL, start=None, max_iter=500):
     return found
 
 
+def primal(qp, w, f):
+    """The value at the best f, the level of a game lowered by rounding."""
+    f = qp.best_f(qp.examples.scores(w), f)
+    less = np.zeros(len(f))
+    less[-1:] = 1e-13 if qp.game else 0.0
+    return qp.primal(w, f - less), f
+
+
 def check(qp, X, found, tol=TOL, status="converged"):
     """The values are those of w, f and alpha, which are feasible, and they enclose the optimum."""
     _, F, is_row = written_out(qp, X)
@@ -144,8 +152,7 @@ def check(qp, X, found, tol=TOL, status="converged"):
     if qp.cap is not None:
         assert np.all(found.alpha.sum(axis=1) <= qp.cap * (1 + 1e-12))
     np.testing.assert_allclose(F.T @ alpha, qp.g[: F.shape[1]], atol=1e-12 * size)
-    f = qp.best_f(qp.examples.scores(found.w), found.f)
-    P = qp.primal(found.w, f - 1e-13 * (np.arange(len(f)) == len(f) - 1) * bool(qp.game))
+    P, f = primal(qp, found.w, found.f)
     np.testing.assert_allclose(found.f, f, rtol=1e-6, atol=1e-6 * (1 + np.abs(f).max(initial=0)))
     off = 2.0 * tol * abs(best) + 1e-9
     assert -off <= P - best <= 2.0 * off
@@ -165,3 +172,29 @@ def test_interior_points_solve_every_program(name, kind, size):
         if name in found:
             qp = found[name]
             check(qp, qp.examples.X, solved(interior_point, qp))
+
+
+@pytest.mark.parametrize("shape", [(12, 30, 4), (12, 12, 20)], ids=str)
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge", "hard"])
+@pytest.mark.parametrize("intercept", [True, False])
+def test_a_stack_is_solved_as_its_problems_are(shape, loss, intercept, rng):
+    B, n, d = shape
+    X = rng.normal(size=shape) / np.sqrt(3 * d)
+    y = np.where(rng.random((B, n)) < 0.4, 1.0, -1.0)
+    y[:, 0], y[:, 1] = 1.0, -1.0
+    X[:, :, 0] += y if loss == "hard" else 0.2 * y
+    cost = rng.uniform(0.5, 20.0, (B, n))
+    kw = {"hinge": {"upper": cost}, "squared_hinge": {"ridge": 0.5 / cost}, "hard": {}}[loss]
+    w, f, alpha, solved = stacked(X, y, **kw, intercept=intercept, tol=1e-9)
+    for b in range(B):
+        C = {"C": 1.0, "weight": cost[b]} if kw else {}
+        examples = PlainExamples(X[b])
+        qp = classification(examples, y[b] > 0, 2, loss=loss, intercept=intercept, **C)
+        D, best = qp.dual(qp.feasible(alpha[b])), optimum(qp, X[b])
+        if solved[b]:
+            assert qp.gap(primal(qp, w[b][None], f[b])[0], D) <= 1e-6
+            assert abs(D - best) <= 1e-6 * abs(best)
+        else:  # nothing separates
+            assert max(-best, -D) <= 1e-12
+    assert not kw or solved.all()
+    assert solved.sum() >= B / 2

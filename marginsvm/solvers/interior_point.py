@@ -34,7 +34,9 @@ from marginsvm.solvers.systems import ByRows, Rows, Weights, WrittenOut, side_of
 
 EPS = float(np.finfo(np.float64).eps)
 INSIDE = 0.995  # share of the way to the boundary that a step goes
-SLOW, MOST_SLOW = 0.9, 10  # iterations in a row that leave more of the complementarity: a stall
+# Iterations in a row that leave more of the complementarity; then it begins anew, farther out, and
+# ends after as many that leave all of it.
+SLOW, MOST_SLOW = 0.9, 10
 ROOM = 1e-9  # by which bounds sum to more than weights are to, at least
 THIN = 1e-10  # value of a game from which on weights that cancel are looked for
 MORE = 5  # iterations after which all weights prove the gap, if few do not
@@ -49,12 +51,15 @@ class Bounds(NamedTuple):
     upper : ndarray of shape (..., n_upper)
         Of ``each`` consecutive rows' sum; n_upper may be 0.
     each : int
+    game : bool
+        Whether the objective is ``|w|^2 / 2`` less the level, and targets are 0.
     """
 
     target: Array
     ridge: Array
     upper: Array
     each: int = 1
+    game: bool = False
 
     @classmethod
     def of(cls, rows: Rows) -> Bounds:
@@ -64,13 +69,17 @@ class Bounds(NamedTuple):
         target, ridge = (np.pad(rows.flat(v), (0, n_signs)) for v in (qp.target, qp.ridge))
         upper, each = (rows.flat(qp.upper), 1) if qp.cap is None else (qp.cap, qp.k - 1)
         if not np.isfinite(upper).all():
-            return cls(target, ridge, np.zeros(0))
+            return cls(target, ridge, np.zeros(0), game=qp.game)
         if qp.level:  # where the sum leaves no other weights than the bounds, there is no inside
             mass, halves = qp.level * qp.total, [np.ones(len(upper), bool)]
             if qp.intercept and each == 1:
                 mass, halves = 0.5 * mass, [qp.sign > 0, qp.sign < 0]
             upper = upper * max(1.0, *((1.0 + ROOM) * mass / upper[half].sum() for half in halves))
-        return cls(target, ridge, upper, each)
+        return cls(target, ridge, upper, each, qp.game)
+
+    def take(self, some: Array) -> Bounds:
+        """Of some of the programs of a stack."""
+        return self._replace(**{name: getattr(self, name)[some] for name in self._fields[:3]})
 
     def sums(self, alpha: Array) -> Array:
         """What counts against each upper bound."""
@@ -85,14 +94,18 @@ class Bounds(NamedTuple):
         more = self.target.shape[-1] - xi.shape[-1]
         if more == 0:
             return xi
-        return np.concatenate([xi, np.zeros((*xi.shape[:-1], more))], axis=-1)
+        return joined(xi, np.zeros((*xi.shape[:-1], more)))
+
+
+def joined(first: Array, second: Array) -> Array:
+    """Both, one after the other."""
+    return np.concatenate([first, second], axis=-1) if second.shape[-1] else first
 
 
 class Point(NamedTuple):
     """An iterate: ``inside`` is (alpha, over) and ``duals`` (z, xi), all positive."""
 
     x: Array
-    values: Array  # E x
     inside: Array
     duals: Array
 
@@ -100,30 +113,36 @@ class Point(NamedTuple):
         """``p`` along the primal step, ``r`` along that of the weights."""
         return Point(
             self.x + p * step.x,
-            self.values + p * step.values,
             self.inside + r * step.inside,
             self.duals + p * step.duals,
         )
+
+
+def residuals(side: WrittenOut | ByRows, bounds: Bounds, at: Point) -> tuple[Array, Array]:
+    """Of the rows' equations and of the weights'; anew, as longer iterates have left rounding."""
+    n = bounds.target.shape[-1]
+    alpha, z, xi = at.inside[..., :n], at.duals[..., :n], at.duals[..., n:]
+    rows = side.values(at.x) + bounds.ridge * alpha + bounds.spread(xi) - bounds.target - z
+    return rows, side.fall(at.x, alpha)
 
 
 def mehrotra(side: WrittenOut | ByRows, bounds: Bounds, at: Point) -> Point:
     """One iteration, for one program or all of a stack."""
     n = bounds.target.shape[-1]
     alpha, z, xi = at.inside[..., :n], at.duals[..., :n], at.duals[..., n:]
+    residual, fall = residuals(side, bounds, at)
     # primal regularization: sums of weights as large as 1 / eps would round away the norm
     proximal = np.minimum(1e-14, 1e-4 / alpha.max(axis=-1, keepdims=True))
     h, pull = bounds.ridge + z / alpha + proximal, xi / at.inside[..., n:]
     weights = Weights(h, pull) if bounds.each > 1 else Weights(h + bounds.spread(pull))
     direction = side.factor(weights)
-    residual = at.values + bounds.ridge * alpha + bounds.spread(xi) - bounds.target - z
-    fall = side.fall(at.x, alpha)
 
     def towards(change: Array) -> Point:
         """The step after which the equations hold, and products have changed, to first order."""
         goal = change / at.inside
-        dx, move, da = direction(goal[..., :n] - residual - bounds.spread(goal[..., n:]), fall)
-        inside = np.concatenate([da, -bounds.sums(da)], axis=-1)
-        return Point(dx, move, inside, (change - at.duals * inside) / at.inside)
+        dx, da = direction(goal[..., :n] - residual - bounds.spread(goal[..., n:]), fall)
+        inside = joined(da, -bounds.sums(da))
+        return Point(dx, inside, (change - at.duals * inside) / at.inside)
 
     def lengths(step: Point) -> tuple[Array, Array]:
         return longest(at.duals, step.duals), longest(at.inside, step.inside)
@@ -136,7 +155,22 @@ def mehrotra(side: WrittenOut | ByRows, bounds: Bounds, at: Point) -> Point:
     aim = (left / now) ** 3 * now / products.shape[-1]
     step = towards(aim - products - step.inside * step.duals)
     p, r = lengths(step)
+    if bounds.ridge.any():  # residuals of the rows hold alpha, too
+        p = r = np.minimum(p, r)
     return at.moved(step, INSIDE * p, INSIDE * r)
+
+
+def objective_at(side: WrittenOut | ByRows, bounds: Bounds, at: Point) -> Array:
+    """The primal value; half of the squared margin in a game, where it is negative."""
+    value = 0.5 * side.square(at.x)
+    if not bounds.game:
+        n = bounds.target.shape[-1]
+        alpha, xi = at.inside[..., :n], at.duals[..., n:]
+        value = (
+            value + side.linear(at.x) + 0.5 * (bounds.ridge * alpha**2).sum(axis=-1, keepdims=True)
+        )
+        value = value + (bounds.upper * xi).sum(axis=-1, keepdims=True)
+    return value
 
 
 def longest(x: Array, dx: Array) -> Array:
@@ -144,62 +178,84 @@ def longest(x: Array, dx: Array) -> Array:
     return 1.0 / np.maximum((-dx / x).max(axis=-1, keepdims=True), 1.0)
 
 
-def first(side: WrittenOut | ByRows, bounds: Bounds, rows: Rows) -> Point:
-    """Well inside: balanced weights, as large as at w = 0, where each row has slack 1.
-
-    Weights that begin too small block every step, as they have to grow; predictors that begin too
-    long pass thousands of rows. A game begins with values as far apart as under equal weights.
-    """
-    qp, n = rows.qp, len(rows.at)
-    prior = 1.0 / rows.flat(qp.ridge) if np.any(qp.ridge) else np.ones(n)
-    if bounds.upper.size:
-        prior = bounds.spread(bounds.upper)[:n]
+def balanced(rows: Rows) -> Array:
+    """Weights of sum 1 that balance, in proportion to the examples' own, for the first point."""
+    qp = rows.qp
+    prior = np.ones(len(rows.at))
+    if np.any(qp.ridge):
+        prior = 1.0 / rows.flat(qp.ridge)
+    elif qp.cap is not None or np.isfinite(qp.upper).all():
+        prior = rows.flat(qp.upper if qp.cap is None else qp.cap[:, None])
     if qp.intercept:  # all pairs of classes, or both signs, have as much weight
         group = qp.sign > 0 if qp.codes is None else rows.ids % qp.k + qp.k * qp.codes[rows.at]
         prior = prior / np.bincount(group, prior)[group * 1]
     q = prior / prior.sum()
-    q = np.append(q, np.full(len(bounds.target) - n, q.mean()))
-    sums = bounds.sums(q)
-    if qp.game and np.any(sums >= bounds.upper):  # of some classes; their weights are to grow
-        q[:n] *= bounds.spread(np.where(sums < bounds.upper, 1.0, 0.9 * bounds.upper / sums))
-    x = side.start(q, 1.0)
-    if qp.game:
+    n_signs = 0 if qp.signs is None else int(np.count_nonzero(qp.signs))
+    return np.append(q, np.full(n_signs, q.mean()))
+
+
+def first(
+    side: WrittenOut | ByRows, bounds: Bounds, q: Array, total: float = 0.0, far: bool = False
+) -> Point:
+    """Well inside: weights in proportion to q, as large as at w = 0, where each row has slack 1.
+
+    Weights that begin too small block every step, as they have to grow. The predictor is the one
+    that proves most; ``far``: midway to that of the weights, as thin margins need a long one. A
+    game begins with values as far apart as under the weights q.
+
+    Parameters
+    ----------
+    side, bounds
+    q : ndarray of shape (..., n)
+        It sums to 1.
+    total : float
+        What the weights are to sum to, if that is given.
+    far : bool
+    """
+    x, upper, sums = side.start(q), bounds.upper, bounds.sums(q)
+    if bounds.game:
         values = side.values(x)
-        z = float(np.abs(values).max()) or 1.0
-        over = bounds.upper - bounds.sums(q)
-        duals = np.append(values - values.min() + z, np.full(len(over), z))
-        return Point(x, values, np.append(q, over), duals)
-    t = float(len(q))
-    if qp.level:
-        t = float(qp.level * qp.total)
-    elif bounds.upper.size:
-        t = min(float(bounds.upper.sum()), 0.5 * float((bounds.upper / bounds.sums(q)).min()))
-    elif np.any(bounds.ridge):
-        t = float((1.0 / bounds.ridge[bounds.ridge > 0.0]).sum())
-    square = float(side.square(x) + bounds.ridge @ q**2)
-    near = min(t, 1.0 / max(square, 1e-300))  # the multiple of the weights that proves most
-    x = near * x
-    alpha, values = t * q, side.values(x)
-    missing = bounds.target - values - bounds.ridge * alpha
-    slack = np.maximum(missing, 0.0) + 1.0
-    if not bounds.upper.size:
-        return Point(x, values, alpha, slack - missing)
-    xi = slack[:n].reshape(bounds.upper.size, -1).max(axis=1)
-    z = np.append(bounds.spread(xi)[:n], slack[n:]) - missing
-    return Point(x, values, np.append(alpha, bounds.upper - bounds.sums(alpha)), np.append(z, xi))
+        z = np.maximum(np.abs(values).max(axis=-1, keepdims=True), 1e-300)
+        duals = values - values.min(axis=-1, keepdims=True) + z, z + 0.0 * upper
+        if np.any(sums >= upper):  # of some classes: their weights are to grow
+            q = q * bounds.spread(np.where(sums < upper, 1.0, 0.9 * upper / sums))
+        return Point(x, joined(q, upper - bounds.sums(q)), joined(*duals))
+    t = np.full((*q.shape[:-1], 1), total or float(q.shape[-1]))
+    if not total and upper.size:
+        t = 0.5 * (upper / sums).min(axis=-1, keepdims=True)
+        t = np.minimum(upper.sum(axis=-1, keepdims=True), t)
+    elif not total and bounds.ridge.any():
+        inverse = np.divide(1.0, bounds.ridge, out=0.0 * q, where=bounds.ridge > 0.0)
+        t = inverse.sum(axis=-1, keepdims=True)
+    square = side.square(x) + (bounds.ridge * q * q).sum(axis=-1, keepdims=True)
+    near = np.minimum(t, 1.0 / np.maximum(square, 1e-300))
+    x, alpha = (np.sqrt(near * t) if far else near) * x, t * q
+    missing = bounds.target - side.values(x) - bounds.ridge * alpha
+    size = np.abs(missing).mean(axis=-1, keepdims=True) if far else 0.0
+    slack = np.maximum(missing, 0.0) + np.maximum(size, 1.0)
+    xi = slack[..., : upper.shape[-1]]
+    if bounds.each > 1:
+        xi = slack.reshape(-1, bounds.each).max(axis=1)
+    z = bounds.spread(xi)
+    z = np.where(z > 0.0, z, slack) - missing
+    return Point(x, joined(alpha, upper - bounds.sums(alpha)), joined(z, xi))
 
 
-def at_bounds(at: Point, bounds: Bounds) -> Array:
+def at_bounds(side: WrittenOut | ByRows, bounds: Bounds, at: Point) -> Array:
     """The weights, of which those nearer to a bound than their multiplier to 0 are there."""
-    n = len(bounds.target)
-    alpha, z, over, xi = at.inside[:n], at.duals[:n], at.inside[n:], at.duals[n:]
-    unit = max(abs(float(alpha @ at.values)) / float(alpha.sum()), float(at.duals.max()))
-    few = np.where(alpha * unit < z * alpha.max(), 0.0, alpha)
-    if over.size:
+    n, upper = bounds.target.shape[-1], bounds.upper
+    alpha, over, xi = at.inside[..., :n], at.inside[..., n:], at.duals[..., n:]
+    margin = side.square(at.x)  # of a game; else the mean of those with weight
+    if not bounds.game:
+        margin = np.abs((alpha * side.values(at.x)).sum(axis=-1, keepdims=True))
+        margin = margin / alpha.sum(axis=-1, keepdims=True)
+    unit = np.maximum(margin, at.duals.max(axis=-1, keepdims=True))
+    most = alpha.max(axis=-1, keepdims=True)
+    few = np.where(alpha * unit < at.duals[..., :n] * most, 0.0, alpha)
+    if upper.size:
         sums = bounds.sums(few)
-        full = (over * unit < xi * bounds.upper) & (sums > 0.0)
-        factor = bounds.spread(np.where(full, bounds.upper / np.where(full, sums, 1.0), 1.0))
-        few = few * np.append(factor[: len(few)], np.ones(n - len(factor)))
+        full = (over * unit < xi * upper) & (sums > 0.0)
+        few = few * bounds.spread(np.where(full, upper / np.where(full, sums, 1.0), 1.0))
     return few
 
 
@@ -217,7 +273,7 @@ def cancelling(side: WrittenOut | ByRows, bounds: Bounds, at: Point, share: floa
         direction = side.factor(Weights(1.0 / np.maximum(stiff, 1e-60)))
     except np.linalg.LinAlgError:
         return alpha
-    change = direction(np.zeros(n), side.fall(0.0 * at.x, alpha))[2]
+    change = direction(np.zeros(n), side.fall(0.0 * at.x, alpha))[1]
     return np.where(alpha > 0.0, alpha + change, 0.0)
 
 
@@ -235,17 +291,18 @@ def interior_point(
         if not progress.goes_on():
             return progress.solution()
     side, bounds = side_of(rows), Bounds.of(rows)
-    at = first(side, bounds, rows)
-    slow, more, enough, thin, before = 0, MORE, np.inf, THIN, np.inf
+    q, total = balanced(rows), float(qp.level * qp.total)
+    at = first(side, bounds, q, total)
+    slow, far, more, enough, thin, before = 0, False, MORE, np.inf, THIN, np.inf
     while True:
         alpha = at.inside[: len(bounds.target)]
-        gap, objective = float(at.inside @ at.duals), 0.5 * float(side.square(at.x))
-        if not qp.game:  # what slack costs is in its level
-            objective += 0.5 * float(bounds.ridge @ alpha**2) + qp.total * float(at.x[-1])
-            objective += float(bounds.upper @ at.duals[len(alpha) :])
+        gap, objective = float(at.inside @ at.duals), float(objective_at(side, bounds, at)[0])
         # the relative gap of margins is half of that of objectives
         estimate = min(1.0, gap / max(objective, 1e-300) / (1 + qp.by_margins))
-        slow = slow + 1 if gap > SLOW * before else 0
+        slow = slow + 1 if gap > (1.0 if far else SLOW) * before else 0
+        if slow > MOST_SLOW and not (far or qp.game):
+            at, far, slow, before = first(side, bounds, q, total, far=True), True, 0, np.inf
+            continue
         ended = not gap > EPS * (EPS if qp.game else objective) or slow > MOST_SLOW
         if qp.game and gap <= thin:
             thin = 0.01 * gap
@@ -256,7 +313,7 @@ def interior_point(
         looked = (estimate <= progress.tol and gap <= enough) or ended
         if looked:
             w, f = side.point(at.x, qp)
-            progress.dual(rows.shaped(at_bounds(at, bounds)))
+            progress.dual(rows.shaped(at_bounds(side, bounds, at)))
             if qp.examples.d is None:  # a predictor of few examples, if that will do
                 progress.primal(qp.rmatvec(progress.alpha), f)
             if progress.gap > progress.tol:
@@ -278,3 +335,80 @@ def interior_point(
         except np.linalg.LinAlgError:
             break
     return progress.solution()
+
+
+@np.errstate(all="ignore")  # of problems that have no solution, or end at rounding
+def stacked(
+    X: Array,
+    y: Array,
+    ridge: Array | None = None,
+    upper: Array | None = None,
+    *,
+    intercept: bool = True,
+    tol: float = 1e-8,
+    max_iter: int = 60,
+) -> tuple[Array, Array, Array, Array]:
+    """Many small problems of two classes at once, one system of each per iteration.
+
+    Parameters
+    ----------
+    X : ndarray of shape (B, n, d)
+        In units of their radius.
+    y : ndarray of shape (B, n)
+        1 and -1.
+    ridge, upper : ndarray of shape (B, n) or None
+        Of squared slack and of the hinge loss; neither: hard margins, as games.
+    intercept : bool
+    tol : float
+        Relative gap of the objectives.
+    max_iter : int
+
+    Returns
+    -------
+    w, f, alpha : ndarray of shape (B, d), (B, n_free) and (B, n)
+    solved : ndarray of bool, shape (B,)
+    """
+    (B, n, d), game = X.shape, ridge is None and upper is None
+    A = y[..., None] * X
+    columns = [y[..., None]] * intercept + [np.full((B, n, 1), -1.0)] * game
+    F = np.concatenate([A[..., :0], *columns], axis=-1)
+    g = np.array([0.0] * intercept + [-1.0] * game)
+    side: WrittenOut | ByRows = ByRows(A @ A.swapaxes(1, 2), F, g)
+    if d <= n:
+        R = np.append(np.ones(d), 0.0 * g)
+        side = WrittenOut(np.concatenate([A, F], axis=-1), R, np.append(np.zeros(d), g))
+    upper = np.zeros((B, 0)) if upper is None else upper
+    bounds = Bounds(
+        np.full((B, n), 0.0 if game else 1.0),
+        np.zeros((B, n)) if ridge is None else ridge,
+        upper,
+        game=game,
+    )
+    whole = side, bounds
+    prior = upper if upper.size else np.ones((B, n)) if ridge is None else 1.0 / ridge
+    for sign in (y > 0, y < 0) if intercept else ():
+        prior = np.where(sign, prior / np.where(sign, prior, 0.0).sum(axis=1)[:, None], prior)
+    at = first(side, bounds, prior / prior.sum(axis=1, keepdims=True))
+    live, solved = np.arange(B), np.zeros(B, bool)
+    last = Point(*(np.copy(part) for part in at))
+    for _ in range(max_iter):
+        gap, (off, fall) = (at.inside * at.duals).sum(axis=1), residuals(side, bounds, at)
+        missed = np.abs(off).max(axis=1) * at.inside[:, :n].sum(axis=1) + (fall**2).sum(axis=1)
+        done = np.maximum(gap, missed) <= tol * objective_at(side, bounds, at)[:, 0]
+        for kept, part in zip(last, at, strict=True):
+            kept[live] = part
+        solved[live] = done
+        left = ~done & (gap > EPS**2)
+        if not left.any():
+            break
+        if left.mean() < 0.9:
+            live, at = live[left], Point(*(part[left] for part in at))
+            side, bounds = side.take(left), bounds.take(left)
+        try:
+            at = mehrotra(side, bounds, at)
+        except np.linalg.LinAlgError:  # a singular one: none of the others goes on
+            break
+    w, f = np.split(last.x, [last.x.shape[1] - len(g)], axis=1)
+    if d > n:
+        w = (A.swapaxes(1, 2) @ w[..., None])[..., 0]
+    return w, f, at_bounds(*whole, last), solved

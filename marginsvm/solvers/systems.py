@@ -103,8 +103,8 @@ class Weights:
         return M
 
 
-# ``direction(h, fall)`` gives the change of x, of the values ``E x`` and of the weights.
-Direction = Callable[[Array, Array], tuple[Array, Array, Array]]
+# ``direction(h, fall)`` gives the change of x and of the weights.
+Direction = Callable[[Array, Array], tuple[Array, Array]]
 
 
 class Rows:
@@ -170,9 +170,13 @@ class WrittenOut:
         R, g = np.ones(A.shape[1]), np.zeros(A.shape[1])
         return cls(np.hstack([A, F]), np.append(R, np.zeros(qp.n_free)), np.append(g, qp.g))
 
-    def start(self, u: Array, near: float | Array) -> Array:
-        """The x of weights, ``near`` times as long, with f = 0."""
-        return near * self.R * self.adjoint(u)
+    def take(self, some: Array) -> WrittenOut:
+        """Of some of the programs of a stack."""
+        return WrittenOut(self.E[some], self.R, self.g)
+
+    def start(self, u: Array) -> Array:
+        """The x of weights, with f = 0."""
+        return self.R * self.adjoint(u)
 
     def values(self, x: Array) -> Array:
         """``E x``."""
@@ -188,7 +192,11 @@ class WrittenOut:
 
     def square(self, x: Array) -> Array:
         """``|w|^2``."""
-        return (self.R * x * x).sum(axis=-1)
+        return (self.R * x * x).sum(axis=-1, keepdims=True)
+
+    def linear(self, x: Array) -> Array:
+        """``g'f``."""
+        return (self.g * x).sum(axis=-1, keepdims=True)
 
     def point(self, x: Array, qp: QuadraticProgram) -> tuple[Array, Array]:
         """The predictor and the free unknowns."""
@@ -206,10 +214,9 @@ class WrittenOut:
         np.einsum("...ii->...i", H)[...] += self.R
         solve = Factor(H)
 
-        def direction(h: Array, fall: Array) -> tuple[Array, Array, Array]:
+        def direction(h: Array, fall: Array) -> tuple[Array, Array]:
             dx = solve(self.adjoint(weights.times(h)) - fall)
-            move = self.values(dx)
-            return dx, move, weights.times(h - move)
+            return dx, weights.times(h - self.values(dx))
 
         return direction
 
@@ -315,6 +322,9 @@ class ByRows:
         side.sign, side.rows = qp.sign, rows
         return side
 
+    def take(self, some: Array) -> ByRows:
+        return ByRows(self.K[some], self.F[some], self.g)
+
     def gathered(self, u: Array) -> Array:
         """Coefficients of the examples."""
         return u if self.at is None else np.bincount(self.at, self.sign * u, len(self.K))
@@ -327,8 +337,9 @@ class ByRows:
         """``AA'c``."""
         return self.spread((self.K @ self.gathered(c)[..., None])[..., 0])
 
-    def start(self, u: Array, near: float | Array) -> Array:
-        return np.concatenate([near * u, 0.0 * u[..., : self.F.shape[-1]]], axis=-1)
+    def start(self, u: Array) -> Array:
+        f = np.zeros((*u.shape[:-1], self.F.shape[-1]))
+        return np.concatenate([u, f], axis=-1)
 
     def values(self, x: Array) -> Array:
         c, f = x[..., : self.n], x[..., self.n :]
@@ -340,7 +351,10 @@ class ByRows:
 
     def square(self, x: Array) -> Array:
         c = x[..., : self.n]
-        return (c * self.image(c)).sum(axis=-1)
+        return (c * self.image(c)).sum(axis=-1, keepdims=True)
+
+    def linear(self, x: Array) -> Array:
+        return (self.g * x[..., self.n :]).sum(axis=-1, keepdims=True)
 
     def point(self, x: Array, qp: QuadraticProgram) -> tuple[Array, Array]:
         return qp.rmatvec(self.rows.shaped(x[: self.n])), x[self.n :]
@@ -364,15 +378,12 @@ class ByRows:
         of_F = solve(self.F)
         schur = self.transposed @ of_F
 
-        def direction(h: Array, fall: Array) -> tuple[Array, Array, Array]:
+        def direction(h: Array, fall: Array) -> tuple[Array, Array]:
             missed = fall[..., :n]
             du = solve((h + self.image(missed))[..., None])
             df = np.linalg.solve(schur, self.transposed @ du - fall[..., n:, None])
             du = (du - of_F @ df)[..., 0]
-            dx = np.concatenate([du - missed, df[..., 0]], axis=-1)
-            # of shared caps, W^-1 da is a sum that cancels
-            move = h - weights.h * du if weights.pull is None else self.values(dx)
-            return dx, move, du
+            return np.concatenate([du - missed, df[..., 0]], axis=-1), du
 
         return direction
 
