@@ -22,8 +22,8 @@ from marginsvm.algorithms.rosenblatt import KernelPerceptron
 from marginsvm.algorithms.smoothed import SmoothedKernelPerceptron
 from marginsvm.algorithms.von_neumann import PerceptronVonNeumann
 from marginsvm.auditing import Audit, audit
+from marginsvm.certificate.check import CertificateCheck, check_certificate
 from marginsvm.certify.certificate import Certificate
-from marginsvm.certify.checker.check import CertificateCheck, check_certificate
 from marginsvm.certify.checker.separability import SeparabilityCheck, check_separability_proof
 from marginsvm.cost_display import CostCurveDisplay
 from marginsvm.display import MarginPathDisplay, SeparationDisplay

@@ -41,7 +41,12 @@ _SPLITTER = 2.0**27 + 1.0
 
 def chained(n: int, chain: int = CHAIN) -> float:
     """Relative error of ``product`` over n terms, and of adding blocks of such products."""
-    return 1.01 * UNIT * (min(n, chain) + 2 * (n // chain) + 8)
+    return 1.01 * UNIT * (additions(n, chain) + 8)
+
+
+def additions(n: int, chain: int = CHAIN) -> int:
+    """Additions that a term of ``product`` over n terms passes through at most."""
+    return min(n, chain) + 2 * (n // chain)
 
 
 def extended(n: int) -> float:

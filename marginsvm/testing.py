@@ -16,7 +16,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from marginsvm._typing import Array
 from marginsvm.algorithms.max_margin import MaxMarginClassifier
-from marginsvm.certify.checker.check import check_certificate
+from marginsvm.certificate.check import check_certificate
 from marginsvm.kernel_matrix import LinearAdapter, make_rows
 
 # As shares of the bounds: what two orders of the same sums may differ by after 30 rounds.

@@ -15,7 +15,7 @@ from marginsvm import (
     check_separability,
     check_separability_proof,
 )
-from marginsvm.certify.checker.examples import class_weights
+from marginsvm.certificate.reading import class_weights
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from marginsvm import MaxMarginClassifier, check_certificate, fit_many
-from marginsvm.certify.checker.check import _FLOAT_RTOL
+from marginsvm.certificate.check import RTOL as _FLOAT_RTOL
 from marginsvm.many import stacked_bounds, stacked_solving
 from marginsvm.many.interior import inside
 from marginsvm.many.stack import Stack

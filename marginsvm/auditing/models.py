@@ -19,7 +19,7 @@ from sklearn.utils import compute_class_weight
 
 from marginsvm._typing import Array
 from marginsvm.auditing.predictor import AuditedPredictor, Kernel
-from marginsvm.certify.checker.examples import class_weights
+from marginsvm.certificate.reading import class_weights
 from marginsvm.certify.host import on_host
 
 _HINGE_LOSSES = ("hinge", "squared_hinge")

@@ -13,9 +13,9 @@ from typing import Any, Self
 import numpy as np
 
 from marginsvm._cached import cached_property
-from marginsvm._rounding import CHAIN, LONG, inner, summed
+from marginsvm._rounding import CHAIN, LONG, PAIRWISE, UNIT, additions, inner, summed
 from marginsvm._typing import Array
-from marginsvm.problem.matrix import FLOAT64, Dense, Matrix, as_matrix
+from marginsvm.problem.matrix import BLOCK_BYTES, FLOAT64, Dense, Matrix, as_matrix
 from marginsvm.problem.norms import LpNorm
 
 # A mean this many times as long as the longest example about it costs digits if its share is
@@ -202,6 +202,44 @@ class Design:
         """Inner product of two predictors, summed over their outputs."""
         return inner(w, u)
 
+    # What bounds on the rounding of these products need.
+
+    @property
+    def rounding(self) -> float:
+        """Relative error of the numbers that products are computed with."""
+        if self.X.factor is None:
+            return UNIT  # of a mean that is subtracted from a copy
+        return 2.0 * float(np.finfo(self.X.dtype).eps) + PAIRWISE
+
+    @property
+    def additions(self) -> tuple[int, int]:
+        """How many a term of ``scores``, and one of ``combine``, passes through at most."""
+        n, d = self.n, self.d
+        if not isinstance(self.near, Dense) or self.near.foreign:
+            return d + 4, n + 4
+        blocks = n // max(1, BLOCK_BYTES // max(1, d * self.near.dtype.itemsize)) + 1
+        return additions(d, LONG) + 4, additions(n, CHAIN) + blocks + 4
+
+    def magnitudes(self, w: Array) -> Array:
+        """``|A| |w|``: sums of the absolute values of all terms of ``scores``."""
+        coef, shift = np.abs(w[..., : self.X.shape[1]]) / self.radius, np.zeros(len(w))
+        if self.late is not None:
+            shift = coef @ np.abs(self.late)
+        if self.constant:
+            shift = shift + np.abs(w[..., -1] * (self.constant / self.radius))
+        F = self.near.each(lambda block: block.absolute().times(coef.T, LONG) + shift)
+        return np.concatenate(F).astype(FLOAT64, copy=False)
+
+    def combined_magnitudes(self, V: Array) -> Array:
+        """The same for ``combine``."""
+        V = np.abs(V)
+        few, total = np.flatnonzero(V.any(axis=1)), V.sum(axis=0)
+        near, V = (self.near, V) if 20 * len(few) >= len(V) else (self.near[few], V[few])
+        image = summed(near.each(lambda block, V: block.absolute().adjoint(V, CHAIN), V))
+        if self.late is not None:
+            image = image + np.multiply.outer(total, np.abs(self.late))
+        return self._with_constant(image, abs(self.constant) * total) / self.radius
+
     def squared_lengths(self, norm: LpNorm) -> Array:
         """Squared lengths in the dual of a norm, without the constant feature (units of x)."""
         late = self.late
@@ -210,6 +248,12 @@ class Design:
                 found = self.near.each(lambda block: block.squared_norms(norm, late))
                 self._lengths[norm.p] = np.maximum(np.concatenate(found), 0.0)
         return self._lengths[norm.p]
+
+    def squared_dual_norms(self, p: float) -> Array:
+        """Squared norms of the examples in the dual of the p-norm."""
+        norm = LpNorm(p)
+        squared = norm.squared_with_entry(self.squared_lengths(norm), self.constant)
+        return squared / self.radius**2
 
     @cached_property
     def squared_norms(self) -> Array:

@@ -19,7 +19,7 @@ from sklearn import config_context
 from sklearn.metrics.pairwise import pairwise_kernels
 
 from marginsvm._cached import cached_property
-from marginsvm._rounding import UNIT, product, times
+from marginsvm._rounding import UNIT, additions, product, times
 from marginsvm._typing import Array
 from marginsvm.problem.design import mean_of
 from marginsvm.problem.matrix import (
@@ -513,6 +513,29 @@ class Gram:
     def squared_norms(self) -> Array:
         """Squared norms of the examples."""
         return self._scaled(self.diagonal)
+
+    # What bounds on the rounding of these products need.
+
+    @property
+    def rounding(self) -> float:
+        """Relative error of values; those of a given matrix have none."""
+        return self.error + (UNIT if self.kernel is not None else 0.0)
+
+    @property
+    def additions(self) -> tuple[int, int]:
+        """How many a term of ``scores``, and one of ``inner``, passes through at most."""
+        strips = self.n // max(1, COMPUTED_BYTES // (8 * self.n))
+        each = additions(self.n) + strips + 4
+        return each, 2 * each
+
+    def magnitudes(self, w: Array) -> Array:
+        """Sums of absolute values of all terms of ``scores``, at most: |K_ij|^2 <= K_ii K_jj."""
+        root = np.sqrt(np.abs(self.squared_norms))
+        return np.multiply.outer(root, np.abs(w) @ root)
+
+    def squared_magnitude(self, w: Array) -> float:
+        """The same for ``inner(w, w)``."""
+        return float(((np.abs(w) @ np.sqrt(np.abs(self.squared_norms))) ** 2).sum())
 
     def gram(self, i: Array, j: Array) -> Array:
         """Inner products of the examples i with the examples j."""

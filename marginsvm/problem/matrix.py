@@ -146,6 +146,10 @@ class Matrix(ABC):
     def adjoint(self, V: Array, chain: int = 0) -> Array:
         """``V' X``, for coefficients V of shape (n_examples,) or (n_examples, k)."""
 
+    def absolute(self) -> Self:
+        """Absolute values of the entries."""
+        return type(self)(abs(self.array))
+
     @abstractmethod
     def squared(self) -> Self:
         """Squares of the entries, in float64."""

@@ -179,7 +179,8 @@ class QuadraticProgram:
         if self.example is None:
             return v[:, None]
         V = np.zeros((self.examples.n, self.k), dtype=v.dtype)
-        np.add.at(V, (self.example, 0 if self.output is None else self.output), v)
+        at: Any = (self.example, 0 if self.output is None else self.output)
+        np.add.at(V, at, v)
         return V
 
     def offsets(self, f: Array) -> Array:

@@ -1,0 +1,559 @@
+"""Whether the claims of a fitted estimator are true of its training data."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from math import inf, isfinite, isnan
+from numbers import Real
+from typing import Any
+
+import joblib
+import numpy as np
+from sklearn.base import is_outlier_detector, is_regressor
+
+from marginsvm._typing import Array
+from marginsvm.certificate.bounded import largest_multiple
+from marginsvm.certificate.examples import NoInnerProductsError
+from marginsvm.certificate.numbers import Floats, Numbers, Rationals
+from marginsvm.certificate.reading import Data, Reading
+from marginsvm.certify.claims import (
+    OF_SEARCHES,
+    PUBLISHED,
+    Bounds,
+    published,
+    relative_gap,
+    rows_in_words,
+)
+from marginsvm.certify.exactly.infeasible import nothing_fits
+from marginsvm.certify.exactly.overlap import (
+    distinct,
+    nothing_separates,
+    nothing_separates_with_signs,
+)
+from marginsvm.certify.host import examples_on_host, on_host, with_attributes_on_host
+from marginsvm.certify.unwrapping import layers, unwrapped
+
+RTOL = 1e-7  # of the largest norm of an example: far above the rounding of float64 sums
+NEGLIGIBLE = 1e-6  # radii: an upper bound at which any fit may give up on a separator
+NU_RTOL = 1e-12  # of ``nu_``, a quotient of sums of weights in floats
+ZERO_RTOL = 1e-9  # of the violation of zero, which fit and check round differently
+SUM_TOLERANCE = 1e-9  # from 1, of weights that sum to 1 but for the rounding of each
+NO_CLAIM = ("stalled", "max_iter", "stopped", "interrupted")
+ABSENT = object()
+
+
+@dataclass(frozen=True)
+class CertificateCheck(Bounds):
+    """What :func:`check_certificate` found; true if the certificate holds.
+
+    Attributes
+    ----------
+    lower, upper : float
+        Both bounds, computed again; if ``exact``, rounded to the pessimistic side (units of what
+        is bounded). They can be read as ``margin`` and ``margin_bound``, and as ``norm`` and
+        ``norm_bound``: a margin is one over a norm.
+    reading : {"margin", "norm"}
+        What they are bounds on: the best margin or, of a regressor, the least norm.
+    violation : float
+        Of a regressor: largest distance of a prediction from its interval (units of y).
+    excess : float
+        By how much the best of the claims is better than these: of margins, and of weights,
+        relative to the largest norm of an example; of norms, relative to the claim; of violations,
+        relative to the largest prediction or end of an interval. 0 or negative: nothing is claimed
+        that does not hold.
+    valid : bool
+        Whether all claims hold, the excess being at most ``rtol``.
+    reason : str
+        What is wrong, or an empty string.
+
+    Examples
+    --------
+    >>> from dataclasses import replace
+    >>> from marginsvm import MaxMarginClassifier, check_certificate
+    >>> X, y = [[0.0], [1.0], [3.0]], [0, 0, 1]
+    >>> clf = MaxMarginClassifier().fit(X, y)
+    >>> clf.margin_bound_ = 0.9  # not what the certificate says
+    >>> check_certificate(clf, X, y).reason
+    'margin_bound_ is 0.9, not 1.0000...'
+    >>> clf.certificate_ = replace(clf.certificate_, upper=0.9)  # a false claim
+    >>> check_certificate(clf, X, y).reason
+    'the weights prove 1.0..., not 0.9; gap_ is ...'
+    """
+
+    violation: float
+    excess: float
+    valid: bool
+    reason: str
+
+    def __bool__(self) -> bool:
+        return self.valid
+
+
+def check_certificate(
+    estimator: Any,
+    X: Any,
+    y: Any = None,
+    sample_weight: Any = None,
+    *,
+    exact: bool = False,
+    rtol: float | None = None,
+    bounds: Any = None,
+) -> CertificateCheck:
+    """Compute both bounds of a fitted estimator again, from the data alone.
+
+    One bound comes from the predictor's decision values and its norm, the other one
+    from the certificate's weights. What the certificate and the fitted attributes say is held
+    against them.
+
+    Parameters
+    ----------
+    estimator : estimator
+        A fitted estimator of this package, whose parameters have not been changed since; or a
+        pipeline that ends in one, or a search over these, whose best estimator is checked.
+    X : array-like or sparse matrix of shape (n_samples, n_features)
+        Training data (a precomputed kernel: the kernel matrix); or the source of blocks that
+        ``fit_blocks`` was given, and no y. If a pipeline is given, its earlier steps transform X.
+        For steps whose ``transform`` rounds differently from their ``fit_transform`` (PCA),
+        ``exact`` needs the last step and the X that it was fitted to.
+    y : array-like of shape (n_samples,), default=None
+        Class labels, or targets; outlier detectors have none.
+    sample_weight : array-like of shape (n_samples,), default=None
+        As in fit. For a soft margin, they and the estimator's ``class_weight`` matter; for a hard
+        margin, only whether they are 0.
+    exact : bool, default=False
+        Whether to compute in rational arithmetic, in which only the last root is rounded, to 60
+        digits. This takes some microseconds for each entry of X, which is written out if it is
+        sparse. Of kernels, only precomputed ones can be checked exactly.
+    rtol : float, default=None
+        Rounding allowed, relative to the largest norm of an example. None: 1e-7, or none at all if
+        ``exact``.
+    bounds : array-like of shape (n_samples, 2) or (n_samples, n_outputs, 2), default=None
+        Of a regressor: as in fit.
+
+    Returns
+    -------
+    CertificateCheck
+        True if the certificate holds, with both bounds.
+
+    Raises
+    ------
+    NotFittedError
+        If the estimator has not been fitted.
+    TypeError
+        If it is not one of this package, nor a pipeline or search that holds one.
+    ValueError
+        If y has other classes than the estimator was fitted to; or if the bounds cannot be had
+        exactly, as the values of a named kernel are rounded.
+
+    References
+    ----------
+    Ji et al., Lemma A.1 (duality); Ramdas and Pena, Theorem 2 (Gordan).
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from marginsvm import MomentumMarginClassifier, check_certificate
+    >>> X, y = load_iris(return_X_y=True)
+    >>> X, y = X[:100], y[:100]
+    >>> clf = MomentumMarginClassifier().fit(X, y)
+    >>> bool(check_certificate(clf, X, y)), bool(check_certificate(clf, X, y, exact=True))
+    (True, True)
+    """
+    outermost, (estimator, X) = estimator, unwrapped(estimator, "certificate_", X)
+    reading = "norm" if is_regressor(estimator) else "margin"
+    wrong = [*_wrong_copies(outermost, estimator, PUBLISHED[reading])]
+    estimator = with_attributes_on_host(estimator)
+    X, y, sample_weight = examples_on_host(X), on_host(y), on_host(sample_weight)
+    kernel = getattr(estimator, "kernel", "linear")
+    if exact and kernel not in ("linear", "precomputed"):
+        raise ValueError(
+            f"exact=True needs exact inner products, but the values of kernel={kernel!r} "
+            "are rounded; fit with kernel='precomputed', and the kernel matrix is taken as exact"
+        )
+    numbers: Numbers = Rationals() if exact else Floats(0.0)
+    data = Data.of(estimator, X, y, sample_weight, bounds)
+    try:
+        found = Reading(estimator, data, numbers)
+        rtol = (0.0 if exact else RTOL) if rtol is None else rtol
+        return (_OfNorms if reading == "norm" else _OfMargins)(found, reading, rtol).result(wrong)
+    except NoInnerProductsError as error:
+        return CertificateCheck(0.0, inf, reading, inf, inf, False, str(error))
+
+
+class _Check:
+    """What is found wrong with the claims of an estimator."""
+
+    def __init__(self, found: Reading, reading: str, rtol: float) -> None:
+        self.found, self.reading, self.rtol = found, reading, rtol
+        self.numbers, self.estimator = found.numbers, found.estimator
+        self.claim = found.estimator.certificate_
+        self.reasons: list[str] = []
+        self.excess, self.violation = -inf, 0.0
+        self.table = found.table(self.claim.weights)
+        table = self._no_weights() if self.table is None else self.table
+        self.primals = [part.primal(self.numbers) for part in found.parts]
+        self.duals = [part.dual(table, self.numbers) for part in found.parts]
+        self.scale = self._scale()
+
+    def _no_weights(self) -> Array:
+        found = self.found
+        return np.zeros((len(found.data.kept), sum(len(part.columns) for part in found.parts)))
+
+    def _scale(self) -> float:
+        """The largest norm of a row and, where rows are about the mean, thrice that of the mean."""
+        examples, qp = self.found.examples, self.found.parts[0].qp
+        if qp.p == 2.0 or self.numbers.exact:
+            squares = examples.squared_norms
+        else:
+            squares = examples.squared_dual_norms(qp.p)
+        scale, offset = float(np.sqrt(float(max(squares)))) * float(examples.radius), 0.0
+        if self.found.free and examples.d is not None:
+            centre = examples.mean if self.numbers.exact else examples.centre
+            offset = 0.0 if centre is None else float(np.linalg.norm(centre.astype(float)))
+        longer = 1.0 if qp.codes is None else 2.0**0.5
+        return longer * (scale + 3.0 * offset) or 1.0
+
+    def refuse(self, claimed: Any, excess: Any, text: str) -> None:
+        """Unless a claim is a number that is better by rounding only; both are numbers."""
+        found = inf
+        if _is_number(claimed):
+            found = float(excess(self.numbers.number(float(claimed))))
+            found = inf if isnan(found) else found
+        self.excess = max(self.excess, found)
+        if not found <= self.rtol:
+            self.reasons.append(text)
+
+    def result(self, wrong: list[str]) -> CertificateCheck:
+        if self.claim.reading != self.reading:
+            self.reasons.append(f"the bounds are on the {self.reading}, not on the other one")
+        lower, upper = self.bounds()
+        self.reasons += self.existence()
+        signs, w = self.found.signs, self.found.w
+        if signs is not None and (signs * w < 0).any():
+            self.reasons.append("a coefficient has a sign that monotonic_cst does not allow")
+        if self.excess < inf:  # the bounds are numbers
+            self.reasons += self.status()
+            self.reasons += _wrong_attributes(
+                self.estimator, published(self.claim, PUBLISHED[self.reading])
+            )
+            self.reasons += self.wrong_nu()
+        self.reasons += self.wrong_offset()
+        reasons = [*self.reasons, *wrong]
+        given = lower, upper, self.reading, self.violation, self.excess
+        return CertificateCheck(*given, not reasons, "; ".join(reasons))
+
+    def bounds(self) -> tuple[float, float]:
+        raise NotImplementedError
+
+    def holds(self) -> dict[str, bool]:
+        raise NotImplementedError
+
+    def status(self) -> Iterator[str]:
+        """What is wrong with the status, given that the bounds are right."""
+        claim = self.claim
+        if _is_one_of(claim.status, NO_CLAIM):
+            return
+        holds = self.holds()
+        if not _is_one_of(claim.status, holds):
+            known = ", ".join([*holds, *NO_CLAIM])
+            yield f"the status is {claim.status!r}, which is none of {known}"
+        elif not holds[claim.status]:
+            yield (
+                f"the status is {claim.status!r}, but the bounds are {claim.lower!r} and "
+                f"{claim.upper!r}, with tol={self.estimator.tol}"
+            )
+
+    def existence(self) -> Iterator[str]:
+        """What is wrong with ``separable``, which regressors call ``feasible``."""
+        name, known = ("feasible", "separable")[self.reading == "margin"], self.claim.feasible
+        if not any(known is word for word in (True, False, None)):
+            yield f"{name} is {known!r}, which is none of True, False and None"
+        elif known is not None:
+            yield from self.wrong_existence(known)
+
+    def wrong_existence(self, known: bool) -> Iterator[str]:
+        raise NotImplementedError
+
+    def given_rows(self) -> tuple[Any, Array, Array]:
+        """Examples with weight as they were given, and weights that these have there."""
+        found, q = self.found, self.table
+        few = np.flatnonzero(q.any(axis=1)) if q is not None else np.empty(0, int)
+        X, factor = found.data.X[few], np.ones(len(few))
+        if found.examples.d is None:
+            X = X if found.given else distinct(X)
+        elif found.spec.normalize:
+            rows = Floats().array(X.toarray() if hasattr(X, "toarray") else X)
+            norms = np.hypot([Floats().length(x) for x in rows], float(found.constant))
+            factor = 1.0 / np.where(norms > 0, norms, 1.0)
+        return X, (q[few] * factor[:, None] if q is not None else np.empty((0, 1))), few
+
+    def wrong_nu(self) -> Iterator[str]:
+        """What is wrong with ``nu_`` of the hinge loss, which follows from the weights."""
+        found, nu = getattr(self.estimator, "nu_", None), None
+        part = self.found.parts[0]
+        hinge = self.found.spec.is_soft and self.found.spec.slack_is_linear
+        if hinge and self.reading == "margin" and self.table is not None:
+            alpha = part.alpha(self.table, self.numbers)
+            caps = part.qp.cap if part.qp.cap is not None else part.qp.upper
+            share = largest_multiple(part.qp, alpha)
+            nu = float(share / caps.sum()) if share < inf else 0.0
+        if nu is None and found is not None:
+            yield f"nu_ is {found!r}, but slack does not cost its size"
+        elif nu is not None and not (isinstance(found, float) and abs(found - nu) <= NU_RTOL * nu):
+            yield f"nu_ is {found!r}, but the weights say {nu!r}"
+
+    def wrong_offset(self) -> Iterator[str]:
+        """What is wrong with ``offset_`` of outlier detectors: a share is below it."""
+        estimator, numbers, found = self.estimator, self.numbers, self.found
+        if not is_outlier_detector(estimator):
+            return
+        offset: Any = getattr(estimator, "offset_", None)
+        intercept: Any = getattr(estimator, "intercept_", None)
+        if not (isinstance(offset, float) and np.isfinite(offset)):
+            yield f"offset_ is {offset!r}, which is no number"
+        elif not np.array_equal(intercept, [-offset]):
+            yield f"intercept_ is {intercept!r}, not minus offset_, {offset!r}"
+        else:
+            scores, level = found.examples.scores(found.w)[:, 0], numbers.number(offset)
+            rounded = numbers.number(self.rtol) * (abs(scores).max() + abs(level))
+            weight = numbers.array(found.data.weight)
+            outside = float((weight * (scores < level - rounded)).sum() / weight.sum())
+            if not outside <= (estimator.nu or 0.0) + 1e-12:
+                yield (
+                    f"{outside:.6g} of the weight is below offset_={offset!r}, "
+                    f"not {estimator.nu or 0.0:g}"
+                )
+
+
+class _OfMargins(_Check):
+    def bounds(self) -> tuple[float, float]:
+        """Both bounds on the margin; claims may be better by rounding, relative to the scale."""
+        numbers, claim, found = self.numbers, self.claim, self.found
+        (primal,), (dual,) = self.primals, self.duals
+        qp = found.parts[0].qp
+        lower = primal.margin * found.radius
+        if qp.game:
+            upper = dual.margin_bound * found.radius
+        else:
+            least = found.norm_of(dual.objective(), -1)
+            upper = inf if not least > 0 else 1 / least if least < inf else 0
+        margin, margin_bound = numbers.down(lower), numbers.up(upper)
+        scale, positive = numbers.number(self.scale), max(lower, 0 * lower)
+        self.refuse(
+            claim.lower,
+            lambda claimed: (claimed - positive) / scale,
+            f"the predictor's margin is {margin!r}, not {claim.lower!r}",
+        )
+        self.refuse(
+            claim.upper,
+            lambda claimed: (upper - claimed) / scale,
+            f"the weights prove {margin_bound!r}, not {claim.upper!r}",
+        )
+        mass = (
+            -1.0 if self.table is None else float(found.parts[0].alpha(self.table, numbers).sum())
+        )
+        if not (
+            abs(mass - 1.0) <= SUM_TOLERANCE and abs(claim.weights.sum() - 1.0) <= SUM_TOLERANCE
+        ):
+            self.reasons.append("the weights are no distribution over the rows")
+        nu, share = self.estimator, getattr(claim, "nu", None)
+        nu = getattr(self.estimator, "nu", None)
+        if share != nu:
+            self.reasons.append(f"the margins are those with nu={nu}, not with nu={share}")
+        named = rows_in_words(self.estimator.constant_) if found.spec.normalize else "X"
+        if claim.of != named:
+            self.reasons.append(f"the margins are of {named}, not of {claim.of}")
+        return margin, margin_bound
+
+    def holds(self) -> dict[str, bool]:
+        claim, tol = self.claim, self.estimator.tol
+        negligible = max(tol, getattr(self.estimator, "epsilon", 0.0), NEGLIGIBLE)
+        nothing_left = claim.feasible is False or claim.upper / self.scale <= negligible
+        return {
+            "certified": claim.lower > 0 and relative_gap(claim.lower, claim.upper) <= tol,
+            "separated": self.primals[0].separation > 0,
+            "no_margin": not self.found.spec.is_soft and nothing_left,
+        }
+
+    def wrong_existence(self, known: bool) -> Iterator[str]:
+        if known and not self.primals[0].separation > 0:
+            yield "separable is True, but the predictor does not separate the classes"
+        elif not known and not self.none_separates():
+            yield "separable is False, but no exact weights near these are known to prove it"
+
+    def none_separates(self) -> bool:
+        found = self.found
+        if self.table is None:
+            return False
+        X, q, few = self.given_rows()
+        codes = np.ones(len(few), int) if found.codes is None else found.codes[few]
+        if q.shape[1] > 1:
+            q[np.arange(len(q)), codes] = 0.0
+        intercept = found.fit_intercept
+        if found.signs is not None:
+            signs = found.signs[: X.shape[1]]
+            return nothing_separates_with_signs(X, codes, q, signs, intercept=intercept)
+        k = q.shape[1] if q.shape[1] > 1 else 2
+        return nothing_separates(X, codes, k, q, intercept=intercept)
+
+
+class _OfNorms(_Check):
+    def bounds(self) -> tuple[float, float]:
+        numbers, claim, found = self.numbers, self.claim, self.found
+        objectives = [primal.objective for primal in self.primals]
+        norm = found.norm_of(sum(objectives), 1)
+        violation = max(primal.violation for primal in self.primals)
+        values = [part.qp.examples.scores(part.w) + part.f[: part.qp.k] for part in found.parts]
+        ends = [part.qp.target for part in found.parts]
+        size = float(max(abs(x).max(initial=0) for x in values + ends)) or 1.0
+        infeasible = claim.lower == inf
+        proved = infeasible and not found.spec.is_soft and self.none_fits()
+        wide = not found.spec.is_soft and _is_number(claim.violation)
+        widening = claim.violation if wide else 0.0
+        self.refuse(claim.upper, lambda x: float(norm - x) / float(x or 1), "norm does not hold")
+        self.refuse(claim.violation, lambda x: (violation - x) / size, "violation does not hold")
+        if not infeasible:
+            self.refuse(claim.lower, lambda x: self.short(x, 0), "norm_bound does not hold")
+        self.refuse(
+            claim.widened_bound,
+            lambda x: self.short(x, numbers.number(widening)),
+            "widened_bound does not hold",
+        )
+        if infeasible and not proved:
+            text = "no exact weights near these are known to prove that nothing fits"
+            self.reasons.append(text)
+            self.excess = inf
+        if hasattr(self.estimator, "objective_"):
+            self.objectives(objectives)
+        self.violation = numbers.up(violation)
+        least = self.least(0)
+        bound = inf if proved else numbers.down(least) if least < inf else 0.0
+        return bound, numbers.up(norm)
+
+    def least(self, widened: Any) -> Any:
+        """No predictor that fits intervals that are wider by so much has a smaller norm."""
+        total = 0
+        for dual in self.duals:
+            total = total + dual.objective(widened)
+        return self.found.norm_of(total, -1)
+
+    def short(self, claimed: Any, widened: Any) -> float:
+        """By how much a bound is below a claim: as lengths, relative to the largest norm."""
+        if self.table is None or not claimed > 0:
+            return inf if self.table is None else -inf
+        least = self.least(widened)
+        if least == inf:
+            return -inf
+        return float(1 - least / claimed) * self.longest()
+
+    def longest(self) -> float:
+        """Length of the combinations of the weights, relative to the largest norm of an example."""
+        lengths = [float(dual.length) ** 2 + float(dual.ridge) for dual in self.duals]
+        length = float(np.sqrt(sum(lengths))) * float(self.found.radius)
+        return min(length / self.scale, 1.0) if length > 0 else 1.0
+
+    def objectives(self, objectives: list[Any]) -> None:
+        """What is wrong with ``objective_`` and ``objective_bound_``, of each output for itself."""
+        estimator, found, square = self.estimator, self.found, self.found.radius**2
+        for name in ("objective_", "objective_bound_", "epsilon_"):
+            if np.asarray(getattr(estimator, name, None)).shape != found.shape:
+                self.reasons.append(f"{name} is not a number for each output")
+                return
+        if estimator.nu is None and not np.all(np.asarray(estimator.epsilon_) == estimator.epsilon):
+            self.reasons.append(
+                f"epsilon_ is {estimator.epsilon_!r}, but epsilon is {estimator.epsilon!r}"
+            )
+        reached, bounds = (
+            np.atleast_1d(estimator.objective_),
+            np.atleast_1d(estimator.objective_bound_),
+        )
+        for o, dual in enumerate(self.duals):
+            objective, least = objectives[o] / square, dual.objective() / square
+            self.refuse(
+                reached[o],
+                lambda x, P=objective: float(P - x) / (4.0 * abs(float(x or 1))),
+                f"objective_ is {reached[o]!r}, but that of the predictor is larger",
+            )
+            if bounds[o] == inf:
+                if found.spec.is_soft or not self.none_fits(o):
+                    self.reasons.append("objective_bound_ is inf, but no exact weights prove it")
+                continue
+            self.refuse(
+                bounds[o],
+                lambda x, D=least: float(1 - D / x) * self.longest() / 2.0 if x > 0 else -inf,
+                f"objective_bound_ is {bounds[o]!r}, which the weights do not prove",
+            )
+
+    def holds(self) -> dict[str, bool]:
+        claim, tol = self.claim, self.estimator.tol
+        allowed = tol * self.violation_of_zero() * (1.0 + ZERO_RTOL)
+        near = self.found.spec.is_soft or claim.violation <= allowed
+        gap = relative_gap(claim.widened_bound, claim.upper)
+        return {"certified": near and gap <= tol, "infeasible": claim.lower == inf}
+
+    def violation_of_zero(self) -> float:
+        """Violation of the zero predictor, with its best intercept if norms do not count it."""
+        found = self.found
+        low, high = found.low - found.epsilon, found.high + found.epsilon
+        if found.free:
+            return max(float(((low.max(axis=0) - high.min(axis=0)) / 2).max()), 0.0)
+        return max(float(np.maximum(low, -high).max()), 0.0)
+
+    def wrong_existence(self, known: bool) -> Iterator[str]:
+        if not (self.claim.violation == 0.0 if known else self.claim.lower == inf):
+            yield f"feasible is {known!r}, which the bounds do not say"
+
+    def none_fits(self, output: int | None = None) -> bool:
+        """Whether exact weights near these prove that no predictor fits some output."""
+        found = self.found
+        if self.table is None:
+            return False
+        X, q, few = self.given_rows()
+        epsilon = Rationals().number(found.epsilon)
+        low, high = found.low[few], found.high[few]
+        if epsilon:  # what does not fit the next floats outward does not fit the ends
+            exact = Rationals()
+            low = np.vectorize(exact.down, otypes=[float])(exact.array(low) - epsilon)
+            high = np.vectorize(exact.up, otypes=[float])(exact.array(high) + epsilon)
+        given: Any = {"intercept": found.fit_intercept, "signs": found.signs}
+        some = range(q.shape[1]) if output is None else [output]
+        return len(few) > 0 and any(
+            nothing_fits(X, low[:, o], high[:, o], q[:, o], **given) for o in some
+        )
+
+
+def _is_number(claimed: Any) -> bool:
+    return isinstance(claimed, Real) and isfinite(claimed)
+
+
+def _is_one_of(word: Any, words: Any) -> bool:
+    """Whether something is one of some words; what cannot be hashed or is an array is not."""
+    return isinstance(word, str) and word in words
+
+
+def _wrong_attributes(estimator: Any, expected: dict[str, Any]) -> Iterator[str]:
+    """What is wrong with attributes that are to have given values, and types."""
+    for name, value in expected.items():
+        found = getattr(estimator, name, ABSENT)
+        if found is ABSENT:
+            yield f"there is no {name}"
+        elif found is not value and not (isinstance(found, type(value)) and np.all(found == value)):
+            yield f"{name} is {found!r}, not {value!r}"
+
+
+def _wrong_copies(outermost: Any, estimator: Any, fields: tuple[str, ...]) -> Iterator[str]:
+    """What is wrong with a search that publishes the attributes of the estimator that it found."""
+    fitted = {name: value for name, value in vars(estimator).items() if name.endswith("_")}
+    for outer in layers(outermost):
+        if outer is estimator or not any(hasattr(outer, f"{name}_") for name in fields):
+            continue
+        others = [name for name, value in fitted.items() if not _are_same(outer, name, value)]
+        if others:
+            yield f"{type(outer).__name__} has another {', '.join(others)} than what it has found"
+        yield from _wrong_attributes(outer, published(estimator, OF_SEARCHES))
+
+
+def _are_same(outer: Any, name: str, value: Any) -> bool:
+    found = getattr(outer, name, ABSENT)
+    return found is value or joblib.hash(found) == joblib.hash(value)

@@ -1,0 +1,135 @@
+"""Examples in fractions, for proofs in which nothing is rounded; they are written out."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from marginsvm._cached import cached_property
+from marginsvm._rounding import UNIT, additions
+from marginsvm._rounding import product as chained_product
+from marginsvm._typing import Array
+from marginsvm.certificate.numbers import Numbers, Rationals, over_one_denominator, product
+
+
+class NoInnerProductsError(ValueError):
+    """A kernel matrix is none of inner products: it proves nothing."""
+
+
+class ExactFeatures:
+    """Features as fractions; what a :class:`~marginsvm.problem.design.Design` is for floats.
+
+    Parameters
+    ----------
+    X : array of shape (n, d)
+        Floats or fractions.
+    centred : bool
+        Whether sums with weights that do not balance are about the mean.
+    """
+
+    radius = 1
+
+    def __init__(self, X: Array, *, centred: bool = True) -> None:
+        (self.n, self.d), self.centred = X.shape, centred
+        self.X = Rationals().array(X)
+        self._integers, self._denominator = over_one_denominator(self.X)
+
+    def _times(self, A: Array, B: Array, denominator: int) -> Array:
+        return np.frompyfunc(lambda v: Fraction(v, denominator), 1, 1)(A @ B)
+
+    def scores(self, w: Array) -> Array:
+        integers, denominator = over_one_denominator(w)
+        return self._times(self._integers, integers.T, denominator * self._denominator)
+
+    def combine(self, V: Array) -> Array:
+        """``V'X``, about the mean where V does not balance."""
+        integers, denominator = over_one_denominator(V)
+        image = self._times(integers.T, self._integers, denominator * self._denominator)
+        total = V.sum(axis=0)
+        off = self.centred and total.any()
+        return image - np.multiply.outer(total, self.mean) if off else image
+
+    def inner(self, w: Array, u: Array) -> Any:
+        return (w * u).sum()
+
+    @cached_property
+    def mean(self) -> Array:
+        """A point near the examples: their mean, as floats."""
+        if not self.centred:
+            return np.zeros(self.d, int)
+        return Rationals().array(self.X.astype(float).mean(axis=0))
+
+    @cached_property
+    def squared_norms(self) -> Array:
+        return ((self.X - self.mean) ** 2).sum(axis=1)
+
+    def squared_dual_norms(self, p: float) -> Array:
+        """Squared dual norms about the mean."""
+        numbers = Rationals()
+        return np.array([numbers.length(x, p / (p - 1)) ** 2 for x in self.X - self.mean])
+
+
+class KernelMatrix:
+    """Examples that a kernel matrix K states, ``(phi(x), constant) scale``, as vectors.
+
+    Vectors w are coefficients of phi(x) for all x, and a last coordinate along the constant.
+
+    Parameters
+    ----------
+    K : array of shape (n, n)
+    scale : array of shape (n,) or None
+        What examples are multiplied with, such as the inverse of their norms.
+    constant : number
+    numbers : Floats or Rationals
+    rounding : float
+        Relative error of the values.
+    """
+
+    radius, d = 1, None
+
+    def __init__(
+        self, K: Array, scale: Array | None, constant: Any, numbers: Numbers, rounding: float = 0.0
+    ) -> None:
+        self.n, self.K, self.rounding = len(K), numbers.array(K), rounding + UNIT
+        self.constant, self._numbers = constant, numbers
+        self.scale = numbers.array(np.ones(self.n)) if scale is None else scale
+        self.additions = additions(self.n) + 4, 2 * additions(self.n) + 8
+        if numbers.exact and (self.K.T != self.K).any():
+            raise NoInnerProductsError("the kernel matrix is not symmetric")
+
+    def _times(self, V: Array) -> Array:
+        return product(self.K, V) if self._numbers.exact else chained_product(self.K, V)
+
+    def scores(self, w: Array) -> Array:
+        return (self._times(w[:, :-1].T) + self.constant * w[:, -1]) * self.scale[:, None]
+
+    def combine(self, V: Array) -> Array:
+        V = V * self.scale[:, None]
+        return np.hstack([V.T, self.constant * V.sum(axis=0)[:, None]])
+
+    def inner(self, w: Array, u: Array) -> Any:
+        squares = (w[:, :-1].T * self._times(u[:, :-1].T)).sum(axis=0)
+        if self._numbers.exact and squares.min() < 0:
+            raise NoInnerProductsError(
+                "the kernel matrix is none of inner products: a combination has the squared norm "
+                f"{float(squares.min()):.3g}. If that is rounding of its values, only a check with "
+                "exact=False allows for it"
+            )
+        return squares.sum() + (w[:, -1] * u[:, -1]).sum()
+
+    @property
+    def squared_norms(self) -> Array:
+        return (np.diagonal(self.K) + self.constant * self.constant) * self.scale * self.scale
+
+    def magnitudes(self, w: Array) -> Array:
+        """Sums of the absolute values of all terms of ``scores``, at most."""
+        root = np.sqrt(np.abs(np.diagonal(self.K)))
+        of_phi, w = np.multiply.outer(root, np.abs(w[:, :-1]) @ root), np.abs(w[:, -1])
+        return (of_phi + abs(self.constant) * w) * self.scale[:, None]
+
+    def squared_magnitude(self, w: Array) -> float:
+        """The same for ``inner(w, w)``."""
+        root = np.sqrt(np.abs(np.diagonal(self.K)))
+        return float(((np.abs(w[:, :-1]) @ root) ** 2).sum() + (w[:, -1] ** 2).sum())

@@ -1,0 +1,342 @@
+"""What a fitted estimator was asked, and what it answers, read from it and from its data."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import inf
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.base import is_outlier_detector, is_regressor
+from sklearn.utils.validation import _check_monotonic_cst, _check_sample_weight
+
+from marginsvm._rounding import exact_inner
+from marginsvm._typing import Array
+from marginsvm.certificate.bounded import Dual, Primal, dual, primal
+from marginsvm.certificate.examples import ExactFeatures, KernelMatrix
+from marginsvm.certificate.numbers import Numbers
+from marginsvm.certify.spec import ProblemSpec
+from marginsvm.problem.design import Design, mean_of
+from marginsvm.problem.kernels import Gram, Kernel
+from marginsvm.problem.matrix import as_matrix
+from marginsvm.problem.norms import LpNorm
+from marginsvm.problem.quadratic_program import (
+    QuadraticProgram,
+    classification,
+    one_class,
+    regression,
+)
+
+
+def class_weights(class_weight: Any, y: Array, sample_weight: Array) -> Array:
+    """Weight of the class of each example.
+
+    Parameters
+    ----------
+    class_weight : None, "balanced" or dict
+        None: all weights are 1. ``"balanced"``: ``n / (k n_c)``, where k is the number of classes
+        that have an example of positive weight, ``n_c`` the sum of the sample weights of class c
+        and n the sum of all; so a sample weight m counts like m copies. A dict gives the weights
+        of labels; those that it does not name have weight 1.
+    y : ndarray of shape (n,)
+        Labels.
+    sample_weight : ndarray of shape (n,)
+
+    Returns
+    -------
+    ndarray of shape (n,)
+    """
+    if class_weight is None:
+        return np.ones(len(y))
+    labels, codes = np.unique(y, return_inverse=True)
+    if isinstance(class_weight, str):
+        totals = np.bincount(codes, weights=sample_weight)
+        some = totals > 0
+        of_label = np.ones(len(labels))
+        of_label[some] = totals.sum() / (np.count_nonzero(some) * totals[some])
+    else:
+        of_label = np.array([class_weight.get(label, 1.0) for label in labels.tolist()], float)
+    return of_label[codes]
+
+
+@dataclass(frozen=True)
+class Data:
+    """The examples of positive weight, as they were given.
+
+    Attributes
+    ----------
+    X : ndarray or CSR
+    y, bounds : ndarray or None
+        Labels or targets of all examples; intervals.
+    weight : ndarray of shape (n_kept,)
+        Sample weights, those of classes included.
+    kept : ndarray of shape (n_kept,)
+    n : int
+        Number of all examples.
+    """
+
+    X: Any
+    y: Any
+    bounds: Any
+    weight: Array
+    kept: Array
+    n: int
+
+    @classmethod
+    def of(cls, estimator: Any, X: Any, y: Any, sample_weight: Any, bounds: Any) -> Data:
+        """From the arguments of fit; without y, X is blocks ``(X, y)`` or ``(X, y, weight)``."""
+        if y is None and bounds is None and not is_outlier_detector(estimator):
+            blocks = [*X]
+            stack = sp.vstack if sp.issparse(blocks[0][0]) else np.concatenate
+            X, y = stack([b[0] for b in blocks]), np.concatenate([np.asarray(b[1]) for b in blocks])
+            parts = [b[2] if len(b) > 2 else np.ones(b[0].shape[0]) for b in blocks]
+            sample_weight = np.concatenate([np.asarray(part, float) for part in parts])
+        X = sp.csr_array(X) if sp.issparse(X) else np.asarray(X)
+        n = X.shape[0]
+        like = X if X.dtype.kind in "fiub" and X.ndim > 1 else np.zeros((n, 1))
+        weight = _check_sample_weight(sample_weight, like, dtype=np.float64)
+        if y is not None and hasattr(estimator, "classes_"):
+            y = np.asarray(y)
+            weight = weight * class_weights(estimator.class_weight, y, weight)
+        kept = np.flatnonzero(weight > 0)
+        given = getattr(estimator, "kernel", "linear") == "precomputed"
+        X = (X[:, kept] if given else X) if len(kept) < n else X
+        return cls(X[kept] if len(kept) < n else X, y, bounds, weight[kept], kept, n)
+
+
+@dataclass(frozen=True)
+class Part:
+    """One program, with the predictor that is published for it.
+
+    Attributes
+    ----------
+    qp : QuadraticProgram
+    w, f : ndarray
+        In the units of the examples.
+    columns : list of int
+        Those of the published weights.
+    """
+
+    qp: QuadraticProgram
+    w: Array
+    f: Array
+    columns: list[int]
+
+    def primal(self, numbers: Numbers) -> Primal:
+        return primal(self.qp, self.w, self.f, numbers)
+
+    def alpha(self, table: Array, numbers: Numbers) -> Array:
+        """Weights of the rows from those that are published, as floats."""
+        qp, q = self.qp, numbers.array(table[:, self.columns])
+        if qp.codes is not None:
+            q[np.arange(len(q)), qp.codes] = 0 * q[0, 0]
+            return q
+        if qp.example is None:
+            return q[:, 0]
+        of = q[qp.example, 0 if qp.output is None else qp.output]
+        return np.maximum(qp.sign * of, 0 * of)
+
+    def dual(self, table: Array, numbers: Numbers) -> Dual:
+        return dual(self.qp, self.alpha(table, numbers), numbers)
+
+
+class Reading:
+    """The programs of a fitted estimator: one, or one for each output.
+
+    Parameters
+    ----------
+    estimator : fitted estimator
+    data : Data
+    numbers : Floats or Rationals
+
+    Attributes
+    ----------
+    spec : ProblemSpec
+    parts : list of Part
+    examples : Design, ExactFeatures or KernelMatrix
+    codes : ndarray or None
+    shape : tuple of int
+        Of what is published of each output.
+    low, high : ndarray of shape (n, n_outputs), or None
+        Ends of the intervals, as floats; without epsilon.
+    """
+
+    low: Any = None
+    high: Any = None
+    codes: Any = None
+    shape: tuple[int, ...] = ()
+
+    def __init__(self, estimator: Any, data: Data, numbers: Numbers) -> None:
+        self.estimator, self.data, self.numbers = estimator, data, numbers
+        self.spec, self.regression = ProblemSpec.of(estimator), is_regressor(estimator)
+        self.one_class, spec = is_outlier_detector(estimator), self.spec
+        self.free = spec.intercept_is_free and not self.one_class
+        self.fit_intercept = bool(spec.fit_intercept) and not self.one_class
+        self.constant = spec.constant if self.fit_intercept else 0.0
+        if spec.normalize and self.fit_intercept:
+            self.constant = estimator.constant_
+        b = np.zeros(1) if self.one_class else np.atleast_1d(estimator.intercept_)
+        self.intercept = numbers.array(np.asarray(b, float))
+        (self._features if hasattr(estimator, "coef_") else self._kernel)()
+        weight = numbers.array(data.weight)
+        given: dict[str, Any] = {"weight": weight, "intercept": self.free, "signs": self.signs}
+        given["C"] = numbers.number(spec.C) if np.isfinite(spec.C) else inf
+        given["nu"] = None if spec.nu is None else numbers.number(spec.nu)
+        if self.regression:
+            self._targets(given)
+        elif self.one_class:
+            qp = one_class(self.examples, given["nu"] or 0, weight)
+            self.parts = [Part(qp, self.w, self.b, [0])]
+        else:
+            self._classes(given)
+
+    # Examples and predictors.
+
+    def _features(self) -> None:
+        estimator, numbers, X = self.estimator, self.numbers, self.data.X
+        coef = estimator.coef_
+        coef = np.atleast_2d(coef.toarray() if sp.issparse(coef) else coef)
+        self.p = LpNorm.named(self.spec.p, coef.shape[1]).p
+        signs = getattr(estimator, "monotonic_cst", None)
+        self.signs = None if signs is None else _check_monotonic_cst(estimator, signs).astype(int)
+        if self.constant and self.signs is not None:
+            self.signs = np.append(self.signs, 0)
+        coef, constant = numbers.array(coef.astype(float)), numbers.number(self.constant)
+        self.w, self.b = coef, self.intercept
+        if constant:
+            self.w, self.b = np.hstack([coef, (self.b / constant)[:, None]]), 0 * self.b
+        if numbers.exact:
+            X = numbers.array(X)
+            if constant:
+                X = np.hstack([X, numbers.array(np.full((len(X), 1), self.constant))])
+            if self.spec.normalize:
+                X = np.array([x / (numbers.length(x) or 1) for x in X], dtype=object)
+            self.examples: Any = ExactFeatures(X, centred=self.free)
+            return
+        matrix, constant = as_matrix(X), self.constant
+        if self.spec.normalize:
+            matrix, constant = matrix.divided(constant), 0.0
+        mean: Any = mean_of(matrix) if self.free else None
+        design = Design.of(matrix, mean, constant, norm=LpNorm(self.p))
+        radius = float(np.sqrt(design.squared_dual_norms(self.p).max())) or 1.0
+        self.examples = design.in_units(radius)
+        self.w, self.b = self.w * radius, self.b
+        if self.free:
+            shifts = [exact_inner(c, mean, b) for c, b in zip(coef, self.intercept, strict=True)]
+            self.b = np.array(shifts)
+        if constant:
+            self.w[:, -1] = self.intercept * (radius / constant)
+
+    def _kernel(self) -> None:
+        estimator, numbers, data = self.estimator, self.numbers, self.data
+        self.p, self.signs, rounding = 2.0, None, 0.0
+        self.given = estimator.kernel == "precomputed"
+        K = data.X
+        if not self.given:
+            kernel, X = kernel_of(estimator, K, data.weight), K
+            if callable(estimator.kernel):
+                K = kernel(X, X)
+            else:
+                widens = getattr(estimator, "_widens_kernels", False)
+                gram = Gram(kernel, X.astype(np.float64) if widens else X, cache_size=inf)
+                K, rounding = gram.whole(), gram.rounding
+        K = numbers.array(K)
+        scale, constant = None, numbers.number(self.constant)
+        if self.spec.normalize:
+            squares = numbers.array(np.ones(len(K))) if self.given else np.diagonal(K)
+            squares = np.maximum(squares, 0 * squares) + constant * constant
+            roots = [numbers.sqrt(x) for x in squares.tolist()]
+            scale = numbers.array(np.array([1 / x if x else 0 * x for x in roots]))
+        self.examples = KernelMatrix(K, scale, constant, numbers, rounding)
+        coef = np.zeros((len(estimator.dual_coef_), len(K) + 1))
+        coef[:, np.searchsorted(data.kept, estimator.support_)] = estimator.dual_coef_
+        self.w, self.b = numbers.array(coef), self.intercept
+        if constant:
+            self.w[:, -1], self.b = self.intercept / constant, 0 * self.b
+
+    # Programs.
+
+    def _classes(self, given: dict[str, Any]) -> None:
+        classes, k = self.estimator.classes_, len(self.estimator.classes_)
+        found, self.codes = np.unique(self.data.y[self.data.kept], return_inverse=True)
+        if not np.array_equal(found, classes):
+            raise ValueError(
+                f"the examples of positive weight have the classes {found.tolist()}, but "
+                f"{type(self.estimator).__name__} was fitted to {classes.tolist()}"
+            )
+        qp = classification(self.examples, self.codes, k, loss=self.spec.loss, p=self.p, **given)
+        columns = [*range(k)] if k > 2 else [0]
+        self.parts = [Part(qp, self.w, self.b, columns)]
+
+    def _targets(self, given: dict[str, Any]) -> None:
+        numbers, data, spec = self.numbers, self.data, self.spec
+        ends = np.asarray(data.y if data.bounds is None else data.bounds, dtype=np.float64)
+        self.shape = ends.shape[1:] if data.bounds is None else ends.shape[1:-1]
+        both = (ends, ends) if data.bounds is None else (ends[..., 0], ends[..., 1])
+        self.low, self.high = (end.reshape(data.n, -1)[data.kept] for end in both)
+        found = data.bounds is not None or spec.nu is not None
+        self.epsilon = 0.0 if found else self.estimator.epsilon
+        epsilon = numbers.number(self.epsilon)
+        low, high = numbers.array(self.low), numbers.array(self.high)
+        width = numbers.array(np.atleast_1d(getattr(self.estimator, "epsilon_", 0.0)))
+        k = low.shape[1]
+        if self.w.shape[0] != k or (spec.nu is not None and len(width) != k):
+            raise ValueError(f"{type(self.estimator).__name__} has not as many outputs as y")
+        joint = self.p != 2.0 and k > 1
+        self.parts = []
+        for o in [slice(0, k)] if joint else [slice(o, o + 1) for o in range(k)]:
+            of: Any = (low[:, o] - epsilon, high[:, o] + epsilon)
+            b = self.b[o]
+            if self.free:  # large targets keep their digits about one of them
+                finite = self.low[:, o][np.isfinite(self.low[:, o])]
+                centre = numbers.number(float(np.median(finite)) if len(finite) else 0.0)
+                of = ((low[:, o] - centre) - epsilon, (high[:, o] - centre) + epsilon)
+                b = b - centre
+            of = of if joint else tuple(end[:, 0] for end in of)
+            qp = regression(self.examples, *of, loss=spec.loss, p=self.p, **given)
+            f = np.append(b, width[o]) if spec.nu is not None else b
+            self.parts.append(Part(qp, self.w[o], f, [*range(k)][o]))
+
+    # What they prove together, in the user's units.
+
+    @property
+    def radius(self) -> Any:
+        """What the examples are divided by."""
+        return self.examples.radius
+
+    def table(self, weights: Any) -> Array | None:
+        """The published weights of the examples that take part; None: they can be none."""
+        m = sum(len(part.columns) for part in self.parts)
+        fits = sp.issparse(weights) and weights.format == "csr"
+        if not fits or weights.shape != (self.data.n, m) or not np.isfinite(weights.data).all():
+            return None
+        if not self.regression and (weights.data < 0).any():
+            return None
+        return weights.toarray()[self.data.kept]
+
+    def norm_of(self, objective: Any, direction: int) -> Any:
+        """``sqrt(2 P)`` in the user's units, rounded up (1) or down (-1)."""
+        if objective == inf:
+            return inf
+        numbers = self.numbers
+        out = 1 + direction * (numbers.gamma(4) + numbers.error_of_length(1))
+        return numbers.sqrt(2 * objective) * out / self.radius
+
+
+def kernel_of(estimator: Any, X: Any, weight: Array) -> Kernel:
+    """The kernel of an estimator; "scale" is 1 / (number of features * weighted variance of X)."""
+    gamma = 0.0
+    if not callable(estimator.kernel):
+        gamma = estimator.gamma
+        if gamma == "auto":
+            gamma = 1.0 / X.shape[1]
+        elif gamma == "scale":
+            X, share = as_matrix(X.astype(np.float64)), weight / (weight.sum() * X.shape[1])
+            with np.errstate(over="ignore", invalid="ignore"):
+                mean = X.mean_of_entries(share, 0.0, 1)
+                mean += X.mean_of_entries(share, mean, 1)
+                variance = X.mean_of_entries(share, mean, 2)
+            gamma = 1.0 / (X.shape[1] * variance) if variance > 0 else 1.0
+    params = estimator.kernel_params or {}
+    return Kernel(estimator.kernel, gamma, estimator.degree, estimator.coef0, params)

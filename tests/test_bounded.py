@@ -1,0 +1,306 @@
+"""Bounds hold for published numbers, in fractions; and no error term can be left out.
+
+Each case has data on which rounding is as large as it can be beside what is bounded. It holds with
+all error terms, and with the one that it is named after replaced by 0 it does not.
+"""
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from scipy.optimize import LinearConstraint, minimize
+
+from marginsvm.certificate import bounded
+from marginsvm.certificate.bounded import balanced, best_multiple, dual, lowest_values, primal
+from marginsvm.certificate.examples import ExactFeatures, KernelMatrix
+from marginsvm.certificate.numbers import Floats, Rationals
+from marginsvm.problem.design import Design
+from marginsvm.problem.quadratic_program import classification, one_class, regression
+
+FLOATS, EXACT = Floats(), Rationals()
+
+
+def both(make, X, *arrays, centred=False, kernel=False, **numbers):
+    """The same program in floats and in fractions."""
+    mean = X.mean(axis=0) if centred else None
+    numbers = {"weight": np.ones(len(X)), **numbers}
+    floats = KernelMatrix(X, None, 0.0, FLOATS) if kernel else Design.of(X, mean)
+    exact = KernelMatrix(X, None, 0, EXACT) if kernel else ExactFeatures(X, centred=centred)
+    qp = make(floats, *arrays, **numbers)
+    fractions = [EXACT.array(a) if a.dtype == float else a for a in arrays]
+    given = {name: EXACT.array(v) if np.ndim(v) else v for name, v in numbers.items()}
+    given |= {name: EXACT.number(numbers[name]) for name in ("C", "nu") if name in numbers}
+    return qp, make(exact, *fractions, **given)
+
+
+def worth(qps, w, b):
+    return primal(qps[0], w, b, FLOATS), primal(qps[1], EXACT.array(w), EXACT.array(b), EXACT)
+
+
+def proof(qps, alpha):
+    return dual(qps[0], alpha, FLOATS), dual(qps[1], EXACT.array(alpha), EXACT)
+
+
+def labels(examples, codes, k=2, **given):
+    return classification(examples, codes, k, **given)
+
+
+def scores(rng):
+    """Terms of scores cancel."""
+    codes, big = np.arange(8) % 2, rng.uniform(-1e3, 1e3, (8, 3))
+    small = 1e-13 * rng.uniform(1.0, 2.0, (8, 3)) * np.where(codes == 1, 1.0, -1.0)[:, None]
+    qps = both(labels, np.hstack([big, small - big]), codes, intercept=False)
+    found, exact = worth(qps, np.ones((1, 6)), np.zeros(1))
+    return found.margin <= exact.margin and found.separation <= exact.separation
+
+
+def square(rng):
+    """Terms of a squared norm cancel: a kernel matrix of examples that are nearly the same."""
+    X = np.round(rng.uniform(1.0, 2.0, 3) * 2**10) + np.round(4 * rng.random((6, 3)))
+    K, codes = X @ X.T, np.arange(6) % 2
+    qps = both(labels, K, codes, kernel=True, C=1.0)
+    w = np.append(rng.uniform(-1.0, 1.0, 6), 0.0)[None]
+    w[0, 0] -= w[0].sum()
+    found, exact = worth(qps, w, np.zeros(1))
+    return found.norm >= exact.norm
+
+
+def image(rng):
+    """Weights that prove next to nothing: what is left is the rounding of their sum."""
+    X = rng.standard_normal((9, 2))
+    q = rng.uniform(0.5, 1.0, 9)
+    codes = np.ones(9, int)
+    X[0] = -(q[1:] @ X[1:]) / q[0]
+    found, exact = proof(both(labels, X, codes, intercept=False), q)
+    return found.margin_bound >= exact.margin_bound
+
+
+def targets(rng):
+    """Ends of tubes are sums, of which the last one cancels."""
+    y, shift, one = rng.uniform(1.1, 1.101, 1), 0.1, EXACT.array(np.ones(1))
+    low, high = (y - shift) - 1.0, (y - shift) + 1.0
+    qp = regression(Design.of(np.ones((1, 1))), low, high, intercept=False)
+    ends = [EXACT.array(y) - Fraction(shift) + sign for sign in (-1, 1)]
+    exact = regression(ExactFeatures(np.ones((1, 1))), *ends, weight=one, intercept=False)
+    found, true = worth((qp, exact), low[None], np.zeros(1))
+    return found.violation >= true.violation
+
+
+def gain(rng):
+    """Gains of both signs cancel."""
+    y = rng.uniform(-1.0, 1.0, 50)
+    qps = both(regression, np.ones((50, 1)), y, y, intercept=False, C=1.0)
+    alpha = rng.random(100)
+    found, exact = proof(qps, alpha)
+    return found.gain <= exact.gain
+
+
+def cost(rng):
+    """Equal terms, whose products, quotients and sums are all rounded down."""
+    for _ in range(20):
+        n, C = int(rng.integers(3, 60)), float(rng.uniform(1.0, 2.0))
+        weight = np.full(n, rng.uniform(1.0, 2.0))
+        qps = both(labels, np.zeros((n, 1)), np.arange(n) % 2, C=C, weight=weight)
+        found, exact = worth(qps, np.zeros((1, 1)), np.zeros(1))
+        if found.objective < exact.objective:
+            return False
+    return True
+
+
+def imbalance(rng):
+    """Weights of one class, on an example at the mean."""
+    qp = classification(
+        Design.of(np.array([[-2.0], [0.0], [2.0]]), np.zeros(1)), np.arange(3) // 2, 2
+    )
+    return dual(qp, np.array([0.0, 1.0, 0.0]), FLOATS).margin_bound >= 1.0
+
+
+def excess(rng):
+    """Weights above the upper bounds of a share."""
+    X, codes = np.array([[1.0], [3.0], [-1.0], [-3.0]]), np.array([1, 1, 0, 0])
+    qp = classification(Design.of(X, np.zeros(1)), codes, 2, nu=1.0)  # the mean of all: 2
+    return dual(qp, np.array([0.5, 0.0, 0.5, 0.0]), FLOATS).margin_bound >= 2.0
+
+
+CASES = {
+    "error_of_scores": scores,
+    "error_of_square": square,
+    "error_of_image": image,
+    "error_of_targets": targets,
+    "error_of_gain": gain,
+    "error_of_cost": cost,
+    "imbalance": imbalance,
+    "cost_of_imbalance": imbalance,
+    "cost_of_excess": excess,
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_no_error_term_can_be_left_out(name, monkeypatch):
+    case, seeds = CASES[name], range(40)
+    assert all(case(np.random.default_rng(seed)) for seed in seeds)
+    none = {"error_of_image": np.zeros(1), "cost_of_imbalance": (0, 0)}.get(name, 0)
+    monkeypatch.setattr(bounded, name, lambda *given: none)
+    assert not all(case(np.random.default_rng(seed)) for seed in seeds)
+
+
+def test_intercepts_of_classes_are_linked_by_rows(monkeypatch):
+    """With k classes, k - 1 of them: if imbalance cost no more than with two, it would be false."""
+    monkeypatch.setattr(bounded, "ORIGINS", 1)
+    k, weight, rows = 4, 1000.0 ** -np.arange(4), np.flatnonzero(~np.eye(4, dtype=bool))
+    qp = classification(
+        Design.of(np.zeros((k, 1)), np.zeros(1)), np.arange(k), k, C=1.0, weight=weight
+    )
+
+    def objective(b):
+        return primal(qp, np.zeros((k, 1)), np.append(b, 0.0), FLOATS).objective
+
+    best = minimize(objective, np.zeros(k - 1), method="BFGS", options={"gtol": 1e-12}).fun
+    ridge = np.repeat(qp.ridge.ravel(), k - 1)
+    F = np.zeros((k, k * (k - 1)))
+    F[rows // k, np.arange(len(rows))], F[rows % k, np.arange(len(rows))] = 1.0, -1.0
+    # most that weights seem to prove if imbalance costs its size: 1'a - |F a|_1 - ridge a^2/2
+    price = LinearConstraint(np.block([[F, -np.eye(k)], [-F, -np.eye(k)]]), -np.inf, 0.0)
+    found = minimize(
+        lambda z: -z[:-k].sum() + z[-k:].sum() + 0.5 * ridge @ z[:-k] ** 2,
+        np.zeros(len(rows) + k),
+        jac=lambda z: np.append(-1.0 + ridge * z[:-k], np.ones(k)),
+        bounds=[(0.0, None)] * (len(rows) + k),
+        constraints=price,
+        method="SLSQP",
+        options={"ftol": 1e-16, "maxiter": 1000},
+    ).x[: len(rows)]
+    alpha = np.zeros(k * k)
+    alpha[rows] = found
+    alpha = alpha.reshape(k, k)
+    assert dual(qp, alpha, FLOATS).objective() <= best
+    size = bounded.size_of(qp)
+    monkeypatch.setattr(bounded, "cost_of_imbalance", lambda qp, off, numbers: (size * off, 0))
+    assert dual(qp, alpha, FLOATS).objective() > best
+
+
+def test_roots_are_not_exact(monkeypatch):
+    """Norms are rounded: without the error of lengths some bounds are above the true ones."""
+
+    def holds(rng):
+        X = rng.standard_normal((4, 3))
+        found, exact = worth(
+            both(labels, X, np.arange(4) % 2, intercept=False, C=1.0), X[:1], np.zeros(1)
+        )
+        return found.norm >= exact.norm
+
+    seeds = range(40)
+    assert all(holds(np.random.default_rng(seed)) for seed in seeds)
+    monkeypatch.setattr(Floats, "error_of_length", lambda self, n: 0.0)
+    assert not all(holds(np.random.default_rng(seed)) for seed in seeds)
+
+
+KINDS = [{"C": 2.0}, {"C": 2.0, "loss": "hinge"}, {}, {"nu": 0.4}]
+
+
+@pytest.mark.parametrize("intercept", [True, False])
+@pytest.mark.parametrize("given", KINDS, ids=str)
+@pytest.mark.parametrize("k", [2, 3, 4])
+def test_bounds_of_any_points_hold_in_fractions(k, given, intercept):
+    """In units of six decades, with weights that balance and that do not."""
+    for seed in range(6):
+        rng = np.random.default_rng(seed)
+        X = rng.standard_normal((12, 3)) * 10.0 ** rng.integers(-3, 4, 3) + 10.0 ** rng.integers(
+            0, 5
+        )
+        codes, weight = np.arange(12) % k, rng.uniform(0.5, 2.0, 12)
+        qps = both(
+            lambda examples, codes, **more: labels(examples, codes, k, **more),
+            X, codes, centred=intercept, weight=weight, intercept=intercept, **given,
+        )  # fmt: skip
+        w = rng.standard_normal((1 if k == 2 else k, 3)) / X.std(axis=0)
+        b = rng.standard_normal(len(w)) * intercept
+        centre = qps[0].examples.centre
+        if centre is None:
+            shifted = b
+        else:
+            moved = ExactFeatures(centre[None]).scores(EXACT.array(w))[0]
+            shifted = (EXACT.array(b) + moved).astype(float)
+        found = primal(qps[0], w, shifted, FLOATS)
+        exact = primal(qps[1], EXACT.array(w), EXACT.array(b), EXACT)
+        assert found.objective >= exact.objective
+        assert found.margin <= exact.margin
+        alpha = rng.uniform(0.0, 1.0, qps[0].shape)
+        if k > 2:
+            alpha[np.arange(12), codes] = 0.0
+        for q in (alpha, balanced(qps[0], qps[0].feasible(alpha))):
+            found, exact = proof(qps, q)
+            if qps[0].game:
+                assert found.margin_bound >= exact.margin_bound
+            else:
+                assert found.objective() <= exact.objective()
+
+
+@pytest.mark.parametrize("given", [{"C": 2.0}, {"C": 2.0, "nu": 0.4}, {}], ids=str)
+def test_bounds_of_tubes_hold_in_fractions(given):
+    for seed in range(6):
+        rng = np.random.default_rng(seed)
+        X, y = rng.standard_normal((12, 3)), 100.0 + rng.standard_normal(12)
+        y -= np.median(y)
+        qps = both(
+            regression, X, y - 0.25 * ("nu" not in given), y + 0.25 * ("nu" not in given), **given
+        )
+        w, f = rng.standard_normal((1, 3)), rng.standard_normal(qps[0].n_free)
+        found, exact = worth(qps, w, f)
+        assert found.objective >= exact.objective
+        assert found.violation >= exact.violation
+        alpha = rng.random(qps[0].shape) * (rng.random(qps[0].shape) < 0.5)
+        for q in (alpha, balanced(qps[0], qps[0].feasible(alpha))):
+            found, exact = proof(qps, q)
+            for widened in (0, 0.125):
+                assert found.objective(widened) <= exact.objective(widened)
+
+
+@pytest.mark.parametrize("k", [2, 3, 7])
+def test_weights_of_many_rows_are_made_to_balance(k, rng):
+    """In their last digits, and whether or not rows connect all classes."""
+    n = 4000
+    codes = np.arange(n) % k
+    qp = classification(Design.of(np.zeros((n, 1))), codes, k)
+    alpha = rng.random(qp.shape)
+    if k > 2:
+        alpha[codes[:, None] == np.arange(k)] = 0.0
+    if k == 7:  # two parts of classes
+        alpha[(codes[:, None] < 3) != (np.arange(k) < 3)] = 0.0
+    alpha = qp.feasible(alpha)
+    even = balanced(qp, alpha)
+    assert bounded.imbalance(qp, even, FLOATS) <= 1e-25
+    assert np.abs(even - alpha).max() < 1e-15
+    assert even.min() >= 0.0
+
+
+@pytest.mark.parametrize("given", KINDS, ids=str)
+@pytest.mark.parametrize("k", [2, 3])
+def test_the_best_multiple_of_a_predictor_is_the_best(k, given, rng):
+    X, codes = rng.standard_normal((30, 3)), np.arange(30) % k
+    X[:, 0] += codes
+    qp = classification(Design.of(X, X.mean(axis=0)), codes, k, **given)
+    w, b = np.zeros((1 if k == 2 else k, 3)), np.zeros(1 if k == 2 else k)
+    w[:, 0] = 1.0 if k == 2 else np.arange(k) - 1.0
+    b -= w[:, 0] * X[:, 0].mean()
+    found = primal(qp, w, b, FLOATS)
+    t = best_multiple(qp, found.norm, lowest_values(qp, w, b, FLOATS))
+    if qp.game:
+        assert primal(qp, t * w, t * b, FLOATS).margin == pytest.approx(found.margin)
+    else:
+        best = primal(qp, t * w, t * b, FLOATS).objective
+        others = [primal(qp, s * w, s * b, FLOATS).objective for s in t * np.linspace(0.2, 3, 200)]
+        assert best <= min(others) * (1 + 1e-12)
+
+
+def test_weights_of_one_class(rng):
+    X, weight = rng.standard_normal((9, 2)) + 3.0, rng.uniform(0.5, 2.0, 9)
+    qps = both(
+        lambda examples, weight, nu: one_class(examples, nu, weight), X, weight=weight, nu=0.5
+    )
+    found, exact = worth(qps, np.ones((1, 2)), np.zeros(1))
+    assert found.margin <= exact.margin
+    for q in (rng.random(9), qps[0].feasible(rng.random(9))):
+        found, exact = proof(qps, q)
+        assert exact.margin_bound <= found.margin_bound
+        assert found.margin_bound >= worth(qps, np.ones((1, 2)), np.zeros(1))[1].margin
