@@ -1,0 +1,402 @@
+"""Dual coordinate descent, for long, sparse and low-dimensional examples.
+
+    max over alpha   target'alpha - |A'alpha|^2/2 - sum_i ridge_i alpha_i^2/2
+    subject to       0 <= alpha <= upper, F'alpha = 0     (several classes: sum_j alpha_ij <= cap_i)
+
+One variable after the other, in random order, gets its best value while ``w = A'alpha`` is kept
+(Hsieh et al.); of several classes all variables of an example, as one projection (Keerthi et al.).
+Variables that are at a bound, and whose slope holds them there by more than any violation of the
+last epoch, are left out until the next check of all (shrinking).
+
+The free intercept is the multiplier of ``s = F'alpha = 0`` in an augmented Lagrangian,
+``b = lambda + sigma s``: like a feature of value ``sqrt(sigma)`` with an offset. After some epochs
+lambda becomes b, all rows are looked at, and both values are computed: P at the best intercept and
+the best length of w, D at balanced alpha. A stiff sigma makes single steps short, a soft one takes
+many multipliers.
+
+Hard margins have the margin 1 here, and no sum of alpha is given; values are those of the game.
+
+References
+----------
+C.-J. Hsieh, K.-W. Chang, C.-J. Lin, S. S. Keerthi, S. Sundararajan. A dual coordinate descent
+method for large-scale linear SVM. ICML, 2008.
+
+S. Keerthi, S. Sundararajan, K.-W. Chang, C.-J. Hsieh, C.-J. Lin. A sequential dual method for large
+scale multi-class linear SVMs. KDD, 2008.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from marginsvm._compiling import compiled, parts
+from marginsvm._typing import Array
+from marginsvm.problem.quadratic_program import QuadraticProgram
+from marginsvm.solvers.solution import Monitor, Progress, Solution
+
+_OPTIONS: dict[str, Any] = {
+    "error_model": "numpy",
+    "fastmath": {"nnan", "nsz", "reassoc", "contract", "arcp"},
+}
+part, loop = parts(forceinline=True, **_OPTIONS), compiled(**_OPTIONS)
+index = np.uint64  # no index is tested for counting from the end
+
+
+@part
+def _dot(data, indices, indptr, i, w):
+    """Product of example i with w; dense examples have no indices."""
+    total = 0.0
+    if len(indices):
+        for t in range(index(indptr[i]), index(indptr[i + 1])):
+            total += data[t] * w[index(indices[t])]
+    else:
+        x = data[i * len(w) : (i + 1) * len(w)]
+        for t in range(len(w)):
+            total += x[t] * w[t]
+    return total
+
+
+@part
+def _add(data, indices, indptr, i, step, w):
+    """Add a multiple of example i to w."""
+    if len(indices):
+        for t in range(index(indptr[i]), index(indptr[i + 1])):
+            w[index(indices[t])] += step * data[t]
+    else:
+        x = data[i * len(w) : (i + 1) * len(w)]
+        for t in range(len(w)):
+            w[t] += step * x[t]
+
+
+@part
+def _shuffle(order, n, seed):
+    """Shuffle the first n entries, by a generator whose state is updated."""
+    state = seed[0]
+    for i in range(n):
+        state = state * np.uint64(6364136223846793005) + np.uint64(1442695040888963407)
+        j = i + int((state >> np.uint64(33)) % np.uint64(n - i))
+        order[i], order[j] = order[j], order[i]
+    seed[0] = state
+
+
+@loop
+def descend_rows(
+    data, indices, indptr, of, sign, target, curvature, ridge, upper, b, sigma,
+    alpha, w, active, seed, epochs, tol,
+):  # fmt: skip
+    """Some epochs over the active rows, which shrink.
+
+    Parameters
+    ----------
+    data, indices, indptr : ndarray
+        CSR, or dense data and no indices.
+    of, sign, target, ridge, upper : ndarray
+        Of each row; of which example it is.
+    curvature : ndarray
+        Squared norm of the row, plus ridge and sigma.
+    b, sigma : float
+        Intercept, and by how much it grows with ``sum sign alpha``.
+    alpha, w : ndarray
+        They change in place, as do active (an order) and seed.
+    epochs : int
+    tol : float
+        Largest violation at which they end.
+
+    Returns
+    -------
+    b, n_steps : float, int
+        The intercept, and variables looked at.
+    """
+    m, steps, high, low = len(active), 0, np.inf, -np.inf
+    for _ in range(epochs):
+        steps += m
+        _shuffle(active, m, seed)
+        next_high, next_low, worst, k = 0.0, 0.0, 0.0, 0
+        while k < m:
+            r = active[k]
+            i = of[r]
+            g = sign[r] * (b + _dot(data, indices, indptr, i, w)) - target[r] + ridge[r] * alpha[r]
+            at_zero, at_upper = alpha[r] <= 0.0, alpha[r] >= upper[r]
+            if (at_zero and g > high) or (at_upper and g < low):
+                m -= 1
+                active[k], active[m] = active[m], r
+                continue
+            violation = min(g, 0.0) if at_zero else max(g, 0.0) if at_upper else g
+            next_high, next_low = max(next_high, violation), min(next_low, violation)
+            worst = max(worst, abs(violation))
+            if violation != 0.0 and curvature[r] > 0.0:
+                new = min(max(alpha[r] - g / curvature[r], 0.0), upper[r])
+                step = sign[r] * (new - alpha[r])
+                alpha[r] = new
+                b += sigma * step
+                _add(data, indices, indptr, i, step, w)
+            k += 1
+        high = next_high if next_high > 0.0 else np.inf
+        low = next_low if next_low < 0.0 else -np.inf
+        if worst <= tol:
+            break
+    return b, steps
+
+
+@part
+def projected(c, own, q, diagonal, cap, alpha, order):
+    """Maximise ``c'a - q (sum a)^2/2 - diagonal |a|^2/2`` over a >= 0 with sums up to the cap.
+
+    The solution is ``max(c_j - level, 0) / diagonal``; classes are sorted until the level is found.
+    """
+    n, total, level, mass = 0, 0.0, 0.0, 0.0
+    for j in range(len(c)):
+        alpha[j] = 0.0
+        if j != own and c[j] > 0.0:
+            p = n
+            while p > 0 and c[order[p - 1]] < c[j]:
+                order[p] = order[p - 1]
+                p -= 1
+            order[p] = j
+            n += 1
+    for r in range(n):
+        total += c[order[r]]
+        mass = total / (diagonal + (r + 1) * q)
+        level = q * mass if mass <= cap else (total - diagonal * cap) / (r + 1)
+        if r + 1 == n or c[order[r + 1]] <= level:
+            break
+    mass = 0.0
+    for r in range(n):
+        j = order[r]
+        if c[j] > level:
+            alpha[j] = (c[j] - level) / diagonal
+            mass += alpha[j]
+    return mass
+
+
+@part
+def _class_scores(data, indices, indptr, i, W, scores):
+    """Add the products of example i with all columns of W."""
+    if len(indices):
+        for t in range(index(indptr[i]), index(indptr[i + 1])):
+            x, row = data[t], W[index(indices[t])]
+            for c in range(len(scores)):
+                scores[c] += x * row[c]
+    else:
+        for t in range(len(W)):
+            x, row = data[i * len(W) + t], W[t]
+            for c in range(len(scores)):
+                scores[c] += x * row[c]
+
+
+@part
+def _add_to_class(data, indices, indptr, i, step, W, c):
+    """Add a multiple of example i to a column of W."""
+    if len(indices):
+        for t in range(index(indptr[i]), index(indptr[i + 1])):
+            W[index(indices[t]), c] += step * data[t]
+    else:
+        for t in range(len(W)):
+            W[t, c] += step * data[i * len(W) + t]
+
+
+@part
+def _dot_of_class(data, indices, indptr, i, W, c):
+    """Product of example i with a column of W."""
+    total = 0.0
+    if len(indices):
+        for t in range(index(indptr[i]), index(indptr[i + 1])):
+            total += data[t] * W[index(indices[t]), c]
+    else:
+        for t in range(len(W)):
+            total += data[i * len(W) + t] * W[t, c]
+    return total
+
+
+@loop
+def descend_examples(
+    data, indices, indptr, codes, square, ridge, cap, sigma, alpha, W, b, excess, order, seed,
+    first, last,
+):  # fmt: skip
+    """Epochs over the examples, all variables of one at a time.
+
+    In epochs 1, 2, 4, 8, 16, 24, ... all classes are looked at, else those whose variable is
+    positive, which with many classes are few.
+
+    Parameters
+    ----------
+    data, indices, indptr : ndarray
+        CSR, or dense data and no indices.
+    codes, square, ridge, cap : ndarray
+        Of each example.
+    sigma : float
+    alpha, W, b, excess : ndarray of shape (n, k), (d, k), (k,) and (k,)
+        They change in place, as do order and seed. b has ``sigma excess`` in it.
+    first, last : int
+        Epochs.
+    """
+    n, k = alpha.shape
+    scores, new, places = np.empty(k), np.empty(k), np.empty(k, np.int64)
+    for epoch in range(first, last):
+        every = epoch % 8 == 0 or epoch & (epoch - 1) == 0
+        _shuffle(order, n, seed)
+        for i in order:
+            own, q, mass = codes[i], square[i] + sigma, 0.0
+            diagonal = q + ridge[i]
+            for c in range(k):
+                mass += alpha[i, c]
+            if diagonal <= 0.0 or (mass == 0.0 and not every):
+                continue
+            if every:
+                for c in range(k):
+                    scores[c] = b[c]
+                _class_scores(data, indices, indptr, i, W, scores)
+            else:
+                for c in range(k):
+                    scores[c] = -1e100
+                    if alpha[i, c] > 0.0 or c == own:
+                        scores[c] = b[c] + _dot_of_class(data, indices, indptr, i, W, c)
+            score = scores[own]
+            for c in range(k):
+                scores[c] += 1.0 - score + q * (mass + alpha[i, c])
+            moved = projected(scores, own, q, diagonal, cap[i], new, places) - mass
+            new[own] = 0.0
+            for c in range(k):
+                step = moved if c == own else alpha[i, c] - new[c]
+                if step != 0.0:
+                    alpha[i, c] = new[c]
+                    _add_to_class(data, indices, indptr, i, step, W, c)
+                    excess[c] += step
+                    b[c] += sigma * step
+        for c in range(k):
+            b[c] += sigma * excess[c]
+
+
+def dual_cd(
+    qp: QuadraticProgram, start: Array | None, tol: float, max_iter: int, monitor: Monitor
+) -> Solution:
+    """Solve a program of examples with features; an iteration ends with a look at all rows."""
+    progress = Progress(qp, tol, max_iter, monitor)
+    X, none = qp.examples.rows(np.arange(qp.examples.n)), np.empty(0, np.int32)
+    if sp.issparse(X):
+        arrays = X.data, X.indices, X.indptr
+        square = np.asarray(X.multiply(X).sum(axis=1)).ravel()
+    else:
+        arrays, square = (X.ravel(), none, none), np.einsum("ij,ij->i", X, X)
+    alpha = np.zeros(qp.shape) if start is None else start.copy()
+    if start is not None and qp.game:  # at the length where margins are 1
+        alpha /= max(-2.0 * qp.dual(start), 1e-300)
+    (_by_rows if qp.codes is None else _by_examples)(progress, X, arrays, square, alpha)
+    return progress.solution()
+
+
+def _by_rows(
+    progress: Progress, X: Any, arrays: tuple[Array, ...], square: Array, alpha: Array
+) -> None:
+    """Two classes, and intervals."""
+    qp, m = progress.qp, len(progress.qp.sign)
+    of = np.arange(m) if qp.example is None else qp.example
+    target, ridge, upper = (
+        np.broadcast_to(a, m) for a in (1.0 if qp.game else qp.target, qp.ridge, qp.upper)
+    )
+    size = float(np.median(square[square > 0.0])) if square.any() else 1.0
+    w = np.asarray(X.T @ qp.coefficients(alpha)[:, 0])
+    # an intercept is to move by the width of a margin before all rows have gone to their bounds
+    least = 0.05 * float(ridge.mean()) + 1.0 / (0.06 * upper.sum())
+    b, sigma, slope, active = 0.0, (0.1 * size + least) * qp.intercept, 1.0, np.arange(m)
+    seed, epochs, mark, gap = np.ones(1, np.uint64), 0.0, 25.0, 0.3
+    while True:
+        b, steps = descend_rows(
+            *arrays, of, qp.sign, target, square[of] + ridge + sigma, ridge, upper, b, sigma,
+            alpha, w, active, seed, 10 + int(0.2 * epochs), 0.1 * slope,
+        )  # fmt: skip
+        epochs += steps / m + 2
+        mass = float(alpha.sum()) + 1e-300 if qp.game else 1.0
+        z = X @ w
+        S = z if qp.examples.mean is None else z - w @ qp.examples.mean
+        progress.primal(*_at_best_length(qp, w[None] / mass, S[:, None] / mass))
+        progress.dual(alpha / mass)
+        if not progress.goes_on():
+            return
+        if epochs >= mark:  # if twice the work leaves a third of the gap, others are quicker
+            if progress.gap > 0.3 * gap:
+                return
+            mark, gap = 2.0 * epochs, progress.gap
+        free = np.count_nonzero((alpha > 0.0) & (alpha < upper))
+        sigma = (size * min(1.0, max(0.05, 30.0 / max(free, 1))) + least) * qp.intercept
+        b += sigma * float(qp.sign @ alpha)
+        g = qp.sign * (z[of] + b) - target + ridge * alpha
+        wrong = np.where(alpha <= 0.0, np.minimum(g, 0.0), g)
+        wrong = np.where(alpha >= upper, np.maximum(wrong, 0.0), wrong)
+        slope = float(np.abs(wrong).max())
+        away = ((alpha <= 0.0) & (g > slope)) | ((alpha >= upper) & (g < -slope))
+        active = np.flatnonzero(~away)
+
+
+def _at_best_length(qp: QuadraticProgram, w: Array, S: Array) -> tuple[Array, Array, Array]:
+    """The best f, and the multiple that costs least of hinge loss, where targets are 1.
+
+    The slope ``t |w|^2 - sum of upper m over the rows with t m < 1`` jumps where a row reaches 1.
+    """
+    f = qp.best_f(S, np.zeros(qp.n_free))
+    square = qp.examples.inner(w, w)
+    if qp.game or not qp.by_margins or np.any(qp.ridge) or square <= 0.0:
+        return w, f, S
+    m = qp.values(S, f)
+    order = np.argsort(-m)
+    order = order[m[order] > 0.0]  # these reach 1 in turn
+    reach, pulls = 1.0 / m[order], np.broadcast_to(qp.upper, m.shape) * m
+    pull = pulls.sum() - np.append(0.0, np.cumsum(pulls[order]))
+    i = int(np.searchsorted(reach * square >= pull[:-1], True))
+    t = max(float(pull[i]) / square, float(reach[i - 1]) if i else 0.0)
+    t = min(t, float(reach[i])) if i < len(reach) else t
+    return (t * w, t * f, t * S) if t > 0.0 else (w, f, S)
+
+
+def _by_examples(
+    progress: Progress, X: Any, arrays: tuple[Array, ...], square: Array, alpha: Array
+) -> None:
+    """Several classes, with Nesterov's momentum where epochs are slow.
+
+    It begins anew where alpha proves less than before (O'Donoghue, Candes 2015).
+    """
+    qp, n, k = progress.qp, len(square), progress.qp.k
+    cap = np.full(n, np.inf) if qp.cap is None else qp.cap
+    ridge, squared = np.broadcast_to(qp.ridge[:, 0], n), bool(np.any(qp.ridge))
+    sigma = 0.004 * float(square.mean()) + 0.025 * float(ridge.mean()) + 1.0 / (0.06 * cap.sum())
+    sigma *= qp.intercept
+    mean = np.zeros(X.shape[1]) if qp.examples.mean is None else qp.examples.mean
+    V = qp.coefficients(alpha)
+    W, excess, b = np.asarray(X.T @ V), V.sum(axis=0), np.zeros(k)
+    order, seed, epochs, pace = np.arange(n), np.ones(1, np.uint64), 1, 1
+    before, gap, proved, mark, gap_at_mark = (alpha, b), 1.0, -np.inf, 100, 1.0
+    while True:
+        parts = 4 if squared and pace > 2 else 1
+        for _ in range(parts):
+            now = alpha.copy(), b - sigma * excess
+            if pace > 1:
+                t = (pace - 1.0) / (pace + 2.0)
+                alpha, b = (x + t * (x - y) for x, y in zip(now, before, strict=True))
+                np.maximum(alpha, 0.0, out=alpha)
+                V = qp.coefficients(alpha)
+                W, excess = np.asarray(X.T @ V), V.sum(axis=0)
+                b += sigma * excess
+            before = now
+            descend_examples(
+                *arrays, qp.codes, square, ridge, cap, sigma, alpha, W, b, excess, order, seed,
+                epochs, epochs + 8 // parts,
+            )  # fmt: skip
+            epochs += 8 // parts
+            pace += parts > 1
+        mass = float(alpha.sum()) + 1e-300 if qp.game else 1.0
+        c = (b + mean @ W) / mass
+        f = np.append((c[:-1] - c[-1])[: qp.n_intercepts], [0.0] * bool(qp.level))
+        progress.primal(W.T / mass, f, (X @ W - mean @ W) / mass)
+        less = proved
+        proved = progress.dual(alpha / mass)
+        if not progress.goes_on():
+            return
+        if epochs >= mark:
+            if progress.gap > 0.3 * gap_at_mark:
+                return
+            mark, gap_at_mark = 2 * epochs, progress.gap
+        pace = 1 if proved < less else pace + (progress.gap > 0.5 * gap)
+        gap = progress.gap
