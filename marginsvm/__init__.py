@@ -16,7 +16,6 @@ from marginsvm.algorithms.max_margin_cv import MaxMarginClassifierCV
 from marginsvm.algorithms.max_margin_outliers import MaxMarginOutlierDetector
 from marginsvm.algorithms.max_margin_path import MarginPath, margin_path
 from marginsvm.algorithms.max_margin_regressor import MaxMarginRegressor
-from marginsvm.algorithms.momentum import MomentumMarginClassifier
 from marginsvm.algorithms.optimistic import OptimisticPerceptron
 from marginsvm.algorithms.rosenblatt import KernelPerceptron
 from marginsvm.algorithms.smoothed import SmoothedKernelPerceptron
@@ -31,6 +30,7 @@ from marginsvm.dual_state import DualStateMixin
 from marginsvm.kernel_matrix import KernelMatrixAdapter
 from marginsvm.many import ManyFits, ManyScores, cross_val_many, fit_many
 from marginsvm.papers.adaptive_sampling import AdaptiveSamplingKernelClassifier
+from marginsvm.papers.momentum import MomentumMarginClassifier
 from marginsvm.proof_files import save_proof
 from marginsvm.schedules import GrowthSchedule, NesterovSchedule, PowerSchedule, theory_draws
 from marginsvm.separability import Separability, check_separability

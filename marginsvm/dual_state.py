@@ -40,7 +40,7 @@ class DualStateMixin(PredictorMixin, FitsBlocks, Played, ClassifierMixin):
 
     >>> from sklearn.base import BaseEstimator
     >>> from marginsvm import DualStateMixin
-    >>> from marginsvm.algorithms.momentum import Momentum
+    >>> from marginsvm.papers.momentum import Momentum
     >>> class Hasty(DualStateMixin, BaseEstimator):
     ...     fit_intercept = warm_start = verbose = False
     ...     stopping, tol, max_iter = "gap", 0.01, 1000

@@ -13,7 +13,8 @@ ROOT = Path(marginsvm.__file__).parent
 ROOMS = """
 verify
 separability separation dask display cost_display many proof_files auditing audit testing
-algorithms papers
+algorithms
+papers
 estimators
 dual_state
 estimator

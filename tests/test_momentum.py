@@ -42,7 +42,7 @@ def check_theorem_3_1(data, best, n_rounds):
             short = max(short, (best - margin) / bound)
             assert margin <= best * (1 + 1e-5)
             upper = 2 * data.norm(state.g) / t
-            np.testing.assert_allclose(state.mass_g, t / 2)
+            np.testing.assert_allclose(state.g.mass, t / 2)
             assert best**2 <= upper**2 * (1 + 1e-5)
             far = upper**2 - best**2 * (1 + 1e-5)
             above = max(above, far / (8 * np.log(n) / (t + 1) ** 2))

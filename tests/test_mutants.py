@@ -20,13 +20,13 @@ from marginsvm.algorithms.baselines import FirstWorstRow, Perceptron, VonNeumann
 from marginsvm.algorithms.compiled import coordinates, interval_steps
 from marginsvm.algorithms.dual_ascent import ProximalSequences
 from marginsvm.algorithms.lp_baselines import OnlineLp
-from marginsvm.algorithms.momentum import Momentum
 from marginsvm.algorithms.optimistic import OptimisticPlay
 from marginsvm.algorithms.rosenblatt import Mistakes, NextMistake
 from marginsvm.algorithms.von_neumann import IteratedSmoothed
 from marginsvm.kernel_matrix import BestResponse
 from marginsvm.kernel_matrix.responses import worst_row
 from marginsvm.papers import adaptive_sampling
+from marginsvm.papers.momentum import Momentum
 
 pytestmark = pytest.mark.slow
 MUTANTS = []
@@ -132,9 +132,7 @@ class HeavyBall(Momentum):
 
     def step(self, problem, state):
         new, beta = super().step(problem, state), self.beta(state.t)
-        p = problem.respond(state.w, 1.0, self.loss)
-        mass = self._gradient_mass(p.weights)
-        p = p.vector * (mass / p.weights.mass)
+        p = self.pseudoexample(problem.respond(state.w, 1.0, self.loss))
         g = beta * state.g + p
         w = state.w + self.theta(state.t) * (g + p)
         return replace(new, w=w, g=g)
@@ -144,16 +142,16 @@ class HeavyBall(Momentum):
 class AlwaysNormalized(Momentum):
     """Plain gradients take exponentially many rounds, normalized ones do not."""
 
-    def _gradient_mass(self, weights):
-        return 1.0
+    def pseudoexample(self, q):
+        return q.vector / q.weights.mass
 
 
 @fails("test_papers_ji.test_lemmas_of_ji")
 class NotSmooth(Momentum):
     """The logistic loss without the smoothness of psi in its steps."""
 
-    def _gradient_mass(self, weights):
-        return weights.mass
+    def pseudoexample(self, q):
+        return q.vector
 
 
 @fails(

@@ -10,11 +10,11 @@ from marginsvm import (
     MomentumMarginClassifier,
     SmoothedKernelPerceptron,
 )
-from marginsvm.algorithms.momentum import Momentum
 from marginsvm.data.block import Block
 from marginsvm.fit import Stopping
 from marginsvm.fit.play import play
 from marginsvm.kernel_matrix import LinearAdapter, make_rows
+from marginsvm.papers.momentum import Momentum
 
 
 @pytest.fixture

@@ -15,9 +15,9 @@ from scipy.optimize import minimize, nnls
 from scipy.special import logsumexp
 
 from marginsvm import MaxMarginClassifier, MomentumMarginClassifier
-from marginsvm.algorithms.momentum import LOSSES
 from marginsvm.certify.bounds import lower_bound
 from marginsvm.kernel_matrix import LinearAdapter, make_rows
+from marginsvm.papers.momentum import LOSSES
 
 
 def test_lemma_a_1(rng):

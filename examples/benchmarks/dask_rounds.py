@@ -23,12 +23,12 @@ from distributed import Client, LocalCluster
 from sklearn.exceptions import ConvergenceWarning
 
 from marginsvm import MaxMarginClassifier, MomentumMarginClassifier
-from marginsvm.algorithms.momentum import Momentum
 from marginsvm.dask import DaskMargin
 from marginsvm.data import passes
 from marginsvm.data.cluster import Chunk
 from marginsvm.data.threads import single_threaded_blas
 from marginsvm.kernel_matrix import make_rows
+from marginsvm.papers.momentum import Momentum
 from marginsvm.responses import softmax
 
 REPEAT = 25

@@ -75,7 +75,7 @@ def play(
     Examples
     --------
     >>> import numpy as np
-    >>> from marginsvm.algorithms.momentum import Momentum
+    >>> from marginsvm.papers.momentum import Momentum
     >>> from marginsvm.fit import Stopping, play
     >>> from marginsvm.kernel_matrix import LinearAdapter, make_rows
     >>> rows = make_rows(np.array([1, 0]), 2, balanced=False)

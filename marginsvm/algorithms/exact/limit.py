@@ -11,13 +11,13 @@ from dataclasses import replace
 import numpy as np
 
 from marginsvm.algorithms.exact.choosing import difference_of_means
-from marginsvm.algorithms.momentum import Momentum
 from marginsvm.certify.candidate import Candidate
 from marginsvm.certify.tolerances import DELICATE_MARGIN
 from marginsvm.fit import Algorithm, Progress, Stopping, play
 from marginsvm.fit.confirm import least_loss
 from marginsvm.fit.interrupts import let_interrupts_through
 from marginsvm.kernel_matrix import KernelMatrixAdapter
+from marginsvm.papers.momentum import Momentum
 
 # Relative gap of the soft margin: its predictor then is hardly better or worse than the best one,
 # as the square of the margin, and with it the sum of squared slacks, is known to 2 %.

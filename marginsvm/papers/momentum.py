@@ -19,8 +19,8 @@ from marginsvm.estimator.parameters import (
     ShareParameters,
 )
 from marginsvm.fit import Algorithm, Candidate, Requirements
-from marginsvm.kernel_matrix import KernelMatrixAdapter
-from marginsvm.kernel_matrix.responses import Response, Weights, logistic, softmax
+from marginsvm.kernel_matrix import BestResponse, KernelMatrixAdapter
+from marginsvm.kernel_matrix.responses import Response, logistic, softmax
 from marginsvm.rows import Vector
 from marginsvm.schedules import (
     MOMENTA,
@@ -37,19 +37,17 @@ LOSSES: dict[str, Response] = {"exponential": softmax, "logistic": logistic}
 
 @dataclass(frozen=True)
 class MomentumState:
-    """The sequences ``w`` and ``g`` after ``t`` rounds, with the sums of their coefficients."""
+    """The paper's ``w_t`` and ``g_{t-1}`` before round t, and ``w_{t-1}`` with its margin."""
 
     t: int
     w: Vector
     g: Vector
-    mass_w: float = 0.0
-    mass_g: float = 0.0
-    measured: Candidate | None = None  # w before the last round, whose pass computed its margins
+    measured: Candidate | None = None
 
 
 @dataclass(frozen=True)
 class Momentum(Algorithm):
-    """Algorithm 1 of Ji et al., in its dual form.
+    """Algorithm 1 of Ji et al.
 
     Attributes
     ----------
@@ -76,41 +74,37 @@ class Momentum(Algorithm):
 
     def start(self, problem: KernelMatrixAdapter) -> MomentumState:
         """Begin at zero."""
-        return MomentumState(t=0, w=problem.zeros(), g=problem.zeros())
+        return MomentumState(0, problem.zeros(), problem.zeros())
 
     def step(self, problem: KernelMatrixAdapter, state: MomentumState) -> MomentumState:
-        """Lines 3 to 5 of the paper's listing; line 5, which computes ``q_t``, comes first."""
+        """One round: ``q_t``, the last line of the listing's round before, then g and w."""
         t, w, g = state.t, state.w, state.g
         theta, beta = step_at(self.theta, t), momentum_at(self.beta, t)
-        best = problem.respond(w, 1.0, self.loss)
-        weights = best.weights
-        mass = self._gradient_mass(weights)
-        p = best.vector if mass == weights.mass else best.vector * (mass / weights.mass)
+        q = problem.respond(w, 1.0, self.loss)
+        p = self.pseudoexample(q)
         g = beta * (g + p)
-        mass_g = beta * (state.mass_g + mass)
         w = w + theta * (g + p)
-        mass_w = state.mass_w + theta * (mass_g + mass)
         if self.norm is not None and (length := problem.norm(w)) > 0.0:
-            factor = step_at(self.norm, t, "norm") / length
-            w, mass_w = factor * w, factor * mass_w
-        measured = Candidate(
-            state.w, min_margin=weights.min_margin, fallback=True, offsets=weights.offsets
-        )
-        return MomentumState(t + 1, w, g, mass_w, mass_g, measured)
+            w = step_at(self.norm, t, "norm") / length * w
+        low, offsets = q.weights.min_margin, q.weights.offsets
+        measured = Candidate(state.w, min_margin=low, fallback=True, offsets=offsets)
+        return MomentumState(t + 1, w, g, measured)
 
-    def _gradient_mass(self, weights: Weights) -> float:
-        """Sum of the weights on the rows in the scaled gradient."""
-        if self.gradient == "plain":
-            return weights.gradient_mass
-        return 1.0 if self.gradient == "normalized" else weights.mass / weights.smoothness
+    def pseudoexample(self, q: BestResponse) -> Vector:
+        """``-Z^T q``, as long as ``gradient`` says."""
+        weights, mass = q.weights, 1.0
+        if self.gradient == "theory":
+            mass = weights.mass / weights.smoothness
+        elif self.gradient == "plain":
+            mass = weights.gradient_mass
+        return q.vector if mass == weights.mass else q.vector * (mass / weights.mass)
 
     def candidates(self, problem: KernelMatrixAdapter, state: MomentumState) -> Iterator[Candidate]:
         """The predictor before the last round, for a lower bound; w and g, for upper bounds."""
         assert state.measured is not None
         yield state.measured
-        yield Candidate(state.w, state.mass_w)
-        if state.mass_g > 0:
-            yield Candidate(state.g, state.mass_g)
+        yield Candidate(state.w, state.w.mass)
+        yield Candidate(state.g, state.g.mass)
 
 
 @with_parameters
@@ -157,10 +151,10 @@ class MomentumMarginClassifier(
     paper                 code
     ====================  =====================================================
     :math:`z_i`           minus a row of the data, divided by the largest norm of a row
-    :math:`q_t`           ``problem.respond(w)``: weights on the rows for the predictor w
+    :math:`q_t`           ``q``: the best response to w
     :math:`-Z^T q_t`      ``p``
-    :math:`g_t`           ``-g``; ``mass_g`` is the sum of its coefficients
-    :math:`w_t`           ``w``; ``mass_w`` is the sum of its coefficients
+    :math:`g_t`           ``-g``
+    :math:`w_t`           ``w``
     :math:`\theta_t`      ``theta`` (``step``)
     :math:`\beta_t`       ``beta`` (``momentum``)
     ====================  =====================================================
@@ -177,8 +171,8 @@ class MomentumMarginClassifier(
     no such q has a larger KL divergence from uniform weights than :math:`\ln(1 / \nu)`, that takes
     the place of :math:`\ln n` in the rate.
 
-    Both g and w are non-negative combinations of rows, so ``norm(g) / mass_g`` and
-    ``norm(w) / mass_w`` are upper bounds on the margin. Theorem 3.1 uses ``2 norm(g_t) / t``.
+    Both g and w are non-negative combinations of rows, whose norms over the sums of their
+    coefficients are upper bounds on the margin. That of g is Theorem 3.1's ``2 norm(g_t) / t``.
 
     References
     ----------
