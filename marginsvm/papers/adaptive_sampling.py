@@ -27,21 +27,30 @@ from marginsvm.fit import Algorithm, Candidate, Requirements
 from marginsvm.kernel_matrix import KernelMatrixAdapter
 from marginsvm.kernel_matrix.capabilities import with_columns
 from marginsvm.kernel_matrix.columns import CACHE_SIZE, ColumnPlan
-from marginsvm.kernel_matrix.responses import softmax
-from marginsvm.rows import Rows, Vector
+from marginsvm.kernel_matrix.responses.balancing import balancing_offsets, shifted_table
+from marginsvm.rows import Vector
 from marginsvm.schedules import MOMENTA, STEPS, Schedule, momentum_at, resolve, step_at, theory_step
 
 GUESSED_DRAWS = 16  # columns computed together where the next draws can be guessed
+LEAST_EXPONENT = -700.0  # below it, numbers lose digits, and arithmetic its speed
 
 
 @dataclass(frozen=True)
 class State:
-    """After t draws: the paper's ``w_t`` and ``g_{t-1}``, whose images are scores."""
+    """After t draws; examples are sorted by class.
+
+    ``w`` and ``g`` are the paper's ``w_t`` and ``g_{t-1}`` by their scores, of shape (k, n), two
+    classes: (1, n), divided by the square root of 2 where there are several classes, so that a
+    margin is a difference. ``c_w`` and ``c_g`` are their coefficients on the rows.
+    """
 
     t: int
     seed: int
-    w: Vector
-    g: Vector
+    w: Array
+    g: Array
+    c_w: Array
+    c_g: Array
+    offsets: Array  # class offsets that balanced the last draw
 
 
 @dataclass(frozen=True)
@@ -93,32 +102,48 @@ class AdaptiveSampling(Algorithm):
     def start(self, problem: KernelMatrixAdapter) -> State:
         """Begin at zero, with a seed for all draws."""
         seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
-        zero = Vector(np.zeros(problem.rows.score_shape), np.zeros(problem.rows.shape))
-        return State(0, seed, zero, zero)
+        k = problem.rows.n_classes
+        zeros = np.zeros((1 if k == 2 else k, problem.rows.n_examples))
+        return State(0, seed, zeros, zeros, zeros, zeros, np.zeros(k))
 
     def step(self, problem: KernelMatrixAdapter, state: State) -> State:
         """Make some draws."""
-        end = min(state.t + self.n_rounds(state.t), self.max_draws)
+        draws, t0 = Draws(problem), state.t
+        T = min(t0 + self.n_rounds(t0), self.max_draws)
         step, momentum = self.schedules(problem.n_rows)
-        w, g = state.w, state.g
-        u = uniforms(state.seed, state.t, end, 1 + problem.rows.n_classes)
-        for t in range(state.t, end):
-            theta, beta = step_at(step, t), momentum_at(momentum, t)
-            q = softmax(problem.rows, margins(problem, w)).q
-            a = drawn_row(problem, q, u[t - state.t])
-            g = beta * (g + a)
-            w = w + theta * (g + a)
-        return State(end, state.seed, w, g)
+        theta = [step_at(step, t) for t in range(t0, T)]
+        beta = [momentum_at(momentum, t) for t in range(t0, T)]
+        w, g, moved, offsets = state.w.copy(), state.g.copy(), np.empty_like(state.w), state.offsets
+        u, drawn = uniforms(state.seed, t0, T, 1 + problem.rows.n_classes), []
+        for t in range(T - t0):
+            q, offsets = draws.respond(w, offsets)
+            a = draws.draw(q, u[t])
+            draws.add(g, 1.0, a)
+            g *= beta[t]
+            if beta[t]:
+                w += np.multiply(theta[t], g, out=moved)
+            draws.add(w, theta[t], a)
+            drawn.append(a)
+        # coefficients: what is left of each draw, and of g as it was, is summed from the end
+        c_w, c_g = np.zeros_like(w), np.zeros_like(w)
+        in_w, in_g = 0.0, 1.0
+        for t in reversed(range(T - t0)):
+            in_w, in_g = beta[t] * (theta[t] + in_w), beta[t] * in_g
+            for i, _, j in drawn[t]:
+                c_w[j, i] += (theta[t] + in_w) / len(drawn[t])
+                c_g[j, i] += in_g / len(drawn[t])
+        c_w += state.c_w + in_w * state.c_g
+        c_g += in_g * state.c_g
+        return State(T, state.seed, w, g, c_w, c_g, offsets)
 
     def candidates(self, problem: KernelMatrixAdapter, state: State) -> Iterator[Candidate]:
         """Both sequences; the draws are a distribution, and so a proof."""
-        w, g, assemble = state.w, state.g, with_columns(problem).assemble
-        low = problem.rows.group_min(margins(problem, w))
-        yield Candidate(
-            assemble(w.image, w.coef), w.mass, problem.rows.min_margin(low), fallback=True
-        )
+        draws = Draws(problem)
+        w, g = draws.vector(state.w, state.c_w), draws.vector(state.g, state.c_g)
+        low = problem.rows.group_min(problem.margins(w))
+        yield Candidate(w, w.mass, problem.rows.min_margin(low), fallback=True)
         if g.mass > 0:
-            yield Candidate(assemble(g.image, g.coef), g.mass)
+            yield Candidate(g, g.mass)
 
 
 @with_parameters
@@ -174,7 +199,7 @@ class AdaptiveSamplingKernelClassifier(
     ===========================  ======================================================
     :math:`z_i`                  minus a row of the data, divided by the radius
     :math:`q_t`                  ``q``, the softmax of minus the margins of ``w``
-    :math:`i_t \sim q_t`         ``a``, the row that is drawn
+    :math:`i_t \sim q_t`         ``a``, the row that is drawn (or a cycle of rows)
     :math:`g_t, w_{t+1}`         ``-g``, ``w``
     :math:`\theta_t, \beta_t`    ``theta`` (``step``), ``beta`` (``momentum``)
     :math:`T`                    ``max_iter``
@@ -220,51 +245,124 @@ class AdaptiveSamplingKernelClassifier(
         }
 
 
-def margins(problem: KernelMatrixAdapter, w: Vector) -> Array:
-    """Margins of all rows, from scores."""
-    found = problem.rows.margins(w.image)
-    return found if problem.slack is None else found + problem.slack * w.coef
+class Draws:
+    """Responses to scores and draws from them, for examples sorted by class.
 
-
-def drawn_row(problem: KernelMatrixAdapter, q: Array, u: Array) -> Vector:
-    """The row that is drawn from q at uniform numbers u; its image is its scores.
-
-    With an intercept it is the mean of two or more rows that balance.
+    The rows of a group (c, j), examples of class c held against class j, are then a slice of
+    row j of the scores (two classes: of the only row).
     """
-    rows, cache = problem.rows, with_columns(problem).columns()
-    ids = sample(rows, q, u)
-    examples, signs = rows.locate(ids)
 
-    def likely() -> Array:
-        """Examples without a column that are drawn next if q stays: the heaviest."""
-        weight = np.where(cache.slot < 0, q.reshape(len(q), -1).sum(axis=1), 0.0)
-        top = np.argpartition(-weight, cache.batch - 1)[: cache.batch]
-        return top[np.argsort(-weight[top], kind="stable")]
+    def __init__(self, problem: KernelMatrixAdapter) -> None:
+        rows = problem.rows
+        self.problem, self.balanced, self.k = problem, rows.balanced, rows.n_classes
+        self.two = self.k == 2
+        self.order = np.argsort(rows.codes, kind="stable")
+        starts = np.searchsorted(rows.codes[self.order], np.arange(self.k + 1))
+        self.blocks = [slice(*ends) for ends in pairwise(starts.tolist())]
+        self.cache = with_columns(problem).columns()
+        self.scale = with_columns(problem).column_scale() * (1.0 if self.two else 0.5)
+        n = rows.n_examples
+        self.prior = None if rows.weights is None else rows.weights[self.order]
+        self.slack = np.zeros(n) if problem.slack is None else problem.slack.reshape(n, -1)[:, 0]
+        self.slack = self.slack[self.order]
 
-    cache.fetch(examples, likely)
-    cache.n_used += len(ids)
-    problem.work.add_pass(len(ids) * cache.passes)
-    K = cache.columns[cache.slot[examples]].astype(np.float64, copy=False)
-    F = K.T @ (signs * (with_columns(problem).column_scale() / len(ids)))
-    coef = np.zeros(rows.shape)
-    coef.flat[ids] = 1.0 / len(ids)
-    return Vector(F.reshape(rows.score_shape), coef)
+    def others(self, c: int) -> list[int]:
+        """The rows of scores that the examples of class c are held against."""
+        return [0] if self.two else [j for j in range(self.k) if j != c]
 
+    def respond(self, w: Array, offsets: Array) -> tuple[tuple[list[Array], Array], Array]:
+        """Weights ``exp(-margins)`` by class, and the table of the groups' shares of q.
 
-def sample(rows: Rows, q: Array, u: Array) -> Array:
-    """Flat indices of the rows that are drawn: one or, with an intercept, a cycle of groups.
+        With an intercept, shares are balanced under offsets, which are found from those given.
+        """
+        k, weights = self.k, []
+        logs = np.full((k, k), -np.inf)
+        for c, block in enumerate(self.blocks):
+            part = w[:, block]
+            e = part * (1.0 - 2.0 * c) if self.two else part - part[c]
+            if not self.two:
+                e[c] = -np.inf  # no rows
+            top = e.max(axis=1, initial=-np.inf, keepdims=True)
+            if not self.two:
+                top[c] = 0.0
+            e -= top
+            np.maximum(e, LEAST_EXPONENT, out=e)
+            np.exp(e, out=e)
+            if self.prior is not None:
+                e *= self.prior[block]
+            if not self.two:
+                e[c] = 0.0
+            with np.errstate(divide="ignore"):
+                logs[c, [1 - c] if self.two else slice(None)] = np.log(e.sum(axis=1)) + top[:, 0]
+            weights.append(e)
+        if self.balanced:
+            offsets = balancing_offsets(logs, offsets)
+            logs = shifted_table(logs, offsets)
+        share = np.exp(logs - logs.max())
+        return (weights, share / share.sum()), offsets
 
-    Each class has a uniform number of its own, wherever the cycle is said to begin.
-    """
-    if not rows.balanced:
-        return np.array([quantile(q.ravel(), u[0])])
-    path, several = cycle_at(rows.group_sum(q), u[0]), q.ndim > 1
-    ids = []
-    for c, j in pairwise(path):
-        members = np.flatnonzero(rows.codes == c)
-        i = members[quantile(q[members, j] if several else q[members], u[1 + c])]
-        ids.append(i * q.shape[1] + j if several else i)
-    return np.array(ids)
+    def draw(self, q: tuple[list[Array], Array], u: Array) -> list[tuple[int, int, int]]:
+        """A row ``(i, c, j)``, or with an intercept those of a cycle of groups, which balance.
+
+        Each class has a uniform number of its own, wherever the cycle is said to begin.
+        """
+        weights, share = q
+        if self.balanced:
+            path = cycle_at(share, u[0])
+        else:
+            path = list(divmod(quantile(share.ravel(), u[0]), self.k))
+        drawn = []
+        for c, j in pairwise(path):
+            i = quantile(weights[c][0 if self.two else j], u[1 + c])
+            drawn.append((i + self.blocks[c].start, c, 0 if self.two else j))
+        examples = self.order[[i for i, _, _ in drawn]]
+        self.cache.fetch(examples, lambda: self.likely(weights, share))
+        self.cache.n_used += len(drawn)
+        self.problem.work.add_pass(len(drawn) * self.cache.passes)
+        return drawn
+
+    def add(self, F: Array, x: float, drawn: list[tuple[int, int, int]]) -> None:
+        """Add x times the mean of the rows that were drawn to scores."""
+        x = x / len(drawn)
+        if x == 0.0:
+            return
+        for i, c, j in drawn:
+            column = self.cache.columns[self.cache.slot[self.order[i]]]
+            change = column[self.order] * (x * self.scale)
+            if self.two:
+                F[0] += change if c == 1 else -change
+                F[0, i] += (2.0 * c - 1.0) * x * self.slack[i]  # the row's own coordinate
+            else:
+                F[c] += change
+                F[j] -= change
+                F[j, i] -= x * self.slack[i]
+
+    def likely(self, weights: list[Array], share: Array) -> Array:
+        """Examples without a column that are drawn next if q stays, the heaviest first."""
+        weight = np.empty(len(self.order))
+        for c, block in enumerate(self.blocks):
+            total = weights[c].sum(axis=1)
+            mass = share[c, [1 - c]] if self.two else share[c]
+            weight[block] = (
+                np.divide(mass, total, np.zeros(len(total)), where=total > 0) @ weights[c]
+            )
+        weight[self.cache.slot[self.order] >= 0] = 0.0
+        top = np.argpartition(-weight, self.cache.batch - 1)[: self.cache.batch]
+        return self.order[top[np.argsort(-weight[top], kind="stable")]]
+
+    def vector(self, F: Array, q: Array) -> Vector:
+        """Scores and coefficients as a vector of the game; the rows' own coordinates taken out."""
+        if self.two:
+            y = np.repeat([-1.0, 1.0], [block.stop - block.start for block in self.blocks])
+            F = F - y * self.slack * q
+        else:
+            F = np.sqrt(2.0) * (F + self.slack * q)
+        scores, coefficients = np.empty(F.T.shape), np.empty(q.T.shape)
+        scores[self.order], coefficients[self.order] = F.T, q.T
+        rows = self.problem.rows
+        return with_columns(self.problem).assemble(
+            scores.reshape(rows.score_shape), coefficients.reshape(rows.shape)
+        )
 
 
 def quantile(weights: Array, u: float) -> int:
