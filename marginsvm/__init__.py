@@ -2,7 +2,6 @@
 
 from marginsvm._show_versions import show_versions
 from marginsvm._version import __version__ as __version__
-from marginsvm.algorithms.accelerated import AcceleratedPerceptron
 from marginsvm.algorithms.baselines import (
     BatchPerceptron,
     NormalizedKernelPerceptron,
@@ -16,10 +15,7 @@ from marginsvm.algorithms.max_margin_cv import MaxMarginClassifierCV
 from marginsvm.algorithms.max_margin_outliers import MaxMarginOutlierDetector
 from marginsvm.algorithms.max_margin_path import MarginPath, margin_path
 from marginsvm.algorithms.max_margin_regressor import MaxMarginRegressor
-from marginsvm.algorithms.optimistic import OptimisticPerceptron
 from marginsvm.algorithms.rosenblatt import KernelPerceptron
-from marginsvm.algorithms.smoothed import SmoothedKernelPerceptron
-from marginsvm.algorithms.von_neumann import PerceptronVonNeumann
 from marginsvm.auditing import Audit, audit
 from marginsvm.certificate.check import CertificateCheck, check_certificate
 from marginsvm.certify.certificate import Certificate
@@ -29,8 +25,12 @@ from marginsvm.display import MarginPathDisplay, SeparationDisplay
 from marginsvm.dual_state import DualStateMixin
 from marginsvm.kernel_matrix import KernelMatrixAdapter
 from marginsvm.many import ManyFits, ManyScores, cross_val_many, fit_many
+from marginsvm.papers.accelerated import AcceleratedPerceptron
 from marginsvm.papers.adaptive_sampling import AdaptiveSamplingKernelClassifier
 from marginsvm.papers.momentum import MomentumMarginClassifier
+from marginsvm.papers.optimistic import OptimisticPerceptron
+from marginsvm.papers.smoothed import SmoothedKernelPerceptron
+from marginsvm.papers.von_neumann import PerceptronVonNeumann
 from marginsvm.proof_files import save_proof
 from marginsvm.schedules import GrowthSchedule, NesterovSchedule, PowerSchedule, theory_draws
 from marginsvm.separability import Separability, check_separability

@@ -67,7 +67,7 @@ def test_the_toy_works_in_the_package(tmp_path):
     package = shutil.copytree(ROOT / "marginsvm", tmp_path / "marginsvm")
     shutil.copy(DOCS / "toy_algorithm.py", package / "algorithms" / "fista.py")
     window = (package / "__init__.py").read_text()
-    line = "from marginsvm.algorithms.accelerated import AcceleratedPerceptron\n"
+    line = "from marginsvm.papers.accelerated import AcceleratedPerceptron\n"
     window = window.replace(line, f"{line}from marginsvm.algorithms.fista import DualFista\n")
     window = window.replace("__all__ = [\n", '__all__ = [\n    "DualFista",\n')
     (package / "__init__.py").write_text(window)

@@ -15,18 +15,18 @@ import pytest
 from conftest import SEED
 
 from marginsvm.algorithms import dual_ascent
-from marginsvm.algorithms.accelerated import AcceleratedPlay, MirrorProx, NesterovPlay
 from marginsvm.algorithms.baselines import FirstWorstRow, Perceptron, VonNeumann
 from marginsvm.algorithms.compiled import coordinates, interval_steps
 from marginsvm.algorithms.dual_ascent import ProximalSequences
 from marginsvm.algorithms.lp_baselines import OnlineLp
-from marginsvm.algorithms.optimistic import OptimisticPlay
 from marginsvm.algorithms.rosenblatt import Mistakes, NextMistake
-from marginsvm.algorithms.von_neumann import IteratedSmoothed
 from marginsvm.kernel_matrix import BestResponse
 from marginsvm.kernel_matrix.responses import worst_row
 from marginsvm.papers import adaptive_sampling
+from marginsvm.papers.accelerated import AcceleratedPlay, MirrorProx, NesterovPlay
 from marginsvm.papers.momentum import Momentum
+from marginsvm.papers.optimistic import OptimisticPlay
+from marginsvm.papers.von_neumann import IteratedSmoothed
 
 pytestmark = pytest.mark.slow
 MUTANTS = []
@@ -295,7 +295,7 @@ class OneLook(MirrorProx):
     """The learner does not move again after it has seen the data player's move."""
 
     def step(self, problem, state):
-        return replace(super().step(problem, state), second=state.second)
+        return replace(super().step(problem, state), w_hat=state.w_hat)
 
 
 @fails(

@@ -20,8 +20,8 @@ from marginsvm import (
     SmoothedKernelPerceptron,
     check_certificate,
 )
-from marginsvm.algorithms.accelerated import AcceleratedPlay
 from marginsvm.kernel_matrix import LinearAdapter, make_rows
+from marginsvm.papers.accelerated import AcceleratedPlay
 
 
 class Paper:
@@ -255,7 +255,7 @@ def test_theorem_8_mirror_prox_is_the_game(rng):
         sums = sums[0] + w, sums[1] + p
         np.testing.assert_allclose(state.W.image, sums[0], atol=1e-10)
         np.testing.assert_allclose(state.total.coef, sums[1], atol=1e-10)
-        np.testing.assert_allclose(state.second.image, w_hat, atol=1e-10)
+        np.testing.assert_allclose(state.w_hat.image, w_hat, atol=1e-10)
         np.testing.assert_allclose(state.last.coef, p_hat, atol=1e-10)
 
 

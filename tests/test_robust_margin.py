@@ -25,11 +25,11 @@ from marginsvm import (
     SmoothedKernelPerceptron,
     check_certificate,
 )
-from marginsvm.algorithms.accelerated import AcceleratedPlay
 from marginsvm.certify.bounds import lower_bound, upper_bound
 from marginsvm.certify.caps import ShareCaps
 from marginsvm.fit import Stopping, play
 from marginsvm.kernel_matrix import LinearAdapter, make_rows
+from marginsvm.papers.accelerated import AcceleratedPlay
 from marginsvm.papers.momentum import Momentum
 from marginsvm.responses import euclidean, logistic, softmax
 

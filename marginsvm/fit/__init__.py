@@ -1,9 +1,18 @@
 """Algorithms and how they are played to a certificate, without any of scikit-learn's API."""
 
 from marginsvm.certify.candidate import Candidate
-from marginsvm.fit.algorithm import Algorithm, Requirements
+from marginsvm.fit.algorithm import Algorithm, Requirements, measured
 from marginsvm.fit.play import Outcome, play
 from marginsvm.fit.progress import Progress
 from marginsvm.fit.stopping import Stopping
 
-__all__ = ["Algorithm", "Candidate", "Outcome", "Progress", "Requirements", "Stopping", "play"]
+__all__ = [
+    "Algorithm",
+    "Candidate",
+    "Outcome",
+    "Progress",
+    "Requirements",
+    "Stopping",
+    "measured",
+    "play",
+]

@@ -9,9 +9,10 @@ from typing import Any
 
 from marginsvm.certify.candidate import Candidate
 from marginsvm.fit.progress import Progress
-from marginsvm.kernel_matrix import KernelMatrixAdapter
+from marginsvm.kernel_matrix import BestResponse, KernelMatrixAdapter
 from marginsvm.kernel_matrix.columns import ColumnPlan
 from marginsvm.kernel_matrix.responses import Response
+from marginsvm.rows import Predictor
 
 
 @dataclass(frozen=True)
@@ -144,3 +145,23 @@ class Algorithm(ABC):
         """Model for a fit that found no separator: the last candidate with ``fallback=True``."""
         assert progress.fallback is not None, "one candidate must have fallback=True"
         return progress.fallback
+
+
+def measured(w: Predictor, best: BestResponse) -> Candidate:
+    """A predictor as candidate, with what the best response to it has found of its margins.
+
+    It gives a lower bound, and may be the model of a fit that finds no separator, with the
+    intercept of the response.
+
+    Parameters
+    ----------
+    w : Predictor
+    best : BestResponse
+        The best response to ``w``.
+
+    Returns
+    -------
+    Candidate
+    """
+    low, offsets = best.weights.min_margin, best.weights.offsets
+    return Candidate(w, min_margin=low, fallback=True, offsets=offsets)

@@ -18,7 +18,7 @@ from marginsvm.estimator.parameters import (
     KernelParameters,
     ShareParameters,
 )
-from marginsvm.fit import Algorithm, Candidate, Requirements
+from marginsvm.fit import Algorithm, Candidate, Requirements, measured
 from marginsvm.kernel_matrix import BestResponse, KernelMatrixAdapter
 from marginsvm.kernel_matrix.responses import Response, logistic, softmax
 from marginsvm.rows import Vector
@@ -86,9 +86,7 @@ class Momentum(Algorithm):
         w = w + theta * (g + p)
         if self.norm is not None and (length := problem.norm(w)) > 0.0:
             w = step_at(self.norm, t, "norm") / length * w
-        low, offsets = q.weights.min_margin, q.weights.offsets
-        measured = Candidate(state.w, min_margin=low, fallback=True, offsets=offsets)
-        return MomentumState(t + 1, w, g, measured)
+        return MomentumState(t + 1, w, g, measured(state.w, q))
 
     def pseudoexample(self, q: BestResponse) -> Vector:
         """``-Z^T q``, as long as ``gradient`` says."""

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from sklearn.base import BaseEstimator
 
-from marginsvm.algorithms.accelerated import AcceleratedPlay
 from marginsvm.dual_state import DualStateMixin
 from marginsvm.estimator.declaring import with_parameters
 from marginsvm.estimator.parameters import KernelParameters, NormalizeParameters, ShareParameters
+from marginsvm.papers.accelerated import AcceleratedPlay
 
 
 @with_parameters

@@ -17,7 +17,7 @@ from marginsvm.estimator.parameters import (
     NormParameters,
     ShareParameters,
 )
-from marginsvm.fit import Algorithm, Candidate, Requirements
+from marginsvm.fit import Algorithm, Candidate, Requirements, measured
 from marginsvm.kernel_matrix import KernelMatrixAdapter
 from marginsvm.kernel_matrix.responses import softmax
 from marginsvm.rows import Predictor, Vector
@@ -25,10 +25,7 @@ from marginsvm.rows import Predictor, Vector
 
 @dataclass(frozen=True)
 class OptimisticState:
-    """After round ``t``: the last pseudoexample, their sum, and ``W``.
-
-    The predictor of W is the sum of those of ``w_1..w_t``.
-    """
+    """After round t: the last pseudoexample, the sum of all, and W, the sum of ``w_1..w_t``."""
 
     t: int
     last: Vector
@@ -59,23 +56,20 @@ class OptimisticPlay(Algorithm):
         return OptimisticState(0, problem.respond(zeros).vector, zeros, zeros)
 
     def step(self, problem: KernelMatrixAdapter, state: OptimisticState) -> OptimisticState:
-        """Lines 3 to 6, summed over the rounds."""
+        """Lines 5 to 9, summed over the rounds: ``w_t``, ``p_t`` and its pseudoexample."""
         w = state.total + state.last
         W = problem.add_predictors(state.W, w)
-        best = problem.respond(W, self.r**2 / problem.strong_convexity)
-        t, weights = state.t + 1, best.weights
-        adds = problem.strong_convexity == 1.0  # p = 2: W is a combination of rows
-        mass = t * (t + 1) / 2 if adds else 0.0
-        measured = Candidate(W, mass, weights.min_margin, True, weights.offsets)
-        return OptimisticState(t, best.vector, state.total + best.vector, W, measured)
+        p = problem.respond(W, self.r**2 / problem.strong_convexity)
+        total = state.total + p.vector
+        return OptimisticState(state.t + 1, p.vector, total, W, measured(W, p))
 
     def candidates(
         self, problem: KernelMatrixAdapter, state: OptimisticState
     ) -> Iterator[Candidate]:
-        """The sum of the learner's vectors, and that of the data's."""
+        """The sum of the learner's vectors, and that of the pseudoexamples."""
         assert state.measured is not None
         yield state.measured
-        yield Candidate(state.total, state.t)
+        yield Candidate(state.total, state.total.mass)
 
 
 @with_parameters
@@ -112,11 +106,11 @@ class OptimisticPerceptron(
     ==========================================  =========================================
     paper                                       code
     ==========================================  =========================================
-    :math:`\tilde x^{[t]}`                      ``last``: the best response in round t
-    :math:`w_t`                                 ``w``, mass t: its mirror image
-    :math:`p_t`                                 ``problem.respond(W)``: a softmax, as the
-                                                product of all earlier p_s is
-    :math:`\sum_{s \le t} w_s`                  ``W``: t times the output, mass t (t + 1) / 2
+    :math:`\tilde x^{[t]}`                      ``last``, after round t
+    :math:`w_t`                                 ``w``: its mirror image
+    :math:`p_t`                                 ``p``, the best response to W: a softmax,
+                                                as the product of all earlier ones is
+    :math:`\sum_{s \le t} w_s`                  ``W``: t times the output
     :math:`\sum_{1 \le s < t} \tilde x^{[s]}`   ``total``
     ==========================================  =========================================
 

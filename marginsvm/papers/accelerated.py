@@ -17,33 +17,26 @@ from marginsvm.estimator.parameters import (
     NormParameters,
     ShareParameters,
 )
-from marginsvm.fit import Algorithm, Candidate, Requirements
+from marginsvm.fit import Algorithm, Candidate, Requirements, measured
 from marginsvm.kernel_matrix import KernelMatrixAdapter
 from marginsvm.kernel_matrix.responses import Response, softmax
 from marginsvm.rows import Predictor, Vector
 
-# Smoothing of the data player (units of the radius), times the strong convexity of the learner's
-# loss: the least for which what it gains by moving pays for what the learner loses by guessing
-# wrong. The paper has 4: its steps are half as long, and its bounds twice as large.
-_MU = 2.0
-# The same where the data player guesses and the learner knows: t^2 / (2 mu) of round t must be at
-# most t (t - 1) / 4.
-_MU_OF_NESTEROV = 4.0
-
 
 @dataclass(frozen=True)
 class AcceleratedState:
-    """After round ``t``: the last pseudoexample, and the sums of both players, round t weighing t.
+    """After round t: the last pseudoexample, and the sums of both players' moves.
 
     Attributes
     ----------
     t : int
     last : Vector
     total : Vector
-        Of the data player's pseudoexamples.
+        The sum of the pseudoexamples, ``sum of alpha_s A^T p_s``.
     W : Predictor
-        Its predictor is the sum of the learner's.
+        The sum of the learner's predictors, ``sum of alpha_s w_s``.
     measured : Candidate or None
+        The predictor that was responded to last, with its smallest margin.
     """
 
     t: int
@@ -54,32 +47,13 @@ class AcceleratedState:
 
     @property
     def weight(self) -> float:
-        """Sum of the weights of the rounds (dimensionless)."""
+        """Sum of ``alpha_s = s`` (dimensionless)."""
         return self.t * (self.t + 1) / 2.0
-
-
-def accelerated_start(problem: KernelMatrixAdapter, last: Vector) -> AcceleratedState:
-    """The state before the first round, in which the learner expects the pseudoexample ``last``."""
-    zeros = problem.zeros()
-    return AcceleratedState(0, last, zeros, zeros)
-
-
-def accelerated_round(
-    problem: KernelMatrixAdapter, state: AcceleratedState, mu: float, response: Response = softmax
-) -> AcceleratedState:
-    """One round: the learner guesses, and the data player answers to all its moves so far."""
-    t = state.t + 1
-    w = (2.0 / (t * (t + 1))) * (state.total + t * state.last)
-    W = problem.add_predictors(state.W, t * w)
-    best = problem.respond(W, mu, response)
-    weights = best.weights
-    measured = Candidate(W, 0.0, weights.min_margin, True, weights.offsets)
-    return AcceleratedState(t, best.vector, state.total + t * best.vector, W, measured)
 
 
 @dataclass(frozen=True)
 class AcceleratedPlay(Algorithm):
-    """The game ``max_w min_q q'Aw - |w|_p^2 / 2``, in which round t counts t times.
+    """The game ``max_w min_p p'Aw - |w|_p^2 / 2``, in which round t counts ``alpha_t = t`` times.
 
     The learner follows the leader and guesses that the data player moves as in the round before;
     the data player knows the learner's move, and follows the leader regularised by the entropy.
@@ -88,29 +62,43 @@ class AcceleratedPlay(Algorithm):
     Attributes
     ----------
     smoothing : float
-        Of the data player (units of the radius), times the strong convexity of the learner's loss:
-        Ramdas and Pena's first mu, 2; the paper has 4.
+        Of the data player (units of the radius), times the strong convexity of the learner's loss.
+        2, Ramdas and Pena's first mu, is the least for which what the data player gains by moving
+        pays for what the learner loses by guessing wrong. The paper has 4: its steps are half as
+        long, and its bounds twice as large.
+    response : Response
+        That of the data player.
     """
 
-    smoothing: float = _MU
+    smoothing: float = 2.0
+    response: Response = softmax
 
-    requires = Requirements(responses=(softmax,))
+    @property
+    def requires(self) -> Requirements:
+        """Only best responses, so that the examples may lie anywhere."""
+        return Requirements(responses=(self.response,))
 
     def start(self, problem: KernelMatrixAdapter) -> AcceleratedState:
         """Begin with the best response to the zero predictor."""
-        return accelerated_start(problem, problem.respond(problem.zeros()).vector)
+        zeros = problem.zeros()
+        return AcceleratedState(0, problem.respond(zeros).vector, zeros, zeros)
 
     def step(self, problem: KernelMatrixAdapter, state: AcceleratedState) -> AcceleratedState:
-        """One round of both players."""
-        return accelerated_round(problem, state, self.smoothing / problem.strong_convexity)
+        """One round: ``w_t``, and ``p_t``, which responds to all of the learner's moves."""
+        t = state.t + 1
+        w = 2.0 / (t * (t + 1)) * (state.total + t * state.last)
+        W = problem.add_predictors(state.W, t * w)
+        p = problem.respond(W, self.smoothing / problem.strong_convexity, self.response)
+        total = state.total + t * p.vector
+        return AcceleratedState(t, p.vector, total, W, measured(W, p))
 
     def candidates(
         self, problem: KernelMatrixAdapter, state: AcceleratedState
     ) -> Iterator[Candidate]:
-        """The sum of the learner's predictors, and that of the data's pseudoexamples."""
+        """The predictor that was responded to, and the sum of the pseudoexamples."""
         assert state.measured is not None
         yield state.measured
-        yield Candidate(state.total, state.weight)
+        yield Candidate(state.total, state.total.mass)
 
 
 @dataclass(frozen=True)
@@ -118,31 +106,31 @@ class NesterovPlay(AcceleratedPlay):
     """Algorithm 3: Nesterov's method on the exponential loss, in the weights of the paper.
 
     The same game with the roles exchanged: the data player guesses that the learner moves as in
-    the round before, and the learner knows the data player's move. ``W`` is the paper's s, times
-    ``smoothing``. A round computes the margins of u, the point where its gradient is taken.
+    the round before, and the learner knows the data player's move. ``W`` is the paper's s and
+    ``total`` its v, times ``smoothing``: as the data player guesses, ``t^2 / (2 smoothing)`` of
+    round t must be at most t (t - 1) / 4.
     """
 
-    smoothing: float = _MU_OF_NESTEROV
+    smoothing: float = 4.0
 
     def step(self, problem: KernelMatrixAdapter, state: AcceleratedState) -> AcceleratedState:
         """One round: a gradient at u, and the sums v and s."""
-        t = state.t + 1
-        u = state.W + (2.0 / state.t) * state.total if state.t else state.W
-        best = problem.respond(u, self.smoothing)
-        weights, total = best.weights, state.total + t * best.vector
-        measured = Candidate(u, 0.0, weights.min_margin, True, weights.offsets)
-        W = state.W + (2.0 / (t + 1)) * total
-        return AcceleratedState(t, best.vector, total, W, measured)
+        t, v, s = state.t + 1, state.total, state.W
+        u = s + 2.0 / state.t * v if state.t else s
+        p = problem.respond(u, self.smoothing, self.response)
+        v = v + t * p.vector
+        s = s + 2.0 / (t + 1) * v
+        return AcceleratedState(t, p.vector, v, s, measured(u, p))
 
 
 @dataclass(frozen=True)
 class MirrorProxState:
-    """After round ``t``: both players' second moves, and the sums of their first ones.
+    """After round t: both players' second moves, and the sums of their first ones.
 
     Attributes
     ----------
     t : int
-    second : Vector
+    w_hat : Vector
         The learner's second move, in the unit ball.
     last : Vector
         The pseudoexample of the data player's second move.
@@ -152,16 +140,16 @@ class MirrorProxState:
     """
 
     t: int
-    second: Vector
+    w_hat: Vector
     last: Vector
     total: Vector
-    W: Predictor
+    W: Vector
     measured: Candidate | None = None
 
 
 @dataclass(frozen=True)
 class MirrorProx(Algorithm):
-    """Algorithm 5, of Yu, Kilinc-Karzan and Carbonell: mirror-prox for ``max_|w|<=1 min_q q'Aw``.
+    """Algorithm 5, of Yu, Kilinc-Karzan and Carbonell: mirror-prox for ``max_|w|<=1 min_p p'Aw``.
 
     Both players move, look at each other's moves, and move again from where they were. A round is
     two passes.
@@ -175,27 +163,25 @@ class MirrorProx(Algorithm):
         return MirrorProxState(0, zeros, problem.respond(zeros).vector, zeros, zeros)
 
     def step(self, problem: KernelMatrixAdapter, state: MirrorProxState) -> MirrorProxState:
-        """Both moves of both players."""
-        step = 1.0 / np.sqrt(np.log(max(problem.n_rows, 2)))
-        first = _in_the_ball(problem, state.second + step * state.last)
-        pseudoexample = problem.respond(state.W + state.second, step).vector
-        second = _in_the_ball(problem, state.second + step * pseudoexample)
-        t, W, total = state.t + 1, state.W + first, state.total + pseudoexample
-        best = problem.respond(W, step)
-        weights = best.weights
-        measured = Candidate(W, 0.0, weights.min_margin, True, weights.offsets)
-        return MirrorProxState(t, second, best.vector, total, W, measured)
+        """``w_t`` and ``p_t``, and then ``w_hat_t`` and ``p_hat_t``."""
+        eta = 1.0 / np.sqrt(np.log(max(problem.n_rows, 2)))
+        w = in_the_ball(problem, state.w_hat + eta * state.last)
+        p = problem.respond(state.W + state.w_hat, eta).vector
+        w_hat = in_the_ball(problem, state.w_hat + eta * p)
+        W, total = state.W + w, state.total + p
+        p_hat = problem.respond(W, eta)
+        return MirrorProxState(state.t + 1, w_hat, p_hat.vector, total, W, measured(W, p_hat))
 
     def candidates(
         self, problem: KernelMatrixAdapter, state: MirrorProxState
     ) -> Iterator[Candidate]:
-        """The sum of the learner's predictors, and that of the data's pseudoexamples."""
+        """The sum of the learner's predictors, and that of the pseudoexamples."""
         assert state.measured is not None
         yield state.measured
-        yield Candidate(state.total, state.t)
+        yield Candidate(state.total, state.total.mass)
 
 
-def _in_the_ball(problem: KernelMatrixAdapter, w: Vector) -> Vector:
+def in_the_ball(problem: KernelMatrixAdapter, w: Vector) -> Vector:
     """The nearest vector of norm 1 at most."""
     return w / max(1.0, problem.norm(w))
 
@@ -244,9 +230,9 @@ class AcceleratedPerceptron(
     paper                                       code
     ==========================================  =========================================
     :math:`\alpha_t = t`                        ``t``
-    :math:`A^T p_t`                             ``last``: the best response in round t
-    :math:`w_t`                                 ``w``, mass 1: its mirror image
-    :math:`p_t`                                 ``problem.respond(W, 2 / (p - 1))``: a softmax
+    :math:`A^T p_t`                             ``last``, after round t
+    :math:`w_t`                                 ``w``: its mirror image
+    :math:`p_t`                                 ``p``, the best response to W: a softmax
     :math:`\sum_{s \le t} \alpha_s w_s`         ``W``: the output, but for its length
     :math:`\sum_{s \le t} \alpha_s A^T p_s`     ``total``
     ==========================================  =========================================

@@ -11,11 +11,6 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils._param_validation import Interval
 
-from marginsvm.algorithms.accelerated import (
-    AcceleratedState,
-    accelerated_round,
-    accelerated_start,
-)
 from marginsvm.dual_state import DualStateMixin
 from marginsvm.estimator.declaring import parameter, with_parameters
 from marginsvm.estimator.parameters import KernelParameters, NormalizeParameters
@@ -23,18 +18,25 @@ from marginsvm.estimator.results import Fitted
 from marginsvm.fit import Algorithm, Candidate, Stopping
 from marginsvm.kernel_matrix import KernelMatrixAdapter
 from marginsvm.kernel_matrix.responses import Euclidean
+from marginsvm.papers.accelerated import AcceleratedPlay, AcceleratedState
 from marginsvm.rows import Predictor, Vector
-
-_MU = 2.0  # smoothing (units of the radius) of the sum of all moves; the paper's mu_0, over n
 
 
 @dataclass(frozen=True)
 class IteratedState:
-    """Outer round ``t`` with its centre ``q`` and goal ``delta``; the inner state.
+    """Outer round t: its centre ``q_t`` and goal ``delta_t``, and the last inner round.
 
-    The inner rounds are those of ``AcceleratedPlay`` with a Euclidean response; ``hinge`` sums
-    their ``W`` at the ends of the outer rounds so far; ``contradiction`` is a proof found
-    beforehand, or zero.
+    Attributes
+    ----------
+    t : int
+    q : Vector
+    delta : float
+    inner : AcceleratedState
+        Of Algorithm 4 with a Euclidean response: that is Algorithm 6.
+    hinge : Predictor
+        The sum of ``inner.W`` at the ends of the outer rounds so far.
+    contradiction : Vector
+        A proof found beforehand, or zero.
     """
 
     t: int
@@ -63,18 +65,19 @@ class IteratedSmoothed(Algorithm):
         return IteratedState(0, q, *self._inner(problem, q), nothing, contradiction(problem))
 
     def _inner(self, problem: KernelMatrixAdapter, q: Vector) -> tuple[float, AcceleratedState]:
-        """Goal and first state of SNKPVN(q, delta)."""
-        start = accelerated_round(problem, accelerated_start(problem, q), _MU, Euclidean(q.coef))
-        return problem.norm(q) / self.gamma_outer, start
+        """``delta``, and ``alpha_0`` and ``p_0`` of SNKPVN(q, delta)."""
+        zeros = problem.zeros()
+        start = AcceleratedState(0, q, zeros, zeros)
+        return problem.norm(q) / self.gamma_outer, about(q).step(problem, start)
 
     def step(self, problem: KernelMatrixAdapter, state: IteratedState) -> IteratedState:
-        """Play an inner round, after the lines of an outer one where these are due."""
+        """An inner round, after the lines of an outer one where SNKPVN returns ``p_k``."""
         p = state.inner.total / state.inner.weight
-        if problem.norm(p) < state.delta:  # SNKPVN returns it
-            hinge, (delta, inner) = state.hinge + state.inner.W, self._inner(problem, p)
-            state = replace(state, t=state.t + 1, q=p, delta=delta, inner=inner, hinge=hinge)
-        response = Euclidean(centre=state.q.coef)
-        return replace(state, inner=accelerated_round(problem, state.inner, _MU, response))
+        if problem.norm(p) < state.delta:
+            delta, inner = self._inner(problem, p)
+            hinge = state.hinge + state.inner.W
+            state = IteratedState(state.t + 1, p, delta, inner, hinge, state.contradiction)
+        return replace(state, inner=about(state.q).step(problem, state.inner))
 
     def candidates(self, problem: KernelMatrixAdapter, state: IteratedState) -> Iterator[Candidate]:
         """The inner round's predictor and proof, and the proof that was found beforehand."""
@@ -84,6 +87,11 @@ class IteratedSmoothed(Algorithm):
         yield Candidate(inner.total, inner.weight)
         yield Candidate(state.contradiction, state.contradiction.mass)
         yield Candidate(state.hinge + inner.W, fallback=True)
+
+
+def about(q: Vector) -> AcceleratedPlay:
+    """Algorithm 6: Algorithm 4 with the distance from q in place of the entropy."""
+    return AcceleratedPlay(response=Euclidean(centre=q.coef))
 
 
 @with_parameters
