@@ -4,11 +4,13 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from helpers.plain_examples import PlainExamples
-from sklearn.svm import LinearSVC
-from test_solvers import check, optimum, programs, solved
+from sklearn.svm import SVC, SVR, LinearSVC, OneClassSVM
+from test_solvers import TOL, check, optimum, programs, solved
 
-from marginsvm.problem.quadratic_program import classification
+from marginsvm.problem.kernels import Gram, Kernel
+from marginsvm.problem.quadratic_program import classification, one_class, regression
 from marginsvm.solvers.dual_cd import dual_cd
+from marginsvm.solvers.smo import smo
 
 SOFT = (
     "hinge", "hinge without intercept", "squared", "squared tube", "ends", "Crammer-Singer",
@@ -16,7 +18,13 @@ SOFT = (
 )  # fmt: skip
 
 
-class SparseExamples(PlainExamples):
+class DenseExamples(PlainExamples):
+    @property
+    def points(self):
+        return self.X
+
+
+class SparseExamples(DenseExamples):
     """The same as a CSR matrix, from which products subtract the mean."""
 
     sparse = True
@@ -31,7 +39,7 @@ class SparseExamples(PlainExamples):
 
 
 SIZES = [(30, 3), (12, 20), (60, 8)]
-KINDS = [PlainExamples, SparseExamples]
+KINDS = [DenseExamples, SparseExamples]
 
 
 @pytest.mark.parametrize("size", SIZES, ids=str)
@@ -40,7 +48,7 @@ KINDS = [PlainExamples, SparseExamples]
 def test_coordinate_descent_solves_soft_programs(name, kind, size):
     for seed in range(3):
         qp = dict(programs(np.random.default_rng(seed), *size, kind))[name]
-        if kind is PlainExamples or qp.intercept:  # only with an intercept, a mean is subtracted
+        if kind is DenseExamples or qp.intercept:  # only with an intercept, a mean is subtracted
             check(qp, qp.examples.X, solved(dual_cd, qp, 1e-4), 1e-4)
 
 
@@ -54,7 +62,7 @@ def test_coordinate_descent_encloses_what_it_hands_over(name, kind):
 
 def encloses(qp, found):
     """The values are on either side of the optimum, wherever a solver has ended."""
-    best, game = optimum(qp, qp.examples.X), float(qp.game)
+    best, game = optimum(qp, qp.examples.points), float(qp.game)
     P = qp.primal(found.w, found.f - 1e-13 * game * (np.arange(len(found.f)) == len(found.f) - 1))
     assert qp.dual(qp.feasible(found.alpha)) <= best + 1e-9 * abs(best) + 1e-12
     assert best <= P + 1e-9 * abs(best) + 1e-12
@@ -64,7 +72,7 @@ def encloses(qp, found):
 def test_coordinate_descent_finds_the_predictor_of_liblinear(rng, loss):
     X = rng.normal(size=(200, 6)) / 3.0
     y = (X[:, 0] + 0.2 * rng.normal(size=200) > 0).astype(int)
-    qp = classification(PlainExamples(X), y, 2, C=2.0, loss=loss, intercept=False)
+    qp = classification(DenseExamples(X), y, 2, C=2.0, loss=loss, intercept=False)
     found = solved(dual_cd, qp, 1e-8)
     svc = LinearSVC(C=2.0, loss=loss, fit_intercept=False, dual=True, tol=1e-10, max_iter=10**6)
     np.testing.assert_allclose(found.w, svc.fit(X, y).coef_, rtol=1e-3, atol=1e-4)
@@ -77,7 +85,7 @@ def test_coordinate_descent_of_degenerate_examples(rng, loss, k):
     X[::7] = 0.0
     y = np.append(np.arange(k), rng.integers(0, k, 60 - k))
     for C in (1e-3, 0.1, 100.0):
-        qp = classification(PlainExamples(X), y, k, C=C, loss=loss)
+        qp = classification(DenseExamples(X), y, k, C=C, loss=loss)
         found = solved(dual_cd, qp, 1e-4)
         encloses(qp, found)
         assert C > 1.0 or found.status == "converged"
@@ -87,7 +95,94 @@ def test_coordinate_descent_of_degenerate_examples(rng, loss, k):
 def test_coordinate_descent_goes_on_from_a_solution(rng, k):
     X = rng.normal(size=(100, 5)) / 4.0
     y = np.append(np.arange(k), rng.integers(0, k, 100 - k))
-    qp = classification(PlainExamples(X), y, k, C=1.0, loss="hinge")
+    qp = classification(DenseExamples(X), y, k, C=1.0, loss="hinge")
     first = solved(dual_cd, qp, 1e-6)
     again = solved(dual_cd, qp, 1e-4, start=first.alpha)
+    assert again.n_iter < first.n_iter
+
+
+class GivenKernel(Gram):
+    """A matrix of inner products."""
+
+    def __init__(self, points):
+        self.points = points
+        super().__init__(None, points @ points.T)
+
+
+BY_SMO = (
+    *SOFT, "nu", "one class", "one class, hard", "tube", "nu tube", "hard", "hard, classes",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("size", SIZES, ids=str)
+@pytest.mark.parametrize("name", BY_SMO)
+def test_smo_solves_programs_of_kernels(name, size):
+    for seed in range(3):
+        qp = dict(programs(np.random.default_rng(seed), *size, GivenKernel))[name]
+        found = solved(smo, qp, 1e-5)
+        if qp.game and abs(optimum(qp, qp.examples.points)) < 1e-8:  # float32 has no such margin
+            encloses(qp, found)
+        else:
+            check(qp, qp.examples.points, found, 1e-5)
+
+
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
+@pytest.mark.parametrize("k", [2, 3])
+def test_smo_of_degenerate_examples(rng, loss, k):
+    X = np.repeat(rng.integers(-1, 2, (15, 4)) / 4.0, 4, axis=0)  # copies, zeros, other labels
+    X[::7] = 0.0
+    y = np.append(np.arange(k), rng.integers(0, k, 60 - k))
+    for C in (1e-3, 0.1, 100.0):
+        qp = classification(GivenKernel(X), y, k, C=C, loss=loss)
+        check(qp, X, solved(smo, qp), TOL)
+
+
+def test_smo_finds_the_values_of_libsvm(rng):
+    X = rng.normal(size=(300, 4))
+    y = (X[:, 0] * X[:, 1] + 0.3 * rng.normal(size=300) > 0).astype(int)
+    t, gram = X[:, 0] ** 2 + 0.1 * rng.normal(size=300), Gram(Kernel("rbf", gamma=0.5), X)
+    svc = SVC(C=3.0, gamma=0.5, tol=1e-8).fit(X, y)
+    found = solved(smo, classification(gram, y, 2, C=3.0, loss="hinge"), 1e-8)
+    values = gram.scores(found.w)[:, 0] + found.f[0]
+    np.testing.assert_allclose(values, svc.decision_function(X), atol=1e-3)
+    svr = SVR(C=3.0, gamma=0.5, epsilon=0.1, tol=1e-8).fit(X, t)
+    found = solved(smo, regression(gram, t - 0.1, t + 0.1, C=3.0), 1e-8)
+    np.testing.assert_allclose(gram.scores(found.w)[:, 0] + found.f[0], svr.predict(X), atol=1e-3)
+    one = OneClassSVM(nu=0.3, gamma=0.5, tol=1e-8).fit(X)
+    found = solved(smo, one_class(gram, 0.3), 1e-8)
+    values = gram.scores(found.w)[:, 0] * (0.3 * 300)  # libsvm's alpha sum to nu n
+    np.testing.assert_allclose(values, one.score_samples(X), rtol=1e-3)
+
+
+def test_smo_refines_what_float32_rounds():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(400, 3))
+    y = (X[:, 0] + 0.5 * rng.normal(size=400) > 0).astype(int)
+    qp, gaps = classification(Gram(Kernel("rbf", gamma=0.1), X), y, 2, C=1e3, loss="hinge"), []
+
+    def monitor(w, f, alpha, gap):  # asks for more until the proof in float64 is good enough
+        if gap <= 1e-6:
+            gaps.append(qp.gap(qp.primal(w, f), qp.dual(qp.feasible(alpha))))
+        return None if gaps and gaps[-1] <= 1e-6 else 1e-7 if gaps else 1e-6
+
+    assert smo(qp, None, 1e-6, 500, monitor).status == "converged"
+    assert gaps[0] > 1e-6 >= gaps[-1]
+
+
+@pytest.mark.parametrize("size", [0.01, 100.0])
+def test_smo_works_in_any_cache(size):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(1500, 3))
+    y = (X[:, 0] + 0.5 * rng.normal(size=1500) > 0).astype(int)
+    gram = Gram(Kernel("rbf", gamma=0.1), X, cache_size=size)
+    found = solved(smo, classification(gram, y, 2, C=0.1, loss="hinge"), 1e-4)
+    assert found.status == "converged"
+
+
+@pytest.mark.parametrize("name", ["hinge", "nu", "tube", "one class", "Crammer-Singer", "hard"])
+def test_smo_goes_on_from_a_solution(rng, name):
+    qp = dict(programs(rng, 300, 5, GivenKernel))[name]
+    first = solved(smo, qp, 1e-5)
+    again = solved(smo, qp, 1e-4, start=first.alpha)
+    assert again.status == "converged"
     assert again.n_iter < first.n_iter

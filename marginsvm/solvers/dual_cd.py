@@ -320,8 +320,8 @@ def _by_rows(
             if progress.gap > 0.3 * gap:
                 return
             mark, gap = 2.0 * epochs, progress.gap
-        free = np.count_nonzero((alpha > 0.0) & (alpha < upper))
-        sigma = (size * min(1.0, max(0.05, 30.0 / max(free, 1))) + least) * qp.intercept
+        free = max(1, int(np.count_nonzero((alpha > 0.0) & (alpha < upper))))
+        sigma = (size * min(1.0, max(0.05, 30.0 / free)) + least) * qp.intercept
         b += sigma * float(qp.sign @ alpha)
         g = qp.sign * (z[of] + b) - target + ridge * alpha
         wrong = np.where(alpha <= 0.0, np.minimum(g, 0.0), g)

@@ -1,0 +1,572 @@
+"""Sequential minimal optimisation on kernel columns, in growing working sets.
+
+    max over alpha   target'alpha - |A'alpha|^2/2 - sum_i ridge_i alpha_i^2/2
+    subject to       0 <= alpha <= upper, F'alpha = g     (several classes: sum_j alpha_ij <= cap_i)
+
+A round solves on a working set, whose kernel values with each other are one block of float32,
+computes the scores of all examples from the columns of those that moved, and exchanges: rows that
+violate a condition of optimality join, some that are far from it leave.
+
+On the block two variables move at a time, chosen by second-order information (Fan, Chen, Lin); of
+nu-SVM and nu-SVR two of the same sign, so that both sums stay (Chang, Lin); one where nothing is to
+balance. Tubes have two rows for an example, with signs 1 and -1. Of several classes all variables
+of an example move at a time, as one projection (Crammer, Singer; Keerthi et al.), and intercepts
+are the multipliers of an augmented Lagrangian.
+
+Scores from values in float32 have errors as large as these times the sum of alpha. So they are
+computed again in float64 once the gap is closed, and whenever rounds bring it no nearer: what
+further rounds add to them is small. This is iterative refinement.
+
+References
+----------
+R.-E. Fan, P.-H. Chen, C.-J. Lin. Working set selection using second order information for training
+support vector machines. JMLR, 2005.
+
+C.-C. Chang, C.-J. Lin. Training nu-support vector classifiers: theory and algorithms. Neural
+Computation, 2001.
+
+K. Crammer, Y. Singer. On the algorithmic implementation of multiclass kernel-based vector machines.
+JMLR, 2001.
+
+S. Keerthi, S. Sundararajan, K.-W. Chang, C.-J. Hsieh, C.-J. Lin. A sequential dual method for large
+scale multi-class linear SVMs. KDD, 2008.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from marginsvm._compiling import compiled, parts
+from marginsvm._typing import Array
+from marginsvm.problem.kernels import ColumnCache
+from marginsvm.problem.quadratic_program import QuadraticProgram
+from marginsvm.solvers.dual_cd import projected
+from marginsvm.solvers.solution import Monitor, Progress, Solution
+
+_OPTIONS: dict[str, Any] = {
+    "error_model": "numpy",
+    "fastmath": {"nnan", "nsz", "reassoc", "contract", "arcp"},  # infinities stay what they are
+}
+part, loop = parts(**_OPTIONS), compiled(**_OPTIONS)
+
+# Compilers turn a loop for extremes into operations on many numbers at once, but not one for where
+# they are: so extremes are kept of every 64th number, and searched for afterwards.
+LANES = 64
+SHUT = 1e100  # what a slope is moved by where its variable is at the bound
+
+
+@part
+def _highest(slope, not_up, tops):
+    """Where the slope is largest of those that may go up, given the largest of each lane."""
+    i = lane = tops.argmax()
+    for r in range(lane, len(slope), LANES):
+        if slope[r] - not_up[r] > slope[i] - not_up[i]:
+            i = r
+    return i
+
+
+@part
+def _gain(gap, square, least):
+    """Twice what a step gains along which the slope is ``gap``, and the curvature ``square``."""
+    gap = gap if gap > 0.0 else 0.0
+    return gap * gap / (square if square > least else least)
+
+
+@part
+def _gains(high, own, row, slope, not_down, square, least, gains, gaps):
+    """The largest gain and violation of pairs with one row, in each lane."""
+    gains[:], gaps[:] = 0.0, 0.0
+    for k in range(0, len(slope), LANES):
+        a, q = row[k : k + LANES], square[k : k + LANES]
+        s, shut = slope[k : k + LANES], not_down[k : k + LANES]
+        for r in range(len(s)):
+            gap = high - s[r] - shut[r]
+            gaps[r] = gap if gap > gaps[r] else gaps[r]
+            gain = _gain(gap, own + q[r] - 2.0 * a[r], least)
+            gains[r] = gain if gain > gains[r] else gains[r]
+
+
+@part
+def _partner(high, own, row, slope, not_down, square, least, lane):
+    """The row of a lane whose pair with the given one gains most."""
+    best, j = -1.0, lane
+    for r in range(lane, len(slope), LANES):
+        gain = _gain(high - slope[r] - not_down[r], own + square[r] - 2.0 * row[r], least)
+        if gain > best:
+            best, j = gain, r
+    return j
+
+
+@part
+def _single(slope, not_up, not_down, square, least):
+    """The row whose own step gains most, and the largest violation."""
+    best, j, worst = -1.0, 0, 0.0
+    for r in range(len(slope)):
+        gap = max(slope[r] - not_up[r], -slope[r] - not_down[r])
+        worst = max(worst, gap)
+        gain = _gain(gap, square[r], least)
+        if gain > best:
+            best, j = gain, r
+    return j, worst
+
+
+@part
+def _step(r, t, floor, ceiling, ridge, v, slope, not_up, not_down):
+    """Move v_r by t, and see which way it may go on."""
+    v[r] = min(max(v[r] + t, floor[r]), ceiling[r])
+    slope[r] -= ridge[r] * t
+    not_up[r] = SHUT if v[r] >= ceiling[r] else 0.0
+    not_down[r] = SHUT if v[r] <= floor[r] else 0.0
+
+
+@part
+def _scores_moved(t, row, other, slope, not_up, tops):
+    """Slopes fall by ``t (row - other)``; the largest, in each lane, of those that may go up."""
+    tops[:] = -SHUT
+    for k in range(0, len(slope), LANES):
+        a, b = row[k : k + LANES], other[k : k + LANES]
+        s, shut = slope[k : k + LANES], not_up[k : k + LANES]
+        for r in range(len(s)):
+            s[r] -= t * (a[r] - b[r])
+            high = s[r] - shut[r]
+            tops[r] = high if high > tops[r] else tops[r]
+
+
+@loop
+def ascend_pairs(K, split, balanced, floor, ceiling, ridge, tol, most, v, slope):
+    """Maximise ``e'v - v'Kv/2 - sum ridge v^2/2`` over floor <= v <= ceiling.
+
+    Parameters
+    ----------
+    K : ndarray of shape (m, m)
+    split : int
+        Rows before and from this one on keep a sum each.
+    balanced : bool
+        Whether they do; if not, variables move one by one.
+    floor, ceiling, ridge : ndarray of shape (m,)
+    tol : float
+        By how much slopes may be out of order.
+    most : int
+        Steps at most.
+    v, slope : ndarray of shape (m,)
+        Variables, and the gradient there; they change in place.
+
+    Returns
+    -------
+    int
+        Steps taken.
+    """
+    m, least = len(v), 1e-300
+    square, not_up, not_down, nothing = np.empty(m), np.empty(m), np.empty(m), np.zeros_like(K[0])
+    tops, gains, gaps = np.full((2, LANES), -SHUT), np.empty(LANES), np.empty(LANES)
+    for r in range(m):
+        square[r] = K[r, r] + ridge[r]
+        least = max(least, 1e-12 * square[r])
+        _step(r, 0.0, floor, ceiling, ridge, v, slope, not_up, not_down)
+    _scores_moved(0.0, nothing[:split], nothing[:split], slope[:split], not_up[:split], tops[0])
+    _scores_moved(0.0, nothing[split:], nothing[split:], slope[split:], not_up[split:], tops[1])
+    for step in range(most):
+        i, j, best, worst = 0, 0, 0.0, 0.0
+        if balanced:
+            for side in range(2):
+                a, b = (split, m) if side else (0, split)
+                if a == b:
+                    continue
+                up = a + _highest(slope[a:b], not_up[a:b], tops[side])
+                high, own, row = slope[up] - not_up[up], square[up], K[up, a:b]
+                _gains(high, own, row, slope[a:b], not_down[a:b], square[a:b], least, gains, gaps)
+                worst, lane = max(worst, gaps.max()), gains.argmax()
+                if gains[lane] > best:
+                    best, i = gains[lane], up
+                    j = a + _partner(
+                        high, own, row, slope[a:b], not_down[a:b], square[a:b], least, lane
+                    )
+            if not worst > tol:
+                return step
+            t = (slope[i] - slope[j]) / max(square[i] + square[j] - 2.0 * K[i, j], least)
+            t = min(t, ceiling[i] - v[i], v[j] - floor[j])
+            _step(j, -t, floor, ceiling, ridge, v, slope, not_up, not_down)
+            other = K[j]
+        else:
+            i, worst = _single(slope, not_up, not_down, square, least)
+            if not worst > tol:
+                return step
+            t = slope[i] / max(square[i], least)
+            t = min(max(t, floor[i] - v[i]), ceiling[i] - v[i])
+            other = nothing
+        _step(i, t, floor, ceiling, ridge, v, slope, not_up, not_down)
+        row = K[i]
+        _scores_moved(t, row[:split], other[:split], slope[:split], not_up[:split], tops[0])
+        _scores_moved(t, row[split:], other[split:], slope[split:], not_up[split:], tops[1])
+    return most
+
+
+@part
+def _best_of_example(i, q, own, cap, ridge, mean, alpha, F, b, excess, c, new, order):
+    """The best variables of an example; by how much its margins change with them, and their sum."""
+    mass, off, diagonal = alpha.sum(), 0.0, max(q + ridge, 1e-300)
+    for j in range(len(alpha)):
+        c[j] = F[j, i] + b[j] - mean * excess[j]
+    score = c[own]
+    for j in range(len(alpha)):
+        c[j] = 1.0 - (score - c[j]) + q * (mass + alpha[j])
+    found = projected(c, own, q, diagonal, cap, new, order)
+    for j in range(len(alpha)):
+        if j != own:
+            off = max(off, abs(q * (found - mass) + diagonal * (new[j] - alpha[j])))
+    return off, found
+
+
+@part
+def _take(row, own, mass, new, alpha, F, price, b, excess):
+    """Give an example other variables, and move the scores."""
+    before = alpha.sum()
+    for j in range(len(alpha)):
+        t = mass - before if j == own else alpha[j] - new[j]
+        if t != 0.0:
+            alpha[j] = new[j]
+            excess[j] += t
+            b[j] += price * t
+            scores = F[j]
+            for r in range(len(row)):
+                scores[r] += t * row[r]
+
+
+@loop
+def ascend_examples(K, mean, codes, cap, ridge, price, tol, most, alpha, F, b, excess):
+    """Maximise ``sum alpha - |A'alpha|^2/2 - sum_i ridge_i |alpha_i|^2/2``, an example at a time.
+
+    The rows of example i are ``x_i (e_c - e_j)'``. An intercept is the multiplier of one of the
+    equations ``F'alpha = 0``. Their squares have a price, which acts like a constant in the kernel:
+    each step sees how it moves the intercepts. A high price makes all steps short, and so does what
+    the kernel itself has of a constant: examples are taken about their mean, which changes nothing
+    for balanced alpha. Examples are passed over that change little; after a pass over all, some
+    passes follow over those that were off.
+
+    Parameters
+    ----------
+    K : ndarray of shape (m, m)
+    mean : ndarray of shape (m,)
+        Mean of each column of K; zeros without intercepts.
+    codes, cap, ridge : ndarray of shape (m,)
+    price : float
+        Of half the squared excess of a class; 0: there are no intercepts.
+    tol : float
+        By how much margins may be off.
+    most : int
+        Changes of an example at most, before the last pass.
+    alpha : ndarray of shape (m, k)
+        It changes in place, as do the others.
+    F : ndarray of shape (k, m)
+        Scores without intercepts.
+    b, excess : ndarray of shape (k,)
+        Intercepts, and ``F'alpha``.
+
+    Returns
+    -------
+    int
+        Changes of an example.
+    """
+    m, k = alpha.shape
+    c, new, order, some = np.empty(k), np.empty(k), np.empty(k, np.int64), np.arange(m)
+    steps, n, skip, off_of_all, grand = 0, m, tol, 0.0, mean.mean()
+    next_time = 0.3  # examples are looked at again that are off by more than this share of the most
+    b += price * excess
+    while steps < most:
+        worst, kept, steps = 0.0, 0, steps + 1  # a pass takes as long as some changes, at most
+        for a in range(n):
+            i = some[a]
+            from_mean = price + grand - mean[i]
+            off, mass = _best_of_example(
+                i, K[i, i] - mean[i] + from_mean, codes[i], cap[i], ridge[i], mean[i], alpha[i],
+                F, b, excess, c, new, order,
+            )  # fmt: skip
+            worst = max(worst, off)
+            if off > skip:
+                steps += 1
+                _take(K[i], codes[i], mass, new, alpha[i], F, from_mean, b, excess)
+            if off > next_time * skip:
+                some[a], some[kept] = some[kept], i
+                kept += 1
+        unbalanced = price * np.abs(excess).max()
+        if n == m:
+            off_of_all = worst
+            if max(worst, unbalanced) <= tol:
+                break
+            if worst <= unbalanced:  # multipliers follow; by half of a margin at most
+                b += price * min(1.0, 0.5 / unbalanced) * excess
+        n = m if worst <= max(next_time * off_of_all, unbalanced, tol) else kept
+        skip = next_time * max(worst, tol)
+    b -= price * excess
+    return steps
+
+
+@loop
+def add_columns(columns, slot, examples, v, out):
+    """Add ``v_a columns[slot[examples_a]]`` to out, in parts that stay in cache."""
+    for begin in range(0, len(out), 4096):
+        part = out[begin : begin + 4096]
+        for a in range(len(examples)):
+            column = columns[slot[examples[a]], begin : begin + 4096]
+            for r in range(len(part)):
+                part[r] += v[a] * column[r]
+
+
+@loop
+def gather(columns, slot, examples, first, last, K):
+    """Rows of K from first to last, and their mirror images."""
+    for a in range(first, last):
+        column = columns[slot[examples[a]]]
+        for c in range(len(examples)):
+            K[a, c] = column[examples[c]]
+            if c < first:
+                K[c, a] = K[a, c]
+
+
+def _most_steps(m: int) -> int:
+    """Steps on a working set at most, before scores of all examples are computed."""
+    return max(50 * m, 2**24 // m)
+
+
+class Pairs:
+    """Two classes, tubes, one class: what joins a working set are rows.
+
+    Variables are ``v = y alpha``, of which pairs keep the sum: y is the sign where there is an
+    intercept, and 1 where there is a level alone. With both, pairs are of one sign.
+    """
+
+    patience = 3
+
+    def __init__(self, qp: QuadraticProgram) -> None:
+        self.qp, m = qp, len(qp.sign)
+        self.of = np.arange(m) if qp.example is None else qp.example
+        self.y = np.ones(m) if qp.level and not qp.intercept else qp.sign
+        self.turn = self.y * qp.sign
+        self.side = (qp.sign < 0) & bool(qp.level and qp.intercept)
+        self.target, self.ridge, self.upper = (
+            np.broadcast_to(a, m) for a in (self.y * qp.target, qp.ridge, qp.upper)
+        )
+        self.floor = np.where(self.y > 0, 0.0, -self.upper)
+        self.ceiling = np.where(self.y > 0, self.upper, 0.0)
+
+    def begin(self) -> Array:
+        """Zeros or, if a sum is given, all of it on few rows that are spread evenly."""
+        alpha, qp = np.zeros(len(self.y)), self.qp
+        spread = np.argsort(0.6180339887498949 * self.of % 1.0, kind="stable")
+        sides = np.unique(self.side) if qp.level else ()
+        for side in sides:
+            rows, mass = spread[self.side[spread] == side], qp.level * qp.total / len(sides)
+            upper = np.minimum(self.upper[rows], mass)
+            alpha[rows] = np.clip(mass - np.cumsum(upper) + upper, 0.0, upper)
+        return alpha
+
+    def first(self) -> Array:
+        return _spread_evenly(self.qp.sign > 0, 400)
+
+    def scale(self, alpha: Array, S: Array) -> float:
+        """Half the range of slopes where alpha is 0; without targets, the mean score."""
+        high = float(self.target[self.ceiling > 0].max(initial=0.0))
+        low = float(self.target[self.floor < 0].min(initial=0.0))
+        if high - low > 0.0:
+            return 0.5 * (high - low)
+        return float(self.qp.coefficients(alpha)[:, 0] @ S[:, 0]) / max(float(alpha.sum()), 1e-300)
+
+    def ascend(
+        self, K: Array, work: Array, alpha: Array, S: Array, tol: float
+    ) -> tuple[Array, bool]:
+        """Alpha of the working set after some steps, and whether it is solved."""
+        v, turn = self.y[work] * alpha[work], self.turn[work]
+        if (turn < 0).any():
+            K = K * np.multiply.outer(turn, turn).astype(K.dtype)
+        most = _most_steps(len(work))
+        steps = ascend_pairs(
+            K, len(work) - np.count_nonzero(self.side[work]), self.qp.n_free > 0,
+            self.floor[work], self.ceiling[work], self.ridge[work], tol, most, v,
+            self._slope(alpha, S)[work],
+        )  # fmt: skip
+        return self.y[work] * v, steps < most
+
+    def _slope(self, alpha: Array, S: Array) -> Array:
+        return self.target - self.turn * S[self.of, 0] - self.ridge * (self.y * alpha)
+
+    def conditions(self, alpha: Array, S: Array, work: Array) -> tuple[Array, Array]:
+        """The best f, and by how much each row violates its condition."""
+        slope, v = self._slope(alpha, S), self.y * alpha
+        # what rounding leaves beside a bound does not hold the multiplier
+        rounding = np.minimum(1e-14 * len(v) * float(np.abs(v).max()), 0.5 * self.upper)
+        up, down = v < self.ceiling - rounding, v > self.floor + rounding
+        if self.qp.n_free:
+            slope = slope.copy()
+            for side in (False, True):
+                some = work[self.side[work] == side]
+                ends = [
+                    slope[some][up[some]].max(initial=-np.inf),
+                    slope[some][down[some]].min(initial=np.inf),
+                ]
+                ends = [end for end in ends if np.isfinite(end)]
+                slope[self.side == side] -= np.mean(ends) if ends else 0.0
+        wrong = np.maximum(np.where(up, slope, -np.inf), np.where(down, -slope, -np.inf))
+        return self.qp.best_f(S, np.zeros(self.qp.n_free)), wrong
+
+
+class Examples:
+    """Several classes: what joins a working set are examples."""
+
+    patience = 12
+
+    def __init__(self, qp: QuadraticProgram) -> None:
+        n = qp.examples.n
+        assert qp.codes is not None
+        self.qp, self.of, self.b, self.codes = qp, np.arange(n), np.zeros(qp.k), qp.codes
+        self.side = np.zeros(n, bool)
+        self.cap = np.full(n, np.inf) if qp.cap is None else qp.cap
+        self.ridge = np.broadcast_to(qp.ridge[:, 0], n)
+
+    def begin(self) -> Array:
+        return np.zeros(self.qp.shape)
+
+    def first(self) -> Array:
+        return _spread_evenly(self.codes, min(max(400, 80 * self.qp.k), 4500))
+
+    def scale(self, alpha: Array, S: Array) -> float:
+        return 1.0
+
+    def ascend(
+        self, K: Array, work: Array, alpha: Array, S: Array, tol: float
+    ) -> tuple[Array, bool]:
+        """Alpha of the working set after some steps, and whether it is solved."""
+        mean, price, some = np.zeros(len(work)), 0.0, alpha[work]
+        if self.qp.intercept:
+            mean, squares = K.mean(axis=0, dtype=np.float64), float(np.diagonal(K).mean())
+            spread = max(squares - float(mean.mean()), 1e-7 * squares)
+            spread += 0.5 * float(self.ridge[work].mean())
+            # and an excess of 6 % of all caps moves an intercept by the width of a margin
+            price = 0.05 * spread + 1.0 / (0.06 * float(self.cap[work].sum()))
+        steps = ascend_examples(
+            K, mean, self.codes[work], self.cap[work], self.ridge[work], price, tol,
+            _most_steps(len(work)), some, np.ascontiguousarray(S[work].T), self.b,
+            self.qp.coefficients(alpha).sum(axis=0),
+        )  # fmt: skip
+        return some, steps < _most_steps(len(work))
+
+    def conditions(self, alpha: Array, S: Array, work: Array) -> tuple[Array, Array]:
+        """f, and by how much each example violates a condition."""
+        f = self.b[:-1] - self.b[-1] if self.qp.intercept else np.zeros(0)
+        short = 1.0 - self.qp.differences(S + self.qp.offsets(f)) - self.qp.ridge * alpha
+        short[self.of, self.codes] = -np.inf
+        wrong = np.where(alpha.sum(axis=1) < self.cap, short.max(axis=1), 0.0)
+        wrong = np.maximum(wrong, np.where(alpha > 0.0, -short, 0.0).max(axis=1))
+        return f, wrong
+
+
+def smo(
+    qp: QuadraticProgram, start: Array | None, tol: float, max_iter: int, monitor: Monitor
+) -> Solution:
+    """Solve a program of a kernel; see :mod:`marginsvm.solvers.solution`."""
+    unit = qp.game and qp.codes is not None  # then margins are 1, and alpha has any sum
+    kind = Pairs(qp) if qp.codes is None else Examples(qp)
+    examples, of = qp.examples, kind.of
+
+    def compute(i: Array) -> Array:
+        if not 1e-12 < examples.radius < 1e12:  # float32 holds no such values
+            return examples.columns(i).astype(np.float32)
+        K = examples.single_values(i)
+        K += K.dtype.type(examples.constant**2)
+        K /= K.dtype.type(examples.radius**2)
+        return K
+
+    cache = ColumnCache(compute, examples.n, np.float32, 0.5 * examples.cache_size, 32)
+    room = max(400, int(np.sqrt(0.25 * examples.cache_size * 2**20 / 4)))
+    alpha = kind.begin() if start is None else start.copy()
+    F = np.zeros((qp.k, examples.n))
+    _add(cache, qp.coefficients(alpha), F)
+    if unit and start is not None:  # at the length where margins are 1
+        alpha, F = (x / np.vdot(qp.coefficients(alpha), F.T) for x in (alpha, F))
+    work = kind.first() if start is None else np.flatnonzero(alpha.reshape(len(of), -1).any(axis=1))
+    scale, precision = kind.scale(alpha, F.T), 0.3
+    K, kept = np.empty((0, 0), np.float32), work[:0]
+    least, refined, idle = np.inf, np.inf, 0
+    progress = Progress(qp, tol, max_iter, monitor)
+
+    while True:
+        # solve on the working set
+        if kind.side.any():  # each sign is one block
+            work, kept = work[np.argsort(kind.side[work], kind="stable")], kept[:0]
+        K, before = _block(K, kept, cache, of[work]), alpha
+        some, solved = kind.ascend(K, work, alpha, F.T, precision * scale)
+        alpha = alpha.copy()
+        alpha[work] = some
+        if qp.codes is not None:  # intercepts as multipliers leave it nearly balanced
+            alpha = qp.feasible(alpha) * (float(alpha.sum()) if unit else 1.0)
+        _add(cache, qp.coefficients(alpha - before), F)
+        # the values of alpha, and of the predictor that it makes
+        f, wrong = kind.conditions(alpha, F.T, work)
+        V, S, q = qp.coefficients(alpha), F.T, alpha
+        if unit:  # the game's are these over the sum of alpha
+            mass = float(alpha.sum()) + 1e-300
+            V, S, q = V / mass, S / mass, alpha / mass
+            f = qp.best_f(S, np.append(f / mass, 0.0))
+        squared = float(np.vdot(V, S))
+        P = 0.5 * squared + (qp.total * f[-1] if qp.level else 0.0)
+        P += 0.0 if qp.hard else qp.cost(qp.target - qp.values(S, f))
+        D = float((qp.target * q - 0.5 * qp.ridge * q**2).sum()) - 0.5 * squared
+        if P < progress.P:
+            progress.w, progress.f, progress.P = V.T, f, P
+        if D > progress.D:
+            progress.alpha, progress.D = qp.feasible(alpha), D
+        reached = progress.gap <= progress.tol
+        if not progress.goes_on():
+            return progress.solution()
+        # what violates a condition joins, what is far from that leaves
+        far = wrong[work] < -0.1 * scale
+        wrong[work] = -np.inf
+        new = np.flatnonzero(wrong > 0.5 * precision * scale)
+        gap = progress.gap
+        if len(new) <= 0.1 * len(work):
+            idle = idle + 1 if gap > 0.9 * least and precision <= 1e-3 else 0
+            precision, least = max((0.1 if solved else 1.0) * precision, 1e-9), min(least, gap)
+        if reached or idle >= kind.patience or (precision <= 1e-9 and not len(new)):
+            if gap > 0.5 * refined:
+                return progress.solution()
+            F = np.array(examples.scores(qp.rmatvec(alpha)).T, order="C")
+            refined, idle = gap, 0
+            progress.P, progress.D = np.inf, -np.inf  # what float32 has promised
+        most = min(max(200, int(0.4 * len(work))), room // 2)
+        if len(new) > most:
+            new = new[np.argpartition(-wrong[new], most - 1)[:most]]
+        kept = np.arange(len(work))
+        if far.sum() > 0.3 * len(work) or len(work) + len(new) > room:
+            kept = kept[~far]
+        kept = kept[max(0, len(kept) + len(new) - room) :]  # those that are there longest leave
+        work = np.concatenate([work[kept], new])
+
+
+def _spread_evenly(group: Array, size: int) -> Array:
+    """Some members of every group, evenly spread, about ``size`` in all."""
+    members = [np.flatnonzero(group == g) for g in np.unique(group)]
+    each = max(size // len(members), 2)
+    return np.concatenate([m[:: -(-len(m) // each)] for m in members])
+
+
+def _add(cache: ColumnCache, V: Array, F: Array) -> None:
+    """Add the scores of coefficients V to F."""
+    for v, out in zip(V.T, F, strict=True):
+        some = np.flatnonzero(v)
+        for i in range(0, len(some), len(cache.columns)):
+            part = some[i : i + len(cache.columns)]
+            cache.fetch(part)
+            add_columns(cache.columns, cache.slot, part, v[part], out)
+
+
+def _block(K: Array, kept: Array, cache: ColumnCache, examples: Array) -> Array:
+    """Kernel values of a working set with each other, the first of which are known in K."""
+    m, first = len(examples), len(kept)
+    new = np.empty((m, m), K.dtype)
+    new[:first, :first] = K if first == len(K) else K[kept[:, None], kept]
+    for i in range(first, m, len(cache.columns)):
+        last = min(m, i + len(cache.columns))
+        cache.fetch(np.unique(examples[i:last]))
+        gather(cache.columns, cache.slot, examples, i, last, new)
+    return new
