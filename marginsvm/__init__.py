@@ -18,6 +18,7 @@ from marginsvm.algorithms.max_margin_regressor import MaxMarginRegressor
 from marginsvm.algorithms.rosenblatt import KernelPerceptron
 from marginsvm.auditing import Audit, audit
 from marginsvm.certificate.check import CertificateCheck, check_certificate
+from marginsvm.certificate.proof_files import save_proof
 from marginsvm.certify.certificate import Certificate
 from marginsvm.certify.checker.separability import SeparabilityCheck, check_separability_proof
 from marginsvm.cost_display import CostCurveDisplay
@@ -31,7 +32,6 @@ from marginsvm.papers.momentum import MomentumMarginClassifier
 from marginsvm.papers.optimistic import OptimisticPerceptron
 from marginsvm.papers.smoothed import SmoothedKernelPerceptron
 from marginsvm.papers.von_neumann import PerceptronVonNeumann
-from marginsvm.proof_files import save_proof
 from marginsvm.schedules import GrowthSchedule, NesterovSchedule, PowerSchedule, theory_draws
 from marginsvm.separability import Separability, check_separability
 

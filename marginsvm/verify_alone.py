@@ -1,29 +1,27 @@
 """Check a proof without rounding, by Python alone: ``python verify_alone.py PROOF DATA``.
 
-PROOF is a file by ``marginsvm.save_proof``. DATA is what the model was fitted to, as .npy or CSV: a
+PROOF is a file by ``marginsvm.save_proof``; DATA what the model was fitted to, as .npy or CSV: a
 line for each example, its features (or its line of the kernel matrix), then its class or targets.
 
 All are one problem: the least ``P = |w|^2 / 2 + (what slack costs)``, where the values on the rows
 are in intervals, but for slack. A row of classes is an example of class c held against class j; its
 value ``f_c - f_j`` is to be 1 or more (two classes: the decision value with the sign of the class;
-outliers: without offset). Each target is a problem of its own, and each example a row, whose
-prediction is to be in ``[y - epsilon, y + epsilon]``. Slack xi of an example of weight m costs ``C
-m xi`` ("size": the largest of its rows; a width that a share nu finds costs ``C nu M``, M being the
-sum of all m) or ``C m xi^2`` ("square"; half of it for each row of more than two classes). Without
-slack, targets may be missed by a violation, and w of classes is scaled: to a worst value of 1
-("none") or to a mean of 1 of the worst values of the share nu M ("share"; a free intercept lets no
-class have more than half of it). A margin is ``1 / sqrt(2 P)``.
-
-Weights q on the rows, negative only where upper ends count, prove that P is at least ``gain -
-|A'q|^2 / 2``; the gain is the sum of these ends times q. They balance if the intercept is free. The
-costs of slack limit them, and the best multiple is taken; those of a share nu M are at most m.
+outliers: without offset). Each target is a problem, and each example a row, whose prediction is to
+be in ``[y - epsilon, y + epsilon]``. Slack xi of an example of weight m costs ``C m xi`` ("size":
+the largest of its rows; a width that a share nu finds costs ``C nu M``, M being the sum of all m)
+or ``C m xi^2`` ("square"; half of it for each row of k classes). Without slack, targets may be
+missed by a violation, and w of classes is scaled: to a worst value of 1 ("none") or a mean of 1 of
+the worst values of the share nu M ("share"; with an intercept no class has more than half of it). A
+margin is ``1 / sqrt(2 P)``. Weights q on the rows prove that P is at least ``gain - |A'q|^2 / 2``;
+the gain is the sum of the ends times q, upper ones where q < 0. They balance if the intercept is
+free. The costs of slack limit them; those of a share nu M are at most m.
 """
 
-# mypy: disable-error-code="no-untyped-def, var-annotated"
 import ast
 import csv
 import hashlib
 import json
+import re
 import struct
 import sys
 from fractions import Fraction
@@ -35,8 +33,7 @@ def read(path):
     """Lines of numbers or, from CSV, of texts."""
     if not str(path).endswith(".npy"):
         return [line for line in csv.reader(Path(path).read_text().splitlines()) if line]
-    raw = Path(path).read_bytes()
-    start = 10 + int.from_bytes(raw[8:10], "little")
+    start = 10 + int.from_bytes((raw := Path(path).read_bytes())[8:10], "little")
     header = ast.literal_eval(raw[10:start].decode())
     (n, d), kind = header["shape"], {"<f8": "d", "<f4": "f"}[header["descr"]]
     numbers, by_columns = struct.unpack(f"<{n * d}{kind}", raw[start:]), header["fortran_order"]
@@ -53,12 +50,11 @@ def table_of(proof, lines):
     return table, hashlib.sha256(struct.pack(f"<{len(numbers)}d", *numbers)).hexdigest()
 
 
-def dyadic(pair):
-    """A number of the file: [m, e] is m * 2**e."""
-    m, e = pair
-    if not (isinstance(m, int) and isinstance(e, int) and abs(e) < 5000):
-        raise ValueError(f"{pair} is no number")
-    return Fraction(m) * Fraction(2) ** e
+def number(text):
+    """A number of the file: a text such as 3/10 or -2."""
+    if re.fullmatch(r"-?[0-9]{1,4000}(/[0-9]{1,4000})?", text):
+        return Fraction(text)
+    raise ValueError(f"{text!r} is no number")
 
 
 def dot(a, b, least=-inf):
@@ -71,7 +67,7 @@ def dot(a, b, least=-inf):
 def rows_of(proof, last, k):
     """Rows of examples, by the column of their weights: signs of scores, and both ends."""
     if proof["of"] == "targets":
-        e, lines = dyadic(proof["epsilon"]), [map(Fraction, line) for line in last]
+        e, lines = number(proof["epsilon"]), [map(Fraction, line) for line in last]
         return [{o: ({o: 1}, y - e, y + e) for o, y in enumerate(line)} for line in lines]
     codes = [int(c) for (c,) in last] if k else [1 for _ in last]
     if k < 3:  # two classes, or one
@@ -83,31 +79,33 @@ class Problem:
     """What the model was fitted to: the examples of positive weight, and what slack costs."""
 
     def __init__(self, proof, table):
-        weight, k = [dyadic(x) for x in proof["example_weights"]], len(proof["classes"])
+        weight, k = [number(x) for x in proof["example_weights"]], len(proof["classes"])
         self.kept, self.tubes = [i for i, m in enumerate(weight) if m > 0], proof["of"] == "targets"
         self.m, self.scores = [weight[i] for i in self.kept], range(len(proof["coef"]))
         self.given = {"precomputed": True, "linear": False}[proof["kernel"]]
         d = len(table[0]) - (len(self.scores) if self.tubes else k > 0)
         used, last = self.kept if self.given else range(d), [table[i][d:] for i in self.kept]
         self.X = [[Fraction(table[i][j]) for j in used] for i in self.kept]
-        self.W = [[dyadic(w[j]) for j in used] for w in proof["coef"]]
-        self.b, self.width = ([dyadic(x) for x in proof[x]] for x in ("intercept_", "epsilon_"))
+        self.W = [[number(w[j]) for j in used] for w in proof["coef"]]
+        self.b, self.width = ([number(x) for x in proof[x]] for x in ("intercept_", "epsilon_"))
         self.free = proof["intercept"] == "free"  # else the value of a constant feature; 0: none
-        self.unit = Fraction(0) if self.free else dyadic(proof["intercept"])
-        C, nu, self.slack = dyadic(proof["C"]), dyadic(proof["nu"]), proof["slack"]
+        self.unit = Fraction(0) if self.free else number(proof["intercept"])
+        C, nu, self.slack = number(proof["C"]), number(proof["nu"]), proof["slack"]
         self.price = [C * m / (1 + (k > 2 and self.slack == "square")) for m in self.m]
         self.most, self.size = nu * sum(self.price), nu * sum(self.m) or min(self.m)
         self.rows = rows_of(proof, last, k)
         others = (zip(self.m, last, [[c]] * len(last)) for c in range(k if self.free else 0))
         self.size = min([self.size, *(2 * sum(m for m, x, c in z if x != c) for z in others)])
-        words = [("none", 0, 0), ("share", 0, 1), ("square", 1, 0), ("size", 1, 0), ("size", 1, 1)]
-        fits = (self.slack, C > 0, nu > 0) in words and min(C, nu, 1 - nu) >= 0
-        fits &= not self.given or [[*x] for x in zip(*self.X)] == self.X
+        words = [("none", 0, 0), ("square", 1, 0), ("size", 1, 0), ("size", 1, 1), ("share", 0, 1)]
+        fits = (self.slack, C > 0, nu > 0) in words[: 4 if self.tubes else None]
+        fits &= min(C, nu, 1 - nu) >= 0 and (self.tubes or C * nu == 0)
+        fits &= proof["of"] in (["classes"] if k else ["targets", "one class"])
+        fits &= (e := number(proof["epsilon"])) == 0 or (self.tubes and e > nu == 0)
         fits &= len(weight) == len(table) and (self.free or self.unit != 0 or not any(self.b))
         fits &= self.tubes or len(self.scores) == (k if k > 2 else 1)
         fits &= k == 0 or (k > 1 and {c for (c,) in last} == {*range(k)})
-        if not fits:
-            raise ValueError("the parameters, classes, weights or the kernel matrix are impossible")
+        if not fits or (self.given and [[*x] for x in zip(*self.X)] != self.X):
+            raise ValueError("the kernel matrix is not symmetric" if fits else "this is no problem")
 
     def predictor(self, o):
         """P of the predictor, its smallest value, and how far values are from their intervals."""
@@ -146,55 +144,57 @@ class Problem:
             image = [dot(v, column) for column in zip(*self.X)]
             square += dot(image, v if self.given else image, 0) + (self.unit * sum(v)) ** 2
         of = [sum(map(abs, line.values())) for line in q]
-        most = sum(of) / self.size if self.slack == "share" else inf  # of an example of weight 1
-        above = any(x > m * most for x, m in zip(of, self.m))
+        above = self.slack == "share" and self.size * max(x / m for x, m in zip(of, self.m)) > sum(
+            of
+        )
         if above or gain <= 0 or (self.free and any(map(sum, zip(*V)))):
             return 0
         limits = [price / x for price, x in zip(self.price, of) if x and self.slack == "size"]
         limits += [self.most / sum(of)] if self.most else []
         s = min([*limits, gain / square if square else inf])
-        return s * gain - (s * s * square / 2 if square else 0)
+        return inf if s == inf else s * gain - s * s * square / 2
 
 
 def check(proof, lines):
     """What is wrong with a proof of these data; an empty list: all that it claims is true."""
     table, sha256 = table_of(proof, lines)
-    if (proof["format"], proof["sha256"]) != ("marginsvm proof 2", sha256):
-        raise ValueError("this is another kind of file, or a proof of other data")
+    if (proof["format"], proof["sha256"]) != ("marginsvm proof 3", sha256):
+        raise ValueError("this is another kind of file (save it again), or a proof of other data")
     problem, claims, wrong = Problem(proof, table), proof["claims"], []
     q = [[{} for _ in problem.kept] for _ in (problem.scores if problem.tubes else [0])]
-    for i, j, *pair in proof["weights"]:
-        q[j if problem.tubes else 0][problem.kept.index(i)][j] = dyadic(pair)
+    for i, j, x in proof["weights"]:
+        q[j if problem.tubes else 0][problem.kept.index(i)][j] = number(x)
     found, bounds = [problem.predictor(o) for o in range(len(q))], [*map(problem.bound, q)]
     claimed = zip(claims["reached"], claims["bound"], strict=True)
     for (P, _, away), bound, pair in zip(found, bounds, claimed, strict=True):
-        reached, limit = (inf if x is None else dyadic(x) for x in pair)
+        reached, limit = (inf if x is None else number(x) for x in pair)
         if problem.tubes:
-            shown, proved = reached >= P and away <= dyadic(claims["violation"]), limit <= bound
+            shown, proved = reached >= P and away <= number(claims["violation"]), limit <= bound
         else:
             shown = reached <= 0 or 2 * P * reached**2 <= 1
             proved = limit >= 0 and (bound == inf or 2 * bound * limit**2 >= 1)
-        wrong += [] if shown else ["the predictor is not as good as is claimed"]
-        wrong += [] if proved else ["the weights do not prove the bound that is claimed"]
+        wrong += ["the predictor is not as good as is claimed"] * (not shown)
+        wrong += ["the weights do not prove the bound that is claimed"] * (not proved)
     fits = all(away == 0 if problem.tubes else worst > 0 for _, worst, away in found)
     if not {None: True, True: fits, False: inf in bounds}[claims["feasible"]]:
         wrong.append("it is not shown whether a predictor fits without slack")
     return wrong
 
 
-def in_words(proof):
-    """What is true if nothing is wrong."""
-    text = ("{} <= best margin <= {}", "P = {}, the least >= {}")[proof["of"] == "targets"]
-    ends = [proof["claims"][name] for name in ("reached", "bound")]
-    pairs = ([float(dyadic(x)) if x else inf for x in end] for end in ends)
-    return "TRUE: " + "; ".join(map(text.format, *pairs))
+def main(proof, data):
+    """Print what is found; the exit status."""
+    try:
+        stated = json.loads(Path(proof).read_text())
+        wrong = check(stated, read(data))
+        text = ("{} <= best margin <= {}", "P = {}, the least >= {}")[stated["of"] == "targets"]
+        ends = (stated["claims"][name] for name in ("reached", "bound"))
+        ends = ([float(number(x)) if x else inf for x in end] for end in ends)
+        true = "; ".join(map(text.format, *ends))
+    except (ArithmeticError, AttributeError, LookupError, OSError, TypeError, ValueError) as error:
+        wrong = [f"the files cannot be understood: {error!r}"]
+    print("REFUSED: " + "; ".join(wrong) if wrong else "TRUE: " + true)
+    return bool(wrong)
 
 
 if __name__ == "__main__":
-    try:
-        stated = json.loads(Path(sys.argv[1]).read_text())
-        found, true = check(stated, read(sys.argv[2])), in_words(stated)
-    except (ArithmeticError, AttributeError, LookupError, OSError, TypeError, ValueError) as error:
-        found = [f"the files cannot be understood: {error!r}"]
-    print("REFUSED: " + "; ".join(found) if found else true)
-    sys.exit(bool(found))
+    sys.exit(main(*sys.argv[1:3]))

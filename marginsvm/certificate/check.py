@@ -25,12 +25,6 @@ from marginsvm.certify.claims import (
     relative_gap,
     rows_in_words,
 )
-from marginsvm.certify.exactly.infeasible import nothing_fits
-from marginsvm.certify.exactly.overlap import (
-    distinct,
-    nothing_separates,
-    nothing_separates_with_signs,
-)
 from marginsvm.certify.host import examples_on_host, on_host, with_attributes_on_host
 from marginsvm.certify.unwrapping import layers, unwrapped
 
@@ -275,18 +269,13 @@ class _Check:
     def wrong_existence(self, known: bool) -> Iterator[str]:
         raise NotImplementedError
 
-    def given_rows(self) -> tuple[Any, Array, Array]:
-        """Examples with weight as they were given, and weights that these have there."""
-        found, q = self.found, self.table
-        few = np.flatnonzero(q.any(axis=1)) if q is not None else np.empty(0, int)
-        X, factor = found.data.X[few], np.ones(len(few))
-        if found.examples.d is None:
-            X = X if found.given else distinct(X)
-        elif found.spec.normalize:
-            rows = Floats().array(X.toarray() if hasattr(X, "toarray") else X)
-            norms = np.hypot([Floats().length(x) for x in rows], float(found.constant))
-            factor = 1.0 / np.where(norms > 0, norms, 1.0)
-        return X, (q[few] * factor[:, None] if q is not None else np.empty((0, 1))), few
+    def refuted(self, outputs: list[int] | None = None) -> bool:
+        """Whether exact weights near the published ones show that no predictor fits."""
+        table, found = self.table, self.found
+        if table is None:
+            return False
+        some = (range(table.shape[1]) if found.regression else [0]) if outputs is None else outputs
+        return any(found.refuted(table, o) is not None for o in some)
 
     def wrong_nu(self) -> Iterator[str]:
         """What is wrong with ``nu_`` of the hinge loss, which follows from the weights."""
@@ -331,13 +320,7 @@ class _OfMargins(_Check):
         """Both bounds on the margin; claims may be better by rounding, relative to the scale."""
         numbers, claim, found = self.numbers, self.claim, self.found
         (primal,), (dual,) = self.primals, self.duals
-        qp = found.parts[0].qp
-        lower = primal.margin * found.radius
-        if qp.game:
-            upper = dual.margin_bound * found.radius
-        else:
-            least = found.norm_of(dual.objective(), -1)
-            upper = inf if not least > 0 else 1 / least if least < inf else 0
+        lower, upper = primal.margin * found.radius, found.margin_bound(dual)
         margin, margin_bound = numbers.down(lower), numbers.up(upper)
         scale, positive = numbers.number(self.scale), max(lower, 0 * lower)
         self.refuse(
@@ -379,23 +362,8 @@ class _OfMargins(_Check):
     def wrong_existence(self, known: bool) -> Iterator[str]:
         if known and not self.primals[0].separation > 0:
             yield "separable is True, but the predictor does not separate the classes"
-        elif not known and not self.none_separates():
+        elif not known and not self.refuted():
             yield "separable is False, but no exact weights near these are known to prove it"
-
-    def none_separates(self) -> bool:
-        found = self.found
-        if self.table is None:
-            return False
-        X, q, few = self.given_rows()
-        codes = np.ones(len(few), int) if found.codes is None else found.codes[few]
-        if q.shape[1] > 1:
-            q[np.arange(len(q)), codes] = 0.0
-        intercept = found.fit_intercept
-        if found.signs is not None:
-            signs = found.signs[: X.shape[1]]
-            return nothing_separates_with_signs(X, codes, q, signs, intercept=intercept)
-        k = q.shape[1] if q.shape[1] > 1 else 2
-        return nothing_separates(X, codes, k, q, intercept=intercept)
 
 
 class _OfNorms(_Check):
@@ -408,7 +376,7 @@ class _OfNorms(_Check):
         ends = [part.qp.target for part in found.parts]
         size = float(max(abs(x).max(initial=0) for x in values + ends)) or 1.0
         infeasible = claim.lower == inf
-        proved = infeasible and not found.spec.is_soft and self.none_fits()
+        proved = infeasible and not found.spec.is_soft and self.refuted()
         wide = not found.spec.is_soft and _is_number(claim.violation)
         widening = claim.violation if wide else 0.0
         self.refuse(claim.upper, lambda x: float(norm - x) / float(x or 1), "norm does not hold")
@@ -476,7 +444,7 @@ class _OfNorms(_Check):
                 f"objective_ is {reached[o]!r}, but that of the predictor is larger",
             )
             if bounds[o] == inf:
-                if found.spec.is_soft or not self.none_fits(o):
+                if found.spec.is_soft or not self.refuted([o]):
                     self.reasons.append("objective_bound_ is inf, but no exact weights prove it")
                 continue
             self.refuse(
@@ -503,24 +471,6 @@ class _OfNorms(_Check):
     def wrong_existence(self, known: bool) -> Iterator[str]:
         if not (self.claim.violation == 0.0 if known else self.claim.lower == inf):
             yield f"feasible is {known!r}, which the bounds do not say"
-
-    def none_fits(self, output: int | None = None) -> bool:
-        """Whether exact weights near these prove that no predictor fits some output."""
-        found = self.found
-        if self.table is None:
-            return False
-        X, q, few = self.given_rows()
-        epsilon = Rationals().number(found.epsilon)
-        low, high = found.low[few], found.high[few]
-        if epsilon:  # what does not fit the next floats outward does not fit the ends
-            exact = Rationals()
-            low = np.vectorize(exact.down, otypes=[float])(exact.array(low) - epsilon)
-            high = np.vectorize(exact.up, otypes=[float])(exact.array(high) + epsilon)
-        given: Any = {"intercept": found.fit_intercept, "signs": found.signs}
-        some = range(q.shape[1]) if output is None else [output]
-        return len(few) > 0 and any(
-            nothing_fits(X, low[:, o], high[:, o], q[:, o], **given) for o in some
-        )
 
 
 def _is_number(claimed: Any) -> bool:

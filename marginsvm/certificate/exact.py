@@ -4,6 +4,7 @@
 ``positive_weights``  whether positive weights near given ones solve ``A q = 0`` exactly: the proof
                       that rows overlap (Gordan), or that nothing fits (Farkas)
 ``nothing_fits``      the same of examples, scores, intercepts, gains and signs of coefficients
+``refuting_weights``  these weights
 ``independent``       rows and columns of a largest regular block, modulo a prime
 ``null_space``        integers that span the null space
 ``is_positive``       whether integers are a direction that all rows agree with
@@ -344,6 +345,23 @@ def nothing_fits(
 ) -> bool:
     """Whether exact weights near q show that no predictor has all rows where they are to be.
 
+    See :func:`refuting_weights`.
+    """
+    return refuting_weights(X, S, q, intercept=intercept, signs=signs, gains=gains) is not None
+
+
+def refuting_weights(
+    X: Any,
+    S: Array,
+    q: Array,
+    *,
+    intercept: bool,
+    signs: Array | None = None,
+    gains: Array | None = None,
+    integers_wanted: bool = False,
+) -> list[int] | None:
+    """Weights near q that show that no predictor has all rows where they are to be.
+
     Row r is the value ``sum_k S_rk (w_k x_r + b_k)``. It is to be positive for all rows: then a
     combination that is exactly 0 refutes it (Gordan). Or it is to reach ``gains_r``: then one
     whose gains sum to more than 0 does (Farkas); the sum is one more unknown.
@@ -363,16 +381,23 @@ def nothing_fits(
         Signs that coefficients must have, of one score: -1, 0 for any, or 1. These are more rows,
         ``signs_j w_j >= 0``, with the weights that the combination lacks.
     gains : ndarray of shape (n_rows,) or None
+    integers_wanted : bool
+        Else an empty list stands for weights that are proved to exist.
+
+    Returns
+    -------
+    list of int, or None
+        For each row; None: nothing is proved, or it takes too long.
     """
     for least in (1e-13, 1e-8):  # weights below this part of the largest may be rounding of 0
         some = np.flatnonzero(q > least * q.max(initial=0.0))
         if not len(some) or (gains is not None and not 0 < gains[some] @ q[some] < np.inf):
-            return False
+            return None
         Z = X[some]
         if signs is None and sp.issparse(Z):
             Z = Z[:, np.unique(Z.nonzero()[1])]
         if Z.shape[0] * Z.shape[1] * S.shape[1] > 2**24:
-            return False
+            return None
         Z = np.asarray(Z.toarray() if sp.issparse(Z) else Z, dtype=float)
         x = Z if signs is not None else _without_offsets(Z, intercept)
         x = np.column_stack([x, np.ones(len(x))]) if intercept else x
@@ -388,9 +413,11 @@ def nothing_fits(
             E = np.zeros((len(A), len(bound)))
             E[bound, np.arange(len(bound))] = signs[bound] * units
             A, w = np.hstack([A, E[:, lacking > 0]]), np.append(w, lacking[lacking > 0])
-        if positive_weights(A, w) is not None:
-            return True
-    return False
+        found = positive_weights(A, w, integers_wanted=integers_wanted)
+        if found is not None:
+            whole = dict(zip(some.tolist(), found, strict=False))  # signs have weights as well
+            return [whole.get(r, 0) for r in range(len(q))] if found else []
+    return None
 
 
 def _without_offsets(X: Array, intercept: bool) -> Array:

@@ -14,8 +14,9 @@ from sklearn.utils.validation import _check_monotonic_cst, _check_sample_weight
 from marginsvm._rounding import exact_inner
 from marginsvm._typing import Array
 from marginsvm.certificate.bounded import Dual, Primal, dual, primal
+from marginsvm.certificate.exact import refuting_weights
 from marginsvm.certificate.examples import ExactFeatures, KernelMatrix
-from marginsvm.certificate.numbers import Numbers
+from marginsvm.certificate.numbers import Numbers, Rationals
 from marginsvm.certify.spec import ProblemSpec
 from marginsvm.problem.design import Design, mean_of
 from marginsvm.problem.kernels import Gram, Kernel
@@ -315,6 +316,80 @@ class Reading:
             return None
         return weights.toarray()[self.data.kept]
 
+    def refuted(
+        self, table: Array, output: int = 0, *, integers_wanted: bool = False
+    ) -> dict[tuple[int, int], int] | None:
+        """Exact weights near those of a table that show that no predictor fits without slack.
+
+        Of classes, that none separates them; of targets, of one output.
+
+        Parameters
+        ----------
+        table : ndarray of shape (n, n_columns)
+        output : int
+        integers_wanted : bool
+            Else an empty dict stands for weights that are proved to exist.
+
+        Returns
+        -------
+        dict or None
+            By example and column; None: nothing is proved.
+        """
+        q, gains = table.copy(), None
+        if self.regression:
+            q[:, np.arange(q.shape[1]) != output] = 0.0
+        elif self.codes is not None and q.shape[1] > 1:
+            q[np.arange(len(q)), self.codes] = 0.0
+        i, j = np.nonzero(q)
+        weights, S = np.abs(q[i, j]), np.ones((len(i), 1))
+        if self.regression:
+            S[:, 0] = np.sign(q[i, j])
+            gains = S[:, 0] * np.where(S[:, 0] > 0, *(end[i, j] for end in self.ends_outward()))
+        elif self.codes is not None and q.shape[1] == 1:
+            S[:, 0] = np.where(self.codes[i] == 1, 1.0, -1.0)
+        elif self.codes is not None:
+            S = np.eye(q.shape[1])[self.codes[i]] - np.eye(q.shape[1])[j]
+            S = S[:, :-1]  # the columns sum to 0
+        X = self.data.X[i]
+        if self.examples.d is None:
+            X = X if self.given else distinct(X)
+        elif self.spec.normalize:
+            few, at = np.unique(i, return_inverse=True)
+            norms = np.hypot(as_matrix(self.data.X[few]).norms(), self.constant)[at]
+            weights = weights / np.where(norms > 0, norms, 1.0)
+        signs = None if self.signs is None else self.signs[: X.shape[1]]
+        found = refuting_weights(
+            X,
+            S,
+            weights,
+            intercept=self.fit_intercept,
+            signs=signs,
+            gains=gains,
+            integers_wanted=integers_wanted,
+        )
+        if found is None:
+            return None
+        sign = S[:, 0] if self.regression else np.ones(len(i))
+        places = zip(i.tolist(), j.tolist(), strict=True)
+        return {at: int(s) * x for at, s, x in zip(places, sign, found, strict=False) if x}
+
+    def ends_outward(self) -> tuple[Array, Array]:
+        """Ends as floats; what does not fit these does not fit the exact ones."""
+        if not self.epsilon:
+            return self.low, self.high
+        exact, epsilon = Rationals(), Rationals().number(self.epsilon)
+        low = np.vectorize(exact.down, otypes=[float])(exact.array(self.low) - epsilon)
+        return low, np.vectorize(exact.up, otypes=[float])(exact.array(self.high) + epsilon)
+
+    def margin_bound(self, dual: Dual) -> Any:
+        """No predictor has a larger margin, in the user's units."""
+        if self.parts[0].qp.game:
+            return dual.margin_bound * self.radius
+        least = self.norm_of(dual.objective(), -1)
+        if not 0 < least < inf:
+            return 0 if least == inf else inf
+        return 1 / least * (1 + self.numbers.gamma(4))
+
     def norm_of(self, objective: Any, direction: int) -> Any:
         """``sqrt(2 P)`` in the user's units, rounded up (1) or down (-1)."""
         if objective == inf:
@@ -322,6 +397,21 @@ class Reading:
         numbers = self.numbers
         out = 1 + direction * (numbers.gamma(4) + numbers.error_of_length(1))
         return numbers.sqrt(2 * objective) * out / self.radius
+
+
+def distinct(X: Any) -> sp.csr_array:
+    """A feature for each distinct example: all that is exact of a kernel that is computed."""
+    if X.ndim == 1:
+        keys = [x if getattr(x, "__hash__", None) else id(x) for x in X]
+    else:
+        X = sp.csr_array(X).astype(np.float64)
+        X.sum_duplicates()
+        X.eliminate_zeros()
+        ends = zip(X.indptr, X.indptr[1:], strict=False)
+        keys = [(X.indices[a:b].tobytes(), X.data[a:b].tobytes()) for a, b in ends]
+    number: dict[Any, int] = {}
+    of = [number.setdefault(key, len(number)) for key in keys]
+    return sp.csr_array((np.ones(len(of)), (np.arange(len(of)), of)), (len(of), len(number)))
 
 
 def kernel_of(estimator: Any, X: Any, weight: Array) -> Kernel:

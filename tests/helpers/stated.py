@@ -7,7 +7,7 @@ import numpy as np
 from numpy.linalg import norm
 from scipy.optimize import linprog
 
-from marginsvm.verify_alone import dyadic
+from marginsvm import verify_alone
 
 
 def least(H, c, G, h):
@@ -50,8 +50,8 @@ class Stated:
     """What a file asks for, of a table of features and classes (as places) or targets."""
 
     def __init__(self, proof, table, wider=0.0):
-        def number(pair):
-            return float(dyadic(pair))
+        def number(text):
+            return float(verify_alone.number(text))
 
         weight = np.array([number(x) for x in proof["example_weights"]])
         kept, n_scores = np.flatnonzero(weight > 0), len(proof["coef"])
@@ -143,8 +143,8 @@ def false_claims(proof, table, rtol=1e-6):
     """Which claims of a file are false of the problem that it states, as far as floats tell."""
     stated, claims = Stated(proof, table), proof["claims"]
 
-    def number(pair):
-        return np.inf if pair is None else float(dyadic(pair))
+    def number(text):
+        return np.inf if text is None else float(verify_alone.number(text))
 
     wrong, outputs = [], range(len(proof["coef"]) if stated.of == "targets" else 1)
     for o, *claimed in zip(outputs, claims["reached"], claims["bound"], strict=True):

@@ -1,0 +1,393 @@
+"""What a fit has proved, as a file of numbers of which none is rounded.
+
+Weights in a file prove their bound exactly: they balance, and those of a share keep to their
+upper bounds. Published ones do so up to rounding, and their last digits are changed.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from fractions import Fraction
+from math import inf
+from numbers import Real
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.base import is_regressor
+
+from marginsvm import verify_alone
+from marginsvm._typing import Array
+from marginsvm.certificate.numbers import Floats
+from marginsvm.certificate.reading import Data, Reading
+from marginsvm.certify.host import examples_on_host, on_host, with_attributes_on_host
+from marginsvm.certify.unwrapping import unwrapped
+
+FORMAT = "marginsvm proof 3"
+# How much weaker, relative to it, a claim of the file may be than the certificate's, as weights in
+# the file have other last digits.
+WEAKER = (0.0, 2.0**-50, 2.0**-44, 2.0**-38)
+MOST_BITS = 10_000  # of an integer in a file: Python reads decimal numbers of up to 4,300 digits
+SHOWN = ("linear", "precomputed")
+
+Weights = dict[tuple[int, int], Fraction]  # by example and column
+
+
+def save_proof(
+    estimator: Any, path: Any, X: Any, y: Any = None, sample_weight: Any = None
+) -> dict[str, Any]:
+    """Write what a fit has proved to a file that others can check without this package.
+
+    Parameters
+    ----------
+    estimator : estimator
+        A fitted classifier, MaxMarginRegressor or MaxMarginOutlierDetector with
+        ``kernel="linear"`` or ``"precomputed"``, p = 2, without ``normalize`` and
+        ``monotonic_cst``; or a pipeline that ends in one, or a search over these.
+    path : str or path-like
+        File to write.
+    X : array-like or sparse matrix of shape (n_samples, n_features)
+        Training data, or the kernel matrix.
+    y : array-like of shape (n_samples,) or (n_samples, n_outputs), default=None
+        Class labels or targets; outlier detectors have none.
+    sample_weight : array-like of shape (n_samples,), default=None
+        As in fit.
+
+    Returns
+    -------
+    dict
+        What was written, as JSON. A number is a text such as ``"3/10"`` or ``"-2"``, so that
+        nothing is rounded.
+
+        ``format``, ``sha256`` : of the file; of the number of examples, and of their features,
+        followed by the place of their class or by their targets, as little-endian float64.
+
+        ``of`` : "classes", "targets" or "one class". ``classes`` : their labels, numbers or texts.
+
+        ``kernel``, ``intercept`` ("free", or the value of a constant feature; 0: none),
+        ``example_weights``, ``slack`` ("none", "square", "size" or "share"), ``C``, ``nu`` and
+        ``epsilon`` (0: not used) : the problem.
+
+        ``coef``, ``intercept_``, ``epsilon_`` : the predictor, a line for each score, and the width
+        of its tube, if nu has found it.
+
+        ``weights`` : ``[example, column, number]`` for each that is not 0.
+
+        ``claims`` : ``reached``, by the predictor, and ``bound``, which no predictor exceeds, are
+        the margin and its bound or, of each target, the objective and its lower bound (null:
+        infinite); ``feasible``: whether a predictor fits without slack (or separates the classes);
+        ``violation``: by how much predictions may miss a tube. If ``feasible`` is False, the
+        weights are integers under which all rows cancel exactly.
+
+    Raises
+    ------
+    ValueError
+        If there is no such file for the estimator, or if its certificate does not hold on this
+        data.
+
+    References
+    ----------
+    Ji et al., Lemma A.1 (duality).
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> from sklearn.datasets import load_iris
+    >>> from marginsvm import MaxMarginClassifier, save_proof
+    >>> from marginsvm.certificate.proof_files import verify
+    >>> X, y = load_iris(return_X_y=True)
+    >>> clf = MaxMarginClassifier().fit(X[:100], y[:100])
+    >>> path = os.path.join(tempfile.mkdtemp(), "irises.json")
+    >>> proof = save_proof(clf, path, X[:100], y[:100])
+    >>> verify(proof, X[:100], y[:100])  # what is wrong with it
+    []
+    """
+    estimator, X = unwrapped(estimator, "certificate_", X)
+    estimator = with_attributes_on_host(estimator)
+    _refuse_others(estimator)
+    X, y, sample_weight = examples_on_host(X), on_host(y), on_host(sample_weight)
+    X = np.asarray(X.toarray() if sp.issparse(X) else X, float)
+    of = "targets" if is_regressor(estimator) else "classes"
+    of = of if hasattr(estimator, "classes_") or of == "targets" else "one class"
+    lines = lines_of(of, X, y)
+    found = Reading(estimator, Data.of(estimator, X, y, sample_weight, None), Floats(0.0))
+    proof = {"format": FORMAT, "of": of, **_problem(found, of)}
+    proof["sha256"] = verify_alone.table_of(proof, lines)[1]
+    integers = _integers(found)
+    q, kept = integers or _weights(found), found.data.kept.tolist()
+    proof["weights"] = [[kept[i], j, str(x)] for (i, j), x in sorted(q.items()) if x]
+    for claims in _possible_claims(found, integers):
+        proof["claims"] = claims
+        wrong = verify_alone.check(proof, lines)
+        if not wrong:
+            Path(path).write_text(json.dumps(proof))
+            return proof
+    given = found.spec.kernel == "precomputed"
+    hint = ", as a kernel matrix that was rounded may be none of inner products" if given else ""
+    raise ValueError(f"the certificate does not hold on this data: {'; '.join(wrong)}{hint}")
+
+
+def verify(proof: dict[str, Any], X: Any, y: Any = None) -> list[str]:
+    """Check what :func:`save_proof` has written, by :mod:`marginsvm.verify_alone`.
+
+    Parameters
+    ----------
+    proof : dict
+        The file, read by ``json.load``.
+    X : array-like or sparse matrix of shape (n_samples, n_features)
+        Training data, or the kernel matrix.
+    y : array-like of shape (n_samples,) or (n_samples, n_outputs), default=None
+        Class labels or targets; outlier detectors have none.
+
+    Returns
+    -------
+    list of str
+        What is wrong. An empty list: all that is claimed is true of the data.
+
+    Raises
+    ------
+    ValueError, KeyError, TypeError or IndexError
+        If the file cannot be understood, or is a proof of other data.
+    """
+    X = np.asarray(X.toarray() if sp.issparse(X) else X, float)
+    wrong: list[str] = verify_alone.check(proof, lines_of(proof["of"], X, y))
+    return wrong
+
+
+def lines_of(of: str, X: Array, y: Any) -> list[list[Any]]:
+    """What a line of a table of the data holds: features, then the class or the targets."""
+    if of == "one class":
+        return [*X.tolist()]
+    if y is None:
+        raise ValueError("y is missing: give the class labels or the targets of the fit")
+    last = np.asarray(y).reshape(len(X), -1).tolist()
+    return [[*x, *rest] for x, rest in zip(X.tolist(), last, strict=True)]
+
+
+def _refuse_others(estimator: Any) -> None:
+    """Refuse estimators whose problem the file cannot state."""
+    if is_regressor(estimator) and not hasattr(estimator, "objective_"):
+        raise ValueError(
+            f"{type(estimator).__name__} has no objectives: of regressors, only proofs of "
+            "MaxMarginRegressor can be saved"
+        )
+    stated = {"kernel": SHOWN, "p": (2.0,), "normalize": (False,), "monotonic_cst": (None,)}
+    for name, values in stated.items():
+        value = getattr(estimator, name, values[0])
+        if not (isinstance(value, str | Real | None) and value in values):
+            raise ValueError(
+                f"{name}={value!r}: only proofs of linear predictors and precomputed kernels, "
+                "with p=2, normalize=False and monotonic_cst=None, can be saved"
+            )
+
+
+def _text(x: Any) -> str:
+    return str(Fraction(x))
+
+
+def _texts(x: Any) -> list[Any]:
+    """Numbers of outputs; None stands for infinity."""
+    x = np.atleast_1d(np.asarray(x, dtype=np.float64)).tolist()
+    return [None if value == inf else _text(value) for value in x]
+
+
+def _problem(found: Reading, of: str) -> dict[str, Any]:
+    """What was to be solved, and the predictor that was found."""
+    estimator, spec, data = found.estimator, found.spec, found.data
+    weight = np.zeros(data.n)
+    weight[data.kept] = data.weight
+    labels = estimator.classes_.tolist() if of == "classes" else []
+    kind = float if all(isinstance(x, Real) and not isinstance(x, bool) for x in labels) else str
+    finds_width = spec.nu is not None and of == "targets"
+    price = ("square", "size")[spec.slack_is_linear] if spec.is_soft else "none"
+    epsilon = estimator.epsilon if of == "targets" and not finds_width else 0.0
+    if hasattr(estimator, "coef_"):
+        coef = estimator.coef_
+        coef = np.atleast_2d(coef.toarray() if sp.issparse(coef) else coef)
+    else:
+        coef = np.zeros((len(estimator.dual_coef_), data.n))
+        coef[:, estimator.support_] = estimator.dual_coef_
+    return {
+        "classes": [kind(label) for label in labels],
+        "kernel": spec.kernel,
+        "slack": "share" if spec.nu is not None and of != "targets" else price,
+        "C": _text(spec.C if spec.is_soft else 0.0),
+        "nu": _text(spec.nu or 0.0),
+        "epsilon": _text(epsilon),
+        "intercept": "free" if spec.intercept_is_free else _text(found.constant),
+        "example_weights": _texts(weight),
+        "coef": [_texts(row) for row in coef],
+        "intercept_": _texts(0.0 if of == "one class" else estimator.intercept_),
+        "epsilon_": _texts(estimator.epsilon_) if finds_width else [],
+    }
+
+
+def _integers(found: Reading) -> Weights:
+    """Integers as weights under which all rows cancel; empty: not claimed, none, or too long."""
+    spec, table = found.spec, found.table(found.estimator.certificate_.weights)
+    claimed = found.estimator.certificate_.feasible is False and not spec.is_soft
+    if not claimed or spec.nu is not None or table is None:
+        return {}
+    for o in range(table.shape[1] if found.regression else 1):
+        weights = found.refuted(table, o, integers_wanted=True)
+        if weights and max(abs(x) for x in weights.values()).bit_length() <= MOST_BITS:
+            return {place: Fraction(x) for place, x in weights.items()}
+    return {}
+
+
+def _possible_claims(found: Reading, integers: Weights) -> Iterator[dict[str, Any]]:
+    """What the file may claim: what the certificate does or, by rounding at most, less."""
+    estimator, claim = found.estimator, found.estimator.certificate_
+    claims: dict[str, Any] = {"feasible": False if integers else True if claim.feasible else None}
+    for weaker in WEAKER:
+        if found.regression:
+            bounds = np.atleast_1d(estimator.objective_bound_) * (1.0 - weaker)
+            shown = {o for _, o in integers}  # of others, weights that are too long show it
+            claims["reached"] = _texts(estimator.objective_)
+            claims["bound"] = _texts(
+                [x if x < inf or o in shown else 0.0 for o, x in enumerate(bounds.tolist())]
+            )
+            claims["violation"] = _text(claim.violation)
+        else:
+            bound = claim.upper + weaker * (claim.upper + claim.radius)
+            claims["reached"] = _texts(0.0 if integers else claim.lower - weaker * abs(claim.lower))
+            claims["bound"] = _texts(0.0 if integers else bound)
+        yield dict(claims)
+
+
+# Weights that balance exactly, and keep to the upper bounds of a share.
+
+
+def _weights(found: Reading) -> Weights:
+    """The weights of the certificate, exactly feasible."""
+    table = found.table(found.estimator.certificate_.weights)
+    if table is None:
+        raise ValueError("the weights of the certificate are none")
+    places = zip(*(x.tolist() for x in np.nonzero(table)), strict=True)
+    q = {(i, j): Fraction(float(table[i, j])) for i, j in places}
+    if found.regression:
+        return _balanced_targets(q) if found.free else q
+    k = len(found.estimator.classes_) if found.codes is not None else 0
+    codes = found.codes.tolist() if k else [0] * len(table)
+    if found.spec.nu is not None:
+        caps = [Fraction(m) for m in found.data.weight.tolist()]
+        return _of_share(q, codes, k, caps, Fraction(found.spec.nu), balanced=found.free)
+    if found.free:
+        _balance(q, codes, k, [None] * len(codes))
+    return q
+
+
+def _balanced_targets(q: Weights) -> Weights:
+    """Weights of which those of each output sum to 0, by the last digits of the largest."""
+    found = dict(q)
+    for o in {o for _, o in q}:
+        column = {place: x for place, x in q.items() if place[1] == o}
+        found[max(column, key=lambda place: abs(column[place]))] -= sum(column.values())
+    return found
+
+
+def _excess(q: Weights, codes: list[int], k: int) -> list[Fraction]:
+    """What the rows of each class have, less what is held against it."""
+    excess = [Fraction(0)] * k
+    for (i, j), x in q.items():
+        excess[codes[i]] += x
+        excess[1 - codes[i] if k == 2 else j] -= x
+    return excess
+
+
+def _balance(q: Weights, codes: list[int], k: int, room: list[Any]) -> None:
+    """Add what is missing where weights are largest; ``room`` says how much an example may get."""
+    for _ in range(k * k):
+        excess = _excess(q, codes, k)
+        light, heavy = (excess.index(find(excess)) for find in (min, max))
+        move = min(-excess[light], excess[heavy])
+        if move <= 0:
+            return
+        if k > 2 and room[0] is not None:  # there may be no room
+            move -= _turn(q, codes, light, heavy, move)
+            for c in {*range(k)} - {light, heavy}:
+                move -= _turn(q, codes, c, heavy, _turn(q, codes, light, c, move))
+        _add(q, codes, light, 0 if k == 2 else heavy, move, room)
+
+
+def _turn(q: Weights, codes: list[int], light: int, heavy: int, weight: Fraction) -> Fraction:
+    """Hold examples of third classes against the heavy class; how much weight was moved so."""
+    left = weight
+    for (i, j), x in sorted(q.items(), key=lambda item: -item[1]):
+        if j == light and codes[i] != heavy:
+            step = min(left, x)
+            q[i, light] -= step
+            q[i, heavy] = q.get((i, heavy), Fraction(0)) + step
+            left -= step
+    return weight - left
+
+
+def _add(
+    q: Weights, codes: list[int], c: int, column: int, weight: Fraction, room: list[Any]
+) -> None:
+    """Add to examples of a class, where they have the largest weights in a column."""
+    members = [i for i, code in enumerate(codes) if code == c]
+    for i in sorted(members, key=lambda i: -q.get((i, column), Fraction(0))):
+        step = weight if room[i] is None else min(weight, room[i])
+        if step > 0:
+            q[i, column] = q.get((i, column), Fraction(0)) + step
+            room[i] = None if room[i] is None else room[i] - step
+            weight -= step
+    if weight > 0:
+        raise ValueError(
+            "the weights of the certificate cannot be made to balance without exceeding their "
+            "upper bounds: fit with another nu"
+        )
+
+
+def _of_share(
+    q: Weights, codes: list[int], k: int, caps: list[Fraction], nu: Fraction, *, balanced: bool
+) -> Weights:
+    """Weights that sum to those of the share, of which no example has more than its own.
+
+    With an intercept no class has more than half of the share.
+    """
+    size: Fraction = nu * sum(caps, Fraction(0))
+    several = balanced and k > 2
+    if balanced:
+        of_class = [sum(m for m, c in zip(caps, codes, strict=True) if c == d) for d in range(k)]
+        size = min([size, *(2 * (sum(caps, Fraction(0)) - total) for total in of_class)])
+    scale, room = size / sum(q.values()), list(caps)
+    found: Weights = {}
+    for (i, j), x in sorted(q.items(), key=lambda item: item[1]):
+        found[i, j] = min(scale * x, room[i])
+        room[i] -= found[i, j]
+    if several:
+        _balance(found, codes, k, room)
+    sums = _sums(found, codes, max(k, 1))
+    for c in range(max(k, 1)):
+        column = (c + 1) % k if k > 2 else 0
+        if balanced and k == 2:
+            _fit(found, codes, c, column, size / 2 - sums[c], room)
+        else:
+            free = sum((r for r, d in zip(room, codes, strict=True) if d == c), Fraction(0))
+            _fit(found, codes, c, column, min(size - sum(found.values()), free), room)
+    if several:
+        _balance(found, codes, k, room)
+    return found
+
+
+def _sums(q: Weights, codes: list[int], k: int) -> list[Fraction]:
+    sums = [Fraction(0)] * k
+    for (i, _), x in q.items():
+        sums[codes[i]] += x
+    return sums
+
+
+def _fit(
+    q: Weights, codes: list[int], c: int, column: int, missing: Fraction, room: list[Any]
+) -> None:
+    """Add to the weights of a class, or take from the largest of them."""
+    if missing >= 0:
+        return _add(q, codes, c, column, missing, room)
+    place = max((place for place in q if codes[place[0]] == c), key=q.__getitem__)
+    q[place] += missing
+    room[place[0]] -= missing
+    return None
