@@ -170,6 +170,7 @@ def test_without_dispatch_tensors_are_array_like(rng):
     assert estimator.margin_ == MaxMarginClassifier().fit(X, y).margin_
 
 
+@pytest.mark.slow
 def test_an_import_brings_no_other_library():
     code = (
         "import sys, marginsvm\n"
@@ -380,7 +381,7 @@ def test_parts_and_blocks_change_rounding_only(there, rng, monkeypatch):
 
 
 @pytest.mark.parametrize("C", [1.0, 1e3, np.inf])
-@pytest.mark.parametrize(("d", "k"), [(20, 2), (20, 3), (1100, 2), slow(1100, 3)])
+@pytest.mark.parametrize(("d", "k"), [(20, 2), (20, 3), slow(1100, 2), slow(1100, 3)])
 def test_newton_by_passes(k, C, d, rng):
     """More rows than a working set would take, and more features than a direct system would."""
     X, y = separable(rng, n=1500, d=d, k=k, margin=0.05)

@@ -308,7 +308,7 @@ def test_caps_of_the_price_count_an_example_once():
 
 
 @pytest.mark.parametrize("balanced", [True, False])
-@pytest.mark.parametrize(("nu", "k"), [(0.6, 3), (1.0, 3), (1.0, 4)])
+@pytest.mark.parametrize(("nu", "k"), [(0.6, 3), slow(1.0, 3), slow(1.0, 4)])
 def test_fits_bracket_the_best_mean(nu, k, balanced):
     X, y = data(0, n=10 * k, k=k, apart=2.5)
     m = np.random.default_rng(1).integers(1, 3, len(y)).astype(float)
@@ -325,6 +325,7 @@ def test_fits_bracket_the_best_mean(nu, k, balanced):
             assert clf.status_ == "certified"
 
 
+@pytest.mark.slow
 def test_copies_blocks_and_given_kernels():
     X, y = data(3, n=60, apart=2.5)
     m = np.random.default_rng(0).integers(0, 4, len(y))

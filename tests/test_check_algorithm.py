@@ -4,7 +4,7 @@ from dataclasses import replace
 from itertools import count
 
 import pytest
-from helpers.battery import each_and_toy
+from helpers.battery import each_and_toy, slow
 from toy_algorithm import DualFista, Fista
 
 from marginsvm.testing import check_algorithm
@@ -68,7 +68,7 @@ class Wrong(DualFista):
         return self.algorithm()
 
 
-@pytest.mark.parametrize("algorithm", WRONG)
+@pytest.mark.parametrize("algorithm", [Writes, slow(Remembers), Idle, slow(InOrder)])
 def test_wrong_algorithms_fail(algorithm, monkeypatch):
     monkeypatch.setattr(Wrong, "algorithm", algorithm)
     with pytest.raises(AssertionError, match=WRONG[algorithm]):

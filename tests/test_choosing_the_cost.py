@@ -192,7 +192,7 @@ def test_weights_are_copies(kernel, rng):
     kernel=["rbf", "poly", "precomputed", "callable"],
     fit_intercept=[True, False],
     weights=["none", "some 0", "balanced"],
-    n=[90, 900],
+    n=[90, slow(900)],
     k=[2, 3],
 )
 def test_folds_by_pairs_have_the_scores_of_other_methods(
@@ -352,6 +352,7 @@ def test_without_a_refit_there_are_scores_and_no_model(rng):
     assert not hasattr(clf, "margin_"), "attributes of an earlier fit stay"
 
 
+@pytest.mark.slow
 def test_warnings_are_about_the_model_only(rng):
     X, y = uneven(rng, n=60, k=3)
     with warnings.catch_warnings():

@@ -68,6 +68,7 @@ WITHOUT_NUMBA = """
 """
 
 
+@pytest.mark.slow
 def test_all_estimators_fit_without_numba(tmp_path):
     """Also where it cannot be imported by this Python; they say so once, and are slower."""
     (tmp_path / "numba.py").write_text("raise ImportError('not for this version of Python')")

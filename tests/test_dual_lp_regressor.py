@@ -350,7 +350,7 @@ def test_the_soft_tube_against_ridge_and_linear_svr(C, rng):
     assert reg.norm_bound_ <= np.linalg.norm(least) * (1 + 1e-12)
 
 
-@pytest.mark.parametrize("seed", [0, slow(1), slow(2)])
+@pytest.mark.parametrize("seed", [slow(0), slow(1), slow(2)])
 def test_a_sparse_signal_is_recovered(seed):
     """Of 2000 coefficients, the 20 that are not zero are found in 200 examples by p = "sparse"."""
     rng = np.random.default_rng(seed)
@@ -382,7 +382,7 @@ def test_restarts_find_the_linear_rate_of_a_hard_tube(monkeypatch):
 # What is claimed.
 
 
-@in_blocks(400)
+@in_blocks(400, size=25)
 def test_bounds_hold_where_a_predictor_is_known(seeds):
     """Integers, so that a known predictor fits exactly: duplicates, zeros, tiny and huge units."""
     for seed in seeds:
@@ -414,7 +414,7 @@ def bounds_hold(seed):
     assert distance.max() <= reg.violation_ + 1e-13 * np.abs(y).max(initial=0.0)
 
 
-@in_blocks(200)
+@in_blocks(200, size=25)
 def test_feasibility_agrees_with_a_linear_program(seeds):
     """False only if no predictor fits, and always if the best violates by a hundredth or more."""
     for seed in seeds:
@@ -514,7 +514,7 @@ def nothing_fits_exactly(X, low, high, fit_intercept):
     return has_solution([*equations, gain], [Fraction(0)] * len(equations) + [Fraction(1)])
 
 
-@pytest.mark.parametrize("epsilon", [1.0, 0.1])
+@pytest.mark.parametrize("epsilon", [1.0, slow(0.1)])
 def test_what_is_said_of_integers_is_true_and_confirmed(epsilon):
     """Of small problems with ends of 0; and no weights prove what is not true."""
     proved = 0
@@ -732,6 +732,7 @@ def expected_failures(estimator):
     }
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @checks(
     [],

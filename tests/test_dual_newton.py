@@ -149,7 +149,7 @@ def test_p_near_1_finds_the_l1_margin(rng):
     assert np.searchsorted(np.cumsum(np.sort(size)[::-1]), 0.99 * size.sum()) < len(A)
 
 
-@pytest.mark.parametrize("seed", [3, *(slow(s) for s in (0, 1, 2, 4, 5, 6, 7, 8, 9))])
+@pytest.mark.parametrize("seed", [slow(s) for s in range(10)])
 def test_the_sparse_norm_separates_the_papers_data_within_100_epochs(seed):
     X, y, *_ = raj_bach(seed, sparse=True)
     clf = DualLpPerceptron(p="sparse", stopping="separation", max_iter=100, random_state=seed)

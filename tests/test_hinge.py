@@ -5,7 +5,7 @@ import warnings
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from helpers.battery import over_seeds
+from helpers.battery import over_seeds, slow
 from helpers.claiming import changed, claim
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
@@ -191,7 +191,7 @@ def test_rounding_is_no_slack(seed, cost):
     assert np.isclose(common, margins.min(), rtol=1e-12)
 
 
-@pytest.mark.parametrize(("n", "d", "n_classes"), [(24, 27, 2), (150, 55, 12)])
+@pytest.mark.parametrize(("n", "d", "n_classes"), [(24, 27, 2), slow(150, 55, 12)])
 @over_seeds(3)
 def test_a_cost_beyond_what_matters_leaves_the_hard_margin(seed, n, d, n_classes):
     rng = np.random.default_rng(seed)

@@ -6,6 +6,7 @@ import warnings
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from helpers.battery import slow
 from helpers.estimators import MORE_DIGITS
 from helpers.oracle import best_margin
 from helpers.pairwise import pairwise
@@ -241,7 +242,7 @@ def test_weights_that_are_huge_in_large_units_keep_a_small_gap(k):
     assert check_certificate(model, 1e12 * X, y)
 
 
-@pytest.mark.parametrize(("n", "d", "share"), [(50_000, 1, 0.99), (20_000, 5, 0.5)])
+@pytest.mark.parametrize(("n", "d", "share"), [slow(50_000, 1, 0.99), (20_000, 5, 0.5)])
 @pytest.mark.parametrize("C", [1e-3, 1.0, 1e6])
 def test_thin_margins_of_many_examples(C, n, d, share):
     """A predictor that grows from near 0 passes thousands of rows; one from far out does not."""

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from helpers.battery import slow
 from helpers.estimators import fit, overlapping
 from helpers.pairwise import pairwise
 from sklearn.datasets import load_digits
@@ -94,6 +95,7 @@ def test_intercepts_do_not_run_away(gamma, C):
     assert fit(clf, X[train], y[train]).status_ == "certified"
 
 
+@pytest.mark.slow
 def test_a_support_that_outgrows_its_memory_is_told(rng):
     X, y = overlapping(rng, n=3200)
     y = rng.permutation(y)  # nothing to be learnt: all have slack
@@ -147,7 +149,7 @@ def test_rounds_mend_what_float32_has_rounded(rng):
 
 @pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
 @pytest.mark.parametrize("k", [2, 5])
-@pytest.mark.parametrize("gamma", [1e-8, 1e-10])
+@pytest.mark.parametrize("gamma", [1e-8, slow(1e-10)])
 def test_rounds_that_diverge_leave_a_fit_to_other_methods(k, loss, gamma, rng):
     """In float32 all values of the kernel are 1, but for rounding: some have no best weights."""
     X, y = rng.standard_normal((600, 4)), np.arange(600) % k

@@ -6,6 +6,7 @@ import warnings
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from helpers.battery import slow
 from helpers.estimators import fit, overlapping
 from helpers.pairwise import pairwise
 from scipy.optimize import minimize
@@ -58,7 +59,7 @@ def test_rows_that_cancel_are_a_proof_at_once(of, k, form, rng):
     assert check_certificate(clf, X, y)
 
 
-@pytest.mark.parametrize("k", [2, 3])
+@pytest.mark.parametrize("k", [2, slow(3)])
 def test_equal_examples_are_equal_for_every_kernel(k, rng):
     X, y = with_a_contradiction(rng, "equal", k)
     clf = fit(MaxMarginClassifier(kernel="rbf"), X, y)

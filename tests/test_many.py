@@ -4,6 +4,7 @@ from importlib import import_module
 
 import numpy as np
 import pytest
+from helpers.battery import slow
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import LeaveOneOut, cross_val_score
@@ -206,7 +207,7 @@ def test_other_estimators_are_refused():
 
 
 @pytest.mark.parametrize("estimator", [SQUARED, HINGE, MaxMarginClassifier(C=1e-3)])
-@pytest.mark.parametrize("cv", [None, LeaveOneOut(), [(np.arange(16), np.arange(16, 24))]])
+@pytest.mark.parametrize("cv", [None, slow(LeaveOneOut()), [(np.arange(16), np.arange(16, 24))]])
 def test_cross_validation_is_that_of_single_fits(estimator, cv):
     X, y = examples(d=12)
     cols = [np.arange(j, j + 6) for j in range(6)]

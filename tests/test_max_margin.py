@@ -454,7 +454,7 @@ def test_certificates_of_kernels_of_examples_in_float32_hold(kernel, seed):
     assert check_certificate(detector, X)
 
 
-@pytest.mark.parametrize("k", [2, 3])
+@pytest.mark.parametrize("k", [2, slow(3)])
 def test_many_examples_far_from_the_origin_are_certified(k):
     """Sums over examples about their mean lose no digits to it, however many they are."""
     rng = np.random.default_rng(k)
@@ -537,7 +537,7 @@ def test_few_sparse_examples_whose_inner_products_have_lost_their_digits(n):
         assert clf.status_ == "certified"
 
 
-@pytest.mark.parametrize("C", [1e-3, 0.01])
+@pytest.mark.parametrize("C", [1e-3, slow(0.01)])
 def test_many_dummies_beside_a_time_are_certified(C):
     """Second moments of sparse examples cost their few products, not those of all features."""
     rng, n = np.random.default_rng(0), 20_000

@@ -175,6 +175,7 @@ def test_margins_stop_where_rounding_hides_the_rest():
     assert MaxMarginClassifier(tol=tol).fit(X, y).status_ == "certified"
 
 
+@pytest.mark.slow
 def test_soft_margins_stop_where_rounding_hides_the_rest(rng):
     """Kernel values of 1e7, and slack coordinates of 1e-5 beside: these are not seen."""
     X, y = integers_far_from_zero(rng)
@@ -310,6 +311,7 @@ def test_a_precomputed_kernel_in_float32_is_named():
     assert fit(MaxMarginClassifier(kernel="precomputed", C=1e6), K, y).gap_ < 0.01 * clf.gap_
 
 
+@pytest.mark.slow
 def test_the_last_round_may_reach_tol():
     """Bounds of float32 rounds are confirmed now and then only; those of the last one, always."""
     X, y = load_iris(return_X_y=True)

@@ -6,6 +6,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from helpers.battery import slow
 from helpers.estimators import MORE_DIGITS, fit
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -53,7 +54,7 @@ def test_it_is_the_problem_of_nu_svr(rng, kernel, nu):
 
 @pytest.mark.parametrize("shape", [(300, 20), (60, 200)])
 @pytest.mark.parametrize("fit_intercept", [False, True])
-@pytest.mark.parametrize("nu", [0.05, 0.5])
+@pytest.mark.parametrize("nu", [slow(0.05), 0.5])
 def test_shapes_and_forms(rng, shape, fit_intercept, nu):
     """The same of dense and sparse examples, more or fewer than features."""
     X = rng.random(shape) * (rng.random(shape) < 0.3)

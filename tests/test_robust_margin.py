@@ -5,7 +5,7 @@ import pickle
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from helpers.battery import over_seeds
+from helpers.battery import over_seeds, slow
 from helpers.claiming import changed, claim
 from helpers.estimators import fit
 from helpers.pairwise import pairwise
@@ -184,7 +184,7 @@ def test_with_a_small_share_it_is_the_softmax():
 
 
 @each
-@pytest.mark.parametrize("nu", [0.1, 0.6])
+@pytest.mark.parametrize("nu", [slow(0.1), 0.6])
 @over_seeds(2)
 def test_it_is_the_problem_of_nusvc(cls, seed, nu):
     X, y = data(seed, shift=1.2)
@@ -221,7 +221,7 @@ def test_all_examples_the_difference_of_the_means():
     assert np.allclose(clf.coef_[0] / np.linalg.norm(clf.coef_), w / np.linalg.norm(w))
 
 
-@pytest.mark.parametrize("nu", [0.2, 0.5])
+@pytest.mark.parametrize("nu", [slow(0.2), 0.5])
 def test_kernels(nu):
     X, y = data(8, n=100, shift=0.3)
     clf = fit(MomentumMarginClassifier(nu=nu, kernel="rbf", gamma=0.5, tol=1e-3), X, y)
@@ -236,6 +236,7 @@ def test_kernels(nu):
     assert check_certificate(clf, X, y)
 
 
+@pytest.mark.slow
 def test_the_hinge_loss_is_its_dual():
     X, y = data(4, n=80)
     hinge = MaxMarginClassifier(loss="hinge", C=0.3, tol=1e-9).fit(X, y)
@@ -259,7 +260,7 @@ def test_weights_count_like_copies():
     assert check_certificate(balanced, X, y)
 
 
-@pytest.mark.parametrize("intercept", [True, False])
+@pytest.mark.parametrize("intercept", [slow(True), False])
 def test_forms_of_the_same_data(intercept):
     X, y = data(7, n=300, d=5, shift=0.4)
     clf = MomentumMarginClassifier(nu=0.5, tol=1e-2, fit_intercept=intercept)

@@ -160,6 +160,7 @@ def test_weights_on_an_own_class_prove_nothing():
     assert not nothing_separates(X, y, 3, np.eye(3), intercept=True)
 
 
+@pytest.mark.slow
 def test_a_rounded_mean_of_the_others_takes_no_minutes(rng):
     """No exact weights exist on any of the supports, which needs few eliminations in integers.
 
@@ -371,7 +372,7 @@ def test_an_open_question_stays_open(rng):
     assert "does not exist, up to rounding" in repr(partly)
 
 
-@pytest.mark.parametrize("name", ["tng_basehock", "arcene"])
+@pytest.mark.parametrize("name", [pytest.param("tng_basehock", marks=pytest.mark.slow), "arcene"])
 def test_separability_of_text_and_genes(name, shared_data):
     z = shared_data(name)
     if "data" in z:

@@ -214,6 +214,7 @@ def test_import_is_light():
     assert float(seconds) > 0  # printed for the eye; timings are not asserted
 
 
+@pytest.mark.slow
 def test_before_scikit_learn_1_9_fits_are_the_same_and_callbacks_are_refused():
     code = (
         "import sys, warnings, sklearn.pipeline, sklearn.linear_model, sklearn.datasets\n"
