@@ -253,9 +253,9 @@ class QuadraticProgram:
         short = r != 0
         return (upper[short] * r[short]).sum()
 
-    def dual(self, alpha: Array) -> Any:
-        """Value of the dual; a bound if alpha is feasible."""
-        w = self.project(self.rmatvec(alpha))
+    def dual(self, alpha: Array, w: Array | None = None) -> Any:
+        """Value of the dual; a bound if alpha is feasible. ``A'alpha`` may be given."""
+        w = self.project(self.rmatvec(alpha) if w is None else w)
         q = self.p / (self.p - 1)
         value = (self.target * alpha).sum() - self._half_square(w, q)
         return value - (self.ridge * alpha * alpha).sum() / 2 if np.any(self.ridge) else value

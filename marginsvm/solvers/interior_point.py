@@ -38,7 +38,7 @@ INSIDE = 0.995  # share of the way to the boundary that a step goes
 # ends after as many that leave all of it.
 SLOW, MOST_SLOW = 0.9, 10
 ROOM = 1e-9  # by which bounds sum to more than weights are to, at least
-THIN = 1e-10  # value of a game from which on weights that cancel are looked for
+THIN = 1e-6  # value of a game from which on weights that cancel are looked for
 MORE = 5  # iterations after which all weights prove the gap, if few do not
 
 
@@ -273,8 +273,8 @@ def cancelling(side: WrittenOut | ByRows, bounds: Bounds, at: Point, share: floa
         direction = side.factor(Weights(1.0 / np.maximum(stiff, 1e-60)))
     except np.linalg.LinAlgError:
         return alpha
-    change = direction(np.zeros(n), side.fall(0.0 * at.x, alpha))[1]
-    return np.where(alpha > 0.0, alpha + change, 0.0)
+    near = alpha + direction(np.zeros(n), side.fall(0.0 * at.x, alpha))[1]
+    return np.where(alpha > 0.0, near, 0.0) if near[alpha > 0.0].min() > 0.0 else alpha
 
 
 def interior_point(
@@ -293,6 +293,8 @@ def interior_point(
     side, bounds = side_of(rows), Bounds.of(rows)
     q, total = balanced(rows), float(qp.level * qp.total)
     at = first(side, bounds, q, total)
+    if qp.game:  # of the means: where nothing separates, others may be all rounding
+        progress.primal(*side.point(at.x, qp))
     slow, far, more, enough, thin, before = 0, False, MORE, np.inf, THIN, np.inf
     while True:
         alpha = at.inside[: len(bounds.target)]
@@ -305,9 +307,9 @@ def interior_point(
             continue
         ended = not gap > EPS * (EPS if qp.game else objective) or slow > MOST_SLOW
         if qp.game and gap <= thin:
-            thin = 0.01 * gap
-            for some in (alpha, *(cancelling(side, bounds, at, share) for share in (0.0, 1e-7))):
-                if progress.vanishes(qp.dual(qp.feasible(rows.shaped(some)))):
+            thin, shares = 0.01 * gap, (0.0, 1e-7) if isinstance(side, WrittenOut) else ()
+            for some in (alpha, *(cancelling(side, bounds, at, share) for share in shares)):
+                if progress.vanishes(progress.feasible(rows.shaped(some))[1]):
                     progress.dual(rows.shaped(some))
                     break
         looked = (estimate <= progress.tol and gap <= enough) or ended
@@ -320,7 +322,8 @@ def interior_point(
                 progress.primal(w, f)
             if progress.gap > progress.tol:  # not by few weights
                 every = rows.shaped(alpha)
-                proved = progress.gap_of(progress.P, qp.dual(qp.feasible(every))) <= progress.tol
+                D = progress.feasible(every)[1]
+                proved = progress.gap_of(progress.P, D) <= progress.tol
                 more, enough = (more - 1, enough) if proved else (more, 0.1 * gap)
                 if ended or more == 0:
                     progress.dual(every)

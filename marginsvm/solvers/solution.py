@@ -59,6 +59,8 @@ class Progress:
         Their values.
     tol : float
         As the monitor has answered.
+    idle : int
+        Iterations since the gap was a tenth larger or, while nothing separates, the weights' norm.
     status : str
         Why the solver ends, once ``goes_on`` is False.
     """
@@ -68,7 +70,7 @@ class Progress:
         self.alpha, self.f = np.zeros(qp.shape), np.zeros(qp.n_free)
         self.w = qp.examples.combine(np.zeros((qp.examples.n, qp.k)))
         self.P, self.D = np.inf, -np.inf if qp.level else 0.0
-        self.n_iter, self.status = 0, ""
+        self.n_iter, self.idle, self.status, self.mark = 0, 0, "", (1.0, -np.inf)
         if not qp.by_margins:  # wide tubes hold all targets with w = 0
             self.primal(self.w, self.f)
 
@@ -94,19 +96,30 @@ class Progress:
         w = qp.project(w)
         S = qp.examples.scores(w) if S is None else S
         f = qp.best_f(S, f)
-        P = qp.primal(w, f, S)
-        square = qp.examples.inner(w, w) if qp.game else 0.0
-        if P < 0.5 * square < np.inf:  # the best length: P(t w, t f) is a quadratic in t
-            t = 0.5 - P / square
-            w, f, P = t * w, t * f, -0.5 * t * t * square
+        if not qp.game:
+            P = qp.primal(w, f, S)
+        else:  # the best length or, of a negative margin, 1
+            square = float(qp.examples.inner(w, w))
+            if not square > NOTHING * float(np.abs(w).sum()) ** 2:
+                return np.inf
+            length = float(np.sqrt(square))
+            cost = qp.total * f[-1] if qp.hard else qp.primal(w, f, S) - 0.5 * square
+            margin = -cost / length
+            t = (margin if margin > 0.0 else 1.0) / length
+            w, f, P = t * w, t * f, -0.5 * margin * abs(margin)
         if P < self.P:
             self.w, self.f, self.P = w, f, P
         return P
 
-    def dual(self, alpha: Array) -> float:
-        """Value of the feasible weights near alpha."""
-        alpha = self.qp.feasible(alpha)
-        D = self.qp.dual(alpha)
+    def feasible(self, alpha: Array) -> tuple[Array, float]:
+        """The feasible weights near alpha and their value; minus infinity: there are none near."""
+        qp, alpha = self.qp, self.qp.feasible(alpha)
+        off = abs(qp.level * float(alpha.sum()) - qp.total) if qp.level else 0.0
+        return alpha, qp.dual(alpha) if off <= 1e-9 * abs(qp.total) else -np.inf
+
+    def dual(self, alpha: Array, image: Array | None = None) -> float:
+        """Value of the feasible weights near alpha; of alpha itself, if A'alpha is given."""
+        alpha, D = self.feasible(alpha) if image is None else (alpha, self.qp.dual(alpha, image))
         if D > self.D:
             self.alpha, self.D = alpha, D
         return D
@@ -119,6 +132,10 @@ class Progress:
         gap : float or None
             An estimate, where the best points were not computed in this iteration.
         """
+        gap_before, D_before = self.mark
+        nearer = self.gap <= 0.9 * gap_before or (self.qp.game and self.D - 0.9 * D_before >= 0.0)
+        self.idle = 0 if nearer else self.idle + 1
+        self.mark = (self.gap, self.D) if nearer else self.mark
         self.n_iter += 1
         gap = self.gap if gap is None else gap
         reached = gap <= self.tol or self.nothing_separates

@@ -21,6 +21,8 @@ from collections.abc import Callable
 
 import numpy as np
 from scipy.linalg.lapack import dpotrf, dpotrs
+from scipy.sparse import csr_array
+from scipy.sparse.linalg import LinearOperator, cg
 
 from marginsvm._typing import Array
 from marginsvm.problem.quadratic_program import QuadraticProgram
@@ -108,25 +110,40 @@ Direction = Callable[[Array, Array], tuple[Array, Array]]
 
 
 class Rows:
-    """The rows in one flat order: row r is ``C_r x'`` of the example ``at_r``.
+    """The rows in one flat order.
 
     Of several classes, entries of alpha for an example's own class are no rows, and left out.
+
+    Attributes
+    ----------
+    ids : ndarray of int
+        Flat indices of the rows in alpha.
+    at : ndarray of int
+        Their examples.
     """
 
     def __init__(self, qp: QuadraticProgram) -> None:
-        self.qp, n = qp, qp.examples.n
-        if qp.codes is None:
-            self.ids = np.arange(len(qp.sign))
-            self.at = np.arange(n) if qp.example is None else qp.example
-            self.C = np.zeros((len(qp.sign), qp.k))
-            self.C[self.ids, 0 if qp.output is None else qp.output] = qp.sign
-        else:
+        self.qp = qp
+        self.ids = np.arange(int(np.prod(qp.shape)))
+        self.at = self.ids if qp.example is None else qp.example
+        if qp.codes is not None:
             self.ids = np.flatnonzero(qp.codes[:, None] != np.arange(qp.k))
-            self.at, other = np.divmod(self.ids, qp.k)
-            self.C = np.eye(qp.k)[qp.codes[self.at]] - np.eye(qp.k)[other]
-        self.F = self.C[:, : qp.n_intercepts]
-        if qp.level:
-            self.F = np.column_stack([self.F, np.full(len(self.F), qp.level)])
+            self.at = self.ids // qp.k
+
+    def of_scores(self, ids: Array) -> Array:
+        """Coefficients of the scores in rows given by their flat indices."""
+        qp = self.qp
+        if qp.codes is not None:
+            example, other = np.divmod(ids, qp.k)
+            return np.eye(qp.k)[qp.codes[example]] - np.eye(qp.k)[other]
+        C = np.zeros((len(ids), qp.k))
+        C[np.arange(len(ids)), 0 if qp.output is None else qp.output[ids]] = qp.sign[ids]
+        return C
+
+    def of_f(self, ids: Array) -> Array:
+        """What f adds to some rows."""
+        F = self.of_scores(ids)[:, : self.qp.n_intercepts]
+        return np.column_stack([F, np.full(len(ids), self.qp.level)]) if self.qp.level else F
 
     def flat(self, values: Array) -> Array:
         """Values for all rows, from an array that broadcasts against alpha."""
@@ -158,10 +175,10 @@ class WrittenOut:
     @classmethod
     def of(cls, rows: Rows) -> WrittenOut:
         """Of a program; signs of coefficients are unit rows, after the others."""
-        qp, C = rows.qp, rows.C
+        qp, C = rows.qp, rows.of_scores(rows.ids)
         X = qp.examples.rows(np.arange(qp.examples.n))
         X = (X.toarray() if qp.examples.sparse else X)[rows.at]
-        A, F = (C[:, :, None] * X[:, None, :]).reshape(len(C), -1), rows.F
+        A, F = (C[:, :, None] * X[:, None, :]).reshape(len(C), -1), rows.of_f(rows.ids)
         if qp.signs is not None:
             # in the units of the features, so that their values are like those of the examples
             unit = np.abs(A).max(axis=0)
@@ -269,7 +286,7 @@ class Features(WrittenOut):
         qp, k = self.qp, self.qp.k
         second = qp.examples.second_moments
         if k == 1:
-            H = second(np.bincount(self.rows.at, own, qp.examples.n))
+            H = second(own if qp.example is None else np.bincount(qp.example, own, qp.examples.n))
         else:
             assert qp.codes is not None
             d1, is_of = qp.examples.d + 1, qp.codes[:, None] == np.arange(k)
@@ -315,10 +332,10 @@ class ByRows:
         """Of a program without signs of coefficients."""
         qp = rows.qp
         if qp.example is None:
-            side = cls(qp.gram(rows.ids, rows.ids), rows.F, qp.g)
+            side = cls(qp.gram(rows.ids, rows.ids), rows.of_f(rows.ids), qp.g)
         else:
             few, at = np.unique(qp.example, return_inverse=True)
-            side = cls(qp.examples.gram(few, few), rows.F, qp.g, at)
+            side = cls(qp.examples.gram(few, few), rows.of_f(rows.ids), qp.g, at)
         side.sign, side.rows = qp.sign, rows
         return side
 
@@ -397,3 +414,141 @@ def side_of(rows: Rows) -> WrittenOut | ByRows:
         return ByRows.of(rows)
     small = len(rows.at) * qp.k * d <= IN_CACHE and qp.cap is None and not qp.examples.sparse
     return WrittenOut.of(rows) if small else Features(rows)
+
+
+# Free rows of a sparse, a dense program up to which Newton's systems are solved by these; and
+# unknowns of both up to which they are solved by a matrix of the features. The first one, in which
+# all rows are free, takes few products, if it has more unknowns than the last number.
+FREE_ROWS, UNKNOWNS, FIRST = (200, 4000), (300, 1200), 200
+# Residual, relative to the right side, up to which products solve a system, and products at most.
+RESIDUAL, PRODUCTS = 0.1, 300
+
+
+class NewtonSystem:
+    """Newton's systems ``(R + E'DE) (dw, df) = (r, 0)``, one after the other.
+
+    D is of the form of ``Loss.derivative``: own and linked, in the shape of alpha.
+    """
+
+    def __init__(self, qp: QuadraticProgram) -> None:
+        self.qp, self.rows, self.begun = qp, Rows(qp), False
+        self.features = None if qp.examples.d is None else Features(self.rows)
+        self.own, self.H = np.zeros(0), np.zeros(())
+
+    def direction(
+        self, own: Array, linked: Array | None, s: Array, r: Array
+    ) -> tuple[Array, Array]:
+        """Directions dw and df."""
+        qp, features = self.qp, self.features
+        free = np.flatnonzero(own if linked is None else own + linked)
+        if not free.size:
+            return r, np.zeros(qp.n_free)
+        dense, first, self.begun = not qp.examples.sparse, not self.begun, True
+        if features is None or free.size <= min(FREE_ROWS[dense], qp.k * qp.examples.d):
+            return self._by_rows(free, own, linked, s, r)
+        unknowns = len(features.R)
+        if unknowns > UNKNOWNS[dense] or (first and unknowns > FIRST):
+            return self._by_products(own, linked, r)
+        x = features.joined(r, np.zeros(qp.n_free))
+        return features.point(self._matrix(own, linked)(x), qp)
+
+    def _matrix(self, own: Array, linked: Array | None) -> Factor:
+        """By the features; rows that are as they were keep their part of the matrix."""
+        assert self.features is not None
+        H, change = np.zeros(()), own
+        if linked is None and self.own.size:
+            times = float(own.max() / self.own.max())
+            moved = own - times * self.own
+            moved[np.abs(moved) <= 1e-12 * own] = 0.0
+            if np.count_nonzero(moved) < np.count_nonzero(own):
+                H, change = times * self.H, moved
+        H = H + self.features.of_shaped(change, linked)
+        self.own, self.H = (own, H.copy()) if linked is None else (np.zeros(0), H)
+        # f is not penalised, but by rounding, where none of its rows is free
+        np.einsum("ii->i", H)[...] += np.maximum(self.features.R, 1e-13 * H.max())
+        return Factor(H)
+
+    def _by_rows(
+        self, free: Array, own: Array, linked: Array | None, s: Array, r: Array
+    ) -> tuple[Array, Array]:
+        qp = self.qp
+        M, F = qp.gram(free, free), self.rows.of_f(free)
+        h = np.broadcast_to(s, qp.shape).ravel()[free]
+        np.einsum("ii->i", M)[...] += h
+        if linked is not None:  # sums at their caps hardly move
+            example, full = free // qp.k, linked.ravel()[free] > 0.0
+            M += (example[:, None] == example) * (1e6 * h * full)
+        values = qp.differences(qp.examples.scores(r)).ravel()[free]
+        solved = Factor(M).columns(np.column_stack([values, F]))
+        y, of_F = solved[:, 0], solved[:, 1:]
+        df = -np.linalg.lstsq(F.T @ of_F, F.T @ y, rcond=None)[0]
+        alpha = np.zeros(qp.shape)
+        alpha.flat[free] = y + of_F @ df
+        return r - qp.rmatvec(alpha), df
+
+    def _by_products(self, own: Array, linked: Array | None, r: Array) -> tuple[Array, Array]:
+        """Conjugate gradients on the examples that are free, preconditioned by the diagonal."""
+        qp, few = self.qp, np.flatnonzero(own if own.ndim == 1 else own.any(axis=1))
+        if linked is not None:
+            few = np.flatnonzero((own + linked).any(axis=1))
+        if 2 * len(few) < len(own):
+            qp, own = qp.restrict(few), own[few]
+            linked = None if linked is None else linked[few]
+        n_free = qp.n_free
+
+        def product(x: Array) -> Array:
+            w, f = x[: len(x) - n_free].reshape(r.shape), x[len(x) - n_free :]
+            m = qp.matvec(w, f)
+            y = own * m
+            if linked is not None:
+                sums = linked.sum(axis=1)[:, None]
+                y += linked * (sums * m - (linked * m).sum(axis=1)[:, None])
+            return np.append(w + qp.rmatvec(y), qp.balance(y))
+
+        H = curvature_of_f(qp, own, linked)
+        of_f = Factor(H + (1e-12 * H.trace() + 1e-300) * np.eye(n_free))
+        squares = 1.0 + self._squares(qp, own, linked).ravel()
+
+        def precondition(x: Array) -> Array:
+            return np.append(x[: r.size] / squares, of_f(x[r.size :]))
+
+        shape = (r.size + n_free, r.size + n_free)
+        right = np.append(r, np.zeros(n_free))
+        M = LinearOperator(shape, precondition)
+        x = cg(LinearOperator(shape, product), right, rtol=RESIDUAL, maxiter=PRODUCTS, M=M)[0]
+        return x[: r.size].reshape(r.shape), x[r.size :]
+
+    def _squares(self, qp: QuadraticProgram, own: Array, linked: Array | None) -> Array:
+        """Diagonal of ``A'DA``, but for the mean of sparse examples."""
+        examples = qp.examples
+        if qp.codes is None:
+            V = np.bincount(np.arange(len(own)) if qp.example is None else qp.example, own)[:, None]
+        else:
+            V = own + (qp.codes[:, None] == np.arange(qp.k)) * own.sum(axis=1)[:, None]
+            if linked is not None:
+                V = V + linked * (linked.sum(axis=1)[:, None] - linked)
+        found = np.zeros((V.shape[1], examples.d))
+        step = examples.n if examples.sparse else max(1, IN_CACHE // examples.d)
+        for i in range(0, len(V), step):
+            X = examples.rows(np.arange(i, min(i + step, len(V))))
+            X = X.multiply(X) if examples.sparse else X * X
+            found += (X.T @ V[i : i + step]).T
+        return found
+
+
+def curvature_of_f(qp: QuadraticProgram, own: Array, linked: Array | None) -> Array:
+    """``F'DF``."""
+    k, few = qp.k, slice(0, qp.n_intercepts)
+    if qp.codes is None:
+        output = np.zeros(len(own), int) if qp.output is None else qp.output
+        H = np.diag(np.bincount(output, own, k))[few, few]
+    else:
+        T = csr_array((np.ones(len(own)), qp.codes, np.arange(len(own) + 1)), (len(own), k)).T @ own
+        H = np.diag(T.sum(axis=0) + T.sum(axis=1)) - T - T.T
+        if linked is not None:
+            H += np.diag(linked.sum(axis=1) @ linked) - linked.T @ linked
+        H = H[few, few]
+    if qp.level:
+        c = qp.level * qp.balance(own)
+        H = np.block([[H, c[:-1, None]], [c]])
+    return H

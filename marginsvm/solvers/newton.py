@@ -1,0 +1,124 @@
+"""Semismooth Newton on the primal, inside an augmented Lagrangian where costs have kinks.
+
+    min over w, f      |w|^2/2 + g'f + sum_i cost_i(target_i - (A w + F f)_i)
+
+with the costs of ``loss``. Squared slack needs no proximal term: its costs are smooth. For the
+others, and where slack is nearly hard, each proximal problem is solved about as precisely as its
+multipliers v are known, and v becomes its best response; rho falls where that took few steps. With
+alpha the best response, the gradient is ``w - A'alpha``, as f is the best one: ``F'alpha = g``. A
+step solves ``(R + E'DE) (dw, df) = (A'alpha - w, 0)`` for D the derivative of the best response, by
+the rows that are free, by the features, or by conjugate gradients, and ends at the exact minimum
+along its line.
+
+References
+----------
+S. Keerthi, D. DeCoste. A modified finite Newton method for fast solution of large scale linear
+SVMs. JMLR, 2005.
+
+X. Li, D. Sun, K.-C. Toh. A highly efficient semismooth Newton augmented Lagrangian method for
+solving Lasso problems. SIAM Journal on Optimization, 2018.
+
+R. T. Rockafellar. Augmented Lagrangians and applications of the proximal point algorithm in convex
+programming. Mathematics of Operations Research, 1976.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from marginsvm._typing import Array
+from marginsvm.problem.quadratic_program import QuadraticProgram
+from marginsvm.solvers.loss import Loss
+from marginsvm.solvers.solution import Monitor, Progress, Solution
+from marginsvm.solvers.systems import NewtonSystem
+
+# First rho where nothing else sets a scale (radii squared): that of squared slack with C = 10.
+RHO = 0.05
+KNOWN = 0.01  # by how much less rho is at first, where a start is known
+# Rho falls by this factor if the last multipliers took no more than two steps.
+SMALLER, FEW_STEPS, LEAST = 0.2, 2, 1e-13
+ROUNDING = 1e-14  # decrease of the objective, relative to it, that is rounding
+INWARD = 1e-11  # of targets without slack, relative to their size
+PATIENCE = 30  # iterations without a gap that is a tenth smaller
+
+
+def newton(
+    qp: QuadraticProgram, start: Array | None, tol: float, max_iter: int, monitor: Monitor
+) -> Solution:
+    """Solve a program of any size; signs of coefficients are not handled."""
+    progress, examples, unit = Progress(qp, tol, max_iter, monitor), qp.examples, unit_of(qp)
+    if qp.hard and not qp.game:  # rows without slack are met up to rounding only
+        qp = replace(qp, target=qp.target + INWARD * unit)
+    system = NewtonSystem(qp)
+    w, f, v = progress.w, progress.f, np.zeros(qp.shape)
+    S, narrow = np.zeros((examples.n, qp.k)), 1.0
+    if start is not None:
+        progress.dual(start)
+        v, narrow = progress.alpha, KNOWN
+        w = qp.rmatvec(v)
+        S = examples.scores(w)
+    rho = rho_of(qp, narrow, unit)
+    loss = Loss(qp, rho, v)
+    f, m = loss.settle(qp.values(S, f), f)
+    taken, J = 0, np.inf
+    while True:
+        response = loss.best_response(m)
+        alpha = qp.feasible(response)  # which changes it by rounding
+        image = qp.rmatvec(alpha)
+        progress.dual(alpha, image)
+        progress.primal(w, f, S)
+        if not progress.goes_on() or progress.idle > PATIENCE:
+            break
+        r, before = image - w, J
+        J = 0.5 * examples.inner(w, w) + float(qp.g @ f) + loss.value(m, response)
+        still = before - J <= ROUNDING * abs(J)
+        if np.any(rho):  # next multipliers, if these are solved for as well as they are known
+            inner, missed = 0.5 * examples.inner(r, r), 0.5 * float(np.sum(rho * (alpha - v) ** 2))
+            if inner <= missed or still:
+                if taken <= FEW_STEPS:
+                    narrow *= SMALLER
+                rho, v, taken, J = rho_of(qp, narrow, unit), alpha, 0, np.inf
+                loss = Loss(qp, rho, v)
+                f, m = loss.settle(m, f)
+                response = loss.best_response(m)
+                r = qp.rmatvec(response) - w
+        dw, df = system.direction(*loss.derivative(m, response), loss.s, r)
+        T = examples.scores(dw)
+        move = qp.values(T, df)
+        slope = examples.inner(w, dw) + float(qp.g @ df)
+        t = loss.search(m, move, slope, max(examples.inner(dw, dw), 0.0))
+        w, f, S, taken = w + t * dw, f + t * df, S + t * T, taken + 1
+        f, m = loss.settle(qp.values(S, f), f)
+    return progress.solution()
+
+
+def unit_of(qp: QuadraticProgram) -> float:
+    """The scale of the rows' values: that of targets or, in a game, that of margins."""
+    if qp.game:
+        rows = np.ones(qp.shape)
+        if qp.codes is not None:
+            rows[np.arange(len(rows)), qp.codes] = 0.0
+        w = qp.rmatvec(qp.feasible(rows))
+        return max(qp.examples.inner(w, w), 1e-20)
+    S = np.zeros((qp.examples.n, qp.k))
+    r = qp.target - qp.values(S, qp.best_f(S, np.zeros(qp.n_free)))
+    return float(np.abs(r).mean()) or 1.0
+
+
+def rho_of(qp: QuadraticProgram, narrow: float, unit: float) -> Array:
+    """The proximal parameter; 0, where the program's own slack leaves hardly a step to that.
+
+    Where weights have bounds, it begins so large that rows within a unit of each other are free.
+    """
+    upper = qp.upper if qp.cap is None else qp.cap[:, None]
+    if np.any(qp.ridge):
+        base = RHO * qp.ridge / np.mean(qp.ridge)
+    elif qp.codes is None or qp.cap is not None:
+        base = np.maximum(unit / upper, RHO)
+    else:
+        base = np.full((1, 1), RHO)
+    if np.all(SMALLER * narrow * base <= qp.ridge):
+        return np.zeros(())
+    return np.maximum(narrow * base - qp.ridge, LEAST)
