@@ -5,12 +5,10 @@ import warnings
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from helpers.battery import over_seeds, slow
+from helpers.battery import slow
 from helpers.claiming import changed
 from helpers.pairwise import pairwise
-from hypothesis import given, settings
-from hypothesis import strategies as st
-from scipy.optimize import linprog, minimize
+from scipy.optimize import minimize
 from scipy.special import xlogy
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.svm import LinearSVC
@@ -23,16 +21,10 @@ from marginsvm import (
     SmoothedKernelPerceptron,
     check_certificate,
 )
-from marginsvm._few_unknowns import least_of_convex
-from marginsvm.certify.bounds import lower_bound, upper_bound
-from marginsvm.certify.capped_offsets import best_capped_offsets, on_capped_simplex
 from marginsvm.certify.caps import ShareCaps
 from marginsvm.certify.distribution import imbalance
-from marginsvm.certify.prices import HingeCaps
-from marginsvm.kernel_matrix import LinearAdapter, make_rows
-from marginsvm.kernel_matrix.capabilities import curvature
+from marginsvm.kernel_matrix import make_rows
 from marginsvm.responses import softmax
-from marginsvm.rows import Vector
 
 
 def assert_tampering_is_refused(clf, X, y):
@@ -133,89 +125,6 @@ class Oracle:
         return -float(self._solve(objective, caps, []).fun)
 
 
-# The best intercepts, and the projection that they are found with.
-
-
-@settings(max_examples=60, deadline=None)
-@given(st.lists(st.floats(-1e3, 1e3), min_size=2, max_size=6))
-def test_the_projection_is_the_nearest_point(line):
-    z = np.array([line])
-    p = on_capped_simplex(z)[0]
-    size = 1.0 + np.abs(z).max()
-    assert np.all(p >= 0.0)
-    assert p.sum() <= 1.0 + 1e-12 * size
-    # of a convex set, the nearest point is the one from which z lies behind no corner
-    for corner in [np.zeros(len(p)), *np.eye(len(p))]:
-        assert (z[0] - p) @ (corner - p) <= 1e-9 * size**2
-
-
-def least_slack(margins, codes, caps, edge):
-    """By a linear program: HiGHS shares no code."""
-    n, k = margins.shape
-    i, j = np.nonzero(np.isfinite(margins))
-    r, one = np.arange(len(i)), np.ones(len(i))
-    at = np.r_[r, r, r, r], np.r_[codes[i], j, np.full(len(i), k), k + 1 + i]
-    A = sp.csr_matrix((np.r_[-one, one, one, -one], at), shape=(len(i), k + 1 + n))
-    cost = np.r_[np.zeros(k), -1.0 if edge is None else 0.0, caps]
-    bounds = [(0, 0), *[(None, None)] * (k - 1), (edge, edge), *[(0, None)] * n]
-    return linprog(cost, A_ub=A, b_ub=margins[i, j], bounds=bounds, method="highs").fun
-
-
-@pytest.mark.parametrize("edge", [slow(1.0), None])
-@over_seeds(20)
-def test_offsets_have_the_least_slack(seed, edge):
-    rng = np.random.default_rng(seed)
-    k, n = int(rng.integers(3, 8)), int(rng.integers(8, 120))
-    codes = np.r_[np.arange(k), rng.integers(0, k, n - k)]
-    margins = rng.standard_normal((n, k)) * 10.0 ** rng.integers(-2, 3)
-    if seed % 3 == 0:  # many of them equal
-        margins = np.round(margins, 1)
-    margins += 5.0 * rng.standard_normal(k)
-    margins[np.arange(n), codes] = np.inf
-    m = rng.integers(1, 4, n).astype(float)
-    caps = m * 10.0 ** rng.integers(-2, 3)
-    if edge is None:
-        caps = m / (0.6 * (m.sum() - np.bincount(codes, m).max()))
-    beta, found = best_capped_offsets(margins, codes, caps, edge)
-    worst = (margins + beta[codes][:, None] - beta).min(axis=1)
-    own = caps @ np.maximum(found - worst, 0.0) - (found if edge is None else 0.0)
-    best = least_slack(margins, codes, caps, edge)
-    assert own <= best + 1e-9 * caps.sum() * np.abs(margins[np.isfinite(margins)]).mean()
-
-
-def test_a_search_ends_at_a_kink_between_two_numbers():
-    """There, no slope is flat: further steps would look at the same two numbers again."""
-    seen = []
-
-    def at(x):
-        seen.append(x)
-        return np.clip(1e20 * (x - 1 / 3 - 1e-17), -1.0, 1.0), None
-
-    x, _, steps = least_of_convex(at, lambda _: np.full((1, 1), 1e8), np.zeros(1), 1.0, 1e-13, 20)
-    assert abs(x[0] - 1 / 3) <= 1e-15
-    assert steps < 20
-    assert len(seen) < 200
-
-
-def test_a_search_ends_where_numbers_side_by_side_are_as_steep():
-    """Differences of offsets have a steep minimum, their sum none: it has slopes by rounding."""
-    evaluations = []
-    for seed in range(8):
-        rng = np.random.default_rng(seed)
-        A = np.eye(4)[rng.integers(0, 4, 30)] - np.eye(4)[rng.integers(0, 4, 30)]
-        b = rng.standard_normal(30)
-
-        def at(x, A=A, b=b):
-            evaluations.append(x)
-            return A.T @ (1e9 * (A @ x - b)), None
-
-        H = 1e9 * A.T @ A
-        x, _, steps = least_of_convex(at, lambda _, H=H: H.copy(), np.ones(4), 1.0, 1e-13, 20)
-        assert np.abs(A @ (x - np.linalg.lstsq(A, b)[0])).max() <= 1e-12
-        assert steps < 20
-    assert len(evaluations) < 800  # three thousand without this end
-
-
 # The response.
 
 
@@ -272,39 +181,6 @@ def test_with_a_small_share_it_is_the_softmax():
 
 
 # Bounds.
-
-
-@pytest.mark.parametrize("balanced", [True, False])
-@over_seeds(4)
-def test_any_vector_gives_bounds(seed, balanced):
-    """Weights that are not balanced and exceed their caps, and predictors that are nothing."""
-    rng = np.random.default_rng(seed)
-    X, y = data(seed, n=18, k=3 + seed % 2)
-    k, oracle = int(y.max()) + 1, Oracle(X, y, balanced=balanced)
-    m = rng.integers(1, 4, len(y)).astype(float)
-    rows = make_rows(y, k, balanced=balanced, weights=m)
-    share = ShareCaps.of(rows, 0.5)
-    C = 10.0 ** (seed - 2)
-    priced = LinearAdapter(X, rows, C).with_hinge_loss()
-    problems = {
-        "share": (LinearAdapter(X, rows).below(share), oracle.share(share.largest)),
-        "priced": (priced, 1.0 / np.sqrt(2.0 * oracle.priced(C * m))),
-    }
-    for name, (problem, best) in problems.items():
-        best = best / (problem.radius * rows.unit)
-        for power in (1, 8):
-            q = np.where(np.isinf(rows.margins(np.zeros(rows.score_shape))), 0.0, 1.0)
-            vector = problem.combine(q * rng.random(q.shape) ** power)
-            assert upper_bound(problem, vector) >= best * (1 - 1e-6), name
-            assert lower_bound(problem, vector).margin <= best * (1 + 1e-6), name
-
-
-def test_caps_of_the_price_count_an_example_once():
-    rows = make_rows(np.arange(6) % 3, 3, balanced=True)
-    problem = LinearAdapter(np.eye(6), rows, 2.0).with_hinge_loss()
-    assert isinstance(problem.caps, HingeCaps)
-    # in units of the radius, for rows of norm 1: C / 2 for two classes is C for each pair of three
-    assert np.allclose(problem.caps.largest, 2.0 * 2.0 * problem.radius**2)
 
 
 @pytest.mark.parametrize("balanced", [True, False])
@@ -374,43 +250,6 @@ def test_a_share_that_a_large_class_leaves_no_room_for():
         MomentumMarginClassifier(nu=0.61).fit(X, y)
     clf = fit(MomentumMarginClassifier(nu=0.6, tol=1e-2, max_iter=20), X, y)
     assert check_certificate(clf, X, y, exact=True)
-
-
-# The second derivatives where rows of an example share a cap.
-
-
-@pytest.mark.parametrize("balanced", [True, False])
-@pytest.mark.parametrize(
-    ("form", "share"), [(np.asarray, 0.95), (np.asarray, 0.3), (sp.csr_matrix, 0.95)]
-)
-def test_curvature_of_coupled_rows(form, share, balanced):
-    rng = np.random.default_rng(0)
-    n, d, k = 30, 4, 8
-    codes = np.r_[np.arange(k), rng.integers(0, k, n - k)]
-    X = rng.standard_normal((n, d)) * (rng.random((n, d)) < 0.7)
-    rows = make_rows(codes, k, balanced=balanced)
-    problem, width = LinearAdapter(form(X), rows), d + balanced
-    weight = rng.random((n, k)) * (rng.random((n, k)) < share)
-    weight[np.arange(n), codes], weight[3] = 0.0, 0.0
-    some = (rng.random(n) < share) & weight.any(axis=1)
-    # of the weights' derivatives, as much is left as moves their sum: none, or three tenths
-    left = np.where(some, np.where(np.cumsum(some) == 1, 0.3, 0.0), 1.0)[:, None]
-    total = np.maximum(weight.sum(axis=1, keepdims=True), 1e-9)
-    linked = weight * np.sqrt((1.0 - left) / total)
-    product, units = curvature(problem, left * weight, linked), np.eye(k * width)
-
-    def moves(Z):
-        F = problem.scores(Vector(Z[:, :d], np.zeros(0)))
-        return rows.moves(F + Z[:, d] if balanced else F)
-
-    A = np.stack([moves(e.reshape(k, width)) for e in units])
-    D = A * weight - weight * ((1.0 - left) / total * (A * weight).sum(axis=2, keepdims=True))
-    H = np.einsum("anj,bnj->ab", A, D)
-    assert np.allclose(product.dense(), H, atol=1e-12)
-    assert np.allclose(product(units[7].reshape(k, width)).ravel(), H[7], atol=1e-12)
-    assert np.allclose(product.diagonal().ravel(), H.diagonal(), atol=1e-12)
-    of_class = H.reshape(k, width, k, width)[2, :, 2]
-    assert np.allclose(product.of_class(2, 1000), of_class, atol=1e-12)
 
 
 # The hinge loss of many classes: Crammer and Singer's problem.

@@ -12,7 +12,6 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.svm import SVC, LinearSVC
 
 from marginsvm import MaxMarginClassifier, check_certificate
-from marginsvm.certify.prices import HingeCaps
 
 
 def data(seed, n=40, d=3, shift=0.7):
@@ -178,19 +177,6 @@ def test_without_slack_both_losses_are_one():
     assert np.isclose(large.margin_, squared.margin_, rtol=3e-6)
 
 
-@pytest.mark.parametrize("cost", [1.0, 1e6, 1e12, 1e18, 1e24])
-@over_seeds(6)
-def test_rounding_is_no_slack(seed, cost):
-    """Where a predictor separates, and slack costs much, its bound is that of its lowest margin."""
-    rng = np.random.default_rng(seed)
-    spread = 10.0 ** rng.uniform(-15, 0)
-    margins = rng.uniform(0.1, 3.0) * (1.0 + spread * rng.exponential(size=100))
-    caps = HingeCaps(rng.uniform(1.0, 2.0, 100) * max(cost, 10.0))
-    bound, common = caps.lower_bound(1.0, margins)
-    assert np.isclose(bound, margins.min(), rtol=1e-12)
-    assert np.isclose(common, margins.min(), rtol=1e-12)
-
-
 @pytest.mark.parametrize(("n", "d", "n_classes"), [(24, 27, 2), slow(150, 55, 12)])
 @over_seeds(3)
 def test_a_cost_beyond_what_matters_leaves_the_hard_margin(seed, n, d, n_classes):
@@ -278,36 +264,6 @@ def test_kernels(C):
     assert clf.margin_ >= (1 - 1e-6) / np.sqrt(2 * best)
     assert clf.margin_bound_ >= (1 - 1e-9) / np.sqrt(2 * best)
     assert check_certificate(clf, X, y)
-
-
-@pytest.mark.parametrize("n", [30, 64, 150])
-@pytest.mark.parametrize("own", [0.0, 0.3])
-@pytest.mark.parametrize("balanced", [True, False])
-def test_pairs_of_weights_ascend_to_the_optimum(balanced, own, n):
-    from marginsvm.algorithms.compiled.pairs import ascend_pairs
-
-    rng = np.random.default_rng(3)
-    Z, y = rng.standard_normal((n, 4)), np.where(rng.random(n) < 0.5, 1.0, -1.0)
-    K, caps = Z @ Z.T, rng.random(n)
-    slack = own * rng.random(n)
-    if own:
-        caps[::2] = np.inf
-    v, f, none = np.zeros(n), np.zeros(n), np.zeros(n)
-    ends = np.where(y > 0.0, 0.0, -caps), np.where(y > 0.0, caps, 0.0)
-    steps = ascend_pairs(K, y, none, *ends, slack, balanced, 1e-10, 10**6, v, f)
-    u = y * v
-    assert 0 < steps < 10**6
-    np.testing.assert_allclose(f, K @ v, atol=1e-9)
-    assert np.all((u >= 0) & (u <= caps))
-    slope = y - f - slack * y * u  # of raising a row; the intercept is what these have in common
-    raised = np.where(y > 0, u < caps, u > 0)
-    lowered = np.where(y > 0, u > 0, u < caps)
-    if balanced:
-        assert abs(y @ u) < 1e-12 * max(1.0, u.sum())
-        assert slope[raised].max() <= slope[lowered].min() + 1e-9
-    else:
-        assert slope[raised].max() <= 1e-9
-        assert slope[lowered].min() >= -1e-9
 
 
 @over_seeds(5)
