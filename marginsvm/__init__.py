@@ -16,7 +16,7 @@ from marginsvm.algorithms.max_margin_outliers import MaxMarginOutlierDetector
 from marginsvm.algorithms.max_margin_path import MarginPath, margin_path
 from marginsvm.algorithms.max_margin_regressor import MaxMarginRegressor
 from marginsvm.algorithms.rosenblatt import KernelPerceptron
-from marginsvm.auditing import Audit, audit
+from marginsvm.audit import Audit, audit
 from marginsvm.certificate.check import CertificateCheck, check_certificate
 from marginsvm.certificate.proof_files import save_proof
 from marginsvm.certify.certificate import Certificate

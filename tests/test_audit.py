@@ -205,32 +205,6 @@ class Like(BaseEstimator):
         return True
 
 
-@pytest.mark.parametrize("signs", [(1, 1), (1, -1), (-1, 1), (-1, -1)])
-def test_signs_of_other_programs(rng, signs):
-    """Some publish the threshold in place of the intercept, or hold the first class positive."""
-    X, y = overlapping(rng, n=60)
-    model = SVC(gamma=0.3, tol=1e-9).fit(X, y)
-    names = "support_", "support_vectors_", "n_support_", "kernel", "C", "gamma", "tol"
-    other = Like(
-        model,
-        **{name: getattr(model, name) for name in names},
-        dual_coef_=signs[0] * model.dual_coef_,
-        intercept_=signs[1] * model.intercept_,
-    )
-    assert its_own_best(other, X, y) < 1e-5
-
-
-def test_what_says_whether_its_intercept_is_penalised(rng):
-    """As cuML's LinearSVC does."""
-    X, y = overlapping(rng, n=60)
-    X = X + 2.0
-    model = LinearSVC(**TIGHT).fit(X, y)
-    names = "coef_", "intercept_", "classes_", "C", "loss", "tol"
-    attributes = {name: getattr(model, name) for name in names}
-    assert its_own_best(Like(model, penalized_intercept=True, **attributes), X, y) < 1e-5
-    assert its_own_best(Like(model, penalized_intercept=False, **attributes), X, y) > 1e-5
-
-
 @pytest.mark.parametrize(
     "model",
     [

@@ -1,0 +1,612 @@
+"""What fitted support vector machines of other programs are worth, beside what is proved possible.
+
+A model is read as its attributes say: a problem, or one for each pair of classes (libsvm) or for
+each class against the rest (liblinear, SGD), in the form of an estimator of this package. So its
+objective and its margin are computed as those of any estimator.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from copy import copy
+from dataclasses import dataclass
+from functools import partial
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.base import clone, is_outlier_detector, is_regressor
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.validation import _check_sample_weight, check_array, check_consistent_length
+
+from marginsvm._typing import Array
+from marginsvm.algorithms.max_margin import MaxMarginClassifier
+from marginsvm.algorithms.max_margin_outliers import MaxMarginOutlierDetector
+from marginsvm.algorithms.max_margin_regressor import MaxMarginRegressor
+from marginsvm.certificate.numbers import Floats
+from marginsvm.certificate.reading import Data, Reading, class_weights, kernel_of
+from marginsvm.certify.host import examples_on_host, on_host
+from marginsvm.certify.unwrapping import unwrapped
+
+HINGES = ("hinge", "squared_hinge")
+TUBES = ("epsilon_insensitive", "squared_epsilon_insensitive")
+KERNEL = {"kernel": "rbf", "gamma": "scale", "degree": 3, "coef0": 0.0}
+NEAR = 1e-4  # of the largest score: where rounded predictions may differ
+TRIED = 1000  # examples, whose predictions are compared
+SHOWN = 10  # problems that a text shows
+
+
+@dataclass(frozen=True)
+class Worth:
+    """What a predictor is worth, and the bounds between which the best is.
+
+    Attributes
+    ----------
+    value : float
+        That of the model.
+    lower, upper : float
+        Bounds on that of the best predictor, which are proved.
+    is_margin : bool
+        Whether the best is the largest, as of a margin, or the least, as of an objective.
+
+    Examples
+    --------
+    >>> from marginsvm.audit import Worth
+    >>> print(Worth(0.699, 0.8176, 0.8176, is_margin=True))
+    0.699; the best is 0.8176: 14.5 % short
+    """
+
+    value: float
+    lower: float
+    upper: float
+    is_margin: bool
+
+    @property
+    def short(self) -> tuple[float, float]:
+        """How far it is from the best, relative to the best: at least, and at most."""
+        ends = (self.lower, self.upper) if self.is_margin else (self.upper, self.lower)
+        sign = 1.0 if self.is_margin else -1.0
+        least, most = (max(0.0, sign * (x - self.value) / x) if x > 0.0 else 0.0 for x in ends)
+        return least, most
+
+    def __str__(self) -> str:
+        apart = self.upper - self.lower > 1e-4 * abs(self.upper)
+        both = f"between {self.lower:.4g} and {self.upper:.4g}" if apart else f"{self.upper:.4g}"
+        best, short = ("best", "short") if self.is_margin else ("least", "above it")
+        shares = dict.fromkeys(f"{100.0 * share:.3g}" for share in self.short)
+        return f"{self.value:.4g}; the {best} is {both}: {' to '.join(shares)} % {short}"
+
+
+@dataclass(frozen=True)
+class Claim:
+    """Something that a model says or implies of itself.
+
+    Attributes
+    ----------
+    name : str
+        ``free_intercept``: its problem does not penalise the intercept. ``iterations``: it ended
+        before its limit of iterations. ``tolerance``: the objective of its own problem, with the
+        intercept penalised if it is, exceeds the least by no more than ``tol``, relative to it.
+        ``share``: at most the share nu of the examples are outliers.
+    holds : bool or None
+        None: not decided.
+    text : str
+        The claim and what was found, as a sentence.
+    """
+
+    name: str
+    holds: bool | None
+    text: str
+
+    def __str__(self) -> str:
+        said = {True: "holds", False: "does not hold", None: "undecided"}[self.holds]
+        return f"{said}: {self.text}"
+
+
+@dataclass(frozen=True)
+class Judged:
+    """One problem that a model has solved: all of it, or two of its classes.
+
+    Attributes
+    ----------
+    name : str
+        The classes; empty: all of the model.
+    problem : str
+        What was judged: loss, C, kernel and intercept.
+    n_samples, n_errors : int
+        Examples, and how many of them are on the wrong side, outside of the tube, or outliers.
+    objective : Worth or None
+        ``|w|^2 / 2 + C sum of losses``, with an intercept that costs nothing. None: the model
+        minimises something else, or has no C.
+    margin : Worth or None
+        Smallest distance of an example from the boundary (units of X; of differences of scores,
+        with k classes at once; of one class, the mean of the worst share of values, over the
+        norm). None: it does not separate the examples.
+    separable : bool or None
+        Whether the classes can be separated, if it is known.
+    claims : tuple of Claim
+    regression : bool
+        Whether it is one, which has no margin and nothing to separate.
+    """
+
+    name: str
+    problem: str
+    n_samples: int
+    n_errors: int
+    objective: Worth | None
+    margin: Worth | None
+    separable: bool | None
+    claims: tuple[Claim, ...]
+    regression: bool = False
+
+    def row(self) -> dict[str, Any]:
+        """All fields in a flat dict, of numbers, texts and None.
+
+        Returns
+        -------
+        dict
+            Of a worth, ``margin_short`` and ``objective_short`` are the shares by which the model
+            falls short at most; claims have their names.
+        """
+        found: dict[str, Any] = {"problem": " ".join(filter(None, [self.name, self.problem]))}
+        found |= {"n_samples": self.n_samples, "n_errors": self.n_errors}
+        for name, worth in (("margin", self.margin), ("objective", self.objective)):
+            for field in ("", "_lower", "_upper"):
+                found[name + field] = worth and getattr(worth, field[1:] or "value")
+            found[f"{name}_short"] = worth and worth.short[1]
+        return {**found, "separable": self.separable, **{c.name: c.holds for c in self.claims}}
+
+    @property
+    def short(self) -> float:
+        """By how much it falls short at most: of the best margin or else in its objective."""
+        worths = [worth.short[1] for worth in (self.margin, self.objective) if worth]
+        return max(worths, default=0.0)
+
+    def lines(self) -> list[str]:
+        """The report as lines of text."""
+        known = {True: ", which can be separated", False: ", which cannot be separated", None: ""}
+        errors = f"{self.n_errors} of {self.n_samples}"
+        found = f"does not separate the classes{known[self.separable]}: {errors} are on wrong sides"
+        if self.regression:
+            found = f"{errors} targets are outside of the tube"
+        found = f"margin {self.margin}" if self.margin else found
+        cost = [f"objective {self.objective} ({self.problem})"] if self.objective else []
+        return [found, *cost, *map(str, self.claims)]
+
+
+@dataclass(frozen=True, repr=False)
+class Audit:
+    """Result of :func:`audit`.
+
+    Attributes
+    ----------
+    model : str
+        The model, as it prints itself.
+    problems : tuple of Judged
+        The problems that it has solved: one, or as many as it has pairs of classes, or classes to
+        hold against the rest.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.svm import SVC
+    >>> from marginsvm import audit
+    >>> X, y = load_iris(return_X_y=True)
+    >>> report = audit(SVC(C=10.0, gamma=0.1, tol=1e-8).fit(X, y), X, y)
+    >>> [judged.name for judged in report.problems]
+    ['0 against 1', '0 against 2', '1 against 2']
+    >>> report.worst.objective.short[1] < 1e-5
+    True
+    """
+
+    model: str
+    problems: tuple[Judged, ...]
+
+    @property
+    def worst(self) -> Judged:
+        """The problem in which the model falls short by most."""
+        return max(self.problems, key=lambda judged: judged.short)
+
+    def rows(self) -> list[dict[str, Any]]:
+        """Return a flat dict for each problem, of which ``pandas.DataFrame`` makes a table.
+
+        Returns
+        -------
+        list of dict
+        """
+        return [{"model": self.model, **judged.row()} for judged in self.problems]
+
+    def to_frame(self) -> Any:
+        """Make a table with a line for each problem.
+
+        Returns
+        -------
+        pandas.DataFrame
+
+        Raises
+        ------
+        ImportError
+            If pandas is not installed.
+        """
+        import pandas as pd
+
+        return pd.DataFrame(self.rows())
+
+    def __repr__(self) -> str:
+        shown = sorted(self.problems, key=lambda judged: -judged.short)[:SHOWN]
+        parts = [f"{self.model} on"]
+        for judged in (judged for judged in self.problems if judged in shown):
+            heading = ", ".join(filter(None, [judged.name, f"{judged.n_samples} examples"]))
+            parts.append("\n  ".join([f"{heading}:", *judged.lines()]))
+        left = len(self.problems) - SHOWN
+        parts += [f"and {left} more, which fall short by less: see rows()"] * (left > 0)
+        return (" " if len(parts) == 2 else "\n").join(parts)
+
+
+def audit(model: Any, X: Any, y: Any = None, sample_weight: Any = None) -> Audit:
+    """Judge a fitted support vector machine of another program.
+
+    What its predictor is worth is computed from its coefficients. What the best predictor is worth
+    is bounded from both sides, with proof, by :class:`~marginsvm.MaxMarginClassifier` or
+    :class:`~marginsvm.MaxMarginRegressor` on the same examples. So the report says by how much a
+    model falls short, whatever its solver reported.
+
+    Parameters
+    ----------
+    model : fitted classifier, regressor or outlier detector
+        LinearSVC, SVC, SGDClassifier, LinearSVR, SVR, NuSVR, SGDRegressor (with the losses of
+        tubes) or OneClassSVM of scikit-learn; any other that has ``coef_`` and ``intercept_``, or
+        ``dual_coef_``, ``support_`` and ``kernel``, as these have; or a pipeline that ends in one,
+        or a search over these. Of linear classifiers with another loss or penalty, only the margin
+        is judged.
+    X : array-like or sparse matrix of shape (n_samples, n_features)
+        The examples that it was fitted to, or the kernel matrix.
+    y : array-like of shape (n_samples,), default=None
+        Class labels, or targets; outlier detectors have none.
+    sample_weight : array-like of shape (n_samples,), default=None
+        As in its fit.
+
+    Returns
+    -------
+    Audit
+        It prints as text; ``problems`` has the fields, ``rows()`` and ``to_frame()`` a table.
+
+    Raises
+    ------
+    ValueError
+        If the model cannot be read, or was fitted to other examples.
+    TypeError
+        If it is no fitted linear or kernel classifier.
+
+    Notes
+    -----
+    *Which problem* is judged: the manual's page "What is my SVM worth?".
+
+    *Cost.* Two fits of MaxMarginClassifier for each problem at most, and a third where the
+    intercept is penalised.
+
+    References
+    ----------
+    Ji et al., Lemma A.1 (duality).
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.svm import LinearSVC
+    >>> from marginsvm import audit
+    >>> X, y = load_iris(return_X_y=True)
+    >>> X, y = X[:100], y[:100]
+    >>> model = LinearSVC(C=1e6, random_state=0).fit(X, y)
+    >>> audit(model, X, y)
+    LinearSVC(C=1000000.0, random_state=0) on 100 examples:
+      margin 0.69...; the best is 0.8176: 14... % short
+      objective ...; the least is 0.7481: ... % above it (squared_hinge loss, C = 1e+06)
+      does not hold: the intercept is not penalised (it adds ... to the objective)
+      holds: it ended before max_iter=1000 (n_iter_=...)
+      does not hold: its own objective exceeds the least by no more than tol=0.0001 of it (by ...)
+    """
+    model, X = unwrapped(model, "intercept_", X)
+    if not (hasattr(model, "coef_") or hasattr(model, "dual_coef_")):
+        raise TypeError(f"{type(model).__name__} has neither coef_ nor dual_coef_ to be judged")
+    X = check_array(examples_on_host(X), accept_sparse="csr", dtype=np.float64)
+    weight = _check_sample_weight(on_host(sample_weight), X, dtype=np.float64)
+    name = " ".join(repr(model).split())
+    if not is_outlier_detector(model):
+        y = np.asarray(on_host(y))
+        check_consistent_length(X, y)
+    solved = [*_solved(model, X, y, weight, _estimator(model, X, y))]
+    _refuse_misread(model, solved, X)
+    return Audit(name, tuple(_judged(model, one, X) for one in solved))
+
+
+@dataclass(frozen=True)
+class _Solved:
+    """A problem that a model has solved, and its answer, as an estimator of ours.
+
+    Attributes
+    ----------
+    name : str
+    rows : ndarray
+        The examples that it is about.
+    y, weight : ndarray
+        Labels or targets, and weights, of these.
+    stated : estimator
+        With its parameters, and ``coef_`` or ``dual_coef_`` and ``support_``, of ``rows``.
+    constant : float or None
+        Value of the constant feature whose coefficient its intercept is; None: it is free.
+    """
+
+    name: str
+    rows: Array
+    y: Array
+    weight: Array
+    stated: Any
+    constant: float | None
+
+    def examples(self, X: Any) -> Any:
+        given = getattr(self.stated, "kernel", "linear") == "precomputed"
+        return X[self.rows][:, self.rows] if given else X[self.rows]
+
+    def scores(self, X: Any, some: Array) -> Array:
+        """Decision values of some of all examples."""
+        stated = self.stated
+        if hasattr(stated, "coef_"):
+            return np.asarray(X[some] @ stated.coef_.T) + stated.intercept_
+        support = self.rows[stated.support_]
+        if stated.kernel == "precomputed":
+            K = X[some][:, support]
+        else:
+            K = kernel_of(stated, X, self.weight)(X[some], X[support])
+        return np.asarray(K @ stated.dual_coef_.T) + stated.intercept_
+
+    def worth(self, X: Any, **changed: Any) -> tuple[float, float]:
+        """Objective and margin of the predictor."""
+        stated = copy(self.stated).set_params(**changed)
+        if is_outlier_detector(stated):
+            stated.intercept_ = np.zeros(1)
+        y = None if is_outlier_detector(stated) else self.y
+        data = Data.of(stated, self.examples(X), y, self.weight, None)
+        read = Reading(stated, data, Floats(0.0))
+        found, unit = read.parts[0].primal(read.numbers), float(read.radius)
+        return float(found.objective) / unit**2, float(found.margin) * unit
+
+    def best(self, X: Any, constant: float | None = None, **changed: Any) -> Any:
+        """The best estimator; with a constant feature in place of an intercept."""
+        X, labels = self.examples(X), () if is_outlier_detector(self.stated) else (self.y,)
+        if constant is not None:
+            column, changed = np.full((X.shape[0], 1), constant), {"fit_intercept": False}
+            X = sp.hstack([X, column], format="csr") if sp.issparse(X) else np.hstack([X, column])
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)  # the bounds say it
+            best = clone(self.stated).set_params(**changed)
+            return best.fit(X, *labels, sample_weight=self.weight)
+
+    def beside_the_least(self, X: Any, cost: float, constant: float | None = None) -> Worth:
+        best = self.best(X, constant)
+        if is_regressor(best):
+            return Worth(cost, float(best.objective_bound_), float(best.objective_), False)
+        return Worth(cost, 0.5 / best.margin_bound_**2, 0.5 / best.margin_**2, False)
+
+
+def _judged(model: Any, one: _Solved, X: Any) -> Judged:
+    """What the model is worth in one of its problems, and what the best is."""
+    stated = one.stated
+    own = margin = separable = penalty = None
+    regression, detector = is_regressor(stated), is_outlier_detector(stated)
+    loss, intercept = getattr(stated, "C", np.inf) < np.inf, getattr(stated, "fit_intercept", False)
+    if loss:
+        cost = one.worth(X)[0]
+        own = one.beside_the_least(X, cost)
+        if one.constant is not None:
+            added = 0.5 * float(np.sum((stated.intercept_ / one.constant) ** 2))
+            penalty = added, one.beside_the_least(X, cost + added, one.constant)
+    if not regression:
+        hard = {} if detector else {"C": np.inf}
+        value, best = one.worth(X, **hard)[1], None
+        if value > 0.0 or not loss:
+            best = one.best(X, **hard)
+            margin = Worth(value, best.margin_, best.margin_bound_, True)
+        best = best or one.best(X)
+        margin, separable = margin if value > 0.0 or detector else None, best.separable_
+    claims = [*_claims(model, own, penalty, intercept)]
+    scores, y = one.scores(X, one.rows), one.y
+    if regression:
+        errors = np.abs(scores[:, 0] - y) > (stated.epsilon_[0] if stated.nu else stated.epsilon)
+    elif scores.shape[1] == 1:
+        errors = np.where(y == 1, scores[:, 0], -scores[:, 0]) < (0.0 if detector else 1e-300)
+    else:
+        own_class = y[:, None] == np.arange(scores.shape[1])
+        errors = scores[own_class] <= np.where(own_class, -np.inf, scores).max(axis=1)
+    words = [f"{stated.loss} loss", f"C = {stated.C:g}"] if loss else []
+    if regression or detector:
+        words.append(f"nu = {stated.nu:g}" if stated.nu else f"epsilon = {stated.epsilon:g}")
+    kernel = stated.kernel if isinstance(stated.kernel, str) else "callable"
+    words += [f"{kernel} kernel"] * (kernel != "linear")
+    words += ["no intercept"] * (not detector and not intercept)
+    if detector:
+        share = float(one.weight @ errors) / float(one.weight.sum())
+        text = f"at most nu={stated.nu:g} of the examples are outliers ({share:.4g} are)"
+        claims.append(Claim("share", share <= stated.nu, text))
+    counts = len(one.rows), int(np.count_nonzero(errors))
+    found = one.name, ", ".join(words), *counts, own, margin, separable, tuple(claims), regression
+    return Judged(*found)
+
+
+def _claims(
+    model: Any, own: Worth | None, penalty: tuple[float, Worth] | None, intercept: bool
+) -> Iterator[Claim]:
+    """Claims of a model about one of its problems."""
+    if penalty is not None:
+        added, own = penalty
+        text = f"the intercept is not penalised (it adds {added:.3g} to the objective)"
+        yield Claim("free_intercept", False, text)
+    elif own is not None and intercept:
+        yield Claim("free_intercept", True, "the intercept is not penalised")
+    limit, n_iter = getattr(model, "max_iter", None), getattr(model, "n_iter_", None)
+    if limit is not None and n_iter is not None:
+        n_iter, of = (
+            int(np.max(on_host(n_iter))),
+            f"max_iter={limit}" if limit >= 0 else "any limit",
+        )
+        holds = limit < 0 or n_iter < limit
+        yield Claim("iterations", holds, f"it ended before {of} (n_iter_={n_iter})")
+    tol = getattr(model, "tol", None)
+    if own is not None and tol is not None:
+        least, most = own.short
+        text = f"its own objective exceeds the least by no more than tol={tol:g} of it "
+        text += f"(by {100.0 * most:.3g} % at most)"
+        yield Claim("tolerance", True if most <= tol else False if least > tol else None, text)
+
+
+# Reading of models.
+
+
+def _refuse_misread(model: Any, solved: list[_Solved], X: Any) -> None:
+    """Refuse a model whose attributes do not give what it predicts, up to rounding in float32."""
+    some = np.linspace(0, X.shape[0] - 1, min(X.shape[0], TRIED)).astype(int)
+    scores, pairs = np.hstack([one.scores(X, some) for one in solved]), copy(model)
+    pairs.decision_function_shape = "ovo"  # libsvm's scores themselves
+    predict = pairs.decision_function if hasattr(pairs, "decision_function") else model.predict
+    found, near = np.asarray(on_host(predict(X[some]))), NEAR * np.abs(scores).max()
+    if hasattr(pairs, "decision_function") or is_regressor(model):
+        same = found.size == scores.size and np.abs(scores - found.reshape(scores.shape)) <= near
+    else:
+        sides = _classes(model, found)[(scores[:, 0] > 0.0) * 1]
+        same = (found == sides) | (np.abs(scores[:, 0]) <= near)
+    if not np.all(same):
+        labels = not (is_regressor(model) or is_outlier_detector(model))
+        what = "the classes that it predicts" if labels else "what it predicts"
+        text = f"the attributes of {type(model).__name__} do not give {what}"
+        raise ValueError(f"{text}: it cannot be read, or was fitted to other examples")
+
+
+def _is_dual(model: Any) -> bool:
+    """Whether a model is known by coefficients of examples."""
+    return hasattr(model, "dual_coef_") and not (
+        hasattr(model, "coef_") and hasattr(model, "certificate_")
+    )
+
+
+def _classes(model: Any, y: Array) -> Array:
+    return np.asarray(on_host(model.classes_)) if hasattr(model, "classes_") else np.unique(y)
+
+
+def _array(x: Any) -> Array:
+    x = on_host(x)
+    return np.atleast_1d(np.asarray(x.toarray() if sp.issparse(x) else x, dtype=np.float64))
+
+
+def _estimator(model: Any, X: Any, y: Any) -> Any:
+    """An estimator of ours with the parameters of a model; without a loss, C is infinite."""
+    get = partial(getattr, model)
+    if get("normalize", False) or get("p", 2.0) != 2.0:
+        raise ValueError("a model of normalised examples, or with p != 2, is not judged here")
+    nu, joint = get("nu", None) or None, get("multi_class", None) == "crammer_singer"
+    tubes, detector, dual = is_regressor(model), is_outlier_detector(model), _is_dual(model)
+    given: dict[str, Any] = {"kernel": "linear"}
+    if dual and model.kernel != "linear":
+        given = {name: get(name, value) for name, value in KERNEL.items()}
+        given["gamma"] = get("_gamma", given["gamma"])
+    if bool(nu) != detector and not tubes:
+        text = "of outlier detectors, those with nu are judged"
+        raise ValueError(text if detector else "a classifier with nu is not judged: it has no C")
+    if detector:
+        return MaxMarginOutlierDetector(nu=nu, **given)
+    C, loss = get("C", np.inf), get("loss", None)
+    if hasattr(model, "alpha") and not hasattr(model, "C"):
+        C = 1.0 / (model.alpha * X.shape[0]) if model.alpha > 0.0 else np.inf
+    elif joint and len(_classes(model, y)) == 2:
+        C *= 2.0  # half of the difference of its two predictors would have its norm
+    if joint or (loss is None and dual):
+        loss = TUBES[0] if tubes else "hinge"
+    loss = loss or ("squared_hinge" if hasattr(model, "certificate_") else None)
+    soft = loss in (TUBES if tubes else HINGES) and get("penalty", "l2") == "l2" and np.isfinite(C)
+    given["fit_intercept"] = bool(get("fit_intercept", True))
+    if soft:
+        given |= {"C": float(C), "loss": loss}
+    if not tubes:
+        return MaxMarginClassifier(**given)
+    if not soft or np.ndim(y) != 1:
+        raise ValueError(f"of regressors, those of one output with the losses {TUBES} are judged")
+    return MaxMarginRegressor(**given, **({"nu": nu} if nu else {"epsilon": float(model.epsilon)}))
+
+
+def _places(model: Any, X: Any, weight: Array) -> Array | None:
+    """Where the support vectors of a model are: libsvm counts examples of positive weight only."""
+    if not _is_dual(model):
+        return None
+    support = np.asarray(on_host(model.support_))
+    if model.kernel == "precomputed" or callable(model.kernel) or len(support) == 0:
+        return support
+    vectors = sp.csr_array(on_host(model.support_vectors_))
+    for places in (np.arange(X.shape[0]), np.flatnonzero(weight > 0.0)):
+        if support.max() < len(places):
+            difference = abs(sp.csr_array(X[places[support]]) - vectors).max()
+            if difference <= 1e-6 * abs(vectors).max():  # they may be kept in float32
+                return np.asarray(places[support])
+    text = "these are not the examples that the model was fitted to, as X[support_] are others"
+    raise ValueError(text)
+
+
+def _solved(model: Any, X: Any, y: Any, weight: Array, like: Any) -> Iterator[_Solved]:
+    """The problems that a model has solved."""
+    place = _places(model, X, weight)
+    coef = np.atleast_2d(_array(model.coef_ if place is None else model.dual_coef_))
+    b = -_array(model.offset_) if is_outlier_detector(model) else _array(model.intercept_).ravel()
+    b = np.broadcast_to(b, len(coef)) if place is None else b
+
+    constant = getattr(model, "intercept_scaling", None)
+    constant = constant if getattr(like, "fit_intercept", False) else None
+
+    def of(name: str, codes: Array, weight: Array, coef: Array, b: Array, at: Any) -> _Solved:
+        rows, stated = np.flatnonzero(weight > 0.0), clone(like)
+        stated.intercept_ = np.array(b)
+        if at is None or like.kernel == "linear":
+            stated.coef_ = coef if at is None else np.asarray(coef @ X[at])
+        else:
+            order = np.argsort(at)
+            stated.dual_coef_, stated.support_ = coef[:, order], np.searchsorted(rows, at[order])
+        if isinstance(like, MaxMarginClassifier):
+            stated.classes_ = np.unique(codes[rows])
+        return _Solved(name, rows, codes[rows], weight[rows], stated, constant)
+
+    if not isinstance(like, MaxMarginClassifier):
+        one = of("", np.ones(X.shape[0]) if y is None else y, weight, coef, b, place)
+        if is_regressor(like) and like.nu:  # the best width for these distances
+            away = np.abs(one.scores(X, one.rows)[:, 0] - one.y)
+            order = np.argsort(-away)
+            passed = np.cumsum(one.weight[order])
+            at = int(np.searchsorted(passed, like.nu * passed[-1] * (1.0 - 1e-12)))
+            one.stated.epsilon_ = away[order[[min(at, len(order) - 1)]]]
+        yield one
+        return
+    classes = _classes(model, y)
+    if y.ndim != 1 or not np.isin(y, classes).all():
+        raise ValueError(f"y has to hold labels that the model was fitted to: {classes.tolist()}")
+    codes, k = np.searchsorted(classes, y), len(classes)
+    counted = np.ones(len(y)) if hasattr(model, "alpha") else weight
+    factor = class_weights(getattr(model, "class_weight", None), y, counted)
+    if hasattr(model, "class_weight_"):
+        factor = _array(model.class_weight_)[codes]
+    joint = getattr(model, "multi_class", None) == "crammer_singer"
+    if k == 2 or joint or hasattr(model, "certificate_"):
+        yield of("", codes, weight * factor, coef, b, place)
+    elif place is not None:
+        of_class = np.repeat(np.arange(k), np.asarray(on_host(model.n_support_)))
+        for p, (i, j) in enumerate(combinations(range(k), 2)):  # the first class is positive
+            # a vector of class c has k - 1 coefficients, one against each other class
+            some, both = np.isin(of_class, (i, j)), np.isin(codes, (i, j))
+            pair = np.where(of_class == i, coef[j - 1], coef[i])[None, some]
+            name, is_i = f"{classes[i]} against {classes[j]}", (codes == i).astype(int)
+            yield of(name, is_i, weight * factor * both, pair, b[p : p + 1], place[some])
+    elif np.isinf(like.C) and not hasattr(model, "loss"):
+        text = f"{type(model).__name__} does not say which of {k} classes it holds against which"
+        raise ValueError(f"{text}: give a model of two classes")
+    else:
+        for c in range(k):  # a class's weight counts where it is held against the rest
+            is_c = (codes == c).astype(int)
+            weights = weight * np.where(is_c == 1, factor, 1.0)
+            name = f"{classes[c]} against the rest"
+            yield of(name, is_c, weights, coef[c : c + 1], b[c : c + 1], None)
