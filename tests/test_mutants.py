@@ -22,8 +22,8 @@ from marginsvm.algorithms.lp_baselines import OnlineLp
 from marginsvm.algorithms.rosenblatt import Mistakes, NextMistake
 from marginsvm.kernel_matrix import BestResponse
 from marginsvm.kernel_matrix.responses import worst_row
-from marginsvm.papers import adaptive_sampling
 from marginsvm.papers.accelerated import AcceleratedPlay, MirrorProx, NesterovPlay
+from marginsvm.papers.adaptive_sampling import Draws
 from marginsvm.papers.momentum import Momentum
 from marginsvm.papers.optimistic import OptimisticPlay
 from marginsvm.papers.von_neumann import IteratedSmoothed
@@ -189,10 +189,11 @@ scaled_steps(4.0, "test_papers_ji.test_section_3_1_where_nothing_separates")
 
 
 @fails("test_adaptive_sampling.test_lemmas_d_1_and_d_2")
-@of(adaptive_sampling.drawn_row)
-def uniformly_drawn_row(problem, q, u):
-    """Rows are drawn whatever their margins."""
-    return uniformly_drawn_row.right(problem, (q > 0.0) / np.count_nonzero(q), u)
+class UniformDraws(Draws):
+    """Rows are drawn as if all margins were 0."""
+
+    def respond(self, w, offsets):
+        return super().respond(np.zeros_like(w), offsets)
 
 
 # Hanashiro and Abernethy; Ramdas and Pena; Wang, Hanashiro, Guha and Abernethy.
