@@ -31,7 +31,7 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from scipy.linalg import qr
+from scipy.linalg import lu, qr
 
 from marginsvm._rounding import UNIT
 from marginsvm._typing import Array
@@ -83,19 +83,30 @@ def floats(M: Array, axis: int = 1) -> tuple[Array, Array]:
 
 
 def independent_first(A: Array) -> tuple[Array, int]:
-    """Columns, those that add most to the span first, and how many are independent in floats."""
-    R = np.linalg.qr(A, mode="r") if A.shape[0] > 4 * A.shape[1] else A
+    """Columns, those that add most to the span first, and how many are independent in floats.
+
+    Of very many columns, those are first that partial pivoting takes, if it takes enough.
+    """
+    n, k = A.shape
+    if k > 4 * n:
+        place, _, U = lu(A.T, p_indices=True, check_finite=False)
+        if np.abs(U.diagonal()).min(initial=np.inf) > 1e-6 * np.abs(A).max(initial=0.0):
+            return np.argsort(place), n
+    R = np.linalg.qr(A, mode="r") if n > 4 * k else A
     R, order = qr(R, mode="r", pivoting=True, check_finite=False)
     pivots = np.abs(R.diagonal())
     return order, int(np.count_nonzero(pivots > 1e-11 * pivots[:1]))
 
 
-def is_regular(B: Array, rounding: float = 0.0) -> bool:
-    """Whether a square matrix whose numbers have this relative error is proved to be regular."""
-    return _inverse(B, rounding) is not None
+def is_regular(B: Array, error: Any = 0.0) -> bool:
+    """Whether a square matrix is proved to be regular, whatever the errors of its numbers are.
+
+    ``error`` bounds their absolute values: an array, or one number for all.
+    """
+    return _inverse(B, np.broadcast_to(error, B.shape)) is not None
 
 
-def _inverse(B: Array, rounding: float) -> tuple[Array, float] | None:
+def _inverse(B: Array, given: Array) -> tuple[Array, float] | None:
     """An approximate inverse R, and a bound below 1/2 on the largest row sum of ``I - R B``."""
     n = len(B)
     with np.errstate(all="ignore"):
@@ -104,7 +115,8 @@ def _inverse(B: Array, rounding: float) -> tuple[Array, float] | None:
         except np.linalg.LinAlgError:
             return None
         size = 1 + np.abs(R) @ np.abs(B).sum(axis=1)
-        error = np.abs(np.eye(n) - R @ B).sum(axis=1) + (_of_sums(n) + rounding) * size
+        error = np.abs(np.eye(n) - R @ B).sum(axis=1) + _of_sums(n) * size
+        error += 1.01 * np.abs(R) @ given.sum(axis=1)
         defect = float(np.max(error, initial=0.0))
     return (R, defect) if defect < 0.5 else None
 
@@ -114,7 +126,7 @@ def _of_sums(n: int) -> float:
     return 1.01 * UNIT * (n + 4)
 
 
-def solution_is_near(A: Array, q: Array, rounding: float = 0.0) -> bool:
+def solution_is_near(A: Array, q: Array, error: Any = 0.0) -> bool:
     """Whether positive weights near q solve ``A q* = 0``, by Krawczyk's argument.
 
     The first columns, as many as there are rows, make up a matrix B that is to be regular; only
@@ -125,25 +137,24 @@ def solution_is_near(A: Array, q: Array, rounding: float = 0.0) -> bool:
     A : ndarray of shape (n_equations, n_weights)
     q : ndarray of shape (n_weights,)
         Positive.
-    rounding : float
-        Relative error that each number of A may have: true is a proof whatever they are.
+    error : ndarray or float
+        Bounds on the errors of the numbers of A: true is a proof whatever they are.
     """
     n, wide = len(A), np.longdouble
-    found = _inverse(A[:, :n], rounding)
+    given = np.broadcast_to(error, A.shape)
+    found = _inverse(A[:, :n], given[:, :n])
     if found is None:
         return False
     R, defect = found
     with np.errstate(all="ignore"):
         rest = A.astype(wide) @ q.astype(wide)
-        error = 1.01 * (float(np.finfo(wide).eps) * (len(q) + 4) + rounding) * (np.abs(A) @ q)
+        error = 1.01 * (float(np.finfo(wide).eps) * (len(q) + 4) * (np.abs(A) @ q) + given @ q)
         bound = np.abs(rest).astype(float) * (1 + 2 * UNIT) + error
         change = np.abs(R @ rest.astype(float)) + np.abs(R) @ (error + _of_sums(n) * bound)
         return bool(1.01 * np.max(change, initial=0.0) / (1 - defect) < q[:n].min(initial=np.inf))
 
 
-def positive_weights(
-    A: Array, q: Array, *, rounding: float = 0.0, integers_wanted: bool = False
-) -> list[int] | None:
+def positive_weights(A: Array, q: Array, *, integers_wanted: bool = False) -> list[int] | None:
     """Whether positive weights on all columns, near q, solve ``A q* = 0`` exactly.
 
     Parameters
@@ -152,8 +163,6 @@ def positive_weights(
         Floats, or integers.
     q : ndarray of shape (n_weights,)
         Positive floats that nearly do.
-    rounding : float
-        Relative error that floats may have, if that is what is to be proved.
     integers_wanted : bool
         Else an empty list stands for weights that are proved to exist.
 
@@ -176,10 +185,10 @@ def positive_weights(
     F, A = F[some], A[some]
     order, rank = independent_first(F * np.maximum(q, 1e-3 * q.max()))
     if rank == len(F) and not integers_wanted:
-        error = max(rounding, 2 * UNIT) if whole else rounding
+        error = 2 * UNIT * np.abs(F[:, order]) if whole else 0.0
         if solution_is_near(F[:, order], q[order], error):
             return []
-    return None if rounding else _solved(A if whole else rows_of_integers(A), q, order)
+    return _solved(A if whole else rows_of_integers(A), q, order)
 
 
 def _solved(M: Array, q: Array, order: Array) -> list[int] | None:
