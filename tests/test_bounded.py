@@ -139,7 +139,11 @@ CASES = {
 def test_no_error_term_can_be_left_out(name, monkeypatch):
     case, seeds = CASES[name], range(40)
     assert all(case(np.random.default_rng(seed)) for seed in seeds)
-    none = {"error_of_image": np.zeros(1), "cost_of_imbalance": (0, 0)}.get(name, 0)
+    none = {
+        "error_of_image": np.zeros(1),
+        "error_of_scores": np.zeros((8, 1)),
+        "cost_of_imbalance": (0, 0),
+    }.get(name, 0)
     monkeypatch.setattr(bounded, name, lambda *given: none)
     assert not all(case(np.random.default_rng(seed)) for seed in seeds)
 

@@ -46,12 +46,10 @@ PAIRS = 64  # additions that a term of NumPy's sums passes through, which are in
 # Errors, each in the units of what it is the error of.
 
 
-def error_of_scores(examples: Any, w: Array, b: Array, numbers: Numbers) -> Any:
-    """Of scores with intercepts, for each example and score."""
-    if not numbers.unit:
-        return 0
+def error_of_scores(examples: Any, magnitudes: Array, b: Array, numbers: Numbers) -> Any:
+    """Of scores with intercepts, for each example and score, given sums of absolute values."""
     error = numbers.gamma(examples.additions[0]) + examples.rounding
-    return error * (examples.magnitudes(w) + np.abs(b))
+    return error * (magnitudes + np.abs(b))
 
 
 def error_of_square(examples: Any, w: Array, numbers: Numbers) -> Any:
@@ -180,8 +178,11 @@ class Primal:
     separation: Any
 
 
+Known = tuple[Array, Array] | None  # scores, and the sums of the absolute values of their terms
+
+
 def primal(
-    qp: QuadraticProgram, w: Array, f: Array, numbers: Numbers, scores: Array | None = None
+    qp: QuadraticProgram, w: Array, f: Array, numbers: Numbers, known: Known = None
 ) -> Primal:
     """What a predictor proves.
 
@@ -192,11 +193,11 @@ def primal(
     f : ndarray
         Intercepts of all k scores and, of tubes of unknown width, this.
     numbers : Floats or Rationals
-    scores : ndarray of shape (n, k) or None
-        Those of w, if they are known.
+    known : tuple or None
+        Scores of w, and the sums of the absolute values of their terms.
     """
     norm = norm_of(qp, w, numbers)
-    v = lowest_values(qp, w, f[: qp.k], numbers, scores)
+    v = lowest_values(qp, w, f[: qp.k], numbers, known)
     least = v.min()
     if qp.game:
         mean = mean_of_worst(qp, v, numbers)
@@ -228,13 +229,14 @@ def norm_of(qp: QuadraticProgram, w: Array, numbers: Numbers) -> Any:
 
 
 def lowest_values(
-    qp: QuadraticProgram, w: Array, b: Array, numbers: Numbers, scores: Array | None = None
+    qp: QuadraticProgram, w: Array, b: Array, numbers: Numbers, known: Known = None
 ) -> Array:
     """Values of all rows, at least; of the own class of an example, infinite."""
-    S = (qp.examples.scores(w) if scores is None else scores) + b
-    m = qp.differences(S)
-    E = error_of_scores(qp.examples, w, b, numbers)
-    if np.ndim(E):
+    S = known[0] if known is not None else qp.examples.scores(w)
+    m = qp.differences(S + b)
+    if numbers.unit:
+        M = known[1] if known is not None else qp.examples.magnitudes(w)
+        E = error_of_scores(qp.examples, M, b, numbers)
         if qp.codes is not None:
             E = E + E[np.arange(len(E)), qp.codes][:, None]
         elif qp.example is not None:

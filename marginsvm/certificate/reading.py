@@ -17,6 +17,7 @@ from marginsvm.certificate.bounded import Dual, Primal, dual, primal
 from marginsvm.certificate.exact import refuting_weights
 from marginsvm.certificate.examples import ExactFeatures, KernelMatrix
 from marginsvm.certificate.numbers import Numbers, Rationals
+from marginsvm.certificate.proof import distinct
 from marginsvm.certify.spec import ProblemSpec
 from marginsvm.problem.design import Design, mean_of
 from marginsvm.problem.kernels import Gram, Kernel
@@ -397,21 +398,6 @@ class Reading:
         numbers = self.numbers
         out = 1 + direction * (numbers.gamma(4) + numbers.error_of_length(1))
         return numbers.sqrt(2 * objective) * out / self.radius
-
-
-def distinct(X: Any) -> sp.csr_array:
-    """A feature for each distinct example: all that is exact of a kernel that is computed."""
-    if X.ndim == 1:
-        keys = [x if getattr(x, "__hash__", None) else id(x) for x in X]
-    else:
-        X = sp.csr_array(X).astype(np.float64)
-        X.sum_duplicates()
-        X.eliminate_zeros()
-        ends = zip(X.indptr, X.indptr[1:], strict=False)
-        keys = [(X.indices[a:b].tobytes(), X.data[a:b].tobytes()) for a, b in ends]
-    number: dict[Any, int] = {}
-    of = [number.setdefault(key, len(number)) for key in keys]
-    return sp.csr_array((np.ones(len(of)), (np.arange(len(of)), of)), (len(of), len(number)))
 
 
 def kernel_of(estimator: Any, X: Any, weight: Array) -> Kernel:

@@ -13,7 +13,7 @@ from typing import Any, Self
 import numpy as np
 
 from marginsvm._cached import cached_property
-from marginsvm._rounding import CHAIN, LONG, PAIRWISE, UNIT, additions, inner, summed
+from marginsvm._rounding import CHAIN, LONG, PAIRWISE, UNIT, additions, exact_inner, inner, summed
 from marginsvm._typing import Array
 from marginsvm.problem.matrix import BLOCK_BYTES, FLOAT64, Dense, Matrix, as_matrix
 from marginsvm.problem.norms import LpNorm
@@ -159,6 +159,25 @@ class Design:
     def published(self, w: Array) -> tuple[Array, Any]:
         """A predictor for x as given, and what is subtracted from its scores."""
         return self._unscaled(w, self.centre)
+
+    def stated(self, coef: Array, intercept: Array) -> tuple[Array, Array]:
+        """A published predictor in units of the examples, and its intercepts about the centre."""
+        w, b = coef * self.radius, intercept
+        if self.constant:
+            return self._with_constant(w, b * (self.radius / self.constant)), 0.0 * b
+        if self.centre is not None:
+            b = np.array([exact_inner(c, self.centre, x) for c, x in zip(coef, b, strict=True)])
+        return w, b
+
+    def given(self, index: Array) -> tuple[Any, Array, bool]:
+        """Some examples as they were given, what their weights are multiplied with, and whether
+        predictors have an intercept beside these features.
+        """
+        if self.X.factor is None:
+            return self.X[index].array, np.ones(len(index)), self.constant != 0.0
+        factor = self.X.factor[index]
+        given = self.X.given[index].array
+        return given, np.where(factor > 0.0, factor, 1.0), self.X.constant != 0.0
 
     def _unscaled(self, w: Array, mean: Array | None) -> tuple[Array, Any]:
         coef = w[..., : self.X.shape[1]] / self.radius

@@ -514,6 +514,23 @@ class Gram:
         """Squared norms of the examples."""
         return self._scaled(self.diagonal)
 
+    def published(self, w: Array) -> tuple[Array, Any]:
+        """A predictor by coefficients of kernel values, and what is subtracted from its scores."""
+        coef = w / self.radius**2
+        return coef, -(self.constant**2) * coef.sum(axis=-1)
+
+    def stated(self, coef: Array, intercept: Array) -> tuple[Array, Array]:
+        """A published predictor in units of the examples, and what is left of its intercepts."""
+        return coef * self.radius**2, intercept - self.constant**2 * coef.sum(axis=-1)
+
+    def given(self, index: Array) -> tuple[Any, Array, bool]:
+        """Some examples as they were given, see :class:`~marginsvm.problem.design.Design`.
+
+        Of a kernel that is computed, only that equal examples are equal is exact.
+        """
+        X: Any = self._K if self.kernel is None else getattr(self.X, "array", self.X)
+        return X[index], np.ones(len(index)), self.constant != 0.0
+
     # What bounds on the rounding of these products need.
 
     @property

@@ -1,0 +1,265 @@
+"""The numbers that a fit publishes, and what they prove: computed once, at its end.
+
+A solver stops by its own plain values. What it has found then is moved, by its last digits, to
+where it proves most: the predictor to its best multiple, the weights to where they balance and keep
+to their upper bounds. These numbers are published, and both values of them are proved.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from math import inf
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from scipy.optimize import nnls
+
+from marginsvm._typing import Array
+from marginsvm.certificate.bounded import (
+    Dual,
+    Primal,
+    balanced,
+    best_multiple,
+    dual,
+    lowest_values,
+    margin_of,
+    norm_of,
+    primal,
+    size_of,
+)
+from marginsvm.certificate.exact import refuting_weights
+from marginsvm.certificate.numbers import Floats
+from marginsvm.problem.quadratic_program import QuadraticProgram
+
+FLOATS = Floats()
+# Part of an upper bound of a share that weights keep to, so that sums of bounds may be rounded.
+BELOW = 1.0 - 2.0**-44
+# Numbers of rows that are written out in search of weights under which they cancel; features with
+# which NNLS takes seconds; and the price of weights that do not balance, in that search.
+WRITTEN_OUT, MANY_FEATURES, STIFF = 2**22, 1000, 1e4
+
+
+@dataclass(frozen=True)
+class Proof:
+    """Published numbers, and what they prove, in units of the examples.
+
+    Attributes
+    ----------
+    qp : QuadraticProgram
+    coef, intercept : ndarray of shape (k, d) and (k,)
+        Of the predictor, for examples as they were given.
+    w, f : ndarray
+        The same in units of the examples: intercepts of all scores and, of tubes, their width.
+    alpha : ndarray of shape qp.shape
+        Weights that sum to 1.
+    primal : Primal
+    dual : Dual
+    refuted : bool
+        Whether exact weights near these show that no predictor separates, or fits without slack.
+    """
+
+    qp: QuadraticProgram
+    coef: Array
+    intercept: Array
+    w: Array
+    f: Array
+    alpha: Array
+    primal: Primal
+    dual: Dual
+    refuted: bool = False
+
+    @property
+    def margin(self) -> float:
+        """The margin that the predictor reaches, at least."""
+        return float(self.primal.margin)
+
+    @property
+    def margin_bound(self) -> float:
+        """No predictor has a larger one."""
+        if self.qp.game:
+            return float(self.dual.margin_bound)
+        least = float(self.dual.objective())
+        return float(margin_of(least, FLOATS, 1)) if 0.0 < least < inf else inf
+
+    @property
+    def gap(self) -> float:
+        """Relative gap of both values: on margins, or on objectives of equally wide tubes."""
+        if self.qp.by_margins:
+            lower, upper = max(self.margin, 0.0), self.margin_bound
+        else:
+            wide = self.primal.violation if self.qp.hard else 0.0
+            lower, upper = float(self.dual.objective(wide)), float(self.primal.objective)
+        if lower >= upper:
+            return 0.0
+        return 1.0 if upper == inf else (upper - lower) / upper
+
+
+def prove(qp: QuadraticProgram, w: Array, f: Array, alpha: Array) -> Proof:
+    """Publish a predictor and weights, and prove what they are worth.
+
+    Parameters
+    ----------
+    qp : QuadraticProgram
+        With a ``Design`` or a ``Gram``.
+    w : ndarray of shape (k, d)
+    f : ndarray of shape (n_free,)
+        The level of hard margins and shares is not read.
+    alpha : ndarray of shape qp.shape
+        Feasible up to rounding.
+    """
+    coef, intercept, w, f, found = published(qp, w, f)
+    alpha = published_weights(qp, alpha)
+    return Proof(qp, coef, intercept, w, f, alpha, found, dual(qp, alpha, FLOATS))
+
+
+def published(
+    qp: QuadraticProgram, w: Array, f: Array
+) -> tuple[Array, Array, Array, Array, Primal]:
+    """A predictor at its best multiple: as it is published, in units of the examples, its worth."""
+    examples, w, b = qp.examples, qp.project(w), qp.offsets(f)
+    S, t = examples.scores(w), 1.0
+    M = examples.magnitudes(w)
+    if qp.by_margins:
+        v = lowest_values(qp, w, b, FLOATS, (S, M))
+        t = best_multiple(qp, float(norm_of(qp, w, FLOATS)), v)
+    coef, shift = examples.published(t * w)
+    intercept = t * b - shift
+    w, b = examples.stated(coef, intercept)
+    f = np.append(b, f[-1:] if qp.level > 0 else [])
+    return coef, intercept, w, f, primal(qp, w, f, FLOATS, (t * S, t * M))
+
+
+def published_weights(qp: QuadraticProgram, alpha: Array) -> Array:
+    """Weights that sum to 1, balance, and keep to the upper bounds of a share."""
+    if qp.game and (qp.cap is not None or np.isfinite(qp.upper).all()):
+        within = "upper" if qp.cap is None else "cap"
+        room = replace(qp, **{within: getattr(qp, within) * BELOW})
+        found = room.feasible(alpha)
+        alpha = found if abs(found.sum() - 1.0) <= 1e-12 else qp.feasible(alpha)
+    else:
+        alpha = qp.feasible(alpha)
+    total = alpha.sum()
+    return balanced(qp, alpha / total) if 0.0 < total < inf else np.zeros_like(alpha)
+
+
+# That nothing separates, or fits.
+
+
+def refuted(qp: QuadraticProgram, alpha: Array) -> Array | None:
+    """Weights near alpha, or on few of its rows, that show that no predictor has its values.
+
+    That is asked of the examples as they were given, without slack. None: nothing is proved.
+    """
+    for q in _candidates(qp, alpha):
+        i, S, weights, gains = rows_with_weight(qp, q)
+        if not len(i):
+            continue
+        X, factor, intercept = qp.examples.given(i)
+        if qp.examples.d is None and qp.examples.kernel is not None:
+            X = distinct(X)
+        signs = None if qp.signs is None else qp.signs[: X.shape[1]]
+        of: Any = {"intercept": intercept or qp.intercept, "signs": signs, "gains": gains}
+        if refuting_weights(X, S, weights * factor, **of) is not None:
+            return q
+    return None
+
+
+def rows_with_weight(
+    qp: QuadraticProgram, alpha: Array
+) -> tuple[Array, Array, Array, Array | None]:
+    """Examples and scores of the rows with weight, these weights, and of intervals their ends."""
+    if qp.codes is not None:
+        i, j = np.nonzero(alpha * (np.arange(qp.k) != qp.codes[:, None]))
+        S = np.eye(qp.k)[qp.codes[i]] - np.eye(qp.k)[j]
+        return i, S[:, :-1], alpha[i, j], None  # the columns sum to 0
+    r = np.flatnonzero(alpha)
+    i = r if qp.example is None else qp.example[r]
+    of = np.zeros(len(r), int) if qp.output is None else qp.output[r]
+    S = qp.sign[r][:, None] * np.eye(qp.k)[of]
+    if qp.by_margins:
+        return i, S, alpha[r], None
+    return i, S, alpha[r], qp.target[r] - 8.0 * FLOATS.unit * float(size_of(qp))
+
+
+def _candidates(qp: QuadraticProgram, alpha: Array) -> Iterator[Array]:
+    yield alpha
+    for find in (equal_examples, on_few_rows):
+        found = find(qp, alpha)
+        if found is not None:
+            yield found
+
+
+def equal_examples(qp: QuadraticProgram, alpha: Array) -> Array | None:
+    """Weights of 1/2 on two equal examples of different classes."""
+    n = qp.examples.n
+    codes = qp.codes if qp.codes is not None else (qp.sign > 0).astype(int)
+    if not qp.by_margins or codes.min() == codes.max():
+        return None
+    X, factor, _ = qp.examples.given(np.arange(n))
+    first: dict[Any, int] = {}
+    for i, key in enumerate(keys_of(X)):
+        other = first.setdefault(key, i)
+        if codes[other] != codes[i] and factor[other] == factor[i]:
+            q = np.zeros(qp.shape)
+            if qp.codes is None:
+                q[[i, other]] = 0.5
+            else:
+                q[i, codes[other]] = q[other, codes[i]] = 0.5
+            return q
+    return None
+
+
+def keys_of(X: Any) -> list[Any]:
+    """What examples are equal by; objects that cannot be hashed by their identity."""
+    if X.ndim == 1:
+        return [x if getattr(x, "__hash__", None) else id(x) for x in X]
+    X = sp.csr_array(X).astype(np.float64)
+    X.sum_duplicates()
+    X.eliminate_zeros()
+    ends = zip(X.indptr, X.indptr[1:], strict=False)
+    return [(X.indices[a:b].tobytes(), X.data[a:b].tobytes()) for a, b in ends]
+
+
+def distinct(X: Any) -> sp.csr_array:
+    """A feature for each distinct example: all that is exact of a kernel that is computed."""
+    number: dict[Any, int] = {}
+    of = [number.setdefault(key, len(number)) for key in keys_of(X)]
+    return sp.csr_array((np.ones(len(of)), (np.arange(len(of)), of)), (len(of), len(number)))
+
+
+def on_few_rows(qp: QuadraticProgram, alpha: Array) -> Array | None:
+    """Weights on as many rows as there are equations, for which the rows cancel in floats.
+
+    Nonnegative least squares among the rows with weight or, of intervals, among all rows.
+    """
+    width = (qp.examples.d or qp.examples.n) * qp.k
+    if not qp.by_margins and width * alpha.size <= WRITTEN_OUT:
+        alpha = np.ones(qp.shape)
+    i, S, _, gains = rows_with_weight(qp, alpha)
+    if not len(i) or width > MANY_FEATURES or len(i) * width > WRITTEN_OUT or qp.signs is not None:
+        return None
+    few, at = np.unique(i, return_inverse=True)
+    kernel = qp.examples.d is None
+    Z = qp.examples.gram(few, few) if kernel else qp.examples.written_out(few)
+    A = np.einsum("rk,rd->kdr", S, Z[at]).reshape(-1, len(i))
+    if qp.intercept:
+        A = np.vstack([A, STIFF * S.T])
+    last = np.ones(len(i)) if gains is None else gains / (np.abs(gains).max() or 1.0)
+    A, wanted = np.vstack([A, last]), np.append(np.zeros(len(A)), 1.0)
+    try:
+        q = nnls(A, wanted)[0]
+    except RuntimeError:  # it cycles
+        return None
+    q[q < 1e-12 * q.max()] = 0.0  # rounding
+    some = np.flatnonzero(q)
+    for _ in range(2):  # the last digits
+        q[some] += np.linalg.lstsq(A[:, some], wanted - A[:, some] @ q[some], rcond=None)[0]
+    if not q.any() or q.min() < 0.0:
+        return None
+    found = np.zeros(qp.shape)
+    if qp.codes is not None:
+        alpha = alpha * (np.arange(qp.k) != qp.codes[:, None])
+    found[np.nonzero(alpha)] = q
+    return found
