@@ -121,9 +121,9 @@ def programs(rng, n, d, kind=PlainExamples):
 def solved(method, qp, tol=TOL, start=None, max_iter=500):
     gaps = []
 
-    def monitor(w, f, alpha, gap):
-        gaps.append(gap)
-        return None if gap <= tol else tol
+    def monitor(now):
+        gaps.append(now.gap)
+        return None if now.gap <= tol else tol
 
     found = method(qp, start, tol, max_iter, monitor)
     assert len(gaps) == found.n_iter

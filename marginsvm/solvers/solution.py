@@ -1,10 +1,10 @@
 """What a solver returns, and how it reports: one interface for all of them.
 
 A solver is a function ``method(qp, start, tol, max_iter, monitor) -> Solution``; ``start`` is alpha
-or None. Once an iteration it calls ``monitor(w, f, alpha, gap)``, which answers with the tolerance
-to go on with, or None to stop. If ``gap`` is below the tolerance, that call is the last one, unless
-the answer is a smaller tolerance: the caller proves what would be published, and the solver goes on
-from where it is if the proof falls short.
+or None. Once an iteration it calls ``monitor(progress)`` with the best point so far and its values,
+which answers with the tolerance to go on with, or None to stop. If the gap is below the tolerance,
+that call is the last one, unless the answer is a smaller tolerance: the caller proves what would be
+published, and the solver goes on from where it is if the proof falls short.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import numpy as np
 from marginsvm._typing import Array
 from marginsvm.problem.quadratic_program import QuadraticProgram
 
-Monitor = Callable[[Array, Array, Array, float], float | None]
+Monitor = Callable[["Progress"], float | None]
 
 # |A'alpha| (in radii, weights of sum 1) that is rounding: nothing separates. With a kernel, its
 # square is a sum that cancels.
@@ -139,7 +139,7 @@ class Progress:
         self.n_iter += 1
         gap = self.gap if gap is None else gap
         reached = gap <= self.tol or self.nothing_separates
-        tol = self.monitor(self.w, self.f, self.alpha, gap)
+        tol = self.monitor(self)
         if tol is not None:
             self.tol = tol
         if reached and (tol is None or gap <= tol or self.nothing_separates):
