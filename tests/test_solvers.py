@@ -9,6 +9,7 @@ import scipy.sparse as sp
 from helpers.plain_examples import PlainExamples
 
 from marginsvm.problem.quadratic_program import classification, one_class, regression
+from marginsvm.solvers.active_set import active_set, pivoting_by_products
 from marginsvm.solvers.interior_point import interior_point, stacked
 from marginsvm.solvers.newton import newton
 
@@ -130,6 +131,12 @@ def solved(method, qp, tol=TOL, start=None, max_iter=500):
     return found
 
 
+def solves(method, qp):
+    """Whether it is a method for this program."""
+    free = qp.cap is None and np.isinf(qp.upper[qp.upper > 0.0]).all() and qp.example is None
+    return method is interior_point or (qp.signs is None and (method is newton or free))
+
+
 def primal(qp, w, f):
     """The value at the best f, with the level of a game, or ends without slack, off by rounding."""
     f = qp.best_f(qp.examples.scores(w), f)
@@ -174,11 +181,11 @@ NAMES = [name for name, _ in programs(np.random.default_rng(0), 12, 3)]
 @pytest.mark.parametrize("size", SIZES, ids=str)
 @pytest.mark.parametrize("kind", [PlainExamples, KernelExamples], ids=["features", "kernel"])
 @pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("method", [interior_point, newton])
+@pytest.mark.parametrize("method", [interior_point, newton, active_set])
 def test_every_program_is_solved(method, name, kind, size):
     for seed in range(3):
         qp = dict(programs(np.random.default_rng(seed), *size, kind)).get(name)
-        if qp is not None and (qp.signs is None or method is interior_point):
+        if qp is not None and solves(method, qp):
             check(qp, qp.examples.X, solved(method, qp))
 
 
@@ -206,3 +213,11 @@ def test_a_stack_is_solved_as_its_problems_are(shape, loss, intercept, rng):
             assert max(-best, -D) <= 1e-12
     assert not kw or solved.all()
     assert solved.sum() >= B / 2
+
+
+@pytest.mark.parametrize("name", ["squared", "hard"])
+def test_pivoting_by_products_ends_what_is_nearly_solved(name, rng):
+    for size in SIZES:
+        qp = dict(programs(rng, *size))[name]
+        rough = solved(newton, qp, tol=0.02)
+        check(qp, qp.examples.X, solved(pivoting_by_products, qp, start=rough.alpha))

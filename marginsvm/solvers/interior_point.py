@@ -178,22 +178,6 @@ def longest(x: Array, dx: Array) -> Array:
     return 1.0 / np.maximum((-dx / x).max(axis=-1, keepdims=True), 1.0)
 
 
-def balanced(rows: Rows) -> Array:
-    """Weights of sum 1 that balance, in proportion to the examples' own, for the first point."""
-    qp = rows.qp
-    prior = np.ones(len(rows.at))
-    if np.any(qp.ridge):
-        prior = 1.0 / rows.flat(qp.ridge)
-    elif qp.cap is not None or np.isfinite(qp.upper).all():
-        prior = rows.flat(qp.upper if qp.cap is None else qp.cap[:, None])
-    if qp.intercept:  # all pairs of classes, or both signs, have as much weight
-        group = qp.sign > 0 if qp.codes is None else rows.ids % qp.k + qp.k * qp.codes[rows.at]
-        prior = prior / np.bincount(group, prior)[group * 1]
-    q = prior / prior.sum()
-    n_signs = 0 if qp.signs is None else int(np.count_nonzero(qp.signs))
-    return np.append(q, np.full(n_signs, q.mean()))
-
-
 def first(
     side: WrittenOut | ByRows, bounds: Bounds, q: Array, total: float = 0.0, far: bool = False
 ) -> Point:
@@ -291,10 +275,9 @@ def interior_point(
         if not progress.goes_on():
             return progress.solution()
     side, bounds = side_of(rows), Bounds.of(rows)
-    q, total = balanced(rows), float(qp.level * qp.total)
+    q, total = rows.balanced(), float(qp.level * qp.total)
+    q = np.append(q, np.full(len(bounds.target) - len(q), q.mean()))
     at = first(side, bounds, q, total)
-    if qp.game:  # of the means: where nothing separates, others may be all rounding
-        progress.primal(*side.point(at.x, qp))
     slow, far, more, enough, thin, before = 0, False, MORE, np.inf, THIN, np.inf
     while True:
         alpha = at.inside[: len(bounds.target)]

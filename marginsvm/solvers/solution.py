@@ -99,8 +99,8 @@ class Progress:
         if not qp.game:
             P = qp.primal(w, f, S)
         else:  # the best length or, of a negative margin, 1
-            square = float(qp.examples.inner(w, w))
-            if not square > NOTHING * float(np.abs(w).sum()) ** 2:
+            square, size = float(qp.examples.inner(w, w)), float(np.abs(w).sum())
+            if not NOTHING * size * size < square < np.inf:
                 return np.inf
             length = float(np.sqrt(square))
             cost = qp.total * f[-1] if qp.hard else qp.primal(w, f, S) - 0.5 * square
@@ -152,5 +152,9 @@ class Progress:
 
     def solution(self, status: str = "stalled") -> Solution:
         """The best point; ``status`` counts if it is the solver that ends."""
+        qp = self.qp
+        if qp.game and not np.isfinite(self.P):  # nothing separates: the means of the classes
+            alpha = np.where(np.broadcast_to(qp.upper, qp.shape) > 0.0, 1.0, 0.0)
+            self.primal(qp.rmatvec(qp.feasible(alpha)), self.f)
         status = self.status or status
         return Solution(self.w, self.f, self.alpha, self.gap, self.n_iter, status)

@@ -22,7 +22,6 @@ from collections.abc import Callable
 import numpy as np
 from scipy.linalg.lapack import dpotrf, dpotrs
 from scipy.sparse import csr_array
-from scipy.sparse.linalg import LinearOperator, cg
 
 from marginsvm._typing import Array
 from marginsvm.problem.quadratic_program import QuadraticProgram
@@ -130,6 +129,13 @@ class Rows:
             self.ids = np.flatnonzero(qp.codes[:, None] != np.arange(qp.k))
             self.at = self.ids // qp.k
 
+    def example_of(self, ids: Array) -> Array:
+        """Examples of rows given by their flat indices."""
+        qp = self.qp
+        if qp.codes is not None:
+            return ids // qp.k
+        return ids if qp.example is None else qp.example[ids]
+
     def of_scores(self, ids: Array) -> Array:
         """Coefficients of the scores in rows given by their flat indices."""
         qp = self.qp
@@ -157,6 +163,27 @@ class Rows:
         alpha = np.zeros(self.qp.shape)
         alpha.flat[self.ids] = u
         return alpha
+
+    def group(self) -> Array:
+        """The sign, or the own and the other class, of each row; numbered from 0."""
+        qp = self.qp
+        if qp.codes is None:
+            return (qp.sign > 0) * 1
+        return qp.codes[self.at] * qp.k + self.ids % qp.k
+
+    def balanced(self) -> Array:
+        """Weights of sum 1 that balance, in proportion to the examples' own."""
+        qp, q = self.qp, np.ones(len(self.at))
+        if np.any(qp.ridge):
+            q = 1.0 / self.flat(qp.ridge)
+        elif qp.cap is not None:
+            q = self.flat(qp.cap[:, None])
+        elif qp.codes is None and np.isfinite(qp.upper).all():
+            q = qp.upper
+        if qp.intercept:  # all pairs of classes, or both signs, have as much weight
+            group = self.group()
+            q = q / np.bincount(group, q)[group]
+        return q / q.sum()
 
 
 class WrittenOut:
@@ -512,10 +539,9 @@ class NewtonSystem:
         def precondition(x: Array) -> Array:
             return np.append(x[: r.size] / squares, of_f(x[r.size :]))
 
-        shape = (r.size + n_free, r.size + n_free)
         right = np.append(r, np.zeros(n_free))
-        M = LinearOperator(shape, precondition)
-        x = cg(LinearOperator(shape, product), right, rtol=RESIDUAL, maxiter=PRODUCTS, M=M)[0]
+        size = RESIDUAL * np.sqrt(float(right @ precondition(right)))
+        x = conjugate_gradients(product, precondition, 0.0 * right, right, size, PRODUCTS)[0]
         return x[: r.size].reshape(r.shape), x[r.size :]
 
     def _squares(self, qp: QuadraticProgram, own: Array, linked: Array | None) -> Array:
@@ -534,6 +560,34 @@ class NewtonSystem:
             X = X.multiply(X) if examples.sparse else X * X
             found += (X.T @ V[i : i + step]).T
         return found
+
+
+def conjugate_gradients(
+    multiply: Callable[[Array], Array],
+    precondition: Callable[[Array], Array],
+    x: Array,
+    r: Array,
+    size: float,
+    most: int,
+) -> tuple[Array, Array]:
+    """From x with the residual r, until that is as small as ``size`` in the preconditioner's norm.
+
+    A preconditioner that projects solves the equations in its range, where x is to lie.
+    """
+    q = precondition(r)
+    z, rq = q, float(r @ q)
+    for _ in range(most):
+        if not rq > size * size:
+            break
+        Hz = multiply(z)
+        bent = float(z @ Hz)
+        if not bent > 0.0:  # rounding
+            break
+        x, r = x + rq / bent * z, r - rq / bent * Hz
+        q = precondition(r)
+        rq, before = float(r @ q), rq
+        z = q + rq / before * z
+    return x, r
 
 
 def curvature_of_f(qp: QuadraticProgram, own: Array, linked: Array | None) -> Array:

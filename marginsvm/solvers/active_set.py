@@ -1,0 +1,285 @@
+"""Active sets: hard margins, and squared slack of few examples, by the rows that carry weight.
+
+Few rows decide a hard margin. They are found by sifting: the program is solved on a working set,
+all rows are checked by a pass, and those that violate the solution join. On the working set
+
+    G u + ridge u + F f = target + z      u >= 0, z >= 0, u z = 0, F'u = g
+
+is solved by block principal pivoting: all rows with negative u or z change sides at once, and with
+each change a system of the rows with weight is solved, by their inner products G or, of many sparse
+rows, by conjugate gradients. Where G is singular or margins are thin, it is the point of the rows'
+hull nearest to the origin, by nonnegative least squares, and then the shortest vector of the affine
+hull of its support, to all digits. Both answers are found: where nothing separates, A'alpha is
+rounding.
+
+References
+----------
+J. Judice, F. Pires. A block principal pivoting algorithm for large-scale strictly monotone linear
+complementarity problems. Computers and Operations Research, 1994.
+
+P. Wolfe. Finding the nearest point in a polytope. Mathematical Programming, 1976.
+
+C. L. Lawson, R. J. Hanson. Solving least squares problems. Prentice-Hall, 1974.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.linalg import lstsq
+from scipy.linalg.lapack import dpstrf
+from scipy.optimize import nnls
+
+from marginsvm._typing import Array
+from marginsvm.problem.quadratic_program import QuadraticProgram
+from marginsvm.solvers.solution import NOTHING, Monitor, Progress, Solution
+from marginsvm.solvers.systems import Factor, Rows, conjugate_gradients
+
+EPS = float(np.finfo(np.float64).eps)
+FIRST, FIRST_OF_PAIR = 100, 5  # rows to begin with: in all, and for each pair of classes
+WIDE = 3000  # rows up to which all are taken if examples have more features
+GROWTH, NEAR = 0.2, 0.05  # share of the support that may join; margins within this share stay
+FOR_NEAREST = 1500  # rows up to which nonnegative least squares take less than a second
+ROOM = 4500  # rows of a working set at most: 160 MB
+LOST = 1e-12  # of a margin to rounding
+SINGULAR = 2  # rows for each number in one from which on inner products are singular
+THIN = 1e-6  # margin (in radii) below which A'u has too few digits
+PRODUCTS = 300  # of conjugate gradients at most
+TURNS = 3  # exchanges that may pass without fewer rows on the wrong side
+NEGATIVE = 1e-10  # a weight or a slack below minus this, relative to the largest
+STIFF = 1e3  # weight of the balance in nonnegative least squares
+
+
+Solved = tuple[Array, Array, Array | None]  # weights on a working set, f, and maybe w
+
+
+def active_set(
+    qp: QuadraticProgram, start: Array | None, tol: float, max_iter: int, monitor: Monitor
+) -> Solution:
+    """Solve a program whose weights have no upper bounds, by a working set of rows."""
+    progress, rows = Progress(qp, tol, max_iter, monitor), Rows(qp)
+    ridge, target = (np.broadcast_to(v, qp.shape).ravel() for v in (qp.ridge, qp.target))
+    work, least = first_rows(rows)
+    if start is not None and np.any(start):
+        progress.dual(start)
+        work = np.flatnonzero(progress.alpha)
+    width = np.inf if qp.examples.d is None else qp.k * qp.examples.d
+    thin = qp.hard and SINGULAR * width <= len(work)
+    G, passive = qp.gram(work, work), np.ones(len(work), bool)
+    while len(work) <= ROOM:
+        F = rows.of_f(work)
+        solved: Solved | None = None
+        if not thin:
+            solved = block_pivoting(G, F, target[work], ridge[work], qp.g, passive)
+        if solved is None and qp.hard and len(work) <= FOR_NEAREST:
+            thin, solved = True, nearest_point(rows, work, G, F)
+        if solved is None:
+            break
+        u, f, w = solved
+        alpha = np.zeros(qp.shape)
+        alpha.flat[work] = u
+        w = qp.rmatvec(alpha) if w is None else w
+        S = qp.examples.scores(w)
+        progress.dual(alpha)
+        progress.primal(w, f, S)
+        if not progress.goes_on():
+            break
+        # margins beyond that of the support, in its units
+        unit = abs(float(f[-1])) if qp.game else 1.0
+        values = np.full(alpha.size, np.inf)
+        values[rows.ids] = rows.flat(qp.values(S, f) + qp.ridge * alpha - qp.target)
+        near, values[work] = values[work], np.inf
+        new = np.flatnonzero(values < -max(0.5 * progress.tol, LOST) * unit)
+        if not len(new):
+            if thin or not qp.hard:
+                break
+            thin = True
+            continue
+        most = max(least, int(GROWTH * np.count_nonzero(u)))
+        if len(new) > most:
+            new = new[np.argpartition(values[new], most)[:most]]
+        stay = np.flatnonzero((u > 0.0) | (near < NEAR * unit))
+        if len(work) <= 2 * len(stay) + len(new):
+            stay = np.arange(len(work))
+        work = np.concatenate([work[stay], new])
+        strip = qp.gram(new, work)
+        G = np.block([[G[np.ix_(stay, stay)], strip[:, : len(stay)].T], [strip]])
+        passive = np.append(u[stay] > 0.0, np.ones(len(new), bool))
+    return progress.solution()
+
+
+def first_rows(rows: Rows) -> tuple[Array, int]:
+    """Rows of which the difference of the class means has the smallest values, and how many.
+
+    All rows, if these are few, or have slack and more features than there are of them.
+    """
+    qp = rows.qp
+    least = max(FIRST, FIRST_OF_PAIR * qp.k * (qp.k - 1))
+    wide = not qp.hard and (qp.examples.d is None or qp.examples.d > qp.examples.n)
+    if len(rows.ids) <= (WIDE if wide else least):
+        return rows.ids, least
+    q = rows.balanced()
+    values = rows.flat(qp.matvec(qp.rmatvec(rows.shaped(q)), np.zeros(qp.n_free)))
+    group = rows.group()
+    order = np.lexsort((values, group))
+    rank = np.empty(len(order), int)
+    counts = np.bincount(group)
+    rank[order] = np.arange(len(order)) - np.repeat(np.cumsum(counts) - counts, counts)
+    return rows.ids[rank < max(least // np.count_nonzero(counts), 2)], least
+
+
+def block_pivoting(
+    G: Array, F: Array, target: Array, ridge: Array, g: Array, passive: Array
+) -> Solved | None:
+    """Weights and f of the program on a few rows; None: it does not settle.
+
+    Adding FF' to G makes it definite on affinely independent rows, and as F'u is known only moves f
+    by g.
+    """
+    H = G + F @ F.T
+    np.einsum("ii->i", H)[...] += ridge
+    fewest, left = len(H) + 1, TURNS
+    while left >= 0:
+        face = np.flatnonzero(passive)
+        try:
+            solved = Factor(H[np.ix_(face, face)]).columns(np.column_stack([target, F])[face])
+        except np.linalg.LinAlgError:
+            return None
+        y, of_F = solved[:, 0], solved[:, 1:]
+        f = np.linalg.lstsq(F[face].T @ of_F, F[face].T @ y - g, rcond=None)[0]
+        u = np.zeros(len(H))
+        u[face] = y - of_F @ f
+        z = H @ u + F @ f - target
+        unit = max(float(f[-1] + g[-1]), 0.0) if g.any() else 1.0
+        small = max(NEGATIVE * unit, 1e-14)
+        wrong = np.where(passive, u < -NEGATIVE * np.abs(u).max(initial=0.0), z < -small)
+        count = int(np.count_nonzero(wrong))
+        if count == 0:
+            return np.maximum(u, 0.0), f + g, None
+        fewest, left = (count, TURNS) if count < fewest else (fewest, left - 1)
+        passive = passive ^ wrong
+    return None
+
+
+def nearest_point(rows: Rows, work: Array, G: Array, F: Array) -> Solved | None:
+    """Weights, f and w of a hard margin on a few rows, without squares of small numbers."""
+    qp, d = rows.qp, rows.qp.examples.d
+    if d is not None and qp.k * d <= max(2 * len(work), 200):
+        few, at = np.unique(rows.example_of(work), return_inverse=True)
+        X = qp.examples.rows(few)
+        X = (X.toarray() if qp.examples.sparse else X)[at]
+        A = (rows.of_scores(work)[:, :, None] * X[:, None, :]).reshape(len(work), -1)
+    else:  # coordinates of which these are the inner products
+        factor, order, rank, _ = dpstrf(G, lower=1)
+        A = np.zeros((len(G), max(rank, 1)))
+        A[order - 1] = np.tril(factor)[:, : A.shape[1]]
+    E = np.vstack([A.T, STIFF * F[:, :-1].T, np.ones(len(A))])
+    try:
+        u = nnls(E, np.append(np.zeros(len(E) - 1), 1.0))[0]
+    except RuntimeError:  # too many iterations
+        return None
+    u, f = wolfe(A, F, qp.g, u / max(u.sum(), 1e-300))
+    square = float(np.sum((A.T @ u) ** 2))
+    if d is None or A.shape[1] != qp.k * d or not NOTHING**2 < square < THIN**2:
+        return u, f, None
+    # A'u is a sum that cancels: the same margin on all rows with weight tells more digits of w
+    some = np.flatnonzero(u)
+    Q = np.linalg.qr(F[some, :-1], mode="complete")[0][:, F.shape[1] - 1 :]
+    w = lstsq(Q.T @ A[some], Q.sum(axis=0), lapack_driver="gelsy")[0]
+    w = w / max(float(w @ w), 1e-300)
+    f = lstsq(F[some], -(A[some] @ w), lapack_driver="gelsy")[0]
+    return u, f, w.reshape(qp.k, d)
+
+
+def wolfe(A: Array, F: Array, g: Array, u: Array) -> tuple[Array, Array]:
+    """The shortest ``A'u`` with ``F'u = g`` and u >= 0, from weights near it; and f.
+
+    To the shortest vector of the affine hull of the rows with weight or, if some weights would be
+    negative, until the first is 0; then the row that violates most joins.
+    """
+    some, f = u > 0.0, 0.0 * g
+    for _ in range(len(A)):
+        S = np.flatnonzero(some)
+        Q, R = np.linalg.qr(F[S], mode="complete")
+        c = min(R.shape)
+        fixed = Q[:, :c] @ np.linalg.lstsq(R[:c].T, g, rcond=None)[0]
+        free = lstsq(A[S].T @ Q[:, c:], -(A[S].T @ fixed), lapack_driver="gelsy")[0]
+        v = fixed + Q[:, c:] @ free
+        down = v < -1e-14 * np.abs(v).max()
+        if down.any():
+            t = np.min(u[S][down] / (u[S][down] - v[down]))
+            u[S] += t * (v - u[S])
+            some[S[down & (u[S] <= EPS * u.max())]] = False
+            u[~some] = 0.0
+            continue
+        u[S] = np.maximum(v, 0.0)
+        w = A.T @ u
+        f = lstsq(F[S], -(A[S] @ w), lapack_driver="gelsy")[0]
+        z, square = A @ w + F @ f, float(w @ w)
+        z[S] = np.inf
+        worst = int(z.argmin())
+        if square <= NOTHING**2 or z[worst] >= -LOST * square:
+            break
+        some[worst] = True
+    return u, f
+
+
+def pivoting_by_products(
+    qp: QuadraticProgram, start: Array | None, tol: float, max_iter: int, monitor: Monitor
+) -> Solution:
+    """Block pivoting on all rows of two classes from weights that are known.
+
+    Systems are solved by conjugate gradients, for the margin 1 also in a game: first roughly, as
+    long as rows without slack still change sides.
+    """
+    progress, s = Progress(qp, tol, max_iter, monitor), qp.sign
+    if start is None or not np.any(start):
+        return progress.solution()
+    progress.dual(start)
+    u, w = progress.alpha, qp.rmatvec(progress.alpha)
+    u = u / max(qp.examples.inner(w, w), 1e-300) if qp.game else u
+    passive = u > 0.0
+    precisions = [0.1 * tol] if np.any(qp.ridge) else [1e-2, 0.1 * tol]
+    for precision in precisions:
+        fewest, left = len(u) + 1, TURNS + 1
+        while left >= 0:
+            face = np.flatnonzero(passive)
+            x, b = _on_face(qp, face, np.maximum(u[face], 0.0), precision)
+            if not np.isfinite(x).all():
+                return progress.solution()
+            u = np.zeros(len(s))
+            u[face] = x
+            w = qp.rmatvec(u)
+            S = qp.examples.scores(w)
+            alpha = np.maximum(u, 0.0)
+            progress.dual(alpha / alpha.sum() if qp.game else alpha)
+            progress.primal(w, np.full(qp.n_free, b), S)
+            if not progress.goes_on():
+                return progress.solution()
+            m = s * (S[:, 0] + b)
+            wrong = np.where(passive, u < 0.0, m < 1.0 - precision)
+            count = int(np.count_nonzero(wrong))
+            if count == 0:
+                break
+            fewest, left = (count, TURNS + 1) if count < fewest else (fewest, left - 1)
+            passive = passive ^ wrong
+    return progress.solution()
+
+
+def _on_face(qp: QuadraticProgram, face: Array, x: Array, precision: float) -> tuple[Array, float]:
+    """Weights of the face under which its rows have margin 1, by conjugate gradients; and b."""
+    examples, y, ridge = qp.examples.take(face), qp.sign[face], qp.ridge[face]
+    diagonal = ridge + examples.squared_norms + 1e-300
+
+    def product(v: Array) -> Array:
+        return y * examples.scores(examples.combine((y * v)[:, None]))[:, 0] + ridge * v
+
+    def balanced(r: Array) -> Array:
+        if qp.intercept:
+            r = r - y * (float(y @ (r / diagonal)) / float((1.0 / diagonal).sum()))
+        return r / diagonal
+
+    x = x - y * float(y @ x) / len(face) if qp.intercept else x
+    size = precision * float(np.sqrt(balanced(np.ones(len(face))).sum()))
+    with np.errstate(over="ignore", invalid="ignore"):  # rows that overlap have no solution
+        x, r = conjugate_gradients(product, balanced, x, 1.0 - product(x), size, PRODUCTS)
+    return x, float((y * r).mean()) if qp.intercept else 0.0
