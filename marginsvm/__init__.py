@@ -7,8 +7,6 @@ from marginsvm.algorithms.baselines import (
     NormalizedKernelPerceptron,
     VonNeumannClassifier,
 )
-from marginsvm.algorithms.dual_lp import DualLpPerceptron
-from marginsvm.algorithms.dual_lp_regressor import DualLpRegressor
 from marginsvm.algorithms.lp_baselines import LpPerceptron, PrimalMirrorDescent
 from marginsvm.algorithms.max_margin import MaxMarginClassifier
 from marginsvm.algorithms.max_margin_cv import MaxMarginClassifierCV
@@ -28,6 +26,8 @@ from marginsvm.kernel_matrix import KernelMatrixAdapter
 from marginsvm.many import ManyFits, ManyScores, cross_val_many, fit_many
 from marginsvm.papers.accelerated import AcceleratedPerceptron
 from marginsvm.papers.adaptive_sampling import AdaptiveSamplingKernelClassifier
+from marginsvm.papers.dual_lp import DualLpPerceptron
+from marginsvm.papers.dual_lp_regressor import DualLpRegressor
 from marginsvm.papers.momentum import MomentumMarginClassifier
 from marginsvm.papers.optimistic import OptimisticPerceptron
 from marginsvm.papers.smoothed import SmoothedKernelPerceptron

@@ -13,8 +13,8 @@ from helpers.estimators import fit, separable
 
 import marginsvm
 from marginsvm import DualLpPerceptron, LpPerceptron, PrimalMirrorDescent
-from marginsvm.algorithms.compiled import coordinates as loops
 from marginsvm.kernel_matrix import LinearAdapter, make_rows
+from marginsvm.papers import coordinates as loops
 
 
 def run(code, **environment):
@@ -89,14 +89,13 @@ def test_processes_share_the_cache(tmp_path):
         GridSearchCV(clf, {"p": [2.0, 1.5]}, n_jobs=2, cv=2).fit(X, y)
         for p in (2.0, 1.5):
             clf.set_params(p=p).fit(X, y)
-        from marginsvm.algorithms.compiled import coordinates as loops
-        print(sum(loops._move.stats.cache_hits.values()))
-        print(sum(loops._move.stats.cache_misses.values()))
+        from marginsvm.papers import coordinates as loops
+        print(sum(loops._accelerate.stats.cache_hits.values()))
+        print(sum(loops._accelerate.stats.cache_misses.values()))
     """
     for _ in range(2):  # this process never compiles: it finds what the workers left
-        assert run(code, NUMBA_CACHE_DIR=str(tmp_path)) == ["2", "0"]
-    loops = list(tmp_path.rglob("*_move*.nbc"))
-    assert len(loops) == 2  # for p = 2, which takes no powers, and for p < 2
+        assert run(code, NUMBA_CACHE_DIR=str(tmp_path)) == ["1", "0"]
+    assert len(list(tmp_path.rglob("*_accelerate*.nbc"))) == 1
 
 
 @pytest.mark.slow
@@ -122,7 +121,7 @@ def test_a_read_only_installation(writable_home, name, tmp_path):
 def test_private_option_of_numba_still_means_the_same():
     """No reference counts in the loops: a row of text would take four times as long."""
     pytest.importorskip("numba")
-    assert loops._move.targetoptions["_nrt"] is False
+    assert loops._accelerate.targetoptions["_nrt"] is False
     data = LinearAdapter(np.eye(2), make_rows(np.arange(2), 2, balanced=False))
     loops.ascend(data, np.arange(2), data.zeros())  # compiles, so numba knows the option
 

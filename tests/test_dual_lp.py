@@ -21,10 +21,9 @@ from marginsvm import (
     PrimalMirrorDescent,
     check_certificate,
 )
-from marginsvm.algorithms.compiled import coordinates as loops
-from marginsvm.algorithms.dual_ascent import HardSequences, before, strong_convexity
-from marginsvm.algorithms.dual_lp import DualLp
 from marginsvm.kernel_matrix import GramAdapter, LinearAdapter, LpNorm, make_rows
+from marginsvm.papers import coordinates as loops
+from marginsvm.papers.dual_lp import DualLp, RajBach, strong_convexity
 
 # The reference: explicit rows, nothing incremental.
 
@@ -103,13 +102,12 @@ def test_loops_equal_the_reference(of, C, dtype, rng):
         )
         if form != "gram":
             np.testing.assert_allclose(mean, total, atol=loose * np.abs(total).max())
-    zeta, s = data.zeros(), data.zeros()
-    gamma = loops.accelerate(data, index[order], len(A), zeta, s, 1 / len(A))
+    n, zero = len(A), data.zeros()
+    alpha, v, _ = loops.accelerate(data, index[order], n, 0.0, zero, zero, 1 / n)
     expected, answer = reference_accelerate(A, order, q, L, slack)
-    v = (zeta + before(gamma) * s).coef.ravel()[index]
+    v, alpha = v.coef.ravel()[index], alpha.coef.ravel()[index]
     np.testing.assert_allclose(v, answer, atol=loose * answer.max())
-    zeta = zeta.coef.ravel()[index]
-    np.testing.assert_allclose(zeta, expected, atol=loose * expected.max())
+    np.testing.assert_allclose(alpha, expected, atol=loose * expected.max())
 
 
 @pytest.mark.parametrize(("k", "p"), [(2, 2.0), (4, 2.0), (2, 1.3), (4, 1.3)])
@@ -152,8 +150,7 @@ def test_soft_margins_have_the_linear_rate_of_lin_lu_and_xiao(k, C, rng):
     X, y = overlapping(rng, n=30, d=5, k=k)
     data = LinearAdapter(X, make_rows(y, k, balanced=False), C)
     n, mu = data.n_rows, strong_convexity(data)
-    paper = {"sampling": "uniform", "restart": False, "shrinking": False}
-    runs = [DualLp(random_state=seed, **paper) for seed in range(10)]
+    runs = [RajBach(random_state=seed) for seed in range(10)]
 
     def dual(v):
         return v.mass - 0.5 * data.norm(v) ** 2
@@ -192,11 +189,12 @@ def test_proposition_1_and_the_rate_of_eq_8(p, kind, rng):
     weighted = dual(best) + 0.5 * (best**2 * data.layout().curvature).sum()
     epochs = int(4 * np.sqrt(weighted / dual(best)))  # by then the bound is a quarter of the gap
     for seed in range(runs):
-        draws, zeta, s = np.random.default_rng(seed), data.zeros(), data.zeros()
-        gamma, path = 1 / n, []
+        path = []
+        algorithm = RajBach(random_state=seed)
+        state = algorithm.start(data)
         for _ in range(epochs):
-            gamma = loops.accelerate(data, draws.integers(n, size=n), n, zeta, s, gamma)
-            v = (zeta + before(gamma) * s).coef
+            state = algorithm.step(data, state)
+            v = state.v.coef
             assert (v >= -1e-13 * v.max()).all()
             t, short = theta(A.T @ v, q), dual(best) - dual(v)
             divergence = 0.5 * np.linalg.norm(star, p) ** 2 - 0.5 * np.linalg.norm(t, p) ** 2
@@ -236,10 +234,10 @@ def test_vectors_do_not_drift(form, k, p, rng):
     X, y = separable(rng, n=60, d=20, k=k)
     X = sp.csr_array(X) if form == "csr" else X
     data = LinearAdapter(X, make_rows(y, k, balanced=False), np.inf, LpNorm(p), 1.0)
-    zeta, s, index = data.zeros(), data.zeros(), data.rows.flat_indices()
-    order = rng.choice(index, size=1000 * index.size)
-    gamma = loops.accelerate(data, order, index.size, zeta, s, 1 / index.size)
-    for w in (zeta, s, zeta + before(gamma) * s):
+    zero, index = data.zeros(), data.rows.flat_indices()
+    n, order = index.size, rng.choice(index, size=1000 * index.size)
+    alpha, v, _ = loops.accelerate(data, order, n, 0.0, zero, zero, 1 / n)
+    for w in (alpha, v):
         again = data.refresh(w)
         assert np.linalg.norm(flat(w - again)) <= 1e-10 * np.linalg.norm(again.image)
 
@@ -404,7 +402,8 @@ def test_the_answer_is_the_sequence_that_the_rate_is_about(rng):
     data, n = game(X, y), 20
     A = written_out(data, X, y)
     L, v, z, gamma = (A * A).sum(axis=1), np.zeros(n), np.zeros(n), 1.0 / n
-    sequences = HardSequences.at(data, data.zeros())
+    alpha = found = data.zeros()
+    weight = gamma
     for _ in range(8):
         order = rng.integers(n, size=n)
         for i in order:
@@ -413,9 +412,9 @@ def test_the_answer_is_the_sequence_that_the_rate_is_about(rng):
             moved = z + np.eye(n)[i] * max(-z[i], step)
             v, z = between + n * gamma * (moved - z), moved
             gamma = 0.5 * gamma * (np.sqrt(gamma**2 + 4.0) - gamma)
-        sequences = sequences.epoch(data, order)
-        np.testing.assert_allclose(sequences.zeta.coef, z, atol=1e-11 * z.max())
-        np.testing.assert_allclose(sequences.answer.coef, v, atol=1e-11 * v.max())
+        alpha, found, weight = loops.accelerate(data, order, n, 0.0, alpha, found, weight)
+        np.testing.assert_allclose(alpha.coef, z, atol=1e-11 * z.max())
+        np.testing.assert_allclose(found.coef, v, atol=1e-11 * v.max())
 
 
 @pytest.mark.parametrize("weighted", [False, True])
@@ -428,9 +427,10 @@ def test_the_pocket_holds_the_model_that_misclassifies_the_least_weight(weighted
     def wrong(vector):
         return weight[sign * (X @ vector.image) <= 0.0].sum()
 
-    least, measured = np.inf, 0
+    least, measured, before = np.inf, 0, None
     for state in rounds(DualLpPerceptron(random_state=0, fit_intercept=False), data, 60):
-        if state.min_margin is not None:  # the vector of this epoch was measured
-            least, measured = min(least, wrong(state.v)), measured + 1
-            np.testing.assert_allclose(wrong(state.pocket), least)
+        if state.found is not before:  # the vector of this epoch was measured
+            least, measured = min(least, wrong(state.found.v)), measured + 1
+            np.testing.assert_allclose(wrong(state.found.model), least)
+            before = state.found
     assert measured > 10

@@ -22,12 +22,12 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVR
 
 from marginsvm import DualLpRegressor, check_certificate
-from marginsvm.algorithms.compiled import interval_steps as loops
-from marginsvm.algorithms.dual_ascent import strong_convexity
-from marginsvm.algorithms.interval_ascent import IntervalAscent
 from marginsvm.certify.exactly.infeasible import nothing_fits
 from marginsvm.certify.interval_bounds import measured_fit
 from marginsvm.kernel_matrix import LinearAdapter, LpNorm
+from marginsvm.papers import coordinates as loops
+from marginsvm.papers.dual_lp import RajBach, strong_convexity
+from marginsvm.papers.dual_lp_regressor import IntervalAscent
 from marginsvm.rows import Intervals, OutputRows
 
 EXACT = {"fit_intercept": False, "tol": 1e-10, "random_state": 0}
@@ -75,7 +75,8 @@ def reference_ascend(A, order, ends, q, L, slack):
 
 def reference_accelerate(A, order, ends, q, L, slack, mu):
     """Lin, Lu and Xiao's Algorithm 1, in their three sequences."""
-    n, gamma = len(A), 1.0
+    n = len(A)
+    gamma = (1 - mu / n) / (1 - 1 / n)  # for which the first a is 1 / n, as Raj and Bach have it
     x = z = np.zeros(n)
     for r in order:
         a = np.roots([n**2, gamma - mu, -gamma]).max()
@@ -102,7 +103,7 @@ def explicit(form, k, p, C, rng):
     A = np.kron(np.c_[X, np.full(n, constant)], np.eye(k)) / problem.radius  # entries (j, output)
     A = A.reshape(n * k, d + 1, k).transpose(0, 2, 1).reshape(n * k, -1)
     ends = np.array([intervals.low.ravel(), intervals.high.ravel()])
-    return problem, A, intervals, ends, rng.integers(n * k, size=300)
+    return problem, A, ends, rng.integers(n * k, size=300)
 
 
 @pytest.mark.parametrize("C", [np.inf, 0.3])
@@ -110,21 +111,21 @@ def explicit(form, k, p, C, rng):
 @pytest.mark.parametrize("k", [1, 3])
 @pytest.mark.parametrize("form", ["dense", "csr"])
 def test_loops_equal_the_reference(form, k, p, C, rng):
-    problem, A, intervals, ends, order = explicit(form, k, p, C, rng)
+    problem, A, ends, order = explicit(form, k, p, C, rng)
     q, slack = p / (p - 1), 0.5 / (C * problem.radius**2)
     L = np.linalg.norm(A, q, axis=1) ** 2 / (p - 1) + slack
     np.testing.assert_allclose(problem.layout().curvature, L, rtol=1e-12)
     mu = strong_convexity(problem)
     np.testing.assert_allclose(mu, (slack / L).min())
     alpha, zero = problem.zeros(), problem.zeros()
-    loops.ascend(problem, order, intervals, alpha)
+    loops.ascend(problem, order, alpha)
     expected = reference_ascend(A, order, ends, q, L, slack)
     np.testing.assert_allclose(alpha.coef.ravel(), expected, atol=1e-9 * np.abs(expected).max())
     np.testing.assert_allclose(alpha.image.ravel(), A.T @ expected, atol=1e-9)
-    half = len(order) // 2
-    *first, gamma = loops.accelerate(problem, order[:half], len(A), intervals, zero, zero, 1.0, mu)
+    n, half = len(A), len(order) // 2
+    *first, gamma = loops.accelerate(problem, order[:half], n, mu, zero, zero, 1 / n)
     again = [problem.combine(w.coef) for w in first]  # images in another order, of sparse data
-    z, x, _ = loops.accelerate(problem, order[half:], len(A), intervals, *again, gamma, mu)
+    z, x, _ = loops.accelerate(problem, order[half:], n, mu, *again, gamma)
     reference = reference_accelerate(A, order, ends, q, L, slack, mu)
     for found, expected in zip((z, x), reference, strict=True):
         size = 1e-9 * np.abs(expected).max()
@@ -150,21 +151,21 @@ def dual_gaps(accelerated, C, rng, *, epochs, seeds=20):
 
     best = np.zeros(n)  # by Newton's method on the active rows, from a long plain ascent
     vector = problem.zeros()
-    loops.ascend(problem, np.tile(np.arange(n), 20_000), intervals, vector)
+    loops.ascend(problem, np.tile(np.arange(n), 20_000), vector)
     best = vector.coef
     gaps = np.zeros(epochs + 1)
     for seed in range(seeds):
         draws = np.random.default_rng(seed)
         x = z = problem.zeros()
-        gamma = 1.0
+        gamma = 1 / n
         gaps[0] += dual(best)
         for t in range(epochs):
             order = draws.integers(n, size=n)
             if accelerated:
-                z, x, gamma = loops.accelerate(problem, order, n, intervals, z, x, gamma, mu)
+                z, x, gamma = loops.accelerate(problem, order, n, mu, z, x, gamma)
             else:
                 x = x.copy()
-                loops.ascend(problem, order, intervals, x)
+                loops.ascend(problem, order, x)
             gaps[t + 1] += dual(best) - dual(x.coef)
     return gaps / seeds, dual(best) + 0.5 * (L * best**2).sum(), mu, n
 
@@ -198,7 +199,7 @@ def test_lemma_2_interpolation_is_mirror_descent_on_least_squares(p, rng):
     q, A, alpha, u = p / (p - 1), X / problem.radius, problem.zeros(), np.zeros(30)
     L = np.linalg.norm(A, q, axis=1) ** 2 / (p - 1)
     order = rng.integers(15, size=100)
-    loops.ascend(problem, order, intervals, alpha)
+    loops.ascend(problem, order, alpha)
     for r in order:
         u = u + (y[r] - A[r] @ theta(u, q)) / L[r] * A[r]
     np.testing.assert_allclose(alpha.image, u, atol=1e-10)
@@ -212,11 +213,11 @@ def test_proposition_1_on_intervals(accelerated, rng):
     intervals = Intervals(*ends.T)
     problem = LinearAdapter(X, OutputRows(intervals))
     best = shortest(X / problem.radius, *ends.T)
-    algorithm = IntervalAscent(accelerated=accelerated, random_state=0)
+    algorithm = RajBach(accelerated=accelerated, random_state=0)
     state = algorithm.start(problem)
     for _ in range(40):
         state = algorithm.step(problem, state)
-        v = state.sequences.answer
+        v = state.v
         gap = 0.5 * best @ best - intervals.terms(v.coef).sum() + 0.5 * problem.norm(v) ** 2
         assert 0.5 * ((v.image - best) ** 2).sum() <= gap + 1e-10
 
@@ -232,10 +233,10 @@ def test_strong_convexity_saves_epochs(rng):
 
     def gap(mu):
         x = z = problem.zeros()
-        gamma, draws = 1.0, np.random.default_rng(0)
+        gamma, draws = 1 / 60, np.random.default_rng(0)
         for _ in range(60):
             order = draws.permutation(60)
-            z, x, gamma = loops.accelerate(problem, order, 60, intervals, z, x, gamma, mu)
+            z, x, gamma = loops.accelerate(problem, order, 60, mu, z, x, gamma)
         away = x.coef - best
         return away @ (A @ (A.T @ away) + slack * away)
 
@@ -372,7 +373,7 @@ def test_restarts_find_the_linear_rate_of_a_hard_tube(monkeypatch):
 
     The restarts are those after some epochs, without steps of Newton's method.
     """
-    monkeypatch.setattr("marginsvm.algorithms.dual_newton.NewtonTimetable.is_due", lambda *_: False)
+    monkeypatch.setattr("marginsvm.papers.dual_newton.Newton.is_due", lambda *_: False)
     X, y = regression(np.random.default_rng(0))
     tube = DualLpRegressor(epsilon=1.0, fit_intercept=False, tol=1e-9, max_iter=300, random_state=0)
     assert fit(tube, X, y).status_ == "certified"
@@ -756,8 +757,9 @@ def test_the_best_predictor_of_all_epochs_is_kept(C, rng):
     state, errors = algorithm.start(problem), [np.inf]
     for _ in range(60):
         state = algorithm.measured(problem, algorithm.step(problem, state))
-        errors.append(state.error(state.fit))
+        errors.append(state.found.error(state.found.fit))
         assert errors[-1] <= errors[-2]
-        again = measured_fit(problem, state.fit.vector)
-        assert (again.norm, again.violation) == (state.fit.norm, state.fit.violation)
+        best = state.found.fit
+        again = measured_fit(problem, best.vector)
+        assert (again.norm, again.violation) == (best.norm, best.violation)
     assert errors[-1] < 0.5 * errors[1]

@@ -13,9 +13,8 @@ from helpers.pairwise import pairwise
 from scipy.optimize import linprog, nnls
 
 from marginsvm import DualLpPerceptron, DualLpRegressor, check_certificate
-from marginsvm.algorithms.dual_ascent import margin_intervals
-from marginsvm.algorithms.dual_newton import NewtonTimetable, pivoted, working_set
 from marginsvm.kernel_matrix import LinearAdapter, LpNorm, make_rows
+from marginsvm.papers.dual_newton import Newton, pivoted, working_set
 from marginsvm.rows import Intervals, OutputRows
 
 sys.path.append(str(Path(__file__).parents[1] / "examples" / "benchmarks"))
@@ -85,10 +84,9 @@ def test_pivoting_solves_the_model_of_tubes(seed):
 def test_a_step_never_makes_the_dual_smaller(p, C, rng):
     X, y = separable(rng, n=60, d=20)
     problem = LinearAdapter(X, make_rows(y, 2, balanced=False), C, LpNorm(p), 1.0)
-    v, newton, values = problem.combine(rng.random(60)), NewtonTimetable(), []
+    v, newton, values = problem.combine(rng.random(60)), Newton(), []
     for _ in range(30):
-        chosen = working_set(v.coef > 0.0, problem.margins(v))
-        v, newton = newton.step(problem, margin_intervals(problem), v, chosen)
+        v, newton = newton.step(problem, v, working_set(problem, v))
         values.append(v.mass - 0.5 * problem.norm(v) ** 2)
         assert np.all(v.coef >= 0.0)
     assert np.all(np.diff(values) >= -1e-12 * values[-1])
@@ -102,14 +100,13 @@ def test_a_step_ends_where_the_dual_is_largest_on_the_way(p, rng):
     """Its model leads beyond that, where norms are not Euclidean."""
     X, y = separable(rng, n=40, d=10)
     problem = LinearAdapter(X, make_rows(y, 2, balanced=False), norm=LpNorm(p))
-    intervals = margin_intervals(problem)
 
     def value(v):
         return v.mass - 0.5 * problem.norm(v) ** 2
 
     for _ in range(20):
         v = problem.combine(10.0 ** rng.uniform(-3.0, 0.0, 40))
-        found, _ = NewtonTimetable().step(problem, intervals, v, np.arange(40))
+        found, _ = Newton().step(problem, v, np.arange(40))
         gained = value(found) - value(v)
         assert gained >= 0.0
         for t in (0.25, 0.5, 0.75, 0.95):

@@ -14,14 +14,12 @@ import numpy as np
 import pytest
 from conftest import SEED
 
-from marginsvm.algorithms import dual_ascent
 from marginsvm.algorithms.baselines import FirstWorstRow, Perceptron, VonNeumann
-from marginsvm.algorithms.compiled import coordinates, interval_steps
-from marginsvm.algorithms.dual_ascent import ProximalSequences
 from marginsvm.algorithms.lp_baselines import OnlineLp
 from marginsvm.algorithms.rosenblatt import Mistakes, NextMistake
 from marginsvm.kernel_matrix import BestResponse
 from marginsvm.kernel_matrix.responses import worst_row
+from marginsvm.papers import coordinates, dual_lp
 from marginsvm.papers.accelerated import AcceleratedPlay, MirrorProx, NesterovPlay
 from marginsvm.papers.adaptive_sampling import Draws
 from marginsvm.papers.momentum import Momentum
@@ -436,44 +434,43 @@ def rows_whatever_their_margins(problem, order, alpha, rule=coordinates.DUAL, me
 
 @fails("test_papers_raj.test_eq_13_and_lemma_3_of_raj")
 @of(coordinates.accelerate)
-def constant_weights(problem, order, n, zeta, s, gamma):
+def constant_weights(problem, order, n, mu, alpha, v, gamma):
     """Acceleration whose weights stay as they are."""
     for r in order:
-        constant_weights.right(problem, np.array([r]), n, zeta, s, gamma)
-    return gamma
+        right = constant_weights.right
+        alpha, v, _ = right(problem, np.array([r]), n, mu, alpha, v, gamma)
+    return alpha, v, gamma
 
 
 @fails("test_dual_lp.test_proposition_1_and_the_rate_of_eq_8")
 @of(coordinates.accelerate)
-def sequences_that_do_not_part(problem, order, n, zeta, s, gamma):
-    """The second one stays at 0."""
+def sequences_that_do_not_part(problem, order, n, mu, alpha, v, gamma):
+    """V is alpha."""
     for r in order:
-        gamma = sequences_that_do_not_part.right(problem, np.array([r]), n, zeta, s, gamma)
-        s.image[...] = s.coef[...] = 0.0
-    return gamma
+        right = sequences_that_do_not_part.right
+        alpha, _, gamma = right(problem, np.array([r]), n, mu, alpha, alpha, gamma)
+    return alpha, alpha, gamma
 
 
 @fails("test_dual_lp_regressor.test_the_linear_rates_of_appendix_c")
-@of(interval_steps.accelerate)
-def no_extrapolation(problem, order, n, intervals, z, x, gamma, mu):
+@of(coordinates.accelerate)
+def no_extrapolation(problem, order, n, mu, alpha, v, gamma):
     """Gradients at the proximal sequence."""
     for r in order:
         right = no_extrapolation.right
-        z, _, gamma = right(problem, np.array([r]), n, intervals, z, z, gamma, mu)
-    return z, z, gamma
+        alpha, _, gamma = right(problem, np.array([r]), n, mu, alpha, alpha, gamma)
+    return alpha, alpha, gamma
 
 
 @fails("test_dual_lp.test_soft_margins_have_the_linear_rate_of_lin_lu_and_xiao")
-class NotStronglyConvex(ProximalSequences):
+@of(coordinates.accelerate)
+def not_strongly_convex(problem, order, n, mu, alpha, v, gamma):
     """The dual of a soft margin taken as that of a hard one."""
-
-    @classmethod
-    def at(cls, problem, intervals, vector):
-        return replace(super().at(problem, intervals, vector), mu=0.0)
+    return not_strongly_convex.right(problem, order, n, 0.0, alpha, v, gamma)
 
 
 @fails("test_papers_raj.test_draws_by_curvature_are_the_estimators")
-@of(dual_ascent.draw)
+@of(dual_lp.draw)
 def uniform(seed, t, active, n, sampling, curvature=None):
     """Draws that do not look at the curvatures."""
     same = None if curvature is None else np.ones_like(curvature)

@@ -13,9 +13,9 @@ from helpers.oracle import best_margin
 from helpers.vectors import flat
 
 from marginsvm import DualLpPerceptron, LpPerceptron, PrimalMirrorDescent
-from marginsvm.algorithms.compiled import coordinates as loops
-from marginsvm.algorithms.dual_ascent import ProximalSequences, before, draw, margin_intervals
 from marginsvm.kernel_matrix import LinearAdapter, LpNorm, make_rows
+from marginsvm.papers import coordinates as loops
+from marginsvm.papers.dual_lp import draw, strong_convexity
 
 
 def ascents(data, epochs, seeds=20):
@@ -163,12 +163,12 @@ def accelerated(data, epochs, seeds=20):
     """The listing's alpha and the sequence v of Algorithm 2 with uniform draws, by epochs."""
     n = data.n_rows
     for seed in range(seeds):
-        draws, zeta, s, gamma = np.random.default_rng(seed), data.zeros(), data.zeros(), 1 / n
+        draws, alpha, v, gamma = np.random.default_rng(seed), data.zeros(), data.zeros(), 1 / n
         path = []
         for _ in range(epochs):
-            gamma = loops.accelerate(data, draws.integers(n, size=n), n, zeta, s, gamma)
-            v = zeta + before(gamma) * s
-            path.append((zeta.coef.copy(), v.coef))
+            order = draws.integers(n, size=n)
+            alpha, v, gamma = loops.accelerate(data, order, n, 0.0, alpha, v, gamma)
+            path.append((alpha.coef, v.coef))
         yield path
 
 
@@ -393,8 +393,9 @@ def test_corollaries_c_1_and_c_2_are_false_as_printed():
         alpha = data.zeros()
         loops.ascend(data, order, alpha)
         left["C.1"].append(gap(alpha) / best)
-        v = ProximalSequences.at(data, margin_intervals(data), data.zeros()).epoch(data, order)
-        left["C.2"].append(gap(v.answer) / best)
+        zero, mu = data.zeros(), strong_convexity(data)
+        _, v, _ = loops.accelerate(data, order, n, mu, zero, zero, 1 / n)
+        left["C.2"].append(gap(v) / best)
     printed = {"C.1": (1 - product) ** steps, "C.2": 2 * (1 - np.sqrt(product)) ** steps}
     for name, shares in left.items():
         print(f"{name}: {np.mean(shares):.3f} of the gap is left; promised: {printed[name]:.1e}")

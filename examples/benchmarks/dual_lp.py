@@ -64,14 +64,14 @@ def power_of(u, p):
 
 def epoch(X, y, p, constant=0.0):
     """A function that plays an epoch of Algorithm 2 over all rows."""
-    from marginsvm.algorithms.compiled import coordinates as loops
+    from marginsvm.papers import coordinates as loops
 
     data = LinearAdapter(X, make_rows((y > 0) * 1, 2, balanced=False), np.inf, LpNorm(p), constant)
-    n, zeta, s, gamma = len(y), data.zeros(), data.zeros(), [1.0 / len(y)]
-    order = np.random.default_rng(0).permutation(n)
+    n, order = len(y), np.random.default_rng(0).permutation(len(y))
+    state = [data.zeros(), data.zeros(), 1.0 / n]
 
     def play():
-        gamma[0] = loops.accelerate(data, order, n, zeta, s, gamma[0])
+        state[:] = loops.accelerate(data, order, n, 0.0, *state)
 
     return play
 

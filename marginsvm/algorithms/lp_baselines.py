@@ -10,13 +10,12 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from marginsvm._typing import Array
-from marginsvm.algorithms.dual_ascent import draw, draw_seed
-from marginsvm.algorithms.pocket import misclassified_weight, weighted_pocket
 from marginsvm.dual_state import DualStateMixin
 from marginsvm.estimator.declaring import parameter, with_parameters
 from marginsvm.estimator.parameters import LpParameters, RandomParameters
 from marginsvm.fit import Algorithm, Candidate, Progress, Requirements
 from marginsvm.kernel_matrix import KernelMatrixAdapter
+from marginsvm.papers.dual_lp import draw, draw_seed, misclassified_weight, weighted_pocket
 from marginsvm.rows import Predictor, Vector
 
 _LATELY = 1e-6  # of all the mass: the difference of two vectors keeps ten digits
@@ -98,7 +97,7 @@ class OnlineLp(Algorithm):
         self, problem: KernelMatrixAdapter, order: Array, u: Vector, total: Array
     ) -> Predictor:
         """Pass over the rows in ``order``, changing u and total in place; give the model."""
-        from marginsvm.algorithms.compiled import coordinates as loops
+        from marginsvm.papers import coordinates as loops
 
         rule = loops.PERCEPTRON if self.rule == "perceptron" else loops.DESCENT
         loops.ascend(problem, order, u, rule, total if self.average else None)

@@ -166,8 +166,10 @@ def output_rows(rows: Rows) -> OutputRows:
 
 
 def intervals_of(rows: Rows) -> Intervals:
-    """The intervals in which the scores of rows of outputs are to lie."""
-    return output_rows(rows).intervals
+    """Where the scores of rows of outputs are to lie; margins of labels in ``[1, inf)``."""
+    if isinstance(rows, OutputRows):
+        return rows.intervals
+    return Intervals(np.ones(rows.shape), np.full(rows.shape, np.inf))
 
 
 def _sum_rounded_up(x: Array, y: float | Array) -> Array:

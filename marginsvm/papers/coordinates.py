@@ -1,14 +1,13 @@
 """The loops that move one coordinate of the dual at a time, compiled.
 
     ascend        one vector: Algorithm 1 of Raj and Bach, eq. (10), the lp perceptron
-    accelerate    two vectors: Algorithm 2
+    accelerate    two vectors: Algorithm 2; where the dual is strongly convex, Algorithm 1 of
+                  Lin, Lu and Xiao, which it is a case of
 
-One loop serves both, and the images of two vectors lie one after the other, so that little is
-compiled.
-
-They are given a sequence of coordinates (rows, by their flat indices, which are not
-checked) and update vectors in place. Importing this module imports numba; the machine
-code is compiled on the first call and cached on disk, once per type of the data.
+Scores ``theta.a_r`` are to lie in intervals; margins of labels in ``[1, inf)``. The loops are given
+a sequence of coordinates (rows, by their flat indices, which are not checked). Importing this
+module imports numba; the machine code is compiled on the first call and cached on disk, once per
+type of the data.
 """
 
 from __future__ import annotations
@@ -22,9 +21,9 @@ from marginsvm._typing import Array
 from marginsvm.kernel_matrix import KernelMatrixAdapter
 from marginsvm.kernel_matrix.capabilities import row_layout
 from marginsvm.kernel_matrix.layout import DENSE, SPARSE
-from marginsvm.rows import Vector
+from marginsvm.rows import Vector, intervals_of
 
-DUAL, DESCENT, PERCEPTRON, ACCELERATED = 0, 1, 2, 3
+DUAL, DESCENT, PERCEPTRON = 0, 1, 2
 _ZERO_CURVATURE = 1e-12  # curvature given to a zero row, which thus proves that nothing separates
 
 # _nrt=False: no reference counts. They cost 100 ns a row, as much as a row of text does;
@@ -189,59 +188,79 @@ def _mirror(u, q, phi):
 _mirror = compiled(fastmath=_REORDER | {"nnan"}, **_OPTIONS)(_mirror)
 
 
-# The loop.
+# The loops.
 
 
 @_inline
 def _sum(u, size, b, out):
-    """An image plus b times that after it, in ``out``; b = 0: the image itself."""
-    if b == 0.0:
-        return u
-    for j in range(out.shape[0]):
+    """An image plus b times that after it, in ``out``."""
+    for j in range(size):
         out[j] = u[j] + b * u[size + j]
     return out
 
 
 @_inline
-def _step(rule, m, L, longest):
-    """How far a weight moves at a margin m; the caller keeps it from falling below 0."""
-    if rule == DESCENT:
-        return max(0.0, 1.0 - m) / longest
-    if rule == PERCEPTRON:
-        return 1.0 if m <= 0.0 else 0.0
-    return (1.0 - m) / L
+def _proximal(t, step, low, high):
+    """Weight a that maximises ``low max(a, 0) + high min(a, 0) - (a - t)^2 / (2 step)``."""
+    if t + step * low > 0.0:
+        return t + step * low
+    return min(t + step * high, 0.0)
 
 
 @_loop
-def _move(rows, order, rule, n, gamma, longest, alpha, s, u, phi, work, mean):
-    """Move alpha and, if accelerated, s, whose images are in u; phi is None where q = 2."""
-    accelerated, stale, factor, source, b, after = rule == ACCELERATED, True, 1.0, u, 0.0, 0.0
-    size = len(u) // 2 if accelerated else len(u)
+def _ascend(rows, order, rule, low, high, longest, alpha, u, phi, mean):
+    """Theta is ``factor phi``; phi is u itself where q = 2."""
+    factor = _mirror(u, rows.q, phi)
     for r in order:
-        if accelerated:
-            b = after = gamma * gamma
-        if phi is not None:
-            if stale:
-                factor = _mirror(_sum(u, size, b, work), rows.q, phi)
-                stale = accelerated
-            source, after = phi, 0.0
         for j in range(mean.shape[0]):
-            mean[j] += factor * source[j]
-        m = factor * _margin(rows, r, source, size, after) + rows.slack[r] * (alpha[r] + b * s[r])
-        curvature = max(rows.curvature[r], _ZERO_CURVATURE)
-        delta, shift = _step(rule, m, curvature * n * gamma, longest), 0.0
-        if rule == DUAL or accelerated:
-            delta = max(-alpha[r], delta)
+            mean[j] += factor * phi[j]
+        m = factor * _margin(rows, r, phi, len(phi), 0.0) + rows.slack[r] * alpha[r]
+        if rule == PERCEPTRON:
+            delta = 1.0 if m <= 0.0 else 0.0
+        elif rule == DESCENT:
+            delta = (min(max(m, low[r]), high[r]) - m) / longest
+        else:
+            step = 1.0 / max(rows.curvature[r], _ZERO_CURVATURE)
+            delta = _proximal(alpha[r] - step * m, step, low[r], high[r]) - alpha[r]
         if delta != 0.0:
             alpha[r] += delta
-            if accelerated:
-                shift = (n * gamma - 1.0) / b * delta
-                s[r] += shift
-            _push(rows, r, delta, shift, u, size)
-            stale = True
-        if accelerated:
-            gamma = 0.5 * gamma * (np.sqrt(b + 4.0) - gamma)
-    return gamma
+            _push(rows, r, delta, 0.0, u, len(u))
+            if rows.q != 2.0:
+                factor = _mirror(u, rows.q, phi)
+
+
+@_loop
+def _accelerate(rows, order, low, high, n, nu, gamma, w, s, u, work):
+    """``alpha = w + h s`` and ``v = alpha + c s``: w and s move in one coordinate a step.
+
+    Their images lie one after the other in u. With nu = 0, z is ``(1 - gamma) v + gamma alpha``,
+    and alpha moves in one coordinate only; else it moves towards z as well.
+    """
+    z, phi, size = work[0], work[1], len(u) // 2
+    h, c = 0.0, 1.0
+    for r in order:
+        e = h + (1.0 - gamma) / (1.0 - nu) * c  # z = w + e s
+        if rows.q == 2.0:
+            m = _margin(rows, r, u, size, e)
+        else:
+            m = _mirror(_sum(u, size, e, z), rows.q, phi)
+            m *= _margin(rows, r, phi, size, 0.0)
+        m += rows.slack[r] * (w[r] + e * s[r])
+        towards = nu / gamma
+        c = (1.0 - towards) * (e - h)
+        h += towards * (e - h)
+        alpha = w[r] + h * s[r]
+        step = 1.0 / (n * gamma * max(rows.curvature[r], _ZERO_CURVATURE))
+        delta = _proximal(alpha - step * m, step, low[r], high[r]) - alpha
+        if delta != 0.0:  # of alpha; n gamma times as much of v
+            shift = (n * gamma - 1.0) / c * delta
+            rest = delta - h * shift
+            w[r] += rest
+            s[r] += shift
+            _push(rows, r, rest, shift, u, size)
+        d = gamma * gamma - nu
+        gamma = 0.5 * (np.sqrt(d * d + 4.0 * gamma * gamma) - d)
+    return gamma, h, c
 
 
 # What the algorithms call, on vectors of the adapter.
@@ -254,19 +273,20 @@ def ascend(
     rule: int = DUAL,
     mean: Array | None = None,
 ) -> None:
-    """Move a vector ``alpha`` along one row at a time; theta is its mirror image.
+    """Move a vector ``alpha`` in place along one row at a time; theta is its mirror image.
 
-    DUAL        alpha_r <- max(0, alpha_r + (1 - theta.a_r) / L_r)
-    DESCENT     alpha_r <- alpha_r + max(0, 1 - theta.a_r) / max L
+    DUAL        alpha_r maximises a lower bound on the dual, of curvature L_r (Lemma 1); for
+                margins, alpha_r <- max(0, alpha_r + (1 - theta.a_r) / L_r)
+    DESCENT     alpha_r <- alpha_r + (the nearest score in the interval - theta.a_r) / max L
     PERCEPTRON  alpha_r <- alpha_r + 1 where theta.a_r <= 0
 
     ``mean`` (of the size of the image) gains theta before every step.
     """
-    rows, u, coef = row_layout(problem), alpha.image.reshape(-1), alpha.coef.reshape(-1)
-    phi, none = None if rows.q == 2.0 else np.empty_like(u), np.empty(0)
+    rows, u = row_layout(problem), alpha.image.reshape(-1)
+    phi = u if rows.q == 2.0 else np.empty_like(u)
     longest = max(rows.curvature.max(), _ZERO_CURVATURE)
-    mean = none if mean is None else mean
-    _move(rows, order, rule, 1.0, 1.0, longest, coef, coef, u, phi, none, mean)
+    mean = np.empty(0) if mean is None else mean
+    _ascend(rows, order, rule, *_ends(problem), longest, alpha.coef.reshape(-1), u, phi, mean)
     problem.work.add_pass(order.size / problem.n_rows)
 
 
@@ -274,20 +294,28 @@ def accelerate(
     problem: KernelMatrixAdapter,
     order: Array,
     n: int,
-    zeta: Vector,
-    s: Vector,
+    mu: float,
+    alpha: Vector,
+    v: Vector,
     gamma: float,
-) -> float:
-    """Algorithm 2 over n coordinates, in two vectors; gives the next gamma (the first: 1/n).
+) -> tuple[Vector, Vector, float]:
+    """Algorithm 2 along draws from n coordinates, two at least; the first gamma is 1 / n.
 
-    Its y is ``zeta + gamma^2 s`` (exactly, as gamma+^2 = (1 - gamma+) gamma^2), so both
-    vectors move in one coordinate a step, and their images along one row.
+    ``mu`` is the strong convexity of the dual relative to the curvatures of its coordinates.
     """
-    rows, images = row_layout(problem), (zeta.image.reshape(-1), s.image.reshape(-1))
-    u, none = np.concatenate(images), np.empty(0)
-    phi, work = (None, none) if rows.q == 2.0 else np.empty((2, u.size // 2))
-    coefs = zeta.coef.reshape(-1), s.coef.reshape(-1)
+    rows, w, s = row_layout(problem), alpha.copy(), v - alpha
+    u = np.concatenate([w.image.ravel(), s.image.ravel()])  # in C order
+    coefs = w.coef.reshape(-1), s.coef.reshape(-1)
+    work, nu = np.empty((2, 0 if rows.q == 2.0 else u.size // 2)), mu / n**2
+    found = _accelerate(rows, order, *_ends(problem), float(n), nu, gamma, *coefs, u, work)
     problem.work.add_pass(order.size / problem.n_rows)
-    gamma = _move(rows, order, ACCELERATED, float(n), gamma, 1.0, *coefs, u, phi, work, none)
-    images[0][:], images[1][:] = np.split(u, 2)
-    return float(gamma)
+    gamma, h, c = found
+    images = (half.reshape(alpha.image.shape) for half in np.split(u, 2))
+    w, s = Vector(next(images), w.coef), Vector(next(images), s.coef)
+    alpha = w + h * s if h != 0.0 else w
+    return alpha, alpha + c * s, float(gamma)
+
+
+def _ends(problem: KernelMatrixAdapter) -> tuple[Array, Array]:
+    intervals = intervals_of(problem.rows)
+    return intervals.low.reshape(-1), intervals.high.reshape(-1)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.base import BaseEstimator, _fit_context
@@ -11,13 +13,111 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import validate_data
 
 from marginsvm._typing import Array
-from marginsvm.algorithms.interval_ascent import IntervalAscent
+from marginsvm.certify.infeasibility import infeasibility
+from marginsvm.certify.interval_bounds import Fit, Weighed, measured_fit, weighed
 from marginsvm.estimator.declaring import parameter, with_parameters
 from marginsvm.estimator.interval_set import interval_set
 from marginsvm.estimator.parameters import PNormParameters, RandomParameters
 from marginsvm.estimator.played_regressor import PlayedRegressor
-from marginsvm.fit import Algorithm, Progress, Stopping
+from marginsvm.fit import Algorithm, Candidate, Progress, Stopping
 from marginsvm.kernel_matrix import KernelMatrixAdapter
+from marginsvm.papers.dual_lp import DualLp, DualLpState
+from marginsvm.rows import intervals_of
+
+# Growth of the bound on the norm that calls for another try to prove infeasibility.
+LONGER_BOUND = 1.25
+FIRST_TRY = 20  # epochs before the first, as a try may take longer than all of them
+MODEL_EPOCHS = 100  # epochs for the model where none fits
+# Soft margin parameter of that model, in units of 1 / radius^2: a row would be fitted up to a
+# hundredth of its distance if it were alone, and the dual is strongly convex enough for its rate.
+MODEL_COST = 50.0
+
+
+class BestFit(NamedTuple):
+    """The best that was measured so far.
+
+    Attributes
+    ----------
+    fit : Fit
+        The predictor of the least error.
+    proof : Weighed
+        The largest bound.
+    zero : float
+        Violation of the zero predictor.
+    next_try : float
+        Bound from which on it is tried to prove that no predictor fits.
+    infeasible : bool
+        Whether ``proof`` has weights that prove it.
+    """
+
+    fit: Fit
+    proof: Weighed
+    zero: float
+    next_try: float = 0.0
+    infeasible: bool = False
+
+    def error(self, fit: Fit) -> float:
+        """Relative gap of a predictor, or its violation relative to ``zero`` if that is larger.
+
+        With a soft margin, slack makes up for the violation.
+        """
+        return fit.error(self.proof, self.zero)
+
+
+@dataclass(frozen=True)
+class IntervalAscent(DualLp):
+    """Ours, for scores that are to lie in intervals (eq. 2): what it measures are norms."""
+
+    shrinking: bool = False
+
+    def start(self, problem: KernelMatrixAdapter) -> DualLpState:
+        """Begin at zero."""
+        state, farthest = super().start(problem), intervals_of(problem.rows).farthest
+        fit, proof = measured_fit(problem, state.v), weighed(problem, state.v.coef)
+        return replace(state, found=BestFit(fit, proof, farthest))
+
+    def measured(self, problem: KernelMatrixAdapter, state: DualLpState) -> DualLpState:
+        """Measure v: the bound that it proves, and its predictor.
+
+        Another predictor is that of the largest dual objective along the ray of v.
+        """
+        alpha, found = intervals_of(problem.rows).admissible(state.v.coef), state.found
+        proof = weighed(problem, alpha)
+        squared = problem.dot(proof.vector, proof.vector)
+        best = max(proof.gain, 0.0) / squared if squared > 0.0 else 0.0
+        scales = (best, float(np.abs(alpha).sum()))
+        fits = [measured_fit(problem, scale * proof.vector) for scale in scales]
+        found = found._replace(proof=max(found.proof, proof, key=lambda proof: proof.norm))
+        # of two whose error is equal, the less costly one
+        best = min(found.fit, *fits, key=lambda fit: (found.error(fit), fit.cost))
+        found = found._replace(fit=best)
+        soft, early = problem.slack is not None, state.t < FIRST_TRY
+        if not soft and not early and found.proof.norm > found.next_try:
+            found = self._tried(problem, found)
+        return replace(state, found=found)
+
+    def _tried(self, problem: KernelMatrixAdapter, found: BestFit) -> BestFit:
+        """Try to prove that no predictor fits."""
+        decisive = infeasibility(problem, found.proof)
+        if decisive is None:
+            return found._replace(next_try=LONGER_BOUND * found.proof.norm)
+        fit = min(found.fit, self._softened(problem), key=lambda fit: fit.cost)
+        return found._replace(fit=fit, proof=decisive, infeasible=True)
+
+    def _softened(self, problem: KernelMatrixAdapter) -> Fit:
+        """A predictor for the case that none fits: that of a soft tube, whose slack is dear."""
+        soft = problem.softened(MODEL_COST / problem.radius**2)
+        state = self.start(soft)
+        for _ in range(MODEL_EPOCHS):
+            state = self.moved(soft, state)
+        return measured_fit(problem, self.measured(soft, state).found.fit.vector)
+
+    def candidates(self, problem: KernelMatrixAdapter, state: DualLpState) -> Iterator[Candidate]:
+        """The largest bound, and the predictor of the least error."""
+        fit, proof, found = state.found.fit, state.found.proof, state.found
+        norm_bound = np.inf if found.infeasible else proof.norm
+        yield Candidate(proof.vector, precise=True, norm_bound=norm_bound, proof=proof)
+        yield Candidate(fit.vector, norm=fit.norm, fit=fit, fallback=True)
 
 
 @with_parameters
@@ -46,10 +146,10 @@ class DualLpRegressor(RandomParameters, PNormParameters, PlayedRegressor, BaseEs
         Whether an epoch goes through all examples once, in random order, or draws examples
         independently, for which the guarantees of Raj and Bach hold.
     restart : bool
-        Whether to restart the acceleration, with ``C=inf``: when the dual objective has fallen in
-        an epoch; otherwise after 20 epochs times 1, 2, 1, 4, 1, 2, 1, 8 and so on; and, with at
-        most 2500 rows, at points that are found by Newton's method. A step of Newton's method
-        counts as an epoch, and these steps take about half of the time of a long fit.
+        Whether to restart the acceleration at points that are found by Newton's method, with at
+        most 2500 rows, and with ``C=inf`` after 20 epochs times 1, 2, 1, 4, 1, 2, 1, 8 and so on.
+        A step of Newton's method counts as an epoch, and these steps take about half of the time of
+        a long fit.
     tol : float
         Relative gap of the certificate, and violation of the intervals relative to that of the zero
         predictor (dimensionless), at which a fit ends.
@@ -103,9 +203,8 @@ class DualLpRegressor(RandomParameters, PNormParameters, PlayedRegressor, BaseEs
     ======================================  ===========================================
     paper                                   code
     ======================================  ===========================================
-    :math:`\mathcal{Y}_i`                   ``intervals``
-    :math:`\alpha` (Algorithm 2)            ``sequences.proximal``
-    :math:`v`                               ``sequences.answer``
+    :math:`\mathcal{Y}_i`                   ``intervals_of(problem.rows)``
+    :math:`\alpha, v, \gamma` (Algorithm 2)  ``alpha``, ``v``, ``gamma``
     :math:`\theta(\alpha)`                  mirror image of a vector, see ``LpNorm.mirror``
     :math:`L_i`                             ``problem.layout().curvature``
     ======================================  ===========================================
@@ -187,7 +286,9 @@ class DualLpRegressor(RandomParameters, PNormParameters, PlayedRegressor, BaseEs
         return self._fit(interval_set(self, X, y, sample_weight, bounds), X, y)
 
     def _algorithm(self) -> IntervalAscent:
-        return IntervalAscent(self.accelerated, self.sampling, self.restart, self.random_state)
+        return IntervalAscent(
+            self.accelerated, self.sampling, self.random_state, restart=self.restart
+        )
 
     def _stopping(self) -> Stopping:
         return Stopping(tol=self.tol, max_iter=self.max_iter)

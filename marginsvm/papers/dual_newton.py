@@ -16,18 +16,18 @@ from scipy.linalg.lapack import dposv
 from scipy.optimize import brentq
 
 from marginsvm._typing import Array
-from marginsvm.algorithms.exact.pivoting import exchange
+from marginsvm.fit.interrupts import let_interrupts_through
 from marginsvm.kernel_matrix import KernelMatrixAdapter
 from marginsvm.kernel_matrix.capabilities import row_layout
-from marginsvm.rows import Intervals, Vector
+from marginsvm.rows import Vector, intervals_of
 
 _LEAST_ADDED = 100  # a working set gains as many rows as it has, or this many
 _MOST_ROWS = 2500  # rows of a working set, whose matrices take 200 MB
-# Work is counted in steps along a coordinate, about as measured with hundreds of features. It does
+# Work is counted in steps along a coordinate, about as measured with dozens of features. It does
 # not depend on their number, or on how many are zero, so that a fit takes the same steps for all
-# forms of the same data. The matrix of m rows, a product in BLAS, takes m^2 / 40, pivoting m^3 /
-# 10,000, calls from Python 500 in an epoch and five times that in a step of Newton's.
-_PRODUCT, _PIVOTING, _CALLS, _MORE_CALLS = 40.0, 10_000.0, 500.0, 5.0
+# forms of the same data. The matrix of m rows takes m^2 / 10, pivoting m^3 / 10,000, calls from
+# Python 500 in an epoch and five times that in a step of Newton's.
+_PRODUCT, _PIVOTING, _CALLS, _MORE_CALLS = 10.0, 10_000.0, 500.0, 5.0
 _POWERS = 6.0  # how much longer a step along a coordinate takes if it computes powers
 # Curvature that is added, relative to the mean, at first, at least and at most. It moves the
 # solution towards the weights at hand, so that the model is trusted near them; and where rows are
@@ -37,11 +37,13 @@ _TRIES = 8  # of pivoting, with tenfold damping each, in one step
 _FLAT_SLOPE = 1e-3  # slope at the end of a step, relative to that at its beginning, of a maximum
 # Error of a shorter step, relative to it; and the shortest one.
 _PRECISE, _SHORTEST_STEP = 1e-4, 1e-12
+# Exchanges that may pass without fewer infeasible rows: pivoting may go round in circles.
+_TURNS_WITHOUT_PROGRESS = 3
 _INFEASIBLE = 1e-10  # share of the largest end, or weight, that is taken for rounding
 
 
 @dataclass(frozen=True)
-class NewtonTimetable:
+class Newton:
     """When the next step is due, and how far its model is trusted: a value.
 
     Attributes
@@ -55,7 +57,7 @@ class NewtonTimetable:
     damping: float = _FIRST_DAMPING
     spent: float = 0.0
 
-    def after(self, problem: KernelMatrixAdapter, steps: int) -> NewtonTimetable:
+    def after(self, problem: KernelMatrixAdapter, steps: int) -> Newton:
         """The same after so many steps along coordinates."""
         work = steps * (1.0 if row_layout(problem).q == 2.0 else _POWERS)
         return replace(self, spent=self.spent + work + _CALLS)
@@ -65,40 +67,42 @@ class NewtonTimetable:
         work = m**2 / _PRODUCT + m**3 / _PIVOTING + _MORE_CALLS * _CALLS
         return m <= _MOST_ROWS and self.spent >= work
 
-    def step(
-        self, problem: KernelMatrixAdapter, intervals: Intervals, v: Vector, chosen: Array
-    ) -> tuple[Vector, NewtonTimetable]:
+    def step(self, problem: KernelMatrixAdapter, v: Vector, chosen: Array) -> tuple[Vector, Newton]:
         """Maximise the dual objective between v and the maximum of its model on some rows."""
+        intervals = intervals_of(problem.rows)
         low, high = intervals.low.ravel()[chosen], intervals.high.ravel()[chosen]
         weights, H = v.coef.ravel()[chosen], problem.second_derivatives(v, chosen)
         pull = H @ weights - problem.margins(v).ravel()[chosen]  # also of the rows left out
-        damping, mean = self.damping, np.trace(H) / max(len(H), 1)
+        damping, diagonal = self.damping, H.diagonal().copy()
         for _ in range(_TRIES):
-            added = damping * mean
-            damped = H + added * np.eye(len(H))
-            found = pivoted(damped, low, high, pull + added * weights, weights)
+            added = damping * diagonal.mean()
+            np.fill_diagonal(H, diagonal + added)
+            found = pivoted(H, low, high, pull + added * weights, weights)
             if found is not None:
                 break
             damping *= 10.0
         else:
-            return v, NewtonTimetable(min(damping, _MOST_DAMPING))
+            return v, Newton(min(damping, _MOST_DAMPING))
         coef = v.coef.ravel().copy()
         coef[chosen] = found
         d = problem.combine(coef) - v
-        t = _best_step(problem, intervals, v, d)
+        t = _best_step(problem, v, d)
         damping *= 0.1 if t > 0.5 else 10.0 if t < 0.1 else 1.0
-        newton = NewtonTimetable(min(max(damping, _LEAST_DAMPING), _MOST_DAMPING))
+        newton = Newton(min(max(damping, _LEAST_DAMPING), _MOST_DAMPING))
         return (v + t * d if t > 0.0 else v), newton
 
 
-def working_set(support: Array, margins: Array) -> Array:
-    """The support, and as many others of smallest margin, or ``_LEAST_ADDED``, in order.
-
-    Margins that are infinite belong to no rows: those of an example against its own class.
-    """
+def working_set(problem: KernelMatrixAdapter, v: Vector) -> Array:
+    """The support, and as many others, or ``_LEAST_ADDED``, whose scores are farthest outside."""
+    flat, intervals = problem.rows.flat_indices(), intervals_of(problem.rows)
+    support, scores = v.coef.ravel()[flat] != 0.0, problem.margins(v).ravel()[flat]
+    outside = np.maximum(
+        intervals.low.ravel()[flat] - scores, scores - intervals.high.ravel()[flat]
+    )
     n = int(np.count_nonzero(support))
-    size = min(int(np.count_nonzero(margins < np.inf)), n + max(_LEAST_ADDED, n))
-    return np.sort(np.argpartition(np.where(support, -np.inf, margins), size - 1)[:size])
+    size = min(len(flat), n + max(_LEAST_ADDED, n))
+    chosen = np.argpartition(np.where(support, -np.inf, -outside), size - 1)[:size]
+    return np.sort(flat[chosen])
 
 
 def pivoted(H: Array, low: Array, high: Array, pull: Array, near: Array) -> Array | None:
@@ -116,8 +120,9 @@ def pivoted(H: Array, low: Array, high: Array, pull: Array, near: Array) -> Arra
     """
     point, ends = low == high, np.abs(np.append(low, high))
     small = _INFEASIBLE * float(ends[np.isfinite(ends)].max(initial=0.0))
-
-    def solve(side: Array) -> tuple[Array, Array] | None:
+    side, fewest, left = np.sign(near), len(H) + 1, _TURNS_WITHOUT_PROGRESS
+    while left >= 0:
+        let_interrupts_through()  # of thousands of rows, a factor takes a second
         face, b = np.flatnonzero(side), np.zeros(len(H))
         if len(face):
             load = (np.where(side > 0, low, high) + pull)[face]
@@ -127,20 +132,23 @@ def pivoted(H: Array, low: Array, high: Array, pull: Array, near: Array) -> Arra
         score = H @ b - pull
         to = np.where(score < low - small, 1.0, np.where(score > high + small, -1.0, 0.0))
         gone = ~point & (b * side < -_INFEASIBLE * np.abs(b).max(initial=0.0))
-        return b, np.where(side == 0.0, to, np.where(gone, 0.0, side))
+        wanted = np.where(side == 0.0, to, np.where(gone, 0.0, side))
+        changed = int(np.count_nonzero(wanted != side))
+        if changed == 0:
+            return np.where(point | (b * side > 0.0), b, 0.0)
+        fewest, left = (
+            (changed, _TURNS_WITHOUT_PROGRESS) if changed < fewest else (fewest, left - 1)
+        )
+        side = wanted
+    return None
 
-    found = exchange(np.sign(near), solve)
-    if found is None or not found[2]:
-        return None
-    b, side, _ = found
-    return np.where(point | (b * side > 0.0), b, 0.0)
 
-
-def _best_step(problem: KernelMatrixAdapter, intervals: Intervals, v: Vector, d: Vector) -> float:
+def _best_step(problem: KernelMatrixAdapter, v: Vector, d: Vector) -> float:
     """Where in [0, 1] the dual objective, which is concave, is largest along d; 1 if it is near.
 
     The full step makes weights exactly zero.
     """
+    intervals = intervals_of(problem.rows)
 
     def slope(t: float) -> float:
         """Derivative from within [0, 1]."""

@@ -1,0 +1,407 @@
+"""Raj and Bach (2020): Explicit Regularization through Duality, Algorithms 1 and 2."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple, TypeVar
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.utils import check_random_state
+from sklearn.utils._param_validation import StrOptions
+
+from marginsvm._typing import Array
+from marginsvm.dual_state import DualStateMixin
+from marginsvm.estimator.declaring import parameter, with_parameters
+from marginsvm.estimator.parameters import KernelParameters, LpParameters, RandomParameters
+from marginsvm.fit import Algorithm, Candidate, Progress, Requirements, Stopping
+from marginsvm.kernel_matrix import KernelMatrixAdapter
+from marginsvm.kernel_matrix.capabilities import row_layout
+from marginsvm.papers.dual_newton import Newton, working_set
+from marginsvm.rows import Rows, Vector, intervals_of
+
+# Epochs after which the acceleration begins again, times 1, 2, 1, 4, 1, 2, 1, 8 and so on: the
+# powers of two of Fercoq and Qu, by which the rate is linear without knowing the strong
+# convexity, where there is some. In twenty epochs, the bound of eq. (8) falls by a hundred.
+PERIOD = 20
+LAST_RESORT = 50  # epochs of Algorithm 1, for a model of weighted examples
+
+State = TypeVar("State", bound="DualState")
+
+
+@dataclass(frozen=True)
+class DualState:
+    """After t epochs: the paper's alpha, v and gamma, and the seed of all draws."""
+
+    seed: int
+    t: int
+    alpha: Vector
+    v: Vector
+    gamma: float
+
+
+@dataclass(frozen=True)
+class RajBach(Algorithm):
+    """Algorithms 1 (plain) and 2 (accelerated) of Raj and Bach; a round is an epoch.
+
+    Eq. (8) is about v, not about alpha, which the listing of Algorithm 2 returns. With a soft
+    margin the dual is strongly convex by a constant that is known, and Algorithm 2 is Algorithm 1
+    of Lin, Lu and Xiao, whose rate is linear.
+
+    Attributes
+    ----------
+    accelerated : bool
+        Algorithm 2 rather than 1.
+    sampling : {"permutation", "uniform", "curvature"}
+        How the coordinates of an epoch are drawn.
+    random_state : int, RandomState instance or None
+        Seed of the draws.
+    """
+
+    accelerated: bool = True
+    sampling: str = "uniform"
+    random_state: Any = None
+
+    requires = Requirements(by_passes=False)
+
+    def start(self, problem: KernelMatrixAdapter) -> DualState:
+        """Begin at zero."""
+        zero = problem.zeros()
+        return DualState(draw_seed(self.random_state), 0, zero, zero, 1.0 / problem.n_rows)
+
+    def step(self, problem: KernelMatrixAdapter, state: DualState) -> DualState:
+        """An epoch: as many draws as there are rows."""
+        rows = problem.rows.flat_indices()
+        return self.epoch(problem, state, rows, accelerated=self.accelerated)
+
+    def epoch(
+        self, problem: KernelMatrixAdapter, state: State, rows: Array, *, accelerated: bool
+    ) -> State:
+        """Draw from some rows, as often as there are rows in all."""
+        from marginsvm.papers import coordinates
+
+        L = row_layout(problem).curvature
+        order = draw(state.seed, state.t, rows, problem.n_rows, self.sampling, L)
+        if accelerated and rows.size > 1:
+            alpha, v, gamma = coordinates.accelerate(
+                problem,
+                order,
+                rows.size,
+                strong_convexity(problem),
+                state.alpha,
+                state.v,
+                state.gamma,
+            )
+        else:
+            v, gamma = state.v.copy(), 1.0 / rows.size
+            coordinates.ascend(problem, order, v)
+            alpha = v
+        return replace(state, t=state.t + 1, alpha=alpha, v=v, gamma=gamma)
+
+    def candidates(self, problem: KernelMatrixAdapter, state: Any) -> Iterator[Candidate]:
+        """``v``, as a predictor and a proof."""
+        yield Candidate(state.v, state.v.mass, float(problem.margins(state.v).min()), True)
+
+
+def strong_convexity(problem: KernelMatrixAdapter) -> float:
+    """Strong convexity of the dual relative to the curvatures of its coordinates; 0 if C is inf."""
+    if problem.slack is None:
+        return 0.0
+    rows = row_layout(problem)
+    return float((rows.slack / np.maximum(rows.curvature, np.finfo(float).tiny)).min())
+
+
+def draw_seed(random_state: Any) -> int:
+    """Seed of a fit's draws."""
+    return int(check_random_state(random_state).randint(2**31 - 1))
+
+
+def draw(
+    seed: int, t: int, rows: Array, n: int, sampling: str, curvature: Array | None = None
+) -> Array:
+    """N draws from some rows, for epoch t; ``curvature`` is that of all coordinates."""
+    rng = np.random.default_rng((seed, t))
+    if sampling == "curvature" and curvature is not None:
+        weights = np.sqrt(curvature[rows])
+        return rng.choice(rows, size=n, p=weights / weights.sum())
+    if sampling == "uniform":
+        return rows[rng.integers(rows.size, size=n)]
+    sweeps = np.tile(rows, (-(-n // rows.size), 1))
+    return rng.permuted(sweeps, axis=1).ravel()[:n]
+
+
+class Pocket(NamedTuple):
+    """What was last measured of v, and the model that misclassified the least weight of rows.
+
+    It is the model where nothing separates, as v diverges there.
+    """
+
+    v: Vector
+    min_margin: float
+    model: Vector
+    mistakes: float
+
+
+@dataclass(frozen=True)
+class DualLpState(DualState):
+    """The paper's state, and ours.
+
+    Attributes
+    ----------
+    rows : ndarray
+        Coordinates that are drawn from, by their flat indices.
+    begun, n_runs : int
+        Epoch in which the acceleration began, and how many times it has.
+    next_measurement : int
+        Epoch of the next look at the margins of all rows.
+    newton : Newton
+        When a step of Newton's method is due.
+    found : object
+        What was measured so far.
+    """
+
+    rows: Array
+    found: Any
+    begun: int = 0
+    n_runs: int = 1
+    next_measurement: int = 1
+    newton: Newton = field(default_factory=Newton)
+
+
+@dataclass(frozen=True)
+class DualLp(RajBach):
+    """Ours: the paper's algorithms on a working set, with restarts and steps of Newton's method.
+
+    Attributes
+    ----------
+    restart : bool
+        Whether the acceleration begins again where Newton's method gets and, for hard margins,
+        after some epochs.
+    shrinking : bool
+        Whether coordinates are drawn from a working set.
+    """
+
+    restart: bool = True
+    shrinking: bool = True
+
+    def start(self, problem: KernelMatrixAdapter) -> DualLpState:
+        """Begin at zero; all rows are drawn from."""
+        state, rows = super().start(problem), problem.rows.flat_indices()
+        return DualLpState(**vars(state), rows=rows, found=Pocket(state.v, 0.0, state.v, np.inf))
+
+    def step(self, problem: KernelMatrixAdapter, state: Any) -> DualLpState:
+        """Move, and measure v each time the number of epochs has grown by a tenth."""
+        state = self.moved(problem, state)
+        if state.t < state.next_measurement:
+            return state
+        after = max(state.t + 1, int(1.1 * state.t))
+        return self.measured(problem, replace(state, next_measurement=after))
+
+    def moved(self, problem: KernelMatrixAdapter, state: DualLpState) -> DualLpState:
+        """An epoch, or a step of Newton's method."""
+        restarts = self.accelerated and self.restart
+        if restarts and state.newton.is_due(state.rows.size):
+            return self._by_newton(problem, state)
+        # plain steps leave most weights at zero, so that the first one finds a working set
+        accelerated = self.accelerated and not (self.shrinking and state.t == 0)
+        state = self.epoch(problem, state, state.rows, accelerated=accelerated)
+        if not restarts:
+            return state
+        state = replace(state, newton=state.newton.after(problem, problem.n_rows))
+        # with a soft margin, the strong convexity is known, and the rate linear without restarts
+        end = state.begun + PERIOD * (state.n_runs & -state.n_runs)
+        ends = problem.slack is None and state.t >= end
+        return begin_again(problem, state, state.v) if ends else state
+
+    def _by_newton(self, problem: KernelMatrixAdapter, state: DualLpState) -> DualLpState:
+        """Begin again at the point that a step of Newton's method on a working set gives."""
+        v = without_traces(problem, state.v)
+        rows = working_set(problem, v) if self.shrinking else state.rows
+        better, newton = state.newton.step(problem, v, rows)
+        state = replace(state, newton=newton, t=state.t + 1)
+        if better is v:  # nothing was found, and the acceleration goes on
+            return state
+        return begin_again(problem, replace(state, rows=rows, next_measurement=state.t), better)
+
+    def measured(self, problem: KernelMatrixAdapter, state: DualLpState) -> DualLpState:
+        """Look at all margins, and choose another working set if it lacks the smallest one."""
+        margins, pocket = problem.margins(state.v), state.found
+        lowest, mistakes = int(margins.argmin()), misclassified_weight(problem.rows, margins)
+        best = (state.v, mistakes) if mistakes < pocket.mistakes else pocket[2:]
+        state = replace(state, found=Pocket(state.v, float(margins.min()), *best))
+        if self.shrinking and (state.t == 1 or not np.isin(lowest, state.rows)):
+            v = without_traces(problem, state.v)
+            return begin_again(problem, replace(state, rows=working_set(problem, v)), v)
+        return state
+
+    def candidates(self, problem: KernelMatrixAdapter, state: Any) -> Iterator[Candidate]:
+        """``v``, as a proof, and what was last measured."""
+        yield Candidate(state.v, state.v.mass)
+        yield Candidate(state.found.v, min_margin=state.found.min_margin)
+        yield Candidate(state.found.model, fallback=True)
+
+    def fallback(self, problem: KernelMatrixAdapter, progress: Progress) -> Candidate:
+        """The pocket; of weighted rows, or a model of ``weighted_pocket`` that is better."""
+        return weighted_pocket(problem, super().fallback(problem, progress), progress.state.seed)
+
+
+@with_parameters
+class DualLpPerceptron(
+    RandomParameters, LpParameters, KernelParameters, DualStateMixin, BaseEstimator
+):
+    r"""Maximum :math:`\ell_p`-margin classifier by accelerated dual coordinate ascent.
+
+    Finds the predictor of least p-norm for which all decision values are at least 1 on the right
+    side. With p = 2 this is the maximum-margin classifier; with p near 1, few features have large
+    coefficients. Each step changes the weight of one row.
+
+    Parameters
+    ----------
+    C : float
+        Cost of slack (dimensionless) in the objective ``1/2 |w|_p^2 + C sum(xi^2)``, which is that
+        of ``LinearSVC(loss="squared_hinge")`` for p = 2. ``inf`` asks for a hard margin: no
+        training errors.
+    kernel : str or callable
+        ``"linear"`` or, for p = 2 only, ``"precomputed"``, a name known to
+        ``sklearn.metrics.pairwise.pairwise_kernels``, or ``kernel(X, Y) -> matrix``. The
+        kernel matrix is held in memory.
+    p : float in (1, 2] or "sparse"
+        Norm of the predictor (dimensionless); ``"sparse"`` is 1 + 1 / ln(n_features).
+        With p < 2, each step computes one power for each feature, also if X is sparse.
+    accelerated : bool
+        Whether to use Algorithm 2 of Raj and Bach, which is faster, rather than Algorithm 1.
+    sampling : {"permutation", "uniform", "curvature"}
+        Whether an epoch goes through all rows once, in random order, or draws rows
+        independently, for which the guarantees of Raj and Bach hold. ``"curvature"``, with
+        ``accelerated=False``: it draws them in proportion to the roots of the curvatures
+        :math:`L_i`, that is to their lengths, which is better where these differ much.
+    restart : bool
+        Whether to restart the acceleration at points that are found by Newton's method on a working
+        set of at most 2500 rows, each of which counts as an epoch; with ``C=inf`` also after 20
+        epochs times 1, 2, 1, 4, 1, 2, 1, 8 and so on.
+    shrinking : bool
+        Whether to go through only the rows that matter: those of positive weight, and others of
+        smallest margin, chosen again whenever the row of smallest margin is not among them. With
+        ``restart=False``, ``shrinking=False`` and uniform sampling, the fit is the paper's.
+
+    Notes
+    -----
+    ======================================  ===========================================
+    paper                                   code
+    ======================================  ===========================================
+    :math:`x_i`                             a row of the data, divided by the radius
+    :math:`\alpha, v, \gamma` (Algorithm 2)  ``alpha``, ``v``, ``gamma``
+    :math:`z`                               ``z``, in ``papers/coordinates.py``
+    :math:`\theta(\alpha)`                  mirror image of a vector, see ``LpNorm.mirror``
+    :math:`L_i`                             ``problem.layout().curvature``
+    ======================================  ===========================================
+
+    The certified predictor is v, which eq. (8) is about, not the sequence alpha, which the listing
+    returns. Both move in one coordinate a step, but for what v has in excess: that is the multiple
+    of a vector which does. Bounds are computed each time the number of epochs has grown by a tenth.
+
+    With ``C < inf``, the dual is strongly convex, by a constant that is known. Then the accelerated
+    algorithm is Lin, Lu and Xiao's Algorithm 1 with that constant, whose rate is linear.
+
+    References
+    ----------
+    A. Raj, F. Bach. Explicit Regularization of Stochastic Gradient Methods through
+    Duality. arXiv:2003.13807, 2020. Algorithms 1 and 2, Proposition 1, eq. (8).
+
+    Q. Lin, Z. Lu, L. Xiao. An Accelerated Randomized Proximal Coordinate Gradient Method.
+    SIAM J. Optim. 25(4), 2015. Algorithm 1.
+
+    Y. Nesterov. Efficiency of Coordinate Descent Methods on Huge-Scale Optimization Problems.
+    SIAM J. Optim. 22(2), 2012. Theorem 1, for draws in proportion to the roots of curvatures.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from marginsvm import DualLpPerceptron
+    >>> X, y = load_iris(return_X_y=True)
+    >>> clf = DualLpPerceptron(random_state=0).fit(X[:100], y[:100])
+    >>> clf.status_, bool(clf.margin_ <= 0.749117 <= clf.margin_bound_)
+    ('certified', True)
+    """
+
+    tol: float = 1e-2
+    accelerated: bool = parameter("boolean", default=True)
+    sampling: str = parameter(
+        StrOptions({"permutation", "uniform", "curvature"}), default="permutation"
+    )
+    restart: bool = parameter("boolean", default=True)
+    shrinking: bool = parameter("boolean", default=True)
+
+    def _algorithm(self) -> DualLp:
+        if self.sampling == "curvature" and self.accelerated:
+            raise ValueError(
+                'sampling="curvature" is for accelerated=False: Algorithm 2 draws its rows with '
+                "equal probabilities"
+            )
+        return DualLp(
+            accelerated=self.accelerated,
+            sampling=self.sampling,
+            restart=self.restart,
+            shrinking=self.shrinking,
+            random_state=self.random_state,
+        )
+
+    def _stopping(self) -> Stopping:
+        # the margins of text may be below tol, and acceleration soon finds them
+        return replace(super()._stopping(), negligible=0.1 * self.tol)
+
+
+def without_traces(problem: KernelMatrixAdapter, v: Vector) -> Vector:
+    """The vector after plain steps along its rows.
+
+    Accelerated sequences keep a trace of every row that they ever touched; a plain step takes it
+    away from those whose scores are inside of their intervals.
+    """
+    from marginsvm.papers import coordinates
+
+    v = problem.combine(intervals_of(problem.rows).admissible(v.coef)).copy()
+    coordinates.ascend(problem, np.flatnonzero(v.coef.reshape(-1)), v)
+    return v
+
+
+def begin_again(problem: KernelMatrixAdapter, state: DualLpState, v: Vector) -> DualLpState:
+    """Restart the acceleration at v, computed again from its coefficients."""
+    v = problem.combine(intervals_of(problem.rows).admissible(v.coef), precise=True)
+    return replace(
+        state,
+        alpha=v,
+        v=v,
+        gamma=1.0 / state.rows.size,
+        begun=state.t,
+        n_runs=state.n_runs + 1,
+    )
+
+
+def misclassified_weight(rows: Rows, margins: Array) -> float:
+    """Sum of the weights of the rows whose margins are not positive."""
+    return float(rows.weighted(margins.reshape(rows.shape) <= 0.0).sum())
+
+
+def weighted_pocket(problem: KernelMatrixAdapter, known: Candidate, seed: int) -> Candidate:
+    """The known model where nothing separates or, of weighted rows, a better one (Gallant).
+
+    Weights of examples change neither a hard margin nor the sequence of a fit. So the model does
+    not heed them, unless rows are drawn in proportion to them, here by Algorithm 1.
+    """
+    rows = problem.rows
+    if rows.weights is None:
+        return known
+    from marginsvm.papers import coordinates
+
+    flat, u, model = rows.flat_indices(), problem.zeros(), known.vector
+    weights = rows.weighted(np.ones(rows.shape)).ravel()[flat]
+    least = misclassified_weight(rows, problem.margins(model))
+    for t in range(LAST_RESORT):
+        draws, u = np.random.default_rng((seed, t)), u.copy()
+        order = draws.choice(flat, size=problem.n_rows, p=weights / weights.sum())
+        coordinates.ascend(problem, order, u)
+        mistakes = misclassified_weight(rows, problem.margins(u))
+        if mistakes <= least:
+            model, least = u, mistakes
+    return Candidate(model, fallback=True)
