@@ -2,18 +2,11 @@
 
 from marginsvm._show_versions import show_versions
 from marginsvm._version import __version__ as __version__
-from marginsvm.algorithms.baselines import (
-    BatchPerceptron,
-    NormalizedKernelPerceptron,
-    VonNeumannClassifier,
-)
-from marginsvm.algorithms.lp_baselines import LpPerceptron, PrimalMirrorDescent
 from marginsvm.algorithms.max_margin import MaxMarginClassifier
 from marginsvm.algorithms.max_margin_cv import MaxMarginClassifierCV
 from marginsvm.algorithms.max_margin_outliers import MaxMarginOutlierDetector
 from marginsvm.algorithms.max_margin_path import MarginPath, margin_path
 from marginsvm.algorithms.max_margin_regressor import MaxMarginRegressor
-from marginsvm.algorithms.rosenblatt import KernelPerceptron
 from marginsvm.audit import Audit, audit
 from marginsvm.certificate.check import CertificateCheck, check_certificate
 from marginsvm.certificate.proof_files import save_proof
@@ -30,6 +23,14 @@ from marginsvm.papers.dual_lp import DualLpPerceptron
 from marginsvm.papers.dual_lp_regressor import DualLpRegressor
 from marginsvm.papers.momentum import MomentumMarginClassifier
 from marginsvm.papers.optimistic import OptimisticPerceptron
+from marginsvm.papers.perceptrons import (
+    BatchPerceptron,
+    KernelPerceptron,
+    LpPerceptron,
+    NormalizedKernelPerceptron,
+    PrimalMirrorDescent,
+    VonNeumannClassifier,
+)
 from marginsvm.papers.smoothed import SmoothedKernelPerceptron
 from marginsvm.papers.von_neumann import PerceptronVonNeumann
 from marginsvm.schedules import GrowthSchedule, NesterovSchedule, PowerSchedule, theory_draws

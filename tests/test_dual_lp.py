@@ -430,7 +430,7 @@ def test_the_pocket_holds_the_model_that_misclassifies_the_least_weight(weighted
     least, measured, before = np.inf, 0, None
     for state in rounds(DualLpPerceptron(random_state=0, fit_intercept=False), data, 60):
         if state.found is not before:  # the vector of this epoch was measured
-            least, measured = min(least, wrong(state.found.v)), measured + 1
+            least, measured = min(least, wrong(state.found.last)), measured + 1
             np.testing.assert_allclose(wrong(state.found.model), least)
             before = state.found
     assert measured > 10

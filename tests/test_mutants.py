@@ -14,9 +14,6 @@ import numpy as np
 import pytest
 from conftest import SEED
 
-from marginsvm.algorithms.baselines import FirstWorstRow, Perceptron, VonNeumann
-from marginsvm.algorithms.lp_baselines import OnlineLp
-from marginsvm.algorithms.rosenblatt import Mistakes, NextMistake
 from marginsvm.kernel_matrix import BestResponse
 from marginsvm.kernel_matrix.responses import worst_row
 from marginsvm.papers import coordinates, dual_lp
@@ -24,6 +21,14 @@ from marginsvm.papers.accelerated import AcceleratedPlay, MirrorProx, NesterovPl
 from marginsvm.papers.adaptive_sampling import Draws
 from marginsvm.papers.momentum import Momentum
 from marginsvm.papers.optimistic import OptimisticPlay
+from marginsvm.papers.perceptrons import (
+    FirstWorstRow,
+    Mistakes,
+    NextMistake,
+    OnlineLp,
+    Perceptron,
+    VonNeumann,
+)
 from marginsvm.papers.von_neumann import IteratedSmoothed
 
 pytestmark = pytest.mark.slow
@@ -375,8 +380,8 @@ class TowardsTheFirstRow(VonNeumann):
     """Whatever the margins."""
 
     def step(self, problem, state):
-        first = replace(state.best_response, vector=problem.row(0))
-        return super().step(problem, replace(state, best_response=first))
+        first = replace(state.worst, vector=problem.row(0))
+        return super().step(problem, replace(state, worst=first))
 
 
 @fails("test_papers_ramdas.test_von_neumann_where_nothing_separates")
@@ -385,7 +390,7 @@ class HalfTheWay(VonNeumann):
 
     def step(self, problem, state):
         p = 0.5 * (state.p + super().step(problem, state).p)
-        return replace(state, p=p, best_response=problem.respond(p, response=worst_row))
+        return replace(state, p=p, worst=problem.respond(p, response=worst_row))
 
 
 @fails("test_baselines.test_the_margin_of_cotters_average")
@@ -403,7 +408,7 @@ class NoBall(Perceptron):
     def step(self, problem, state):
         new = super().step(problem, state)
         step = 1.0 / np.sqrt(new.t) if self.projected else 1.0
-        w = state.w + step * state.best_response.vector
+        w = state.w + step * state.p.vector
         return replace(new, w=w, average=state.average + (w - state.average) / new.t)
 
 

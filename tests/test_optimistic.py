@@ -167,7 +167,7 @@ def test_mistakes_a_pass_on_the_data_of_section_3(n, share, rng):
     visited, mistakes = [], (4**n - 1) // 3
     data = game(*chain(rng, n))
     for state in rounds(KernelPerceptron(), data, mistakes):
-        visited.append(state.best_response.weights.visited)
+        visited.append(state.p.weights.visited)
     assert data.margins(state.w).min() > 0
     *visited, _ = visited  # no mistake any more
     passes = 2 + np.sum(np.diff([0, *visited]) <= 0)  # that of w = 0, at row 0, and the last

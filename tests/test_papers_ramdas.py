@@ -130,7 +130,7 @@ def test_the_normalized_perceptron_converges_to_the_largest_margin(kind, rng):
     short = {}
     for k, state in enumerate(rounds(NormalizedKernelPerceptron(), data, 4000), start=1):
         if k in (1000, 4000):
-            short[k] = 1 - state.best_response.weights.min_margin / data.norm(state.w) / rho
+            short[k] = 1 - state.p.weights.min_margin / data.norm(state.w) / rho
     print(f"shortfall of the margin: {short}")
     assert -1e-5 <= short[4000] < 0.6 * short[1000]
     assert short[4000] < 0.1

@@ -19,7 +19,7 @@ from marginsvm.fit import Algorithm, Candidate, Progress, Requirements, Stopping
 from marginsvm.kernel_matrix import KernelMatrixAdapter
 from marginsvm.kernel_matrix.capabilities import row_layout
 from marginsvm.papers.dual_newton import Newton, working_set
-from marginsvm.rows import Rows, Vector, intervals_of
+from marginsvm.rows import Predictor, Rows, Vector, intervals_of
 
 # Epochs after which the acceleration begins again, times 1, 2, 1, 4, 1, 2, 1, 8 and so on: the
 # powers of two of Fercoq and Qu, by which the rate is linear without knowing the strong
@@ -132,15 +132,26 @@ def draw(
 
 
 class Pocket(NamedTuple):
-    """What was last measured of v, and the model that misclassified the least weight of rows.
+    """The predictor that was measured last, and of all the one that misclassified least weight.
 
-    It is the model where nothing separates, as v diverges there.
+    That is the model where nothing separates, as sequences diverge there (Gallant).
     """
 
-    v: Vector
+    last: Predictor
     min_margin: float
-    model: Vector
-    mistakes: float
+    model: Predictor
+    mistakes: float = np.inf
+
+    def after(self, rows: Rows, w: Predictor, margins: Array) -> Pocket:
+        """The same after another predictor with these margins was measured."""
+        mistakes = float(rows.weighted(margins.reshape(rows.shape) <= 0.0).sum())
+        best = (w, mistakes) if mistakes < self.mistakes else (self.model, self.mistakes)
+        return Pocket(w, float(margins.min()), *best)
+
+    def candidates(self) -> Iterator[Candidate]:
+        """The predictor that was measured last, and the model where nothing separates."""
+        yield Candidate(self.last, min_margin=self.min_margin)
+        yield Candidate(self.model, fallback=True)
 
 
 @dataclass(frozen=True)
@@ -188,7 +199,7 @@ class DualLp(RajBach):
     def start(self, problem: KernelMatrixAdapter) -> DualLpState:
         """Begin at zero; all rows are drawn from."""
         state, rows = super().start(problem), problem.rows.flat_indices()
-        return DualLpState(**vars(state), rows=rows, found=Pocket(state.v, 0.0, state.v, np.inf))
+        return DualLpState(**vars(state), rows=rows, found=Pocket(state.v, 0.0, state.v))
 
     def step(self, problem: KernelMatrixAdapter, state: Any) -> DualLpState:
         """Move, and measure v each time the number of epochs has grown by a tenth."""
@@ -226,20 +237,18 @@ class DualLp(RajBach):
 
     def measured(self, problem: KernelMatrixAdapter, state: DualLpState) -> DualLpState:
         """Look at all margins, and choose another working set if it lacks the smallest one."""
-        margins, pocket = problem.margins(state.v), state.found
-        lowest, mistakes = int(margins.argmin()), misclassified_weight(problem.rows, margins)
-        best = (state.v, mistakes) if mistakes < pocket.mistakes else pocket[2:]
-        state = replace(state, found=Pocket(state.v, float(margins.min()), *best))
+        margins = problem.margins(state.v)
+        lowest, pocket = int(margins.argmin()), state.found.after(problem.rows, state.v, margins)
+        state = replace(state, found=pocket)
         if self.shrinking and (state.t == 1 or not np.isin(lowest, state.rows)):
             v = without_traces(problem, state.v)
             return begin_again(problem, replace(state, rows=working_set(problem, v)), v)
         return state
 
     def candidates(self, problem: KernelMatrixAdapter, state: Any) -> Iterator[Candidate]:
-        """``v``, as a proof, and what was last measured."""
+        """``v``, as a proof, and what was measured."""
         yield Candidate(state.v, state.v.mass)
-        yield Candidate(state.found.v, min_margin=state.found.min_margin)
-        yield Candidate(state.found.model, fallback=True)
+        yield from state.found.candidates()
 
     def fallback(self, problem: KernelMatrixAdapter, progress: Progress) -> Candidate:
         """The pocket; of weighted rows, or a model of ``weighted_pocket`` that is better."""
@@ -378,13 +387,8 @@ def begin_again(problem: KernelMatrixAdapter, state: DualLpState, v: Vector) -> 
     )
 
 
-def misclassified_weight(rows: Rows, margins: Array) -> float:
-    """Sum of the weights of the rows whose margins are not positive."""
-    return float(rows.weighted(margins.reshape(rows.shape) <= 0.0).sum())
-
-
 def weighted_pocket(problem: KernelMatrixAdapter, known: Candidate, seed: int) -> Candidate:
-    """The known model where nothing separates or, of weighted rows, a better one (Gallant).
+    """The known model where nothing separates or, of weighted rows, a better one.
 
     Weights of examples change neither a hard margin nor the sequence of a fit. So the model does
     not heed them, unless rows are drawn in proportion to them, here by Algorithm 1.
@@ -394,14 +398,12 @@ def weighted_pocket(problem: KernelMatrixAdapter, known: Candidate, seed: int) -
         return known
     from marginsvm.papers import coordinates
 
-    flat, u, model = rows.flat_indices(), problem.zeros(), known.vector
+    flat, u, w = rows.flat_indices(), problem.zeros(), known.vector
     weights = rows.weighted(np.ones(rows.shape)).ravel()[flat]
-    least = misclassified_weight(rows, problem.margins(model))
+    pocket = Pocket(w, 0.0, w).after(rows, w, problem.margins(w))
     for t in range(LAST_RESORT):
         draws, u = np.random.default_rng((seed, t)), u.copy()
         order = draws.choice(flat, size=problem.n_rows, p=weights / weights.sum())
         coordinates.ascend(problem, order, u)
-        mistakes = misclassified_weight(rows, problem.margins(u))
-        if mistakes <= least:
-            model, least = u, mistakes
-    return Candidate(model, fallback=True)
+        pocket = pocket.after(rows, u, problem.margins(u))
+    return Candidate(pocket.model, fallback=True)
