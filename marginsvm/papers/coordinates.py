@@ -231,28 +231,33 @@ def _ascend(rows, order, rule, low, high, longest, alpha, u, phi, mean):
 
 @_loop
 def _accelerate(rows, order, low, high, n, nu, gamma, w, s, u, work):
-    """``alpha = w + h s`` and ``v = alpha + c s``: w and s move in one coordinate a step.
+    """Algorithm 2, in whose listing nu, the strong convexity over n^2, is 0.
 
-    Their images lie one after the other in u. With nu = 0, z is ``(1 - gamma) v + gamma alpha``,
-    and alpha moves in one coordinate only; else it moves towards z as well.
+        z = ((1 - gamma) v + (gamma - nu) alpha) / (1 - nu)
+        alpha moves towards z by the share nu / gamma, and along r by a step at theta(z)
+        v = z + n gamma times the step along r
+        gamma solves gamma^2 = (1 - gamma) (the last gamma)^2 + nu gamma
+
+    ``alpha = w + h s`` and ``v = alpha + c s``, so that w and s move in one coordinate a step.
+    Their images lie one after the other in u.
     """
     z, phi, size = work[0], work[1], len(u) // 2
     h, c = 0.0, 1.0
     for r in order:
         e = h + (1.0 - gamma) / (1.0 - nu) * c  # z = w + e s
+        share = nu / gamma
+        c = (1.0 - share) * (e - h)
+        h += share * (e - h)
         if rows.q == 2.0:
             m = _margin(rows, r, u, size, e)
         else:
             m = _mirror(_sum(u, size, e, z), rows.q, phi)
             m *= _margin(rows, r, phi, size, 0.0)
         m += rows.slack[r] * (w[r] + e * s[r])
-        towards = nu / gamma
-        c = (1.0 - towards) * (e - h)
-        h += towards * (e - h)
         alpha = w[r] + h * s[r]
         step = 1.0 / (n * gamma * max(rows.curvature[r], _ZERO_CURVATURE))
         delta = _proximal(alpha - step * m, step, low[r], high[r]) - alpha
-        if delta != 0.0:  # of alpha; n gamma times as much of v
+        if delta != 0.0:
             shift = (n * gamma - 1.0) / c * delta
             rest = delta - h * shift
             w[r] += rest

@@ -84,19 +84,12 @@ class RajBach(Algorithm):
         L = row_layout(problem).curvature
         order = draw(state.seed, state.t, rows, problem.n_rows, self.sampling, L)
         if accelerated and rows.size > 1:
-            alpha, v, gamma = coordinates.accelerate(
-                problem,
-                order,
-                rows.size,
-                strong_convexity(problem),
-                state.alpha,
-                state.v,
-                state.gamma,
-            )
+            now, mu = (state.alpha, state.v, state.gamma), strong_convexity(problem)
+            alpha, v, gamma = coordinates.accelerate(problem, order, rows.size, mu, *now)
         else:
-            v, gamma = state.v.copy(), 1.0 / rows.size
-            coordinates.ascend(problem, order, v)
-            alpha = v
+            alpha, gamma = state.v.copy(), 1.0 / rows.size
+            coordinates.ascend(problem, order, alpha)
+            v = alpha
         return replace(state, t=state.t + 1, alpha=alpha, v=v, gamma=gamma)
 
     def candidates(self, problem: KernelMatrixAdapter, state: Any) -> Iterator[Candidate]:

@@ -59,8 +59,8 @@ class Newton:
 
     def after(self, problem: KernelMatrixAdapter, steps: int) -> Newton:
         """The same after so many steps along coordinates."""
-        work = steps * (1.0 if row_layout(problem).q == 2.0 else _POWERS)
-        return replace(self, spent=self.spent + work + _CALLS)
+        work = _CALLS + steps * (1.0 if row_layout(problem).q == 2.0 else _POWERS)
+        return replace(self, spent=self.spent + work)
 
     def is_due(self, m: int) -> bool:
         """Whether a step on m rows would take no more time than was spent since the last one."""
@@ -94,14 +94,12 @@ class Newton:
 
 def working_set(problem: KernelMatrixAdapter, v: Vector) -> Array:
     """The support, and as many others, or ``_LEAST_ADDED``, whose scores are farthest outside."""
-    flat, intervals = problem.rows.flat_indices(), intervals_of(problem.rows)
-    support, scores = v.coef.ravel()[flat] != 0.0, problem.margins(v).ravel()[flat]
-    outside = np.maximum(
-        intervals.low.ravel()[flat] - scores, scores - intervals.high.ravel()[flat]
-    )
-    n = int(np.count_nonzero(support))
+    flat, ends = problem.rows.flat_indices(), intervals_of(problem.rows)
+    score, weight = problem.margins(v).ravel()[flat], v.coef.ravel()[flat]
+    inside = np.minimum(score - ends.low.ravel()[flat], ends.high.ravel()[flat] - score)
+    n = int(np.count_nonzero(weight))
     size = min(len(flat), n + max(_LEAST_ADDED, n))
-    chosen = np.argpartition(np.where(support, -np.inf, -outside), size - 1)[:size]
+    chosen = np.argpartition(np.where(weight != 0.0, -np.inf, inside), size - 1)[:size]
     return np.sort(flat[chosen])
 
 
@@ -136,10 +134,8 @@ def pivoted(H: Array, low: Array, high: Array, pull: Array, near: Array) -> Arra
         changed = int(np.count_nonzero(wanted != side))
         if changed == 0:
             return np.where(point | (b * side > 0.0), b, 0.0)
-        fewest, left = (
-            (changed, _TURNS_WITHOUT_PROGRESS) if changed < fewest else (fewest, left - 1)
-        )
-        side = wanted
+        left = _TURNS_WITHOUT_PROGRESS if changed < fewest else left - 1
+        side, fewest = wanted, min(changed, fewest)
     return None
 
 
