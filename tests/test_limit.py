@@ -1,6 +1,5 @@
 """What a fit leaves where nothing separates: cheap proofs, and the limit of the soft margins."""
 
-import re
 import warnings
 
 import numpy as np
@@ -173,23 +172,8 @@ def test_the_warning_says_what_happened_what_is_left_and_what_to_do(rng):
     X, y = overlapping(rng, n=900, d=5)
     X += 0.5 * y[:, None]
     text = warning_of(MaxMarginClassifier(), X, y)
-    facts = ["classes overlap: no predictor separates", "The model is the limit", "start from C="]
+    facts = ["classes overlap: no predictor separates", "The model is the limit", "C < inf gives"]
     assert sorted(facts, key=text.index) == facts
-
-
-@pytest.mark.parametrize("units", [1e-3, 1.0, 1e3])
-def test_the_c_to_start_from_makes_slack_cost_ten_times_the_penalty(units, rng):
-    X, y = overlapping(rng, n=900, d=5)
-    X = units * (X + 0.5 * y[:, None])
-    clf = MaxMarginClassifier()
-    C = float(re.search(r"start from C=(\S+),", warning_of(clf, X, y))[1])
-    limit = MaxMarginClassifier(C=1e4 * C).fit(X, y)
-    xi = np.maximum(1.0 - (2.0 * y - 1.0) * limit.decision_function(X), 0.0)
-    # at the scale of coef_, the closest examples have decision values 1 with their slack
-    ratio = C * np.sum(xi**2) / (0.5 * np.sum(limit.coef_**2))
-    assert 10.0 / 1.5 < ratio < 10.0 * 1.5  # C is written with one digit
-    started = MaxMarginClassifier(C=C).fit(X, y)
-    assert started.score(X, y) >= limit.score(X, y) - 0.02
 
 
 @pytest.mark.parametrize("form", FORMS)

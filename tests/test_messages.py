@@ -1,8 +1,10 @@
 """What fits say of themselves is true of this very data, and what they advise helps."""
 
 import re
+import warnings
 from dataclasses import replace
 from fractions import Fraction
+from functools import partial
 
 import numpy as np
 import pytest
@@ -22,6 +24,7 @@ from sklearn.datasets import load_iris
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import balanced_accuracy_score
 from sklearn.metrics.pairwise import rbf_kernel, sigmoid_kernel
+from sklearn.model_selection import GridSearchCV
 from sklearn.preprocessing import StandardScaler
 
 from marginsvm import (
@@ -40,6 +43,15 @@ def warning_of(estimator, X, y):
         estimator.fit(X, y)
     (warning,) = caught
     return str(warning.message)
+
+
+def warnings_of(estimator, X, y):
+    """Text of the warning of a fit, or nothing."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        estimator.fit(X, y)
+    assert len(caught) <= 1
+    return "".join(str(warning.message) for warning in caught)
 
 
 def versicolor_and_virginica():
@@ -170,9 +182,8 @@ def test_margins_stop_where_rounding_hides_the_rest():
     assert clf.n_iter_ < 30
     assert 1e-6 < clf.gap_ < 0.5
     assert check_certificate(clf, X, y)
-    tol = float(re.search(r"tol=(\S+) accepts these bounds", text)[1])
-    assert tol < 3.0 * clf.gap_
-    assert MaxMarginClassifier(tol=tol).fit(X, y).status_ == "certified"
+    assert "a tol above gap_ accepts these bounds" in text
+    assert MaxMarginClassifier(tol=1.1 * clf.gap_).fit(X, y).status_ == "certified"
 
 
 @pytest.mark.slow
@@ -208,17 +219,11 @@ def test_a_stall_is_not_put_down_to_rounding_unless_it_is(form, unit, rng, halte
     X, y = separable(rng, n=600, d=30, margin=0.05)
     X[:, 0] *= unit
     text = warning_of(MaxMarginClassifier(C=1e4, loss="hinge"), form(X), y)
-    assert re.search(r"relative gap of \S+ > tol=1e-06. The last 10 rounds came no nearer; ", text)
+    assert "relative gap above tol=1e-06" in text
+    assert "The last 10 rounds came no nearer; " in text
     assert "rounding" not in text
     assert "a smaller C may be solved to the end" in text
     assert ("features in similar units (StandardScaler) may help" in text) == (unit > 1.0)
-    if unit > 1.0:
-        low, high = map(
-            float, re.search(r"spread over about (\S+), others over (\S+)\.$", text).groups()
-        )
-        spread = np.abs(X - X.mean(axis=0)).max(axis=0)
-        assert 0.5 <= low / spread.min() <= 2.5
-        assert 0.5 <= high / spread.max() <= 2.5
 
 
 def test_a_stall_of_kernels_in_float32_says_what_is_known(rng, halted):
@@ -232,8 +237,7 @@ def test_a_stall_of_kernels_in_float32_says_what_is_known(rng, halted):
 def test_similar_units_are_advised_where_they_help():
     X, y = nanoseconds()
     text = warning_of(MaxMarginClassifier(), X, y)
-    advice = r"in similar units \(StandardScaler\) (may help|show more): some spread over about 1"
-    assert re.search(advice, text)
+    assert re.search(r"in similar units \(StandardScaler\) (may help|show more)", text)
     assert MaxMarginClassifier().fit(StandardScaler().fit_transform(X), y).status_ == "certified"
 
 
@@ -241,8 +245,9 @@ def test_no_tolerance_is_advised_that_says_nothing(rng, halted):
     """Bounds that are far apart are not worth accepting; a gap is never more than 1."""
     X, y = separable(rng, n=600, d=30, margin=0.05)
     X[:, 0] *= 1e4
-    text = warning_of(MaxMarginClassifier(C=1e5), X, y)
-    assert float(re.search(r"relative gap of (\S+) >", text)[1]) > 0.5
+    clf = MaxMarginClassifier(C=1e5)
+    text = warning_of(clf, X, y)
+    assert clf.gap_ > 0.5
     assert "accepts these bounds" not in text
 
 
@@ -329,11 +334,10 @@ def test_kernels_that_are_not_positive_semidefinite_are_named(cls, C, fit_interc
     X, y = versicolor_and_virginica()
     clf = make(cls, kernel="sigmoid", C=C, max_iter=100, fit_intercept=fit_intercept)
     text = warning_of(clf, X, y)
-    eigenvalue = float(re.search(r"it has the eigenvalue (\S+)\)", text)[1])
     K = sigmoid_kernel(X, gamma=1 / (X.shape[1] * X.var()), coef0=0.0)
     centre = np.eye(100) - 0.01 * fit_intercept
-    assert eigenvalue == pytest.approx(np.linalg.eigvalsh(centre @ K @ centre)[0], rel=0.01)
-    assert "not positive semidefinite" in text
+    assert np.linalg.eigvalsh(centre @ K @ centre)[0] < -0.01
+    assert "not positive semidefinite (it has negative eigenvalues)" in text
     assert "fit_intercept" not in text
     assert make(cls, kernel="rbf", C=C, tol=1e-3).fit(X, y).status_ == "certified"
 
@@ -353,6 +357,34 @@ def test_an_intercept_is_not_advised_where_it_is_fitted():
     with pytest.raises(ValueError, match="not positive semidefinite") as caught:
         MomentumMarginClassifier(kernel="sigmoid", max_iter=100).fit(X, y)
     assert "fit_intercept" not in str(caught.value)
+
+
+KINDS = {
+    "overlapping": overlapping,
+    "separable": partial(separable, d=40, margin=0.05),
+}
+
+
+@each
+@pytest.mark.parametrize("C", [np.inf, 1.0])
+@pytest.mark.parametrize("kind", KINDS)
+def test_fits_that_end_alike_say_the_same(cls, C, kind, rng):
+    """So Python, which shows a text once at a place, shows it once in a search."""
+    texts = {
+        warnings_of(make(cls, C=C, tol=1e-9, max_iter=3), *KINDS[kind](rng, n=n)) for n in (60, 70)
+    }
+    assert len(texts) == 1
+    assert "certificate_" in "".join(texts) or texts == {""}
+
+
+def test_a_search_warns_once_of_each_cause(rng):
+    X, y = overlapping(rng, n=90)
+    grid = {"step": ["constant", "inv_sqrt", 0.5], "momentum": ["nesterov", None], "C": [1.0, 10.0]}
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("default")
+        GridSearchCV(MomentumMarginClassifier(max_iter=6), grid, cv=3).fit(X, y)
+    assert len(caught) == 2  # of the search, and of the fit of the best
+    assert len({str(warning.message) for warning in caught}) == 1
 
 
 def test_printed_bounds_are_bounds():

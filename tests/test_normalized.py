@@ -1,7 +1,6 @@
 """``normalize=True``: what is published is true of X, or says what it is true of."""
 
 import pickle
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -241,8 +240,6 @@ def test_texts_name_the_rows(params, rows):
     X, y = np.array([[3.0, 4.0], [3.0, 4.0], [0.0, 1.0], [1.0, 0.0]]), [0, 1, 0, 1]
     claim = fit(PerceptronVonNeumann(**params), X, y).certificate_
     assert f"best margin{rows} <=" in str(claim)
-    undecided = replace(claim, feasible=None)
-    assert f"no predictor has a margin{rows} above" in undecided.outcome(100, 1e-3)
 
 
 @pytest.mark.parametrize("constant", [0.0, 2.5])

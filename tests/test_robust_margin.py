@@ -386,7 +386,7 @@ def test_a_small_mean_is_not_called_none():
     """A tol that is too large gives up on a margin that a smaller one finds."""
     X, y = data(4, shift=0.6)
     clf = MomentumMarginClassifier(nu=0.15, tol=0.3)
-    with pytest.warns(ConvergenceWarning, match="larger mean of margins, and a smaller tol looks"):
+    with pytest.warns(ConvergenceWarning, match="larger mean of margins"):
         clf.fit(X, y)
     assert (clf.status_, clf.separable_) == ("no_margin", None)
     assert check_certificate(clf, X, y)
@@ -457,7 +457,7 @@ def test_warm_start_and_pickles():
     X, y = data(6, n=120)
     whole = MomentumMarginClassifier(nu=0.3, tol=1e-2).fit(X, y)
     parts = MomentumMarginClassifier(nu=0.3, tol=1e-2, warm_start=True, max_iter=20)
-    with pytest.warns(ConvergenceWarning, match=r"best mean of the worst 30 % of margins"):
+    with pytest.warns(ConvergenceWarning, match="max_iter=20.*a larger nu"):
         parts.fit(X, y)
     parts = pickle.loads(pickle.dumps(parts)).set_params(max_iter=10_000).fit(X, y)
     assert np.array_equal(parts.coef_, whole.coef_)

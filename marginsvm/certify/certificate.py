@@ -108,6 +108,8 @@ class Certificate(Bounds):
     def outcome(self, max_iter: int, tol: float) -> str:
         """Describe the end of a fit that did not reach its goal, in a sentence.
 
+        It has no figures of the fit, so that Python shows it once in a search over many fits.
+
         Parameters
         ----------
         max_iter : int
@@ -119,9 +121,18 @@ class Certificate(Bounds):
         -------
         str
         """
-        return (_outcome_of_margin if self.reading == "margin" else _outcome_of_norm)(
-            self, max_iter, tol
-        )
+        if self.feasible is False and self.reading == "norm":
+            return (
+                "proved that no predictor fits: weights near certificate_.weights have a "
+                "combination of examples that is exactly zero, and a positive gain."
+            )
+        if self.status == "no_margin":
+            known = f"every {quantity(self.nu)} is negligible beside the radius of the data"
+            if self.feasible is False:
+                known = _OVERLAP[self.one_class]
+            return f"proved that {known} (certificate_.weights is the proof)."
+        how = "stalled" if self.status == "stalled" else f"ended after max_iter={max_iter} rounds"
+        return f"{how} at a relative gap above tol={tol} (certificate_ has both bounds)."
 
     @property
     def what(self) -> str:
@@ -144,36 +155,6 @@ _OVERLAP = {  # by whether there is one class
     False: "the classes overlap: no predictor separates them",
     True: "the convex hull of the examples holds the origin: no predictor is positive on all",
 }
-
-
-def _outcome_of_margin(found: Certificate, max_iter: int, tol: float) -> str:
-    if found.status == "no_margin":
-        if found.feasible is False:
-            known = _OVERLAP[found.one_class]
-        else:
-            known = (
-                f"no predictor has a {found.what} above "
-                f"{at_most(found.upper, 3)}, which is negligible beside the radius "
-                f"{found.radius:.3g} of the data"
-            )
-        return f"proved that {known} (certificate_.weights is the proof)."
-    how = "stalled" if found.status == "stalled" else f"ended after max_iter={max_iter} rounds"
-    bounds = bounds_text(found.lower, found.upper, found.what)
-    return f"{how} with {bounds}, a relative gap of {found.gap:.3g} > tol={tol}."
-
-
-def _outcome_of_norm(found: Certificate, max_iter: int, tol: float) -> str:
-    if found.feasible is False:
-        return (
-            "proved that no predictor fits: weights near certificate_.weights have a "
-            "combination of examples that is exactly zero, and a positive gain."
-        )
-    how = "stalled" if found.status == "stalled" else f"ended after max_iter={max_iter} rounds"
-    return (
-        f"{how} with a violation of {at_most(found.violation)} "
-        f"and a relative gap of {found.gap:.3g}; tol={tol}. No predictor of a norm below "
-        f"{at_least(found.lower)} fits."
-    )
 
 
 def quantity(nu: float | None) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import warnings
 from abc import abstractmethod
 from collections.abc import Callable
@@ -124,8 +125,34 @@ class Played(CallbackSupportMixin):
             outcome = self.certificate_.outcome(self.max_iter, self.tol)
             advice = self._advice(algorithm, problem, progress)
             text = f"{type(self).__name__} {outcome} {advice}".strip()
-            # stacklevel 7 is the line that called fit: _fit, fit and three decorators lie between
-            warnings.warn(text, ConvergenceWarning, stacklevel=7)
+            # stacklevel 8 is the line that called fit: _fit, fit and three decorators lie between
+            _warn_once(text, stacklevel=8)
+
+
+_shown: set[tuple[str, str, int]] = set()
+
+
+def _warn_once(text: str, stacklevel: int) -> None:
+    """Warn of a text once at each place, unless the filters ask for more or for less.
+
+    That is Python's default. But Python forgets what it has shown when filters are set, and
+    scikit-learn sets them before each fit of a search.
+    """
+    frame = sys._getframe(stacklevel - 1)
+    place, module = (frame.f_code.co_filename, frame.f_lineno), frame.f_globals.get("__name__", "")
+    actions = (
+        action
+        for action, message, category, of, line in warnings.filters
+        if issubclass(ConvergenceWarning, category)
+        and (message is None or message.match(text))
+        and (of is None or of.match(module))
+        and line in (0, place[1])
+    )
+    if next(actions, "default") in ("default", "module", "once"):
+        if (text, *place) in _shown:
+            return
+        _shown.add((text, *place))
+    warnings.warn(text, ConvergenceWarning, stacklevel=stacklevel)
 
 
 @dataclass

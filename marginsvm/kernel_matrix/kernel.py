@@ -176,8 +176,7 @@ class GramAdapter(KernelMatrixAdapter, HasColumns, HasLayout):
     def flaw(self) -> str:
         known = self._values.is_definite  # eigenvalues take half of the time of a small fit
         least, rounding = (0, 0) if known else self._least_eigenvalue(centred=self.rows.balanced)
-        text = f"on some examples it has the eigenvalue {least:.3g}"
-        return "" if least >= -rounding else self._indefinite(text)
+        return "" if least >= -rounding else self._indefinite("it has negative eigenvalues")
 
     @property
     def mean_square(self) -> float:

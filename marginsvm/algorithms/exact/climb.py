@@ -186,9 +186,9 @@ class Climb:
         if used < columns.side or columns.side == len(self.y):
             return ""
         return (
-            f"{used} examples have slack or weight, and cache_size={columns.cache_size:g} MB holds "
-            f"the kernel values of {columns.side} with each other: raise cache_size (twice as many "
-            "take four times as much), or choose a larger C or a kernel of shorter reach."
+            f"cache_size={columns.cache_size:g} MB does not hold the kernel values of all examples "
+            "that have slack or weight with each other: raise cache_size (twice as many take four "
+            "times as much), or choose a larger C or a kernel of shorter reach."
         )
 
     @property

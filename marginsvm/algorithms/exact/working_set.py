@@ -36,8 +36,8 @@ _ROWS_FOR_WOLFE = 500
 
 
 _FULL = (
-    "More than {} rows, pairs of an example and another class, carry weight, and no more fit in "
-    "memory. Use fewer examples or classes, or C < inf, which solves for all pairs together."
+    "More rows, pairs of an example and another class, carry weight than fit in memory. Use fewer "
+    "examples or classes, or C < inf, which solves for all pairs together."
 )
 
 
@@ -132,7 +132,7 @@ class WorkingSet(Method):
 
     @property
     def limit(self) -> str:
-        return _FULL.format(self.room) if self._full else ""
+        return _FULL if self._full else ""
 
     def advance(self, problem: KernelMatrixAdapter, tol: float) -> tuple[WorkingSet, Turn]:
         """Solve on the working set, certify with a pass over all rows, exchange rows."""
