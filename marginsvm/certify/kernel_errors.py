@@ -39,6 +39,10 @@ class KernelErrors:
         Largest kernel value, in units of the radius squared.
     value_error : float
         Relative error of kernel values, such as dividing examples by their norms causes.
+    kernel_error : float
+        Error of the kernel values themselves, relative to the highest.
+    extended_values : int
+        How many values are computed in extended precision, where sums are.
     unit_error : float
         Relative rounding error of kernel values computed by this package; 0: they were given.
     rounding_rtol : float
@@ -49,6 +53,8 @@ class KernelErrors:
     radius: float
     highest: float
     value_error: float
+    kernel_error: float
+    extended_values: int
     unit_error: float
     rounding_rtol: float
     resolution = KERNEL_RESOLUTION
@@ -94,7 +100,7 @@ class KernelErrors:
     def _extended_length(self, few: Array, V: Array) -> float:
         """Upper bound on the norm of extended coefficients on few examples."""
         squared = float(self.extended_square(few, V)) / self.radius**2
-        error = (4.0 * extended(few.size) + self.value_error) * self.highest
+        error = (4.0 * extended(few.size) + self._of_values(few.size**2)) * self.highest
         return _root(squared, error * float(np.abs(V).sum() ** 2))
 
     def margin_error(self, vector: Predictor, norm: float, wanted: float) -> float:
@@ -102,16 +108,27 @@ class KernelErrors:
         return 2.0 * self._of_scores(V) * float(np.abs(V).sum())
 
     def extended_margin_error(self, vector: Predictor, norm: float, wanted: float) -> float:
-        V = self.rows.adjoint(vector.coef)
-        sums = (extended(len(support_of(V))) + self.value_error) * self.highest
-        return sums * float(np.abs(V).sum())
+        return self._of_extended_scores(vector, EXTENDED_TERMS)  # of few margins
 
     def published_margin_error(self, vector: Predictor, norm: float) -> float:
-        return self.extended_margin_error(vector, norm, 0.0)
+        few = len(support_of(self.rows.adjoint(vector.coef)))
+        return self._of_extended_scores(vector, self.rows.n_examples * few)
+
+    def _of_extended_scores(self, vector: Predictor, n_values: int) -> float:
+        V = self.rows.adjoint(vector.coef)
+        sums = (extended(len(support_of(V))) + self._of_values(n_values)) * self.highest
+        return sums * float(np.abs(V).sum())
 
     def _of_scores(self, V: Array) -> float:
-        """Rounding error of scores for each unit of weight, beside that of the kernel values."""
-        return (2.0 * chained(len(V)) + FEW + self.value_error) * self.highest
+        """Error of scores for each unit of weight."""
+        of_values = self.value_error + self.kernel_error
+        return (2.0 * chained(len(V)) + FEW + of_values) * self.highest
+
+    def _of_values(self, n: int) -> float:
+        """Error of as many kernel values, relative to the highest, in extended sums."""
+        few = n <= self.extended_values
+        digits = float(np.finfo(Extended).eps / np.finfo(np.float64).eps) if few else 1.0
+        return self.value_error + digits * self.kernel_error
 
     @property
     def _finest(self) -> float:

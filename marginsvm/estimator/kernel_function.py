@@ -10,14 +10,14 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.metrics.pairwise import pairwise_kernels
 from sklearn.utils import gen_batches
-from sklearn.utils._array_api import get_namespace
+from sklearn.utils._array_api import array_api_compat, get_namespace
 
 from marginsvm._typing import Array
-from marginsvm.certify.host import is_foreign
+from marginsvm.certify.host import is_foreign, on_host
 from marginsvm.data.csr import as_block
 from marginsvm.data.device import OnDevice, kernel_on_host
 from marginsvm.data.normalized import norms_in_kernel
-from marginsvm.kernel_matrix.single import FAR_SQUARE
+from marginsvm.problem.gaussian import gaussian_error, gaussian_kernel
 
 # Entries that are converted at once (32 MB in float64), and the least number of examples of these.
 _CONVERTED, _FEWEST_CONVERTED = 2**22, 128
@@ -93,25 +93,38 @@ class KernelFunction:
     def _named(self, X: Any, Y: Any) -> Array:
         """Values of a named kernel; examples that must be converted are converted in parts."""
         named = self.named_params
-        values = partial(pairwise_kernels, metric=self.metric, filter_params=True, **named)
         wide = self.widens and hasattr(X, "astype")  # some devices have no float64
-        mean = _far_mean(X, Y, named["gamma"]) if self.metric == "rbf" else None
-
-        def converted(Z: Any) -> Any:
-            Z = Z.astype(np.float64, copy=False) if wide else Z
-            return Z if mean is None else Z - get_namespace(Z)[0].astype(mean, Z.dtype)
-
-        as_given = mean is None and not (wide and {X.dtype, Y.dtype} != {np.dtype(np.float64)})
-        if as_given or is_foreign(X):
-            return values(X, Y) if as_given else values(converted(X), converted(Y))
-        dtype = np.float64 if wide else np.result_type(X.dtype, Y.dtype)
-        K = np.empty((X.shape[0], Y.shape[0]), dtype)
+        if self.metric == "rbf":
+            return self._gaussian(X, Y, wide)
+        values = partial(pairwise_kernels, metric=self.metric, filter_params=True, **named)
+        if not wide or {X.dtype, Y.dtype} == {np.dtype(np.float64)}:
+            return values(X, Y)
+        if is_foreign(X):
+            return values(X.astype(np.float64, copy=False), Y.astype(np.float64, copy=False))
+        K = np.empty((X.shape[0], Y.shape[0]), np.float64)
         size = max(_FEWEST_CONVERTED, _CONVERTED // X.shape[1])
         for i in gen_batches(X.shape[0], size):
-            some = converted(X[i])
+            some = X[i].astype(np.float64, copy=False)
             for j in gen_batches(Y.shape[0], size):
-                K[i, j] = values(some, converted(Y[j]))
+                K[i, j] = values(some, Y[j].astype(np.float64, copy=False))
         return K
+
+    def _gaussian(self, X: Any, Y: Any, wide: bool) -> Any:
+        """Values of the Gaussian kernel, computed on the host, where the examples are."""
+        A, B = on_host(X), on_host(Y)
+        dtype = np.float64 if wide else np.result_type(A.dtype, B.dtype)
+        K = gaussian_kernel(A, B, self.named_params["gamma"], dtype)
+        if not is_foreign(X):
+            return K
+        return array_api_compat.array_namespace(X).asarray(K, device=array_api_compat.device(X))
+
+    def error(self, X: Any) -> float:
+        """Error of the values of these examples, at most, where this package computes distances."""
+        if self.metric != "rbf":
+            return 0.0
+        X = canonical(on_host(X.on_host().matrix if isinstance(X, OnDevice) else X))
+        single = X.dtype == np.float32 and not self.widens
+        return gaussian_error(X, self.named_params["gamma"]) + 2.0**-24 * single
 
     def on_host(self, X: Any) -> Any:
         """The function for examples like these, with its values in NumPy."""
@@ -124,18 +137,6 @@ class KernelFunction:
         if self.metric == "precomputed":  # fit refuses a matrix of which this is not true
             return np.ones(X.shape[0])
         return norms_in_kernel(self.on_host(X), X)
-
-
-def _far_mean(X: Any, Y: Any, gamma: float) -> Array | None:
-    """The mean of Y, if it is so far from 0 that distances would lose digits; else None.
-
-    Distances stay the same if it is subtracted from X and Y.
-    """
-    if sp.issparse(X) or sp.issparse(Y):
-        return None
-    wide = {} if is_foreign(Y) else {"dtype": np.float64}
-    mean = get_namespace(Y)[0].mean(Y, axis=0, **wide)  # any point near Y would do
-    return mean if gamma * float(mean @ mean) > FAR_SQUARE else None
 
 
 def _gamma(gamma: str | float, X: Any, weights: Array | None) -> float:

@@ -38,11 +38,12 @@ def kernel_problem(
     kernel: KernelFunction, X: Any, division: Division | None = None, **given: Any
 ) -> GramAdapter:
     """The problem of examples and a kernel that is not linear, or of a given kernel matrix."""
+    error = kernel.error(X)
     values, X = _values_and_examples(kernel, X, division)
     formula = None
     if values is kernel and not callable(kernel.metric):  # a named one, of arrays in memory
         formula = Formula.named(kernel.metric, **kernel.named_params)
-    return GramAdapter(values, X, formula=formula, **given)
+    return GramAdapter(values, X, formula=formula, kernel_error=error, **given)
 
 
 def _values_and_examples(

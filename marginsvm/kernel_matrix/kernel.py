@@ -71,6 +71,8 @@ class GramAdapter(KernelMatrixAdapter, HasColumns, HasLayout):
         What the kernel is, if that is known.
     cache_size : float
         Memory for kernel values (MB).
+    kernel_error : float
+        Error of the kernel values, as far as they are computed by this package.
     """
 
     _output_axis = -1
@@ -89,6 +91,7 @@ class GramAdapter(KernelMatrixAdapter, HasColumns, HasLayout):
         frame: Scale | None = None,
         formula: Formula | None = None,
         cache_size: float = CACHE_SIZE,
+        kernel_error: float = 0.0,
     ) -> None:
         if norm.p != 2.0:
             raise ValueError(
@@ -112,6 +115,8 @@ class GramAdapter(KernelMatrixAdapter, HasColumns, HasLayout):
             scale.radius,
             highest=highest / scale.radius**2,
             value_error=self._values.value_error,
+            kernel_error=kernel_error,
+            extended_values=self._values.extended_values,
             unit_error=0.0 if kernel is None else float(np.finfo(diagonal.dtype).eps),
             rounding_rtol=rounding_rtol,
         )

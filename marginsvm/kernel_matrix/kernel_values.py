@@ -29,6 +29,7 @@ from marginsvm.kernel_matrix.columns import (
     WholeMatrix,
 )
 from marginsvm.kernel_matrix.single import Formula, PreparedSingle, SingleColumns
+from marginsvm.problem.gaussian import extended_gaussian, extended_values
 from marginsvm.rows import Rows, support_of
 
 # Strips into which a product is cut at least, whatever the number of threads: sums depend on it.
@@ -266,9 +267,16 @@ class KernelValues:
         """Whether the kernel is known to be one of inner products."""
         return self._formula is not None and self._formula.is_definite
 
+    @cached_property
+    def extended_values(self) -> int:
+        """How many values are computed in extended precision, where sums are."""
+        gaussian = self._formula is not None and self._formula.degree == 0
+        return extended_values(self.X) if gaussian else 0
+
     def scores_of(self, examples: Array, few: Array, V: Array) -> Array:
         """``K[examples, few] V`` in float64."""
-        F, size = np.empty((len(examples), *V.shape[1:])), max(1, _STRIP_BYTES // (8 * len(few)))
+        F = np.empty((len(examples), *V.shape[1:]))
+        size = max(1, _STRIP_BYTES // (8 * max(1, len(few))))
         self._work.add_pass(len(examples) * len(few) / self._rows.n_examples**2)
         for i in range(0, len(examples), size):
             block = self.block(examples[i : i + size], few).astype(np.float64, copy=False)
@@ -292,5 +300,10 @@ class KernelValues:
     def _extended(self, examples: Array, few: Array, V: Array) -> Array:
         """``K[examples, few] V``, some examples at a time."""
         size = max(1, EXTENDED_TERMS // max(1, len(few)))
-        some = (examples[i : i + size] for i in range(0, len(examples), size))
+        some = [examples[i : i + size] for i in range(0, len(examples), size)]
+        if len(examples) * len(few) <= self.extended_values:
+            assert self._formula is not None
+            self._work.add_kernel_evaluations(len(examples) * len(few))
+            kernel = partial(extended_gaussian, self.X, j=few, gamma=self._formula.gamma)
+            return np.concatenate([kernel(part) @ V for part in some])
         return np.concatenate([self.values(part, few) @ V for part in some])

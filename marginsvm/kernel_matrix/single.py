@@ -30,9 +30,6 @@ _UNIT = 2.0**-24  # relative rounding error of an operation in float32
 # kernel that it is compared with), and of a squared distance beside those of its sum: the examples
 # are rounded, and half of their squared lengths.
 _OF_VALUE, _OF_DISTANCE = 16.0, 8.0
-# Squared norm of a mean, times gamma, from which on the Gaussian kernel is computed about it: of
-# nearer examples, exponents are off by some 1e-12, as they are sums of terms of that size.
-FAR_SQUARE = 1e4
 _LARGEST_POWER = 9  # degree of polynomials that are computed by products
 # Examples whose kernel values with each other must fit: as many as rounds begin with.
 _FEWEST = 400
@@ -108,9 +105,10 @@ class PreparedSingle:
             for some in gen_batches(len(X), _WRITTEN_AT_ONCE):
                 Z[some] = (X[some] - mean) * scale
         self.lengths, self._raw = _lengths(Z), np.sqrt(formula.gamma) * _lengths(X)
-        if gaussian and not sparse:  # what is farther is compared about the mean of some examples
+        self._raw += self._raw.max()  # values may be computed about a mean of some examples
+        if gaussian and not sparse:
             near = (self.lengths + self.lengths.max()) / np.sqrt(2.0)
-            self._raw = np.minimum(self._raw, near + np.sqrt(FAR_SQUARE))
+            self._raw = np.minimum(self._raw, 4.0 * near)
         if gaussian:  # an inner product gives z'w - |z|^2 / 2 - |w|^2 / 2
             ends = np.column_stack([np.ones(len(self.lengths)), -0.5 * self.lengths**2])
             stack = sp.hstack if sparse else np.hstack

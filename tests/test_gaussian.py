@@ -1,0 +1,183 @@
+"""Bounds of Gaussian kernels hold of the kernel itself, not only of its values in float64.
+
+What a fit has proved is computed again with kernel values from differences of the examples, in
+extended precision, by code that shares nothing with the package.
+"""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from helpers.battery import in_blocks
+from helpers.estimators import fit, needs_more_digits
+from sklearn.metrics.pairwise import rbf_kernel
+
+from marginsvm import (
+    MaxMarginClassifier,
+    MaxMarginOutlierDetector,
+    MaxMarginRegressor,
+    MomentumMarginClassifier,
+    check_certificate,
+)
+from marginsvm.problem.gaussian import extended_gaussian, gaussian_error, gaussian_kernel
+
+Real = np.longdouble
+ROUNDING = 1e-15  # relative, of the sums here, and of published numbers
+
+
+def by_differences(X, Y, gamma):
+    X, Y = (Z.toarray() if sp.issparse(Z) else Z for Z in (X, Y))
+    difference = X[:, None].astype(Real) - Y.astype(Real)
+    return np.exp(-Real(gamma) * np.square(difference).sum(axis=2))
+
+
+def hostile(seed):
+    """Examples whose columns spread over up to eight decades, with and without offsets; y."""
+    rng = np.random.default_rng(seed)
+    n, d = rng.integers(15, 60), rng.integers(1, 9)
+    X = rng.standard_normal((n, d))
+    y = np.sign(X[:, 0] + 0.5 * np.sin(3.0 * X[:, -1]) + 0.3 * rng.standard_normal(n))
+    y[:2] = -1.0, 1.0
+    X[:, rng.random(d) < 0.4] *= 10.0 ** rng.uniform(0.0, 8.0)
+    if rng.random() < 0.5:
+        X += 10.0 ** rng.uniform(0.0, 9.0, d)
+    form = np.asarray
+    if rng.random() < 0.5:
+        form = sp.csr_array
+        if rng.random() < 0.5:
+            X[rng.random((n, d)) < 0.3] = 0.0
+    gamma = ("scale", "auto", 10.0 ** rng.uniform(-3.0, 2.0))[rng.integers(3)]
+    common = {"kernel": "rbf", "gamma": gamma}
+    C = float(rng.choice([0.1, 1.0, 10.0, 1e4]))
+    kind = seed % 4
+    if kind == 0:
+        estimator = MaxMarginOutlierDetector(nu=float(rng.choice([0.1, 0.5])), **common)
+    elif kind == 1:
+        loss = rng.choice(["epsilon_insensitive", "squared_epsilon_insensitive"])
+        estimator = MaxMarginRegressor(C=C, loss=str(loss), **common)
+        y = y + 0.1 * rng.standard_normal(n)
+    elif kind == 2:
+        loss = str(rng.choice(["hinge", "squared_hinge"]))
+        C = float(rng.choice([C, np.inf])) if loss == "squared_hinge" else C
+        estimator = MaxMarginClassifier(C=C, loss=loss, fit_intercept=rng.random() < 0.7, **common)
+    else:
+        C = float(rng.choice([C, np.inf]))
+        estimator = MomentumMarginClassifier(C=C, fit_intercept=rng.random() < 0.7, **common)
+        estimator.set_params(max_iter=300)
+    return estimator, form(X), y
+
+
+def problem(estimator, X):
+    """Kernel values; the square of the norm, and the decision values, of a fitted predictor."""
+    K = by_differences(X, X, estimator._gamma)
+    V = np.zeros(X.shape[0], Real)
+    V[estimator.support_] = estimator.dual_coef_[0]
+    return K, V @ K @ V, K @ V + np.ravel(estimator.intercept_)[0]
+
+
+def of_classifier(estimator, K, squared, f, y):
+    """(What the predictor reaches, what the weights prove), as margins."""
+    q, C = estimator.certificate_.weights.toarray().ravel().astype(Real), estimator.C
+    proof, m = (y * q) @ K @ (y * q), y * f
+    if np.isinf(C):
+        return m.min() / np.sqrt(squared), np.sqrt(proof)
+    xi = np.maximum(1 - m, 0)
+    if getattr(estimator, "loss", "") == "hinge":
+        s = min(1 / proof, C / q.max()) if proof > 0 else C / q.max()
+        P, D = squared / 2 + C * xi.sum(), s - s * s * proof / 2
+        return 1 / np.sqrt(2 * P), 1 / np.sqrt(2 * D)
+    P = squared / 2 + C * (xi * xi).sum()
+    return 1 / np.sqrt(2 * P), np.sqrt(proof + (q * q).sum() / (2 * C))
+
+
+def of_detector(estimator, K, squared, f):
+    q = estimator.certificate_.weights.toarray().ravel().astype(Real)
+    share = Real(estimator.nu) * len(q)
+    assert q.max() <= (1 + 1e-12) / share
+    scores = np.sort(f - np.ravel(estimator.intercept_)[0])
+    weight = np.clip(share - np.arange(len(q)), 0, 1)
+    return (weight @ scores) / share / np.sqrt(squared), np.sqrt(q @ K @ q)
+
+
+def of_regressor(estimator, K, squared, f, y):
+    """(P of the predictor, what the weights prove)."""
+    C, epsilon = estimator.C, Real(estimator.epsilon)
+    q = estimator.certificate_.weights.toarray().ravel().astype(Real)
+    xi = np.maximum(np.abs(y - f) - epsilon, 0)
+    gain, proof = y @ q - epsilon * np.abs(q).sum(), q @ K @ q
+    if estimator.loss == "epsilon_insensitive":
+        s = min(gain / proof, C / np.abs(q).max())
+        return squared / 2 + C * xi.sum(), s * gain - s * s * proof / 2
+    proof = proof + (q * q).sum() / (2 * C)
+    return squared / 2 + C * (xi * xi).sum(), gain * gain / (2 * proof)
+
+
+def false_bounds(estimator, X, y):
+    """Which bounds of a fit are false of the kernel, and by how much (relative)."""
+    K, squared, f = problem(estimator, X)
+    if isinstance(estimator, MaxMarginRegressor):
+        P, D = of_regressor(estimator, K, squared, f, y)
+        excess = {"objective": (P, estimator.objective_), "bound": (estimator.objective_bound_, D)}
+    else:
+        detects = isinstance(estimator, MaxMarginOutlierDetector)
+        data = (estimator, K, squared, f)
+        reached, proved = of_detector(*data) if detects else of_classifier(*data, y)
+        excess = {"bound": (proved, estimator.margin_bound_)}
+        if estimator.margin_ > 0.0:
+            excess["margin"] = (estimator.margin_, reached)
+    return {
+        name: float(high / low - 1)
+        for name, (high, low) in excess.items()
+        if high > low * (1 + ROUNDING)
+    }
+
+
+@needs_more_digits
+@in_blocks(2000, size=100)
+def test_bounds_hold_of_the_kernel_itself(seeds):
+    statuses = []
+    for seed in seeds:
+        estimator, X, y = hostile(seed)
+        detects = isinstance(estimator, MaxMarginOutlierDetector)
+        data = (X,) if detects else (X, y)
+        fit(estimator, *data)
+        assert not false_bounds(estimator, X, y), (seed, estimator)
+        assert check_certificate(estimator, *data), (seed, estimator)
+        statuses.append(estimator.status_)
+    assert statuses.count("certified") > 0.5 * len(statuses)
+
+
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_array])
+def test_a_column_in_large_units_does_not_hide_the_others(form):
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((40, 10))
+    X[:, 0] *= 1e8
+    y = (X[:, 1] > 0).astype(int)
+    clf = MaxMarginClassifier(kernel="rbf", gamma=1.0, C=10.0).fit(form(X), y)
+    assert clf.margin_ == pytest.approx(0.1628347367, rel=1e-8)
+    assert clf.margin_bound_ == pytest.approx(0.1628347367, rel=1e-8)
+
+
+@needs_more_digits
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_array])
+@pytest.mark.parametrize("offset", [0.0, 1e9])
+@pytest.mark.parametrize("spread", [1.0, 1e8])
+def test_kernel_values_have_the_error_that_is_allowed_for(form, offset, spread, rng):
+    X = rng.standard_normal((300, 7))
+    X[rng.random(X.shape) < 0.3] = 0.0
+    X[:, 1] *= spread
+    X[:, 2] += offset
+    for gamma in (1e-3, 1.0, 30.0):
+        true = by_differences(X, X, gamma)
+        found = gaussian_kernel(form(X), form(X), gamma)
+        assert np.abs(found - true).max() <= gaussian_error(form(X), gamma)
+        few = np.arange(0, 300, 11)
+        extended = extended_gaussian(form(X), few, np.arange(40), gamma)
+        assert np.abs(extended - true[few, :40]).max() < 1e-17
+
+
+def test_kernel_values_of_common_data_are_scikit_learns(rng):
+    X = rng.standard_normal((200, 30))
+    for A in (X, X.astype(np.float32), sp.csr_array(X)):
+        K = gaussian_kernel(A, X[:70], 0.03)
+        np.testing.assert_allclose(K, rbf_kernel(A, X[:70], gamma=0.03), rtol=1e-6, atol=1e-12)
+    assert gaussian_error(X, 0.03) < 1e-12
