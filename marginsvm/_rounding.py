@@ -12,11 +12,15 @@ N. Higham. Accuracy and Stability of Numerical Algorithms. SIAM, 2002. Section 3
 from __future__ import annotations
 
 from collections.abc import Iterable
+from contextlib import suppress
+from decimal import Decimal
 from functools import reduce
 from math import fsum
+from numbers import Real
 from typing import Any
 
 import numpy as np
+from scipy.sparse import issparse
 
 from marginsvm._typing import Array
 
@@ -74,6 +78,62 @@ def inner(A: Array, B: Array) -> float:
     if A.flags.f_contiguous and B.flags.f_contiguous:
         A, B = A.T, B.T
     return float(np.vdot(A, B))
+
+
+def check_exact(X: Any, name: str = "X") -> None:
+    """Refuse numbers that float64 would round: what is proved would be of other numbers.
+
+    Parameters
+    ----------
+    X : array-like or sparse matrix
+        Arrays of other libraries are not looked at.
+    name : str
+        What it is called in the message.
+
+    Raises
+    ------
+    ValueError
+        If float64 does not hold one of the numbers.
+
+    Examples
+    --------
+    >>> from marginsvm._rounding import check_exact
+    >>> check_exact([[2**53], [2**60]])
+    >>> check_exact([[2**60 + 1]])
+    Traceback (most recent call last):
+    ValueError: X has numbers that float64 does not hold, such as 1152921504606846977: ...
+    """
+    if hasattr(X, "iloc") and X.ndim == 2:  # a data frame has a type for each column
+        for j in range(X.shape[1]):
+            check_exact(np.asarray(X.iloc[:, j]), name)
+        return
+    if isinstance(X, list | tuple) or hasattr(X, "iloc"):
+        with suppress(ValueError):  # of lists of different lengths, which are refused elsewhere
+            X = np.asarray(X)
+    values = X.data if issparse(X) else X
+    for value in _suspects(values) if isinstance(values, np.ndarray) else ():
+        if _is_rounded(value.item() if isinstance(value, np.generic) else value):
+            raise ValueError(
+                f"{name} has numbers that float64 does not hold, such as {value}: a fit would be "
+                "of other numbers. Subtract what they have in common, or use categories"
+            )
+
+
+def _suspects(values: Array) -> Array:
+    """Those of the numbers that float64 may round."""
+    kind, large = values.dtype.kind, 2**53
+    if kind in "iu" and values.itemsize == 8:
+        return values[(values > large) | (values < -large)]
+    if kind == "f" and values.itemsize > 8:
+        return values[values != values.astype(np.float64)]
+    return values.ravel() if kind == "O" else values.ravel()[:0]
+
+
+def _is_rounded(value: Any) -> bool:
+    try:
+        return isinstance(value, Real | Decimal) and bool(float(value) != value == value)
+    except OverflowError:
+        return True
 
 
 def exact_inner(a: Array, b: Array, added: float) -> float:

@@ -21,6 +21,7 @@ from sklearn.base import clone, is_outlier_detector, is_regressor
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import _check_sample_weight, check_array, check_consistent_length
 
+from marginsvm._rounding import check_exact
 from marginsvm._typing import Array
 from marginsvm.algorithms.max_margin import MaxMarginClassifier
 from marginsvm.algorithms.max_margin_outliers import MaxMarginOutlierDetector
@@ -310,7 +311,9 @@ def audit(model: Any, X: Any, y: Any = None, sample_weight: Any = None) -> Audit
     model, X = unwrapped(model, "intercept_", X)
     if not (hasattr(model, "coef_") or hasattr(model, "dual_coef_")):
         raise TypeError(f"{type(model).__name__} has neither coef_ nor dual_coef_ to be judged")
-    X = check_array(examples_on_host(X), accept_sparse="csr", dtype=np.float64)
+    X = examples_on_host(X)
+    check_exact(X)
+    X = check_array(X, accept_sparse="csr", dtype=np.float64)
     weight = _check_sample_weight(on_host(sample_weight), X, dtype=np.float64)
     name = " ".join(repr(model).split())
     if not is_outlier_detector(model):

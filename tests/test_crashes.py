@@ -1,19 +1,37 @@
 """Small problems that have ended in an error that was none of the user's."""
 
+from dataclasses import replace
+
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.sparse as sp
-from helpers.estimators import ESTIMATORS, fit, make, overlapping, quiet
+from helpers.estimators import (
+    ESTIMATORS,
+    fit,
+    make,
+    needs_more_digits,
+    overlapping,
+    quiet,
+    separable,
+)
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.svm import SVC
 
 from marginsvm import (
     DualLpRegressor,
     MaxMarginClassifier,
     MaxMarginClassifierCV,
+    MaxMarginOutlierDetector,
+    MaxMarginRegressor,
+    MomentumMarginClassifier,
+    audit,
     check_certificate,
     check_separability,
     check_separability_proof,
+    fit_many,
 )
+from marginsvm.papers.momentum import Momentum
 from marginsvm.rows import LpNorm
 
 # Rows and columns of zeros that are all stored, as a matrix has them whose entries were set to 0.
@@ -158,3 +176,121 @@ def test_vectors_whose_squares_vanish_have_no_curvature(p):
     diagonal, rank_one = LpNorm(p).curvature(np.full(3, 1e-200))
     assert np.isfinite(diagonal).all()
     assert np.isfinite(rank_one)
+
+
+# Numbers that float64 does not hold.
+
+
+INTEGERS = 2**60 + np.arange(8)
+FLOATS = np.linspace(0.0, 1.0, 8)
+
+
+@pytest.mark.parametrize(
+    "X",
+    [
+        INTEGERS[:, None],
+        INTEGERS.astype(np.uint64)[:, None],
+        INTEGERS.astype(object)[:, None],
+        sp.csr_array(INTEGERS[:, None]),
+        [[int(x)] for x in INTEGERS],
+        pd.DataFrame({"id": INTEGERS, "x": FLOATS}),
+        pytest.param(np.longdouble(INTEGERS)[:, None] + 0.5, marks=needs_more_digits),
+    ],
+    ids=["int64", "uint64", "object", "csr", "list", "frame", "longdouble"],
+)
+def test_numbers_that_would_be_rounded_are_refused(X):
+    y = np.arange(8) // 4
+    with pytest.raises(ValueError, match=r"float64 does not hold, such as 1\.?15292150460"):
+        MaxMarginClassifier().fit(X, y)
+    with pytest.raises(ValueError, match="X has numbers that float64 does not hold"):
+        check_separability(X, y)
+
+
+def test_other_data_that_would_be_rounded_is_refused():
+    X, y = INTEGERS[:, None], np.arange(8) // 4
+    for refused in (
+        lambda: MaxMarginRegressor().fit(FLOATS[:, None], INTEGERS),
+        lambda: MaxMarginOutlierDetector().fit(X),
+        lambda: MomentumMarginClassifier().fit_blocks([(X, y)]),
+        lambda: fit_many(MaxMarginClassifier(), X, y[None]),
+        lambda: audit(SVC().fit(X, y), X, y),
+    ):
+        with pytest.raises(ValueError, match="numbers that float64 does not hold"):
+            refused()
+
+
+def test_large_numbers_that_float64_holds_are_taken():
+    X = 2**60 + 2**40 * np.arange(8)[:, None]
+    assert fit(MaxMarginClassifier(), X, np.arange(8) // 4).separable_
+    assert check_separability(X.astype(object), np.arange(8) // 4).separable
+
+
+@pytest.mark.parametrize("cls", [MaxMarginRegressor, DualLpRegressor])
+@pytest.mark.parametrize("form", [list, lambda y: pd.Series(y, dtype=object)])
+def test_targets_that_are_missing_are_refused(cls, form):
+    with pytest.raises(ValueError, match="y contains NaN"):
+        cls().fit(np.eye(4), form([1.0, None, 2.0, 3.0]))
+
+
+# What is said.
+
+
+def test_the_hinge_loss_is_not_said_to_be_squared(rng):
+    with pytest.warns(ConvergenceWarning, match="soft margins of the squared hinge loss"):
+        MaxMarginClassifier(loss="hinge").fit(*overlapping(rng))
+
+
+def test_an_algorithm_without_a_model_is_told_what_it_lacks(rng):
+    class Modest(Momentum):
+        def candidates(self, problem, state):
+            yield from (
+                replace(found, fallback=False) for found in super().candidates(problem, state)
+            )
+
+    class Estimator(MomentumMarginClassifier):
+        def _algorithm(self):
+            return Modest()
+
+    with pytest.raises(ValueError, match="no candidate of Modest has fallback=True"):
+        Estimator(max_iter=3).fit(*overlapping(rng))
+
+
+def test_a_libsvm_model_has_no_limit_of_iterations(rng):
+    X, y = separable(rng)
+    assert "ended before any limit" in str(audit(SVC().fit(X, y), X, y))
+
+
+# What rooms that are being rewritten are to do.
+
+
+@pytest.mark.xfail(strict=True, reason="room: solvers")
+@pytest.mark.parametrize("seed", range(3))
+def test_a_hard_tube_that_none_fits_is_infeasible(seed):
+    rng = np.random.default_rng(seed)
+    X, y = rng.standard_normal((200, 100)), rng.standard_normal(200)
+    assert fit(MaxMarginRegressor(C=np.inf, epsilon=0.1), X, y).status_ == "infeasible"
+
+
+@pytest.mark.xfail(strict=True, reason="room: solvers")
+@pytest.mark.parametrize("C", [np.inf, 1.0])
+@pytest.mark.parametrize("seed", range(3))
+def test_a_tube_that_just_holds_all_targets_needs_no_predictor(seed, C):
+    rng = np.random.default_rng(seed)
+    X, y = rng.standard_normal((80, 20)), rng.integers(0, 2, 80).astype(float)
+    reg = fit(MaxMarginRegressor(C=C, epsilon=0.5), X, y)
+    assert (reg.status_, reg.objective_) == ("certified", 0.0)
+
+
+@pytest.mark.xfail(strict=True, reason="room: estimators")
+@pytest.mark.parametrize(("seed", "unit"), [(0, 1e8), (1, 1e1)])
+def test_a_certified_objective_is_none_below_its_bound(seed, unit):
+    rng = np.random.default_rng(seed)
+    X, y = rng.standard_normal((20, 30)), unit * rng.standard_normal(20)
+    reg = fit(MaxMarginRegressor(C=np.inf, epsilon=0.0), X, y)
+    assert reg.status_ != "certified" or reg.objective_ >= reg.objective_bound_
+
+
+@pytest.mark.xfail(strict=True, reason="room: certificate", raises=ZeroDivisionError)
+def test_targets_of_examples_in_tiny_units(rng):
+    X = rng.standard_normal((20, 3))
+    fit(MaxMarginRegressor(), 1e-200 * X, X[:, 0])

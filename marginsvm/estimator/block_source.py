@@ -18,6 +18,7 @@ from sklearn.utils.validation import (
     column_or_1d,
 )
 
+from marginsvm._rounding import check_exact
 from marginsvm._typing import Array
 from marginsvm.data.mapped import rows_in_part
 from marginsvm.data.memory import Store
@@ -236,6 +237,7 @@ class _Reader:
             if not self.sizes[number]:
                 continue
             start, end = end, end + self.sizes[number]
+            check_exact(X)
             X = check_array(X, accept_sparse="csr", dtype=self.dtype, ensure_all_finite=False)
             if self.kept is not None:
                 inside = (self.kept >= start) & (self.kept < end)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.utils.validation import check_array
+from sklearn.utils.validation import assert_all_finite, check_array
 
 from marginsvm._typing import Array
 from marginsvm.certify.prices import HingeCaps
@@ -204,6 +204,7 @@ def interval_set(
         y = np.where(np.isfinite(y), y, 0.0)
     given = Validated.of(estimator, X, y, multi_output=True, y_numeric=True)
     X, y = canonical(given.X), given.y.astype(np.float64)
+    assert_all_finite(y, input_name="y")  # None is NaN from here on
     if kernel == "precomputed":
         check_gram(X)
     weight = validated_weight(sample_weight, X)

@@ -13,6 +13,7 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
+from marginsvm._rounding import check_exact
 from marginsvm._typing import Array
 from marginsvm.estimator.objects import as_objects
 from marginsvm.estimator.signs import signs_of
@@ -48,6 +49,9 @@ class Validated(NamedTuple):
         """
         objects, of = as_objects(getattr(estimator, "kernel", "linear"), X), copy(estimator)
         if objects is None:
+            check_exact(X)
+            if how.get("y_numeric"):
+                check_exact(y, "y")
             found = validate_data(of, X, y, **{**_AS_NUMBERS, **how})
             X, y = (found, None) if y is None else found
             features = {name: getattr(of, name) for name in _OF_FEATURES if hasattr(of, name)}

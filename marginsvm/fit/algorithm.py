@@ -143,7 +143,11 @@ class Algorithm(ABC):
 
     def fallback(self, problem: KernelMatrixAdapter, progress: Progress) -> Candidate:
         """Model for a fit that found no separator: the last candidate with ``fallback=True``."""
-        assert progress.fallback is not None, "one candidate must have fallback=True"
+        if progress.fallback is None:
+            raise ValueError(
+                f"no candidate of {type(self).__name__} has fallback=True; one must have it: "
+                "the model where nothing separates the classes"
+            )
         return progress.fallback
 
 

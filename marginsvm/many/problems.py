@@ -11,6 +11,7 @@ import scipy.sparse as sp
 from sklearn.utils import check_array
 
 from marginsvm._cached import cached_property
+from marginsvm._rounding import check_exact
 from marginsvm._typing import Array
 from marginsvm.many.label_sets import LabelSets
 from marginsvm.many.stack import Stack
@@ -211,6 +212,7 @@ def _examples(X: Any) -> Array:
     """X as an array of two or three dimensions."""
     if sp.issparse(X):
         raise TypeError("fit_many needs dense examples: convert X by toarray()")
+    check_exact(X)
     if np.ndim(X) != 3:
         return np.asarray(check_array(X, dtype=[np.float64, np.float32]))
     X = np.asarray(X)

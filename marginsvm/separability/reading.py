@@ -8,6 +8,7 @@ import numpy as np
 from sklearn.utils import assert_all_finite, check_array, column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 
+from marginsvm._rounding import check_exact
 from marginsvm._typing import Array
 from marginsvm.estimator.on_device import refuse_foreign
 
@@ -17,6 +18,7 @@ _TABLE = 8  # entries of a table of all integers between items, for each given i
 def numbers(X: Any) -> Any:
     """X as an array of floats, dense or CSR."""
     refuse_foreign("check_separability", X)
+    check_exact(X)
     try:
         return check_array(X, accept_sparse="csr", dtype=(np.float64, np.float32))
     except ValueError as error:

@@ -34,7 +34,10 @@ _LEAST_MARGIN_OF_MANY = 1e-4
 # exponential loss.
 _LAST_RESORT = 50
 # What the model is, in words.
-_LIMIT = "the limit of the soft margins as C grows, with nearly the least sum of squared slacks"
+_LIMIT = (
+    "the limit of the soft margins of the squared hinge loss as C grows, with nearly the least sum "
+    "of squared slacks"
+)
 _LARGE = "a soft margin with a large C, which was not solved to the end"
 
 
