@@ -82,8 +82,7 @@ class DualStateMixin(PredictorMixin, FitsBlocks, Played, ClassifierMixin):
 
     def _stopping(self) -> Stopping:
         """When a fit ends."""
-        negligible = self.tol if self.stopping == "gap" else min(self.tol, NEGLIGIBLE)
-        return Stopping(self.stopping, self.tol, self.max_iter, negligible)
+        return Stopping(self.stopping, self.tol, self.max_iter, NEGLIGIBLE)
 
     @_fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:

@@ -332,7 +332,8 @@ def test_the_last_round_may_reach_tol():
 @pytest.mark.parametrize("fit_intercept", [False, True])
 def test_kernels_that_are_not_positive_semidefinite_are_named(cls, C, fit_intercept):
     X, y = versicolor_and_virginica()
-    clf = make(cls, kernel="sigmoid", C=C, max_iter=100, fit_intercept=fit_intercept)
+    params = {"C": C, "max_iter": 100, "tol": 1e-6, "fit_intercept": fit_intercept}
+    clf = make(cls, kernel="sigmoid", **params)
     text = warning_of(clf, X, y)
     K = sigmoid_kernel(X, gamma=1 / (X.shape[1] * X.var()), coef0=0.0)
     centre = np.eye(100) - 0.01 * fit_intercept

@@ -104,8 +104,9 @@ def test_bounds_are_confirmed_anew_in_each_round():
     np.testing.assert_allclose(first.progress.confirmed.lower, 0.5)
     np.testing.assert_allclose(second.progress.confirmed.lower, 0.6)
     short = replace(stopping, tol=0.01, max_iter=4)
-    third = play(SCRIPT, data, short, resume=first.progress)  # no goal is promised any more
-    assert (third.status, third.progress.confirmed) == ("max_iter", None)
+    third = play(SCRIPT, data, short, resume=first.progress)
+    assert third.status == "max_iter"
+    np.testing.assert_allclose(third.progress.confirmed.lower, 0.6)
     again = play(SCRIPT, data, stopping, resume=second.progress)
     assert (again.status, again.progress.n_iter) == ("certified", 4)
 

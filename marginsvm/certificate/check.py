@@ -351,7 +351,7 @@ class _OfMargins(_Check):
 
     def holds(self) -> dict[str, bool]:
         claim, tol = self.claim, self.estimator.tol
-        negligible = max(tol, getattr(self.estimator, "epsilon", 0.0), NEGLIGIBLE)
+        negligible = max(getattr(self.estimator, "epsilon", 0.0), NEGLIGIBLE)
         nothing_left = claim.feasible is False or claim.upper / self.scale <= negligible
         return {
             "certified": claim.lower > 0 and relative_gap(claim.lower, claim.upper) <= tol,

@@ -12,6 +12,7 @@ P. Wolfe. Finding the nearest point in a polytope. Mathematical Programming, 197
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from scipy.linalg.lapack import dpstrf
@@ -28,6 +29,7 @@ from marginsvm.certify.tolerances import (
     MAX_SHORT_WIDTH,
     MAX_WRITTEN_OUT,
     NEAREST_POINT_TOL,
+    NEGATIVE_WEIGHT,
     SHORTEST_PROOF,
     STIFFNESS,
     WIDE_ROW,
@@ -172,9 +174,11 @@ def shortest_proof(problem: Certifiable, q: Array) -> Vector | None:
     if len(support) == 0 or (len(support) > MAX_GRAM_ROWS and problem.width > MAX_SHORT_WIDTH):
         return None
     found = nearest_point(problem, support)
-    short = np.zeros(q.size)
-    short[support] = found.q
-    vector = problem.combine(short, precise=True)
+    short, clear = np.zeros((2, q.size))
+    short[support], clear[support] = found.q, np.where(found.q > -NEGATIVE_WEIGHT, found.q, 0.0)
+    # without weights that are rounding the others balance exactly; of long rows they may count
+    options = [problem.combine(some, precise=True) for some in (clear, short)]
+    vector = min(options, key=partial(upper_bound, problem))
     bound = upper_bound(problem, vector)
     if bound <= SHORTEST_PROOF:
         return vector

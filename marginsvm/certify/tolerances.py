@@ -22,8 +22,8 @@ GAP_ROUNDING = 1e-15
 ``tol``, so that ``tol=0`` plays all rounds even where the bounds happen to be equal."""
 
 NEGLIGIBLE = 1e-6
-"""Upper bound (in radii) at which a search for any separator is given up, if ``tol`` is not smaller
-yet: the separator of a thinner margin would take 1e12 mistakes of a perceptron to find."""
+"""Upper bound (in radii) at which a search for any separator is given up: the separator of a
+thinner margin would take 1e12 mistakes of a perceptron to find."""
 
 NOTHING_LEFT = 1e-13
 """Norm of a model over its mass (in radii) below which it is all rounding: its rows cancel."""

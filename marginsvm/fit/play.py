@@ -20,6 +20,7 @@ from marginsvm.kernel_matrix import KernelMatrixAdapter
 from marginsvm.rows import OutputRows
 
 OnRound = Callable[[Progress], bool]
+_UNPROMISED = 10  # rounds, at least, between confirmations of bounds that promise no end
 
 
 @dataclass(frozen=True)
@@ -86,16 +87,20 @@ def play(
     """
     progress = begin(algorithm, problem) if resume is None else resume
     known = progress.confirmed  # an earlier fit may have reached the goal of this one already
-    status = stopping.confirmed(problem, progress, known) if known else None
-    while status is None and progress.n_iter < stopping.max_iter:
+    status, stopped = stopping.confirmed(problem, progress, known) if known else None, False
+    while status is None and not stopped and progress.n_iter < stopping.max_iter:
         # Only a caller that follows the rounds can keep what was found before an interrupt.
         if on_round is not None:
             let_interrupts_through()
         progress = advance(algorithm, problem, stopping, progress)
         status, progress = _check(algorithm, problem, stopping, progress)
-        if on_round is not None and on_round(progress):
-            status = status or "stopped"
-    return Outcome(status or "max_iter", progress)
+        stopped = on_round is not None and on_round(progress)
+    if status is None and stopping.goal != "rounds":  # it may have reached its goal all the same
+        bounds = progress.confirmed or confirm(algorithm, problem, progress)
+        problem.work.lap()  # its passes are of no round
+        progress = replace(progress, confirmed=bounds)
+        status = stopping.confirmed(problem, progress, bounds)
+    return Outcome(status or ("stopped" if stopped else "max_iter"), progress)
 
 
 @np.errstate(over="ignore", invalid="ignore")  # overflow is found by a check of the norms
@@ -207,12 +212,17 @@ def _check(
 
     The bounds of a round are subject to its rounding (in float32, too). When they promise a
     reason to stop, they are confirmed in float64. If that fails, it is tried again only after
-    a tenth more rounds, as confirming takes passes.
+    a tenth more rounds, as confirming takes passes, or after twice as many for a proof that
+    nothing separates. Soft margins are confirmed after a quarter
+    more rounds as well: the best slack of a predictor is better than that of its round.
     """
-    status, n = stopping.promised(problem, progress), progress.n_iter
+    status, n, before = stopping.promised(problem, progress), progress.n_iter, progress.confirmed_at
     last = n == stopping.max_iter or progress.settled
-    promising = status is not None and (n >= progress.next_confirmation or last)
-    if not (promising or stopping.stalled(progress)):
+    wait = before if status == "no_margin" else before // 10  # a proof takes longer
+    promising = status is not None and (n > before + wait or last)
+    is_soft = (problem.slack is not None or problem.caps is not None) and stopping.goal != "rounds"
+    hopeful = is_soft and n >= before + before // 4 + _UNPROMISED
+    if not (promising or hopeful or stopping.stalled(progress)):
         return None, progress
     if status == "no_margin":
         assert progress.proof is not None
@@ -221,9 +231,9 @@ def _check(
     bounds = confirm(algorithm, problem, progress)
     if status == "no_margin":  # no larger bound may replace this proof
         progress = replace(progress, upper=min(progress.upper, bounds.upper))
-    progress = replace(progress, next_confirmation=n + 1 + n // 10, confirmed=bounds)
+    progress = replace(progress, confirmed_at=n, confirmed=bounds)
     ended = stopping.confirmed(problem, progress, bounds)
-    if ended is None and status != "no_margin" and bounds.fit is None:
+    if ended is None and status not in ("no_margin", None) and bounds.fit is None:
         # rounding had promised more, beside which what is better would not be kept
         lower, upper = min(progress.lower, bounds.lower), max(progress.upper, bounds.upper)
         progress = replace(progress, lower=lower, upper=upper)

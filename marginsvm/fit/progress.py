@@ -180,8 +180,8 @@ class Progress:
         The latest candidate with ``fallback=True``: the model where nothing separates.
     seconds, n_passes : float
         Time and passes that the rounds took.
-    next_confirmation : int
-        Round from which bounds may be confirmed again, as that takes some passes.
+    confirmed_at : int
+        Round in which bounds were confirmed last, as that takes some passes.
     confirmed : ConfirmedBounds or None
         Confirmed bounds of these candidates, once they were computed.
     begun : Progress or None
@@ -208,7 +208,7 @@ class Progress:
     proof: Candidate | None = None
     seconds: float = 0.0
     n_passes: float = 0.0
-    next_confirmation: int = 0
+    confirmed_at: int = 0
     confirmed: ConfirmedBounds | None = None
     begun: Progress | None = None
     settled: bool = False

@@ -13,6 +13,10 @@ from marginsvm.fit.progress import ConfirmedBounds, Progress
 from marginsvm.kernel_matrix import KernelMatrixAdapter
 from marginsvm.rows import output_rows
 
+_WORTH_A_PROOF = (
+    1e-2  # upper bound (in radii) from which on a proof that nothing separates is sought
+)
+
 
 @dataclass(frozen=True)
 class Stopping:
@@ -28,9 +32,9 @@ class Stopping:
     max_iter : int
         Number of rounds, those of a resumed fit included.
     negligible : float or None
-        Upper bound (in radii) at which a fit without a separator gives up. None: the threshold of
-        the problem's error model (``vanishing``), below which a proof that nothing separates may
-        be found.
+        Upper bound (in radii) at which a fit without a separator gives up. Before, from 1e-2 on, a
+        fit to a gap looks now and then for a proof that nothing separates. None: both at the
+        threshold of the problem's error model (``vanishing``).
     patience : int or None
         Rounds without progress after which a fit has stalled. Until then, a negligible upper bound
         ends it only with a proof that nothing separates: later rounds may find that proof, or a
@@ -55,7 +59,10 @@ class Stopping:
             infeasible = proof.norm_bound == np.inf
             return self._status_of_fit(problem, best.fit, proof.proof, infeasible=infeasible)
         lower = progress.lower if progress.lower > NOISE else 0.0
-        return self._status(problem, lower, progress.upper, separates=True)
+        small = problem.errors.vanishing if self.negligible is None else self.negligible
+        if self.negligible is not None and self.goal == "gap":
+            small = max(small, _WORTH_A_PROOF)
+        return self._status(problem, lower, progress.upper, small, separates=True)
 
     def confirmed(
         self, problem: KernelMatrixAdapter, progress: Progress, bounds: ConfirmedBounds
@@ -66,7 +73,9 @@ class Stopping:
             status = self._status_of_fit(problem, fit, proof, infeasible=bounds.overlap)
             return status or ("stalled" if self.stalled(progress) else None)
         separates = bounds.predictor.separates
-        status = self._status(problem, bounds.lower, bounds.upper, separates=separates)
+        small = problem.errors.vanishing if self.negligible is None else self.negligible
+        small = np.inf if bounds.overlap else small
+        status = self._status(problem, bounds.lower, bounds.upper, small, separates=separates)
         stalled = self.stalled(progress)
         if status == "no_margin" and not bounds.overlap and self.patience is not None:
             at_the_end = stalled or progress.settled or progress.n_iter >= self.max_iter
@@ -89,7 +98,13 @@ class Stopping:
         return "certified" if error + GAP_ROUNDING <= self.tol else None
 
     def _status(
-        self, problem: KernelMatrixAdapter, lower: float, upper: float, *, separates: bool
+        self,
+        problem: KernelMatrixAdapter,
+        lower: float,
+        upper: float,
+        negligible: float,
+        *,
+        separates: bool,
     ) -> str | None:
         """Name the reason to stop at these bounds.
 
@@ -103,7 +118,6 @@ class Stopping:
             return "separated"
         if positive and relative_gap(lower, upper) + GAP_ROUNDING <= self.tol:
             return "certified"
-        negligible = problem.errors.vanishing if self.negligible is None else self.negligible
         if not positive and upper <= negligible and np.isinf(problem.C):
             return "no_margin"
         return None

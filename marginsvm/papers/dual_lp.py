@@ -15,7 +15,7 @@ from marginsvm._typing import Array
 from marginsvm.dual_state import DualStateMixin
 from marginsvm.estimator.declaring import parameter, with_parameters
 from marginsvm.estimator.parameters import KernelParameters, LpParameters, RandomParameters
-from marginsvm.fit import Algorithm, Candidate, Progress, Requirements, Stopping
+from marginsvm.fit import Algorithm, Candidate, Progress, Requirements
 from marginsvm.kernel_matrix import KernelMatrixAdapter
 from marginsvm.kernel_matrix.capabilities import row_layout
 from marginsvm.papers.dual_newton import Newton, working_set
@@ -348,10 +348,6 @@ class DualLpPerceptron(
             shrinking=self.shrinking,
             random_state=self.random_state,
         )
-
-    def _stopping(self) -> Stopping:
-        # the margins of text may be below tol, and acceleration soon finds them
-        return replace(super()._stopping(), negligible=0.1 * self.tol)
 
 
 def without_traces(problem: KernelMatrixAdapter, v: Vector) -> Vector:

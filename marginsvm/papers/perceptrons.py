@@ -12,6 +12,7 @@ from sklearn.utils._param_validation import StrOptions
 
 from marginsvm._typing import Array
 from marginsvm.certify.bounds import rounding_error
+from marginsvm.certify.tolerances import NEGLIGIBLE
 from marginsvm.dual_state import DualStateMixin
 from marginsvm.estimator.declaring import parameter, with_parameters
 from marginsvm.estimator.parameters import (
@@ -355,7 +356,7 @@ class KernelPerceptron(BatchPerceptron):
         Whether to fit an intercept; it is not penalised.
     tol : float
         Upper bound on the margin at which the fit ends without a separator (relative to the
-        radius).
+        radius); it is 1e-6 at most.
     max_iter : int
         Largest number of mistakes, those before a warm start included.
 
@@ -395,7 +396,7 @@ class KernelPerceptron(BatchPerceptron):
         return Mistakes()
 
     def _stopping(self) -> Stopping:
-        return replace(super()._stopping(), negligible=self.tol)
+        return replace(super()._stopping(), negligible=min(self.tol, NEGLIGIBLE))
 
     def _own_results(self, fitted: Fitted) -> dict[str, Any]:
         return {"n_mistakes_": fitted.progress.state.t}
