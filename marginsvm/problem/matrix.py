@@ -170,7 +170,8 @@ class Matrix(ABC):
         for sign in (1.0, -1.0):  # a product x'x of one array costs half as much as one of two
             chosen = np.flatnonzero(sign * weight > 0)
             for i in range(0, len(chosen), size):
-                some = chosen[i : i + size]
+                every = len(chosen) == len(weight)  # a view, no copy
+                some: Any = slice(i, i + size) if every else chosen[i : i + size]
                 root, x = np.sqrt(sign * weight[some]), self[some].written_out()
                 x = x if mean is None else np.subtract(x, mean, out=x)
                 x *= root[:, None]

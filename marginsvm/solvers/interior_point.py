@@ -23,7 +23,7 @@ programs. Mathematical Programming Computation, 2012.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -87,14 +87,21 @@ class Bounds(NamedTuple):
             return alpha[..., : self.upper.shape[-1]]
         return np.asarray(alpha.reshape(-1, self.each).sum(axis=1))
 
-    def spread(self, xi: Array) -> Array:
+    def spread(self, xi: Array) -> Any:
         """The adjoint of ``sums``: to each row, the number of its bound."""
+        if not self.upper.size:
+            return 0.0
         if self.each > 1:
             return np.repeat(xi, self.each)
         more = self.target.shape[-1] - xi.shape[-1]
         if more == 0:
             return xi
         return joined(xi, np.zeros((*xi.shape[:-1], more)))
+
+
+def dot(x: Array, y: Array) -> Array:
+    """Inner products, of shape (..., 1)."""
+    return np.asarray(np.vecdot(x, y)[..., None])
 
 
 def joined(first: Array, second: Array) -> Array:
@@ -150,8 +157,8 @@ def mehrotra(side: WrittenOut | ByRows, bounds: Bounds, at: Point) -> Point:
     products = at.inside * at.duals
     now = products.sum(axis=-1, keepdims=True)
     step = towards(-products)
-    after = at.moved(step, *lengths(step))
-    left = (after.inside * after.duals).sum(axis=-1, keepdims=True)
+    p, r = lengths(step)
+    left = dot(at.inside + r * step.inside, at.duals + p * step.duals)
     aim = (left / now) ** 3 * now / products.shape[-1]
     step = towards(aim - products - step.inside * step.duals)
     p, r = lengths(step)
@@ -166,10 +173,8 @@ def objective_at(side: WrittenOut | ByRows, bounds: Bounds, at: Point) -> Array:
     if not bounds.game:
         n = bounds.target.shape[-1]
         alpha, xi = at.inside[..., :n], at.duals[..., n:]
-        value = (
-            value + side.linear(at.x) + 0.5 * (bounds.ridge * alpha**2).sum(axis=-1, keepdims=True)
-        )
-        value = value + (bounds.upper * xi).sum(axis=-1, keepdims=True)
+        value = value + side.linear(at.x) + 0.5 * dot(bounds.ridge * alpha, alpha)
+        value = value + dot(bounds.upper, xi)
     return value
 
 
@@ -211,7 +216,7 @@ def first(
     elif not total and bounds.ridge.any():
         inverse = np.divide(1.0, bounds.ridge, out=0.0 * q, where=bounds.ridge > 0.0)
         t = inverse.sum(axis=-1, keepdims=True)
-    square = side.square(x) + (bounds.ridge * q * q).sum(axis=-1, keepdims=True)
+    square = side.square(x) + dot(bounds.ridge * q, q)
     near = np.minimum(t, 1.0 / np.maximum(square, 1e-300))
     x, alpha = (np.sqrt(near * t) if far else near) * x, t * q
     missing = bounds.target - side.values(x) - bounds.ridge * alpha
@@ -220,8 +225,8 @@ def first(
     xi = slack[..., : upper.shape[-1]]
     if bounds.each > 1:
         xi = slack.reshape(-1, bounds.each).max(axis=1)
-    z = bounds.spread(xi)
-    z = np.where(z > 0.0, z, slack) - missing
+    above = bounds.spread(xi)
+    z = np.where(above > 0.0, above, slack) - missing
     return Point(x, joined(alpha, upper - bounds.sums(alpha)), joined(z, xi))
 
 
@@ -231,7 +236,7 @@ def at_bounds(side: WrittenOut | ByRows, bounds: Bounds, at: Point) -> Array:
     alpha, over, xi = at.inside[..., :n], at.inside[..., n:], at.duals[..., n:]
     margin = side.square(at.x)  # of a game; else the mean of those with weight
     if not bounds.game:
-        margin = np.abs((alpha * side.values(at.x)).sum(axis=-1, keepdims=True))
+        margin = np.abs(dot(alpha, side.values(at.x)))
         margin = margin / alpha.sum(axis=-1, keepdims=True)
     unit = np.maximum(margin, at.duals.max(axis=-1, keepdims=True))
     most = alpha.max(axis=-1, keepdims=True)

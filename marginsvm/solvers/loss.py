@@ -15,6 +15,9 @@ programming. Mathematics of Operations Research, 1976.
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import NamedTuple
+
 import numpy as np
 
 from marginsvm._typing import Array
@@ -39,6 +42,7 @@ class Loss:
         self, qp: QuadraticProgram, rho: Array | float = 0.0, v: Array | float = 0.0
     ) -> None:
         self.qp, self.rho, self.v = qp, np.asarray(rho), np.asarray(v)
+        self.light = replace(qp, examples=Count(qp.examples.n))  # what f and alpha need
         self.s = np.asarray(qp.ridge + self.rho)
         self.target = np.array(np.broadcast_to(qp.target + self.rho * self.v, qp.shape))
         if qp.codes is not None:
@@ -119,16 +123,30 @@ class Loss:
             t = new
         return t
 
-    def settle(self, m: Array, f: Array) -> tuple[Array, Array]:
-        """The best f beside fixed scores, and the values m with it; weights balance there."""
+    def settle(self, m: Array, f: Array, reach: float = np.inf) -> tuple[Array, Array]:
+        """The best f beside fixed scores, and the values m with it; weights balance there.
+
+        Rows that have no weight unless m falls by ``reach`` are left out, if it does not.
+        """
         qp = self.qp
         if qp.n_free == 0:
             return f, m
+        near, df = self.target - m > -reach, None
+        some = np.flatnonzero(near if qp.codes is None else near.any(axis=1))
+        if 2 * len(some) < len(m):
+            parts = (v[some] if v.ndim and len(v) == len(m) else v for v in (self.rho, self.v))
+            df = Loss(self.light.restrict(some), *parts)._settled(m[some])
+        if df is None or 2.0 * np.abs(df).max() > reach:
+            df = self._settled(m)
+        return f + df, m + self.light.values(np.zeros((qp.examples.n, qp.k)), df)
+
+    def _settled(self, m: Array) -> Array:
+        """The change of f, by Newton's method."""
+        qp, f = self.light, np.zeros(self.qp.n_free)
         S = np.zeros((qp.examples.n, qp.k))
         if qp.n_free == 1:
-            move, unit = qp.values(S, np.ones(1)), np.ones(1)
-            t = self.search(m, move, float(qp.g[0]), t=0.0, low=-np.inf)
-            return f + t * unit, m + t * move
+            move = qp.values(S, np.ones(1))
+            return f + self.search(m, move, float(qp.g[0]), t=0.0, low=-np.inf)
         for _ in range(SETTLE_STEPS):
             alpha = self.best_response(m)
             force = qp.balance(alpha) - qp.g
@@ -141,7 +159,17 @@ class Loss:
             move = qp.values(S, df)
             t = self.search(m, move, float(qp.g @ df))
             f, m = f + t * df, m + t * move
-        return f, m
+        return f
+
+
+class Count(NamedTuple):
+    """Examples of which only the number is known."""
+
+    n: int
+
+    def take(self, index: Array) -> Count:
+        """Some of them."""
+        return Count(len(index))
 
 
 def within(raw: Array, upper: Array, cap: Array | None) -> Array:
@@ -154,7 +182,7 @@ def within(raw: Array, upper: Array, cap: Array | None) -> Array:
         order = -np.sort(-raw[full], axis=1)
         excess = np.cumsum(order, axis=1) - cap[full, None]
         count = np.arange(1, raw.shape[1] + 1)
-        last = np.count_nonzero(order * count > excess, axis=1)
+        last = np.maximum(np.count_nonzero(order * count > excess, axis=1), 1)
         level = np.take_along_axis(excess, last[:, None] - 1, axis=1) / last[:, None]
         alpha[full] = np.maximum(raw[full] - level, 0.0)
     return alpha

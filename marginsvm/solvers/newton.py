@@ -56,19 +56,25 @@ def newton(
     S, narrow = np.zeros((examples.n, qp.k)), 1.0
     if start is not None:
         progress.dual(start)
-        v, narrow = progress.alpha, KNOWN
+        v = progress.alpha
         w = qp.rmatvec(v)
         S = examples.scores(w)
+        unit = max(examples.inner(w, w), 1e-20) if qp.game else unit
+        # as large as the violations of the start, in units
+        loss = Loss(qp, rho_of(qp, KNOWN, unit), v)
+        off = loss.raw(loss.settle(qp.values(S, f), f)[1]) - v
+        off = np.maximum(np.where(v < qp.upper, off, 0.0), np.where(v > 0.0, -off, 0.0))
+        narrow = min(1.0, max(KNOWN, float((off * loss.s).max()) / unit))
     rho = rho_of(qp, narrow, unit)
     loss = Loss(qp, rho, v)
     f, m = loss.settle(qp.values(S, f), f)
-    taken, J = 0, np.inf
+    taken, J, reach = 0, np.inf, np.inf
     while True:
         response = loss.best_response(m)
         alpha = qp.feasible(response)  # which changes it by rounding
         image = qp.rmatvec(alpha)
         progress.dual(alpha, image)
-        progress.primal(w, f, S)
+        progress.primal(w, f, S, settled=not (qp.hard or qp.level))
         if not progress.goes_on() or progress.idle > PATIENCE:
             break
         r, before = image - w, J
@@ -89,8 +95,9 @@ def newton(
         move = qp.values(T, df)
         slope = examples.inner(w, dw) + float(qp.g @ df)
         t = loss.search(m, move, slope, max(examples.inner(dw, dw), 0.0))
-        w, f, S, taken = w + t * dw, f + t * df, S + t * T, taken + 1
-        f, m = loss.settle(qp.values(S, f), f)
+        w, before_f, S, taken = w + t * dw, f + t * df, S + t * T, taken + 1
+        f, m = loss.settle(qp.values(S, before_f), before_f, reach)
+        reach = 4.0 * float(np.abs(f - before_f).max(initial=0.0))
     return progress.solution()
 
 
@@ -102,6 +109,8 @@ def unit_of(qp: QuadraticProgram) -> float:
             rows[np.arange(len(rows)), qp.codes] = 0.0
         w = qp.rmatvec(qp.feasible(rows))
         return max(qp.examples.inner(w, w), 1e-20)
+    if qp.by_margins:
+        return 1.0
     S = np.zeros((qp.examples.n, qp.k))
     r = qp.target - qp.values(S, qp.best_f(S, np.zeros(qp.n_free)))
     return float(np.abs(r).mean()) or 1.0

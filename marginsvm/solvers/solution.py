@@ -90,12 +90,15 @@ class Progress:
         nothing = NOTHING_OF_KERNEL if self.qp.examples.d is None else NOTHING
         return self.qp.game and 2.0 * D + nothing**2 >= 0.0
 
-    def primal(self, w: Array, f: Array, S: Any = None) -> float:
-        """Value of (w, f), whose scores without intercepts are S, under the best f."""
+    def primal(self, w: Array, f: Array, S: Any = None, settled: bool = False) -> float:
+        """Value of (w, f), whose scores without intercepts are S, under the best f.
+
+        That takes a sort, unless f is known to be the best one.
+        """
         qp = self.qp
         w = qp.project(w)
         S = qp.examples.scores(w) if S is None else S
-        f = qp.best_f(S, f)
+        f = f if settled else qp.best_f(S, f)
         if not qp.game:
             P = qp.primal(w, f, S)
         else:  # the best length or, of a negative margin, 1

@@ -236,11 +236,11 @@ class WrittenOut:
 
     def square(self, x: Array) -> Array:
         """``|w|^2``."""
-        return (self.R * x * x).sum(axis=-1, keepdims=True)
+        return np.asarray(np.vecdot(self.R * x, x)[..., None])
 
     def linear(self, x: Array) -> Array:
         """``g'f``."""
-        return (self.g * x).sum(axis=-1, keepdims=True)
+        return np.asarray(np.vecdot(self.g, x)[..., None])
 
     def point(self, x: Array, qp: QuadraticProgram) -> tuple[Array, Array]:
         """The predictor and the free unknowns."""
@@ -315,14 +315,14 @@ class Features(WrittenOut):
         if k == 1:
             H = second(own if qp.example is None else np.bincount(qp.example, own, qp.examples.n))
         else:
-            assert qp.codes is not None
-            d1, is_of = qp.examples.d + 1, qp.codes[:, None] == np.arange(k)
+            members = [np.flatnonzero(qp.codes == c) for c in range(k)]
+            d1, n = qp.examples.d + 1, len(own)
             blocks = np.zeros((k, d1, k, d1))
             for a in range(k):
                 for b in range(a):
-                    v = is_of[:, a] * own[:, b] + is_of[:, b] * own[:, a]
-                    if linked is not None:
-                        v += linked[:, a] * linked[:, b]
+                    v = np.zeros(n) if linked is None else linked[:, a] * linked[:, b]
+                    v[members[a]] += own[members[a], b]
+                    v[members[b]] += own[members[b], a]
                     if v.any():
                         M = second(v)
                         blocks[a, :, a] += M
@@ -395,10 +395,10 @@ class ByRows:
 
     def square(self, x: Array) -> Array:
         c = x[..., : self.n]
-        return (c * self.image(c)).sum(axis=-1, keepdims=True)
+        return np.asarray(np.vecdot(c, self.image(c))[..., None])
 
     def linear(self, x: Array) -> Array:
-        return (self.g * x[..., self.n :]).sum(axis=-1, keepdims=True)
+        return np.asarray(np.vecdot(self.g, x[..., self.n :])[..., None])
 
     def point(self, x: Array, qp: QuadraticProgram) -> tuple[Array, Array]:
         return qp.rmatvec(self.rows.shaped(x[: self.n])), x[self.n :]
