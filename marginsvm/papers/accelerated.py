@@ -106,9 +106,9 @@ class NesterovPlay(AcceleratedPlay):
     """Algorithm 3: Nesterov's method on the exponential loss, in the weights of the paper.
 
     The same game with the roles exchanged: the data player guesses that the learner moves as in
-    the round before, and the learner knows the data player's move. ``W`` is the paper's s and
-    ``total`` its v, times ``smoothing``: as the data player guesses, ``t^2 / (2 smoothing)`` of
-    round t must be at most t (t - 1) / 4.
+    the round before, and the learner knows the data player's move. ``total`` is the paper's v, and
+    ``W`` its s times ``smoothing``. That is 4, as the data player guesses: ``t^2 / (2 smoothing)``
+    of round t must be at most t (t - 1) / 4.
     """
 
     smoothing: float = 4.0

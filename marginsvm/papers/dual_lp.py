@@ -45,9 +45,10 @@ class DualState:
 class RajBach(Algorithm):
     """Algorithms 1 (plain) and 2 (accelerated) of Raj and Bach; a round is an epoch.
 
-    Eq. (8) is about v, not about alpha, which the listing of Algorithm 2 returns. With a soft
-    margin the dual is strongly convex by a constant that is known, and Algorithm 2 is Algorithm 1
-    of Lin, Lu and Xiao, whose rate is linear.
+    The lines of the listings, for each draw, are the loops of ``papers/coordinates.py``. Eq. (8) is
+    about v, not about alpha, which the listing of Algorithm 2 returns. With a soft margin the dual
+    is strongly convex by a constant that is known, and Algorithm 2 is Algorithm 1 of Lin, Lu and
+    Xiao, whose rate is linear.
 
     Attributes
     ----------
@@ -215,8 +216,8 @@ class DualLp(RajBach):
         state = replace(state, newton=state.newton.after(problem, problem.n_rows))
         # with a soft margin, the strong convexity is known, and the rate linear without restarts
         end = state.begun + PERIOD * (state.n_runs & -state.n_runs)
-        ends = problem.slack is None and state.t >= end
-        return begin_again(problem, state, state.v) if ends else state
+        over = problem.slack is None and state.t >= end
+        return begin_again(problem, state, state.v) if over else state
 
     def _by_newton(self, problem: KernelMatrixAdapter, state: DualLpState) -> DualLpState:
         """Begin again at the point that a step of Newton's method on a working set gives."""

@@ -77,7 +77,7 @@ class Momentum(Algorithm):
         return MomentumState(0, problem.zeros(), problem.zeros())
 
     def step(self, problem: KernelMatrixAdapter, state: MomentumState) -> MomentumState:
-        """One round: ``q_t``, the last line of the listing's round before, then g and w."""
+        """The listing's lines, the last one first: a round begins with ``q_t``, then g, then w."""
         t, w, g = state.t, state.w, state.g
         theta, beta = step_at(self.theta, t), momentum_at(self.beta, t)
         q = problem.respond(w, 1.0, self.loss)

@@ -56,7 +56,7 @@ class OptimisticPlay(Algorithm):
         return OptimisticState(0, problem.respond(zeros).vector, zeros, zeros)
 
     def step(self, problem: KernelMatrixAdapter, state: OptimisticState) -> OptimisticState:
-        """Lines 5 to 9, summed over the rounds: ``w_t``, ``p_t`` and its pseudoexample."""
+        """Line 5 as Appendix A.1 has it, lines 6 to 8 of all rounds so far, and line 9."""
         w = state.total + state.last
         W = problem.add_predictors(state.W, w)
         p = problem.respond(W, self.r**2 / problem.strong_convexity)
