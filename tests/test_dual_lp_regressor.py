@@ -243,6 +243,19 @@ def test_strong_convexity_saves_epochs(rng):
     assert gap(strong_convexity(problem)) < 1e-6 * gap(0.0)
 
 
+def test_many_sweeps_at_once_keep_their_digits(rng):
+    """Few coordinates are swept thousands of times in an epoch where few of many rows count."""
+    X, y = regression(rng, n=20, d=12, noise=1.0)
+    problem = LinearAdapter(X, OutputRows(Intervals(y, y)), 0.5)
+    A, zero = X / problem.radius, problem.zeros()
+    order, mu = np.tile(np.arange(20), 5000), strong_convexity(problem)
+    z, x, _ = loops.accelerate(problem, order, 20, mu, zero, zero, 1 / 20)
+    best = np.linalg.solve(A @ A.T + np.diag(problem.slack.ravel()), y)
+    for found in (z, x):
+        np.testing.assert_allclose(found.coef, best, rtol=1e-9)
+        np.testing.assert_allclose(found.image, A.T @ best, atol=1e-9 * np.abs(best).max())
+
+
 # What fits find.
 
 

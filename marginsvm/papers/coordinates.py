@@ -24,6 +24,7 @@ from marginsvm.kernel_matrix.layout import DENSE, SPARSE
 from marginsvm.rows import Vector, intervals_of
 
 DUAL, DESCENT, PERCEPTRON = 0, 1, 2
+_LEAST_EXCESS = 1e-3  # multiple of s that v has in excess, below which s is written anew
 _ZERO_CURVATURE = 1e-12  # curvature given to a zero row, which thus proves that nothing separates
 
 # _nrt=False: no reference counts. They cost 100 ns a row, as much as a row of text does;
@@ -265,6 +266,14 @@ def _accelerate(rows, order, low, high, n, nu, gamma, w, s, u, work):
             _push(rows, r, rest, shift, u, size)
         d = gamma * gamma - nu
         gamma = 0.5 * (np.sqrt(d * d + 4.0 * gamma * gamma) - d)
+        if c < _LEAST_EXCESS:  # s has grown as 1 / c, and digits would cancel in w + h s
+            for j in range(len(s)):
+                w[j] += h * s[j]
+                s[j] *= c
+            for j in range(size):
+                u[j] += h * u[size + j]
+                u[size + j] *= c
+            h, c = 0.0, 1.0
     return gamma, h, c
 
 
