@@ -9,7 +9,7 @@ from marginsvm.dual_state import DualStateMixin
 from marginsvm.estimator.declaring import with_parameters
 from marginsvm.estimator.parameters import CommonParameters, KernelParameters
 from marginsvm.fit import Algorithm, Candidate
-from marginsvm.kernel_matrix.responses import Euclidean
+from marginsvm.problem.responses import Euclidean
 
 
 @dataclass(frozen=True)

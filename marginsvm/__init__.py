@@ -15,7 +15,6 @@ from marginsvm.certify.checker.separability import SeparabilityCheck, check_sepa
 from marginsvm.cost_display import CostCurveDisplay
 from marginsvm.display import MarginPathDisplay, SeparationDisplay
 from marginsvm.dual_state import DualStateMixin
-from marginsvm.kernel_matrix import KernelMatrixAdapter
 from marginsvm.many import ManyFits, ManyScores, cross_val_many, fit_many
 from marginsvm.papers.accelerated import AcceleratedPerceptron
 from marginsvm.papers.adaptive_sampling import AdaptiveSamplingKernelClassifier
@@ -33,6 +32,7 @@ from marginsvm.papers.perceptrons import (
 )
 from marginsvm.papers.smoothed import SmoothedKernelPerceptron
 from marginsvm.papers.von_neumann import PerceptronVonNeumann
+from marginsvm.problem.adapter import KernelMatrixAdapter
 from marginsvm.schedules import GrowthSchedule, NesterovSchedule, PowerSchedule, theory_draws
 from marginsvm.separability import Separability, check_separability
 

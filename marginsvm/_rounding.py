@@ -110,6 +110,8 @@ def check_exact(X: Any, name: str = "X") -> None:
     if isinstance(X, list | tuple) or hasattr(X, "iloc"):
         with suppress(ValueError):  # of lists of different lengths, which are refused elsewhere
             X = np.asarray(X)
+    if issparse(X) and not isinstance(getattr(X, "data", None), np.ndarray):  # dok
+        X = X.tocsr()
     values = X.data if issparse(X) else X
     for value in _suspects(values) if isinstance(values, np.ndarray) else ():
         if _is_rounded(value.item() if isinstance(value, np.generic) else value):

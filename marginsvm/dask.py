@@ -1,14 +1,12 @@
 """Fits on a Dask cluster: the same rounds, each a pass over the chunks where they are.
 
-The chunks stay on the workers. A round is one message to each worker, with the predictor, and
-one back, with sums: O(k d) numbers for k classes and d features. Only labels (once), the
-proof's weights (at the end), and what soft margins and the exact solver ask for grow with the
-number of examples.
+The chunks stay on the workers. A round is a task for each chunk, which is sent the predictor and
+gives margins and sums: O(k d) numbers, and k numbers for each example.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from operator import itemgetter
 from typing import Any
@@ -18,12 +16,12 @@ from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
 from marginsvm._typing import Array
-from marginsvm.certify.spec import ProblemSpec
-from marginsvm.data.cluster import Chunk, RemoteStore
 from marginsvm.estimator.block_source import Scan, Seen, look
 from marginsvm.estimator.training_set import ClassLabels
 from marginsvm.estimator.weights import ClassWeights
-from marginsvm.rows import make_rows
+from marginsvm.problem.blocks import Blocks, stacked
+from marginsvm.problem.matrix import Matrix, as_matrix
+from marginsvm.problem.threads import single_threaded_blas
 
 try:
     import dask.array as da
@@ -63,20 +61,10 @@ class DaskMargin(ClassifierMixin, BaseEstimator):
 
     Notes
     -----
-    Chunks are prepared by tasks. A round is not a task, but a message to each worker that holds
-    chunks (``Client.run``), which adds only some milliseconds to the work itself. Workers keep
-    nothing but the chunks, which may be replicated, moved or spilled to disk. If a worker is lost,
-    its part of a round is repeated once Dask has computed its chunks again; the fit is the same,
-    usually to the last bit. When the fit ends or is interrupted, its data on the workers is
-    released.
-
-    With hard margins and responses that are
-    summed up block by block (the exponential loss of the momentum estimator; the optimistic
-    and smoothed estimators), the driver holds vectors of k d numbers and
-    one more for each round; weights on rows are computed where the rows are, when a proof is
-    needed. The other algorithms send a few numbers for each example and round. If the bound of a
-    momentum fit on more than 4000 examples becomes negligible, no exact proof of an overlap is
-    looked for: ``separable_`` is then None, and MaxMarginClassifier can decide it.
+    A round is a task for each chunk, which costs the scheduler about a millisecond: a few chunks
+    for each thread of a worker are best. If a worker is lost, Dask computes its chunks and its part
+    of the round again. When the fit ends or is interrupted, its data on the workers is released.
+    The driver holds the labels and, for each class and example, some numbers.
 
     Examples
     --------
@@ -116,7 +104,7 @@ class DaskMargin(ClassifierMixin, BaseEstimator):
         ------
         ValueError, TypeError
             If the collections or a chunk cannot be used; the text names the block.
-        RuntimeError
+        distributed.KilledWorker
             If workers are lost again and again.
         """
         client = self.client or _current_client()
@@ -132,7 +120,7 @@ class DaskMargin(ClassifierMixin, BaseEstimator):
         checked = client.compute([delayed(_checked)(type(fitted).__name__, *b) for b in blocks])
         for seen in client.gather(client.map(itemgetter(1), checked)):
             scan.add(seen)
-        training = scan.training_set(partial(_store, client, checked, scan, fitted))
+        training = scan.training_set(partial(_ready, client, checked, scan))
         self.estimator_ = fitted._fit(training, X, y)
         self.classes_, self.n_features_in_ = fitted.classes_, fitted.n_features_in_
         return self
@@ -257,47 +245,85 @@ def _checked(name: str, number: int, X: Any, y: Any, weight: Any) -> tuple[Any, 
     return look(name, number, (X, y) if weight is None else (X, y, weight))
 
 
-def _store(
-    client: Any,
-    checked: list[Any],
-    scan: Scan,
-    estimator: Any,
-    labels: ClassLabels,
-) -> RemoteStore:
+class _Chunks(Blocks):
+    """Chunks on the workers of a cluster.
+
+    Parameters
+    ----------
+    client : distributed.Client
+    chunks : list of Future
+        Each of a Matrix.
+    sizes : ndarray of int
+        Number of examples in each.
+    width, dtype, sparse
+        Of all of them.
+    """
+
+    def __init__(
+        self, client: Any, chunks: list[Any], sizes: Array, width: int, dtype: Any, sparse: bool
+    ) -> None:
+        ends = np.cumsum(sizes)
+        super().__init__(lambda: (), (int(ends[-1]), width), dtype, sparse)
+        self._client, self._chunks, self._sizes = client, chunks, sizes
+        self._places = [slice(int(e - n), int(e)) for e, n in zip(ends, sizes, strict=True)]
+        self._sent: list[tuple[Any, list[Any]]] = []
+
+    def each(self, work: Callable[..., Any], *local: Any) -> list[Any]:
+        parts = [self._parts_of(a) for a in local]
+        found = self._client.map(partial(_each, work), self._chunks, *parts, pure=False)
+        return [one for of_chunk in self._client.gather(found) for one in of_chunk]
+
+    def _parts_of(self, a: Any) -> list[Any]:
+        """What belongs to each chunk; rows do not change, and are sent once, to all workers."""
+        if a is None or isinstance(a, np.ndarray):
+            return [a if a is None else a[place] for place in self._places]
+        for known, parts in self._sent:
+            if known is a:
+                return parts
+        parts = [self._client.submit(_same, a[place], pure=False) for place in self._places]
+        self._sent.append((a, parts))
+        return self._sent[-1][1]
+
+    def _fetched(self, index: Array) -> Any:
+        at = [np.searchsorted(index, [place.start, place.stop]) for place in self._places]
+        some = [c for c, (i, j) in enumerate(at) if i < j]
+        wanted = [index[slice(*at[c])] - self._places[c].start for c in some or [0]]
+        taken = self._client.map(_take, [self._chunks[c] for c in some or [0]], wanted, pure=False)
+        return stacked(self._client.gather(taken))
+
+    def _with(self, change: Callable[[slice, Any], Any], width: int) -> Any:
+        chunks = self._client.map(change, self._places, self._chunks, pure=False)
+        return _Chunks(self._client, chunks, self._sizes, width, self.dtype, self.sparse)
+
+
+def _each(work: Callable[..., Any], chunk: Matrix, *local: Any) -> list[Any]:
+    with single_threaded_blas():
+        return chunk.each(work, *local)
+
+
+def _same(part: Any) -> Any:
+    """What was sent, as a task, which is done again where a worker is lost."""
+    return part
+
+
+def _take(chunk: Matrix, index: Array) -> Matrix:
+    return chunk[index]
+
+
+def _ready(client: Any, checked: list[Any], scan: Scan, labels: ClassLabels) -> _Chunks:
     """Let every worker make its blocks ready."""
     sizes = np.diff(np.searchsorted(labels.kept, np.cumsum([0, *scan.sizes])))
     some = [block for block, size in zip(checked, sizes, strict=True) if size]
-    ready = client.map(
-        _chunk,
-        some,
-        dtype=scan.dtype,
-        classes=labels.classes,
-        class_weights=labels.class_weights,
-        weighted=labels.weights is not None,
-        balanced=ProblemSpec.of(estimator).intercept_is_free,
-    )
-    sizes, sparse = sizes[sizes > 0], scan.first.sparse
-    return RemoteStore(client, ready, sizes, scan.n_features, scan.dtype, sparse)
+    ready = client.map(_chunk, some, dtype=scan.dtype, class_weights=labels.class_weights)
+    return _Chunks(client, ready, sizes[sizes > 0], scan.n_features, scan.dtype, scan.first.sparse)
 
 
-def _chunk(
-    checked: tuple[Any, Seen],
-    dtype: np.dtype,
-    classes: Array,
-    class_weights: ClassWeights,
-    weighted: bool,
-    balanced: bool,
-) -> Chunk:
+def _chunk(checked: tuple[Any, Seen], dtype: np.dtype, class_weights: ClassWeights) -> Matrix:
+    """The examples of positive weight; aligned, as they may lie as they were in a message."""
     X, seen = checked
-    X, y = X.astype(dtype, copy=False), seen.y
-    weight = class_weights.applied(y, seen.weight)
-    if weight is not None and not weight.all():
-        kept = np.flatnonzero(weight)
-        X, y, weight = X[kept], y[kept], weight[kept]
-    codes = np.searchsorted(classes, y)
-    weight = weight if weighted else None
-    rows = make_rows(codes, len(classes), balanced=balanced, weights=weight)
-    return Chunk(X, rows)
+    X, weight = X.astype(dtype, copy=False), class_weights.applied(seen.y, seen.weight)
+    X = X if weight is None or weight.all() else X[np.flatnonzero(weight)]
+    return as_matrix(np.require(X, requirements="A") if isinstance(X, np.ndarray) else X)
 
 
 def _applied(estimator: Any, method: str, X: Any, dtype: np.dtype) -> Any:

@@ -5,5 +5,5 @@ parameters. They may also be called: ``softmax(rows, margins, mu)`` is
 ``softmax.respond(rows, margins, mu)``.
 """
 
-from marginsvm.kernel_matrix.responses import *  # noqa: F403 - all of it, under a shorter name
-from marginsvm.kernel_matrix.responses import __all__ as __all__
+from marginsvm.problem.responses import *  # noqa: F403 - all of it, under a shorter name
+from marginsvm.problem.responses import __all__ as __all__

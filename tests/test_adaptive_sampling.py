@@ -15,11 +15,11 @@ from threadpoolctl import threadpool_limits
 
 from marginsvm import AdaptiveSamplingKernelClassifier, BatchPerceptron, theory_draws
 from marginsvm.kernel_matrix import GramAdapter, make_rows
-from marginsvm.kernel_matrix.columns import ColumnCache, ColumnPlan
-from marginsvm.kernel_matrix.responses import softmax
 from marginsvm.kernels import two_layer_relu_ntk
 from marginsvm.papers import adaptive_sampling
 from marginsvm.papers.adaptive_sampling import Draws, cycle_at, quantile, uniforms
+from marginsvm.problem.adapter import ColumnCache, ColumnPlan
+from marginsvm.problem.responses import softmax
 from marginsvm.schedules import theory_step
 
 SCHEDULES = {
@@ -312,16 +312,16 @@ def test_a_column_has_the_same_bits_in_every_batch(name, dtype, rng):
     rows, ids = make_rows(np.arange(len(X)) % 2, 2, balanced=False), rng.permutation(500)[:16]
     prepared = KERNELS[name].prepare(X) if name == "ntk" else X
     data = GramAdapter(KERNELS[name], prepared, rows, np.inf, plan=ColumnPlan(10.0, 16))
-    reference = data._values._columns(ids)
+    reference = data.examples.values(ids)
     assert reference.dtype == dtype
     np.testing.assert_allclose(reference, KERNELS[name](X[ids], X), rtol=1e-4, atol=1e-4)
     for threads in (1, 2):
         order, others = rng.permutation(16), rng.integers(0, len(X), 16)
         mixed = np.where(np.arange(16) % 3 == 0, ids[order], others)
         with threadpool_limits(threads):
-            np.testing.assert_array_equal(data._values._columns(ids[order]), reference[order])
-            np.testing.assert_array_equal(data._values._columns(mixed)[::3], reference[order][::3])
-            same = data._values._columns(np.repeat(ids[3], 16))
+            np.testing.assert_array_equal(data.examples.values(ids[order]), reference[order])
+            np.testing.assert_array_equal(data.examples.values(mixed)[::3], reference[order][::3])
+            same = data.examples.values(np.repeat(ids[3], 16))
         np.testing.assert_array_equal(same, reference[[3] * 16])
 
 

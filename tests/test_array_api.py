@@ -32,8 +32,7 @@ from marginsvm import (
     margin_path,
 )
 from marginsvm.certify.host import on_host, with_attributes_on_host
-from marginsvm.data import device, device_store
-from marginsvm.sources import ArrayBlocks, DeviceBlocks
+from marginsvm.problem import matrix
 
 if not hasattr(_array_api, "move_estimator_to"):
     pytest.skip(
@@ -304,41 +303,6 @@ def test_pickles_warm_starts_and_moves_to_the_host(there, rng):
     np.testing.assert_allclose(once.decision_function(X), scores, rtol=1e-12)
 
 
-# Blocks that are copied to a device.
-
-
-@in_each_library
-@pytest.mark.parametrize("k", [2, 3])
-def test_blocks_are_copied_to_a_device(there, k, rng):
-    X, y = separable(rng, n=120, k=k)
-    weight = rng.integers(0, 3, len(y)).astype(float)
-    xp = pytest.importorskip(type(there(X)).__module__.partition(".")[0])
-    for cls, params in (
-        (MaxMarginClassifier, {"C": 1.0}),
-        (MaxMarginClassifier, {}),
-        (MomentumMarginClassifier, {"max_iter": ROUNDS}),
-        (SmoothedKernelPerceptron, {"max_iter": ROUNDS, "normalize": True}),
-    ):
-        source = ArrayBlocks(X, y, weight, block_rows=50)
-        copied = DeviceBlocks(source, xp=xp, device=there(X).device)
-        with quiet():
-            reference = cls(**params).fit_blocks(source)
-            estimator = cls(**params).fit_blocks(copied)
-        assert_same(estimator, reference, X, y, sample_weight=weight)
-        assert check_certificate(estimator, copied)
-        assert isinstance(estimator.coef_, np.ndarray)
-        assert copied.bytes_per_second > 0.0
-
-
-def test_blocks_that_cannot_be_copied_are_refused(rng):
-    X, y = separable(rng)
-    with pytest.raises(TypeError, match="a block is sparse"):
-        MomentumMarginClassifier().fit_blocks(DeviceBlocks([(sp.csr_array(X), y)], xp=np))
-    xp = pytest.importorskip("array_api_strict")
-    with pytest.raises(ValueError, match="does not have: pass the source itself"):
-        DeviceBlocks([(X, y)], xp=xp, device=xp.Device("no_float64"))
-
-
 # Precision.
 
 
@@ -370,8 +334,7 @@ def test_parts_and_blocks_change_rounding_only(there, rng, monkeypatch):
         SmoothedKernelPerceptron(normalize=True, max_iter=ROUNDS),
     ]
     whole = [fitted_there(clone(case), there, X + 1e5, y) for case in cases]
-    monkeypatch.setattr(device, "_PART_BYTES", 1000)
-    monkeypatch.setattr(device_store, "_DEVICE_BLOCK_BYTES", 3000)
+    monkeypatch.setattr(matrix, "DEVICE_BLOCK_BYTES", 3000)
     for case, reference in zip(cases, whole, strict=True):
         estimator = fitted_there(clone(case), there, X + 1e5, y)
         assert_same(estimator, reference, X + 1e5, y)

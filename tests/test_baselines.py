@@ -1,13 +1,13 @@
 """The classical baselines: each round is the one of the paper, spelled out."""
 
 import numpy as np
+from helpers.divided import normalized
 from helpers.estimators import overlapping, separable
 from helpers.games import game, rounds, unit_rows, written_out
 from helpers.hard import each_hard, small, within
 from helpers.oracle import best_margin
 
 from marginsvm import BatchPerceptron, NormalizedKernelPerceptron, VonNeumannClassifier
-from marginsvm.data.normalized import normalized
 from marginsvm.kernel_matrix import LinearAdapter, make_rows
 
 

@@ -235,13 +235,13 @@ def test_what_pairs_do_not_reach_others_do(rng, monkeypatch):
 
 def test_gamma_is_chosen_together_with_the_cost(rng, monkeypatch):
     X, y = uneven(rng, n=300)
-    computed, original = [], SingleColumns._computed
+    computed, original = [], SingleColumns.fetch
 
-    def counted(columns, examples, out):
-        computed.append(len(examples))
-        return original(columns, examples, out)
+    def counted(columns, examples):
+        computed.append(np.count_nonzero(columns.place[examples] < 0))
+        return original(columns, examples)
 
-    monkeypatch.setattr(SingleColumns, "_computed", counted)
+    monkeypatch.setattr(SingleColumns, "fetch", counted)
     params = {"kernel": "rbf", "Cs": [0.1, 1.0, 10.0], "cv": 3}
     clf = MaxMarginClassifierCV(gammas=[1.0, 0.01, 0.1], **params)
     clf.set_params(refit=False).fit(X, y)

@@ -17,7 +17,8 @@ from marginsvm import (
     OptimisticPerceptron,
     check_certificate,
 )
-from marginsvm.data import mapped
+from marginsvm.estimator import mapped
+from marginsvm.problem import blocks as blocks_module
 
 BY_PASSES = [cls for cls in ESTIMATORS if cls()._algorithm().requires.by_passes]
 
@@ -125,12 +126,9 @@ def test_targets_in_blocks_that_cannot_be_used(rng):
 
 
 def test_rows_beyond_those_at_hand_cost_a_pass_and_nothing_else(rng, monkeypatch):
-    from marginsvm.data import stream
-
     X, y = make_blobs(400, 30, centers=2, cluster_std=3.0, random_state=0)
     whole = MaxMarginClassifier().fit(X, y)
-    monkeypatch.setattr(stream, "_KEPT", 2)
-    monkeypatch.setattr(stream, "_HELD", 1)
+    monkeypatch.setattr(blocks_module, "HELD_BYTES", 1)
     same_fit(whole, MaxMarginClassifier().fit_blocks(cut(X, y, [100] * 4)), rtol=1e-8)
 
 

@@ -18,7 +18,8 @@ from marginsvm import (
     MomentumMarginClassifier,
     check_certificate,
 )
-from marginsvm.problem.gaussian import extended_gaussian, gaussian_error, gaussian_kernel
+from marginsvm.problem.gaussian import extended_gaussian
+from marginsvm.problem.kernels import Gram, Kernel
 
 Real = np.longdouble
 ROUNDING = 1e-15  # relative, of the sums here, and of published numbers
@@ -168,8 +169,9 @@ def test_kernel_values_have_the_error_that_is_allowed_for(form, offset, spread, 
     X[:, 2] += offset
     for gamma in (1e-3, 1.0, 30.0):
         true = by_differences(X, X, gamma)
-        found = gaussian_kernel(form(X), form(X), gamma)
-        assert np.abs(found - true).max() <= gaussian_error(form(X), gamma)
+        gram, every = Gram(Kernel("rbf", gamma), form(X)), np.arange(300)
+        assert np.abs(gram.values(every) - true).max() <= gram.error
+        assert np.abs(gram.kernel(form(X), form(X)) - true).max() <= gram.error
         few = np.arange(0, 300, 11)
         extended = extended_gaussian(form(X), few, np.arange(40), gamma)
         assert np.abs(extended - true[few, :40]).max() < 1e-17
@@ -178,6 +180,6 @@ def test_kernel_values_have_the_error_that_is_allowed_for(form, offset, spread, 
 def test_kernel_values_of_common_data_are_scikit_learns(rng):
     X = rng.standard_normal((200, 30))
     for A in (X, X.astype(np.float32), sp.csr_array(X)):
-        K = gaussian_kernel(A, X[:70], 0.03)
+        K = Kernel("rbf", 0.03)(A, X[:70])
         np.testing.assert_allclose(K, rbf_kernel(A, X[:70], gamma=0.03), rtol=1e-6, atol=1e-12)
-    assert gaussian_error(X, 0.03) < 1e-12
+    assert Gram(Kernel("rbf", 0.03), X).error < 1e-12

@@ -12,7 +12,7 @@ from scipy.special import expit
 from marginsvm import MomentumMarginClassifier, NesterovSchedule, PowerSchedule
 from marginsvm.certify.bounds import lower_bound
 from marginsvm.kernel_matrix import LinearAdapter, make_rows
-from marginsvm.kernel_matrix.responses import softmax
+from marginsvm.problem.responses import softmax
 
 
 @pytest.mark.parametrize("balanced", [True, False])
@@ -98,7 +98,7 @@ def test_momentum_is_the_papers_recursion(rng):
 
 def test_logistic_gradient_is_psis(rng):
     """Numerical derivative of psi(xi) = ell^{-1}(sum ell(xi)), Ji eq. (2.1)."""
-    from marginsvm.kernel_matrix.responses import logistic
+    from marginsvm.problem.responses import logistic
 
     rows = make_rows(np.arange(6) % 2, 2, balanced=False)
     xi = rng.standard_normal(6)
@@ -112,7 +112,7 @@ def test_logistic_gradient_is_psis(rng):
 
 
 def test_the_theorys_step_is_psis_gradient_over_n(rng):
-    from marginsvm.kernel_matrix.responses import logistic
+    from marginsvm.problem.responses import logistic
 
     X, y = separable(rng, n=20)
     data = LinearAdapter(X, make_rows(y, 2, balanced=False))

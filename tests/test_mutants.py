@@ -15,7 +15,6 @@ import pytest
 from conftest import SEED
 
 from marginsvm.kernel_matrix import BestResponse
-from marginsvm.kernel_matrix.responses import worst_row
 from marginsvm.papers import coordinates, dual_lp
 from marginsvm.papers.accelerated import AcceleratedPlay, MirrorProx, NesterovPlay
 from marginsvm.papers.adaptive_sampling import Draws
@@ -30,6 +29,7 @@ from marginsvm.papers.perceptrons import (
     VonNeumann,
 )
 from marginsvm.papers.von_neumann import IteratedSmoothed
+from marginsvm.problem.responses import worst_row
 
 pytestmark = pytest.mark.slow
 MUTANTS = []

@@ -12,7 +12,7 @@ from sklearn.model_selection import GridSearchCV
 
 from marginsvm import KernelPerceptron, NormalizedKernelPerceptron, OptimisticPerceptron
 from marginsvm.kernel_matrix import LinearAdapter, make_rows
-from marginsvm.kernel_matrix.responses import Euclidean
+from marginsvm.problem.responses import Euclidean
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ The theorems are in test_smoothed and test_von_neumann; docs/statements.rst says
 
 import numpy as np
 import pytest
+from helpers.divided import normalized
 from helpers.estimators import fit, overlapping, separable
 from helpers.games import game, optimum, rounds, smoothed, unit_rows
 from helpers.hard import chain, each_hard, lopsided, thin, within
@@ -23,7 +24,6 @@ from marginsvm import (
     SmoothedKernelPerceptron,
     VonNeumannClassifier,
 )
-from marginsvm.data.normalized import normalized
 from marginsvm.kernel_matrix import GramAdapter, make_rows
 
 # The margin: section 2.2 and section 3.

@@ -20,7 +20,7 @@ from marginsvm import DualStateMixin, MaxMarginClassifier
 from marginsvm.estimator.declaring import parameter, with_parameters
 from marginsvm.estimator.parameters import CommonParameters, NormalizeParameters
 from marginsvm.fit import Algorithm, Candidate
-from marginsvm.kernel_matrix.responses import worst_row
+from marginsvm.problem.responses import worst_row
 
 each = pytest.mark.parametrize("cls", ESTIMATORS, ids=lambda cls: cls.__name__)
 

@@ -20,7 +20,7 @@ NAMES = [name for name, _ in programs(np.random.default_rng(0))]
 
 
 def solved(qp, tol=1e-8):
-    found = interior_point(qp, None, tol, 100, lambda w, f, alpha, gap: tol)
+    found = interior_point(qp, None, tol, 100, lambda progress: tol)
     return found.w, found.f, found.alpha
 
 

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from helpers.oracle import explicit_rows
 from helpers.pairwise import pairwise
 from helpers.vectors import flat
@@ -10,14 +11,12 @@ from scipy.optimize import linprog
 from marginsvm.certify.bounds import lower_bound, upper_bound
 from marginsvm.certify.distribution import imbalance
 from marginsvm.kernel_matrix import LinearAdapter, make_rows
-from marginsvm.kernel_matrix.responses.balancing import (
-    balanced,
-    balancing_factors,
-    balancing_offsets,
-)
+from marginsvm.problem import adapter
+from marginsvm.problem.blocks import Blocks
+from marginsvm.problem.intercepts import balancing_factors, balancing_offsets, min_cycle
+from marginsvm.problem.responses import balanced
+from marginsvm.problem.rows import BinaryRows, MulticlassRows
 from marginsvm.responses import euclidean, logistic, softmax, worst_row
-from marginsvm.rows import BinaryRows, MulticlassRows
-from marginsvm.rows.cycles import min_cycle
 
 RESPONSES = [softmax, logistic, euclidean, worst_row]
 
@@ -153,28 +152,56 @@ def test_two_classes_as_multiclass_are_binary(balanced, C, response, rng):
         np.testing.assert_allclose(upper_bound(binary, w), upper_bound(multi, u))
 
 
+FORMS = {
+    "C": np.ascontiguousarray,
+    "Fortran": np.asfortranarray,
+    "csr": sp.csr_array,
+    "blocks": lambda X: Blocks(lambda: iter([X[:70], X[70:71], X[71:]]), X.shape, X.dtype, False),
+    "sparse blocks": lambda X: Blocks(
+        lambda: iter([sp.csr_array(X[:70]), sp.csr_array(X[70:])]), X.shape, X.dtype, True
+    ),
+}
+
+
+@pytest.mark.parametrize("form", FORMS.values(), ids=FORMS)
 @pytest.mark.parametrize("k", [2, 3])
 @pytest.mark.parametrize("balanced", [True, False])
-@pytest.mark.parametrize("dtype", [np.float64, np.float32])
-def test_one_pass_equals_two_products(k, balanced, dtype, rng, monkeypatch):
-    from marginsvm.data import memory
-
+@pytest.mark.parametrize("weighted", [True, False])
+@pytest.mark.parametrize(("dtype", "C"), [(np.float64, np.inf), (np.float64, 0.5), (np.float32, 2)])
+def test_one_pass_equals_two_products(form, k, balanced, weighted, dtype, C, rng, monkeypatch):
     X = rng.standard_normal((300, 7)).astype(dtype)
     X[:, 0] += 100.0
-    rows = make_rows(rng.permutation(np.arange(300) % k), k, balanced=balanced)
-    whole = LinearAdapter(X, rows)
-    monkeypatch.setattr(memory, "_BLOCK_BYTES", 1000)
-    blocks = LinearAdapter(X, rows)
-    assert blocks._store.one_pass
-    assert not whole._store.one_pass
+    weights = rng.uniform(0.5, 3.0, 300) if weighted else None
+    codes = np.sort(np.arange(300) % k)  # so that a block lacks some classes
+    rows = make_rows(codes, k, balanced=balanced, weights=weights)
+    whole = LinearAdapter(X, rows, C)
+    blocks = LinearAdapter(form(X), rows, C)
     w = whole.zeros()
     for _ in range(5):
-        a, b = whole.respond(w), blocks.respond(w)
+        monkeypatch.setattr(adapter, "WORTH_LOADING", np.inf)
+        a = whole.respond(w)
+        monkeypatch.setattr(adapter, "WORTH_LOADING", 0)
+        b = blocks.respond(w)
         tolerance = 1e-12 if dtype == np.float64 else 1e-4
         np.testing.assert_allclose(flat(a.vector), flat(b.vector), atol=tolerance)
-        np.testing.assert_allclose(a.weights.min_margin, b.weights.min_margin, atol=tolerance)
+        for name in ("min_margin", "log_risk", "offsets"):
+            ours, theirs = getattr(a.weights, name), getattr(b.weights, name)
+            np.testing.assert_allclose(ours, theirs, atol=100 * tolerance, err_msg=name)
         w = w + 30.0 * a.vector
     assert blocks.work.passes == whole.work.passes
+
+
+@pytest.mark.parametrize("form", ["C", "Fortran", "csr"])
+def test_exponents_may_rise_by_thousands(form, rng, monkeypatch):
+    monkeypatch.setattr(adapter, "WORTH_LOADING", 0)
+    X = np.sort(rng.uniform(0.0, 1.0, 400))[:, None] * [-1e4, 0.1]
+    problem = LinearAdapter(FORMS[form](X), make_rows(np.arange(400) % 2, 2, balanced=True))
+    w = problem.respond(problem.zeros()).vector
+    for scale in (1.0, 1e3, 1e6):
+        best = problem.respond(scale * w)
+        expected = softmax.respond(problem.rows, problem.margins(scale * w))
+        np.testing.assert_allclose(best.weights.q, expected.q, rtol=1e-6, atol=1e-12)
+        np.testing.assert_allclose(best.weights.log_risk, expected.log_risk, rtol=1e-9)
 
 
 @pytest.mark.parametrize("k", [2, 3])

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from marginsvm.rows import cycles
-from marginsvm.rows.cycles import cycle_offsets, min_cycle
+from marginsvm.problem import intercepts as cycles
+from marginsvm.problem.intercepts import cycle_offsets, min_cycle
 
 
 @pytest.mark.parametrize("k", [3, 30, 200])

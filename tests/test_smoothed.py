@@ -2,13 +2,13 @@
 
 import numpy as np
 import pytest
+from helpers.divided import normalized
 from helpers.estimators import fit, overlapping, separable
 from helpers.games import excessive_gap, game, rounds, smoothed, unit_rows
 from helpers.hard import each_hard, lopsided, within
 from helpers.oracle import best_margin
 
 from marginsvm import OptimisticPerceptron, PerceptronVonNeumann, SmoothedKernelPerceptron
-from marginsvm.data.normalized import normalized, of_normalized
 from marginsvm.kernel_matrix import GramAdapter, LinearAdapter, make_rows
 
 
@@ -83,7 +83,10 @@ def test_smoothed_perceptron_is_algorithm_4s(rng):
     for data in (
         LinearAdapter(normalized(X), make_rows(y, 2, balanced=False)),
         GramAdapter(
-            of_normalized(lambda a, b: a @ b.T), normalized(X), make_rows(y, 2, balanced=False)
+            lambda a, b: a @ b.T,
+            X,
+            make_rows(y, 2, balanced=False),
+            scale=1.0 / np.linalg.norm(X, axis=1),
         ),
     ):
         alpha, mu = np.full(n, 1.0 / n), 2.0

@@ -2,15 +2,15 @@
 
 import numpy as np
 import pytest
+from helpers.divided import normalized
 from helpers.estimators import overlapping, separable
 from helpers.games import excessive_gap, game, rounds, smoothed
 from helpers.hard import each_hard, thin, within
 from helpers.oracle import best_margin
 
 from marginsvm import PerceptronVonNeumann
-from marginsvm.data.normalized import normalized
 from marginsvm.kernel_matrix import LinearAdapter, make_rows
-from marginsvm.kernel_matrix.responses import euclidean
+from marginsvm.problem.responses import euclidean
 
 
 @pytest.mark.parametrize("balanced", [True, False])

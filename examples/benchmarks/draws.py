@@ -13,7 +13,7 @@ from threadpoolctl import threadpool_limits
 
 from marginsvm import AdaptiveSamplingKernelClassifier
 from marginsvm.kernel_matrix import GramAdapter, make_rows
-from marginsvm.kernel_matrix.columns import ColumnPlan
+from marginsvm.problem.adapter import ColumnPlan
 
 N, k, d = 10_000, 10, 50
 rng = np.random.default_rng(0)

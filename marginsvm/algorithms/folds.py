@@ -24,12 +24,12 @@ from marginsvm.algorithms.max_margin import MaxMarginClassifier
 from marginsvm.algorithms.max_margin_path import certified_path
 from marginsvm.algorithms.scoring import Decided, Scorer
 from marginsvm.certify.spec import ProblemSpec
-from marginsvm.data.threads import single_threaded_blas
 from marginsvm.estimator.training_set import ClassLabels, TrainingSet, labelled
 from marginsvm.fit import Candidate, Progress
 from marginsvm.fit.confirm import confirm
 from marginsvm.kernel_matrix import GramAdapter, KernelMatrixAdapter, LinearAdapter
 from marginsvm.kernel_matrix.single import SingleColumns
+from marginsvm.problem.threads import single_threaded_blas
 from marginsvm.rows import MulticlassRows, Rows
 
 # Relative gap at which the fits of folds end, unless that of the fit to all examples is larger.

@@ -25,7 +25,6 @@ from marginsvm.algorithms.exact.two_classes import ByTwoClasses
 from marginsvm.algorithms.exact.working_set import WorkingSet
 from marginsvm.certify.caps import sums_of_examples
 from marginsvm.certify.prices import multiple_below_caps
-from marginsvm.data.threads import single_threaded_blas
 from marginsvm.dual_state import DualStateMixin
 from marginsvm.estimator.declaring import parameter, with_parameters
 from marginsvm.estimator.parameters import CommonParameters, KernelParameters, SignParameters
@@ -34,6 +33,7 @@ from marginsvm.fit import Algorithm, Candidate, Progress, Requirements, Stopping
 from marginsvm.fit.progress import ConfirmedBounds
 from marginsvm.kernel_matrix import KernelMatrixAdapter
 from marginsvm.kernel_matrix.capabilities import csr_examples, has_curvature
+from marginsvm.problem.threads import single_threaded_blas
 
 # Above so many rows of more than two classes, a look at two classes alone costs less than a tenth
 # of a fit.

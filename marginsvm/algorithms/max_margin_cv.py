@@ -37,13 +37,14 @@ from marginsvm.algorithms.max_margin_path import costs_in_order, gammas_in_order
 from marginsvm.algorithms.scoring import Scoring
 from marginsvm.certify.spec import ProblemSpec
 from marginsvm.estimator.declaring import parameter, with_parameters
-from marginsvm.estimator.kernel_function import KernelFunction, canonical
+from marginsvm.estimator.kernel_function import kernel_with
 from marginsvm.estimator.objects import as_objects
 from marginsvm.estimator.on_device import refuse_foreign
 from marginsvm.estimator.parameters import CommonParameters, KernelParameters
 from marginsvm.estimator.prediction import PredictorMixin
 from marginsvm.estimator.training_set import TrainingSet, training_set
 from marginsvm.estimator.weights import ClassWeights
+from marginsvm.problem.matrix import canonical
 
 # Parameters that are those of the single fits as well.
 _SHARED = (
@@ -238,7 +239,7 @@ class MaxMarginClassifierCV(
         for gamma in gammas:
             in_folds = _for_folds(model, gamma, self)
             if self.gammas is not None:
-                given = replace(training, kernel=KernelFunction.of(in_folds, gamma))
+                given = replace(training, kernel=kernel_with(in_folds, gamma))
                 problem = given.problem(ProblemSpec.of(in_folds), requires)
             Cs.append(costs_in_order(self.Cs, problem))
             folds = [Fold(in_folds, X, y, weight, *split) for split in splits]

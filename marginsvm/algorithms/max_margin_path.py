@@ -15,12 +15,12 @@ from sklearn.utils.validation import check_array
 from marginsvm._typing import Array
 from marginsvm.algorithms.max_margin import MaxMarginClassifier
 from marginsvm.certify.spec import ProblemSpec
-from marginsvm.data.threads import single_threaded_blas
 from marginsvm.estimator.results import Fitted
 from marginsvm.estimator.training_set import TrainingSet, training_set
 from marginsvm.fit import Progress, play
 from marginsvm.fit.play import begin
 from marginsvm.kernel_matrix import KernelMatrixAdapter
+from marginsvm.problem.threads import single_threaded_blas
 
 # Ends of the grid, as multiples of 1 / r^2, where r^2 is the mean squared distance of an example
 # from the mean of all. At the upper end, of n examples, features count that spread over

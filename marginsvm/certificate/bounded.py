@@ -40,6 +40,7 @@ from marginsvm.problem.quadratic_program import QuadraticProgram
 EXCESS = 4  # radii that a unit of weight above its bound may cost
 # Distance of the origins that the fit and its check count from, and radii about them, in radii.
 ORIGINS = 3
+LARGEST = 10**300  # multiple of weights
 PAIRS = 64  # additions that a term of NumPy's sums passes through, which are in pairs
 
 
@@ -297,7 +298,7 @@ class Dual:
         if not gain > 0:
             return 0 * gain
         square = (self.length * self.length + self.ridge) * (1 + numbers.gamma(4))
-        s = min(self.multiple, gain / square) if square > 0 else self.multiple
+        s = self._multiple(gain, square)
         if not s < inf:
             return inf
         return max(s * (gain - s * square / 2) * (1 - numbers.gamma(8)), 0 * gain)
@@ -305,8 +306,13 @@ class Dual:
     @property
     def best_multiple(self) -> Any:
         """The multiple of the weights that proves most."""
-        square = self.length * self.length + self.ridge
-        return min(self.multiple, self.gain / square) if square > 0 else self.multiple
+        return self._multiple(self.gain, self.length * self.length + self.ridge)
+
+    def _multiple(self, gain: Any, square: Any) -> Any:
+        with np.errstate(over="ignore"):
+            if not square > 0 or self.multiple * square <= gain:
+                return self.multiple
+            return min(gain / square, LARGEST)
 
     @property
     def margin_bound(self) -> Any:

@@ -16,7 +16,7 @@ import scipy.sparse as sp
 
 from marginsvm._rounding import UNIT
 from marginsvm._typing import Array
-from marginsvm.rows.norms import LpNorm
+from marginsvm.problem.norms import LpNorm
 
 DECIMALS = Context(prec=90, Emax=MAX_EMAX, Emin=MIN_EMIN)  # of powers, where p is not 2
 ROOT_BITS = 512  # of the integer whose root is taken

@@ -221,7 +221,9 @@ class Reading:
             matrix, constant = matrix.divided(constant), 0.0
         mean: Any = mean_of(matrix) if self.free else None
         design = Design.of(matrix, mean, constant, norm=LpNorm(self.p))
-        radius = float(np.sqrt(design.squared_dual_norms(self.p).max())) or 1.0
+        # with 1 / 2C, so that C radius^2 neither vanishes nor overflows
+        squared = design.squared_dual_norms(self.p).max() + 0.5 / self.spec.C
+        radius = float(np.sqrt(squared)) or 1.0
         self.examples = design.in_units(radius)
         self.w, self.b = self.w * radius, self.b
         if self.free:

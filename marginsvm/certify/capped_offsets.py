@@ -18,8 +18,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from marginsvm._few_unknowns import least_of_convex
 from marginsvm._typing import Array
+from marginsvm.problem.intercepts import least_of_convex
 
 # Steps of the proximal point method, and of Newton's method in each, at most: they are reached by
 # degenerate data only, and any offsets make a valid bound.

@@ -37,6 +37,7 @@ from marginsvm.certify.tolerances import (
     ROUNDED_SHARE,
     SCALABLE_MARGIN,
 )
+from marginsvm.problem.responses import worst_first
 from marginsvm.rows import Rows
 
 
@@ -222,34 +223,6 @@ class ShareCaps(Caps):
             if free > 0.0 and missing > PAIRWISE:
                 q = q + room * min(missing / free, 1.0)
         return q
-
-
-def worst_first(margins: Array, caps: Array, mass: float) -> tuple[Array, Array, int]:
-    """Rows in the order of their margins, as far as a mass goes that the worst have first.
-
-    Parameters
-    ----------
-    margins, caps : ndarray of shape (n,)
-        The caps sum to the mass or more, up to rounding.
-    mass : float
-
-    Returns
-    -------
-    order : ndarray of shape (n,)
-        Sorted up to the one after ``last`` and further; those after it have no smaller margins.
-    left : ndarray of shape (n,)
-        What of the mass is left for each of these, once those before it have their caps.
-    last : int
-        Index, in this order, of the last one for which something is left.
-    """
-    order = np.arange(len(margins))
-    enough = int(min(mass / float(caps.min()) + 3.0, len(order)))  # rows, whatever their caps
-    if enough < len(order):
-        order = np.argpartition(margins, enough)
-    order[:enough] = order[:enough][np.argsort(margins[order[:enough]])]
-    passed = np.cumsum(caps[order])
-    last = min(int(np.searchsorted(passed, mass)), len(order) - 1)
-    return order, mass - np.append(0.0, passed[:-1]), last
 
 
 def edge_of_share(margins: Array, caps: Array, mass: float) -> float:

@@ -290,7 +290,7 @@ class WrittenOut(Protocol):
         """
         ...
 
-    def examples(self, index: Array) -> Array:
+    def written(self, index: Array) -> Array:
         """Examples written out in float64, with the mean subtracted."""
         ...
 

@@ -84,7 +84,7 @@ class KernelErrors:
         squared, error = self._squared(V, proof.image, off)
         if not self._costs_too_much(error, squared + slack**2, few):
             return max(_root(squared, error), self._finest)
-        V = self.rows.adjoint(q[few].astype(Extended), few)
+        V = self.rows[few].adjoint(q[few].astype(Extended))
         return max(self._extended_length(few, V), self._finest)
 
     def _squared(self, V: Array, image: Array, off: float) -> tuple[float, float]:

@@ -136,7 +136,7 @@ class LinearErrors:
         """Features of the image of weights q, few of which are not 0."""
 
         def of(some: Array) -> Array:
-            V = self.rows.adjoint(q[some].astype(Extended), some)
+            V = self.rows[some].adjoint(q[some].astype(Extended))
             return self.features.extended_image(some, V, features)
 
         size = max(1, EXTENDED_TERMS // len(features))

@@ -20,17 +20,17 @@ from sklearn.utils.validation import (
 
 from marginsvm._rounding import check_exact
 from marginsvm._typing import Array
-from marginsvm.data.mapped import rows_in_part
-from marginsvm.data.memory import Store
-from marginsvm.data.stream import StreamStore
 from marginsvm.estimator.interval_set import IntervalSet
+from marginsvm.estimator.mapped import rows_in_part
 from marginsvm.estimator.on_device import refuse_foreign
 from marginsvm.estimator.training_set import ClassLabels, TrainingSet, labelled
 from marginsvm.estimator.validated import Validated, check_kernel_params, positive
+from marginsvm.problem.blocks import Blocks
+from marginsvm.problem.matrix import Matrix
 from marginsvm.rows import Intervals
 
 if TYPE_CHECKING:
-    from marginsvm.data.sources import ArrayBlocks
+    from marginsvm.sources import ArrayBlocks
 
 _AGREED: dict[str, Callable[[Seen], Any]] = {
     "number of features": lambda seen: seen.features["n_features_in_"],
@@ -51,7 +51,7 @@ def blocks_of_map(estimator: Any, X: Any, y: Any, sample_weight: Any) -> ArrayBl
     y = column_or_1d(y, warn=True)
     if sample_weight is not None:  # a single number stands for that weight of every example
         sample_weight = _check_sample_weight(sample_weight, X, dtype=np.float64)
-    from marginsvm.data.sources import ArrayBlocks  # and with it, readers that take long to import
+    from marginsvm.sources import ArrayBlocks  # and with it, readers that take long to import
 
     return ArrayBlocks(X, y, sample_weight, block_rows=size)
 
@@ -94,21 +94,18 @@ def block_set(estimator: Any, source: Any) -> TrainingSet | IntervalSet:
     for number, block in enumerate(_fresh(source)):
         found.add(look(type(estimator).__name__, number, block, targets=targets)[1])
     if not targets:
-        return found.training_set(lambda labels: _stream(source, found, labels.kept, labels.codes))
+        return found.training_set(lambda labels: _stream(source, found, labels.kept))
     y, features = found.labels.astype(np.float64), found.first.features
     kept, weight = positive(found.weight, len(y))
-    store = _stream(source, found, kept, np.zeros(len(kept), int))
-    return IntervalSet.of(estimator, store, Intervals(y, y), kept, weight, features=features)
+    X = _stream(source, found, kept)
+    return IntervalSet.of(estimator, X, Intervals(y, y), kept, weight, features=features)
 
 
-def _stream(source: Any, found: Scan, kept: Array, codes: Array) -> StreamStore:
+def _stream(source: Any, found: Scan, kept: Array) -> Blocks:
     """The examples of positive weight, to be read block by block."""
     all_kept = len(kept) == sum(found.sizes)
     reader = _Reader(source, found.sizes, found.dtype, None if all_kept else kept)
-    read: Callable[[], Iterator[Any]] = reader
-    if hasattr(source, "copied"):  # to a device, by the thread that reads ahead
-        read = lambda: source.copied(reader())  # noqa: E731
-    return StreamStore(read, codes, found.n_features, found.dtype, found.first.sparse)
+    return Blocks(reader, (len(kept), found.n_features), found.dtype, found.first.sparse)
 
 
 class Seen(NamedTuple):
@@ -212,11 +209,11 @@ class Scan:
         weights = [seen.weight for seen in self._seen if seen.weight is not None]
         return np.concatenate(weights) if weights else None
 
-    def training_set(self, store: Callable[[ClassLabels], Store]) -> TrainingSet:
-        """Training set of all blocks; ``store(labels)`` makes the store of examples."""
+    def training_set(self, examples: Callable[[ClassLabels], Matrix]) -> TrainingSet:
+        """Training set of all blocks; ``examples(labels)`` makes the matrix of the examples."""
         features = self.first.features
         labels = labelled(self.labels, self.weight, self._estimator.class_weight)
-        return TrainingSet.of(self._estimator, store(labels), labels, features=features)
+        return TrainingSet.of(self._estimator, examples(labels), labels, features=features)
 
 
 @dataclass

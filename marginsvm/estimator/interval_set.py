@@ -13,7 +13,7 @@ from marginsvm._typing import Array
 from marginsvm.certify.prices import HingeCaps
 from marginsvm.certify.spec import ProblemSpec
 from marginsvm.certify.tolerances import LARGEST_NORM
-from marginsvm.estimator.kernel_function import KernelFunction, canonical
+from marginsvm.estimator.kernel_function import kernel_on
 from marginsvm.estimator.kernel_problem import common_arguments, kernel_problem
 from marginsvm.estimator.on_device import refuse_foreign
 from marginsvm.estimator.precomputed import check_gram
@@ -28,6 +28,8 @@ from marginsvm.estimator.validated import (
 from marginsvm.fit import Requirements
 from marginsvm.fit.progress import Line
 from marginsvm.kernel_matrix import GramAdapter, KernelMatrixAdapter, LinearAdapter
+from marginsvm.problem.kernels import Kernel
+from marginsvm.problem.matrix import canonical
 from marginsvm.rows import Intervals, OutputRows
 
 
@@ -56,7 +58,7 @@ class IntervalSet:
         Fitted attributes: number and names of the features.
     epsilon : float
         By how much the intervals were widened (units of y).
-    kernel : KernelFunction
+    kernel : Kernel
     signs : ndarray of shape (n_features,) or None
         Signs that coefficients must have.
     """
@@ -71,7 +73,7 @@ class IntervalSet:
     is_column: bool
     features: dict[str, Any]
     epsilon: float
-    kernel: KernelFunction
+    kernel: Kernel
     signs: Array | None
     classes = place = None  # a regression has none, and fits run where the package does
 
@@ -113,7 +115,7 @@ class IntervalSet:
             is_column,
             features,
             epsilon,
-            KernelFunction.on(estimator, X, weight),
+            kernel_on(estimator, X, weight),
             signs,
         )
 
@@ -131,7 +133,8 @@ class IntervalSet:
         if self.kernel.metric == "linear":
             problem = LinearAdapter(self.X, **common)
         else:
-            problem = kernel_problem(self.kernel, self.X, cache_size=spec.cache_size, **common)
+            common["cache_size"] = spec.cache_size
+            problem = kernel_problem(self.kernel, self.X, wide=True, **common)
         if problem.slack is not None and problem.slack.min() < LARGEST_NORM**-1:
             raise ValueError(
                 "C and sample weights times squared norms of the examples come to "

@@ -3,20 +3,55 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from marginsvm._typing import Array
 from marginsvm.certify.spec import ProblemSpec
 from marginsvm.certify.tolerances import ROUNDING_RTOL_OF_TOL
-from marginsvm.data.normalized import Division, Normalized, of_normalized
-from marginsvm.estimator.kernel_function import KernelFunction
 from marginsvm.estimator.objects import first_equal, of_objects
 from marginsvm.fit import Requirements
 from marginsvm.kernel_matrix import GramAdapter
-from marginsvm.kernel_matrix.single import Formula
-from marginsvm.rows import LpNorm, Rows
+from marginsvm.problem.kernels import Kernel
+from marginsvm.problem.matrix import FLOAT64
+from marginsvm.problem.norms import LpNorm
+from marginsvm.problem.rows import Rows
+
+
+class Division(NamedTuple):
+    """How ``normalize=True`` divides the examples of a fit.
+
+    With an intercept, a constant feature s is added to every example before the division. Examples
+    are then ``(x, s) / |(x, s)|``, positive multiples of ``(x, s)``: some hyperplane through the
+    origin separates their classes if and only if some hyperplane separates those of X. With s the
+    largest norm of an example, their best margin rho and the best margin gamma of X satisfy
+    ``gamma / 2 <= rho * s <= gamma``, and no other s promises as much in all cases.
+
+    Attributes
+    ----------
+    constant : float
+        The constant feature s (units of x); 0: there is none.
+    scale : ndarray of shape (n_examples,) or None
+        Inverses of the norms in the feature space of a kernel; None: the kernel is linear,
+        and the norms are computed where the examples are.
+    """
+
+    constant: float
+    scale: Array | None = None
+
+    def undone(self, coef: Array, intercept: Array) -> tuple[Array, Array]:
+        """Coefficients and intercept for the examples as given, from those after the division.
+
+        Of a linear predictor ``(w, b / s)``, whose last entry is that of the constant feature s,
+        they are w and b; of a kernel predictor, ``coef`` has one entry for each example.
+        """
+        if self.scale is not None:
+            coef = coef * self.scale
+            return coef, self.constant**2 * coef.sum(axis=1)
+        if self.constant:
+            return coef[:, :-1], self.constant * coef[:, -1]
+        return coef, intercept
 
 
 def common_arguments(
@@ -35,35 +70,21 @@ def common_arguments(
 
 
 def kernel_problem(
-    kernel: KernelFunction, X: Any, division: Division | None = None, **given: Any
+    kernel: Kernel, X: Any, division: Division | None = None, wide: bool = False, **given: Any
 ) -> GramAdapter:
-    """The problem of examples and a kernel that is not linear, or of a given kernel matrix."""
-    error = kernel.error(X)
-    values, X = _values_and_examples(kernel, X, division)
-    formula = None
-    if values is kernel and not callable(kernel.metric):  # a named one, of arrays in memory
-        formula = Formula.named(kernel.metric, **kernel.named_params)
-    return GramAdapter(values, X, formula=formula, kernel_error=error, **given)
+    """The problem of examples and a kernel that is not linear, or of a given kernel matrix.
 
-
-def _values_and_examples(
-    kernel: KernelFunction, X: Any, division: Division | None
-) -> tuple[Any, Any]:
-    """Function of kernel values and its examples; for a given matrix, None and the matrix."""
-    values: Any = kernel.on_host(X)
+    ``wide``: whether values of named kernels are kept in float64, whatever the examples are in.
+    """
+    function: Any = kernel
     if kernel.metric == "precomputed":
-        if division is None or not division.constant:
-            return None, X  # all norms are 1
-        X, values = np.arange(X.shape[0])[:, None], partial(_entries, X)
-    if division is not None and division.scale is not None:
-        return of_normalized(values), Normalized(X, division.scale, division.constant)
-    if X.dtype == object:
-        return partial(of_objects, values, X), first_equal(X)[:, None]
-    if hasattr(kernel.metric, "prepare"):
+        function = None
+    elif getattr(X, "dtype", None) == np.dtype(object):
+        function, X = partial(of_objects, kernel, X), first_equal(X)[:, None]
+    elif hasattr(kernel.metric, "prepare"):
         X = kernel.metric.prepare(X)
-    return values, X
-
-
-def _entries(K: Array, i: Array, j: Array) -> Array:
-    """Entries of a given kernel matrix, for examples that are given by their indices."""
-    return K[i[:, 0]][:, j[:, 0]].astype(np.float64, copy=False)
+    if division is not None and (function is not None or division.constant):
+        given |= {"scale": division.scale, "constant": division.constant}
+    if not callable(kernel.metric) and function is not None:
+        given["dtype"] = FLOAT64 if wide else np.dtype(X.dtype)
+    return GramAdapter(function, X, **given)

@@ -6,6 +6,7 @@ everything array-like is, or refused.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -21,9 +22,37 @@ except ImportError:  # scikit-learn before 1.9, where arrays that do not go toge
 
 from marginsvm._typing import Array
 from marginsvm.certify.host import detached, is_foreign, on_host
-from marginsvm.data.device import Device, OnDevice
 
 _CONVERT = "convert X to NumPy, as by X.cpu().numpy() for torch"
+
+
+@dataclass(frozen=True)
+class Device:
+    """A device that has float64, and the array library that it is used by.
+
+    Attributes
+    ----------
+    xp : module
+        Namespace of the library, as scikit-learn wraps it.
+    device : object
+        As the library names it.
+    """
+
+    xp: Any
+    device: Any
+
+    @property
+    def float_types(self) -> list[Any]:
+        """Types that examples may have, the widest first."""
+        names = ("float64", "float32", "float16", "bfloat16")
+        return [getattr(self.xp, name) for name in names if hasattr(self.xp, name)]
+
+    def put(self, array: Any) -> Any:
+        """Copy an array of NumPy to the device."""
+        if is_foreign(array):
+            return array
+        # in C order: libraries may share memory, or want to write
+        return self.xp.asarray(np.array(array, order="C"), device=self.device)
 
 
 def place_of(X: Any) -> Device | None:
@@ -93,11 +122,6 @@ def place_of_training(estimator: Any, X: Any) -> Device | None:
 def plain(X: Any, place: Device | None) -> Any:
     """Examples as scikit-learn validates them: tensors without a record for gradients."""
     return X if place is None else detached(X)
-
-
-def rows_of(X: Any, place: Device | None) -> Any:
-    """Validated examples as passes read them."""
-    return X if place is None else OnDevice(X, place)
 
 
 def types_of(place: Device | None) -> list[Any]:

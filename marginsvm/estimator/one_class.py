@@ -18,7 +18,6 @@ from marginsvm._rounding import FEW
 from marginsvm._typing import Array
 from marginsvm.certify.caps import edge_of_share
 from marginsvm.certify.certificate import Certificate
-from marginsvm.estimator.kernel_function import canonical
 from marginsvm.estimator.on_device import refuse_foreign
 from marginsvm.estimator.precomputed import check_gram
 from marginsvm.estimator.results import Fitted
@@ -31,6 +30,7 @@ from marginsvm.estimator.validated import (
     validated_weight,
 )
 from marginsvm.estimator.weights import ClassWeights
+from marginsvm.problem.matrix import canonical
 
 _INLIER, _OUTLIERS_FIRST = 1, np.array([-1, 1])  # the class of all examples, and what is predicted
 

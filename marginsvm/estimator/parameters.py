@@ -17,7 +17,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from marginsvm._typing import Array
 from marginsvm.estimator.declaring import parameter, with_parameters
-from marginsvm.kernel_matrix.columns import CACHE_SIZE
+from marginsvm.problem.kernels import CACHE_SIZE
 from marginsvm.schedules import MOMENTA, STEPS
 
 KERNELS = {*PAIRWISE_KERNEL_FUNCTIONS, "precomputed"}

@@ -16,7 +16,6 @@ from sklearn.exceptions import ConvergenceWarning
 from marginsvm._typing import Array
 from marginsvm.certify.spec import ProblemSpec
 from marginsvm.certify.tolerances import OTHER_DATA_IN_SINGLE
-from marginsvm.data.threads import single_threaded_blas
 from marginsvm.estimator.callback_support import CallbackSupportMixin, with_callbacks
 from marginsvm.estimator.on_device import published
 from marginsvm.estimator.results import Fitted
@@ -25,6 +24,7 @@ from marginsvm.fit.confirm import confirm
 from marginsvm.fit.interrupts import interrupts_wait
 from marginsvm.fit.play import begin
 from marginsvm.kernel_matrix import KernelMatrixAdapter
+from marginsvm.problem.threads import single_threaded_blas
 
 _UNFINISHED = ("max_iter", "no_margin", "infeasible", "stalled")
 

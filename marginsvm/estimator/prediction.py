@@ -14,21 +14,21 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from marginsvm._typing import Array
 from marginsvm._version import __version__
-from marginsvm.data import mapped
-from marginsvm.data.device import Device, OnDevice, kernel_on_device
-from marginsvm.data.normalized import inverse
-from marginsvm.estimator.kernel_function import KernelFunction
+from marginsvm.estimator import mapped
+from marginsvm.estimator.kernel_function import kernel_with, norms_of
 from marginsvm.estimator.objects import as_objects
 from marginsvm.estimator.on_device import (
+    Device,
     check_same_namespace,
     fitted_there,
     labels_of,
     place_of,
     plain,
-    rows_of,
     types_of,
 )
 from marginsvm.estimator.to_sklearn import classifier
+from marginsvm.problem.kernels import Kernel
+from marginsvm.problem.matrix import canonical, inverse
 
 _KERNEL_BYTES = 2**25  # memory of the kernel values of a test set that are computed together
 
@@ -56,8 +56,8 @@ class ScoresMixin:
     _gamma: float
 
     @property
-    def _kernel_function(self) -> KernelFunction:
-        return KernelFunction.of(self, self._gamma)
+    def _kernel_function(self) -> Kernel:
+        return kernel_with(self, self._gamma)
 
     def _kernel_matrix(self, X: Any, Y: Any) -> Array:
         """Kernel of all pairs of two sets of examples."""
@@ -73,14 +73,14 @@ class ScoresMixin:
         place, things = place_of(X), as_objects(self.kernel, X)
         if things is None:
             X, dtype = plain(X, place), types_of(place)
-            X = validate_data(self, X, accept_sparse="csr", dtype=dtype, reset=False)
-            X = rows_of(X, place)
+            X = canonical(validate_data(self, X, accept_sparse="csr", dtype=dtype, reset=False))
         else:
             X = things
         F = self._linear_scores(X, place) if self.kernel == "linear" else self._by_kernel(X, place)
         F = F + fitted_there(self.intercept_, place)
         if self.normalize:
-            factor = inverse(np.hypot(self._kernel_function.norms(X), self.constant_))
+            norms = norms_of(self._kernel_function, X)
+            factor = inverse(np.hypot(norms, self.constant_))
             F = F * fitted_there(factor[:, None], place)
         return F[:, 0] if F.shape[1] == 1 else F
 
@@ -96,20 +96,18 @@ class ScoresMixin:
         n_support = int(support.shape[0])
         size = int(min(max(1, _KERNEL_BYTES // (8 * max(1, n_support))), 1024))
         of = partial(self._kernel_values, support=support, place=place)
-        F = [of(X[i : i + size]) @ V for i in range(0, X.shape[0], size)]
+        parts = [slice(i, min(i + size, X.shape[0])) for i in range(0, X.shape[0], size)]
+        F = [of(X[part] if place is None else X[part, :]) @ V for part in parts]
         return np.concatenate(F) if place is None else place.xp.concat(F)
 
     def _kernel_values(self, X: Any, support: Any, place: Device | None) -> Any:
         """Kernel of some examples with the support vectors."""
         if support.shape[0] == 0:  # the zero predictor; pairwise_kernels refuses an empty set
-            K = np.empty((X.shape[0], 0))
-            return K if place is None else OnDevice(place.put(K), place)
+            return fitted_there(np.empty((X.shape[0], 0)), place)
         if self.kernel == "precomputed":
-            return X[:, support] if place is None else X.features(support)
-        others = rows_of(fitted_there(self.support_vectors_, place), place)
-        if place is None:
-            return self._kernel_matrix(X, others)
-        return OnDevice(kernel_on_device(self._kernel_matrix)(X, others), place)
+            return X[:, support] if place is None else place.xp.take(X, support, axis=1)
+        others = fitted_there(self.support_vectors_, place)
+        return fitted_there(self._kernel_matrix(X, others), place)
 
     def __getstate__(self) -> dict[str, Any]:
         return {**super().__getstate__(), "_marginsvm_version": __version__}  # type: ignore[dict-item]

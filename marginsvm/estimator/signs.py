@@ -8,7 +8,7 @@ from sklearn.utils.validation import _check_monotonic_cst
 
 from marginsvm._typing import Array
 from marginsvm.certify.spec import ProblemSpec
-from marginsvm.data.memory import as_store
+from marginsvm.problem.matrix import as_matrix
 from marginsvm.rows import LpNorm, SignedNorm
 
 
@@ -51,7 +51,8 @@ def norm_of(spec: ProblemSpec, X: Any, signs: Array | None = None, n_classes: in
             f"y has {n_classes}: use sklearn.multiclass.OneVsRestClassifier, with signs for each "
             "class"
         )
-    if spec.monotonic_cst is not None and as_store(X).whole is None:
+    X = as_matrix(X)
+    if spec.monotonic_cst is not None and (not X.in_memory or getattr(X, "foreign", False)):
         raise ValueError("monotonic_cst needs the examples in memory, as arrays of NumPy or SciPy")
     if signs is None:
         return LpNorm.named(spec.p, X.shape[-1])

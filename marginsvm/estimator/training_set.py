@@ -16,14 +16,9 @@ from marginsvm.certify.certificate import bounds_text, quantity
 from marginsvm.certify.claims import relative_gap
 from marginsvm.certify.host import on_host
 from marginsvm.certify.spec import ProblemSpec
-from marginsvm.data.device import Device, OnDevice
-from marginsvm.data.device_store import DeviceStore
-from marginsvm.data.measures import largest_norm
-from marginsvm.data.memory import as_store
-from marginsvm.data.normalized import Division, inverse
-from marginsvm.estimator.kernel_function import KernelFunction, canonical
-from marginsvm.estimator.kernel_problem import common_arguments, kernel_problem
-from marginsvm.estimator.on_device import place_of_training, plain, rows_of, types_of
+from marginsvm.estimator.kernel_function import kernel_on, norms_of
+from marginsvm.estimator.kernel_problem import Division, common_arguments, kernel_problem
+from marginsvm.estimator.on_device import Device, place_of_training, plain, types_of
 from marginsvm.estimator.precomputed import check_gram, check_norms
 from marginsvm.estimator.signs import norm_of
 from marginsvm.estimator.validated import (
@@ -36,16 +31,15 @@ from marginsvm.estimator.validated import (
 from marginsvm.estimator.weights import ClassWeights
 from marginsvm.fit import Requirements
 from marginsvm.fit.progress import Line
-from marginsvm.kernel_matrix import KernelMatrixAdapter, LazyWeightsAdapter, LinearAdapter
-from marginsvm.kernel_matrix.responses import OnePassResponse
-from marginsvm.kernel_matrix.responses.response import below
-from marginsvm.kernel_matrix.scale import NotFinite
+from marginsvm.kernel_matrix import KernelMatrixAdapter, LinearAdapter
+from marginsvm.problem.adapter import NotFinite
+from marginsvm.problem.kernels import Kernel
+from marginsvm.problem.matrix import as_matrix, canonical, inverse, is_foreign
+from marginsvm.problem.responses import below
 from marginsvm.rows import Rows, make_rows
 
 # NumPy's kinds of labels that are always classes: checking these would take a tenth of a small fit.
 _KINDS_OF_CLASSES = "biuUS"
-# Number of best responses beside those of the rounds, such as the one of the first state.
-_SPARE_RESPONSES = 8
 
 
 class ClassLabels(NamedTuple):
@@ -80,7 +74,7 @@ class TrainingSet:
 
     Attributes
     ----------
-    X : ndarray, CSR matrix, Store or OnDevice of shape (n_kept, n_features); or the kernel matrix
+    X : array, CSR matrix or Matrix of shape (n_kept, n_features); or the kernel matrix
     rows : Rows
     classes : ndarray or None
         None: there are no labels.
@@ -88,7 +82,7 @@ class TrainingSet:
         Indices of these examples among the given ones.
     n_given : int
         Number of given examples.
-    kernel : KernelFunction
+    kernel : Kernel
     features : dict
         Fitted attributes: number and names of the features.
     division : Division or None
@@ -99,6 +93,8 @@ class TrainingSet:
         Where examples on a device are, and fitted arrays go.
     estimator_name : str
         For messages.
+    wide : bool
+        Whether named kernels are kept in float64, whatever the examples are in.
     """
 
     X: Any
@@ -106,12 +102,13 @@ class TrainingSet:
     classes: Array | None
     kept: Array
     n_given: int
-    kernel: KernelFunction
+    kernel: Kernel
     features: dict[str, Any] = field(default_factory=dict)
     division: Division | None = None
     signs: Array | None = None
     place: Device | None = None
     estimator_name: str = ""
+    wide: bool = False
 
     @classmethod
     def of(cls, estimator: Any, X: Any, labels: ClassLabels, **more: Any) -> TrainingSet:
@@ -119,7 +116,7 @@ class TrainingSet:
         spec, codes, weights = ProblemSpec.of(estimator), labels.codes, labels.weights
         balanced, k = spec.intercept_is_free, len(labels.classes)
         rows = make_rows(codes, k, balanced=balanced, weights=weights)
-        kernel = KernelFunction.on(estimator, X, weights)
+        kernel = kernel_on(estimator, X, weights)
         return cls(
             X,
             rows,
@@ -127,7 +124,8 @@ class TrainingSet:
             labels.kept,
             labels.kept.size + labels.n_dropped,
             kernel,
-            division=_division(kernel, spec, X, rows) if spec.normalize else None,
+            division=_division(kernel, spec, X) if spec.normalize else None,
+            wide=estimator._widens_kernels,
             estimator_name=type(estimator).__name__,
             **more,
         )
@@ -149,29 +147,24 @@ class TrainingSet:
             )
         caps = ShareCaps.of(self.rows, nu)
         for response in requires.responses or ():
-            below(caps.largest, response)  # raises an error if it has no form for capped weights
+            below(response, caps.largest)  # raises an error if it has no form for capped weights
         return caps
 
     def _problem(self, spec: ProblemSpec, requires: Requirements) -> KernelMatrixAdapter:
-        """Choose the adapter for the kernel and the store."""
+        """Choose the adapter for the kernel."""
         n_classes = 1 if self.classes is None else len(self.classes)
         norm = norm_of(spec, self.X, self.signs, n_classes)
         common = common_arguments(spec, self.rows, norm, requires)
         if self.kernel.metric != "linear":
-            size = spec.cache_size
-            return kernel_problem(self.kernel, self.X, self.division, cache_size=size, **common)
-        store = as_store(self.X)
+            common["cache_size"] = spec.cache_size
+            return kernel_problem(self.kernel, self.X, self.division, self.wide, **common)
+        X = as_matrix(self.X)
         if self.division is not None:
-            store = store.divided(self.division.constant)
-        used = requires.responses
-        one_pass = used is not None and all(isinstance(r, OnePassResponse) for r in used)
-        if store.remote and one_pass and not spec.is_soft and spec.nu is None:
-            capacity = requires.n_responses * spec.max_iter + _SPARE_RESPONSES
-            return LazyWeightsAdapter(store, **common, capacity=capacity)
+            X = X.divided(self.division.constant)
         try:
-            return LinearAdapter(store, **common)
+            return LinearAdapter(X, **common)
         except NotFinite:
-            if store.whole is not None:
+            if X.in_memory:
                 assert_all_finite(self.X, estimator_name=self.estimator_name, input_name="X")
             raise
 
@@ -193,8 +186,9 @@ class TrainingSet:
         """Support vectors of a kernel predictor; as in SVC, none if precomputed."""
         if self.kernel.metric == "precomputed":
             return np.empty((0, 0))
-        vectors = self.X[support]
-        return vectors.array if isinstance(vectors, OnDevice) else vectors
+        if self.X.dtype == object:
+            return self.X[support]
+        return as_matrix(self.X)[support].array
 
 
 def training_set(estimator: Any, X: Any, y: Any, sample_weight: Any) -> TrainingSet:
@@ -208,7 +202,7 @@ def training_set(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Training
     how = {"dtype": types_of(place), "ensure_all_finite": not checked_later}
     given = Validated.of(estimator, plain(X, place), y, **how)
     y = given.y
-    X = on_host(given.X) if kernel == "precomputed" else rows_of(canonical(given.X), place)
+    X = on_host(given.X) if kernel == "precomputed" else canonical(given.X)
     if y.dtype.kind not in _KINDS_OF_CLASSES:
         check_classification_targets(y)
     if kernel == "precomputed":
@@ -216,9 +210,7 @@ def training_set(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Training
         if estimator.normalize:
             check_norms(np.diagonal(X), zeros=not estimator.fit_intercept)
     labels = labelled(y, validated_weight(sample_weight, y), estimator.class_weight)
-    X = examples_at(X, labels.kept, kernel)
-    if isinstance(X, OnDevice):  # kernels are computed in float64
-        X = DeviceStore(X) if kernel == "linear" else X.widened()
+    X = examples_at(as_matrix(X) if is_foreign(X) else X, labels.kept, kernel)
     more = {"features": given.features, "signs": given.signs, "place": place}
     return TrainingSet.of(estimator, X, labels, **more)
 
@@ -237,11 +229,11 @@ def labelled(y: Array, weight: Array | None, class_weight: Any = None) -> ClassL
     return ClassLabels(codes, classes, kept, weight, len(y) - kept.size, class_weights)
 
 
-def _division(kernel: KernelFunction, spec: ProblemSpec, X: Any, rows: Rows) -> Division:
+def _division(kernel: Kernel, spec: ProblemSpec, X: Any) -> Division:
     """Divisors for ``normalize=True``; the constant feature is the largest norm of an example."""
-    norms = None if kernel.metric == "linear" else kernel.norms(X)
+    norms = norms_of(kernel, X)
     constant = 0.0
     if spec.fit_intercept:
-        largest = max(as_store(X).map(largest_norm, rows)) if norms is None else float(norms.max())
-        constant = largest or 1.0  # if all examples are zero, any constant does
-    return Division(constant, None if norms is None else inverse(np.hypot(norms, constant)))
+        constant = float(norms.max()) or 1.0  # if all examples are zero, any constant does
+    linear = kernel.metric == "linear"
+    return Division(constant, None if linear else inverse(np.hypot(norms, constant)))

@@ -10,8 +10,8 @@ from typing import Any
 from marginsvm.certify.candidate import Candidate
 from marginsvm.fit.progress import Progress
 from marginsvm.kernel_matrix import BestResponse, KernelMatrixAdapter
-from marginsvm.kernel_matrix.columns import ColumnPlan
-from marginsvm.kernel_matrix.responses import Response
+from marginsvm.problem.adapter import ColumnPlan
+from marginsvm.problem.responses import Response
 from marginsvm.rows import Predictor
 
 
@@ -83,7 +83,7 @@ class Algorithm(ABC):
     >>> import numpy as np
     >>> from marginsvm.fit import Algorithm, Candidate, Stopping, play
     >>> from marginsvm.kernel_matrix import LinearAdapter, make_rows
-    >>> from marginsvm.kernel_matrix.responses import worst_row
+    >>> from marginsvm.problem.responses import worst_row
     >>> @dataclass(frozen=True)
     ... class Perceptron(Algorithm):
     ...     def start(self, problem):

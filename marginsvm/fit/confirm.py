@@ -15,7 +15,7 @@ from marginsvm.certify.tolerances import NOTHING_LEFT
 from marginsvm.fit.algorithm import Algorithm
 from marginsvm.fit.progress import ConfirmedBounds, Progress
 from marginsvm.kernel_matrix import KernelMatrixAdapter
-from marginsvm.kernel_matrix.responses import Weights, softmax
+from marginsvm.problem.responses import Weights, softmax
 from marginsvm.rows import Predictor, Rows
 
 # Logarithms of the factors by which margins, divided by the largest of them, are multiplied in

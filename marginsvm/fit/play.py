@@ -97,7 +97,6 @@ def play(
         stopped = on_round is not None and on_round(progress)
     if status is None and stopping.goal != "rounds":  # it may have reached its goal all the same
         bounds = progress.confirmed or confirm(algorithm, problem, progress)
-        problem.work.lap()  # its passes are of no round
         progress = replace(progress, confirmed=bounds)
         status = stopping.confirmed(problem, progress, bounds)
     return Outcome(status or ("stopped" if stopped else "max_iter"), progress)
@@ -117,16 +116,15 @@ def begin(
         Progress on the same examples with another C, which an algorithm may begin near; all
         bounds are computed anew.
     """
+    rows, problem.work.passes = problem.rows, 0.0
     near = None if before is None else algorithm.continued(problem, before)
     state = algorithm.start(problem) if near is None else near
-    # the passes are those of the start, and those that measured the problem
-    rows, n_passes = problem.rows, problem.work.lap()
     return Progress(
         state,
         problem.C,
         problem.radius,
         rows.weights,
-        n_passes=n_passes,
+        n_passes=problem.work.passes,
         loss=problem.loss,
         nu=problem.nu,
         signs=problem.signs,
@@ -139,8 +137,7 @@ def advance(
     algorithm: Algorithm, problem: KernelMatrixAdapter, stopping: Stopping, progress: Progress
 ) -> Progress:
     """Play one step and keep the best bounds."""
-    problem.work.lap()  # passes since the last round are not counted
-    begun = time.perf_counter()
+    begun, problem.work.passes = time.perf_counter(), 0.0
     state = algorithm.step(problem, progress.state)
     end = progress.n_iter + algorithm.n_rounds(progress.n_iter)
     n_iter = min(end, stopping.max_iter)
@@ -148,7 +145,7 @@ def advance(
     lower, upper = progress.lower, progress.upper
     if stopping.looks_at_bounds_after(n_iter):
         lower, upper, found = _best_of(algorithm, problem, state, progress)
-    n_passes = progress.n_passes + problem.work.lap()
+    n_passes = progress.n_passes + problem.work.passes
     seconds = progress.seconds + time.perf_counter() - begun
     settled = state is progress.state
     after = replace(

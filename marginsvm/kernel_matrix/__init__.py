@@ -1,18 +1,23 @@
-"""The maximum-margin problem as algorithms use it: rows, vectors and best responses."""
+"""Problems for the rooms that are still to be rewritten: see :mod:`marginsvm.problem.adapter`."""
 
-from marginsvm.kernel_matrix.adapter import BestResponse, KernelMatrixAdapter
-from marginsvm.kernel_matrix.kernel import GramAdapter, about_the_mean
-from marginsvm.kernel_matrix.lazy import LazyWeightsAdapter
-from marginsvm.kernel_matrix.linear import LinearAdapter
-from marginsvm.rows import LpNorm, make_rows
+from marginsvm.kernel_matrix.adapter import (
+    GramAdapter,
+    KernelMatrixAdapter,
+    LinearAdapter,
+    about_the_mean,
+    in_units,
+)
+from marginsvm.problem.adapter import BestResponse
+from marginsvm.problem.norms import LpNorm
+from marginsvm.problem.rows import make_rows
 
 __all__ = [
     "BestResponse",
     "GramAdapter",
     "KernelMatrixAdapter",
-    "LazyWeightsAdapter",
     "LinearAdapter",
     "LpNorm",
     "about_the_mean",
+    "in_units",
     "make_rows",
 ]

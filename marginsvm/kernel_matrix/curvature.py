@@ -2,75 +2,59 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 import numpy as np
 
 from marginsvm._cached import cached_property
+from marginsvm._rounding import summed
 from marginsvm._typing import Array
-from marginsvm.data import moments, passes
-from marginsvm.data.block import Centre
-from marginsvm.data.centred import CentredExamples
-from marginsvm.data.few_pairs import FewPairs
-from marginsvm.data.memory import MemoryStore, Store
-from marginsvm.data.work import Work
-from marginsvm.rows import Rows, support_of
+from marginsvm.kernel_matrix import moments
+from marginsvm.kernel_matrix.adapter import LinearAdapter
+from marginsvm.kernel_matrix.few_pairs import FewPairs
+from marginsvm.problem.matrix import Dense
 
-# Share of the examples: if fewer are active, those of a sparse matrix are copied once, so that
-# products read no others.
+# Share of the examples: if fewer are active, they are copied once, so that products read no others.
 _SHARE_COPIED = 0.7
 
 
 class LinearCurvature:
-    """``A' D A`` of a problem with features; see ``capabilities.Curvature``.
+    """``A' diag(weight) A``, where the intercept is a further entry of images, the last.
+
+    Images are those of the problem; where rows are balanced, one entry is appended for the constant
+    feature 1 that an unpenalised intercept amounts to. Examples without weight are not read.
 
     Parameters
     ----------
-    examples : CentredExamples
+    problem : LinearAdapter
     weight : ndarray of shape rows.shape
         Non-negative weights of the rows, the diagonal of D.
     linked : ndarray of shape rows.shape or None
-        More than two classes, whose rows share a cap: see ``moments.linked_moments``.
-        None: D is diagonal.
-    work : Work
-        Counter of passes.
+        More than two classes, whose rows share a cap: scores of example i for classes j and l other
+        than its own are held against each other with the weight ``linked_ij linked_il``.
     """
 
-    def __init__(
-        self, examples: CentredExamples, weight: Array, linked: Array | None, work: Work
-    ) -> None:
-        self._examples, self._rows, self._weight = examples, examples.rows, weight
-        self._linked = linked
-        self._work = work
-        self._active = support_of(weight if linked is None else weight + linked)
-        self._share = len(self._active) / len(weight)
-        # where the mean is subtracted from the examples, sums need no correction
-        mean, first = examples.centre.mean, examples.mean_before_products
-        self._mean = np.zeros(examples.store.shape[1]) if mean is None or first else mean
-        self._taken_first = examples.centre if first else Centre()
+    def __init__(self, problem: LinearAdapter, weight: Array, linked: Array | None) -> None:
+        self._design, self._rows, self._weight = problem.design, problem.rows, weight
+        self._linked, self._work = linked, problem.work
+        has = weight if linked is None else weight + linked
+        active = np.flatnonzero(has.reshape(len(has), -1).any(axis=1))
+        self._share = len(active) / len(weight)
+        late = self._design.late
+        self._mean = np.zeros(self._design.X.shape[1]) if late is None else late
+        self._parts = self._design.near, self._rows, weight, linked
+        if self._design.X.in_memory and 0 < self._share < _SHARE_COPIED:
+            few = None if linked is None else linked[active]
+            self._parts = self._design.near[active], self._rows[active], weight[active], few
 
-    @cached_property
-    def _parts(self) -> tuple[Store, Rows, Array, Array | None]:
-        """The examples with weight, their rows and weights; copied where that saves time."""
-        store, rows, weight, linked = (
-            self._examples.store, self._rows, self._weight, self._linked,
-        )  # fmt: skip
-        if store.whole is None or not store.sparse or not 0 < self._share < _SHARE_COPIED:
-            return store, rows, weight, linked
-        few = self._active
-        linked = None if linked is None else linked[few]
-        return MemoryStore(store.take(few)), rows.restrict(few), weight[few], linked
-
-    def _folded(self, work: Callable[..., Any]) -> tuple[Array, ...]:
-        store, rows, weight, linked = self._parts
-        return store.fold(work, _added, rows, weight, linked)
+    def _each(self, work: Any) -> list[Any]:
+        X, *local = self._parts
+        return X.each(work, *local)
 
     def __call__(self, Z: Array) -> Array:
         """Product with an image; one pass over the examples with weight."""
         self._work.add_pass(self._share)
-        d, radius, constant = len(self._mean), self._examples.radius, self._examples.constant
+        d, radius, constant = len(self._mean), self._design.radius, self._design.constant
         W = Z[..., :d] / radius
         shift = W @ self._mean
         if constant != 0.0 or self._rows.balanced:  # the last entry is that of a constant feature
@@ -82,30 +66,39 @@ class LinearCurvature:
     @cached_property
     def _few_pairs(self) -> FewPairs | None:
         """The rows with weight, where products with these alone are quicker."""
-        whole, taken_first = self._examples.store.whole, self._examples.mean_before_products
-        X = None if whole is None else whole.dense
-        if X is None or self._linked is not None or taken_first or not FewPairs.suit(self._weight):
+        X = self._design.near
+        if not isinstance(X, Dense) or X.foreign or self._linked is not None:
             return None
-        return FewPairs(X, self._rows, self._weight)
-
-    @cached_property
-    def _of_squares(self) -> Array:
-        """The weights of the squares of each class' scores."""
-        return passes.squared_adjoint(self._rows, self._weight, self._linked)
+        if not FewPairs.suit(self._weight):
+            return None
+        return FewPairs(X.array, self._rows, self._weight)
 
     def _sums(self, W: Array, shift: Array) -> tuple[Array, Array]:
         """``V^T X`` and the sum of V, for coefficients V of weight times what W adds to margins."""
         if self._few_pairs is not None:
             return self._few_pairs.curvature(W, shift)
-        work = partial(passes.curvature, W=W, shift=shift, centre=self._taken_first)
-        image, total = self._folded(work)
-        return image, total
+
+        def work(X: Any, rows: Any, weight: Array, linked: Array | None) -> tuple[Array, Array]:
+            F = X.times(W.T.astype(X.dtype, copy=False)) - shift
+            V = rows.adjoint(weight * rows.moves(F))
+            if linked is not None:
+                each, both = linked.sum(axis=1, keepdims=True), (linked * F).sum(axis=1)[:, None]
+                V += 0.5 * linked * (each * F - both)
+            return X.adjoint(V.astype(X.dtype, copy=False)), V.sum(axis=0)
+
+        images, totals = zip(*self._each(work), strict=True)
+        return summed(images), summed(totals)
 
     def diagonal(self) -> Array:
         """The diagonal of this matrix, in the shape of an image."""
         self._work.add_pass(self._share)
-        radius, constant = self._examples.radius, self._examples.constant
-        squared, image, total = self._folded(partial(passes.squares, centre=self._taken_first))
+        radius, constant = self._design.radius, self._design.constant
+
+        def work(X: Any, rows: Any, weight: Array, linked: Array | None) -> tuple[Array, ...]:
+            T = squared_adjoint(rows, weight, linked)
+            return X.squared().adjoint(T), X.adjoint(T), T.sum(axis=0)
+
+        squared, image, total = (summed(a) for a in zip(*self._each(work), strict=True))
         mean = self._mean
         squared = squared - 2.0 * mean * image + np.multiply.outer(total, mean * mean)
         squared = np.maximum(squared, 0.0) / radius**2
@@ -115,26 +108,24 @@ class LinearCurvature:
         """The matrix itself, over the entries of an image in C order; weights may be negative."""
         self._work.add_pass(self._share)
         if self._rows.n_classes == 2:
-            H = self._examples.second_moments(self._weight)
+            H = self._design.second_moments(self._weight)
             return H if self._rows.balanced else H[:-1, :-1]
-        store, centre, radius = self._examples.store, self._examples.centre, self._examples.radius
+        written = _Written(self._mean, self._design.radius)
         plain, linked = moments.second_moments_of_classes, moments.linked_moments
         if self._linked is None:
-            work = partial(plain, centre=centre, radius=radius)
-            return store.fold(work, np.add, self._rows, self._weight)
-        work = partial(linked, centre=centre, radius=radius)
-        S = store.fold(work, np.add, self._rows, self._weight, self._linked)
+            return summed(self._each(lambda X, rows, v, _: plain(written, rows, X, v)))
+        S = summed(self._each(lambda X, rows, v, B: linked(written, rows, X, v, B)))
         return moments.of_differences(S, self._rows.n_classes)
 
     def of_class(self, c: int, most: int) -> Array:
         """The part of class c in the matrix, from about ``most`` of the examples."""
-        T = self._of_squares[..., c]
+        T = squared_adjoint(self._rows, self._weight, self._linked)[..., c]
         some = np.flatnonzero(T)
         if len(some) > most:
             few = some[np.arange(most) * len(some) // most]
             T, rest = np.zeros_like(T), T
             T[few] = rest[few] * (rest.sum() / rest[few].sum())
-        H = self._examples.second_moments(T)
+        H = self._design.second_moments(T)
         return H if self._rows.balanced else H[:-1, :-1]
 
     def _extended(self, image: Array, total: Array, constant: float) -> Array:
@@ -143,5 +134,19 @@ class LinearCurvature:
         return np.append(image, (total * (constant or 1.0))[..., None], axis=-1)
 
 
-def _added(one: tuple[Array, ...], other: tuple[Array, ...]) -> tuple[Array, ...]:
-    return tuple(a + b for a, b in zip(one, other, strict=True))
+class _Written:
+    """Examples written out about a mean, in units of a radius."""
+
+    def __init__(self, mean: Array, radius: float) -> None:
+        self._mean, self._radius = mean, radius
+
+    def __call__(self, X: Any) -> Array:
+        return (X.written_out() - self._mean) / self._radius
+
+
+def squared_adjoint(rows: Any, weight: Array, linked: Array | None) -> Array:
+    """``Rows.squared_adjoint``, with what ``linked`` adds; see ``moments.linked_moments``."""
+    T = rows.squared_adjoint(weight)
+    if linked is not None:
+        T = T + 0.5 * linked * (linked.sum(axis=1, keepdims=True) - linked)
+    return np.asarray(T)

@@ -9,151 +9,51 @@ row whose margin is beyond 1 by more than that needs no value in float64.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from math import comb
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
-from sklearn.utils import gen_batches
 
 from marginsvm._rounding import UNIT
 from marginsvm._typing import Array
-from marginsvm.data.csr import as_block
-from marginsvm.rows import LpNorm
 
 # Columns that are computed at once: a product of as many rows is nearly as fast as a larger one,
 # and they are still in cache when their exponentials are taken.
 _BATCH = 128
 _UNIT = 2.0**-24  # relative rounding error of an operation in float32
 # Roundings of an exponential that was computed in float32 (NumPy's, and that of a given float32
-# kernel that it is compared with), and of a squared distance beside those of its sum: the examples
-# are rounded, and half of their squared lengths.
+# kernel that it is compared with), and of a squared distance beside those of its sum.
 _OF_VALUE, _OF_DISTANCE = 16.0, 8.0
-_LARGEST_POWER = 9  # degree of polynomials that are computed by products
 # Examples whose kernel values with each other must fit: as many as rounds begin with.
 _FEWEST = 400
-# Examples that are written in float32 at once.
-_WRITTEN_AT_ONCE = 4096
 
 
-@dataclass(frozen=True)
-class Formula:
-    """A kernel that is a function of inner products: ``exp(-gamma |x - y|^2)``, or a polynomial.
-
-    Attributes
-    ----------
-    gamma : float
-    degree : int
-        Of ``(gamma x'y + coef0)^degree``; 0: the Gaussian kernel.
-    coef0 : float
-    """
-
-    gamma: float
-    degree: int = 0
-    coef0: float = 0.0
-
-    @classmethod
-    def named(cls, name: str, gamma: float, degree: float, coef0: float) -> Formula | None:
-        """That of a kernel's name, if it has one."""
-        if name == "rbf":
-            return cls(gamma)
-        power = float(degree)
-        if name in ("poly", "polynomial") and power.is_integer() and 0 < power <= _LARGEST_POWER:
-            return cls(gamma, int(power), coef0)
-        return None
-
-    def dimensions(self, d: int) -> float:
-        """Of the feature space: monomials in d features; of the Gaussian kernel, infinite."""
-        return float(comb(d + self.degree, d)) if self.degree else np.inf
-
-    @property
-    def is_definite(self) -> bool:
-        """Whether its values are inner products, whatever the examples are."""
-        return self.gamma >= 0.0 and (self.degree == 0 or self.coef0 >= 0.0)
-
-    def diagonal(self, X: Any) -> Array:
-        """Values of the examples with themselves."""
-        if self.degree == 0:
-            return np.ones(X.shape[0])
-        return np.asarray((self.gamma * _lengths(X) ** 2 + self.coef0) ** self.degree)
-
-
-class PreparedSingle:
-    """Examples in float32 such that one product gives the kernel's argument, and its values.
+class Prepared:
+    """How far values in float32 may be off, those of a Gaussian kernel by products.
 
     Parameters
     ----------
-    formula : Formula
-    X : ndarray or csr_matrix of shape (n, d)
-
-    Attributes
-    ----------
-    lengths : ndarray of shape (n,)
-        Norms of the examples about their mean, times ``sqrt(2 gamma)``.
+    products : marginsvm.problem.kernels.Products
     """
 
-    def __init__(self, formula: Formula, X: Any) -> None:
-        self._formula, gaussian = formula, formula.degree == 0
-        scale = np.sqrt((2.0 if gaussian else 1.0) * formula.gamma)
-        self._sparse = sparse = sp.issparse(X)
-        mean = 0.0 if sparse or not gaussian else np.mean(X, axis=0, dtype=np.float64)
-        if sparse:
-            Z = (X * scale).astype(np.float32)
-        else:
-            Z = np.empty(X.shape, np.float32)
-            for some in gen_batches(len(X), _WRITTEN_AT_ONCE):
-                Z[some] = (X[some] - mean) * scale
-        self.lengths, self._raw = _lengths(Z), np.sqrt(formula.gamma) * _lengths(X)
-        self._raw += self._raw.max()  # values may be computed about a mean of some examples
-        if gaussian and not sparse:
-            near = (self.lengths + self.lengths.max()) / np.sqrt(2.0)
-            self._raw = np.minimum(self._raw, 4.0 * near)
-        if gaussian:  # an inner product gives z'w - |z|^2 / 2 - |w|^2 / 2
-            ends = np.column_stack([np.ones(len(self.lengths)), -0.5 * self.lengths**2])
-            stack = sp.hstack if sparse else np.hstack
-            Z = stack([Z, ends.astype(np.float32)])
-        self._Z = Z.tocsr() if sparse else Z
-
-    def columns(self, examples: Array, out: Array) -> None:
-        """Kernel values of some examples with all."""
-        Z, formula = self._Z, self._formula
-        some = Z[examples].toarray() if self._sparse else Z[examples]
-        if formula.degree == 0:
-            some[:, -2:] = some[:, :-3:-1]
-        if self._sparse:
-            out[:] = (Z @ some.T).T
-        else:
-            np.dot(some, Z.T, out=out)
-        if formula.degree == 0:
-            np.exp(out, out=out)
-            return
-        out += np.float32(formula.coef0)
-        base = out.copy() if formula.degree > 1 else out
-        for _ in range(formula.degree - 1):
-            out *= base
+    def __init__(self, products: Any) -> None:
+        self._d = products.examples.shape[1]
+        squared = products.squared_lengths
+        self._lengths = None if squared is None else np.sqrt(squared)
+        self._n = len(products.examples)
 
     def error(self, examples: Array) -> Array:
         """Relative error of the values of all examples with these, at most; infinite: unknown.
 
-        The argument of the exponential is ``z'w - |z|^2 / 2 - |w|^2 / 2``, a sum of d + 2 products.
-        It rounds by ``(d + 2) u`` times the sum of their sizes at most, whatever its order, which
-        is at most ``(|z| + |w|)^2 / 2``; rounded numbers and lengths add some more of that. What
-        the values are compared with has such errors in float64, of examples about another mean.
+        The argument of the exponential is a sum of d + 2 products, of ``(|z| + |w|)^2 / 2``
+        together. It rounds by ``(d + 2) u`` times that at most, whatever its order; rounded numbers
+        and lengths add some more of it, and what the values are compared with, in float64.
         """
-        if self._formula.degree:
-            return np.full(len(self.lengths), np.inf)
-        reach = (self.lengths + self.lengths[examples].max(initial=0.0)) ** 2
-        rounded = 1.01 * _UNIT * (0.5 * self._Z.shape[1] + _OF_DISTANCE) * reach
-        raw = (self._raw + self._raw[examples].max(initial=0.0)) ** 2
-        given = UNIT * (self._Z.shape[1] + _OF_DISTANCE) * raw
+        if self._lengths is None:
+            return np.full(self._n, np.inf)
+        reach = (self._lengths + self._lengths[examples].max(initial=0.0)) ** 2
+        rounded = 1.01 * (_UNIT + UNIT) * (0.5 * self._d + _OF_DISTANCE) * reach
         with np.errstate(over="ignore"):
-            return np.asarray(np.expm1(rounded + given + _OF_VALUE * _UNIT))
-
-
-def _lengths(X: Any) -> Array:
-    """Norms of examples."""
-    return np.asarray(np.sqrt(as_block(X).squared_lengths(LpNorm())))
+            return np.asarray(np.expm1(rounded + _OF_VALUE * _UNIT))
 
 
 class SingleColumns:
@@ -163,15 +63,13 @@ class SingleColumns:
 
     Parameters
     ----------
-    block : callable
-        ``block(examples, slice(None))`` gives kernel values.
+    compute : callable
+        ``compute(examples)`` gives kernel values of these with all.
     n_examples : int
     prepared : Prepared or None
-        Gives them in its place.
+        Their errors.
     cache_size : float
         Memory for values (MB).
-    count : callable
-        Told how many kernel values are computed.
 
     Attributes
     ----------
@@ -187,13 +85,12 @@ class SingleColumns:
 
     def __init__(
         self,
-        block: Callable[[Array, slice], Array],
+        compute: Callable[[Array], Array],
         n_examples: int,
-        prepared: PreparedSingle | None,
+        prepared: Prepared | None,
         cache_size: float,
-        count: Callable[[int], None],
     ) -> None:
-        self._block, self.prepared, self._count = block, prepared, count
+        self._compute, self.prepared = compute, prepared
         self._n = n = n_examples
         numbers = int(cache_size * 2**20 / 4)
         batch, few = min(n, _BATCH), min(n, _FEWEST)
@@ -233,11 +130,7 @@ class SingleColumns:
         free = self._free(len(new), examples)
         for a in range(0, len(new), _BATCH):
             some, there = new[a : a + _BATCH], free[a : a + _BATCH]
-            one_block = there[-1] - there[0] == len(there) - 1
-            out = self.values[there[0] : there[-1] + 1] if one_block else None
-            found = self._computed(some, out)
-            if out is None:
-                self.values[there] = found
+            self.values[there] = self._compute(some)
         self.place[new], self._owner[free] = free, new
         return np.asarray(self.place[examples])
 
@@ -287,13 +180,3 @@ class SingleColumns:
         self.place[owners[owners >= 0]] = -1
         self._owner[free], self._used = -1, self.room
         return free
-
-    def _computed(self, examples: Array, out: Array | None) -> Array:
-        n = len(self.place)
-        out = np.empty((len(examples), n), np.float32) if out is None else out
-        if self.prepared is None:
-            out[:] = self._block(examples, slice(None))
-        else:
-            self._count(out.size)
-            self.prepared.columns(examples, out)
-        return out

@@ -13,8 +13,8 @@ from joblib import Parallel, delayed, effective_n_jobs
 from sklearn.exceptions import ConvergenceWarning
 
 from marginsvm._typing import Array
-from marginsvm.data.threads import n_threads, ordered_map
 from marginsvm.many.problems import Problems
+from marginsvm.problem.threads import n_threads, ordered_map
 
 # Batches that each thread fits before the next line of progress, and chance to be interrupted.
 _TURN = 8

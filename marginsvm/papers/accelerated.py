@@ -18,9 +18,9 @@ from marginsvm.estimator.parameters import (
     ShareParameters,
 )
 from marginsvm.fit import Algorithm, Candidate, Requirements, measured
-from marginsvm.kernel_matrix import KernelMatrixAdapter
-from marginsvm.kernel_matrix.responses import Response, softmax
-from marginsvm.rows import Predictor, Vector
+from marginsvm.problem.adapter import KernelMatrixAdapter
+from marginsvm.problem.responses import Response, softmax
+from marginsvm.problem.vector import Predictor, Vector
 
 
 @dataclass(frozen=True)

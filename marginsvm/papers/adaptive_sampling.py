@@ -24,11 +24,9 @@ from marginsvm.estimator.parameters import (
 )
 from marginsvm.estimator.results import Fitted
 from marginsvm.fit import Algorithm, Candidate, Requirements
-from marginsvm.kernel_matrix import KernelMatrixAdapter
-from marginsvm.kernel_matrix.capabilities import with_columns
-from marginsvm.kernel_matrix.columns import CACHE_SIZE, ColumnPlan
-from marginsvm.kernel_matrix.responses.balancing import balancing_offsets, shifted_table
-from marginsvm.rows import Vector
+from marginsvm.problem.adapter import CACHE_SIZE, ColumnPlan, KernelMatrixAdapter
+from marginsvm.problem.intercepts import balancing_offsets, shifted_table
+from marginsvm.problem.vector import Vector
 from marginsvm.schedules import MOMENTA, STEPS, Schedule, momentum_at, resolve, step_at, theory_step
 
 GUESSED_DRAWS = 16  # columns computed together where the next draws can be guessed
@@ -241,7 +239,7 @@ class AdaptiveSamplingKernelClassifier(
     def _own_results(self, fitted: Fitted) -> dict[str, Any]:
         return {
             "n_kernel_evaluations_": fitted.problem.work.kernel_evaluations,
-            "cache_hit_rate_": with_columns(fitted.problem).columns().hit_rate,
+            "cache_hit_rate_": fitted.problem.columns().hit_rate,
         }
 
 
@@ -259,11 +257,11 @@ class Draws:
         self.order = np.argsort(rows.codes, kind="stable")
         starts = np.searchsorted(rows.codes[self.order], np.arange(self.k + 1))
         self.blocks = [slice(*ends) for ends in pairwise(starts.tolist())]
-        self.cache = with_columns(problem).columns()
-        self.scale = with_columns(problem).column_scale() * (1.0 if self.two else 0.5)
+        self.cache = problem.columns()
+        self.scale = problem.column_scale() * (1.0 if self.two else 0.5)
         n = rows.n_examples
         self.prior = None if rows.weights is None else rows.weights[self.order]
-        self.slack = np.zeros(n) if problem.slack is None else problem.slack.reshape(n, -1)[:, 0]
+        self.slack = np.zeros(n) if problem.ridge is None else problem.ridge.reshape(n, -1)[:, 0]
         self.slack = self.slack[self.order]
 
     def others(self, c: int) -> list[int]:
@@ -360,7 +358,7 @@ class Draws:
         scores, coefficients = np.empty(F.T.shape), np.empty(q.T.shape)
         scores[self.order], coefficients[self.order] = F.T, q.T
         rows = self.problem.rows
-        return with_columns(self.problem).assemble(
+        return self.problem.assemble(
             scores.reshape(rows.score_shape), coefficients.reshape(rows.shape)
         )
 

@@ -18,10 +18,9 @@ import numpy as np
 
 from marginsvm._compiling import compiled, parts
 from marginsvm._typing import Array
-from marginsvm.kernel_matrix import KernelMatrixAdapter
-from marginsvm.kernel_matrix.capabilities import row_layout
-from marginsvm.kernel_matrix.layout import DENSE, SPARSE
-from marginsvm.rows import Vector, intervals_of
+from marginsvm.problem.adapter import DENSE, SPARSE, KernelMatrixAdapter
+from marginsvm.problem.rows import intervals_of
+from marginsvm.problem.vector import Vector
 
 DUAL, DESCENT, PERCEPTRON = 0, 1, 2
 _LEAST_EXCESS = 1e-3  # multiple of s that v has in excess, below which s is written anew
@@ -215,7 +214,7 @@ def _ascend(rows, order, rule, low, high, longest, alpha, u, phi, mean):
     for r in order:
         for j in range(mean.shape[0]):
             mean[j] += factor * phi[j]
-        m = factor * _margin(rows, r, phi, len(phi), 0.0) + rows.slack[r] * alpha[r]
+        m = factor * _margin(rows, r, phi, len(phi), 0.0) + rows.ridge[r] * alpha[r]
         if rule == PERCEPTRON:
             delta = 1.0 if m <= 0.0 else 0.0
         elif rule == DESCENT:
@@ -254,7 +253,7 @@ def _accelerate(rows, order, low, high, n, nu, gamma, w, s, u, work):
         else:
             m = _mirror(_sum(u, size, e, z), rows.q, phi)
             m *= _margin(rows, r, phi, size, 0.0)
-        m += rows.slack[r] * (w[r] + e * s[r])
+        m += rows.ridge[r] * (w[r] + e * s[r])
         alpha = w[r] + h * s[r]
         step = 1.0 / (n * gamma * max(rows.curvature[r], _ZERO_CURVATURE))
         delta = _proximal(alpha - step * m, step, low[r], high[r]) - alpha
@@ -296,7 +295,7 @@ def ascend(
 
     ``mean`` (of the size of the image) gains theta before every step.
     """
-    rows, u = row_layout(problem), alpha.image.reshape(-1)
+    rows, u = problem.layout(), alpha.image.reshape(-1)
     phi = u if rows.q == 2.0 else np.empty_like(u)
     longest = max(rows.curvature.max(), _ZERO_CURVATURE)
     mean = np.empty(0) if mean is None else mean
@@ -317,7 +316,7 @@ def accelerate(
 
     ``mu`` is the strong convexity of the dual relative to the curvatures of its coordinates.
     """
-    rows, w, s = row_layout(problem), alpha.copy(), v - alpha
+    rows, w, s = problem.layout(), alpha.copy(), v - alpha
     u = np.concatenate([w.image.ravel(), s.image.ravel()])  # in C order
     coefs = w.coef.reshape(-1), s.coef.reshape(-1)
     work, nu = np.empty((2, 0 if rows.q == 2.0 else u.size // 2)), mu / n**2

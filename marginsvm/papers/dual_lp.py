@@ -17,9 +17,9 @@ from marginsvm.estimator.declaring import parameter, with_parameters
 from marginsvm.estimator.parameters import KernelParameters, LpParameters, RandomParameters
 from marginsvm.fit import Algorithm, Candidate, Progress, Requirements
 from marginsvm.kernel_matrix import KernelMatrixAdapter
-from marginsvm.kernel_matrix.capabilities import row_layout
 from marginsvm.papers.dual_newton import Newton, working_set
-from marginsvm.rows import Predictor, Rows, Vector, intervals_of
+from marginsvm.problem.rows import Rows, intervals_of
+from marginsvm.problem.vector import Predictor, Vector
 
 # Epochs after which the acceleration begins again, times 1, 2, 1, 4, 1, 2, 1, 8 and so on: the
 # powers of two of Fercoq and Qu, by which the rate is linear without knowing the strong
@@ -82,7 +82,7 @@ class RajBach(Algorithm):
         """Draw from some rows, as often as there are rows in all."""
         from marginsvm.papers import coordinates
 
-        L = row_layout(problem).curvature
+        L = problem.layout().curvature
         order = draw(state.seed, state.t, rows, problem.n_rows, self.sampling, L)
         if accelerated and rows.size > 1:
             now, mu = (state.alpha, state.v, state.gamma), strong_convexity(problem)
@@ -100,10 +100,10 @@ class RajBach(Algorithm):
 
 def strong_convexity(problem: KernelMatrixAdapter) -> float:
     """Strong convexity of the dual relative to the curvatures of its coordinates; 0 if C is inf."""
-    if problem.slack is None:
+    if problem.ridge is None:
         return 0.0
-    rows = row_layout(problem)
-    return float((rows.slack / np.maximum(rows.curvature, np.finfo(float).tiny)).min())
+    rows = problem.layout()
+    return float((rows.ridge / np.maximum(rows.curvature, np.finfo(float).tiny)).min())
 
 
 def draw_seed(random_state: Any) -> int:
@@ -216,7 +216,7 @@ class DualLp(RajBach):
         state = replace(state, newton=state.newton.after(problem, problem.n_rows))
         # with a soft margin, the strong convexity is known, and the rate linear without restarts
         end = state.begun + PERIOD * (state.n_runs & -state.n_runs)
-        over = problem.slack is None and state.t >= end
+        over = problem.ridge is None and state.t >= end
         return begin_again(problem, state, state.v) if over else state
 
     def _by_newton(self, problem: KernelMatrixAdapter, state: DualLpState) -> DualLpState:

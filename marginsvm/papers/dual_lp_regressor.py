@@ -22,7 +22,7 @@ from marginsvm.estimator.played_regressor import PlayedRegressor
 from marginsvm.fit import Algorithm, Candidate, Progress, Stopping
 from marginsvm.kernel_matrix import KernelMatrixAdapter
 from marginsvm.papers.dual_lp import DualLp, DualLpState
-from marginsvm.rows import intervals_of
+from marginsvm.problem.rows import intervals_of
 
 # Growth of the bound on the norm that calls for another try to prove infeasibility.
 LONGER_BOUND = 1.25
@@ -91,7 +91,7 @@ class IntervalAscent(DualLp):
         # of two whose error is equal, the less costly one
         best = min(found.fit, *fits, key=lambda fit: (found.error(fit), fit.cost))
         found = found._replace(fit=best)
-        soft, early = problem.slack is not None, state.t < FIRST_TRY
+        soft, early = problem.ridge is not None, state.t < FIRST_TRY
         if not soft and not early and found.proof.norm > found.next_try:
             found = self._tried(problem, found)
         return replace(state, found=found)

@@ -17,9 +17,9 @@ from scipy.optimize import brentq
 
 from marginsvm._typing import Array
 from marginsvm.fit.interrupts import let_interrupts_through
-from marginsvm.kernel_matrix import KernelMatrixAdapter
-from marginsvm.kernel_matrix.capabilities import row_layout
-from marginsvm.rows import Vector, intervals_of
+from marginsvm.problem.adapter import KernelMatrixAdapter
+from marginsvm.problem.rows import intervals_of
+from marginsvm.problem.vector import Vector
 
 _LEAST_ADDED = 100  # a working set gains as many rows as it has, or this many
 _MOST_ROWS = 2500  # rows of a working set, whose matrices take 200 MB
@@ -59,7 +59,7 @@ class Newton:
 
     def after(self, problem: KernelMatrixAdapter, steps: int) -> Newton:
         """The same after so many steps along coordinates."""
-        work = _CALLS + steps * (1.0 if row_layout(problem).q == 2.0 else _POWERS)
+        work = _CALLS + steps * (1.0 if problem.layout().q == 2.0 else _POWERS)
         return replace(self, spent=self.spent + work)
 
     def is_due(self, m: int) -> bool:

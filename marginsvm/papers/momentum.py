@@ -19,9 +19,9 @@ from marginsvm.estimator.parameters import (
     ShareParameters,
 )
 from marginsvm.fit import Algorithm, Candidate, Requirements, measured
-from marginsvm.kernel_matrix import BestResponse, KernelMatrixAdapter
-from marginsvm.kernel_matrix.responses import Response, logistic, softmax
-from marginsvm.rows import Vector
+from marginsvm.problem.adapter import BestResponse, KernelMatrixAdapter
+from marginsvm.problem.responses import Response, logistic, softmax
+from marginsvm.problem.vector import Vector
 from marginsvm.schedules import (
     MOMENTA,
     NORMS,

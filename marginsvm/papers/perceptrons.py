@@ -25,9 +25,10 @@ from marginsvm.estimator.parameters import (
 from marginsvm.estimator.results import Fitted
 from marginsvm.fit import Algorithm, Candidate, Progress, Requirements, Stopping
 from marginsvm.kernel_matrix import BestResponse, KernelMatrixAdapter
-from marginsvm.kernel_matrix.responses import Weights, WorstRow, worst_row
 from marginsvm.papers.dual_lp import Pocket, draw, draw_seed, weighted_pocket
-from marginsvm.rows import Predictor, Rows, Vector
+from marginsvm.problem.responses import Weights, WorstRow, worst_row
+from marginsvm.problem.rows import Rows
+from marginsvm.problem.vector import Predictor, Vector
 
 LATELY = 1e-6  # of all the mass: the difference of two vectors keeps ten digits
 

@@ -16,10 +16,10 @@ from marginsvm.estimator.declaring import parameter, with_parameters
 from marginsvm.estimator.parameters import KernelParameters, NormalizeParameters
 from marginsvm.estimator.results import Fitted
 from marginsvm.fit import Algorithm, Candidate, Stopping
-from marginsvm.kernel_matrix import KernelMatrixAdapter
-from marginsvm.kernel_matrix.responses import Euclidean
 from marginsvm.papers.accelerated import AcceleratedPlay, AcceleratedState
-from marginsvm.rows import Predictor, Vector
+from marginsvm.problem.adapter import KernelMatrixAdapter
+from marginsvm.problem.responses import Euclidean
+from marginsvm.problem.vector import Predictor, Vector
 
 
 @dataclass(frozen=True)

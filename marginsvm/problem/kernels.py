@@ -19,7 +19,7 @@ from sklearn import config_context
 from sklearn.metrics.pairwise import pairwise_kernels
 
 from marginsvm._cached import cached_property
-from marginsvm._rounding import UNIT, additions, product, times
+from marginsvm._rounding import PAIRWISE, UNIT, additions, product, times
 from marginsvm._typing import Array
 from marginsvm.problem.design import mean_of
 from marginsvm.problem.matrix import (
@@ -37,6 +37,7 @@ CACHE_SIZE = 2000.0  # MB: columns of 8,700 of 30,000 examples
 # Memory of the kernel values that are computed at once, and of the strip of a stored matrix that a
 # thread works on at once. Strips of a product at least: sums depend on their number.
 COMPUTED_BYTES, STRIP_BYTES, STRIPS = 2**24, 2**22, 8
+EXAMPLES_AT_ONCE = 4096  # of a column that a thread computes
 BLOCK = 128  # examples of a block on the diagonal, of which only the diagonal is kept
 LARGEST_POWER = 9  # degree of polynomials that are computed by products
 # Error of an exponent from which on distances are computed by differences.
@@ -107,6 +108,8 @@ class Kernel:
         """Values of all pairs, in NumPy; a callable is given both sets at once, as in SVC."""
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
             if self.of_products:
+                if sp.issparse(X) != sp.issparse(Y):
+                    X, Y = sp.csr_array(X), sp.csr_array(Y)
                 X, Y = as_matrix(X), as_matrix(Y)
                 products = Products(self, Y, X)
                 K = products.arguments(products.embedded(X), products.examples)
@@ -124,11 +127,11 @@ class Kernel:
                 return self.checked(K.astype(np.result_type(K.dtype, FLOAT32), copy=False))
             named = {"gamma": self.gamma, "degree": self.degree, "coef0": self.coef0}
             named |= {"filter_params": True} | self.params
+            X, Y = (on_host(Z).astype(FLOAT64, copy=False) for Z in (X, Y))
             with config_context(assume_finite=True):
-                X, Y = on_host(X), on_host(Y)
                 return self.checked(pairwise_kernels(X, Y, metric=self.metric, **named))
 
-    def checked(self, K: Array) -> Array:
+    def checked(self, K: Any) -> Any:
         """The values, if they are finite."""
         if not np.isfinite(K).all():
             raise ValueError(
@@ -166,17 +169,24 @@ class Products:
         self.kernel, self.gaussian, self.error = kernel, kernel.metric == "rbf", 0.0
         others, self.by_differences = X if others is None else others, False
         self.centre = np.zeros(X.shape[1])
+        with np.errstate(over="ignore", invalid="ignore"):  # what is not finite is refused
+            kernel.checked(X.squared_norms(LpNorm(), None).max(initial=0.0))
+            if self.gaussian:
+                self.centre = np.where(X.stored() & others.stored(), mean_of(X), 0.0)
+            self.examples = self.embedded(X)
+            every = [self.examples, *([] if others is X else [self.embedded(others)])]
+            if not self.gaussian:
+                squared = [Z.squared_norms(LpNorm(), None).max(initial=0.0) for Z in every]
+                kernel.checked(kernel.of(np.array(squared)))
         if self.gaussian:
-            self.centre = np.where(X.stored() & others.stored(), mean_of(X), 0.0)
-        self.examples = self.embedded(X)
-        if self.gaussian:
-            longest = 0.0
-            for Z in (self.examples, self.embedded(others) if others is not X else self.examples):
-                longest = max(longest, -2.0 * float(Z.ends()[0][-1]))
-            self.error = UNIT * (X.shape[1] + 10) * 2.0 * longest
-            self.by_differences = self.error > COARSE
-        if self.by_differences:
-            self.examples, self.error = X, UNIT * (X.shape[1] + 10)
+            longest = kernel.checked(max(-2.0 * float(Z.ends()[0][-1]) for Z in every))
+            terms = X.shape[1] + 10
+            if X.sparse:
+                terms = int(np.diff(X.array.indptr).max(initial=0)) + 10
+            self.error = UNIT * (terms * 2.0 * longest + 8.0)
+            self.by_differences = not self.error <= COARSE
+            if self.by_differences:
+                self.examples, self.error = X, UNIT * (terms + 8.0)
 
     def embedded(self, X: Matrix) -> Matrix:
         """Other examples in the form of ``examples``."""
@@ -188,6 +198,15 @@ class Products:
             return Z
         squared = Z.squared_norms(LpNorm(), None)
         return Z.extended(np.column_stack([np.ones(len(squared)), -0.5 * squared]))
+
+    @property
+    def squared_lengths(self) -> Array | None:
+        """Of the vectors s of the Gaussian kernel; None: there are none."""
+        if not self.gaussian or self.by_differences:
+            return None
+        last = np.zeros(self.examples.shape[1])
+        last[-1] = -2.0
+        return self.examples.times(last)
 
     def arguments(self, some: Matrix, others: Matrix) -> Array:
         """Arguments of the kernel for all pairs, in the precision of the others."""
@@ -233,9 +252,12 @@ class ColumnCache:
         Time of the last use of each column and, as the last entry, the present time.
     n_used, n_missed : int
         Columns that were used so far, and those of them that were not there.
+    passes : float
+        Number of passes that the use of a column counts as.
     """
 
     n_used = n_missed = 0
+    passes = 1.0
 
     def __init__(
         self,
@@ -261,6 +283,10 @@ class ColumnCache:
     def hit_rate(self) -> float:
         """Share of the used columns that were there."""
         return 1.0 - self.n_missed / max(self.n_used, 1)
+
+    def has(self, examples: Array) -> bool:
+        """Whether the columns of these examples are there."""
+        return bool((self.slot[examples] >= 0).all())
 
     def fetch(self, wanted: Array, likely: Callable[[], Array] | None = None) -> None:
         """Have the columns of ``wanted``; free places of a batch go to those expected next."""
@@ -305,6 +331,11 @@ class ColumnCache:
         self.used[places[places >= 0]] = self.used[-1]
 
 
+def plain(X: Any) -> Any:
+    """Examples as a kernel function takes them."""
+    return getattr(X, "array", X)
+
+
 class Gram:
     """Examples in the feature space of a kernel, ``(phi(x), constant) / radius``.
 
@@ -322,6 +353,11 @@ class Gram:
         Memory for kernel values (MB): the whole matrix is kept if it fits.
     dtype : dtype or None
         Of values that are kept; None: as the kernel gives them.
+    scale : ndarray of shape (n,) or None
+        What ``(phi(x), constant)`` of each example is multiplied with, such as the inverse of its
+        norm.
+    count : callable
+        Told how many values are computed.
 
     Attributes
     ----------
@@ -330,8 +366,8 @@ class Gram:
         As a Design has them.
     error : float
         How far a value may be off, relative to the largest, where this package computes distances.
-    n_evaluations : int
-        Values that were computed so far.
+    products : Products or None
+        How values are computed, if they are functions of inner products.
 
     Examples
     --------
@@ -344,6 +380,7 @@ class Gram:
 
     d = mean = None
     sparse = False
+    kept: ColumnCache | None = None
 
     def __init__(
         self,
@@ -354,30 +391,35 @@ class Gram:
         *,
         cache_size: float = CACHE_SIZE,
         dtype: Any = None,
+        scale: Array | None = None,
+        count: Callable[[int], None] = lambda number: None,
     ) -> None:
         self.kernel, self.constant, self.radius = kernel, constant, radius
-        self.cache_size, self.n_evaluations = cache_size, 0
+        self.cache_size, self._count, self._scale, self._shift = cache_size, count, scale, 0.0
+        if scale is not None:
+            self.constant, self._shift = 0.0, constant**2
         given = isinstance(X, np.ndarray | Matrix) or sp.issparse(X) or is_foreign(X)
-        self.X = as_matrix(X) if given and kernel is not None else X
+        self.X: Any = as_matrix(X) if given and kernel is not None else X
         self.n, self.error = X.shape[0], 0.0
-        self._K = X if kernel is None else None
-        self._products: Products | None = None
+        self._K = X if kernel is None and scale is None else None
+        self.products: Products | None = None
         if getattr(kernel, "of_products", False):
-            self._products = Products(kernel, self.X)
-            self.error = self._products.error
+            self.products = Products(kernel, self.X)
+            self.error, dtype = self.products.error, self.X.dtype if dtype is None else dtype
+        if scale is not None:
+            self.error = self.error * float(scale.max()) ** 2 + PAIRWISE
+        self.dtype: Any = None if dtype is None else np.dtype(dtype)
         self.diagonal = self._diagonal()
-        if dtype is None and self._products is not None:
-            dtype = self.X.dtype
-        self.dtype = np.dtype(self.diagonal.dtype if dtype is None else dtype)
+        self.dtype = self.diagonal.dtype
 
     def _diagonal(self) -> Array:
         if self._K is not None:
             return np.diagonal(self._K)
-        if self._products is not None:
-            if self.kernel.metric == "rbf":
-                return np.ones(self.n)
-            squared = self._products.examples.squared_norms(LpNorm(), None)
-            return self.kernel.of(squared)
+        if self.products is not None:
+            K = np.ones(self.n)
+            if not self.products.gaussian:
+                K = self.kernel.of(self.products.examples.squared_norms(LpNorm(), None))
+            return self._as_kept(K, np.arange(self.n), None)
         blocks = (np.arange(i, min(i + BLOCK, self.n)) for i in range(0, self.n, BLOCK))
         return np.concatenate([np.diagonal(self.values(some, some)) for some in blocks])
 
@@ -392,38 +434,60 @@ class Gram:
         """The same of some of the examples."""
         other = self.in_units(self.radius)
         other.n, other.diagonal = len(index), self.diagonal[index]
-        other.X = self.X[index] if self.kernel is not None else None
+        other.X = self.X[index] if self.kernel is not None else self.X[index[:, None], index]
         other._K = None if self._K is None else self._K[index[:, None], index]
-        if self._products is not None:
-            other._products = copy(self._products)
-            other._products.examples = self._products.examples[index]
+        other._scale = None if self._scale is None else self._scale[index]
+        if self.products is not None:
+            other.products = copy(self.products)
+            other.products.examples = self.products.examples[index]
         vars(other).pop("_single", None)
+        other.kept = None
         return other
 
-    # Values, without the constant and in the user's units.
+    # Values, in the user's units.
 
     def values(self, i: Array, j: Array | None = None) -> Array:
         """Kernel values of the examples i with the examples j, or with all."""
         if self._K is not None:
             return self._K[i] if j is None else self._K[i][:, j]
-        self.n_evaluations += len(i) * (self.n if j is None else len(j))
-        if self._products is not None:
-            Z = self._products.examples
-            return self.kernel.of(self._products.arguments(Z[i], Z if j is None else Z[j]))
-        X, Y = self.X[i], self.X if j is None else self.X[j]
-        return self.kernel(getattr(X, "array", X), getattr(Y, "array", Y))
+        self._count(len(i) * (self.n if j is None else len(j)))
+        K: Array
+        if self.kernel is None:
+            K = self.X[i] if j is None else self.X[i][:, j]
+        elif self.products is not None:
+            Z = self.products.examples
+            K = self.kernel.of(self.products.arguments(Z[i], Z if j is None else Z[j]))
+        elif j is not None:
+            K = self.kernel(plain(self.X[i]), plain(self.X[j]))
+        else:
+            X, parts = plain(self.X[i]), range(0, self.n, EXAMPLES_AT_ONCE)
+
+            def work(a: int) -> Array:
+                return self.kernel(plain(self.X[a : min(a + EXAMPLES_AT_ONCE, self.n)]), X).T
+
+            K = np.concatenate(ordered_map(work, parts), axis=1)
+        return self._as_kept(K, i, j)
+
+    def _as_kept(self, K: Array, i: Array, j: Array | None) -> Array:
+        """Values as the kernel gives them, with the scale and in the precision that is kept."""
+        if self._scale is not None:
+            right = self._scale if j is None else self._scale[j]
+            left = self._scale[i] if K.ndim == 1 else self._scale[i, None]
+            K = (K + self._shift) * left * right
+        return K if self.dtype is None else K.astype(self.dtype, copy=False)
 
     def single_values(self, i: Array) -> Array:
         """Kernel values of some examples with all in float32, for methods that look for weights."""
-        if self._K is not None or self._products is None or self._products.by_differences:
+        if self._K is not None or self.products is None or self.products.by_differences:
             return self.values(i).astype(FLOAT32)
-        self.n_evaluations += len(i) * self.n
-        return self.kernel.of(self._products.arguments(self._single[i], self._single))
+        self._count(len(i) * self.n)
+        K = self.kernel.of(self.products.arguments(self._single[i], self._single))
+        return K if self._scale is None else self._as_kept(K, i, None).astype(FLOAT32, copy=False)
 
     @cached_property
     def _single(self) -> Matrix:
-        assert self._products is not None
-        return as_matrix(self._products.examples.array.astype(FLOAT32))
+        assert self.products is not None
+        return as_matrix(self.products.examples.array.astype(FLOAT32))
 
     @property
     def fits(self) -> bool:
@@ -456,14 +520,15 @@ class Gram:
         size = max(1, COMPUTED_BYTES // (8 * self.n))
         return (index[i : i + size] for i in range(0, len(index), size))
 
-    def cache(self, size: float | None = None, batch: int = 1, at_least: int = 1) -> ColumnCache:
-        """A cache of columns as ``columns`` gives them, in the precision of the values."""
-        size = self.cache_size if size is None else size
+    def cache(self, size: float, batch: int = 1, at_least: int = 1) -> ColumnCache:
+        """A cache of ``values(i)``, in their precision, of a given size (MB)."""
+        cache = ColumnCache(self.values, self.n, self.dtype, size, batch, at_least, self._K)
+        cache.passes = 1.0 / self.n
+        return cache
 
-        def compute(i: Array) -> Array:
-            return self.columns(i).astype(self.dtype, copy=False)
-
-        return ColumnCache(compute, self.n, self.dtype, size, batch, at_least)
+    def keep_columns(self, size: float, batch: int = 1, at_least: int = 1) -> None:
+        """Keep columns that are used, in place of the whole matrix."""
+        self.kept = self.cache(size, batch, at_least)
 
     # What certificates and solvers see.
 
@@ -480,13 +545,19 @@ class Gram:
         """
         V = w.T
         few = np.flatnonzero(V.reshape(len(V), -1).any(axis=1))
-        if 20 * len(few) < self.n or not self.fits:
+        if self.kept is not None or 20 * len(few) < self.n or not self.fits:
             F = np.zeros(V.shape)
-            for some in self._strips(few):
-                F += product(self.values(some).T.astype(FLOAT64, copy=False), V[some])
+            for some, columns in self._columns_of(few):
+                F += product(columns.T.astype(FLOAT64, copy=False), V[some])
         else:
             F = self._product(self.whole(), V, precise)
         return (F + self.constant**2 * V.sum(axis=0)) / self.radius**2
+
+    def _columns_of(self, few: Array) -> Iterator[tuple[Array, Array]]:
+        if self.kept is None:
+            yield from ((some, self.values(some)) for some in self._strips(few))
+        else:
+            yield from self.kept.take(few)
 
     def _product(self, K: Array, V: Array, precise: bool) -> Array:
         """``K V``, strip by strip in some threads."""
@@ -541,7 +612,8 @@ class Gram:
     @property
     def additions(self) -> tuple[int, int]:
         """How many a term of ``scores``, and one of ``inner``, passes through at most."""
-        strips = self.n // max(1, COMPUTED_BYTES // (8 * self.n))
+        of_strip = max(1, COMPUTED_BYTES // (8 * self.n)) if self.kept is None else TAKEN
+        strips = self.n // of_strip
         each = additions(self.n) + strips + 4
         return each, 2 * each
 
@@ -556,6 +628,8 @@ class Gram:
 
     def gram(self, i: Array, j: Array) -> Array:
         """Inner products of the examples i with the examples j."""
+        if self.kept is not None and self.kept.has(i):
+            return self._scaled(self.kept.columns[self.kept.slot[i]][:, j])
         return self._scaled(self.values(i, j))
 
     def columns(self, index: Array) -> Array:

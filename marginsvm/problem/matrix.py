@@ -235,10 +235,17 @@ class Dense(Matrix):
             self.dtype = FLOAT64 if array.dtype == self.xp.float64 else FLOAT32
 
     def __getitem__(self, index: Any) -> Dense:
-        if not self.foreign or isinstance(index, slice):
-            return Dense(self.array[index, :])
+        if isinstance(index, slice):
+            return Dense(self.array[slice(*index.indices(len(self))), :])
+        if not self.foreign:
+            return Dense(self.array[index])
         there = self.xp.asarray(np.asarray(index, np.int64), device=self.array.device)
         return Dense(self.xp.take(self.array, there, axis=0))
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """From another process, an array may lie as it was in the message: products copy it."""
+        vars(self).update(state)
+        self.array = self.array if self.foreign else np.require(self.array, requirements="A")
 
     def _block_rows(self) -> int:
         size = DEVICE_BLOCK_BYTES if self.foreign else BLOCK_BYTES
@@ -317,6 +324,11 @@ class Csr(Matrix):
 
     sparse = True
 
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state)
+        for name in ("data", "indices", "indptr"):
+            setattr(self.array, name, np.require(getattr(self.array, name), requirements="A"))
+
     @property
     def size(self) -> int:
         return int(self.array.nnz)
@@ -344,17 +356,17 @@ class Csr(Matrix):
         return np.asarray(V.T @ self.array)
 
     def squared(self) -> Csr:
-        return canonical(self)._with(np.square(canonical(self).array.data, dtype=FLOAT64))
+        return Csr(canonical(self.array).power(2, FLOAT64))
 
     def squared_norms(self, norm: LpNorm, mean: Array | None) -> Array:
-        X = canonical(self).array
+        X = canonical(self.array)
         if mean is not None and norm.p != 2.0:
             return norm.squared_distances(X, mean)
         squared = norm.squared_lengths_of_csr(X)
         return squared if mean is None else squared - 2.0 * self.times(mean) + mean @ mean
 
     def ends(self) -> tuple[Array, Array]:
-        X = canonical(self).array
+        X = canonical(self.array)
         full = np.bincount(X.indices, minlength=X.shape[1]) == len(self)
         low, high = (np.where(full, end, 0.0).astype(X.dtype) for end in (np.inf, -np.inf))
         np.minimum.at(low, X.indices, X.data)  # SciPy would sort all entries by columns
@@ -383,7 +395,7 @@ class Csr(Matrix):
         return H
 
     def _squares(self, factor: Array) -> Array:
-        return LpNorm().squared_lengths_of_csr(canonical(self).multiplied(factor).array)
+        return LpNorm().squared_lengths_of_csr(Csr(canonical(self.array)).multiplied(factor).array)
 
     def multiplied(self, scale: Array) -> Csr:
         return self._with(self.array.data * np.repeat(scale, np.diff(self.array.indptr)))
@@ -398,13 +410,20 @@ class Csr(Matrix):
         return float(np.repeat(share, stored) @ entries + zeros)
 
 
-def canonical(X: Csr) -> Csr:
-    """The same without duplicate entries, which stand for their sum."""
-    if X.array.has_canonical_format:
+def canonical(X: Any) -> Any:
+    """A sparse matrix in the form that all functions accept; other examples as they are.
+
+    It has no duplicate entries, which stand for their sum, and 32-bit indices where these suffice.
+    """
+    if not sp.issparse(X):
         return X
-    array = X.array.copy()
-    array.sum_duplicates()
-    return Csr(array)
+    if not X.has_canonical_format:
+        X = X.copy()
+        X.sum_duplicates()
+    if X.indices.dtype != np.int32 and max(*X.shape, X.nnz) < 2**31:
+        parts = (X.data, X.indices.astype(np.int32), X.indptr.astype(np.int32))
+        X = type(X)(parts, shape=X.shape)
+    return X
 
 
 def as_matrix(X: Any) -> Matrix:

@@ -1,34 +1,16 @@
-"""The rows of a labelled data set, whose smallest margin is maximised, and predictors of them."""
+"""Names of :mod:`marginsvm.problem.rows`, for rooms that are still to be rewritten."""
 
-from marginsvm._typing import Array
-from marginsvm.rows.binary import BinaryRows
-from marginsvm.rows.intervals import Intervals, OutputRows, intervals_of, output_rows
-from marginsvm.rows.multiclass import MulticlassRows
-from marginsvm.rows.norms import LpNorm, SignedNorm
-from marginsvm.rows.rows import Rows, support_of
-from marginsvm.rows.vector import AnyPredictor, Predictor, Vector
-
-__all__ = [
-    "AnyPredictor",
-    "BinaryRows",
-    "Intervals",
-    "LpNorm",
-    "MulticlassRows",
-    "OutputRows",
-    "Predictor",
-    "Rows",
-    "SignedNorm",
-    "Vector",
-    "intervals_of",
-    "make_rows",
-    "output_rows",
-    "support_of",
-]
-
-
-def make_rows(
-    codes: Array, n_classes: int, *, balanced: bool, weights: Array | None = None
-) -> Rows:
-    """Binary rows for two classes, multiclass rows for more."""
-    kind = BinaryRows if n_classes == 2 else MulticlassRows
-    return kind(codes, n_classes, balanced=balanced, weights=weights)
+from marginsvm.problem.norms import LpNorm as LpNorm
+from marginsvm.problem.norms import SignedNorm as SignedNorm
+from marginsvm.problem.rows import BinaryRows as BinaryRows
+from marginsvm.problem.rows import Intervals as Intervals
+from marginsvm.problem.rows import MulticlassRows as MulticlassRows
+from marginsvm.problem.rows import OutputRows as OutputRows
+from marginsvm.problem.rows import Rows as Rows
+from marginsvm.problem.rows import intervals_of as intervals_of
+from marginsvm.problem.rows import make_rows as make_rows
+from marginsvm.problem.rows import output_rows as output_rows
+from marginsvm.problem.rows import support_of as support_of
+from marginsvm.problem.vector import AnyPredictor as AnyPredictor
+from marginsvm.problem.vector import Predictor as Predictor
+from marginsvm.problem.vector import Vector as Vector

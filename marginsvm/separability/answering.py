@@ -11,7 +11,7 @@ import scipy.sparse as sp
 from marginsvm._rounding import chained
 from marginsvm._typing import Array
 from marginsvm.certify.checker.positive import exact_weights_exist
-from marginsvm.data.threads import single_threaded_blas
+from marginsvm.problem.threads import single_threaded_blas
 from marginsvm.separability.answer import COMPLETE, UNDECIDED, Answer, Direction, kind_of
 from marginsvm.separability.coefficients import Coefficient, open_signs, statuses
 from marginsvm.separability.design import Design

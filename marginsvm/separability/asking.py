@@ -11,7 +11,7 @@ from typing import Any
 from sklearn.utils._param_validation import Interval, validate_parameter_constraints
 
 from marginsvm._typing import Array
-from marginsvm.data.threads import single_threaded_blas
+from marginsvm.problem.threads import single_threaded_blas
 from marginsvm.separability.data import question
 from marginsvm.separability.fitted_models import arguments_of
 from marginsvm.separability.report import Separability

@@ -15,7 +15,7 @@ import numpy as np
 
 from helpers.estimators import ENDLESS, ESTIMATORS, fit, make, overlapping, parameters
 from marginsvm import MaxMarginClassifier, check_certificate
-from marginsvm.data import memory, threads
+from marginsvm.problem import matrix, threads
 
 RESULTS = ("margin_", "margin_bound_", "n_iter_", "coef_", "dual_coef_", "intercept_")
 
@@ -93,7 +93,7 @@ def same(estimator, reference):
 
 
 def main(number, seed, impatience):
-    memory._BLOCK_BYTES = 2**11  # small data, too, are worked on by several threads
+    matrix.BLOCK_BYTES = 2**11  # small data, too, are worked on by several threads
     rng = np.random.default_rng(seed)
     n_threads, usable, ctrl_c = threads.n_threads(), 0, CtrlC()
     known = list(problems(rng))

@@ -24,7 +24,7 @@ import numpy as np
 
 from marginsvm._typing import Array
 from marginsvm.algorithms.compiled.sparse_rows import shuffle
-from marginsvm.data.compiled_rows import add_multiple_to_class, dot_of_class, inlined, loop
+from marginsvm.kernel_matrix.compiled_rows import add_multiple_to_class, dot_of_class, inlined, loop
 
 _index = np.uint64  # unsigned: no test for an index that counts from the end
 # Epochs after which all classes are looked at once more. In epochs 2^i alone, counts of 20,000 x

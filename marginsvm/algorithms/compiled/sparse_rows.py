@@ -8,7 +8,7 @@ import numpy as np
 
 from marginsvm._compiling import compiled, parts
 from marginsvm._typing import Array
-from marginsvm.data.compiled_rows import add_multiple, dot, inlined
+from marginsvm.kernel_matrix.compiled_rows import add_multiple, dot, inlined
 
 _OPTIONS: dict[str, Any] = {"error_model": "numpy", "_nrt": False}  # nothing here allocates
 _part, _loop = parts(**_OPTIONS), compiled(**_OPTIONS)

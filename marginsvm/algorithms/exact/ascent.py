@@ -24,7 +24,7 @@ from marginsvm.certify.caps import room_below
 from marginsvm.certify.certifiable import written_out
 from marginsvm.kernel_matrix import KernelMatrixAdapter, LpNorm
 from marginsvm.kernel_matrix.capabilities import csr_examples
-from marginsvm.kernel_matrix.responses.balancing import balanced
+from marginsvm.problem.responses import balanced
 from marginsvm.rows import Predictor
 
 # Epochs of a round: as long as a pass that computes all margins, or longer.
@@ -166,7 +166,7 @@ def _by_entries(problem: KernelMatrixAdapter) -> Any:
         return X
     features = written_out(problem)
     assert features is not None
-    dense = features.examples(np.arange(problem.rows.n_examples))
+    dense = features.written(np.arange(problem.rows.n_examples))
     n, d = dense.shape
     columns = np.tile(np.arange(d, dtype=np.int32), n)
     return sp.csr_matrix((dense.reshape(-1), columns, d * np.arange(n + 1)), dense.shape)

@@ -28,7 +28,7 @@ from marginsvm.algorithms.exact.method import Method, Turn
 from marginsvm.certify.candidate import Candidate
 from marginsvm.certify.caps import of_examples, room_below, sums_of_examples
 from marginsvm.kernel_matrix import GramAdapter, KernelMatrixAdapter
-from marginsvm.kernel_matrix.responses.balancing import balanced
+from marginsvm.problem.responses import balanced
 from marginsvm.rows import Vector, support_of
 
 # What float32 rounds of an inner product, relative to it.

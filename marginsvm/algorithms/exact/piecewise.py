@@ -10,11 +10,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from marginsvm._few_unknowns import least_of_convex
 from marginsvm._rounding import UNIT
 from marginsvm._typing import Array
 from marginsvm.algorithms.exact.intercepts import ClassPairs
 from marginsvm.certify.capped_offsets import CappedSlack, on_capped_simplex
+from marginsvm.problem.intercepts import least_of_convex
 
 # Steps of a line search at most; a bracket that is halved so often is down to one number.
 _PIECEWISE_STEPS = 80

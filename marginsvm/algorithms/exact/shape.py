@@ -12,7 +12,6 @@ from marginsvm.algorithms.exact.interior.turned import NUMBERS_WRITTEN
 from marginsvm.algorithms.exact.multipliers import is_steep
 from marginsvm.algorithms.exact.thresholds import Portfolio
 from marginsvm.certify.prices import HingeCaps
-from marginsvm.data.csr import SPARSE_PRODUCT_COST
 from marginsvm.kernel_matrix import GramAdapter, KernelMatrixAdapter
 from marginsvm.kernel_matrix.capabilities import (
     are_dense,
@@ -21,6 +20,7 @@ from marginsvm.kernel_matrix.capabilities import (
     has_floats,
     side_in_cache,
 )
+from marginsvm.problem.matrix import SPARSE_PRODUCT_COST
 from marginsvm.rows import OutputRows
 
 # Bytes that a kernel fit holds for two rows while interior points take a step: five matrices, and

@@ -20,8 +20,8 @@ from marginsvm.algorithms.exact.interior.ends import solved_share
 from marginsvm.algorithms.exact.method import is_proved
 from marginsvm.algorithms.exact.pairs import OnColumns, dual_of
 from marginsvm.certify.candidate import Candidate
-from marginsvm.certify.caps import worst_first
 from marginsvm.kernel_matrix import GramAdapter, KernelMatrixAdapter
+from marginsvm.problem.responses import worst_first
 from marginsvm.rows import Vector
 
 # Examples in an order in which any first ones are spread evenly: multiples of this, modulo 1.

@@ -27,7 +27,7 @@ from marginsvm.algorithms.exact.working_set import NARROW, WorkingSet
 from marginsvm.certify.candidate import Candidate
 from marginsvm.kernel_matrix import KernelMatrixAdapter, LpNorm
 from marginsvm.kernel_matrix.capabilities import csr_examples
-from marginsvm.kernel_matrix.responses.balancing import balanced
+from marginsvm.problem.responses import balanced
 from marginsvm.rows import Predictor
 
 # Epochs of coordinate ascent before the first solution: the support is nearly known by then.

@@ -21,9 +21,9 @@ from marginsvm.certify.interval_bounds import (
     outputs_apart,
     weighed,
 )
-from marginsvm.data.threads import single_threaded_blas
 from marginsvm.fit import Algorithm, Requirements
 from marginsvm.kernel_matrix import KernelMatrixAdapter
+from marginsvm.problem.threads import single_threaded_blas
 from marginsvm.rows import Predictor, output_rows
 
 # Price of slack (over the radius squared) of the soft tube whose predictor is published where none
@@ -102,9 +102,6 @@ class Tubes(Algorithm):
         """A round of each output that is not certified yet."""
         pairs = zip(self._problems(problem), state, strict=True)
         after = tuple(self._advanced(one, output) for one, output in pairs)
-        for one in self._problems(problem):
-            if one is not problem:
-                problem.work.add_pass(one.work.lap())
         same = all(a is b for a, b in zip(after, state, strict=True))
         return state if same else after
 

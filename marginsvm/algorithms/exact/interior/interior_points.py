@@ -26,7 +26,7 @@ from marginsvm.certify.interval_bounds import rounding_of_scores
 from marginsvm.fit.interrupts import let_interrupts_through
 from marginsvm.kernel_matrix import KernelMatrixAdapter
 from marginsvm.kernel_matrix.capabilities import has_curvature
-from marginsvm.kernel_matrix.responses.balancing import balancing_factors
+from marginsvm.problem.intercepts import balancing_factors
 from marginsvm.rows import OutputRows, Rows
 
 # Steps of a round at most, as 10 to 40 lead to a gap of 1e-6 (measured on nine sets): a round that

@@ -24,9 +24,9 @@ from scipy.linalg.lapack import dpstrf
 
 from marginsvm._typing import Array
 from marginsvm.certify.certifiable import written_out
-from marginsvm.data.passes import Centre
-from marginsvm.kernel_matrix import KernelMatrixAdapter, LinearAdapter
+from marginsvm.kernel_matrix import KernelMatrixAdapter, LinearAdapter, in_units
 from marginsvm.kernel_matrix.capabilities import csr_examples
+from marginsvm.problem.design import Design
 from marginsvm.rows import OutputRows, Predictor, Vector
 
 # Numbers in examples that are written out at most (64 MB).
@@ -78,7 +78,7 @@ def turned(problem: KernelMatrixAdapter, in_axes: bool = False) -> Turned:
         return _by_pivots(problem)
     if stays or (n >= d and not in_axes):
         return Turned(problem, as_it_is)
-    X = features.examples(np.arange(n))
+    X = features.written(np.arange(n))
     order = np.argsort(-np.abs(X).max(axis=0))  # reflections keep the digits of small features last
     Q, R = np.linalg.qr(X[:, order].T)
     axes = np.empty_like(Q)
@@ -109,6 +109,6 @@ def _by_pivots(problem: KernelMatrixAdapter) -> Turned:
 
 def _of_points(problem: KernelMatrixAdapter, points: Array) -> LinearAdapter:
     """The problem of these points, in units of the radius, with the same rows, slack and caps."""
-    frame = problem.frame_of(np.arange(len(points))), Centre()
-    other = LinearAdapter(points, problem.rows, frame=frame)
+    other = in_units(problem, Design.of(points), problem.rows, problem.lengths, 1.0)
+    other.C, other.ridge = problem.C, problem.ridge
     return other if problem.caps is None else other.below(problem.caps)

@@ -62,7 +62,7 @@ def _by_gram(problem: KernelMatrixAdapter, equation: Equation) -> tuple[Predicto
     """The direction, and its change of the intercepts."""
     rows, (weight, descent, linked) = problem.rows, equation
     examples, B, s = _free(weight, linked)
-    C = rows.restrict(examples).adjoint(B).reshape(len(s), -1)
+    C = rows[examples].adjoint(B).reshape(len(s), -1)
     F = problem.scores(descent)[examples].reshape(C.shape)
     G = _products(problem, examples) * (C @ C.T)
     G.flat[:: len(s) + 1] += s

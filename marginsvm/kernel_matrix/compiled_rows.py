@@ -61,33 +61,3 @@ def add_multiple_to_class(
     column = _index(c)
     for t in range(_index(start), _index(stop)):
         out[_index(indices[t]), column] += step * values[t]
-
-
-# No sum is taken in another order and none is contracted: bits are those of SciPy's product, so
-# that an answer does not depend on what the process did before.
-@compiled(error_model="numpy", _nrt=False)
-def lower_moments(indptr: Array, indices: Array, values: Array, weight: Array, out: Array) -> None:
-    """Add to out, for each row x, what its sum with its transpose makes ``weight x x'``.
-
-    Of each two entries of a row, one product is added, and half the square of each entry. The
-    last row of out gets ``weight x``.
-
-    Parameters
-    ----------
-    indptr, indices, values : ndarray
-        The CSR matrix; an index may occur several times in a row.
-    weight : ndarray of shape (n_rows,)
-        Of either sign. Rows without weight are not looked at.
-    out : ndarray of float64, shape (d + 1, d + 1)
-    """
-    last = _index(len(out) - 1)
-    for row in range(len(weight)):
-        if weight[row] == 0.0:
-            continue
-        start = _index(indptr[row])
-        for t in range(start, _index(indptr[row + 1])):
-            i, term = _index(indices[t]), weight[row] * values[t]
-            for s in range(start, t):
-                out[i, _index(indices[s])] += term * values[s]
-            out[i, i] += 0.5 * term * values[t]
-            out[last, i] += term

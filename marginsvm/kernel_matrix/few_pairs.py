@@ -6,7 +6,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from marginsvm._typing import Array
-from marginsvm.rows import Rows
+from marginsvm.problem.rows import Rows
 
 # Share of all pairs up to which products with these alone are faster: two to thirty times, from 26
 # to 700 classes and 10 to 784 features. With a tenth of all pairs, they were as often slower.

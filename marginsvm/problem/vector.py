@@ -22,7 +22,7 @@ class Predictor:
     ----------
     image : ndarray
         The predictor in feature space; with p other than 2, the vector whose mirror image it is
-        (see :class:`marginsvm.rows.LpNorm`); with a kernel, its scores on all examples.
+        (see :class:`marginsvm.problem.norms.LpNorm`); with a kernel, its scores on all examples.
     coef : ndarray
         The extra coordinates that a soft margin adds, one for each row, in which only that row
         has an entry: each divided by this entry, as in the coefficients of a combination of rows.
@@ -31,7 +31,7 @@ class Predictor:
     Examples
     --------
     >>> import numpy as np
-    >>> from marginsvm.rows.vector import Predictor
+    >>> from marginsvm.problem.vector import Predictor
     >>> a, b = (Predictor(row, np.zeros(2)) for row in np.eye(2))
     >>> 0.5 * (a + b)
     Predictor(image=array([0.5, 0.5]), coef=array([0., 0.]))
@@ -88,7 +88,7 @@ class Vector(Predictor):
     Examples
     --------
     >>> import numpy as np
-    >>> from marginsvm.rows.vector import Vector
+    >>> from marginsvm.problem.vector import Vector
     >>> a, b = (Vector(row, row) for row in np.eye(2))
     >>> 0.5 * (a + b)
     Vector(image=array([0.5, 0.5]), coef=array([0.5, 0.5]))

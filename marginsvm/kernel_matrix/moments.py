@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from typing import Any
 
 import numpy as np
 
 from marginsvm._typing import Array
-from marginsvm.data.block import WRITTEN_OUT, Centre
-from marginsvm.data.passes import Located, have_weight
-from marginsvm.rows import Rows
+from marginsvm.problem.matrix import WRITTEN_OUT
+from marginsvm.problem.rows import Rows
 
 # Examples in a product, at least and at most: sums over fewer take longer to add than to compute,
 # more leave the cache. Products of two features at a time.
@@ -19,21 +18,15 @@ _AT_LEAST, _AT_MOST, _FEATURE_PRODUCTS = 64, 1024, 512
 _MANY_LINKS, _MANY_PAIRS = 0.5, 20
 
 
-def second_moments_of_classes(
-    rows: Rows, blocks: Iterable[Located], weight: Array, centre: Centre, radius: float
-) -> Array:
+def second_moments_of_classes(written: Any, rows: Rows, X: Any, weight: Array) -> Array:
     """``A' diag(weight) A`` for the rows A of many classes, with a constant feature if balanced."""
-    k, H, has = rows.n_classes, np.zeros(()), have_weight(weight, None)
-    for block, X in blocks:
-        d, codes = X.shape[1] + rows.balanced, rows.codes[block]
-        H = np.zeros((k, d, k, d)) if H.ndim == 0 else H
-        size = max(1, WRITTEN_OUT // d)
-        for c in np.unique(codes):
-            members = np.flatnonzero((codes == c) & has[block])
-            for i in range(0, len(members), size):
-                some = members[i : i + size]
-                x = _with_constant(rows, X[some].written_out(centre.mean) / radius)
-                _add_pairs(H, int(c), x, 0.5 * weight[block][some])
+    k, d, has = rows.n_classes, X.shape[1] + rows.balanced, weight.any(axis=1)
+    H, size = np.zeros((k, d, k, d)), max(1, WRITTEN_OUT // d)
+    for c in np.unique(rows.codes):
+        members = np.flatnonzero((rows.codes == c) & has)
+        for i in range(0, len(members), size):
+            some = members[i : i + size]
+            _add_pairs(H, int(c), _with_constant(rows, written(X[some])), 0.5 * weight[some])
     return H.reshape(k * d, k * d)
 
 
@@ -50,14 +43,7 @@ def _add_pairs(H: Array, c: int, x: Array, weight: Array) -> None:
     H[c, :, c] += own
 
 
-def linked_moments(
-    rows: Rows,
-    blocks: Iterable[Located],
-    weight: Array,
-    linked: Array,
-    centre: Centre,
-    radius: float,
-) -> Array:
+def linked_moments(written: Any, rows: Rows, X: Any, weight: Array, linked: Array) -> Array:
     """Second moments ``sum_i t_i x_i x_i'`` of the examples for each pair of classes j < l.
 
     The weight t_i is that of the squared difference of the example's scores for these: ``weight /
@@ -69,20 +55,17 @@ def linked_moments(
     ndarray of shape (k (k - 1) / 2, d, d)
         For ``of_differences``.
     """
-    n_pairs, S = rows.n_classes * (rows.n_classes - 1) // 2, np.zeros(())
-    has = have_weight(weight, linked)
+    n_pairs, codes = rows.n_classes * (rows.n_classes - 1) // 2, rows.codes
+    d = X.shape[1] + rows.balanced
+    S = np.zeros((n_pairs, d, d))
     many = n_pairs > _MANY_PAIRS and np.mean(linked > 0.0) > _MANY_LINKS
-    for block, X in blocks:
-        d, codes = X.shape[1] + rows.balanced, rows.codes[block]
-        S = np.zeros((n_pairs, d, d)) if S.ndim == 0 else S
-        size = int(np.clip(WRITTEN_OUT // (d + n_pairs), _AT_LEAST, _AT_MOST))
-        members = np.flatnonzero(has[block])
-        members = members[np.argsort(codes[members], kind="stable")]  # each class has few pairs
-        for i in range(0, len(members), size):
-            some = members[i : i + size]
-            x = _with_constant(rows, X[some].written_out(centre.mean) / radius)
-            T = 0.5 * _weights_of_pairs(codes[some], weight[block][some], linked[block][some])
-            (_add_all if many else _add_some)(S, x, T)
+    size = int(np.clip(WRITTEN_OUT // (d + n_pairs), _AT_LEAST, _AT_MOST))
+    members = np.flatnonzero(weight.any(axis=1) | linked.any(axis=1))
+    members = members[np.argsort(codes[members], kind="stable")]  # each class has few pairs
+    for i in range(0, len(members), size):
+        some = members[i : i + size]
+        T = 0.5 * _weights_of_pairs(codes[some], weight[some], linked[some])
+        (_add_all if many else _add_some)(S, _with_constant(rows, written(X[some])), T)
     return S
 
 

@@ -14,12 +14,12 @@ first, stop : int
     The examples that they pass over.
 codes : ndarray of int, shape (n,)
     Class of each example, 0 or 1.
-factors : ndarray of shape (3, n)
-    What each example is multiplied by, its sample weight, and what is added to its margin.
-numbers : ndarray of shape (3,)
-    What is added to products, what is subtracted from scores, and 1 / mu.
-sums : ndarray of shape (3, n_groups)
-    The largest exponent, the sum of the weights, and that of the coefficients. Added to.
+of_rows : ndarray of shape (2, n)
+    Sample weights, and what is added to the margins.
+numbers : ndarray of shape (2,)
+    What is subtracted from scores, and 1 / mu.
+sums : ndarray of shape (2, n_groups)
+    The largest exponent, and the sum of the weights. Added to.
 image : ndarray of shape (n_groups, d)
     ``V^T X`` of the coefficients V. Added to.
 margins : ndarray of shape (n,)
@@ -28,21 +28,66 @@ margins : ndarray of shape (n,)
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 
 from marginsvm._compiling import compiled
 from marginsvm._typing import Array
+from marginsvm.problem.matrix import MAX_PARTS, Matrix
+from marginsvm.problem.responses import SoftmaxSums
+from marginsvm.problem.rows import Rows
+from marginsvm.problem.threads import ordered_map
 
+# Entries for each feature in a part, at least, as each part has sums over all features.
+PER_FEATURE = 32
 # Bytes of the rows that are read twice: half of a core's own cache. Rows at a time at most.
-_TILE, _ROWS_AT_ONCE = 2**19, 64
-# Bytes of each column at a time: half a page of memory, which is fetched ahead.
-_PIECE = 2**11
+TILE, ROWS_AT_ONCE = 2**19, 64
+PIECE = 2**11  # bytes of each column at a time: half a page of memory, which is fetched ahead
 _index = np.uint64  # unsigned: no test for an index that counts from the end
 # Sums may be taken in any order, so that several terms are in flight; NaN and infinity stay.
 loop = compiled(error_model="numpy", fastmath={"reassoc", "contract", "nsz"})
+
+
+def fused_pass(
+    X: Matrix, rows: Rows, slack: Array | None, w: Array, shift: float, mu: float
+) -> list[tuple[Array, SoftmaxSums]]:
+    """Margins of the rows, and their sums, for ``Softmax.of_blocks``.
+
+    Parameters are those of ``Softmax.sums_of_block``; some threads share the examples.
+    """
+    n, d = X.shape
+    of_rows = np.zeros((2, n))
+    of_rows[0] = 1.0 if rows.weights is None else rows.weights
+    of_rows[1] = 0.0 if slack is None else slack
+    # their number depends on the shape alone, so that sums do not depend on that of threads
+    n_parts = min(MAX_PARTS, max(1, X.size // (PER_FEATURE * d)), n)
+    ends = [n * i // n_parts for i in range(n_parts + 1)]
+    n_groups, margins, numbers = 1 + rows.balanced, np.empty(n), np.array([shift, 1.0 / mu])
+
+    def work(part: tuple[int, int]) -> tuple[Array, SoftmaxSums]:
+        sums, image = np.zeros((2, n_groups)), np.zeros((n_groups, d))
+        sums[0] = -np.inf
+        pass_over(X, w, *part, rows.codes, of_rows, numbers, sums, image, margins)
+        tables = sums[:, None, :] if n_groups == 1 else np.full((2, 2, 2), [[[-np.inf]], [[0.0]]])
+        if n_groups == 2:  # products are of weights without their signs
+            tables[:, [0, 1], [1, 0]], image[0] = sums, -image[0]
+        products = image if n_groups == 2 else image[0]
+        return margins[slice(*part)], SoftmaxSums(tables[0], tables[1], products)
+
+    return ordered_map(work, list(pairwise(ends)))
+
+
+def pass_over(X: Matrix, w: Array, first: int, stop: int, *task: Array) -> None:
+    """A pass over a CSR matrix, or an array in C or Fortran's order."""
+    A: Any = X.array
+    if X.sparse:
+        over_entries(A.indptr, A.indices, A.data, w, first, stop, *task)
+    elif A.flags.c_contiguous:
+        over_rows(np.asarray(A), w, first, stop, *task)
+    else:
+        over_columns(np.asarray(A).T, w, first, stop, *task)
 
 
 @loop
@@ -51,7 +96,7 @@ def weigh(
     first: int,
     last: int,
     codes: Array,
-    factors: Array,
+    of_rows: Array,
     numbers: Array,
     sums: Array,
     image: Array,
@@ -65,9 +110,8 @@ def weigh(
     end = len(image) - 1  # the group of class 1, and of all rows if there is one group
     low, high = sums[0, 0], sums[0, end]
     for r in range(first, last):
-        score = (F[r - first] + numbers[0]) * factors[0, r] - numbers[1]
-        margins[r] = (2.0 * codes[r] - 1.0) * score + factors[2, r]
-        z = -margins[r] * numbers[2]
+        margins[r] = (2.0 * codes[r] - 1.0) * (F[r - first] - numbers[0]) + of_rows[1, r]
+        z = -margins[r] * numbers[1]
         high = max(high, z if end * codes[r] == end else -np.inf)
         low = max(low, z if codes[r] == 0 else -np.inf)
     for g in range(len(image)):
@@ -76,16 +120,14 @@ def weigh(
             shrunk = np.exp(sums[0, g] - largest)
             sums[0, g] = largest
             sums[1, g] *= shrunk
-            sums[2, g] *= shrunk
             for j in range(image.shape[1]):
                 image[g, j] *= shrunk
     for r in range(first, last):
         g = end * codes[r]
-        e = np.exp(-margins[r] * numbers[2] - sums[0, g]) * factors[1, r]
+        e = np.exp(-margins[r] * numbers[1] - sums[0, g]) * of_rows[0, r]
         C[end - g, r - first] = 0.0
-        C[g, r - first] = (2.0 * codes[r] - 1.0) * e * factors[0, r]
+        C[g, r - first] = (2.0 * codes[r] - 1.0) * e
         sums[1, g] += e
-        sums[2, g] += C[g, r - first]
 
 
 @loop
@@ -95,14 +137,14 @@ def over_rows(
     first: int,
     stop: int,
     codes: Array,
-    factors: Array,
+    of_rows: Array,
     numbers: Array,
     sums: Array,
     image: Array,
     margins: Array,
 ) -> None:
     """A pass over an array in C order; four rows are added to an image at once."""
-    d, most = X.shape[1], min(_ROWS_AT_ONCE, max(4, _TILE // (w.itemsize * X.shape[1])))
+    d, most = X.shape[1], min(ROWS_AT_ONCE, max(4, TILE // (w.itemsize * X.shape[1])))
     F, C = np.empty(most, X.dtype), np.empty((len(image), most))
     few, c = np.empty(most + 3, np.int64), np.empty(most + 3, X.dtype)
     while first < stop:
@@ -112,7 +154,7 @@ def over_rows(
             for j in range(d):
                 total += X[r, j] * w[j]
             F[r - first] = total
-        weigh(F, first, last, codes, factors, numbers, sums, image, margins, C)
+        weigh(F, first, last, codes, of_rows, numbers, sums, image, margins, C)
         for g in range(len(image)):
             m = 0
             for i in range(last - first):
@@ -135,14 +177,14 @@ def over_columns(
     first: int,
     stop: int,
     codes: Array,
-    factors: Array,
+    of_rows: Array,
     numbers: Array,
     sums: Array,
     image: Array,
     margins: Array,
 ) -> None:
     """A pass over the transpose of an array in Fortran's order: pieces of its columns."""
-    d, most, end = len(X), _PIECE // w.itemsize, len(image) - 1
+    d, most, end = len(X), PIECE // w.itemsize, len(image) - 1
     F, C = np.empty(most, X.dtype), np.empty((len(image), most))
     V = np.empty(C.shape, X.dtype)
     while first < stop:
@@ -158,7 +200,7 @@ def over_columns(
         for j in range(d - d % 4, d):
             for i in range(m):
                 F[i] += w[j] * X[j, first + i]
-        weigh(F, first, last, codes, factors, numbers, sums, image, margins, C)
+        weigh(F, first, last, codes, of_rows, numbers, sums, image, margins, C)
         V[:, :m] = C[:, :m]
         one, other, none = V[0], V[end], X.dtype.type(0)
         for j in range(d):
@@ -181,22 +223,22 @@ def over_entries(
     first: int,
     stop: int,
     codes: Array,
-    factors: Array,
+    of_rows: Array,
     numbers: Array,
     sums: Array,
     image: Array,
     margins: Array,
 ) -> None:
     """A pass over a CSR matrix."""
-    F, C = np.empty(_ROWS_AT_ONCE, values.dtype), np.empty((len(image), _ROWS_AT_ONCE))
+    F, C = np.empty(ROWS_AT_ONCE, values.dtype), np.empty((len(image), ROWS_AT_ONCE))
     while first < stop:
-        last = min(first + _ROWS_AT_ONCE, stop)
+        last = min(first + ROWS_AT_ONCE, stop)
         for r in range(first, last):
             total = 0.0
             for t in range(_index(indptr[r]), _index(indptr[r + 1])):
                 total += w[_index(indices[t])] * values[t]
             F[r - first] = total
-        weigh(F, first, last, codes, factors, numbers, sums, image, margins, C)
+        weigh(F, first, last, codes, of_rows, numbers, sums, image, margins, C)
         for r in range(first, last):
             for g in range(len(image)):
                 c, out = C[g, r - first], image[g]
@@ -204,13 +246,3 @@ def over_entries(
                     for t in range(_index(indptr[r]), _index(indptr[r + 1])):
                         out[_index(indices[t])] += c * values[t]
         first = last
-
-
-def pass_over(X: Any, w: Array, first: int, stop: int, *task: Array) -> None:
-    """A pass over a CSR matrix, or an array in C or Fortran's order."""
-    if sp.issparse(X):
-        over_entries(X.indptr, X.indices, X.data, w, first, stop, *task)
-    elif X.flags.c_contiguous:
-        over_rows(np.asarray(X), w, first, stop, *task)
-    else:
-        over_columns(np.asarray(X).T, w, first, stop, *task)

@@ -1,1 +1,0 @@
-"""Where the examples are, and the passes over them."""

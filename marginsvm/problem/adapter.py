@@ -1,0 +1,817 @@
+"""KernelMatrixAdapter: the maximum-margin problem as algorithms use it."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from contextlib import contextmanager
+from copy import copy
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+import scipy.sparse as sp
+
+from marginsvm._cached import cached_property
+from marginsvm._typing import Array
+from marginsvm.problem.design import Design, mean_of
+from marginsvm.problem.kernels import CACHE_SIZE, ColumnCache, Gram
+from marginsvm.problem.matrix import FLOAT32, FLOAT64, Dense, Matrix, as_matrix
+from marginsvm.problem.norms import LpNorm
+from marginsvm.problem.responses import Response, Softmax, Weights, below, softmax
+from marginsvm.problem.rows import Rows, support_of
+from marginsvm.problem.threads import single_threaded_blas
+from marginsvm.problem.vector import AnyPredictor, Predictor, Vector
+
+# Sizes (units of x) whose squares neither overflow nor vanish; and those of float32.
+LARGEST_NORM, LARGEST_FLOAT32 = 1e152, 1e35
+# Examples whose mean is the centre where rounds do not depend on the radius: any point among the
+# examples may be the centre, and the mean of all would take a pass.
+CENTRE = 256
+# Numbers in the products of all groups that a pass over files sums up at most (32 MiB).
+LARGEST_SUMS = 2**22
+WORTH_LOADING = 2**25  # bytes of examples that are worth loading compiled loops
+# A squared norm below minus this, relative to the mass squared and the largest kernel value, is no
+# rounding, not even of float32, of a combination of rows: the kernel has negative eigenvalues.
+NEGATIVE = 1e-5
+EXAMINED = 500  # examples whose kernel matrix is searched for negative eigenvalues: 0.1 s
+ROUNDINGS = 16  # of a kernel value; an eigenvalue of n examples may be off by n times as much
+DENSE, SPARSE, GRAM = 0, 1, 2
+
+
+class NotFinite(ValueError):  # noqa: N818 - of examples
+    """Examples that hold NaN or infinity, or that are too long for float64."""
+
+
+class ColumnPlan(NamedTuple):
+    """How columns of the Gram matrix are kept: memory in MB, columns in a batch."""
+
+    cache_size: float = 0.0
+    batch: int = 1
+
+
+@dataclass
+class Work:
+    """What a fit has cost so far, counted where the work is done.
+
+    Attributes
+    ----------
+    passes : float
+        Passes over the examples; with kernels, products with the Gram matrix. Looking at a tenth of
+        the examples is a tenth of a pass.
+    kernel_evaluations : int
+        Inner products of two examples (values of a kernel, or entries of a column).
+    """
+
+    passes: float = 0.0
+    kernel_evaluations: int = 0
+
+    def add_pass(self, fraction: float = 1.0) -> None:
+        """Count a pass, or a fraction of one."""
+        self.passes += fraction
+
+    def count(self, number: int) -> None:
+        """Count inner products of two examples."""
+        self.kernel_evaluations += number
+
+    @contextmanager
+    def as_one_pass(self) -> Iterator[None]:
+        """Count all that happens inside as one pass, however many products it takes."""
+        before = self.passes
+        yield
+        self.passes = before + 1.0
+
+
+class RowLayout(NamedTuple):
+    """Where each row lies in memory, and how adding it changes the image of a vector.
+
+    One type for dense, CSR and Gram matrices, so that one compiled loop serves all. Rows
+    have flat indices into the margins: i for two classes, else ``i k + j`` (example i
+    held against class j).
+
+    Attributes
+    ----------
+    form : int
+        ``DENSE``, ``SPARSE`` or ``GRAM``.
+    values, indices, indptr : ndarray
+        Dense, Gram: the C-ordered matrix, flattened, and two empty arrays; or the CSR.
+    n_columns : int
+        Columns of that matrix.
+    codes : ndarray of int64
+        Class of each example; empty if rows are several outputs: j of example i is i k + j.
+    n_classes : int
+        Classes, or outputs.
+    read, push : float
+        Factors of a row's inner product with an image, and of what it adds to one.
+    constant : float
+        The constant feature (Gram: its square, added to all kernel values).
+    block, stride : int
+        An image's entry j for class c is at ``c * block + j * stride``.
+    ridge : ndarray
+        What is added to each row's squared norm; zeros without a soft margin.
+    curvature : ndarray
+        Largest second derivative of half a vector's squared norm along each row's
+        coordinate, ``(q - 1) |a_r|_q^2 + ridge_r``.
+    q : float
+        Exponent of the dual norm: predictors are mirror images unless it is 2.
+    """
+
+    form: int
+    values: Array
+    indices: Array
+    indptr: Array
+    n_columns: int
+    codes: Array
+    n_classes: int
+    read: float
+    push: float
+    constant: float
+    block: int
+    stride: int
+    ridge: Array
+    curvature: Array
+    q: float
+
+
+@dataclass(frozen=True)
+class BestResponse:
+    """The best response to a predictor: weights q, and ``vector = A^T q``."""
+
+    vector: Vector
+    weights: Weights
+
+
+def fused_pass(X: Matrix, rows: Rows) -> Any:
+    """The compiled pass, where it is quicker than two products; its module imports numba."""
+    dense = isinstance(X, Dense) and not X.foreign and X.array.flags.forc
+    if len(rows.shape) > 1 or not X.in_memory or not (X.sparse or dense):
+        return None
+    size = X.array.data.nbytes + (X.array.indices.nbytes if X.sparse else 0)
+    if size < WORTH_LOADING:
+        return None
+    from marginsvm._compiling import njit
+    from marginsvm.problem import fused_softmax
+
+    return None if njit is None else fused_softmax.fused_pass
+
+
+class KernelMatrixAdapter(ABC):
+    """The problem ``max_w min_r <a_r, w> / |w|`` over rows ``a_r``, the signed examples.
+
+    The multiclass reduction is ``rows``: margins are ``rows.margins(scores)``, coefficients of the
+    examples ``rows.adjoint(q)``, so that no algorithm depends on how many classes there are. Nor
+    does it depend on whether X is sparse or in files, or on whether there is a kernel.
+
+    Rows are divided by the largest of their norms, and A is the matrix that has them as its rows. A
+    vector is ``A^T c`` for coefficients c, see :class:`marginsvm.problem.vector.Vector`; it stands
+    for a predictor as well. What an algorithm calls:
+
+    ========================================  =====================================================
+    ``zeros``, ``combine(q)``, ``row(r)``     vectors: 0, ``A^T q``, a single row
+    ``respond(w, mu, loss)``                  one pass: the best response q to w, its ``A^T q``, and
+                                              the smallest margin of w
+    ``margins(w)``, ``scores(w)``             of all rows, and of all examples
+    ``dot(w, u)``, ``norm(w)``                ridge included
+    ``gram(r, s)``                            inner products of rows, by their flat indices
+    ``refresh(w)``                            the same vector without accumulated rounding
+    ``mirrored(theta)``, ``add_predictors``   for norms other than the Euclidean one
+    ``columns()``, ``assemble(F, q)``         cached columns of the examples' Gram matrix, and a
+                                              vector from the scores that they add up to
+    ``layout()``                              rows as plain arrays, for compiled loops
+    ``predictor(w, offsets)``                 coefficients and intercept in the user's units
+    ========================================  =====================================================
+
+    Parameters
+    ----------
+    examples : Design or Gram
+        In the user's units.
+    rows : Rows
+        The labels, in the form of rows.
+    C : float
+        Soft margin (dimensionless): ``ridge`` is 1 / (2 C). Infinite: a hard margin.
+    norm : LpNorm
+        Norm of predictors. For p = 2 a vector is its own predictor; otherwise its predictor is
+        the gradient of half the squared dual norm at the vector, the *mirror image*.
+    squared : ndarray of shape (n_examples,)
+        Squared norms of the examples, in the user's units.
+    unit : float
+        The radius where all rows are zero (user's units).
+
+    Attributes
+    ----------
+    examples : Design or Gram
+        In units of the radius: what certificates and solvers see.
+    design : Design or None
+        The same, if examples have features.
+    n_rows : int
+    radius : float
+        Largest norm of a row in the user's units, ridge included; with an unpenalised intercept, of
+        examples about their mean. Everything else here is in units of it.
+    lengths : ndarray of shape (n_examples,)
+        Squared norms of the examples.
+    ridge : ndarray of shape rows.shape or None
+        Added to the squared norms of the rows: each has a slack coordinate of its own. A row of
+        weight m stands for m equal ones; it has a ridge that is m times smaller.
+    upper : ndarray of shape (n_examples,) or None
+        Upper bounds of the weights, where these sum to 1; None: there are none.
+    precision : dtype
+        Floating-point type in which rounds compute.
+    work : Work
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from marginsvm.problem.adapter import LinearAdapter
+    >>> from marginsvm.problem.rows import make_rows
+    >>> X, codes = np.array([[2.0, 0.0], [0.0, 1.0]]), np.array([1, 0])
+    >>> problem = LinearAdapter(X, make_rows(codes, 2, balanced=False))
+    >>> best = problem.respond(problem.zeros())  # the zero predictor has margin 0 on all rows
+    >>> best.vector.coef, best.weights.mass
+    (array([0.5, 0.5]), 1.0)
+    >>> problem.radius, problem.margins(best.vector)  # in units of the radius, squared
+    (2.0, array([0.5  , 0.125]))
+    """
+
+    examples: Any
+    design: Design | None = None
+    precision: Any = FLOAT64
+    output_axis: int  # of images
+    work: Work
+
+    def __init__(
+        self,
+        examples: Any,
+        rows: Rows,
+        C: float,
+        norm: LpNorm,
+        squared: Array,
+        unit: float,
+    ) -> None:
+        self.rows, self.n_rows, self.norm_of_predictors = rows, rows.n_rows, norm
+        self.upper: Array | None = None
+        self._measure(examples, squared, C, unit)
+
+    def _measure(self, examples: Any, squared: Array, C: float, unit: float) -> None:
+        """Set the units, by the longest row. The radius is that of a row of weight 1 at most."""
+        weights = np.ones(1) if self.rows.weights is None else self.rows.weights
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+            longest = float((squared + 0.5 / (C * np.minimum(weights, 1.0))).max())
+        short = (
+            longest < LARGEST_NORM**-2 and 0.0 < self._largest_entry(examples) < 1 / LARGEST_NORM
+        )
+        if short or not longest < LARGEST_NORM**2:
+            raise ValueError(
+                f"the squared norms of the examples (and 1 / 2C) come to {longest:.3g}, with which "
+                f"float64 cannot compute: scale X to entries between {1 / LARGEST_NORM:g} and "
+                f"{LARGEST_NORM:g}, and C with the inverse of their squares"
+            )
+        self._take_units(examples, squared, float(np.sqrt(longest)) or unit or 1.0)
+        self._soften(C)
+
+    def _take_units(self, examples: Any, squared: Array, radius: float) -> None:
+        self.radius, self.lengths = radius, squared / radius**2
+        self.examples = examples.in_units(radius)
+
+    def _soften(self, C: float) -> None:
+        """Set C and the ridge; the radius stays."""
+        self.C, self.ridge = C, None
+        if np.isfinite(C):
+            weights = np.ones(1) if self.rows.weights is None else self.rows.weights
+            ridge = 0.5 / C / self.radius / (weights * self.radius)
+            self.ridge = np.broadcast_to(self.rows.per_example(ridge), self.rows.shape)
+
+    @staticmethod
+    @abstractmethod
+    def _largest_entry(examples: Any) -> float:
+        """Largest absolute value of a feature, called where squared norms may have vanished."""
+
+    # What differs between features and kernels.
+
+    @property
+    @abstractmethod
+    def image_shape(self) -> tuple[int, ...]:
+        """Shape of the image of a vector, see :class:`~marginsvm.problem.vector.Vector`."""
+
+    @abstractmethod
+    def _adjoint(self, V: Array, precise: bool) -> Array:
+        """Image of the vector with coefficients V on the examples (not on the rows)."""
+
+    @abstractmethod
+    def _scores(self, image: Array, precise: bool) -> Array:
+        """Scores of all examples; float64 throughout where ``precise``."""
+
+    @abstractmethod
+    def inner(self, w: Predictor, u: Predictor) -> float:
+        """Inner product without the ridge."""
+
+    @abstractmethod
+    def predictor(self, w: Predictor, offsets: Array) -> tuple[Array, Array]:
+        """Coefficients and intercept of ``w`` for x in the user's units."""
+
+    @abstractmethod
+    def assemble(self, F: Array, q: Array) -> Vector:
+        """``combine(q)``, given its scores F without the ridge."""
+
+    @abstractmethod
+    def columns(self) -> ColumnCache:
+        """Cache of columns of the examples' Gram matrix."""
+
+    def column_scale(self) -> float:
+        """Factor from the values of ``columns`` to units of the radius squared."""
+        return 1.0
+
+    @abstractmethod
+    def _arrays(self) -> dict[str, Any]:
+        """Fields of the layout that depend on how the examples lie in memory."""
+
+    @abstractmethod
+    def _converted(self, image: Array, t: float) -> Array:
+        """An image in units of a radius that is larger by the factor t."""
+
+    # Vectors.
+
+    def zeros(self) -> Vector:
+        """The zero vector."""
+        return Vector(np.zeros(self.image_shape), np.zeros(self.rows.shape))
+
+    def combine(self, q: Array, *, precise: bool = False) -> Vector:
+        """``A^T q``."""
+        q = q.reshape(self.rows.shape)
+        return Vector(self._adjoint(self.rows.adjoint(q), precise), q)
+
+    def row(self, r: int) -> Vector:
+        """One row, as a vector."""
+        q = np.zeros(self.rows.shape)
+        q.flat[r] = 1.0
+        return self.combine(q)
+
+    def refresh(self, w: Vector) -> Vector:
+        """Compute a vector again from its coefficients, free of accumulated rounding."""
+        return self.combine(w.coef, precise=True)
+
+    def mirrored(self, theta: Array) -> Predictor:
+        """The predictor ``theta``, without slack."""
+        image = self.norm_of_predictors.mirrored(theta).reshape(self.image_shape)
+        return Predictor(image, np.zeros(self.rows.shape))
+
+    def add_predictors(self, w: Predictor, u: Predictor) -> Predictor:
+        """The sum of two predictors, slack included; for p = 2, it is ``w + u``."""
+        norm = self.norm_of_predictors
+        if norm.p == 2.0 and norm.signs is None:
+            return w + u
+        image = norm.mirrored(norm.mirror(w.image) + norm.mirror(u.image))
+        return Predictor(image, w.coef + u.coef)
+
+    @property
+    def strong_convexity(self) -> float:
+        """Strong convexity (dimensionless) of half the squared norm of predictors: p - 1."""
+        return self.norm_of_predictors.p - 1.0
+
+    @property
+    def signs(self) -> Array | None:
+        """Signs that the coefficients of the features must have; None: any."""
+        return self.norm_of_predictors.signs
+
+    def dot(self, w: Predictor, u: Predictor) -> float:
+        """Inner product, ridge included (for p != 2: of ``w`` with the mirror image of ``u``)."""
+        product = self.inner(w, u)
+        return (
+            product if self.ridge is None else product + float(np.sum(self.ridge * w.coef * u.coef))
+        )
+
+    def norm(self, w: Predictor) -> float:
+        """Norm of a vector (the dual of the norm of predictors), ridge included."""
+        return float(np.sqrt(max(self.dot(w, w), 0.0)))
+
+    def gram(self, row_ids: Array, others: Array) -> Array:
+        """A block of ``A A^T``, for two sets of rows given by their flat indices."""
+        examples, signs = self.rows.locate(row_ids)
+        other_examples, other_signs = (
+            (examples, signs) if others is row_ids else self.rows.locate(others)
+        )
+        if signs.shape[1] == 1:
+            G = self.examples.gram(examples, other_examples)
+        else:  # rows of many classes share their examples
+            few, at = np.unique(examples, return_inverse=True)
+            same = other_examples is examples
+            rest, there = (few, at) if same else np.unique(other_examples, return_inverse=True)
+            G = self.examples.gram(few, rest)[at[:, None], there]
+        G *= signs @ other_signs.T
+        if self.ridge is not None:
+            G += self.ridge.flat[row_ids][:, None] * (row_ids[:, None] == others)
+        return G
+
+    def second_derivatives(self, w: Predictor, row_ids: Array) -> Array:
+        """Second derivatives at ``w`` of half the squared norm, along some rows."""
+        return self.gram(row_ids, row_ids)
+
+    # Rounds.
+
+    def scores(self, w: Predictor) -> Array:
+        """Scores of all examples, in float64."""
+        return self._scores(w.image, precise=True)
+
+    def margins(self, w: Predictor, *, precise: bool = False) -> Array:
+        """Margins ``<a_r, w>`` of all rows."""
+        margins = self.rows.margins(self._scores(w.image, precise))
+        return margins if self.ridge is None else margins + self.ridge * w.coef
+
+    def respond(self, w: Predictor, mu: float = 1.0, response: Response = softmax) -> BestResponse:
+        """Best response to the predictor ``w``, by one pass."""
+        response = response if self.upper is None else below(response, self.upper)
+        weights = response.respond(self.rows, self.margins(w), mu)
+        return BestResponse(self.combine(weights.q), weights)
+
+    def layout(self) -> RowLayout:
+        """The rows as plain arrays, along which compiled loops change images in place."""
+        return self._layout
+
+    @cached_property
+    def _layout(self) -> RowLayout:
+        rows, q = self.rows, self.norm_of_predictors.q
+        # with more than two classes, two share a row: (x, -x) / sqrt(2)
+        lengths = self.lengths * rows.unit ** (4.0 / q - 2.0)
+        curvature = rows.per_example((q - 1.0) * lengths)
+        ridge = np.broadcast_to(0.0 if self.ridge is None else self.ridge, rows.shape)
+        return RowLayout(
+            codes=rows.codes,
+            n_classes=rows.n_classes,
+            ridge=ridge.ravel(),
+            curvature=(curvature + ridge).ravel(),
+            q=q,
+            **self._arrays(),
+        )
+
+    # The same problem with another C.
+
+    def converted(self, w: AnyPredictor, radius: float) -> AnyPredictor:
+        """A vector of the problem with another C, whose radius is given, in the units of this."""
+        t = self.radius / radius
+        return type(w)(self._converted(w.image, t), t**2 * w.coef)
+
+    def _copied(self) -> Self:
+        """A copy without what is kept; what a subclass computes of the examples stays."""
+        other = copy(self)
+        other.upper = None
+        vars(other).pop("_layout", None)
+        return other
+
+    def with_C(self, C: float) -> Self:  # noqa: N802 - the parameter's name
+        """The problem with another C and the radius that it has there; nothing is measured anew."""
+        other = self._copied()
+        other._measure(self.examples, self.lengths * self.radius**2, C, self.radius)
+        return other
+
+    def softened(self, C: float) -> Self:
+        """The problem with another C in the units of this, in which vectors mean the same.
+
+        C should be large against ``1 / radius**2``, for the ridge to be short beside the rows.
+        """
+        other = self._copied()
+        other._soften(C)
+        return other
+
+    def below(self, upper: Array) -> Self:
+        """The problem without a ridge, and with upper bounds of the weights."""
+        other = self._copied()
+        other.ridge, other.upper = None, upper
+        return other
+
+    def flaw(self) -> str:
+        """A known defect of the data that makes margins meaningless, with advice; else empty."""
+        return ""
+
+
+class LinearAdapter(KernelMatrixAdapter):
+    """A problem of linear predictors; images are vectors of features.
+
+    Parameters
+    ----------
+    X : array, CSR matrix or Matrix of shape (n_examples, n_features)
+    rows : Rows
+    C : float
+        Soft margin (dimensionless).
+    norm : LpNorm
+        Norm of predictors.
+    constant : float
+        A constant feature that every example has (units of x): a penalised intercept. The last
+        entry of every image belongs to it, unless it is 0.
+    plan : ColumnPlan or None
+        For algorithms that use columns of the Gram matrix.
+    whole : bool
+        Whether all rows take part in rounds. The number of rounds then depends on the radius, so
+        that the mean of all examples is the centre. False: the mean of some, which saves a pass.
+    """
+
+    examples: Design
+    design: Design
+    output_axis = 0
+
+    def __init__(
+        self,
+        X: Any,
+        rows: Rows,
+        C: float = np.inf,
+        norm: LpNorm = LpNorm(),  # noqa: B008 - frozen
+        constant: float = 0.0,
+        plan: ColumnPlan | None = None,
+        whole: bool = True,
+    ) -> None:
+        self._plan, self.work = plan, Work()
+        with np.errstate(over="ignore", invalid="ignore"), single_threaded_blas():
+            X, mean = as_matrix(X), None
+            if rows.balanced:  # then a shift of all x changes nothing
+                mean = mean_of(X, rows.weights, None if whole else CENTRE)
+            design = Design.of(X, mean, constant, norm=norm)
+            squared = design.squared_lengths(norm)
+            if not np.isfinite(squared.max()):
+                raise NotFinite(
+                    "examples hold NaN or infinity, or their squared norms overflow float64: scale "
+                    "X"
+                )
+            squared = norm.squared_with_entry(squared, constant)
+            unit = 0.0 if mean is None else float(np.sqrt(mean @ mean))
+        super().__init__(design, rows, C, norm, squared, unit)
+        if X.dtype == FLOAT32 and X.factor is None and self.radius * LARGEST_FLOAT32 < 1.0:
+            raise ValueError(
+                f"the longest example has the norm {self.radius:.3g}, by which numbers of float32 "
+                "cannot be divided: scale X, or pass it as float64"
+            )
+
+    def _take_units(self, examples: Design, squared: Array, radius: float) -> None:
+        super()._take_units(examples, squared, radius)
+        self.design, self.precision = self.examples, np.dtype(examples.X.dtype)
+
+    @staticmethod
+    def _largest_entry(examples: Design) -> float:
+        ends = examples.X.each(lambda X: max(float(np.abs(end).max()) for end in X.ends()))
+        return max(ends)
+
+    @property
+    def image_shape(self) -> tuple[int, ...]:
+        return (*self.rows.score_shape[1:], self.examples.d)
+
+    def _adjoint(self, V: Array, precise: bool) -> Array:
+        if not V.any():
+            return np.zeros(self.image_shape)
+        self.work.add_pass()
+        return self.design.combine(V, precise=precise)
+
+    def _scores(self, image: Array, precise: bool) -> Array:
+        self.work.add_pass()
+        return self.design.scores(self.norm_of_predictors.mirror(image), precise=precise)
+
+    def inner(self, w: Predictor, u: Predictor) -> float:
+        return self.design.inner(w.image, self.norm_of_predictors.mirror(u.image))
+
+    def respond(self, w: Predictor, mu: float = 1.0, response: Response = softmax) -> BestResponse:
+        rows, design = self.rows, self.design
+        with self.work.as_one_pass():
+            fused = fused_pass(design.near, rows)
+            few = rows.n_offsets**2 * design.d <= LARGEST_SUMS
+            once = fused is not None or (few and not design.X.in_memory)
+            if not once or self.upper is not None or not isinstance(response, Softmax):
+                return super().respond(w, mu, response)
+            coef, shift = design.for_products(self.norm_of_predictors.mirror(w.image), False)
+            ridge = None if self.ridge is None else self.ridge * w.coef
+            if fused is not None:
+                found = fused(design.near, rows, ridge, coef, shift, mu)
+            else:
+                found = design.near.each(
+                    lambda X, some, ridge: response.sums_of_block(X, some, ridge, coef, shift, mu),
+                    rows,
+                    ridge,
+                )
+            weights, image = response.of_blocks(rows, found, mu)
+            total = rows.adjoint(weights.q).sum(axis=0)
+            return BestResponse(Vector(design.completed(image, total), weights.q), weights)
+
+    def second_derivatives(self, w: Predictor, row_ids: Array) -> Array:
+        examples, signs = self.rows.locate(row_ids)
+        curvature, rank_one = self.norm_of_predictors.curvature(w.image)
+        H = np.zeros((len(row_ids), len(row_ids)))
+        if self.ridge is not None:
+            np.fill_diagonal(H, self.ridge.ravel()[row_ids])
+        for sign, scale in zip(signs.T, np.atleast_2d(np.sqrt(curvature)), strict=True):
+            of = np.flatnonzero(sign)
+            X = self.design.rows(examples[of])
+            X = X @ sp.diags_array(scale) if self.design.sparse else X * scale
+            G = X @ X.T
+            G = G.toarray() if self.design.sparse else G
+            H[of[:, None], of] += G * np.multiply.outer(sign[of], sign[of])
+        if rank_one == 0.0:
+            return H
+        m = self.rows.margins(self._scores(w.image, precise=False)).ravel()[row_ids]
+        return H - rank_one * np.multiply.outer(m, m)
+
+    def predictor(self, w: Predictor, offsets: Array) -> tuple[Array, Array]:
+        W, shift = self.design.published(self.norm_of_predictors.mirror(w.image))
+        return W, np.asarray(self.rows.score_offsets(offsets) - shift)
+
+    def assemble(self, F: Array, q: Array) -> Vector:
+        return self.combine(q)
+
+    def columns(self) -> ColumnCache:
+        return self._column_cache
+
+    @cached_property
+    def _column_cache(self) -> ColumnCache:
+        size, batch = self._plan or ColumnPlan()
+
+        def compute(index: Array) -> Array:
+            self.work.count(len(index) * self.design.n)
+            return self.design.columns(index)
+
+        return ColumnCache(compute, self.design.n, FLOAT64, size, batch, self.rows.n_classes)
+
+    def _arrays(self) -> dict[str, Any]:
+        X, sparse, none = self.design.X.array, self.design.sparse, np.empty(0, np.int32)
+        assert self.design.centre is None
+        return {
+            "form": SPARSE if sparse else DENSE,
+            "values": X.data if sparse else np.asarray(X, order="C").reshape(-1),
+            "indices": X.indices if sparse else none,
+            "indptr": X.indptr if sparse else none,
+            "n_columns": X.shape[1],
+            "read": 1.0 / self.radius,
+            "push": 1.0 / self.radius,
+            "constant": self.design.constant,
+            "block": self.image_shape[-1],
+            "stride": 1,
+        }
+
+    def _converted(self, image: Array, t: float) -> Array:
+        return image * t
+
+
+class GramAdapter(KernelMatrixAdapter):
+    """A problem in the feature space of a kernel, of which only inner products are computed.
+
+    The image of a vector is its scores ``K V``, for its coefficients V on the examples. A round
+    costs one product with K, in ``combine``; norms and margins are computed from the scores.
+
+    Parameters
+    ----------
+    kernel : Kernel, callable or None
+        ``kernel(X, Y)`` gives a block of the kernel matrix; None: X is that matrix.
+    X : array-like
+        Examples, or their kernel matrix.
+    rows : Rows
+    C : float
+        Soft margin (dimensionless).
+    norm : LpNorm
+        Norm of predictors, with p = 2.
+    constant : float
+        Its square is added to all kernel values.
+    plan : ColumnPlan or None
+        For algorithms that use columns of the Gram matrix, which then is never formed.
+    whole : bool
+        Whether rounds need products with the whole matrix. False: only with some columns, which
+        are computed when they are needed, and kept.
+    cache_size : float
+        Memory for kernel values (MB).
+    dtype, scale
+        See :class:`~marginsvm.problem.kernels.Gram`.
+    """
+
+    examples: Gram
+    output_axis = -1
+
+    def __init__(
+        self,
+        kernel: Any,
+        X: Any,
+        rows: Rows,
+        C: float = np.inf,
+        norm: LpNorm = LpNorm(),  # noqa: B008 - frozen
+        constant: float = 0.0,
+        plan: ColumnPlan | None = None,
+        whole: bool = True,
+        cache_size: float = CACHE_SIZE,
+        dtype: Any = None,
+        scale: Array | None = None,
+    ) -> None:
+        if norm.p != 2.0:
+            raise ValueError(
+                f"p={norm.p:.4g} needs the features themselves, which a kernel does not give; "
+                "use kernel='linear', or p=2"
+            )
+        self.work = Work()
+        how = {"cache_size": cache_size, "dtype": dtype, "scale": scale, "count": self.work.count}
+        gram = Gram(kernel, X, constant, **how)
+        constant = gram.constant
+        whole = whole or kernel is None
+        if kernel is not None and (plan is not None or not whole):
+            size, batch = plan or (cache_size, 32)
+            size -= getattr(X, "extra_bytes", 0) / 2**20  # of a kernel that prepared its examples
+            gram.keep_columns(size, batch, at_least=rows.n_classes)
+        highest = float(np.sqrt(np.abs(gram.diagonal).max() + constant**2))
+        squared = gram.diagonal.astype(FLOAT64)
+        if rows.balanced and whole:  # about the mean: a shift is not seen
+            v = np.ones(gram.n) if rows.weights is None else rows.weights
+            if plan is not None and kernel is not None and gram.n > CENTRE:
+                some = np.linspace(0, gram.n - 1, CENTRE).astype(int)
+                v = np.bincount(some, v[some], minlength=gram.n)
+            v = v / v.sum()
+            with single_threaded_blas():
+                from_mean = gram.scores(v) - constant**2
+            squared = squared - 2.0 * from_mean + v @ from_mean
+        squared = np.maximum(squared, 0.0) + constant**2
+        super().__init__(gram, rows, C, norm, squared, highest)
+        self.precision = gram.dtype
+
+    @staticmethod
+    def _largest_entry(examples: Gram) -> float:
+        return float(np.sqrt(np.abs(examples.diagonal).max()))
+
+    @property
+    def image_shape(self) -> tuple[int, ...]:
+        return self.rows.score_shape
+
+    def _adjoint(self, V: Array, precise: bool) -> Array:
+        few = len(support_of(V))
+        self.work.add_pass(1.0 if 20 * few >= len(V) else few / len(V))
+        return self.examples.scores(V.T, precise=precise)
+
+    def _scores(self, image: Array, precise: bool) -> Array:
+        return image
+
+    def inner(self, w: Predictor, u: Predictor) -> float:
+        return float(np.vdot(self.rows.adjoint(w.coef), u.image))
+
+    def norm(self, w: Predictor) -> float:
+        squared, mass = self.dot(w, w), np.float64(np.abs(w.coef).sum())  # its square may overflow
+        highest = max(1.0, float(self.lengths.max()))
+        if isinstance(w, Vector) and squared < -NEGATIVE * mass**2 * highest:
+            raise ValueError(self._indefinite(f"a squared norm is {squared:.3g}"))
+        return float(np.sqrt(max(squared, 0.0)))
+
+    def predictor(self, w: Predictor, offsets: Array) -> tuple[Array, Array]:
+        V = self.rows.adjoint(w.coef) / self.radius**2
+        intercept = self.rows.score_offsets(offsets) + self.examples.constant**2 * V.sum(axis=0)
+        return V.T, np.asarray(intercept)
+
+    def assemble(self, F: Array, q: Array) -> Vector:
+        return Vector(F, q)
+
+    def columns(self) -> ColumnCache:
+        if self.examples.kept is None:
+            self.examples.keep_columns(self.examples.cache_size)
+        assert self.examples.kept is not None
+        return self.examples.kept
+
+    def column_scale(self) -> float:
+        return 1.0 / self.radius**2
+
+    def _arrays(self) -> dict[str, Any]:
+        K, none = self.examples.whole(), np.empty(0, np.int32)
+        return {
+            "form": GRAM,
+            "values": np.asarray(K, order="C").reshape(-1),
+            "indices": none,
+            "indptr": none,
+            "n_columns": len(K),
+            "read": 1.0,
+            "push": 1.0 / self.radius**2,
+            "constant": self.examples.constant**2,
+            "block": 1,
+            "stride": int(np.prod(self.rows.score_shape[1:])),
+        }
+
+    def _converted(self, image: Array, t: float) -> Array:
+        return image
+
+    # Kernels that are not positive semidefinite.
+
+    def flaw(self) -> str:
+        if getattr(self.examples.kernel, "is_definite", False):
+            return ""  # eigenvalues take half of the time of a small fit
+        least, rounding = self._least_eigenvalue(centred=self.rows.balanced)
+        return "" if least >= -rounding else self._indefinite("it has negative eigenvalues")
+
+    def _least_eigenvalue(self, *, centred: bool) -> tuple[float, float]:
+        """Least eigenvalue of the kernel matrix of some examples, and its rounding error.
+
+        Centred: for coefficients that sum to 0, as those of predictors with an unpenalised
+        intercept do.
+        """
+        n, gram = self.rows.n_examples, self.examples
+        some = np.unique(np.linspace(0, n - 1, min(n, EXAMINED)).astype(int))
+        K = gram.values(some, some).astype(FLOAT64) + gram.constant**2
+        eps = float(np.finfo(gram.diagonal.dtype).eps)
+        rounding = ROUNDINGS * len(some) * eps * float(np.abs(K).max())
+        if centred:
+            K = K - K.mean(axis=0)
+            K = K - K.mean(axis=1)[:, None]
+        return float(np.linalg.eigvalsh(K)[0]), rounding
+
+    def _indefinite(self, evidence: str) -> str:
+        text = (
+            f"The kernel matrix is not positive semidefinite ({evidence}): it holds no inner "
+            "products, and margins mean nothing. Choose another kernel, such as 'rbf', or other "
+            "parameters of this one"
+        )
+        least, rounding = self._least_eigenvalue(centred=True)
+        constant = self.examples.constant
+        conditionally = least >= -rounding and not (self.rows.balanced or constant)
+        return text + (", or set fit_intercept=True, which helps here." if conditionally else ".")

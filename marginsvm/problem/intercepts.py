@@ -1,0 +1,293 @@
+"""Intercepts of many classes, from k x k tables of groups of rows.
+
+The best one for the smallest margin follows from the cycle of groups with the least mean margin:
+class offsets cancel along a cycle, so that no intercept makes the smallest margin larger.
+
+Weights are balanced if, for every class, the groups that hold it against others weigh as much
+as the groups that hold others against it. In a table of the groups' weights these are row
+sums and column sums. Class offsets ``beta``, added to the margins, multiply the weight of group
+``(c, j)`` by ``exp(beta[j] - beta[c])``; matrix balancing finds the offsets that make the sums
+equal.
+
+References
+----------
+J. Cochet-Terrasson et al. Numerical computation of spectral elements in max-plus algebra.
+IFAC Conference on System Structure and Control, 1998.
+
+E. Osborne. On pre-conditioning of matrices. Journal of the ACM 7 (1960).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import pairwise
+from typing import Any, TypeVar
+
+import numpy as np
+from scipy.linalg.lapack import dposv
+
+from marginsvm._typing import Array
+
+T = TypeVar("T", bound=Any)
+
+CYCLE_ROUNDING = 2.0**-49  # of a cycle's mean, relative to the largest cost
+EPS = 2.0**-52
+MORE_ROUNDS = 50  # of Howard's algorithm, besides one for each class; 700 classes take ten
+# Imbalance, relative to the sum of all weights, at which a search ends; roundings of a logarithm of
+# a weight; and curvature that keeps a system regular for classes without weight.
+BALANCED, LOGARITHM_UNITS, RIDGE = 1e-13, 8.0, 1e-14
+MAX_STEPS, MAX_LINE_STEPS = 100, 60
+
+
+def cycle_offsets(low: Array) -> Array:
+    """Offsets under which all margins are at least the mean of the cheapest cycle of groups.
+
+    With these, ``low[c, j] + beta[c] - beta[j] >= mean`` for all pairs of classes, where ``low``
+    is the smallest margin of each group. The shortest distances from any class are such offsets,
+    and so are the negated distances to any class. Their average over all classes is taken, as it
+    does not depend on the order of the classes.
+    """
+    finite = np.abs(low[np.isfinite(low)])
+    # if rounding made the length of a cycle negative, there would be no shortest paths
+    rounding = CYCLE_ROUNDING * float(finite.max(initial=0.0))
+    distance = _distances(low - (min_cycle(low)[0] - rounding))
+    beta = 0.5 * (distance.mean(axis=0) - distance.mean(axis=1))
+    return beta - beta.mean()
+
+
+def _distances(cost: Array) -> Array:
+    """Shortest paths between all pairs of classes (Floyd-Warshall; no negative cycles)."""
+    distance = cost.copy()
+    np.fill_diagonal(distance, 0.0)
+    for c in range(len(cost)):
+        distance = np.minimum(distance, distance[:, c, None] + distance[c])
+    return distance
+
+
+def min_cycle(cost: Array) -> tuple[float, list[tuple[int, int]]]:
+    """Smallest mean cost of a cycle of classes, and the edges of that cycle (Howard's algorithm).
+
+    Where costs are the smallest margins of the groups, this mean is the smallest margin under
+    the best intercept: class offsets cancel along a cycle, so that no intercept makes the
+    smallest margin larger than the mean of any cycle. The data player's best response puts its
+    weight on the groups of the cheapest cycle.
+
+    Each class chooses an edge. The cheapest of the cycles that these form is the candidate, and
+    distances to it show which classes should choose another edge. This takes some ten rounds of
+    time ``k^2``, where Karp's algorithm takes k such rounds.
+    """
+    each = np.arange(len(cost))
+    rounding = EPS * float(np.abs(cost[np.isfinite(cost)]).max(initial=0.0))
+    leads_on = np.isfinite(cost).any(axis=1)
+    chosen = np.where(leads_on, cost, np.inf).argmin(axis=1)
+    for _ in range(MORE_ROUNDS + len(cost)):
+        mean, cycle = _cheapest(cost, chosen)
+        if not np.isfinite(mean):
+            break
+        chosen, distance, edges = _distances_to(cycle[0], cost, mean, chosen)
+        through = cost + distance
+        best = through.argmin(axis=1)
+        better = through[each, best] - mean < distance - edges * rounding
+        if not better.any():
+            break
+        chosen = np.where(better, best, chosen)
+    return mean, list(pairwise([*cycle, cycle[0]]))
+
+
+def _cheapest(cost: Array, chosen: Array) -> tuple[float, list[int]]:
+    """The cycle of least mean among those that the chosen edges form."""
+    following, seen = chosen.tolist(), [-1] * len(cost)
+    cycles: list[list[int]] = []
+    for start in range(len(cost)):
+        node, walk = start, []
+        while seen[node] < 0:
+            seen[node] = start
+            walk.append(node)
+            node = following[node]
+        if seen[node] == start:  # and not one of an earlier walk
+            cycles.append(walk[walk.index(node) :])
+    means = [float(np.mean(cost[cycle, chosen[cycle]])) for cycle in cycles]
+    least = int(np.argmin(means))
+    return means[least], cycles[least]
+
+
+def _distances_to(root: int, cost: Array, mean: float, chosen: Array) -> tuple[Array, Array, int]:
+    """Chosen edges that all lead to the root, the distances to it along these, and a number.
+
+    Edges that did not lead there are changed. The length of an edge is its cost less the mean. The
+    number is that of the edges on the longest path to the root, or around the cycle, at most.
+    """
+    chosen, distance = chosen.copy(), np.full(len(cost), np.inf)
+    distance[root] = 0.0
+    step, new, edges = cost[np.arange(len(cost)), chosen] - mean, np.array([root]), 1
+    while len(new):
+        edges += 1
+        reached = step + distance[chosen]
+        new = np.flatnonzero(np.isinf(distance) & np.isfinite(reached))
+        distance[new] = reached[new]
+    far = np.flatnonzero(np.isinf(distance))
+    through = cost[far] + distance
+    chosen[far] = through.argmin(axis=1)
+    distance[far] = through.min(axis=1, initial=np.inf) - mean
+    return chosen, distance, edges
+
+
+def balancing_offsets(table: Array, start: Array | None = None) -> Array:
+    """Class offsets that balance a table of groups.
+
+    Parameters
+    ----------
+    table : ndarray of shape (k, k)
+        Logarithms of the groups' weights. A 1 x 1 table has no intercept.
+    start : ndarray of shape (k,), optional
+        Offsets that balanced a table like this one.
+
+    Returns
+    -------
+    ndarray of shape (k,)
+        Offsets of mean 0; NaN if margins have overflowed, so that the vectors show it.
+
+    Notes
+    -----
+    Two classes have a closed form. Otherwise the offsets minimise a convex function, the logarithm
+    of the sum of all weights, by Newton's method. Where offsets change by d, second derivatives
+    change by e^d at most, so that log(1 + d) of a step that would change them by d lessens it. The
+    first offsets are those of the cycle of groups that outweighs all others.
+    """
+    k = len(table)
+    if k == 1:
+        return np.zeros(1)
+    if k == 2:
+        half = 0.25 * (table[0, 1] - table[1, 0])
+        return np.array([half, -half])
+    if not np.all(table < np.inf):
+        return np.full(k, np.nan)
+    finite = np.abs(table[np.isfinite(table)])
+    tol = max(BALANCED, LOGARITHM_UNITS * EPS * float(finite.max(initial=0.0)))
+    beta = start
+    if beta is None:
+        beta = cycle_offsets(-table) if finite.size == k * (k - 1) else np.zeros(k)
+    first = beta
+    for _ in range(MAX_STEPS):
+        weight = shifted_table(table, beta)
+        weight = np.exp(weight - weight.max())
+        out, into = weight.sum(axis=1), weight.sum(axis=0)
+        whole = out.sum()
+        if np.abs(out - into).sum() <= tol * whole:
+            break
+        hessian = -weight - weight.T + whole / k  # the last: offsets of mean 0
+        hessian.flat[:: k + 1] += out + into + RIDGE * whole
+        step = np.linalg.solve(hessian, out - into)
+        d = np.ptp(step)
+        beta = beta + step * (np.log1p(d) / d if d > 0.1 else 1.0)
+    else:
+        if np.abs(out - into).sum() > 1e-6 * whole:  # weight in one direction: none balance it
+            beta = first
+    return beta - beta.mean() if start is None else beta
+
+
+def balancing_factors(table: Array) -> Array:
+    """Factors of the groups that take the last rounding out of nearly balanced weights.
+
+    Parameters
+    ----------
+    table : ndarray of shape (k, k)
+        Sums of the groups' weights.
+    """
+    with np.errstate(divide="ignore", invalid="ignore"):  # of groups without weight
+        beta = balancing_offsets(np.log(table))
+        return np.exp(-differences(beta))
+
+
+def shifted_table(table: Array, beta: Array) -> Array:
+    """Logarithms of the groups' weights once their margins are shifted by ``beta``."""
+    shifted = table - differences(beta)
+    if len(beta) > 1:
+        np.fill_diagonal(shifted, -np.inf)
+    return shifted
+
+
+def logsumexp(a: Array) -> Array:
+    """Logarithm of the sum of exponentials over the first axis.
+
+    SciPy's function of this name takes 0.1 ms on a k x k table, longer than all else here.
+    """
+    peak = a.max(axis=0)
+    return peak + np.log(np.exp(a - peak).sum(axis=0))
+
+
+def differences(beta: Array) -> Array:
+    """Table of ``beta[c] - beta[j]``: what class offsets add to the margins of each group."""
+    return beta[:, None] - beta
+
+
+def imbalance(table: Array) -> Array:
+    """Column sums less row sums of a table of weights.
+
+    This is the gradient of the total loss with respect to the class offsets.
+    """
+    return table.sum(axis=0) - table.sum(axis=1)
+
+
+def least_of_convex(
+    at: Callable[[Array], tuple[Array, T]],
+    curvature: Callable[[T], Array],
+    x: Array,
+    size: float,
+    flat: float,
+    most: int = MAX_STEPS,
+) -> tuple[Array, T, int]:
+    """Minimise a convex function of few unknowns, whose slope is known better than its value.
+
+    Newton's method, with a search along slopes.
+
+    Parameters
+    ----------
+    at : callable
+        From a point, the slope there, and what the curvature is computed from.
+    curvature : callable
+        Second derivatives, of shape (m, m); they may be singular.
+    x : ndarray of shape (m,)
+        First guess.
+    size : float
+        Typical size of a change of x.
+    flat : float
+        Largest entry of a slope that is rounding.
+    most : int
+        Newton steps at most.
+
+    Returns
+    -------
+    x : ndarray of shape (m,)
+    there : object
+        What ``at`` says of it besides the slope.
+    steps : int
+        Newton steps taken; ``most`` if the slope is not flat.
+    """
+    slope, there = at(x)
+    for step in range(most):
+        steep = float(np.abs(slope).max())
+        if not steep > flat:
+            return x, there, step
+        H = curvature(there)
+        most_curved = float(H.max(initial=0.0))
+        if steep <= 2.0 * EPS * most_curved * float(np.abs(x).max()):
+            return x, there, step  # the numbers beside x have slopes as steep
+        H.flat[:: len(H) + 1] += max(1e-3 * steep / size, 1e-12 * most_curved)
+        _, move, failed = dposv(H, -slope)
+        if failed:  # rounding has made it indefinite
+            move = -np.linalg.solve(H, slope)
+        down, furthest = float(slope @ move), size / (1e-3 * float(np.abs(move).max()))
+        t, low, high = 1.0, 0.0, np.inf
+        for _ in range(MAX_LINE_STEPS):
+            slope, there = at(x + t * move)
+            along = float(slope @ move)
+            near = abs(along) <= max(-0.5 * down, flat * float(np.abs(move).max()))
+            if near or high - low <= 1e-13 or low >= furthest:
+                break
+            low, high = (t, high) if along < 0.0 else (low, t)
+            t = 2.0 * t if high == np.inf else 0.5 * (low + high)
+        if np.abs(t * move).max() <= 0.5 * EPS * np.abs(x).max():
+            return x, there, step + 1  # flatter than at the numbers beside it
+        x = x + t * move
+    return x, there, most

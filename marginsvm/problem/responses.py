@@ -1,0 +1,584 @@
+"""Best responses: the weights on the rows that a loss gives, from the margins of a predictor.
+
+A response finds the unpenalised intercept on its way: the class offsets ``beta`` at which its
+weights are balanced.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from functools import reduce
+from typing import Any, NamedTuple, Protocol, runtime_checkable
+
+import numpy as np
+from scipy.special import expit
+
+from marginsvm._rounding import UNIT
+from marginsvm._typing import Array
+from marginsvm.problem.intercepts import (
+    balancing_factors,
+    balancing_offsets,
+    differences,
+    imbalance,
+    least_of_convex,
+    logsumexp,
+    min_cycle,
+    shifted_table,
+)
+from marginsvm.problem.rows import Rows
+
+__all__ = [
+    "CappedSoftmax",
+    "Euclidean",
+    "Logistic",
+    "Response",
+    "Softmax",
+    "Weights",
+    "WorstRow",
+    "euclidean",
+    "logistic",
+    "softmax",
+    "worst_row",
+]
+
+LARGEST_EXPONENT = 700.0  # dimensionless; the exponential of 710 overflows float64
+
+
+@dataclass(frozen=True)
+class Weights:
+    """Weights on the rows, as a response gives them, and what is known along with them.
+
+    Attributes
+    ----------
+    q : ndarray of shape rows.shape
+        Weights on the rows, non-negative, balanced if the rows are.
+    mass : float
+        Their sum (dimensionless, as all but ``min_margin``).
+    min_margin : float
+        Smallest margin of the predictor that was responded to, under its best intercept (units
+        of the radius).
+    offsets : ndarray of shape (k,)
+        The response's own intercept, as class offsets of the margins.
+    log_risk : float
+        Logarithm of the average loss at ``offsets`` (prior as weights; dimensionless).
+    gradient_mass : float
+        Sum of the weights in the gradient of the average loss (dimensionless).
+    smoothness : float
+        Ji's rho of the loss (dimensionless): its psi is rho-smooth in the maximum norm.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from marginsvm.problem.rows import make_rows
+    >>> from marginsvm.responses import softmax
+    >>> rows = make_rows(np.array([0, 1]), 2, balanced=False)
+    >>> weights = softmax.respond(rows, np.array([0.0, 1.0]))
+    >>> weights.mass, weights.min_margin
+    (1.0, 0.0)
+    """
+
+    q: Array
+    mass: float
+    min_margin: float
+    offsets: Array
+    log_risk: float
+    gradient_mass: float
+    smoothness: float = 1.0
+
+
+@runtime_checkable
+class Response(Protocol):
+    """A smoothed best response: what ``problem.respond`` is given.
+
+    It is a value: a frozen dataclass of its parameters, which can be pickled. With a method
+    ``below(upper)``, it has a form for weights that have upper bounds (``nu``).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from marginsvm.problem.rows import make_rows
+    >>> from marginsvm.responses import euclidean, softmax, worst_row
+    >>> rows, margins = make_rows(np.array([0, 1]), 2, balanced=False), np.array([0.0, 0.5])
+    >>> responses = (softmax, euclidean, worst_row)
+    >>> [response.respond(rows, margins, 0.5).q.round(3) for response in responses]
+    [array([0.731, 0.269]), array([0.75, 0.25]), array([1., 0.])]
+    """
+
+    def respond(self, rows: Rows, margins: Array, mu: float) -> Weights:
+        """Weights on the rows, given the margins of all rows.
+
+        Parameters
+        ----------
+        rows : Rows
+            What the margins are of; whether weights have to be balanced.
+        margins : ndarray of shape rows.shape
+            Margins of the predictor that is responded to (units of the radius).
+        mu : float
+            Smoothing (units of the radius); 0: all weight on the row of smallest margin.
+
+        Returns
+        -------
+        Weights
+        """
+        ...
+
+
+def below(response: Response, upper: Array) -> Response:
+    """The form of a response for weights that are at most ``upper``, one number an example.
+
+    Raises
+    ------
+    ValueError
+        If it has none.
+    """
+    if not hasattr(response, "below"):
+        raise ValueError(
+            f"nu caps the weights on the examples, but {type(response).__name__} gives weights "
+            "without caps only: choose loss='exponential', or nu=None"
+        )
+    capped: Response = response.below(upper)
+    return capped
+
+
+def balanced(rows: Rows, q: Array) -> Array:
+    """Nearly balanced weights without what is left of their imbalance: groups are multiplied.
+
+    Where a class has weight in one direction only, none balance it: they stay.
+    """
+    factors = balancing_factors(rows.group_sum(q))
+    some = np.isfinite(factors) & (factors > 0.0)
+    return np.asarray(q * rows.expand(np.where(some, factors, 1.0)))
+
+
+# The exponential loss.
+
+
+class SoftmaxSums(NamedTuple):
+    """Over each group of rows, the sum of ``exp(exponent - largest)``, and what it makes of X.
+
+    Sums of two sets of examples merge by rescaling to the larger exponent, as balancing multiplies
+    all weights of a group alike.
+
+    Attributes
+    ----------
+    largest, mass : ndarray of shape (n_offsets, n_offsets)
+        Tables of the largest exponents ``-margin / mu``, and of the sums.
+    products : ndarray
+        From ``Rows.group_products``; 0 for groups that are not asked for.
+    """
+
+    largest: Array
+    mass: Array
+    products: Array
+
+    def merge(self, other: SoftmaxSums) -> SoftmaxSums:
+        """The sums over both sets of examples."""
+        largest = np.maximum(self.largest, other.largest)
+        a, b = (np.exp(sums.largest - finite(largest)) for sums in (self, other))
+        mass = self.mass * a + other.mass * b
+        if len(largest) == 1:  # no groups
+            return SoftmaxSums(largest, mass, a[0] * self.products + b[0] * other.products)
+        if len(largest) == 2:  # a class has one group
+            a, b = (table[[0, 1], [1, 0]] for table in (a, b))
+        products = a[..., None] * self.products + b[..., None] * other.products
+        return SoftmaxSums(largest, mass, products)
+
+
+@dataclass(frozen=True)
+class Softmax(Response):
+    """``argmin <margins, q> + mu KL(q || prior)`` over the (balanced) simplex.
+
+    The gradient of Ji's ``psi`` for the exponential loss; Ramdas's ``p_mu``.
+    """
+
+    def respond(self, rows: Rows, margins: Array, mu: float = 1.0) -> Weights:
+        """Weights on the rows, given the margins of all rows."""
+        sums, e = self._exponentials(rows, margins, mu)
+        q, weights = e, self._finished(rows, sums, mu)
+        q *= rows.expand(weights.q)
+        return replace(weights, q=q)
+
+    __call__ = respond
+
+    def below(self, upper: Array) -> CappedSoftmax:
+        """The softmax among weights that are at most ``upper``."""
+        return CappedSoftmax(upper)
+
+    @staticmethod
+    def _exponentials(rows: Rows, margins: Array, mu: float) -> tuple[SoftmaxSums, Array]:
+        """Exponentials of the rows, counted from the largest of each group, and their sums."""
+        largest = rows.group_min(margins) / -mu
+        e = margins / -mu
+        e -= rows.expand(finite(largest))
+        e = rows.weighted(np.exp(e, out=e))
+        return SoftmaxSums(largest, rows.group_sum(e), np.zeros(1)), e
+
+    @staticmethod
+    def _finished(rows: Rows, sums: SoftmaxSums, mu: float) -> Weights:
+        """All but the weights themselves; ``q`` are the factors of the groups' exponentials."""
+        with np.errstate(divide="ignore"):
+            table = sums.largest + np.log(sums.mass)
+        beta = balancing_offsets(table)
+        log_total = float(logsumexp(shifted_table(table, beta).ravel()))
+        factors = np.exp(shifted_table(finite(sums.largest), beta) - log_total)
+        log_risk = log_total - float(np.log(rows.total_weight))
+        gradient_mass = float(np.exp(min(log_risk, LARGEST_EXPONENT)))
+        smallest = rows.min_margin(-mu * sums.largest)
+        return Weights(factors, 1.0, smallest, mu * beta, log_risk, gradient_mass)
+
+    # By one pass over blocks of examples, each of which is read once for scores and products.
+
+    def sums_of_block(
+        self, X: Any, rows: Rows, slack: Array | None, coef: Array, shift: Any, mu: float
+    ) -> tuple[Array, SoftmaxSums]:
+        """Margins of the rows of a block, of a predictor in the user's units, and the sums."""
+        M = rows.margins(X.times(coef) - shift).astype(np.float64, copy=False)
+        M = M if slack is None else M + slack
+        sums, e = self._exponentials(rows, M, mu)
+        return M, sums._replace(products=rows.group_products(e, X))
+
+    def of_blocks(
+        self, rows: Rows, found: Iterable[tuple[Array, SoftmaxSums]], mu: float
+    ) -> tuple[Weights, Array]:
+        """Weights, and their ``V' X``, from the margins and the sums of all blocks."""
+        margins, parts = zip(*found, strict=True)
+        M, sums = np.concatenate(margins), reduce(SoftmaxSums.merge, parts)
+        weights = self._finished(rows, sums, mu)
+        image = rows.sum_of_groups(sums.products, weights.q)
+        M /= -mu
+        M -= rows.expand(finite(sums.largest))
+        q = rows.weighted(np.exp(M, out=M))
+        q *= rows.expand(weights.q)
+        return replace(weights, q=q), image.astype(np.float64, copy=False)
+
+
+def finite(largest: Array) -> Array:
+    """Largest exponents, 0 for groups that have no rows."""
+    return np.where(largest > -np.inf, largest, 0.0)
+
+
+# The logistic loss.
+
+
+@dataclass(frozen=True)
+class Logistic(Response):
+    """Gradient of Ji's ``psi`` for the logistic loss (section 5.1, Appendix C).
+
+    ``sigmoid(xi_i) / (1 - exp(-S))`` with ``xi = -margins`` and
+    ``S = sum_i ln(1 + exp(xi_i))``; its mass is at least 1.
+    """
+
+    def respond(self, rows: Rows, margins: Array, mu: float = 1.0) -> Weights:
+        """Weights on the rows, given the margins of all rows."""
+        start, n = softmax.respond(rows, margins, mu), rows.total_weight
+        # Farther out than 37, ln(1 + exp(xi)) is exp(xi) to the last bit, and S underflows: the
+        # gradient is the softmax, but the smoothness stays that of the logistic loss.
+        if start.min_margin > 37.0 * mu:
+            return replace(start, smoothness=n)
+
+        def at(beta: Array) -> tuple[Array, Array]:
+            s = expit(xi - rows.expand(differences(beta)))
+            return imbalance(rows.group_sum(rows.weighted(s))), s
+
+        def curvature(s: Array) -> Array:
+            table = rows.group_sum(rows.weighted(s * (1.0 - s)))
+            return np.diag(table.sum(axis=0) + table.sum(axis=1)) - table - table.T
+
+        xi, beta = margins / -mu, start.offsets / mu
+        if rows.balanced and np.isfinite(beta).all():
+            beta = least_of_convex(at, curvature, beta, 1.0, 1e-14 * n)[0]
+        xi = xi - rows.expand(differences(beta))
+        q = balanced(rows, rows.weighted(expit(xi)))
+        S = float(np.sum(rows.weighted(np.logaddexp(0.0, xi))))
+        total = float(q.sum())
+        q = q / -np.expm1(-S)
+        log_risk = float(np.log(S / n))
+        return Weights(q, float(q.sum()), start.min_margin, mu * beta, log_risk, total / n, n)
+
+    __call__ = respond
+
+
+# Euclidean smoothing: a projection onto the (balanced) simplex.
+
+
+@dataclass(frozen=True, eq=False)
+class Euclidean(Response):
+    """``argmin <margins, q> + mu/2 sum((q - centre)^2 / prior)`` over the (balanced) simplex.
+
+    Ramdas's ``p_mu^q``, whose mu is n times this one: with n rows of equal prior, the
+    projection of ``centre - margins / (n mu)``.
+
+    Parameters
+    ----------
+    centre : ndarray of shape rows.shape or None
+        Weights that the response stays close to; None: the prior.
+    """
+
+    centre: Array | None = None
+
+    def respond(self, rows: Rows, margins: Array, mu: float = 1.0) -> Weights:
+        """Weights on the rows, given the margins of all rows."""
+        density = rows.prior / mu
+        t = (rows.prior if self.centre is None else self.centre) / density - margins
+        level, beta = self._offsets(rows, t, density)
+        q = density * np.maximum(t - rows.expand(level + differences(beta)), 0.0)
+        q = balanced(rows, q)
+        smallest = rows.min_margin(rows.group_min(margins))
+        return Weights(q / q.sum(), 1.0, smallest, beta, -smallest, 1.0)
+
+    def __call__(
+        self, rows: Rows, margins: Array, mu: float = 1.0, centre: Array | None = None
+    ) -> Weights:
+        """``Euclidean(centre).respond``."""
+        response = self if centre is None else Euclidean(centre)
+        return response.respond(rows, margins, mu)
+
+    @staticmethod
+    def _offsets(rows: Rows, t: Array, density: float | Array) -> tuple[float, Array]:
+        """Level and class offsets at which ``density * max(t - level - offset, 0)`` is balanced."""
+        weight = np.broadcast_to(density, t.shape)
+        if not rows.balanced:
+            return _threshold(t.ravel(), weight.ravel(), 1.0), np.zeros(1)
+        if t.ndim == 1:
+            one, other = (
+                _threshold(t[rows.codes == c], weight[rows.codes == c], 0.5) for c in (0, 1)
+            )
+            return 0.5 * (one + other), np.array([0.25, -0.25]) * (one - other)
+
+        def at(x: Array) -> tuple[Array, Array]:
+            gap = np.maximum(t - rows.expand(x[0] + differences(x[1:])), 0.0)
+            mass = rows.group_sum(density * gap)
+            return np.append(1.0 - mass.sum(), imbalance(mass)), gap > 0.0
+
+        def curvature(active: Array) -> Array:
+            table = rows.group_sum(density * active)
+            out, into = table.sum(axis=1), table.sum(axis=0)
+            H = np.empty((len(out) + 1, len(out) + 1))
+            H[0, 0], H[0, 1:], H[1:, 0] = out.sum(), out - into, out - into
+            H[1:, 1:] = np.diag(out + into) - table - table.T + out.sum()  # offsets of mean 0
+            return H
+
+        # Begin where the weights come to 1 or more: where none is too small or, with weights of
+        # many magnitudes, where they would come to 1 with none left out.
+        low = rows.group_min(-t)
+        beta, real = rows.best_offsets(low), np.isfinite(t)
+        left = (t - rows.expand(differences(beta)))[real]
+        of_all = (weight[real] @ left - 1.0) / weight[real].sum()
+        x = np.append(max(-rows.min_margin(low) - np.max(1.0 / density), of_all), beta)
+        if not np.isfinite(x).all():  # margins have overflowed: the vectors show it
+            return np.nan, np.full(len(beta), np.nan)
+        size = float(np.max(1.0 / density))
+        x = least_of_convex(at, curvature, x, size, 1e-15 * rows.n_classes)[0]
+        return float(x[0]), x[1:] - x[1:].mean()
+
+
+def _threshold(t: Array, density: Array, mass: float) -> float:
+    """The T at which ``density * max(t - T, 0)`` has this mass."""
+    order = np.argsort(-t)
+    t, density = t[order], density[order]
+    return float(np.max((np.cumsum(density * t) - mass) / np.cumsum(density)))
+
+
+# No smoothing: all the weight on the row of smallest margin.
+
+
+@dataclass(frozen=True)
+class WorstRow(Response):
+    """Limit of the softmax as mu vanishes: all the weight on the row of smallest margin.
+
+    With an intercept, the weight is shared by the groups along the cycle of groups whose
+    smallest margins have the least mean, and in each of them is on the row of smallest margin.
+    For two classes, that is half on such a row of either class.
+
+    Parameters
+    ----------
+    first : bool
+        Whether, of several rows of a group with its smallest margin, the first takes all the
+        weight. Otherwise they share it in proportion to the prior, as in the limit.
+    """
+
+    first: bool = False
+
+    def respond(self, rows: Rows, margins: Array, mu: float = 0.0) -> Weights:
+        """Weights on the rows, given the margins of all rows."""
+        low = rows.group_min(margins)
+        share = np.zeros_like(low)
+        for edge in min_cycle(low)[1] if rows.balanced else [(0, 0)]:
+            share[edge] += 1.0
+        e = (margins == rows.expand(np.where(np.isfinite(low), low, 0.0))) * rows.prior
+        if self.first:
+            tied, groups = np.flatnonzero(e), np.arange(low.size).reshape(low.shape)
+            own = np.broadcast_to(rows.expand(groups), rows.shape).ravel()[tied]
+            e.flat[np.delete(tied, np.unique(own, return_index=True)[1])] = 0.0
+        sums = np.maximum(rows.group_sum(e), 1e-300)  # instead of 0 where a group has no rows
+        q = e * rows.expand(share / share.sum() / sums)
+        smallest = rows.min_margin(low)
+        return Weights(q, 1.0, smallest, rows.best_offsets(low), -smallest, 1.0)
+
+    def __call__(
+        self, rows: Rows, margins: Array, mu: float = 0.0, *, first: bool = False
+    ) -> Weights:
+        """``WorstRow(first).respond``."""
+        return WorstRow(first or self.first).respond(rows, margins, mu)
+
+
+softmax, logistic, euclidean, worst_row = Softmax(), Logistic(), Euclidean(), WorstRow()
+
+
+# Upper bounds of the weights: nu.
+
+
+class _Group(NamedTuple):
+    """The response on rows whose weights have a given sum.
+
+    Attributes
+    ----------
+    q : ndarray of shape (n,)
+    worst : float
+        Least average of the margins by weights with that sum and below the bounds, times the sum.
+    softened : float
+        The same with the relative entropy of the weights to the bounds, times mu, added.
+    edge : float
+        Margin at which a weight would just reach its bound.
+    """
+
+    q: Array
+    worst: float
+    softened: float
+    edge: float
+
+
+@dataclass(frozen=True, eq=False)
+class CappedSoftmax(Response):
+    """``argmin <margins, q> + mu KL(q || prior)`` over (balanced) q <= upper of mass 1.
+
+    Rows below some margin have their bounds as weights, and those of the others fall off
+    exponentially from there: ``q = upper * min(1, exp((edge - margins) / mu))``. For mu = 0, it is
+    the worst rows that have their bounds, and rows of equal margin share what is left.
+
+    With more than two classes, the bounds are on the sums over the rows of each example. An example
+    then has the weight of its soft minimum over the classes, divided among these by a softmax; and
+    the offsets that balance are the maximum of a concave function.
+
+    Parameters
+    ----------
+    upper : ndarray of shape (n_examples,)
+        Largest weights of the examples, in proportion to their sample weights.
+    """
+
+    upper: Array
+
+    def respond(self, rows: Rows, margins: Array, mu: float = 1.0) -> Weights:
+        """Weights on the rows, given the margins of all rows."""
+        if rows.n_classes > 2:
+            return self._of_many_classes(rows, margins, mu)
+        members = [np.arange(rows.n_rows)]
+        if rows.balanced:
+            members = [np.flatnonzero(rows.codes == c) for c in (0, 1)]
+        mass, q = 1.0 / len(members), np.empty(rows.shape)
+        edges, worst, soft = [], 0.0, 0.0
+        for some in members:
+            found = _of_group(margins[some], self.upper[some], mass, mu)
+            q[some] = found.q
+            edges.append(found.edge)
+            worst, soft = worst + found.worst, soft + found.softened
+        offsets = np.zeros(1)
+        if rows.balanced:
+            offsets = np.array([-0.25, 0.25]) * (edges[0] - edges[1])
+        return self._weights(rows, q, worst, soft, offsets, mu)
+
+    __call__ = respond
+
+    def _weights(
+        self, rows: Rows, q: Array, worst: float, soft: float, offsets: Array, mu: float
+    ) -> Weights:
+        # the prior of an example is its bound over a number, which counts as if it moved margins
+        of_example = np.broadcast_to(rows.prior, rows.shape).flat[0] * (rows.n_rows / len(q))
+        soft += mu * float(np.log(self.upper[0] / of_example))
+        log_risk = -soft / mu if mu > 0.0 else -soft
+        gradient_mass = float(np.exp(min(log_risk, LARGEST_EXPONENT)))
+        return Weights(q, 1.0, worst, offsets, log_risk, gradient_mass)
+
+    def _of_many_classes(self, rows: Rows, margins: Array, mu: float) -> Weights:
+        k, spread = rows.n_classes, float(np.ptp(margins[np.isfinite(margins)])) or 1.0
+        mu = max(mu, 1e-7 * spread)  # the best weights without smoothing have no formula
+
+        def at(beta: Array) -> tuple[Array, tuple[Array, _Group]]:
+            m = margins + rows.expand(differences(beta))
+            lowest = m.min(axis=1, keepdims=True)
+            e = np.exp((lowest - m) / mu)
+            total = e.sum(axis=1, keepdims=True)
+            soft = lowest[:, 0] - mu * np.log(total[:, 0] / (k - 1))
+            group = _of_group(soft, self.upper, 1.0, mu)
+            q = (group.q / total[:, 0])[:, None] * e
+            return -rows.adjoint(q).sum(axis=0) * np.sqrt(2.0), (q, group)
+
+        def curvature(there: tuple[Array, _Group]) -> Array:
+            q, group = there
+            at_bound = group.q >= self.upper  # such an example only moves weight between its rows
+            table = rows.group_sum(np.where(at_bound[:, None], 0.0, q))
+            out, into = table.sum(axis=1), table.sum(axis=0)
+            H = np.diag(out + into) - table - table.T
+            H -= np.outer(out - into, out - into) / max(float(out.sum()), np.finfo(float).tiny)
+            q = q[at_bound]
+            H += np.diag(q.sum(axis=0)) - q.T @ (q / self.upper[at_bound, None])
+            return np.asarray(H / mu)
+
+        beta, steps = np.zeros(k), 0
+        if rows.balanced:
+            beta, steps = np.nan_to_num(softmax.respond(rows, margins, mu).offsets), 50
+        flat = max(1e-14, UNIT * spread / mu)
+        beta, (q, group), _ = least_of_convex(at, curvature, beta, spread, flat, steps)
+        shifted = margins + rows.expand(differences(beta))
+        worst = _of_group(shifted.min(axis=1), self.upper, 1.0, 0.0).worst
+        offsets = beta - beta.mean() if rows.balanced else np.zeros(1)
+        return self._weights(rows, q, worst, group.softened, offsets, mu)
+
+
+def _of_group(margins: Array, upper: Array, mass: float, mu: float) -> _Group:
+    """The response on rows whose weights sum up to ``mass``, which the bounds allow.
+
+    Going from the worst row to better ones, the first is looked for that would not exceed its bound
+    if it and all after it shared what is left in proportion to their exponentials.
+    """
+    order, left, last = worst_first(margins, upper, mass)
+    m, c = margins[order], upper[order]
+    beyond = m[last] - m
+    with np.errstate(over="ignore"):  # as for mu = 0: infinite, but for rows of the same margin
+        exponent = np.divide(beyond, mu, out=np.copysign(np.inf, beyond), where=mu > 0.0)
+    exponent[beyond == 0.0] = 0.0
+    e = np.exp(np.minimum(exponent, LARGEST_EXPONENT))
+    e *= c
+    rest = np.cumsum(e[:last][::-1])[::-1] + e[last:].sum()
+    exceeds = (exponent[:last] > LARGEST_EXPONENT) | (left[:last] * e[:last] > c[:last] * rest)
+    k = int(np.count_nonzero(exceeds))  # those that do come first
+    others = max(mass - float(c[:k].sum()), 0.0)  # by sums that are more precise than running ones
+    share = others / float(e[k:].sum())
+    q = np.empty(len(m))
+    q[order] = np.append(c[:k], np.minimum(share * e[k:], c[k:]))
+    edge = float(m[last] + mu * np.log(share)) if share > 0.0 else float(m[last])
+    worst = float(c[:last] @ m[:last] + left[last] * m[last])
+    return _Group(q, worst, float(c[:k] @ m[:k]) + others * edge, edge)
+
+
+def worst_first(margins: Array, upper: Array, mass: float) -> tuple[Array, Array, int]:
+    """Rows in the order of their margins, as far as a mass goes that the worst have first.
+
+    Returns
+    -------
+    order : ndarray of shape (n,)
+        Sorted up to the one after ``last`` and further; those after it have no smaller margins.
+    left : ndarray of shape (n,)
+        What of the mass is left for each of these, once those before it have their bounds.
+    last : int
+        Index, in this order, of the last one for which something is left.
+    """
+    order = np.arange(len(margins))
+    enough = int(min(mass / float(upper.min()) + 3.0, len(order)))  # rows, whatever their bounds
+    if enough < len(order):
+        order = np.argpartition(margins, enough)
+    order[:enough] = order[:enough][np.argsort(margins[order[:enough]])]
+    passed = np.cumsum(upper[order])
+    last = min(int(np.searchsorted(passed, mass)), len(order) - 1)
+    return order, mass - np.append(0.0, passed[:-1]), last

@@ -1,0 +1,568 @@
+"""Labels or targets as rows: the multiclass reduction.
+
+A row is an example of some class ``c`` held against another class ``j``: its margin is the
+difference of the two scores. It belongs to the *group* ``(c, j)``. An unpenalised intercept is an
+offset ``beta[c]`` for each class, which shifts all the margins of a group by
+``beta[c] - beta[j]``. So everything about intercepts is computed from k x k tables with one entry
+for each group. Without an unpenalised intercept there is a single group, and tables are 1 x 1.
+
+Two classes have one row for each example, of which there are two groups; examples of one class, and
+the targets of a regression, are rows themselves.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from copy import copy
+from dataclasses import dataclass
+from math import fsum
+from typing import Any, Self
+
+import numpy as np
+
+from marginsvm._cached import cached_property
+from marginsvm._rounding import FEW
+from marginsvm._typing import Array
+from marginsvm.problem.intercepts import cycle_offsets, min_cycle
+
+
+class Rows(ABC):
+    """The rows of a labelled data set, as two linear maps; they are never formed as a matrix.
+
+    ``margins(F)`` maps the scores F of a predictor on all examples to the margins of the rows.
+    ``adjoint(q)``, the adjoint map, takes weights on the rows to coefficients on the examples.
+    ``rows[index]`` are those of some examples. A *flat index* of a row is its index in the
+    flattened array of margins.
+
+    Parameters
+    ----------
+    codes : ndarray of shape (n_examples,)
+        Class of each example, in ``0..n_classes-1``.
+    n_classes : int
+    balanced : bool
+        Whether there is an unpenalised intercept: only balanced weights are feasible then, those
+        with ``adjoint(q).sum(axis=0) == 0``.
+    weights : ndarray of shape (n_examples,) or None
+        Sample weights, to which ``prior`` is proportional; None: they are all equal.
+    """
+
+    unit: float  # margins of rows times this and the problem's radius are in the user's units
+
+    def __init__(
+        self, codes: Array, n_classes: int, *, balanced: bool, weights: Array | None = None
+    ) -> None:
+        self.codes, self.n_classes, self.balanced = codes, n_classes, balanced
+        self.weights = weights
+
+    def __getitem__(self, index: Any) -> Self:
+        other = copy(self)
+        other.codes = self.codes[index]
+        other.weights = None if self.weights is None else self.weights[index]
+        vars(other).pop("_sorted", None)
+        return other
+
+    @property
+    def n_examples(self) -> int:
+        return self.codes.size
+
+    @property
+    @abstractmethod
+    def shape(self) -> tuple[int, ...]:
+        """Shape of margins and of weights on the rows."""
+
+    @property
+    @abstractmethod
+    def n_rows(self) -> int: ...
+
+    @property
+    def score_shape(self) -> tuple[int, ...]:
+        """Shape of scores, and of coefficients on the examples."""
+        return self.shape
+
+    @property
+    def n_offsets(self) -> int:
+        """Number of class offsets, and so of rows and of columns of a table of groups."""
+        return self.n_classes if self.balanced else 1
+
+    def flat_indices(self) -> Array:
+        """Flat indices of all rows (an example has no row against its own class)."""
+        return np.flatnonzero(np.isfinite(self.margins(np.zeros(self.score_shape))))
+
+    # Sample weights.
+
+    @property
+    def prior(self) -> float | Array:
+        """Distribution over the rows in proportion to sample weights; broadcasts to ``shape``."""
+        if self.weights is None:
+            return 1.0 / self.n_rows
+        prior = self.weights / (self.weights.sum() * self.n_rows / self.n_examples)
+        return self.per_example(prior)
+
+    @property
+    def total_weight(self) -> float:
+        """Sum over all rows of their sample weights (without weights, the number of rows)."""
+        total = self.n_examples if self.weights is None else float(self.weights.sum())
+        return total * (self.n_rows / self.n_examples)
+
+    def per_example(self, values: Array) -> Array:
+        """Reshape values of the examples so that they broadcast against the rows."""
+        return values.reshape((-1,) + (1,) * (len(self.shape) - 1))
+
+    def weighted(self, values: Array) -> Array:
+        """Values of the rows, multiplied by the sample weights."""
+        return values if self.weights is None else values * self.per_example(self.weights)
+
+    # The two maps.
+
+    def margins(self, F: Array) -> Array:
+        """Margins of the rows, from the scores of the examples; infinite where there is no row."""
+        return self.moves(F)
+
+    @abstractmethod
+    def moves(self, F: Array) -> Array:
+        """Change of the margins where the scores change by F; 0 where there is no row."""
+
+    @abstractmethod
+    def adjoint(self, q: Array) -> Array:
+        """Coefficients on the examples from weights on their rows."""
+
+    @abstractmethod
+    def weights_of(self, V: Array) -> Array:
+        """The only weights q with ``adjoint(q) == V``, of any sign; V is some ``adjoint``."""
+
+    @abstractmethod
+    def squared_adjoint(self, q: Array) -> Array:
+        """Coefficients of the squares of scores in ``sum(q * moves(F)**2)``, for weights q."""
+
+    @abstractmethod
+    def locate(self, row_ids: Array) -> tuple[Array, Array]:
+        """Examples of the rows with these flat indices, and the rows' coefficients on scores."""
+
+    # Groups.
+
+    @abstractmethod
+    def expand(self, table: Array) -> Array | float:
+        """For each row the table's entry of its group; broadcasts against the rows."""
+
+    @abstractmethod
+    def group(self, row_ids: Array) -> Array:
+        """Number of the group of each row that is given by its flat index."""
+
+    @abstractmethod
+    def table(self, reduced: Array, diagonal: float) -> Array:
+        """Table of groups from values that were reduced over the examples of each class.
+
+        Its diagonal has no rows; for two classes, it is filled with ``diagonal``.
+        """
+
+    @cached_property
+    def _sorted(self) -> tuple[Array, Array, Array]:
+        """Examples by class, the classes that occur, and where each of them begins."""
+        order = np.argsort(self.codes.astype(np.uint16), kind="stable")  # radix sort
+        present, starts = np.unique(self.codes[order], return_index=True)
+        return order, present, starts
+
+    def _reduced(self, ufunc: np.ufunc, values: Array, none: float) -> Array:
+        if not self.balanced:
+            return np.full((1, 1), ufunc.reduce(values, axis=None))
+        order, present, starts = self._sorted
+        reduced = np.full((self.n_classes, *values.shape[1:]), none)
+        reduced[present] = ufunc.reduceat(values.take(order, axis=0), starts, axis=0)
+        return self.table(reduced, none)
+
+    def group_min(self, margins: Array) -> Array:
+        """Smallest margin of each group (infinite where there is no row)."""
+        return self._reduced(np.minimum, margins, np.inf)
+
+    def group_sum(self, values: Array) -> Array:
+        """Sum over each group."""
+        return self._reduced(np.add, values, 0.0)
+
+    def group_products(self, q: Array, X: Any) -> Array:
+        """``q' X`` over the examples of each class, of a Matrix X; of weights without groups,
+        ``V' X`` for their coefficients V. See ``sum_of_groups``.
+        """
+        if not self.balanced:
+            return X.adjoint(self.adjoint(q).astype(X.dtype, copy=False))
+        q = q.astype(X.dtype, copy=False)
+        if q.ndim == 1:  # two products with all examples are quicker than two copies
+            return np.stack([X.adjoint(q * (self.codes == c)) for c in range(self.n_classes)])
+        products = np.zeros((self.n_classes, *q.shape[1:], X.shape[1]), X.dtype)
+        order, present, starts = self._sorted
+        for c, mine in zip(present, np.split(order, starts[1:]), strict=True):
+            products[c] = X[mine].adjoint(q[mine])
+        return products
+
+    @abstractmethod
+    def sum_of_groups(self, products: Array, factors: Array) -> Array:
+        """``V' X`` of all weights, where those of each group are multiplied by its factor."""
+
+    # Intercepts.
+
+    def min_margin(self, low: Array) -> float:
+        """Smallest margin under the best intercept, given the smallest margin of each group."""
+        if len(low) <= 2:
+            return 0.5 * float(low[0, -1] + low[-1, 0])
+        return min_cycle(low)[0]
+
+    def best_offsets(self, low: Array) -> Array:
+        """Class offsets that attain ``min_margin(low)``: for two classes, the midpoint."""
+        if not self.balanced:
+            return np.zeros(1)
+        if len(low) == 2:
+            return np.array([-0.25, 0.25]) * (low[0, 1] - low[1, 0])
+        return cycle_offsets(low)
+
+    def min_margin_at(self, low: Array, beta: Array) -> float:
+        """Smallest margin under given class offsets, given that of each group."""
+        return float((low + beta[:, None] - beta).min())
+
+    @abstractmethod
+    def score_offsets(self, beta: Array) -> Array | float:
+        """Intercept of the scores that corresponds to the class offsets ``beta``."""
+
+    def balance_conditions(self, row_ids: Array) -> Array:
+        """Conditions B on weights q on these rows: they are balanced if ``B.T @ q == 0``."""
+        signs = self.locate(row_ids)[1]
+        return signs[:, : max(1, signs.shape[1] - 1) if self.balanced else 0]
+
+    @abstractmethod
+    def offsets_of_multipliers(self, b: Array) -> Array:
+        """Class offsets that add ``B @ b`` to the margins, where B is ``balance_conditions``."""
+
+
+class BinaryRows(Rows):
+    """One row for each example: ``y_i phi(x_i)``, with ``y_i = 1`` for class 1, else -1."""
+
+    unit = 1.0
+
+    @cached_property
+    def y(self) -> Array:
+        """Signs of the examples, which broadcast against the rows."""
+        return np.where(self.codes == 1, 1.0, -1.0)
+
+    def __getitem__(self, index: Any) -> Self:
+        other = super().__getitem__(index)
+        vars(other).pop("y", None)
+        return other
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return (self.codes.size,)
+
+    @property
+    def n_rows(self) -> int:
+        return self.codes.size
+
+    def moves(self, F: Array) -> Array:
+        return self.y * F
+
+    def adjoint(self, q: Array) -> Array:
+        return self.y * q
+
+    def weights_of(self, V: Array) -> Array:
+        return self.y * V
+
+    def squared_adjoint(self, q: Array) -> Array:
+        return q
+
+    def locate(self, row_ids: Array) -> tuple[Array, Array]:
+        return row_ids, self.y[row_ids, None]
+
+    def expand(self, table: Array) -> Array | float:
+        if not self.balanced:
+            return table[0, 0]
+        return np.array([table[0, 1], table[1, 0]]).take(self.codes)
+
+    def group(self, row_ids: Array) -> Array:
+        return self.codes[row_ids]
+
+    def table(self, reduced: Array, diagonal: float) -> Array:
+        return np.array([[diagonal, reduced[0]], [reduced[1], diagonal]])
+
+    def sum_of_groups(self, products: Array, factors: Array) -> Array:
+        if not self.balanced:
+            return factors[0, 0] * products
+        return factors[1, 0] * products[1] - factors[0, 1] * products[0]
+
+    def score_offsets(self, beta: Array) -> Array | float:
+        return float(beta[1] - beta[0]) if self.balanced else 0.0
+
+    def offsets_of_multipliers(self, b: Array) -> Array:
+        return np.array([-0.5, 0.5]) * b
+
+
+class MulticlassRows(Rows):
+    """Row ``(i, j)`` is ``phi(x_i) (e_{c_i} - e_j)^T / sqrt(2)``, j != c_i: as long as its example.
+
+    Margins and weights are arrays of shape (n_examples, k). The entry of an example's own
+    class is not a row: its margin is infinite and its weight zero.
+
+    References
+    ----------
+    Z. Ji, N. Srebro, M. Telgarsky. Fast Margin Maximization via Dual Acceleration.
+    ICML 2021. Section 5.2.
+    """
+
+    unit = np.sqrt(2.0)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return (self.codes.size, self.n_classes)
+
+    @property
+    def n_rows(self) -> int:
+        return self.codes.size * (self.n_classes - 1)
+
+    @property
+    def _own(self) -> tuple[Array, Array]:
+        """Index of the entries that belong to the examples' own classes."""
+        return np.arange(self.codes.size), self.codes
+
+    def margins(self, F: Array) -> Array:
+        margins = self.moves(F)
+        margins[self._own] = np.inf
+        return margins
+
+    def moves(self, F: Array) -> Array:
+        return (F[self._own][:, None] - F) * np.sqrt(0.5)
+
+    def adjoint(self, q: Array) -> Array:
+        V = q * -np.sqrt(0.5)
+        V[self._own] = q.sum(axis=1) * np.sqrt(0.5)
+        return V
+
+    def weights_of(self, V: Array) -> Array:
+        q = V * -np.sqrt(2.0)
+        q[self._own] = 0.0
+        return q
+
+    def squared_adjoint(self, q: Array) -> Array:
+        T = 0.5 * q
+        T[self._own] = 0.5 * q.sum(axis=1)
+        return T
+
+    def locate(self, row_ids: Array) -> tuple[Array, Array]:
+        examples, j = np.divmod(row_ids, self.n_classes)
+        identity = np.eye(self.n_classes) * np.sqrt(0.5)
+        return examples, identity[self.codes[examples]] - identity[j]
+
+    def expand(self, table: Array) -> Array | float:
+        return table.take(self.codes, axis=0) if self.balanced else table[0, 0]
+
+    def group(self, row_ids: Array) -> Array:
+        examples, j = np.divmod(row_ids, self.n_classes)
+        return self.codes[examples] * self.n_classes + j
+
+    def table(self, reduced: Array, diagonal: float) -> Array:
+        return reduced
+
+    def sum_of_groups(self, products: Array, factors: Array) -> Array:
+        if not self.balanced:
+            return factors[0, 0] * products
+        groups = factors[:, :, None] * products
+        return np.sqrt(0.5) * (groups.sum(axis=1) - groups.sum(axis=0))
+
+    def score_offsets(self, beta: Array) -> Array | float:
+        return np.sqrt(2.0) * beta if self.balanced else np.zeros(self.n_classes)
+
+    def offsets_of_multipliers(self, b: Array) -> Array:
+        return np.append(b, 0.0) * np.sqrt(0.5)
+
+
+class OutputRows(BinaryRows):
+    """One row for each example and output: the example itself, held against no class.
+
+    Parameters
+    ----------
+    intervals : Intervals
+        Where their scores are to lie.
+    weights : ndarray of shape (n_examples,) or None
+        Sample weights; None: they are all equal.
+    balanced : bool
+        Whether each output has an intercept of its own, which is not penalised: the weights of its
+        rows, which have either sign, then sum to 0.
+    origin : float or ndarray of shape (n_outputs,)
+        What was subtracted from the ends of the intervals, and is added to the intercept.
+    scales : float or ndarray of shape (n_outputs,) or None
+        Units of the outputs, relative to the largest one, if outputs are separate problems, each
+        with a norm of its own. None: one norm of all outputs is minimised.
+    """
+
+    def __init__(
+        self,
+        intervals: Intervals,
+        weights: Array | None = None,
+        *,
+        balanced: bool = False,
+        origin: float | Array = 0.0,
+        scales: float | Array | None = None,
+    ) -> None:
+        self.intervals, outputs = intervals, intervals.low.shape[1:]
+        self.origin = np.broadcast_to(origin, outputs)
+        self.scales = None if scales is None else np.broadcast_to(scales, outputs)
+        # all examples are of class 1, so that rows are the examples themselves; with several
+        # outputs, compiled loops take these for classes, of which no example has one
+        codes = np.ones(len(intervals.low), int) if outputs == () else np.empty(0, int)
+        super().__init__(codes, outputs[0] if outputs else 2, balanced=balanced, weights=weights)
+
+    def __getitem__(self, index: Any) -> Self:
+        other = copy(self)
+        other.intervals = self.intervals.restrict(index)
+        other.weights = None if self.weights is None else self.weights[index]
+        other.codes = self.codes[index] if self.codes.size else self.codes
+        vars(other).pop("y", None)
+        return other
+
+    @property
+    def y(self) -> Array:
+        return np.ones((self.n_examples,) + (1,) * (len(self.shape) - 1))
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.intervals.low.shape
+
+    @property
+    def n_rows(self) -> int:
+        return self.intervals.low.size
+
+    @property
+    def n_examples(self) -> int:
+        return self.shape[0]
+
+    def locate(self, row_ids: Array) -> tuple[Array, Array]:
+        n_outputs = self.n_rows // self.n_examples
+        return row_ids // n_outputs, np.eye(n_outputs)[row_ids % n_outputs]
+
+    def output(self, j: int) -> OutputRows:
+        """The rows of one output."""
+        ends, origin = self.intervals.column(j), self.origin[j]
+        return OutputRows(ends, self.weights, balanced=self.balanced, origin=origin, scales=1.0)
+
+    @property
+    def farthest(self) -> float:
+        """Largest violation of the zero predictor, with the best intercept if it is balanced."""
+        if not self.balanced:
+            return self.intervals.farthest
+        spread = self.intervals.low.max(axis=0) - self.intervals.high.min(axis=0)
+        return max(0.5 * float(np.max(spread)), 0.0)
+
+    def score_offsets(self, beta: Array) -> Array | float:
+        """Intercepts of the outputs, with what was subtracted from the intervals."""
+        return beta + self.origin if self.balanced else 0.0
+
+
+@dataclass(frozen=True)
+class Intervals:
+    """A closed interval for each row, in which its score is to lie.
+
+    Attributes
+    ----------
+    low, high : ndarray of shape (n_examples,) or (n_examples, n_outputs)
+        Their ends; -inf and inf where there is none.
+    """
+
+    low: Array
+    high: Array
+
+    @classmethod
+    def around(cls, y: Array, radius: float) -> Intervals:
+        """Intervals ``[y - radius, y + radius]``, whose ends are rounded outward.
+
+        An exact end is kept: 5e-324 in place of 0 would be an end that no proof can scale.
+        """
+        return cls(y, y).widened(radius)
+
+    @property
+    def size(self) -> float:
+        """Largest absolute value of an end that is not infinite."""
+        ends = np.append(self.low, self.high)
+        return float(np.abs(ends[np.isfinite(ends)]).max(initial=0.0))
+
+    @property
+    def farthest(self) -> float:
+        """Upper bound on the distance of 0 from an interval, the zero predictor's violation."""
+        excess = self.excess(np.zeros_like(self.low)) + FEW * self.size
+        return float(excess.max(initial=0.0)) * (1.0 + FEW)
+
+    def excess(self, F: Array) -> Array:
+        """How far scores F are outside of their intervals; negative inside."""
+        return np.maximum(self.low - F, F - self.high)
+
+    def terms(self, alpha: Array) -> Array:
+        """Each weight times an end of its interval: ``low`` if it is positive, else ``high``."""
+        end = np.where(alpha > 0, self.low, self.high)
+        return np.where(alpha != 0, end, 0.0) * alpha
+
+    def gain(self, alpha: Array) -> float:
+        """Lower bound on ``sum alpha_r f_r`` over all scores f in the intervals; may be -inf."""
+        terms = self.terms(alpha).ravel()
+        if not np.isfinite(terms).all():
+            return -np.inf
+        return fsum(terms) - FEW * fsum(np.abs(terms))
+
+    def admissible(self, alpha: Array) -> Array:
+        """Weights without those that belong to infinite ends, which are due to rounding."""
+        return np.where(np.isfinite(self.terms(alpha)), alpha, 0.0)
+
+    def scaled(self, factor: float | Array) -> Intervals:
+        """All ends multiplied by powers of two; those that underflow are rounded outward."""
+        return Intervals(
+            -_product_rounded_up(-self.low, factor), _product_rounded_up(self.high, factor)
+        )
+
+    def widened(self, radius: float) -> Intervals:
+        """Both ends moved outward by the radius, and rounded as in ``around``."""
+        return Intervals(-_sum_rounded_up(-self.low, radius), _sum_rounded_up(self.high, radius))
+
+    def moved(self, shift: float | Array) -> Intervals:
+        """All ends moved by a number for each output, and rounded as in ``around``."""
+        return Intervals(-_sum_rounded_up(-self.low, -shift), _sum_rounded_up(self.high, shift))
+
+    def restrict(self, examples: Array) -> Intervals:
+        """The intervals of some examples."""
+        return Intervals(self.low[examples], self.high[examples])
+
+    def column(self, j: int) -> Intervals:
+        """The intervals of one output."""
+        return Intervals(self.low[:, j].copy(), self.high[:, j].copy())
+
+
+def output_rows(rows: Rows) -> OutputRows:
+    """The same rows, known to be those of a problem whose scores are to lie in intervals."""
+    assert isinstance(rows, OutputRows)
+    return rows
+
+
+def intervals_of(rows: Rows) -> Intervals:
+    """Where the scores of rows of outputs are to lie; margins of labels in ``[1, inf)``."""
+    if isinstance(rows, OutputRows):
+        return rows.intervals
+    return Intervals(np.ones(rows.shape), np.full(rows.shape, np.inf))
+
+
+def _sum_rounded_up(x: Array, y: float | Array) -> Array:
+    """The smallest float that is no less than ``x + y``; the error is exact (Knuth's TwoSum)."""
+    total = x + y
+    rest = total - x
+    error = (x - (total - rest)) + (y - rest)
+    return np.where(error > 0.0, np.nextafter(total, np.inf), total)
+
+
+def _product_rounded_up(x: Array, factor: float | Array) -> Array:
+    """The smallest float that is no less than x times a power of two."""
+    product = x * factor
+    return np.where(product / factor < x, np.nextafter(product, np.inf), product)
+
+
+def make_rows(
+    codes: Array, n_classes: int, *, balanced: bool, weights: Array | None = None
+) -> Rows:
+    """Binary rows for two classes, multiclass rows for more."""
+    kind = BinaryRows if n_classes == 2 else MulticlassRows
+    return kind(codes, n_classes, balanced=balanced, weights=weights)
+
+
+def support_of(V: Array) -> Array:
+    """Indices of the examples with a weight or coefficient other than zero."""
+    return np.flatnonzero(V if V.ndim == 1 else V.any(axis=1))

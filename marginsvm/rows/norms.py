@@ -1,4 +1,0 @@
-"""Names of :mod:`marginsvm.problem.norms`."""
-
-from marginsvm.problem.norms import LpNorm as LpNorm
-from marginsvm.problem.norms import SignedNorm as SignedNorm
