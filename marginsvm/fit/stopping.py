@@ -13,9 +13,8 @@ from marginsvm.fit.progress import ConfirmedBounds, Progress
 from marginsvm.kernel_matrix import KernelMatrixAdapter
 from marginsvm.rows import output_rows
 
-_WORTH_A_PROOF = (
-    1e-2  # upper bound (in radii) from which on a proof that nothing separates is sought
-)
+# Upper bound (in radii) from which on a proof that nothing separates is sought.
+_WORTH_A_PROOF = 1e-2
 
 
 @dataclass(frozen=True)
@@ -60,7 +59,7 @@ class Stopping:
             return self._status_of_fit(problem, best.fit, proof.proof, infeasible=infeasible)
         lower = progress.lower if progress.lower > NOISE else 0.0
         small = problem.errors.vanishing if self.negligible is None else self.negligible
-        if self.negligible is not None and self.goal == "gap":
+        if self.negligible is not None and self.goal == "gap" and self.tol > 0:
             small = max(small, _WORTH_A_PROOF)
         return self._status(problem, lower, progress.upper, small, separates=True)
 

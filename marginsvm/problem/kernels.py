@@ -27,6 +27,7 @@ from marginsvm.problem.matrix import (
     FLOAT64,
     Matrix,
     as_matrix,
+    canonical,
     is_foreign,
     on_host,
 )
@@ -110,7 +111,7 @@ class Kernel:
             if self.of_products:
                 if sp.issparse(X) != sp.issparse(Y):
                     X, Y = sp.csr_array(X), sp.csr_array(Y)
-                X, Y = as_matrix(X), as_matrix(Y)
+                X, Y = (as_matrix(in_floats(Z)) for Z in (X, Y))
                 products = Products(self, Y, X)
                 K = products.arguments(products.embedded(X), products.examples)
                 return self.checked(self.of(K))
@@ -127,7 +128,7 @@ class Kernel:
                 return self.checked(K.astype(np.result_type(K.dtype, FLOAT32), copy=False))
             named = {"gamma": self.gamma, "degree": self.degree, "coef0": self.coef0}
             named |= {"filter_params": True} | self.params
-            X, Y = (on_host(Z).astype(FLOAT64, copy=False) for Z in (X, Y))
+            X, Y = (canonical(on_host(Z)).astype(FLOAT64, copy=False) for Z in (X, Y))
             with config_context(assume_finite=True):
                 return self.checked(pairwise_kernels(X, Y, metric=self.metric, **named))
 
@@ -139,6 +140,12 @@ class Kernel:
                 "X, or choose other kernel parameters"
             )
         return K
+
+
+def in_floats(X: Any) -> Any:
+    """Examples whose numbers are floats, as sums of integers would be rounded to integers."""
+    whole = isinstance(X, np.ndarray) or sp.issparse(X)
+    return X.astype(FLOAT64) if whole and X.dtype.kind not in "f" else X
 
 
 class Products:
