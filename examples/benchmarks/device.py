@@ -21,10 +21,9 @@ import numpy as np
 import torch
 from sklearn import config_context
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils._array_api import get_namespace
 
 from marginsvm import MaxMarginClassifier, margin_path
-from marginsvm.data.device import Device, OnDevice
+from marginsvm.problem.matrix import Dense
 
 warnings.simplefilter("ignore", ConvergenceWarning)
 C, TOL, PATH = 1.0, 1e-3, 10
@@ -59,17 +58,16 @@ def synchronise():
 
 def passes(X):
     """Bytes per second of passes, and of a sum of all entries."""
-    with config_context(array_api_dispatch=True):
-        rows = OnDevice(X, Device(get_namespace(X)[0], X.device))
+    rows = Dense(X)
     n, d = X.shape
     rng, size = np.random.default_rng(0), X.element_size() * n * d
     w, v = rng.standard_normal(d, dtype=np.float32), rng.standard_normal(n, dtype=np.float32)
     memory = size / seconds(X.sum, 7)[0]
     print(f"memory, as a sum reads it: {memory / 1e9:8.1f} GB/s")
-    for name, work in (("scores", lambda: rows @ w), ("sums", lambda: v @ rows)):
+    for name, work in (("scores", lambda: rows.times(w)), ("sums", lambda: rows.adjoint(v))):
         speed = size / seconds(work, 7)[0]
         print(f"a pass for {name:16s} {speed / 1e9:8.1f} GB/s, {speed / memory:.0%} of it")
-    speed = size / seconds(lambda: rows @ w.astype(np.float64), 3)[0]
+    speed = size / seconds(lambda: rows.times(w.astype(np.float64)), 3)[0]
     print(f"the same in float64:       {speed / 1e9:8.1f} GB/s, {speed / memory:.0%} of it")
 
 

@@ -40,8 +40,8 @@ from marginsvm.problem.adapter import BestResponse as BestResponse
 from marginsvm.problem.design import Design
 from marginsvm.problem.gaussian import extended_gaussian, extended_values
 from marginsvm.problem.kernels import Kernel
-from marginsvm.problem.matrix import Csr, Dense, Matrix, on_host
-from marginsvm.problem.rows import Rows, make_rows, output_rows, support_of
+from marginsvm.problem.matrix import Csr, Dense, Matrix, on_host, support_of
+from marginsvm.problem.rows import Rows, make_rows, output_rows
 from marginsvm.problem.vector import Predictor, Vector
 
 

@@ -16,10 +16,10 @@ from marginsvm._cached import cached_property
 from marginsvm._typing import Array
 from marginsvm.problem.design import Design, mean_of
 from marginsvm.problem.kernels import CACHE_SIZE, ColumnCache, Gram
-from marginsvm.problem.matrix import FLOAT32, FLOAT64, Dense, Matrix, as_matrix
+from marginsvm.problem.matrix import FLOAT32, FLOAT64, Dense, Matrix, as_matrix, support_of
 from marginsvm.problem.norms import LpNorm
 from marginsvm.problem.responses import Response, Softmax, Weights, below, softmax
-from marginsvm.problem.rows import Rows, support_of
+from marginsvm.problem.rows import Rows
 from marginsvm.problem.threads import single_threaded_blas
 from marginsvm.problem.vector import AnyPredictor, Predictor, Vector
 

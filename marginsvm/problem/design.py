@@ -15,7 +15,7 @@ import numpy as np
 from marginsvm._cached import cached_property
 from marginsvm._rounding import CHAIN, LONG, PAIRWISE, UNIT, additions, exact_inner, inner, summed
 from marginsvm._typing import Array
-from marginsvm.problem.matrix import BLOCK_BYTES, FLOAT64, Dense, Matrix, as_matrix
+from marginsvm.problem.matrix import BLOCK_BYTES, FLOAT64, Dense, Matrix, as_matrix, support_of
 from marginsvm.problem.norms import LpNorm
 
 # A mean this many times as long as the longest example about it costs digits if its share is
@@ -203,8 +203,8 @@ class Design:
 
         Without ``precise``, it is computed in the precision of the examples.
         """
-        few = np.flatnonzero(V.reshape(len(V), -1).any(axis=1))
-        if 20 * len(few) < len(V):
+        if 20 * np.count_nonzero(V) < V.size:
+            few = support_of(V)
             image = self.near[few].adjoint(V[few].astype(FLOAT64, copy=False), CHAIN)
         else:
             W = V.astype(FLOAT64 if precise else self.near.dtype, copy=False)

@@ -30,6 +30,7 @@ from marginsvm.problem.matrix import (
     canonical,
     is_foreign,
     on_host,
+    support_of,
 )
 from marginsvm.problem.norms import LpNorm
 from marginsvm.problem.threads import ordered_map
@@ -551,10 +552,9 @@ class Gram:
         Without ``precise``, it is computed in the precision of the values.
         """
         V = w.T
-        few = np.flatnonzero(V.reshape(len(V), -1).any(axis=1))
-        if self.kept is not None or 20 * len(few) < self.n or not self.fits:
+        if self.kept is not None or 20 * np.count_nonzero(V) < V.size or not self.fits:
             F = np.zeros(V.shape)
-            for some, columns in self._columns_of(few):
+            for some, columns in self._columns_of(support_of(V)):
                 F += product(columns.T.astype(FLOAT64, copy=False), V[some])
         else:
             F = self._product(self.whole(), V, precise)

@@ -426,6 +426,11 @@ def canonical(X: Any) -> Any:
     return X
 
 
+def support_of(V: Array) -> Array:
+    """Indices of the examples with a weight or coefficient other than zero."""
+    return np.flatnonzero(V if V.ndim == 1 else V.any(axis=1))
+
+
 def as_matrix(X: Any) -> Matrix:
     """Examples as a matrix: an array, a CSR matrix, or what is one already."""
     if isinstance(X, Matrix):

@@ -561,8 +561,3 @@ def make_rows(
     """Binary rows for two classes, multiclass rows for more."""
     kind = BinaryRows if n_classes == 2 else MulticlassRows
     return kind(codes, n_classes, balanced=balanced, weights=weights)
-
-
-def support_of(V: Array) -> Array:
-    """Indices of the examples with a weight or coefficient other than zero."""
-    return np.flatnonzero(V if V.ndim == 1 else V.any(axis=1))

@@ -1,5 +1,6 @@
 """Names of :mod:`marginsvm.problem.rows`, for rooms that are still to be rewritten."""
 
+from marginsvm.problem.matrix import support_of as support_of
 from marginsvm.problem.norms import LpNorm as LpNorm
 from marginsvm.problem.norms import SignedNorm as SignedNorm
 from marginsvm.problem.rows import BinaryRows as BinaryRows
@@ -10,7 +11,6 @@ from marginsvm.problem.rows import Rows as Rows
 from marginsvm.problem.rows import intervals_of as intervals_of
 from marginsvm.problem.rows import make_rows as make_rows
 from marginsvm.problem.rows import output_rows as output_rows
-from marginsvm.problem.rows import support_of as support_of
 from marginsvm.problem.vector import AnyPredictor as AnyPredictor
 from marginsvm.problem.vector import Predictor as Predictor
 from marginsvm.problem.vector import Vector as Vector
