@@ -1,6 +1,5 @@
 """Examples with features or a kernel: products are those of plain arrays in float64."""
 
-import array_api_strict
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -8,6 +7,8 @@ import scipy.sparse as sp
 from marginsvm.problem.design import Design, mean_of
 from marginsvm.problem.kernels import COARSE, Gram, Kernel
 from marginsvm.problem.matrix import as_matrix
+
+array_api_strict = pytest.importorskip("array_api_strict", reason="pip install marginsvm[test-all]")
 
 FORMS = {
     "float64": np.asarray,

@@ -2,7 +2,6 @@
 
 from dataclasses import replace
 
-import clarabel
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -12,6 +11,8 @@ from marginsvm.problem.quadratic_program import classification, one_class, regre
 from marginsvm.solvers.active_set import active_set, pivoting_by_products
 from marginsvm.solvers.interior_point import interior_point, stacked
 from marginsvm.solvers.newton import newton
+
+clarabel = pytest.importorskip("clarabel", reason="pip install marginsvm[test-all]")
 
 TOL = 1e-6
 
