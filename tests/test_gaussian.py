@@ -78,9 +78,10 @@ def problem(estimator, X):
 def of_classifier(estimator, K, squared, f, y):
     """(What the predictor reaches, what the weights prove), as margins."""
     q, C = estimator.certificate_.weights.toarray().ravel().astype(Real), estimator.C
-    proof, m = (y * q) @ K @ (y * q), y * f
+    proof, m = max((y * q) @ K @ (y * q), Real(0)), y * f  # rounding may make 0 negative
     if np.isinf(C):
-        return m.min() / np.sqrt(squared), np.sqrt(proof)
+        reached = m.min() / np.sqrt(squared) if squared > 0 else -np.inf
+        return reached, np.sqrt(proof)
     xi = np.maximum(1 - m, 0)
     if getattr(estimator, "loss", "") == "hinge":
         s = min(1 / proof, C / q.max()) if proof > 0 else C / q.max()

@@ -13,6 +13,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from marginsvm._cached import cached_property
+from marginsvm._rounding import UNIT
 from marginsvm._typing import Array
 from marginsvm.problem.design import Design, mean_of
 from marginsvm.problem.kernels import CACHE_SIZE, ColumnCache, Gram
@@ -741,8 +742,10 @@ class GramAdapter(KernelMatrixAdapter):
 
     def norm(self, w: Predictor) -> float:
         squared, mass = self.dot(w, w), np.float64(np.abs(w.coef).sum())  # its square may overflow
-        highest = max(1.0, float(self.lengths.max()))
-        if isinstance(w, Vector) and squared < -NEGATIVE * mass**2 * highest:
+        gram = self.examples
+        rounding = (gram.rounding + gram.n * UNIT) * float(gram.squared_norms.max())
+        error = NEGATIVE * max(1.0, float(self.lengths.max())) + rounding
+        if isinstance(w, Vector) and squared < -error * mass**2:
             raise ValueError(self._indefinite(f"a squared norm is {squared:.3g}"))
         return float(np.sqrt(max(squared, 0.0)))
 

@@ -481,7 +481,7 @@ class Gram:
         if self._scale is not None:
             right = self._scale if j is None else self._scale[j]
             left = self._scale[i] if K.ndim == 1 else self._scale[i, None]
-            K = (K + self._shift) * left * right
+            K = (K.astype(FLOAT64, copy=False) + self._shift) * left * right
         return K if self.dtype is None else K.astype(self.dtype, copy=False)
 
     def single_values(self, i: Array) -> Array:

@@ -204,8 +204,10 @@ class Matrix(ABC):
         return found
 
     def _squares(self, factor: Array) -> Array:
-        parts = [np.square(self[s].written_out() * factor[s, None]) for s in self.spans()]
-        return np.concatenate([squares.sum(axis=1) for squares in parts])
+        # sums column by column, as of Fortran's order, lose digits
+        parts = (np.ascontiguousarray(self[s].written_out()) for s in self.spans())
+        scaled = (x * factor[s, None] for s, x in zip(self.spans(), parts, strict=True))
+        return np.concatenate([np.square(x).sum(axis=1) for x in scaled])
 
     def divided(self, constant: float) -> Self:
         """``(x, constant) / norm((x, constant))``, a copy; without a constant where it is 0."""

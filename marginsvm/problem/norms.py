@@ -87,8 +87,8 @@ class LpNorm:
     def squared_lengths(self, X: Array) -> Array:
         """``|x|_q^2`` of every row of an array, in float64."""
         if self.p == 2.0:
-            X = X.astype(np.float64, copy=False)
-            return np.vecdot(X, X) if X.flags.c_contiguous else np.einsum("ij,ij->i", X, X)
+            X = np.ascontiguousarray(X, np.float64)  # sums column by column lose digits
+            return np.vecdot(X, X)
         X = abs(X).astype(np.float64)
         top = np.float64(X.max()) or np.float64(1.0)
         return top**2 * ((X / top) ** self.q).sum(axis=1) ** (2.0 / self.q)
