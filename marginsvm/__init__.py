@@ -8,9 +8,9 @@ from marginsvm.algorithms.max_margin_outliers import MaxMarginOutlierDetector
 from marginsvm.algorithms.max_margin_path import MarginPath, margin_path
 from marginsvm.algorithms.max_margin_regressor import MaxMarginRegressor
 from marginsvm.audit import Audit, audit
+from marginsvm.certificate.certificate import Certificate
 from marginsvm.certificate.check import CertificateCheck, check_certificate
 from marginsvm.certificate.proof_files import save_proof
-from marginsvm.certify.certificate import Certificate
 from marginsvm.certify.checker.separability import SeparabilityCheck, check_separability_proof
 from marginsvm.cost_display import CostCurveDisplay
 from marginsvm.display import MarginPathDisplay, SeparationDisplay

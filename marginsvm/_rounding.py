@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from contextlib import suppress
-from decimal import Decimal
+from decimal import MAX_EMAX, MIN_EMIN, ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from functools import reduce
 from math import fsum
 from numbers import Real
@@ -161,3 +161,20 @@ def _high(a: Array) -> Array:
 def summed(parts: Iterable[Array]) -> Array:
     """Sum of arrays, one after the other."""
     return reduce(np.add, parts)
+
+
+def at_least(bound: float, digits: int = 6) -> str:
+    """Write a lower bound, rounded down, so that the written number is a lower bound as well."""
+    return _rounded(bound, digits, ROUND_FLOOR)
+
+
+def at_most(bound: float, digits: int = 6) -> str:
+    """Write an upper bound, rounded up, so that the written number is an upper bound as well."""
+    return _rounded(bound, digits, ROUND_CEILING)
+
+
+def _rounded(x: float, digits: int, direction: str) -> str:
+    if not np.isfinite(x):
+        return str(x)
+    context = Context(prec=digits, rounding=direction, Emax=MAX_EMAX, Emin=MIN_EMIN)
+    return f"{float(context.create_decimal_from_float(float(x))):.{digits}g}"

@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.utils._optional_dependencies import check_matplotlib_support
 
 from marginsvm._typing import Array
-from marginsvm.certify.unwrapping import unwrapped
+from marginsvm.certificate.unwrapping import unwrapped
 
 LABELS = {
     "n_iter": "rounds",

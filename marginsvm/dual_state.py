@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.base import ClassifierMixin, _fit_context
 
+from marginsvm.certificate.certificate import StatesMargin
 from marginsvm.certify.tolerances import NEGLIGIBLE
 from marginsvm.estimator.advice import remedies
 from marginsvm.estimator.block_source import FitsBlocks, block_set, blocks_of_map
@@ -28,7 +29,7 @@ from marginsvm.kernel_matrix import KernelMatrixAdapter
 __all__ = ["Candidate", "DualStateMixin", "Progress"]
 
 
-class DualStateMixin(PredictorMixin, FitsBlocks, Played, ClassifierMixin):
+class DualStateMixin(StatesMargin, PredictorMixin, FitsBlocks, Played, ClassifierMixin):
     """A scikit-learn classifier around an algorithm: it validates, plays and publishes.
 
     The estimator of an algorithm returns it from ``_algorithm()``, as a value that holds the

@@ -4,6 +4,8 @@ In memory or in blocks, dense or sparse, in pieces on several threads, by produc
 loops: the bounds and the predictor are the same up to rounding.
 """
 
+from copy import copy
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -84,20 +86,20 @@ def test_blocks_give_the_fit_of_memory(estimator, form, sizes, k, where, fit_int
     if weighted:
         weight[:k] = 1.0
     estimator = estimator.set_params(fit_intercept=fit_intercept)
-    memory = vars(estimator.fit(X, y, sample_weight=weight)).copy()
+    memory = copy(estimator.fit(X, y, sample_weight=weight))
     source = in_blocks(X, y, sizes, weight)
     blocks = estimator.fit_blocks(source)
     assert check_certificate(blocks, source)
     exact = isinstance(estimator, MaxMarginClassifier)
     rtol = {"near": 1e-9, "off": 1e-9, "far": 1e-6}[where]
     rtol = 1e-3 if X.dtype == np.float32 else 2e-6 if exact else rtol
-    size = abs(memory["margin_bound_"])
-    assert_allclose(blocks.margin_, memory["margin_"], rtol=rtol, atol=rtol * size)
-    assert_allclose(blocks.margin_bound_, memory["margin_bound_"], rtol=rtol)
+    size = abs(memory.margin_bound_)
+    assert_allclose(blocks.margin_, memory.margin_, rtol=rtol, atol=rtol * size)
+    assert_allclose(blocks.margin_bound_, memory.margin_bound_, rtol=rtol)
     if not exact and X.dtype == np.float64:
-        assert blocks.n_iter_ == memory["n_iter_"]
-        scale = np.abs(memory["coef_"]).max()
-        assert_allclose(blocks.coef_, memory["coef_"], rtol=0, atol=1e2 * rtol * scale)
+        assert blocks.n_iter_ == memory.n_iter_
+        scale = np.abs(memory.coef_).max()
+        assert_allclose(blocks.coef_, memory.coef_, rtol=0, atol=1e2 * rtol * scale)
 
 
 def many(rng):
@@ -109,22 +111,22 @@ def many(rng):
 
 def in_memory_and_in_halves(X, y, **params):
     half, clf = len(y) // 2, MomentumMarginClassifier(tol=0.0, **params)
-    memory = vars(clf.fit(X, y)).copy()
+    memory = copy(clf.fit(X, y))
     clf.fit_blocks([(X[:half], y[:half]), (X[half:], y[half:])])
-    return memory, vars(clf)
+    return memory, clf
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_fits_do_not_depend_on_the_number_of_threads(rng):
     X, y = many(rng)
     memory, blocks = in_memory_and_in_halves(X, y, C=1.0, max_iter=3)
-    assert_allclose(blocks["coef_"], memory["coef_"], rtol=1e-8, atol=1e-12)
-    assert_allclose(blocks["margin_bound_"], memory["margin_bound_"], rtol=1e-9)
+    assert_allclose(blocks.coef_, memory.coef_, rtol=1e-8, atol=1e-12)
+    assert_allclose(blocks.margin_bound_, memory.margin_bound_, rtol=1e-9)
     for n_threads in (2, 4):
         with threadpool_limits(n_threads):
             clf = MomentumMarginClassifier(C=1.0, max_iter=3, tol=0.0).fit(X, y)
         for name in ("coef_", "margin_", "margin_bound_"):
-            assert_array_equal(getattr(clf, name), memory[name])
+            assert_array_equal(getattr(clf, name), getattr(memory, name))
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -135,6 +137,6 @@ def test_exponents_may_rise_by_thousands(rng):
     memory, blocks = in_memory_and_in_halves(
         X[order], y[order], step=1e4, momentum=None, max_iter=2
     )
-    assert np.isfinite(memory["coef_"]).all()
-    scale = np.abs(memory["coef_"]).max()
-    assert_allclose(blocks["coef_"], memory["coef_"], rtol=0, atol=1e-7 * scale)
+    assert np.isfinite(memory.coef_).all()
+    scale = np.abs(memory.coef_).max()
+    assert_allclose(blocks.coef_, memory.coef_, rtol=0, atol=1e-7 * scale)

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from helpers.battery import over_with, slow
+from helpers.claiming import claim
 from helpers.estimators import ESTIMATORS, fit, make, quiet, separable
 from helpers.pairwise import pairwise
 from sklearn.datasets import load_iris, make_blobs
@@ -109,7 +110,7 @@ def test_targets_in_blocks(outputs, params, weighted, sparse, rng):
     np.testing.assert_allclose(blocks.predict(X), whole.predict(X), atol=1e-2)
     for exact in (False, True):
         assert check_certificate(blocks, source, exact=exact)
-    blocks.objective_bound_ = 1.01 * np.asarray(blocks.objective_)
+    claim(blocks, objective_bound=1.01 * np.asarray(blocks.objective_))
     assert not check_certificate(blocks, source)
 
 

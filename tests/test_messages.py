@@ -33,8 +33,8 @@ from marginsvm import (
     SmoothedKernelPerceptron,
     check_certificate,
 )
+from marginsvm._rounding import at_least, at_most
 from marginsvm.algorithms.max_margin import ActiveSet
-from marginsvm.certify.certificate import at_least, at_most
 
 
 def warning_of(estimator, X, y):

@@ -27,7 +27,7 @@ DOCS = Path(__file__).parent.parent / "docs" / "persistence.md"
 
 # What skops must be told to trust beside the estimator; fits to be gone on with, more of ours.
 FINISHED = {
-    "marginsvm.certify.certificate.Certificate",
+    "marginsvm.certificate.certificate.Certificate",
     "scipy.sparse._csr.csr_array",
     "scipy.sparse._csr.csr_matrix",  # support vectors of such an X
 }

@@ -35,6 +35,7 @@ from marginsvm.algorithms.folds import (
 from marginsvm.algorithms.max_margin import MaxMarginClassifier
 from marginsvm.algorithms.max_margin_path import costs_in_order, gammas_in_order, with_cost
 from marginsvm.algorithms.scoring import Scoring
+from marginsvm.certificate.certificate import StatesMargin
 from marginsvm.certify.spec import ProblemSpec
 from marginsvm.estimator.declaring import parameter, with_parameters
 from marginsvm.estimator.kernel_function import kernel_with
@@ -57,7 +58,12 @@ _OWN = ("tol", "max_iter", "verbose")
 
 @with_parameters
 class MaxMarginClassifierCV(
-    CommonParameters, KernelParameters, PredictorMixin, ClassifierMixin, BaseEstimator
+    CommonParameters,
+    KernelParameters,
+    StatesMargin,
+    PredictorMixin,
+    ClassifierMixin,
+    BaseEstimator,
 ):
     """Soft margin with the C and gamma that score best in cross-validation, and a certificate.
 

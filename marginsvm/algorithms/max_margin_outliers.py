@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from marginsvm._typing import Array
 from marginsvm.algorithms.exact.thresholds import Portfolio
 from marginsvm.algorithms.max_margin import ActiveSet
+from marginsvm.certificate.certificate import StatesMargin
 from marginsvm.estimator.declaring import parameter, with_parameters
 from marginsvm.estimator.on_device import refuse_foreign
 from marginsvm.estimator.one_class import FittedOneClass, one_class_set
@@ -38,7 +39,7 @@ class OneClass(ActiveSet):
 
 @with_parameters
 class MaxMarginOutlierDetector(
-    NamedKernelParameters, ScoresMixin, Played, OutlierMixin, BaseEstimator
+    NamedKernelParameters, StatesMargin, ScoresMixin, Played, OutlierMixin, BaseEstimator
 ):
     """Outlier detection by the exact solver: the problem of OneClassSVM, with a proof.
 

@@ -238,7 +238,7 @@ def margin_path(
             for soft, progress, status in certified_path(model, problem, costs)
         ]
     path = _collected(costs, found, training)
-    if any(fit["status_"] != "certified" for fit in found):
+    if any(fit["certificate_"].status != "certified" for fit in found):
         late = costs[path.gaps > model.tol].tolist()
         warnings.warn(
             f"margin_path: the gap is above tol={model.tol:g} for C in {late}; a larger max_iter "
@@ -253,11 +253,13 @@ def _collected(costs: Array, found: list[dict[str, Any]], training: TrainingSet)
     def of(name: str) -> Array:
         return np.array([fit[name] for fit in found])
 
-    weights = [fit["certificate_"].weights for fit in found]
+    certificates = of("certificate_")
+    lower, upper, gaps = np.array([(c.margin, c.margin_bound, c.gap) for c in certificates]).T
+    weights = [certificate.weights for certificate in certificates]
     coefs = [_coefficients(fit, training) for fit in found]
     n_support = np.array([len(np.unique(q.nonzero()[0])) for q in weights])
-    bounds = of("margin_"), of("margin_bound_"), of("gap_")
-    return MarginPath(costs, np.array(coefs), of("intercept_"), *bounds, n_support, of("n_iter_"))
+    found_at = of("intercept_"), lower, upper, gaps, n_support, of("n_iter_")
+    return MarginPath(costs, np.array(coefs), *found_at)
 
 
 def _coefficients(fit: dict[str, Any], training: TrainingSet) -> Array:

@@ -12,8 +12,10 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from marginsvm._typing import Array
 from marginsvm.algorithms.exact.thresholds import Portfolio
 from marginsvm.algorithms.exact.tubes import Tubes
+from marginsvm.certificate.certificate import StatesObjectives
 from marginsvm.estimator.block_source import FitsBlocks
 from marginsvm.estimator.declaring import parameter, with_parameters
+from marginsvm.estimator.interval_results import FittedOutputs
 from marginsvm.estimator.interval_set import interval_set
 from marginsvm.estimator.parameters import KernelParameters, SignParameters
 from marginsvm.estimator.played_regressor import PlayedRegressor
@@ -26,7 +28,13 @@ _PATIENCE = 10  # rounds without progress, as of MaxMarginClassifier
 
 @with_parameters
 class MaxMarginRegressor(
-    SignParameters, KernelParameters, ScoresMixin, FitsBlocks, PlayedRegressor, BaseEstimator
+    SignParameters,
+    KernelParameters,
+    StatesObjectives,
+    ScoresMixin,
+    FitsBlocks,
+    PlayedRegressor,
+    BaseEstimator,
 ):
     """Support vector regression by the exact solver, with a proof of how good it is.
 
@@ -157,6 +165,7 @@ class MaxMarginRegressor(
     intercept_scaling: ClassVar[None] = None
 
     _portfolio: ClassVar[Portfolio] = Portfolio()  # for tests and benchmarks
+    _fitted = FittedOutputs
     _widens_kernels = True
 
     @_fit_context(prefer_skip_nested_validation=True)
@@ -192,10 +201,6 @@ class MaxMarginRegressor(
 
     def _stopping(self) -> Stopping:
         return Stopping(tol=self.tol, max_iter=self.max_iter, patience=_PATIENCE)
-
-    def _own_results(self, fitted: Any) -> dict[str, Any]:
-        found: dict[str, Any] = fitted.of_outputs()
-        return found
 
     def _advice(
         self, algorithm: Algorithm, problem: KernelMatrixAdapter, progress: Progress

@@ -28,10 +28,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from marginsvm._rounding import FEW, PAIRWISE, UNIT
+from marginsvm._rounding import FEW, PAIRWISE, UNIT, at_least
 from marginsvm._typing import Array
 from marginsvm.certify.capped_offsets import best_capped_offsets
-from marginsvm.certify.certificate import at_least
 from marginsvm.certify.tolerances import (
     EXCESS_SURCHARGE,
     ROUNDED_SHARE,

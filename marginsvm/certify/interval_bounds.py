@@ -27,7 +27,6 @@ from marginsvm._rounding import FEW, PAIRWISE
 from marginsvm._typing import Array
 from marginsvm.certify.caps import room_below
 from marginsvm.certify.certifiable import Regression
-from marginsvm.certify.claims import relative_gap
 from marginsvm.certify.distribution import SignedWeights, sums_of_outputs
 from marginsvm.certify.interval_offsets import best_shift
 from marginsvm.certify.prices import hinge_caps, sums_of_columns
@@ -208,7 +207,8 @@ class Fit:
 
         Of outputs that are problems of their own, the largest of all.
         """
-        gap = relative_gap(proof.widened(self.allowed), self.norm)
+        least = max(proof.widened(self.allowed), 0.0)
+        gap = 1.0 - min(least / self.norm, 1.0) if self.norm > 0.0 else 0.0
         error = max(gap, self.allowed / zero if zero > 0.0 else inf) if self.allowed > 0.0 else gap
         parts = zip(self.parts, proof.parts, strict=True)
         return max([error, *(fit.error(weights, zero) for fit, weights in parts)])

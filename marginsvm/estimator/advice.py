@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from marginsvm.certificate.certificate import relative_gap
 from marginsvm.certify.certifiable import written_out
-from marginsvm.certify.claims import relative_gap
 from marginsvm.fit import Algorithm, Progress
 from marginsvm.fit.progress import ConfirmedBounds
 from marginsvm.kernel_matrix import KernelMatrixAdapter

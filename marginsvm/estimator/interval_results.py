@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from marginsvm._rounding import FEW
 from marginsvm._typing import Array
-from marginsvm.certify.certificate import Certificate
-from marginsvm.certify.claims import PUBLISHED, published
+from marginsvm.certificate.certificate import Certificate
 from marginsvm.certify.interval_bounds import published_weights
 from marginsvm.estimator.interval_set import IntervalSet, in_norms
 from marginsvm.estimator.results import Fitted
@@ -51,7 +51,6 @@ class FittedIntervals(Fitted):
             **self._predictor(coef),
             "intercept_": np.broadcast_to(intercept, coef.shape[:-1])[()],
             "certificate_": certificate,
-            **published(certificate, PUBLISHED["norm"]),
             "n_iter_": self.progress.n_iter,
             "history_": self._table(),
         }
@@ -78,44 +77,6 @@ class FittedIntervals(Fitted):
         _, intercept = self.problem.predictor(self.bounds.model, fit.offsets)
         return np.asarray(training.units * intercept)
 
-    def of_outputs(self) -> dict[str, Any]:
-        """Objectives of outputs that are problems of their own, and the weights of their proofs."""
-        fit, proof, training = self.bounds.fit, self.bounds.weighed, self.training
-        assert fit is not None
-        assert proof is not None
-        lengths = np.atleast_1d(training.units) / self.problem.radius
-        norms = np.array([part.norm for part in fit.parts or (fit,)]) * lengths
-        bounds = np.array([part.norm for part in proof.parts or (proof,)]) * lengths
-        if self.bounds.overlap:
-            bounds = np.where(bounds > 0.0, np.inf, bounds)
-        single = not (training.is_column or training.units.ndim)
-        return {
-            "objective_": _halved_squares(norms, 1.0 + FEW, single=single),
-            "objective_bound_": _halved_squares(bounds, 1.0 - FEW, single=single),
-            "intercept_": np.atleast_1d(self._intercept()),
-            "epsilon_": self._epsilon(single=single),
-            **({} if training.kernel.metric != "linear" else self._dual()),
-        }
-
-    def _epsilon(self, *, single: bool) -> Any:
-        """Half the width of the tube of each output: the one that was given, or the best one."""
-        fit, training = self.bounds.fit, self.training
-        assert fit is not None
-        given = self.problem.nu is None
-        epsilon = training.epsilon if given else training.units * fit.epsilon
-        epsilon = np.broadcast_to(epsilon, np.atleast_1d(training.units).shape)
-        return float(epsilon[0]) if single else epsilon.copy()
-
-    def _dual(self) -> dict[str, Array]:
-        """The examples with weight in the proof of a linear predictor, and their weights."""
-        proof, training = self.bounds.weighed, self.training
-        assert proof is not None
-        scales = np.array([part.best_scale for part in proof.parts or (proof,)])
-        alpha = proof.vector.coef.reshape(len(training.kept), -1)
-        alpha = alpha * (scales * np.atleast_1d(training.units) / self.problem.radius**2)
-        support = np.flatnonzero(alpha.any(axis=1))
-        return {"support_": training.kept[support], "dual_coef_": alpha[support].T}
-
     def _table(self) -> dict[str, Array]:
         """The columns of the history, in the user's units."""
         table = np.array([*self.progress.history], dtype=np.float64).reshape(-1, 6)
@@ -129,6 +90,56 @@ class FittedIntervals(Fitted):
             "norm_bound": bound,
             "violation": table[:, 5] * self.training.unit,
         }
+
+
+class FittedOutputs(FittedIntervals):
+    """A fit of outputs that are problems of their own, each with its objective."""
+
+    @property
+    def _is_single(self) -> bool:
+        return not (self.training.is_column or self.training.units.ndim)
+
+    def certificate(self, status: str) -> Certificate:
+        fit, proof, training = self.bounds.fit, self.bounds.weighed, self.training
+        assert fit is not None
+        assert proof is not None
+        lengths = np.atleast_1d(training.units) / self.problem.radius
+        norms = np.array([part.norm for part in fit.parts or (fit,)]) * lengths
+        bounds = np.array([part.norm for part in proof.parts or (proof,)]) * lengths
+        if self.bounds.overlap:
+            bounds = np.where(bounds > 0.0, np.inf, bounds)
+        return replace(
+            super().certificate(status),
+            objective=_halved_squares(norms, 1.0 + FEW, single=self._is_single),
+            objective_bound=_halved_squares(bounds, 1.0 - FEW, single=self._is_single),
+        )
+
+    def attributes(self, status: str) -> dict[str, Any]:
+        return {
+            **super().attributes(status),
+            "intercept_": np.atleast_1d(self._intercept()),
+            "epsilon_": self._epsilon(),
+            **({} if self.training.kernel.metric != "linear" else self._dual()),
+        }
+
+    def _epsilon(self) -> Any:
+        """Half the width of the tube of each output: the one that was given, or the best one."""
+        fit, training = self.bounds.fit, self.training
+        assert fit is not None
+        given = self.problem.nu is None
+        epsilon = training.epsilon if given else training.units * fit.epsilon
+        epsilon = np.broadcast_to(epsilon, np.atleast_1d(training.units).shape)
+        return float(epsilon[0]) if self._is_single else epsilon.copy()
+
+    def _dual(self) -> dict[str, Array]:
+        """The examples with weight in the proof of a linear predictor, and their weights."""
+        proof, training = self.bounds.weighed, self.training
+        assert proof is not None
+        scales = np.array([part.best_scale for part in proof.parts or (proof,)])
+        alpha = proof.vector.coef.reshape(len(training.kept), -1)
+        alpha = alpha * (scales * np.atleast_1d(training.units) / self.problem.radius**2)
+        support = np.flatnonzero(alpha.any(axis=1))
+        return {"support_": training.kept[support], "dual_coef_": alpha[support].T}
 
 
 def _halved_squares(norms: Array, outward: float, *, single: bool) -> Any:

@@ -16,8 +16,8 @@ import numpy as np
 from marginsvm._cached import cached_property
 from marginsvm._rounding import FEW
 from marginsvm._typing import Array
+from marginsvm.certificate.certificate import Certificate
 from marginsvm.certify.caps import edge_of_share
-from marginsvm.certify.certificate import Certificate
 from marginsvm.estimator.on_device import refuse_foreign
 from marginsvm.estimator.precomputed import check_gram
 from marginsvm.estimator.results import Fitted

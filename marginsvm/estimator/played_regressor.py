@@ -9,13 +9,14 @@ from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
 from marginsvm._typing import Array
+from marginsvm.certificate.certificate import StatesNorm
 from marginsvm.estimator.interval_results import FittedIntervals
 from marginsvm.estimator.on_device import refuse_foreign
 from marginsvm.estimator.played import Played
 from marginsvm.estimator.to_sklearn import kernel_regressor, linear_regressor
 
 
-class PlayedRegressor(Played, RegressorMixin):
+class PlayedRegressor(StatesNorm, Played, RegressorMixin):
     """A regressor around an algorithm; each output is a column of y."""
 
     _fitted = FittedIntervals

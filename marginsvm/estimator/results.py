@@ -9,8 +9,7 @@ import numpy as np
 
 from marginsvm._cached import cached_property
 from marginsvm._typing import Array
-from marginsvm.certify.certificate import Certificate
-from marginsvm.certify.claims import PUBLISHED, published, rows_in_words
+from marginsvm.certificate.certificate import Certificate, rows_in_words
 from marginsvm.estimator.training_set import TrainingSet
 from marginsvm.fit import Algorithm, Progress
 from marginsvm.fit.confirm import confirm
@@ -78,7 +77,6 @@ class Fitted:
             **self._model(),
             **self._classes(),
             "certificate_": certificate,
-            **published(certificate, PUBLISHED["margin"]),
             "n_iter_": self.progress.n_iter,
             "history_": _table(self.progress.history, self.unit),
         }

@@ -11,9 +11,8 @@ from sklearn.utils import assert_all_finite
 from sklearn.utils.multiclass import check_classification_targets
 
 from marginsvm._typing import Array
+from marginsvm.certificate.certificate import bounds_text, quantity, relative_gap
 from marginsvm.certify.caps import ShareCaps
-from marginsvm.certify.certificate import bounds_text, quantity
-from marginsvm.certify.claims import relative_gap
 from marginsvm.certify.host import on_host
 from marginsvm.certify.spec import ProblemSpec
 from marginsvm.estimator.kernel_function import kernel_on, norms_of

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from marginsvm.certify.claims import relative_gap
+from marginsvm.certificate.certificate import relative_gap
 from marginsvm.certify.interval_bounds import Fit, Weighed
 from marginsvm.certify.tolerances import GAP_ROUNDING, NOISE
 from marginsvm.fit.progress import ConfirmedBounds, Progress

@@ -11,8 +11,7 @@ import scipy.sparse as sp
 from sklearn.base import clone
 
 from marginsvm._typing import Array
-from marginsvm.certify.certificate import Certificate
-from marginsvm.certify.claims import PUBLISHED, published, relative_gap
+from marginsvm.certificate.certificate import Certificate, relative_gap
 from marginsvm.many.stacked_bounds import Fits, weights_of
 
 
@@ -120,7 +119,6 @@ class ManyFits(Sequence[Any]):
             "_gamma": 0.0,
             "classes_": self.classes[i].copy(),
             "certificate_": certificate,
-            **published(certificate, PUBLISHED["margin"]),
             "n_iter_": 1,
             "history_": {name: np.array([value]) for name, value in lines.items()},
             "support_": support,

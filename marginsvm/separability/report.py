@@ -12,8 +12,8 @@ import numpy as np
 import scipy.sparse as sp
 
 from marginsvm._cached import Later, cached_property
+from marginsvm._rounding import at_least, at_most
 from marginsvm._typing import Array
-from marginsvm.certify.certificate import at_least, at_most
 from marginsvm.separability.answer import COMPLETE, OVERLAP, QUASI, UNDECIDED, Answer
 from marginsvm.separability.coefficients import EITHER, FINITE, UNIDENTIFIED
 from marginsvm.separability.families import FAMILIES

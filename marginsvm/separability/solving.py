@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from marginsvm._rounding import at_most
 from marginsvm._typing import Array
-from marginsvm.certify.certificate import at_most
 from marginsvm.certify.exactly.krawczyk import independent_first
 from marginsvm.separability.answer import COMPLETE, OVERLAP, UNDECIDED, Answer
 from marginsvm.separability.answering import answer_of

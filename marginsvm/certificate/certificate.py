@@ -3,12 +3,103 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from decimal import MAX_EMAX, MIN_EMIN, ROUND_CEILING, ROUND_FLOOR, Context
+from math import inf, nextafter
+from typing import Any
 
-import numpy as np
 import scipy.sparse as sp
 
-from marginsvm.certify.claims import Bounds, relative_gap
+from marginsvm._rounding import at_least, at_most
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """Two bounds on the best margin, or on the least norm: a margin is one over a norm.
+
+    Attributes
+    ----------
+    lower, upper : float
+        The best margin, or the least norm, is between them.
+    reading : {"margin", "norm"}
+        What they are bounds on.
+    """
+
+    lower: float
+    upper: float
+    reading: str
+
+    @property
+    def margin(self) -> float:
+        """Lower bound on the best margin: that of the predictor."""
+        return self.lower if self.reading == "margin" else _inverse(self.upper, 0.0)
+
+    @property
+    def margin_bound(self) -> float:
+        """Upper bound on the margin of any predictor."""
+        return self.upper if self.reading == "margin" else _inverse(self.lower, inf)
+
+    @property
+    def norm(self) -> float:
+        """Upper bound on the least norm: that of the predictor where its values are 1 or more."""
+        return self.upper if self.reading == "norm" else _inverse(self.lower, inf)
+
+    @property
+    def norm_bound(self) -> float:
+        """Lower bound on the norm of any predictor that fits."""
+        return self.lower if self.reading == "norm" else _inverse(self.upper, 0.0)
+
+
+def _inverse(x: float, towards: float) -> float:
+    """One over a number, rounded towards 0 or infinity; infinite for what is not positive."""
+    return float(nextafter(1.0 / x, towards)) if x > 0.0 else inf
+
+
+def relative_gap(lower: float, upper: float) -> float:
+    """Relative gap between two bounds on the best margin, from 0 to 1 (dimensionless).
+
+    No best margin is negative, so that a lower bound below 0 counts as 0. The gap is 1 while
+    there is no upper bound, and NaN if a bound is.
+    """
+    lower = max(lower, 0.0)
+    if lower >= upper:
+        return 0.0
+    return 1.0 if upper == inf else (upper - lower) / upper
+
+
+def _of_certificate(name: str) -> Any:
+    """A fitted attribute that is read from the certificate, which alone states it."""
+
+    def read(self: Any) -> Any:
+        return getattr(self.certificate_, name)
+
+    return property(read, doc=f"``certificate_.{name}``.")
+
+
+class StatesMargin:
+    """Fitted attributes of estimators that state a margin."""
+
+    margin_ = _of_certificate("margin")
+    margin_bound_ = _of_certificate("margin_bound")
+    gap_ = _of_certificate("gap")
+    separable_ = _of_certificate("feasible")
+    status_ = _of_certificate("status")
+
+
+class StatesNorm:
+    """Fitted attributes of estimators that state a norm."""
+
+    norm_ = _of_certificate("norm")
+    norm_bound_ = _of_certificate("norm_bound")
+    gap_ = _of_certificate("gap")
+    violation_ = _of_certificate("violation")
+    feasible_ = _of_certificate("feasible")
+    status_ = _of_certificate("status")
+
+
+class StatesObjectives:
+    """Fitted attributes of estimators that state an objective for each output."""
+
+    objective_ = _of_certificate("objective")
+    objective_bound_ = _of_certificate("objective_bound")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,6 +154,9 @@ class Certificate(Bounds):
         No predictor of a smaller norm has a violation of ``violation`` or less (units of the norm).
         With ``C < inf``, slack makes up for the violation: it is equal to ``norm_bound``. None:
         nothing is violated.
+    objective, objective_bound : float, ndarray of shape (n_outputs,), or None
+        Of MaxMarginRegressor: of each output, the objective of the predictor, at most, and a lower
+        bound on the least one (units of y over those of X, squared).
 
     Examples
     --------
@@ -87,6 +181,8 @@ class Certificate(Bounds):
     violation: float = 0.0
     one_class: bool = False
     widened_bound: float | None = None
+    objective: Any = None
+    objective_bound: Any = None
 
     @property
     def separable(self) -> bool | None:
@@ -168,18 +264,13 @@ def bounds_text(lower: float, upper: float, what: str = "margin") -> str:
     return f"{below}best {what} <= {at_most(upper)}"
 
 
-def at_least(bound: float, digits: int = 6) -> str:
-    """Write a lower bound, rounded down, so that the written number is a lower bound as well."""
-    return _rounded(bound, digits, ROUND_FLOOR)
+def rows_in_words(constant: float) -> str:
+    """Describe the examples that ``normalize=True`` has divided by their norms.
 
-
-def at_most(bound: float, digits: int = 6) -> str:
-    """Write an upper bound, rounded up, so that the written number is an upper bound as well."""
-    return _rounded(bound, digits, ROUND_CEILING)
-
-
-def _rounded(x: float, digits: int, direction: str) -> str:
-    if not np.isfinite(x):
-        return str(x)
-    context = Context(prec=digits, rounding=direction, Emax=MAX_EMAX, Emin=MIN_EMIN)
-    return f"{float(context.create_decimal_from_float(float(x))):.{digits}g}"
+    Parameters
+    ----------
+    constant : float
+        Value of the feature that joined all examples before the division; 0: none did.
+    """
+    row = f"(x, {constant:.4g})" if constant else "x"
+    return f"{row} / ||{row}||"
