@@ -67,7 +67,8 @@ class CommonParameters:
     margin_bound_ : float
         Certified upper bound on the margin of any predictor (units of X).
     gap_ : float
-        Their relative gap, from 0 to 1 (dimensionless); 1 where no separator was found.
+        Their relative gap, from 0 to 1 (dimensionless); 1 where no separator was found, 0 where
+        both are 0 (no predictor separates).
     separable_ : bool or None
         True: this predictor separates the classes. False: it is proved that none does. None:
         neither is known.

@@ -172,6 +172,8 @@ class AdaptiveSamplingKernelClassifier(
         ``"momentum"``: constant steps with Nesterov's momentum, a heuristic of Ji et al. and the
         best in practice. ``"theory"``: no momentum and the step ``sqrt(ln n / max_iter)``, for
         which their Theorem 4.1 holds; :func:`marginsvm.theory_draws` says how many draws it needs.
+        As this step depends on ``max_iter``, a fit that goes on by ``warm_start`` with a larger one
+        is not that of one longer fit.
     step : {"schedule", "constant", "inv_sqrt"}, float or callable
         Step theta_t of draw t (dimensionless): as ``schedule`` says, another name, a number, a
         function of t, or a schedule object.
