@@ -5,11 +5,15 @@ from typing import Any
 
 from sklearn.base import BaseEstimator
 
-from marginsvm.dual_state import DualStateMixin
-from marginsvm.estimator.declaring import with_parameters
-from marginsvm.estimator.parameters import CommonParameters, KernelParameters
-from marginsvm.fit import Algorithm, Candidate
-from marginsvm.problem.responses import Euclidean
+from marginsvm.extend import (
+    Algorithm,
+    Candidate,
+    CommonParameters,
+    DualStateMixin,
+    Euclidean,
+    KernelParameters,
+    with_parameters,
+)
 
 
 @dataclass(frozen=True)

@@ -23,8 +23,8 @@ from marginsvm import (
 )
 from marginsvm.certify.caps import ShareCaps
 from marginsvm.certify.distribution import imbalance
+from marginsvm.extend import softmax
 from marginsvm.kernel_matrix import make_rows
-from marginsvm.responses import softmax
 
 
 def assert_tampering_is_refused(clf, X, y):

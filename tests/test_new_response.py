@@ -9,9 +9,9 @@ from sklearn.base import clone
 from sklearn.datasets import make_blobs
 
 from marginsvm import MomentumMarginClassifier, check_certificate
+from marginsvm.extend import Response, Weights, softmax
 from marginsvm.kernel_matrix import LinearAdapter, make_rows
 from marginsvm.problem.blocks import Blocks
-from marginsvm.responses import Response, Weights, softmax
 
 
 @dataclass(frozen=True)

@@ -10,13 +10,13 @@ from scipy.optimize import linprog
 
 from marginsvm.certify.bounds import lower_bound, upper_bound
 from marginsvm.certify.distribution import imbalance
+from marginsvm.extend import euclidean, logistic, softmax, worst_row
 from marginsvm.kernel_matrix import LinearAdapter, make_rows
 from marginsvm.problem import adapter
 from marginsvm.problem.blocks import Blocks
 from marginsvm.problem.intercepts import balancing_factors, balancing_offsets, min_cycle
 from marginsvm.problem.responses import balanced
 from marginsvm.problem.rows import BinaryRows, MulticlassRows
-from marginsvm.responses import euclidean, logistic, softmax, worst_row
 
 RESPONSES = [softmax, logistic, euclidean, worst_row]
 

@@ -26,11 +26,11 @@ from marginsvm import (
     check_certificate,
 )
 from marginsvm.certify.caps import ShareCaps
+from marginsvm.extend import euclidean, logistic, softmax
 from marginsvm.fit import Stopping, play
 from marginsvm.kernel_matrix import LinearAdapter, make_rows
 from marginsvm.papers.accelerated import AcceleratedPlay
 from marginsvm.papers.momentum import Momentum
-from marginsvm.responses import euclidean, logistic, softmax
 
 WITH_NU = [
     MomentumMarginClassifier,

@@ -119,7 +119,7 @@ class MomentumMarginClassifier(
     ----------
     loss : {"exponential", "logistic"} or Response
         Loss of the margins, whose gradient gives the weights on the rows: a name, or an object
-        that computes weights from margins, see :class:`marginsvm.responses.Response`.
+        that computes weights from margins, see :class:`marginsvm.extend.Response`.
     step : {"constant", "inv_sqrt"}, float or callable
         Step theta_t of round t (dimensionless): a name, a number, a function of t, or a schedule
         object, whose parameters a grid search can set. 1 is the step for which Ji et al. (2021)

@@ -71,7 +71,7 @@ class Weights:
     --------
     >>> import numpy as np
     >>> from marginsvm.problem.rows import make_rows
-    >>> from marginsvm.responses import softmax
+    >>> from marginsvm.extend import softmax
     >>> rows = make_rows(np.array([0, 1]), 2, balanced=False)
     >>> weights = softmax.respond(rows, np.array([0.0, 1.0]))
     >>> weights.mass, weights.min_margin
@@ -98,7 +98,7 @@ class Response(Protocol):
     --------
     >>> import numpy as np
     >>> from marginsvm.problem.rows import make_rows
-    >>> from marginsvm.responses import euclidean, softmax, worst_row
+    >>> from marginsvm.extend import euclidean, softmax, worst_row
     >>> rows, margins = make_rows(np.array([0, 1]), 2, balanced=False), np.array([0.0, 0.5])
     >>> responses = (softmax, euclidean, worst_row)
     >>> [response.respond(rows, margins, 0.5).q.round(3) for response in responses]
