@@ -1,7 +1,5 @@
 """fit_many: each of many fits is what a single one is, and comes with its own proof."""
 
-from importlib import import_module
-
 import numpy as np
 import pytest
 from helpers.battery import slow
@@ -9,10 +7,10 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import LeaveOneOut, cross_val_score
 
-from marginsvm import MaxMarginClassifier, check_certificate, cross_val_many, fit_many
+from marginsvm import MaxMarginClassifier, check_certificate, cross_val_many, fit_many, many
 
 HARD, SQUARED = MaxMarginClassifier(), MaxMarginClassifier(C=1.0)
-HINGE = MaxMarginClassifier(C=0.01, loss="hinge")
+HINGE = MaxMarginClassifier(C=0.1, loss="hinge")  # with weights below C: one intercept is best
 ESTIMATORS = [HARD, SQUARED, HINGE, MaxMarginClassifier(C=0.1, fit_intercept=False)]
 
 
@@ -144,19 +142,17 @@ def test_two_of_several_classes_and_their_order():
 
 def test_an_interrupt_returns_what_is_done(monkeypatch):
     X, y = examples()
-    many = import_module("marginsvm.many.fit_many")
-    real, calls = many._fit, []
+    real, calls = many.solved, []
 
-    def fit(*args):
+    def solved(*args):
         calls.append(1)
         if len(calls) == 2:
             raise KeyboardInterrupt
         return real(*args)
 
-    monkeypatch.setattr(many, "_fit", fit)
-    batches = import_module("marginsvm.many.batches")
-    monkeypatch.setattr(batches, "_TURN", 1)
-    monkeypatch.setattr(batches, "n_threads", lambda: 1)
+    monkeypatch.setattr(many, "solved", solved)
+    monkeypatch.setattr(many, "TURN", 1)
+    monkeypatch.setattr(many, "n_threads", lambda: 1)
     with pytest.warns(ConvergenceWarning, match="2 interrupted"):
         fits = fit_many(SQUARED, X, y, rows=[np.arange(20), np.arange(22), np.arange(23)])
     assert fits.status.tolist() == ["certified", "interrupted", "interrupted"]
@@ -182,6 +178,10 @@ def test_processes_and_threads_give_the_same():
         ({"y": np.arange(30) % 2, "rows": [[0, 1]]}, "24 examples, but y has 30 labels"),
         ({"columns": [[0.5]]}, "lists of indices"),
         ({"columns": [[]]}, "lists of indices"),
+        ({"columns": [[0, 40]]}, r"columns\[0\] has the index 40, but indices are from 0 to 39"),
+        ({"rows": [np.arange(24), np.arange(-1, 20)]}, r"rows\[1\] has the index -1"),
+        ({"rows": [np.arange(25) > 3]}, r"rows\[0\] is a mask of 25 entries for 24"),
+        ({"columns": [np.zeros(40, bool)]}, "choose something"),
         ({"estimator": MaxMarginClassifier(kernel="rbf")}, "kernel='linear', not"),
         ({"estimator": MaxMarginClassifier(stopping="separation")}, "stopping='gap'"),
         ({"estimator": MaxMarginClassifier(C=-1.0)}, "'C' parameter"),
@@ -211,11 +211,11 @@ def test_other_estimators_are_refused():
 def test_cross_validation_is_that_of_single_fits(estimator, cv):
     X, y = examples(d=12)
     cols = [np.arange(j, j + 6) for j in range(6)]
-    many = cross_val_many(estimator, X, y, columns=cols, cv=cv)
+    scores = cross_val_many(estimator, X, y, columns=cols, cv=cv)
     single = [cross_val_score(estimator, X[:, c], y, cv=cv) for c in cols]
-    np.testing.assert_allclose(many.accuracy, single)
-    assert (many.margin <= many.margin_bound).all()
-    assert set(many.status.ravel().tolist()) == {"certified"}
+    np.testing.assert_allclose(scores.accuracy, single)
+    assert (scores.margin <= scores.margin_bound).all()
+    assert set(scores.status.ravel().tolist()) == {"certified"}
 
 
 def test_cross_validation_of_labels_and_of_what_overlaps():
@@ -232,5 +232,5 @@ def test_cross_validation_of_labels_and_of_what_overlaps():
 
 def test_a_fold_that_leaves_one_class_is_refused():
     X, y = examples()
-    with pytest.raises(ValueError, match="one class"):
+    with pytest.raises(ValueError, match="what a fold leaves of one has 1: "):
         cross_val_many(SQUARED, X, y, cv=[(np.arange(0, 24, 2), np.arange(1, 24, 2))])

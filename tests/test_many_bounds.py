@@ -5,13 +5,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from marginsvm import MaxMarginClassifier, check_certificate, fit_many
+from marginsvm import MaxMarginClassifier, check_certificate, fit_many, many
 from marginsvm.certificate.check import RTOL as _FLOAT_RTOL
-from marginsvm.many import stacked_bounds, stacked_solving
-from marginsvm.many.interior import inside
-from marginsvm.many.stack import Stack
-from marginsvm.many.stacked_bounds import proved
-from marginsvm.many.stacked_pivoting import directly, proximal
+from marginsvm.solvers.interior_point import stacked
+from marginsvm.solvers.pivoting import pivoted
 
 LOSSES = {"hard": {}, "squared": {"C": 2.0}, "hinge": {"C": 0.5, "loss": "hinge"}}
 
@@ -25,22 +22,21 @@ def problems(seed, n=9, d=4, n_problems=8, offset=0.0, unit=1.0):
     return unit * (X + offset), y
 
 
-def off_by(noise, seed):
+def off_by(solver, noise, seed):
     """The solver, with solutions that are off by a relative error."""
-    rng, real = np.random.default_rng(seed), stacked_solving._solved
+    rng = np.random.default_rng(seed)
 
-    def solved(statement, loss, *, singular):
-        found = real(statement, loss, singular=singular)
-        found.v *= 1.0 + noise * rng.standard_normal(found.v.shape)
-        found.b *= 1.0 + noise * rng.standard_normal(found.b.shape)
-        return found
+    def solved(*args, **options):
+        *found, done = solver(*args, **options)
+        return *(x * (1.0 + noise * rng.standard_normal(x.shape)) for x in found), done
 
     return solved
 
 
 def fitted(estimator, X, y, noise, seed, monkeypatch):
     with monkeypatch.context() as patch:
-        patch.setattr(stacked_solving, "_solved", off_by(noise, seed))
+        for solver in (pivoted, stacked):
+            patch.setattr(many, solver.__name__, off_by(solver, noise, seed))
         return fit_many(estimator.set_params(tol=0.999), X, y)
 
 
@@ -68,21 +64,23 @@ def test_bounds_hold_in_rationals(loss, seed, noise, offset, unit, intercept):
     assert len(fits.single) < len(fits) or offset > 0.0 or noise > 0.0
 
 
+def unbalanced(alpha, y, upper):
+    return alpha * (1.0 + 0.01 * (y > 0.0))
+
+
 @pytest.mark.parametrize("loss", LOSSES)
 @pytest.mark.parametrize("name", ["UNIT", "SURCHARGE", "TOO_GOOD"])
 def test_bounds_without_their_allowances_are_caught(loss, name, monkeypatch):
-    """Mutants: no rounding at all, weights off balance for nothing, and a margin of the middle."""
+    """Mutants: no rounding at all, weights off balance for nothing, a margin that is too good."""
     X, y = problems(0, n_problems=60)
     if name == "UNIT":
-        for constant in ("UNIT", "FEW", "PAIRWISE"):
-            monkeypatch.setattr(stacked_bounds, constant, 0.0)
+        monkeypatch.setattr(many, "GAMMA", lambda n: 0.0)
+        monkeypatch.setattr(many, "FEW", 0.0)
     elif name == "SURCHARGE":
-        monkeypatch.setattr(stacked_bounds, "IMBALANCE_SURCHARGE", 0.0)
-        monkeypatch.setattr(stacked_bounds, "_evened", lambda u, y: u * (1.0 + 0.01 * (y > 0.0)))
+        monkeypatch.setattr(many, "ORIGINS", 0.0)
+        monkeypatch.setattr(many, "balanced", unbalanced)
     else:
-        monkeypatch.setattr(
-            stacked_bounds, "_lower", lambda loss, norm, margins: margins.mean(1) / norm
-        )
+        monkeypatch.setattr(many, "FEW", -1e-13)
     fits = fitted(MaxMarginClassifier(**LOSSES[loss]), X, y, 1e-4, 0, monkeypatch)
     checks = [check_certificate(fits[i], X[i], y, exact=True) for i in range(60)]
     assert not all(checks)
@@ -95,24 +93,33 @@ def test_the_smallest_allowance_is_still_seen():
     assert fits.gap.max() < 1e-3 * _FLOAT_RTOL
 
 
-@pytest.mark.parametrize("method", [proximal, inside])
-@pytest.mark.parametrize("loss", LOSSES)
-def test_methods_agree(method, loss):
-    """Each finds the solutions that the others find, to nine digits."""
-    X, y = problems(3, n=20, d=40)
-    stack = Stack.of(X, balanced=True)
-    signs = np.broadcast_to(2.0 * y - 1.0, X.shape[:2])
-    options = LOSSES[loss]
-    costs = np.full(signs.shape, options.get("C", np.inf))
-    price = stacked_bounds.Loss("loss" in options, costs)
-    statement = price.statement(stack.K, signs, balanced=True)
-    one, other = directly(statement), method(statement)
-    assert one.done.all()
-    assert other.done.all()
-    g, h = (np.einsum("bij,bj->bi", stack.K, found.v) for found in (one, other))
-    np.testing.assert_allclose(g, h, atol=1e-9)  # the weights of equal examples may differ
-    fits = proved(stack, statement, price, other.v, other.b)
-    assert fits.gap.max() < 1e-9
+@pytest.mark.parametrize("intercept", [True, False])
+@pytest.mark.parametrize(("loss", "d"), [("squared", 5), *((loss, 40) for loss in LOSSES)])
+def test_methods_agree(loss, d, intercept):
+    """Pivoting, by the features and by the rows, finds what interior points find."""
+    X, y = problems(3, n=20, d=d)
+    y = np.broadcast_to(2.0 * y - 1.0, X.shape[:2])
+    price = {"hard": {}, "squared": {"ridge": 0.25}, "hinge": {"upper": 0.5}}[loss]
+    price = {name: np.full(y.shape, value) for name, value in price.items()}
+    w, f, alpha, solved = pivoted(X, y, **price, intercept=intercept)
+    v, g, _, found = stacked(X, y, **price, intercept=intercept, tol=1e-12)
+    assert solved.all()
+    assert found.all()
+    if loss == "hard":  # a game: the smallest margin is its level
+        v, g = v / g[:, -1:], g / g[:, -1:]
+    np.testing.assert_allclose(w, v, atol=1e-5)
+    if intercept:
+        np.testing.assert_allclose(f[:, 0], g[:, 0], atol=1e-5)
+    # each is the other's proof, at full precision
+    np.testing.assert_allclose(((y * alpha)[:, None] @ X)[:, 0], w, atol=1e-12)
+
+
+def test_examples_that_all_share_are_solved_as_one_stack():
+    X, y = problems(4, n=20, d=40)
+    y = np.where(np.random.default_rng(0).permuted(np.tile(y, (5, 1)), axis=1) > 0, 1.0, -1.0)
+    for price in ({}, {"ridge": np.full(y.shape, 0.25)}):
+        one, each = pivoted(X[:1], y, **price), pivoted(np.repeat(X[:1], 5, axis=0), y, **price)
+        np.testing.assert_allclose(one[0], each[0], atol=1e-12)
 
 
 @pytest.mark.parametrize("C", [1e-3, 1.0, 100.0])
@@ -128,7 +135,7 @@ def test_classes_that_overlap_are_fitted_together(C):
 def test_weights_off_balance_are_charged_for(monkeypatch):
     """The bound of weights that do not balance is larger by what an intercept could add."""
     X, y = problems(0)
-    monkeypatch.setattr(stacked_bounds, "_evened", lambda u, y: u * (1.0 + 0.01 * (y > 0.0)))
+    monkeypatch.setattr(many, "balanced", unbalanced)
     fits = fitted(MaxMarginClassifier(), X, y, 0.0, 0, monkeypatch)
     assert not fits.single
     for i, fit in enumerate(fits):

@@ -1,0 +1,668 @@
+"""Many small fits by one call: stacks of problems of two classes, and both bounds of each.
+
+A batch of problems of the same shape is solved at once: by block pivoting, and what that leaves by
+interior points. Both values of each problem's program are proved as in ``certificate.bounded``, in
+arrays with an axis of problems in front. What a batch does not certify is fitted one by one.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, fields
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from joblib import Parallel, delayed, effective_n_jobs
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import assert_all_finite, check_array
+
+from marginsvm._rounding import FEW, check_exact
+from marginsvm._typing import Array
+from marginsvm.algorithms.max_margin import MaxMarginClassifier
+from marginsvm.certificate.bounded import ORIGINS
+from marginsvm.certificate.certificate import Certificate, relative_gap
+from marginsvm.certificate.numbers import Floats
+from marginsvm.estimator.weights import ClassWeights
+from marginsvm.problem.threads import n_threads, ordered_map
+from marginsvm.solvers.interior_point import stacked
+from marginsvm.solvers.pivoting import pivoted
+
+GAMMA = Floats().gamma  # relative error of a sum of products
+TURN = 8  # batches of each thread until the next line of progress, and chance to be interrupted
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ManyFits(Sequence[Any]):
+    """Results of :func:`marginsvm.fit_many`: arrays with an entry for each of B fits.
+
+    ``fits[i]`` is an ordinary fitted estimator, made when it is asked for.
+
+    Attributes
+    ----------
+    estimator : estimator
+        The one that was given, not fitted.
+    coef : ndarray of shape (B, n_features), or list of ndarray
+        Coefficients of the features; a list where their numbers differ.
+    intercept : ndarray of shape (B,)
+    dual_coef : ndarray of shape (B, n_samples), or list of ndarray
+        Coefficients of the examples, with the signs of the classes. Divided by the sum of their
+        absolute values, they are the weights that prove the upper bound.
+    margin, margin_bound : ndarray of shape (B,)
+        Certified lower and upper bounds on the margin (as of a single fit).
+    status : ndarray of shape (B,)
+        As of a single fit; ``interrupted``: it has not begun.
+    separable : ndarray of shape (B,)
+        True, False or None.
+    classes : ndarray of shape (B, 2)
+    radius : ndarray of shape (B,)
+        Largest norm of an example (units of X).
+    nu : ndarray of shape (B,)
+        With the hinge loss: the parameters of NuSVC with the same solutions; else 0.
+    single : dict
+        Fitted estimators of the problems that were fitted one by one.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from marginsvm import MaxMarginClassifier, fit_many
+    >>> X, y = load_iris(return_X_y=True)
+    >>> fits = fit_many(MaxMarginClassifier(C=1.0), X, y, rows=[y != 0, y != 1, y != 2])
+    >>> fits
+    <3 fits of MaxMarginClassifier(C=1.0): 3 certified; margins from 0.193 to 1.62>
+    >>> fits.coef.shape, fits.classes.tolist()
+    ((3, 4), [[1, 2], [0, 2], [0, 1]])
+    >>> print(fits[2].certificate_)
+    certified: 0.917749 <= best margin <= 0.91775 (relative gap ...), separable: True
+    """
+
+    estimator: Any
+    coef: Any
+    intercept: Array
+    dual_coef: Any
+    margin: Array
+    margin_bound: Array
+    status: Array
+    separable: Array
+    classes: Array
+    radius: Array
+    nu: Array
+    single: dict[int, Any] = field(default_factory=dict)
+
+    def __repr__(self) -> str:
+        found = ", ".join(f"{count} {status}" for status, count in Counter(self.status).items())
+        ends = f"{np.min(self.margin):.3g} to {np.max(self.margin):.3g}"
+        return f"<{len(self)} fits of {self.estimator}: {found}; margins from {ends}>"
+
+    @property
+    def gap(self) -> Array:
+        """Relative gaps between the bounds, of shape (B,)."""
+        both = zip(self.margin, self.margin_bound, strict=True)
+        return np.array([relative_gap(lower, upper) for lower, upper in both])
+
+    def __len__(self) -> int:
+        return len(self.margin)
+
+    def __iter__(self) -> Iterator[Any]:
+        return (self[i] for i in range(len(self)))
+
+    def __getitem__(self, index: Any) -> Any:
+        """The fitted estimator of one problem."""
+        i = range(len(self))[index]
+        if isinstance(i, range):
+            return [self[j] for j in i]
+        if i in self.single:
+            return self.single[i]
+        if self.status[i] == "interrupted":
+            raise IndexError(f"fit {i} was interrupted before it began")
+        dual, coef = np.asarray(self.dual_coef[i]), np.array(self.coef[i])[None]
+        support, q = np.flatnonzero(dual), np.abs(dual) / np.abs(dual).sum()
+        certificate = Certificate(
+            lower=float(self.margin[i]),
+            upper=float(self.margin_bound[i]),
+            reading="margin",
+            status=str(self.status[i]),
+            feasible=self.separable[i],
+            weights=sp.csr_array(q[:, None]),
+            radius=float(self.radius[i]),
+            route=(("together", 1),),
+        )
+        bounds = {"margin": certificate.margin, "margin_bound": certificate.margin_bound}
+        history = {"n_iter": 1, "n_passes": 1.0, "seconds": 0.0, **bounds}
+        fitted = clone(self.estimator)
+        fitted.__dict__ |= {
+            "coef_": coef,
+            "intercept_": self.intercept[i : i + 1].copy(),
+            "classes_": self.classes[i].copy(),
+            "n_features_in_": coef.shape[1],
+            "n_iter_": 1,
+            "history_": {name: np.array([value]) for name, value in history.items()},
+            "certificate_": certificate,
+            "support_": support,
+            "n_support_": np.bincount(dual[support] > 0.0, minlength=2).astype(np.int32),
+            "dual_coef_": dual[support][None],
+            "_gamma": 0.0,
+            "_progress": None,
+        }
+        if self.nu[i] > 0.0:
+            fitted.nu_ = float(self.nu[i])
+        return fitted
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ManyScores:
+    """Results of :func:`marginsvm.cross_val_many`: arrays with a line for each of B problems.
+
+    Attributes
+    ----------
+    accuracy : ndarray of shape (B, n_folds)
+        Share of the examples of each fold that are predicted rightly by a fit to the others.
+    margin, margin_bound : ndarray of shape (B, n_folds)
+        Certified lower and upper bounds on the margins of these fits.
+    status : ndarray of shape (B, n_folds)
+        How these fits ended.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from marginsvm import MaxMarginClassifier, cross_val_many
+    >>> X, y = np.arange(12.0)[:, None] % 6, np.repeat([0, 1], 3).tolist() * 2
+    >>> scores = cross_val_many(MaxMarginClassifier(C=1.0), X, y, cv=3)
+    >>> scores.accuracy, set(scores.status.ravel().tolist())
+    (array([[1., 1., 1.]]), {'certified'})
+    >>> scores
+    <1 problem, 3 folds: accuracies of 1 to 1, mean 1>
+    """
+
+    accuracy: Array
+    margin: Array
+    margin_bound: Array
+    status: Array
+
+    def __repr__(self) -> str:
+        (b, folds), each = self.accuracy.shape, self.accuracy.mean(axis=1)
+        ends = f"{each.min():.3g} to {each.max():.3g}, mean {each.mean():.3g}"
+        return f"<{b} problem{'s' * (b != 1)}, {folds} folds: accuracies of {ends}>"
+
+
+def fit_many(
+    estimator: MaxMarginClassifier,
+    X: Any,
+    y: Any,
+    *,
+    columns: Sequence[Any] | None = None,
+    rows: Sequence[Any] | None = None,
+    n_jobs: int | None = None,
+) -> ManyFits:
+    """Fit clones of an estimator to many small problems of two classes.
+
+    Searchlights, permutation tests, concept vectors, bootstraps and folds are 10,000 fits and
+    more, of some hundred examples each. They are fitted here a batch at a time, by linear algebra
+    on stacks of matrices, and each has both bounds of its own, with all rounding allowed for.
+    What a batch does not certify is fitted as by ``clone(estimator).fit``, one by one.
+
+    Parameters
+    ----------
+    estimator : MaxMarginClassifier
+        With ``kernel="linear"``. It is not changed. With ``verbose``, a line
+        says how many fits are done.
+    X : array-like of shape (n, d) or (B, n, d)
+        The examples of all problems, or of each. They are computed with in float64.
+    y : array-like of shape (n,) or (B, n)
+        Labels; two classes in each problem.
+    columns : sequence of B index arrays or masks, default=None
+        The features of each problem; None: all.
+    rows : sequence of B index arrays or masks, default=None
+        The examples of each problem, which may be repeated; None: all.
+    n_jobs : int, default=None
+        Processes of joblib, each of which takes a part of the problems. None: threads of this one,
+        as many as BLAS would take.
+
+    Returns
+    -------
+    ManyFits
+        ``X``, ``y``, ``columns`` and ``rows`` are taken together: problem i has the i-th of each of
+        which there are several. After an interrupt (Ctrl-C), the fits that are done, with a
+        warning; the status of others is ``interrupted``.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If an argument cannot be used; the message says what to do.
+
+    References
+    ----------
+    Philip Wolfe. Finding the nearest point in a polytope. Mathematical Programming, 1976 (the
+    problem of a hard margin; :class:`MaxMarginClassifier` has the others).
+
+    J. Judice, F. Pires. A block principal pivoting algorithm for large-scale strictly monotone
+    linear complementarity problems. Computers & Operations Research, 1994 (how a batch is solved).
+
+    S. Mehrotra. On the implementation of a primal-dual interior point method. SIAM Journal on
+    Optimization, 1992 (where that does not apply).
+
+    Examples
+    --------
+    A permutation test: 100 sets of labels on the same examples.
+
+    >>> import numpy as np
+    >>> from marginsvm import MaxMarginClassifier, fit_many
+    >>> rng = np.random.default_rng(0)
+    >>> X, y = rng.standard_normal((20, 50)), np.repeat([0, 1], 10)
+    >>> X[:10, :5] += 2.0
+    >>> labels = [y, *(rng.permutation(y) for _ in range(99))]
+    >>> fits = fit_many(MaxMarginClassifier(), X, labels)
+    >>> fits.coef.shape, bool((fits.gap <= 1e-6).all()), set(fits.status.tolist())
+    ((100, 50), True, {'certified'})
+    >>> float(np.mean(fits.margin >= fits.margin[0]))
+    0.01
+    """
+    return ManyFits(estimator, **Problems(estimator, X, y, columns, rows).results(n_jobs))
+
+
+def cross_val_many(
+    estimator: MaxMarginClassifier,
+    X: Any,
+    y: Any,
+    *,
+    columns: Sequence[Any] | None = None,
+    cv: Any = None,
+    n_jobs: int | None = None,
+) -> ManyScores:
+    """Cross-validate an estimator on many small problems of two classes.
+
+    Every fit has both of its bounds, as in :func:`fit_many`, whose parameters these are.
+
+    Parameters
+    ----------
+    estimator : MaxMarginClassifier
+        With ``kernel="linear"``.
+    X : array-like of shape (n, d) or (B, n, d)
+    y : array-like of shape (n,) or (B, n)
+        Labels; two classes in each problem.
+    columns : sequence of B index arrays or masks, default=None
+        The features of each problem; None: all.
+    cv : int, splitter or iterable of (train, test), default=None
+        As in ``cross_val_score``: None is 5, and folds are stratified. Labels that differ from
+        problem to problem are split each in their own way.
+    n_jobs : int, default=None
+        Processes of joblib; None: threads of this one.
+
+    Returns
+    -------
+    ManyScores
+
+    Raises
+    ------
+    ValueError, TypeError
+        If an argument cannot be used; the message says what to do.
+
+    References
+    ----------
+    Philip Wolfe. Finding the nearest point in a polytope. Mathematical Programming, 1976 (the
+    problem of a hard margin).
+
+    Examples
+    --------
+    A searchlight: each feature and its neighbours. The classes differ in features 10 to 14.
+
+    >>> import numpy as np
+    >>> from marginsvm import MaxMarginClassifier, cross_val_many
+    >>> rng = np.random.default_rng(0)
+    >>> X, y = rng.standard_normal((60, 30)), np.arange(60) % 2
+    >>> X[y == 1, 10:15] += 1.0
+    >>> near = [np.arange(j - 2, j + 3) for j in range(2, 28)]
+    >>> scores = cross_val_many(MaxMarginClassifier(C=1.0), X, y, columns=near, cv=6)
+    >>> scores.accuracy.shape, int(near[scores.accuracy.mean(axis=1).argmax()][2])
+    ((26, 6), 11)
+    """
+    from sklearn.model_selection import check_cv  # imports many others
+
+    problems = Problems(estimator, X, y, columns, None)
+    if not isinstance(cv, int | None) and not hasattr(cv, "split"):
+        cv = [*cv]  # an iterator is read for each set of labels
+    none = np.zeros((problems.X.shape[1], 1))
+    of_labels = [
+        [*check_cv(cv, labels, classifier=True).split(none, labels)]
+        for labels in problems.labels[problems.codes]
+    ]
+    splits, k = [split for j in problems.of_y for split in of_labels[j]], len(of_labels[0])
+    problems.of_X, problems.of_y = np.repeat(problems.of_X, k), np.repeat(problems.of_y, k)
+    if problems.columns is not None:
+        problems.columns = [index for index in problems.columns for _ in range(k)]
+    problems.rows, problems.tests = map(list, zip(*splits, strict=True))
+    found = problems.results(n_jobs)
+    return ManyScores(**{name: values.reshape(-1, k) for name, values in found.items()})
+
+
+class Problems:
+    """What ``fit_many`` is given, as a list of B problems with two classes each.
+
+    Attributes
+    ----------
+    estimator : MaxMarginClassifier
+    X : ndarray of shape (1 or more, n, d)
+    labels, codes : ndarray
+        All classes, and their numbers in y, of shape (1 or more, n).
+    of_X, of_y : ndarray of shape (B,)
+        Which of them are those of a problem.
+    columns, rows, tests : list of B index arrays, or None
+        The rows of ``tests`` are predicted, and then only scores are kept.
+    """
+
+    tests: list[Array] | None = None
+
+    def __init__(self, estimator: Any, X: Any, y: Any, columns: Any, rows: Any) -> None:
+        _check_estimator(estimator)
+        self.estimator, X, y = estimator, _examples(X), np.asarray(y)
+        if y.ndim not in (1, 2):
+            raise ValueError(f"y must have one or two dimensions, but has shape {y.shape}")
+        if X.shape[-2] != y.shape[-1]:
+            raise ValueError(f"X has {X.shape[-2]} examples, but y has {y.shape[-1]} labels")
+        given = {"X": X if X.ndim == 3 else None, "y": y if y.ndim == 2 else None}
+        given |= {"columns": columns, "rows": rows}
+        lengths = {name: len(x) for name, x in given.items() if x is not None}
+        B = max(lengths.values(), default=1)
+        if B == 0 or any(length not in (1, B) for length in lengths.values()):
+            raise ValueError(
+                f"X, y, columns and rows are taken together, one of each for a problem, but come "
+                f"in numbers of {lengths}: give as many of each, or one for all"
+            )
+        n, d = X.shape[-2:]
+        self.labels, codes = np.unique(y, return_inverse=True)
+        self.X, self.codes = X.reshape(-1, n, d), codes.reshape(-1, n)
+        self.of_X, self.of_y = np.arange(B) % len(self.X), np.arange(B) % len(self.codes)
+        self.columns = _indices(columns, d, "columns", B)
+        self.rows = _indices(rows, n, "rows", B)
+
+    def results(self, n_jobs: int | None) -> dict[str, Any]:
+        """Fit all problems, in threads or processes, and warn of those without a certificate."""
+        B, (n, d) = len(self.of_X), self.X.shape[1:]
+        shape = np.tile([n, d], (B, 1))
+        for j, lists in enumerate((self.rows, self.columns)):
+            if lists is not None:
+                shape[:, j] = [*map(len, lists)]
+        shapes, of_shape = np.unique(shape, axis=0, return_inverse=True)
+        batches = []
+        for j, (n, d) in enumerate(shapes.tolist()):
+            ids = np.flatnonzero(of_shape.ravel() == j)
+            size = max(1, 2**18 // (n * (d + min(n, d))))  # 2 MB stay in a processor's cache
+            batches += [ids[i : i + size] for i in range(0, len(ids), size)]
+        k = 1 if n_jobs is None else min(effective_n_jobs(n_jobs), len(batches))
+        parts = [batches[i::k] for i in range(k)]
+        results = Parallel(n_jobs=k)(delayed(self.in_threads)(part) for part in parts)
+        done = [result for part in results for result in part]
+        at = np.argsort(np.concatenate([ids for part in parts for ids in part]))
+        found: dict[str, Any] = {}
+        kind = ManyFits if self.tests is None else ManyScores
+        for name in (f.name for f in fields(kind) if f.name != "estimator"):
+            values = [result[name] for result in done]
+            if name == "single":
+                found[name] = {i: one for value in values for i, one in value.items()}
+            elif len({value.shape[1:] for value in values}) == 1:
+                found[name] = np.concatenate(values)[at]
+            else:
+                lines = [line for value in values for line in value]
+                found[name] = [lines[i] for i in at]
+        others = Counter(word for word in found["status"].tolist() if word != "certified")
+        if others:
+            text = ", ".join(f"{count} {word}" for word, count in others.most_common())
+            warnings.warn(
+                f"of {B} fits, not all are certified: {text} (see status, margin_bound)",
+                ConvergenceWarning,
+                stacklevel=3,
+            )
+        return found
+
+    def in_threads(self, batches: list[Array]) -> list[dict[str, Any]]:
+        """Results of batches, some of them at a time; an interrupt ends that."""
+        found: list[dict[str, Any]] = []
+        turn = TURN * n_threads()
+        with suppress(KeyboardInterrupt), warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)  # they are counted at the end
+            for i in range(0, len(batches), turn):
+                found += ordered_map(self.fitted, batches[i : i + turn])
+                if self.estimator.verbose:
+                    done = sum(map(len, batches[: i + turn]))
+                    print(f"{done} of {sum(map(len, batches))} problems")
+        return found + [self.unfitted(ids) for ids in batches[len(found) :]]
+
+    def unfitted(self, ids: Array) -> dict[str, Any]:
+        """Results of problems of the same shape before they are fitted."""
+        B, some = len(ids), ids[:1]
+        n, d = self.examples(some, self.rows).shape[1:]
+        found: dict[str, Any] = {name: np.zeros(B) for name in ("intercept", "margin", "radius")}
+        found |= {"margin_bound": np.full(B, np.inf), "accuracy": np.full(B, np.nan)}
+        found |= {"coef": np.zeros((B, d)), "dual_coef": np.zeros((B, n)), "nu": np.zeros(B)}
+        found["status"] = np.full(B, "interrupted", dtype="<U11")
+        found["separable"] = np.full(B, None, dtype=object)
+        return {**found, "classes": np.empty((B, 2), self.labels.dtype), "single": {}}
+
+    def fitted(self, ids: Array) -> dict[str, Any]:
+        """Fit a batch together, and one by one what that does not certify."""
+        found, estimator = self.unfitted(ids), self.estimator
+        y, found["classes"] = self.signs(ids)
+        m = np.ones(y.shape)
+        for j in range(len(ids)) if estimator.class_weight is not None else ():
+            labels = found["classes"][j][(y[j] > 0.0).astype(int)]
+            factor = ClassWeights.of(estimator.class_weight, labels, None).applied(labels, None)
+            m[j] = 1.0 if factor is None else factor
+        X = self.examples(ids, self.rows)
+        found |= solved(X, y, m, estimator)
+        for j in np.flatnonzero(found["status"] != "certified").tolist():
+            labels = found["classes"][j][(y[j] > 0.0).astype(int)]
+            try:
+                fit = clone(estimator).set_params(verbose=False).fit(X[j % len(X)], labels)
+            except ValueError as error:
+                raise ValueError(f"problem {ids[j]}: {error}") from error
+            found["single"][int(ids[j])], found["dual_coef"][j] = fit, 0.0
+            found["dual_coef"][j, fit.support_] = fit.dual_coef_[0]
+            found["coef"][j], found["intercept"][j] = fit.coef_[0], fit.intercept_[0]
+            for name in ("margin", "margin_bound", "status", "separable", "radius"):
+                found[name][j] = getattr(fit.certificate_, name)
+        if self.tests is None:
+            return found
+        for j, i in enumerate(ids):
+            F = self.examples(ids[j : j + 1], self.tests)[0] @ found["coef"][j]
+            answers = found["classes"][j][(F + found["intercept"][j] > 0.0).astype(int)]
+            truth = self.labels[self.codes[self.of_y[i], self.tests[i]]]
+            found["accuracy"][j] = np.mean(answers == truth)
+        return {f.name: found[f.name] for f in fields(ManyScores)}
+
+    def examples(self, ids: Array, rows: list[Array] | None) -> Array:
+        """X of problems of the same shape, of shape (1 or B, n, d): 1 if all have the same."""
+        if self.columns is not None:
+            parts = [np.take(self.X[self.of_X[i]], self.columns[i], axis=1) for i in ids]
+            X = np.stack(
+                [parts[j] if rows is None else parts[j][rows[i]] for j, i in enumerate(ids)]
+            )
+        elif rows is not None:
+            X = self.X[self.of_X[ids][:, None], np.stack([rows[i] for i in ids])]
+        else:
+            X = self.X if len(self.X) == 1 else self.X[self.of_X[ids]]
+        return X.astype(np.float64, copy=False)
+
+    def signs(self, ids: Array) -> tuple[Array, Array]:
+        """Labels of problems of the same shape as 1 and -1, and the classes of each."""
+        codes = self.codes[self.of_y[ids]]
+        if self.rows is not None:
+            codes = np.take_along_axis(codes, np.stack([self.rows[i] for i in ids]), axis=1)
+        first, last = codes.min(axis=1, keepdims=True), codes.max(axis=1, keepdims=True)
+        two = (first < last) & ((codes == first) | (codes == last))
+        for j in np.flatnonzero(~two.all(axis=1))[:1]:
+            of = self.labels[np.unique(codes[j])].tolist()
+            one = f"problem {ids[j]}" if self.tests is None else "what a fold leaves of one"
+            raise ValueError(f"every problem needs two classes, but {one} has {len(of)}: {of[:5]}")
+        return np.where(codes == last, 1.0, -1.0), self.labels[np.hstack([first, last])]
+
+
+def _check_estimator(estimator: Any) -> None:
+    """Refuse what cannot be fitted many at a time."""
+    if not isinstance(estimator, MaxMarginClassifier):
+        raise TypeError(
+            f"fit_many fits MaxMarginClassifier, but got {type(estimator).__name__}: fit others "
+            "one by one"
+        )
+    estimator._validate_params()
+    if estimator.kernel != "linear":
+        raise ValueError(
+            f"fit_many takes kernel='linear', not {estimator.kernel!r}: fit kernels one by one"
+        )
+    if estimator.monotonic_cst is not None:
+        raise ValueError("fit_many cannot keep signs: use monotonic_cst=None, or fit one by one")
+    if estimator.stopping != "gap" or estimator.warm_start:
+        raise ValueError("fit_many needs stopping='gap' and warm_start=False")
+
+
+def _examples(X: Any) -> Array:
+    """X as a finite array of two or three dimensions."""
+    if sp.issparse(X):
+        raise TypeError("fit_many needs dense examples: convert X by toarray()")
+    check_exact(X)
+    if np.ndim(X) != 3:
+        return np.asarray(check_array(X, dtype=[np.float64, np.float32]))
+    X = np.asarray(X)
+    X = X if X.dtype in (np.float32, np.float64) else X.astype(np.float64)
+    assert_all_finite(X, input_name="X")
+    return X
+
+
+def _indices(given: Any, size: int, name: str, B: int) -> list[Array] | None:
+    """Lists of indices or masks, one for each problem, as arrays of indices."""
+    if given is None:
+        return None
+    found = []
+    for i, index in enumerate(map(np.asarray, given)):
+        flat = index.ndim == 1 and index.size > 0
+        if flat and index.dtype == bool and len(index) != size:
+            raise ValueError(f"{name}[{i}] is a mask of {len(index)} entries for {size}")
+        index = np.flatnonzero(index) if flat and index.dtype == bool else index
+        if not flat or not index.size or index.dtype.kind not in "iu":
+            raise ValueError(
+                f"{name} must hold lists of indices or masks that choose something, but "
+                f"{name}[{i}] is of shape {index.shape} and type {index.dtype}"
+            )
+        if index.min() < 0 or index.max() >= size:
+            raise ValueError(
+                f"{name}[{i}] has the index {index.min() if index.min() < 0 else index.max()}, "
+                f"but indices are from 0 to {size - 1}"
+            )
+        found.append(index.astype(np.intp, copy=False))
+    return found * (B // len(found))
+
+
+@np.errstate(all="ignore")  # what overflows or is no number proves nothing, and is not certified
+def solved(X: Array, y: Array, m: Array, estimator: Any) -> dict[str, Array]:
+    """Solve a stack of problems, and prove what is published of each.
+
+    Parameters
+    ----------
+    X : ndarray of shape (1 or B, n, d)
+    y, m : ndarray of shape (B, n)
+        Signs and weights of the examples.
+    estimator : MaxMarginClassifier
+    """
+    (B, n), d, intercept = y.shape, X.shape[2], estimator.fit_intercept
+    shift = X.mean(axis=1, keepdims=True) if intercept else np.zeros((1, 1, d))
+    Z = X - shift
+    unit = np.exp2(np.round(0.5 * np.log2(np.vecdot(Z, Z).max(axis=1))))[:, None]  # exact
+    Z, shift = Z / unit[:, :, None], (shift / unit[:, :, None])[:, 0]
+    costs, program = estimator.C * m * unit**2, {}
+    if np.isfinite(estimator.C):
+        program = {"upper": costs} if estimator.loss == "hinge" else {"ridge": 0.5 / costs}
+    w, b, alpha = np.zeros((B, d)), np.zeros((B, 1)), np.zeros((B, n))
+    left = np.arange(B)
+    if "ridge" in program or d >= n:
+        w, b, alpha, done = pivoted(Z, y, **program, intercept=intercept)
+        left = np.flatnonzero(~done)
+    if left.size:
+        some = {name: values[left] for name, values in program.items()}
+        tol = min(0.01 * estimator.tol, 1e-6)
+        A = np.broadcast_to(Z, (B, n, d))[left]
+        w[left], f, alpha[left], _ = stacked(A, y[left], **some, intercept=intercept, tol=tol)
+        if intercept:
+            b[left] = f[:, :1]
+    b = b[:, 0]
+    alpha = balanced(alpha, y, program.get("upper", np.inf)) if intercept else alpha
+    if not program:  # the smallest margin is to be 1
+        least = (y * ((Z @ w[..., None])[..., 0] + b[:, None])).min(axis=1)
+        w, b, alpha = w / least[:, None], b / least, alpha / least[:, None]
+    margin, bound, separates = proved(Z, shift, y, w, b, alpha, program, intercept)
+    gap = np.maximum(bound - margin, 0.0) / bound
+    found = {
+        "coef": w / unit,
+        "intercept": b - np.vecdot(w, shift),
+        "dual_coef": y * alpha / unit**2,
+        "margin": margin * unit[:, 0],
+        "margin_bound": bound * unit[:, 0],
+        "radius": np.broadcast_to(np.sqrt(np.vecdot(Z, Z).max(axis=1)) * unit[:, 0], B).copy(),
+        "separable": np.array([bool(one) or None for one in separates], dtype=object),
+    }
+    if "upper" in program:
+        q = alpha / alpha.sum(axis=1, keepdims=True)
+        found["nu"] = np.where(q > 0.0, m / q, np.inf).min(axis=1) / m.sum(axis=1)
+    sane = (unit[:, 0] > 1e-100) & (unit[:, 0] < 1e100) & (margin > 0.0) & (gap <= estimator.tol)
+    for name in ("coef", "intercept", "dual_coef"):
+        sane = sane & np.isfinite(found[name].reshape(B, -1)).all(axis=1)
+    return {**found, "status": np.where(sane, "certified", "interrupted")}
+
+
+def balanced(alpha: Array, y: Array, upper: Any) -> Array:
+    """Weights of which both classes have the same sum, up to rounding.
+
+    The heavier class gives way, by its weights below their upper bounds where these suffice.
+    """
+    excess = (y * alpha).sum(axis=1, keepdims=True)
+    heavy = alpha * (y * excess > 0.0)
+    free = heavy * (alpha < upper)
+    free = np.where(free.sum(axis=1, keepdims=True) > np.abs(excess), free, heavy)
+    size = free.sum(axis=1, keepdims=True)
+    return alpha - free * np.divide(np.abs(excess), size, out=np.zeros_like(size), where=size > 0.0)
+
+
+def proved(
+    Z: Array, shift: Array, y: Array, w: Array, b: Array, alpha: Array, program: Any, off: bool
+) -> tuple[Array, Array, Array]:
+    """Bounds on best margins, and which predictors separate; ``certificate.bounded`` has the proof.
+
+    Parameters
+    ----------
+    Z, shift : ndarray of shape (1 or B, n, d) and (1 or B, d)
+        The examples less ``shift``, rounded.
+    y, alpha : ndarray of shape (B, n)
+    w, b : ndarray of shape (B, d) and (B,)
+    program : dict
+        Upper bounds or ridge; empty: margins are hard, and the smallest one is 1.
+    off : bool
+        Whether weights are to balance.
+    """
+    (n, d), norms, length = Z.shape[1:], np.sqrt(np.vecdot(Z, Z)), np.sqrt(np.vecdot(w, w))
+    reach = norms + np.sqrt(np.vecdot(shift, shift))[:, None]
+    # of the examples less the shift, of products with them, and of the published intercept
+    error = GAMMA(d + 8) * (reach * length[:, None] + np.abs(b)[:, None])
+    least = y * ((Z @ w[..., None])[..., 0] + b[:, None]) - error
+    slack = np.maximum(1.0 - least, 0.0)
+    if "upper" in program:
+        P = 0.5 * length**2 + (program["upper"] * slack).sum(axis=1)
+    elif program:
+        P = 0.5 * length**2 + (0.5 * slack * slack / program["ridge"]).sum(axis=1)
+    else:
+        P = np.where(least.min(axis=1) > 0.0, 0.5 * (length / least.min(axis=1)) ** 2, np.inf)
+    margin = (1.0 - FEW) / np.sqrt(2.0 * P * (1.0 + GAMMA(n + d)))
+    mass, radius = alpha.sum(axis=1, keepdims=True), norms.max(axis=1) * (1.0 + GAMMA(d))
+    q, ridge = alpha / mass, program.get("ridge", 0.0)
+    image = ((y * q)[:, None] @ Z)[:, 0]
+    surcharge = ORIGINS * (np.abs((y * q).sum(axis=1)) + GAMMA(n)) * off
+    length = np.sqrt(np.vecdot(image, image)) * (1.0 + GAMMA(d))
+    length = length + radius * (GAMMA(n + 8) + surcharge)
+    square = length**2 + (ridge * q * q).sum(axis=1) * (1.0 + GAMMA(n))
+    gain = 1.0 - GAMMA(n) - surcharge
+    most = np.where(q > 0.0, program.get("upper", np.inf) / q, np.inf).min(axis=1) * (1.0 - FEW)
+    s = np.minimum(most, gain / square)
+    D = s * (gain - 0.5 * s * square) * (1.0 - FEW)
+    bound = np.where(D > 0.0, (1.0 + FEW) / np.sqrt(2.0 * D), np.inf)
+    return margin, bound, least.min(axis=1) > 0.0

@@ -1,0 +1,111 @@
+"""Block principal pivoting on a stack of small problems of two classes, all of them at once.
+
+Each weight is free or at one of its bounds. The free ones solve a linear system, by the features if
+these are fewer and slack is squared, else by the rows; all that come out on the wrong side change
+places. If none does, the solution is exact up to rounding. This may cycle, so that what is left
+after some turns is left unsolved.
+
+References
+----------
+J. Judice, F. Pires. A block principal pivoting algorithm for large-scale strictly monotone linear
+complementarity problems. Computers & Operations Research, 1994.
+
+S. Keerthi, D. DeCoste. A modified finite Newton method for fast solution of large scale linear
+SVMs. JMLR, 2005 (by the features: the full Newton step).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from marginsvm._typing import Array
+
+LIFT = 1e-14  # added to the diagonal, relative to the mean square of the examples
+ROUNDED = 1e-11  # weights beyond a bound, relative to the largest, and values short of 1
+
+
+@np.errstate(all="ignore")  # of singular systems, which solve nothing
+def pivoted(
+    X: Array,
+    y: Array,
+    ridge: Array | None = None,
+    upper: Array | None = None,
+    *,
+    intercept: bool = True,
+    max_iter: int = 20,
+) -> tuple[Array, Array, Array, Array]:
+    """Solve a stack of problems with squared slack, or with as many features as examples.
+
+    Parameters
+    ----------
+    X : ndarray of shape (B, n, d) or (1, n, d)
+    y : ndarray of shape (B, n)
+        1 and -1.
+    ridge, upper : ndarray of shape (B, n) or None
+        Of squared slack and of the hinge loss; neither: hard margins, as least norms.
+    intercept : bool
+    max_iter : int
+
+    Returns
+    -------
+    w, f, alpha : ndarray of shape (B, d), (B, 1) and (B, n)
+    solved : ndarray of bool, shape (B,)
+    """
+    (B, n), d = y.shape, X.shape[-1]
+    own = np.zeros((B, n)) if ridge is None else ridge
+    cap = np.full((B, n), np.inf) if upper is None else upper
+    by_features = ridge is not None and d < n
+    if by_features:
+        E = np.concatenate([X, np.full((*X.shape[:2], 1), float(intercept))], axis=2)
+        R = np.append(np.ones(d), 0.0 if intercept else 1.0)
+    else:
+        K = X @ X.swapaxes(1, 2)
+        size = np.einsum("bii->b", K)[:, None] / n
+
+    def features(live: Array, free: Array) -> tuple[Array, Array, Array]:
+        """Coefficients of the examples, values, and intercepts."""
+        A, y_live = E[live % len(E)] if len(E) > 1 else E, y[live]
+        weight = free / own[live]
+        root = A * np.sqrt(weight)[..., None]
+        H = root.swapaxes(1, 2) @ root
+        np.einsum("bii->bi", H)[...] += R
+        x = np.linalg.solve(H, A.swapaxes(1, 2) @ (weight * y_live)[..., None])
+        values = (A @ x)[..., 0]
+        return weight * (y_live - values), values, x[:, -1, 0] * intercept
+
+    def rows(live: Array, free: Array, full: Array) -> tuple[Array, Array, Array]:
+        G = K[live] if len(K) > 1 else K
+        M = G * free[:, :, None]
+        M *= free[:, None]
+        np.einsum("bii->bi", M)[...] += np.where(free, own[live] + LIFT * size[live % len(K)], 1.0)
+        fixed = np.where(full, y[live] * cap[live], 0.0)
+        target = y[live] - (G @ fixed[..., None])[..., 0]
+        both = np.linalg.solve(M, np.stack([free * target, free * 1.0], axis=-1))
+        v, ones = both[..., 0], both[..., 1]
+        b = np.zeros((len(live), 1))
+        if intercept:
+            b = (v + fixed).sum(axis=1, keepdims=True) / ones.sum(axis=1, keepdims=True)
+        v = v - b * ones + fixed
+        return v, (G @ v[..., None])[..., 0] + b, b[:, 0]
+
+    v, f, solved, live = np.zeros((B, n)), np.zeros((B, 1)), np.zeros(B, bool), np.arange(B)
+    free, full = np.ones((B, n), bool), np.zeros((B, n), bool)
+    for _ in range(max_iter):
+        try:
+            found = features(live, free) if by_features else rows(live, free, full)
+        except np.linalg.LinAlgError:
+            break
+        v[live], values, f[live, 0] = found
+        alpha, room = y[live] * v[live], cap[live]
+        short = 1.0 - y[live] * values - own[live] * alpha
+        slight = ROUNDED * np.abs(alpha).max(axis=1, keepdims=True)
+        low, high = free & (alpha < -slight), free & (alpha > room + slight)
+        enters = ~free & (np.where(full, -short, short) > ROUNDED)
+        wrong = low | high | enters
+        solved[live] = ~wrong.any(axis=1) & np.isfinite(alpha).all(axis=1)
+        left = wrong.any(axis=1)
+        if not left.any():
+            break
+        free, full = (free & ~low & ~high) | enters, (full & ~enters) | high
+        live, free, full = live[left], free[left], full[left]
+    return (v[:, None] @ X)[:, 0], f, np.clip(y * v, 0.0, cap), solved
